@@ -8,6 +8,7 @@
 #include <yaml.h>
 
 #include "base/array.h"
+#include "base/input_file.h"
 
 enum { FILE_BYTES_MAX = 1 << 20, DEPTH_MAX = 30, NODES_MAX = 20000 };
 
@@ -423,9 +424,9 @@ int document_parse(const char *name, const char *text, size_t bytes, struct docu
 int document_open(const char *path, struct document **out, struct error *err)
 {
     *out = NULL;
-    FILE *file = fopen(path, "re");
+    FILE *file = input_stream_any(path, err);
     if (!file)
-        return error_set_errno(err, ERROR_INPUT, "cannot read %s", path);
+        return -(int)ERROR_INPUT;
     char *text = malloc(FILE_BYTES_MAX + 1);
     size_t bytes = text ? fread(text, 1, FILE_BYTES_MAX + 1, file) : 0;
     int result;

@@ -6,13 +6,22 @@
 #include <stdio.h>
 #include <string.h>
 
+// Texts are put together beside the error: what they are made of may be that error's own text.
+static int error_write(struct error *err, const char *format, va_list args)
+{
+    char text[sizeof err->text] = "";
+    int used = vsnprintf(text, sizeof text, format, args);
+    memcpy(err->text, text, strlen(text) + 1);
+    return used;
+}
+
 int error_set(struct error *err, enum error_kind kind, const char *format, ...)
 {
     if (err) {
         va_list args;
         va_start(args, format);
         err->kind = kind;
-        vsnprintf(err->text, sizeof err->text, format, args);
+        error_write(err, format, args);
         va_end(args);
     }
     return -(int)kind;
@@ -25,7 +34,7 @@ int error_set_errno(struct error *err, enum error_kind kind, const char *format,
         va_list args;
         va_start(args, format);
         err->kind = kind;
-        int used = vsnprintf(err->text, sizeof err->text, format, args);
+        int used = error_write(err, format, args);
         va_end(args);
         if (used >= 0 && (size_t)used < sizeof err->text)
             snprintf(err->text + used, sizeof err->text - (size_t)used, ": %s", strerror(saved));
@@ -51,6 +60,13 @@ int error_prefix(struct error *err, const char *format, ...)
 
 int error_report(const struct error *err)
 {
-    fprintf(stderr, "taillight: %s\n", err->text);
+    char text[sizeof err->text];
+    memcpy(text, err->text, sizeof text);
+    // What a file, a server or another machine said may be in it: nothing of that commands the
+    // terminal.
+    for (char *at = text; *at; at++)
+        if (((unsigned char)*at < ' ' && *at != '\n') || *at == 0x7f)
+            *at = '?';
+    fprintf(stderr, "taillight: %s\n", text);
     return (int)err->kind;
 }

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "base/log_file.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/input_file.h"
 
 static const char log_magic[8] = "TAILLOG";
 
@@ -38,7 +35,7 @@ int log_writer_open(struct log_writer *writer, const char *path, enum log_kind k
         return result;
     if (fwrite(&writer->header, sizeof writer->header, 1, writer->out.file) == 1)
         return 0;
-    result = error_set_errno(err, ERROR_FAILED, "cannot write %s", writer->out.partial);
+    result = error_set_errno(err, ERROR_FAILED, "cannot write %s", writer->out.path);
     return new_file_finish(&writer->out, result, err);
 }
 
@@ -46,7 +43,7 @@ int log_writer_append(struct log_writer *writer, const void *records, size_t cou
                       struct error *err)
 {
     if (count && fwrite(records, writer->header.record_bytes, count, writer->out.file) != count)
-        return error_set_errno(err, ERROR_FAILED, "cannot write %s", writer->out.partial);
+        return error_set_errno(err, ERROR_FAILED, "cannot write %s", writer->out.path);
     writer->header.records += count;
     return 0;
 }
@@ -110,43 +107,31 @@ int log_reader_open(struct log_reader *reader, const char *path, enum log_kind k
                     uint32_t version, size_t record_bytes, struct error *err)
 {
     memset(reader, 0, sizeof *reader);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = input_open(path, err);
     if (fd < 0)
-        return error_set_errno(err, ERROR_INPUT, "cannot open %s", path);
-    struct stat status;
-    int result = 0;
-    if (fstat(fd, &status) < 0) {
-        result = error_set_errno(err, ERROR_INPUT, "cannot stat %s", path);
-        goto out;
-    }
-    if (!S_ISREG(status.st_mode) || (size_t)status.st_size < sizeof reader->header) {
-        result = error_set(err, ERROR_INPUT, "%s: too short for a Taillight log", path);
-        goto out;
-    }
-    reader->mapping_bytes = (size_t)status.st_size;
-    reader->mapping = mmap(NULL, reader->mapping_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (reader->mapping == MAP_FAILED) {
-        reader->mapping = NULL;
-        result = error_set_errno(err, ERROR_FAILED, "cannot map %s", path);
-        goto out;
+        return fd;
+    int result = input_map(fd, path, &reader->mapping, &reader->mapping_bytes, err);
+    close(fd);
+    if (result < 0)
+        return result;
+    if (reader->mapping_bytes < sizeof reader->header) {
+        log_reader_close(reader);
+        return error_set(err, ERROR_INPUT, "%s: too short for a Taillight log", path);
     }
     memcpy(&reader->header, reader->mapping, sizeof reader->header);
     result = log_header_check(&reader->header, reader->mapping_bytes, path, kind, version,
                               record_bytes, err);
     if (result < 0) {
         log_reader_close(reader);
-        goto out;
+        return result;
     }
     reader->records = (const char *)reader->mapping + sizeof reader->header;
     reader->count = (size_t)reader->header.records;
-out:
-    close(fd);
-    return result;
+    return 0;
 }
 
 void log_reader_close(struct log_reader *reader)
 {
-    if (reader->mapping)
-        munmap(reader->mapping, reader->mapping_bytes);
+    input_unmap(reader->mapping);
     memset(reader, 0, sizeof *reader);
 }

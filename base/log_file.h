@@ -3,9 +3,9 @@
 // Log files: a 128-byte header and then records of one fixed size, little-endian, as they lie in
 // memory. Every log of a run has this shape; who writes a kind of record owns its struct.
 //
-// A file is written under "<path>.partial" and gets its name only when it is complete, so a
-// killed writer never leaves something that looks whole. A reader maps the file, checks the
-// header against the file's length, and trusts nothing else in it.
+// A file is written under a name of its own (base/new_file.h) and gets its name only when it is
+// complete, so a killed writer never leaves something that looks whole. A reader maps the file,
+// checks the header against the file's length, and trusts nothing else in it.
 #ifndef BASE_LOG_FILE_H
 #define BASE_LOG_FILE_H
 
@@ -42,7 +42,7 @@ struct log_writer {
     struct log_header header;
 };
 
-// Creates "<path>.partial". On success the writer must be closed or discarded.
+// Creates the partial file. On success the writer must be closed or discarded.
 int log_writer_open(struct log_writer *writer, const char *path, enum log_kind kind,
                     uint32_t version, size_t record_bytes, struct error *err);
 
@@ -65,7 +65,7 @@ struct log_reader {
     const void *records; // of header.record_bytes each, valid until close
     size_t count;
     struct log_header header;
-    void *mapping;
+    const void *mapping;
     size_t mapping_bytes;
 };
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// A file that has its name only when it is whole: it is written as "<path>.partial" and renamed at
-// the end. Whoever finds the name may read the file, and after a failure nothing is left.
+// Every file that is written. It has its name only when it is whole: until then it is called
+// "<path>.<random>.partial", a name that nobody can have put there before. Whoever finds the name
+// may read the file, and after a failure nothing is left. What stood under the name is replaced,
+// not written through: a link keeps what it points to. Only a device or a pipe, which somebody
+// reads from, is written itself.
 #ifndef BASE_NEW_FILE_H
 #define BASE_NEW_FILE_H
 
@@ -12,7 +15,7 @@
 
 struct new_file {
     FILE *file;           // NULL: not open
-    char *path, *partial; // the name it gets, and the one it has until then
+    char *path, *partial; // the name it gets, and the one it has until then; NULL: it is no file
 };
 
 // Creates the partial file. On success new_file_finish must be called; on ERROR_FAILED nothing is
@@ -23,6 +26,14 @@ int new_file_open(struct new_file *out, const char *path, struct error *err);
 // write failed before (ERROR_FAILED). Else the partial file is removed and the result returned.
 // Harmless when it is not open.
 int new_file_finish(struct new_file *out, int result, struct error *err);
+
+// Creates a file for output that others may read while it grows, as a log; it must not be there.
+// Returns the descriptor, or negative.
+int new_file_create(const char *path, struct error *err);
+
+// Opens a log to be continued, or creates it. A pipe without a reader is an error, as is a link.
+// Sets errno.
+int new_file_continue(const char *path);
 
 // Writes a text that is whole in memory.
 int new_file_write(const char *path, const char *text, size_t bytes, struct error *err);

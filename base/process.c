@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "base/process.h"
 #include "base/clock.h"
+#include "base/new_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +16,12 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+enum {
+    START_TIMEOUT_MS = 30000, // from fork to exec
+    KILLED_TIMEOUT_MS = 5000, // from SIGKILL to the end: longer only where the kernel itself hangs
+    LOOK_MS = 100,            // so soon a person who interrupts is heard
+};
 
 // What the child reports to its parent when it cannot exec the program.
 struct start_failure {
@@ -62,7 +69,7 @@ static void streams_redirect(const struct process_place *place, const int in[2],
         fail_start(report, "open /dev/null");
     int log_fd = place->log_fd ? place->log_fd : -1;
     if (place->log_path) {
-        log_fd = open(place->log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+        log_fd = new_file_continue(place->log_path);
         if (log_fd < 0)
             fail_start(report, "open its log");
     }
@@ -104,6 +111,23 @@ static void child_exec(const char *const *argv, const struct process_place *plac
     fail_start(report, "start");
 }
 
+// Waits until the child has become its program, or says why it cannot. Returns what read() does;
+// -1: neither within START_TIMEOUT_MS.
+static ssize_t read_report(int report, struct start_failure *failure)
+{
+    const long deadline = monotonic_ms() + START_TIMEOUT_MS;
+    for (;;) {
+        struct pollfd ready = {.fd = report, .events = POLLIN};
+        long left = deadline - monotonic_ms();
+        int polled = poll(&ready, 1, left > 0 ? (int)left : 0);
+        if (polled < 0 && errno == EINTR)
+            continue;
+        ssize_t got = polled > 0 ? read(report, failure, sizeof *failure) : -1;
+        if (polled <= 0 || got >= 0 || errno != EINTR)
+            return got;
+    }
+}
+
 static void close_pair(int fds[2])
 {
     for (int i = 0; i < 2; i++) {
@@ -140,10 +164,16 @@ int process_start(struct process *process, const char *const *argv,
     close(report[1]);
     report[1] = -1;
     struct start_failure failure;
-    ssize_t got;
-    do
-        got = read(report[0], &failure, sizeof failure);
-    while (got < 0 && errno == EINTR);
+    ssize_t got = read_report(report[0], &failure);
+    if (got < 0) {
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+        result = error_set(err, ERROR_FAILED,
+                           "cannot start %s: it has not begun after %d s; is a file system, or a "
+                           "file that it opens, blocked?",
+                           argv[0], START_TIMEOUT_MS / 1000);
+        goto out;
+    }
     if (got == sizeof failure) {
         waitpid(pid, NULL, 0);
         result = error_set(err, ERROR_FAILED, "cannot start %s: could not %s: %s%s", argv[0],
@@ -216,11 +246,44 @@ int process_stop(struct process *process, int grace_ms)
         kill(process->pid, SIGTERM);
         if (process_wait(process, grace_ms, &status, &ignored) <= 0) {
             kill(process->pid, SIGKILL);
-            process_wait(process, -1, &status, &ignored);
+            process_wait(process, KILLED_TIMEOUT_MS, &status, &ignored);
         }
     }
     process_close_pipes(process);
     return status;
+}
+
+void process_stop_all(struct process *const *processes, size_t count, int grace_ms)
+{
+    const long deadline = monotonic_ms() + grace_ms;
+    for (size_t i = 0; i < count; i++)
+        if (processes[i]->pid > 0)
+            kill(processes[i]->pid, SIGTERM);
+    for (size_t i = 0; i < count; i++) {
+        long left = deadline - monotonic_ms();
+        process_stop(processes[i], left > 0 ? (int)left : 0);
+    }
+}
+
+bool process_is_stopped(const struct process *process)
+{
+    char path[40], stat[512] = "";
+    snprintf(path, sizeof path, "/proc/%d/stat", process->pid);
+    int fd = process->pid > 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    if (fd < 0)
+        return false;
+    ssize_t got = read(fd, stat, sizeof stat - 1);
+    close(fd);
+    const char *name_end = got > 0 ? strrchr(stat, ')') : NULL; // proc_pid_stat(5)
+    return name_end && (name_end[2] == 'T' || name_end[2] == 't');
+}
+
+bool process_is_interrupted(void)
+{
+    sigset_t pending;
+    sigpending(&pending);
+    return sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1 ||
+           sigismember(&pending, SIGHUP) == 1;
 }
 
 int process_read_line(struct process *process, char *line, size_t line_bytes, int timeout_ms,
@@ -251,16 +314,21 @@ int process_read_line(struct process *process, char *line, size_t line_bytes, in
                      process->pid, line_bytes);
 }
 
-// Reads the command's output until it closes its stdout or the deadline passes.
+// Reads the command's output until it closes its stdout, the deadline passes, or a person
+// interrupts.
 static bool output_collect(struct process *process, char *out, size_t out_bytes, long deadline)
 {
     size_t used = 0;
+    // What came before is the business of whoever cleans up with this command.
+    const bool known = process_is_interrupted();
     char waste[4096];
     for (;;) {
         struct pollfd ready = {.fd = process->output, .events = POLLIN};
         long left = deadline - monotonic_ms();
-        int polled = poll(&ready, 1, left > 0 ? (int)left : 0);
+        int polled = poll(&ready, 1, left <= 0 ? 0 : left < LOOK_MS ? (int)left : LOOK_MS);
         if (polled < 0 && errno == EINTR)
+            continue;
+        if (polled == 0 && left > 0 && (known || !process_is_interrupted()))
             continue;
         if (polled <= 0)
             return false;
@@ -307,7 +375,10 @@ int process_run(const char *const *argv, const struct process_place *place, int 
         finished = process_wait(&process, left > 0 ? (int)left : 0, &status, err) == 1;
     process_describe(argv, described, sizeof described);
     if (!finished) {
-        result = error_set(err, ERROR_FAILED, "%s: no end after %d ms", described, timeout_ms);
+        result =
+            process_is_interrupted() && monotonic_ms() < deadline
+                ? error_set(err, ERROR_FAILED, "interrupted")
+                : error_set(err, ERROR_FAILED, "%s: no end after %d ms", described, timeout_ms);
         goto out;
     }
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)

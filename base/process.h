@@ -52,6 +52,16 @@ int process_wait(struct process *process, int timeout_ms, int *status, struct er
 // Returns the wait status, or -1 when there was nothing to reap.
 int process_stop(struct process *process, int grace_ms);
 
+// The same of several at once, which have the grace together. Empty entries are harmless.
+void process_stop_all(struct process *const *processes, size_t count, int grace_ms);
+
+// Whether it is stopped by a signal, or by a debugger: it does nothing until somebody continues it.
+bool process_is_stopped(const struct process *process);
+
+// Whether SIGINT, SIGTERM or SIGHUP has come and waits because the program blocks it, as one does
+// that takes its signals from a descriptor: what it does meanwhile should come to an end.
+bool process_is_interrupted(void);
+
 // Closes the pipes this side holds.
 void process_close_pipes(struct process *process);
 

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT
+//
+// Files that somebody else has prepared: links and FIFOs where we write, FIFOs and devices where we
+// read, and a file that is cut short while it is read.
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/input_file.h"
+#include "base/new_file.h"
+
+static char folder[] = "/tmp/taillight-files-XXXXXX";
+
+static char *in_folder(const char *name)
+{
+    static char paths[4][200];
+    static unsigned next;
+    char *path = paths[next++ % 4];
+    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
+    return path;
+}
+
+static int make_folder(void **state)
+{
+    (void)state;
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+    static const char *const names[] = {"victim", "out", "fifo", "a", "out.partial"};
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        unlink(in_folder(names[i]));
+    return rmdir(folder); // fails when a partial file was left behind
+}
+
+static void put(const char *name, const char *text)
+{
+    FILE *file = fopen(in_folder(name), "w");
+    assert_non_null(file);
+    fputs(text, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void check_holds(const char *name, const char *text)
+{
+    char got[100] = "";
+    FILE *file = fopen(in_folder(name), "r");
+    assert_non_null(file);
+    assert_true(fread(got, 1, sizeof got - 1, file) < sizeof got - 1);
+    fclose(file);
+    assert_string_equal(got, text);
+}
+
+// A link under the name, or under the name that a partial file once had, must not be written
+// through.
+static void a_link_is_replaced_and_not_followed(void **state)
+{
+    (void)state;
+    struct error err;
+    put("victim", "precious");
+    assert_int_equal(symlink(in_folder("victim"), in_folder("out")), 0);
+    assert_int_equal(symlink(in_folder("victim"), in_folder("out.partial")), 0);
+    assert_int_equal(new_file_write(in_folder("out"), "new", 3, &err), 0);
+    check_holds("victim", "precious");
+    check_holds("out", "new");
+    unlink(in_folder("out"));
+    assert_int_equal(symlink(in_folder("victim"), in_folder("out")), 0);
+    assert_int_equal(new_file_create(in_folder("out"), &err), -ERROR_FAILED);
+    assert_int_equal(new_file_continue(in_folder("out")), -1);
+    assert_int_equal(errno, ELOOP);
+    unlink(in_folder("out"));
+}
+
+// None of these may wait.
+static void a_fifo_is_an_error(void **state)
+{
+    (void)state;
+    struct error err;
+    assert_int_equal(mkfifo(in_folder("fifo"), 0600), 0);
+    assert_int_equal(input_open(in_folder("fifo"), &err), -ERROR_INPUT);
+    assert_non_null(strstr(err.text, "not a regular file"));
+    assert_null(input_stream(in_folder("fifo"), &err));
+    assert_null(input_json(in_folder("fifo"), NULL));
+    assert_int_equal(new_file_write(in_folder("fifo"), "x", 1, &err), -ERROR_FAILED);
+    assert_int_equal(new_file_create(in_folder("fifo"), &err), -ERROR_FAILED);
+    assert_int_equal(new_file_continue(in_folder("fifo")), -1);
+    assert_int_equal(input_open("/dev/zero", &err), -ERROR_INPUT);
+    assert_int_equal(input_open("/tmp", &err), -ERROR_INPUT);
+    // A person may name one: without a writer it is at its end.
+    char byte;
+    int fd = input_open_any(in_folder("fifo"), &err);
+    assert_true(fd >= 0);
+    assert_int_equal(read(fd, &byte, 1), 0);
+    close(fd);
+}
+
+static void a_device_is_written_as_it_is(void **state)
+{
+    (void)state;
+    struct error err;
+    struct stat before, after;
+    assert_int_equal(stat("/dev/null", &before), 0);
+    assert_int_equal(new_file_write("/dev/null", "x", 1, &err), 0);
+    assert_int_equal(stat("/dev/null", &after), 0);
+    assert_true(S_ISCHR(after.st_mode) && before.st_ino == after.st_ino);
+    if (access("/dev/full", W_OK) == 0)
+        assert_int_equal(new_file_write("/dev/full", "x", 1, &err), -ERROR_FAILED);
+}
+
+// Its pages are gone when they are read.
+static void a_file_cut_short_ends_the_program_with_an_error(void **state)
+{
+    (void)state;
+    enum { BYTES = 64 << 10 };
+    int report[2], status;
+    char said[300] = "";
+    struct error err;
+    put("a", "");
+    assert_int_equal(truncate(in_folder("a"), BYTES), 0);
+    assert_int_equal(pipe(report), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        const void *bytes;
+        size_t count;
+        int fd = input_open(in_folder("a"), &err);
+        if (input_map(fd, in_folder("a"), &bytes, &count, &err) < 0 || count != BYTES ||
+            truncate(in_folder("a"), 0) < 0)
+            _exit(99);
+        dup2(report[1], STDERR_FILENO);
+        _exit(((const volatile char *)bytes)[BYTES / 2] ? 98 : 97);
+    }
+    close(report[1]);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(read(report[0], said, sizeof said - 1) > 0);
+    close(report[0]);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), ERROR_INPUT);
+    assert_non_null(strstr(said, in_folder("a")));
+    assert_non_null(strstr(said, "truncated while it was read"));
+}
+
+static void mappings_come_and_go(void **state)
+{
+    (void)state;
+    struct error err;
+    const void *bytes[3];
+    size_t count;
+    put("a", "text");
+    int fd = input_open(in_folder("a"), &err);
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < 3; i++) {
+            assert_int_equal(input_map(fd, "a", &bytes[i], &count, &err), 0);
+            assert_int_equal(count, 4);
+            assert_memory_equal(bytes[i], "text", 4);
+        }
+        for (int i = 0; i < 3; i++)
+            input_unmap(bytes[i]);
+    }
+    close(fd);
+    put("a", "");
+    fd = input_open(in_folder("a"), &err);
+    assert_int_equal(input_map(fd, "a", &bytes[0], &count, &err), 0);
+    assert_null(bytes[0]);
+    input_unmap(bytes[0]);
+    close(fd);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_link_is_replaced_and_not_followed),
+        cmocka_unit_test(a_fifo_is_an_error),
+        cmocka_unit_test(a_device_is_written_as_it_is),
+        cmocka_unit_test(a_file_cut_short_ends_the_program_with_an_error),
+        cmocka_unit_test(mappings_come_and_go),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
