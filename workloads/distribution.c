@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/input_file.h"
 
 const char *distribution_name(enum distribution_kind kind)
 {
@@ -332,7 +333,7 @@ static int make_table(const char *path, struct weighted_array *array,
 static FILE *open_regular(const char *path, struct error *err)
 {
     struct stat status;
-    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    int fd = input_open_any(path, NULL);
     if (fd < 0 || fstat(fd, &status) < 0)
         error_set_errno(err, ERROR_INPUT, "cannot open the values %s", path);
     else if (!S_ISREG(status.st_mode) || status.st_size > FILE_BYTES_MAX)

@@ -69,6 +69,7 @@ const struct protocol lab_protocol = {
     .replies = "the reply's payload has the length of the key's value",
     .operations = operations,
     .operation_count = sizeof operations / sizeof *operations,
+    .usual_port = 11211,
     .dataset = DATASET_NONE,
     .says_service = true,
     .request_bytes_max = request_bytes_max,

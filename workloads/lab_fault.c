@@ -50,14 +50,15 @@ int64_t fault_log_now(void)
 }
 
 enum { PAGE_BYTES = 4096, EXTRA_CALL_NS = 2000 };
-enum { WRITTEN_BYTES = 256 << 10, SYNCED_BYTES = 8 * WRITTEN_BYTES, MEMORY_BYTES = 256 << 20 };
+enum { WRITTEN_BYTES = 1 << 20, SYNCED_BYTES = 4 * WRITTEN_BYTES, MEMORY_BYTES = 256 << 20 };
 
 static const size_t fresh_bytes = (size_t)1 << 30; // bytes of address space; used at some 4 GB/s
 
 static const char *const kind_names[] = {
-    [LAB_FAULT_NONE] = "none",   [LAB_FAULT_SLOW] = "slow",     [LAB_FAULT_CALLS] = "calls",
-    [LAB_FAULT_PAGES] = "pages", [LAB_FAULT_HALVES] = "halves", [LAB_FAULT_SYNC] = "sync",
-    [LAB_FAULT_FORK] = "fork",   [LAB_FAULT_SWAP] = "swap",     [LAB_FAULT_LOCK] = "lock",
+    [LAB_FAULT_NONE] = "none",       [LAB_FAULT_SLOW] = "slow",     [LAB_FAULT_CALLS] = "calls",
+    [LAB_FAULT_PAGES] = "pages",     [LAB_FAULT_HALVES] = "halves", [LAB_FAULT_SYNC] = "sync",
+    [LAB_FAULT_FORK] = "fork",       [LAB_FAULT_SWAP] = "swap",     [LAB_FAULT_LOCK] = "lock",
+    [LAB_FAULT_COLLECT] = "collect",
 };
 
 int lab_fault_parse(const char *text, struct lab_fault *fault, struct error *err)
@@ -71,7 +72,7 @@ int lab_fault_parse(const char *text, struct lab_fault *fault, struct error *err
         return error_prefix(err, "--fault");
     if (fault->length_ns == 0 || fault->length_ns >= fault->every_ns)
         return error_set(err, ERROR_INPUT, "--fault: LENGTH must be more than 0, less than EVERY");
-    for (int k = LAB_FAULT_SLOW; k <= LAB_FAULT_LOCK; k++) {
+    for (int k = LAB_FAULT_SLOW; k <= LAB_FAULT_COLLECT; k++) {
         if (strcmp(kind, kind_names[k]) == 0) {
             fault->kind = (enum lab_fault_kind)k;
             return 0;
@@ -79,27 +80,59 @@ int lab_fault_parse(const char *text, struct lab_fault *fault, struct error *err
     }
     return error_set(
         err, ERROR_INPUT,
-        "--fault: \"%s\" is none of slow, calls, pages, halves, sync, fork, swap, lock", kind);
+        "--fault: \"%s\" is none of slow, calls, pages, halves, sync, fork, swap, lock, collect",
+        kind);
 }
 
-// Holds the lock while asleep, at regular intervals, until the process ends.
-static void *sleep_with_lock(void *argument)
+static __attribute__((noinline)) int64_t slow_function(int64_t until_ns)
 {
-    struct lab_fault *fault = argument;
+    int64_t now = fault_log_now();
+    while (now < until_ns) {
+        _mm_pause();
+        now = fault_log_now();
+    }
+    return now;
+}
+
+// What the holder does with the lock: sleeps, or by turns works a little and waits for others that
+// work for it, as a runtime's thread does that has stopped the world.
+static void keep_lock(const struct lab_fault *fault)
+{
+    enum { WORK_NS = 20000, WAIT_NS = 100000 };
     const struct timespec length = {(time_t)(fault->length_ns / 1000000000),
                                     (long)(fault->length_ns % 1000000000)};
+    const struct timespec wait = {0, WAIT_NS};
+    int64_t now = fault_log_now(), until = now + (int64_t)fault->length_ns;
+    if (fault->kind == LAB_FAULT_LOCK)
+        nanosleep(&length, NULL);
+    while (fault->kind == LAB_FAULT_COLLECT && now < until) {
+        nanosleep(&wait, NULL);
+        now = slow_function(fault_log_now() + WORK_NS);
+    }
+}
+
+// Holds the lock for a time, at regular intervals, until the process ends.
+static void *hold_lock(void *argument)
+{
+    struct lab_fault *fault = argument;
     const uint64_t rest_ns = fault->every_ns - fault->length_ns;
     const struct timespec rest = {(time_t)(rest_ns / 1000000000), (long)(rest_ns % 1000000000)};
     for (;;) {
         nanosleep(&rest, NULL);
         pthread_mutex_lock(&fault->lock);
         int64_t begin = fault_log_now();
-        nanosleep(&length, NULL);
+        keep_lock(fault);
         int64_t end = fault_log_now();
         pthread_mutex_unlock(&fault->lock);
-        fault_log_add(&fault->log, begin, end, kind_names[LAB_FAULT_LOCK]);
+        fault_log_add(&fault->log, begin, end, kind_names[fault->kind]);
     }
     return NULL;
+}
+
+// Whether every request takes a lock that another thread holds now and then.
+static bool takes_lock(const struct lab_fault *fault)
+{
+    return fault->kind == LAB_FAULT_LOCK || fault->kind == LAB_FAULT_COLLECT;
 }
 
 static int prepare_file(struct lab_fault *fault, const char *log_path, struct error *err)
@@ -107,8 +140,15 @@ static int prepare_file(struct lab_fault *fault, const char *log_path, struct er
     char path[4096];
     snprintf(path, sizeof path, "%s.synced", log_path);
     fault->file = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_DIRECT, 0600);
-    if (fault->file < 0 || unlink(path) < 0 || ftruncate(fault->file, SYNCED_BYTES) < 0 ||
-        fsync(fault->file) < 0)
+    fault->memory =
+        mmap(NULL, WRITTEN_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (fault->memory == MAP_FAILED || fault->file < 0 || unlink(path) < 0)
+        return error_set_errno(err, ERROR_FAILED, "cannot write %s", path);
+    memset(fault->memory, 1, WRITTEN_BYTES);
+    for (off_t at = 0; at < SYNCED_BYTES; at += WRITTEN_BYTES) // it has its blocks from now on
+        if (pwrite(fault->file, fault->memory, WRITTEN_BYTES, at) != WRITTEN_BYTES)
+            return error_set_errno(err, ERROR_FAILED, "cannot write %s", path);
+    if (fsync(fault->file) < 0)
         return error_set_errno(err, ERROR_FAILED, "cannot write %s", path);
     return 0;
 }
@@ -151,23 +191,14 @@ int lab_fault_start(struct lab_fault *fault, const char *log_path, struct error 
         result = prepare_file(fault, log_path, err);
     if (fault->kind == LAB_FAULT_FORK || fault->kind == LAB_FAULT_SWAP)
         result = prepare_memory(fault, err);
-    if (fault->kind == LAB_FAULT_LOCK) {
+    if (takes_lock(fault)) {
         pthread_mutex_init(&fault->lock, NULL);
-        if (pthread_create(&fault->sleeper, NULL, sleep_with_lock, fault) != 0)
-            return error_set(err, ERROR_FAILED, "cannot start the thread that sleeps");
-        pthread_setname_np(fault->sleeper, "lock-holder");
+        if (pthread_create(&fault->holder, NULL, hold_lock, fault) != 0)
+            return error_set(err, ERROR_FAILED, "cannot start the thread that holds the lock");
+        pthread_setname_np(fault->holder,
+                           fault->kind == LAB_FAULT_LOCK ? "lock-holder" : "VM Thread");
     }
     return result;
-}
-
-static __attribute__((noinline)) int64_t slow_function(int64_t until_ns)
-{
-    int64_t now = fault_log_now();
-    while (now < until_ns) {
-        _mm_pause();
-        now = fault_log_now();
-    }
-    return now;
 }
 
 static __attribute__((noinline)) int64_t extra_call(void)
@@ -187,13 +218,13 @@ static __attribute__((noinline)) int64_t touch_pages(struct lab_fault *fault, in
     return now;
 }
 
-// Most of that time the thread is to sleep: large writes past the page cache.
+// Most of that time the thread is to sleep: writes past the page cache, so large that what they
+// cost the processor, and a virtual machine's host, is little beside what they take the disk.
 static int64_t sync_file(struct lab_fault *fault, int64_t until_ns)
 {
-    static _Alignas(PAGE_BYTES) const char bytes[WRITTEN_BYTES];
     int64_t now = fault_log_now();
     for (off_t at = 0; now < until_ns; at = (at + WRITTEN_BYTES) % SYNCED_BYTES) {
-        if (pwrite(fault->file, bytes, sizeof bytes, at) < 0 || fdatasync(fault->file) < 0)
+        if (pwrite(fault->file, fault->memory, WRITTEN_BYTES, at) < 0 || fdatasync(fault->file) < 0)
             break;
         now = fault_log_now();
     }
@@ -249,7 +280,7 @@ void lab_fault_begin_service(struct lab_fault *fault)
 {
     if (fault->kind == LAB_FAULT_NONE)
         return;
-    if (fault->kind == LAB_FAULT_LOCK) {
+    if (takes_lock(fault)) {
         pthread_mutex_lock(&fault->lock);
         return;
     }
@@ -273,6 +304,6 @@ bool lab_fault_halves(struct lab_fault *fault)
 
 void lab_fault_end_service(struct lab_fault *fault)
 {
-    if (fault->kind == LAB_FAULT_LOCK)
+    if (takes_lock(fault))
         pthread_mutex_unlock(&fault->lock);
 }

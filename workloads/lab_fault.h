@@ -44,6 +44,7 @@ enum lab_fault_kind {
     LAB_FAULT_FORK, // it forks, and writes to pages that it then shares, for that long in all
     LAB_FAULT_SWAP, // memory that was paged out is touched, page by page, for that long
     LAB_FAULT_LOCK, // another thread holds the lock that every request takes, and sleeps that long
+    LAB_FAULT_COLLECT, // the same, named like Java's that stops the world, works and waits by turns
 };
 
 struct lab_fault {
@@ -53,14 +54,14 @@ struct lab_fault {
     int64_t due_ns;
     char *fresh; // memory not touched yet (pages), or the next page to be touched (fork, swap)
     size_t fresh_bytes;
-    char *memory;         // what `fresh` lies in (fork, swap)
+    char *memory;         // what `fresh` lies in (fork, swap), or what is written (sync)
     int file;             // sync
-    pthread_mutex_t lock; // taken by every request (lock)
-    pthread_t sleeper;
+    pthread_mutex_t lock; // taken by every request (lock, collect)
+    pthread_t holder;
 };
 
 // "KIND,LENGTH,EVERY" with the kinds slow, calls, pages, halves (whose length does not matter),
-// sync, fork, swap and lock: "slow,1ms,20ms".
+// sync, fork, swap, lock and collect: "slow,1ms,20ms".
 int lab_fault_parse(const char *text, struct lab_fault *fault, struct error *err);
 
 // Begins. Without a kind it does nothing. The fault must stay at its address until the process
@@ -70,7 +71,8 @@ int lab_fault_start(struct lab_fault *fault, const char *log_path, struct error 
 // Whether the reply that is about to be sent is to be sent in two halves.
 bool lab_fault_halves(struct lab_fault *fault);
 
-// To be called around each request's service, by one thread at a time except with `lock`.
+// To be called around each request's service, by one thread at a time except with `lock`
+// and `collect`.
 void lab_fault_begin_service(struct lab_fault *fault);
 void lab_fault_end_service(struct lab_fault *fault);
 

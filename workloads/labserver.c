@@ -517,7 +517,8 @@ static void print_usage(FILE *out)
         "called over and over), pages (page faults), sync (a file is written and synced),\n"
         "fork (it forks, and writes to memory that it then shares), swap (memory that was paged "
         "out is touched),\nlock (a thread sleeps with the lock that "
-        "each request takes); one worker.\nPrints \"ready\" when it listens; runs until killed.\n",
+        "each request takes), collect (it works by turns, and is\ncalled as Java's that stops the "
+        "world); one worker.\nPrints \"ready\" when it listens; runs until killed.\n",
         out);
 }
 

@@ -103,6 +103,10 @@ const struct protocol memcached_binary_protocol = {
                "`out_of_order`",
     .operations = memcached_operations,
     .operation_count = MEMCACHED_OPERATIONS,
+    .usual_port = 11211,
+    // "Version". Behind it the end of a line, for servers that wait for one.
+    PROTOCOL_PROBE("\x80\x0b\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\r\n"),
+    .probe_answers = {"\x81"},
     .dataset = DATASET_MEMCACHED,
     .over_udp = true,
     .request_bytes_max = request_bytes_max,

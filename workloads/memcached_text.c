@@ -116,6 +116,9 @@ const struct protocol memcached_text_protocol = {
                "kind",
     .operations = memcached_operations,
     .operation_count = MEMCACHED_OPERATIONS,
+    .usual_port = 11211,
+    PROTOCOL_PROBE("version\r\n"),
+    .probe_answers = {"VERSION", "ERROR"}, // the second: of servers that have no such command
     .dataset = DATASET_MEMCACHED,
     .over_udp = true,
     .request_bytes_max = request_bytes_max,

@@ -100,6 +100,11 @@ enum { WORKLOAD_KEY_BYTES_MAX = 250, WORKLOAD_VALUE_BYTES_MAX = 1 << 20 };
 // The client that prepares the data that the requests ask for.
 enum protocol_dataset { DATASET_NONE, DATASET_MEMCACHED, DATASET_REDIS };
 
+enum { PROBE_ANSWERS = 4 };
+
+// A protocol's .probe and its length.
+#define PROTOCOL_PROBE(text) .probe = (text), .probe_bytes = sizeof(text) - 1
+
 struct protocol {
     const char *name;   // the row's: NAME_name
     const char *speaks; // what it is: "the memcached text protocol"
@@ -108,8 +113,14 @@ struct protocol {
     const struct protocol_operation *operations;
     unsigned operation_count;
     enum protocol_dataset dataset;
-    bool over_udp;     // it can be used over UDP (workloads/memcached_udp.h)
-    bool says_service; // a request says how long the server is to work on it
+    unsigned usual_port; // where such a server listens when nobody said otherwise
+    bool over_udp;       // it can be used over UDP (workloads/memcached_udp.h)
+    bool says_service;   // a request says how long the server is to work on it
+    // What any server of this protocol answers and what changes nothing, and how its answers begin
+    // (others are another protocol's, or a refusal). Without a probe nothing is asked.
+    const char *probe;
+    size_t probe_bytes;
+    const char *probe_answers[PROBE_ANSWERS]; // NULL: no more
     // The most bytes a request can take with keys and values of at most that length.
     size_t (*request_bytes_max)(size_t key_bytes, size_t value_bytes);
     // Writes the request and returns its length; 0 when out_bytes do not suffice.

@@ -284,6 +284,11 @@ static bool redis_answers(unsigned operation, enum reply_kind kind)
     }
 }
 
+// One that is busy or still loading is what it is; one that wants a password answers nothing else.
+#define REDIS_PROBE                                                                                \
+    PROTOCOL_PROBE("*1\r\n$4\r\nPING\r\n"),                                                        \
+        .probe_answers = {"+PONG", "-BUSY", "-LOADING", "-ERR unknown"}
+
 const struct protocol redis_protocol = {
     .name = redis_name,
     .speaks = "RESP2",
@@ -291,6 +296,8 @@ const struct protocol redis_protocol = {
                "server's errors, others the client's",
     .operations = operations,
     .operation_count = REDIS_OPERATIONS,
+    .usual_port = 6379,
+    REDIS_PROBE,
     .dataset = DATASET_REDIS,
     .request_bytes_max = request_bytes_max,
     .encode = redis_encode,
@@ -305,6 +312,8 @@ const struct protocol redis_resp3_protocol = {
     .replies = "as of RESP2; pushes and attributes are passed over",
     .operations = operations,
     .operation_count = REDIS_OPERATIONS,
+    .usual_port = 6379,
+    REDIS_PROBE,
     .dataset = DATASET_REDIS,
     .request_bytes_max = request_bytes_max_resp3,
     .encode = redis_encode_resp3,

@@ -37,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 3)
         return 0;
     const struct protocol *protocol = protocols[data[0] % PROTOCOLS];
-    struct reply *whole = calloc(2 * REPLIES, sizeof *whole), *split = whole + REPLIES;
+    static struct reply whole[REPLIES], split[REPLIES];
     size_t piece = 1 + data[1];
     size_t count = parse_all(protocol, data + 2, size - 2, size, whole);
     if (parse_all(protocol, data + 2, size - 2, piece, split) != count ||
@@ -46,6 +46,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (size_t i = 0; i < count; i++)
         if (whole[i].begin != (i ? whole[i - 1].end : 0) || whole[i].end <= whole[i].begin)
             abort();
-    free(whole);
     return 0;
 }
