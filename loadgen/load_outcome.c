@@ -9,6 +9,7 @@
 
 #include "base/histogram.h"
 #include "base/log_file.h"
+#include "base/new_file.h"
 
 void load_outcome_free(struct load_outcome *outcome)
 {
@@ -18,7 +19,7 @@ void load_outcome_free(struct load_outcome *outcome)
 
 int load_make_directory(const char *path, struct error *err)
 {
-    if (mkdir(path, 0777) < 0 && errno != EEXIST)
+    if (mkdir(path, 0700) < 0 && errno != EEXIST)
         return error_set_errno(err, ERROR_FAILED, "cannot create %s", path);
     return 0;
 }
@@ -85,10 +86,12 @@ static int write_percentiles(const char *path, const struct engine_result *resul
                              struct error *err)
 {
     struct histogram *histogram = calloc(1, sizeof *histogram);
-    FILE *file = histogram ? fopen(path, "we") : NULL;
-    if (!file) {
+    struct new_file out;
+    int status = histogram ? new_file_open(&out, path, err)
+                           : error_set(err, ERROR_FAILED, "out of memory for %s", path);
+    if (status < 0) {
         free(histogram);
-        return error_set_errno(err, ERROR_FAILED, "cannot write %s", path);
+        return status;
     }
     for (size_t i = 0; i < result->sample_count; i++) {
         const struct sample *sample = &result->samples[i];
@@ -98,15 +101,13 @@ static int write_percentiles(const char *path, const struct engine_result *resul
         else
             histogram_record_infinite(histogram);
     }
-    int status = histogram_write_percentiles(
+    status = histogram_write_percentiles(
         histogram, 1000,
         "latency in us from the intended time to the reply; requests never sent, lost or "
         "unanswered are infinite",
-        file, err);
-    if (fclose(file) != 0 && status == 0)
-        status = error_set_errno(err, ERROR_FAILED, "cannot write %s", path);
+        out.file, err);
     free(histogram);
-    return status;
+    return new_file_finish(&out, status, err);
 }
 
 int load_write_files(const struct load_options *o, const struct engine_result *result,

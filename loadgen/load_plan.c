@@ -9,6 +9,8 @@
 #include <sys/random.h>
 
 #include "base/units.h"
+#include "loadgen/client/protocol_probe.h"
+#include "loadgen/client/server_url.h"
 #include "workloads/protocols.h"
 
 // --- what --slo and --sweep say ------------------------------------------------------------------
@@ -98,7 +100,7 @@ static const double search_from = 1000, search_step = 1.05; // set by --slo alon
 
 const struct option_spec load_plan_options[] = {
     OPTION_STRING("server", 's', "HOST:PORT", struct load_options, server,
-                  "the server; an IPv6 address in brackets; or udp:HOST:PORT, unix:/PATH"),
+                  "the server (IPv6 in brackets); or udp:HOST:PORT, unix:/PATH, PROTOCOL://HOST"),
     OPTION_STRING("protocol", 0, "NAME", struct load_options, protocol, PROTOCOL_NAMES),
     OPTION_STRING("workload", 'w', "FILE", struct load_options, workload,
                   "what is asked: a YAML file, or etc, usr or var (100k keys, 90 % get)"),
@@ -255,11 +257,17 @@ static int choose_workload(struct load_plan *plan, struct error *err)
     int status = o->workload ? workload_load_file(o->workload, workload, err) : 0;
     if (status < 0)
         return status;
+    const struct protocol *protocol = plan->url_protocol;
     if (o->protocol) {
-        const struct protocol *protocol = protocol_find(o->protocol);
+        protocol = protocol_find(o->protocol);
         if (!protocol)
             return error_set(err, ERROR_INPUT, "--protocol: \"%s\" is not one of: %s", o->protocol,
                              PROTOCOL_NAMES);
+        if (plan->url_protocol && plan->url_protocol != protocol)
+            return error_set(err, ERROR_INPUT, "--protocol %s, but --server says %s://",
+                             protocol->name, plan->url_protocol->name);
+    }
+    if (protocol) {
         if (workload_set_protocol(workload, protocol, err) < 0)
             return error_prefix(err, "--protocol");
         char able[200];
@@ -430,7 +438,7 @@ int load_plan_make(struct load_plan *plan, int positional, char **argv, struct e
         return status;
     if (check_numbers(o, err) < 0 || check_target(plan, err) < 0)
         return -ERROR_INPUT;
-    if (server_address_parse(o->server, &plan->server, err) < 0)
+    if (server_url_parse(o->server, &plan->server, &plan->url_protocol, err) < 0)
         return error_prefix(err, "--server");
     status = choose_workload(plan, err);
     if (status < 0)
@@ -445,7 +453,11 @@ int load_plan_make(struct load_plan *plan, int positional, char **argv, struct e
             return error_set_errno(err, ERROR_FAILED, "cannot draw a seed");
         o->seed = seed;
     }
-    return server_address_resolve(&plan->server, err);
+    status = server_address_resolve(&plan->server, err);
+    // Agents may reach what this process does not.
+    if (status == 0 && !plan->agents)
+        status = protocol_probe(&plan->server, plan->workload.protocol, err);
+    return status;
 }
 
 static void print_begin(void *context, uint64_t begin_ns)

@@ -69,6 +69,7 @@ extern const struct option_spec load_plan_options[]; // of struct load_options
 struct load_plan {
     struct load_options options;
     struct server_address server;
+    const struct protocol *url_protocol; // when --server was a URL; else NULL
     struct workload workload;
     char arrivals[4200];        // the arrivals, in words
     char pattern[500];          // the pattern, in words
@@ -88,8 +89,9 @@ struct load_plan {
 void load_plan_init(struct load_plan *plan);
 void load_plan_free(struct load_plan *plan);
 
-// Checks the options, reads the workload's file, resolves the server, and draws a seed if none is
-// given. ERROR_INPUT names the option and the values it takes.
+// Checks the options, reads the workload's file, resolves the server and asks it
+// whether it speaks the protocol, and draws a seed if none is given. ERROR_INPUT names the option
+// and the values it takes.
 int load_plan_make(struct load_plan *plan, int positional, char **argv, struct error *err);
 
 // The settings of the engine and the method for this plan, at its own rate and duration.

@@ -38,6 +38,22 @@ static int run_report(const struct load_plan *plan, const struct engine_result *
     return load_verdict(summary, err);
 }
 
+// Writes the logs and reports the result, also when the logs cannot be written.
+static int write_and_report(const struct load_plan *plan, const struct engine_result *result,
+                            const struct connection *connections, uint32_t connection_count,
+                            const struct load_summary *summary, const struct method *method,
+                            const struct rounds *rounds, json_t *agents, struct error *err)
+{
+    struct error verdict;
+    int written = load_write_files(&plan->options, result, connections, connection_count, err);
+    int reported = run_report(plan, result, summary, method, rounds, agents, &verdict);
+    if (written < 0)
+        return written;
+    if (reported < 0)
+        *err = verdict;
+    return reported;
+}
+
 // 0: /proc does not say.
 static double available_bytes(void)
 {
@@ -155,10 +171,8 @@ static int run_duration(struct load_plan *plan, struct error *err)
     const struct engine_result *result = &outcome.result;
     progress_end(&plan->progress);
     if (status == 0)
-        status = load_write_files(o, result, result->connections, result->connection_count, err);
-    if (status == 0)
-        status =
-            run_report(plan, result, &outcome.summary, &outcome.method, NULL, outcome.agents, err);
+        status = write_and_report(plan, result, result->connections, result->connection_count,
+                                  &outcome.summary, &outcome.method, NULL, outcome.agents, err);
     load_outcome_free(&outcome);
     return status;
 }
@@ -188,11 +202,8 @@ static int run_target(struct load_plan *plan, struct error *err)
     live_view_stop(settings.view);
     progress_end(&plan->progress);
     if (status == 0)
-        status =
-            load_write_files(o, &rounds.pool, rounds.connections, rounds.connection_count, err);
-    if (status == 0)
-        status =
-            run_report(plan, &rounds.pool, &rounds.summary, &rounds.method, &rounds, agents, err);
+        status = write_and_report(plan, &rounds.pool, rounds.connections, rounds.connection_count,
+                                  &rounds.summary, &rounds.method, &rounds, agents, err);
     json_decref(agents);
     rounds_free(&rounds);
     return status;

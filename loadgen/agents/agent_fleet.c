@@ -16,6 +16,7 @@
 #include "base/link.h"
 #include "base/log_file.h"
 #include "base/process.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "loadgen/agents/agent_message.h"
 
@@ -178,7 +179,7 @@ static void describe_end(struct member *member, char *out, size_t out_bytes)
 
 static void member_lose(struct fleet *fleet, struct member *member, const char *why)
 {
-    snprintf(member->outcome->lost, sizeof member->outcome->lost, "%s", why);
+    text_clean(why, false, member->outcome->lost, sizeof member->outcome->lost);
     process_stop(&member->process, 0);
     engine_result_free(&member->outcome->result);
     json_decref(member->outcome->report);
@@ -232,7 +233,10 @@ static int take_message(struct fleet *fleet, struct member *member, const json_t
     if (!type)
         return 0; // a heartbeat
     if (strcmp(type, "clock") == 0 && member->clock.asked) {
-        agent_clock_answered(&member->clock, json_integer_value(json_object_get(message, "at_ns")));
+        json_int_t at_ns = json_integer_value(json_object_get(message, "at_ns"));
+        if (at_ns < 0 || at_ns > INT64_MAX / 4)
+            return error_set(err, ERROR_INPUT, "what it says of its clock cannot be");
+        agent_clock_answered(&member->clock, at_ns);
         return member->clock.trips < AGENT_CLOCK_TRIPS ? ask_clock(member, err) : 0;
     }
     if (strcmp(type, "ready") == 0 && member->state == MEMBER_PLANNED) {

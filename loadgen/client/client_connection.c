@@ -17,6 +17,7 @@
 enum {
     REPLY_BATCH = 64,
     READS_AT_ONCE = 16, // then the other connections have their turn
+    STOP_LOOK_MS = 100, // so soon a person who ends the load is heard
 };
 
 // to_the_end: also past a short read. send_error: the errno of a send call that failed before this,
@@ -92,12 +93,16 @@ int connection_establish(struct client_connection *connection, int64_t deadline_
                          struct error *err)
 {
     struct pollfd ready = {.fd = connection->socket_fd, .events = POLLOUT};
+    const atomic_bool *stop = connection->context->stop;
     int events = 0;
-    do {
-        int64_t left = deadline_ms - monotonic_ms();
-        events = poll(&ready, 1, left < 0 ? 0 : (int)left);
-    } while (events < 0 && errno == EINTR);
-    if (events == 0)
+    for (int64_t left = 1; events <= 0 && left > 0 && !atomic_load(stop);) {
+        left = deadline_ms - monotonic_ms();
+        events = poll(&ready, 1, left < 0 ? 0 : left < STOP_LOOK_MS ? (int)left : STOP_LOOK_MS);
+    }
+    if (events <= 0 && atomic_load(stop))
+        return error_set(err, ERROR_FAILED, "interrupted before %s had accepted all connections",
+                         connection->context->server->text);
+    if (events <= 0)
         return error_set(err, ERROR_FAILED,
                          "cannot connect to %s: no answer within 5 s (a firewall, or a server that "
                          "accepts no more connections?)",
@@ -276,7 +281,7 @@ static bool replies_receive(struct client_connection *connection, bool to_the_en
         if ((size_t)count < context->receive_bytes && !to_the_end)
             break; // a short read empties the socket: the next bytes trigger the next edge
         if (i + 1 == READS_AT_ONCE) {
-            event_active(connection->event, EV_READ, 0);
+            context->read_again(context->owner, connection);
             break;
         }
     }

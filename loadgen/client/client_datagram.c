@@ -316,7 +316,7 @@ bool datagram_receive(struct client_connection *connection)
         if (count < RECEIVE_BATCH)
             break; // the next datagram triggers the next edge
         if (i + 1 == READS_AT_ONCE) {
-            event_active(connection->event, EV_READ, 0);
+            connection->context->read_again(connection->context->owner, connection);
             break;
         }
     }

@@ -17,6 +17,7 @@
 
 enum {
     BACKLOG_S = 5,
+    BACKLOG_LOOK_US = 100000, // so soon a person who ends the load is heard
     // bytes of stamps that may wait; without CAP_NET_ADMIN at most net.core.rmem_max
     DATAGRAMS_BYTES = 4 << 20,
 };
@@ -52,14 +53,19 @@ int connection_begin(struct client_connection *connection, bool patient, struct 
         setsockopt(socket_fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     // If the server's backlog is full a UNIX socket fails with EAGAIN, unless it may wait.
     bool waits = family == AF_UNIX && patient;
-    const struct timeval patience = {BACKLOG_S, 0};
+    const int64_t deadline_ms = monotonic_ms() + BACKLOG_S * 1000;
+    const struct timeval patience = {0, BACKLOG_LOOK_US};
     if (waits) {
         setsockopt(socket_fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
         fcntl(socket_fd, F_SETFL, 0);
     }
-    if (connect(socket_fd, (const void *)&server->socket_address, server->socket_address_bytes) <
-            0 &&
-        errno != EINPROGRESS)
+    int status;
+    do
+        status =
+            connect(socket_fd, (const void *)&server->socket_address, server->socket_address_bytes);
+    while (status < 0 && waits && errno == EAGAIN && monotonic_ms() < deadline_ms &&
+           !atomic_load(connection->context->stop));
+    if (status < 0 && errno != EINPROGRESS)
         return server_refuse(server, err);
     if (waits)
         fcntl(socket_fd, F_SETFL, O_NONBLOCK);

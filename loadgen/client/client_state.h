@@ -9,6 +9,7 @@
 #define LOADGEN_CLIENT_CLIENT_STATE_H
 
 #include <event2/event.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -23,6 +24,7 @@
 
 struct connection_log ARRAY_OF(struct connection);
 
+struct client_connection;
 struct engine_worker;
 
 // What all connections of one thread share.
@@ -37,6 +39,10 @@ struct connection_context {
     event_callback_fn on_ready;  // event handler of a connection: calls connection_ready
     // Takes back a request whose connection ended before it was sent, or answered.
     void (*put_again)(struct engine_worker *owner, uint32_t sample);
+    // Notes a connection of which more may be read than it was its turn for: its next edge may
+    // never come. Called from event handlers, which must not wait for a server to stop sending.
+    void (*read_again)(struct engine_worker *owner, struct client_connection *connection);
+    const atomic_bool *stop;    // the load is to end at once
     struct connection_log log;  // one entry for each connection that was established
     _Atomic uint32_t *last_id;  // ids of the connections of all threads
     uint32_t busy_poll_us;      // SO_BUSY_POLL; 0: left alone
@@ -85,6 +91,7 @@ struct client_connection {
     bool expiry_set;            // over UDP: the timer runs
     bool listed;                // in its owner's queue of connections with room
     bool unstamped;             // in its owner's queue of those that await TX stamps
+    bool unread;                // in its owner's queue of those to be read again without an event
     bool draining;              // closed loop: nothing more is put until all requests are answered
     uint32_t attempts;          // attempts to open it again since it was last useful
     int64_t down_ms, opened_ms; // CLOCK_MONOTONIC: when it stopped being useful; when it opened

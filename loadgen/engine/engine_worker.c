@@ -25,7 +25,8 @@ enum {
     LAST_STAMPS_NS = 50000000, // after the end
     LOOK_NS = 1000000,         // so often one connection in LOOKED_AT is looked at without an event
     LOOKED_AT = 1000,
-    EMPTY_ROUNDS = 201, // rounds timed before the start, to know the cost of an idle one
+    EMPTY_ROUNDS = 201, // rounds timed before the start, to know the cost of an idle one ...
+    EMPTY_ROUNDS_NS = 10000000, // ... for no longer than this
 };
 
 // --- connections with room -----------------------------------------------------------------------
@@ -276,11 +277,37 @@ void engine_worker_on_ready(evutil_socket_t socket_fd, short what, void *argumen
     (void)socket_fd;
     struct client_connection *connection = argument;
     struct engine_worker *worker = connection->context->owner;
+    // How long a round lasts depends on how much the servers send: a person does not wait for that.
+    if (atomic_load_explicit(&worker->shared->stop, memory_order_relaxed)) {
+        event_base_loopbreak(worker->base);
+        return;
+    }
     connection_ready(connection, what & EV_CLOSED);
     engine_worker_list_room(worker, connection);
     if (worker->shared->settings->closed_loop || !worker->room.count)
         return;
     send_while_due(worker, tsc_now(), 1);
+}
+
+void engine_worker_read_again(struct engine_worker *worker, struct client_connection *connection)
+{
+    if (connection->unread)
+        return;
+    queue_push(&worker->unread, connection);
+    connection->unread = true;
+}
+
+// One round of events, and of what earlier rounds left unread. Never more: to go on until nothing
+// is ready, as libevent does on its own account, would last as long as a server keeps sending.
+static void poll_once(struct engine_worker *worker)
+{
+    event_base_loop(worker->base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+    for (uint32_t left = worker->unread.count; left; left--) {
+        struct client_connection *connection = queue_pop(&worker->unread);
+        connection->unread = false;
+        if (connection_is_open(connection))
+            engine_worker_on_ready(connection->socket_fd, EV_READ, connection);
+    }
 }
 
 // Each connection is looked at once a second, or more often where they are few.
@@ -312,24 +339,34 @@ static int compare_tsc(const void *a, const void *b)
     return order_of(*x, *y);
 }
 
+// The median cost of one of EMPTY_ROUNDS rounds, or of fewer: a server that sends before it is
+// asked makes rounds that are not empty, and long.
+static uint64_t median_round(struct engine_worker *worker, void (*round)(struct engine_worker *))
+{
+    uint64_t costs[EMPTY_ROUNDS], begin = tsc_now(), now = begin;
+    const uint64_t most = engine_ticks(worker->shared, EMPTY_ROUNDS_NS);
+    unsigned count = 0;
+    while (count < EMPTY_ROUNDS && now - begin <= most) {
+        round(worker);
+        uint64_t after = tsc_now();
+        costs[count++] = after - now;
+        now = after;
+    }
+    qsort(costs, count, sizeof *costs, compare_tsc);
+    return costs[count / 2];
+}
+
+static void pause_once(struct engine_worker *worker)
+{
+    (void)worker;
+    _mm_pause();
+}
+
 // Measures what an idle round costs: medians, of rounds before the start.
 static void measure_empty_rounds(struct engine_worker *worker)
 {
-    uint64_t polls[EMPTY_ROUNDS], pauses[EMPTY_ROUNDS];
-    uint64_t now = tsc_now();
-    for (unsigned i = 0; i < 2 * EMPTY_ROUNDS; i++) {
-        if (i < EMPTY_ROUNDS)
-            event_base_loop(worker->base, EVLOOP_NONBLOCK);
-        else
-            _mm_pause();
-        uint64_t after = tsc_now();
-        *(i < EMPTY_ROUNDS ? &polls[i] : &pauses[i - EMPTY_ROUNDS]) = after - now;
-        now = after;
-    }
-    qsort(polls, EMPTY_ROUNDS, sizeof *polls, compare_tsc);
-    qsort(pauses, EMPTY_ROUNDS, sizeof *pauses, compare_tsc);
-    worker->empty_poll_tsc = polls[EMPTY_ROUNDS / 2];
-    worker->empty_pause_tsc = pauses[EMPTY_ROUNDS / 2];
+    worker->empty_poll_tsc = median_round(worker, poll_once);
+    worker->empty_pause_tsc = median_round(worker, pause_once);
 }
 
 // Waits for a reply, for the next request's time, or for 10 ms, so that the end is noticed. Time
@@ -341,9 +378,13 @@ static void sleep_until(struct engine_worker *worker, uint64_t now, uint64_t due
     uint64_t us = (ns < (double)longest_ns ? (uint64_t)ns : longest_ns) / 1000;
     uint64_t cpu_ns = (uint64_t)clock_now_ns(CLOCK_THREAD_CPUTIME_ID);
     struct timeval wait = {.tv_usec = (suseconds_t)us};
-    evtimer_add(worker->alarm, &wait);
-    event_base_loop(worker->base, EVLOOP_ONCE);
-    evtimer_del(worker->alarm);
+    if (worker->unread.count) {
+        poll_once(worker);
+    } else {
+        evtimer_add(worker->alarm, &wait);
+        event_base_loop(worker->base, EVLOOP_ONCE);
+        evtimer_del(worker->alarm);
+    }
     uint64_t passed = tsc_now() - now,
              worked = engine_ticks(worker->shared,
                                    (uint64_t)clock_now_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns);
@@ -373,7 +414,7 @@ uint64_t engine_worker_turn(struct engine_worker *worker, uint64_t now)
     worker->context.progress = false;
     if (due <= now) {
         send_while_due(worker, now, CALLS_AT_ONCE);
-        event_base_loop(worker->base, EVLOOP_NONBLOCK);
+        poll_once(worker);
     } else if (due - now <= engine_ticks(worker->shared, NEAR_NS)) {
         _mm_pause();
         empty = worker->empty_pause_tsc;
@@ -381,7 +422,7 @@ uint64_t engine_worker_turn(struct engine_worker *worker, uint64_t now)
         sleep_until(worker, now, due);
         worker->context.progress = true; // records which part of it was idle
     } else {
-        event_base_loop(worker->base, EVLOOP_NONBLOCK);
+        poll_once(worker);
         if (!worker->context.progress && due - now > engine_ticks(worker->shared, QUIET_NS))
             take_stamps_in_turn(worker, now, false);
     }
@@ -415,7 +456,7 @@ static void run_closed_loop(struct engine_worker *worker, uint64_t start_tsc)
         look_in_turn(worker, now);
         send_more(worker, now);
         worker->requests_spent |= now < end && worker->next == worker->sample_count;
-        event_base_loop(worker->base, EVLOOP_NONBLOCK);
+        poll_once(worker);
         uint64_t after = tsc_now();
         if (!worker->context.progress)
             note_idle(worker, after - now, worker->empty_poll_tsc);
@@ -438,7 +479,7 @@ void engine_worker_run(struct engine_worker *worker, uint64_t start_tsc)
     while (tsc_now() + awake < start_tsc && !atomic_load(&worker->shared->stop)) {
         struct timespec pause = {0, 1000000};
         nanosleep(&pause, NULL);
-        event_base_loop(worker->base, EVLOOP_NONBLOCK);
+        poll_once(worker);
     }
     measure_empty_rounds(worker);
     uint64_t ready = tsc_now();

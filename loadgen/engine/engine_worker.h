@@ -54,6 +54,7 @@ struct engine_worker {
     uint32_t dirty_count;
     struct connection_queue room;      // connections that may take a request, in turn
     struct connection_queue unstamped; // connections with sends that wait for their TX stamps
+    struct connection_queue unread;    // connections to be read again without an event
     struct connection_context context;
     uint64_t look_tsc; // when the next connection is looked at without an event
     uint32_t looked;   // the last one
@@ -101,6 +102,9 @@ uint64_t engine_worker_turn(struct engine_worker *worker, uint64_t now);
 
 // Puts a request again, before those not yet put; its sample is reset.
 void engine_worker_put_again(struct engine_worker *worker, uint32_t sample);
+
+// Queues a connection to be read again in a later round.
+void engine_worker_read_again(struct engine_worker *worker, struct client_connection *connection);
 
 // Queues the connection for requests, if it may take one.
 void engine_worker_list_room(struct engine_worker *worker, struct client_connection *connection);

@@ -128,6 +128,8 @@ int engine_worker_prepare(struct engine_worker *worker, struct error *err)
     worker->room = (struct connection_queue){.items = calloc(count, sizeof(void *)), .size = count};
     worker->unstamped =
         (struct connection_queue){.items = calloc(count, sizeof(void *)), .size = count};
+    worker->unread =
+        (struct connection_queue){.items = calloc(count, sizeof(void *)), .size = count};
     worker->key = calloc(1, WORKLOAD_KEY_BYTES_MAX);
     worker->value = calloc(1, shared->value_bytes + 1);
     worker->context = (struct connection_context){
@@ -138,6 +140,8 @@ int engine_worker_prepare(struct engine_worker *worker, struct error *err)
         .sender = worker->index,
         .on_ready = engine_worker_on_ready,
         .put_again = engine_worker_put_again,
+        .read_again = engine_worker_read_again,
+        .stop = &worker->shared->stop,
         .last_id = &worker->shared->last_id,
         .reader = malloc(sizeof(struct stamp_reader)),
         .receive_buffer = malloc(RECEIVE_BYTES),
@@ -152,7 +156,7 @@ int engine_worker_prepare(struct engine_worker *worker, struct error *err)
     if (worker->context.live)
         live_set(&worker->context.live->tsc_khz, (uint64_t)(shared->ticks_per_ns * 1e6));
     if (!worker->connections || !worker->dirty || !worker->room.items || !worker->unstamped.items ||
-        !worker->key || !worker->value || !worker->context.reader ||
+        !worker->unread.items || !worker->key || !worker->value || !worker->context.reader ||
         !worker->context.receive_buffer || array_reserve(&worker->context.log, count) < 0)
         return error_set(err, ERROR_FAILED, "out of memory for %u connections", count);
     if (settings->server->transport == SERVER_UDP) {
@@ -185,6 +189,7 @@ void engine_worker_close(struct engine_worker *worker)
     free(worker->dirty);
     free(worker->room.items);
     free(worker->unstamped.items);
+    free(worker->unread.items);
     free(worker->key);
     free(worker->value);
     free(worker->context.reader);

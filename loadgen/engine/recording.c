@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/input_file.h"
 #include "base/log_file.h"
 #include "loadgen/client/sample_log.h"
 
@@ -82,21 +83,17 @@ int recording_parse(const char *text, size_t bytes, const char *path, struct rec
 
 static int load_text(const char *path, struct recording *recording, struct error *err)
 {
-    struct stat about;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const void *text = NULL;
+    size_t bytes = 0;
+    int fd = input_open(path, err);
     if (fd < 0)
-        return error_set_errno(err, ERROR_INPUT, "cannot open the recording %s", path);
-    int status = 0;
-    void *text = MAP_FAILED;
-    if (fstat(fd, &about) < 0 || !S_ISREG(about.st_mode) || about.st_size == 0)
+        return error_prefix(err, "the recording");
+    int status = input_map(fd, path, &text, &bytes, err);
+    if (status == 0 && !text)
         status = error_set(err, ERROR_INPUT, "%s: not a file with a recording in it", path);
-    else if ((text = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, fd, 0)) ==
-             MAP_FAILED)
-        status = error_set_errno(err, ERROR_INPUT, "cannot read the recording %s", path);
-    else
-        status = recording_parse(text, (size_t)about.st_size, path, recording, err);
-    if (text != MAP_FAILED)
-        munmap(text, (size_t)about.st_size);
+    if (status == 0)
+        status = recording_parse(text, bytes, path, recording, err);
+    input_unmap(text);
     close(fd);
     return status;
 }
@@ -106,7 +103,7 @@ static int load_text(const char *path, struct recording *recording, struct error
 static bool is_log(const char *path)
 {
     char magic[8] = "";
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = input_open(path, NULL);
     bool is = fd >= 0 && read(fd, magic, sizeof magic) == sizeof magic &&
               memcmp(magic, "TAILLOG", sizeof magic) == 0;
     if (fd >= 0)

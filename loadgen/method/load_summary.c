@@ -238,6 +238,14 @@ static void judge_load(const struct engine_result *result, struct load_summary *
     if ((double)summary->error_replies > share_tolerance * (double)summary->answered)
         load_summary_add_reason(summary, "%llu of %llu replies were errors",
                                 (count_type)summary->error_replies, (count_type)summary->answered);
+    // Nobody can tell which of two replies is the surplus one: those before may have answered
+    // others.
+    if ((double)result->counts.unexpected > share_tolerance * (double)summary->answered)
+        load_summary_add_reason(
+            summary,
+            "%llu replies came to no request, beside %llu that did: which of them answers which "
+            "request is not certain",
+            (count_type)result->counts.unexpected, (count_type)summary->answered);
 }
 
 int load_summarise(const struct engine_result *result, uint64_t duration_ns,

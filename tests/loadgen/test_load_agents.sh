@@ -47,7 +47,7 @@ for i in 1 2; do
     inside "$pid" ip link set eth0 up
     inside "$pid" ip route add 10.77.0.1 via "10.77.$i.1" || fail "no route"
 done
-port=22320
+claim_port
 nsenter -t "$server" -n memcached -u root -l 10.77.0.1 -p $port -t 1 -U 0 &
 started+=($!)
 at=10.77.0.1:$port
@@ -178,7 +178,7 @@ refused 2 'sweep changes the rate of the agents that have none' --agent symmetri
 refused 2 'slo changes the rate of the agents that have none' --agent latency --slo 'p99<=1ms'
 refused 2 'come to 2000 requests/s before' --agent throughput --agent latency,rate=2k --sweep 1k:2k:1k
 refused 1 'agent agent1: .*network namespace' --agent symmetric,rate=1k,netns=999999999
-refused 1 'agent both: .*127.0.0.1' --agent symmetric,name=both,rate=1k --server 127.0.0.1:22399 # nobody
+refused 1 'agent both: .*127.0.0.1' --agent symmetric,name=both,rate=1k --server "127.0.0.1:$port" # nobody, in this namespace
 "$taillight" agent </dev/null >/dev/null 2>"$dir/eof.err"
 [ $? = 1 ] && grep -q 'controller is gone' "$dir/eof.err" || fail "an agent without a link"
 (printf 'Permission denied'; sleep 3) | "$taillight" agent >/dev/null 2>"$dir/noise.err"

@@ -4,6 +4,7 @@
 # Many connections: all come about, all are used, every request is accounted for and has its stamps;
 # and what is said when there are no local ports for so many.
 set -u
+. "$(dirname "$0")/../ports.sh"
 taillight=${BUILD:-build}/taillight
 connections=${CONNECTIONS:-1000}
 rate=${RATE:-10k}
@@ -15,7 +16,9 @@ ulimit -n $((2 * connections + 200)) 2>/dev/null || ulimit -n "$(ulimit -Hn)"
 dir=$(mktemp -d /tmp/test-load-connections-XXXXXX)
 trap 'rm -rf "$dir"' EXIT
 
-TAILLIGHT=$taillight DIR=$dir CONNECTIONS=$connections RATE=$rate MAY_LAG=$may_lag unshare -n bash -u -s <<'END'
+claim_port
+
+TAILLIGHT=$taillight PORT=$port DIR=$dir CONNECTIONS=$connections RATE=$rate MAY_LAG=$may_lag unshare -n bash -u -s <<'END'
 fail() {
     echo "FAIL: $*"
     cat "$DIR/err"
@@ -23,15 +26,15 @@ fail() {
 }
 value() { python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))[sys.argv[2]])' "$DIR/out" "$1"; }
 ip link set lo up
-memcached -u nobody -l 127.0.0.1 -U 0 -t 1 -p 23950 -c $((CONNECTIONS + 100)) &
+memcached -u nobody -l 127.0.0.1 -U 0 -t 1 -p "$PORT" -c $((CONNECTIONS + 100)) &
 server=$!
 trap 'kill $server' EXIT
 for _ in $(seq 100); do
-    (: </dev/tcp/127.0.0.1/23950) 2>/dev/null && break
+    (: </dev/tcp/127.0.0.1/$PORT) 2>/dev/null && break
     sleep 0.05
 done
 
-"$TAILLIGHT" load --server 127.0.0.1:23950 --rate "$RATE" --duration 1s --connections "$CONNECTIONS" \
+"$TAILLIGHT" load --server 127.0.0.1:$PORT --rate "$RATE" --duration 1s --connections "$CONNECTIONS" \
     --stamps sw --json --quiet --samples "$DIR/logs" >"$DIR/out" 2>"$DIR/err"
 case $? in 0 | 4) ;; *) fail 'many connections' ;; esac
 ways="$(value answered) answered, $(value unsent) unsent, $(value timed_out) timed out, $(value lost) lost"
@@ -62,7 +65,7 @@ assert unstamped <= scheduled / 1000, f"{unstamped} samples without both stamps"
 PY
 
 echo '30000 30099' >/proc/sys/net/ipv4/ip_local_port_range
-"$TAILLIGHT" load --server 127.0.0.1:23950 --rate 1k --duration 1s --connections 200 >"$DIR/out" 2>"$DIR/err"
+"$TAILLIGHT" load --server 127.0.0.1:$PORT --rate 1k --duration 1s --connections 200 >"$DIR/out" 2>"$DIR/err"
 [ $? = 1 ] || fail 'connections without ports'
 grep -q 'no local port is left.*ip_local_port_range' "$DIR/err" || fail 'it does not say what to do'
 echo "$CONNECTIONS connections, $achieved of $offered requests/s: $ways; with both stamps"

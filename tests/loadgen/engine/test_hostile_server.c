@@ -347,7 +347,8 @@ static void an_end_behind_a_reply_is_seen(void **state)
         stop(&server);
         assert_int_equal(result.counts.in_flight, tally.by_status[SAMPLE_TIMED_OUT]);
         assert_true(result.counts.reconnects > 10);
-        assert_int_equal(result.counts.ended, result.counts.reconnects);
+        // Each of the two may have ended so late that no time was left to connect it again.
+        assert_in_range(result.counts.ended, result.counts.reconnects, result.counts.reconnects + 2);
         assert_int_equal(tally.by_status[SAMPLE_MISS], result.counts.ended);
         assert_int_equal(result.counts.lost[LOSS_CLOSED], tally.by_status[SAMPLE_LOST]);
         assert_true(tally.by_status[SAMPLE_LOST] >= (LEAVES_AFTER - 1) * result.counts.ended);

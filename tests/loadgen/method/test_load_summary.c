@@ -211,6 +211,13 @@ static void errors_and_ends_are_said(void **state)
     assert_int_equal(summary.misses, 1);
     assert_non_null(strstr(summary.reasons[0], "20 of 1000 replies were errors"));
     make(&run);
+    run.result.counts.unexpected = 10;
+    summarise(&run, &summary);
+    assert_true(summary.ok);
+    run.result.counts.unexpected = 11;
+    summarise(&run, &summary);
+    assert_non_null(strstr(summary.reasons[0], "11 replies came to no request"));
+    make(&run);
     run.result.end = ENGINE_INTERRUPTED;
     run.result.counts.ended = run.result.counts.broken = 1;
     strcpy(run.result.counts.first_break.text, "connection 3 broke");

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+#include "loadgen/client/protocol_probe.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "workloads/protocols.h"
+
+// The second for what answers nothing to the first probe, and maybe nothing to any.
+enum { PATIENCE_MS = 500, LITTLE_PATIENCE_MS = 100, QUOTED_BYTES = 100 };
+
+enum answer { ANSWER_NONE, ANSWER_RIGHT, ANSWER_WRONG };
+
+static bool wait_for(int socket_fd, short events, int64_t until_ms)
+{
+    struct pollfd poll_fd = {.fd = socket_fd, .events = events};
+    int64_t left_ms = until_ms - monotonic_ms();
+    return left_ms > 0 && poll(&poll_fd, 1, (int)left_ms) == 1;
+}
+
+static bool begins(const char *bytes, size_t count, const char *beginning)
+{
+    size_t length = strlen(beginning);
+    return count >= length && memcmp(bytes, beginning, length) == 0;
+}
+
+static enum answer judge(const struct protocol *protocol, const char *bytes, size_t count)
+{
+    for (size_t i = 0; i < PROBE_ANSWERS && protocol->probe_answers[i]; i++)
+        if (begins(bytes, count, protocol->probe_answers[i]))
+            return ANSWER_RIGHT;
+    return ANSWER_WRONG;
+}
+
+// `said` gets what came, as text.
+static enum answer ask(const struct server_address *server, const struct protocol *protocol,
+                       int patience_ms, char said[QUOTED_BYTES])
+{
+    const int64_t until_ms = monotonic_ms() + patience_ms;
+    const struct sockaddr *place = (const void *)&server->socket_address;
+    size_t count = 0;
+    enum answer answer = ANSWER_NONE;
+    int fd = socket(place->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return ANSWER_NONE;
+    bool connected = connect(fd, place, server->socket_address_bytes) == 0 ||
+                     (errno == EINPROGRESS && wait_for(fd, POLLOUT, until_ms));
+    if (connected && send(fd, protocol->probe, protocol->probe_bytes, MSG_NOSIGNAL) ==
+                         (ssize_t)protocol->probe_bytes)
+        // One line, or what the peer says before it closes.
+        while (answer != ANSWER_RIGHT && count < QUOTED_BYTES - 1 && !memchr(said, '\n', count) &&
+               wait_for(fd, POLLIN, until_ms)) {
+            ssize_t got = recv(fd, said + count, QUOTED_BYTES - 1 - count, 0);
+            if (got <= 0)
+                break;
+            count += (size_t)got;
+            answer = judge(protocol, said, count);
+        }
+    close(fd);
+    said[count] = '\0';
+    return answer;
+}
+
+// Its first line, without what a terminal would not print.
+static void quote(char *said)
+{
+    said[strcspn(said, "\r\n")] = '\0';
+    for (; *said; said++)
+        if (!isprint((unsigned char)*said))
+            *said = '?';
+}
+
+// What the server answers to instead, or NULL.
+static const struct protocol *identify(const struct server_address *server,
+                                       const struct protocol *asked, int patience_ms)
+{
+    char said[QUOTED_BYTES];
+    for (size_t i = 0; i < PROTOCOLS; i++) {
+        const struct protocol *other = protocols[i];
+        if (other != asked && other->probe_bytes > 0 &&
+            ask(server, other, patience_ms, said) == ANSWER_RIGHT)
+            return other;
+    }
+    return NULL;
+}
+
+int protocol_probe(const struct server_address *resolved, const struct protocol *protocol,
+                   struct error *err)
+{
+    char said[QUOTED_BYTES];
+    if (resolved->transport == SERVER_UDP || protocol->probe_bytes == 0)
+        return 0;
+    enum answer answer = ask(resolved, protocol, PATIENCE_MS, said);
+    if (answer == ANSWER_RIGHT)
+        return 0;
+    bool silent = answer == ANSWER_NONE;
+    const struct protocol *other =
+        identify(resolved, protocol, silent ? LITTLE_PATIENCE_MS : PATIENCE_MS);
+    // Silent, it may have been busy; it may speak several.
+    if (silent && (!other || ask(resolved, protocol, PATIENCE_MS, said) == ANSWER_RIGHT))
+        return 0;
+    quote(said);
+    return other ? error_set(err, ERROR_INPUT,
+                             "%s does not answer as %s does (\"%s\"), but as %s: try --protocol %s",
+                             resolved->text, protocol->name, said, other->name, other->name)
+                 : error_set(err, ERROR_INPUT, "%s does not answer as %s does, but: \"%s\"",
+                             resolved->text, protocol->name, said);
+}

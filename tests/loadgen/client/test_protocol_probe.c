@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT
+//
+// Servers of a child process answer each probe as a table says.
+#include <netinet/in.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "loadgen/client/protocol_probe.h"
+#include "workloads/protocols.h"
+
+enum { RULES = 4 };
+
+// What a request that begins so is answered with; nothing else is answered.
+struct rule {
+    const char *request, *answer;
+};
+
+static const struct rule redis[RULES] = {{"*1", "+PONG\r\n"}, {"", "-ERR unknown command\r\n"}},
+                         closed_redis[RULES] = {{"", "-NOAUTH Authentication required.\r\n"}},
+                         memcached[RULES] = {{"version", "VERSION 1.6.18\r\n"}, {"", "ERROR\r\n"}},
+                         web[RULES] = {{"", "HTTP/1.1 405 Not Allowed\r\n\r\n"}},
+                         secure_shell[RULES] = {{"", "SSH-2.0-OpenSSH\x07\r\n"}}, silent[RULES],
+                         deaf_redis[RULES] = {{"*1", "+PONG\r\n"}};
+
+static void serve(int listener, const struct rule *rules)
+{
+    char request[200] = "";
+    for (;;) {
+        int fd = accept(listener, NULL, NULL);
+        ssize_t got = read(fd, request, sizeof request);
+        for (size_t i = 0; got > 0 && i < RULES && rules[i].request; i++)
+            if (strncmp(request, rules[i].request, strlen(rules[i].request)) == 0) {
+                got = write(fd, rules[i].answer, strlen(rules[i].answer));
+                break;
+            }
+        if (rules == silent)
+            pause();
+        close(fd);
+    }
+}
+
+static int probe(const struct rule *rules, const char *protocol, struct error *err)
+{
+    struct sockaddr_in place = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t bytes = sizeof place;
+    char text[40];
+    struct server_address address;
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(listener, (void *)&place, bytes), 0);
+    assert_int_equal(listen(listener, 8), 0);
+    assert_int_equal(getsockname(listener, (void *)&place, &bytes), 0);
+    snprintf(text, sizeof text, "127.0.0.1:%u", ntohs(place.sin_port));
+    pid_t server = fork();
+    if (server == 0)
+        serve(listener, rules);
+    close(listener);
+    assert_int_equal(server_address_parse(text, &address, err), 0);
+    assert_int_equal(server_address_resolve(&address, err), 0);
+    int result = protocol_probe(&address, protocol_find(protocol), err);
+    kill(server, SIGKILL);
+    waitpid(server, NULL, 0);
+    assert_true(result == 0 || strstr(err->text, text));
+    return result;
+}
+
+static void what_it_speaks_is_found(void **state)
+{
+    (void)state;
+    static const struct {
+        const struct rule *rules;
+        const char *protocol, *said; // NULL: nothing to say
+    } cases[] = {
+        {redis, "redis", NULL},
+        {redis, "redis-resp3", NULL},
+        {redis, "memcached", "try --protocol redis"},
+        {closed_redis, "redis", "does not answer as redis does, but: \"-NOAUTH Authentication"},
+        {memcached, "memcached", NULL},
+        {memcached, "memcached-meta", "(\"ERROR\"), but as memcached: try --protocol memcached"},
+        {memcached, "redis", "try --protocol memcached"},
+        {web, "http", NULL},
+        {web, "memcached", "try --protocol http"},
+        {secure_shell, "redis", "but: \"SSH-2.0-OpenSSH?\""},
+        {deaf_redis, "memcached-binary", "(\"\"), but as redis: try --protocol redis"},
+        {silent, "redis", NULL},     // what it is nobody knows; the load will tell
+        {secure_shell, "lab", NULL}, // has no probe
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct error err = {0};
+        int result = probe(cases[i].rules, cases[i].protocol, &err);
+        if (result != (cases[i].said ? -ERROR_INPUT : 0) ||
+            (cases[i].said && !strstr(err.text, cases[i].said)))
+            fail_msg("case %zu, %s: %d, %s", i, cases[i].protocol, result, err.text);
+    }
+}
+
+static void nobody_and_datagrams_are_left_to_the_load(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"127.0.0.1:1", "udp:127.0.0.1:1", "unix:/no/such/socket"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct server_address address;
+        struct error err = {0};
+        assert_int_equal(server_address_parse(texts[i], &address, &err), 0);
+        assert_int_equal(server_address_resolve(&address, &err), 0);
+        assert_int_equal(protocol_probe(&address, protocol_find("memcached"), &err), 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_it_speaks_is_found),
+        cmocka_unit_test(nobody_and_datagrams_are_left_to_the_load),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
