@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,8 +12,10 @@
 
 #include "base/hash.h"
 #include "base/map.h"
+#include "base/tsc.h"
 #include "shim/message_merge.h"
 #include "shim/message_stats.h"
+#include "shim/other_pids.h"
 #include "shim/ring_memory.h"
 #include "shim/ring_reader.h"
 
@@ -27,7 +30,8 @@ struct attached {
     uint64_t owner; // its place's word
     uint64_t instance;
     uint64_t pid_namespace;
-    bool dead; // as far as is known
+    uint32_t here; // its pid in this PID namespace; 0: not known
+    bool dead;     // as far as is known
     bool io_uring;
     struct process_page page;
 };
@@ -56,6 +60,12 @@ struct message_collector {
     struct pool_view views[RING_POOLS];
     uint16_t ports[RING_PORTS];
     uint64_t pid_namespace;
+    struct other_pid_array others;  // processes of other PID namespaces, as of the last look
+    unsigned others_poll;           // and when that was
+    message_thread_fn *thread_here; // NULL: nobody knows more
+    void *thread_context;
+    uint64_t foreign; // processes that a user claimed to have who has not
+    uint64_t untold;  // calls of threads whose number here is not known
     uint64_t room;    // calls for which there is room
     uint64_t damaged; // chunks and places that made no sense
     unsigned polls;
@@ -65,6 +75,10 @@ struct message_collector {
     struct reader_array readers;
     struct map readers_map;
     struct ripe_array ripe;
+    struct identities identities;
+    uint64_t calls;                  // written to segments
+    uint64_t unidentified, doubtful; // of these segments
+    uint64_t cut_tsc;                // the last of them
 };
 
 int message_collector_prepare(const char *dir, uint64_t memory_bytes, struct error *err)
@@ -114,10 +128,15 @@ void message_collector_enable(struct message_collector *collector)
     atomic_store(&collector->memory.control->state, CONTROL_ENABLED);
     for (size_t i = 0; i < collector->processes.count; i++)
         collector->processes.items[i].io_uring |=
-            process_has_io_uring(collector->processes.items[i].process);
+            collector->processes.items[i].here &&
+            process_has_io_uring(collector->processes.items[i].here);
 }
 
 // --- processes -----------------------------------------------------------------------------------
+
+// Which chunks a look takes entries from: those that are over; also those that are written to, for
+// what they have so far; or all, for the last time.
+enum look { LOOK_ENDED, LOOK_LIVE, LOOK_LAST };
 
 // Gets memory for what is known of a pool.
 static bool view_make(struct pool_view *view, const struct pool_file *pool)
@@ -143,6 +162,44 @@ static void predecessor_note(struct message_collector *collector, const struct a
         all[found].dead = true;
 }
 
+// The pid here of a process; /proc is looked through once a poll at most.
+static uint32_t pid_here(struct message_collector *collector, const struct attached *one)
+{
+    if (one->pid_namespace == collector->pid_namespace)
+        return one->process;
+    if (!one->pid_namespace)
+        return 0;
+    uint32_t found = other_pids_find(&collector->others, one->pid_namespace, one->process);
+    if (found || collector->others_poll == collector->polls)
+        return found;
+    collector->others_poll = collector->polls;
+    other_pids_read(&collector->others, collector->pid_namespace);
+    return other_pids_find(&collector->others, one->pid_namespace, one->process);
+}
+
+// Whether a process may hold a place in the pool of a user: any may in this user's own, which only
+// he can write to; in another's a process of that user, not one that he names. Of one that has
+// ended already nobody knows.
+static bool process_may_be(uint32_t process, uid_t user)
+{
+    char path[64], line[256];
+    unsigned users[4] = {0};
+    int found = 0;
+    if (user == geteuid())
+        return true;
+    snprintf(path, sizeof path, "/proc/%u/status", process);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return true;
+    while (found != 4 && fgets(line, sizeof line, file))
+        found = sscanf(line, "Uid: %u %u %u %u", &users[0], &users[1], &users[2], &users[3]);
+    fclose(file);
+    for (int i = 0; i < found; i++)
+        if (users[i] == user)
+            return true;
+    return false;
+}
+
 // Notes a process that has newly taken a place and is ready.
 static void tenant_note(struct message_collector *collector, const struct pool_file *pool,
                         struct pool_view *view, uint32_t place)
@@ -158,7 +215,13 @@ static void tenant_note(struct message_collector *collector, const struct pool_f
         pool_free_place(pool, place);
         return;
     }
-    one.io_uring = process_has_io_uring(one.process);
+    one.here = pid_here(collector, &one);
+    if (!process_may_be(one.here ? one.here : one.process, pool->user)) {
+        collector->foreign++;
+        pool_free_place(pool, place);
+        return;
+    }
+    one.io_uring = one.here && process_has_io_uring(one.here);
     predecessor_note(collector, &one);
     if (array_push(&collector->processes, one) < 0)
         return;
@@ -181,7 +244,7 @@ static void tenants_look(struct message_collector *collector, const struct pool_
     }
 }
 
-// Looks which of a pool's processes are gone, of those in this PID namespace.
+// Looks which of a pool's processes are gone, of those that are known here.
 static void tenants_visit(struct message_collector *collector, const struct pool_file *pool,
                           const struct pool_view *view)
 {
@@ -189,16 +252,19 @@ static void tenants_visit(struct message_collector *collector, const struct pool
         if (!view->tenants[i])
             continue;
         struct attached *one = &collector->processes.items[view->tenants[i] - 1];
-        bool known = one->pid_namespace && one->pid_namespace == collector->pid_namespace;
-        one->dead |= known && (one->process > INT32_MAX ||
-                               (kill((pid_t)one->process, 0) < 0 && errno == ESRCH));
+        one->here = one->here ? one->here : pid_here(collector, one);
+        bool known = one->pid_namespace && one->here;
+        one->dead |=
+            known && (one->here > INT32_MAX || (kill((pid_t)one->here, 0) < 0 && errno == ESRCH));
     }
 }
 
 // --- chunks --------------------------------------------------------------------------------------
 
-// The reader of a chunk's thread, from 0; MAP_NONE: no memory.
-static uint32_t reader_of(struct message_collector *collector, const struct ring_chunk *chunk)
+// The reader of a chunk's thread, from 0; MAP_NONE: no memory, or the process that has the chunk's
+// place is not the one that it is said to be from.
+static uint32_t reader_of(struct message_collector *collector, const struct ring_chunk *chunk,
+                          uint32_t tenant)
 {
     struct ring_reader **readers = collector->readers.items;
     uint64_t hash = hash_pair(chunk->instance, (uint64_t)chunk->process << 32 | chunk->thread);
@@ -208,13 +274,18 @@ static uint32_t reader_of(struct message_collector *collector, const struct ring
                                   readers[at]->thread == chunk->thread);
     if (found != MAP_NONE)
         return found;
+    const struct attached *one = tenant ? &collector->processes.items[tenant - 1] : NULL;
+    if (!one || one->process != chunk->process || one->instance != chunk->instance)
+        return MAP_NONE;
     struct ring_reader *reader = calloc(1, sizeof *reader);
     if (!reader || array_push(&collector->readers, reader) < 0) {
         free(reader);
         return MAP_NONE;
     }
-    *reader = (struct ring_reader){
-        .process = chunk->process, .thread = chunk->thread, .instance = chunk->instance};
+    *reader = (struct ring_reader){.process = chunk->process,
+                                   .thread = chunk->thread,
+                                   .instance = chunk->instance,
+                                   .tenant = tenant};
     found = (uint32_t)collector->readers.count - 1;
     return map_add(&collector->readers_map, hash, found) < 0 ? MAP_NONE : found;
 }
@@ -238,13 +309,19 @@ static bool is_over(const struct message_collector *collector, const struct pool
 
 // Notes a chunk whose entries are to be taken. One that makes no sense is freed.
 static void ripe_note(struct message_collector *collector, const struct pool_file *pool,
-                      const struct pool_view *view, uint32_t index)
+                      const struct pool_view *view, uint32_t index, bool last)
 {
     struct ring_chunk chunk;
     uint32_t reader = MAP_NONE;
     bool sane = pool_read_chunk(pool, index, &chunk) && ring_chunk_plausible(&chunk);
-    if (sane && chunk.used > 0)
-        reader = reader_of(collector, &chunk);
+    uint32_t place = view->owners[index] & ~CHUNK_SEALED;
+    uint32_t tenant = place && place <= pool->chunks ? view->tenants[place - 1] : 0;
+    if (sane && chunk.used > 0) {
+        reader = reader_of(collector, &chunk, tenant);
+        if (reader == MAP_NONE && !tenant && !last)
+            return; // its process came while we were looking: the next time it is known
+        sane = reader != MAP_NONE;
+    }
     if (reader != MAP_NONE &&
         array_push(&collector->ripe,
                    (struct ripe_chunk){.reader = reader, .index = index, .first = chunk.first}) ==
@@ -258,36 +335,41 @@ static void ripe_note(struct message_collector *collector, const struct pool_fil
 // Takes the entries of all chunks noted. One that comes too early waits for one more look: the
 // chunk before it was sealed while we were looking.
 static void ripe_take(struct message_collector *collector, const struct pool_file *pool,
-                      struct pool_view *view, bool last)
+                      struct pool_view *view, enum look how)
 {
     array_sort(&collector->ripe, ripe_compare);
     for (size_t i = 0; i < collector->ripe.count; i++) {
         const struct ripe_chunk *ripe = &collector->ripe.items[i];
         struct ring_reader *reader = collector->readers.items[ripe->reader];
         struct ring_chunk chunk;
-        if (ripe->first > reader->next && !last && !view->waited[ripe->index]) {
+        if (ripe->first > reader->next && how != LOOK_LAST && !view->waited[ripe->index]) {
             view->waited[ripe->index] = true;
             continue;
         }
         view->waited[ripe->index] = false;
-        if (pool_read_chunk(pool, ripe->index, &chunk) && ring_chunk_plausible(&chunk))
+        bool over = is_over(collector, pool, view, ripe->index);
+        if (!pool_read_chunk(pool, ripe->index, &chunk) || !ring_chunk_plausible(&chunk))
+            ;
+        else if (over || how == LOOK_LAST)
             ring_reader_take(reader, &chunk, &collector->room);
-        if (is_over(collector, pool, view, ripe->index))
+        else
+            ring_reader_take_live(reader, &chunk, &collector->room);
+        if (over)
             pool_free_chunk(pool, ripe->index);
     }
     collector->ripe.count = 0;
 }
 
-// Takes what is in the chunks that are over; at the end, in all.
+// Takes what is in the chunks that are over, or in all.
 static void chunks_look(struct message_collector *collector, const struct pool_file *pool,
-                        struct pool_view *view, bool last)
+                        struct pool_view *view, enum look how)
 {
     if (!pool_read_owners(pool, view->owners))
         return;
     for (uint32_t i = 0; i < pool->chunks; i++)
-        if (is_over(collector, pool, view, i) || (last && view->owners[i]))
-            ripe_note(collector, pool, view, i);
-    ripe_take(collector, pool, view, last);
+        if (is_over(collector, pool, view, i) || (how != LOOK_ENDED && view->owners[i]))
+            ripe_note(collector, pool, view, i, how == LOOK_LAST);
+    ripe_take(collector, pool, view, how);
 }
 
 // Frees the places of the dead, after their chunks.
@@ -305,9 +387,9 @@ static void tenants_bury(struct message_collector *collector, const struct pool_
     }
 }
 
-static int pools_look(struct message_collector *collector, bool last, struct error *err)
+static int pools_look(struct message_collector *collector, enum look how, struct error *err)
 {
-    bool burial = !last && ++collector->polls % POLLS_PER_BURIAL == 0;
+    bool burial = how == LOOK_ENDED && ++collector->polls % POLLS_PER_BURIAL == 0;
     ring_memory_greet(&collector->memory);
     for (size_t i = 0; i < collector->memory.pool_count; i++) {
         const struct pool_file *pool = &collector->memory.pools[i];
@@ -317,7 +399,7 @@ static int pools_look(struct message_collector *collector, bool last, struct err
         tenants_look(collector, pool, view);
         if (burial)
             tenants_visit(collector, pool, view);
-        chunks_look(collector, pool, view, last);
+        chunks_look(collector, pool, view, how);
         tenants_bury(collector, pool, view);
     }
     return 0;
@@ -325,12 +407,101 @@ static int pools_look(struct message_collector *collector, bool last, struct err
 
 int message_collector_poll(struct message_collector *collector, struct error *err)
 {
-    return pools_look(collector, false, err);
+    return pools_look(collector, LOOK_ENDED, err);
+}
+
+uint64_t message_collector_kept(const struct message_collector *collector)
+{
+    return KEPT_CALLS_LIMIT - collector->room;
+}
+
+// --- numbers of other PID namespaces -------------------------------------------------------------
+
+// The number here of a thread of a process, or of the process itself; 0: not known.
+static uint32_t number_here(const struct message_collector *collector, const struct attached *one,
+                            uint32_t inside)
+{
+    uint32_t found = collector->thread_here ? collector->thread_here(collector->thread_context,
+                                                                     one->pid_namespace, inside)
+                                            : 0;
+    if (found || !one->here)
+        return found;
+    if (inside == one->process || one->pid_namespace == collector->pid_namespace)
+        return inside == one->process ? one->here : inside;
+    return other_thread_find(one->here, inside);
+}
+
+// Finds the numbers of a reader that everybody else knows. Where these are not known, its calls get
+// numbers that no thread has: its own may be a stranger's.
+static void reader_translate(struct message_collector *collector, struct ring_reader *reader,
+                             uint32_t index)
+{
+    enum { NOBODY = 1 << 30 }; // pids end at 2^22
+    const struct attached *one =
+        reader->tenant ? &collector->processes.items[reader->tenant - 1] : NULL;
+    if (!one || !one->pid_namespace || one->pid_namespace == PID_NAMESPACE_FIRST)
+        return;
+    uint32_t process = number_here(collector, one, reader->process);
+    uint32_t thread = number_here(collector, one, reader->thread);
+    if (!thread)
+        collector->untold += reader->calls.count;
+    reader->process_here = process ? process : NOBODY + reader->tenant;
+    reader->thread_here = thread ? thread : NOBODY + (1 << 29) + index;
+}
+
+static void readers_translate(struct message_collector *collector)
+{
+    for (size_t i = 0; i < collector->readers.count; i++)
+        reader_translate(collector, collector->readers.items[i], (uint32_t)i);
+}
+
+// Writes what was taken since the last time, or forgets it.
+static int calls_flush(struct message_collector *collector, struct message_merge *merge,
+                       struct error *err)
+{
+    merge->rings = collector->readers.items;
+    merge->ring_count = collector->readers.count;
+    merge->identities = &collector->identities;
+    merge->ports = collector->ports;
+    merge->wants_peers = collector->memory.control->peers;
+    merge->before_tsc = collector->cut_tsc;
+    collector->cut_tsc = tsc_now();
+    int result = message_merge_write(merge, err);
+    uint64_t left = 0;
+    for (size_t i = 0; i < collector->readers.count; i++)
+        left += collector->readers.items[i]->calls.count;
+    collector->room = left < KEPT_CALLS_LIMIT ? KEPT_CALLS_LIMIT - left : 0;
+    collector->calls += merge->calls;
+    collector->unidentified += merge->unidentified;
+    collector->doubtful += merge->doubtful_calls;
+    return result;
+}
+
+int message_collector_cut(struct message_collector *collector, const char *out_dir,
+                          const char *calls_log, struct error *err)
+{
+    struct message_merge merge = {.out_dir = out_dir, .calls_log = calls_log};
+    int result = pools_look(collector, LOOK_LIVE, err);
+    readers_translate(collector);
+    return result < 0 ? result : calls_flush(collector, &merge, err);
 }
 
 size_t message_collector_attached(const struct message_collector *collector)
 {
     return collector->processes.count;
+}
+
+void message_collector_ask(struct message_collector *collector, message_thread_fn *thread_here,
+                           void *context)
+{
+    collector->thread_here = thread_here;
+    collector->thread_context = context;
+}
+
+uint32_t message_collector_process(const struct message_collector *collector, size_t n)
+{
+    const struct attached *one = &collector->processes.items[n];
+    return one->dead ? 0 : one->here;
 }
 
 // --- the end -------------------------------------------------------------------------------------
@@ -339,16 +510,18 @@ static void process_report(const struct attached *attached, struct message_stats
 {
     const struct process_page *page = &attached->page;
     struct message_process *process = &stats->processes[stats->process_count++];
-    process->process = attached->process;
+    process->process = attached->here ? attached->here : attached->process;
     process->connections = page->accepted;
     process->dropped = page->dropped_full;
     process->inert = page->inert == INERT_SECCOMP;
-    process->io_uring = attached->io_uring || process_has_io_uring(attached->process);
+    process->io_uring =
+        attached->io_uring || (attached->here && process_has_io_uring(attached->here));
     for (size_t i = 0; i < sizeof page->name - 1 && page->name[i]; i++)
         process->name[i] = page->name[i] >= ' ' && page->name[i] < 127 ? page->name[i] : '?';
     stats->dropped_full += page->dropped_full;
     stats->dropped_without_ring += page->without_ring;
     stats->late += page->late;
+    stats->behind += page->stale;
     stats->unseen_connections += page->unwatched + page->stdio;
 }
 
@@ -381,11 +554,15 @@ static int stats_gather(struct message_collector *collector, struct message_stat
     for (size_t i = 0; i < collector->readers.count; i++) {
         const struct ring_reader *reader = collector->readers.items[i];
         stats->threads[stats->thread_count++] = (struct message_thread){
-            .process = reader->process, .thread = reader->thread, .calls = reader->calls.count};
+            .process = reader->process_here ? reader->process_here : reader->process,
+            .thread = reader->thread_here ? reader->thread_here : reader->thread,
+            .calls = reader->taken};
         stats->dropped_memory += reader->unkept;
         stats->rejected += reader->rejected;
     }
     stats->damaged = collector->damaged;
+    stats->untold = collector->untold;
+    stats->foreign = collector->foreign;
     stats->dropped_full += collector->lost;
     stats->dropped =
         stats->dropped_full + stats->dropped_without_ring + stats->dropped_memory + stats->rejected;
@@ -412,24 +589,31 @@ int message_collector_finish(struct message_collector *collector, const char *ou
     memset(stats, 0, sizeof *stats);
     struct message_notes notes = {.dir = collector->memory.dir, .ports = collector->ports};
     atomic_store(&collector->memory.control->state, CONTROL_CLOSED);
-    int result = pools_look(collector, false, err);
+    int result = pools_look(collector, LOOK_ENDED, err);
     // A call that saw the capture still on may be writing its record: that takes nanoseconds,
     // unless its thread is preempted.
     nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
     if (result == 0)
-        result = pools_look(collector, true, err);
+        result = pools_look(collector, LOOK_LAST, err);
+    readers_translate(collector);
     if (result == 0)
         result = stats_gather(collector, stats, err);
-    struct message_merge merge = {.peers = &stats->peers};
+    struct message_merge merge = {.peers = &stats->peers,
+                                  .lost = stats->dropped,
+                                  .last = true,
+                                  .out_dir = out_dir,
+                                  .calls_log = "calls.tlog"};
     if (result == 0)
-        result = message_merge_write(collector->readers.items, collector->readers.count,
-                                     collector->ports, collector->memory.control->peers,
-                                     stats->dropped, out_dir, &merge, err);
-    stats->calls = merge.calls;
+        result = calls_flush(collector, &merge, err);
+    stats->calls = collector->calls;
     stats->connections = merge.connections;
     stats->outgoing = merge.outgoing;
-    stats->unidentified = merge.unidentified;
-    stats->dropped += merge.unidentified;
+    stats->unidentified = collector->unidentified;
+    stats->doubtful = collector->doubtful;
+    stats->doubtful_connections = merge.checks.doubtful;
+    stats->checks = merge.checks.made;
+    stats->checks_agreed = merge.checks.agreed;
+    stats->dropped += collector->unidentified + collector->doubtful;
     peer_programs_find(&stats->peers);
     if (result == 0)
         message_warning_write(stats, &notes);
@@ -453,9 +637,11 @@ void message_collector_free(struct message_collector *collector)
         free(collector->views[i].tenants);
         free(collector->views[i].waited);
     }
+    array_free(&collector->identities.all);
     array_free(&collector->readers);
     array_free(&collector->processes);
     array_free(&collector->ripe);
+    array_free(&collector->others);
     map_free(&collector->readers_map);
     map_free(&collector->processes_map);
     free(collector);

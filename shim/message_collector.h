@@ -43,11 +43,32 @@ void message_collector_enable(struct message_collector *collector);
 // Looks for new processes, empties full chunks, and takes what the dead left.
 int message_collector_poll(struct message_collector *collector, struct error *err);
 
+// How many calls it keeps in memory.
+uint64_t message_collector_kept(const struct message_collector *collector);
+
+// Writes the calls so far to out_dir/<calls_log>, and all connections so far to
+// out_dir/connections.tlog, and forgets these calls. out_dir NULL: forgets them unwritten.
+int message_collector_cut(struct message_collector *collector, const char *out_dir,
+                          const char *calls_log, struct error *err);
+
 // How many processes have loaded the shim, and how many have attached, as of the last poll.
 size_t message_collector_attached(const struct message_collector *collector);
 
-// Ends the recording, reads what is left, writes the two logs into out_dir, removes the directory,
-// and fills *stats (free with message_stats_free, on failure too). Call once.
+// What others know of threads of other PID namespaces than the machine's first (by its inode): the
+// number here of one that has this number inside, 0 where it is not known.
+typedef uint32_t message_thread_fn(void *context, uint64_t namespace, uint32_t inside);
+
+// From now on what /proc does not show any more is asked for there.
+void message_collector_ask(struct message_collector *collector, message_thread_fn *thread_here,
+                           void *context);
+
+// The pid of the n-th process that attached, below message_collector_attached(), as it is known
+// here; 0: it is dead, or in a PID namespace that cannot be seen from here.
+uint32_t message_collector_process(const struct message_collector *collector, size_t n);
+
+// Ends the recording, reads what is left, writes the two logs into out_dir (NULL: writes nothing;
+// the calls are those since the last cut), removes the directory, and fills *stats (free with
+// message_stats_free, on failure too). Call once.
 int message_collector_finish(struct message_collector *collector, const char *out_dir,
                              struct message_stats *stats, struct error *err);
 

@@ -5,64 +5,56 @@
 #include <stdlib.h>
 
 #include "base/connection.h"
-#include "base/log_file.h"
 #include "base/array.h"
+#include "base/log_file.h"
+#include "shim/message_checks.h"
+#include "shim/message_identity.h"
 
-// The log's id for a process's connection.
-struct identity {
-    uint64_t instance;
-    uint32_t process;
-    uint32_t own; // the process's id for it
-    uint32_t id;  // the log's; 0: left out
-    struct ring_announcement announcement;
-};
-struct identity_array ARRAY_OF(struct identity);
-
-static int identity_compare(const void *left, const void *right)
+// Adds what the rings announced since the last time. Sorted by process and the process's id,
+// without duplicates.
+static int identities_gather(const struct message_merge *merge, struct identities *out)
 {
-    const struct identity *a = left, *b = right;
-    return order_of(a->process, b->process) ?:
-           order_of(a->instance, b->instance) ?:
-           order_of(a->own, b->own);
-}
-
-// All connections, sorted by process and the process's id, without duplicates.
-static int identities_gather(struct ring_reader *const *rings, size_t count, const uint16_t *ports,
-                             bool peers, struct identity_array *out)
-{
-    for (size_t r = 0; r < count; r++) {
-        for (size_t i = 0; i < rings[r]->announcements.count; i++) {
-            const struct ring_announcement *a = &rings[r]->announcements.items[i];
-            struct identity identity = {.instance = rings[r]->instance,
-                                        .process = rings[r]->process,
+    size_t before = out->all.count;
+    for (size_t r = 0; r < merge->ring_count; r++) {
+        struct ring_reader *ring = merge->rings[r];
+        for (size_t i = 0; i < ring->announcements.count; i++) {
+            const struct ring_announcement *a = &ring->announcements.items[i];
+            struct identity identity = {.instance = ring->instance,
+                                        .process = ring->process,
+                                        .process_here = ring->process_here,
                                         .own = a->connection,
                                         .announcement = *a};
-            if (array_push(out, identity) < 0)
+            if (array_push(&out->all, identity) < 0)
                 return -1;
         }
+        ring->announcements.count = 0;
     }
-    if (out->count == 0)
+    if (out->all.count == before)
         return 0;
-    array_sort(out, identity_compare);
+    array_sort(&out->all, identity_compare);
+    struct identity *all = out->all.items;
     size_t kept = 0;
-    for (size_t i = 0; i < out->count; i++)
-        if (i == 0 || identity_compare(&out->items[kept - 1], &out->items[i]) != 0)
-            out->items[kept++] = out->items[i];
-    out->count = kept;
-    uint32_t id = 0;
-    for (size_t i = 0; i < kept && id < UINT32_MAX; i++) {
-        const struct ring_announcement *a = &out->items[i].announcement;
-        if (a->outgoing ? peers : ring_wants_port(ports, a->local_port))
-            out->items[i].id = ++id;
+    for (size_t i = 0; i < out->all.count; i++)
+        if (i == 0 || identity_compare(&all[kept - 1], &all[i]) != 0)
+            all[kept++] = all[i];
+        else if (all[i].known)
+            all[kept - 1] = all[i];
+    out->all.count = kept;
+    for (size_t i = 0; i < kept && out->last_id < UINT32_MAX; i++) {
+        const struct ring_announcement *a = &all[i].announcement;
+        if (!all[i].known &&
+            (a->outgoing ? merge->wants_peers : ring_wants_port(merge->ports, a->local_port)))
+            all[i].id = ++out->last_id;
+        all[i].known = true;
     }
     return 0;
 }
 
-static int connections_write(const struct identity_array *identities, const char *out_dir,
-                             struct message_merge *merge, struct error *err)
+static int connections_write(struct message_merge *merge, struct error *err)
 {
     char path[4096];
-    snprintf(path, sizeof path, "%s/connections.tlog", out_dir);
+    const struct identity_array *identities = &merge->identities->all;
+    snprintf(path, sizeof path, "%s/connections.tlog", merge->out_dir);
     struct log_writer writer;
     int result = log_writer_open(&writer, path, LOG_CONNECTIONS, 1, sizeof(struct connection), err);
     for (size_t i = 0; result == 0 && i < identities->count; i++) {
@@ -76,7 +68,7 @@ static int connections_write(const struct identity_array *identities, const char
             .cookie = identity->announcement.cookie,
             .local_port = identity->announcement.local_port,
             .peer_port = identity->announcement.peer_port,
-            .process = identity->process,
+            .process = identity->process_here ? identity->process_here : identity->process,
             .opened_time = identity->announcement.opened_tsc,
         };
         memcpy(connection.local, identity->announcement.local, sizeof connection.local);
@@ -99,49 +91,89 @@ static int call_compare(const void *left, const void *right)
     return order_of(a->entry_tsc, b->entry_tsc) ?: order_of(a->exit_tsc, b->exit_tsc);
 }
 
-// Replaces the process's connection ids by the log's and drops calls whose connection is unknown.
-static uint64_t ring_identify(struct ring_reader *ring, const struct identity_array *identities)
+// Whether the bytes that a call says it moved stand where it says.
+static bool is_believed(const struct call *call, const struct identity *identity)
 {
-    uint64_t unidentified = 0;
+    return call->kind == CALL_RECEIVE ? call->exit_tsc <= identity->until_tsc[0]
+           : call->kind == CALL_SEND  ? call->exit_tsc <= identity->until_tsc[1]
+                                      : true;
+}
+
+// Whether a call is to wait for what comes next.
+static bool is_held_back(const struct message_merge *merge, const struct call *call)
+{
+    return !merge->last && call->exit_tsc >= merge->before_tsc;
+}
+
+// What becomes of a call on a connection: true when it is for the log, with the log's id. *held: it
+// waits.
+static bool call_identify(struct message_merge *merge, struct identity *identity, struct call *call,
+                          bool *held)
+{
+    *held =
+        (!identity || (identity->id && !is_believed(call, identity))) && is_held_back(merge, call);
+    if (*held)
+        return false;
+    if (!identity || identity->id == 0) {
+        merge->unidentified += !identity;
+        return false;
+    }
+    if (!is_believed(call, identity)) {
+        merge->doubtful_calls++;
+        return false;
+    }
+    if (call->kind == CALL_RECEIVE || call->kind == CALL_SEND) {
+        uint64_t *first = &identity->first[call->kind == CALL_SEND];
+        *first = *first && *first <= call->offset ? *first : call->offset + 1;
+    }
+    call->connection = identity->id;
+    return true;
+}
+
+// Moves the ring's calls to *out, with the log's ids of their connections in place of the
+// process's, but for those that wait.
+static int ring_identify(struct message_merge *merge, struct ring_reader *ring,
+                         struct call_array *out)
+{
     size_t kept = 0;
-    const struct identity *last = NULL;
+    struct identity *last = NULL;
+    if (array_reserve(out, ring->calls.count) < 0)
+        return -1;
     for (size_t i = 0; i < ring->calls.count; i++) {
-        struct call *call = &ring->calls.items[i];
-        if (call->kind != CALL_WAIT) {
-            if (!last || last->own != call->connection) {
-                struct identity key = {
-                    .instance = ring->instance, .process = ring->process, .own = call->connection};
-                last = identities->count == 0 ? NULL
-                                              : bsearch(&key, identities->items, identities->count,
-                                                        sizeof key, identity_compare);
-            }
-            if (!last) {
-                unidentified++;
+        struct call call = ring->calls.items[i];
+        bool held = false;
+        if (call.kind != CALL_WAIT) {
+            if (!last || last->own != call.connection)
+                last = identity_find(&merge->identities->all, ring, call.connection);
+            if (!call_identify(merge, last, &call, &held)) {
+                if (held)
+                    ring->calls.items[kept++] = call;
                 continue;
             }
-            if (last->id == 0)
-                continue;
-            call->connection = last->id;
         }
-        ring->calls.items[kept++] = *call;
+        if (ring->thread_here) {
+            call.process = ring->process_here;
+            call.thread = ring->thread_here;
+        }
+        out->items[out->count++] = call;
     }
     ring->calls.count = kept;
-    return unidentified;
+    return 0;
 }
 
 // A signal handler's call is recorded before the one it interrupted, so entries may lie a little
 // out of order; several messages of one recvmmsg share both stamps and must keep theirs.
-static void ring_sort(struct ring_reader *ring)
+static void calls_sort(struct call_array *array)
 {
-    struct call *calls = ring->calls.items;
+    struct call *calls = array->items;
     uint64_t moves = 0;
-    for (size_t i = 1; i < ring->calls.count; i++) {
+    for (size_t i = 1; i < array->count; i++) {
         struct call one = calls[i];
         size_t at = i;
         while (at > 0 && calls[at - 1].entry_tsc > one.entry_tsc) {
-            if (++moves > 64 * ring->calls.count) { // far out of order: the shim never writes that
+            if (++moves > 64 * array->count) { // far out of order: the shim never writes that
                 calls[at] = one;
-                qsort(calls, ring->calls.count, sizeof *calls, call_compare);
+                qsort(calls, array->count, sizeof *calls, call_compare);
                 return;
             }
             calls[at] = calls[at - 1];
@@ -179,11 +211,11 @@ static void heap_sink(struct cursor *heap, size_t count, size_t at)
     }
 }
 
-static int calls_write(struct cursor *heap, size_t count, const char *out_dir, uint64_t lost,
-                       uint64_t *written, struct error *err)
+static int calls_write(struct message_merge *merge, struct cursor *heap, size_t count,
+                       struct error *err)
 {
     char path[4096];
-    snprintf(path, sizeof path, "%s/calls.tlog", out_dir);
+    snprintf(path, sizeof path, "%s/%s", merge->out_dir, merge->calls_log);
     struct log_writer writer;
     int result =
         log_writer_open(&writer, path, LOG_CALLS, MESSAGE_LOG_VERSION, sizeof(struct call), err);
@@ -197,41 +229,43 @@ static int calls_write(struct cursor *heap, size_t count, const char *out_dir, u
             log_writer_discard(&writer);
             return result;
         }
-        ++*written;
+        merge->calls++;
         if (heap[0].next == heap[0].end)
             heap[0] = heap[--count];
         heap_sink(heap, count, 0);
     }
-    return log_writer_close(&writer, lost, err);
+    return log_writer_close(&writer, merge->lost + merge->unidentified + merge->doubtful_calls,
+                            err);
 }
 
-int message_merge_write(struct ring_reader *const *rings, size_t count, const uint16_t *ports,
-                        bool peers, uint64_t lost, const char *out_dir, struct message_merge *merge,
-                        struct error *err)
+int message_merge_write(struct message_merge *merge, struct error *err)
 {
-    *merge = (struct message_merge){.peers = merge->peers};
-    struct identity_array identities = {0};
+    size_t count = merge->ring_count, filled = 0;
     struct cursor *heap = calloc(count + 1, sizeof *heap);
+    struct call_array *calls = calloc(count + 1, sizeof *calls);
     int result = 0;
-    if (!heap || identities_gather(rings, count, ports, peers, &identities) < 0) {
+    merge->calls = merge->connections = merge->outgoing = merge->unidentified = 0;
+    if (!heap || !calls || identities_gather(merge, merge->identities) < 0 ||
+        message_checks_judge(merge->rings, count, &merge->identities->all, &merge->checks) < 0)
         result = error_set(err, ERROR_FAILED, "out of memory for the calls of %zu threads", count);
-        goto out;
+    // Of each one call, at least, was not seen. The last time says how many there are in all.
+    merge->doubtful_calls = merge->last ? merge->checks.directions : 0;
+    for (size_t r = 0; r < count && result == 0; r++) {
+        if (ring_identify(merge, merge->rings[r], &calls[r]) < 0)
+            result = error_set(err, ERROR_FAILED, "out of memory for %zu calls",
+                               merge->rings[r]->calls.count);
+        calls_sort(&calls[r]);
+        if (calls[r].count > 0)
+            heap[filled++] =
+                (struct cursor){.next = calls[r].items, .end = calls[r].items + calls[r].count};
     }
-    size_t filled = 0;
-    for (size_t r = 0; r < count; r++) {
-        merge->unidentified += ring_identify(rings[r], &identities);
-        ring_sort(rings[r]);
-        if (rings[r]->calls.count > 0)
-            heap[filled++] = (struct cursor){
-                .next = rings[r]->calls.items,
-                .end = rings[r]->calls.items + rings[r]->calls.count,
-            };
-    }
-    result = connections_write(&identities, out_dir, merge, err);
-    if (result == 0)
-        result = calls_write(heap, filled, out_dir, lost + merge->unidentified, &merge->calls, err);
-out:
+    if (result == 0 && merge->out_dir)
+        result = connections_write(merge, err);
+    if (result == 0 && merge->out_dir)
+        result = calls_write(merge, heap, filled, err);
+    for (size_t r = 0; r < count && calls; r++)
+        array_free(&calls[r]);
+    free(calls);
     free(heap);
-    array_free(&identities);
     return result;
 }

@@ -6,26 +6,49 @@
 #define SHIM_MESSAGE_MERGE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
+#include "shim/message_checks.h"
+#include "shim/message_identity.h"
 #include "shim/peer_programs.h"
 #include "shim/ring_reader.h"
 
-struct message_merge {
-    uint64_t calls;                   // out: written
-    uint64_t connections;             // out: accepted ones written
-    uint64_t outgoing;                // out: connected ones written
-    struct peer_program_array *peers; // in: gets the connected ones' peers; NULL: not wanted
-    uint64_t unidentified;            // out: calls of connections that were never announced
+// All connections of a capture so far: an id stays what it was when the capture is written in
+// several segments.
+struct identities {
+    struct identity_array all; // in the order of identity_compare
+    uint32_t last_id;
 };
 
-// Writes out_dir/connections.tlog and out_dir/calls.tlog. The rings' arrays are sorted and changed
-// in place. ports: RING_PORTS of them; calls on other connections are dropped without being counted
-// (ring_wants_port), and so are those on connected ones unless peers. lost: number of calls known
-// to be missing, for the log's header; unidentified ones are added.
-int message_merge_write(struct ring_reader *const *rings, size_t count, const uint16_t *ports,
-                        bool peers, uint64_t lost, const char *out_dir, struct message_merge *merge,
-                        struct error *err);
+struct message_merge {
+    // in
+    struct ring_reader *const *rings;
+    size_t ring_count;
+    struct identities *identities;
+    const uint16_t *ports; // RING_PORTS of them
+    bool wants_peers;
+    bool last;             // no more will come: what is not known now never will be
+    uint64_t before_tsc;   // calls that returned before this have been held back once already
+    uint64_t lost;         // calls known to be missing, for the log's header
+    const char *out_dir;   // NULL: nothing is written, only forgotten
+    const char *calls_log; // a file's name: calls.tlog
+    struct peer_program_array *peers; // gets the connected ones' peers; NULL: not wanted
+    // out
+    uint64_t calls;               // written
+    uint64_t connections;         // accepted ones written
+    uint64_t outgoing;            // connected ones written
+    uint64_t unidentified;        // calls of connections that were never announced
+    struct message_checks checks; // the shim's byte counts beside the kernel's
+    uint64_t doubtful_calls;      // calls that are not known to stand where they say
+};
+
+// Writes out_dir/connections.tlog, of all connections so far, and the calls since the last time,
+// which the rings then no longer have. Calls on connections that are not wanted are dropped without
+// being counted (ring_wants_port), and so are those on connected ones unless wants_peers.
+// Unidentified and doubtful ones are added to the lost ones; before the last time they are held
+// back once, because what comes next may clear them up.
+int message_merge_write(struct message_merge *merge, struct error *err);
 
 #endif

@@ -114,9 +114,31 @@ void message_warning_write(struct message_stats *stats, const struct message_not
     if (stats->unidentified)
         append(text, bytes, "%llu calls of connections whose identity was lost",
                (unsigned long long)stats->unidentified);
+    if (stats->doubtful_connections)
+        append(
+            text, bytes,
+            "the bytes of %llu connections are not those that the kernel counted (moved by calls "
+            "that the shim does not see, or not theirs): %llu calls left out or not seen",
+            (unsigned long long)stats->doubtful_connections, (unsigned long long)stats->doubtful);
+    if (stats->behind)
+        append(
+            text, bytes,
+            "%llu descriptors were closed in a way that the shim does not see, the last bytes of "
+            "their connections were not checked",
+            (unsigned long long)stats->behind);
     if (stats->rejected || stats->damaged)
         append(text, bytes, "%llu records and %llu parts of the shared memory made no sense",
                (unsigned long long)stats->rejected, (unsigned long long)stats->damaged);
+    if (stats->foreign)
+        append(text, bytes,
+               "%llu processes in the shim's memory are not of the user who says so: somebody "
+               "forges calls",
+               (unsigned long long)stats->foreign);
+    if (stats->untold)
+        append(text, bytes,
+               "%llu calls of threads in another PID namespace, whose numbers here are not known: "
+               "what these threads waited for cannot be told; capture from outside of it",
+               (unsigned long long)stats->untold);
     if (stats->unseen_connections)
         append(text, bytes, "%llu connections not watched: too many at once, or read through stdio",
                (unsigned long long)stats->unseen_connections);
@@ -171,14 +193,19 @@ static json_t *peers_json(const struct message_stats *stats)
 json_t *message_stats_json(const struct message_stats *stats)
 {
     return json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:s}", "calls",
-        (json_int_t)stats->calls, "connections", (json_int_t)stats->connections, "outgoing",
-        (json_int_t)stats->outgoing, "dropped", (json_int_t)stats->dropped, "dropped_full",
-        (json_int_t)stats->dropped_full, "dropped_without_ring",
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
+        "s:I, s:I, s:o, s:o, s:o, s:s}",
+        "calls", (json_int_t)stats->calls, "connections", (json_int_t)stats->connections,
+        "outgoing", (json_int_t)stats->outgoing, "dropped", (json_int_t)stats->dropped,
+        "dropped_full", (json_int_t)stats->dropped_full, "dropped_without_ring",
         (json_int_t)stats->dropped_without_ring, "dropped_memory",
         (json_int_t)stats->dropped_memory, "rejected", (json_int_t)stats->rejected, "unidentified",
-        (json_int_t)stats->unidentified, "late", (json_int_t)stats->late, "unseen_connections",
-        (json_int_t)stats->unseen_connections, "damaged", (json_int_t)stats->damaged, "peers",
-        peers_json(stats), "processes", processes_json(stats), "threads", threads_json(stats),
-        "warning", stats->warning);
+        (json_int_t)stats->unidentified, "doubtful", (json_int_t)stats->doubtful,
+        "doubtful_connections", (json_int_t)stats->doubtful_connections, "checks",
+        (json_int_t)stats->checks, "checks_agreed", (json_int_t)stats->checks_agreed,
+        "closed_unseen", (json_int_t)stats->behind, "late", (json_int_t)stats->late,
+        "unseen_connections", (json_int_t)stats->unseen_connections, "damaged",
+        (json_int_t)stats->damaged, "untold", (json_int_t)stats->untold, "foreign",
+        (json_int_t)stats->foreign, "peers", peers_json(stats), "processes", processes_json(stats),
+        "threads", threads_json(stats), "warning", stats->warning);
 }

@@ -29,23 +29,31 @@ static void *private_memory(size_t bytes)
 static int close_quietly(int fd)
 {
     // so that neither the application's close nor ours closes it
-    return (int)syscall(SYS_close, fd);
+    return (int)shim_kernel(SYS_close, fd);
 }
 
 // --- the collector's memory ----------------------------------------------------------------------
 
+// The user of this process. filtered: without a system call.
+static uid_t user_now(bool filtered)
+{
+    return filtered ? (uid_t)getauxval(AT_EUID) : geteuid();
+}
+
 // Opens a file of the directory; its status and first bytes are read. Negative: there is none, or
 // it is no regular file.
-static int shared_file_open(const char *name, int flags, struct stat *status, void *start,
-                            size_t start_bytes)
+static int shared_file_open(const char *name, int flags, bool filtered, struct stat *status,
+                            void *start, size_t start_bytes)
 {
     char path[sizeof shim.directory + 32];
     snprintf(path, sizeof path, "%s/%s", shim.directory, name);
     int fd = open(path, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
         return -1;
+    // Nobody else's: who can cut a file can kill whoever has it mapped.
     if (fstat(fd, status) == 0 && S_ISREG(status->st_mode) &&
-        syscall(SYS_read, fd, start, start_bytes) == (ssize_t)start_bytes)
+        (status->st_uid == 0 || status->st_uid == user_now(filtered)) &&
+        shim_kernel(SYS_read, fd, start, start_bytes) == (ssize_t)start_bytes)
         return fd;
     close_quietly(fd);
     errno = EINVAL;
@@ -63,7 +71,7 @@ static void hello_send(void)
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return;
-    syscall(SYS_sendto, fd, "", 1, MSG_NOSIGNAL, &address, sizeof address);
+    shim_kernel(SYS_sendto, fd, "", 1, MSG_NOSIGNAL, &address, sizeof address);
     close_quietly(fd);
 }
 
@@ -81,9 +89,9 @@ static bool pool_map(int fd, uint32_t chunks)
         return false;
     if (!fits)
         *range = (struct pool_range){mapping, bytes};
-    if (before->bytes)
-        mmap(before->base, before->bytes, PROT_READ | PROT_WRITE,
-             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    if (before->bytes) // when it fails, the old pool stays, which costs memory only
+        (void)mmap(before->base, before->bytes, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     shim.pools_mapped++;
     shim.pool = ring_pool_at(mapping, chunks);
     return true;
@@ -94,9 +102,8 @@ static bool pool_open(bool filtered)
     char name[32];
     struct pool_header header;
     struct stat status;
-    snprintf(name, sizeof name, "pool-%u",
-             filtered ? (unsigned)getauxval(AT_EUID) : (unsigned)geteuid());
-    int fd = shared_file_open(name, O_RDWR, &status, &header, sizeof header);
+    snprintf(name, sizeof name, "pool-%u", (unsigned)user_now(filtered));
+    int fd = shared_file_open(name, O_RDWR, filtered, &status, &header, sizeof header);
     if (fd < 0) {
         if (!filtered)
             hello_send();
@@ -110,23 +117,49 @@ static bool pool_open(bool filtered)
     return usable;
 }
 
+// What was of no interest to one collector may be to the next.
+static void others_forget(void)
+{
+    uint32_t highest = shim.descriptors ? atomic_load(&shim.highest_descriptor) : 0;
+    for (uint32_t fd = 0; fd <= highest && highest; fd++) {
+        uint32_t other = DESCRIPTOR_OTHER;
+        atomic_compare_exchange_strong(&shim.descriptors[fd], &other, 0);
+    }
+}
+
 // Maps the collector's pool and control page, unless these are the ones that are mapped already.
 static void control_open(bool filtered)
 {
     struct control_page control;
     struct stat status;
-    int fd = shared_file_open("control", O_RDONLY, &status, &control, sizeof control);
+    int fd = shared_file_open("control", O_RDONLY, filtered, &status, &control, sizeof control);
     if (fd < 0)
         return;
     if (status.st_ino != shim.control_inode && status.st_size >= RING_PAGE_BYTES &&
         control.magic == CONTROL_MAGIC && control.version == RING_VERSION &&
         control.state <= CONTROL_ENABLED && pool_open(filtered) &&
-        mmap(shim.control, RING_PAGE_BYTES, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED)
+        mmap(shim.control, RING_PAGE_BYTES, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) !=
+            MAP_FAILED) {
         shim.control_inode = status.st_ino;
+        if (!filtered)
+            others_forget();
+    }
     close_quietly(fd);
 }
 
 // --- attaching -----------------------------------------------------------------------------------
+
+// The PID namespace that this process is in. A child may be in another than its parent; where /proc
+// is not to be seen, it is the parent's, unless the child is the first of its own.
+static uint64_t namespace_now(void)
+{
+    struct stat namespace;
+    if (stat("/proc/self/ns/pid", &namespace) == 0)
+        shim.pid_namespace = namespace.st_ino;
+    else if (getppid() == 0)
+        shim.pid_namespace = 0;
+    return shim.pid_namespace;
+}
 
 // Takes a place in the pool. False: there is none.
 static bool place_take(struct session_page *session)
@@ -136,9 +169,7 @@ static bool place_take(struct session_page *session)
     if (!session->place)
         return false;
     struct process_page *page = &shim.pool.pages[session->place - 1];
-    if (getppid() == 0) // a child that is the first of a namespace of its own
-        shim.pid_namespace = 0;
-    page->pid_namespace = shim.pid_namespace;
+    page->pid_namespace = namespace_now();
     prctl(PR_GET_NAME, page->name);
     atomic_store_explicit(&page->ready, session->instance, memory_order_release);
     shim.page = page;
@@ -200,7 +231,8 @@ static void thread_enter(uint64_t epoch)
                                           .thread = thread_id(),
                                           .instance = session->instance,
                                           .pool = shim.pool};
-    ring_advance(&thread->ring, tsc_now());
+    thread->checked_tsc = tsc_now();
+    ring_advance(&thread->ring, thread->checked_tsc);
     if (shim.retire)
         pthread_setspecific(shim.retire_key, thread);
     thread->epoch = epoch;
@@ -296,7 +328,7 @@ __attribute__((constructor)) static void shim_start(void)
 {
     int saved = errno;
     real_calls_find();
-    shim_seccomp_start();
+    shim_syscall_start();
     const char *directory = secure_getenv("TAILLIGHT_SHIM_DIR");
     bool filtered = directory && shim_seccomp_present();
     if (!directory || !directory_find(directory, filtered))
@@ -310,19 +342,16 @@ __attribute__((constructor)) static void shim_start(void)
         shim.port = (uint16_t)strtoul(port, NULL, 10);
     shim.descriptors = private_memory(sizeof *shim.descriptors * DESCRIPTOR_LIMIT);
     shim.slots = private_memory(sizeof *shim.slots * SLOT_LIMIT);
+    shim.by_cookie = private_memory(sizeof *shim.by_cookie * SLOT_LIMIT);
     shim.control = private_memory(RING_PAGE_BYTES);
     shim.page = shim.nobody = private_memory(RING_PAGE_BYTES);
     shim.session = private_memory(RING_PAGE_BYTES);
-    if (!shim.descriptors || !shim.slots || !shim.control || !shim.page || !shim.session ||
-        madvise(shim.session, RING_PAGE_BYTES, MADV_WIPEONFORK) < 0)
+    if (!shim.descriptors || !shim.slots || !shim.by_cookie || !shim.control || !shim.page ||
+        !shim.session || madvise(shim.session, RING_PAGE_BYTES, MADV_WIPEONFORK) < 0)
         goto out; // the shim stays inert
-    struct stat namespace;
-    if (stat("/proc/self/ns/pid", &namespace) == 0)
-        shim.pid_namespace = namespace.st_ino;
     shim.retire = pthread_key_create(&shim.retire_key, shim_ring_retire) == 0;
     process_attach();
     __atomic_store_n(&shim.descriptor_limit, DESCRIPTOR_LIMIT, __ATOMIC_RELEASE);
-    shim_connections_inherited();
 out:
     errno = saved;
 }

@@ -5,11 +5,13 @@
 // of a socket call; the exceptions are accept, connect, close, and a process's first call on a
 // watched socket. Its memory is the collector's (shim/ring.h).
 //
-// How a call is assigned to its connection: descriptors[fd] holds (generation << 16
-//
-// slot), 0 for descriptors that are not watched. A slot's byte counters carry the same generation,
-// and are advanced by compare-and-swap, so a call that returns after its connection's slot was
-// reused changes nothing and is counted as late.
+// How a call is assigned to its connection: descriptors[fd] holds (generation << 16 | slot) of one
+// that is watched, DESCRIPTOR_OTHER of one that is known not to be, and 0 of one that nobody has
+// looked at: it is looked at when it is first used (preload_identify.c), for it may be a connection
+// that came in no way the shim sees. A slot's byte counters carry the same generation, and are
+// advanced by compare-and-swap, so a call that returns after its connection's slot was reused
+// changes nothing and is counted as late. That the counters are right is checked against the
+// kernel's own (preload_check.c).
 //
 // This is the one place with file-scope state: a preloaded library has nowhere else to keep it.
 #ifndef SHIM_PRELOAD_H
@@ -22,6 +24,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/connection.h"
 #include "base/tsc.h"
 #include "shim/preload_real.h"
 #include "shim/ring.h"
@@ -33,9 +36,14 @@
 enum {
     DESCRIPTOR_LIMIT = 1 << 20, // Linux's default fs.nr_open
     SLOT_LIMIT = 1 << 16,       // connections watched at once; slot 0 is never used
+    DESCRIPTOR_OTHER = 1 << 16, // an entry of the table: slot 0
+    CHECK_CYCLES = 1 << 24,     // a thread checks one of its calls in about 8 ms
 };
 
 enum direction { DIRECTION_IN = 0, DIRECTION_OUT = 1 };
+
+// What neither takes bytes out of the stream nor has any of it.
+enum { NOT_OF_THE_STREAM = MSG_PEEK | MSG_ERRQUEUE };
 
 struct connection_slot {
     _Atomic uint64_t moved[2];   // by direction: generation << 48 | bytes
@@ -73,6 +81,7 @@ struct shim_state {
     pthread_key_t retire_key;
     _Atomic uint32_t *descriptors;
     struct connection_slot *slots;
+    _Atomic uint32_t *by_cookie;  // by the low bits of the cookie: an entry as in descriptors
     struct control_page *control; // zeros until mapped; the mapping is replaced in place
     struct ring_pool pool;
     struct process_page *_Atomic page; // in the pool when attached, else `nobody`
@@ -94,7 +103,8 @@ struct shim_state {
 extern struct shim_state shim;
 
 struct shim_thread {
-    uint64_t epoch; // of its ring's attachment; never 0, so a thread starts as not ready
+    uint64_t epoch;       // of its ring's attachment; never 0, so a thread starts as not ready
+    uint64_t checked_tsc; // when it last held its count against the kernel's
     struct ring_producer ring;
     uint32_t batch;
     uint16_t batch_position;
@@ -109,6 +119,7 @@ struct observation {
     uint64_t entry_tsc;
     struct connection_slot *slot;
     uint32_t connection;
+    int fd;
     uint16_t generation;
     uint16_t entry_core;
     bool recording;
@@ -118,29 +129,85 @@ struct observation {
 void shim_observe_slow(struct observation *observation);
 void shim_ring_retire(void *unused);
 
-// preload_seccomp.c
+// preload_seccomp.c; the last makes a system call that may install a filter
 bool shim_seccomp_present(void);
-void shim_seccomp_start(void);
+long shim_filter_call(long number, long a, long b, long c, long d, long e, long f);
 
-// preload_connection.c
+// preload_syscall.c
+void shim_syscall_start(void);
+
+// preload_identify.c
+uint32_t shim_descriptor_identify(int fd);
+uint64_t shim_cookie(int fd);
+void shim_rights_received(struct msghdr *message);
 void shim_connection_accepted(int fd, const struct sockaddr *peer, socklen_t peer_bytes,
                               struct observation *observation);
 void shim_connection_made(int fd, const struct sockaddr *peer, socklen_t peer_bytes,
                           struct observation *observation);
-void shim_connections_inherited(void);
+
+// preload_descriptor.c: around a call that ends a descriptor, makes a copy or a connection
+struct ending {
+    uint32_t watched;
+    struct observation observation;
+};
+void shim_close_begin(int fd, struct ending *ending);
+void shim_close_end(struct ending *ending);
+void shim_close_range(unsigned first, unsigned last, int flags);
+void shim_replace_begin(int fd, int to, struct ending *ending);
+int shim_replace_end(int fd, int to, struct ending *ending, int result);
+int shim_descriptor_copied(int fd, int copy);
+struct observation shim_connection_begin(void);
+void shim_accept_end(struct observation *observation, int fd, const struct sockaddr *address,
+                     socklen_t room, const socklen_t *bytes);
+
+// preload_receive.c, preload_send.c: after a call that moved several messages, or rights, or may
+// have. observation: NULL where nobody watches
+void shim_message_received(struct observation *observation, struct msghdr *message, long moved);
+void shim_messages_received(struct observation *observation, struct mmsghdr *messages, int filled);
+void shim_messages_sent(struct observation *observation, struct mmsghdr *messages, int taken);
+
+// preload_check.c: the kernel's count of the bytes that a program has taken out of a connection and
+// put into it.
+struct kernel_counts {
+    uint64_t bytes[2]; // by direction
+    bool ended;        // each may be 1 too many: it is not known whether a FIN is among them
+};
+bool shim_count_kernel(int fd, bool outgoing, struct kernel_counts *out);
+void shim_check_sample(const struct observation *observation, enum direction direction);
+void shim_check_end(const struct observation *observation);
+
+// preload_connection.c
+void shim_connection_watch(int fd, const struct connection_slot *facts, enum call_kind kind,
+                           struct observation *observation);
+uint32_t shim_connection_join(int fd, const struct connection_slot *facts);
+void shim_connection_release(uint32_t watched, struct observation *observation);
 uint32_t shim_descriptor_take(int fd);
+uint32_t shim_descriptor_adopt(int fd, uint64_t cookie);
 void shim_descriptor_put_back(int fd, uint32_t watched);
 void shim_descriptor_alias(int from, int to);
-void shim_connection_release(uint32_t watched, struct observation *observation);
+void shim_descriptor_forget(int fd);
+void shim_descriptor_is_other(int fd);
 bool shim_announce_slow(const struct observation *observation, uint64_t epoch);
 bool shim_borrowed_memory(void);
 
-// The descriptor table's entry for fd; 0: not watched.
+// The descriptor table's entry for fd as far as it is known; 0: not watched.
+static inline uint32_t shim_known(int fd)
+{
+    if ((uint32_t)fd >= shim.descriptor_limit)
+        return 0;
+    uint32_t entry = atomic_load_explicit(&shim.descriptors[fd], memory_order_relaxed);
+    return entry == DESCRIPTOR_OTHER ? 0 : entry;
+}
+
+// The same for a descriptor that is used: what it is gets known.
 static inline uint32_t shim_watched(int fd)
 {
     if ((uint32_t)fd >= shim.descriptor_limit)
         return 0;
-    return atomic_load_explicit(&shim.descriptors[fd], memory_order_relaxed);
+    uint32_t entry = atomic_load_explicit(&shim.descriptors[fd], memory_order_relaxed);
+    if (likely(entry == DESCRIPTOR_OTHER))
+        return 0;
+    return likely(entry) ? entry : shim_descriptor_identify(fd);
 }
 
 // Stamps the entry of a call if it is to be recorded.
@@ -156,11 +223,12 @@ static inline void observe_stamp(struct observation *observation)
         shim_observe_slow(observation);
 }
 
-static inline struct observation observe_begin(uint32_t watched)
+static inline struct observation observe_begin(int fd, uint32_t watched)
 {
     struct observation observation = {
         .slot = &shim.slots[watched & 0xffff],
         .connection = shim.slots[watched & 0xffff].id,
+        .fd = fd,
         .generation = (uint16_t)(watched >> 16),
     };
     observe_stamp(&observation);
@@ -257,11 +325,14 @@ static inline void observe_moved(struct observation *observation, const struct c
                                  enum call_kind kind, uint64_t bytes, uint64_t rx_ns)
 {
     uint64_t offset;
-    if (!shim_stream_advance(observation, kind == CALL_SEND ? DIRECTION_OUT : DIRECTION_IN, bytes,
-                             &offset))
+    enum direction direction = kind == CALL_SEND ? DIRECTION_OUT : DIRECTION_IN;
+    if (!shim_stream_advance(observation, direction, bytes, &offset))
         return;
-    if (observation->recording && shim_announce(observation))
+    if (observation->recording && shim_announce(observation)) {
         shim_record(observation, exit, kind, offset, (uint32_t)bytes, rx_ns);
+        if (unlikely(exit->tsc - shim_thread.checked_tsc > CHECK_CYCLES))
+            shim_check_sample(observation, direction);
+    }
     if (kind == CALL_RECEIVE && shim_thread.batch_position < UINT16_MAX)
         shim_thread.batch_position++;
 }
@@ -278,14 +349,15 @@ static inline void observe_end(struct observation *observation, enum call_kind k
 }
 
 // The body of a function that passes on a call and returns how many bytes it moved: observed when
-// its connection is watched (watched: the table's entry, 0 for not).
-#define PASS_ON(watched, kind, call)                                                               \
+// its connection is watched (watched: the table's entry of fd, 0 for not).
+#define PASS_ON(fd, watched, kind, call) PASS_ON_AS(ssize_t, fd, watched, kind, call)
+#define PASS_ON_AS(type, fd, watched, kind, call)                                                  \
     do {                                                                                           \
         const uint32_t entry = (watched);                                                          \
         if (likely(!entry))                                                                        \
-            return (call);                                                                         \
-        struct observation observation = observe_begin(entry);                                     \
-        const ssize_t moved = (call);                                                              \
+            return (type)(call);                                                                   \
+        struct observation observation = observe_begin(fd, entry);                                 \
+        const type moved = (type)(call);                                                           \
         observe_end(&observation, kind, moved);                                                    \
         return moved;                                                                              \
     } while (0)

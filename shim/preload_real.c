@@ -39,7 +39,7 @@ static int early_fcntl(int fd, int command, ...)
         if (real.fcntl != early_fcntl)
             return real.fcntl(fd, command, argument);
     }
-    return (int)syscall(SYS_fcntl, fd, command, argument);
+    return (int)shim_kernel(SYS_fcntl, fd, command, argument);
 }
 
 static void early_closefrom(int first)
@@ -51,7 +51,7 @@ static void early_closefrom(int first)
             return;
         }
     }
-    syscall(SYS_close_range, first > 0 ? first : 0, ~0U, 0);
+    shim_kernel(SYS_close_range, first > 0 ? first : 0, ~0U, 0);
 }
 
 #define REAL_START(result, name, parameters, arguments, kernel) .name = early_##name,

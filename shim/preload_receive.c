@@ -4,27 +4,37 @@
 // bytes of the stream: both go straight through.
 #include "shim/preload.h"
 
-#include <linux/errqueue.h>
 #include <string.h>
-
-enum { NOT_OF_THE_STREAM = MSG_PEEK | MSG_ERRQUEUE };
+#include <sys/syscall.h>
 
 extern void __chk_fail(void) __attribute__((noreturn));
 
 SHIM_EXPORT ssize_t read(int fd, void *buffer, size_t bytes)
 {
-    PASS_ON(shim_watched(fd), CALL_RECEIVE, real.read(fd, buffer, bytes));
+    PASS_ON(fd, shim_watched(fd), CALL_RECEIVE, real.read(fd, buffer, bytes));
 }
 SHIM_EXPORT ssize_t __read(int fd, void *buffer, size_t bytes) __attribute__((alias("read")));
 
+SHIM_EXPORT ssize_t __read_nocancel(int fd, void *buffer, size_t bytes)
+{
+    PASS_ON(fd, shim_watched(fd), CALL_RECEIVE, shim_kernel(SYS_read, fd, buffer, bytes));
+}
+
 SHIM_EXPORT ssize_t readv(int fd, const struct iovec *parts, int count)
 {
-    PASS_ON(shim_watched(fd), CALL_RECEIVE, real.readv(fd, parts, count));
+    PASS_ON(fd, shim_watched(fd), CALL_RECEIVE, real.readv(fd, parts, count));
 }
+
+SHIM_EXPORT ssize_t preadv2(int fd, const struct iovec *parts, int count, off_t offset, int flags)
+{
+    PASS_ON(fd, shim_watched(fd), CALL_RECEIVE, real.preadv2(fd, parts, count, offset, flags));
+}
+SHIM_EXPORT ssize_t preadv64v2(int fd, const struct iovec *parts, int count, off64_t offset,
+                               int flags) __attribute__((alias("preadv2")));
 
 SHIM_EXPORT ssize_t recv(int fd, void *buffer, size_t bytes, int flags)
 {
-    PASS_ON(flags & NOT_OF_THE_STREAM ? 0 : shim_watched(fd), CALL_RECEIVE,
+    PASS_ON(fd, flags & NOT_OF_THE_STREAM ? 0 : shim_watched(fd), CALL_RECEIVE,
             real.recv(fd, buffer, bytes, flags));
 }
 SHIM_EXPORT ssize_t __recv(int fd, void *buffer, size_t bytes, int flags)
@@ -33,7 +43,7 @@ SHIM_EXPORT ssize_t __recv(int fd, void *buffer, size_t bytes, int flags)
 SHIM_EXPORT ssize_t recvfrom(int fd, void *restrict buffer, size_t bytes, int flags,
                              __SOCKADDR_ARG from, socklen_t *restrict from_bytes)
 {
-    PASS_ON(flags & NOT_OF_THE_STREAM ? 0 : shim_watched(fd), CALL_RECEIVE,
+    PASS_ON(fd, flags & NOT_OF_THE_STREAM ? 0 : shim_watched(fd), CALL_RECEIVE,
             real.recvfrom(fd, buffer, bytes, flags, from, from_bytes));
 }
 
@@ -57,37 +67,57 @@ static uint64_t rx_stamp(struct msghdr *message)
     return 0;
 }
 
+void shim_message_received(struct observation *observation, struct msghdr *message, long moved)
+{
+    if (observation && moved > 0) {
+        struct call_exit exit = {0};
+        if (observation->recording)
+            exit.tsc = tsc_now_on_core(&exit.core);
+        observe_moved(observation, &exit, CALL_RECEIVE, (uint64_t)moved, rx_stamp(message));
+    } else if (moved >= 0 && message->msg_controllen) {
+        shim_rights_received(message);
+    }
+}
+
 SHIM_EXPORT ssize_t recvmsg(int fd, struct msghdr *message, int flags)
 {
-    uint32_t watched = shim_watched(fd);
-    if (likely(!watched) || (flags & NOT_OF_THE_STREAM))
-        return real.recvmsg(fd, message, flags);
-    struct observation observation = observe_begin(watched);
-    ssize_t moved = real.recvmsg(fd, message, flags);
-    if (moved > 0) {
-        struct call_exit exit = {0};
-        if (observation.recording)
-            exit.tsc = tsc_now_on_core(&exit.core);
-        observe_moved(&observation, &exit, CALL_RECEIVE, (uint64_t)moved, rx_stamp(message));
+    uint32_t watched = flags & NOT_OF_THE_STREAM ? 0 : shim_watched(fd);
+    if (likely(!watched)) {
+        ssize_t moved = real.recvmsg(fd, message, flags);
+        shim_message_received(NULL, message, moved);
+        return moved;
     }
+    struct observation observation = observe_begin(fd, watched);
+    ssize_t moved = real.recvmsg(fd, message, flags);
+    shim_message_received(&observation, message, moved);
     return moved;
+}
+
+void shim_messages_received(struct observation *observation, struct mmsghdr *messages, int filled)
+{
+    struct call_exit exit = {0};
+    if (observation && observation->recording)
+        exit.tsc = tsc_now_on_core(&exit.core);
+    for (int i = 0; i < filled; i++)
+        if (!observation)
+            shim_rights_received(&messages[i].msg_hdr);
+        else if (messages[i].msg_len > 0)
+            observe_moved(observation, &exit, CALL_RECEIVE, messages[i].msg_len,
+                          rx_stamp(&messages[i].msg_hdr));
 }
 
 SHIM_EXPORT int recvmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags,
                          struct timespec *timeout)
 {
-    uint32_t watched = shim_watched(fd);
-    if (likely(!watched) || (flags & NOT_OF_THE_STREAM))
-        return real.recvmmsg(fd, messages, count, flags, timeout);
-    struct observation observation = observe_begin(watched);
+    uint32_t watched = flags & NOT_OF_THE_STREAM ? 0 : shim_watched(fd);
+    if (likely(!watched)) {
+        int filled = real.recvmmsg(fd, messages, count, flags, timeout);
+        shim_messages_received(NULL, messages, filled);
+        return filled;
+    }
+    struct observation observation = observe_begin(fd, watched);
     int filled = real.recvmmsg(fd, messages, count, flags, timeout);
-    struct call_exit exit = {0};
-    if (observation.recording)
-        exit.tsc = tsc_now_on_core(&exit.core);
-    for (int i = 0; i < filled; i++)
-        if (messages[i].msg_len > 0)
-            observe_moved(&observation, &exit, CALL_RECEIVE, messages[i].msg_len,
-                          rx_stamp(&messages[i].msg_hdr));
+    shim_messages_received(&observation, messages, filled);
     return filled;
 }
 

@@ -6,7 +6,6 @@
 // filter that lets the shim's calls pass the user may say so: TAILLIGHT_SHIM_SECCOMP=allowed.
 #include "shim/preload.h"
 
-#include <dlfcn.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +29,7 @@ bool shim_seccomp_present(void)
     if (fd < 0)
         return false;
     for (bool found = false; !found;) {
-        ssize_t bytes = syscall(SYS_read, fd, text, sizeof text);
+        ssize_t bytes = shim_kernel(SYS_read, fd, text, sizeof text);
         if (bytes <= 0)
             break;
         for (ssize_t i = 0; i < bytes && !found; i++) {
@@ -39,7 +38,7 @@ bool shim_seccomp_present(void)
             matched = text[i] == wanted[matched] ? matched + 1 : text[i] == wanted[0];
         }
     }
-    syscall(SYS_close, fd);
+    shim_kernel(SYS_close, fd);
     return present;
 }
 
@@ -71,39 +70,14 @@ static void filter_end(const struct before_filter *before, long result)
     __atomic_store_n(&shim.descriptor_limit, before->descriptor_limit, __ATOMIC_RELEASE);
 }
 
-// --- prctl and syscall ---------------------------------------------------------------------------
+// --- prctl ---------------------------------------------------------------------------------------
 
-static long kernel_call(long number, long a, long b, long c, long d, long e, long f)
+long shim_filter_call(long number, long a, long b, long c, long d, long e, long f)
 {
-    register long r10 __asm__("r10") = d;
-    register long r8 __asm__("r8") = e;
-    register long r9 __asm__("r9") = f;
-    long result;
-    __asm__ volatile("syscall"
-                     : "=a"(result)
-                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
-                     : "rcx", "r11", "memory");
-    if (result > -4096 && result < 0) {
-        errno = (int)-result;
-        return -1;
-    }
+    struct before_filter before = filter_begin();
+    long result = shim_kernel(number, a, b, c, d, e, f);
+    filter_end(&before, result);
     return result;
-}
-
-static long early_syscall(long number, long a, long b, long c, long d, long e, long f)
-{
-    return kernel_call(number, a, b, c, d, e, f);
-}
-
-__attribute__((visibility("hidden"))) long (*shim_real_syscall)(long number, long a, long b, long c,
-                                                                long d, long e,
-                                                                long f) = early_syscall;
-
-void shim_seccomp_start(void)
-{
-    void *found = dlsym(RTLD_NEXT, "syscall");
-    if (found)
-        __atomic_store_n((void **)&shim_real_syscall, found, __ATOMIC_RELEASE);
 }
 
 SHIM_EXPORT int prctl(int option, ...)
@@ -114,35 +88,7 @@ SHIM_EXPORT int prctl(int option, ...)
     for (int i = 0; i < 4; i++)
         words[i] = va_arg(arguments, long);
     va_end(arguments);
-    if (option != PR_SET_SECCOMP)
-        return (int)kernel_call(SYS_prctl, option, words[0], words[1], words[2], words[3], 0);
-    struct before_filter before = filter_begin();
-    long result = kernel_call(SYS_prctl, option, words[0], words[1], words[2], words[3], 0);
-    filter_end(&before, result);
-    return (int)result;
+    if (option == PR_SET_SECCOMP)
+        return (int)shim_filter_call(SYS_prctl, option, words[0], words[1], words[2], words[3], 0);
+    return (int)shim_kernel(SYS_prctl, (long)option, words[0], words[1], words[2], words[3]);
 }
-
-__attribute__((visibility("hidden"), used)) long shim_syscall_slow(long number, long a, long b,
-                                                                   long c, long d, long e, long f)
-{
-    bool filters = number == SYS_seccomp || a == PR_SET_SECCOMP;
-    struct before_filter before = filters ? filter_begin() : (struct before_filter){0};
-    long result = kernel_call(number, a, b, c, d, e, f);
-    filter_end(&before, result);
-    return result;
-}
-
-_Static_assert(SYS_seccomp == 317 && SYS_prctl == 157, "the numbers below");
-
-// Calls that are of no interest leave no frame here: such a call may come back twice (clone), or
-// never look at its stack the same way again.
-__asm__(".text\n"
-        ".globl syscall\n"
-        ".type syscall, @function\n"
-        "syscall:\n"
-        "    cmp $317, %rdi\n"
-        "    je shim_syscall_slow\n"
-        "    cmp $157, %rdi\n"
-        "    je shim_syscall_slow\n"
-        "    jmp *shim_real_syscall(%rip)\n"
-        ".size syscall, . - syscall\n");

@@ -35,7 +35,7 @@
 #define POOL_MAGIC    0x314c4f4f504c4154ULL // "TALPOOL1"
 
 enum {
-    RING_VERSION = 4,
+    RING_VERSION = 5,
     RING_PAGE_BYTES = 4096,
     RING_ENTRY_BYTES = 64,
     RING_CHUNK_BYTES = 16384,
@@ -44,6 +44,7 @@ enum {
     RING_DEFAULT_BYTES = 64 << 20, // all pools of a directory together
     RING_PORTS = 16,               // servers of one capture
     RING_ANNOUNCEMENT = 128,       // an entry's kind beside enum call_kind: who a connection is
+    RING_CHECK = 129,              // the same: its counts beside the kernel's
 };
 
 enum control_state {
@@ -118,12 +119,32 @@ struct ring_announcement {
     uint32_t connection; // the process's own id, from 1
 };
 
+// How many bytes a program has taken out of a connection (0) and put into it (1): by the shim's
+// count, from which the offsets of its calls are, and by the kernel's.
+struct ring_check {
+    uint64_t tsc;
+    uint64_t counted[2];
+    uint64_t kernel[2];
+    uint32_t connection;
+    uint32_t reserved;
+    uint8_t directions; // set of 1 << direction: which of them were looked at
+    uint8_t other;      // 1: the descriptor is something else by now, and nobody knows since when
+    uint8_t kind;       // RING_CHECK
+    uint8_t padding;
+    uint32_t sequence;
+    uint64_t unused;
+};
+
 union ring_entry {
     struct call call; // `padding` holds the sequence
     struct ring_announcement announcement;
+    struct ring_check check;
 };
 _Static_assert(sizeof(union ring_entry) == RING_ENTRY_BYTES, "entries are cache lines");
 _Static_assert(offsetof(struct ring_announcement, kind) == offsetof(struct call, kind), "one tag");
+_Static_assert(offsetof(struct ring_check, kind) == offsetof(struct call, kind), "one tag");
+_Static_assert(offsetof(struct ring_check, sequence) == offsetof(struct call, padding),
+               "one sequence");
 _Static_assert(offsetof(struct ring_announcement, sequence) == offsetof(struct call, padding),
                "one sequence");
 

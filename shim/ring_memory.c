@@ -25,6 +25,16 @@ static bool is_ours(const char *name)
            strcmp(name, "hello") == 0 || strncmp(name, "pool-", 5) == 0;
 }
 
+// Whether an entry is what we make: a file or a socket of this user's, with its first name. A pool
+// is given to its user, who cannot put it there.
+static bool is_made_by_us(int dir_fd, const char *name)
+{
+    struct stat status;
+    return is_ours(name) && fstatat(dir_fd, name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+           (S_ISREG(status.st_mode) || S_ISSOCK(status.st_mode)) &&
+           (status.st_uid == geteuid() || strncmp(name, "pool-", 5) == 0);
+}
+
 // Removes the shim's files. Returns how many others there are, or -1.
 static int directory_clear(int dir_fd)
 {
@@ -39,7 +49,7 @@ static int directory_clear(int dir_fd)
     for (struct dirent *entry; (entry = readdir(list));) {
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
-        if (!is_ours(entry->d_name))
+        if (!is_made_by_us(dir_fd, entry->d_name))
             foreign++;
         else
             unlinkat(dir_fd, entry->d_name, 0);
@@ -48,12 +58,34 @@ static int directory_clear(int dir_fd)
     return foreign;
 }
 
+// Whether the directory's own parent is one of a run's, which nobody can list: what is in it can
+// only be found by those who are told its name.
+static bool parent_find(const char *dir, char *parent, size_t bytes)
+{
+    snprintf(parent, bytes, "%s", dir);
+    char *slash = strrchr(parent, '/');
+    if (!slash || slash == parent)
+        return false;
+    *slash = '\0';
+    const char *name = strrchr(parent, '/');
+    return name && strncmp(name, "/taillight-", 11) == 0;
+}
+
+static int parent_make(const char *dir)
+{
+    char parent[400];
+    return parent_find(dir, parent, sizeof parent) ? mkdir(parent, 0711) : -1;
+}
+
 static int directory_open(struct ring_memory *memory, struct error *err)
 {
     const char *dir = memory->dir;
     struct stat status;
     struct statfs filesystem;
-    if (mkdir(dir, 0711) < 0 && errno != EEXIST)
+    int made = mkdir(dir, 0711);
+    if (made < 0 && errno == ENOENT && parent_make(dir) == 0)
+        made = mkdir(dir, 0711);
+    if (made < 0 && errno != EEXIST)
         return error_set_errno(err, ERROR_INPUT, "cannot make %s for the shim's rings", dir);
     memory->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (memory->dir_fd < 0)
@@ -63,6 +95,11 @@ static int directory_open(struct ring_memory *memory, struct error *err)
     if (status.st_uid != geteuid())
         return error_set(err, ERROR_INPUT, "%s belongs to user %u: give a directory of your own",
                          dir, status.st_uid);
+    if (status.st_mode & (S_IWGRP | S_IWOTH))
+        return error_set(err, ERROR_INPUT,
+                         "%s can be written to by others, who could plant calls in it: give a new "
+                         "directory, or one that only you can write to",
+                         dir);
     if (filesystem.f_type != TMPFS_MAGIC && filesystem.f_type != RAMFS_MAGIC)
         return error_set(err, ERROR_INPUT,
                          "%s is not on a tmpfs, so the server would wait for a disk: give a "
@@ -282,9 +319,10 @@ static int pool_adopt(struct ring_memory *memory)
     pool->fd = openat(memory->dir_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (pool->fd < 0)
         return -1;
-    if (fstat(pool->fd, &status) == 0 && pool_read(pool, &header, sizeof header, 0) &&
-        header.magic == POOL_MAGIC && header.version == RING_VERSION && header.chunks > 0 &&
-        header.chunks <= RING_MAX_CHUNKS) {
+    if (fstat(pool->fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
+        (status.st_mode & 077) == 0 && status.st_nlink == 1 &&
+        pool_read(pool, &header, sizeof header, 0) && header.magic == POOL_MAGIC &&
+        header.version == RING_VERSION && header.chunks > 0 && header.chunks <= RING_MAX_CHUNKS) {
         pool->chunks = header.chunks;
         pool->layout = pool_layout_of(header.chunks);
         if ((uint64_t)status.st_size == pool->layout.bytes) {
@@ -304,7 +342,13 @@ static int control_take_over(struct ring_memory *memory, struct error *err)
     if (fd < 0)
         return 0;
     struct control_page control;
+    struct stat status;
     int result = 0;
+    if (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) || status.st_uid != geteuid() ||
+        (status.st_mode & 022)) {
+        close(fd); // a foreign file, over which directory_fill() stumbles
+        return 0;
+    }
     if (pread(fd, &control, sizeof control, 0) == sizeof control &&
         control.magic == CONTROL_MAGIC) {
         bool alive = control.owner != 0 && control.owner <= INT32_MAX &&
@@ -334,9 +378,10 @@ static int directory_fill(struct ring_memory *memory, struct error *err)
     int foreign = directory_clear(memory->dir_fd);
     if (foreign != 0)
         return error_set(err, ERROR_INPUT,
-                         "%s holds other files, and is removed at the end: give an empty or a new "
+                         "%s holds %d other files, or files of other users, and is removed at the "
+                         "end: give an empty or a new "
                          "directory",
-                         memory->dir);
+                         memory->dir, foreign);
     int result = fchmod(memory->dir_fd, 0711) < 0
                      ? error_set_errno(err, ERROR_FAILED, "cannot open up %s", memory->dir)
                      : pool_make_own(memory, err);
@@ -382,7 +427,7 @@ void ring_memory_leave(struct ring_memory *memory)
 
 void ring_memory_remove(struct ring_memory *memory)
 {
-    char dir[sizeof memory->dir];
+    char dir[sizeof memory->dir], parent[sizeof memory->dir];
     if (memory->dir_fd < 0)
         return;
     strcpy(dir, memory->dir);
@@ -390,4 +435,6 @@ void ring_memory_remove(struct ring_memory *memory)
     directory_clear(memory->dir_fd);
     ring_memory_leave(memory);
     rmdir(dir);
+    if (parent_find(dir, parent, sizeof parent))
+        rmdir(parent); // unless there is more in it
 }

@@ -17,15 +17,27 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 // Where the rings and logs of this fuzzer lie, made on the first call.
-static const char *place(void)
+static const char *place(void (*at_end)(void))
 {
     static char dir[64];
     if (!dir[0]) {
         snprintf(dir, sizeof dir, "/dev/shm/shim-fuzz-XXXXXX");
-        if (!mkdtemp(dir))
+        if (!mkdtemp(dir) || atexit(at_end) != 0)
             abort();
     }
     return dir;
+}
+
+static void place_remove(void)
+{
+    static const char *const names[] = {"calls.tlog", "connections.tlog"};
+    const char *dir = place(place_remove);
+    char path[128];
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s/%s", dir, names[i]);
+        unlink(path);
+    }
+    rmdir(dir);
 }
 
 static void chunk_make(struct ring_chunk *chunk, const uint8_t *data, size_t size)
@@ -73,7 +85,7 @@ static void logs_verify(const char *dir, const struct message_merge *merge)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    const char *dir = place();
+    const char *dir = place(place_remove);
     struct ring_chunk chunk;
     chunk_make(&chunk, data, size);
     if (!ring_chunk_plausible(&chunk))
@@ -81,16 +93,29 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct ring_reader reader = {
         .process = chunk.process, .thread = chunk.thread, .instance = chunk.instance};
     uint64_t room = 50;
+    if (chunk.used % 2) {
+        ring_reader_take_live(&reader, &chunk, &room);
+        ring_reader_take_live(&reader, &chunk, &room);
+    }
     ring_reader_take(&reader, &chunk, &room);
     ring_reader_take(&reader, &chunk, &room);
     assert(reader.calls.count <= 50);
     struct ring_reader *rings[] = {&reader};
-    struct message_merge merge = {0};
+    struct identities identities = {.last_id = 0};
+    struct message_merge merge = {.rings = rings,
+                                  .ring_count = 1,
+                                  .identities = &identities,
+                                  .ports = (const uint16_t[RING_PORTS]){0},
+                                  .wants_peers = true,
+                                  .last = true,
+                                  .lost = reader.rejected,
+                                  .out_dir = dir,
+                                  .calls_log = "calls.tlog"};
     struct error err;
-    if (message_merge_write(rings, 1, (const uint16_t[RING_PORTS]){0}, true, reader.rejected, dir,
-                            &merge, &err) < 0)
+    if (message_merge_write(&merge, &err) < 0)
         abort();
     logs_verify(dir, &merge);
+    array_free(&identities.all);
     ring_reader_free(&reader);
     return 0;
 }

@@ -217,6 +217,31 @@ static void test_missing_and_twice(void **state)
     fixture_close(&f);
 }
 
+// What a thread still writes to is taken as far as it is, then the rest; never twice.
+static void test_live(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_open(&f);
+    for (uint64_t i = 0; i < 10; i++)
+        produce(&f, i);
+    struct ring_chunk chunk = *f.producer.chunk;
+    f.reader.next = chunk.first;
+    ring_reader_take_live(&f.reader, &chunk, &f.room);
+    ring_reader_take_live(&f.reader, &chunk, &f.room);
+    assert_int_equal(f.reader.calls.count, 10);
+    for (uint64_t i = 10; i < 13; i++)
+        produce(&f, i);
+    chunk = *f.producer.chunk;
+    ring_reader_take_live(&f.reader, &chunk, &f.room);
+    assert_int_equal(f.reader.calls.count, 13);
+    ring_reader_take(&f.reader, &chunk, &f.room);
+    assert_int_equal(f.reader.calls.count, 13);
+    assert_int_equal(f.reader.rejected, 0);
+    in_order(&f.reader);
+    fixture_close(&f);
+}
+
 static void test_implausible(void **state)
 {
     (void)state;
@@ -356,6 +381,7 @@ int main(void)
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_torn),
         cmocka_unit_test(test_missing_and_twice),
+        cmocka_unit_test(test_live),
         cmocka_unit_test(test_implausible),
         cmocka_unit_test(test_shrinks_while_open),
         cmocka_unit_test(test_room_is_kept_to),

@@ -156,8 +156,7 @@ static void sequence_processes(void)
     SEE(posix_spawnp(&child, "true", &actions, NULL, argv, environ));
     posix_spawn_file_actions_destroy(&actions);
     SEE(waitpid(child, &status, 0) == child && status == 0);
-    account(&p, 5, 0); // the child's byte is in the child's own book
-    pair_close(&p);
+    pair_close(&p); // not accounted for: the child's byte is in the child's own book
 }
 
 static void sequence(void)
@@ -169,5 +168,6 @@ static void sequence(void)
 
 int main(int argc, char **argv)
 {
-    return semantics_main(argc, argv, &(struct semantics){sequence, .connections = 3});
+    return semantics_main(argc, argv,
+                          &(struct semantics){sequence, .connections = 2, .doubtful = 1});
 }
