@@ -4,11 +4,14 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -37,13 +40,20 @@ struct events_capture {
     size_t records_bytes;
     unsigned core_count;         // possible cores
     struct event_array *drained; // per core
-    uint64_t drained_records;
+    uint64_t drained_records;    // of them, not yet cut
+    uint64_t all_records;        // all that were drained
+    uint64_t kinds[EVENT_KINDS]; // of those that were cut
+    uint64_t told_dropped;       // of the dropped ones, those in the headers of the cut
+    uint64_t unseen;             // switches of these from threads that were not seen to come
     uint64_t unfinished;
     bool memory_full;
     int stamps_fd;
     enum receive_stamps_state stamps;
     uint64_t ports[65536 / 64];
     struct program_costs costs;
+    bool processes_watched;        // the watched namespaces are those of processes, not a guess
+    struct connection_array ended; // connections that were taken out of the programs' table
+    uint64_t sockets_seen;         // entered into it when it was last looked through
 };
 
 // --- opening -------------------------------------------------------------------------------------
@@ -92,11 +102,11 @@ static int maps_prepare(struct events_bpf *programs, void *context, struct error
                          (unsigned long long)(base * sizeof(struct event) >> 20));
     capture->records_bytes = base * sizeof(struct event);
     programs->rodata->can_follow = scheduler;
-    memcpy((void *)(uintptr_t)programs->rodata->watched_ports, capture->ports,
-           sizeof capture->ports);
+    programs->rodata->records_calls = capture->settings.groups & EVENT_GROUP_CALLS;
+    memcpy(programs->bss->watched_ports, capture->ports, sizeof capture->ports);
     if (bpf_map__set_max_entries(programs->maps.events, (uint32_t)base) < 0 ||
         bpf_map__set_max_entries(programs->maps.sockets, capture->settings.connections) < 0 ||
-        bpf_map__set_max_entries(programs->maps.streams, capture->settings.connections) < 0)
+        bpf_map__set_max_entries(programs->maps.streams, 2 * capture->settings.connections) < 0)
         return error_set_errno(err, ERROR_FAILED, "cannot size the BPF maps");
     return 0;
 }
@@ -121,7 +131,7 @@ static int fill_defaults(struct events_capture *capture, struct error *err)
         capture->ports[settings->ports[i] / 64] |= UINT64_C(1) << settings->ports[i] % 64;
     settings->ports = NULL;
     if (!settings->groups)
-        settings->groups = EVENT_GROUPS_ALL;
+        settings->groups = EVENT_GROUPS_DEFAULT;
     if (!settings->ring_bytes)
         settings->ring_bytes = UINT64_C(32) << 20;
     if (!settings->memory_bytes)
@@ -153,6 +163,137 @@ static void look_up_known_sockets(struct events_capture *capture)
             snprintf(capture->states[i].reason, sizeof capture->states[i].reason,
                      "cannot be run: %s", strerror(errno));
         }
+}
+
+// --- network namespaces --------------------------------------------------------------------------
+
+// Whether anybody in our network namespace listens on one of the ports.
+static bool is_listening(const struct events_capture *capture, const char *table)
+{
+    enum { LISTENS = 0x0a };
+    char line[512];
+    unsigned port, state;
+    bool found = false;
+    FILE *file = fopen(table, "re");
+    while (file && !found && fgets(line, sizeof line, file))
+        found = sscanf(line, "%*d: %*[0-9A-F]:%x %*[0-9A-F]:%*x %x", &port, &state) == 2 &&
+                port < 65536 && state == LISTENS && capture->ports[port / 64] >> port % 64 & 1;
+    if (file)
+        fclose(file);
+    return found;
+}
+
+static void namespace_guess(struct events_capture *capture)
+{
+    struct stat status;
+    if ((is_listening(capture, "/proc/thread-self/net/tcp") ||
+         is_listening(capture, "/proc/thread-self/net/tcp6")) &&
+        stat("/proc/thread-self/ns/net", &status) == 0)
+        capture->programs->bss->watched_namespaces[0] = (uint32_t)status.st_ino;
+}
+
+// Adds a namespace. Beyond what there is room for, all are watched. False: it was there already.
+static bool namespace_add(struct events_capture *capture, uint32_t inode)
+{
+    uint32_t *list = capture->programs->bss->watched_namespaces;
+    bool all = capture->processes_watched && !list[0];
+    if (!capture->processes_watched && list[0] != inode)
+        list[0] = 0; // the guess was wrong
+    capture->processes_watched = true;
+    for (size_t i = 0; i < EVENTS_NAMESPACES && !all; i++) {
+        if (list[i] == inode)
+            return false;
+        if (list[i] == 0) {
+            list[i] = inode;
+            return true;
+        }
+    }
+    list[0] = 0;
+    return true;
+}
+
+// Looks up the connections in another network namespace, and comes home.
+static void look_up_sockets_in(struct events_capture *capture, int other, int home)
+{
+    if (setns(other, CLONE_NEWNET) < 0)
+        return;
+    look_up_known_sockets(capture);
+    if (setns(home, CLONE_NEWNET) < 0)
+        abort(); // nothing after this would be where it belongs
+}
+
+static bool is_watched(const struct events_capture *capture, uint32_t namespace)
+{
+    const uint32_t *list = capture->programs->bss->watched_namespaces;
+    for (size_t i = 0; i < EVENTS_NAMESPACES && list[i]; i++)
+        if (list[i] == namespace)
+            return true;
+    return !list[0];
+}
+
+// Removes the connections of other namespaces that were entered while all were watched.
+static void strangers_forget(struct events_capture *capture)
+{
+    static const uint8_t zeros[16];
+    int streams = bpf_map__fd(capture->programs->maps.streams);
+    struct stream_key key = {.ports = 0}, next;
+    bool any = bpf_map_get_next_key(streams, NULL, &next) == 0;
+    for (uint64_t left = 4 * (uint64_t)capture->settings.connections; any && left; left--) {
+        struct stream stream;
+        key = next;
+        any = bpf_map_get_next_key(streams, &key, &next) == 0;
+        if (memcmp(key.local, zeros, sizeof zeros) == 0 || is_watched(capture, key.namespace) ||
+            bpf_map_lookup_elem(streams, &key, &stream) < 0)
+            continue;
+        uint64_t cookie = stream.id;
+        bpf_map_delete_elem(bpf_map__fd(capture->programs->maps.sockets), &cookie);
+        bpf_map_delete_elem(streams, &key);
+    }
+}
+
+// Adds a port. False: it was there already, or is none.
+static bool port_add(struct events_capture *capture, uint16_t port)
+{
+    uint64_t bit = UINT64_C(1) << port % 64, *word = &capture->ports[port / 64];
+    if (port == 0 || (*word & bit))
+        return false;
+    *word |= bit;
+    __atomic_store_n(&capture->programs->bss->watched_ports[port / 64], *word, __ATOMIC_RELAXED);
+    return true;
+}
+
+void events_capture_watch_process(struct events_capture *capture, uint32_t process, uint16_t port)
+{
+    char path[64];
+    struct stat there;
+    if (!capture->programs || !process)
+        return;
+    bool further = port_add(capture, port);
+    snprintf(path, sizeof path, "/proc/%u/ns/net", process);
+    int home = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+    int other = open(path, O_RDONLY | O_CLOEXEC);
+    if (home >= 0 && other >= 0 && fstat(other, &there) == 0) {
+        bool fresh = namespace_add(capture, (uint32_t)there.st_ino);
+        if (fresh)
+            strangers_forget(capture);
+        if (fresh || further)
+            look_up_sockets_in(capture, other, home);
+    }
+    if (home >= 0)
+        close(home);
+    if (other >= 0)
+        close(other);
+}
+
+uint32_t events_capture_thread(const struct events_capture *capture, uint64_t namespace,
+                               uint32_t inside)
+{
+    uint64_t key = namespace << 32 | inside;
+    uint32_t here = 0;
+    if (!capture->programs ||
+        bpf_map_lookup_elem(bpf_map__fd(capture->programs->maps.namesakes), &key, &here) < 0)
+        return 0;
+    return here;
 }
 
 int events_capture_open(const struct events_capture_settings *settings, struct events_capture **out,
@@ -196,6 +337,7 @@ int events_capture_open(const struct events_capture_settings *settings, struct e
                                  capture->records_bytes >> 20);
         goto fail;
     }
+    namespace_guess(capture);
     look_up_known_sockets(capture);
     *out = capture;
     return 0;
@@ -240,8 +382,37 @@ static bool core_drain(struct events_capture *capture, unsigned core, uint64_t m
         }
     }
     capture->drained_records += out->count - before;
+    capture->all_records += out->count - before;
     __atomic_store_n(&ring->tail, tail, __ATOMIC_RELEASE);
     return true;
+}
+
+// Takes one connection out of the table if it has ended.
+static void socket_evict(struct events_capture *capture, int fd, const uint64_t *key)
+{
+    struct connection connection;
+    if (bpf_map_lookup_elem(fd, key, &connection) < 0 || connection.reserved[0] != SOCKET_ENDED)
+        return;
+    connection.reserved[0] = 0;
+    if (array_push(&capture->ended, connection) == 0)
+        bpf_map_delete_elem(fd, key);
+}
+
+// Makes room in the table of connections where it is half full. That takes a few milliseconds, so
+// it is looked through again only after as many more as an eighth of it have come.
+static void sockets_evict(struct events_capture *capture)
+{
+    uint64_t entered = *(volatile uint64_t *)&capture->programs->bss->sockets_entered;
+    uint64_t room = capture->settings.connections, key, next;
+    int fd = bpf_map__fd(capture->programs->maps.sockets);
+    if (entered - capture->ended.count < room / 2 || entered - capture->sockets_seen < room / 8)
+        return;
+    capture->sockets_seen = entered;
+    for (bool more = bpf_map_get_next_key(fd, NULL, &next) == 0; more;) {
+        key = next;
+        more = bpf_map_get_next_key(fd, &key, &next) == 0;
+        socket_evict(capture, fd, &key);
+    }
 }
 
 void events_capture_poll(struct events_capture *capture)
@@ -260,6 +431,7 @@ void events_capture_poll(struct events_capture *capture)
         if (waiting > ring->mask / 2 && !core_drain(capture, core, most, false))
             capture->memory_full = true;
     }
+    sockets_evict(capture);
     program_costs_poll(&capture->costs, records);
 }
 
@@ -280,12 +452,12 @@ static void sort_events(struct event_array *events)
     }
 }
 
-static int write_events(struct events_capture *capture, const char *out_dir, uint64_t dropped,
-                        struct error *err)
+static int write_events(struct events_capture *capture, const char *out_dir, const char *name,
+                        uint64_t dropped, struct error *err)
 {
     char path[4096];
     struct log_writer writer;
-    snprintf(path, sizeof path, "%s/events.tlog", out_dir);
+    snprintf(path, sizeof path, "%s/%s", out_dir, name);
     int result =
         log_writer_open(&writer, path, LOG_EVENTS, EVENT_LOG_VERSION, sizeof(struct event), err);
     if (result < 0)
@@ -308,16 +480,21 @@ static int compare_connections(const void *a, const void *b)
     return order_of(x, y);
 }
 
-// Copies the table of sockets out of the kernel, by id.
+// All connections that were in the table, by id.
 static int read_sockets(struct events_capture *capture, struct connection_array *out,
                         struct error *err)
 {
     int fd = bpf_map__fd(capture->programs->maps.sockets);
     uint64_t key = 0, *previous = NULL;
+    *out = capture->ended;
+    capture->ended = (struct connection_array){0};
     while (bpf_map_get_next_key(fd, previous, &key) == 0) {
         struct connection connection;
-        if (bpf_map_lookup_elem(fd, &key, &connection) == 0 && array_push(out, connection) < 0)
-            return error_set(err, ERROR_FAILED, "no memory for the table of sockets");
+        if (bpf_map_lookup_elem(fd, &key, &connection) == 0) {
+            connection.reserved[0] = 0;
+            if (array_push(out, connection) < 0)
+                return error_set(err, ERROR_FAILED, "no memory for the table of sockets");
+        }
         previous = &key;
     }
     array_sort(out, compare_connections);
@@ -380,6 +557,70 @@ static uint64_t count_unseen(const struct events_capture *capture)
     return unseen;
 }
 
+// Counts the records in memory and forgets them; the memory is for the next ones.
+static void forget_records(struct events_capture *capture)
+{
+    capture->unseen += count_unseen(capture);
+    for (unsigned core = 0; core < capture->core_count; core++) {
+        event_kinds_count(capture->drained[core].items, capture->drained[core].count,
+                          capture->kinds);
+        capture->drained[core].count = 0;
+    }
+    capture->drained_records = 0;
+}
+
+static int write_sockets(struct events_capture *capture, const char *out_dir, uint64_t dropped,
+                         struct connection_array *sockets, struct error *err)
+{
+    char path[4096];
+    int result = read_sockets(capture, sockets, err);
+    if (result < 0 || !out_dir)
+        return result;
+    snprintf(path, sizeof path, "%s/sockets.tlog", out_dir);
+    return log_write(path, LOG_CONNECTIONS, EVENT_LOG_VERSION, sizeof(struct connection),
+                     sockets->items, sockets->count, dropped, err);
+}
+
+uint64_t events_capture_kept(const struct events_capture *capture)
+{
+    uint64_t records = capture->drained_records;
+    for (unsigned core = 0; capture->programs && core < capture->core_count; core++) {
+        const struct core_ring *ring = &capture->programs->bss->rings[core];
+        records += __atomic_load_n(&ring->head, __ATOMIC_RELAXED) - ring->tail;
+    }
+    return records * sizeof(struct event);
+}
+
+uint64_t events_capture_ring_bytes(const struct events_capture *capture)
+{
+    return (uint64_t)CPU_COUNT(&capture->settings.cores) *
+           ring_records(capture->settings.ring_bytes) * sizeof(struct event);
+}
+
+int events_capture_cut(struct events_capture *capture, const char *out_dir, const char *events_log,
+                       struct error *err)
+{
+    struct connection_array sockets = {0};
+    int result = 0;
+    for (unsigned core = 0; core < capture->core_count; core++)
+        if (!core_drain(capture, core, UINT64_MAX, false))
+            capture->memory_full = true;
+    if (out_dir) {
+        uint64_t dropped = 0;
+        for (unsigned core = 0; core < capture->core_count; core++)
+            dropped +=
+                __atomic_load_n(&capture->programs->bss->rings[core].dropped, __ATOMIC_RELAXED);
+        result = write_events(capture, out_dir, events_log, dropped - capture->told_dropped, err);
+        capture->told_dropped = dropped;
+        if (result == 0)
+            result = write_sockets(capture, out_dir, capture->programs->bss->sockets_dropped,
+                                   &sockets, err);
+    }
+    array_free(&sockets);
+    forget_records(capture);
+    return result;
+}
+
 struct losses {
     uint64_t dropped, skipped, sockets, sockets_dropped, ambiguous;
     json_t *per_core;
@@ -398,26 +639,22 @@ static json_t *stats_json(const struct events_capture *capture, const struct los
 {
     char cores[4096], followed[4096] = "";
     cpu_set_t others;
-    uint64_t kinds[EVENT_KINDS] = {0};
-    for (unsigned core = 0; core < capture->core_count; core++)
-        event_kinds_count(capture->drained[core].items, capture->drained[core].count, kinds);
     events_capture_followed(capture, &others);
     if (CPU_COUNT(&others))
         units_format_cores(&others, followed, sizeof followed);
-    return json_pack("{s:o, s:o, s:I, s:I, s:O, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:s, s:s, "
-                     "s:o, s:o}",
-                     "programs", programs_json(capture), "events", event_kinds_json(kinds),
-                     "records", (json_int_t)capture->drained_records, "dropped",
-                     (json_int_t)losses->dropped, "dropped_per_core", losses->per_core,
-                     "unfinished", (json_int_t)capture->unfinished, "skipped",
-                     (json_int_t)losses->skipped, "unseen_switches",
-                     (json_int_t)count_unseen(capture), "sockets", (json_int_t)losses->sockets,
-                     "sockets_dropped", (json_int_t)losses->sockets_dropped, "sockets_ambiguous",
-                     (json_int_t)losses->ambiguous, "receive_stamps",
-                     receive_stamps_name(capture->stamps), "memory_full", capture->memory_full,
-                     "cores", units_format_cores(&capture->settings.cores, cores, sizeof cores),
-                     "followed", followed, "ports", ports_json(capture), "segments_dropped",
-                     segment_drops_json(capture->programs->bss->segments_dropped));
+    return json_pack(
+        "{s:o, s:o, s:I, s:I, s:O, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:s, s:s, "
+        "s:o, s:o}",
+        "programs", programs_json(capture), "events", event_kinds_json(capture->kinds), "records",
+        (json_int_t)capture->all_records, "dropped", (json_int_t)losses->dropped,
+        "dropped_per_core", losses->per_core, "unfinished", (json_int_t)capture->unfinished,
+        "skipped", (json_int_t)losses->skipped, "unseen_switches", (json_int_t)capture->unseen,
+        "sockets", (json_int_t)losses->sockets, "sockets_dropped",
+        (json_int_t)losses->sockets_dropped, "sockets_ambiguous", (json_int_t)losses->ambiguous,
+        "receive_stamps", receive_stamps_name(capture->stamps), "memory_full", capture->memory_full,
+        "cores", units_format_cores(&capture->settings.cores, cores, sizeof cores), "followed",
+        followed, "ports", ports_json(capture), "segments_dropped",
+        segment_drops_json(capture->programs->bss->segments_dropped));
 }
 
 // Stops the programs and drains what is left in the rings. Counts what was lost on the way.
@@ -448,23 +685,21 @@ int events_capture_stop(struct events_capture *capture, const char *out_dir, jso
 {
     struct losses losses = {.per_core = json_object()};
     struct connection_array sockets = {0};
-    char path[4096];
     program_costs_end(&capture->costs);
     look_up_known_sockets(capture); // connections whose beginning was not seen
     finish_records(capture, &losses);
-    int result = write_events(capture, out_dir, losses.dropped, err);
-    if (result < 0)
-        goto out;
-    result = read_sockets(capture, &sockets, err);
+    int result = out_dir ? write_events(capture, out_dir, "events.tlog",
+                                        losses.dropped - capture->told_dropped, err)
+                         : 0;
+    if (result == 0)
+        result = write_sockets(capture, out_dir, losses.sockets_dropped, &sockets, err);
+    forget_records(capture);
     if (result < 0)
         goto out;
     losses.sockets = sockets.count;
     for (size_t i = 1; i < sockets.count; i++)
         losses.ambiguous += sockets.items[i].id == sockets.items[i - 1].id;
-    snprintf(path, sizeof path, "%s/sockets.tlog", out_dir);
-    result = log_write(path, LOG_CONNECTIONS, EVENT_LOG_VERSION, sizeof(struct connection),
-                       sockets.items, sockets.count, losses.sockets_dropped, err);
-    if (result == 0 && stats) {
+    if (stats) {
         *stats = stats_json(capture, &losses);
         if (!*stats)
             result = error_set(err, ERROR_FAILED, "no memory for the capture's figures");
@@ -487,6 +722,7 @@ void events_capture_free(struct events_capture *capture)
         close(capture->stamps_fd);
     for (unsigned core = 0; capture->drained && core < capture->core_count; core++)
         array_free(&capture->drained[core]);
+    array_free(&capture->ended);
     free(capture->drained);
     free(capture);
 }

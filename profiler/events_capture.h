@@ -26,17 +26,19 @@ struct events_capture_settings {
     cpu_set_t cores;
     const uint16_t *ports; // local TCP ports whose sockets to watch, on whatever core
     size_t port_count;     // 0: no messages are recorded
-    unsigned groups;       // set of enum event_group; 0: all
+    unsigned groups;       // set of enum event_group; 0: EVENT_GROUPS_DEFAULT
     uint64_t ring_bytes;   // per captured core; 0: 32 MiB. Other cores get the same as long as they
                            // take at most 128 MiB together, and at least a sixteenth.
     uint64_t memory_bytes; // memory for drained records in all; 0: 2 GiB
-    uint32_t connections;  // how many the table of sockets holds; 0: 65536
+    uint32_t connections;  // how many the table of sockets holds at once; 0: 65536. Those that have
+                           // ended make room for others
 };
 
 struct events_capture;
 
 // Loads and attaches. Connections that exist already are looked up in the network namespace of the
-// caller. Missing privileges are ERROR_FAILED and named. The capture runs until stop or free.
+// caller, and later in those of watched processes. Missing privileges are ERROR_FAILED and named.
+// The capture runs until stop or free.
 int events_capture_open(const struct events_capture_settings *settings, struct events_capture **out,
                         struct error *err);
 
@@ -45,6 +47,29 @@ int events_capture_open(const struct events_capture_settings *settings, struct e
 // cannot fill in between: 32 MiB are 1,000,000 events.
 void events_capture_poll(struct events_capture *capture);
 
+// Watches the sockets of that process's network namespace, and from the first such call on only of
+// such namespaces; looks up its connections that exist already. port: watched beside those that
+// were given, in all of these namespaces; 0: none. Until then: of the caller's own namespace where
+// somebody in it listens on one of the ports, else of all.
+void events_capture_watch_process(struct events_capture *capture, uint32_t process, uint16_t port);
+
+// The number here of a thread that has the other in its own PID namespace (an inode), which is not
+// the machine's first; 0: it has not run on a recorded core. Until events_capture_free.
+uint32_t events_capture_thread(const struct events_capture *capture, uint64_t namespace,
+                               uint32_t inside);
+
+// How many bytes of records wait in the rings and in memory.
+uint64_t events_capture_kept(const struct events_capture *capture);
+
+// The bytes of all rings that are surely used.
+uint64_t events_capture_ring_bytes(const struct events_capture *capture);
+
+// Drains all rings, writes the records since the last cut to <out_dir>/<events_log> and all sockets
+// so far to <out_dir>/sockets.tlog, and forgets these records. out_dir NULL: forgets them
+// unwritten.
+int events_capture_cut(struct events_capture *capture, const char *out_dir, const char *events_log,
+                       struct error *err);
+
 // Which programs run, and the reasons why others do not. states[EVENT_PROGRAMS] is valid as long as
 // the capture is.
 const struct event_program_state *events_capture_programs(const struct events_capture *capture);
@@ -52,8 +77,9 @@ const struct event_program_state *events_capture_programs(const struct events_ca
 // The cores that were not asked for and are recorded by now, because they deliver or serve.
 void events_capture_followed(const struct events_capture *capture, cpu_set_t *out);
 
-// Detaches, drains, sorts per core and writes the two logs. *stats (may be NULL) becomes a JSON
-// object that the caller owns:
+// Detaches, drains, sorts per core and writes the two logs (events.tlog has what came after the
+// last cut); with out_dir NULL it writes nothing. *stats (may be NULL) becomes a JSON object that
+// the caller owns:
 //   {"programs": {NAME: {"attached": bool, "reason": "…", "runs": n, "mean_ns": x}}, "events":
 //   {KIND: count}, "records": n,
 //    "dropped": n, "dropped_per_core": {CORE: n}, "unfinished": n, "skipped": n,
@@ -62,9 +88,9 @@ void events_capture_followed(const struct events_capture *capture, cpu_set_t *ou
 //    "followed": "2",
 //    "ports": [...], "segments_dropped": {REASON: n}}
 // runs, mean_ns: for a moment in which there was traffic, as a sample; else left out.
-// dropped: the ring was full. unfinished: records a program never completed. skipped: the kernel
-// did not run a program that would have interrupted itself. unseen_switches: threads that left
-// without having been seen to come. Call once.
+// dropped: the ring was full. sockets_dropped: the table of sockets was. unfinished: records a
+// program never completed. skipped: the kernel did not run a program that would have interrupted
+// itself. unseen_switches: threads that left without having been seen to come. Call once.
 int events_capture_stop(struct events_capture *capture, const char *out_dir, json_t **stats,
                         struct error *err);
 

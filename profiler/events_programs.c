@@ -34,9 +34,10 @@ struct loader {
 static struct bpf_program *program_of(const struct events_bpf *programs, size_t index,
                                       const struct event_program_state *states)
 {
-    const struct event_program *program = &event_programs[index];
-    return bpf_object__find_program_by_name(
-        programs->obj, states[index].stood_in ? program->stand_in : program->name);
+    char name[80];
+    snprintf(name, sizeof name, "%s%s", event_programs[index].name,
+             states[index].stood_in ? "_stand_in" : "");
+    return bpf_object__find_program_by_name(programs->obj, name);
 }
 
 // The offset of a per-CPU variable among all per-CPU variables; -1: there is no such variable.
@@ -76,7 +77,7 @@ static int ask_btf(unsigned groups, bool wanted[EVENT_PROGRAMS], struct loader *
                          strerror(errno));
     for (size_t i = 0; i < EVENT_PROGRAMS; i++) {
         memset(&states[i], 0, sizeof states[i]);
-        wanted[i] = (groups & event_programs[i].group) != 0;
+        wanted[i] = states[i].asked = (groups & event_programs[i].group) != 0;
         if (!wanted[i]) {
             snprintf(states[i].reason, sizeof states[i].reason, "not asked for");
             continue;

@@ -20,7 +20,9 @@ enum event_group {
     EVENT_GROUP_TRANSMIT = 1 << 4,    // replies at the device
     EVENT_GROUP_CONNECTIONS = 1 << 5, // who the sockets are
     EVENT_GROUP_WAITS = 1 << 6,       // disks, and what threads do for the kernel's memory
-    EVENT_GROUPS_ALL = (1 << 7) - 1,
+    EVENT_GROUP_CALLS = 1 << 7,       // of whoever has the sockets, where there is no shim
+    EVENT_GROUPS_ALL = (1 << 8) - 1,
+    EVENT_GROUPS_DEFAULT = EVENT_GROUPS_ALL & ~EVENT_GROUP_CALLS,
 };
 
 enum {
@@ -34,14 +36,15 @@ struct event_program {
     enum event_group group;
     bool iterator;     // attached when run, not a tracepoint
     const char *gives; // what is missing without it
-    // A function whose entry (fentry) replaces the tracepoint on kernels without it, and the name
-    // of the program for that; NULL: there is no replacement.
+    // A function whose entry or exit (fentry, fexit) replaces the tracepoint on kernels without it;
+    // the program for that has the tracepoint's name with _stand_in. NULL: there is none.
     const char *stand_in;
 };
 
 extern const struct event_program event_programs[EVENT_PROGRAMS];
 
 struct event_program_state {
+    bool asked;       // its group was asked for
     bool attached;    // it runs (an iterator: it can)
     bool stood_in;    // by its stand-in
     char reason[200]; // why not, in words; "" when attached

@@ -17,6 +17,7 @@
 #include "base/hash.h"
 #include "base/log_file.h"
 #include "base/map.h"
+#include "base/new_file.h"
 #include "profiler/function_log.h"
 
 // --- symbols -------------------------------------------------------------------------------------
@@ -120,13 +121,13 @@ static int function_symbols_write(const struct function_symbols *symbols, const 
         addresses.items[addresses.count++] = symbols->met.items[i];
     array_sort(&addresses, compare_addresses);
     int result = read_kallsyms(&all, err);
-    FILE *file = result == 0 ? fopen(path, "we") : NULL;
-    if (result == 0 && !file)
-        result = error_set_errno(err, ERROR_FAILED, "cannot create %s", path);
-    if (file)
-        *named = write_names(file, &all, addresses.items, addresses.count);
-    if (file && (ferror(file) | fclose(file)) != 0)
-        result = error_set_errno(err, ERROR_FAILED, "cannot write %s", path);
+    struct new_file out;
+    if (result == 0)
+        result = new_file_open(&out, path, err);
+    if (result == 0) {
+        *named = write_names(out.file, &all, addresses.items, addresses.count);
+        result = new_file_finish(&out, 0, err);
+    }
     array_free(&all);
     array_free(&addresses);
     return result;

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/input_file.h"
 #include "base/units.h"
 #include "profiler/host_facts.h"
 
@@ -140,7 +141,7 @@ static void read_complaint(const char *log, char *out, size_t out_bytes)
 {
     char text[1024];
     size_t used = 0, got = 0;
-    FILE *file = fopen(log, "re");
+    FILE *file = input_stream(log, NULL);
     if (file) {
         got = fread(text, 1, sizeof text - 1, file);
         fclose(file);

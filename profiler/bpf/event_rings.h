@@ -13,11 +13,16 @@ enum {
     // that check and the reservation.
     EVENTS_SLACK = 64,
     EVENTS_THREADS = 4096,     // table of threads whose process has been recorded; a power of two
-    EVENTS_SERVERS = 4096,     // table of threads that read from watched sockets; a power of two
-    EVENTS_SOCKETS = 8192,     // table of what sockets were handed last; a power of two
+    EVENTS_SERVERS = 4096,     // tables of threads that have watched sockets; a power of two
+    EVENTS_SOCKETS = 8192,     // tables of sockets: known, and handed last; a power of two
     EVENTS_DETOURS = 1024,     // table of threads in a detour; a power of two
+    EVENTS_NAMESPACES = 16,    // network namespaces that are watched at most
+    EVENTS_NAMESAKES = 16384,  // threads of other PID namespaces that are known
     EVENTS_DROP_REASONS = 256, // of the kernel's enum skb_drop_reason that are counted
 };
+
+// What the programs note in the first reserved byte of a connection in their table.
+enum { SOCKET_ENDED = 1 };
 
 // A thread began to do something for the kernel's memory.
 struct detour_begin {
@@ -25,6 +30,26 @@ struct detour_begin {
     uint64_t child; // FORK: the memory that is being copied to
     uint32_t thread;
     uint32_t kind; // enum event_detour; 0: none
+};
+
+// Where the stream of a watched connection begins, for segments seen below TCP. A connection has
+// two entries. Who sees its packets arrive knows both addresses and the network namespace, in which
+// no other connection has these ends. Who sees its client, which may be in another namespace, or
+// before an address translation, knows the client's address, and the number of the first byte.
+struct stream_key {
+    uint8_t local[16]; // of the server; zeros: the key of the client's
+    uint8_t peer[16];
+    uint32_t ports;     // peer's port << 16 | local port
+    uint32_t namespace; // inode; of the client's key: the first sequence number
+};
+
+struct stream {
+    uint32_t first; // sequence number of offset 0
+    uint32_t id;
+    uint64_t reached;   // the latest offset
+    uint32_t namespace; // of the other entry's key; of the client's entry only
+    uint32_t reserved;
+    uint8_t local[16]; // the same
 };
 
 // Whether a core's scheduler, interrupt and page-fault events are recorded. In the last two states

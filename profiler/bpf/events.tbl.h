@@ -11,6 +11,7 @@
 //             entry(KIND), exit(KIND)  a span of that kind (span_kinds.tbl.h) begins, ends
 //             lasted(KIND, "cause")    one of that name has just ended, and took `a` ns
 //             member                   of which process a thread is
+//             renamed                  the span of the thread that has the core gets another name
 //             moment(LIST)             something happened to a thread, kept in that list
 //             detour                   what a thread did for the kernel's memory
 //             disk_done                what a disk did
@@ -80,6 +81,13 @@ EVENT(ARRIVAL, 13, "arrival", nothing, "id: socket; a: stream offset after the s
 // Substitutes for a HANDOFF that the kernel did not deliver (see SWITCH_UNSEEN).
 EVENT(TAKEN, 14, "taken", nothing, "id: socket; a: stream offset it has read up to; b: when the socket's last segment was processed (tcp_sock.tcp_clock_cache, CLOCK_MONOTONIC ns)",
       "the application took bytes whose HANDOFF was not recorded")
+// The calls of whoever has the sockets, where they are asked for: of any program, as it runs.
+EVENT(RECEIVED, 30, "received", nothing, "id: socket; a: stream offset it has read up to; b: thread (low half) and bytes (high half)",
+      "M(a): a receive call that took bytes returns from the socket")
+EVENT(SENDING, 31, "sending", nothing, "id: socket; a: stream offset written up to before; b: thread",
+      "the reply: a send call has the socket and begins to take bytes")
+EVENT(SENT, 32, "sent", nothing, "id: socket; a: stream offset it has written up to; b: thread (low half) and bytes (high half)",
+      "a send call that took bytes returns from the socket")
 // Why a thread does not run.
 EVENT(BLOCKED, 15, "blocked", moment(pauses), "id: thread; a: the system call it is in (x86-64 number, BLOCKED_NO_CALL: none); b: its state (task_struct.__state)",
       "a user thread leaves its core to sleep, just before its SWITCH. Waits for sockets to become ready (epoll_wait, poll, select) are a flag of the SWITCH only; the end of a thread is not recorded")
@@ -97,6 +105,8 @@ EVENT(WATCHED, 21, "watched", watched, "id: the thread that has the core; text: 
       "from here on all that this core does is recorded; before only what concerns watched sockets and wake-ups")
 EVENT(MEMBER, 22, "member", member, "id: thread; a: its process; b: the process that process was forked by",
       "which process a user thread belongs to, before the first SWITCH to it (more than once is no harm)")
+EVENT(RENAMED, 33, "renamed", renamed, "id: the thread that has the core; text: its new name",
+      "a thread gets another name, as one does that a shell has forked when it becomes its program")
 // What holds bytes back that the application has written.
 EVENT(RETRANSMIT, 23, "retransmit", nothing, "id: socket of the server; a: stream offset after the last byte; b: bytes; flags: `enum retransmit_flags`",
       "TCP sends bytes again: the server's, or the client's where its socket is on this machine")
@@ -145,6 +155,7 @@ EVENT_QUEUE(PRIO, 10, "prio")
 EVENT_PROGRAM(sched_switch, SCHEDULER, false, "which thread runs on each core", NULL)
 EVENT_PROGRAM(sched_waking, SCHEDULER, false, "who woke whom: wake-up latency", NULL)
 EVENT_PROGRAM(sched_migrate_task, SCHEDULER, false, "threads moved to another core", NULL)
+EVENT_PROGRAM(task_rename, SCHEDULER, false, "the names of programs that have just begun", NULL)
 EVENT_PROGRAM(irq_handler_entry, INTERRUPTS, false, "device interrupts", NULL)
 EVENT_PROGRAM(irq_handler_exit, INTERRUPTS, false, "device interrupts", NULL)
 EVENT_PROGRAM(softirq_entry, INTERRUPTS, false, "softirqs, network receive among them", NULL)
@@ -175,7 +186,9 @@ EVENT_PROGRAM(block_rq_complete, WAITS, false, "which disk a thread waited for",
 EVENT_PROGRAM(tcp_probe, RECEIVE, false, "M(n): the stamp of each segment", NULL)
 EVENT_PROGRAM(sk_data_ready, RECEIVE, false, "M(h): hand-off to the application", "sock_def_readable")
 EVENT_PROGRAM(netif_rx, RECEIVE, false, "M(n) on virtual links", NULL)
-EVENT_PROGRAM(sock_recv_length, RECEIVE, false, "M(h) where the hand-off was not delivered", NULL)
+EVENT_PROGRAM(sock_recv_length, RECEIVE, false, "M(a) without the shim; M(h) where the hand-off was not delivered", "tcp_recvmsg")
+EVENT_PROGRAM(tcp_sendmsg_locked, CALLS, false, "when replies are sent, without the shim", "tcp_sendmsg")
+EVENT_PROGRAM(sock_send_length, CALLS, false, "which replies were sent, without the shim", "tcp_sendmsg")
 EVENT_PROGRAM(net_dev_start_xmit, TRANSMIT, false, "when replies reach the device", NULL)
 EVENT_PROGRAM(tcp_retransmit_skb, TRANSMIT, false, "what was lost and sent again", NULL)
 EVENT_PROGRAM(kfree_skb, CONNECTIONS, false, "why the kernel threw segments away", NULL)

@@ -55,6 +55,32 @@ struct sched_entity {
 
 struct mm_struct;
 
+struct ns_common {
+    unsigned int inum; // the inode of the namespace's file
+} KERNEL_TYPE;
+
+struct net {
+    struct ns_common ns;
+} KERNEL_TYPE;
+
+typedef struct {
+    struct net *net; // with CONFIG_NET_NS
+} KERNEL_TYPE possible_net_t;
+
+struct pid_namespace {
+    struct ns_common ns;
+} KERNEL_TYPE;
+
+struct upid {
+    int nr;
+    struct pid_namespace *ns;
+} KERNEL_TYPE;
+
+struct pid {
+    unsigned int level; // 0: of the machine's first PID namespace only
+    struct upid numbers[];
+} KERNEL_TYPE;
+
 struct task_struct {
     struct mm_struct *mm;
     struct thread_info thread_info;
@@ -65,6 +91,7 @@ struct task_struct {
     int tgid;
     struct task_struct *real_parent;
     struct task_struct *group_leader;
+    struct pid *thread_pid; // since 4.19
     char comm[16];
     bool throttled; // since 6.18
 } KERNEL_TYPE;
@@ -125,6 +152,7 @@ struct sock_common {
     uint16_t skc_dport;     // network byte order
     uint16_t skc_num;       // host byte order
     unsigned short skc_family;
+    possible_net_t skc_net;
     volatile unsigned char skc_state;
     struct in6_addr skc_v6_daddr;
     struct in6_addr skc_v6_rcv_saddr;
@@ -162,7 +190,10 @@ struct tcp_sock {
     uint8_t nonagle : 4;
 } KERNEL_TYPE;
 
+struct net_device;
+
 struct sk_buff {
+    struct net_device *dev;
     struct sock *sk;
     int64_t tstamp;
     char cb[48];
@@ -192,6 +223,7 @@ struct netdev_queue {
 } KERNEL_TYPE;
 
 struct net_device {
+    possible_net_t nd_net;
     struct netdev_queue *_tx;
 } KERNEL_TYPE;
 

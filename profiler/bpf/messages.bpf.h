@@ -20,12 +20,7 @@ enum {
 
 static __always_inline bool port_watched(const struct sock *sk)
 {
-    return port_in_set(sk->__sk_common.skc_num);
-}
-
-static __always_inline uint64_t stream_key(uint32_t peer_address_end, uint32_t ports)
-{
-    return (uint64_t)peer_address_end << 32 | ports; // peer's port << 16 | local port
+    return port_in_set(sk->__sk_common.skc_num) && namespace_watched(&sk->__sk_common);
 }
 
 static __always_inline void map_address(uint8_t out[16], uint32_t ipv4)
@@ -34,8 +29,7 @@ static __always_inline void map_address(uint8_t out[16], uint32_t ipv4)
     __builtin_memcpy(out + 12, &ipv4, 4);
 }
 
-// Enters a connection into the table; entries are never removed, so that closed connections stay
-// known.
+// Enters a connection into the table. Whoever reads the table takes those out that have ended.
 static __always_inline void connection_enter(struct sock_common *common, uint64_t cookie,
                                              uint64_t opened_time)
 {
@@ -51,29 +45,50 @@ static __always_inline void connection_enter(struct sock_common *common, uint64_
         bpf_core_read(connection.local, 16, &common->skc_v6_rcv_saddr);
         bpf_core_read(connection.peer, 16, &common->skc_v6_daddr);
     }
-    if (bpf_map_update_elem(&sockets, &cookie, &connection, BPF_NOEXIST) == -7 /* E2BIG */)
+    long result = bpf_map_update_elem(&sockets, &cookie, &connection, BPF_NOEXIST);
+    if (result == 0)
+        __sync_fetch_and_add(&sockets_entered, 1);
+    else if (result == -7 /* E2BIG */)
         __sync_fetch_and_add(&sockets_dropped, 1);
     struct tcp_sock *tcp = bpf_skc_to_tcp_sock((void *)common);
     if (!tcp)
         return;
     struct stream stream = {.first = tcp->rcv_nxt - (uint32_t)tcp->bytes_received,
                             .id = (uint32_t)cookie,
-                            .reached = tcp->bytes_received};
-    uint32_t peer;
-    __builtin_memcpy(&peer, connection.peer + 12, sizeof peer);
-    uint64_t key = stream_key(peer, (uint32_t)connection.peer_port << 16 | connection.local_port);
+                            .reached = tcp->bytes_received,
+                            .namespace = namespace_of(common)};
+    struct stream_key key = {.ports = (uint32_t)connection.peer_port << 16 | connection.local_port,
+                             .namespace = stream.first};
+    __builtin_memcpy(key.peer, connection.peer, 16);
+    __builtin_memcpy(stream.local, connection.local, 16);
+    bpf_map_update_elem(&streams, &key, &stream, BPF_ANY);
+    key.namespace = stream.namespace;
+    __builtin_memcpy(key.local, connection.local, 16);
     bpf_map_update_elem(&streams, &key, &stream, BPF_ANY);
 }
 
-// A socket without a cookie is one whose beginning was not seen: the helper gives it one.
+// Enters a socket whose beginning was not seen, unless it has ended: then it was in the table. That
+// it has a cookie says nothing: others, the shim among them, ask for cookies too.
+static __attribute__((noinline)) int socket_meet(struct sock *sk)
+{
+    uint64_t cookie = bpf_get_socket_cookie(sk);
+    uint64_t slot = number_bounded(cookie & (EVENTS_SOCKETS - 1));
+    if (sk->__sk_common.skc_state != STATE_CLOSE && !bpf_map_lookup_elem(&sockets, &cookie))
+        connection_enter(&sk->__sk_common, cookie, 0);
+    if (slot < EVENTS_SOCKETS)
+        sockets_met[number_bounded(slot)] = (uint32_t)cookie;
+    return 0;
+}
+
+// Its number, by which it is in the table from here on.
 static __always_inline uint32_t socket_id(struct sock *sk)
 {
-    uint64_t cookie = (uint64_t)sk->__sk_common.skc_cookie.counter;
-    if (!cookie) {
-        cookie = bpf_get_socket_cookie(sk);
-        connection_enter(&sk->__sk_common, cookie, 0);
-    }
-    return (uint32_t)cookie;
+    uint32_t id = (uint32_t)sk->__sk_common.skc_cookie.counter;
+    uint64_t slot = number_bounded(id & (EVENTS_SOCKETS - 1));
+    if (id && slot < EVENTS_SOCKETS && sockets_met[number_bounded(slot)] == id)
+        return id;
+    socket_meet(sk);
+    return (uint32_t)sk->__sk_common.skc_cookie.counter;
 }
 
 static __always_inline int record_message_at(uint8_t kind, uint8_t flags, uint32_t id, uint64_t now,
@@ -193,7 +208,7 @@ int BPF_PROG(sk_data_ready, struct sock *sk)
 
 // The function that contains that tracepoint since Linux 6.3, for older kernels.
 SEC("fentry/sock_def_readable")
-int BPF_PROG(sock_def_readable, struct sock *sk)
+int BPF_PROG(sk_data_ready_stand_in, struct sock *sk)
 {
     return record_handoff(sk);
 }
@@ -304,14 +319,23 @@ int BPF_PROG(net_dev_start_xmit, struct sk_buff *skb, struct net_device *device)
 }
 
 // The watched connection whose other end a client's socket on this machine is.
-static __always_inline struct stream *stream_of_client(const struct sock *sk)
+static __always_inline struct stream *stream_of_client(const struct sock *sk,
+                                                       const struct tcp_sock *tcp)
 {
     const struct sock_common *common = &sk->__sk_common;
-    uint32_t address = common->skc_rcv_saddr;
-    if (common->skc_family == FAMILY_INET6 && bpf_core_field_exists(common->skc_v6_rcv_saddr))
-        bpf_core_read(&address, 4, (const char *)&common->skc_v6_rcv_saddr + 12);
-    uint64_t key =
-        stream_key(address, (uint32_t)common->skc_num << 16 | bpf_ntohs(common->skc_dport));
+    // A connecting socket's bytes_acked counts its SYN.
+    struct stream_key key = {.ports =
+                                 (uint32_t)common->skc_num << 16 | bpf_ntohs(common->skc_dport),
+                             .namespace = tcp->snd_una - (uint32_t)tcp->bytes_acked + 1};
+    if (common->skc_family == FAMILY_INET)
+        map_address(key.peer, common->skc_rcv_saddr);
+    else if (bpf_core_field_exists(common->skc_v6_rcv_saddr))
+        bpf_core_read(key.peer, 16, &common->skc_v6_rcv_saddr);
+    struct stream *stream = bpf_map_lookup_elem(&streams, &key);
+    if (!stream)
+        return NULL;
+    key.namespace = stream->namespace;
+    __builtin_memcpy(key.local, stream->local, 16);
     return bpf_map_lookup_elem(&streams, &key);
 }
 
@@ -337,7 +361,7 @@ int BPF_PROG(tcp_retransmit_skb, struct sock *sk, struct sk_buff *skb)
     if (!by_client)
         return record_message_at(EVENT_RETRANSMIT, flags, socket_id(sk), now, sent_offset(sk, end),
                                  skb->len);
-    struct stream *stream = stream_of_client(sk);
+    struct stream *stream = stream_of_client(sk, tcp);
     if (!stream)
         return 0;
     uint64_t reached = stream->reached;
@@ -384,9 +408,18 @@ int BPF_PROG(netif_rx, struct sk_buff *skb)
     uint32_t payload = whole - header - (tcp[3] >> 4 & 0xf) * 4;
     if (!port_in_set(local) || payload == 0 || payload > whole)
         return 0;
-    uint32_t address;
-    __builtin_memcpy(&address, bytes + (version_6 ? 20 : 12), sizeof address);
-    uint64_t key = stream_key(address, ports);
+    struct stream_key key = {.ports = ports};
+    if (version_6) {
+        __builtin_memcpy(key.peer, bytes + 8, 16);
+        __builtin_memcpy(key.local, bytes + 24, 16);
+    } else {
+        uint32_t addresses[2];
+        __builtin_memcpy(addresses, bytes + 12, sizeof addresses);
+        map_address(key.peer, addresses[0]);
+        map_address(key.local, addresses[1]);
+    }
+    if (bpf_core_field_exists(skb->dev->nd_net.net))
+        key.namespace = skb->dev->nd_net.net->ns.inum;
     struct stream *stream = bpf_map_lookup_elem(&streams, &key);
     if (!stream)
         return 0;
@@ -395,7 +428,9 @@ int BPF_PROG(netif_rx, struct sk_buff *skb)
     return record_message(EVENT_ARRIVAL, 0, stream->id, stream->reached, 0);
 }
 
-// Marks the thread as one that reads from watched sockets, and has its core recorded.
+// --- the calls of whoever has the sockets --------------------------------------------------------
+
+// Marks the thread as one that has watched sockets, and has its core recorded.
 static __always_inline void follow_server(uint32_t core, uint32_t thread)
 {
     uint64_t slot = number_bounded(thread & (EVENTS_SERVERS - 1));
@@ -404,21 +439,125 @@ static __always_inline void follow_server(uint32_t core, uint32_t thread)
     core_follow(core);
 }
 
-// TCP records when it last processed a segment of a socket. That is only needed where the hand-off
-// of the bytes that a thread takes was not recorded, because the kernel delivered no event.
+static __always_inline uint32_t thread_here(void)
+{
+    return (uint32_t)bpf_get_current_pid_tgid();
+}
+
+static __always_inline uint64_t call_detail(uint32_t thread, int bytes)
+{
+    return (uint64_t)(uint32_t)bytes << 32 | thread;
+}
+
+// The offset up to which bytes were taken from the socket. Its lock is not held any more: a segment
+// that is processed meanwhile would shift the offset, so rcv_nxt is looked at twice.
+static __always_inline uint64_t taken_offset(const struct tcp_sock *tcp)
+{
+    uint32_t next = 0, again = 0;
+    uint64_t received = 0;
+    for (int tries = 0; tries < 2; tries++) {
+        next = *(volatile uint32_t *)&tcp->rcv_nxt;
+        received = *(volatile uint64_t *)&tcp->bytes_received;
+        again = *(volatile uint32_t *)&tcp->rcv_nxt;
+        if (again == next)
+            break;
+    }
+    return received - (next - tcp->copied_seq);
+}
+
+// Bytes were taken from a socket by a receive call, which returns now. TCP's note of when it last
+// processed a segment of the socket is only needed where the hand-off of these bytes was not
+// recorded, because the kernel delivered no event.
+static __always_inline int record_received(struct sock *sk, int bytes)
+{
+    if (bytes <= 0 || !port_watched(sk))
+        return 0;
+    uint32_t thread = thread_here();
+    follow_server(bpf_get_smp_processor_id(), thread);
+    struct tcp_sock *tcp = bpf_skc_to_tcp_sock(sk);
+    if (!tcp)
+        return 0;
+    uint64_t taken = taken_offset(tcp);
+    uint32_t id = socket_id(sk);
+    if (bpf_core_field_exists(tcp->tcp_clock_cache) && !was_handed(id, taken))
+        record_message(EVENT_TAKEN, 0, id, taken, tcp->tcp_clock_cache);
+    return records_calls ? record_message(EVENT_RECEIVED, 0, id, taken, call_detail(thread, bytes))
+                         : 0;
+}
+
 SEC("tp_btf/sock_recv_length")
 int BPF_PROG(sock_recv_length, struct sock *sk, int bytes, int flags)
 {
-    if (bytes <= 0 || (flags & MSG_PEEK) || !port_watched(sk))
+    return flags & MSG_PEEK ? 0 : record_received(sk, bytes);
+}
+
+// What that tracepoint tells of TCP since Linux 6.3, for older kernels (from 5.19: its arguments).
+SEC("fexit/tcp_recvmsg")
+int BPF_PROG(sock_recv_length_stand_in, struct sock *sk, void *message, uint64_t length, int flags,
+             int *address_length, int bytes)
+{
+    return flags & MSG_PEEK ? 0 : record_received(sk, bytes);
+}
+
+// A send call has the socket and begins to take the application's bytes. Where it takes them in
+// several rounds, only the first is recorded.
+static __always_inline int record_sending(const struct sock *sk)
+{
+    if (!port_watched(sk))
         return 0;
-    follow_server(bpf_get_smp_processor_id(), (uint32_t)bpf_get_current_pid_tgid());
-    struct tcp_sock *tcp = bpf_skc_to_tcp_sock(sk);
-    if (!tcp || !bpf_core_field_exists(tcp->tcp_clock_cache))
+    uint32_t thread = thread_here();
+    uint64_t slot = number_bounded(thread & (EVENTS_SERVERS - 1));
+    if (slot >= EVENTS_SERVERS || senders[number_bounded(slot)] == thread)
         return 0;
-    uint64_t taken = tcp->bytes_received - (tcp->rcv_nxt - tcp->copied_seq);
-    uint32_t id = socket_id(sk);
-    return was_handed(id, taken) ? 0
-                                 : record_message(EVENT_TAKEN, 0, id, taken, tcp->tcp_clock_cache);
+    struct tcp_sock *tcp = bpf_skc_to_tcp_sock((void *)sk);
+    if (!tcp)
+        return 0;
+    senders[number_bounded(slot)] = thread;
+    return record_message(EVENT_SENDING, 0, (uint32_t)sk->__sk_common.skc_cookie.counter,
+                          sent_offset(sk, tcp->write_seq), thread);
+}
+
+SEC("tp_btf/tcp_sendmsg_locked")
+int BPF_PROG(tcp_sendmsg_locked, const struct sock *sk)
+{
+    return record_sending(sk);
+}
+
+// The function around the one that contains that tracepoint since Linux 6.16, for older kernels.
+SEC("fentry/tcp_sendmsg")
+int BPF_PROG(tcp_sendmsg_locked_stand_in, struct sock *sk)
+{
+    return record_sending(sk);
+}
+
+// A send call is done with the socket and returns.
+static __always_inline int record_sent(struct sock *sk, int bytes)
+{
+    if (!port_watched(sk))
+        return 0;
+    uint32_t thread = thread_here();
+    uint64_t slot = number_bounded(thread & (EVENTS_SERVERS - 1));
+    if (slot < EVENTS_SERVERS && senders[number_bounded(slot)] == thread)
+        senders[number_bounded(slot)] = 0;
+    struct tcp_sock *tcp = bytes > 0 ? bpf_skc_to_tcp_sock(sk) : NULL;
+    if (!tcp)
+        return 0;
+    follow_server(bpf_get_smp_processor_id(), thread);
+    return record_message(EVENT_SENT, 0, socket_id(sk), sent_offset(sk, tcp->write_seq),
+                          call_detail(thread, bytes));
+}
+
+SEC("tp_btf/sock_send_length")
+int BPF_PROG(sock_send_length, struct sock *sk, int bytes, int flags)
+{
+    return record_sent(sk, bytes);
+}
+
+// What that tracepoint tells of TCP since Linux 6.3, for older kernels.
+SEC("fexit/tcp_sendmsg")
+int BPF_PROG(sock_send_length_stand_in, struct sock *sk, void *message, uint64_t length, int bytes)
+{
+    return record_sent(sk, bytes);
 }
 
 // --- segments that the kernel threw away ---------------------------------------------------------
@@ -450,6 +589,16 @@ int BPF_PROG(kfree_skb, struct sk_buff *skb, void *location, unsigned int reason
 // connecting was not seen, because they are older than the capture or because the kernel delivered
 // no event then.
 
+// Nothing of it comes any more. It has given its port back by now: only its cookie says who it was.
+static __always_inline int connection_ended(struct sock *sk)
+{
+    uint64_t cookie = (uint64_t)sk->__sk_common.skc_cookie.counter;
+    struct connection *known = bpf_map_lookup_elem(&sockets, &cookie);
+    if (known)
+        known->reserved[0] = SOCKET_ENDED;
+    return 0;
+}
+
 // A connection leaves ESTABLISHED and CLOSE_WAIT as it ends: the last chance to record it.
 SEC("tp_btf/inet_sock_set_state")
 int BPF_PROG(inet_sock_set_state, struct sock *sk, int before, int after)
@@ -457,11 +606,11 @@ int BPF_PROG(inet_sock_set_state, struct sock *sk, int before, int after)
     bool begins = before == STATE_SYN_RECEIVED && after == STATE_ESTABLISHED;
     bool ends = before == STATE_ESTABLISHED || before == STATE_CLOSE_WAIT;
     if (!(begins || ends) || !port_watched(sk) || sk->sk_protocol != PROTOCOL_TCP)
-        return 0;
+        return after == STATE_CLOSE ? connection_ended(sk) : 0;
     uint64_t cookie = bpf_get_socket_cookie(sk);
     if (begins || !bpf_map_lookup_elem(&sockets, &cookie))
         connection_enter(&sk->__sk_common, cookie, begins ? bpf_ktime_get_ns() : 0);
-    return 0;
+    return after == STATE_CLOSE ? connection_ended(sk) : 0;
 }
 
 // Visits the TCP sockets of the reader's network namespace, at the begin and end of the capture.

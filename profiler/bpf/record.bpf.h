@@ -32,32 +32,42 @@ struct {
     __type(value, struct connection);
 } sockets SEC(".maps");
 
-// Where the stream of a watched connection begins, for segments seen below TCP. The key is the
-// ports and the last 32 bits of the peer's address, since two client hosts may use the same port.
-struct stream {
-    uint32_t first; // sequence number of offset 0
-    uint32_t id;
-    uint64_t reached; // the latest offset
-};
-
+// Where it is full, those go that were not looked for lately.
 struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(type, BPF_MAP_TYPE_LRU_HASH);
     __uint(max_entries, 1);
-    __type(key, uint64_t); // see stream_key()
+    __type(key, struct stream_key);
     __type(value, struct stream);
 } streams SEC(".maps");
 
+// The threads of other PID namespaces than the machine's first: namespace << 32 | the number there,
+// to the one here.
+struct {
+    __uint(type, BPF_MAP_TYPE_LRU_HASH);
+    __uint(max_entries, EVENTS_NAMESAKES);
+    __type(key, uint64_t);
+    __type(value, uint32_t);
+} namesakes SEC(".maps");
+
 struct core_ring rings[EVENTS_MAX_CORES];
-// by the low bits of the thread's number: threads that read from watched sockets
+// by the low bits of the thread's number: threads that have watched sockets
 uint32_t servers[EVENTS_SERVERS];
+// by the low bits of the thread's number: threads in a send call on a watched socket
+uint32_t senders[EVENTS_SERVERS];
 // by the low bits of a socket's id: the id, and the low half of the offset it was handed last
 uint64_t handed[EVENTS_SOCKETS];
 // by the low bits of the thread's number: threads whose process is recorded
 uint32_t threads_recorded[EVENTS_THREADS];
+// network namespaces (inodes) whose sockets are watched, up to the first 0; none: all
+uint32_t watched_namespaces[EVENTS_NAMESPACES];
+// by the low bits of a socket's id: sockets that were looked up in their table
+uint32_t sockets_met[EVENTS_SOCKETS];
+uint64_t sockets_entered;
 uint64_t sockets_dropped;
 uint64_t segments_dropped[EVENTS_DROP_REASONS];    // by the kernel's reason
-const volatile uint64_t watched_ports[65536 / 64]; // one bit a port
+uint64_t watched_ports[65536 / 64]; // one bit a port; more may come
 const volatile bool can_follow;                    // cores that were not asked for
+const volatile bool records_calls;                 // on watched sockets, as they return
 const volatile bool can_cast;                      // the kernel has bpf_rdonly_cast (6.2)
 // Where a core's steal_time lies from its run queue, which BPF can find; 0: not known.
 const volatile int64_t steal_from_run_queue;
@@ -86,6 +96,27 @@ static __always_inline bool port_in_set(uint16_t port)
     if (word >= sizeof watched_ports / sizeof *watched_ports)
         return false;
     return watched_ports[number_bounded(word)] >> (port % 64) & 1;
+}
+
+// The network namespace of a socket; 0: this kernel has no others.
+static __always_inline uint32_t namespace_of(const struct sock_common *common)
+{
+    return bpf_core_field_exists(common->skc_net.net) ? common->skc_net.net->ns.inum : 0;
+}
+
+static __always_inline bool namespace_watched(const struct sock_common *common)
+{
+    uint32_t first = *(volatile uint32_t *)&watched_namespaces[0];
+    if (!first)
+        return true;
+    uint32_t namespace = namespace_of(common);
+    if (namespace == first || !namespace)
+        return true;
+#pragma unroll
+    for (int i = 1; i < EVENTS_NAMESPACES; i++)
+        if (watched_namespaces[i] == namespace)
+            return true;
+    return false;
 }
 
 // This core's ring if its scheduler and interrupt events are wanted.

@@ -87,6 +87,37 @@ static __attribute__((noinline)) int record_quota(struct core_ring *ring, uint32
     return record_write(ring, core, EVENT_QUOTA, 0, (uint32_t)task->pid, words[0], words[1]);
 }
 
+// Notes by which number a thread of another PID namespace is known there.
+static __always_inline void note_namesake(struct task_struct *task)
+{
+    enum { MOST_LEVELS = 32 }; // the kernel's limit
+    struct pid *pid = task->thread_pid;
+    if (!pid || pid->level == 0 || pid->level > MOST_LEVELS)
+        return;
+    struct pid_namespace *namespace = NULL;
+    int inside = 0;
+    uint32_t inode = 0, here = (uint32_t)task->pid;
+    // A number, not a pointer of the verifier's: up to 6.1 it takes no index into those.
+    uint64_t at = 0;
+    bpf_core_read(&at, sizeof at, &task->thread_pid);
+    at += bpf_core_field_offset(pid->numbers) + pid->level * bpf_core_type_size(struct upid);
+    bpf_core_read(&inside, sizeof inside, &((const struct upid *)at)->nr);
+    bpf_core_read(&namespace, sizeof namespace, &((const struct upid *)at)->ns);
+    bpf_core_read(&inode, sizeof inode, &namespace->ns.inum);
+    uint64_t key = (uint64_t)inode << 32 | (uint32_t)inside;
+    bpf_map_update_elem(&namesakes, &key, &here, BPF_ANY);
+}
+
+static __attribute__((noinline)) int note_namesakes(struct task_struct *task)
+{
+    if (!bpf_core_field_exists(task->thread_pid) || task->thread_pid->level == 0)
+        return 0;
+    note_namesake(task);
+    if (task->pid != task->tgid)
+        note_namesake(task->group_leader);
+    return 0;
+}
+
 // Records whose a thread is once (rarely twice): its own name may not show it.
 static __always_inline void record_process(struct core_ring *ring, uint32_t core,
                                            struct task_struct *task)
@@ -96,6 +127,7 @@ static __always_inline void record_process(struct core_ring *ring, uint32_t core
     if (slot >= EVENTS_THREADS || threads_recorded[number_bounded(slot)] == thread)
         return;
     threads_recorded[number_bounded(slot)] = thread;
+    note_namesakes(task);
     record_write(ring, core, EVENT_MEMBER, 0, thread, (uint32_t)task->tgid,
                  (uint32_t)task->real_parent->tgid);
     if (task->pid == task->tgid)
@@ -165,6 +197,18 @@ int BPF_PROG(sched_waking, struct task_struct *task)
         record_quota(ring, core, task);
     return record_write(ring, core, EVENT_WAKING, throttled ? WAKING_THROTTLED : 0,
                         (uint32_t)task->pid, target, waker);
+}
+
+SEC("tp_btf/task_rename")
+int BPF_PROG(task_rename, struct task_struct *task, const char *comm)
+{
+    uint32_t core = bpf_get_smp_processor_id();
+    struct core_ring *ring = watched_ring(core);
+    if (!ring || ring->current != (uint32_t)task->pid)
+        return 0;
+    uint64_t name[2] = {};
+    bpf_probe_read_kernel_str(name, sizeof name, comm);
+    return record_write(ring, core, EVENT_RENAMED, 0, (uint32_t)task->pid, name[0], name[1]);
 }
 
 // Whether a thread reads from watched sockets, as far as is known.

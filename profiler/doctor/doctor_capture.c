@@ -29,7 +29,8 @@ static void check_btf(struct doctor_items *items)
 // Loads and attaches every program for a moment, into rings of a few records.
 void doctor_check_events(struct doctor_items *items)
 {
-    struct events_capture_settings settings = {.ring_bytes = 1, .connections = 16};
+    struct events_capture_settings settings = {
+        .ring_bytes = 1, .connections = 16, .groups = EVENT_GROUPS_ALL};
     struct events_capture *capture;
     struct error err;
     char disabled[16];
@@ -49,19 +50,19 @@ void doctor_check_events(struct doctor_items *items)
             doctor_add(items, DOCTOR_EVENTS, event_programs[i].name, event_programs[i].gives);
         attached += states[i].attached;
         if (states[i].attached && states[i].stood_in)
-            doctor_found(item, DOCTOR_YES, "attaches, at the entry of %s",
+            doctor_found(item, DOCTOR_YES, "attaches, at the entry or exit of %s",
                          event_programs[i].stand_in);
         else if (states[i].attached)
             doctor_found(item, DOCTOR_YES, "attaches");
         else
-            doctor_missing(item, DOCTOR_NO, "a newer kernel (6.3 has all of them)", "%s",
+            doctor_missing(item, DOCTOR_NO, "a newer kernel (6.16 has all of them)", "%s",
                            states[i].reason);
     }
     bpf = &items->items[at];
     doctor_found(bpf, DOCTOR_YES, "%zu of %d programs attach; unprivileged_bpf_disabled is %s",
                  attached, EVENT_PROGRAMS, disabled[0] ? disabled : "unknown");
     if (attached < EVENT_PROGRAMS)
-        doctor_missing(bpf, DOCTOR_LIMITED, "a newer kernel (6.3 has all of them)",
+        doctor_missing(bpf, DOCTOR_LIMITED, "a newer kernel (6.16 has all of them)",
                        "%zu programs do not attach: see `doctor --json`",
                        EVENT_PROGRAMS - attached);
     events_capture_free(capture);

@@ -46,7 +46,9 @@ static const struct variant variants[] = {
     {"interrupts", EVENT_GROUP_INTERRUPTS, false},
     {"receive", EVENT_GROUP_RECEIVE | EVENT_GROUP_CONNECTIONS, false},
     {"transmit", EVENT_GROUP_TRANSMIT | EVENT_GROUP_CONNECTIONS, false},
-    {"all", EVENT_GROUPS_ALL, false},
+    {"receive_calls", EVENT_GROUP_RECEIVE | EVENT_GROUP_CALLS | EVENT_GROUP_CONNECTIONS, false},
+    {"all", EVENT_GROUPS_DEFAULT, false},
+    {"all_calls", EVENT_GROUPS_ALL, false},
 };
 enum { VARIANTS = sizeof variants / sizeof *variants };
 

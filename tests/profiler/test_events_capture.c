@@ -433,6 +433,7 @@ static void test_overflow(void **state)
         case EVENT_MEMBER:
         case EVENT_UNSEEN:
         case EVENT_STOLEN: // where the host takes the core away meanwhile
+        case EVENT_RENAMED: // where a program begins meanwhile
         case EVENT_WATCHED:
             continue;
         default:

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: MIT
+//
+// The socket calls of a program that knows nothing of it, recorded on the running kernel: by every
+// way into a socket and out of it.
+#include <linux/io_uring.h>
+#include <sys/sendfile.h>
+#include <sys/uio.h>
+
+#include "tests/profiler/events_scene.h"
+
+enum { CALLS = 64 };
+
+struct expected {
+    uint8_t kind; // EVENT_RECEIVED or EVENT_SENT
+    uint64_t end;
+    uint32_t bytes;
+};
+
+struct said {
+    struct scene scene;
+    struct talk *talk;
+    struct expected calls[CALLS];
+    size_t count;
+};
+
+static void took(struct said *said, ssize_t bytes)
+{
+    assert_true(bytes > 0);
+    said->talk->sent += (uint64_t)bytes;
+    said->calls[said->count++] =
+        (struct expected){EVENT_RECEIVED, said->talk->sent, (uint32_t)bytes};
+}
+
+static void gave(struct said *said, ssize_t bytes)
+{
+    assert_true(bytes > 0);
+    said->talk->replied += (uint64_t)bytes;
+    said->calls[said->count++] =
+        (struct expected){EVENT_SENT, said->talk->replied, (uint32_t)bytes};
+}
+
+static void receive_in_every_way(struct said *said)
+{
+    char data[1000];
+    int server = said->talk->server;
+    struct iovec parts[2] = {{data, 10}, {data + 10, 90}};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+    assert_int_equal(send(said->talk->client, data, 700, 0), 700);
+    assert_int_equal(recv(server, data, 100, MSG_PEEK), 100); // takes nothing
+    took(said, recv(server, data, 100, 0));
+    took(said, read(server, data, 100));
+    took(said, readv(server, parts, 2));
+    took(said, recvmsg(server, &message, 0));
+    took(said, recvfrom(server, data, sizeof data, 0, NULL, NULL));
+    assert_int_equal(recv(server, data, 1, MSG_DONTWAIT), -1);
+}
+
+static void send_in_every_way(struct said *said)
+{
+    static char data[LARGE];
+    int server = said->talk->server, file = memfd_create("reply", 0), ends[2];
+    struct iovec parts[2] = {{data, 10}, {data + 10, 90}};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+    assert_int_equal(write(file, data, 500), 500);
+    off_t from = 0;
+    gave(said, send(server, data, 100, 0));
+    gave(said, write(server, data, 100));
+    gave(said, writev(server, parts, 2));
+    gave(said, sendmsg(server, &message, 0));
+    gave(said, sendfile(server, file, &from, 500));
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(write(ends[1], data, 300), 300);
+    gave(said, splice(ends[0], NULL, server, NULL, 300, 0));
+    gave(said, send(server, data, sizeof data, 0)); // in several rounds
+    assert_int_equal(recv(said->talk->client, data, sizeof data, MSG_WAITALL), sizeof data);
+    close(ends[0]);
+    close(ends[1]);
+    close(file);
+}
+
+// Until the peer, who reads nothing, has no more room: the last call takes a part of its bytes, and
+// one more takes none.
+static void send_more_than_there_is_room(struct said *said)
+{
+    static char data[1 << 20];
+    ssize_t bytes;
+    do {
+        bytes = send(said->talk->server, data, sizeof data, MSG_DONTWAIT);
+        if (bytes < 0)
+            return;
+        gave(said, bytes);
+    } while (bytes == sizeof data && said->count < CALLS - 10);
+    assert_int_equal(send(said->talk->server, data, sizeof data, MSG_DONTWAIT), -1);
+}
+
+// One operation of io_uring, without its library. False: this kernel has none for us.
+static bool by_ring(uint8_t operation, int socket, void *data, uint32_t bytes, int *result)
+{
+    struct io_uring_params params = {0};
+    int ring = (int)syscall(SYS_io_uring_setup, 1, &params);
+    if (ring < 0)
+        return false;
+    size_t sent_bytes = params.sq_off.array + params.sq_entries * sizeof(uint32_t);
+    size_t done_bytes = params.cq_off.cqes + params.cq_entries * sizeof(struct io_uring_cqe);
+    char *sent =
+        mmap(NULL, sent_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQ_RING);
+    char *done =
+        mmap(NULL, done_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_CQ_RING);
+    struct io_uring_sqe *entry =
+        mmap(NULL, sizeof *entry, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQES);
+    assert_true(sent != MAP_FAILED && done != MAP_FAILED && entry != MAP_FAILED);
+    *entry = (struct io_uring_sqe){
+        .opcode = operation, .fd = socket, .addr = (uint64_t)(uintptr_t)data, .len = bytes};
+    *(uint32_t *)(sent + params.sq_off.array) = 0;
+    __atomic_store_n((uint32_t *)(sent + params.sq_off.tail), 1, __ATOMIC_RELEASE);
+    assert_int_equal(syscall(SYS_io_uring_enter, ring, 1, 1, IORING_ENTER_GETEVENTS, NULL, 0), 1);
+    *result = ((struct io_uring_cqe *)(done + params.cq_off.cqes))->res;
+    munmap(sent, sent_bytes);
+    munmap(done, done_bytes);
+    munmap(entry, sizeof *entry);
+    close(ring);
+    return true;
+}
+
+static void use_a_ring(struct said *said)
+{
+    char data[200];
+    int result = 0;
+    assert_int_equal(send(said->talk->client, data, sizeof data, 0), sizeof data);
+    if (by_ring(IORING_OP_RECV, said->talk->server, data, sizeof data, &result))
+        took(said, result);
+    else
+        took(said, recv(said->talk->server, data, sizeof data, 0));
+    if (by_ring(IORING_OP_SEND, said->talk->server, data, sizeof data, &result))
+        gave(said, result);
+}
+
+static void hold_talk(struct said *said)
+{
+    struct scene *scene = &said->scene;
+    struct error err = {0};
+    struct events_capture *capture;
+    const uint16_t port = PORT;
+    const struct events_capture_settings settings = {
+        .ports = &port, .port_count = 1, .groups = EVENT_GROUPS_ALL};
+    const struct sockaddr_in any = {.sin_family = AF_INET, .sin_port = htons(PORT)};
+    char path[128];
+    *said = (struct said){.talk = &said->scene.talks[0]};
+    strcpy(scene->dir, "/tmp/prof-capture-XXXXXX");
+    assert_non_null(mkdtemp(scene->dir));
+    scene->home = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+    scene->server_ns = new_namespace();
+    scene->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(scene->listener, (const struct sockaddr *)&any, sizeof any), 0);
+    assert_int_equal(listen(scene->listener, 16), 0);
+    connect_talk(scene, 0);
+    round_trip(said->talk, 77, 55); // before the capture
+    if (events_capture_open(&settings, &capture, &err) < 0)
+        fail_msg("%s", err.text);
+    receive_in_every_way(said);
+    send_in_every_way(said);
+    use_a_ring(said);
+    send_more_than_there_is_room(said);
+    assert_int_equal(events_capture_stop(capture, scene->dir, &scene->stats, &err), 0);
+    events_capture_free(capture);
+    snprintf(path, sizeof path, "%s/sockets.tlog", scene->dir);
+    unlink(path);
+    snprintf(path, sizeof path, "%s/events.tlog", scene->dir);
+    if (log_reader_open(&scene->events, path, LOG_EVENTS, EVENT_LOG_VERSION, sizeof(struct event),
+                        &err) < 0)
+        fail_msg("%s", err.text);
+    unlink(path);
+    rmdir(scene->dir);
+    enter(scene->home);
+}
+
+static void forget(struct said *said)
+{
+    struct scene *scene = &said->scene;
+    log_reader_close(&scene->events);
+    json_decref(scene->stats);
+    close(said->talk->client);
+    close(said->talk->server);
+    close(scene->listener);
+    close(scene->server_ns);
+    close(scene->home);
+}
+
+// The records of one kind of call in order of time; they are of one thread, but not of one core.
+static size_t records_of(const struct said *said, uint8_t kind, const struct event **out)
+{
+    const struct event *events = said->scene.events.records;
+    size_t count = 0;
+    for (size_t i = 0; i < said->scene.events.count; i++) {
+        if (events[i].kind != kind || events[i].id != (uint32_t)said->talk->cookie)
+            continue;
+        assert_true(count < CALLS);
+        size_t to = count++;
+        for (; to > 0 && out[to - 1]->time > events[i].time; to--)
+            out[to] = out[to - 1];
+        out[to] = &events[i];
+    }
+    return count;
+}
+
+static void check_calls(const struct said *said, uint8_t kind)
+{
+    const struct event *found[CALLS];
+    size_t count = records_of(said, kind, found), at = 0;
+    for (size_t i = 0; i < said->count; i++) {
+        const struct expected *call = &said->calls[i];
+        if (call->kind != kind)
+            continue;
+        assert_true(at < count);
+        assert_int_equal(found[at]->payload.a, call->end);
+        assert_int_equal(found[at]->payload.b >> 32, call->bytes);
+        assert_int_equal((uint32_t)found[at]->payload.b, (uint32_t)found[0]->payload.b);
+        at++;
+    }
+    assert_int_equal(at, count);
+}
+
+// Every send call that took bytes began where the one before had ended, and before it returned. The
+// last one took none.
+static void check_beginnings(const struct said *said)
+{
+    const struct event *begun[CALLS], *sent[CALLS];
+    size_t count = records_of(said, EVENT_SENT, sent);
+    size_t beginnings = records_of(said, EVENT_SENDING, begun);
+    assert_true(beginnings >= count);
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(begun[i]->payload.a, sent[i]->payload.a - (sent[i]->payload.b >> 32));
+        assert_int_equal(begun[i]->payload.b, (uint32_t)sent[i]->payload.b);
+        assert_true(begun[i]->time <= sent[i]->time);
+        assert_true(i == 0 || begun[i]->time >= sent[i - 1]->time);
+    }
+}
+
+static void calls_are_recorded_however_they_are_made(void **state)
+{
+    enum { TRIES = 5 }; // some kernels deliver nothing while certain threads run
+    struct said said;
+    (void)state;
+    for (int try = 1;; try++) {
+        hold_talk(&said);
+        if (figure(&said.scene, "unseen_switches") + figure(&said.scene, "skipped") == 0 ||
+            try == TRIES)
+            break;
+        forget(&said);
+    }
+    need(&said.scene, "sock_recv_length");
+    check_calls(&said, EVENT_RECEIVED);
+    need(&said.scene, "sock_send_length");
+    check_calls(&said, EVENT_SENT);
+    need(&said.scene, "tcp_sendmsg_locked");
+    check_beginnings(&said);
+    forget(&said);
+}
+
+int main(void)
+{
+    char lacking[64];
+    if (geteuid() != 0 || privilege_lacking_for_bpf(lacking, sizeof lacking)[0]) {
+        printf("needs root: namespaces and BPF\n");
+        return 77;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(calls_are_recorded_however_they_are_made),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
