@@ -41,7 +41,7 @@ static const struct command_usage usage = {
     .details = "Reads the run folder RUN, writes RUN/run.db and RUN/summary.json, and prints why "
                "the slow requests were slow. With requests or categories chosen it only prints, "
                "and writes with --out: RUN keeps what it has. Ends with 4 when the evidence allows "
-               "no verdict.\n\n"
+               "no verdict, or Intel PT was asked for and shows nothing.\n\n"
                "A perf.data or a trace.json in RUN's place, or --pt FILE for a bare stream, is an "
                "Intel PT trace: its functions are rebuilt instead (taillight-analyze(1)).",
     .options = options,
@@ -108,8 +108,10 @@ static void print_findings(const struct run_analysis *run, const char *folder)
     printf("%s\n", run->findings.verdict);
     for (size_t i = 0; i < run->findings.diagnoses.count; i++)
         print_causes(run, &run->findings.diagnoses.items[i]);
-    if (run->evidence.trace.problem[0])
-        printf("\nNo functions: %s\n", run->evidence.trace.problem);
+    char words[RUN_TRACE_WORDS];
+    const char *lack = run_trace_lack(&run->evidence.trace, words);
+    if (lack[0])
+        printf("\nNo functions: %s\n", lack);
     else if (run->evidence.trace.present)
         printf("\nFunctions of %llu messages, from %.3g %% of the processor's trace (%llu decode "
                "errors)\n",
@@ -134,7 +136,7 @@ static int choose_folder(const char *run_dir, const struct analyze_options *chos
     bool view = slices->slices.count || slices->messages.count || slices->from_ns ||
                 slices->to_ns || chosen->categories;
     *folder = chosen->out ? chosen->out : view ? NULL : run_dir;
-    if (chosen->out && mkdir(chosen->out, 0755) < 0 && errno != EEXIST)
+    if (chosen->out && mkdir(chosen->out, 0700) < 0 && errno != EEXIST)
         return error_set(err, ERROR_INPUT, "--out %s: %s", chosen->out, strerror(errno));
     return 0;
 }
@@ -162,7 +164,7 @@ static int analyze(const char *run_dir, const struct analyze_options *chosen, st
         result = json_print_new(run_summary_json(&run), JSON_INDENT(2), "the summary", err);
     else if (result == 0)
         print_findings(&run, folder);
-    int code = run.findings.verdict_available ? 0 : ERROR_INCONCLUSIVE;
+    int code = run_is_conclusive(&run) ? 0 : ERROR_INCONCLUSIVE;
     run_analysis_free(&run);
     return result < 0 ? result : code;
 }

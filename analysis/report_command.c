@@ -51,9 +51,10 @@ static const struct command_usage usage = {
     .name = "report",
     .arguments = "RUN [options]",
     .summary = "Analyses a run folder and writes its report.",
-    .details = "The page is one self-contained file: latency, stages, causes, and the timeline of "
-               "every slow message.\nExit code 4: the run has no verdict (N/A), and the report "
-               "says why.",
+    .details =
+        "The page is one self-contained file: latency, stages, causes, and the timeline of "
+        "every slow message.\nExit code 4: the run has no verdict (N/A), or Intel PT was asked "
+        "for and shows nothing, and the\nreport says why.",
     .options = options,
 };
 
@@ -134,7 +135,7 @@ static int report_run(const char *directory, const struct report_options *values
     if (result < 0)
         return result;
     result = write_report(&run, values, err);
-    int code = run.findings.verdict_available ? 0 : ERROR_INCONCLUSIVE;
+    int code = run_is_conclusive(&run) ? 0 : ERROR_INCONCLUSIVE;
     run_analysis_free(&run);
     return result < 0 ? result : code;
 }

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/input_file.h"
+
 static void take_build_id(Elf_Data *notes, struct elf_facts *out)
 {
     size_t at = 0, name, description;
@@ -98,7 +100,7 @@ int elf_facts_read(const char *path, struct elf_facts *out, const char **why, bo
     memset(out, 0, sizeof *out);
     *missing = false;
     elf_version(EV_CURRENT);
-    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int file = input_open_any(path, NULL);
     if (file < 0) {
         *missing = errno == ENOENT || errno == ENOTDIR;
         *why = strerror(errno);
@@ -157,7 +159,7 @@ uint64_t elf_address_of_offset(const struct elf_facts *facts, uint64_t file_offs
 bool elf_symbol_value(const char *path, const char *name, uint64_t *out)
 {
     elf_version(EV_CURRENT);
-    int file = open(path, O_RDONLY | O_CLOEXEC);
+    int file = input_open(path, NULL);
     if (file < 0)
         return false;
     bool found = false;

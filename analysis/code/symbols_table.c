@@ -4,6 +4,7 @@
 #include "analysis/code/symbols_table.h"
 
 #include "base/array.h"
+#include "base/input_file.h"
 
 #include <dwarf.h>
 #include <elf.h>
@@ -33,9 +34,9 @@ static bool is_function(char type)
 int symbol_table_add_kallsyms(struct symbol_table *table, struct name_pool *pool, const char *path,
                               struct error *err)
 {
-    FILE *file = fopen(path, "re");
+    FILE *file = input_stream(path, err);
     if (!file)
-        return error_set_errno(err, ERROR_INPUT, "%s", path);
+        return -(int)ERROR_INPUT;
     char *line = NULL;
     size_t line_bytes = 0, functions = 0, zero = 0;
     int result = 0;
@@ -66,9 +67,9 @@ int symbol_table_add_kallsyms(struct symbol_table *table, struct name_pool *pool
 int symbol_table_add_jit_map(struct symbol_table *table, struct name_pool *pool, const char *path,
                              uint64_t *malformed, struct error *err)
 {
-    FILE *file = fopen(path, "re");
+    FILE *file = input_stream(path, err);
     if (!file)
-        return error_set_errno(err, ERROR_INPUT, "%s", path);
+        return -(int)ERROR_INPUT;
     char *line = NULL;
     size_t line_bytes = 0;
     uint32_t number = 0;
@@ -178,7 +179,7 @@ static void filling_add(struct filling *filling, uint64_t address, uint64_t byte
 // A file with that build-id, opened, or -1.
 static int open_if_same(const char *path, const unsigned char *id, int id_bytes)
 {
-    int file = open(path, O_RDONLY | O_CLOEXEC);
+    int file = input_open(path, NULL);
     if (file < 0)
         return -1;
     Elf *elf = elf_begin(file, ELF_C_READ_MMAP, NULL);

@@ -11,6 +11,7 @@
 #include "analysis/diagnosis/decompose.h"
 #include "analysis/run/run_analysis.h"
 #include "analysis/run/run_analyze.h"
+#include "base/input_file.h"
 
 int64_t slice_profile_find(const struct slice_profile *slice, const char *name, enum core_role role)
 {
@@ -378,7 +379,7 @@ int run_set_own_slice(const char *path, struct diagnosis_slice *out, struct erro
     char folder[PATH_BYTES], file[FILE_BYTES];
     run_set_folder(path, 0, folder, sizeof folder);
     snprintf(file, sizeof file, "%s/experiment.json", folder);
-    json_t *experiment = json_load_file(file, 0, NULL);
+    json_t *experiment = input_json(file, NULL);
     const char *slice =
         json_string_value(json_object_get(json_object_get(experiment, "diagnose"), "slice"));
     int result = diagnosis_slice_parse(slice ? slice : "p99-100", out, err);

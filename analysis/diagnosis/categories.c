@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/input_file.h"
+
 enum { LARGEST_FILE = 16 << 20, LONGEST_NAME = 200 };
 
 __asm__(".section .rodata\n"
@@ -131,9 +133,9 @@ int categories_add(struct categories *categories, const char *text, size_t bytes
 
 int categories_add_file(struct categories *categories, const char *path, struct error *err)
 {
-    FILE *file = fopen(path, "re");
+    FILE *file = input_stream_any(path, err);
     if (!file)
-        return error_set_errno(err, ERROR_INPUT, "cannot open the categories %s", path);
+        return error_prefix(err, "the categories");
     char *text = malloc(LARGEST_FILE);
     size_t bytes = text ? fread(text, 1, LARGEST_FILE, file) : 0;
     int result;

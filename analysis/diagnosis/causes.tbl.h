@@ -39,7 +39,7 @@ COMPONENT(INTERRUPT_DELIVERY, "interrupt delivery", R, GAP, true, false, "NIC de
 COMPONENT(IDLE_R, "idle gap", R, GAP, false, false, "idle", "the core idles between pieces of receive processing")
 COMPONENT(BLOCKING_R, "head-of-line blocking", R, BLOCKING, true, false, "head-of-line blocking", "the core processes other packets or runs the application before the hand-off")
 COMPONENT(UNKNOWN_R, "lost records", R, UNEXPLAINED, false, false, "lost records", "nobody knows what the core did")
-COMPONENT(WAKE_UP, "wake-up latency", A, GAP, true, false, "scheduling", "the core idles, the thread already woken")
+COMPONENT(WAKE_UP, "wake-up latency", A, GAP, true, false, "scheduling", "the thread was woken, and its core idles or takes a moment to make way")
 COMPONENT(THROTTLED, "throttled (CPU quota)", A, GAP, true, false, "CPU quota", "the thread could run, but its control group's quota is used up")
 COMPONENT(FREE_WORKER, "waiting for a free worker", A, BLOCKING, true, false, "worker threads", "the thread that received the message has turned to something else, the one that replies has not turned to it")
 COMPONENT(UNKNOWN_WAIT, "unknown wait", A, UNEXPLAINED, false, false, "unknown", "the thread sleeps and nobody knows what for")

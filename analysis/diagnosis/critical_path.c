@@ -9,11 +9,14 @@
 #include "analysis/timeline/disks.h"
 #include "analysis/timeline/pauses.h"
 #include "analysis/timeline/thread_states.h"
+#include "base/array.h"
 #include "base/text.h"
 
 enum {
     MOST_HOPS = 6, // from waker to waker
     MOST_TIERS = 6,
+    // A core takes that long to be told that it is to run another thread, whatever it does.
+    MAKES_WAY_NS = 50000,
 };
 
 // Along a thread's time: the message's own thread, or one that it waits for.
@@ -24,10 +27,13 @@ struct path {
     const char *sleep; // what it went to sleep in, "lock wait (futex)"
     bool helper;       // this thread hands the message on to the one that has it next
     bool in_gap;       // it did not run just now
+    bool at_once;      // as soon as it was ready, whatever had its core had to make way
     unsigned hops;
 };
 
 static void path_follow(struct path *path, int64_t begin_ns, int64_t end_ns);
+static void add_waiting_for(struct path *path, const struct peer_wait *wait, const char *form,
+                            int64_t begin_ns, int64_t end_ns);
 
 // --- pieces of a core's time ---------------------------------------------------------------------
 
@@ -149,6 +155,35 @@ static void add_idle(struct path *path, int64_t begin_ns, int64_t end_ns)
         sweep_add(sweep, COMPONENT_WAKE_UP, begin_ns, end_ns);
 }
 
+// Another program has the core. If it is a server at work for what the message's own server asked
+// of it, that is not another server's load: the message is behind the request it works for.
+static void add_task(struct path *path, const struct span *task, int64_t begin_ns, int64_t end_ns)
+{
+    struct sweep *sweep = &path->sweep;
+    const struct diagnosis_input *in = sweep->decomposer->in;
+    while (begin_ns < end_ns) {
+        struct peer_turn turn;
+        bool works = peer_turn_works(in, sweep->life, task, begin_ns, end_ns, &turn);
+        sweep_add_task(sweep, task, begin_ns, turn.begin_ns);
+        if (works)
+            add_waiting_for(path, turn.wait,
+                            turn.own ? "waiting for %s" : "head-of-line blocking: waiting for %s",
+                            turn.begin_ns, turn.end_ns);
+        begin_ns = turn.end_ns;
+    }
+}
+
+// Whether the task that has the core was preempted, not done, when the thread went on.
+static bool is_preempted(const struct path *path, const struct span *task)
+{
+    size_t count;
+    const struct thread_stint *stints =
+        host_timeline_stints(path->sweep.decomposer->in->server, task->id, &count);
+    int64_t end_ns = path->sweep.next->begin_ns;
+    size_t at = array_bound(0, count, i, stints[i].end_ns < end_ns);
+    return at < count && stints[at].end_ns == end_ns && stints[at].left == STINT_PREEMPTED;
+}
+
 static void visit_ready(const struct span *const *open, unsigned depth, int64_t begin_ns,
                         int64_t end_ns, void *opaque)
 {
@@ -158,7 +193,8 @@ static void visit_ready(const struct span *const *open, unsigned depth, int64_t 
     begin_ns = sweep_overhead(sweep, begin_ns, end_ns);
     if (!known_context(sweep, context, begin_ns, end_ns))
         return;
-    if (context->kind == SPAN_IDLE) {
+    bool makes_way = path->at_once && context->kind == SPAN_TASK && is_preempted(path, context);
+    if (context->kind == SPAN_IDLE || makes_way) {
         add_idle(path, begin_ns, end_ns);
     } else if (path->wait) {
         char behind[CAUSE_NAME_BYTES] = "";
@@ -170,7 +206,7 @@ static void visit_ready(const struct span *const *open, unsigned depth, int64_t 
     } else if (sweep->moved) {
         sweep_add(sweep, COMPONENT_MIGRATION, begin_ns, end_ns);
     } else {
-        sweep_add_task(sweep, context, begin_ns, end_ns);
+        add_task(path, context, begin_ns, end_ns);
     }
 }
 
@@ -218,6 +254,20 @@ static void sweep_core(struct path *path, uint16_t number, int64_t begin_ns, int
 
 // --- ready to run --------------------------------------------------------------------------------
 
+// Whether the scheduler let the thread go on as soon as it had been woken: then it did not wait for
+// its turn, but for its core to be told.
+static bool goes_on_at_once(const struct path *path, const struct thread_period *period)
+{
+    size_t count;
+    const struct waking *wakings =
+        host_timeline_wakings(path->sweep.decomposer->in->server, path->sweep.thread, &count);
+    if (!period->next || !period->before || period->before->left == STINT_PREEMPTED)
+        return false;
+    size_t after = array_bound(0, count, i, wakings[i].time_ns < period->next->begin_ns);
+    return after > 0 && wakings[after - 1].time_ns >= period->before->end_ns &&
+           period->next->begin_ns - wakings[after - 1].time_ns <= MAKES_WAY_NS;
+}
+
 // A thread that is ready to run waits for the core that it ran on, or that the scheduler moved it
 // to; at last for the one on which it goes on.
 static void sweep_ready(struct path *path, const struct thread_period *period)
@@ -231,6 +281,8 @@ static void sweep_ready(struct path *path, const struct thread_period *period)
         before ? thread_moments_of(&sweep->decomposer->in->server->moves, sweep->thread, &count)
                : NULL;
     size_t at = moves ? thread_moments_before(moves, count, before->begin_ns) : 0;
+    path->at_once = goes_on_at_once(path, period);
+    sweep->next = next;
     for (; at < count && moves[at].time_ns < period->end_ns; at++) {
         int64_t until = moves[at].time_ns;
         sweep->moved = core != before->core;
@@ -363,38 +415,52 @@ static void take_outermost(const struct span *const *open, unsigned depth, int64
     *(const struct span **)context = depth ? open[0] : NULL;
 }
 
-// Whether "memcached:mc-worker" is a thread of the process whose thread had that stint.
-static bool is_of_process(const struct host_timeline *host, const struct thread_stint *stint,
-                          const char *name)
+// The name of the thread that had a stint.
+static const char *name_of_stint(const struct host_timeline *host, const struct thread_stint *stint)
 {
     const struct core_timeline *core = host_timeline_core(host, stint->core);
     const struct span *task = NULL;
     if (core)
         core_timeline_stacks(core, stint->begin_ns, stint->begin_ns + 1, take_outermost, &task);
-    const char *other = task ? host->names.items[task->name] : "";
-    size_t length = strcspn(name, ":");
-    return strcspn(other, ":") == length && strncmp(name, other, length) == 0;
+    return task ? host->names.items[task->name] : "";
 }
 
-// The waking context's name; a thread's own where it is of the sleeping one's process.
+// Whether "memcached:mc-worker" and "memcached" are names of one process.
+static bool is_of_process(const char *one, const char *other)
+{
+    size_t length = strcspn(one, ":");
+    return strcspn(other, ":") == length && strncmp(one, other, length) == 0;
+}
+
+static bool same_process(const struct host_timeline *host, uint32_t one, uint32_t other)
+{
+    const struct thread_owner *a = host_timeline_owner(host, one);
+    const struct thread_owner *b = host_timeline_owner(host, other);
+    return a && b && a->process == b->process;
+}
+
+// The waking context's name; a thread's own where it is of the sleeping one's process. One that has
+// the sleeper's own name is another thread of it, or another process.
 static void waker_name(struct path *path, const struct waker *waker,
                        const struct thread_stint *before, char out[CAUSE_NAME_BYTES])
 {
-    struct sweep *sweep = &path->sweep;
-    const char *name =
-        waker->span ? sweep->decomposer->in->server->names.items[waker->span->name] : "";
+    const struct host_timeline *host = path->sweep.decomposer->in->server;
+    const char *name = waker->span ? host->names.items[waker->span->name] : "";
     const char *own = strchr(name, ':'), *pool = strchr(name, '/');
+    const char *sleeper = waker->kind == WAKER_THREAD ? name_of_stint(host, before) : "";
     if (waker->kind == WAKER_BLOCK)
         snprintf(out, CAUSE_NAME_BYTES, "block device");
     else if (waker->kind == WAKER_KERNEL)
         snprintf(out, CAUSE_NAME_BYTES, "%.50s %s", name, span_kind_word(waker->span->kind));
-    else if (waker->kind == WAKER_THREAD && own &&
-             is_of_process(sweep->decomposer->in->server, before, name))
+    else if (waker->kind == WAKER_THREAD && own && is_of_process(name, sleeper))
         snprintf(out, CAUSE_NAME_BYTES, "%s", own + 1);
     else if (waker->kind == WAKER_THREAD && pool && pool != name)
         snprintf(out, CAUSE_NAME_BYTES, "%.*s", (int)(pool - name), name);
     else
         snprintf(out, CAUSE_NAME_BYTES, "%s", name);
+    if (name[0] && strcmp(name, sleeper) == 0 && waker->thread != path->sweep.thread)
+        text_append(out, CAUSE_NAME_BYTES, " (another %s)",
+                    same_process(host, waker->thread, path->sweep.thread) ? "thread" : "process");
 }
 
 // Whether the thread that receives the message was waiting for any at all: it has answered the one
@@ -558,6 +624,69 @@ static bool add_only_peer(struct path *path, const struct thread_period *period)
     return true;
 }
 
+// --- an event loop's workers ---------------------------------------------------------------------
+
+// Whether a thread of its own process woke this one from its wait for events, as workers do that
+// have done what an event loop gave them.
+static bool worker_woke(const struct host_timeline *host, const struct waking *waking)
+{
+    struct waker waker = waker_of(host, waking);
+    return waker.kind == WAKER_THREAD && waker.thread != waking->thread &&
+           same_process(host, waker.thread, waking->thread);
+}
+
+// Whether it ended a wait for events.
+static bool ends_wait(const struct host_timeline *host, const struct waking *waking)
+{
+    size_t count;
+    const struct thread_stint *stints = host_timeline_stints(host, waking->thread, &count);
+    size_t after = array_bound(0, count, at, stints[at].end_ns <= waking->time_ns);
+    return after > 0 && stints[after - 1].left == STINT_WAITS;
+}
+
+// An event loop that waits with the message unfinished is woken for others as well, by packets and
+// timers. When at last a worker wakes it and it answers, that is what the message waited for: the
+// worker's waking that follows. NULL: there is none.
+static const struct waking *worker_waking(const struct path *path,
+                                          const struct thread_period *period)
+{
+    enum { MOST_WAKINGS = 256 }; // beyond, it is the last worker
+    const struct sweep *sweep = &path->sweep;
+    const struct lifetime *life = sweep->life;
+    const struct host_timeline *host = sweep->decomposer->in->server;
+    const struct application_calls *calls = sweep->decomposer->in->calls;
+    size_t count;
+    if (path->wait || sweep->replied || period->before->left != STINT_WAITS ||
+        period->begin_ns < life->stamp_ns[STAMP_APPLICATION] || !calls ||
+        life->send_call == NO_CALL || calls->items[life->send_call].thread != sweep->thread)
+        return NULL;
+    const struct waking *wakings = host_timeline_wakings(host, sweep->thread, &count);
+    int64_t reply_ns = life->stamp_ns[STAMP_REPLY];
+    size_t first = array_bound(0, count, at, wakings[at].time_ns <= period->end_ns);
+    size_t last = array_bound(first, count, at, wakings[at].time_ns < reply_ns);
+    while (last > first && !ends_wait(host, &wakings[last - 1]))
+        last--;
+    if (last == first || !worker_woke(host, &wakings[last - 1]))
+        return NULL;
+    for (size_t at = first; at + 1 < last && at < first + MOST_WAKINGS; at++)
+        if (ends_wait(host, &wakings[at]) && worker_woke(host, &wakings[at]))
+            return &wakings[at];
+    return &wakings[last - 1];
+}
+
+// What ended a sleep, as far as the message is concerned.
+static struct waker waker_for_message(const struct path *path, const struct thread_period *period)
+{
+    const struct host_timeline *host = path->sweep.decomposer->in->server;
+    struct waker waker = {.kind = WAKER_UNKNOWN};
+    if (period->waking)
+        waker = waker_of(host, period->waking);
+    if (waker.kind != WAKER_PACKET && waker.kind != WAKER_TIMER)
+        return waker;
+    const struct waking *worker = worker_waking(path, period);
+    return worker ? waker_of(host, worker) : waker;
+}
+
 static void sweep_sleep(struct path *path, const struct thread_period *period)
 {
     char sleep[CAUSE_NAME_BYTES] = "", who[CAUSE_NAME_BYTES], name[CAUSE_NAME_BYTES];
@@ -588,6 +717,7 @@ static void sweep_sleep(struct path *path, const struct thread_period *period)
     if (add_pool_wait(path, period, &waker) ||
         (waker.kind != WAKER_THREAD && add_only_peer(path, period)))
         return;
+    waker = waker_for_message(path, period);
     waker_name(path, &waker, period->before, who);
     bool follows = waker.kind == WAKER_THREAD && waker.thread != sweep->thread &&
                    strncmp(sleep, "stopped", 7) != 0 && path->hops < MOST_HOPS &&

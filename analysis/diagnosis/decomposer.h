@@ -122,6 +122,7 @@ struct sweep {
     // Role A.
     uint32_t thread;                   // the thread that has the message now
     const struct thread_stint *before; // the thread's last stint; NULL: none is known
+    const struct thread_stint *next;   // of time in which it was ready: the one that follows
     const char *gap_function;          // the function in which a thread left its core
     bool replied;                      // after the application's send call began
     bool moved;                        // it waits on another core than it ran on

@@ -336,6 +336,7 @@ struct overhead overhead_of_capture(const json_t *capture, bool shim)
                                           "reschedule_exit",
                                           "call_function_single_entry",
                                           "call_function_single_exit"};
+    static const char *const call[] = {"tcp_sendmsg_locked", "sock_send_length"};
     static const char *const packet[] = {"tcp_probe", "sk_data_ready", "sched_waking"};
     const json_t *programs = json_object_get(json_object_get(capture, "events"), "programs");
     struct overhead overhead = {.record_ns =
@@ -343,5 +344,7 @@ struct overhead overhead_of_capture(const json_t *capture, bool shim)
                                 .call_ns = shim ? SHIM_CALL_NS : 0};
     for (size_t i = 0; i < sizeof packet / sizeof *packet; i++)
         overhead.packet_ns += mean_of(programs, &packet[i], 1);
+    for (size_t i = 0; i < sizeof call / sizeof *call && !shim; i++)
+        overhead.call_ns += mean_of(programs, &call[i], 1);
     return overhead;
 }

@@ -139,7 +139,7 @@ struct diagnosis {
 struct overhead {
     double record_ns; // a scheduler or interrupt event; 0: not known
     double packet_ns; // a segment and its hand-off
-    double call_ns;   // a socket call that the shim records
+    double call_ns;   // a socket call that the shim, or else the kernel's events, record
 };
 
 struct diagnosis_input {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/diagnosis/peer_turn.h"
 
+#include <string.h>
+
 #include "analysis/timeline/pauses.h"
 #include "analysis/timeline/thread_states.h"
 
@@ -145,4 +147,62 @@ unsigned peer_turn_pool(const struct diagnosis_input *in, uint32_t waker, int64_
         return 0;
     const struct peer_connection *connection = &in->peers->connections.items[(*wait)->connection];
     return peers_all_taken(in->peers, connection->process, connection->peer, begin_ns, end_ns);
+}
+
+// --- a peer that has the message's core ----------------------------------------------------------
+
+// Whether that task may be a thread of the peer. One that was not captured is known by its name.
+static bool is_peer(const struct diagnosis_input *in, const struct peer_wait *wait,
+                    const struct span *task)
+{
+    if (wait->life != NO_PEER_LIFE)
+        return in->peers->lives.items[wait->life].thread == task->id;
+    if (application_of_thread(in->applications, task->id) != NO_APPLICATION)
+        return false;
+    const char *name = in->server->names.items[task->name], *peer = peer_turn_name(in, wait);
+    size_t length = strcspn(peer, " ");
+    return peer[length] && strcspn(name, ":") == length && strncmp(name, peer, length) == 0;
+}
+
+// When the peer had the request, as far as that is known.
+static void working_time(const struct diagnosis_input *in, const struct peer_wait *wait,
+                         int64_t *begin_ns, int64_t *end_ns)
+{
+    *begin_ns = wait->begin_ns;
+    *end_ns = wait->end_ns;
+    if (wait->life == NO_PEER_LIFE)
+        return;
+    const struct lifetime *life = &in->peers->lives.items[wait->life];
+    *begin_ns =
+        life->stamp_ns[lifetime_has(life, STAMP_HANDOFF) ? STAMP_HANDOFF : STAMP_APPLICATION];
+    *end_ns = life->stamp_ns[lifetime_has(life, STAMP_SERVER_TX) ? STAMP_SERVER_TX : STAMP_REPLY];
+}
+
+bool peer_turn_works(const struct diagnosis_input *in, const struct lifetime *life,
+                     const struct span *task, int64_t begin_ns, int64_t end_ns,
+                     struct peer_turn *turn)
+{
+    enum { MOST_THREADS = 256 };
+    *turn = (struct peer_turn){.begin_ns = end_ns, .end_ns = end_ns};
+    if (!in->peers || in->peers->waits.count == 0 || !in->applications)
+        return false;
+    for (size_t i = 0; i < in->applications->threads.count && i < MOST_THREADS; i++) {
+        const struct application_member *thread = &in->applications->threads.items[i];
+        size_t at, after;
+        if (thread->application != life->application)
+            continue;
+        peers_waits_of(in->peers, thread->member, begin_ns, end_ns, &at, &after);
+        for (; at < after; at++) {
+            const struct peer_wait *wait = &in->peers->waits.items[at];
+            int64_t from, to;
+            working_time(in, wait, &from, &to);
+            from = from > begin_ns ? from : begin_ns;
+            to = to < end_ns ? to : end_ns;
+            if (to > from && from < turn->begin_ns && is_peer(in, wait, task))
+                *turn = (struct peer_turn){.wait = wait, .begin_ns = from, .end_ns = to};
+        }
+    }
+    if (turn->wait)
+        (void)concerns(in, life, turn->wait, &turn->own);
+    return turn->wait != NULL;
 }

@@ -38,4 +38,11 @@ const struct peer_wait *peer_turn_only(const struct diagnosis_input *in, uint32_
 unsigned peer_turn_pool(const struct diagnosis_input *in, uint32_t waker, int64_t begin_ns,
                         int64_t end_ns, const struct peer_wait **wait);
 
+// The first part of [begin_ns, end_ns) in which the thread that has the message's core works for
+// what the message's server asked of it: it belongs to a peer whose turn it was on a connection of
+// that server. Where the peer was captured, it had that very request. False: there is none.
+bool peer_turn_works(const struct diagnosis_input *in, const struct lifetime *life,
+                     const struct span *task, int64_t begin_ns, int64_t end_ns,
+                     struct peer_turn *turn);
+
 #endif

@@ -12,7 +12,8 @@ enum { MARGIN_NS = 5000 };
 
 struct chooser {
     const struct diagnosis_input *in;
-    bool *chosen; // by lifetime
+    bool *chosen, *is_slow; // by lifetime
+    bool slow;              // those that are being added are a slice's own
     struct trace_windows *out;
     bool failed;
 };
@@ -33,10 +34,13 @@ static struct core_windows *windows_at(struct chooser *chooser, uint16_t core)
     return &out->cores[out->core_count++];
 }
 
+// A life's time on a core.
 static void add_range(struct chooser *chooser, uint16_t core, struct time_range range)
 {
     struct core_windows *windows = core == NO_CORE ? NULL : windows_at(chooser, core);
-    if (windows && array_push(&windows->ranges, range) < 0)
+    struct time_range wider = {range.begin_ns - MARGIN_NS, range.end_ns + MARGIN_NS};
+    if (windows && (array_push(&windows->ranges, wider) < 0 ||
+                    (chooser->slow && array_push(&windows->slow, range) < 0)))
         chooser->failed = true;
 }
 
@@ -60,10 +64,11 @@ static void add_message(struct chooser *chooser, uint64_t index)
 {
     const struct lifetime *life = &chooser->in->lifetimes[index];
     struct time_range range = {INT64_MAX, INT64_MIN};
-    if (chooser->chosen[index])
+    if (chooser->slow ? chooser->is_slow[index] : chooser->chosen[index])
         return;
+    chooser->out->messages += !chooser->chosen[index];
     chooser->chosen[index] = true;
-    chooser->out->messages++;
+    chooser->is_slow[index] |= chooser->slow;
     for (int kind = STAMP_NIC; kind <= STAMP_SERVER_TX; kind++) {
         if (!lifetime_has(life, (enum stamp_kind)kind))
             continue;
@@ -73,8 +78,6 @@ static void add_message(struct chooser *chooser, uint64_t index)
     }
     if (range.end_ns < range.begin_ns)
         return;
-    range.begin_ns -= MARGIN_NS;
-    range.end_ns += MARGIN_NS;
     for (int kind = STAMP_NIC; kind <= STAMP_SERVER_TX; kind++) {
         bool again = !lifetime_has(life, (enum stamp_kind)kind);
         for (int earlier = STAMP_NIC; earlier < kind; earlier++)
@@ -101,8 +104,10 @@ static int add_slice(struct chooser *chooser, const struct diagnosis_slice *slic
     struct diagnosis picked;
     struct lifetime_indices candidates = {0};
     int result = diagnosis_pick(chooser->in, slice, &picked, &candidates, err);
+    chooser->slow = true;
     for (size_t i = 0; result == 0 && i < picked.messages.count && i < MOST_MESSAGES; i++)
         add_message(chooser, picked.messages.items[i].lifetime);
+    chooser->slow = false;
     if (result == 0 && reference_sample(chooser->in->lifetimes, candidates.items, candidates.count,
                                         take_reference, chooser) < 0)
         chooser->failed = true;
@@ -139,14 +144,18 @@ int trace_windows_choose(const struct diagnosis_input *in, const struct diagnosi
     *out = (struct trace_windows){0};
     struct chooser chooser = {.in = in, .out = out};
     chooser.chosen = calloc(in->lifetime_count + 1, sizeof *chooser.chosen);
+    chooser.is_slow = calloc(in->lifetime_count + 1, sizeof *chooser.is_slow);
     int result = 0;
-    if (!chooser.chosen)
+    if (!chooser.chosen || !chooser.is_slow)
         chooser.failed = true;
     for (size_t i = 0; result == 0 && !chooser.failed && i < slice_count; i++)
         result = add_slice(&chooser, &slices[i], err);
     for (size_t i = 0; i < out->core_count; i++)
         merge_ranges(&out->cores[i].ranges);
+    for (size_t i = 0; i < out->core_count; i++)
+        merge_ranges(&out->cores[i].slow);
     free(chooser.chosen);
+    free(chooser.is_slow);
     if (result == 0 && chooser.failed)
         result = error_set(err, ERROR_FAILED, "no memory to choose what to decode");
     return result;
@@ -162,8 +171,10 @@ const struct time_range_array *trace_windows_of(const struct trace_windows *wind
 
 void trace_windows_free(struct trace_windows *windows)
 {
-    for (size_t i = 0; i < windows->core_count; i++)
+    for (size_t i = 0; i < windows->core_count; i++) {
         array_free(&windows->cores[i].ranges);
+        array_free(&windows->cores[i].slow);
+    }
     free(windows->cores);
     *windows = (struct trace_windows){0};
 }

@@ -13,6 +13,7 @@ struct trace_windows {
     struct core_windows {
         uint16_t core;
         struct time_range_array ranges; // ascending and disjoint when trace_windows_choose returns
+        struct time_range_array slow;   // likewise: the lives of the slices' own messages alone
     } * cores;
     size_t core_count;
     uint64_t messages;

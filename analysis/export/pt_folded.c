@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "analysis/pt/pt_trace.h"
+#include "base/new_file.h"
 
 // The node of a stack's innermost function, 0: no memory.
 static uint32_t node_at(struct pt_folded *folded, struct pt_map_key key)
@@ -89,17 +90,15 @@ int pt_folded_write(const struct pt_folded *folded, const struct pt_trace *trace
                     struct error *err)
 {
     struct pt_folded_open stack = {0};
-    FILE *out = fopen(path, "we");
-    if (!out)
-        return error_set_errno(err, ERROR_FAILED, "cannot create %s", path);
+    struct new_file file;
+    if (new_file_open(&file, path, err) < 0)
+        return -(int)ERROR_FAILED;
+    FILE *out = file.file;
     for (size_t i = 0; i < folded->nodes.count; i++)
         if (folded->nodes.items[i].self)
             write_line(folded, trace, (uint32_t)i + 1, &stack, out);
     array_free(&stack);
-    bool bad = ferror(out) != 0;
-    if (fclose(out) == 0 && !bad)
-        return 0;
-    return error_set_errno(err, ERROR_FAILED, "cannot write %s", path);
+    return new_file_finish(&file, 0, err);
 }
 
 void pt_folded_free(struct pt_folded *folded)

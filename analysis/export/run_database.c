@@ -473,7 +473,10 @@ int run_database_write(const struct run_analysis *analysis, const char *path, st
     int result = new_file_open(&out, path, err);
     if (result < 0)
         return result;
-    if (sqlite3_open(out.partial, &database) != SQLITE_OK || fill_database(database, analysis) < 0)
+    if (!out.partial)
+        result = error_set(err, ERROR_INPUT, "%s: a database can only be a file", path);
+    else if (sqlite3_open(out.partial, &database) != SQLITE_OK ||
+             fill_database(database, analysis) < 0)
         result = database_error(database, out.partial, err);
     if (sqlite3_close(database) != SQLITE_OK && result == 0)
         result = database_error(database, out.partial, err);

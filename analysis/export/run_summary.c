@@ -243,6 +243,30 @@ static json_t *join_json(const struct run_analysis *run)
     return object;
 }
 
+static json_t *difference_json(const struct call_difference *difference)
+{
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "both", count_of(difference->both),
+                     "other_bytes", count_of(difference->other_bytes), "shim_only",
+                     count_of(difference->shim_only), "kernel_only",
+                     count_of(difference->kernel_only), "median_us", micros(difference->median_ns),
+                     "p99_us", micros(difference->p99_ns), "least_us", micros(difference->least_ns),
+                     "most_us", micros(difference->most_ns));
+}
+
+// Who saw the servers' socket calls, and how far the two differ where both did.
+static json_t *calls_json(const struct run_evidence *evidence)
+{
+    const struct call_comparison *both = &evidence->comparison;
+    json_t *object = json_pack("{s:o, s:o}", "by_shim", count_of(evidence->calls_by_shim),
+                               "by_kernel", count_of(evidence->calls_by_kernel));
+    if (both->connections)
+        json_object_set_new(object, "shim_minus_kernel",
+                            json_pack("{s:o, s:o, s:o}", "connections", count_of(both->connections),
+                                      "receives", difference_json(&both->receives), "sends",
+                                      difference_json(&both->sends)));
+    return object;
+}
+
 // For how long, and on which cores, nobody knows what held messages up.
 static json_t *unseen_json(const struct unseen_time *unseen)
 {
@@ -279,20 +303,26 @@ static json_t *hosts_json(const struct two_hosts *hosts)
                      related ? micros(hosts->bound_p99_ns) : json_null());
 }
 
-// What the processor's trace gave; null where the capture took none.
-static json_t *trace_json(const struct run_trace *trace)
+json_t *run_summary_trace(const struct run_trace *trace)
 {
+    char words[RUN_TRACE_WORDS];
+    const char *lack = run_trace_lack(trace, words);
     if (trace->problem[0])
-        return json_pack("{s:s}", "problem", trace->problem);
+        return json_pack("{s:s, s:b, s:s}", "problem", trace->problem, "asked", trace->asked,
+                         "lack", lack);
     if (!trace->present)
         return json_null();
     return json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "handoffs", count_of(trace->handoffs),
-        "handoffs_unknown", count_of(trace->handoffs_unknown), "streams", count_of(trace->streams),
-        "bytes", count_of(trace->bytes), "decoded_bytes", count_of(trace->decoded), "messages",
-        count_of(trace->messages), "functions", count_of(trace->functions), "errors",
-        count_of(trace->errors), "traced_ns", json_number_or_null(trace->traced_ns),
-        "granularity_ns", json_number_or_null(trace->granularity_ns));
+        "{s:b, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "asked",
+        trace->asked, "lack", lack, "overflows", count_of(trace->overflows), "truncated",
+        count_of(trace->truncated), "slow_ns", json_number_or_null(trace->slow_ns),
+        "slow_traced_ns", json_number_or_null(trace->slow_traced_ns), "handoffs",
+        count_of(trace->handoffs), "handoffs_unknown", count_of(trace->handoffs_unknown), "streams",
+        count_of(trace->streams), "bytes", count_of(trace->bytes), "decoded_bytes",
+        count_of(trace->decoded), "messages", count_of(trace->messages), "functions",
+        count_of(trace->functions), "errors", count_of(trace->errors), "traced_ns",
+        json_number_or_null(trace->traced_ns), "granularity_ns",
+        json_number_or_null(trace->granularity_ns));
 }
 
 json_t *run_summary_categories(const struct run_analysis *run)
@@ -318,7 +348,8 @@ json_t *run_summary_json(const struct run_analysis *run)
                                 "verdict_available", run->findings.verdict_available);
     result_put_json(summary, "", run_counts, run);
     result_put_json(summary, "", run_measures, run);
-    const struct overhead overhead = overhead_of_capture(evidence->capture, evidence->has_calls);
+    const struct overhead overhead =
+        overhead_of_capture(evidence->capture, evidence->calls_by_shim > 0);
     const struct {
         const char *key;
         json_t *value;
@@ -335,6 +366,7 @@ json_t *run_summary_json(const struct run_analysis *run)
         {"coverage_median", json_number_or_null(first ? first->coverage_median : NAN)},
         {"stages", stages_json(run)},
         {"join", join_json(run)},
+        {"calls", calls_json(evidence)},
         {"hosts", hosts_json(&lives->join.hosts)},
         {"diagnosis", first ? diagnosis_json(run, 0) : json_null()},
         {"windows", windows_json(run)},
@@ -345,7 +377,7 @@ json_t *run_summary_json(const struct run_analysis *run)
         {"shared", shared_traits_json(run)},
         {"time_budget", time_budget_json(&run->findings.budget)},
         {"unseen", unseen_json(&run->lifetimes.unseen)},
-        {"trace", trace_json(&evidence->trace)},
+        {"trace", run_summary_trace(&evidence->trace)},
         {"functions", run_functions_json(&evidence->functions)},
         {"samples", run_samples_json(&evidence->samples)},
     };

@@ -15,6 +15,9 @@ json_t *run_summary_json(const struct run_analysis *run);
 void run_summary_add_views(json_t *object, const struct run_analysis *run,
                            const struct diagnosis *diagnosis);
 
+// What the processor's trace gave; null where the capture took none.
+json_t *run_summary_trace(const struct run_trace *trace);
+
 // The files of categories that count before the program's own: [{"file", "patterns": how many}].
 json_t *run_summary_categories(const struct run_analysis *run);
 

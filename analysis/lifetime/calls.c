@@ -15,6 +15,13 @@ static int compare_calls(const void *left, const void *right)
 int application_calls_build(const struct call *calls, size_t count, const struct time_source *clock,
                             struct application_calls *out, uint64_t *damaged, struct error *err)
 {
+    return application_calls_build_mixed(calls, count, 0, clock, out, damaged, err);
+}
+
+int application_calls_build_mixed(const struct call *calls, size_t count, size_t by_kernel,
+                                  const struct time_source *clock, struct application_calls *out,
+                                  uint64_t *damaged, struct error *err)
+{
     *out = (struct application_calls){0};
     *damaged = 0;
     if (array_reserve(out, count) < 0 || count >= UINT32_MAX)
@@ -23,14 +30,15 @@ int application_calls_build(const struct call *calls, size_t count, const struct
     bool ordered = true;
     for (size_t i = 0; i < count; i++) {
         const struct call *call = &calls[i];
+        enum host_clock by = i < count - by_kernel ? HOST_CLOCK_TSC : HOST_CLOCK_MONOTONIC;
         if (call->kind < CALL_RECEIVE || call->kind > CALL_CONNECT ||
             call->exit_tsc < call->entry_tsc || call->offset + call->length < call->offset) {
             ++*damaged;
             continue;
         }
         out->items[out->count] = (struct application_call){
-            .entry_ns = time_source_to_host(clock, HOST_CLOCK_TSC, call->entry_tsc),
-            .exit_ns = time_source_to_host(clock, HOST_CLOCK_TSC, call->exit_tsc),
+            .entry_ns = time_source_to_host(clock, by, call->entry_tsc),
+            .exit_ns = time_source_to_host(clock, by, call->exit_tsc),
             .offset = call->offset,
             .length = call->length,
             .connection = call->connection,

@@ -18,7 +18,7 @@ struct application_call {
     int64_t exit_ns;
     uint64_t offset; // of its first byte in that direction's stream
     uint32_t length;
-    uint32_t connection; // the shim's id
+    uint32_t connection; // by the log's id
     uint32_t thread;
     uint32_t batch;
     uint16_t batch_position;
@@ -35,6 +35,11 @@ struct application_calls ARRAY_OF(struct application_call);
 // array_free either way.
 int application_calls_build(const struct call *calls, size_t count, const struct time_source *clock,
                             struct application_calls *out, uint64_t *damaged, struct error *err);
+
+// The same where the last `by_kernel` calls are the kernel's (kernel_calls.h).
+int application_calls_build_mixed(const struct call *calls, size_t count, size_t by_kernel,
+                                  const struct time_source *clock, struct application_calls *out,
+                                  uint64_t *damaged, struct error *err);
 
 // The calls of one thread; NULL and 0 when there are none.
 const struct application_call *application_calls_of(const struct application_calls *calls,

@@ -542,6 +542,20 @@ static void take_note_of_processing(struct joiner *joiner, struct lifetime *life
     joiner->counts->handoffs_recovered++;
 }
 
+// Of some kernels only the end of a send call is known (kernel_calls.h), which is later than the
+// moment its bytes left.
+static void check_reply(const struct joiner *joiner, struct lifetime *life)
+{
+    if (life->send_call == NO_CALL || !lifetime_has(life, STAMP_SERVER_TX) ||
+        life->stamp_ns[STAMP_REPLY] <= life->stamp_ns[STAMP_SERVER_TX])
+        return;
+    const struct application_call *call = &joiner->in->calls->items[life->send_call];
+    if (call->entry_ns != call->exit_ns)
+        return;
+    life->stamp_ns[STAMP_REPLY] = life->stamp_ns[STAMP_SERVER_TX];
+    life->fallback |= 1u << STAMP_REPLY;
+}
+
 // What the server's stamps say among themselves.
 static void settle_server(struct joiner *joiner, struct lifetime *life)
 {
@@ -550,8 +564,23 @@ static void settle_server(struct joiner *joiner, struct lifetime *life)
         check_segment(joiner, life, life->stamp_ns[STAMP_APPLICATION]);
     take_arrival(joiner, life);
     take_note_of_processing(joiner, life);
+    check_reply(joiner, life);
     if (lifetime_has(life, STAMP_HANDOFF) && life->connection != NO_CONNECTION)
         joiner->received_on[life->connection] = life->stamp_core[STAMP_HANDOFF];
+}
+
+// Why a life of a connection that one of the server's logs knows is not whole: where the other does
+// not know it, that is the reason, not the stamps that are missing for it.
+static enum lifetime_state state_of_known(const struct joiner *joiner, const struct lifetime *life)
+{
+    enum lifetime_state state = lifetime_state_of_stamps(life);
+    bool of_kernel = state == LIFETIME_NO_NIC || state == LIFETIME_NO_HANDOFF;
+    bool of_application = state == LIFETIME_NO_APPLICATION || state == LIFETIME_NO_REPLY;
+    if (of_kernel && joiner->in->events && joiner->socket_of[life->connection] == NO_CONNECTION)
+        return LIFETIME_NO_SOCKET;
+    if (of_application && joiner->in->calls && joiner->calls_of[life->connection] == NO_CONNECTION)
+        return LIFETIME_NO_CALLS;
+    return state;
 }
 
 static void finish_lifetime(struct joiner *joiner, struct lifetime *life)
@@ -566,7 +595,7 @@ static void finish_lifetime(struct joiner *joiner, struct lifetime *life)
               joiner->calls_of[life->connection] == NO_CONNECTION))
         life->state = LIFETIME_NO_CONNECTION;
     else
-        life->state = (uint8_t)lifetime_state_of_stamps(life);
+        life->state = (uint8_t)state_of_known(joiner, life);
 }
 
 static uint16_t *make_cores(size_t count)

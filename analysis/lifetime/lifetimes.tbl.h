@@ -38,6 +38,8 @@ STAMP(REPLY_READ, "reply read", "client receive", CLIENT, "the client's receive 
 LIFETIME_STATE(WHOLE, "whole", "all of intended, send, M(n), M(h), M(a), reply, reply read")
 LIFETIME_STATE(UNANSWERED, "unanswered", "never sent, timed out or lost: no life, latency +infinity")
 LIFETIME_STATE(NO_CONNECTION, "connection unknown to the server's logs", "neither the kernel's table nor the shim's has it")
+LIFETIME_STATE(NO_SOCKET, "connection unknown to the capture of kernel events", "there is one, which lacks this connection: the stamps of the kernel are missing therefore")
+LIFETIME_STATE(NO_CALLS, "connection unknown to the record of socket calls", "likewise: the application's stamps are missing therefore")
 LIFETIME_STATE(NO_NIC, "no M(n) stamp", "joined, but this stamp is missing")
 LIFETIME_STATE(NO_HANDOFF, "no M(h) stamp", "likewise")
 LIFETIME_STATE(NO_APPLICATION, "no M(a) stamp", "likewise")
@@ -58,7 +60,7 @@ HOLDUP(QUEUE, "a queueing discipline has it")
 
 JOIN_COUNT(connections, "the client's connections that carried requests")
 JOIN_COUNT(connections_without_socket, "of these, unknown to the kernel's table")
-JOIN_COUNT(connections_without_calls, "of these, unknown to the shim's table")
+JOIN_COUNT(connections_without_calls, "of these, without any socket call on record, by the shim or the kernel")
 JOIN_COUNT(unknown_connections, "samples whose connection the client's own table lacks")
 JOIN_COUNT(segments_repeated, "segments that brought nothing new: retransmits, reordering")
 // Requests whose own record is lost, which the first one that covers them shows: it is of later

@@ -84,6 +84,31 @@ static uint64_t tuple_hash(const struct connection *connection)
     return hash64(local ^ peer ^ connection->protocol);
 }
 
+int match_same_ends(const struct connection *connections, size_t count,
+                    const struct connection *others, size_t other_count, uint32_t *same)
+{
+    struct map first = {0};
+    bool *repeated = calloc(other_count + 1, sizeof *repeated); // the ends of a first one
+    int result = repeated ? 0 : -1;
+    for (size_t i = 0; result == 0 && i < other_count; i++) {
+        uint64_t hash = tuple_hash(&others[i]);
+        uint32_t equal = map_find(&first, hash, at, connection_same_ends(&others[at], &others[i]));
+        if (equal == MAP_NONE)
+            result = map_add(&first, hash, i);
+        else
+            repeated[equal] = true;
+    }
+    for (size_t i = 0; result == 0 && i < count; i++) {
+        same[i] = map_find(&first, tuple_hash(&connections[i]), at,
+                           connection_same_ends(&connections[i], &others[at]));
+        if (same[i] != NO_CONNECTION && repeated[same[i]])
+            same[i] = SEVERAL_CONNECTIONS;
+    }
+    map_free(&first);
+    free(repeated);
+    return result;
+}
+
 static uint64_t distance(int64_t a, int64_t b)
 {
     return a > b ? (uint64_t)a - (uint64_t)b : (uint64_t)b - (uint64_t)a;

@@ -48,6 +48,12 @@ int piles_build(struct piles *piles, const struct passage *passages, size_t coun
                 size_t pile_count);
 void piles_free(struct piles *piles);
 
+// For every connection of a table, the position of the one in another table that is the same side's
+// view of it, SEVERAL_CONNECTIONS where there are more than one, or NO_CONNECTION. -1: no memory.
+#define SEVERAL_CONNECTIONS (NO_CONNECTION - 1)
+int match_same_ends(const struct connection *connections, size_t count,
+                    const struct connection *others, size_t other_count, uint32_t *same);
+
 // For every client connection, the position of its other end in the server's table, or
 // NO_CONNECTION. Where a port was used more than once, the other end whose first passage is nearest
 // in time to the client's first counts. Both time arrays hold INT64_MAX where there was no passage.

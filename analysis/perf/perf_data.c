@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/input_file.h"
+
 const struct perf_limits perf_default_limits = {
     .events = 100 * 1000 * 1000,
     .copy_bytes = (uint64_t)8 << 30,
@@ -40,8 +42,7 @@ const uint8_t *perf_data_keep(struct perf_data *data, const uint8_t *bytes, size
 
 void perf_input_unmap(struct perf_input *input)
 {
-    if (input->bytes)
-        munmap((void *)(uintptr_t)input->data, input->bytes);
+    input_unmap(input->data);
     free((void *)(uintptr_t)input->name);
 }
 

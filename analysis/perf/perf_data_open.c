@@ -15,26 +15,23 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/input_file.h"
+
 struct input_array ARRAY_OF(struct perf_input);
 
 static int map_descriptor(struct input_array *inputs, int descriptor, const char *path,
                           struct error *err)
 {
-    struct stat status;
-    if (fstat(descriptor, &status) < 0)
-        return error_set_errno(err, ERROR_INPUT, "%s", path);
-    struct perf_input input = {.name = strdup(path), .bytes = (size_t)status.st_size};
+    struct perf_input input = {.name = strdup(path)};
+    const void *mapped = NULL;
     if (!input.name)
         return error_set(err, ERROR_FAILED, "out of memory");
-    if (input.bytes) {
-        void *mapped = mmap(NULL, input.bytes, PROT_READ, MAP_PRIVATE, descriptor, 0);
-        if (mapped == MAP_FAILED) {
-            error_set_errno(err, ERROR_INPUT, "%s: cannot be mapped", path);
-            free((void *)(uintptr_t)input.name);
-            return -ERROR_INPUT;
-        }
-        input.data = mapped;
+    int result = input_map(descriptor, path, &mapped, &input.bytes, err);
+    if (result < 0) {
+        free((void *)(uintptr_t)input.name);
+        return result;
     }
+    input.data = mapped;
     if (array_push(inputs, input) < 0) {
         perf_input_unmap(&input);
         return error_set(err, ERROR_FAILED, "out of memory");
@@ -83,7 +80,7 @@ static int map_pipe(struct input_array *inputs, int descriptor, const char *path
 
 static int map_path(struct input_array *inputs, const char *path, struct error *err)
 {
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    int descriptor = input_open_any(path, NULL);
     if (descriptor < 0)
         return error_set_errno(err, ERROR_INPUT, "%s: cannot be opened", path);
     struct stat status;

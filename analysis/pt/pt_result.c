@@ -10,6 +10,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/new_file.h"
 
 static bool same_function(const struct pt_function_total *total, const struct pt_span *span)
 {
@@ -286,16 +287,14 @@ static void write_row(const struct pt_trace *trace, const struct pt_function_tot
 
 int pt_functions_write_csv(const struct pt_result *result, const char *path, struct error *err)
 {
-    FILE *out = fopen(path, "we");
-    if (!out)
-        return error_set_errno(err, ERROR_FAILED, "cannot create %s", path);
+    struct new_file file;
+    if (new_file_open(&file, path, err) < 0)
+        return -(int)ERROR_FAILED;
+    FILE *out = file.file;
     struct pt_function_list list = pt_functions_by_process(result);
     fputs("process,command,function,space,calls,total,self\n", out);
     for (size_t i = 0; i < list.count; i++)
         write_row(result->trace, &list.items[i], out);
     array_free(&list);
-    bool bad = ferror(out) != 0;
-    if (fclose(out) == 0 && !bad)
-        return 0;
-    return error_set_errno(err, ERROR_FAILED, "cannot write %s", path);
+    return new_file_finish(&file, 0, err);
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "analysis/pt/pt_parallel.h"
+#include "base/input_file.h"
 
 int pt_trace_init(struct pt_trace *trace, struct error *err)
 {
@@ -32,7 +33,7 @@ void pt_trace_free(struct pt_trace *trace)
     for (size_t i = 0; i < trace->streams.count; i++) {
         struct pt_trace_stream *stream = trace->streams.items[i];
         if (stream->file)
-            munmap((void *)(uintptr_t)stream->stream.bytes.data, stream->stream.bytes.bytes);
+            input_unmap(stream->stream.bytes.data);
         free(stream->file);
         pt_packets_free(&stream->packets);
         array_free(&stream->changes);
@@ -107,22 +108,16 @@ int pt_trace_refine(struct pt_trace *trace, const struct pt_windows *windows, st
 
 static int map_file(const char *path, struct pt_bytes *out, struct error *err)
 {
-    struct stat status;
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    const void *data = NULL;
+    size_t bytes = 0;
+    int descriptor = input_open(path, err);
     if (descriptor < 0)
-        return error_set_errno(err, ERROR_INPUT, "%s: cannot read this trace", path);
-    int result = 0;
-    void *data = NULL;
-    if (fstat(descriptor, &status) < 0)
-        result = error_set_errno(err, ERROR_INPUT, "%s: cannot read this trace", path);
-    else if (!S_ISREG(status.st_mode) || status.st_size == 0)
-        result = error_set(err, ERROR_INPUT, "%s: %s, so there is no trace in it", path,
-                           S_ISREG(status.st_mode) ? "empty" : "not a regular file");
-    else if ((data = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0)) ==
-             MAP_FAILED)
-        result = error_set_errno(err, ERROR_FAILED, "%s: cannot map this trace", path);
+        return descriptor;
+    int result = input_map(descriptor, path, &data, &bytes, err);
+    if (result == 0 && !data)
+        result = error_set(err, ERROR_INPUT, "%s: empty, so there is no trace in it", path);
     if (result == 0)
-        *out = (struct pt_bytes){.bytes = (uint64_t)status.st_size, .data = data, .mapped = true};
+        *out = (struct pt_bytes){.bytes = bytes, .data = data, .mapped = true};
     close(descriptor);
     return result;
 }

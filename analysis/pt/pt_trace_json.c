@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/input_file.h"
+
 struct loader {
     struct pt_trace *trace;
     const char *path; // of trace.json
@@ -111,9 +113,9 @@ static int take_switch(struct loader *loader, struct pt_trace_stream *stream,
 static int load_switches(struct loader *loader, struct pt_trace_stream *stream, const char *path,
                          struct error *err)
 {
-    FILE *file = fopen(path, "rb");
+    FILE *file = input_stream(path, err);
     if (!file)
-        return error_set_errno(err, ERROR_INPUT, "%s: cannot read these context switches", path);
+        return -(int)ERROR_INPUT;
     uint8_t record[SWITCH_RECORD];
     size_t got, count = 0;
     int result = 0;
@@ -302,9 +304,9 @@ struct text ARRAY_OF(char);
 static int read_text(const char *path, struct text *out, struct error *err)
 {
     enum { MOST_BYTES = 64 << 20, CHUNK = 64 << 10 };
-    FILE *file = fopen(path, "rb");
+    FILE *file = input_stream(path, err);
     if (!file)
-        return error_set_errno(err, ERROR_INPUT, "%s: cannot read it", path);
+        return -(int)ERROR_INPUT;
     int result = 0;
     size_t got = 1;
     while (result == 0 && got > 0) {

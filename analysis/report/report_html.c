@@ -173,6 +173,7 @@ static json_t *page_build(struct page_builder *builder)
     page_put(builder, page, "documents", documents_build(builder));
     page_put(builder, page, "categories", run_summary_categories(run));
     page_put(builder, page, "samples", page_samples_build(builder));
+    page_put(builder, page, "trace", run_summary_trace(&run->evidence.trace));
     return page;
 }
 

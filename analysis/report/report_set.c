@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "analysis/report/page_write.h"
+#include "base/input_file.h"
 #include "base/text.h"
 #include "base/units.h"
 
@@ -48,7 +49,7 @@ json_t *report_set_read(const char *directory, struct error *err)
     char path[PATH_BYTES];
     json_error_t problem = {.line = 0};
     const char *found = document_path(directory, path);
-    json_t *document = found ? json_load_file(path, 0, &problem) : NULL;
+    json_t *document = found ? input_json(path, &problem) : NULL;
     if (!found)
         error_set(err, ERROR_INPUT, "%s has no repetitions.json, matrix.json or study.json",
                   directory);
@@ -131,7 +132,7 @@ static json_t *read_picture(const char *directory)
 {
     char path[PATH_BYTES];
     snprintf(path, sizeof path, "%s/cdf.svg", directory);
-    FILE *file = fopen(path, "re");
+    FILE *file = input_stream(path, NULL);
     char *text = file ? malloc(PICTURE_BYTES) : NULL;
     size_t bytes = text ? fread(text, 1, PICTURE_BYTES, file) : 0;
     json_t *picture = bytes && bytes < PICTURE_BYTES ? json_stringn(text, bytes) : NULL;
@@ -149,7 +150,7 @@ static json_t *page_data(const char *directory, struct error *err)
     if (!document)
         return NULL;
     snprintf(path, sizeof path, "%s/gates.json", directory);
-    json_t *judged = json_load_file(path, 0, NULL);
+    json_t *judged = input_json(path, NULL);
     json_t *data = json_pack("{s:s, s:o, s:O*, s:o*}", "taillight_version", TAILLIGHT_VERSION,
                              "document", document, "gates", json_object_get(judged, "gates"),
                              "picture", read_picture(directory));
@@ -219,7 +220,7 @@ json_t *report_load_read(const char *directory, struct error *err)
     char path[4200];
     json_error_t problem;
     snprintf(path, sizeof path, "%s/sweep.json", directory);
-    json_t *document = json_load_file(path, 0, &problem);
+    json_t *document = input_json(path, &problem);
     if (!document) {
         error_set(err, ERROR_INPUT, "%s:%d: %s", path, problem.line, problem.text);
         return NULL;

@@ -29,9 +29,23 @@ const WEAKENS = {
   ],
 };
 
-const lossesOf = () => Object.keys(WEAKENS)
-                           .filter(key => data.counts[key] > 0)
-                           .map(key => `${count(data.counts[key])} ${WEAKENS[key][0]}`);
+// Of the processor's trace, by the keys of data.trace.
+const TRACE_WEAKENS = {
+  errors: ['decode errors of the trace', 'Functions are unknown from each to the next PSB.'],
+  overflows: [
+    'overflows of the trace', 'The processor lost packets there: functions are unknown meanwhile.'
+  ],
+  truncated: [
+    'cuts of the trace for want of buffer', 'Functions are unknown from each until it was read.'
+  ],
+};
+
+const countedLosses = (counts, weakens) => Object.keys(weakens)
+                                               .filter(key => counts?.[key] > 0)
+                                               .map(key => `${count(counts[key])} ${weakens[key][0]}`);
+const lossesOf = () =>
+    [...countedLosses(data.counts, WEAKENS), ...countedLosses(data.trace, TRACE_WEAKENS),
+     ...(data.trace?.lack ? ['all functions: ' + data.trace.lack] : [])];
 
 // The load generator's and the capture's warnings about their own work.
 function warnings() {
@@ -63,6 +77,8 @@ function renderLosses() {
         'They are in the latency distribution, but cannot be explained.'
       ]);
   });
+  for (const [key, [what, weakens]] of Object.entries(TRACE_WEAKENS))
+    if (key in (data.trace ?? {})) rows.push([what, data.trace[key], weakens]);
   for (const document of ['load', 'capture'])
     for (const [path, value] of data.documents[document] ? leaves(data.documents[document]) : [])
       if (typeof value === 'number' &&

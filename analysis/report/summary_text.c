@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analysis/report/summary_findings.h"
+#include "analysis/run/run_limits.h"
 #include "analysis/run/run_culprits.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -395,8 +396,12 @@ static void write_losses(const struct summary *s)
         {"gaps in the capture", run->evidence.server.lost_intervals},
         {"requests on cores that were not recorded then", run->lifetimes.unseen.unrecorded},
         {"samples of the cores lost", run->evidence.samples.profile.lost},
+        {"decode errors of the trace", run->evidence.trace.errors},
+        {"overflows of the trace", run->evidence.trace.overflows},
+        {"cuts of the trace for want of buffer", run->evidence.trace.truncated},
     };
-    char line[1600] = "", count[32];
+    char line[2400] = "", count[32], words[RUN_TRACE_WORDS], limits[RUN_LIMITS_WORDS];
+    const char *lack = run_trace_lack(&run->evidence.trace, words);
     size_t used = 0;
     for (size_t i = 0; i < sizeof losses / sizeof *losses; i++)
         if (losses[i].count)
@@ -408,6 +413,11 @@ static void write_losses(const struct summary *s)
                 (size_t)snprintf(line + used, sizeof line - used, "%s%s with %s", used ? ", " : "",
                                  text_count(run->lifetimes.states[state], count),
                                  lifetime_state_name((enum lifetime_state)state));
+    if (run_limits_words(run->evidence.capture, limits)[0])
+        used += (size_t)snprintf(line + used, sizeof line - used, "%s%s", used ? ", " : "", limits);
+    if (lack[0])
+        used += (size_t)snprintf(line + used, sizeof line - used, "%sall functions: %s",
+                                 used ? ", " : "", lack);
     fprintf(s->out, "\n%sLost%s  ", summary_strong(s), summary_plain(s));
     fputs(summary_warn(s, used > 0), s->out);
     summary_wrapped(s, used ? line : "nothing: every request was answered, every record arrived",

@@ -26,6 +26,13 @@ const struct diagnosis *run_diagnosis_of(const struct run_analysis *run, size_t 
     return at < all->count ? &all->items[at] : NULL;
 }
 
+bool run_is_conclusive(const struct run_analysis *run)
+{
+    char words[RUN_TRACE_WORDS];
+    const struct run_trace *trace = &run->evidence.trace;
+    return run->findings.verdict_available && !(trace->asked && run_trace_lack(trace, words)[0]);
+}
+
 double run_diagnosis_extra_ns(const struct diagnosis *diagnosis)
 {
     double sum = 0;
@@ -55,7 +62,7 @@ void run_diagnosis_input(const struct run_analysis *run, struct diagnosis_input 
         .order = &run->lifetimes.order,
         .categories =
             run->findings.categories.table.rules.count ? &run->findings.categories.table : NULL,
-        .overhead = overhead_of_capture(run->evidence.capture, run->evidence.has_calls),
+        .overhead = overhead_of_capture(run->evidence.capture, run->evidence.calls_by_shim > 0),
         .dropped_share = run->evidence.dropped_share,
     };
 }

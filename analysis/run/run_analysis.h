@@ -11,6 +11,8 @@
 #include "analysis/diagnosis/shared_traits.h"
 #include "analysis/diagnosis/time_budget.h"
 #include "analysis/lifetime/applications.h"
+#include "analysis/lifetime/call_comparison.h"
+#include "analysis/lifetime/call_doubts.h"
 #include "analysis/lifetime/calls.h"
 #include "analysis/lifetime/join.h"
 #include "analysis/lifetime/lifetime.h"
@@ -44,11 +46,15 @@ struct run_evidence {
     json_t *load;               // client/load.json
     json_t *capture;            // server/capture.json, or NULL
     json_t *facts;              // facts.json, or NULL
+    char ends[600];             // that and why not all requests are looked at; empty: they are
     bool has_events, has_calls; // which of the server's logs there were
     struct host_timeline server;
     bool has_client_events;         // there are kernel events of the load's host
     struct host_timeline client;    // where it is another machine
-    struct application_calls calls; // the server's socket calls, empty without a shim log
+    struct application_calls calls; // the server's socket calls, by the shim or the kernel
+    uint64_t calls_by_shim, calls_by_kernel;
+    struct call_comparison comparison;              // of what both have
+    struct call_doubts doubts;                      // calls that the kernel's events contradict
     struct ARRAY_OF(struct connection) connections; // of these calls
     uint32_t *application_threads;                  // the servers', ascending
     size_t application_thread_count;
@@ -124,6 +130,10 @@ struct run_analysis {
 // itself; NULL where there is none.
 const struct diagnosis *run_diagnosis_of(const struct run_analysis *run, size_t number,
                                          enum lifetime_part part);
+
+// Whether it shows what it was made for: there is a verdict and, where the processor's trace was
+// asked for by name, functions. Else commands end with ERROR_INCONCLUSIVE.
+bool run_is_conclusive(const struct run_analysis *run);
 
 // How much longer than an ordinary one the diagnosis' messages took, all together.
 double run_diagnosis_extra_ns(const struct diagnosis *diagnosis);

@@ -112,18 +112,42 @@ static int take_client(struct run_analysis *run, const struct run_input *input, 
     return result;
 }
 
+// Takes out those calls of the server that the kernel's events of the same sockets contradict. The
+// kernel's own calls, whose connections are the last, are these events.
+static int doubt_calls(struct run_analysis *run, const struct run_input *input, struct error *err)
+{
+    size_t shims = input->shim_connections.count - input->kernel_calls.connections.count;
+    const struct call_doubts_input in = {.connections = input->shim_connections.records,
+                                         .connection_count = shims,
+                                         .events = input->events.records,
+                                         .event_count = input->events.count,
+                                         .sockets = input->sockets.records,
+                                         .socket_count = input->sockets.count,
+                                         .clock = input->clock};
+    if (!input->has_calls || !input->has_events ||
+        call_doubts_settle(&run->evidence.calls, &in, &run->evidence.doubts) == 0)
+        return 0;
+    return error_set(err, ERROR_FAILED, "no memory for %zu socket calls", input->calls.count);
+}
+
 static int rebuild(struct run_analysis *run, struct run_input *input, struct event_array *traced,
                    struct progress *progress, struct error *err)
 {
     int result = 0;
     uint64_t damaged = 0;
     if (input->has_calls)
-        result = application_calls_build(input->calls.records, input->calls.count, &input->clock,
-                                         &run->evidence.calls, &damaged, err);
+        result = application_calls_build_mixed(input->calls.records, input->calls.count,
+                                               input->calls_by_kernel, &input->clock,
+                                               &run->evidence.calls, &damaged, err);
+    if (result == 0)
+        result = doubt_calls(run, input, err);
     if (result == 0 && input->has_calls && !input->has_events)
         result = take_events_of_trace(run, input, traced, progress, err);
     run->evidence.has_events = input->has_events;
     run->evidence.has_calls = input->has_calls;
+    run->evidence.calls_by_kernel = input->calls_by_kernel;
+    run->evidence.calls_by_shim = input->calls.count - input->calls_by_kernel;
+    run->evidence.comparison = input->comparison;
     progress_phase(progress, "rebuilding timelines from %zu events", input->events.count);
     if (result == 0 && input->has_events)
         result = host_timeline_build(input->events.records, input->events.count, &input->clock,
@@ -131,7 +155,9 @@ static int rebuild(struct run_analysis *run, struct run_input *input, struct eve
     if (result < 0)
         return result;
     run->evidence.dropped_events = input->events.header.dropped + run->evidence.server.damaged;
-    run->evidence.dropped_calls = input->calls.header.dropped + damaged;
+    // Of a socket whose calls are contradicted one, at least, is not on record.
+    run->evidence.dropped_calls = input->calls.header.dropped + damaged +
+                                  run->evidence.doubts.calls + run->evidence.doubts.sockets;
     run->evidence.dropped_samples = input->samples.header.dropped;
     double records = (double)(input->events.count + input->calls.count);
     double dropped = (double)(run->evidence.dropped_events + run->evidence.dropped_calls);
@@ -364,6 +390,24 @@ static int add_slices(const struct run_analysis *run, const struct diagnosis_sli
     return result;
 }
 
+// What the capture says of its trace. One that was asked for by name has to show something.
+static void take_trace_facts(struct run_evidence *evidence)
+{
+    const json_t *recorded = json_object_get(evidence->capture, "intel_pt");
+    const json_t *asked = json_object_get(evidence->capture, "asked");
+    const char *name = json_string_value(
+        asked ? asked : json_object_get(evidence->capture, "backend")); // captures before `asked`
+    struct run_trace *trace = &evidence->trace;
+    if (!json_is_object(recorded))
+        return;
+    trace->asked = name && strcmp(name, "intel_pt") == 0;
+    trace->truncated = (uint64_t)json_integer_value(json_object_get(recorded, "truncated"));
+    if (!evidence->has_events && !trace->problem[0])
+        snprintf(trace->problem, sizeof trace->problem,
+                 "there is no log of kernel events, and the processor's trace shows no hand-off "
+                 "to the server in its place");
+}
+
 // Adds functions to the timeline where they were traced.
 static int add_functions(struct run_analysis *run, const struct run_input *input,
                          const struct diagnosis_input *in,
@@ -376,6 +420,7 @@ static int add_functions(struct run_analysis *run, const struct run_input *input
                                           .diagnosis = in,
                                           .slices = slices->items,
                                           .slice_count = slices->count};
+    take_trace_facts(&run->evidence);
     if (!run->evidence.has_events)
         return 0;
     progress_phase(progress, "decoding what these messages need of the trace");
@@ -420,6 +465,7 @@ static int explain(struct run_analysis *run, const struct run_input *input,
 
 static void take_documents(struct run_analysis *run, struct run_input *input)
 {
+    memcpy(run->evidence.ends, input->ends, sizeof run->evidence.ends);
     run->evidence.experiment = input->experiment;
     run->evidence.load = input->load;
     run->evidence.capture = input->capture;

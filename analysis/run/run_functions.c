@@ -9,6 +9,7 @@
 #include "analysis/timeline/span.h"
 #include "base/log_file.h"
 #include "base/array.h"
+#include "base/input_file.h"
 
 static int compare_names(const void *left, const void *right)
 {
@@ -97,7 +98,7 @@ int run_functions_add(const char *run_dir, const json_t *capture, const struct t
     out->present = true;
     out->records = log.count;
     snprintf(path, sizeof path, "%s/server/functions.sym", run_dir);
-    FILE *names = fopen(path, "re");
+    FILE *names = input_stream(path, NULL);
     if (!names)
         snprintf(out->problem, sizeof out->problem,
                  "server/functions.sym cannot be read, so functions have no names");

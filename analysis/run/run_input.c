@@ -8,6 +8,7 @@
 #include "analysis/lifetime/streams.h"
 #include "analysis/timeline/span.h"
 #include "base/connection.h"
+#include "base/input_file.h"
 #include "loadgen/client/sample_log.h"
 #include "profiler/bpf/event_log.h"
 #include "shim/message_log.h"
@@ -48,7 +49,7 @@ static int read_json(json_t **out, const char *run_dir, const char *name, struct
     path_in(path, run_dir, name);
     if (access(path, F_OK) != 0)
         return 0;
-    *out = json_load_file(path, 0, &problem);
+    *out = input_json(path, &problem);
     if (!*out)
         return error_set(err, ERROR_INPUT, "%s:%d: not valid JSON: %s", path, problem.line,
                          problem.text);
@@ -81,17 +82,20 @@ static int open_client(struct run_input *input, const char *run_dir, struct erro
 static int open_server(struct run_input *input, const char *run_dir, struct error *err)
 {
     int result = 0;
-    input->has_events = is_there(run_dir, "server/events.tlog");
-    input->has_calls = is_there(run_dir, "server/calls.tlog");
+    bool pieces = input->segments.any;
+    input->has_events = is_there(run_dir, pieces ? "server/sockets.tlog" : "server/events.tlog");
+    input->has_calls = is_there(run_dir, pieces ? "server/connections.tlog" : "server/calls.tlog");
     if (input->has_events) {
-        result = open_log(&input->events, run_dir, "server/events.tlog", LOG_EVENTS,
-                          EVENT_LOG_VERSION, sizeof(struct event), err);
+        result = pieces ? run_segments_open_events(&input->segments, run_dir, &input->events, err)
+                        : open_log(&input->events, run_dir, "server/events.tlog", LOG_EVENTS,
+                                   EVENT_LOG_VERSION, sizeof(struct event), err);
         if (result == 0)
             result = open_connections(&input->sockets, run_dir, "server/sockets.tlog", err);
     }
     if (result == 0 && input->has_calls) {
-        result = open_log(&input->calls, run_dir, "server/calls.tlog", LOG_CALLS,
-                          MESSAGE_LOG_VERSION, sizeof(struct call), err);
+        result = pieces ? run_segments_open_calls(&input->segments, run_dir, &input->calls, err)
+                        : open_log(&input->calls, run_dir, "server/calls.tlog", LOG_CALLS,
+                                   MESSAGE_LOG_VERSION, sizeof(struct call), err);
         if (result == 0)
             result =
                 open_connections(&input->shim_connections, run_dir, "server/connections.tlog", err);
@@ -187,6 +191,74 @@ static int split_by_direction(struct run_input *input, const char *run_dir, stru
     return 0;
 }
 
+// --- the calls that the kernel's events have -----------------------------------------------------
+
+// Puts the kernel's calls behind the shim's.
+static int append_kernel_calls(struct run_input *input)
+{
+    const struct kernel_calls *kernel = &input->kernel_calls;
+    const struct call *calls = input->calls.records;
+    const struct connection *connections = input->shim_connections.records;
+    // Not yet copied where the shim knows of no peers.
+    for (size_t i = input->accepted_calls.count; i < input->calls.count; i++)
+        if (array_push(&input->accepted_calls, calls[i]) < 0)
+            return -1;
+    for (size_t i = input->accepted_connections.count; i < input->shim_connections.count; i++)
+        if (array_push(&input->accepted_connections, connections[i]) < 0)
+            return -1;
+    for (size_t i = 0; i < kernel->calls.count; i++)
+        if (array_push(&input->accepted_calls, kernel->calls.items[i]) < 0)
+            return -1;
+    for (size_t i = 0; i < kernel->connections.count; i++)
+        if (array_push(&input->accepted_connections, kernel->connections.items[i]) < 0)
+            return -1;
+    input->calls_by_kernel = kernel->calls.count;
+    input->calls.records = input->accepted_calls.items; // the mapping stays for closing
+    input->calls.count = input->accepted_calls.count;
+    input->shim_connections.records = input->accepted_connections.items;
+    input->shim_connections.count = input->accepted_connections.count;
+    return 0;
+}
+
+static struct call_log log_of(const struct call *calls, size_t count,
+                              const struct connection *connections, size_t connection_count,
+                              enum host_clock clock)
+{
+    return (struct call_log){calls, count, connections, connection_count, clock};
+}
+
+// Takes the calls that the kernel's events have of connections that the shim does not know, and
+// compares those of the others.
+static int take_kernel_calls(struct run_input *input, struct error *err)
+{
+    struct kernel_calls *kernel = &input->kernel_calls;
+    if (!input->has_events)
+        return 0;
+    int result = kernel_calls_build(input->events.records, input->events.count,
+                                    input->sockets.records, input->sockets.count, kernel);
+    if (result == 0 && kernel->connections.count && input->has_calls) {
+        struct call_log shims =
+            log_of(input->calls.records, input->calls.count, input->shim_connections.records,
+                   input->shim_connections.count, HOST_CLOCK_TSC);
+        struct call_log kernels =
+            log_of(kernel->calls.items, kernel->calls.count, kernel->connections.items,
+                   kernel->connections.count, HOST_CLOCK_MONOTONIC);
+        result = call_comparison_build(&shims, &kernels, &input->clock, &input->comparison);
+        if (result == 0)
+            result = kernel_calls_beside_shim(kernel, shims.calls, shims.call_count,
+                                              shims.connections, shims.connection_count);
+    }
+    if (result == 0 && kernel->connections.count) {
+        result = append_kernel_calls(input);
+        input->has_calls = true;
+    }
+    return result < 0 ? error_set(err, ERROR_FAILED, "no memory for the socket calls of %zu events",
+                                  input->events.count)
+                      : 0;
+}
+
+// --- clocks --------------------------------------------------------------------------------------
+
 static int64_t convert_by_map(const void *context, enum host_clock clock, uint64_t value)
 {
     return clock_map_to_host(context, clock, value);
@@ -252,6 +324,64 @@ static int open_clocks(struct run_input *input, const char *run_dir, struct erro
                       : check_boot(run_dir, "client/samples.tlog", &input->samples, client, err);
 }
 
+// When the first of the events was recorded, by the host's clock.
+static int64_t begin_of_events(const struct run_input *input)
+{
+    const struct event *events = input->events.records;
+    uint64_t first = UINT64_MAX;
+    for (size_t i = 0; i < input->events.count; i++)
+        first = events[i].time < first ? events[i].time : first;
+    return input->clock.convert(input->clock.context, HOST_CLOCK_MONOTONIC, first);
+}
+
+static int64_t intended_ns(const struct run_input *input, size_t i)
+{
+    const struct sample *samples = input->samples.records;
+    return input->clock.convert(input->clock.context, HOST_CLOCK_TSC, samples[i].intended_tsc);
+}
+
+static void say_where_it_ends(struct run_input *input, size_t requests, size_t all)
+{
+    const struct run_segments *segments = &input->segments;
+    char from[80] = "", until[80] = "";
+    if (segments->from_ns)
+        snprintf(from, sizeof from, "begins %.1f s",
+                 (double)(segments->from_ns - intended_ns(input, 0)) / 1e9);
+    if (segments->until_ns)
+        snprintf(until, sizeof until, "ends %.1f s",
+                 (double)(segments->until_ns - intended_ns(input, 0)) / 1e9);
+    snprintf(input->ends, sizeof input->ends,
+             "What there is of the capture %s%s%s after the load's begin: %zu of %zu requests are "
+             "looked at%s%.350s.%s",
+             from, from[0] && until[0] ? " and " : "", until, requests, all,
+             segments->why[0] ? "; " : "", segments->why,
+             segments->left_out ? " What came before is too much for one analysis." : "");
+}
+
+// Leaves the requests out that came before or after what the segments have. Client and server on
+// different machines have no clock in common by which to do that: what is missing is then missing.
+static int cut_samples(struct run_input *input, const char *run_dir, struct error *err)
+{
+    struct run_segments *segments = &input->segments;
+    const struct sample *samples = input->samples.records;
+    size_t all = input->samples.count;
+    if (segments->left_out && input->has_events && input->events.count)
+        segments->from_ns = begin_of_events(input);
+    if (!segments->any || input->apart || (!segments->from_ns && !segments->until_ns))
+        return 0;
+    size_t first = array_bound(0, all, i, intended_ns(input, i) < segments->from_ns), last = all;
+    if (segments->until_ns)
+        last = array_bound(first, all, k, intended_ns(input, k) < segments->until_ns);
+    say_where_it_ends(input, last - first, all);
+    input->samples.count = last - first;
+    input->samples.records = samples + first;
+    return last > first ? 0
+                        : error_set(err, ERROR_INPUT,
+                                    "%s: nothing to analyze: no request came while the capture "
+                                    "recorded what is left of it",
+                                    run_dir);
+}
+
 int run_input_open(struct run_input *input, const char *run_dir, struct error *err)
 {
     *input = (struct run_input){0};
@@ -261,14 +391,18 @@ int run_input_open(struct run_input *input, const char *run_dir, struct error *e
     int result = 0;
     if (access(run_dir, F_OK) != 0)
         return error_set_errno(err, ERROR_INPUT, "cannot open run folder %s", run_dir);
-    if ((result = open_client(input, run_dir, err)) < 0 ||
-        (result = open_server(input, run_dir, err)) < 0 ||
-        (result = split_by_direction(input, run_dir, err)) < 0 ||
-        (result = open_clocks(input, run_dir, err)) < 0)
-        return result;
     for (size_t i = 0; i < sizeof documents / sizeof *documents && result == 0; i++)
         result = read_json(places[i], run_dir, documents[i], err);
-    return result;
+    if (result == 0)
+        result = run_segments_read(&input->segments, input->capture, run_dir,
+                                   run_segments_affordable(), err);
+    if (result < 0 || (result = open_client(input, run_dir, err)) < 0 ||
+        (result = open_server(input, run_dir, err)) < 0 ||
+        (result = split_by_direction(input, run_dir, err)) < 0 ||
+        (result = open_clocks(input, run_dir, err)) < 0 ||
+        (result = take_kernel_calls(input, err)) < 0)
+        return result;
+    return cut_samples(input, run_dir, err);
 }
 
 void run_input_close(struct run_input *input)
@@ -280,10 +414,12 @@ void run_input_close(struct run_input *input)
     log_reader_close(&input->sockets);
     log_reader_close(&input->calls);
     log_reader_close(&input->shim_connections);
+    run_segments_free(&input->segments);
     array_free(&input->accepted_calls);
     array_free(&input->peer_calls);
     array_free(&input->accepted_connections);
     array_free(&input->peer_connections);
+    kernel_calls_free(&input->kernel_calls);
     clock_map_free(input->clock_map);
     clock_map_free(input->client_clock_map);
     json_decref(input->experiment);

@@ -7,6 +7,9 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+#include "analysis/lifetime/call_comparison.h"
+#include "analysis/lifetime/kernel_calls.h"
+#include "analysis/run/run_segments.h"
 #include "analysis/timeline/time_source.h"
 #include "profiler/clock_map.h"
 #include "base/error.h"
@@ -20,22 +23,29 @@ struct run_input {
     struct log_reader samples, client_connections;
     bool has_events; // server/events.tlog and server/sockets.tlog
     struct log_reader events, sockets;
-    bool has_calls;                            // server/calls.tlog and server/connections.tlog
-    struct log_reader calls, shim_connections; // what the servers accepted
+    bool
+        has_calls; // server/calls.tlog and server/connections.tlog, or the kernel's events of calls
+    struct log_reader calls, shim_connections;               // what the servers accepted
+    size_t calls_by_kernel;                                  // of these calls: the last ones
     struct ARRAY_OF(struct call) accepted_calls, peer_calls; // and what they connected to
     struct ARRAY_OF(struct connection) accepted_connections, peer_connections;
-    bool has_client_events; // client/events.tlog
+    struct kernel_calls kernel_calls;
+    struct call_comparison comparison; // of the shim's calls and the kernel's
+    bool has_client_events;            // client/events.tlog
     struct log_reader client_events;
     struct clock_map *clock_map;
     struct time_source clock; // of the server's host
     bool apart;               // the client's logs are of another boot, with a clock of their own
     struct clock_map *client_clock_map;
     struct time_source client_clock;
+    struct run_segments segments; // of the capture
+    char ends[600];               // that and why not all requests are looked at; empty: they are
     json_t *experiment, *load, *capture, *facts; // NULL where the file is not there
 };
 
 // Opens what is there. The client's logs and the server's clock log are required; events and calls
-// may be missing, but only with both their files. If client and server logs are of different boots,
+// may be missing, but only with both their files. Of connections that the shim does not know, calls
+// are taken from the events. If client and server logs are of different boots,
 // client/clock.tlog is required, too. A damaged file is ERROR_INPUT that names it. The caller
 // closes also after a failure.
 int run_input_open(struct run_input *input, const char *run_dir, struct error *err);

@@ -11,6 +11,7 @@
 #include "analysis/run/run_input.h"
 #include "analysis/timeline/function_spans.h"
 #include "analysis/timeline/span.h"
+#include "base/units.h"
 
 // One core's functions on their way from the trace into the timeline.
 struct core_functions {
@@ -200,6 +201,7 @@ static int add_results(const struct pt_result *result, struct core_functions *co
         const struct pt_stream_result *stream = &result->streams[i];
         out->decoded += stream->counts.walked_bytes;
         out->errors += stream->error_count;
+        out->overflows += stream->counts.overflows;
         double granularity =
             pt_trace_duration_ns(result->trace, pt_calls_granularity(&stream->calls));
         if (granularity > out->granularity_ns)
@@ -217,6 +219,59 @@ static int add_results(const struct pt_result *result, struct core_functions *co
     name_table_fini(&naming.table);
     pt_map_free(&naming.numbers);
     return failed;
+}
+
+// --- what it is worth --------------------------------------------------------------------------
+
+// How much of the range lies in the other ranges, which are ascending and disjoint.
+static double covered_ns(const struct time_range_array *by, struct time_range range)
+{
+    double sum = 0;
+    size_t i = array_bound(0, by->count, at, by->items[at].end_ns <= range.begin_ns);
+    for (; i < by->count && by->items[i].begin_ns < range.end_ns; i++) {
+        int64_t begin = by->items[i].begin_ns, end = by->items[i].end_ns;
+        begin = begin > range.begin_ns ? begin : range.begin_ns;
+        end = end < range.end_ns ? end : range.end_ns;
+        sum += (double)(end - begin);
+    }
+    return sum;
+}
+
+static void weigh(const struct trace_windows *windows, struct host_timeline *server,
+                  struct run_trace *out)
+{
+    for (size_t i = 0; i < windows->core_count; i++) {
+        const struct time_range_array *slow = &windows->cores[i].slow;
+        const struct core_timeline *core = timeline_of(server, windows->cores[i].core);
+        for (size_t k = 0; k < slow->count; k++) {
+            out->slow_ns += (double)(slow->items[k].end_ns - slow->items[k].begin_ns);
+            if (core)
+                out->slow_traced_ns += covered_ns(&core->traced, slow->items[k]);
+        }
+    }
+}
+
+const char *run_trace_lack(const struct run_trace *trace, char words[RUN_TRACE_WORDS])
+{
+    char time[32];
+    words[0] = '\0';
+    if (trace->problem[0])
+        return trace->problem;
+    if (!trace->present || trace->slow_ns <= 0 || trace->slow_traced_ns > 0)
+        return words;
+    if (trace->bytes == 0)
+        snprintf(words, RUN_TRACE_WORDS, "the recording holds no processor trace");
+    else if (trace->streams == 0)
+        snprintf(words, RUN_TRACE_WORDS,
+                 "the recording's trace is of threads, and the cores' is needed");
+    else
+        snprintf(words, RUN_TRACE_WORDS,
+                 "the processor's trace shows nothing of the slow messages' %s on the server's "
+                 "cores (%llu of its %llu bytes decoded, %llu decode errors)",
+                 units_format_ns(trace->slow_ns, time, sizeof time),
+                 (unsigned long long)trace->decoded, (unsigned long long)trace->bytes,
+                 (unsigned long long)trace->errors);
+    return words;
 }
 
 // --- the whole ---------------------------------------------------------------------------------
@@ -302,6 +357,8 @@ int run_trace_add(const struct run_trace_input *input, struct host_timeline *ser
     out->messages = windows.messages;
     if (result == 0)
         result = decode(&trace, &windows, input, server, out, err);
+    if (result == 0)
+        weigh(&windows, server, out);
     trace_windows_free(&windows);
     pt_trace_free(&trace);
     return result;

@@ -24,12 +24,22 @@ struct run_trace {
     uint64_t messages;     // whose windows were asked for
     uint64_t functions;    // spans in the timeline
     uint64_t errors;       // decode errors; functions are unknown from there to the next PSB
+    uint64_t overflows;    // the processor lost packets there
+    uint64_t truncated;    // times that the recording was cut because its buffer was full
     double traced_ns;      // time with known functions, over all cores
     double granularity_ns; // nine of ten boundaries of functions are known at least this well
+    double slow_ns;        // time of the slices' own messages, on each core that they were on
+    double slow_traced_ns; // of that, time with known functions
+    bool asked;            // for, by its name
     // Without an events log (run_trace_events.h): receive calls whose delivery to the socket the
     // trace shows, and those where it does not.
     uint64_t handoffs, handoffs_unknown;
 };
+
+// Why functions are not known, though a trace was taken: "" where they are, at least in part.
+// Complete after run_trace_add.
+enum { RUN_TRACE_WORDS = 600 };
+const char *run_trace_lack(const struct run_trace *trace, char words[RUN_TRACE_WORDS]);
 
 // Loads the recording that capture.json (or NULL) names: 1, and the caller frees it with
 // pt_trace_free; 0 where there is none, or it cannot be read: then out->problem says why. Only lack

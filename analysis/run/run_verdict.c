@@ -7,6 +7,7 @@
 
 #include "analysis/diagnosis/ordinary.h"
 #include "analysis/run/run_culprits.h"
+#include "analysis/run/run_limits.h"
 #include "base/text.h"
 #include "base/units.h"
 
@@ -311,7 +312,8 @@ static void verdict_append_not_joined(char *out, const struct run_analysis *run)
                     text_count(run->lifetimes.join.connections_without_socket, count),
                     text_count(run->lifetimes.join.connections, of));
     if (run->evidence.has_calls && run->lifetimes.join.connections_without_calls)
-        text_append(out, VERDICT_BYTES, "; the shim never saw %s of %s connections",
+        text_append(out, VERDICT_BYTES, "; %s never saw %s of %s connections",
+                    run->evidence.calls_by_kernel ? "the record of socket calls" : "the shim",
                     text_count(run->lifetimes.join.connections_without_calls, count),
                     text_count(run->lifetimes.join.connections, of));
 }
@@ -340,9 +342,42 @@ static void verdict_append_unseen(char *out, const struct unseen_time *unseen, b
                     units_format_ns((double)unseen->lost_ns, time, sizeof time));
 }
 
+// What the processor's trace is worth, where there is one.
+static void verdict_append_trace(char *out, const struct run_trace *trace)
+{
+    char words[RUN_TRACE_WORDS], count[32], time[32];
+    const char *lack = run_trace_lack(trace, words), *before = " (";
+    const struct {
+        uint64_t count;
+        const char *one, *many;
+    } losses[] = {{trace->errors, "decode error", "decode errors"},
+                  {trace->overflows, "overflow", "overflows"},
+                  {trace->truncated, "cut for want of buffer", "cuts for want of buffer"}};
+    if (lack[0]) {
+        text_append(out, VERDICT_BYTES, "; functions are N/A: %s", lack);
+        return;
+    }
+    if (!trace->present || trace->slow_ns <= 0)
+        return;
+    text_append(out, VERDICT_BYTES,
+                "; functions are known for %.3g %% of the slow messages' %s on the server's cores",
+                floor(1000 * trace->slow_traced_ns / trace->slow_ns) / 10,
+                units_format_ns(trace->slow_ns, time, sizeof time));
+    for (size_t i = 0; i < sizeof losses / sizeof *losses; i++) {
+        if (losses[i].count == 0)
+            continue;
+        text_append(out, VERDICT_BYTES, "%s%s %s", before, text_count(losses[i].count, count),
+                    losses[i].count == 1 ? losses[i].one : losses[i].many);
+        before = ", ";
+    }
+    if (before[0] == ',')
+        text_append(out, VERDICT_BYTES, ")");
+}
+
 static void verdict_append_completeness(char *out, const struct run_analysis *run)
 {
-    char joined[32], scheduled[32], count[32], other[32], worst[32];
+    char joined[32], scheduled[32], count[32], other[32], worst[32], words[RUN_TRACE_WORDS];
+    char limits[RUN_LIMITS_WORDS];
     text_append(out, VERDICT_BYTES, "%s of %s requests joined",
                 text_count(run->lifetimes.states[LIFETIME_WHOLE], joined),
                 text_count(run->lifetimes.scheduled, scheduled));
@@ -360,6 +395,7 @@ static void verdict_append_completeness(char *out, const struct run_analysis *ru
     const struct run_trace *trace = &run->evidence.trace;
     bool of_trace = trace->handoffs || trace->handoffs_unknown;
     bool any_unseen = run->lifetimes.unseen.unrecorded_ns || run->lifetimes.unseen.lost_ns;
+    run_limits_words(run->evidence.capture, limits);
     if (dropped)
         text_append(out, VERDICT_BYTES, "; %s record%s dropped", text_count(dropped, count),
                     dropped == 1 ? " was" : "s were");
@@ -369,9 +405,22 @@ static void verdict_append_completeness(char *out, const struct run_analysis *ru
             "; no drop was reported, yet %s records of requests are missing (%s stamps were "
             "had otherwise)",
             text_count(unseen, count), text_count(recovered, other));
-    else if (!any_unseen)
-        text_append(out, VERDICT_BYTES, "; nothing was dropped");
-    verdict_append_unseen(out, &run->lifetimes.unseen, !dropped && (!unseen || of_trace));
+    else if (!any_unseen && !limits[0] && !run_trace_lack(trace, words)[0])
+        text_append(out, VERDICT_BYTES, "; %s was dropped",
+                    trace->errors || trace->overflows || trace->truncated ? "no record"
+                                                                          : "nothing");
+    if (limits[0])
+        text_append(out, VERDICT_BYTES, "; %s", limits);
+    if (run->evidence.doubts.sockets)
+        text_append(
+            out, VERDICT_BYTES,
+            "; on %s connections the kernel's events contradict the record of socket calls, "
+            "of which %s were left out",
+            text_count(run->evidence.doubts.sockets, count),
+            text_count(run->evidence.doubts.calls, other));
+    verdict_append_unseen(out, &run->lifetimes.unseen,
+                          !dropped && !limits[0] && (!unseen || of_trace));
+    verdict_append_trace(out, trace);
     if (of_trace)
         text_append(
             out, VERDICT_BYTES,
@@ -386,6 +435,8 @@ static void verdict_append_completeness(char *out, const struct run_analysis *ru
                     units_format_ns(run->lifetimes.join.disorder.worst_ns, worst, sizeof worst));
     }
     text_append(out, VERDICT_BYTES, ".");
+    if (run->evidence.ends[0])
+        text_append(out, VERDICT_BYTES, " %s", run->evidence.ends);
     if (run->lifetimes.join.hosts.both_ways)
         text_append(
             out, VERDICT_BYTES,

@@ -16,6 +16,7 @@
 #include "base/array.h"
 #include "base/hash.h"
 #include "base/map.h"
+#include "base/new_file.h"
 
 // --- what a sample's addresses and its thread are called -----------------------------------------
 
@@ -388,17 +389,15 @@ static void write_stack(const struct sample_profile *profile, uint32_t node, FIL
 int sample_profile_write_folded(const struct sample_profile *profile, const char *path,
                                 struct error *err)
 {
-    FILE *out = fopen(path, "we");
-    if (!out)
-        return error_set_errno(err, ERROR_FAILED, "cannot create %s", path);
+    struct new_file file;
+    if (new_file_open(&file, path, err) < 0)
+        return -(int)ERROR_FAILED;
+    FILE *out = file.file;
     for (uint32_t i = 1; i < profile->nodes.count; i++) {
         if (profile->nodes.items[i].self == 0)
             continue;
         write_stack(profile, i, out);
         fprintf(out, " %llu\n", (unsigned long long)profile->nodes.items[i].self);
     }
-    bool bad = ferror(out) != 0;
-    if (fclose(out) == 0 && !bad)
-        return 0;
-    return error_set_errno(err, ERROR_FAILED, "cannot write %s", path);
+    return new_file_finish(&file, 0, err);
 }

@@ -230,6 +230,19 @@ static int push_task(struct builder *builder, const struct event *event, int64_t
                                             .kind = kind});
 }
 
+// The thread that has the core was named so as it came; what it does is known by its new name.
+static int take_renamed(struct builder *builder, const struct event *event)
+{
+    struct span *span = &builder->core->spans.items[builder->current];
+    uint32_t name;
+    if (!builder->started || span->kind != SPAN_TASK || span->id != event->id)
+        return 0;
+    if (task_name(builder, event, &name) < 0)
+        return -1;
+    span->name = name & SPAN_NAMES;
+    return 0;
+}
+
 // What the core did so far is not known because it was not recorded.
 static int mark_unrecorded(struct builder *builder, int64_t until_ns)
 {
@@ -438,6 +451,7 @@ static int take_handoff(struct builder *builder, const struct event *event, int6
 #define BECOMES_lasted(KIND, cause) take_lasted(builder, SPAN_##KIND, cause, event, time_ns)
 #define BECOMES_handoff             take_handoff(builder, event, time_ns)
 #define BECOMES_member              take_member(builder, event, time_ns)
+#define BECOMES_renamed             take_renamed(builder, event)
 #define BECOMES_moment(list)        take_moment(&builder->out->list, event, time_ns)
 #define BECOMES_fault               take_fault(builder, event, time_ns)
 #define BECOMES_detour              take_detour(builder, event, time_ns)

@@ -51,6 +51,7 @@ static inline void synthetic_build(struct synthetic *s, const struct synthetic_o
         SYNTHETIC_PUSH(&s->server.cores, (struct core_timeline){.core = core});
     if (options->causes)
         synthetic_choose(s);
+    synthetic_name_peers(s);
     synthetic_send(s);
     synthetic_receive(s);
     synthetic_application(s);
@@ -93,6 +94,7 @@ static inline void synthetic_free(struct synthetic *s)
     array_free(&s->calls);
     free(s->truth);
     array_free(&s->hindrances);
+    peers_free(&s->peers);
 }
 
 static inline struct diagnosis_input synthetic_input(const struct synthetic *s)
@@ -112,7 +114,8 @@ static inline struct diagnosis_input synthetic_input(const struct synthetic *s)
                                     .application_thread_count = other ? 2 : 1,
                                     .applications = other ? &both : NULL,
                                     .granularity_ns = 500,
-                                    .calls = &s->calls};
+                                    .calls = &s->calls,
+                                    .peers = &s->peers};
 }
 
 #endif

@@ -5,22 +5,7 @@
 #ifndef TESTS_ANALYSIS_DIAGNOSIS_SYNTHETIC_SERVICE_H
 #define TESTS_ANALYSIS_DIAGNOSIS_SYNTHETIC_SERVICE_H
 
-#include "tests/analysis/diagnosis/synthetic_truth.h"
-
-// What holds up whoever waits for the thread during [begin, end).
-static inline void synthetic_delay(struct synthetic *s, size_t served, enum synthetic_cause cause,
-                                   int64_t begin, int64_t end)
-{
-    if (!s->truth)
-        return;
-    for (size_t i = served; i < s->lives.count && s->lives.items[i].stamp_ns[STAMP_HANDOFF] < end;
-         i++) {
-        int64_t from = s->lives.items[i].stamp_ns[STAMP_HANDOFF];
-        synthetic_held_up(s, s->lives.items[i].request, cause, from > begin ? from : begin, end);
-    }
-    s->turns[served].stopped = begin;
-    s->turns[served].resumed = end;
-}
+#include "tests/analysis/diagnosis/synthetic_tiers.h"
 
 // Whatever happens in the middle of the work for a message. Returns when the work goes on.
 static inline int64_t synthetic_mishap(struct synthetic *s, size_t at, int64_t now)
@@ -87,17 +72,6 @@ static inline int64_t synthetic_command(struct synthetic *s, size_t at, int64_t 
     return now;
 }
 
-// Something interrupts whoever has the application's core, and wakes a thread.
-static inline void synthetic_interrupt(struct synthetic *s, int64_t begin, enum span_kind kind,
-                                       uint32_t id, enum synthetic_function name, uint32_t thread)
-{
-    synthetic_open(s, 0, begin, kind, id, name);
-    synthetic_call(s, 0, begin, NAME_asm_common_interrupt);
-    synthetic_wake(s, begin + 600, thread, s->options.bystander ? SYNTHETIC_BYSTANDER : 0, 0);
-    synthetic_return(s, 0, begin + 900);
-    synthetic_close(s, 0, begin + 900);
-}
-
 // The thread waits for a lock. Its holder had to write something first.
 static inline void synthetic_hold(struct synthetic *s, int64_t now, int64_t end)
 {
@@ -120,6 +94,8 @@ static inline int64_t synthetic_stop(struct synthetic *s, size_t at, int64_t now
     enum synthetic_cause cause = (enum synthetic_cause)(s->hit[message] - 1);
     if (s->hit[message] == 0 || cause < CAUSED_BY_SLEEP || cause > CAUSED_BY_QUOTA)
         return now;
+    if (cause == CAUSED_BY_FAR || cause == CAUSED_BY_BACKEND)
+        return synthetic_ask(s, at, now);
     if (cause != CAUSED_BY_QUOTA)
         synthetic_call(s, 0, now += 20, NAME_futex_wait);
     now += 200;

@@ -56,6 +56,7 @@ struct synthetic {
     struct lifetime_array lives; // in order of arrival at the server
     struct host_timeline server;
     struct application_calls calls;
+    struct peers peers;            // what its thread asked of other servers
     struct synthetic_truth *truth; // by message
     struct ARRAY_OF(struct synthetic_hindrance) hindrances;
     int64_t *hit_ns;              // by message: how long the chosen cause lasts
@@ -72,7 +73,8 @@ struct synthetic {
 // Whether there is another server beside.
 static inline bool synthetic_has_other(const struct synthetic_options *options)
 {
-    return (options->causes & (1u << CAUSED_BY_SERVER_A | 1u << CAUSED_BY_SERVER_R)) != 0;
+    return (options->causes &
+            (1u << CAUSED_BY_SERVER_A | 1u << CAUSED_BY_SERVER_R | 1u << CAUSED_BY_BACKEND)) != 0;
 }
 
 static inline double synthetic_uniform(struct synthetic *s)

@@ -154,6 +154,7 @@ static void build(struct scene *s, int handoff, int received, int reply, unsigne
         if (one->connection == CLIENT_SIDE && one->entry_ns == US(reply))
             s->life.send_call = i;
     }
+    s->life.application = application_of_thread(&s->applications, FRONT);
     lifetime_compute_stages(&s->life, 0, &disorder);
     assert_int_equal(categories_init(&s->categories, &err), 0);
     assert_int_equal(component_table_init(&s->table, &s->host, NULL, &s->categories), 0);
@@ -321,6 +322,115 @@ static void test_pool(void **state)
     close_scene(&s);
 }
 
+// A worker of an event loop's own process did what the request needed; a packet for somebody else
+// woke the loop before it had.
+static void test_worker_of_an_event_loop(void **state)
+{
+    (void)state;
+    struct scene s;
+    open_scene(&s);
+    call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+    call(&s, FRONT, CALL_WAIT, 23, 500, 0);
+    call(&s, FRONT, CALL_RECEIVE, 501, 502, OTHERS_SIDE);
+    call(&s, FRONT, CALL_SEND, 540, 541, OTHERS_SIDE);
+    call(&s, FRONT, CALL_WAIT, 542, 1033, 0);
+    call(&s, FRONT, CALL_SEND, 1040, 1042, CLIENT_SIDE);
+    for (uint32_t thread = FRONT; thread <= WORKER; thread++)
+        event(&s, 5, EVENT_MEMBER, 0, thread)->payload.a = FRONT_PROCESS;
+    event(&s, 24, EVENT_SWITCH, 0, BYSTANDER)->flags = SWITCH_WAITS;
+    strcpy(s.events.items[s.events.count - 1].payload.text, "bystander");
+    runs(&s, 26, 1, WORKER, "front");
+    event(&s, 497, EVENT_SOFTIRQ_ENTRY, 2, 3);
+    event(&s, 498, EVENT_WAKING, 2, FRONT);
+    event(&s, 499, EVENT_SOFTIRQ_EXIT, 2, 3);
+    runs(&s, 499, 0, FRONT, "front");
+    event(&s, 543, EVENT_SWITCH, 0, BYSTANDER)->flags = SWITCH_WAITS;
+    strcpy(s.events.items[s.events.count - 1].payload.text, "bystander");
+    event(&s, 1030, EVENT_WAKING, 1, FRONT)->payload.b = WORKER;
+    runs(&s, 1031, 0, FRONT, "front");
+    runs(&s, 1032, 1, 0, "swapper/1");
+    build(&s, 1, 10, 1040, 0);
+    expect(&s, "waiting for front (another thread)", 955, 965);
+    expect(&s, "waiting for a packet", 0, 0);
+    expect(&s, "head-of-line blocking", 40, 42);
+    expect(&s, "bystander", 0, 3);
+    close_scene(&s);
+}
+
+// The backend works on the front's core for one of its workers, until 1000 us, and then for
+// somebody else. The front's thread, which has another request, is ready all the time.
+static void peer_has_core(struct scene *s, bool captured)
+{
+    if (captured) {
+        call(s, BACKEND, CALL_RECEIVE, 27, 30, BACKEND_SIDE);
+        call(s, BACKEND, CALL_SEND, 1000, 1002, BACKEND_SIDE);
+    }
+    call(s, WORKER, CALL_RECEIVE, 3, 4, OTHERS_SIDE);
+    call(s, WORKER, CALL_SEND, 5, 6, MADE);
+    call(s, WORKER, CALL_RECEIVE, 7, 1250, MADE);
+    call(s, FRONT, CALL_RECEIVE, 1201, 1202, CLIENT_SIDE);
+    call(s, FRONT, CALL_SEND, 1210, 1212, CLIENT_SIDE);
+    event(s, 8, EVENT_SWITCH, 0, BACKEND)->flags = SWITCH_WAITS;
+    strcpy(s->events.items[s->events.count - 1].payload.text, "backend");
+    event(s, 40, EVENT_WAKING, 2, FRONT);
+    runs(s, 1200, 0, FRONT, "front");
+    build(s, 40, 1202, 1210, 1);
+}
+
+static void test_peer_has_core(void **state)
+{
+    (void)state;
+    struct scene s;
+    open_scene(&s);
+    peer_has_core(&s, true);
+    expect(&s, "head-of-line blocking: waiting for 127.0.0.1:6379", 955, 965);
+    expect(&s, "backend", 195, 205); // what it did then was for others
+    close_scene(&s);
+}
+
+// Nobody knows that the program is the peer: it has the core, as any other.
+static void test_stranger_has_core(void **state)
+{
+    (void)state;
+    struct scene s;
+    open_scene(&s);
+    peer_has_core(&s, false);
+    expect(&s, "backend", 1155, 1165);
+    close_scene(&s);
+}
+
+// The front's thread is woken while a bystander has its core, who has to make way, or goes on for a
+// while and then either is preempted, too, or has finished.
+static void bystander_until(struct scene *s, int us, bool preempted)
+{
+    open_scene(s);
+    event(s, 8, EVENT_SWITCH, 0, BYSTANDER)->flags = SWITCH_WAITS;
+    strcpy(s->events.items[s->events.count - 1].payload.text, "bystander");
+    call(s, FRONT, CALL_RECEIVE, us + 2, us + 3, CLIENT_SIDE);
+    call(s, FRONT, CALL_SEND, us + 10, us + 12, CLIENT_SIDE);
+    event(s, 100, EVENT_WAKING, 2, FRONT);
+    runs(s, us, 0, FRONT, "front");
+    if (preempted)
+        s->events.items[s->events.count - 1].flags = SWITCH_PREEMPTED;
+    build(s, 100, us + 3, us + 10, 0);
+}
+
+static void test_makes_way(void **state)
+{
+    (void)state;
+    struct scene s;
+    bystander_until(&s, 130, true);
+    expect(&s, "wake-up latency", 29, 31);
+    expect(&s, "bystander", 0, 1); // until the hand-off
+    close_scene(&s);
+    bystander_until(&s, 130, false); // it had the core as long as it wanted
+    expect(&s, "bystander", 30, 32);
+    close_scene(&s);
+    bystander_until(&s, 400, true); // it was given some time
+    expect(&s, "bystander", 300, 302);
+    close_scene(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -329,6 +439,10 @@ int main(void)
         cmocka_unit_test(test_behind_one_that_waits),
         cmocka_unit_test(test_event_loop),
         cmocka_unit_test(test_pool),
+        cmocka_unit_test(test_worker_of_an_event_loop),
+        cmocka_unit_test(test_peer_has_core),
+        cmocka_unit_test(test_stranger_has_core),
+        cmocka_unit_test(test_makes_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

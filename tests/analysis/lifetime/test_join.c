@@ -316,11 +316,21 @@ static void missing_logs_are_reasons(void **state)
     unsigned states[LIFETIME_STATES] = {0};
     for (size_t i = 0; i < j.lives.count; i++)
         states[j.lives.items[i].state]++;
-    assert_true(states[LIFETIME_WHOLE] > 800 && states[LIFETIME_NO_NIC] > 700);
+    assert_true(states[LIFETIME_WHOLE] > 800 && states[LIFETIME_NO_SOCKET] > 700);
     assert_true(states[LIFETIME_NO_CONNECTION] > 100); // the one that neither knows
-    assert_int_equal(states[LIFETIME_WHOLE] + states[LIFETIME_NO_NIC] +
+    assert_int_equal(states[LIFETIME_WHOLE] + states[LIFETIME_NO_SOCKET] +
                          states[LIFETIME_NO_CONNECTION],
                      plain.requests);
+    array_free(&j.lives);
+
+    // One that only the shim does not know.
+    variant.socket_count = input.socket_count;
+    join_all(&j, &variant);
+    memset(states, 0, sizeof states);
+    for (size_t i = 0; i < j.lives.count; i++)
+        states[j.lives.items[i].state]++;
+    assert_true(states[LIFETIME_NO_CALLS] > 100);
+    assert_int_equal(states[LIFETIME_WHOLE] + states[LIFETIME_NO_CALLS], plain.requests);
     release(&j);
 }
 

@@ -100,6 +100,43 @@ static void make_folder(struct folder *f)
     write_text(f, "experiment.json", experiment);
 }
 
+// The logs as a capture leaves them that was written in segments, of SEGMENT_NS each; the last of
+// them is what it wrote when it ended by itself.
+enum { SEGMENTS = 3, SEGMENT_NS = 70000000 };
+
+static const char *segment_name(unsigned number, const char *what)
+{
+    static char name[60];
+    snprintf(name, sizeof name, "server/%s-%06u.tlog", what, number);
+    return name;
+}
+
+static void split_logs(const struct folder *f, unsigned n)
+{
+    struct error err = {0};
+    struct ARRAY_OF(struct event) events = {0};
+    struct ARRAY_OF(struct call) calls = {0};
+    const struct scenario *s = &f->scenario;
+    const uint64_t begin = SCENARIO_BEGIN_NS + n * (uint64_t)SEGMENT_NS, from = n ? begin : 0,
+                   to = n < SEGMENTS ? begin + SEGMENT_NS : UINT64_MAX / 8;
+    for (size_t i = 0; i < s->events.count; i++) {
+        uint64_t at = s->events.items[i].time - MONOTONIC_AHEAD_NS;
+        if (at >= from && at < to)
+            SCENARIO_PUSH(&events, s->events.items[i]);
+    }
+    for (size_t i = 0; i < s->calls.count; i++) {
+        uint64_t at = s->calls.items[i].exit_tsc / CYCLES_PER_NS;
+        if (at >= from && at < to)
+            SCENARIO_PUSH(&calls, s->calls.items[i]);
+    }
+    WRITE_LOG(f, n < SEGMENTS ? segment_name(n + 1, "events") : "server/events.tlog", LOG_EVENTS,
+              EVENT_LOG_VERSION, &events);
+    WRITE_LOG(f, n < SEGMENTS ? segment_name(n + 1, "calls") : "server/calls.tlog", LOG_CALLS,
+              MESSAGE_LOG_VERSION, &calls);
+    array_free(&events);
+    array_free(&calls);
+}
+
 static void remove_folder(struct folder *f)
 {
     static const char *const names[] = {"client/samples.tlog",
@@ -112,15 +149,17 @@ static void remove_folder(struct folder *f)
                                         "server/calls.tlog",
                                         "server/connections.tlog",
                                         "server/clock.tlog",
+                                        "server/capture.json",
                                         "server",
                                         "experiment.json",
                                         "categories.csv",
                                         "own.csv",
                                         "facts.json",
                                         "run.db",
-                                        "run.db.partial",
-                                        "summary.json",
-                                        "summary.json.partial"};
+                                        "summary.json"};
+    for (unsigned i = 0; i < 2 * SEGMENTS; i++)
+        remove(in_folder(f, segment_name(i / 2 + 1, i % 2 ? "calls" : "events")));
+    remove(in_folder(f, "server/capture.json"));
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         remove(in_folder(f, names[i]));
     assert_int_equal(rmdir(f->path), 0);
@@ -269,11 +308,70 @@ static void a_run_is_analyzed(void **state)
     check_summary(&f, &run);
     assert_int_equal(run_analysis_write(&run, run.evidence.run_dir, &err), 0);
     check_database(&f, &run);
-    assert_int_equal(access(in_folder(&f, "run.db.partial"), F_OK), -1);
     json_t *written = json_load_file(in_folder(&f, "summary.json"), 0, NULL);
     assert_non_null(written);
     json_decref(written);
     run_analysis_free(&run);
+    remove_folder(&f);
+}
+
+// Segments come to the same as one log; those that are left of a capture that was killed, or that
+// kept only its latest, say so, and only what they have is looked at.
+static void segments_are_one_log(void **state)
+{
+    (void)state;
+    struct folder f;
+    struct run_analysis whole, run;
+    struct error err;
+    char text[300];
+    make_folder(&f);
+    assert_int_equal(analyze(&f, &whole, &err), 0);
+    for (unsigned n = 0; n <= SEGMENTS; n++)
+        split_logs(&f, n);
+    snprintf(text, sizeof text,
+             "{\"segments\": {\"first\": 1, \"count\": %d, \"from_ns\": 0, \"until_ns\": 0, "
+             "\"ended\": true}}",
+             SEGMENTS);
+    write_text(&f, "server/capture.json", text);
+    assert_int_equal(analyze(&f, &run, &err), 0);
+    assert_string_equal(run.findings.verdict, whole.findings.verdict);
+    assert_int_equal(run.lifetimes.all.count, whole.lifetimes.all.count);
+    for (size_t i = 0; i < run.lifetimes.all.count; i++)
+        assert_memory_equal(run.lifetimes.all.items[i].stamp_ns,
+                            whole.lifetimes.all.items[i].stamp_ns,
+                            sizeof run.lifetimes.all.items[i].stamp_ns);
+    run_analysis_free(&run);
+    // Killed in the third segment; the first is no longer kept.
+    snprintf(text, sizeof text,
+             "{\"segments\": {\"first\": 2, \"count\": 1, \"from_ns\": %lld, \"until_ns\": %lld, "
+             "\"ended\": false, \"why\": \"it was so\"}}",
+             (long long)SCENARIO_BEGIN_NS + SEGMENT_NS,
+             (long long)SCENARIO_BEGIN_NS + 2 * SEGMENT_NS);
+    write_text(&f, "server/capture.json", text);
+    assert_int_equal(analyze(&f, &run, &err), 0);
+    assert_in_range(run.lifetimes.all.count, SEGMENT_NS / 60000 / 2, SEGMENT_NS / 60000 * 2);
+    assert_non_null(strstr(run.findings.verdict, "begins 0.1 s and ends 0.1 s"));
+    assert_non_null(strstr(run.findings.verdict, "of 4000 requests are looked at; it was so."));
+    size_t joined = 0;
+    for (size_t i = 0; i < run.lifetimes.all.count; i++)
+        joined += run.lifetimes.all.items[i].state == LIFETIME_WHOLE;
+    assert_true(joined * 100 > run.lifetimes.all.count * 95);
+    run_analysis_free(&run);
+    // None of its requests, a segment that is missing, and numbers that cannot be.
+    write_text(&f, "server/capture.json",
+               "{\"segments\": {\"first\": 1, \"count\": 1, \"until_ns\": 5}}");
+    assert_int_equal(analyze(&f, &run, &err), -ERROR_INPUT);
+    assert_non_null(strstr(err.text, "nothing to analyze"));
+    run_analysis_free(&run);
+    write_text(&f, "server/capture.json", "{\"segments\": {\"first\": 3, \"count\": 2}}");
+    assert_int_equal(analyze(&f, &run, &err), -ERROR_INPUT);
+    assert_non_null(strstr(err.text, "events-000004.tlog"));
+    run_analysis_free(&run);
+    write_text(&f, "server/capture.json", "{\"segments\": {\"first\": -1, \"count\": 2}}");
+    assert_int_equal(analyze(&f, &run, &err), -ERROR_INPUT);
+    assert_non_null(strstr(err.text, "cannot be"));
+    run_analysis_free(&run);
+    run_analysis_free(&whole);
     remove_folder(&f);
 }
 
@@ -479,6 +577,30 @@ static void a_client_of_another_boot_needs_its_own_clock(void **state)
     remove_folder(&f);
 }
 
+// What the capture's own limits cost stands in the verdict, though no record was dropped.
+static void limits_are_said(void **state)
+{
+    (void)state;
+    struct folder f;
+    struct run_analysis run;
+    struct error err;
+    make_folder(&f);
+    write_text(&f, "server/capture.json",
+               "{\"shim\": {\"doubtful_connections\": 3, \"unseen_connections\": 0, "
+               "\"closed_unseen\": 2}, \"events\": {\"sockets_dropped\": 4000, "
+               "\"memory_full\": true}}");
+    assert_int_equal(analyze(&f, &run, &err), 0);
+    assert_null(strstr(run.findings.verdict, "nothing was dropped"));
+    assert_non_null(strstr(run.findings.verdict,
+                           "; the shim's byte counts of 3 connections are not the kernel's"));
+    assert_non_null(strstr(run.findings.verdict, ", 2 descriptors were closed"));
+    assert_non_null(strstr(run.findings.verdict, "had no room for 4,000 connections"));
+    assert_non_null(strstr(run.findings.verdict, "the memory for kernel events was full"));
+    assert_null(strstr(run.findings.verdict, "did not watch"));
+    run_analysis_free(&run);
+    remove_folder(&f);
+}
+
 static void missing_captures_are_no_verdict(void **state)
 {
     (void)state;
@@ -521,7 +643,8 @@ static void connections_never_seen_are_named(void **state)
                      0);
     assert_int_equal(analyze(&f, &run, &err), 0);
     print_message("%s\n", run.findings.verdict);
-    assert_non_null(strstr(run.findings.verdict, ": no M(n) stamp)"));
+    assert_non_null(strstr(run.findings.verdict,
+                           ": connection unknown to the capture of kernel events)"));
     assert_non_null(strstr(run.findings.verdict, "; the capture never saw 3 of 16 connections"));
     run_analysis_free(&run);
     remove_folder(&f);
@@ -567,11 +690,13 @@ static void hostile_logs_do_no_harm(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(segments_are_one_log),
         cmocka_unit_test(a_run_is_analyzed),
         cmocka_unit_test(the_command_takes_slices),
         cmocka_unit_test(categories_of_the_run_and_those_asked_for),
         cmocka_unit_test(damaged_folders_are_refused),
         cmocka_unit_test(a_client_of_another_boot_needs_its_own_clock),
+        cmocka_unit_test(limits_are_said),
         cmocka_unit_test(missing_captures_are_no_verdict),
         cmocka_unit_test(connections_never_seen_are_named),
         cmocka_unit_test(hostile_logs_do_no_harm),

@@ -13,6 +13,8 @@
 #include <cmocka.h>
 
 #include "analysis/export/run_perfetto.h"
+#include "analysis/export/run_summary.h"
+#include "analysis/report/report_html.h"
 #include "analysis/run/run_analysis.h"
 #include "analysis/run/run_analyze.h"
 #include "analysis/timeline/function_spans.h"
@@ -74,6 +76,7 @@ struct traced_run {
     struct operations operations[2]; // by core
     struct ARRAY_OF(struct true_call) truth;
     uint64_t trace_bytes;
+    uint32_t other_cores; // added to the cores whose trace it is said to be
 };
 
 static void add_call(struct traced_run *run, uint16_t core, int function, int64_t begin,
@@ -261,7 +264,7 @@ static void make_recording(struct traced_run *run)
     for (uint32_t core = 0; core < 2; core++) {
         uint64_t bytes;
         uint8_t *trace = write_trace(&run->operations[core], &bytes);
-        make_auxtrace(&maker, core, core, 0, trace, bytes);
+        make_auxtrace(&maker, core, core + run->other_cores, 0, trace, bytes);
         run->trace_bytes += bytes;
         free(trace);
     }
@@ -620,6 +623,74 @@ static void a_trace_that_cannot_be_read_is_told(void **state)
     run_analysis_free(&found);
 }
 
+static bool file_has(const char *path, const char *words)
+{
+    char line[8192];
+    bool found = false;
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    while (!found && fgets(line, sizeof line, file))
+        found = strstr(line, words) != NULL;
+    fclose(file);
+    return found;
+}
+
+// The recording is of cores that the server was not on.
+static void a_trace_that_shows_nothing_is_told(void **state)
+{
+    struct traced_run *run = *state;
+    struct run_analysis found;
+    struct error err = {0};
+    static const char nothing[] = "functions are N/A: the processor's trace shows nothing of the "
+                                  "slow messages'";
+    static const char by_itself[] = "{\"backend\": \"intel_pt\", \"asked\": \"auto\", "
+                                    "\"intel_pt\": {\"perf_data\": \"perf.data\"}}";
+    analyze(run, &found);
+    assert_true(run_is_conclusive(&found));
+    assert_true(found.evidence.trace.slow_ns > 0);
+    assert_true(found.evidence.trace.slow_traced_ns >= 0.999 * found.evidence.trace.slow_ns);
+    assert_true(found.evidence.trace.slow_traced_ns <= found.evidence.trace.slow_ns);
+    assert_non_null(
+        strstr(found.findings.verdict, "nothing was dropped; functions are known for "));
+    run_analysis_free(&found);
+
+    run->other_cores = 6;
+    make_recording(run);
+    analyze(run, &found);
+    print_message("%s\n", found.findings.verdict);
+    assert_non_null(strstr(found.findings.verdict, nothing));
+    assert_null(strstr(found.findings.verdict, "nothing was dropped"));
+    assert_true(found.findings.verdict_available); // contexts are enough for one
+    assert_false(run_is_conclusive(&found));
+    assert_int_equal(report_write_html(&found, in_folder(run, "report.html"), &err), 0);
+    assert_true(file_has(in_folder(run, "report.html"), "\"lack\":\"the processor"));
+    json_t *trace = run_summary_trace(&found.evidence.trace);
+    assert_true(json_is_true(json_object_get(trace, "asked")));
+    assert_non_null(strstr(json_string_value(json_object_get(trace, "lack")), "shows nothing"));
+    assert_true(json_number_value(json_object_get(trace, "slow_traced_ns")) == 0);
+    json_decref(trace);
+    run_analysis_free(&found);
+
+    write_file(run, "server/capture.json", by_itself, strlen(by_itself));
+    analyze(run, &found);
+    assert_non_null(strstr(found.findings.verdict, nothing));
+    assert_true(run_is_conclusive(&found)); // nobody asked for it by name
+    run_analysis_free(&found);
+}
+
+static void what_the_trace_lost_is_told(void **state)
+{
+    struct traced_run *run = *state;
+    struct run_analysis found;
+    static const char cut[] = "{\"backend\": \"intel_pt\", \"intel_pt\": {\"perf_data\": "
+                              "\"perf.data\", \"truncated\": 3}}";
+    write_file(run, "server/capture.json", cut, strlen(cut));
+    analyze(run, &found);
+    assert_non_null(strstr(found.findings.verdict, "; no record was dropped; functions are known"));
+    assert_non_null(strstr(found.findings.verdict, "(3 cuts for want of buffer)"));
+    run_analysis_free(&found);
+}
+
 // --- functions into contexts ---------------------------------------------------------------------
 
 static void add_span(struct span_array *to, enum span_kind kind, int64_t begin, int64_t end,
@@ -684,6 +755,8 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(a_run_is_written_for_perfetto, setup, teardown),
         cmocka_unit_test_setup_teardown(a_trace_that_cannot_be_read_is_told, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_trace_that_shows_nothing_is_told, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_the_trace_lost_is_told, setup, teardown),
         cmocka_unit_test(functions_are_cut_where_contexts_are),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 // Samples: as they lie in a recording, the instants they belong to, and what they hint at for the
 // causes of a synthetic run in which it is known who ran when.
 #include <inttypes.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -177,7 +178,9 @@ static void stacks_are_added_up_and_folded(void **state)
     array_free(&functions);
     int fd = mkstemp(path);
     assert_true(fd >= 0);
+    close(fd);
     assert_int_equal(sample_profile_write_folded(&profile, path, &err), 0);
+    fd = open(path, O_RDONLY); // a new file in its place
     ssize_t got = read(fd, text, sizeof text - 1);
     text[got > 0 ? got : 0] = '\0';
     assert_string_equal(text, "server;serve 3\nserver;serve;hog 2\n");

@@ -267,6 +267,24 @@ static void names_tell_what_is_known(void **state)
 
 // What the host of a virtual machine took is the end of the time since the record before, and no
 // more than that.
+// A shell's child becomes its program; what another thread is called does not matter here.
+static void a_new_name_is_that_of_the_whole_stint(void **state)
+{
+    (void)state;
+    struct fixture f = {0};
+    struct scenario *s = &f.scenario;
+    scenario_switch(s, 1000, 0, 7, "sh");
+    strcpy(scenario_event(s, 1200, EVENT_RENAMED, 0, 7)->payload.text, "yes");
+    strcpy(scenario_event(s, 1300, EVENT_RENAMED, 0, 8)->payload.text, "other");
+    scenario_switch(s, 2000, 0, 0, "swapper/0");
+    strcpy(scenario_event(s, 2100, EVENT_RENAMED, 0, 7)->payload.text, "late");
+    scenario_switch(s, 3000, 0, 7, "yes");
+    build(&f);
+    assert_span(&f, 1, SPAN_TASK, 1000, 2000, 0, "yes");
+    assert_span(&f, 2, SPAN_IDLE, 2000, 3000, 0, "idle");
+    release(&f);
+}
+
 static void stolen_time_is_a_span(void **state)
 {
     (void)state;
@@ -439,6 +457,7 @@ int main(void)
         cmocka_unit_test(cores_are_recorded_from_some_time_on),
         cmocka_unit_test(cores_asked_for_are_whole),
         cmocka_unit_test(names_tell_what_is_known),
+        cmocka_unit_test(a_new_name_is_that_of_the_whole_stint),
         cmocka_unit_test(stolen_time_is_a_span),
         cmocka_unit_test(pieces_tile_any_interval),
         cmocka_unit_test(parents_follow_from_depths),

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/run/run_limits.h"
+
+#include "base/text.h"
+
+// A figure of one part of capture.json; before and after: the words around it.
+static const struct {
+    const char *part, *figure, *before, *after;
+} limits[] = {
+    {"shim", "doubtful_connections", "the shim's byte counts of ",
+     " connections are not the kernel's, and their calls were left out"},
+    {"shim", "unseen_connections", "the shim did not watch ",
+     " connections (no room for them, or stdio read them)"},
+    {"shim", "closed_unseen", "", " descriptors were closed in a way that the shim does not see"},
+    {"shim", "dropped_memory", "there was no memory for ", " socket calls at the end"},
+    {"events", "sockets_dropped", "the capture of kernel events had no room for ", " connections"},
+};
+
+const char *run_limits_words(const json_t *capture, char out[RUN_LIMITS_WORDS])
+{
+    char count[32];
+    const json_t *events = json_object_get(capture, "events");
+    out[0] = '\0';
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        const json_t *part = json_object_get(capture, limits[i].part);
+        json_int_t number = json_integer_value(json_object_get(part, limits[i].figure));
+        if (number > 0)
+            text_append(out, RUN_LIMITS_WORDS, "%s%s%s%s", out[0] ? ", " : "", limits[i].before,
+                        text_count((uint64_t)number, count), limits[i].after);
+    }
+    if (json_is_true(json_object_get(events, "memory_full")))
+        text_append(out, RUN_LIMITS_WORDS, "%sthe memory for kernel events was full before the end",
+                    out[0] ? ", " : "");
+    return out;
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/run/run_segments.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "profiler/bpf/event_log.h"
+#include "shim/message_log.h"
+
+enum { PATH_BYTES = 4300, SEGMENTS_MAX = 1000000, MEMORY_SHARE = 8, CORES = 1 << 16 };
+
+// More would take more than minutes: some half a million requests.
+static const uint64_t most_log_bytes = 512 << 20;
+
+// The n-th piece of a log: the segments, and what came after them, which is last.
+static void piece_path(const struct run_segments *segments, const char *run_dir, const char *what,
+                       unsigned n, char out[PATH_BYTES])
+{
+    if (n < segments->count)
+        snprintf(out, PATH_BYTES, "%s/server/%s-%06u.tlog", run_dir, what, segments->first + n);
+    else
+        snprintf(out, PATH_BYTES, "%s/server/%s.tlog", run_dir, what);
+}
+
+static unsigned piece_count(const struct run_segments *segments)
+{
+    return segments->count + segments->ended;
+}
+
+static uint64_t piece_bytes(const struct run_segments *segments, const char *run_dir, unsigned n)
+{
+    static const char *const logs[] = {"events", "calls"};
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < sizeof logs / sizeof *logs; i++) {
+        char path[PATH_BYTES];
+        struct stat status;
+        piece_path(segments, run_dir, logs[i], n, path);
+        if (stat(path, &status) == 0)
+            bytes += (uint64_t)status.st_size;
+    }
+    return bytes;
+}
+
+uint64_t run_segments_affordable(void)
+{
+    uint64_t share =
+        (uint64_t)sysconf(_SC_AVPHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / MEMORY_SHARE;
+    return share < most_log_bytes ? share : most_log_bytes;
+}
+
+int run_segments_read(struct run_segments *segments, const json_t *capture, const char *run_dir,
+                      uint64_t most_bytes, struct error *err)
+{
+    const json_t *from = json_object_get(capture, "segments");
+    const char *why = json_string_value(json_object_get(from, "why"));
+    json_int_t first = json_integer_value(json_object_get(from, "first")),
+               count = json_integer_value(json_object_get(from, "count"));
+    *segments = (struct run_segments){.any = from != NULL};
+    if (!from)
+        return 0;
+    if (first < 1 || first > SEGMENTS_MAX || count < 0 || count > SEGMENTS_MAX)
+        return error_set(err, ERROR_INPUT,
+                         "%s/server/capture.json: segments %lld and the %lld after it cannot be",
+                         run_dir, (long long)first, (long long)count);
+    segments->ended = json_is_true(json_object_get(from, "ended"));
+    segments->first = (unsigned)first;
+    segments->count = (unsigned)count;
+    segments->from_ns = json_integer_value(json_object_get(from, "from_ns"));
+    segments->until_ns = json_integer_value(json_object_get(from, "until_ns"));
+    snprintf(segments->why, sizeof segments->why, "%s", why ? why : "");
+    uint64_t bytes = 0;
+    unsigned kept = 0;
+    for (unsigned n = piece_count(segments); n-- > 0; kept++)
+        if ((bytes += piece_bytes(segments, run_dir, n)) > most_bytes && kept)
+            break;
+    segments->left_out = piece_count(segments) - kept;
+    segments->first += segments->left_out;
+    segments->count -= segments->left_out < segments->count ? segments->left_out : segments->count;
+    return 0;
+}
+
+// --- one log of many -----------------------------------------------------------------------------
+
+struct pieces {
+    struct log_reader *readers;
+    unsigned count;
+    size_t records;
+};
+
+static void pieces_close(struct pieces *pieces)
+{
+    for (unsigned i = 0; i < pieces->count; i++)
+        log_reader_close(&pieces->readers[i]);
+    free(pieces->readers);
+}
+
+static int pieces_open(const struct run_segments *segments, const char *run_dir, const char *what,
+                       enum log_kind kind, uint32_t version, size_t record_bytes,
+                       struct pieces *out, struct error *err)
+{
+    unsigned count = piece_count(segments);
+    *out = (struct pieces){.readers = calloc(count + 1, sizeof *out->readers)};
+    int result = out->readers ? 0 : error_set(err, ERROR_FAILED, "no memory for %u logs", count);
+    for (unsigned n = 0; n < count && result == 0; n++) {
+        char path[PATH_BYTES];
+        piece_path(segments, run_dir, what, n, path);
+        result = log_reader_open(&out->readers[n], path, kind, version, record_bytes, err);
+        out->count += result == 0;
+        out->records += result == 0 ? out->readers[n].count : 0;
+    }
+    if (result < 0)
+        pieces_close(out);
+    return result;
+}
+
+// The whole: its header is the first piece's, with what all of them lost.
+static void whole_of(const struct pieces *pieces, void *records, struct log_reader *out)
+{
+    *out = (struct log_reader){.records = records, .count = pieces->records};
+    for (unsigned n = 0; n < pieces->count; n++) {
+        uint64_t dropped = out->header.dropped;
+        if (n == 0)
+            out->header = pieces->readers[n].header;
+        else
+            out->header.dropped = dropped + pieces->readers[n].header.dropped;
+    }
+    out->header.records = pieces->records;
+}
+
+// As at the capture's end: a record is a little out of order only where one program interrupted
+// another, or one segment ended and the next began.
+static void sort_events(struct event *events, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        struct event moved = events[i];
+        size_t to = i;
+        for (; to > 0 && events[to - 1].time > moved.time; to--)
+            events[to] = events[to - 1];
+        events[to] = moved;
+    }
+}
+
+// Puts each core's records of all pieces together. ends: CORES + 1 of them, zeroed.
+static void gather_cores(const struct pieces *pieces, size_t *ends, struct event *out)
+{
+    for (unsigned n = 0; n < pieces->count; n++) {
+        const struct event *events = pieces->readers[n].records;
+        for (size_t i = 0; i < pieces->readers[n].count; i++)
+            ends[events[i].core + 1]++;
+    }
+    for (size_t core = 0; core < CORES; core++)
+        ends[core + 1] += ends[core];
+    // Now ends[core] is where a core begins; it moves to where it ends.
+    for (unsigned n = 0; n < pieces->count; n++) {
+        const struct event *events = pieces->readers[n].records;
+        for (size_t i = 0; i < pieces->readers[n].count; i++)
+            out[ends[events[i].core]++] = events[i];
+    }
+    for (size_t core = 0, begin = 0; core < CORES; begin = ends[core++])
+        sort_events(out + begin, ends[core] - begin);
+}
+
+int run_segments_open_events(struct run_segments *segments, const char *run_dir,
+                             struct log_reader *out, struct error *err)
+{
+    struct pieces pieces;
+    int result = pieces_open(segments, run_dir, "events", LOG_EVENTS, EVENT_LOG_VERSION,
+                             sizeof(struct event), &pieces, err);
+    if (result < 0)
+        return result;
+    struct event *events = malloc((pieces.records + 1) * sizeof *events);
+    size_t *ends = calloc(CORES + 1, sizeof *ends);
+    segments->memory[0] = events;
+    if (events && ends) {
+        gather_cores(&pieces, ends, events);
+        whole_of(&pieces, events, out);
+    } else {
+        result = error_set(err, ERROR_FAILED, "no memory for %zu events", pieces.records);
+    }
+    free(ends);
+    pieces_close(&pieces);
+    return result;
+}
+
+static int call_compare(const void *left, const void *right)
+{
+    const struct call *a = left, *b = right;
+    return order_of(a->entry_tsc, b->entry_tsc) ?: order_of(a->exit_tsc, b->exit_tsc);
+}
+
+int run_segments_open_calls(struct run_segments *segments, const char *run_dir,
+                            struct log_reader *out, struct error *err)
+{
+    struct pieces pieces;
+    bool sorted = true;
+    int result = pieces_open(segments, run_dir, "calls", LOG_CALLS, MESSAGE_LOG_VERSION,
+                             sizeof(struct call), &pieces, err);
+    if (result < 0)
+        return result;
+    struct call *calls = segments->memory[1] = malloc((pieces.records + 1) * sizeof *calls);
+    size_t used = 0;
+    for (unsigned n = 0; n < pieces.count && calls; n++) {
+        memcpy(calls + used, pieces.readers[n].records, pieces.readers[n].count * sizeof *calls);
+        used += pieces.readers[n].count;
+    }
+    for (size_t i = 1; i < used && calls; i++)
+        sorted &= calls[i - 1].entry_tsc <= calls[i].entry_tsc;
+    if (!sorted)
+        qsort(calls, used, sizeof *calls, call_compare);
+    if (calls)
+        whole_of(&pieces, calls, out);
+    else
+        result = error_set(err, ERROR_FAILED, "no memory for %zu calls", pieces.records);
+    pieces_close(&pieces);
+    return result;
+}
+
+void run_segments_free(struct run_segments *segments)
+{
+    free(segments->memory[0]);
+    free(segments->memory[1]);
+    *segments = (struct run_segments){.any = false};
+}

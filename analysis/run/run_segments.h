@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+//
+// The logs of a capture that was written in segments (experiments/capture), put together again: as
+// if it had been written at once, up to where it ends.
+#ifndef ANALYSIS_RUN_SEGMENTS_H
+#define ANALYSIS_RUN_SEGMENTS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/log_file.h"
+
+struct run_segments {
+    bool any;   // there are segments
+    bool ended; // the capture ended by itself: what came after the last one is there, too
+    unsigned first, count;
+    unsigned left_out;         // segments before these for which memory does not suffice
+    int64_t from_ns, until_ns; // host time: what is not between is not in them; 0: no limit
+    char why[500];             // it ended; empty: it was killed, or goes on
+    void *memory[2];           // of the logs that were put together
+};
+
+// Takes "segments" of capture.json (which may be NULL), and leaves the oldest out where all
+// together have more bytes than this.
+int run_segments_read(struct run_segments *segments, const json_t *capture, const char *run_dir,
+                      uint64_t most_bytes, struct error *err);
+
+// How many bytes of logs this machine can analyse: each becomes several in memory, and takes its
+// time.
+uint64_t run_segments_affordable(void);
+
+// Opens all of server/events*.tlog or server/calls*.tlog as one, the events of each core together
+// in order of time, the calls in order of their entry. The reader must be closed before the
+// segments are freed.
+int run_segments_open_events(struct run_segments *segments, const char *run_dir,
+                             struct log_reader *out, struct error *err);
+int run_segments_open_calls(struct run_segments *segments, const char *run_dir,
+                            struct log_reader *out, struct error *err);
+
+void run_segments_free(struct run_segments *segments);
+
+#endif
