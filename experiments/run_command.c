@@ -17,6 +17,7 @@
 
 struct run_options {
     const char *out, *categories;
+    struct option_list assignments;
     struct gate_report_options report;
     bool check, dry_run, schema, help_keys, full, json, quiet;
 };
@@ -32,6 +33,8 @@ static const struct option_spec options[] = {
                 "print the keys of an experiment file with their help, and exit"),
     OPTION_STRING("out", 'o', "DIR", struct run_options, out,
                   "the run folder, new or empty (runs/NAME-TIME)"),
+    OPTION_LIST("set", 0, "KEY=VALUE", struct run_options, assignments,
+                "that key of the file in this run, like load.rate=50k; any number of them"),
     OPTION_STRING("categories", 0, "FILE", struct run_options, categories,
                   "categories of causes of your own, before the program's"),
     GATE_REPORT_OPTIONS(struct run_options, report),
@@ -51,7 +54,9 @@ static const struct command_usage usage = {
     .details = "experiments/quickstart.yaml is an example that explains itself. Everything a run "
                "leaves is in its\nfolder; what it starts or changes is ended and undone however it "
                "ends.\nExit codes: 0 done; 1 failed; 2 something is wrong with the file or the "
-               "options; 3 a gate failed;\n4 no verdict (N/A), or a gate is inconclusive.",
+               "options; 3 a gate failed;\n4 no verdict (N/A), a gate is inconclusive, or Intel PT "
+               "was asked "
+               "for and shows nothing.",
     .options = options,
 };
 
@@ -194,10 +199,16 @@ static int do_with_file(const char *path, const struct run_options *o, struct er
     int result = study_load(path, document_open, &file.study, err);
     file.is_study = result > 0;
     if (result == 0)
-        result = experiment_set_load(path, &file.set, err);
+        result = experiment_set_load(path, &o->assignments, &file.set, err);
     if (result < 0)
         return result;
-    result = choose_categories(&file, o->categories, err);
+    if (file.is_study && o->assignments.count > 0)
+        result = error_set(err, ERROR_INPUT,
+                           "--set: %s is a study; write what its steps have in common into its "
+                           "`with`",
+                           path);
+    if (result >= 0)
+        result = choose_categories(&file, o->categories, err);
     if (result == 0)
         result = o->check     ? print_plans(&file, o->json, err)
                  : o->dry_run ? dry_run_file(&file, o->out, err)
@@ -226,5 +237,6 @@ int run_command(int argc, char **argv)
                            positional);
     else if (result == 0 && !help)
         result = do_with_file(argv[1], &values, &err);
+    array_free(&values.assignments);
     return result < 0 ? error_report(&err) : result;
 }

@@ -19,7 +19,7 @@ static void warn_of_missing_programs(struct capture *capture, const struct event
     char text[600];
     const struct event_program_state *states = events_capture_programs(events);
     for (size_t i = 0; i < EVENT_PROGRAMS; i++) {
-        if (states[i].attached)
+        if (states[i].attached || !states[i].asked)
             continue;
         snprintf(text, sizeof text, "no %s: %s", event_programs[i].gives, states[i].reason);
         capture_warn(capture, text);
@@ -28,10 +28,12 @@ static void warn_of_missing_programs(struct capture *capture, const struct event
 
 static int events_start(struct capture *capture, bool needed, void **state, struct error *err)
 {
-    struct events_capture_settings settings = {.cores = capture->options.cores,
-                                               .ports = capture->options.ports,
-                                               .port_count = capture->options.port_count,
-                                               .ring_bytes = capture->options.buffer_bytes};
+    struct events_capture_settings settings = {
+        .cores = capture->options.cores,
+        .ports = capture->options.ports,
+        .port_count = capture->options.port_count,
+        .ring_bytes = capture->options.buffer_bytes,
+        .groups = capture->options.kernel_calls ? EVENT_GROUPS_ALL : EVENT_GROUPS_DEFAULT};
     struct events_capture *events = NULL;
     (void)needed;
     if (CPU_COUNT(&settings.cores)) // else all
@@ -53,12 +55,48 @@ static int events_poll(void *state, struct error *err)
     return 0;
 }
 
+// What the capture's own limits cost.
+static void warn_of_limits(struct capture *capture, const json_t *document)
+{
+    char text[200];
+    json_int_t unknown = json_integer_value(json_object_get(document, "sockets_dropped"));
+    if (unknown > 0) {
+        snprintf(text, sizeof text,
+                 "%lld connections found no room among those that the capture of kernel events "
+                 "knows at once: their requests have no stamps of the kernel's",
+                 (long long)unknown);
+        capture_warn(capture, text);
+    }
+    if (json_is_true(json_object_get(document, "memory_full")))
+        capture_warn(capture, "the memory for kernel events was full, what came later was lost: "
+                              "capture for a shorter time");
+}
+
+static uint64_t events_kept(const void *state)
+{
+    return events_capture_kept(state);
+}
+
+static uint64_t events_ring_bytes(const void *state)
+{
+    return events_capture_ring_bytes(state);
+}
+
+static int events_cut(void *state, const char *out, unsigned number, struct error *err)
+{
+    char name[40];
+    snprintf(name, sizeof name, "events-%06u.tlog", number);
+    return events_capture_cut(state, out, name, err);
+}
+
 static int events_stop(struct capture *capture, void *state, json_t *dropped, json_t **document,
                        struct error *err)
 {
-    int result = events_capture_stop(state, capture->options.out, document, err);
+    const char *out = capture->segments.stopped ? NULL : capture->options.out;
+    int result = events_capture_stop(state, out, document, err);
     if (result < 0)
         return result;
+    warn_of_limits(capture, *document);
     json_object_set(dropped, "events", json_object_get(*document, "dropped"));
     json_object_set(dropped, "sockets", json_object_get(*document, "sockets_dropped"));
     return 0;
@@ -80,6 +118,16 @@ static int events_follow(void *state, const cpu_set_t *cores, struct error *err)
     return 1;
 }
 
+static void events_watch(void *state, uint32_t process, uint16_t port)
+{
+    events_capture_watch_process(state, process, port);
+}
+
+static uint32_t events_thread_here(void *state, uint64_t namespace, uint32_t inside)
+{
+    return events_capture_thread(state, namespace, inside);
+}
+
 static void events_free(void *state)
 {
     events_capture_free(state);
@@ -96,10 +144,15 @@ const struct capture_backend backend_events = {
     .check = events_check,
     .start = events_start,
     .poll = events_poll,
+    .kept = events_kept,
+    .ring_bytes = events_ring_bytes,
+    .cut = events_cut,
     .disable = backend_needs_no_disabling,
     .stop = events_stop,
     .free = events_free,
     .add_followed = events_add_followed,
     .follow = events_follow,
+    .watch = events_watch,
+    .thread_here = events_thread_here,
     .take_snapshot = backend_takes_no_snapshot,
 };

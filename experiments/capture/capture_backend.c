@@ -9,6 +9,21 @@ void capture_warn(struct capture *capture, const char *text)
     json_array_append_new(capture->warnings, json_string(text));
 }
 
+uint64_t backend_keeps_nothing(const void *state)
+{
+    (void)state;
+    return 0;
+}
+
+int backend_needs_no_cut(void *state, const char *out, unsigned number, struct error *err)
+{
+    (void)state;
+    (void)out;
+    (void)number;
+    (void)err;
+    return 0;
+}
+
 int backend_needs_no_disabling(void *state, struct error *err)
 {
     (void)state;
@@ -27,6 +42,21 @@ int backend_has_fixed_cores(void *state, const cpu_set_t *cores, struct error *e
     (void)state;
     (void)cores;
     (void)err;
+    return 0;
+}
+
+void backend_watches_cores(void *state, uint32_t process, uint16_t port)
+{
+    (void)port;
+    (void)state;
+    (void)process;
+}
+
+uint32_t backend_knows_no_thread(void *state, uint64_t namespace, uint32_t inside)
+{
+    (void)state;
+    (void)namespace;
+    (void)inside;
     return 0;
 }
 

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/array.h"
 #include "base/error.h"
 #include "base/options.h"
 #include "base/progress.h"
@@ -18,6 +19,7 @@
 #include "profiler/network_counters.h"
 #include "profiler/quota_counters.h"
 #include "profiler/doctor/doctor_checks.h"
+#include "profiler/running_servers.h"
 #include "shim/message_collector.h"
 #include "shim/ring.h"
 
@@ -39,15 +41,37 @@ struct capture_trace_options {
 
 struct capture_options {
     const char *out, *shim, *backend_name, *functions, *port_list;
+    const char *pids, *cgroups, *units; // of servers that run already; NULL: none
     uint16_t ports[RING_PORTS];
     size_t port_count;
+    size_t given_port_count; // of these, those of port_list
     uint64_t buffer_bytes, shim_memory_bytes;
+    uint64_t keep_bytes;           // of the latest segments; 0: all
     cpu_set_t cores, helper_cores; // empty: all
     cpu_set_t client_cores;        // beside them, for kernel events alone; empty: none
-    bool no_events, quiet;
+    bool no_events, quiet, shim_in_environment;
+    const char *calls_word; // of --calls; NULL: auto
+    bool kernel_calls;      // socket calls are recorded by the kernel's events
     uint64_t sample_rate;
     const char *perf; // program; NULL: the one in PATH
     struct capture_trace_options trace;
+};
+
+// What is on disk of a capture that goes on (capture_segments.h).
+struct capture_segment {
+    uint64_t bytes;
+    int64_t until_ns;
+};
+
+struct capture_segments {
+    struct ARRAY_OF(struct capture_segment) kept; // those that are on disk
+    unsigned first;                               // number of the first of them
+    int64_t from_ns;        // host time: since when all is in them; 0: since the capture began
+    int64_t until_ns;       // until when
+    uint64_t cut_ns;        // CLOCK_MONOTONIC of the last cut
+    uint64_t reserve_bytes; // left free on the disk, for the load's result
+    bool stopped;           // nothing is written any more
+    char why[600];          // not
 };
 
 struct capture {
@@ -62,9 +86,15 @@ struct capture {
     bool needed[CAPTURE_BACKENDS_COUNT]; // it was chosen: without it there is no capture
     bool wanted[CAPTURE_BACKENDS_COUNT]; // needed, or wanted where it can be had
     struct message_collector *collector; // NULL: none
+    size_t watched;                      // processes of the collector's that backends were told of
+    struct running_servers *running;     // NULL: servers are known by their ports
+    struct listening_array found;        // where they listen
+    size_t found_watched;                // of these: that backends were told of
+    int64_t looked_ns;                   // when processes were last looked for that came later
     struct clock_recorder clock;
     struct network_counters network; // as the capture began
     struct quota_counters quotas;    // likewise
+    struct capture_segments segments;
     json_t *warnings, *document;
     int signals;
     char line[64]; // of standard input, as far as it was read
@@ -93,6 +123,11 @@ struct capture_backend {
     int (*start)(struct capture *capture, bool needed, void **state, struct error *err);
     // Reads what has been recorded, and checks that recording goes on.
     int (*poll)(void *state, struct error *err);
+    // How many bytes it holds back that a cut would write, and how many it may hold anyway.
+    uint64_t (*kept)(const void *state);
+    uint64_t (*ring_bytes)(const void *state);
+    // Writes that to the segment of this number in `out`, or forgets it if that is NULL.
+    int (*cut)(void *state, const char *out, unsigned number, struct error *err);
     // Ends the part of recording that costs the server time.
     int (*disable)(void *state, struct error *err);
     // Ends the recording and writes it. *document, which the caller owns, is its member of
@@ -105,6 +140,12 @@ struct capture_backend {
     void (*add_followed)(void *state, cpu_set_t *cores);
     // Records these cores as well from now on. Returns 1, or 0: its cores are fixed.
     int (*follow)(void *state, const cpu_set_t *cores, struct error *err);
+    // Watches this server's process (0: none), and whoever shares its network namespace; and a
+    // port beside those that were given (0: none).
+    void (*watch)(void *state, uint32_t process, uint16_t port);
+    // The number here of a thread of another PID namespace (shim/message_collector.h); also after
+    // `stop`. 0: not known.
+    uint32_t (*thread_here)(void *state, uint64_t namespace, uint32_t inside);
     // Writes its buffers to disk; *number: snapshots so far. Returns 1, or 0: it takes none.
     int (*take_snapshot)(struct capture *capture, void *state, int *number, struct error *err);
 };
@@ -115,9 +156,13 @@ CAPTURE_BACKENDS(CAPTURE_BACKEND_DECLARE)
 extern const struct capture_backend *const capture_backends[CAPTURE_BACKENDS_COUNT];
 
 // For operations that a backend has no need of.
+uint64_t backend_keeps_nothing(const void *state);
+int backend_needs_no_cut(void *state, const char *out, unsigned number, struct error *err);
 int backend_needs_no_disabling(void *state, struct error *err);
 void backend_adds_no_core(void *state, cpu_set_t *cores);
 int backend_has_fixed_cores(void *state, const cpu_set_t *cores, struct error *err);
+void backend_watches_cores(void *state, uint32_t process, uint16_t port);
+uint32_t backend_knows_no_thread(void *state, uint64_t namespace, uint32_t inside);
 int backend_takes_no_snapshot(struct capture *capture, void *state, int *number, struct error *err);
 
 // Has every backend examined (profiler/doctor/doctor.h).
@@ -125,6 +170,14 @@ void capture_backends_examine(struct doctor_items *items);
 
 // What --backend takes: "auto", the backends' names, "none"; NULL behind the last.
 const char *capture_choice_name(unsigned index);
+// Whose record of socket calls the kernel's events are to have beside the shim's.
+enum capture_calls {
+    CAPTURE_CALLS_AUTO,   // of servers that have no shim
+    CAPTURE_CALLS_KERNEL, // of all
+    CAPTURE_CALLS_NONE,
+};
+const char *capture_calls_name(unsigned index); // "auto", ...; NULL behind the last
+
 // Whether more is recorded than sockets and clocks, so that a verdict can be expected.
 bool capture_choice_records(unsigned index);
 

@@ -18,6 +18,14 @@ bool capture_choice_records(unsigned index)
     return index <= CAPTURE_BACKENDS_COUNT;
 }
 
+const char *capture_calls_name(unsigned index)
+{
+    return index == CAPTURE_CALLS_AUTO     ? "auto"
+           : index == CAPTURE_CALLS_KERNEL ? "kernel"
+           : index == CAPTURE_CALLS_NONE   ? "none"
+                                           : NULL;
+}
+
 void capture_backends_examine(struct doctor_items *items)
 {
     for (size_t i = 0; i < CAPTURE_BACKENDS_COUNT; i++)

@@ -13,9 +13,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/json_numbers.h"
 #include "base/units.h"
 #include "experiments/capture/capture_backend.h"
+#include "experiments/capture/capture_document.h"
+#include "experiments/capture/capture_segments.h"
 #include "experiments/common/run_folder.h"
 #include "experiments/common/supervisor.h"
 #include "profiler/receive_cores.h"
@@ -41,12 +44,20 @@ static const struct option_spec options[] = {
                  "cores of a load on this host, for kernel events alone"),
     OPTION_STRING("shim", 0, "DIR", struct capture_options, shim,
                   "also collect the calls of servers started with TAILLIGHT_SHIM_DIR=DIR"),
+    OPTION_STRING(
+        "calls", 0, "WORD", struct capture_options, calls_word,
+        "socket calls from the kernel, of any program as it runs: auto (where there is no "
+        "--shim), kernel (beside the shim's, too), none"),
+    OPTION_FLAG("shim-in-environment", 0, struct capture_options, shim_in_environment,
+                "the same, with DIR in TAILLIGHT_SHIM_DIR, where other users do not see it"),
     OPTION_BYTES("shim-memory", 0, "BYTES", struct capture_options, shim_memory_bytes,
                  "for the shim's records, in all servers together (64MiB)"),
     OPTION_CORES("helper-cores", 0, "LIST", struct capture_options, helper_cores,
                  "where the capture's own work runs (anywhere)"),
     OPTION_BYTES("buffer", 0, "BYTES", struct capture_options, buffer_bytes,
                  "for kernel events, per recorded core (32MiB)"),
+    OPTION_BYTES("keep", 0, "BYTES", struct capture_options, keep_bytes,
+                 "of a long capture, keep only its latest segments (all)"),
     OPTION_FLAG("no-events", 0, struct capture_options, no_events, "record no kernel events"),
     OPTION_STRING("pt-detail", 0, "WORD", struct capture_options, trace.detail,
                   "Intel PT: light, normal or fine (normal)"),
@@ -54,8 +65,14 @@ static const struct option_spec options[] = {
                  "Intel PT: trace buffer per recorded core, a power of two (32MiB)"),
     OPTION_STRING("pt-event", 0, "EVENT", struct capture_options, trace.event,
                   "the perf event to record instead, as in \"intel_pt/noretcomp=1/u\""),
-    OPTION_STRING("pid", 0, "LIST", struct capture_options, trace.pids,
-                  "Intel PT of these processes instead of cores"),
+    OPTION_STRING("pid", 0, "LIST", struct capture_options, pids,
+                  "the servers are these processes, as they run, and those they start; with "
+                  "--backend intel_pt: a trace of them instead of cores"),
+    OPTION_STRING("cgroup", 0, "LIST", struct capture_options, cgroups,
+                  "the servers are the processes of these control groups, as a container's, also "
+                  "those that come later"),
+    OPTION_STRING("systemd", 0, "LIST", struct capture_options, units,
+                  "the same of systemd's units"),
     OPTION_FLAG("per-thread", 0, struct capture_options, trace.per_thread,
                 "with --pid: a trace for each thread instead of one for each core"),
     OPTION_FLAG("snapshot", 0, struct capture_options, trace.snapshot,
@@ -69,7 +86,7 @@ static const struct option_spec options[] = {
 
 static const struct command_usage usage = {
     .name = "capture",
-    .arguments = "--out DIR --port PORT [options]",
+    .arguments = "--out DIR {--port PORT | --pid PID | --cgroup PATH} [options]",
     .summary =
         "Watches a server on this host: kernel events, function calls, socket calls, clocks.",
     .details = "Prints one line {\"ready\": true, \"warnings\": [...]} when everything is armed; "
@@ -85,6 +102,8 @@ static int choose_backends(struct capture *capture, struct error *err)
 {
     struct capture_options *o = &capture->options;
     const char *name = o->backend_name ? o->backend_name : capture_choice_name(0);
+    // Else what the servers are; their cores are traced then, as always.
+    o->trace.pids = o->trace.per_thread || strcmp(name, "intel_pt") == 0 ? o->pids : NULL;
     unsigned choice = 0;
     while (capture_choice_name(choice) && strcmp(capture_choice_name(choice), name) != 0)
         choice++;
@@ -120,8 +139,68 @@ static int take_ports(struct capture_options *o, struct error *err)
         o->ports[o->port_count++] = (uint16_t)port;
         at = end + (*end == ',');
     }
-    if (o->port_count == 0 && (!o->no_events || o->shim))
-        return error_set(err, ERROR_INPUT, "--port is needed, from 1 to 65535");
+    o->given_port_count = o->port_count;
+    return 0;
+}
+
+// Adds the ports on which the servers that are named otherwise listen by now.
+static int take_found_ports(struct capture *capture, const struct listening *found, size_t count,
+                            struct error *err)
+{
+    struct capture_options *o = &capture->options;
+    for (size_t i = 0; i < count; i++) {
+        bool known = false;
+        for (size_t k = 0; k < o->port_count; k++)
+            known |= o->ports[k] == found[i].port;
+        if (!known && o->port_count == RING_PORTS)
+            return error_set(err, ERROR_INPUT, "the servers listen on more than %d ports",
+                             RING_PORTS);
+        if (!known)
+            o->ports[o->port_count++] = found[i].port;
+    }
+    return 0;
+}
+
+// Finds the servers that run already. Those of a control group may come later.
+static int find_servers(struct capture *capture, struct error *err)
+{
+    struct capture_options *o = &capture->options;
+    if (o->pids || o->cgroups || o->units) {
+        int result = running_servers_open(o->pids, o->cgroups, o->units, &capture->running, err);
+        if (result == 0)
+            result = running_servers_look(capture->running, &capture->found, err);
+        if (result == 0)
+            result = take_found_ports(capture, capture->found.items, capture->found.count, err);
+        if (result < 0)
+            return result;
+    }
+    if (o->port_count || (o->no_events && !o->shim))
+        return 0;
+    if (!capture->running)
+        return error_set(err, ERROR_INPUT,
+                         "--port is needed, from 1 to 65535, or --pid, --cgroup or --systemd");
+    if (!o->cgroups && !o->units)
+        return error_set(err, ERROR_INPUT, "--pid %s: no process of these listens on a TCP port",
+                         o->pids);
+    capture_warn(capture, "no process of these control groups listens on a TCP port yet");
+    return 0;
+}
+
+// Whether the kernel's events are to have the socket calls.
+static int choose_calls(struct capture_options *o, struct error *err)
+{
+    unsigned calls = CAPTURE_CALLS_AUTO;
+    while (o->calls_word && capture_calls_name(calls) &&
+           strcmp(capture_calls_name(calls), o->calls_word) != 0)
+        calls++;
+    if (!capture_calls_name(calls))
+        return error_set(err, ERROR_INPUT, "--calls: \"%s\" is none of auto, kernel, none",
+                         o->calls_word);
+    if (calls == CAPTURE_CALLS_KERNEL && o->no_events)
+        return error_set(err, ERROR_INPUT,
+                         "--calls kernel needs kernel events, which --no-events or --backend none "
+                         "excludes");
+    o->kernel_calls = calls == CAPTURE_CALLS_KERNEL || (calls == CAPTURE_CALLS_AUTO && !o->shim);
     return 0;
 }
 
@@ -133,11 +212,14 @@ static int check_options(struct capture *capture, int positional, char **argv, s
                          "%s: capture takes only options; see taillight capture --help", argv[1]);
     if (!o->out)
         return error_set(err, ERROR_INPUT, "--out DIR is needed");
+    if (o->shim_in_environment && !(o->shim = getenv("TAILLIGHT_SHIM_DIR")))
+        return error_set(err, ERROR_INPUT,
+                         "--shim-in-environment: there is no TAILLIGHT_SHIM_DIR in it");
     if (choose_backends(capture, err) < 0)
         return -ERROR_INPUT;
-    if (take_ports(o, err) < 0)
+    if (choose_calls(o, err) < 0 || take_ports(o, err) < 0)
         return -ERROR_INPUT;
-    return 0;
+    return find_servers(capture, err);
 }
 
 // Reads the command line into capture->options and what follows from it. *help: it asks for help
@@ -158,7 +240,8 @@ static int write_calls(struct capture *capture, struct error *err)
     struct message_stats stats;
     if (!capture->collector)
         return 0;
-    int result = message_collector_finish(capture->collector, capture->options.out, &stats, err);
+    const char *out = capture->segments.stopped ? NULL : capture->options.out;
+    int result = message_collector_finish(capture->collector, out, &stats, err);
     if (result == 0) {
         json_object_set_new(capture->document, "shim", message_stats_json(&stats));
         json_object_set_new(json_object_get(capture->document, "dropped"), "calls",
@@ -249,57 +332,22 @@ static int write_backends(struct capture *capture, struct error *err)
     return result;
 }
 
-static int write_clock(struct capture *capture, struct error *err)
-{
-    char path[RUN_PATH_BYTES + 32];
-    snprintf(path, sizeof path, "%s/clock.tlog", capture->options.out);
-    clock_recorder_settle(&capture->clock);
-    int result = clock_recorder_write(&capture->clock, path, err);
-    if (result == 0)
-        json_object_set_new(capture->document, "clock",
-                            json_pack("{s:I, s:I}", "knots", (json_int_t)capture->clock.knots,
-                                      "interval_ns", (json_int_t)capture->clock.interval_ns));
-    return result;
-}
-
 // Ends what records and writes all logs, capture.json last: its being there says that they are
 // whole.
 static int write_capture(struct capture *capture, struct error *err)
 {
-    char cores[1024];
-    struct run_folder folder;
-    const struct capture_options *o = &capture->options;
-    if (strlen(o->out) >= sizeof folder.path - 64)
-        return error_set(err, ERROR_INPUT, "--out: the path is too long");
-    snprintf(folder.path, sizeof folder.path, "%s", o->out);
-    json_t *ports = json_array();
-    for (size_t i = 0; i < o->port_count; i++)
-        json_array_append_new(ports, json_integer(o->ports[i]));
-    const char *name = "none";
-    for (size_t i = 0; i < CAPTURE_BACKENDS_COUNT; i++)
-        name = capture->states[i] ? capture_backends[i]->name : name;
-    capture->document =
-        json_pack("{s:s, s:o, s:s, s:{}, s:O}", "backend", name, "ports", ports, "cores",
-                  CPU_COUNT(&o->cores) ? units_format_cores(&o->cores, cores, sizeof cores) : "all",
-                  "dropped", "warnings", capture->warnings);
-    if (!capture->document)
-        return error_set(err, ERROR_FAILED, "out of memory");
-    cpu_set_t beside = capture->cores;
-    if (take_away_cores(&beside, &o->cores))
-        json_object_set_new(capture->document, "receive_cores",
-                            json_string(units_format_cores(&beside, cores, sizeof cores)));
-    if (CPU_COUNT(&o->client_cores))
-        json_object_set_new(capture->document, "client_cores",
-                            json_string(units_format_cores(&o->client_cores, cores, sizeof cores)));
-    json_object_set_new(capture->document, "network", network_counters_moved(&capture->network));
-    json_object_set_new(capture->document, "quotas", quota_counters_moved(&capture->quotas));
-    int result = write_backends(capture, err);
+    struct error too_many;
+    take_found_ports(capture, capture->found.items, capture->found.count, &too_many);
+    int result = capture_document_begin(capture, err);
+    if (result == 0)
+        result = write_backends(capture, err);
     if (result == 0)
         result = write_calls(capture, err);
     if (result == 0)
-        result = write_clock(capture, err);
-    return result < 0 ? result
-                      : run_folder_write_json(&folder, "capture.json", capture->document, err);
+        clock_recorder_settle(&capture->clock);
+    if (result == 0)
+        result = capture_document_write_clock(capture, err);
+    return result < 0 ? result : capture_document_write(capture, err);
 }
 
 enum {
@@ -354,14 +402,67 @@ static int start_backend(struct capture *capture, size_t i, struct error *err)
     return 0;
 }
 
+static void tell_backends(struct capture *capture, uint32_t process, uint16_t port)
+{
+    for (size_t i = 0; i < CAPTURE_BACKENDS_COUNT; i++)
+        if (capture->states[i])
+            capture_backends[i]->watch(capture->states[i], process, port);
+}
+
+// Tells the backends of the processes that the shim is in by now, and of servers that ran already.
+// Ports that were given beside those are of this network namespace.
+static void watch_processes(struct capture *capture)
+{
+    const struct listening_array *found = &capture->found;
+    const struct capture_options *o = &capture->options;
+    for (size_t i = 0; capture->running && !capture->found_watched && i < o->given_port_count; i++)
+        tell_backends(capture, (uint32_t)getpid(), o->ports[i]);
+    for (; capture->found_watched < found->count; capture->found_watched++)
+        tell_backends(capture, (uint32_t)found->items[capture->found_watched].process,
+                      found->items[capture->found_watched].port);
+    size_t count = capture->collector ? message_collector_attached(capture->collector) : 0;
+    for (; capture->watched < count; capture->watched++)
+        tell_backends(capture, message_collector_process(capture->collector, capture->watched), 0);
+}
+
+// Looks for servers that came since the last look.
+static int look_for_servers(struct capture *capture, struct error *err)
+{
+    enum { LOOK_NS = 500000000 };
+    int64_t now = monotonic_ns();
+    if (!capture->running || now - capture->looked_ns < LOOK_NS)
+        return 0;
+    capture->looked_ns = now;
+    size_t before = capture->found.count;
+    int result = running_servers_look(capture->running, &capture->found, err);
+    watch_processes(capture);
+    for (size_t i = before; i < capture->found.count && result == 0; i++)
+        result = json_print_new(json_pack("{s:{s:i, s:i}}", "found", "port",
+                                          (int)capture->found.items[i].port, "process",
+                                          (int)capture->found.items[i].process),
+                                JSON_COMPACT, "a line", err);
+    return result;
+}
+
+static uint32_t thread_here(void *context, uint64_t namespace, uint32_t inside)
+{
+    struct capture *capture = context;
+    uint32_t found = 0;
+    for (size_t i = 0; i < CAPTURE_BACKENDS_COUNT && !found; i++)
+        if (capture->states[i])
+            found = capture_backends[i]->thread_here(capture->states[i], namespace, inside);
+    return found;
+}
+
 static int arm_capture(struct capture *capture, struct error *err)
 {
     const struct capture_options *o = &capture->options;
-    if (mkdir(o->out, 0755) < 0 && errno != EEXIST)
+    if (mkdir(o->out, 0700) < 0 && errno != EEXIST)
         return error_set_errno(err, ERROR_FAILED, "cannot make the folder %s", o->out);
     if (CPU_COUNT(&o->helper_cores) &&
         sched_setaffinity(0, sizeof o->helper_cores, &o->helper_cores) < 0)
         return error_set_errno(err, ERROR_INPUT, "--helper-cores: cannot run there");
+    capture_segments_begin(capture);
     capture->signals = supervisor_open_signals(SIGUSR1, NULL, err);
     int result = capture->signals < 0 ? capture->signals : 0;
     if (result == 0)
@@ -384,9 +485,14 @@ static int arm_capture(struct capture *capture, struct error *err)
         result = capture_backends[i]->is_always ? 0 : start_backend(capture, i, err);
     if (result < 0)
         return result;
-    if (capture->collector)
-        message_collector_enable(capture->collector);
-    return 0;
+    if (!capture->collector)
+        return 0;
+    // Who is there already is known before anything is recorded of others.
+    result = message_collector_poll(capture->collector, err);
+    watch_processes(capture);
+    message_collector_ask(capture->collector, thread_here, capture);
+    message_collector_enable(capture->collector);
+    return result;
 }
 
 // --- while it runs -------------------------------------------------------------------------------
@@ -467,6 +573,11 @@ static int watch_until_end(struct capture *capture, struct error *err)
         if (result == 0 && capture->collector)
             result = message_collector_poll(capture->collector, err);
         if (result == 0)
+            result = look_for_servers(capture, err);
+        watch_processes(capture);
+        if (result == 0)
+            result = capture_segments_poll(capture, err);
+        if (result == 0)
             result = wait_for_end(capture, err);
     }
     return result < 0 ? result : 0;
@@ -477,12 +588,14 @@ int capture_command(int argc, char **argv)
     struct error err = {0};
     struct capture capture = {.signals = -1};
     bool help = false;
-    if (read_options(&capture, argc, argv, &help, &err) < 0)
-        return error_report(&err);
-    if (help)
-        return 0;
-    progress_init(&capture.progress, capture.options.quiet);
     capture.warnings = json_array();
+    if (read_options(&capture, argc, argv, &help, &err) < 0 || help) {
+        json_decref(capture.warnings);
+        running_servers_free(capture.running);
+        array_free(&capture.found);
+        return help ? 0 : error_report(&err);
+    }
+    progress_init(&capture.progress, capture.options.quiet);
     progress_phase(&capture.progress, "arming the capture");
     int result = arm_capture(&capture, &err);
     if (result == 0) {
@@ -500,7 +613,10 @@ int capture_command(int argc, char **argv)
         if (capture.states[i])
             capture_backends[i]->free(capture.states[i]);
     message_collector_free(capture.collector);
+    running_servers_free(capture.running);
+    array_free(&capture.found);
     clock_recorder_free(&capture.clock);
+    capture_segments_free(&capture.segments);
     json_decref(capture.warnings);
     json_decref(capture.document);
     if (capture.signals >= 0)

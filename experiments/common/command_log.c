@@ -8,10 +8,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/input_file.h"
+#include "base/new_file.h"
+
 int command_log_open(struct command_log *log, const char *path, struct error *err)
 {
-    log->file = fopen(path, "we");
-    return log->file ? 0 : error_set_errno(err, ERROR_FAILED, "cannot create %s", path);
+    int fd = new_file_create(path, err);
+    log->file = fd >= 0 ? fdopen(fd, "w") : NULL;
+    return fd < 0 ? fd : log->file ? 0 : error_set_errno(err, ERROR_FAILED, "cannot open %s", path);
 }
 
 void command_log_write(struct command_log *log, const char *place, const char *format, ...)
@@ -47,7 +51,7 @@ char *command_log_last_line(const char *path, char *out, size_t out_bytes)
     char tail[2048];
     ssize_t got = 0;
     out[0] = '\0';
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = input_open(path, NULL);
     if (fd >= 0) {
         off_t end = lseek(fd, 0, SEEK_END),
               from = end > (off_t)sizeof tail - 1 ? end - (off_t)sizeof tail + 1 : 0;

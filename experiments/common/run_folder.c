@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/input_file.h"
 #include "base/json_numbers.h"
 #include "base/new_file.h"
 
@@ -34,7 +35,7 @@ json_t *run_folder_read_json(const struct run_folder *folder, const char *name, 
 {
     char path[RUN_PATH_BYTES + 128];
     json_error_t where;
-    json_t *document = json_load_file(run_folder_path(folder, name, path), 0, &where);
+    json_t *document = input_json(run_folder_path(folder, name, path), &where);
     if (!document)
         error_set(err, ERROR_FAILED, "%s cannot be read: %s", path, where.text);
     return document;
@@ -54,8 +55,11 @@ int run_folder_write_json(const struct run_folder *folder, const char *name, con
     return json_write(document, JSON_FOR_PEOPLE, run_folder_path(folder, name, path), err);
 }
 
-// Makes a directory and those above it.
-static int make_directories(const char *path, struct error *err)
+// What is captured shows what a server did, and for whom: it is its owner's.
+enum { RUN_FOLDER_MODE = 0700 };
+
+// Makes a directory and those above it; these are for others, too.
+static int make_directories(const char *path, mode_t mode, struct error *err)
 {
     char above[RUN_PATH_BYTES];
     snprintf(above, sizeof above, "%s", path);
@@ -65,7 +69,7 @@ static int make_directories(const char *path, struct error *err)
             return error_set_errno(err, ERROR_FAILED, "cannot make the folder %s", above);
         *slash = '/';
     }
-    if (mkdir(path, 0755) < 0 && errno != EEXIST)
+    if (mkdir(path, mode) < 0 && errno != EEXIST)
         return error_set_errno(err, ERROR_FAILED, "cannot make the folder %s", path);
     return 0;
 }
@@ -93,13 +97,13 @@ static int make_fresh(struct run_folder *folder, const char *name, struct error 
     time_t now = time(NULL);
     gmtime_r(&now, &utc);
     strftime(when, sizeof when, "%Y%m%dT%H%M%SZ", &utc);
-    int result = make_directories("runs", err);
+    int result = make_directories("runs", 0755, err);
     for (int number = 1; result == 0 && number < 100; number++) {
         char more[8] = "";
         if (number > 1)
             snprintf(more, sizeof more, "-%d", number);
         snprintf(folder->path, sizeof folder->path, "runs/%s-%s%s", name, when, more);
-        if (mkdir(folder->path, 0755) == 0)
+        if (mkdir(folder->path, RUN_FOLDER_MODE) == 0)
             return 0;
         if (errno != EEXIST)
             break;
@@ -117,6 +121,6 @@ int run_folder_make(struct run_folder *folder, const char *wanted, const char *n
     if (!wanted)
         return make_fresh(folder, name, err);
     snprintf(folder->path, sizeof folder->path, "%s", wanted);
-    int result = make_directories(wanted, err);
+    int result = make_directories(wanted, RUN_FOLDER_MODE, err);
     return result < 0 ? result : check_empty(wanted, err);
 }

@@ -2,6 +2,7 @@
 #include "experiments/common/supervisor.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -42,7 +43,8 @@ int supervisor_open_signals(int more, sigset_t *before, struct error *err)
 
 int supervisor_open(struct supervisor *supervisor, struct error *err)
 {
-    *supervisor = (struct supervisor){.signals = -1};
+    *supervisor =
+        (struct supervisor){.signals = -1, .stopped_grace_ns = STOPPED_GRACE_S * 1000000000ull};
     supervisor->signals = supervisor_open_signals(SIGCHLD, &supervisor->mask_before, err);
     return supervisor->signals < 0 ? supervisor->signals : 0;
 }
@@ -113,6 +115,43 @@ static int check_watched(struct supervisor *supervisor, struct error *err)
     return 0;
 }
 
+// "taillight load": enough of its command line to know it by.
+static void describe_process(pid_t pid, char *out, size_t out_bytes)
+{
+    char path[40], line[600] = "";
+    snprintf(path, sizeof path, "/proc/%d/cmdline", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? 0 : read(fd, line, sizeof line - 1);
+    if (fd >= 0)
+        close(fd);
+    const char *slash = strrchr(line, '/'), *name = slash ? slash + 1 : line;
+    const char *second = line + strlen(line) + 1;
+    snprintf(out, out_bytes, "%.50s%s%.20s", name, second < line + got ? " " : "",
+             second < line + got ? second : "");
+}
+
+// A stopped process would be waited for until its deadline, which is that of one that works.
+static int check_stopped(struct supervisor *supervisor, const struct process *awaited,
+                         struct error *err)
+{
+    char name[80];
+    if (!awaited || !process_is_stopped(awaited)) {
+        supervisor->stopped = 0;
+        return 0;
+    }
+    if (supervisor->stopped != awaited->pid) {
+        supervisor->stopped = awaited->pid;
+        supervisor->stopped_since_ns = supervisor_now_ns();
+    }
+    if (supervisor_now_ns() - supervisor->stopped_since_ns < supervisor->stopped_grace_ns)
+        return 0;
+    describe_process(awaited->pid, name, sizeof name);
+    return error_set(err, ERROR_FAILED,
+                     "`%s` (process %d) does not end: it has been stopped (SIGSTOP, or a debugger) "
+                     "for %.3g s",
+                     name, awaited->pid, (double)supervisor->stopped_grace_ns / 1e9);
+}
+
 // Appends what can be read. Returns 1 at the end of the stream, 0 before.
 static int take_output(struct process *process, struct text_buffer *output, struct error *err)
 {
@@ -165,17 +204,27 @@ int supervisor_wait(struct supervisor *supervisor, struct process *awaited,
             return result;
         uint64_t now_ns = supervisor_now_ns();
         if (now_ns >= deadline_ns)
-            return 0;
+            return check_stopped(supervisor, awaited, err);
         struct pollfd ready[2] = {{.fd = supervisor->signals, .events = POLLIN},
                                   {.fd = drained ? -1 : awaited->output, .events = POLLIN}};
         uint64_t left_ms = (deadline_ns - now_ns + 999999) / 1000000;
-        if (poll(ready, 2, left_ms > 1000 ? 1000 : (int)left_ms) <= 0 || !ready[1].revents)
+        int polled = poll(ready, 2, left_ms > 1000 ? 1000 : (int)left_ms);
+        if (polled == 0 && check_stopped(supervisor, awaited, err) < 0)
+            return -ERROR_FAILED;
+        if (polled <= 0 || !ready[1].revents)
             continue;
         int ended = take_output(awaited, output, err);
         if (ended < 0)
             return ended;
         drained = ended == 1;
     }
+}
+
+int supervisor_check(struct supervisor *supervisor, struct error *err)
+{
+    if (supervisor->signals >= 0)
+        take_signals(supervisor);
+    return supervisor->interrupted ? error_set(err, ERROR_FAILED, "interrupted") : 0;
 }
 
 int supervisor_finish(struct supervisor *supervisor, struct process *process, const char *what,

@@ -26,12 +26,19 @@ struct watched {
 
 enum { MOST_WATCHED = 160 }; // 64 neighbours, 64 links, and the run's own
 
+// A process that is awaited and stopped (SIGSTOP, a debugger) is given so long to go on.
+enum { STOPPED_GRACE_S = 10 };
+
 struct supervisor {
     int signals; // signalfd
     sigset_t mask_before;
     bool interrupted; // SIGINT or SIGTERM came
     struct watched watched[MOST_WATCHED];
     size_t watched_count;
+    // Of the process that is awaited: when it was found stopped; 0: it is not.
+    pid_t stopped;
+    uint64_t stopped_since_ns;
+    uint64_t stopped_grace_ns; // STOPPED_GRACE_S
 };
 
 // Blocks SIGINT, SIGTERM, SIGHUP and one more signal, and returns a signalfd, which does not block,
@@ -51,7 +58,8 @@ void supervisor_unwatch(struct supervisor *supervisor, const struct process *pro
 // Waits until deadline_ns (CLOCK_MONOTONIC). What `awaited` (may be NULL) prints to its pipe is
 // appended to *output (may be NULL), at most 16 MiB.
 // Returns 1 when awaited has ended (wait status in *status), or, with until_line, when output has a
-// newline; 0 at the deadline; negative when the user interrupted or a watched process ended.
+// newline; 0 at the deadline; negative when the user interrupted, a watched process ended, or
+// awaited was stopped and did not go on for STOPPED_GRACE_S.
 int supervisor_wait(struct supervisor *supervisor, struct process *awaited,
                     struct text_buffer *output, bool until_line, uint64_t deadline_ns, int *status,
                     struct error *err);
@@ -60,6 +68,9 @@ int supervisor_wait(struct supervisor *supervisor, struct process *awaited,
 // end in time, or ends with anything but success; `what` and its log are named.
 int supervisor_finish(struct supervisor *supervisor, struct process *process, const char *what,
                       const char *log_path, unsigned seconds, struct error *err);
+
+// ERROR_FAILED when the user has interrupted, else 0. For work between waits.
+int supervisor_check(struct supervisor *supervisor, struct error *err);
 
 // CLOCK_MONOTONIC now.
 uint64_t supervisor_now_ns(void);

@@ -76,6 +76,51 @@ int experiment_extend(struct document **document, const char *path, document_ope
     return extend(document, &chain, err);
 }
 
+// --- single keys ---------------------------------------------------------------------------------
+
+// Lays the one key of `assigned` over the document. A key that the matrix varies is refused: the
+// matrix would take it back.
+static int lay_over(struct document **document, const struct document *assigned, struct error *err)
+{
+    const struct node *root = document_root(assigned), *key = node_entry_key(root, 0);
+    const struct node *matrix = node_child(document_root(*document), "matrix");
+    struct document *nested = NULL, *merged = NULL;
+    if (node_kind(root) != NODE_MAPPING || node_count(root) != 1)
+        return document_error(assigned, NULL, err, "one key and its value, like load.rate=50k");
+    if (node_child(matrix, node_text(key)))
+        return document_error(assigned, key, err, "the experiment's matrix varies `%s`",
+                              node_text(key));
+    int result = document_nest(key, node_entry(root, 0), &nested, err);
+    if (result == 0)
+        result =
+            document_merge(document_root(*document), document_root(nested), NULL, &merged, err);
+    document_free(nested);
+    if (result < 0)
+        return result;
+    document_free(*document);
+    *document = merged;
+    return 0;
+}
+
+int experiment_assign(struct document **document, const char *assignment, struct error *err)
+{
+    char name[100], text[EXPERIMENT_PATH_BYTES];
+    struct document *assigned;
+    const char *sign = strchr(assignment, '=');
+    int used = sign ? snprintf(text, sizeof text, "%.*s: %s", (int)(sign - assignment), assignment,
+                               sign + 1)
+                    : 0;
+    snprintf(name, sizeof name, "--set %s", assignment);
+    if (!sign || sign == assignment || used >= (int)sizeof text)
+        return error_set(err, ERROR_INPUT, "%s: a key and its value, like load.rate=50k", name);
+    int result = document_parse(name, text, (size_t)used, &assigned, err);
+    if (result < 0)
+        return result;
+    result = lay_over(document, assigned, err);
+    document_free(assigned);
+    return result;
+}
+
 // --- matrix --------------------------------------------------------------------------------------
 
 // Writes a value as it appears in a label: its scalars, one after the other.
@@ -222,16 +267,31 @@ static int resolve_all(struct configuration_array *all, const char *path, bool d
     return result;
 }
 
+static int assign_all(struct document **document, const struct option_list *assignments,
+                      struct error *err)
+{
+    int result = 0;
+    for (size_t i = 0; i < assignments->count && result == 0; i++)
+        result = experiment_assign(document, assignments->items[i], err);
+    return result;
+}
+
 // Takes the document.
 static int load_set(struct document *document, const char *path, document_opener open,
-                    struct experiment_set *set, struct error *err)
+                    const struct option_list *assignments, struct experiment_set *set,
+                    struct error *err)
 {
     struct configuration_array all = {0};
-    bool derived =
-        node_key(document_root(document), "extends") || node_key(document_root(document), "matrix");
+    bool derived = node_key(document_root(document), "extends") ||
+                   node_key(document_root(document), "matrix") || assignments->count > 0;
     int result = experiment_extend(&document, path, open, err);
     if (result == 0)
+        result = assign_all(&document, assignments, err);
+    if (result == 0)
         result = experiment_expand(document, &all, err);
+    // Once more: a variant of the matrix may have said otherwise.
+    for (size_t i = 0; i < all.count && result == 0; i++)
+        result = assign_all(&all.items[i].document, assignments, err);
     if (result == 0)
         result = resolve_all(&all, path, derived, set, err);
     configurations_free(&all);
@@ -241,21 +301,24 @@ static int load_set(struct document *document, const char *path, document_opener
     return result;
 }
 
-int experiment_set_load(const char *path, struct experiment_set *set, struct error *err)
+int experiment_set_load(const char *path, const struct option_list *assignments,
+                        struct experiment_set *set, struct error *err)
 {
     struct document *document;
     *set = (struct experiment_set){0};
     int result = document_open(path, &document, err);
-    return result < 0 ? result : load_set(document, path, document_open, set, err);
+    return result < 0 ? result : load_set(document, path, document_open, assignments, set, err);
 }
 
 int experiment_set_parse(const char *name, const char *text, size_t bytes, document_opener open,
                          struct experiment_set *set, struct error *err)
 {
+    const struct option_list none = {0};
     struct document *document;
     *set = (struct experiment_set){0};
     int result = document_parse(name, text, bytes, &document, err);
-    return result < 0 ? result : load_set(document, name, open ? open : refuse_opening, set, err);
+    return result < 0 ? result
+                      : load_set(document, name, open ? open : refuse_opening, &none, set, err);
 }
 
 void experiment_set_free(struct experiment_set *set)

@@ -11,6 +11,7 @@
 
 #include "base/array.h"
 #include "base/document.h"
+#include "base/options.h"
 #include "experiments/definition/resolve.h"
 
 enum { CONFIGURATIONS_MAX = 64, EXPERIMENT_PATH_BYTES = 4096 };
@@ -33,6 +34,11 @@ bool experiment_path_join(const char *from, const char *wanted, char path[EXPERI
 int experiment_extend(struct document **document, const char *path, document_opener open,
                       struct error *err);
 
+// Replaces a document by the result of laying "KEY=VALUE" over it: the key with dots
+// (`load.rate`), the value as YAML. A key that the document's matrix varies is ERROR_INPUT. On
+// failure *document is as it was.
+int experiment_assign(struct document **document, const char *assignment, struct error *err);
+
 // The configurations of a document, one when it has no matrix. The caller closes their sources,
 // frees the array, and still owns `document`. On failure there is nothing to free.
 int experiment_expand(const struct document *document, struct configuration_array *out,
@@ -41,10 +47,11 @@ void configurations_free(struct configuration_array *all);
 
 struct experiment_set ARRAY_OF(struct experiment);
 
-// Reads a file and what it extends, and checks every configuration. Everything wrong is ERROR_INPUT
-// with file, line, column and how to correct it. On success the caller frees; on failure nothing is
-// left to free.
-int experiment_set_load(const char *path, struct experiment_set *set, struct error *err);
+// Reads a file and what it extends, lays the assignments over it (experiment_assign), and checks
+// every configuration. Everything wrong is ERROR_INPUT with file, line, column and how to correct
+// it. On success the caller frees; on failure nothing is left to free.
+int experiment_set_load(const char *path, const struct option_list *assignments,
+                        struct experiment_set *set, struct error *err);
 
 // The same for text in memory; `name` stands for the path, `open` reads what it extends (NULL:
 // nothing can be extended).

@@ -107,6 +107,10 @@ static const struct field capture_rows[] = {
              "reason"},
     {"buffer", FIELD_BYTES, .low = "64KiB", .otherwise = "32MiB",
      INTO(struct experiment, buffer_bytes), .help = "for kernel events, per core"},
+    {"calls", FIELD_WORD, "auto", .word = capture_calls_name,
+     INTO(struct experiment, capture_calls),
+     .help = "socket calls from the kernel's events: auto: of servers without the shim; kernel: of "
+             "all, beside the shim's; none"},
     {"shim_memory", FIELD_BYTES, .low = "64KiB", .high = "1GiB", .otherwise = "64MiB",
      INTO(struct experiment, shim_memory_bytes),
      .help = "for the shim's records, in all servers together; calls beyond it are lost"},

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "experiments/definition/tables.h"
+#include "experiments/hosts/host_kind.h"
 #include "experiments/servers/server_kind.h"
 
 static const char *kind_word(unsigned index)
@@ -49,6 +50,27 @@ static int check_port(const struct binding *binding, const struct experiment_ser
     return 0;
 }
 
+// What cannot be said of a server that runs already.
+static int check_running(const struct binding *binding, const struct node *node,
+                         const struct experiment_host *host, struct experiment_server *server)
+{
+    const struct node *shim = node_child(node, "shim");
+    if (shim && server->shim)
+        return document_error(binding->document, shim, binding->err,
+                              "shim: cannot come into a server that runs already; its calls are "
+                              "seen by the kernel");
+    server->shim = false;
+    if (host->kind->is_joined && !host->kind->is_elsewhere)
+        return document_error(binding->document, node, binding->err,
+                              "`%s` runs already, so it is not on the %s host `%s`, which is made "
+                              "for the run: give it a host of kind local or ssh",
+                              server->name, host->kind->name, host->name);
+    if (host->kind->is_elsewhere && !node_child(node, "port"))
+        return document_error(binding->document, node, binding->err,
+                              "`%s` is on another machine: give its `port`, too", server->name);
+    return 0;
+}
+
 static int check_server(const struct binding *binding, const struct node *node, void *object)
 {
     const struct reading *reading = binding->context;
@@ -63,6 +85,8 @@ static int check_server(const struct binding *binding, const struct node *node, 
     if (result < 0)
         return result;
     const struct experiment_host *host = &reading->experiment->hosts.items[server->host];
+    if (server->kind->runs_already && (result = check_running(binding, node, host, server)) < 0)
+        return result;
     server->cores = host->cores;
     if ((result = read_cores(binding, node, host, &server->cores)) < 0)
         return result;
@@ -70,7 +94,9 @@ static int check_server(const struct binding *binding, const struct node *node, 
         server->threads = server->kind->thread_a_core ? (uint64_t)CPU_COUNT(&server->cores) : 1;
     if (!server->port)
         server->port = server->kind->port;
-    if (server->kind->check(server, &option, &inner) == 0)
+    inner.kind = ERROR_NONE;
+    if (server->kind->check(server, &option, &inner) == 0 &&
+        (host->kind->is_elsewhere || server->kind->find_port(server, &inner) == 0))
         return check_port(binding, server);
     const struct node *wrong = node_entry(node_child(node, "options"), option);
     return document_error(binding->document, wrong ? wrong : node, binding->err, "%s", inner.text);
@@ -96,8 +122,18 @@ static const struct field server_rows[] = {
      .help = "of kind command, needed: program and arguments; {address} and {port} are filled in"},
     {"shim", FIELD_SWITCH, "true", INTO(struct experiment_server, shim),
      .help = "see its socket calls"},
+    {"pid", FIELD_COUNT, .low = "1", .high = "4194304", INTO(struct experiment_server, pid),
+     .otherwise = "not known by it", .help = "of kind running: a process, with those it starts"},
+    {"cgroup", FIELD_TEXT, INTO(struct experiment_server, cgroup), .otherwise = "not known by it",
+     .help = "of kind running: its control group, as a container's"},
+    {"systemd", FIELD_TEXT, INTO(struct experiment_server, systemd), .otherwise = "not known by it",
+     .help = "of kind running: its unit"},
+    {"address", FIELD_TEXT, INTO(struct experiment_server, address), .otherwise = "its host's",
+     .help = "of kind running: the IPv4 address on which the load reaches it"},
+    {"fill", FIELD_SWITCH, "false", INTO(struct experiment_server, fill),
+     .help = "of kind running: write the workload's keys into it before the load"},
     {"port", FIELD_COUNT, .low = "1", .high = "65535", INTO(struct experiment_server, port),
-     .otherwise = "11211, redis: 6379, nginx: 80", .help = "of TCP"},
+     .otherwise = "11211, redis: 6379, nginx: 80, running: where it listens", .help = "of TCP"},
     {"cores", FIELD_TEXTS, .otherwise = "its host's", .help = "what it runs on"},
 };
 const struct fields server_fields =

@@ -119,9 +119,10 @@ static int each_path(struct applied_setting *a, const char *inside,
                      int (*use)(struct applied_setting *, const char *path, struct error *),
                      struct error *err)
 {
+    enum { PATHS_MOST = 16384 }; // queues and interrupts of a card; another machine may claim any
     char pattern[2 * KEEPER_TEXT_BYTES], path[KEEPER_TEXT_BYTES];
     snprintf(pattern, sizeof pattern, "%s/sys/class/net/%s%s", a->root, a->setting->nic, inside);
-    for (unsigned i = 0;; i++) {
+    for (unsigned i = 0; i < PATHS_MOST; i++) {
         int result = keeper_find(a->keeper, pattern, i, path, err);
         if (result > 0)
             result = use(a, path, err);
@@ -130,6 +131,8 @@ static int each_path(struct applied_setting *a, const char *inside,
         if (result < 0)
             return result;
     }
+    return error_set(err, ERROR_FAILED, "tuning host %s: more than %u paths match %s",
+                     a->host->plan->name, (unsigned)PATHS_MOST, pattern);
 }
 
 static int use_file(struct applied_setting *a, const char *path, struct error *err)

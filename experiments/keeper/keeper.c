@@ -2,6 +2,7 @@
 #include "experiments/keeper/keeper.h"
 
 #include <errno.h>
+#include <fnmatch.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include "experiments/common/command_log.h"
 #include "experiments/keeper/keeper_request.h"
 #include "base/clock.h"
+#include "base/text.h"
 
 enum { ANSWER_TIMEOUT_MS = 10000, END_TIMEOUT_MS = 2000, CLOCK_ROUND_TRIPS = 16 };
 
@@ -41,12 +43,20 @@ static int gone_error(struct keeper *keeper, struct error *err)
                                                            : "the link to a host is gone");
 }
 
-static bool is_interrupted(void)
+// What another machine answers is believed only as far as it can be: a known number, and a text
+// that ends, whose characters are what they look like.
+static int check_answer(struct keeper_answer *answer, struct error *err)
 {
-    sigset_t pending;
-    sigpending(&pending);
-    return sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1 ||
-           sigismember(&pending, SIGHUP) == 1;
+    enum { NUMBERS = 4096 }; // errno's end below that
+    char clean[KEEPER_TEXT_BYTES];
+    if (answer->number < 0 || answer->number >= NUMBERS ||
+        !memchr(answer->text, '\0', sizeof answer->text))
+        return error_set(err, ERROR_FAILED,
+                         "what the keeper of a host behind ssh answers cannot be: is that machine "
+                         "what it should be?");
+    text_clean(answer->text, false, clean, sizeof clean);
+    memcpy(answer->text, clean, sizeof clean);
+    return 0;
 }
 
 // Reads one answer: a socket delivers it whole, a stream perhaps in several reads.
@@ -61,7 +71,7 @@ static int receive_answer(struct keeper *keeper, struct keeper_answer *answer, i
         int polled = poll(&ready, 1, LOOK_UP_MS);
         if (polled < 0 && errno == EINTR)
             continue;
-        if (polled == 0 && keeper->link_log && is_interrupted())
+        if (polled == 0 && keeper->link_log && process_is_interrupted())
             return error_set(err, ERROR_FAILED, "interrupted");
         if (polled == 0 && (waited_ms += LOOK_UP_MS) < timeout_ms)
             continue;
@@ -73,7 +83,7 @@ static int receive_answer(struct keeper *keeper, struct keeper_answer *answer, i
             return gone_error(keeper, err);
         have += (size_t)got;
     }
-    return 0;
+    return keeper->link_log ? check_answer(answer, err) : 0;
 }
 
 // Pipes take up to PIPE_BUF bytes in one write.
@@ -190,6 +200,9 @@ int keeper_find(struct keeper *keeper, const char *pattern, unsigned index,
         result = keeper_ask(keeper, &request, &answer, err);
     if (result < 0 || answer.number)
         return result;
+    if (fnmatch(pattern, answer.text, FNM_PATHNAME) != 0)
+        return error_set(err, ERROR_FAILED, "a host was asked for %s, and found %s, which is none",
+                         pattern, answer.text);
     memcpy(path, answer.text, KEEPER_TEXT_BYTES);
     return 1;
 }
@@ -294,8 +307,13 @@ int keeper_clock_offset(struct keeper *keeper, int64_t *offset_ns, uint64_t *bou
         int64_t trip_ns = monotonic_ns() - before_ns;
         if (trip_ns >= shortest_ns)
             continue;
+        char *end;
+        long long there_ns = strtoll(answer.text, &end, 10);
+        if (answer.number || end == answer.text || *end || there_ns < 0 || there_ns > INT64_MAX / 4)
+            return error_set(err, ERROR_FAILED, "what a host says of its clock cannot be: %.60s",
+                             answer.text);
         shortest_ns = trip_ns;
-        *offset_ns = (int64_t)strtoll(answer.text, NULL, 10) - (before_ns + trip_ns / 2);
+        *offset_ns = (int64_t)there_ns - (before_ns + trip_ns / 2);
     }
     *bound_ns = (uint64_t)shortest_ns / 2;
     return 0;

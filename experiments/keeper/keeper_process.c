@@ -102,12 +102,28 @@ static int make_shim_directory(const struct keeper_request *request)
     return message_collector_prepare(request->path, bytes, &err) == 0 ? 0 : errno;
 }
 
+// A directory for the shim with a secret name is removed with the one around it, which is ours,
+// too.
+static void outer_directory(char *path)
+{
+    char *name = strrchr(path, '/'), *outer = NULL;
+    if (name && name > path) {
+        *name = '\0';
+        outer = strrchr(path, '/');
+        *name = '/';
+    }
+    if (outer && strncmp(outer, "/taillight-", 11) == 0)
+        *name = '\0';
+}
+
 static void make_change(struct changes *changes, struct keeper_journal *journal,
                         const struct keeper_request *request, struct keeper_answer *answer)
 {
     struct keeper_change made = {
         .is_directory = request->verb != VERB_SET, .knob = request->knob, .fd = -1, .lock = -1};
     snprintf(made.path, sizeof made.path, "%s", request->path);
+    if (request->verb == VERB_MAKE_SHIM_DIRECTORY)
+        outer_directory(made.path);
     if (request->verb == VERB_SET)
         answer->number = setting_lock_take(&made, journal->run, answer->text, sizeof answer->text);
     if (request->verb == VERB_SET && answer->number == 0) {

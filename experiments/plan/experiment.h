@@ -59,6 +59,10 @@ struct experiment_server {
     bool shim;
     uint16_t port;
     cpu_set_t cores;
+    // Of kind running:
+    uint64_t pid;                           // 0: not known by it
+    const char *cgroup, *systemd, *address; // NULL: not known by it; its host's
+    bool fill;                              // load the keys before the run
 };
 
 // The load of a neighbour that serves; rate 0: none.
@@ -155,6 +159,7 @@ struct experiment {
     struct experiment_load load;
     unsigned backend;                 // what is captured, as capture_choice_name counts
     bool capture_optional;            // a run that cannot be captured is inconclusive, not failed
+    unsigned capture_calls;           // as capture_calls_name counts
     uint64_t buffer_bytes;            // per core; 0: the capture's own default
     uint64_t shim_memory_bytes;       // 0: the shim's own default
     struct diagnosis_slice diagnosed; // what `slice` says

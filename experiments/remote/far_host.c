@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "experiments/remote/far_host.h"
 
+#include <arpa/inet.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
@@ -56,6 +57,13 @@ static int start_link(struct far_host *far, struct keeper *keeper, struct error 
                        : result;
 }
 
+// An IPv4 address in the form that everyone here writes it in.
+static bool is_address(const char *text)
+{
+    struct in_addr address;
+    return inet_pton(AF_INET, text, &address) == 1;
+}
+
 // Checks that the machine has the experiment's cores, and chooses those for our own work.
 static int divide_cores(struct far_host *far, const struct experiment_host *plan, const char *text,
                         struct error *err)
@@ -88,7 +96,7 @@ static int take_facts(struct far_host *far, struct keeper *keeper,
     if (json_unpack(facts, "{s:i, s:s, s:s, s:s, s:s, s:s}", "uid", &uid, "cores", &cores,
                     "address", &address, "directory", &directory, "boot_id", &boot_id, "kernel",
                     &kernel) < 0 ||
-        !link_file_directory_is_plain(plan->directory, directory)) {
+        !is_address(address) || !link_file_directory_is_plain(plan->directory, directory)) {
         result = error_set(err, ERROR_FAILED, "what it says of itself cannot be: %.200s", text);
     } else {
         far->is_root = uid == 0;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/input_file.h"
 #include "base/units.h"
 
 static int add_option(json_t *words, const char *option)
@@ -57,7 +58,7 @@ int link_file_load(const char *path, struct link_file *link, struct error *err)
 {
     json_error_t where;
     const json_t *ssh;
-    *link = (struct link_file){.document = json_load_file(path, 0, &where)};
+    *link = (struct link_file){.document = input_json(path, &where)};
     if (!link->document)
         return error_set(err, ERROR_INPUT, "%s cannot be read: %s", path, where.text);
     if (json_unpack_ex(link->document, &where, 0, "{s:s, s:s, s:o, s:s, s?s, s:s}", "host",

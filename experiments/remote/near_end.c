@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fts.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +32,7 @@ enum {
     LAST_WORDS_MS = 500,
     SILENT_BEATS = 3, // after so many missed heartbeats the link is down
     INPUT_BYTES = 32 << 10,
+    COMPLAINTS_MOST = 64 << 20, // what the other machine may write into a log of this one
 };
 
 struct link_options {
@@ -82,6 +85,7 @@ struct near {
     char first_complaint[300], last_complaint[300];
     size_t line_used;
     char line[300];
+    uint64_t complained; // bytes that went to our stderr
     char chunk[FAR_CHUNK_BYTES];
 };
 
@@ -115,6 +119,31 @@ static void end_line(struct near *near)
     snprintf(near->last_complaint, sizeof near->last_complaint, "%s", near->line);
 }
 
+// Nothing that another machine prints commands this one's terminal.
+static void tame_for_terminal(int fd, char *bytes, size_t count)
+{
+    if (!isatty(fd))
+        return;
+    for (size_t i = 0; i < count; i++)
+        if (((unsigned char)bytes[i] < ' ' && bytes[i] != '\n' && bytes[i] != '\t') ||
+            bytes[i] == 0x7f)
+            bytes[i] = '?';
+}
+
+// How many of so many bytes may still go to our stderr, which is a log: another machine does not
+// fill this one's disk.
+static size_t complaint_room(struct near *near, size_t count)
+{
+    static const char more[] = "\n... and more, which is left out\n";
+    uint64_t room = COMPLAINTS_MOST - near->complained;
+    if (count > room && near->complained < COMPLAINTS_MOST &&
+        write(STDERR_FILENO, more, sizeof more - 1) < 0)
+        return 0;
+    count = count < room ? count : (size_t)room;
+    near->complained += count;
+    return count;
+}
+
 // Copies to our stderr what ssh and the far end complain of, and remembers the first and last line.
 static void take_complaints(struct near *near)
 {
@@ -131,7 +160,9 @@ static void take_complaints(struct near *near)
         else if (near->line_used < sizeof near->line - 1)
             near->line[near->line_used++] = bytes[i];
     }
-    if (write(STDERR_FILENO, bytes, (size_t)got) < 0)
+    tame_for_terminal(STDERR_FILENO, bytes, (size_t)got);
+    size_t kept = complaint_room(near, (size_t)got);
+    if (kept && write(STDERR_FILENO, bytes, kept) < 0)
         return; // our stderr is gone; the lines are remembered all the same
 }
 
@@ -289,18 +320,24 @@ static int take_bytes(struct near *near, const struct frame *frame, struct error
     if (frame->byte_count < 1)
         return error_set(err, ERROR_INPUT, "bytes of nothing came");
     unsigned char which = (unsigned char)frame->bytes[0];
-    const char *bytes = frame->bytes + 1;
+    unsigned stream = which & (unsigned char)~FAR_COMPRESSED;
+    const char *from = frame->bytes + 1;
     size_t count = frame->byte_count - 1;
-    if (which & FAR_COMPRESSED) {
+    if ((stream != FAR_STDOUT && stream != FAR_STDERR) ||
+        (!(which & FAR_COMPRESSED) && count > sizeof near->chunk))
+        return error_set(err, ERROR_INPUT, "%zu bytes of nothing known came", count);
+    if (!(which & FAR_COMPRESSED))
+        memcpy(near->chunk, from, count);
+    else
         count =
-            ZSTD_decompressDCtx(near->decompressor, near->chunk, sizeof near->chunk, bytes, count);
-        if (ZSTD_isError(count))
-            return error_set(err, ERROR_INPUT, "what came cannot be unpacked: %s",
-                             ZSTD_getErrorName(count));
-        bytes = near->chunk;
-    }
-    bool complaint = (which & ~FAR_COMPRESSED) == FAR_STDERR;
-    return write_all(complaint ? STDERR_FILENO : near->out, bytes, count, err);
+            ZSTD_decompressDCtx(near->decompressor, near->chunk, sizeof near->chunk, from, count);
+    if (ZSTD_isError(count))
+        return error_set(err, ERROR_INPUT, "what came cannot be unpacked: %s",
+                         ZSTD_getErrorName(count));
+    int to = stream == FAR_STDERR ? STDERR_FILENO : near->out;
+    tame_for_terminal(to, near->chunk, count);
+    return write_all(to, near->chunk, stream == FAR_STDERR ? complaint_room(near, count) : count,
+                     err);
 }
 
 static int take_message(struct near *near, const json_t *message, struct error *err)
@@ -313,7 +350,11 @@ static int take_message(struct near *near, const json_t *message, struct error *
         return error_set(err, ERROR_FAILED, "host %s: %s", near->file.host, text ? text : "failed");
     if (strcmp(type, "ended") != 0)
         return error_set(err, ERROR_INPUT, "the agent said \"%.40s\" out of turn", type);
-    near->status = (int)json_integer_value(json_object_get(message, "status"));
+    const json_t *status = json_object_get(message, "status");
+    if (!json_is_integer(status) || json_integer_value(status) < 0 ||
+        json_integer_value(status) > UINT16_MAX)
+        return error_set(err, ERROR_INPUT, "the agent gave no status of the program's end");
+    near->status = (int)json_integer_value(status);
     near->done = true;
     return 0;
 }
@@ -407,6 +448,31 @@ static int relay_program(struct near *near, struct error *err)
     return result;
 }
 
+// Of what another machine sent, only files and folders stay: whoever reads a link, a pipe or a
+// device there would read something else, or wait for ever.
+static int check_unpacked(const struct near *near, struct error *err)
+{
+    char *const roots[] = {(char *)(uintptr_t)near->options.into, NULL};
+    FTS *tree = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR | FTS_XDEV, NULL);
+    unsigned others = 0;
+    char name[200] = "";
+    for (FTSENT *entry; tree && (entry = fts_read(tree));) {
+        if (entry->fts_info == FTS_D || entry->fts_info == FTS_DP ||
+            (entry->fts_info == FTS_F && entry->fts_statp->st_nlink == 1))
+            continue;
+        unlink(entry->fts_accpath);
+        if (others++ == 0)
+            snprintf(name, sizeof name, "%s", entry->fts_name);
+    }
+    if (tree)
+        fts_close(tree);
+    return others ? error_set(err, ERROR_FAILED,
+                              "host %s sent %u things that are no files, such as %s: they were "
+                              "removed from %s",
+                              near->file.host, others, name, near->options.into)
+                  : 0;
+}
+
 static int end_tar(struct near *near, struct error *err)
 {
     int status = 0;
@@ -415,10 +481,12 @@ static int end_tar(struct near *near, struct error *err)
     process_close_pipes(&near->tar);
     if (process_wait(&near->tar, -1, &status, err) < 0)
         return -ERROR_FAILED;
-    return status && near->options.into
-               ? error_set(err, ERROR_FAILED, "what host %s sent cannot be unpacked into %s",
-                           near->file.host, near->options.into)
-               : 0;
+    if (!near->options.into)
+        return 0;
+    int result = check_unpacked(near, err);
+    return status ? error_set(err, ERROR_FAILED, "what host %s sent cannot be unpacked into %s",
+                              near->file.host, near->options.into)
+                  : result;
 }
 
 static int run_program(struct near *near, struct error *err)
@@ -435,11 +503,24 @@ static int run_program(struct near *near, struct error *err)
     return result < 0 ? result : end_tar(near, err);
 }
 
+// Whether a signal ends a process: none that would stop this one is taken from another machine.
+static bool signal_ends(int number)
+{
+    static const int others[] = {SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU,
+                                 SIGCONT, SIGCHLD, SIGURG,  SIGWINCH};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (number == others[i])
+            return false;
+    return number > 0 && number < NSIG;
+}
+
 // Ends this process the way the program ended.
 static int end_alike(int status)
 {
     if (!WIFSIGNALED(status))
-        return WEXITSTATUS(status);
+        return WIFEXITED(status) ? WEXITSTATUS(status) : ERROR_FAILED;
+    if (!signal_ends(WTERMSIG(status)))
+        return ERROR_FAILED;
     const struct rlimit no_core = {0};
     sigset_t none;
     setrlimit(RLIMIT_CORE, &no_core);

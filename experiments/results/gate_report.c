@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "base/new_file.h"
+
 int gate_report_write_json(const struct gate_result_array *results, const struct run_folder *folder,
                            struct error *err)
 {
@@ -89,14 +91,13 @@ int gate_report_runs(struct gate_report *report, const struct experiment *experi
 static int write_junit(const struct gate_report *report, const char *path, const char *suite,
                        struct error *err)
 {
-    FILE *file = fopen(path, "we");
-    if (!file)
-        return error_set_errno(err, ERROR_INPUT, "--junit: cannot write %s", path);
-    gate_results_junit(&report->results, suite, file);
-    bool written = ferror(file) == 0;
-    if (fclose(file) != 0 || !written)
-        return error_set_errno(err, ERROR_FAILED, "--junit: cannot write %s", path);
-    return 0;
+    struct new_file out;
+    if (new_file_open(&out, path, err) < 0) {
+        err->kind = ERROR_INPUT;
+        return error_prefix(err, "--junit");
+    }
+    gate_results_junit(&report->results, suite, out.file);
+    return new_file_finish(&out, 0, err) < 0 ? error_prefix(err, "--junit") : 0;
 }
 
 int gate_report_write(const struct gate_report *report, const struct gate_report_options *options,

@@ -49,7 +49,7 @@ int run_results_write(const struct run_folder *folder, const struct run_results_
     if (result == 0 && kept->slices.count)
         result = run_set_add(kept, &run, err);
     progress_end(settings->progress);
-    *available = run.findings.verdict_available;
+    *available = run_is_conclusive(&run);
     if (result == 0 && !settings->silent)
         result = print_results(&run, settings, report, err);
     run_analysis_free(&run);

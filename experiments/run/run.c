@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "experiments/common/program_path.h"
@@ -93,8 +94,14 @@ static int make_shim_directory(struct run *run, struct error *err)
                                                           "libtaillight-shim.so", run->shim, err);
     if (result < 0)
         return result;
-    snprintf(run->shim_dir, sizeof run->shim_dir, "/dev/shm/taillight-%d-%llx", getpid(),
-             (unsigned long long)supervisor_now_ns());
+    // Who may write into it is told its name: the servers and the capture, by their environment. It
+    // is in a folder that nobody can list.
+    uint64_t secret[2];
+    if (getrandom(secret, sizeof secret, 0) != sizeof secret)
+        return error_set_errno(err, ERROR_FAILED, "no random name");
+    snprintf(run->shim_dir, sizeof run->shim_dir, "/dev/shm/taillight-%d-%llx/%016llx%016llx",
+             getpid(), (unsigned long long)supervisor_now_ns(), (unsigned long long)secret[0],
+             (unsigned long long)secret[1]);
     result = keeper_make_shim_directory(&run_server_host(run)->keeper, run->shim_dir,
                                         run->experiment->shim_memory_bytes, err);
     if (result < 0)
@@ -150,19 +157,41 @@ static int run_phases(struct run *run, struct error *err)
                                                            write_experiment};
     for (size_t i = 0; i < sizeof phases / sizeof *phases; i++) {
         int result = phases[i](run, err);
+        if (result == 0) // somebody may have interrupted what is not waited for there
+            result = supervisor_check(&run->supervisor, err);
         if (result < 0)
             return result;
     }
     return 0;
 }
 
+// Ends everything at once, of a run that a person interrupted: one process that takes its time must
+// not cost that person more than a moment.
+static void end_at_once(struct run *run)
+{
+    struct process *all[2 * MOST_WATCHED];
+    size_t count = 0;
+    all[count++] = &run->load;
+    all[count++] = &run->clock;
+    all[count++] = &run->capture;
+    for (size_t i = 0; i < run->experiment->neighbours.count && count + 2 < 2 * MOST_WATCHED; i++) {
+        all[count++] = &run->neighbours[i].process;
+        all[count++] = &run->neighbours[i].server.process;
+    }
+    for (size_t i = 0; i < run->experiment->servers.count && count < 2 * MOST_WATCHED; i++)
+        all[count++] = &run->servers[i].process;
+    process_stop_all(all, count, INTERRUPT_GRACE_MS);
+}
+
 // Ends whatever runs, in the reverse order of its start, and undoes every change.
 static int tear_down(struct run *run, struct error *err)
 {
+    struct error ignored;
+    if (!run->log.dry && supervisor_check(&run->supervisor, &ignored) < 0)
+        end_at_once(run);
     run_end_neighbours(run);
-    process_stop(&run->load, STOP_GRACE_MS);
-    process_stop(&run->clock, STOP_GRACE_MS);
-    process_stop(&run->capture, STOP_GRACE_MS);
+    process_stop_all((struct process *[]){&run->load, &run->clock, &run->capture}, 3,
+                     STOP_GRACE_MS);
     for (size_t i = run->experiment->servers.count; i-- > 0;)
         server_stop(&run->servers[i], &run->supervisor);
     run_unwatch_links(run);

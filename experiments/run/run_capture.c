@@ -32,7 +32,8 @@ static int wait_ready(struct run *run, struct process *capture, const char *what
         json_t *text;
         json_array_foreach(json_object_get(line, "warnings"), i, text)
             run_warn(run, "capture%s%s: %s", far ? " on host " : "",
-                     far ? run_server_host(run)->plan->name : "", json_string_value(text));
+                     far ? run_server_host(run)->plan->name : "",
+                     json_string_value(text) ?: "a warning that is no text");
         result = 0;
     } else if (result > 0 && !capture->pid) {
         supervisor_end_error(err, what, status, log_path);
@@ -66,7 +67,8 @@ static int load_cores(struct run *run, cpu_set_t *out)
 
 // Memory for kernel events, per core that is recorded. Unless the experiment gives it: enough that
 // the ring is less than half full when the load ends, so that nothing has to drain it meanwhile;
-// within 32 and 256 MiB a core, and 1 GiB in all.
+// within 32 and 256 MiB a core, and 1 GiB in all. A load that would fill more is written to disk
+// while it goes on, and needs no more than the least.
 static uint64_t buffer_bytes(struct run *run)
 {
     enum { EVENTS_PER_REQUEST = 16, EVENT_BYTES = 32 };
@@ -80,7 +82,9 @@ static uint64_t buffer_bytes(struct run *run)
     CPU_OR(&cores, &cores, &run_server_host(run)->plan->cores);
     double most = (1 << 30) / (double)CPU_COUNT(&cores);
     most = most > 256 << 20 ? 256 << 20 : most;
-    return wanted > most ? (uint64_t)most : wanted < 32 << 20 ? 32 << 20 : (uint64_t)wanted;
+    return wanted > 2 * most || wanted < 32 << 20 ? 32 << 20
+           : wanted > most                        ? (uint64_t)most
+                                                  : (uint64_t)wanted;
 }
 
 // The cores for our own work on the server's host.
@@ -94,6 +98,34 @@ static char *helper_cores(struct run *run, char *out, size_t out_bytes)
     return units_format_cores(host->kind->is_elsewhere ? &host->helpers
                                                        : &run_load_host(run)->plan->cores,
                               out, out_bytes);
+}
+
+// The capture itself only knows whether any server has the shim.
+static const char *calls_word(const struct run *run)
+{
+    const struct experiment *experiment = run->experiment;
+    unsigned calls = experiment->capture_calls;
+    for (size_t i = 0; i < experiment->servers.count && calls == CAPTURE_CALLS_AUTO; i++)
+        if (!experiment->servers.items[i].shim)
+            calls = CAPTURE_CALLS_KERNEL;
+    if (calls == CAPTURE_CALLS_KERNEL && !capture_choice_records(experiment->backend))
+        calls = CAPTURE_CALLS_NONE;
+    return capture_calls_name(calls);
+}
+
+// The servers that run already: where their sockets are, also of processes that come later.
+static void add_running(const struct run *run, struct command_line *line)
+{
+    const struct experiment_server_array *servers = &run->experiment->servers;
+    for (size_t i = 0; i < servers->count; i++) {
+        const struct experiment_server *server = &servers->items[i];
+        if (server->pid)
+            command_line_add_number(line, "--pid", server->pid);
+        if (server->cgroup)
+            command_line_add_option(line, "--cgroup", "%s", server->cgroup);
+        if (server->systemd)
+            command_line_add_option(line, "--systemd", "%s", server->systemd);
+    }
 }
 
 int run_start_capture(struct run *run, struct error *err)
@@ -121,7 +153,9 @@ int run_start_capture(struct run *run, struct error *err)
         command_line_add_option(&line, "--client-cores", "%s",
                                 units_format_cores(&clients, client_cores, sizeof client_cores));
     if (run->shim_dir[0])
-        command_line_add_option(&line, "--shim", "%s", run->shim_dir);
+        command_line_add(&line, "--shim-in-environment");
+    command_line_add_option(&line, "--calls", "%s", calls_word(run));
+    add_running(run, &line);
     if (run->shim_dir[0] && run->experiment->shim_memory_bytes)
         command_line_add_number(&line, "--shim-memory", run->experiment->shim_memory_bytes);
     command_line_add_number(&line, "--buffer", buffer_bytes(run));

@@ -16,6 +16,8 @@
 #include <unistd.h>
 
 #include "analysis/run/run_analysis.h"
+#include "base/input_file.h"
+#include "base/new_file.h"
 #include "experiments/hosts/host_kind.h"
 #include "experiments/plan/experiment.h"
 #include "experiments/run/run_phases.h"
@@ -56,11 +58,11 @@ static int copy_bytes(int from, int to)
 
 static int copy_file(const char *from, const char *to, struct error *err)
 {
-    int source = open(from, O_RDONLY | O_CLOEXEC), result = 0;
+    int source = input_open(from, err);
     if (source < 0)
-        return error_set_errno(err, ERROR_FAILED, "cannot read %s", from);
-    int copy = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (copy < 0 || copy_bytes(source, copy) < 0)
+        return source;
+    int copy = new_file_create(to, err), result = copy < 0 ? copy : 0;
+    if (copy >= 0 && copy_bytes(source, copy) < 0)
         result = error_set_errno(err, ERROR_FAILED, "cannot copy %s to %s", from, to);
     if (copy >= 0 && close(copy) < 0 && result == 0)
         result = error_set_errno(err, ERROR_FAILED, "cannot write %s", to);
@@ -215,7 +217,7 @@ static int copy_input(const struct run_folder *folder, const char *name, const c
                       size_t most, struct error *err)
 {
     char *text = malloc(most);
-    FILE *file = fopen(from, "re");
+    FILE *file = input_stream(from, err);
     size_t bytes = text && file ? fread(text, 1, most, file) : 0;
     int result = text && file && !ferror(file)
                      ? run_folder_write(folder, name, text, bytes, err)

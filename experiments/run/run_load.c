@@ -2,6 +2,7 @@
 //
 // The phases in which the server is loaded: with its dataset, then with requests while neighbours
 // come and go.
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -10,12 +11,24 @@
 #include "experiments/common/core_times.h"
 #include "experiments/hosts/host_kind.h"
 #include "experiments/run/run_phases.h"
+#include "experiments/servers/server_kind.h"
 
+// How long the load generator may take, besides the duration and the timeout it was given. Each is
+// for a machine that does what it did on ours, and a hundred times slower.
 enum {
-    PREPARE_TIMEOUT_S = 120,
-    BEGIN_TIMEOUT_S = 60,
-    LOAD_GRACE_S = 60, // after the schedule and the timeout, for writing its logs
+    PREPARE_S = 60,
+    PREPARE_KEYS_PER_S = 2000,     // stored, and read again
+    BEGIN_S = 60,                  // to connect ...
+    BEGIN_REQUESTS_PER_S = 200000, // ... and to draw its schedule
+    END_S = 30,
+    END_REQUESTS_PER_S = 100000, // judged, and their samples written
+    SALVAGE_S = 5,
 };
+
+static double requests_of(const struct experiment_load *load)
+{
+    return load->rate * (double)load->duration_ns / 1e9;
+}
 
 // Begins the line of a load on that host (NULL: here) whose workload lies in *folder there. Returns
 // its working directory, from which the workload's files are found and *folder is named then; NULL:
@@ -27,8 +40,10 @@ static const char *begin_load(struct run *run, const struct host *host, const ch
     if (run->files_inside && !there)
         *folder = "client";
     command_line_add_list(line, (const char *const[]){"taillight", "load", mode, NULL});
-    command_line_add_option(line, "--server", "%s:%u", run_server_host(run)->address,
-                            run->experiment->servers.items[run->experiment->load.to].port);
+    const struct experiment_server *server =
+        &run->experiment->servers.items[run->experiment->load.to];
+    command_line_add_option(line, "--server", "%s:%u", server_address(server, run_server_host(run)),
+                            server->port);
     command_line_add_option(line, "--workload", "%s/workload.yaml", *folder);
     return !run->files_inside ? NULL : there ? host->directory : run->folder->path;
 }
@@ -38,6 +53,10 @@ int run_prepare(struct run *run, struct error *err)
     struct command_line line = {.failed = false};
     struct process process;
     const char *folder = run->client_dir;
+    const struct experiment_server *server =
+        &run->experiment->servers.items[run->experiment->load.to];
+    if (server->kind->runs_already && !server->fill)
+        return 0; // what it holds is its own
     const char *directory = begin_load(run, run_load_host(run), &folder, "--prepare", &line);
     command_line_add(&line, "--quiet");
     progress_phase(run->progress, "loading and verifying %llu keys",
@@ -48,8 +67,9 @@ int run_prepare(struct run *run, struct error *err)
         run_start_command(run, run_load_host(run), &line, false, directory, path, &process, err);
     if (result < 0 || run->log.dry)
         return result;
-    result = supervisor_finish(&run->supervisor, &process, "loading the dataset", path,
-                               PREPARE_TIMEOUT_S, err);
+    result = supervisor_finish(
+        &run->supervisor, &process, "loading the dataset", path,
+        PREPARE_S + (unsigned)(run->experiment->workload.key_count / PREPARE_KEYS_PER_S), err);
     process_stop(&process, 0);
     return result;
 }
@@ -113,8 +133,9 @@ static int wait_begin(struct run *run, struct text_buffer *output, uint64_t *beg
                       struct error *err)
 {
     int status = 0;
+    const double patience_s = BEGIN_S + requests_of(&run->experiment->load) / BEGIN_REQUESTS_PER_S;
     int result = supervisor_wait(&run->supervisor, &run->load, output, true,
-                                 supervisor_now_ns() + BEGIN_TIMEOUT_S * SECOND_NS, &status, err);
+                                 supervisor_now_ns() + (uint64_t)(patience_s * 1e9), &status, err);
     if (result < 0)
         return result;
     json_t *line = run_first_line(output), *begin = json_object_get(line, "begin_ns");
@@ -124,7 +145,8 @@ static int wait_begin(struct run *run, struct text_buffer *output, uint64_t *beg
     else if (!run->load.pid)
         result = load_end_error(run, status, err);
     else
-        result = error_set(err, ERROR_FAILED, "the load does not begin; see %s", run->load_log);
+        result = error_set(err, ERROR_FAILED, "the load does not begin within %.0f s; see %s",
+                           patience_s, run->load_log);
     json_decref(line);
     return result < 0 ? result : 0;
 }
@@ -137,11 +159,16 @@ static int follow_load(struct run *run, uint64_t begin_ns, struct text_buffer *o
     uint64_t end_ns = begin_ns + load->duration_ns;
     // A method loads in rounds of a second or more, and the replies to each are waited for.
     uint64_t rounds = load->method.percentile ? load->duration_ns / SECOND_NS + 1 : 1;
-    uint64_t deadline_ns = end_ns + rounds * load->timeout_ns + LOAD_GRACE_S * SECOND_NS;
+    const double grace_s =
+        END_S + (double)(rounds * load->timeout_ns) / 1e9 + requests_of(load) / END_REQUESTS_PER_S;
+    uint64_t deadline_ns = end_ns + (uint64_t)(grace_s * 1e9);
     for (;;) {
         uint64_t now_ns = supervisor_now_ns(), next_ns;
         if (now_ns >= deadline_ns)
-            return error_set(err, ERROR_FAILED, "the load does not end; see %s", run->load_log);
+            return error_set(err, ERROR_FAILED,
+                             "the load generator (process %d) does not end: %.0f s after its "
+                             "schedule it still runs; see %s",
+                             run->load.pid, grace_s, run->load_log);
         int result = run_update_neighbours(run, begin_ns, now_ns, &next_ns, err);
         if (result < 0)
             return result;
@@ -160,7 +187,7 @@ static int follow_load(struct run *run, uint64_t begin_ns, struct text_buffer *o
 
 static int keep_load_summary(struct run *run, const struct text_buffer *output, struct error *err)
 {
-    const char *second = memchr(output->items, '\n', output->count);
+    const char *second = output->count ? memchr(output->items, '\n', output->count) : NULL;
     json_error_t where;
     json_t *document = second ? json_loads(second + 1, 0, &where) : NULL;
     if (!document)
@@ -172,6 +199,24 @@ static int keep_load_summary(struct run *run, const struct text_buffer *output, 
     int result = run_folder_write_json(run->folder, "client/load.json", document, err);
     json_decref(document);
     return result;
+}
+
+// The load of a run that cannot go on, because the server or the capture is gone: it is told to
+// end, and what it measured until then is kept.
+static void salvage_load(struct run *run, struct text_buffer *output)
+{
+    struct error ignored;
+    int status;
+    if (run->load.pid <= 0 || run->supervisor.interrupted)
+        return;
+    run->supervisor.watched_count = 0; // what is gone is known
+    kill(run->load.pid, SIGTERM);
+    uint64_t deadline_ns = supervisor_now_ns() + SALVAGE_S * SECOND_NS;
+    if (supervisor_wait(&run->supervisor, &run->load, output, false, deadline_ns, &status,
+                        &ignored) > 0 &&
+        keep_load_summary(run, output, &ignored) == 0)
+        run_warn(run, "what the load measured until then is in client/load.json, and what was "
+                      "captured in server; `taillight analyze` takes both");
 }
 
 // How busy the server's cores were, for experiment.json; not of machines behind ssh.
@@ -194,6 +239,7 @@ int run_load(struct run *run, struct error *err)
     struct text_buffer output = {0};
     char duration[40], last[400];
     struct core_times cpu = {0};
+    struct error ignored;
     uint64_t begin_ns = 0;
     int status = 0;
     progress_phase(run->progress, "loading %s%s at %.10g requests/s",
@@ -212,11 +258,15 @@ int run_load(struct run *run, struct error *err)
         result = follow_load(run, begin_ns, &output, &status, err);
     if (result == 0)
         note_server_cpu(run, &cpu);
+    if (result < 0 && begin_ns)
+        salvage_load(run, &output);
     run_stop_neighbours(run, result == 0);
     if (result == 0 && WIFEXITED(status) && WEXITSTATUS(status) == ERROR_INCONCLUSIVE)
         run_warn(run, "load: %s", command_log_last_line(run->load_log, last, sizeof last));
-    else if (result == 0 && status != 0)
+    else if (result == 0 && status != 0) {
+        keep_load_summary(run, &output, &ignored); // it says what it measured whatever failed then
         result = load_end_error(run, status, err);
+    }
     if (result == 0)
         result = keep_load_summary(run, &output, err);
     array_free(&output);

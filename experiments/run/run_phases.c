@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "experiments/common/program_path.h"
 #include "experiments/hosts/host_kind.h"
 
@@ -20,11 +21,12 @@ struct host *run_load_host(struct run *run)
 
 void run_warn(struct run *run, const char *format, ...)
 {
-    char text[1200];
+    char said[1200], text[2400];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    vsnprintf(said, sizeof said, format, args);
     va_end(args);
+    text_clean(said, false, text, sizeof text); // names, and what other machines say, may be in it
     progress_end(run->progress);
     if (!run->progress->quiet)
         fprintf(stderr, "warning: %s\n", text);
@@ -37,7 +39,10 @@ int run_start_command(struct run *run, struct host *host, struct command_line *l
                       struct error *err)
 {
     char described[2000], program[RUN_PATH_BYTES];
+    char directory_of_shim[sizeof run->shim_dir + 32];
+    const char *const environment[] = {directory_of_shim, NULL};
     struct process_place place = {.netns = NULL};
+    snprintf(directory_of_shim, sizeof directory_of_shim, "TAILLIGHT_SHIM_DIR=%s", run->shim_dir);
     int result = command_line_result(line, err);
     if (result == 0)
         result = host ? host->kind->find_program(host, "taillight", program, err)
@@ -50,6 +55,8 @@ int run_start_command(struct run *run, struct host *host, struct command_line *l
         place = host_place(host, host->kind->is_elsewhere && host != run_load_host(run)
                                      ? &host->helpers
                                      : &run_load_host(run)->plan->cores);
+    if (run->shim_dir[0] && host == run_server_host(run))
+        place.environment = environment;
     place.dry = run->log.dry;
     place.log_path = log_path;
     place.directory = directory;

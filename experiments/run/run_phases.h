@@ -16,7 +16,12 @@
 
 #define SECOND_NS 1000000000ull
 
-enum { STOP_GRACE_MS = 2000, ORPHANS_GRACE_MS = 3000, LOG_PATH_BYTES = RUN_PATH_BYTES + 128 };
+enum {
+    STOP_GRACE_MS = 2000,     // to end, after SIGTERM
+    INTERRUPT_GRACE_MS = 400, // the same for all processes together, when a person waits
+    ORPHANS_GRACE_MS = 3000,
+    LOG_PATH_BYTES = RUN_PATH_BYTES + 128
+};
 
 // A neighbour: a program that runs for part of the load, or a server that runs all along and is
 // loaded for part of it.

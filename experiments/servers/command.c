@@ -75,6 +75,7 @@ const struct server_kind server_command = {
     .thread_a_core = true,
     .speaks = command_speaks,
     .check = command_check,
+    .find_port = server_has_its_port,
     .check_program = command_check_program,
     .configure = server_needs_no_files,
     .make_command = command_make_command,

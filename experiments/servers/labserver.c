@@ -37,6 +37,7 @@ const struct server_kind server_labserver = {
     .port = 11211,
     .speaks = labserver_speaks,
     .check = server_needs_no_check,
+    .find_port = server_has_its_port,
     .check_program = server_needs_no_program,
     .configure = server_needs_no_files,
     .make_command = labserver_make_command,

@@ -73,6 +73,7 @@ const struct server_kind server_memcached = {
     .is_cache = true,
     .speaks = memcached_speaks,
     .check = memcached_check,
+    .find_port = server_has_its_port,
     .check_program = memcached_check_program,
     .configure = server_needs_no_files,
     .make_command = memcached_make_command,

@@ -128,6 +128,7 @@ const struct server_kind server_nginx = {
     .has_children = true,
     .speaks = nginx_speaks,
     .check = server_needs_no_check,
+    .find_port = server_has_its_port,
     .check_program = nginx_check_program,
     .configure = nginx_configure,
     .make_command = nginx_make_command,

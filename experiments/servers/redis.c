@@ -60,6 +60,7 @@ const struct server_kind server_redis = {
     .is_cache = true,
     .speaks = redis_speaks,
     .check = redis_check,
+    .find_port = server_has_its_port,
     .check_program = redis_check_program,
     .configure = server_needs_no_files,
     .make_command = redis_make_command,

@@ -11,6 +11,11 @@
 
 enum { READY_TIMEOUT_MS = 10000, READY_POLL_MS = 10, STOP_GRACE_MS = 2000 };
 
+const char *server_address(const struct experiment_server *plan, const struct host *host)
+{
+    return plan->address ? plan->address : host->address;
+}
+
 static int wait_ready(struct server *server, const struct server_surroundings *around,
                       struct error *err)
 {
@@ -21,14 +26,15 @@ static int wait_ready(struct server *server, const struct server_surroundings *a
         int result = supervisor_wait(around->supervisor, NULL, NULL, false,
                                      supervisor_now_ns() + READY_POLL_MS * 1000000ull, NULL, err);
         if (result == 0)
-            result = keeper_probe(&around->from->keeper, host->address, server->plan->port, err);
+            result = keeper_probe(&around->from->keeper, server_address(server->plan, host),
+                                  server->plan->port, err);
         if (result)
             return result < 0 ? result : 0;
     }
     return error_set(err, ERROR_FAILED,
                      "the server `%s` does not listen on %s:%u after %d s; see %s",
-                     server->plan->name, host->address, server->plan->port, READY_TIMEOUT_MS / 1000,
-                     server->log_path);
+                     server->plan->name, server_address(server->plan, host), server->plan->port,
+                     READY_TIMEOUT_MS / 1000, server->log_path);
 }
 
 static int check_port_free(const struct experiment_server *plan, struct host *host,
@@ -116,12 +122,31 @@ static int start_process(struct server *server, const struct server_surroundings
     return result;
 }
 
+// A server that runs already has to answer.
+static int find_running(const struct server *server, const struct server_surroundings *around,
+                        struct error *err)
+{
+    const struct experiment_server *plan = server->plan;
+    const char *address = server_address(plan, around->host);
+    int answers = keeper_probe(&around->from->keeper, address, plan->port, err);
+    command_log_write(around->log, plan->name, "runs already, on %s:%u", address, plan->port);
+    return answers > 0   ? 0
+           : answers < 0 ? answers
+                         : error_set(err, ERROR_FAILED,
+                                     "the server `%s`, which is to run already, does not listen on "
+                                     "%s:%u; if it is in a container, give the container's "
+                                     "`address`",
+                                     plan->name, address, plan->port);
+}
+
 int server_start(struct server *server, const struct experiment_server *plan,
                  const struct server_surroundings *around, struct error *err)
 {
     *server = (struct server){.plan = plan, .process = {.input = -1, .output = -1}};
     snprintf(server->what, sizeof server->what, "the server `%s`", plan->name);
     snprintf(server->log_path, sizeof server->log_path, "%s", around->log_path);
+    if (plan->kind->runs_already)
+        return around->log->dry ? 0 : find_running(server, around, err);
     int result = check_port_free(plan, around->host, err);
     if (result == 0)
         result = start_process(server, around, err);
@@ -136,6 +161,8 @@ int server_start(struct server *server, const struct experiment_server *plan,
 
 void server_stop(struct server *server, struct supervisor *supervisor)
 {
+    if (!server->plan || server->plan->kind->runs_already)
+        return;
     supervisor_unwatch(supervisor, &server->process);
     process_stop(&server->process, STOP_GRACE_MS);
 }

@@ -38,7 +38,10 @@ struct server_surroundings {
 int server_start(struct server *server, const struct experiment_server *plan,
                  const struct server_surroundings *around, struct error *err);
 
-// Ends it. Harmless when it does not run.
+// The IPv4 address on which the load reaches it.
+const char *server_address(const struct experiment_server *plan, const struct host *host);
+
+// Ends it, if it was started. Harmless when it does not run.
 void server_stop(struct server *server, struct supervisor *supervisor);
 
 #endif

@@ -18,7 +18,9 @@
 struct host;
 
 // The row: server_<name> is defined in servers/<name>.c. The first is the default.
-#define SERVER_KINDS(ROW) ROW(memcached) ROW(redis) ROW(labserver) ROW(nginx) ROW(command)
+// clang-format off
+#define SERVER_KINDS(ROW) ROW(memcached) ROW(redis) ROW(labserver) ROW(nginx) ROW(command) ROW(running)
+// clang-format on
 
 struct server_kind {
     const char *name; // as an experiment gives it
@@ -28,10 +30,11 @@ struct server_kind {
     const char *const *keys;
     const char *instead;  // what to do instead of giving another kind's key; NULL: nothing to say
     const char *protocol; // of the workload, unless that names another; "": not known
-    uint16_t port;        // unless the experiment gives another
+    uint16_t port;        // unless the experiment gives another; 0: find_port finds it
     bool thread_a_core;   // `threads` unless the experiment gives them: one a core; else 1
     bool is_cache;        // `memory` limits what it keeps
     bool has_children;    // its workers are processes of their own
+    bool runs_already;    // and goes on: nothing is started, changed or ended
 
     // The operations. None may be missing (tests/experiments/test_kinds.c).
 
@@ -40,6 +43,9 @@ struct server_kind {
     // What is wrong with its own keys, as ERROR_INPUT; *option: which of `options` it is about, if
     // it is one of them.
     int (*check)(const struct experiment_server *plan, size_t *option, struct error *err);
+    // Finds the port where neither the experiment nor the kind gives one. Only of servers on this
+    // machine.
+    int (*find_port)(struct experiment_server *plan, struct error *err);
     // Whether this machine has its program; ERROR_FAILED says how to get it.
     int (*check_program)(const struct experiment_server *plan, struct error *err);
     // Makes the files it is started with, in the folder `name` of the run's. Returns 1, or 0 when
@@ -59,6 +65,7 @@ extern const struct server_kind *const server_kinds[]; // NULL at the end
 
 // For operations that a kind has no need of.
 int server_needs_no_check(const struct experiment_server *plan, size_t *option, struct error *err);
+int server_has_its_port(struct experiment_server *plan, struct error *err);
 int server_needs_no_program(const struct experiment_server *plan, struct error *err);
 int server_needs_no_files(const struct experiment_server *plan, const struct host *host,
                           const struct run_folder *folder, const char *name, bool to_write,

@@ -10,12 +10,13 @@ far_dir="$work/server-files"
 ssh_start_run() { # NAME DURATION
     run="$work/$1"
     rm -rf "$run"
+    claim_port
     cat >"$work/$1.yaml" <<EOF
 name: $1
 hosts:
   client: {kind: local, cores: [1]}
   server: {kind: ssh, address: server, cores: [0], ssh_config: $ssh_config, directory: $far_dir}
-servers: {cache: {kind: memcached, threads: 1, port: 21498}}
+servers: {cache: {kind: memcached, threads: 1, port: $port}}
 tuning: {server: [{sysctl: {net.ipv4.tcp_autocorking: 0}}]}
 neighbours: {idler: {command: [sh, -c, "sleep 100 & sleep 100"]}}
 workload: {keys: {count: 500}, values: {size: {fixed: 200}}}

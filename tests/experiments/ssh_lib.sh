@@ -100,7 +100,7 @@ ssh_nothing_left() { # NAME SECONDS
             ls -d "$work/$1-state" 2>/dev/null
             inside "$1" find "$work/$1-files" -mindepth 1 -maxdepth 1 ! -name filler
             [ -n "${run:-}" ] && sed -n 's/.*TAILLIGHT_SHIM_DIR=\([^ ]*\).*/\1/p' "$run/commands.log" 2>/dev/null |
-                while read -r shm; do ls -d "$shm" 2>/dev/null; done
+                while read -r shm; do ls -d "${shm%/*}" 2>/dev/null; done
             pgrep -fa "taillight link .*$work" | grep -v pgrep)
         [ -z "$left" ] && return
         tries=$((tries - 1))

@@ -127,6 +127,54 @@ static void a_matrix_is_every_combination(void **state)
     experiment_set_free(&set);
 }
 
+static int assign(const char *text, const char *assignment, struct document **document,
+                  struct error *err)
+{
+    assert_int_equal(document_parse("me.yaml", text, strlen(text), document, err), 0);
+    return experiment_assign(document, assignment, err);
+}
+
+static void a_key_is_assigned(void **state)
+{
+    (void)state;
+    struct document *document;
+    struct error err = {0};
+    assert_int_equal(assign(BASE, "load.rate=50k", &document, &err), 0);
+    assert_int_equal(experiment_assign(&document, "load.depth=7", &err), 0);
+    const struct node *load = node_child(document_root(document), "load");
+    assert_string_equal(node_text(node_child(load, "rate")), "50k");
+    assert_string_equal(node_text(node_child(load, "depth")), "7");
+    assert_non_null(node_child(document_root(document), "name")); // the rest is as it was
+    assert_int_equal(experiment_assign(&document, "tuning.server=[{sysctl: {a.b: 1}}]", &err), 0);
+    assert_int_equal(
+        node_count(node_child(node_child(document_root(document), "tuning"), "server")), 1);
+    document_free(document);
+}
+
+static void impossible_assignments_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *assignment, *said;
+    } wrong[] = {
+        {"load.rate", "--set load.rate: a key and its value"},
+        {"=5", "--set =5: a key and its value"},
+        {"load.rate=[1", "--set load.rate=[1:"},
+        {"load.depth=3", "--set load.depth=3:1:1: the experiment's matrix varies `load.depth`"},
+        {"a=1\nb: 2", "--set a=1\nb: 2:1:1: one key and its value"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct document *document;
+        struct error err = {0};
+        assert_int_equal(
+            assign(BASE "matrix: {load.depth: [1, 2]}\n", wrong[i].assignment, &document, &err),
+            -ERROR_INPUT);
+        if (strncmp(err.text, wrong[i].said, strlen(wrong[i].said)) != 0)
+            fail_msg("said: %s", err.text);
+        document_free(document);
+    }
+}
+
 static void impossible_matrices_are_placed(void **state)
 {
     (void)state;
@@ -153,6 +201,8 @@ int main(void)
         cmocka_unit_test(mistakes_are_in_the_file_they_are_in),
         cmocka_unit_test(circles_are_refused),
         cmocka_unit_test(a_matrix_is_every_combination),
+        cmocka_unit_test(a_key_is_assigned),
+        cmocka_unit_test(impossible_assignments_are_refused),
         cmocka_unit_test(impossible_matrices_are_placed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -38,16 +38,17 @@ check "$work/lab.yaml" lab gpd:0,16.0292,0.154971
 PATH=$PATH:/usr/sbin
 need_program nginx nginx-light
 printf 'page\n' >"$work/0"
+claim_port
 cat >"$work/nginx.conf" <<END
 daemon off; master_process off; pid $work/nginx.pid; error_log $work/nginx.log;
 events { worker_connections 64; }
 http { access_log off; keepalive_requests 50; client_body_temp_path $work; proxy_temp_path $work;
   fastcgi_temp_path $work; uwsgi_temp_path $work; scgi_temp_path $work;
-  server { listen 22190; root $work; } }
+  server { listen $port; root $work; } }
 END
 experiment "$work/http.yaml" netns 2k 1s <<END
 servers:
-  web: {kind: command, command: [nginx, -c, $work/nginx.conf], port: 22190}
+  web: {kind: command, command: [nginx, -c, $work/nginx.conf], port: $port}
 END
 sed -i 's/^workload:/&\n  protocol: http/; s/keys: {count: 2k}/keys: {count: 1, size: {fixed: 1}}/; s/depth: 64/depth: 1/' \
     "$work/http.yaml"

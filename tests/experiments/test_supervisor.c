@@ -68,6 +68,34 @@ static void time_passes(void **state)
     supervisor_close(&s);
 }
 
+// It would be waited for until the deadline, which is that of one that works.
+static void a_stopped_process_is_not_waited_for(void **state)
+{
+    (void)state;
+    struct supervisor s;
+    struct process process;
+    struct error err = {0};
+    int status;
+    assert_int_equal(supervisor_open(&s, &err), 0);
+    s.stopped_grace_ns = 1;
+    start(&process, "sleep 60", false);
+    kill(process.pid, SIGSTOP);
+    const uint64_t never = supervisor_now_ns() + 3600 * SECOND_NS;
+    assert_true(supervisor_wait(&s, &process, NULL, false, never, &status, &err) < 0);
+    assert_non_null(strstr(err.text, "(process "));
+    assert_non_null(strstr(err.text, "has been stopped (SIGSTOP, or a debugger)"));
+    // One that goes on is waited for again, and one that is stopped can be ended.
+    kill(process.pid, SIGCONT);
+    while (process_is_stopped(&process))
+        usleep(1000);
+    assert_int_equal(
+        supervisor_wait(&s, &process, NULL, false, supervisor_now_ns() + 1, &status, &err), 0);
+    kill(process.pid, SIGSTOP);
+    process_stop(&process, 0);
+    assert_int_equal(process.pid, 0);
+    supervisor_close(&s);
+}
+
 static void the_death_of_another_ends_the_wait(void **state)
 {
     (void)state;
@@ -122,6 +150,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(output_and_end_are_collected),
         cmocka_unit_test(time_passes),
+        cmocka_unit_test(a_stopped_process_is_not_waited_for),
         cmocka_unit_test(the_death_of_another_ends_the_wait),
         cmocka_unit_test(the_user_ends_the_wait),
     };

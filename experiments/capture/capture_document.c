@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+#include "experiments/capture/capture_document.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "experiments/capture/capture_backend.h"
+#include "experiments/common/run_folder.h"
+
+// NULL: none are left.
+static const char *cores_besides(const cpu_set_t *all, const cpu_set_t *asked, char *out,
+                                 size_t out_bytes)
+{
+    cpu_set_t both, rest;
+    CPU_AND(&both, all, asked);
+    CPU_XOR(&rest, all, &both);
+    return CPU_COUNT(&rest) ? units_format_cores(&rest, out, out_bytes) : NULL;
+}
+
+int capture_document_begin(struct capture *capture, struct error *err)
+{
+    char cores[1024];
+    const struct capture_options *o = &capture->options;
+    const char *name = "none";
+    json_t *ports = json_array();
+    for (size_t i = 0; i < o->port_count; i++)
+        json_array_append_new(ports, json_integer(o->ports[i]));
+    for (size_t i = 0; i < CAPTURE_BACKENDS_COUNT; i++)
+        name = capture->states[i] ? capture_backends[i]->name : name;
+    json_decref(capture->document);
+    capture->document = json_pack(
+        "{s:s, s:s, s:o, s:s, s:{}, s:O}", "backend", name, "asked",
+        o->backend_name ? o->backend_name : capture_choice_name(0), "ports", ports, "cores",
+        CPU_COUNT(&o->cores) ? units_format_cores(&o->cores, cores, sizeof cores) : "all",
+        "dropped", "warnings", capture->warnings);
+    if (!capture->document)
+        return error_set(err, ERROR_FAILED, "out of memory");
+    const char *beside = cores_besides(&capture->cores, &o->cores, cores, sizeof cores);
+    if (beside)
+        json_object_set_new(capture->document, "receive_cores", json_string(beside));
+    if (CPU_COUNT(&o->client_cores))
+        json_object_set_new(capture->document, "client_cores",
+                            json_string(units_format_cores(&o->client_cores, cores, sizeof cores)));
+    json_object_set_new(capture->document, "network", network_counters_moved(&capture->network));
+    json_object_set_new(capture->document, "quotas", quota_counters_moved(&capture->quotas));
+    return 0;
+}
+
+int capture_document_write_clock(struct capture *capture, struct error *err)
+{
+    char path[RUN_PATH_BYTES + 32];
+    snprintf(path, sizeof path, "%s/clock.tlog", capture->options.out);
+    int result = clock_recorder_write(&capture->clock, path, err);
+    if (result == 0 && capture->document)
+        json_object_set_new(capture->document, "clock",
+                            json_pack("{s:I, s:I}", "knots", (json_int_t)capture->clock.knots,
+                                      "interval_ns", (json_int_t)capture->clock.interval_ns));
+    return result;
+}
+
+// NULL: there is no segment, and nothing is lacking.
+static json_t *segments_json(const struct capture *capture, bool ended)
+{
+    const struct capture_segments *segments = &capture->segments;
+    if (segments->kept.count == 0 && !segments->stopped)
+        return NULL;
+    return json_pack("{s:i, s:i, s:I, s:I, s:b, s:s*}", "first", (int)segments->first, "count",
+                     (int)segments->kept.count, "from_ns", (json_int_t)segments->from_ns,
+                     "until_ns", (json_int_t)(ended && !segments->stopped ? 0 : segments->until_ns),
+                     "ended", ended && !segments->stopped, "why",
+                     segments->why[0] ? segments->why : NULL);
+}
+
+// Writes capture->document, with its segments, as capture.json.
+static int write_document(struct capture *capture, bool ended, struct error *err)
+{
+    struct run_folder folder;
+    json_t *segments = segments_json(capture, ended);
+    if (segments)
+        json_object_set_new(capture->document, "segments", segments);
+    if (strlen(capture->options.out) >= sizeof folder.path - 64)
+        return error_set(err, ERROR_INPUT, "--out: the path is too long");
+    snprintf(folder.path, sizeof folder.path, "%s", capture->options.out);
+    return run_folder_write_json(&folder, "capture.json", capture->document, err);
+}
+
+int capture_document_write(struct capture *capture, struct error *err)
+{
+    return write_document(capture, true, err);
+}
+
+int capture_document_write_so_far(struct capture *capture, struct error *err)
+{
+    int result = capture_document_begin(capture, err);
+    return result == 0 ? write_document(capture, false, err) : result;
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: MIT
+#include "experiments/capture/capture_segments.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "experiments/capture/capture_backend.h"
+#include "experiments/capture/capture_document.h"
+#include "experiments/common/run_folder.h"
+
+// A segment costs time on a core that the load may share: a short capture has none, and a slow one
+// only small ones. One is due when so much waits, or so long after the one before.
+enum {
+    SEGMENT_BYTES = 32 << 20, // or half of what the rings hold, if that is more
+    SMALL_BYTES = 32 << 20,
+    SMALL_AFTER_S = 10, // of no more than SMALL_BYTES
+    ANY_AFTER_S = 30,
+    SEGMENT_NICE = 10,
+    RESERVE_SHARE = 5, // of the free space: one part in so many stays free ...
+};
+static const uint64_t most_reserve_bytes = UINT64_C(1) << 30; // ... and no more than this
+
+static uint64_t free_bytes(const char *folder)
+{
+    struct statvfs about;
+    return statvfs(folder, &about) == 0 ? (uint64_t)about.f_bavail * about.f_frsize : UINT64_MAX;
+}
+
+void capture_segments_begin(struct capture *capture)
+{
+    uint64_t room = free_bytes(capture->options.out) / RESERVE_SHARE;
+    capture->segments = (struct capture_segments){
+        .first = 1,
+        .cut_ns = (uint64_t)monotonic_ns(),
+        .reserve_bytes = room < most_reserve_bytes ? room : most_reserve_bytes};
+}
+
+static uint64_t waiting_bytes(const struct capture *capture)
+{
+    uint64_t bytes =
+        capture->collector ? message_collector_kept(capture->collector) * sizeof(struct call) : 0;
+    for (size_t i = 0; i < CAPTURE_BACKENDS_COUNT; i++)
+        if (capture->states[i])
+            bytes += capture_backends[i]->kept(capture->states[i]);
+    return bytes;
+}
+
+static uint64_t segment_bytes(const struct capture *capture)
+{
+    uint64_t rings = 0;
+    for (size_t i = 0; i < CAPTURE_BACKENDS_COUNT; i++)
+        if (capture->states[i])
+            rings += capture_backends[i]->ring_bytes(capture->states[i]);
+    return rings / 2 > SEGMENT_BYTES ? rings / 2 : SEGMENT_BYTES;
+}
+
+static bool is_due(const struct capture *capture, uint64_t waiting)
+{
+    uint64_t age_s = ((uint64_t)monotonic_ns() - capture->segments.cut_ns) / 1000000000;
+    return waiting && (waiting >= segment_bytes(capture) || age_s >= ANY_AFTER_S ||
+                       (age_s >= SMALL_AFTER_S && waiting <= SMALL_BYTES));
+}
+
+// --- files ---------------------------------------------------------------------------------------
+
+static void log_path(const struct capture *capture, const char *what, unsigned number, bool whole,
+                     char out[RUN_PATH_BYTES + 64])
+{
+    snprintf(out, RUN_PATH_BYTES + 64, "%s%s%s-%06u.tlog", whole ? capture->options.out : "",
+             whole ? "/" : "", what, number);
+}
+
+static const char *const segment_logs[] = {"events", "calls"};
+
+// Removes a segment's files. Returns how many bytes they had.
+static uint64_t remove_files(const struct capture *capture, unsigned number, bool only_count)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < sizeof segment_logs / sizeof *segment_logs; i++) {
+        char path[RUN_PATH_BYTES + 64];
+        struct stat status;
+        log_path(capture, segment_logs[i], number, true, path);
+        if (lstat(path, &status) == 0)
+            bytes += (uint64_t)status.st_size;
+        if (!only_count)
+            unlink(path);
+    }
+    return bytes;
+}
+
+// Forgets the oldest segments while there are more bytes than are to be kept.
+static void rotate(struct capture *capture)
+{
+    struct capture_segments *segments = &capture->segments;
+    uint64_t all = 0;
+    size_t gone = 0;
+    for (size_t i = 0; i < segments->kept.count; i++)
+        all += segments->kept.items[i].bytes;
+    while (capture->options.keep_bytes && all > capture->options.keep_bytes &&
+           gone + 1 < segments->kept.count) {
+        all -= segments->kept.items[gone].bytes;
+        segments->from_ns = segments->kept.items[gone].until_ns;
+        gone++;
+    }
+    if (gone == 0)
+        return;
+    memmove(segments->kept.items, segments->kept.items + gone,
+            (segments->kept.count - gone) * sizeof *segments->kept.items);
+    segments->kept.count -= gone;
+    segments->first += (unsigned)gone;
+}
+
+// --- cutting -------------------------------------------------------------------------------------
+
+// Ends what has been recorded so far; out NULL: it is forgotten.
+static int cut_all(struct capture *capture, const char *out, unsigned number, struct error *err)
+{
+    char name[RUN_PATH_BYTES + 64];
+    int result = 0;
+    log_path(capture, "calls", number, false, name);
+    if (capture->collector)
+        result = message_collector_cut(capture->collector, out, name, err);
+    for (size_t i = 0; i < CAPTURE_BACKENDS_COUNT && result == 0; i++)
+        if (capture->states[i])
+            result = capture_backends[i]->cut(capture->states[i], out, number, err);
+    return result;
+}
+
+static int write_segment(struct capture *capture, uint64_t waiting, unsigned number,
+                         struct error *err)
+{
+    struct capture_segments *segments = &capture->segments;
+    const int64_t until_ns = clock_now_ns(CLOCK_MONOTONIC_RAW);
+    uint64_t room = free_bytes(capture->options.out);
+    if (room < segments->reserve_bytes + waiting)
+        return error_set(err, ERROR_FAILED,
+                         "%llu MiB are left on the disk, and kept free for the load's result",
+                         (unsigned long long)room >> 20);
+    int result = cut_all(capture, capture->options.out, number, err);
+    if (result == 0)
+        result = capture_document_write_clock(capture, err);
+    if (result == 0 &&
+        array_push(&segments->kept, (struct capture_segment){.until_ns = until_ns}) < 0)
+        result = error_set(err, ERROR_FAILED, "out of memory for the list of segments");
+    if (result < 0)
+        return result;
+    segments->kept.items[segments->kept.count - 1].bytes = remove_files(capture, number, true);
+    const unsigned oldest = segments->first;
+    const int64_t before_ns = segments->until_ns;
+    segments->until_ns = until_ns;
+    rotate(capture);
+    result = capture_document_write_so_far(capture, err);
+    // Only now nobody looks for them.
+    for (unsigned old = oldest; result == 0 && old < segments->first; old++)
+        remove_files(capture, old, false);
+    if (result < 0) {
+        segments->kept.count--;
+        segments->until_ns = before_ns;
+    }
+    return result;
+}
+
+static void stop_writing(struct capture *capture, unsigned number, const char *why)
+{
+    struct error ignored;
+    struct capture_segments *segments = &capture->segments;
+    segments->stopped = true;
+    remove_files(capture, number, false);
+    snprintf(segments->why, sizeof segments->why,
+             "the capture ends before the load, since it cannot be written on: %.500s", why);
+    capture_warn(capture, segments->why);
+    cut_all(capture, NULL, number, &ignored);
+    capture_document_write_so_far(capture, &ignored); // says why, if there is room
+}
+
+int capture_segments_poll(struct capture *capture, struct error *err)
+{
+    struct capture_segments *segments = &capture->segments;
+    struct error problem;
+    uint64_t waiting = waiting_bytes(capture);
+    if (!is_due(capture, waiting))
+        return 0;
+    unsigned number = segments->first + (unsigned)segments->kept.count;
+    if (segments->stopped) {
+        segments->cut_ns = (uint64_t)monotonic_ns();
+        return cut_all(capture, NULL, number, err);
+    }
+    setpriority(PRIO_PROCESS, 0, SEGMENT_NICE); // writing takes milliseconds
+    if (write_segment(capture, waiting, number, &problem) < 0)
+        stop_writing(capture, number, problem.text);
+    segments->cut_ns = (uint64_t)monotonic_ns();
+    return 0;
+}
+
+void capture_segments_free(struct capture_segments *segments)
+{
+    array_free(&segments->kept);
+}
