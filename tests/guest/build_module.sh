@@ -25,7 +25,7 @@ command -v "$compiler" >/dev/null || {
 mkdir -p "$build/guest/$name"
 exec 9>"$build/guest/$name/.lock"
 flock 9
-cp -u "$here/$name/$name.c" "$build/guest/$name/"
+cp -u "$here/$name"/*.[ch] "$build/guest/$name/"
 echo "obj-m := $name.o" >"$build/guest/$name/Kbuild"
 env -u MAKEFLAGS -u MAKELEVEL make -s -C "$tree" M="$build/guest/$name" CC="$compiler" modules \
     >"$build/guest/$name/log" 2>&1 || {

@@ -3,27 +3,29 @@
 #
 # Runs a command in a guest with another kernel, Debian's 6.1, made of this machine's own programs:
 #
-#     run_guest.sh [-o DIR] [-t SECONDS] [-c CORES] [-n TAP] [-p PROGRAM]... [-f FILE]... COMMAND
+#     run_guest.sh [-o DIR] [-t SECONDS] [-c CORES] [-n TAP] [-q EMULATOR] [-p PROGRAM]... [-f FILE]... COMMAND
 #
 # bash runs COMMAND as root with $BUILD's taillight, shim and labserver in /guest, where the files of
 # -f are, too; the programs of -p (more than those below), with the libraries they load, are in PATH. What COMMAND prints appears
 # here, and its exit code is this script's. What it leaves in /out is copied to DIR. With -n it has a
-# NIC, eth0, whose other end is that tap device of the network namespace this runs in. The guest lives
+# NIC, eth0, whose other end is that tap device of the network namespace this runs in; with -q EMULATOR is
+# started in place of qemu-system-x86_64, with its arguments. The guest lives
 # in memory, is emulated (TCG: its timings mean nothing), and is gone after SECONDS (120) at most,
 # which is exit 124. Rarely an emulated core loses its timer and the others wait for
 # it for ever: the guest's kernel notices (a soft lockup), and it is booted a second time. Exit 77 and a reason: there is no guest to be had here.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 : "${BUILD:=build}"
-out='' seconds=120 cores=2 files=() nic=(-net none)
+out='' qemu='' seconds=120 cores=2 files=() nic=(-net none)
 programs=(bash busybox memcached ip jq unshare nsenter taskset setsid)
-while getopts o:t:c:n:p:f: option; do
+while getopts o:t:c:n:q:p:f: option; do
     case $option in
         o) out=$OPTARG ;;
         t) seconds=$OPTARG ;;
         c) cores=$OPTARG ;;
         n) nic=(-netdev "tap,id=nic,ifname=$OPTARG,script=no,downscript=no"
             -device virtio-net-pci,netdev=nic,romfile=) ;;
+        q) qemu=$OPTARG ;;
         p) programs+=("$OPTARG") ;;
         f) files+=("$OPTARG") ;;
         *) exit 2 ;;
@@ -35,7 +37,7 @@ skip() {
     echo "$*"
     exit 77
 }
-qemu=$(command -v qemu-system-x86_64) || skip "there is no qemu-system-x86_64; install it: apt-get install qemu-system-x86"
+[ -n "$qemu" ] || qemu=$(command -v qemu-system-x86_64) || skip "there is no qemu-system-x86_64; install it: apt-get install qemu-system-x86"
 for tool in cpio modprobe depmod "${programs[@]}"; do
     PATH=$PATH:/sbin:/usr/sbin command -v "$tool" >/dev/null || skip "there is no $tool for the guest"
 done
@@ -97,7 +99,7 @@ boot() {
     : >"$work/console"
     timeout -k 5 "$seconds" "$qemu" -machine pc -accel "${TAILLIGHT_GUEST_ACCEL:-tcg,thread=multi}" -cpu max -smp "$cores" -m 1536 \
         -kernel "$kernel/boot/vmlinuz-$version" -initrd "$work/initramfs" \
-        -append "console=ttyS0 tsc=reliable panic=-1 quiet" -nodefaults -no-reboot -display none \
+        -append "console=ttyS0 tsc=reliable no_timer_check panic=-1 quiet" -nodefaults -no-reboot -display none \
         -serial "file:$work/console" -serial "file:$work/output" \
         "${nic[@]}" \
         -drive "file=$work/disk,format=raw,if=virtio,cache=unsafe" </dev/null >"$work/qemu" 2>&1 &

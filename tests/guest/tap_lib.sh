@@ -32,9 +32,11 @@ ip addr add 10.78.0.2/24 dev eth0
 ip link set eth0 up
 uname -r >/out/release'
 guest_wait='
-echo the guest is ready
+read -r up idle </proc/uptime
+echo "the guest is ready, up for $up s"
 nc -l -p 11212 >/dev/null
-echo the guest is told to end'
+read -r up idle </proc/uptime
+echo "the guest is told to end, up for $up s"'
 
 # For inside: memcached under capture until the load is over. guest_serve CAPTURE-OPTIONS SERVER-PREFIX
 # DURING: the words before memcached, and a command beside it, may be empty.
@@ -56,8 +58,16 @@ server=\$!
 $3
 $guest_wait
 exec 8>&-
+(
+    sleep 20 # a second or two is what it takes
+    echo "the capture goes on; what it printed, its threads, who holds its standard input:"
+    cat /tmp/capture
+    for task in /proc/\$capture/task/*; do head -n 3 \$task/status; cat \$task/stack; done
+    ls -l /proc/[0-9]*/fd | grep -e '^/proc' -e tmp/end | grep -B 1 tmp/end
+) &
 wait \$capture || { cat /tmp/capture; exit 1; }
-echo the capture has ended
+read -r up idle </proc/uptime
+echo "the capture has ended, up for \$up s"
 kill \$server
 dmesg | grep -E 'WARNING:|BUG:|Oops' && exit 1
 exit 0
@@ -78,15 +88,18 @@ guest_start() { # as run_guest.sh
     done
 }
 
-# An emulated card may lose an interrupt, and is deaf then: the test is made once more.
+# An emulated card may lose an interrupt, and is deaf then; a core may lose its timer, and what waits
+# until all cores have passed through the kernel (synchronize_rcu_tasks, when the capture's fentry
+# program is detached) waits for ever. The test is made once more.
 guest_end() {
     local status
     : 2>/dev/null >/dev/tcp/10.78.0.2/11212 || fail "the guest cannot be told to end"
     wait $guest
     status=$?
     guest=
-    if [ $status = 124 ] && [ -z "${AGAIN:-}" ] && ! grep -q 'the guest is told to end' "$work/said"; then
-        echo "the guest did not hear that it is to end; once more"
+    if [ $status = 124 ] && [ -z "${AGAIN:-}" ] &&
+        { ! grep -q 'the guest is told to end' "$work/said" || grep -q synchronize_rcu "$work/said"; }; then
+        echo "the guest did not hear that it is to end, or its kernel waits for a core; once more"
         ip link del tap0
         rm -rf "$work"
         AGAIN=yes exec bash "$0" inside

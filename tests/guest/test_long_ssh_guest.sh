@@ -45,7 +45,8 @@ until grep -q 'Server listening' /run/sshd.log; do
 done
 $guest_wait
 ls /tmp /dev/shm >/run/after
-diff /run/before /run/after && [ -z "\$(ls -A /home/files)" ] && ! pgrep taillight && ! pgrep memcached ||
+diff /run/before /run/after && [ -z "\$(ls -A /home/files)" ] &&
+    ! grep -lxE 'taillight|memcached' /proc/[0-9]*/comm ||
     { echo 'something was left'; ls -R /home/files; exit 1; }
 dmesg | grep -E 'WARNING:|BUG:|Oops' && exit 1
 exit 0

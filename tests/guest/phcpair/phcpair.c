@@ -29,12 +29,28 @@ static bool ptp_only;
 module_param(ptp_only, bool, 0644);
 MODULE_PARM_DESC(ptp_only, "stamp PTP packets only, as many NICs do: none here");
 
+static bool rx_only;
+module_param(rx_only, bool, 0644);
+MODULE_PARM_DESC(rx_only, "stamp what is received, and refuse to stamp what is sent");
+
+static unsigned int coalesce_us;
+module_param(coalesce_us, uint, 0644);
+MODULE_PARM_DESC(coalesce_us,
+                 "how long a packet that was received (and stamped) may wait for others before the "
+                 "processor is told; 0: not at all");
+
+static unsigned int coalesce_packets;
+module_param(coalesce_packets, uint, 0644);
+MODULE_PARM_DESC(coalesce_packets, "with coalesce_us: so many do not wait any longer; 0: no limit");
+
 struct end {
     struct net_device *device;
     struct net_device *peer;
     struct hwtstamp_config config;
     struct ptp_clock_info info;
     struct ptp_clock *clock;
+    struct sk_buff_head waiting; // received, and not told yet
+    struct hrtimer interrupt;
     spinlock_t lock; // of the four below
     u64 raw_ns;      // the raw clock when the PHC showed phc_ns
     u64 phc_ns;
@@ -141,6 +157,42 @@ static const struct ptp_clock_info phc_info = {
 
 // --- the device --------------------------------------------------------------------------------
 
+static void pair_deliver(struct end *end)
+{
+    struct sk_buff *packet;
+    while ((packet = skb_dequeue(&end->waiting)))
+        if (dev_forward_skb(end->device, packet) != NET_RX_SUCCESS)
+            end->device->stats.rx_dropped++;
+}
+
+static enum hrtimer_restart pair_interrupts(struct hrtimer *timer)
+{
+    pair_deliver(container_of(timer, struct end, interrupt));
+    return HRTIMER_NORESTART;
+}
+
+// As a NIC that moderates its interrupts: the first packet that waits starts the clock.
+static int pair_receive(struct end *end, struct sk_buff *packet)
+{
+    unsigned int us = READ_ONCE(coalesce_us), most = READ_ONCE(coalesce_packets);
+    unsigned long flags;
+    bool first;
+    if (!us && skb_queue_empty(&end->waiting))
+        return dev_forward_skb(end->device, packet);
+    // At once, for what finds others waiting relies on their clock.
+    spin_lock_irqsave(&end->waiting.lock, flags);
+    first = skb_queue_empty(&end->waiting);
+    __skb_queue_tail(&end->waiting, packet);
+    spin_unlock_irqrestore(&end->waiting.lock, flags);
+    if (!us || (most && skb_queue_len(&end->waiting) >= most)) {
+        hrtimer_try_to_cancel(&end->interrupt);
+        pair_deliver(end);
+    } else if (first) {
+        hrtimer_start(&end->interrupt, ns_to_ktime((u64)us * NSEC_PER_USEC), HRTIMER_MODE_REL_SOFT);
+    }
+    return NET_RX_SUCCESS;
+}
+
 static netdev_tx_t pair_xmit(struct sk_buff *skb, struct net_device *device)
 {
     struct end *end = netdev_priv(device), *far = netdev_priv(end->peer);
@@ -162,7 +214,7 @@ static netdev_tx_t pair_xmit(struct sk_buff *skb, struct net_device *device)
         if (far->config.rx_filter == HWTSTAMP_FILTER_ALL && !mute)
             skb_hwtstamps(copy)->hwtstamp = ns_to_ktime(phc_now(far));
     }
-    if (copy && dev_forward_skb(end->peer, copy) == NET_RX_SUCCESS)
+    if (copy && pair_receive(far, copy) == NET_RX_SUCCESS)
         dev_sw_netstats_tx_add(device, 1, bytes);
     else
         device->stats.tx_dropped++;
@@ -176,6 +228,8 @@ static int pair_set_stamps(struct end *end, struct ifreq *request)
     if (copy_from_user(&config, request->ifr_data, sizeof(config)))
         return -EFAULT;
     if (config.flags || (config.tx_type != HWTSTAMP_TX_OFF && config.tx_type != HWTSTAMP_TX_ON))
+        return -ERANGE;
+    if (config.tx_type != HWTSTAMP_TX_OFF && rx_only)
         return -ERANGE;
     if (config.rx_filter != HWTSTAMP_FILTER_NONE)
         config.rx_filter = ptp_only ? HWTSTAMP_FILTER_PTP_V2_EVENT : HWTSTAMP_FILTER_ALL;
@@ -204,7 +258,10 @@ static int pair_open(struct net_device *device)
 
 static int pair_stop(struct net_device *device)
 {
+    struct end *end = netdev_priv(device);
     netif_stop_queue(device);
+    hrtimer_cancel(&end->interrupt);
+    skb_queue_purge(&end->waiting);
     return 0;
 }
 
@@ -225,7 +282,7 @@ static int pair_ts_info(struct net_device *device, struct ethtool_ts_info *info)
                             SOF_TIMESTAMPING_SOFTWARE | SOF_TIMESTAMPING_TX_HARDWARE |
                             SOF_TIMESTAMPING_RX_HARDWARE | SOF_TIMESTAMPING_RAW_HARDWARE;
     info->phc_index = ptp_clock_index(end->clock);
-    info->tx_types = BIT(HWTSTAMP_TX_OFF) | BIT(HWTSTAMP_TX_ON);
+    info->tx_types = BIT(HWTSTAMP_TX_OFF) | (rx_only ? 0 : BIT(HWTSTAMP_TX_ON));
     info->rx_filters = BIT(HWTSTAMP_FILTER_NONE) |
                        BIT(ptp_only ? HWTSTAMP_FILTER_PTP_V2_EVENT : HWTSTAMP_FILTER_ALL);
     return 0;
@@ -289,6 +346,9 @@ static int pair_make(int i)
     end = netdev_priv(device);
     end->device = device;
     spin_lock_init(&end->lock);
+    skb_queue_head_init(&end->waiting);
+    hrtimer_init(&end->interrupt, CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
+    end->interrupt.function = pair_interrupts;
     end->drift_ppb = i ? -drift_ppb : drift_ppb;
     // Far from any other clock, so that nobody takes one for the other.
     end->phc_ns = (u64)(i + 1) * 1000000000000000ULL;
