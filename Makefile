@@ -38,10 +38,10 @@ tests    := $(patsubst %.c,$(BUILD)/%,$(shell find tests -name 'test_*.c'))
 benches  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/bench_*.c))
 # Programs that tests run: what injects faults, what scores the diagnosis of them, what writes the
 # documentation's tables.
-helpers  := $(patsubst %.c,$(BUILD)/%,$(filter-out %.bpf.c,$(wildcard tests/faults/*.c) tests/tree/tables.c))
+helpers  := $(patsubst %.c,$(BUILD)/%,$(filter-out %.bpf.c,$(wildcard tests/faults/*.c) tests/tree/tables.c tests/lab/lab_check.c))
 fuzzers  := $(patsubst %.c,$(BUILD)/%,$(shell find tests -name 'fuzz_*.c'))
 
-.PHONY: all deps deps-check demo check check-long bench fuzz lint install help clean format tables
+.PHONY: all deps deps-check demo check check-long check-trust lab bench fuzz corpora lint install help clean format tables
 .DELETE_ON_ERROR:
 
 all: $(BUILD)/taillight $(if $(preload),$(BUILD)/libtaillight-shim.so) \
@@ -55,8 +55,12 @@ help:
 	@echo 'check       deps, build, run the tests (under 7 minutes); TEST=word runs those with it in their'
 	@echo '            path, TAILLIGHT_NO_SKIP=1 forbids skips'
 	@echo 'check-long  the tests that take longer'
+	@echo 'check-trust what may not happen to servers, runs and files (tests/trust.list; 10 minutes);'
+	@echo '            installs more servers'
+	@echo 'lab         QEMU 10 and what makes an Intel PT of it, for tests/lab/lab.sh (docs/lab.md)'
 	@echo 'bench       the benchmarks, all or BENCH=name; tables, and $(BUILD)/bench/<name>.json'
 	@echo 'fuzz        each fuzz target for FUZZ_SECONDS (30); FUZZ=word those with it in their path'
+	@echo 'corpora     writes the corpora that make check replays from what make fuzz has found'
 	@echo 'lint        clang-tidy, clang-format, cppcheck and shellcheck; LINT=path only what is there'
 	@echo 'tables      writes the tables of events, causes, protocols and keys into the documentation'
 	@echo 'format      clang-format over the tree'
@@ -140,6 +144,20 @@ $(BUILD)/tests/%: tests/%.c | $(shared)
 
 $(BUILD)/tests/faults/inject: $(BUILD)/tests/faults/inject.skel.h
 
+# The fuzzers' corpora are replayed by one program, in which each fuzzer's entry point has its name.
+replayed := $(fuzzers:=.replay.o)
+$(BUILD)/tests/%.replay.o: tests/%.c
+	@mkdir -p $(@D)
+	$(if $(Q),@echo '  CC    $@')
+	$(Q)$(CC) $(CPPFLAGS) -DLLVMFuzzerTestOneInput=$(notdir $*) $(CFLAGS) -MMD -MP -MF $@.d -c $< -o $@
+$(BUILD)/tests/fuzzers.inc: $(fuzzers:$(BUILD)/%=%.c) Makefile
+	@mkdir -p $(@D)
+	$(Q)printf 'FUZZER(%s, "%s")\n' $(foreach fuzzer,$(fuzzers),$(notdir $(fuzzer)) $(fuzzer:$(BUILD)/%=%)) >$@
+$(BUILD)/tests/test_corpora: tests/test_corpora.c $(replayed) $(BUILD)/tests/fuzzers.inc | $(shared)
+	$(if $(Q),@echo '  TEST  $@')
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MMD -MP -MF $@.d -o $@ $< $(replayed) $(shared) \
+	    -Wl,-rpath,$(abspath $(BUILD)) $(LDLIBS) -lcmocka
+
 $(BUILD)/tests/bench/bench_schedule: LDLIBS += -lpcap
 
 # --- what it needs -----------------------------------------------------------------------------
@@ -150,15 +168,18 @@ debian := build-essential pkg-config clang llvm bpftool libbpf-dev libelf-dev li
           openssh-client
 debian_check := libcmocka-dev openssh-server libpcap0.8-dev chromium sqlite3 redis-server nginx-light python3 python3-jsonschema python3-yaml linux-perf xz-utils jq protobuf-compiler \
                 qemu-system-x86 cpio busybox-static kmod # the guest of tests/guest
+debian_long := haproxy postgresql redis-tools nodejs default-jdk-headless # of experiments/causes
 debian_bench := redis-tools libmemcached-tools wrk # the peers
+debian_trust := haproxy lighttpd postgresql postgresql-client nodejs gunicorn openjdk-17-jdk-headless golang-go redis-tools # servers, and what asks them
 debian_lint := clang-tidy clang-format cppcheck shellcheck jq
 
 # Installs only what dpkg does not already have, so a prepared machine needs neither network nor root.
+# RUNLEVEL=1 keeps the packages' servers from being started: each test starts its own.
 define install_debian
 	$(Q)missing=$$(for p in $(1); do dpkg-query -W -f='$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || echo $$p; done); \
 	if [ -n "$$missing" ]; then echo "  DEPS  $$missing" | tr '\n' ' '; echo; \
 	    $(SUDO) apt-get update -qq && \
-	    $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; fi
+	    $(SUDO) env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -qq --no-install-recommends $$missing >/dev/null; fi
 endef
 
 deps:
@@ -176,8 +197,18 @@ tests-built: $(shared) $(tests) $(benches) $(helpers)
 	@:
 
 check-long: deps-check
+	$(call install_debian,$(debian_long))
 	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all tests-built
 	$(Q)TAILLIGHT_LONG=1 tests/run_tests.sh $(BUILD)
+
+check-trust: deps-check
+	$(call install_debian,$(debian_trust))
+	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all tests-built
+	$(Q)TAILLIGHT_TRUST=1 tests/run_tests.sh $(BUILD)
+
+# Other people's QEMU and the modules of another kernel: made by a script, which says what is missing.
+lab: deps-check
+	$(Q)CC='$(CC)' CI=$(CI) tests/lab/make_lab.sh $(BUILD)
 
 demo: deps
 	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all
@@ -191,16 +222,23 @@ bench: deps-check
 # Fuzzers need the whole library instrumented, so it is built again by clang in a folder of its own.
 # Words that an input is made of stand in fuzz_*.dict beside the fuzzer.
 FUZZ_SECONDS ?= 30
-fuzzed := $(foreach fuzzer,$(fuzzers),$(if $(findstring $(FUZZ),$(fuzzer)),$(fuzzer)))
+fuzzed := $(foreach fuzzer,$(fuzzers),$(if $(findstring $(or $(FUZZ),fuzz_),$(fuzzer)),$(fuzzer)))
 fuzz:
 	$(Q)$(MAKE) --no-print-directory -j$(JOBS) CC=$(CLANG) SAN=fuzzer-no-link,address,undefined fuzzers-run
 
 .PHONY: fuzzers-run
 fuzzers-run: $(fuzzed)
 	$(Q)for fuzzer in $(fuzzed); do echo "  FUZZ  $$fuzzer"; mkdir -p $$fuzzer.corpus; \
-	    words=$${fuzzer#$(BUILD)/}.dict; [ -f $$words ] && words=-dict=$$words || words=; \
+	    words=$${fuzzer#$(BUILD)/}.dict; tests/corpus.sh unpack $${words%.dict}.corpus $$fuzzer.corpus; [ -f $$words ] && words=-dict=$$words || words=; \
 	    $$fuzzer $$words -max_total_time=$(FUZZ_SECONDS) -print_final_stats=0 -verbosity=0 \
 	        -artifact_prefix=$$fuzzer- $$fuzzer.corpus || exit 1; done
+
+corpora:
+	$(Q)$(MAKE) --no-print-directory -j$(JOBS) CC=$(CLANG) SAN=fuzzer-no-link,address,undefined corpora-packed
+
+.PHONY: corpora-packed
+corpora-packed: $(fuzzed)
+	$(Q)for fuzzer in $(fuzzed); do tests/corpus.sh pack $$fuzzer $${fuzzer#$(BUILD)/}.corpus || exit 1; done
 
 $(fuzzers): $(BUILD)/%: %.c $(library)
 	@mkdir -p $(@D)
@@ -246,8 +284,8 @@ lint: deps-check
 	$(call c_files,$(LINT)) | xargs -r -P$(JOBS) -n4 clang-tidy -p . --quiet 2>/dev/null || failed="$$failed clang-tidy"; \
 	[ -z "$$failed" ] || { echo "  LINT  findings of$$failed"; exit 1; }
 
-# Not among them: what another compiler compiles (BPF, and a module of the guest's kernel).
-c_files = git ls-files -- $(1) | grep '\.c$$' | grep -v -e '\.bpf\.c$$' -e '^tests/guest/'
+# Not among them: what another compiler compiles (BPF, and a module of the guest's kernel), and QEMU's plugin.
+c_files = git ls-files -- $(1) | grep '\.c$$' | grep -v -e '\.bpf\.c$$' -e '^tests/guest/' -e '^tests/lab/pt_plugin\.c'
 
 compile_commands.json: Makefile $(sort $(dir $(sources) $(preload) $(programs)))
 	$(Q)$(call c_files,.) | \
@@ -260,4 +298,5 @@ format:
 clean:
 	rm -rf build build-*
 
--include $(objects:.o=.d) $(BUILD)/taillight.d $(tests:=.d) $(benches:=.d) $(helpers:=.d) $(fuzzers:=.d)
+-include $(objects:.o=.d) $(BUILD)/taillight.d $(tests:=.d) $(benches:=.d) $(helpers:=.d) $(fuzzers:=.d) \
+    $(replayed:=.d)

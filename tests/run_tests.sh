@@ -6,9 +6,10 @@
 # the folders in `computing`, but for sources that say "Needs the machine to itself", and elsewhere
 # the sources that say "Runs beside others" (each at the beginning of a comment's line).
 # Exit 77 of a test is a skip, with its reason as the last line it printed. TAILLIGHT_NO_SKIP=1 turns
-# skips into failures; TAILLIGHT_LONG=1 adds the long tests (test_long_*); TEST=pattern picks by
-# name. A test has five minutes, or what its script's line "# Time limit: N s" says, or TEST_TIMEOUT
-# seconds.
+# skips into failures; TAILLIGHT_LONG=1 adds the long tests (test_long_*); TAILLIGHT_TRUST=1 runs
+# those of tests/trust.list, which may then do more, and test_long_trust_*, and nothing else;
+# TEST=pattern picks by name. A test has five minutes, or what its script's line "# Time limit: N s"
+# says, or TEST_TIMEOUT seconds.
 set -u
 computing='analysis base loadgen/method tree workloads'
 if [ "${1:-}" = --one ]; then # NAME LOGS: one test, to its line and its outcome
@@ -43,11 +44,17 @@ fi
 build=${1:?usage: run_tests.sh BUILD}
 export BUILD="$build"
 cd "$(dirname "$0")/.." || exit 1
+trusted=()
+[ -z "${TAILLIGHT_TRUST:-}" ] || mapfile -t trusted < <(sed 's/ *#.*//; /^$/d' tests/trust.list)
 wanted() {
     case "$1" in
         *${TEST:-}*) ;;
         *) return 1 ;;
     esac
+    if [ -n "${TAILLIGHT_TRUST:-}" ]; then
+        [[ $1 == *trust* ]] || printf '%s\n' "${trusted[@]}" | grep -qxF "${1%.sh}"
+        return
+    fi
     case "$1" in
         */test_long_*) [ -n "${TAILLIGHT_LONG:-}" ] ;;
     esac
@@ -71,6 +78,12 @@ for name in $(find tests -name 'test_*.sh' | sort) $(find tests -name 'test_*.c'
     wanted "$name" || continue
     case "$name" in *.sh) ;; *) [ -x "$build/$name" ] || continue ;; esac
     if computes "$name"; then beside+=("$name"); else alone+=("$name"); fi
+done
+for name in "${trusted[@]}"; do # a list that names what is not there would check less than it says
+    [ -n "${TEST:-}" ] || printf '%s\n' "${beside[@]%.sh}" "${alone[@]%.sh}" | grep -qxF "$name" || {
+        echo "tests/trust.list: there is no $name"
+        exit 1
+    }
 done
 { [ ${#beside[@]} -eq 0 ] || printf '%s\n' "${beside[@]}"; } |
     xargs -r -P "$(nproc)" -I '{}' tests/preferred.sh tests/run_tests.sh --one '{}' "$outcomes"
