@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Real faults on the real kernel: how often the diagnosis blames the right cause, how much time it
-# attributes to it, and how much of what happened it explains. ROUNDS=N runs every fault N times.
+# attributes to it, and how much of what happened it explains. ROUNDS=N runs every fault N times,
+# CLASS=NAME that one alone.
 . tests/faults/faults_lib.sh
 need_faults
 rounds=${ROUNDS:-1}
@@ -16,7 +17,7 @@ while read -r class; do
         print_scores "$scores"
         jq -c --arg explained "$(column "$class" 6)" '. + {explained: $explained}' <<<"$scores" >>"$all"
     done
-done < <(classes)
+done < <(classes | grep -xF -- "${CLASS:-$(classes)}")
 jq -s '
     def metric(unit): {value: (sort | .[length / 2 | floor]), unit: unit, runs: length, min: min, max: max};
     def of(key; unit): [.[] | select(.affected > 0) | key] | metric(unit);

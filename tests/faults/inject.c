@@ -6,6 +6,7 @@
 //
 //     inject KIND LENGTH EVERY LOG [ADDRESS]
 //     inject sink | burn | burn-idle | limit
+//     inject hold LENGTH FILE
 //
 // hog      a real-time thread uses the core up
 // softoff  a thread uses the core up with softirqs held off, so that receiving waits too
@@ -18,10 +19,13 @@
 //          it does then)
 // command  another client's request takes labserver LENGTH (of its --protocol lab), at ADDRESS
 // burst    another client sends LENGTH / 100 us requests of 100 us each at once
+// unread   another client asks for a reply of 512 KiB and reads none of it for LENGTH, then all
 // burn     a bystander of the lowest priority uses all of the core that nobody else wants;
 // burn-idle
 //          makes way at once also for a server that is no real-time program
 // limit    labserver's control group gets 8 MiB of memory from now on
+// hold     the disk that FILE is on does nothing for labserver's control group until labserver has
+//          waited LENGTH for it, whenever it writes
 // network  LENGTH / 10 us bundles of datagrams are sent to ADDRESS, where a sink has to be: it
 //          costs the receiver several times as much to take a bundle apart as the sender to make it
 // loss     what is sent to ADDRESS does not arrive, LENGTH long
@@ -49,6 +53,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -354,6 +359,82 @@ static int be_limit(struct error *err)
         pause();
 }
 
+// --- a disk --------------------------------------------------------------------------------------
+
+#define DISK_GROUP_1 "/sys/fs/cgroup/blkio/taillight-disk"
+#define DISK_GROUP_2 "/sys/fs/cgroup/taillight-disk"
+
+// "254:0" for the disk that holds the file, whole.
+static int find_disk(const char *path, char out[32], struct error *err)
+{
+    struct stat file;
+    char name[64], partition[96];
+    if (stat(path, &file) < 0)
+        return error_set_errno(err, ERROR_INPUT, "cannot look at %s", path);
+    snprintf(name, sizeof name, "/sys/dev/block/%u:%u", major(file.st_dev), minor(file.st_dev));
+    snprintf(partition, sizeof partition, "%s/partition", name);
+    snprintf(partition, sizeof partition, "%s%s", name,
+             access(partition, F_OK) == 0 ? "/../dev" : "/dev");
+    FILE *number = fopen(partition, "re");
+    bool found = number && fscanf(number, "%31s", out) == 1;
+    if (number)
+        fclose(number);
+    return found ? 0 : error_set(err, ERROR_FAILED, "%s is on no disk that can be held", path);
+}
+
+static bool hold_disk(const char *disk, bool held)
+{
+    char line[64];
+    bool second = access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0;
+    snprintf(line, sizeof line, second ? "%s wiops=%s" : "%s %s", disk,
+             held     ? "1"
+             : second ? "max"
+                      : "0");
+    return write_file(
+        second ? DISK_GROUP_2 "/io.max" : DISK_GROUP_1 "/blkio.throttle.write_iops_device", line);
+}
+
+// Whether the server sleeps until something is done that no signal ends: a disk, as a rule.
+static bool waits_for_disk(const struct injector *injector)
+{
+    char path[64], state = ' ';
+    snprintf(path, sizeof path, "/proc/%d/stat", injector->server);
+    FILE *file = fopen(path, "re");
+    bool waits = file && fscanf(file, "%*d (%*[^)]) %c", &state) == 1 && state == 'D';
+    if (file)
+        fclose(file);
+    return waits;
+}
+
+static int be_holder(const char *length, const char *path, struct error *err)
+{
+    enum { LOOK_NS = 500000 };
+    const struct sched_param first = {.sched_priority = 50};
+    struct injector injector = {0};
+    char disk[32], number[16];
+    bool second = access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0;
+    if (units_parse_duration_ns(length, &injector.length_ns, err) < 0 ||
+        find_disk(path, disk, err) < 0 || find_server(&injector, err) < 0)
+        return -1;
+    snprintf(number, sizeof number, "%d", injector.server);
+    if (second)
+        write_file("/sys/fs/cgroup/cgroup.subtree_control", "+io");
+    if ((mkdir(second ? DISK_GROUP_2 : DISK_GROUP_1, 0755) < 0 && errno != EEXIST) ||
+        !write_file(second ? DISK_GROUP_2 "/cgroup.procs" : DISK_GROUP_1 "/cgroup.procs", number) ||
+        sched_setscheduler(0, SCHED_FIFO, &first) < 0 || !hold_disk(disk, true))
+        return error_set_errno(err, ERROR_FAILED, "cannot hold the disk %s", disk);
+    for (;;) {
+        while (!waits_for_disk(&injector))
+            sleep_ns(LOOK_NS);
+        sleep_ns(injector.length_ns);
+        hold_disk(disk, false);
+        while (waits_for_disk(&injector))
+            sleep_ns(LOOK_NS);
+        sleep_ns(2 * LOOK_NS); // what it writes or syncs right after that
+        hold_disk(disk, true);
+    }
+}
+
 // --- the network ---------------------------------------------------------------------------------
 
 static int prepare_flood(struct injector *injector, struct error *err)
@@ -585,6 +666,27 @@ static void send_burst(struct injector *injector, struct interval *out)
     ask(injector, injector->length_ns / BURST_NS, BURST_NS, out);
 }
 
+// A connection that nobody reads from has no room after a while; each gets one of its own, which
+// begins with as little.
+static void leave_unread(struct injector *injector, struct interval *out)
+{
+    enum { PAYLOAD = LAB_PAYLOAD_BYTES_MAX / 2 }; // beyond both ends' buffers
+    static char request[LAB_REQUEST_BYTES], reply[LAB_REPLY_BYTES + PAYLOAD];
+    const uint32_t payload = htobe32(PAYLOAD);
+    struct error err = {0};
+    memcpy(request, "LABQ", 4);
+    memcpy(request + 4, &payload, sizeof payload);
+    if (connect_to(injector, SERVER_PORT, &err) < 0)
+        return;
+    int64_t begin_ns = fault_log_now();
+    bool asked = send(injector->flood, request, sizeof request, MSG_NOSIGNAL) > 0;
+    sleep_ns(injector->length_ns);
+    int64_t end_ns = fault_log_now();
+    if (asked && recv(injector->flood, reply, sizeof reply, MSG_WAITALL) == sizeof reply)
+        *out = (struct interval){begin_ns, end_ns};
+    close(injector->flood);
+}
+
 // --- the whole -----------------------------------------------------------------------------------
 
 static const struct kind {
@@ -603,6 +705,7 @@ static const struct kind {
     {"request", prepare_request, request},
     {"command", prepare_client, send_command},
     {"burst", prepare_client, send_burst},
+    {"unread", NULL, leave_unread},
     {"loss", prepare_link, lose},
     {"queue", prepare_queue, fill_queue},
 };
@@ -630,9 +733,11 @@ int main(int argc, char **argv)
         return error_report(&err);
     if (argc == 2 && strcmp(argv[1], "limit") == 0 && be_limit(&err) < 0)
         return error_report(&err);
+    if (argc == 4 && strcmp(argv[1], "hold") == 0 && be_holder(argv[2], argv[3], &err) < 0)
+        return error_report(&err);
     if (!kind) {
         fputs("usage: inject hog|softoff|softirq|timers|stop|migrate|quota|network|request|command|"
-              "burst|loss|queue LENGTH EVERY LOG [ADDRESS]\n",
+              "burst|unread|loss|queue LENGTH EVERY LOG [ADDRESS]\n",
               stderr);
         return 2;
     }

@@ -9,16 +9,7 @@ failed=0
 while read -r class; do
     least=0
     [ "$class" = "page-fault storm" ] && least=0.87
-    for attempt in 1 2 3; do # a busy machine gets two more chances
-        scores=$(fault_score "$class" 3s </dev/null) || {
-            status=$?; echo "$scores"
-            [ $status -eq 77 ] && continue 2 # this machine cannot be brought to it
-            exit 1
-        }
-        print_scores "$scores"
-        good_enough "$scores" 0.95 0.15 0.96 "$least" "$(column "$class" 6)" && continue 2
-    done
-    echo "not good enough: $scores"
-    failed=1
+    (judged_tries score_try "$class" 3s 0.95 0.15 0.96 "$least") </dev/null
+    case $? in 0 | 77) ;; *) failed=1 ;; esac # 77: this machine cannot be brought to it
 done < <(classes)
 exit $failed
