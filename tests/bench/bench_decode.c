@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// How fast Intel PT becomes spans, on a long synthetic trace of four CPUs, in one run: a plain
-// single-threaded libipt block walk (which only counts), everything into spans on all cores, and
-// only the windows of 0.1 % of the messages into spans. The three take turns. Then the peak memory
-// of decoding this trace, one ten times shorter and one ten times longer. Each measurement is a
-// process of its own.
+// How fast Intel PT becomes spans, in one run: of real captures (decode_captures.h), where they are
+// there, and then on a long synthetic trace of four CPUs: a plain single-threaded libipt block walk
+// (which only counts), everything into spans on all cores, and only the windows of 0.1 % of the
+// messages into spans. The three take turns. Then the peak memory of decoding this trace, one ten
+// times shorter and one ten times longer. Each measurement is a process of its own.
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -16,8 +16,10 @@
 #include "analysis/pt/calls/pt_calls.h"
 #include "analysis/pt/pt_trace.h"
 #include "base/quantile.h"
+#include "tests/analysis/pt/pt_plain_walk.h"
 #include "tests/analysis/pt/pt_round_trip.h"
 #include "tests/bench/bench_json.h"
+#include "tests/bench/decode_captures.h"
 
 enum {
     CPUS = 4,
@@ -154,36 +156,18 @@ static int make_longest(const char *dir, size_t bytes, enum mode mode, struct ou
 static int walk_plainly(const struct pt_memory *memory, const struct pt_bytes *bytes,
                         struct outcome *out)
 {
-    struct pt_config config;
+    struct pt_recorder recorder = {.nominal_ratio = NOMINAL_RATIO};
+    struct plain_walk walk = {0};
     struct pt_image *image;
     struct error err;
     struct pt_code_view *code = pt_code_view_alloc(memory, &err);
-    pt_config_init(&config);
-    config.begin = (uint8_t *)(uintptr_t)bytes->data;
-    config.end = config.begin + bytes->bytes;
-    config.nom_freq = NOMINAL_RATIO;
-    config.flags.variant.block.end_on_call = 1;
-    struct pt_block_decoder *decoder = pt_blk_alloc_decoder(&config);
-    if (!code || !decoder || pt_code_view_image(code, PT_SPACE_ALL, &image, &err) < 0)
-        return -1;
-    pt_blk_set_image(decoder, image);
-    int status;
-    while ((status = pt_blk_sync_forward(decoder)) >= 0) {
-        while (status >= 0 && !((status & pts_eos) && !(status & pts_event_pending))) {
-            struct pt_event event;
-            struct pt_block block;
-            if (status & pts_event_pending) {
-                status = pt_blk_event(decoder, &event, sizeof event);
-                continue;
-            }
-            status = pt_blk_next(decoder, &block, sizeof block);
-            out->instructions += block.ninsn;
-        }
-        out->errors += status < 0 && status != -pte_eos;
-    }
-    pt_blk_free_decoder(decoder);
+    int result = code ? pt_code_view_image(code, PT_SPACE_ALL, &image, &err) : -1;
+    if (result == 0)
+        result = plain_walk(image, &recorder, bytes->data, bytes->bytes, &walk);
+    out->instructions += walk.instructions;
+    out->errors += walk.errors;
     pt_code_view_free(code);
-    return 0;
+    return result;
 }
 
 static int count_span(void *context, const struct pt_span *span, struct error *err)
@@ -353,11 +337,8 @@ static int measure(const char *dir, struct measured *out)
     return 0;
 }
 
-static int report(struct measured *all)
+static int report(struct measured *all, struct bench_json *json)
 {
-    struct bench_json json;
-    if (bench_json_open(&json, "decode") < 0)
-        return -1;
     printf("%d CPUs, %d MiB of trace each\n", CPUS, LONG_BYTES >> 20);
     for (int mode = 0; mode < MODES; mode++) {
         quantile_sort(all->seconds[mode], ROUNDS);
@@ -379,24 +360,31 @@ static int report(struct measured *all)
         all->speedup[ROUNDS / 2], all->cpu_share[ROUNDS / 2], all->window_share[ROUNDS / 2],
         all->windows_walked, all->windows_walked_longest, all->peak_long, all->peak_short,
         all->peak_longest);
-    bench_json_add(&json, "plain_walk", "s", all->seconds[PLAIN], ROUNDS);
-    bench_json_add(&json, "full_decode", "s", all->seconds[FULL], ROUNDS);
-    bench_json_add(&json, "window_decode", "s", all->seconds[WINDOWS], ROUNDS);
-    bench_json_add(&json, "full_speedup_over_plain_walk", "times", all->speedup, ROUNDS);
-    bench_json_add(&json, "full_processor_time_of_plain_walk", "fraction", all->cpu_share, ROUNDS);
-    bench_json_add(&json, "window_share_of_full", "fraction", all->window_share, ROUNDS);
-    bench_json_add(&json, "window_bytes", "fraction", &all->windows_walked, 1);
-    bench_json_add(&json, "window_bytes_of_tenfold", "fraction", &all->windows_walked_longest, 1);
-    bench_json_add(&json, "full_decode_rate", "MB/s", all->megabytes_per_second, ROUNDS);
-    bench_json_add(&json, "peak_memory", "MiB", &all->peak_long, 1);
-    bench_json_add(&json, "peak_memory_of_a_tenth", "MiB", &all->peak_short, 1);
-    bench_json_add(&json, "peak_memory_of_tenfold", "MiB", &all->peak_longest, 1);
-    return bench_json_close(&json);
+    bench_json_add(json, "plain_walk", "s", all->seconds[PLAIN], ROUNDS);
+    bench_json_add(json, "full_decode", "s", all->seconds[FULL], ROUNDS);
+    bench_json_add(json, "window_decode", "s", all->seconds[WINDOWS], ROUNDS);
+    bench_json_add(json, "full_speedup_over_plain_walk", "times", all->speedup, ROUNDS);
+    bench_json_add(json, "full_processor_time_of_plain_walk", "fraction", all->cpu_share, ROUNDS);
+    bench_json_add(json, "window_share_of_full", "fraction", all->window_share, ROUNDS);
+    bench_json_add(json, "window_bytes", "fraction", &all->windows_walked, 1);
+    bench_json_add(json, "window_bytes_of_tenfold", "fraction", &all->windows_walked_longest, 1);
+    bench_json_add(json, "full_decode_rate", "MB/s", all->megabytes_per_second, ROUNDS);
+    bench_json_add(json, "peak_memory", "MiB", &all->peak_long, 1);
+    bench_json_add(json, "peak_memory_of_a_tenth", "MiB", &all->peak_short, 1);
+    bench_json_add(json, "peak_memory_of_tenfold", "MiB", &all->peak_longest, 1);
+    return bench_json_close(json);
 }
 
 int main(void)
 {
     struct measured all = {0};
+    struct bench_json json;
+    if (bench_json_open(&json, "decode") < 0)
+        return 1;
+    if (captures_compare(&json) < 0) {
+        fprintf(stderr, "the captures could not be decoded\n");
+        return 1;
+    }
     char dir[] = "/tmp/taillight-decode-XXXXXX", path[64];
     if (!mkdtemp(dir)) {
         perror("a folder for the trace");
@@ -416,5 +404,5 @@ int main(void)
         fprintf(stderr, "decoding failed\n");
         return 1;
     }
-    return report(&all) == 0 ? 0 : 1;
+    return report(&all, &json) == 0 ? 0 : 1;
 }

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT
+//
+// Real captures (the README beside them), decoded once, where starting up and learning the code is
+// most of it, and repeated to 16 MB: by a plain walk, into call spans on one core, and on all.
+// What they count must agree. Each measurement is a process of its own; the three take turns.
+#ifndef TESTS_BENCH_DECODE_CAPTURES_H
+#define TESTS_BENCH_DECODE_CAPTURES_H
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "analysis/pt/pt_result.h"
+#include "base/quantile.h"
+#include "tests/analysis/pt/pt_captures.h"
+#include "tests/bench/bench_json.h"
+
+enum { CAPTURE_ROUNDS = 7, CAPTURE_LONG_BYTES = 16 << 20 };
+
+enum capture_way { CAPTURE_PLAIN, CAPTURE_ONE, CAPTURE_ALL, CAPTURE_WAYS };
+
+struct capture_outcome {
+    double seconds;
+    uint64_t bytes, instructions, errors, spans, followed;
+};
+
+static inline double capture_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+// Replaces the stream by copies of it; packets do not continue from one to the next.
+static inline int capture_repeat(struct pt_trace_stream *stream, uint64_t copies)
+{
+    struct pt_bytes *bytes = &stream->stream.bytes;
+    uint64_t length = bytes->bytes;
+    uint8_t *data = malloc(length * copies);
+    uint64_t *breaks = calloc(copies, sizeof *breaks);
+    if (!data || !breaks)
+        return -1;
+    memcpy(data, pt_bytes_view(bytes, 0, length, data), length);
+    for (uint64_t i = 1; i < copies; i++) {
+        memcpy(data + i * length, data, length);
+        breaks[i - 1] = i * length;
+    }
+    *bytes = (struct pt_bytes){
+        .bytes = length * copies, .data = data, .breaks = breaks, .break_count = copies - 1};
+    pt_packets_free(&stream->packets);
+    return 0;
+}
+
+static inline int capture_plainly(struct pt_trace *trace, uint64_t copies,
+                                  struct capture_outcome *out)
+{
+    struct error err;
+    struct pt_image *image;
+    struct plain_walk walk = {0};
+    uint32_t space = (uint32_t)trace->code.places.count - 1; // the only process's
+    struct pt_code_view *code = pt_code_view_alloc(&trace->memory, &err);
+    int result = code ? pt_code_view_image(code, space, &image, &err) : -1;
+    for (size_t i = 0; result == 0 && i < trace->streams.count; i++) {
+        const struct pt_stream *stream = &trace->streams.items[i]->stream;
+        uint64_t length = stream->bytes.bytes / copies;
+        for (uint64_t copy = 0; result == 0 && copy < copies; copy++)
+            result = plain_walk(image, &stream->recorder, stream->bytes.data + copy * length,
+                                length, &walk);
+    }
+    pt_code_view_free(code);
+    out->instructions = walk.instructions;
+    out->errors = walk.errors;
+    return result;
+}
+
+static inline int capture_spans(struct pt_trace *trace, unsigned threads,
+                                struct capture_outcome *out)
+{
+    struct pt_decode_options how = {.threads = threads};
+    struct pt_result decoded = {0};
+    struct error err;
+    trace->threads = threads;
+    for (size_t i = 0; i < trace->streams.count; i++)
+        pt_packets_free(&trace->streams.items[i]->packets); // scanning is part of the work
+    int result = pt_trace_scan(trace, &err);
+    if (result == 0)
+        result = pt_result_decode(trace, &how, NULL, NULL, &decoded, &err);
+    for (size_t i = 0; result == 0 && i < trace->streams.count; i++) {
+        out->instructions += decoded.streams[i].counts.instructions;
+        out->followed += decoded.streams[i].counts.followed_bytes;
+        out->errors += decoded.streams[i].error_count;
+        out->spans += decoded.streams[i].calls.spans;
+    }
+    return result;
+}
+
+static inline int capture_measure_here(const struct capture *capture, const char *dir,
+                                       enum capture_way way, bool once, struct capture_outcome *out)
+{
+    struct pt_trace trace;
+    struct error err;
+    uint64_t copies = 1;
+    if (capture_load(capture, dir, &trace, &err) < 0) {
+        fprintf(stderr, "%s: %s\n", capture->name, err.text);
+        return -1;
+    }
+    for (size_t i = 0; i < trace.streams.count; i++)
+        out->bytes += trace.streams.items[i]->stream.bytes.bytes;
+    if (!once)
+        copies = CAPTURE_LONG_BYTES / out->bytes + 1;
+    for (size_t i = 0; i < trace.streams.count; i++)
+        if (capture_repeat(trace.streams.items[i], copies) < 0)
+            return -1;
+    out->bytes *= copies;
+    double begin = capture_now();
+    int result = way == CAPTURE_PLAIN ? capture_plainly(&trace, copies, out)
+                                      : capture_spans(&trace, way == CAPTURE_ONE ? 1 : 0, out);
+    out->seconds = capture_now() - begin;
+    return result;
+}
+
+static inline int capture_measure(const struct capture *capture, const char *dir,
+                                  enum capture_way way, bool once, struct capture_outcome *out)
+{
+    int ends[2], status = -1;
+    if (pipe(ends) < 0)
+        return -1;
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct capture_outcome outcome = {0};
+        int result = capture_measure_here(capture, dir, way, once, &outcome);
+        _exit(result == 0 && write(ends[1], &outcome, sizeof outcome) == sizeof outcome ? 0 : 1);
+    }
+    close(ends[1]);
+    ssize_t got = pid < 0 ? -1 : read(ends[0], out, sizeof *out);
+    close(ends[0]);
+    return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0 && got == sizeof *out ? 0 : -1;
+}
+
+// Medians of rounds in turns; how many times as fast as the plain walk.
+static inline int capture_compare(const struct capture *capture, const char *dir, bool once,
+                                  struct bench_json *json)
+{
+    double seconds[CAPTURE_WAYS][CAPTURE_ROUNDS], faster[CAPTURE_WAYS][CAPTURE_ROUNDS];
+    struct capture_outcome one[CAPTURE_WAYS];
+    char metric[128];
+    for (int round = 0; round < CAPTURE_ROUNDS; round++) {
+        for (int way = 0; way < CAPTURE_WAYS; way++) {
+            if (capture_measure(capture, dir, (enum capture_way)way, once, &one[way]) < 0)
+                return -1;
+            if (one[way].instructions != one[CAPTURE_PLAIN].instructions) {
+                fprintf(stderr, "%s: %llu instructions, by libipt %llu\n", capture->name,
+                        (unsigned long long)one[way].instructions,
+                        (unsigned long long)one[CAPTURE_PLAIN].instructions);
+                return -1;
+            }
+            seconds[way][round] = one[way].seconds;
+            faster[way][round] = seconds[CAPTURE_PLAIN][round] / one[way].seconds;
+        }
+    }
+    for (int way = 0; way < CAPTURE_WAYS; way++) {
+        quantile_sort(seconds[way], CAPTURE_ROUNDS);
+        quantile_sort(faster[way], CAPTURE_ROUNDS);
+    }
+    const int middle = CAPTURE_ROUNDS / 2;
+    double megabytes = (double)one[CAPTURE_ONE].bytes / 1e6;
+    printf("  %-13s %9.4f %10.4f s %9.1f %9.1f MB/s %7.2f %8.2f %8.2f %9.0f %%\n", capture->name,
+           megabytes, seconds[CAPTURE_PLAIN][middle], megabytes / seconds[CAPTURE_ONE][middle],
+           megabytes / seconds[CAPTURE_ALL][middle], faster[CAPTURE_ONE][middle],
+           faster[CAPTURE_ALL][middle], seconds[CAPTURE_ONE][middle] / seconds[CAPTURE_ALL][middle],
+           100 * (double)one[CAPTURE_ONE].followed / (double)one[CAPTURE_ONE].bytes);
+    snprintf(metric, sizeof metric, "%s_%s_speedup_over_plain_walk_one_core", capture->name,
+             once ? "once" : "repeated");
+    bench_json_add(json, metric, "times", faster[CAPTURE_ONE], CAPTURE_ROUNDS);
+    snprintf(metric, sizeof metric, "%s_%s_speedup_over_plain_walk", capture->name,
+             once ? "once" : "repeated");
+    bench_json_add(json, metric, "times", faster[CAPTURE_ALL], CAPTURE_ROUNDS);
+    return 0;
+}
+
+// 0 also where there are no captures.
+static inline int captures_compare(struct bench_json *json)
+{
+    char data[4096], dir[] = "/tmp/taillight-captures-XXXXXX", command[64];
+    if (access(capture_data(data), R_OK) < 0) {
+        printf("no captures under %s; set TAILLIGHT_DATA to where they are\n", data);
+        return 0;
+    }
+    if (!mkdtemp(dir))
+        return -1;
+    int result = 0;
+    for (int once = 1; result == 0 && once >= 0; once--) {
+        printf("captures, %s; into spans on one core and on all, / plain walk; one core / all; "
+               "followed\n  %-13s %9s %12s %9s %14s %7s %8s %8s\n",
+               once ? "once" : "repeated", "", "MB", "plain walk", "one core", "all", "one", "all",
+               "one/all");
+        for (size_t i = 0; result == 0 && i < CAPTURES; i++) {
+            char path[4200];
+            snprintf(path, sizeof path, "%s/%s.tar.xz", data, captures[i].archive);
+            if (access(path, R_OK) < 0)
+                continue;
+            result = capture_unpack(&captures[i], dir);
+            if (result == 0)
+                result = capture_compare(&captures[i], dir, once, json);
+        }
+    }
+    snprintf(command, sizeof command, "rm -rf %s", dir);
+    return system(command) == 0 ? result : -1;
+}
+
+#endif
