@@ -13,7 +13,7 @@ struct pt_walk {
     uint64_t base;       // offset in the stream of the decoder's first byte
     uint64_t end_offset; // where the next piece begins, in the decoder's bytes; UINT64_MAX: there
                          // is none
-    uint64_t end_ip;     // the address in that PSB's header
+    uint64_t end_ip;     // the address in that PSB's header; 0: tracing is off there
     bool enabled;        // whether tracing is on, as far as the events say
     bool aborted; // a transaction was aborted: the asynchronous branch that follows is no interrupt
     bool failed;  // out of memory
@@ -328,13 +328,21 @@ static bool walk_hands_over(const struct pt_walk *walk, const struct pt_event *e
            event->variant.exec_mode.ip == walk->end_ip && walk_read_to_end(walk);
 }
 
+// Whether the next piece begins here, with tracing off. Where it begins with tracing on, the event
+// that is pending while the decoder has read up to there may be the one that switched it on, and
+// code ran between the two.
+static bool walk_ends_untraced(const struct pt_walk *walk)
+{
+    return !walk->enabled && !walk->end_ip && walk_read_to_end(walk);
+}
+
 // Handles the pending events. Returns the decoder's status; sets *ended when the next piece begins
 // here.
 static int pt_walk_events(struct pt_walk *walk, int status, bool *ended)
 {
     while (status & pts_event_pending) {
         struct pt_event event;
-        *ended = !walk->enabled && walk_read_to_end(walk);
+        *ended = walk_ends_untraced(walk);
         if (*ended)
             return status;
         status = pt_walker_event(walk->walker, &event);
@@ -613,7 +621,8 @@ int pt_walk(struct pt_walker *walker, const struct pt_stream *stream, size_t fir
                            .end_offset = UINT64_MAX};
     uint64_t walked = end - begin;
     if (end_sync < syncs->count && !syncs->items[end_sync].after_break) {
-        walk.end_ip = syncs->items[end_sync].ip;
+        if (!syncs->items[end_sync].stray)
+            walk.end_ip = syncs->items[end_sync].ip;
         walk.end_offset = walked = syncs->items[end_sync].offset - begin;
         if (end_sync + 1 < syncs->count && !syncs->items[end_sync + 1].after_break)
             end = syncs->items[end_sync + 1].offset;

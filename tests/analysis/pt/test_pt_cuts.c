@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: MIT
+//
+// What is decoded does not depend on where the stream is cut: pieces of any size, in both ways,
+// count what one plain walk of libipt over all of it counts. On real captures, and where a piece
+// ends between the packet that switches tracing on and what was executed before the next PSB.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <unistd.h>
+
+#include "analysis/pt/pt_segments.h"
+#include "tests/analysis/pt/pt_captures.h"
+
+static const uint64_t piece_sizes[] = {1, 64, 1000, 2048, 5000, 30000, UINT32_MAX};
+enum { SIZES = sizeof piece_sizes / sizeof *piece_sizes, CODE = 0x400000, CODE_BYTES = 4096 };
+
+struct sums {
+    uint64_t instructions, errors, calls, returns;
+};
+
+static int add_piece(void *context, size_t stream, const struct pt_piece *piece, bool contiguous,
+                     struct error *err)
+{
+    struct sums *sums = context;
+    (void)stream;
+    (void)contiguous;
+    (void)err;
+    sums->instructions += piece->counts.instructions;
+    sums->calls += piece->counts.calls;
+    sums->returns += piece->counts.returns;
+    sums->errors += piece->errors.count;
+    return 0;
+}
+
+static struct sums decode_pieces(const struct pt_memory *memory, const struct pt_stream *streams,
+                                 size_t count, uint64_t piece_bytes, bool careful)
+{
+    struct pt_decode_options how = {.threads = 1, .piece_bytes = piece_bytes, .careful = careful};
+    struct sums sums = {0};
+    struct error err;
+    assert_int_equal(pt_decode(memory, NULL, streams, count, &how, add_piece, &sums, &err), 0);
+    return sums;
+}
+
+// All sizes, both ways, against libipt's own walk over the whole streams.
+static void compare_with_walk(const struct pt_memory *memory, const struct pt_stream *streams,
+                              size_t count, uint32_t space, const char *name)
+{
+    struct pt_image *image;
+    struct plain_walk walk = {0};
+    struct error err;
+    struct pt_code_view *code = pt_code_view_alloc(memory, &err);
+    assert_non_null(code);
+    assert_int_equal(pt_code_view_image(code, space, &image, &err), 0);
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(plain_walk(image, &streams[i].recorder, streams[i].bytes.data,
+                                    streams[i].bytes.bytes, &walk),
+                         0);
+    pt_code_view_free(code);
+    assert_true(walk.instructions > 0);
+    struct sums whole = decode_pieces(memory, streams, count, UINT32_MAX, true);
+    for (size_t i = 0; i < 2 * SIZES; i++) {
+        struct sums cut = decode_pieces(memory, streams, count, piece_sizes[i / 2], i % 2);
+        if (cut.instructions != walk.instructions || cut.errors != walk.errors ||
+            cut.calls != whole.calls || cut.returns != whole.returns)
+            fail_msg("%s in pieces of %llu bytes%s: %llu instructions, %llu errors; libipt walks "
+                     "%llu, %llu",
+                     name, (unsigned long long)piece_sizes[i / 2], i % 2 ? ", careful" : "",
+                     (unsigned long long)cut.instructions, (unsigned long long)cut.errors,
+                     (unsigned long long)walk.instructions, (unsigned long long)walk.errors);
+    }
+}
+
+// --- where tracing is switched on right before a PSB ---------------------------------------------
+
+static size_t put_bytes(uint8_t *out, size_t at, const void *bytes, size_t count)
+{
+    memcpy(out + at, bytes, count);
+    return at + count;
+}
+
+static size_t put_address(uint8_t *out, size_t at, uint8_t opcode, uint32_t ip)
+{
+    uint8_t packet[7] = {(uint8_t)(opcode | 3 << 5)}; // 48 bits
+    memcpy(packet + 1, &ip, sizeof ip);
+    return put_bytes(out, at, packet, sizeof packet);
+}
+
+enum { PGE = 0x11, PGD = 0x01, FUP = 0x1d, NOWHERE = 0 };
+
+// A PSB whose header says that the processor is at `ip`, or that it is not tracing.
+static size_t put_psb(uint8_t *out, size_t at, uint32_t ip)
+{
+    for (int i = 0; i < 8; i++)
+        at = put_bytes(out, at, "\x02\x82", 2);
+    at = put_bytes(out, at, "\x99\x01", 2); // 64 bits
+    if (ip)
+        at = put_address(out, at, FUP, ip);
+    return put_bytes(out, at, "\x02\x23", 2);
+}
+
+static void what_ran_between_enable_and_psb_is_counted(void **state)
+{
+    enum { ROUNDS = 20, STRAIGHT = 7, REST = 5 };
+    uint8_t code[CODE_BYTES], data[8192];
+    size_t at = put_psb(data, 0, NOWHERE);
+    struct pt_memory memory = {0};
+    struct pt_packets packets;
+    struct error err;
+    (void)state;
+    memset(code, 0x90, sizeof code); // no branches at all
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        uint32_t ip = CODE + i * 100;
+        if (i % 2)
+            at = put_bytes(data, at, "\x99\x01", 2);
+        at = put_address(data, at, PGE, ip);
+        at = put_psb(data, at, ip + STRAIGHT);
+        at = put_address(data, at, FUP, ip + STRAIGHT + REST);
+        at = put_bytes(data, at, "\x01", 1); // TIP.PGD
+        if (i % 3 == 0)
+            at = put_psb(data, at, NOWHERE);
+    }
+    assert_int_equal(pt_memory_add_bytes(&memory, code, sizeof code, CODE, PT_SPACE_ALL, &err), 0);
+    struct pt_bytes bytes = {.bytes = at, .data = data};
+    assert_int_equal(pt_packets_scan(&bytes, &packets, &err), 0);
+    struct pt_stream stream = {.bytes = bytes, .packets = &packets};
+    struct sums sums = decode_pieces(&memory, &stream, 1, 1, false);
+    assert_int_equal(sums.instructions, ROUNDS * (STRAIGHT + REST));
+    compare_with_walk(&memory, &stream, 1, PT_SPACE_ALL, "enables before PSBs");
+    pt_packets_free(&packets);
+    pt_memory_free(&memory);
+}
+
+// --- captures ------------------------------------------------------------------------------------
+
+static void captures_count_what_libipt_counts(void **state)
+{
+    char data[4096], dir[] = "/tmp/taillight-cuts-XXXXXX", command[64];
+    (void)state;
+    if (access(capture_data(data), R_OK) < 0) {
+        print_message("no captures under %s; set TAILLIGHT_DATA to where they are\n", data);
+        skip();
+    }
+    assert_non_null(mkdtemp(dir));
+    for (size_t i = 0; i < CAPTURES; i++) {
+        struct pt_trace trace;
+        struct pt_stream streams[8];
+        struct error err;
+        char path[4200];
+        snprintf(path, sizeof path, "%s/%s.tar.xz", data, captures[i].archive);
+        if (access(path, R_OK) < 0)
+            continue;
+        assert_int_equal(capture_unpack(&captures[i], dir), 0);
+        assert_int_equal(capture_load(&captures[i], dir, &trace, &err), 0);
+        assert_true(trace.streams.count <= 8);
+        size_t count = 0;
+        for (size_t s = 0; s < trace.streams.count; s++) {
+            struct pt_trace_stream *stream = trace.streams.items[s];
+            if (stream->packets.syncs.count == 0)
+                assert_int_equal(pt_packets_scan(&stream->stream.bytes, &stream->packets, &err), 0);
+            if (stream->stream.bytes.data)
+                streams[count++] = stream->stream;
+        }
+        if (count)
+            compare_with_walk(&trace.memory, streams, count, (uint32_t)trace.code.places.count - 1,
+                              captures[i].name);
+        pt_trace_free(&trace);
+    }
+    snprintf(command, sizeof command, "rm -rf %s", dir);
+    assert_int_equal(system(command), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_ran_between_enable_and_psb_is_counted),
+        cmocka_unit_test(captures_count_what_libipt_counts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
