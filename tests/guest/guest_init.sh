@@ -16,6 +16,21 @@ mount -t devpts none /dev/pts
 mount -t tracefs none /sys/kernel/tracing
 mount -t bpf none /sys/fs/bpf
 ulimit -n 65536
+echo "the guest is up" >/dev/ttyS0
+
+# An emulated core may lose its timer. Who then waits until all cores have passed through the kernel
+# waits for ever: run_guest.sh looks for this line. What else sleeps in the kernel is said, too.
+(
+    sleep 45
+    grep -l synchronize_rcu /proc/[0-9]*/task/[0-9]*/stack >/tmp/waiting 2>/dev/null
+    sleep 15
+    while read -r stack; do
+        grep -q synchronize_rcu "$stack" && echo "stands still: $stack has waited for all cores for 15 s"
+    done </tmp/waiting
+    for task in /proc/[0-9]*/task/[0-9]*; do
+        grep -q 'State:.D' "$task/status" && echo "$task: $(head -n 1 "$task/status")" && cat "$task/stack"
+    done
+) >/dev/ttyS0 2>/dev/null &
 ip link set lo up
 modprobe -a virtio_pci virtio_blk
 cd /guest || exit 1

@@ -11,8 +11,9 @@
 # NIC, eth0, whose other end is that tap device of the network namespace this runs in; with -q EMULATOR is
 # started in place of qemu-system-x86_64, with its arguments. The guest lives
 # in memory, is emulated (TCG: its timings mean nothing), and is gone after SECONDS (120) at most,
-# which is exit 124. Rarely an emulated core loses its timer and the others wait for
-# it for ever: the guest's kernel notices (a soft lockup), and it is booted a second time. Exit 77 and a reason: there is no guest to be had here.
+# which is exit 124. Rarely an emulated core loses its timer and the others wait for it for ever, as
+# the guest boots or later: its console says so, or nothing; it is booted a second time. Exit 77 and a
+# reason: there is no guest to be had here.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 : "${BUILD:=build}"
@@ -93,7 +94,7 @@ rm -rf "$root"
 
 # --- the machine -------------------------------------------------------------------------------
 truncate -s 256M "$work/disk"
-# Sets $ended.
+# Sets $ended, and $stands: why it would never have ended; empty: it did.
 boot() {
     : >"$work/output"
     : >"$work/console"
@@ -105,17 +106,23 @@ boot() {
         -drive "file=$work/disk,format=raw,if=virtio,cache=unsafe" </dev/null >"$work/qemu" 2>&1 &
     pid=$!
     tail -f --pid=$pid -s 0.2 "$work/output" | sed -u 's|\r||g' &
-    while kill -0 $pid 2>/dev/null && ! stands_still; do sleep 0.2; done
-    stands_still && kill $pid 2>/dev/null
+    started=$SECONDS
+    while kill -0 $pid 2>/dev/null && [ -z "$(why_it_stands)" ]; do sleep 0.2; done
+    stands=$(why_it_stands)
+    [ -z "$stands" ] || kill $pid 2>/dev/null
     wait $pid
     ended=$?
     pid=
     wait
 }
-stands_still() { grep -q 'soft lockup' "$work/console"; }
+why_it_stands() {
+    grep -m 1 -o -e 'soft lockup.*' -e 'stands still: .*' "$work/console" ||
+        { [ $((SECONDS - started)) -lt 60 ] || grep -q 'the guest is up' "$work/console" ||
+            echo "not up after 60 s"; }
+}
 boot
-if stands_still; then
-    echo "the emulated machine stood still ($(grep -m 1 -o 'soft lockup.*' "$work/console")): booting it once more" >&2
+if [ -n "$stands" ]; then
+    echo "the emulated machine stood still ($stands): booting it once more" >&2
     boot
 fi
 [ $ended -ne 124 ] && [ $ended -ne 137 ] || {

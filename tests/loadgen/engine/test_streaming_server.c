@@ -19,11 +19,21 @@ struct stream_server {
     const char *unit; // what it sends again and again
     int listener;
     uint16_t port;
-    bool sends_signal; // SIGTERM, once BEFORE_SIGNAL bytes are out
+    bool sends_signal; // SIGTERM, once BEFORE_SIGNAL bytes are out and a request has come
     atomic_bool stop;
     bool gave_up;
     pthread_t thread;
 };
+
+// Then the load has all its connections and is at it.
+static bool was_asked(const int *clients, unsigned count)
+{
+    char first;
+    for (unsigned i = 0; i < count; i++)
+        if (recv(clients[i], &first, 1, MSG_PEEK | MSG_DONTWAIT) == 1)
+            return true;
+    return false;
+}
 
 static void *serve(void *argument)
 {
@@ -45,7 +55,7 @@ static void *serve(void *argument)
             at[i] = more > 0 ? (at[i] + (size_t)more) % whole : at[i];
             sent += more > 0 ? (uint64_t)more : 0;
         }
-        if (server->sends_signal && sent > BEFORE_SIGNAL) {
+        if (server->sends_signal && sent > BEFORE_SIGNAL && was_asked(clients, count)) {
             server->sends_signal = false;
             kill(getpid(), SIGTERM);
         }
