@@ -400,7 +400,7 @@ static void write_losses(const struct summary *s)
         {"overflows of the trace", run->evidence.trace.overflows},
         {"cuts of the trace for want of buffer", run->evidence.trace.truncated},
     };
-    char line[2400] = "", count[32], words[RUN_TRACE_WORDS], limits[RUN_LIMITS_WORDS];
+    char line[3200] = "", count[32], words[RUN_TRACE_WORDS], limits[RUN_LIMITS_WORDS];
     const char *lack = run_trace_lack(&run->evidence.trace, words);
     size_t used = 0;
     for (size_t i = 0; i < sizeof losses / sizeof *losses; i++)

@@ -89,7 +89,7 @@ struct run_lifetimes {
     double worst_stage_sum_error_ns;
 };
 
-enum { VERDICT_BYTES = 2400 };
+enum { VERDICT_BYTES = 3200 };
 
 // The categories that a run's causes are sorted into. First match: in a file the user names, then
 // in RUN/categories.csv, which the experiment left there, then in the program's own. Which files

@@ -2,6 +2,7 @@
 #include "analysis/run/run_limits.h"
 
 #include "base/text.h"
+#include "base/units.h"
 
 // A figure of one part of capture.json; before and after: the words around it.
 static const struct {
@@ -15,6 +16,19 @@ static const struct {
     {"shim", "dropped_memory", "there was no memory for ", " socket calls at the end"},
     {"events", "sockets_dropped", "the capture of kernel events had no room for ", " connections"},
 };
+
+// A trace that ended before it was to: perf failed, or the trace had reached its bounds.
+static void append_trace_end(const json_t *trace, char out[RUN_LIMITS_WORDS])
+{
+    char time[32];
+    const char *why = json_string_value(json_object_get(json_object_get(trace, "ended"), "why"));
+    if (why)
+        text_append(
+            out, RUN_LIMITS_WORDS, "%sthe processor's trace ended early, after %s (%.600s)",
+            out[0] ? ", " : "",
+            units_format_ns(json_number_value(json_object_get(trace, "on_ns")), time, sizeof time),
+            why);
+}
 
 const char *run_limits_words(const json_t *capture, char out[RUN_LIMITS_WORDS])
 {
@@ -31,5 +45,6 @@ const char *run_limits_words(const json_t *capture, char out[RUN_LIMITS_WORDS])
     if (json_is_true(json_object_get(events, "memory_full")))
         text_append(out, RUN_LIMITS_WORDS, "%sthe memory for kernel events was full before the end",
                     out[0] ? ", " : "");
+    append_trace_end(json_object_get(capture, "intel_pt"), out);
     return out;
 }

@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-enum { RUN_LIMITS_WORDS = 800 };
+enum { RUN_LIMITS_WORDS = 1400 };
 
 // "the shim did not watch 3 connections, ..."; "" where all is well. capture may be NULL. Returns
 // out.

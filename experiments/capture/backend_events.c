@@ -154,5 +154,6 @@ const struct capture_backend backend_events = {
     .follow = events_follow,
     .watch = events_watch,
     .thread_here = events_thread_here,
+    .turn = backend_records_always,
     .take_snapshot = backend_takes_no_snapshot,
 };

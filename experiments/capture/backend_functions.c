@@ -81,5 +81,6 @@ const struct capture_backend backend_functions = {
     .follow = functions_follow,
     .watch = backend_watches_cores,
     .thread_here = backend_knows_no_thread,
+    .turn = backend_records_always,
     .take_snapshot = backend_takes_no_snapshot,
 };

@@ -6,19 +6,34 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "analysis/perf/perf_data.h"
+#include "base/clock.h"
 #include "experiments/capture/capture_backend.h"
+#include "experiments/capture/trace_bounds.h"
 #include "experiments/common/run_folder.h"
 #include "profiler/perf_recorder.h"
 #include "profiler/processor_trace.h"
 
 struct trace {
     struct perf_recorder recorder;
+    struct capture *capture;
     char event[256], path[RUN_PATH_BYTES + 32]; // path: of the recording
+    enum processor_trace_detail detail;
+    cpu_set_t cores; // traced; empty: all
     bool kcore;
     bool absent; // this host has no processor trace at all
+    struct trace_bounds bounds;
+    bool on;     // perf records
+    bool broken; // perf is gone, or does not answer
+    // Why it ended before it was to, and when (CLOCK_MONOTONIC_RAW); "": it did not.
+    char ended[600];
+    int64_t ended_ns;
+    int64_t on_since_ns; // CLOCK_MONOTONIC
+    uint64_t on_ns;      // before that
+    unsigned refused;    // snapshots beyond those that are kept
 };
 
 static const uint64_t default_buffer = 32 << 20, least_buffer = 8 << 10;
@@ -43,6 +58,12 @@ static int intel_pt_check(const struct capture_options *whole, bool chosen, stru
                          options->pids);
     if (options->per_thread && !options->pids)
         return error_set(err, ERROR_INPUT, "--per-thread needs --pid");
+    if (options->keep && !options->snapshot)
+        return error_set(err, ERROR_INPUT, "--pt-keep needs --snapshot");
+    cpu_set_t both;
+    CPU_AND(&both, &options->cores, &whole->cores);
+    if (CPU_COUNT(&whole->cores) && CPU_COUNT(&both) != CPU_COUNT(&options->cores))
+        return error_set(err, ERROR_INPUT, "--pt-cores: not all of them are recorded (--cores)");
     return 0;
 }
 
@@ -52,7 +73,6 @@ static int choose_event(struct trace *trace, const struct capture_options *whole
                         struct processor_trace *found, struct error *err)
 {
     const struct capture_trace_options *options = &whole->trace;
-    enum processor_trace_detail detail = PROCESSOR_TRACE_NORMAL;
     bool other = options->event && strncmp(options->event, "intel_pt", 8) != 0;
     processor_trace_find("", whole->perf, found);
     trace->absent = found->obstacle == PROCESSOR_TRACE_NO_CPU;
@@ -60,37 +80,153 @@ static int choose_event(struct trace *trace, const struct capture_options *whole
         return error_set(err, ERROR_FAILED, "cannot record Intel PT: %s; needed: %s", found->reason,
                          found->how);
     if (options->detail)
-        processor_trace_parse_detail(options->detail, &detail);
+        processor_trace_parse_detail(options->detail, &trace->detail);
     if (options->event)
         snprintf(trace->event, sizeof trace->event, "%s", options->event);
     else
-        processor_trace_event(found, detail, trace->event, sizeof trace->event);
+        processor_trace_event(found, trace->detail, trace->event, sizeof trace->event);
     return 0;
 }
 
-static int trace_begin(struct trace *trace, const struct capture *capture, struct error *err)
+// --- bounds
+// ---------------------------------------------------------------------------------------
+
+static unsigned core_count(const struct trace *trace)
+{
+    return CPU_COUNT(&trace->cores) ? (unsigned)CPU_COUNT(&trace->cores)
+                                    : (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+// Chooses how much may be recorded, and checks that what is expected of one that was asked for
+// fits.
+static int choose_bounds(struct trace *trace, const struct capture *capture, bool needed,
+                         struct error *err)
+{
+    const struct capture_trace_options *options = &capture->options.trace;
+    trace->bounds = (struct trace_bounds){
+        .most_bytes = options->most_bytes ? options->most_bytes
+                      : needed            ? 0
+                                          : (uint64_t)TRACE_AUTO_BYTES,
+        .reserve_bytes = capture->segments.reserve_bytes,
+        .is_auto = !needed && !options->most_bytes,
+    };
+    if (!needed || !options->expected_ns || options->snapshot || options->event)
+        return 0;
+    return trace_bounds_check(
+        &trace->bounds,
+        trace_expected_bytes(trace->detail, core_count(trace), options->expected_ns),
+        free_disk_bytes(capture->options.out), capture->options.out, err);
+}
+
+static void take_away(cpu_set_t *from, const cpu_set_t *others)
+{
+    cpu_set_t both;
+    CPU_AND(&both, from, others);
+    CPU_XOR(from, from, &both);
+}
+
+// Where perf itself runs, which copies all of the trace: never on the cores of the load's client,
+// whose stamps would be late; on those of the server only where no others are. Returns NULL: where
+// the capture is.
+static const cpu_set_t *choose_place(const struct trace *trace, const struct capture *capture,
+                                     cpu_set_t *out)
+{
+    const struct capture_options *o = &capture->options;
+    if (CPU_COUNT(&o->client_cores) == 0)
+        return NULL;
+    *out = o->helper_cores;
+    take_away(out, &o->client_cores);
+    if (CPU_COUNT(out))
+        return out;
+    *out = capture->machine;
+    take_away(out, &o->client_cores);
+    cpu_set_t others = *out;
+    take_away(&others, &trace->cores);
+    if (CPU_COUNT(&others))
+        *out = others;
+    return CPU_COUNT(out) ? out : NULL;
+}
+
+// --- recording
+// ------------------------------------------------------------------------------------
+
+static void end_early(struct trace *trace, const char *why)
+{
+    trace->ended_ns = clock_now_ns(CLOCK_MONOTONIC_RAW);
+    snprintf(trace->ended, sizeof trace->ended, "%.590s", why);
+}
+
+// What perf cannot do any more costs the rest of the trace, and nothing else of the capture.
+static void note_broken(struct trace *trace, const struct error *problem)
+{
+    trace->broken = true;
+    if (!trace->ended[0])
+        end_early(trace, problem->text);
+}
+
+static void note_off(struct trace *trace)
+{
+    if (trace->on)
+        trace->on_ns += (uint64_t)(monotonic_ns() - trace->on_since_ns);
+    trace->on = false;
+}
+
+static void turn_off(struct trace *trace)
+{
+    struct error problem;
+    if (trace->on && !trace->broken && perf_recorder_disable(&trace->recorder, &problem) < 0)
+        note_broken(trace, &problem);
+    note_off(trace);
+}
+
+static int turn_on(struct trace *trace, struct error *err)
+{
+    int result = perf_recorder_enable(&trace->recorder, err);
+    if (result < 0)
+        return result;
+    trace->on = true;
+    trace->on_since_ns = monotonic_ns();
+    return 0;
+}
+
+static void warn_of_kcore(const struct trace *trace, struct capture *capture)
+{
+    if (!trace->kcore && strncmp(trace->event, "intel_pt", 8) == 0)
+        capture_warn(capture, "the kernel's code cannot be copied (/proc/kcore cannot be read): "
+                              "the trace is decoded with vmlinux, where that is found, and else "
+                              "without the kernel's functions");
+}
+
+static int trace_begin(struct trace *trace, struct capture *capture, bool needed, struct error *err)
 {
     const struct capture_options *whole = &capture->options;
     const struct capture_trace_options *options = &whole->trace;
     const char *out_dir = whole->out;
     struct processor_trace found;
     char log[sizeof trace->path];
-    *trace = (struct trace){.recorder.process = {.input = -1, .output = -1}};
+    cpu_set_t place;
+    *trace = (struct trace){.recorder.process = {.input = -1, .output = -1},
+                            .capture = capture,
+                            .detail = PROCESSOR_TRACE_NORMAL,
+                            .cores = CPU_COUNT(&options->cores) ? options->cores : capture->cores};
     if (strlen(out_dir) + sizeof perf_data_name + 1 > sizeof trace->path)
         return error_set(err, ERROR_INPUT, "--out: the path is too long");
     int result = choose_event(trace, whole, &found, err);
+    if (result == 0)
+        result = choose_bounds(trace, capture, needed, err);
     if (result < 0)
         return result;
     snprintf(trace->path, sizeof trace->path, "%s/%s", out_dir, perf_data_name);
     snprintf(log, sizeof log, "%s/perf.log", out_dir);
     trace->kcore = access("/proc/kcore", R_OK) == 0;
+    warn_of_kcore(trace, capture);
     bool has_aux = strncmp(trace->event, "intel_pt", 8) == 0 || options->buffer_bytes;
     struct perf_recorder_settings settings = {
         .perf = found.perf[0] ? found.perf : NULL,
         .event = trace->event,
         .output = trace->path,
         .log = log,
-        .cores = capture->cores,
+        .cores = trace->cores,
         .pids = options->pids,
         .per_thread = options->per_thread,
         .kcore = trace->kcore,
@@ -99,33 +235,54 @@ static int trace_begin(struct trace *trace, const struct capture *capture, struc
         .aux_bytes = !has_aux                ? 0
                      : options->buffer_bytes ? options->buffer_bytes
                                              : default_buffer,
+        .place = choose_place(trace, capture, &place),
     };
     result = perf_recorder_start(&trace->recorder, &settings, err);
-    if (result == 0)
-        result = perf_recorder_enable(&trace->recorder, err);
-    return result;
+    return result == 0 && !options->waits ? turn_on(trace, err) : result;
 }
 
-// truncated: how often the AUX buffer was full, so that trace was lost.
-static int trace_finish(struct trace *trace, json_t **document, struct error *err)
+// --- its end
+// --------------------------------------------------------------------------------------
+
+// Counts what is in the recording; of one that perf did not complete, what is whole.
+static void count_recorded(struct trace *trace, json_t *document)
 {
     struct perf_data data;
     struct perf_limits counts_only = perf_default_limits;
+    struct error problem;
     counts_only.events = 0;
-    int result = perf_recorder_stop(&trace->recorder, err);
-    if (result == 0)
-        result = perf_data_open(trace->path, &counts_only, &data, err);
-    if (result < 0)
-        return result;
-    *document =
-        json_pack("{s:s, s:s, s:s, s:b, s:i, s:I, s:I, s:I, s:I, s:I}", "perf_data", perf_data_name,
-                  "event", trace->event, "command", trace->recorder.command, "kcore", trace->kcore,
-                  "snapshots", (int)trace->recorder.snapshots, "streams",
-                  (json_int_t)data.streams.count, "bytes", (json_int_t)data.aux_bytes, "truncated",
-                  (json_int_t)data.aux_truncated, "lost_records", (json_int_t)data.lost_records,
-                  "complaints", (json_int_t)(data.complaint_count - (data.events_over_limit > 0)));
+    if (perf_data_open(trace->path, &counts_only, &data, &problem) < 0) {
+        note_broken(trace, &problem);
+        return;
+    }
+    json_object_update_new(
+        document,
+        json_pack("{s:I, s:I, s:I, s:I, s:I}", "streams", (json_int_t)data.streams.count, "bytes",
+                  (json_int_t)data.aux_bytes, "truncated", (json_int_t)data.aux_truncated,
+                  "lost_records", (json_int_t)data.lost_records, "complaints",
+                  (json_int_t)(data.complaint_count - (data.events_over_limit > 0))));
     perf_data_free(&data);
-    return *document ? 0 : error_set(err, ERROR_FAILED, "out of memory");
+}
+
+static int trace_finish(struct trace *trace, json_t **document, struct error *err)
+{
+    struct error problem;
+    note_off(trace);
+    if (!trace->broken && perf_recorder_stop(&trace->recorder, &problem) < 0)
+        note_broken(trace, &problem);
+    *document =
+        json_pack("{s:s, s:s, s:s, s:b, s:i, s:i, s:I}", "perf_data", perf_data_name, "event",
+                  trace->event, "command", trace->recorder.command, "kcore", trace->kcore,
+                  "snapshots", (int)trace->recorder.snapshots, "snapshots_refused",
+                  (int)trace->refused, "on_ns", (json_int_t)trace->on_ns);
+    if (!*document)
+        return error_set(err, ERROR_FAILED, "out of memory");
+    count_recorded(trace, *document);
+    if (trace->ended[0])
+        json_object_set_new(*document, "ended",
+                            json_pack("{s:s, s:I, s:b}", "why", trace->ended, "at_ns",
+                                      (json_int_t)trace->ended_ns, "broken", trace->broken));
+    return 0;
 }
 
 static int intel_pt_start(struct capture *capture, bool needed, void **state, struct error *err)
@@ -133,7 +290,7 @@ static int intel_pt_start(struct capture *capture, bool needed, void **state, st
     struct trace *trace = calloc(1, sizeof *trace);
     if (!trace)
         return error_set(err, ERROR_FAILED, "out of memory");
-    int result = trace_begin(trace, capture, err);
+    int result = trace_begin(trace, capture, needed, err);
     *state = trace;
     if (result < 0 && trace->absent && !needed) {
         perf_recorder_fini(&trace->recorder);
@@ -144,29 +301,74 @@ static int intel_pt_start(struct capture *capture, bool needed, void **state, st
     return result;
 }
 
+// Ends the recording where it has reached its bounds, or where perf has ended by itself.
 static int intel_pt_poll(void *state, struct error *err)
 {
-    return perf_recorder_check(&((struct trace *)state)->recorder, err);
+    struct trace *trace = state;
+    struct error problem;
+    char why[TRACE_WHY_BYTES], text[TRACE_WHY_BYTES + 400];
+    (void)err;
+    if (trace->ended[0])
+        return 0;
+    if (perf_recorder_check(&trace->recorder, &problem) < 0) {
+        note_broken(trace, &problem);
+        note_off(trace);
+    } else if (trace_bounds_reached(&trace->bounds, trace_recorded_bytes(trace->path),
+                                    free_disk_bytes(trace->capture->options.out), why)) {
+        turn_off(trace);
+        end_early(trace, why);
+    }
+    if (trace->ended[0]) {
+        snprintf(text, sizeof text, "the trace ends before the capture: %.600s", trace->ended);
+        capture_warn(trace->capture, text);
+    }
+    return 0;
 }
 
 static int intel_pt_disable(void *state, struct error *err)
 {
-    return perf_recorder_disable(&((struct trace *)state)->recorder, err);
+    (void)err;
+    turn_off(state);
+    return 0;
 }
 
+static int intel_pt_turn(void *state, bool on, struct error *err)
+{
+    struct trace *trace = state;
+    struct error problem;
+    (void)err;
+    if (!on)
+        turn_off(trace);
+    else if (!trace->on && !trace->ended[0] && turn_on(trace, &problem) < 0)
+        note_broken(trace, &problem);
+    return 1;
+}
+
+// truncated: how often the AUX buffer was full, so that trace was lost.
 static int intel_pt_stop(struct capture *capture, void *state, json_t *dropped, json_t **document,
                          struct error *err)
 {
-    char text[200];
-    int result = trace_finish(state, document, err);
+    char text[800];
+    struct trace *trace = state;
+    bool was_ended = trace->ended[0];
+    int result = trace_finish(trace, document, err);
     if (result < 0)
         return result;
+    if (trace->ended[0] && !was_ended) {
+        snprintf(text, sizeof text, "the trace may not be whole: %.600s", trace->ended);
+        capture_warn(capture, text);
+    }
     json_t *truncated = json_object_get(*document, "truncated");
     if (json_integer_value(truncated)) {
         snprintf(text, sizeof text,
                  "the trace was cut %lld times because its buffer was full: --pt-buffer, or "
                  "--pt-detail light",
                  (long long)json_integer_value(truncated));
+        capture_warn(capture, text);
+    }
+    if (trace->refused) {
+        snprintf(text, sizeof text, "%u snapshots were not taken, for %u were to be kept",
+                 trace->refused, trace->recorder.snapshots);
         capture_warn(capture, text);
     }
     json_object_set(dropped, "trace", truncated);
@@ -183,11 +385,17 @@ static int intel_pt_take_snapshot(struct capture *capture, void *state, int *num
                                   struct error *err)
 {
     struct trace *trace = state;
-    if (!capture->options.trace.snapshot)
+    struct error problem;
+    const struct capture_trace_options *options = &capture->options.trace;
+    (void)err;
+    if (!options->snapshot)
         return 0;
-    int result = perf_recorder_snapshot(&trace->recorder, err);
+    if (options->keep && trace->recorder.snapshots >= options->keep)
+        trace->refused++;
+    else if (!trace->broken && perf_recorder_snapshot(&trace->recorder, &problem) < 0)
+        note_broken(trace, &problem);
     *number = (int)trace->recorder.snapshots;
-    return result < 0 ? result : 1;
+    return 1;
 }
 
 const struct capture_backend backend_intel_pt = {
@@ -210,5 +418,6 @@ const struct capture_backend backend_intel_pt = {
     .follow = backend_has_fixed_cores,
     .watch = backend_watches_cores,
     .thread_here = backend_knows_no_thread,
+    .turn = intel_pt_turn,
     .take_snapshot = intel_pt_take_snapshot,
 };

@@ -157,5 +157,6 @@ const struct capture_backend backend_samples = {
     .follow = backend_has_fixed_cores,
     .watch = backend_watches_cores,
     .thread_here = backend_knows_no_thread,
+    .turn = backend_records_always,
     .take_snapshot = backend_takes_no_snapshot,
 };

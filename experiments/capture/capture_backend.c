@@ -60,6 +60,14 @@ uint32_t backend_knows_no_thread(void *state, uint64_t namespace, uint32_t insid
     return 0;
 }
 
+int backend_records_always(void *state, bool on, struct error *err)
+{
+    (void)state;
+    (void)on;
+    (void)err;
+    return 0;
+}
+
 int backend_takes_no_snapshot(struct capture *capture, void *state, int *number, struct error *err)
 {
     (void)capture;

@@ -36,7 +36,12 @@ struct capture_trace_options {
     const char *event;  // perf's words in place of a preset; NULL: the preset
     const char *pids;   // these processes instead of cores; NULL: cores
     uint64_t buffer_bytes;
+    uint64_t most_bytes;  // recording ends there; 0: the backend's own bound
+    uint64_t expected_ns; // for how long it is to be recorded; 0: nobody knows
+    uint64_t keep;        // snapshots at most; 0: any number
+    cpu_set_t cores;      // of those that are recorded; empty: all of them
     bool per_thread, snapshot;
+    bool waits; // begins to record at a line "trace on" of standard input
 };
 
 struct capture_options {
@@ -81,6 +86,7 @@ struct capture {
     // What backends record that do not find out which cores deliver: those that were asked for,
     // and those that are to receive. Empty: all.
     cpu_set_t cores;
+    cpu_set_t machine;                   // the cores that the capture's own programs may be on
     cpu_set_t followed;                  // others, which the former found meanwhile
     bool fixed[CAPTURE_BACKENDS_COUNT];  // it could not follow these
     bool needed[CAPTURE_BACKENDS_COUNT]; // it was chosen: without it there is no capture
@@ -146,6 +152,9 @@ struct capture_backend {
     // The number here of a thread of another PID namespace (shim/message_collector.h); also after
     // `stop`. 0: not known.
     uint32_t (*thread_here)(void *state, uint64_t namespace, uint32_t inside);
+    // Begins or ends to record, as a line "trace on" or "trace off" of standard input says. Returns
+    // 1, or 0: it records all along.
+    int (*turn)(void *state, bool on, struct error *err);
     // Writes its buffers to disk; *number: snapshots so far. Returns 1, or 0: it takes none.
     int (*take_snapshot)(struct capture *capture, void *state, int *number, struct error *err);
 };
@@ -163,6 +172,7 @@ void backend_adds_no_core(void *state, cpu_set_t *cores);
 int backend_has_fixed_cores(void *state, const cpu_set_t *cores, struct error *err);
 void backend_watches_cores(void *state, uint32_t process, uint16_t port);
 uint32_t backend_knows_no_thread(void *state, uint64_t namespace, uint32_t inside);
+int backend_records_always(void *state, bool on, struct error *err);
 int backend_takes_no_snapshot(struct capture *capture, void *state, int *number, struct error *err);
 
 // Has every backend examined (profiler/doctor/doctor.h).

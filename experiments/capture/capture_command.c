@@ -63,6 +63,16 @@ static const struct option_spec options[] = {
                   "Intel PT: light, normal or fine (normal)"),
     OPTION_BYTES("pt-buffer", 0, "BYTES", struct capture_options, trace.buffer_bytes,
                  "Intel PT: trace buffer per recorded core, a power of two (32MiB)"),
+    OPTION_BYTES("pt-bytes", 0, "BYTES", struct capture_options, trace.most_bytes,
+                 "Intel PT: end the trace when it has so many (1GiB unless --backend intel_pt)"),
+    OPTION_CORES("pt-cores", 0, "LIST", struct capture_options, trace.cores,
+                 "Intel PT: only of these (all that are recorded)"),
+    OPTION_DURATION("pt-expect", 0, "TIME", struct capture_options, trace.expected_ns,
+                    "Intel PT: for how long it will record, to check that it fits on the disk"),
+    OPTION_FLAG("pt-waits", 0, struct capture_options, trace.waits,
+                "Intel PT: begin at a line \"trace on\" on stdin; one \"trace off\" ends it"),
+    OPTION_COUNT("pt-keep", 0, "N", struct capture_options, trace.keep,
+                 "with --snapshot: so many at most; more are counted, not taken"),
     OPTION_STRING("pt-event", 0, "EVENT", struct capture_options, trace.event,
                   "the perf event to record instead, as in \"intel_pt/noretcomp=1/u\""),
     OPTION_STRING("pid", 0, "LIST", struct capture_options, pids,
@@ -459,6 +469,8 @@ static int arm_capture(struct capture *capture, struct error *err)
     const struct capture_options *o = &capture->options;
     if (mkdir(o->out, 0700) < 0 && errno != EEXIST)
         return error_set_errno(err, ERROR_FAILED, "cannot make the folder %s", o->out);
+    if (sched_getaffinity(0, sizeof capture->machine, &capture->machine) < 0)
+        return error_set_errno(err, ERROR_FAILED, "cannot find out which cores there are");
     if (CPU_COUNT(&o->helper_cores) &&
         sched_setaffinity(0, sizeof o->helper_cores, &o->helper_cores) < 0)
         return error_set_errno(err, ERROR_INPUT, "--helper-cores: cannot run there");
@@ -521,7 +533,17 @@ static int take_snapshot(struct capture *capture, struct error *err)
                : result;
 }
 
-// Reads bytes of standard input: each line "snapshot" takes a snapshot.
+static int turn_trace(struct capture *capture, bool on, struct error *err)
+{
+    int result = 0;
+    for (size_t i = 0; i < CAPTURE_BACKENDS_COUNT && result >= 0; i++)
+        if (capture->states[i])
+            result = capture_backends[i]->turn(capture->states[i], on, err);
+    return result < 0 ? result : 0;
+}
+
+// Reads bytes of standard input: each line "snapshot" takes a snapshot, "trace on" and "trace off"
+// begin and end the trace.
 static int take_input(struct capture *capture, const char *bytes, size_t count, struct error *err)
 {
     int result = 0;
@@ -535,6 +557,8 @@ static int take_input(struct capture *capture, const char *bytes, size_t count, 
         capture->line_used = 0;
         if (strcmp(capture->line, "snapshot") == 0)
             result = take_snapshot(capture, err);
+        else if (strcmp(capture->line, "trace on") == 0 || strcmp(capture->line, "trace off") == 0)
+            result = turn_trace(capture, strcmp(capture->line, "trace on") == 0, err);
     }
     return result;
 }

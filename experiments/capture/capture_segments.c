@@ -5,7 +5,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -26,15 +25,9 @@ enum {
 };
 static const uint64_t most_reserve_bytes = UINT64_C(1) << 30; // ... and no more than this
 
-static uint64_t free_bytes(const char *folder)
-{
-    struct statvfs about;
-    return statvfs(folder, &about) == 0 ? (uint64_t)about.f_bavail * about.f_frsize : UINT64_MAX;
-}
-
 void capture_segments_begin(struct capture *capture)
 {
-    uint64_t room = free_bytes(capture->options.out) / RESERVE_SHARE;
+    uint64_t room = free_disk_bytes(capture->options.out) / RESERVE_SHARE;
     capture->segments = (struct capture_segments){
         .first = 1,
         .cut_ns = (uint64_t)monotonic_ns(),
@@ -137,7 +130,7 @@ static int write_segment(struct capture *capture, uint64_t waiting, unsigned num
 {
     struct capture_segments *segments = &capture->segments;
     const int64_t until_ns = clock_now_ns(CLOCK_MONOTONIC_RAW);
-    uint64_t room = free_bytes(capture->options.out);
+    uint64_t room = free_disk_bytes(capture->options.out);
     if (room < segments->reserve_bytes + waiting)
         return error_set(err, ERROR_FAILED,
                          "%llu MiB are left on the disk, and kept free for the load's result",

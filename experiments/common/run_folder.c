@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -123,4 +124,10 @@ int run_folder_make(struct run_folder *folder, const char *wanted, const char *n
     snprintf(folder->path, sizeof folder->path, "%s", wanted);
     int result = make_directories(wanted, RUN_FOLDER_MODE, err);
     return result < 0 ? result : check_empty(wanted, err);
+}
+
+uint64_t free_disk_bytes(const char *folder)
+{
+    struct statvfs about;
+    return statvfs(folder, &about) == 0 ? (uint64_t)about.f_bavail * about.f_frsize : UINT64_MAX;
 }

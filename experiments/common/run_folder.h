@@ -6,6 +6,7 @@
 
 #include <jansson.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/error.h"
 
@@ -37,5 +38,9 @@ int run_folder_write(const struct run_folder *folder, const char *name, const ch
                      size_t bytes, struct error *err);
 int run_folder_write_json(const struct run_folder *folder, const char *name, const json_t *document,
                           struct error *err);
+
+// What may still be written on the disk of that folder, without root's share; UINT64_MAX: not
+// known.
+uint64_t free_disk_bytes(const char *folder);
 
 #endif

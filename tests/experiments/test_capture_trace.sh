@@ -41,6 +41,8 @@ refused 'not light, normal or fine' --pt-detail huge
 refused 'not a power of two' --pt-buffer 3MiB
 refused 'not a list of process numbers' --pid memcached
 refused '--per-thread needs --pid' --per-thread
+refused '--pt-keep needs --snapshot' --pt-keep 2
+refused 'not all of them are recorded' --cores 0 --pt-cores 0-1
 
 # A script that speaks perf's part, with a recording that perf made before.
 if ! perf record -q -e cpu-clock -a -o "$work/made" -- true >/dev/null 2>"$work/perf.err"; then
@@ -78,18 +80,64 @@ wait $capture || fail "exit $? at the end of its input"
 # From here on standard input never ends.
 exec 7<>"$work/in"
 
-# perf dies meanwhile: the capture fails and says so. Emptied here, because the shell empties it only
-# when the capture is begun beside it: the readiness and the perf of the one before are not this one's.
-: >"$work/out"
-: >"$work/perf.pid"
-"$taillight" capture --out "$out.dies" "${with_script[@]}" <&7 >"$work/out" 2>"$work/cmd.err" &
-capture=$!
-await grep -q '"ready":true' "$work/out" || fail "it is not ready"
+begin() { # OUT OPTIONS...: a capture with the script, as $capture
+    local out=$1
+    shift
+    : >"$work/out" # the last one's readiness and perf are not this one's
+    : >"$work/perf.pid"
+    : >"$work/words"
+    "$taillight" capture --out "$out" "${with_script[@]}" "$@" <&7 >"$work/out" 2>"$work/cmd.err" &
+    capture=$!
+    await grep -q '"ready":true' "$work/out" || fail "it is not ready"
+}
+finish() { # by SIGINT, since its standard input goes on
+    kill -INT $capture
+    wait $capture || fail "exit $? at its end"
+}
+holds() { jq -e "$2" "$1/capture.json" >/dev/null || fail "capture.json lacks $2: $(cat "$1/capture.json")"; }
+
+# perf dies meanwhile: that costs the trace, and it is said; the rest of the capture is whole.
+begin "$out.dies"
 kill -9 "$(cat "$work/perf.pid")"
-wait $capture
-[ $? -eq 1 ] || fail "the death of perf goes unnoticed"
-grep -q 'perf record ended while it was recording (signal 9)' "$work/cmd.err" || fail "perf's death is not reported"
-[ ! -e "$out.dies/capture.json" ] || fail "a failed capture has a capture.json"
+await grep -q 'the trace ends before the capture: perf record ended while it was recording (signal 9)' \
+    "$work/cmd.err" || fail "perf's death is not reported"
+finish
+[ -s "$out.dies/clock.tlog" ] || fail "no clock log where perf died"
+holds "$out.dies" '.intel_pt.ended.broken and (.intel_pt.ended.why | contains("signal 9")) and .intel_pt.ended.at_ns > 0'
+holds "$out.dies" '.warnings | any(contains("the trace ends before the capture"))'
+
+# perf fails when it writes the last of it, as on a full disk: the same.
+sed 's/^    \[ \$word = stop \] && cp.*/    [ $word = stop ] \&\& { printf "ack\\n"; echo "failed to write perf data, error: No space left on device" >\&2; exit 1; }/' \
+    "$work/perf" >"$work/perf.full"
+chmod 755 "$work/perf.full"
+begin "$out.full" --perf "$work/perf.full"
+finish
+grep -q 'the trace may not be whole: perf record ended badly .*No space left on device' "$work/cmd.err" ||
+    fail "what perf could not write is not said"
+[ -s "$out.full/clock.tlog" ] || fail "no clock log where perf failed at the end"
+holds "$out.full" '.intel_pt.ended.broken'
+
+# It begins and ends when it is told to; snapshots beyond those that are kept are counted.
+begin "$out.told" --pt-waits --snapshot --pt-keep 1
+printf 'trace on\nsnapshot\nsnapshot\nsnapshot\ntrace off\n' >&7
+await grep -q disable "$work/words" || fail "it is not turned off"
+finish
+[ "$(tr '\n' ' ' <"$work/words")" = "ping enable snapshot ping disable stop " ] ||
+    fail "perf was commanded: $(tr '\n' ' ' <"$work/words")"
+holds "$out.told" '[.intel_pt.snapshots, .intel_pt.snapshots_refused] == [1, 2] and .intel_pt.on_ns > 0'
+
+# It ends at its bound, and perf runs neither on the client's cores nor, where there are others, on the server's.
+if [ "$(nproc)" -ge 2 ]; then
+    begin "$out.bound" --pt-bytes 4KiB --cores 0 --client-cores 1 --helper-cores 1
+    [ "$(taskset -cp "$(cat "$work/perf.pid")" | grep -o '[^ ]*$')" != 1 ] || fail "perf is on the client's core"
+else
+    begin "$out.bound" --pt-bytes 4KiB
+fi
+cp "$work/made" "$out.bound/perf.data"
+await grep -q 'the trace ends before the capture: it has .* no more was asked for' "$work/cmd.err" || fail "no end at its bound"
+finish
+[ "$(tr '\n' ' ' <"$work/words")" = "ping enable disable stop " ] || fail "perf was commanded: $(tr '\n' ' ' <"$work/words")"
+holds "$out.bound" '.intel_pt.ended.broken == false and .intel_pt.complaints == 0'
 
 # The capture is killed: perf dies with it. Interrupted: everything is written.
 real=(--no-events --backend intel_pt --pt-event cpu-clock)

@@ -588,7 +588,8 @@ static void limits_are_said(void **state)
     write_text(&f, "server/capture.json",
                "{\"shim\": {\"doubtful_connections\": 3, \"unseen_connections\": 0, "
                "\"closed_unseen\": 2}, \"events\": {\"sockets_dropped\": 4000, "
-               "\"memory_full\": true}}");
+               "\"memory_full\": true}, \"intel_pt\": {\"on_ns\": 2100000000, \"ended\": "
+               "{\"why\": \"perf was killed\", \"at_ns\": 5, \"broken\": true}}}");
     assert_int_equal(analyze(&f, &run, &err), 0);
     assert_null(strstr(run.findings.verdict, "nothing was dropped"));
     assert_non_null(strstr(run.findings.verdict,
@@ -597,6 +598,8 @@ static void limits_are_said(void **state)
     assert_non_null(strstr(run.findings.verdict, "had no room for 4,000 connections"));
     assert_non_null(strstr(run.findings.verdict, "the memory for kernel events was full"));
     assert_null(strstr(run.findings.verdict, "did not watch"));
+    assert_non_null(strstr(run.findings.verdict, "the processor's trace ended early, after 2.10 s "
+                                                 "(perf was killed)"));
     run_analysis_free(&run);
     remove_folder(&f);
 }
@@ -643,8 +646,8 @@ static void connections_never_seen_are_named(void **state)
                      0);
     assert_int_equal(analyze(&f, &run, &err), 0);
     print_message("%s\n", run.findings.verdict);
-    assert_non_null(strstr(run.findings.verdict,
-                           ": connection unknown to the capture of kernel events)"));
+    assert_non_null(
+        strstr(run.findings.verdict, ": connection unknown to the capture of kernel events)"));
     assert_non_null(strstr(run.findings.verdict, "; the capture never saw 3 of 16 connections"));
     run_analysis_free(&run);
     remove_folder(&f);
