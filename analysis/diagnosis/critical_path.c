@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analysis/diagnosis/peer_turn.h"
+#include "analysis/timeline/call_files.h"
 #include "analysis/timeline/detours.h"
 #include "analysis/timeline/disks.h"
 #include "analysis/timeline/pauses.h"
@@ -338,20 +339,39 @@ static const char *function_left_in(struct sweep *sweep, const struct thread_sti
 static void sleep_name(struct path *path, const struct thread_stint *before,
                        char out[CAUSE_NAME_BYTES])
 {
+    const struct host_timeline *host = path->sweep.decomposer->in->server;
     uint32_t pause;
     const char *function;
     out[0] = '\0';
     if (before->left == STINT_WAITS)
         return;
-    if (pause_after(path->sweep.decomposer->in->server, before, &pause))
+    if (pause_after(host, before, &pause)) {
         pause_name(pause, out, CAUSE_NAME_BYTES);
-    else if ((function = function_left_in(&path->sweep, before)))
+        call_file_append(host, before, pause, out, CAUSE_NAME_BYTES);
+    } else if ((function = function_left_in(&path->sweep, before))) {
         snprintf(out, CAUSE_NAME_BYTES, "asleep in %s", function);
+    }
 }
 
 static bool is_lock(const char *sleep)
 {
     return strncmp(sleep, "lock wait", 9) == 0;
+}
+
+static bool awaits_thread(const char *sleep)
+{
+    return is_lock(sleep) || strncmp(sleep, "condition wait", 14) == 0;
+}
+
+// A packet ended the sleep: what it brought, or made room for, on which connection.
+static void name_packet(const char *sleep, char out[CAUSE_NAME_BYTES])
+{
+    const char *from = strstr(sleep, " from "), *to = strstr(sleep, " to ");
+    size_t call = from ? (size_t)(from - sleep) : to ? (size_t)(to - sleep) : strlen(sleep);
+    bool sends = memmem(sleep, call, "write", 5) || memmem(sleep, call, "send", 4);
+    out[0] = '\0';
+    text_append(out, CAUSE_NAME_BYTES, "%s%s",
+                sends ? "waiting for room to send" : "waiting for a packet", from ?: to ?: "");
 }
 
 // Whether it is a thread for which a Java runtime stops all others: its VM thread, and those that
@@ -371,20 +391,20 @@ static bool stops_the_world(const char *who)
 static void name_wait(const char *sleep, enum waker_kind kind, const char *who,
                       char out[CAUSE_NAME_BYTES])
 {
-    bool known = sleep[0] != '\0', sends = strstr(sleep, "write") || strstr(sleep, "send");
+    bool known = sleep[0] != '\0';
     const size_t bytes = CAUSE_NAME_BYTES;
     if (strncmp(sleep, "stopped", 7) == 0 || (kind == WAKER_UNKNOWN && known))
         snprintf(out, bytes, "%s", sleep);
     else if (kind == WAKER_UNKNOWN)
         snprintf(out, bytes, "unknown wait");
     else if (kind == WAKER_PACKET)
-        snprintf(out, bytes, "%s", sends ? "waiting for room to send" : "waiting for a packet");
+        name_packet(sleep, out);
     else if (kind == WAKER_TIMER && !known)
         snprintf(out, bytes, "waiting for a timer");
     else if (kind == WAKER_TIMER)
         snprintf(out, bytes, strcmp(sleep, "sleeping") == 0 ? "%s (timer)" : "%s, timed out",
                  sleep);
-    else if (kind == WAKER_THREAD && is_lock(sleep) && stops_the_world(who))
+    else if (kind == WAKER_THREAD && awaits_thread(sleep) && stops_the_world(who))
         snprintf(out, bytes, "stop-the-world pause (%s)", who);
     else if (!known)
         snprintf(out, bytes, "waiting for %s", who);

@@ -22,6 +22,8 @@ void pause_name(uint32_t pause, char *out, size_t out_bytes)
     const struct system_call *call = system_call_of(pause);
     if (pause == PAUSE_STOPPED)
         snprintf(out, out_bytes, "stopped by a signal");
+    else if (pause == PAUSE_CONDITION)
+        snprintf(out, out_bytes, "condition wait (futex)");
     else if (pause == PAUSE_NO_CALL)
         snprintf(out, out_bytes, "blocked in a page fault");
     else if (call && call->words)
@@ -45,14 +47,15 @@ bool pause_after(const struct host_timeline *host, const struct thread_stint *st
 }
 
 // For bytes: read, readv, recvfrom, recvmsg, recvmmsg, io_getevents, io_pgetevents, io_uring_enter;
-// for connections: accept, accept4; for another thread's word: futex, futex_waitv; for a while to
-// pass: nanosleep, clock_nanosleep; for children and signals: wait4, waitid, pause,
+// for connections: accept, accept4; for another thread's word: futex, futex_waitv, conditions; for
+// a while to pass: nanosleep, clock_nanosleep; for children and signals: wait4, waitid, pause,
 // rt_sigtimedwait, rt_sigsuspend; for sockets: poll, select, epoll_wait, pselect6, ppoll,
 // epoll_pwait, epoll_pwait2.
 bool pause_may_await_work(uint32_t pause)
 {
-    static const uint32_t calls[] = {0,   19, 45,  47, 299, 208, 333, 426, 43,  288, 202, 449, 35,
-                                     230, 61, 247, 34, 128, 130, 7,   23,  232, 270, 271, 281, 441};
+    static const uint32_t calls[] = {0,   19,  45,  47,  299, 208, 333, 426, 43,
+                                     288, 202, 449, 35,  230, 61,  247, 34,  128,
+                                     130, 7,   23,  232, 270, 271, 281, 441, PAUSE_CONDITION};
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
         if (calls[i] == pause)
             return true;

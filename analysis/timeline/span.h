@@ -121,8 +121,9 @@ struct thread_owner {
 struct thread_owner_array ARRAY_OF(struct thread_owner);
 
 // The value of a pause: the number of the system call that the thread sleeps in, or one of these.
-#define PAUSE_STOPPED UINT32_MAX       // by a signal or a tracer
-#define PAUSE_NO_CALL (UINT32_MAX - 1) // outside of any, as in a page fault
+#define PAUSE_STOPPED   UINT32_MAX       // by a signal or a tracer
+#define PAUSE_NO_CALL   (UINT32_MAX - 1) // outside of any, as in a page fault
+#define PAUSE_CONDITION (UINT32_MAX - 2) // in futex, but for a condition variable or the like
 
 // A request that a disk has completed.
 struct disk_request {
@@ -157,6 +158,8 @@ struct host_timeline {
     struct waking_array wakings;       // by thread, then by time
     struct thread_stint_array stints;  // by thread, then by time
     struct thread_moment_array pauses; // it went to sleep, but not for lack of work: see above
+    struct thread_moment_array files;  // the file that the call of the pause that follows is about;
+                                       // value: the number of its name (call_files.h)
     struct thread_moment_array moves;  // the scheduler moved it; value: the core it went to
     struct thread_moment_array faults; // page faults; value: how long until it had its page, ns (0:
                                        // not known); all three by thread, then by time

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/timeline/call_files.h"
 #include "analysis/timeline/detours.h"
 #include "analysis/timeline/span.h"
 #include "base/array.h"
@@ -339,8 +340,10 @@ static int take_moment(struct thread_moment_array *moments, const struct event *
         value = (uint32_t)event->payload.b;
     else if (event->kind == EVENT_BLOCKED && (event->payload.b & BLOCKED_STOPPED))
         value = PAUSE_STOPPED;
+    else if (event->kind == EVENT_BLOCKED && (event->flags & BLOCKED_CONDITION))
+        value = PAUSE_CONDITION;
     else if (event->kind == EVENT_BLOCKED)
-        value = event->payload.a < PAUSE_NO_CALL ? (uint32_t)event->payload.a : PAUSE_NO_CALL;
+        value = event->payload.a < PAUSE_CONDITION ? (uint32_t)event->payload.a : PAUSE_NO_CALL;
     return array_push(
         moments, (struct thread_moment){.time_ns = time_ns, .thread = event->id, .value = value});
 }
@@ -428,6 +431,16 @@ static int take_quota(struct builder *builder, const struct event *event, int64_
                : array_push(&builder->out->quotas, moment);
 }
 
+static int take_file(struct builder *builder, const struct event *event, int64_t time_ns)
+{
+    char name[CALL_FILE_BYTES];
+    struct thread_moment moment = {.time_ns = time_ns, .thread = event->id};
+    call_file_name(event, name);
+    return name_table_intern(&builder->names, name, strlen(name), &moment.value) < 0
+               ? -1
+               : array_push(&builder->out->files, moment);
+}
+
 static int take_unseen(struct builder *builder, const struct event *event)
 {
     snprintf(builder->unseen, sizeof builder->unseen, "unseen up to %.16s", event->payload.text);
@@ -458,6 +471,7 @@ static int take_handoff(struct builder *builder, const struct event *event, int6
 #define BECOMES_disk_done           take_disk_done(builder, event, time_ns)
 #define BECOMES_fault_end           take_fault_end(builder, event, time_ns)
 #define BECOMES_quota               take_quota(builder, event, time_ns)
+#define BECOMES_file                take_file(builder, event, time_ns)
 #define BECOMES_nothing             0 // processes are taken before, messages are the join's (analysis/lifetime)
 
 static int take_event(struct builder *builder, const struct event *event, int64_t time_ns)
@@ -563,6 +577,7 @@ static void index_threads(struct host_timeline *out)
     array_sort(&out->stints, compare_stints);
     array_sort(&out->wakings, compare_wakings);
     sort_moments(&out->pauses);
+    sort_moments(&out->files);
     sort_moments(&out->moves);
     sort_moments(&out->faults);
     sort_moments(&out->copies);
@@ -645,6 +660,8 @@ int host_timeline_build(const struct event *events, size_t count, const struct t
     if (result == 0) {
         index_threads(out);
         result = detours_settle(out);
+        if (result == 0)
+            result = call_files_settle(out, &builder.names);
     }
 done:
     free(starts);

@@ -62,6 +62,16 @@ enum watched_flags {
 };
 
 #define BLOCKED_NO_CALL 0xffffffffffffffffull
+enum blocked_flags {
+    BLOCKED_CONDITION = 1 << 0, // futex: it waits with a bit set, as glibc does for all but mutexes
+};
+
+// What a FILE is: its payload is a name, or for sockets the peer's address.
+enum file_kind {
+    FILE_NAMED,
+    FILE_PIPE, // without a name
+    FILE_PEER, // a: its IPv4 address, network byte order, 0: another kind of address; b: its port
+};
 enum { BLOCKED_STOPPED = 0x4 | 0x8 }; // bits of the state: stopped by a signal, or by a tracer
 
 enum transmit_flags {

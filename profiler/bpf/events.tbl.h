@@ -16,6 +16,7 @@
 //             detour                   what a thread did for the kernel's memory
 //             disk_done                what a disk did
 //             quota                    by which control group a thread is throttled
+//             file                     which file the call is about in which a thread sleeps
 //             nothing                  it is about messages, or taken before
 //         A span that messages wait for is a cause by its name; no other row is needed.
 //     EVENT_COMPONENT(KIND, "cause")
@@ -89,8 +90,10 @@ EVENT(SENDING, 31, "sending", nothing, "id: socket; a: stream offset written up 
 EVENT(SENT, 32, "sent", nothing, "id: socket; a: stream offset it has written up to; b: thread (low half) and bytes (high half)",
       "a send call that took bytes returns from the socket")
 // Why a thread does not run.
-EVENT(BLOCKED, 15, "blocked", moment(pauses), "id: thread; a: the system call it is in (x86-64 number, BLOCKED_NO_CALL: none); b: its state (task_struct.__state)",
+EVENT(BLOCKED, 15, "blocked", moment(pauses), "id: thread; a: the system call it is in (x86-64 number, BLOCKED_NO_CALL: none); b: its state (task_struct.__state); flags: `enum blocked_flags`",
       "a user thread leaves its core to sleep, just before its SWITCH. Waits for sockets to become ready (epoll_wait, poll, select) are a flag of the SWITCH only; the end of a thread is not recorded")
+EVENT(FILE, 34, "file", file, "id: thread; flags: `enum file_kind`; text: the file's own name, its first 16 bytes; of a socket a: the other end's IPv4 address (0: none), b: its port",
+      "just before a BLOCKED: what the call is about, by its first argument. Not for connections to watched ports")
 EVENT(MIGRATE, 16, "migrate", moment(moves), "id: thread; a: the core it was on; b: the core it goes to",
       "the scheduler moves a thread")
 EVENT(PROCESS, 17, "process", nothing, "id: thread; text: the name of its process",

@@ -83,6 +83,7 @@ struct pid {
 
 struct task_struct {
     struct mm_struct *mm;
+    struct files_struct *files;
     struct thread_info thread_info;
     struct sched_entity se;
     unsigned int __state;
@@ -130,6 +131,38 @@ struct irqaction {
 struct pt_regs {
     unsigned long orig_ax;
     unsigned long ip;
+    unsigned long di, si; // a system call's first and second argument
+} KERNEL_TYPE;
+
+struct qstr {
+    const unsigned char *name;
+} KERNEL_TYPE;
+
+struct dentry {
+    struct qstr d_name;
+} KERNEL_TYPE;
+
+struct path {
+    struct dentry *dentry;
+} KERNEL_TYPE;
+
+struct inode {
+    unsigned short i_mode;
+} KERNEL_TYPE;
+
+struct file {
+    struct path f_path;
+    struct inode *f_inode;
+    void *private_data;
+} KERNEL_TYPE;
+
+struct fdtable {
+    unsigned int max_fds;
+    struct file **fd;
+} KERNEL_TYPE;
+
+struct files_struct {
+    struct fdtable *fdt;
 } KERNEL_TYPE;
 
 struct in6_addr {
@@ -165,6 +198,10 @@ struct sock {
     uint32_t sk_pacing_status;
     unsigned long sk_tsq_flags;
     uint16_t sk_protocol;
+} KERNEL_TYPE;
+
+struct socket {
+    struct sock *sk;
 } KERNEL_TYPE;
 
 struct inet_connection_sock {

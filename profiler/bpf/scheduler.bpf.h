@@ -37,6 +37,86 @@ static __always_inline bool waits_for_readiness(uint64_t call)
            call == PPOLL || call == SELECT || call == PSELECT6;
 }
 
+// Calls whose first argument is the file that they are about.
+static __always_inline bool is_about_file(uint64_t call)
+{
+    const uint64_t first = 1ull << 0 | 1ull << 1 |   // read, write
+                           0xfull << 17 |            // pread64, pwrite64, readv, writev
+                           1ull << 40 | 1ull << 42 | // sendfile, connect
+                           0xfull << 44;             // sendto, recvfrom, sendmsg, recvmsg
+    enum { FLOCK = 73, FSYNC, FDATASYNC, FTRUNCATE = 77, SPLICE = 275, SYNC_FILE_RANGE = 277 };
+    enum { FALLOCATE = 285, PREADV = 295, PWRITEV, PREADV2 = 327, PWRITEV2 };
+    if (call < 64)
+        return first >> call & 1;
+    return call == FLOCK || call == FSYNC || call == FDATASYNC || call == FTRUNCATE ||
+           call == SPLICE || call == SYNC_FILE_RANGE || call == FALLOCATE || call == PREADV ||
+           call == PWRITEV || call == PREADV2 || call == PWRITEV2;
+}
+
+// The other end of a socket, unless that is a client of a watched port, which the message log has.
+static __always_inline int record_peer(struct core_ring *ring, uint32_t core, uint32_t thread,
+                                       struct file *file)
+{
+    struct socket *socket = NULL;
+    struct sock *sk = NULL;
+    uint32_t address = 0;
+    uint16_t family = 0, local = 0, port = 0;
+    bpf_core_read(&socket, sizeof socket, &file->private_data);
+    bpf_core_read(&sk, sizeof sk, &socket->sk);
+    bpf_core_read(&family, sizeof family, &sk->__sk_common.skc_family);
+    bpf_core_read(&local, sizeof local, &sk->__sk_common.skc_num);
+    bpf_core_read(&port, sizeof port, &sk->__sk_common.skc_dport);
+    if ((family != FAMILY_INET && family != FAMILY_INET6) || !port || port_in_set(local))
+        return 0;
+    if (family == FAMILY_INET)
+        bpf_core_read(&address, sizeof address, &sk->__sk_common.skc_daddr);
+    return record_write(ring, core, EVENT_FILE, FILE_PEER, thread, address, bpf_ntohs(port));
+}
+
+// Records what the call is about in which a thread is going to sleep. Not part of the programs'
+// straight way.
+static __attribute__((noinline)) int record_file(struct core_ring *ring, uint32_t core,
+                                                 struct task_struct *task, uint64_t descriptor)
+{
+    enum { TYPE = 0170000, SOCKET = 0140000, PIPE = 0010000 }; // S_IFMT, S_IFSOCK, S_IFIFO
+    struct fdtable *table = NULL;
+    struct file **files = NULL, *file = NULL;
+    struct inode *inode = NULL;
+    struct dentry *entry = NULL;
+    const unsigned char *text = NULL;
+    unsigned int most = 0;
+    uint16_t mode = 0;
+    char name[24] = {};
+    if (!bpf_core_field_exists(task->files))
+        return 0;
+    bpf_core_read(&table, sizeof table, &task->files->fdt);
+    bpf_core_read(&most, sizeof most, &table->max_fds);
+    bpf_core_read(&files, sizeof files, &table->fd);
+    if (descriptor >= most)
+        return 0;
+    bpf_probe_read_kernel(&file, sizeof file, &files[descriptor]);
+    bpf_core_read(&inode, sizeof inode, &file->f_inode);
+    bpf_core_read(&mode, sizeof mode, &inode->i_mode);
+    if ((mode & TYPE) == SOCKET)
+        return record_peer(ring, core, (uint32_t)task->pid, file);
+    bpf_core_read(&entry, sizeof entry, &file->f_path.dentry);
+    bpf_core_read(&text, sizeof text, &entry->d_name.name);
+    if (bpf_probe_read_kernel_str(name, 17, text) <= 1 && (mode & TYPE) != PIPE)
+        return 0;
+    const uint64_t *words = (const uint64_t *)name;
+    return record_write(ring, core, EVENT_FILE, name[0] ? FILE_NAMED : FILE_PIPE,
+                        (uint32_t)task->pid, words[0], words[1]);
+}
+
+// Whether a futex call waits for something else than a mutex, as far as its operation says it:
+// glibc's mutexes wait plainly or with priority inheritance, all else with a set of bits.
+static __always_inline bool is_condition(uint64_t call, uint64_t operation)
+{
+    enum { FUTEX = 202, WAIT_BITSET = 9, WAIT_REQUEUE_PI = 11, COMMAND = 0x7f }; // futex(2)
+    return call == FUTEX &&
+           ((operation & COMMAND) == WAIT_BITSET || (operation & COMMAND) == WAIT_REQUEUE_PI);
+}
+
 // Records the system call in which a user thread goes to sleep. Returns the flag of the switch that
 // says it as well.
 static __always_inline uint8_t record_blocked(struct core_ring *ring, uint32_t core,
@@ -50,7 +130,10 @@ static __always_inline uint8_t record_blocked(struct core_ring *ring, uint32_t c
     uint64_t call = regs->orig_ax;
     if (!(state & BLOCKED_STOPPED) && waits_for_readiness(call))
         return SWITCH_WAITS;
-    record_write(ring, core, EVENT_BLOCKED, 0, (uint32_t)task->pid, call, state);
+    if (!(state & BLOCKED_STOPPED) && is_about_file(call))
+        record_file(ring, core, task, regs->di);
+    record_write(ring, core, EVENT_BLOCKED, is_condition(call, regs->si) ? BLOCKED_CONDITION : 0,
+                 (uint32_t)task->pid, call, state);
     return 0;
 }
 

@@ -428,6 +428,7 @@ static void test_overflow(void **state)
         case EVENT_SWITCH:
         case EVENT_WAKING:
         case EVENT_BLOCKED:
+        case EVENT_FILE:
         case EVENT_MIGRATE:
         case EVENT_PROCESS:
         case EVENT_MEMBER:

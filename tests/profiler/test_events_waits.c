@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
 // The kernel's other waits as they are recorded: this test forks, writes to what it then shares,
-// and syncs a file, while it is captured.
+// syncs a file, and sleeps in calls for a pipe, a FIFO, a peer and a condition, while it is
+// captured.
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -11,7 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -116,6 +121,146 @@ static void forks_copies_and_disks_are_recorded(void **state)
     munmap(pages, PAGES * PAGE);
 }
 
+// --- what calls are about ------------------------------------------------------------------------
+
+// What a thread sleeps for, one after the other, until another gives it.
+struct gifts {
+    int pipe[2], fifo, connection[2]; // of each pair the second gives
+    uint16_t port;                    // where the connection's other end listens
+    pthread_mutex_t lock;
+    pthread_cond_t given;
+    bool is_given;
+    pid_t taker;
+};
+
+// Whether the taker went to sleep, however long that takes it.
+static bool is_asleep(pid_t taker)
+{
+    char path[64], text[256];
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)taker);
+    for (int tries = 0; tries < 10000; tries++) {
+        FILE *file = fopen(path, "re");
+        const char *state = file && fgets(text, sizeof text, file) ? strrchr(text, ')') : NULL;
+        if (file)
+            fclose(file);
+        if (state && state[2] == 'S')
+            return true;
+        usleep(1000);
+    }
+    return false;
+}
+
+static void *give(void *opaque)
+{
+    struct gifts *gifts = opaque;
+    const int to[] = {gifts->pipe[1], gifts->fifo, gifts->connection[1]};
+    for (size_t i = 0; i < sizeof to / sizeof *to; i++) {
+        if (!is_asleep(gifts->taker) || write(to[i], "x", 1) != 1)
+            return opaque;
+    }
+    if (!is_asleep(gifts->taker))
+        return opaque;
+    pthread_mutex_lock(&gifts->lock);
+    gifts->is_given = true;
+    pthread_cond_signal(&gifts->given);
+    pthread_mutex_unlock(&gifts->lock);
+    return NULL;
+}
+
+static void connect_pair(struct gifts *gifts)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t bytes = sizeof address;
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(listener, (void *)&address, sizeof address), 0);
+    assert_int_equal(listen(listener, 1), 0);
+    getsockname(listener, (void *)&address, &bytes);
+    gifts->port = ntohs(address.sin_port);
+    gifts->connection[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (connect(gifts->connection[0], (void *)&address, sizeof address) < 0)
+        fail_msg("no connection to port %u", gifts->port);
+    gifts->connection[1] = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    assert_true(gifts->connection[1] >= 0);
+    close(listener);
+}
+
+static void take_gifts(struct gifts *gifts, const char *fifo)
+{
+    pthread_t giver;
+    char got;
+    void *failed = NULL;
+    assert_int_equal(pipe2(gifts->pipe, O_CLOEXEC), 0);
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    gifts->fifo = open(fifo, O_RDWR | O_CLOEXEC);
+    assert_true(gifts->fifo >= 0);
+    connect_pair(gifts);
+    gifts->taker = gettid();
+    assert_int_equal(pthread_create(&giver, NULL, give, gifts), 0);
+    assert_int_equal(read(gifts->pipe[0], &got, 1), 1);
+    assert_int_equal(read(gifts->fifo, &got, 1), 1);
+    assert_int_equal(recv(gifts->connection[0], &got, 1, 0), 1);
+    pthread_mutex_lock(&gifts->lock);
+    while (!gifts->is_given)
+        pthread_cond_wait(&gifts->given, &gifts->lock);
+    pthread_mutex_unlock(&gifts->lock);
+    pthread_join(giver, &failed);
+    assert_null(failed);
+    for (int i = 0; i < 2; i++)
+        close(gifts->pipe[i]), close(gifts->connection[i]);
+    close(gifts->fifo);
+    unlink(fifo);
+}
+
+static void calls_say_what_they_are_about(void **state)
+{
+    (void)state;
+    const struct events_capture_settings settings = {.groups = EVENT_GROUP_SCHEDULER,
+                                                     .ring_bytes = 4 << 20};
+    struct gifts gifts = {.lock = PTHREAD_MUTEX_INITIALIZER, .given = PTHREAD_COND_INITIALIZER};
+    struct events_capture *capture;
+    struct log_reader reader;
+    struct error err = {0};
+    char folder[] = "/tmp/taillight-files-XXXXXX", path[128];
+    assert_non_null(mkdtemp(folder));
+    if (events_capture_open(&settings, &capture, &err) < 0)
+        fail_msg("%s", err.text);
+    snprintf(path, sizeof path, "%s/a-fifo-whose-name-is-long", folder);
+    take_gifts(&gifts, path);
+    assert_int_equal(events_capture_stop(capture, folder, NULL, &err), 0);
+    events_capture_free(capture);
+    snprintf(path, sizeof path, "%s/events.tlog", folder);
+    assert_int_equal(
+        log_reader_open(&reader, path, LOG_EVENTS, EVENT_LOG_VERSION, sizeof(struct event), &err),
+        0);
+    const struct event *events = reader.records;
+    size_t pipes = 0, fifos = 0, peers = 0, conditions = 0, calls = 0;
+    for (size_t i = 0; i < reader.count; i++) {
+        const struct event *event = &events[i];
+        if (event->id != (uint32_t)gettid())
+            continue;
+        calls += event->kind == EVENT_BLOCKED;
+        conditions += event->kind == EVENT_BLOCKED && (event->flags & BLOCKED_CONDITION) &&
+                      event->payload.a == SYS_futex;
+        if (event->kind != EVENT_FILE)
+            continue;
+        pipes += event->flags == FILE_PIPE;
+        fifos +=
+            event->flags == FILE_NAMED && memcmp(event->payload.text, "a-fifo-whose-nam", 16) == 0;
+        peers += event->flags == FILE_PEER && event->payload.a == htonl(INADDR_LOOPBACK) &&
+                 event->payload.b == gifts.port;
+    }
+    print_message("%zu calls: %zu of a pipe, %zu of a FIFO, %zu of a peer, %zu conditions\n", calls,
+                  pipes, fifos, peers, conditions);
+    log_reader_close(&reader);
+    unlink(path);
+    snprintf(path, sizeof path, "%s/sockets.tlog", folder);
+    unlink(path);
+    rmdir(folder);
+    if (calls == 0) // kernels before 5.15 do not say the call
+        skip();
+    assert_true(pipes > 0 && fifos > 0 && peers > 0 && conditions > 0);
+}
+
 int main(void)
 {
     char lacking[64];
@@ -125,6 +270,7 @@ int main(void)
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forks_copies_and_disks_are_recorded),
+        cmocka_unit_test(calls_say_what_they_are_about),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

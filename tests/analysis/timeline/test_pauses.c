@@ -7,7 +7,12 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+
 #include "analysis/diagnosis/diagnosis.h"
+#include "analysis/timeline/call_files.h"
 #include "analysis/timeline/detours.h"
 #include "analysis/timeline/pauses.h"
 #include "analysis/timeline/timeline.h"
@@ -35,6 +40,10 @@ enum hindrance {
     COPYING,
     COPYING_ALONE,
     WRITING_BACK,
+    CONDITION,
+    LOGGING,
+    PIPING,
+    ASKING,
 };
 
 static void sleeps(struct scenario *s, int64_t at, uint64_t call, uint64_t state)
@@ -99,6 +108,24 @@ static void waits_for_journal(struct scenario *s, int64_t at)
     scenario_switch(s, at + HELD_NS, 0, SERVER_THREAD, "server");
 }
 
+// It sleeps in a call that is about that file.
+static void sleeps_over(struct scenario *s, int64_t at, enum hindrance hindrance)
+{
+    enum { READ = 0 };
+    struct event *file;
+    if (hindrance == LOGGING)
+        records_text(s, at, EVENT_FILE, SERVER_THREAD, "access.log");
+    else
+        scenario_event(s, at, EVENT_FILE, 0, SERVER_THREAD);
+    file = &s->events.items[s->events.count - 1];
+    file->flags = hindrance == LOGGING ? FILE_NAMED : hindrance == PIPING ? FILE_PIPE : FILE_PEER;
+    if (hindrance == ASKING) {
+        file->payload.a = inet_addr("127.0.0.1");
+        file->payload.b = 6379;
+    }
+    sleeps(s, at, hindrance == LOGGING ? WRITE : READ, 1);
+}
+
 static void makes_detour(struct scenario *s, uint8_t kind, int64_t from, int64_t to)
 {
     struct event *event = scenario_event(s, to, EVENT_DETOUR, 0, SERVER_THREAD);
@@ -142,6 +169,12 @@ static int64_t serve(struct scenario *s, int64_t begin, enum hindrance hindrance
     }
     if (hindrance == LOCKED)
         sleeps(s, service, FUTEX, 1);
+    if (hindrance == CONDITION) {
+        sleeps(s, service, FUTEX, 1);
+        s->events.items[s->events.count - 4].flags = BLOCKED_CONDITION;
+    }
+    if (hindrance == LOGGING || hindrance == PIPING || hindrance == ASKING)
+        sleeps_over(s, service, hindrance);
     if (hindrance == STOPPED)
         sleeps(s, service, BLOCKED_NO_CALL, BLOCKED_STOPPED);
     if (hindrance == UNKNOWN_CALL)
@@ -238,6 +271,7 @@ static void a_sleeping_thread_says_in_what(void **state)
 {
     (void)state;
     expect(LOCKED, "lock wait (futex)");
+    expect(CONDITION, "condition wait (futex)");
     expect(STOPPED, "stopped by a signal");
     expect(UNKNOWN_CALL, "blocked in system call 999");
 }
@@ -261,6 +295,7 @@ static void a_pause_has_a_name(void **state)
                   {277, "blocked in sync_file_range"},
                   {455, "lock wait (futex)"},
                   {340, "blocked in system call 340"}, // between the old numbers and the new
+                  {PAUSE_CONDITION, "condition wait (futex)"},
                   {PAUSE_STOPPED, "stopped by a signal"},
                   {PAUSE_NO_CALL, "blocked in a page fault"}};
     char name[64];
@@ -268,6 +303,53 @@ static void a_pause_has_a_name(void **state)
     for (size_t i = 0; i < sizeof pauses / sizeof *pauses; i++) {
         pause_name(pauses[i].pause, name, sizeof name);
         assert_string_equal(name, pauses[i].name);
+    }
+}
+
+static void a_call_names_what_it_is_about(void **state)
+{
+    (void)state;
+    expect(LOGGING, "blocked in write to access.log");
+    expect(PIPING, "blocked in read from a pipe");
+    expect(ASKING, "blocked in read from 127.0.0.1:6379");
+}
+
+// Four files of a call are told apart, five are not; another call's stay as they are.
+static void many_files_are_one_cause(void **state)
+{
+    (void)state;
+    for (int files = 4; files <= 5; files++) {
+        struct scenario s = {0};
+        struct host_timeline server;
+        struct time_source clock = scenario_clock();
+        struct error err = {0};
+        char name[16];
+        scenario_switch(&s, SCENARIO_BEGIN_NS, 0, SERVER_THREAD, "server");
+        for (int i = 0; i <= files; i++) {
+            int64_t at = SCENARIO_BEGIN_NS + (i + 1) * (int64_t)PERIOD_NS;
+            snprintf(name, sizeof name, "page-%d", i);
+            records_text(&s, at, EVENT_FILE, SERVER_THREAD, name);
+            sleeps(&s, at, i == files ? FSYNC : 17 /* pread64 */, 1);
+        }
+        assert_int_equal(host_timeline_build(s.events.items, s.events.count, &clock, &server, &err),
+                         0);
+        assert_int_equal(server.files.count, files + 1);
+        for (int i = 0; i <= files; i++) {
+            char words[64] = "", wanted[64];
+            const struct thread_stint *stint = &server.stints.items[i];
+            uint32_t pause;
+            assert_true(pause_after(&server, stint, &pause));
+            call_file_append(&server, stint, pause, words, sizeof words);
+            if (i == files)
+                snprintf(wanted, sizeof wanted, " of page-%d", i);
+            else if (files == 4)
+                snprintf(wanted, sizeof wanted, " from page-%d", i);
+            else
+                snprintf(wanted, sizeof wanted, " from several files");
+            assert_string_equal(words, wanted);
+        }
+        host_timeline_free(&server);
+        scenario_free(&s);
     }
 }
 
@@ -403,7 +485,8 @@ static void a_pause_amid_a_storm_is_the_storms(void **state)
 static void waiting_for_work_is_told_from_other_sleeps(void **state)
 {
     (void)state;
-    static const uint32_t work[] = {0 /* read */, 232 /* epoll_wait */, 202 /* futex */};
+    static const uint32_t work[] = {0 /* read */, 232 /* epoll_wait */, 202 /* futex */,
+                                    PAUSE_CONDITION};
     static const uint32_t other[] = {1 /* write */, 20 /* writev */, 44 /* sendto */,
                                      74 /* fsync */, 11 /* munmap */};
     for (size_t i = 0; i < sizeof work / sizeof *work; i++)
@@ -419,6 +502,8 @@ int main(void)
         cmocka_unit_test(a_sleeping_thread_says_in_what),
         cmocka_unit_test(a_pause_has_a_name),
         cmocka_unit_test(a_moved_thread_waits_elsewhere),
+        cmocka_unit_test(a_call_names_what_it_is_about),
+        cmocka_unit_test(many_files_are_one_cause),
         cmocka_unit_test(a_quota_names_its_group),
         cmocka_unit_test(a_disk_is_named_with_what_it_did),
         cmocka_unit_test(the_kernels_memory_is_named),
