@@ -42,6 +42,9 @@ static const struct command_usage usage = {
                "the slow requests were slow. With requests or categories chosen it only prints, "
                "and writes with --out: RUN keeps what it has. Ends with 4 when the evidence allows "
                "no verdict, or Intel PT was asked for and shows nothing.\n\n"
+               "RUN may be what `taillight capture` wrote by itself, of a server whose clients are "
+               "not ours: its requests are then found by the turns that arrivals and answers take, "
+               "and latency is the server's own.\n\n"
                "A perf.data or a trace.json in RUN's place, or --pt FILE for a bare stream, is an "
                "Intel PT trace: its functions are rebuilt instead (taillight-analyze(1)).",
     .options = options,

@@ -90,17 +90,17 @@ static void init_lifetime(struct joiner *joiner, size_t index)
     for (int kind = 0; kind < STAMP_KINDS; kind++)
         life->stamp_core[kind] = NO_CORE;
     set_stamp(joiner, life, STAMP_INTENDED,
-              client_time(joiner, HOST_CLOCK_TSC, sample->intended_tsc), NO_CORE);
+              client_time(joiner, joiner->in->sample_clock, sample->intended_tsc), NO_CORE);
     if (sample->send_tsc)
-        set_stamp(joiner, life, STAMP_SEND, client_time(joiner, HOST_CLOCK_TSC, sample->send_tsc),
-                  NO_CORE);
+        set_stamp(joiner, life, STAMP_SEND,
+                  client_time(joiner, joiner->in->sample_clock, sample->send_tsc), NO_CORE);
     if (sample->tx_ns && sample->tx_source != STAMP_USER)
         set_stamp(joiner, life, STAMP_CLIENT_TX,
                   client_time(joiner, HOST_CLOCK_REALTIME, sample->tx_ns), NO_CORE);
     if (!sample_is_answered(sample) || !sample->reply_tsc)
         return;
     set_stamp(joiner, life, STAMP_REPLY_READ,
-              client_time(joiner, HOST_CLOCK_TSC, sample->reply_tsc), NO_CORE);
+              client_time(joiner, joiner->in->sample_clock, sample->reply_tsc), NO_CORE);
     if (sample->rx_ns && sample->rx_source != STAMP_USER) {
         set_stamp(joiner, life, STAMP_CLIENT_RX,
                   client_time(joiner, HOST_CLOCK_REALTIME, sample->rx_ns), NO_CORE);
@@ -556,6 +556,15 @@ static void check_reply(const struct joiner *joiner, struct lifetime *life)
     life->fallback |= 1u << STAMP_REPLY;
 }
 
+// Where nobody knows the client, a life is as long as the server's host sees it.
+static void take_ends_of_server(struct lifetime *life)
+{
+    if (lifetime_has(life, STAMP_NIC))
+        life->stamp_ns[STAMP_INTENDED] = life->stamp_ns[STAMP_SEND] = life->stamp_ns[STAMP_NIC];
+    if (lifetime_has(life, STAMP_SERVER_TX) && lifetime_has(life, STAMP_REPLY_READ))
+        life->stamp_ns[STAMP_REPLY_READ] = life->stamp_ns[STAMP_SERVER_TX];
+}
+
 // What the server's stamps say among themselves.
 static void settle_server(struct joiner *joiner, struct lifetime *life)
 {
@@ -565,6 +574,8 @@ static void settle_server(struct joiner *joiner, struct lifetime *life)
     take_arrival(joiner, life);
     take_note_of_processing(joiner, life);
     check_reply(joiner, life);
+    if (joiner->in->without_client)
+        take_ends_of_server(life);
     if (lifetime_has(life, STAMP_HANDOFF) && life->connection != NO_CONNECTION)
         joiner->received_on[life->connection] = life->stamp_core[STAMP_HANDOFF];
 }
@@ -586,6 +597,8 @@ static enum lifetime_state state_of_known(const struct joiner *joiner, const str
 static void finish_lifetime(struct joiner *joiner, struct lifetime *life)
 {
     check_retransmission(joiner, life);
+    if (joiner->in->without_client)
+        take_ends_of_server(life); // again: what arrived first may not have got through
     lifetime_compute_stages(life, joiner->error_ns, &joiner->counts->disorder);
     if (!lifetime_has(life, STAMP_INTENDED) || !lifetime_has(life, STAMP_REPLY_READ) ||
         !lifetime_has(life, STAMP_SEND))

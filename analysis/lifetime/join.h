@@ -22,6 +22,12 @@
 
 struct join_input {
     const struct sample *samples;
+    // Of the samples' TSC fields: HOST_CLOCK_RAW where they are made up from what the server's
+    // host recorded, and hold host time.
+    enum host_clock sample_clock;
+    // Nobody knows the clients (turns.h): a life is what the server's host sees of it, from M(n) to
+    // server TX; nothing lies before and nothing after.
+    bool without_client;
     size_t sample_count;
     const struct connection *client_connections;
     size_t client_connection_count;

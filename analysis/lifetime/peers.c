@@ -264,12 +264,6 @@ static int find_requests(struct builder *builder)
 
 // --- what became of them at the peer -------------------------------------------------------------
 
-// The made-up samples of a join have host time in place of TSC.
-static int64_t convert_own(const void *context, enum host_clock clock, uint64_t value)
-{
-    return clock == HOST_CLOCK_TSC ? (int64_t)value : time_source_to_host(context, clock, value);
-}
-
 static bool any_captured(const struct builder *builder)
 {
     const struct join_input *join = &builder->in->join;
@@ -312,13 +306,13 @@ static int join_lives(struct builder *builder, struct error *err)
         out->waits.items[i].life = (uint32_t)count;
         samples[count++] = sample_of(builder, i);
     }
-    const struct time_source clock = join.clock;
     join.samples = samples;
+    join.sample_clock = HOST_CLOCK_RAW;
     join.sample_count = count;
     join.client_connections = builder->in->connections;
     join.client_connection_count = builder->in->connection_count;
-    join.clock = (struct time_source){convert_own, &clock, clock.error_ns};
     join.client_clock = NULL;
+    join.without_client = false;
     int result = join_lifetimes(&join, &out->lives, &out->holdups, &counts, err);
     free(samples);
     for (size_t i = 0; result == 0 && i < out->lives.count; i++) {

@@ -38,8 +38,12 @@ function renderHow(body) {
             ] :
             []),
     ['stages miss the latency by, worst', duration(measures.worst_stage_sum_error_ns, '–')],
-    ['sent late, median', duration(measures.lateness_p50_ns, '–')],
-    ['sent late, p99', duration(measures.lateness_p99_ns, '–')],
+    ...(data.counts.without_client ?
+            [] :
+            [
+              ['sent late, median', duration(measures.lateness_p50_ns, '–')],
+              ['sent late, p99', duration(measures.lateness_p99_ns, '–')]
+            ]),
     ['timelines in this report', count(data.timelines.length)],
     ['categories of causes', categoryFiles()]
   ];

@@ -2,6 +2,9 @@
 //
 // The latency distribution of all requests.
 
+// Without a client there is but one latency, the server's own.
+const latencyName = () => data.counts.without_client ? 'in the server' : 'from intended';
+
 // How many of all requests took longer than the i-th point: the first of the points is rank 1.
 const exceeding = (curve, rank) => (curve.count - rank) / curve.count;
 
@@ -128,9 +131,11 @@ function latencyReadout(plot, x, size) {
       line.setAttribute('visibility', 'visible');
       showTip(
           event,
-          `slower than ${duration(ns)}\nfrom intended: ${
-              percent(shareAt(data.curves.corrected, ns))}\nfrom sent: ${
-              percent(shareAt(data.curves.uncorrected, ns))}`);
+          `slower than ${duration(ns)}\n${latencyName()}: ${
+              percent(shareAt(data.curves.corrected, ns))}` +
+              (data.counts.without_client ?
+                   '' :
+                   `\nfrom sent: ${percent(shareAt(data.curves.uncorrected, ns))}`));
     },
     pointerleave: () => {
       line.setAttribute('visibility', 'hidden');
@@ -161,7 +166,7 @@ function renderLatency() {
   latencyAxes(plot, x, y, size, floor, extent);
   plot.append(
       svg('path', {d: intervalBand(corrected, x, y, floor, extent[1]), fill: 'var(--band)'}),
-      svg('path', {
+      data.counts.without_client ? '' : svg('path', {
         d: curvePath(uncorrected, x, y, floor),
         fill: 'none',
         stroke: 'var(--muted)',
@@ -187,8 +192,8 @@ function renderLatency() {
           'div', {class: 'legend', style: 'padding:0 140px 0 66px;margin-top:-22px'},
           element(
               'span', {}, line({stroke: 'var(--curve)', 'stroke-width': 2.2}),
-              'from the intended send time (corrected)'),
-          element(
+              data.counts.without_client ? fromWhen() : `${fromWhen()} (corrected)`),
+          data.counts.without_client ? '' : element(
               'span', {},
               line({stroke: 'var(--muted)', 'stroke-width': 1.4, 'stroke-dasharray': '5 4'}),
               'from the actual send (hides waiting at the client)'),
@@ -203,13 +208,15 @@ function renderLatencyTable() {
   byId('latency-table')
       .replaceChildren(table(
           [
-            ['percentile', true], ['from intended'], ['95 % interval'], ['from sent'],
-            ['95 % interval']
+            ['percentile', true], [latencyName()], ['95 % interval'],
+            ...(data.counts.without_client ? [] : [['from sent'], ['95 % interval']])
           ],
           data.quantiles.map(
               (name, i) =>
                   [name, duration(data.latency.value[i]), interval(data.latency, i),
-                   duration(data.uncorrected.value[i], '–'), interval(data.uncorrected, i)]),
+                   ...(data.counts.without_client ?
+                           [] :
+                           [duration(data.uncorrected.value[i], '–'), interval(data.uncorrected, i)])]),
           'Latency by percentile'));
 }
 

@@ -8,6 +8,10 @@ const WEAKENS = {
   ],
   timed_out: ['requests without a reply in time', 'They count as never answered.'],
   lost: ['requests lost with their connection', 'They count as never answered.'],
+  unanswered_turns: [
+    'requests not answered by the end of the capture', 'They are in no percentile: how long they took is not known.'
+  ],
+  unasked_sends: ['sends that answer no request', 'What the server sends of itself is no message.'],
   order_violations: [
     'stamps out of order by more than the clock error',
     'The stage that ends at such a stamp reads 0, its neighbour is too long.'

@@ -95,7 +95,7 @@ sections.push({
   title: 'Where the time goes',
   place: 20,
   markup: `
-    <p class="lead">The requests around each percentile, on average, from the instant it was meant to be sent to its reply. <b>R</b> is the core that received it, <b>A</b> the core of the application.</p>
+    <p class="lead">The requests around each percentile, on average, from the instant that latency counts from to the reply. <b>R</b> is the core that received it, <b>A</b> the core of the application.</p>
     <div class="controls" id="stages-controls"></div>
     <div id="stages-plot"></div>
     <details><summary>As a table</summary><div id="stages-table"></div></details>`,

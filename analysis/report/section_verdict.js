@@ -4,6 +4,10 @@
 // show it, too.
 
 const joined = () => data.states[0].count;
+// From when latency counts.
+const fromWhen = () => data.counts.without_client ?
+    'in the server, from a request’s arrival to its answer’s last byte' :
+    'from the intended send time';
 
 function howMuch() {
   const words =
@@ -13,8 +17,7 @@ function howMuch() {
                   `${name === 'max' ? 'the slowest' : name} ${duration(data.latency.value[i])}` :
                   null)
           .filter(Boolean);
-  return words.length ? words.join(', ') + ', from the intended send time.' :
-                        'Nothing was answered.';
+  return words.length ? `${words.join(', ')}, ${fromWhen()}.` : 'Nothing was answered.';
 }
 
 function howSure() {
@@ -66,7 +69,9 @@ function renderNumbers() {
                    dropped = counts.dropped_events + counts.dropped_calls + counts.dropped_samples;
   const rate = value => known(value) ? count(value) + ' /s' : '–';
   const cells = [
-    ['Offered', rate(measures.offered_rate), `achieved ${rate(measures.achieved_rate)}`],
+    counts.without_client ?
+        ['Rate', rate(measures.achieved_rate), 'of clients that are not ours'] :
+        ['Offered', rate(measures.offered_rate), `achieved ${rate(measures.achieved_rate)}`],
     ['Requests', count(counts.scheduled), `in ${duration(measures.duration_ns, '–')}`],
     [
       'Answered', percent(counts.answered, counts.scheduled),
@@ -81,7 +86,7 @@ function renderNumbers() {
     ['Dropped', count(dropped), 'records', dropped > 0],
     [
       'Clock error', duration(measures.clock_error_ns, '–'),
-      known(late) ? `sent late: ${duration(late)} at p99` : ''
+      known(late) && !counts.without_client ? `sent late: ${duration(late)} at p99` : ''
     ],
     [
       'Explained', first && !first.not_available ? percent(first.coverage_total) : 'N/A',

@@ -68,14 +68,19 @@ static void write_numbers(const struct summary *s)
     const struct run_analysis *run = s->run;
     char a[32], b[32], c[32];
     double seconds = (double)(run->lifetimes.end_ns - run->lifetimes.begin_ns) / 1e9;
-    fprintf(s->out, "\n  load      %s requests in %.3g s: %.0f/s offered, %.0f/s achieved\n",
-            text_count(run->lifetimes.scheduled, a), seconds, run->lifetimes.offered_rate,
-            run->lifetimes.achieved_rate);
+    if (run->evidence.without_client)
+        fprintf(s->out, "\n  clients   %s requests in %.3g s: %.0f/s\n",
+                text_count(run->lifetimes.scheduled, a), seconds, run->lifetimes.achieved_rate);
+    else
+        fprintf(s->out, "\n  load      %s requests in %.3g s: %.0f/s offered, %.0f/s achieved\n",
+                text_count(run->lifetimes.scheduled, a), seconds, run->lifetimes.offered_rate,
+                run->lifetimes.achieved_rate);
     if (!s->style->full && run->lifetimes.join.disorder.violations == 0)
         return;
-    fprintf(s->out, "  client    sent late by %s (median), %s (p99)\n",
-            summary_duration(run->lifetimes.lateness_p50_ns, a),
-            summary_duration(run->lifetimes.lateness_p99_ns, b));
+    if (!run->evidence.without_client)
+        fprintf(s->out, "  client    sent late by %s (median), %s (p99)\n",
+                summary_duration(run->lifetimes.lateness_p50_ns, a),
+                summary_duration(run->lifetimes.lateness_p99_ns, b));
     fprintf(s->out, "  joined    %s of them have every stamp (%s)\n",
             summary_percent((double)run->lifetimes.states[LIFETIME_WHOLE],
                             (double)run->lifetimes.scheduled, a),
@@ -115,10 +120,12 @@ static void write_latency(const struct summary *s)
     for (int i = 0; i < LATENCY_QUANTILES; i++)
         fprintf(s->out, "%10s", latency_quantile_names[i]);
     fprintf(s->out, "%s\n", summary_plain(s));
-    latency_row(s, "from intended", run->lifetimes.latency.value_ns);
+    latency_row(s, run->evidence.without_client ? "in the server" : "from intended",
+                run->lifetimes.latency.value_ns);
     latency_row(s, "  95% from", low);
     latency_row(s, "  95% to", high);
-    latency_row(s, "from sent", run->lifetimes.uncorrected_latency.value_ns);
+    if (!run->evidence.without_client)
+        latency_row(s, "from sent", run->lifetimes.uncorrected_latency.value_ns);
 }
 
 static double stage_sum(const double *stages)
@@ -386,6 +393,8 @@ static void write_losses(const struct summary *s)
         const char *what;
         uint64_t count;
     } losses[] = {
+        {"not answered by the end of the capture", run->evidence.turns_unanswered},
+        {"sends that answer no request", run->evidence.turns_unasked},
         {"unsent", run->lifetimes.unsent},
         {"timed out", run->lifetimes.timed_out},
         {"lost with their connection", run->lifetimes.lost},

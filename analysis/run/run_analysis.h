@@ -48,6 +48,10 @@ struct run_evidence {
     json_t *facts;              // facts.json, or NULL
     char ends[600];             // that and why not all requests are looked at; empty: they are
     bool has_events, has_calls; // which of the server's logs there were
+    // A capture alone: the requests are those of clients that nobody knows, and live from M(n) to
+    // server TX (turns.h).
+    bool without_client;
+    uint64_t turns_unanswered, turns_unasked;
     struct host_timeline server;
     bool has_client_events;         // there are kernel events of the load's host
     struct host_timeline client;    // where it is another machine

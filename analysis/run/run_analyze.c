@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analysis/lifetime/join.h"
+#include "analysis/lifetime/turns.h"
 #include "analysis/run/run_functions.h"
 #include "analysis/run/run_input.h"
 #include "analysis/run/run_analysis.h"
@@ -96,8 +97,9 @@ static int take_client(struct run_analysis *run, const struct run_input *input, 
 {
     const json_t *depth = json_object_get(run->evidence.load, "depth");
     int result = 0;
-    run->evidence.has_client_events =
-        input->apart ? input->has_client_events : run->evidence.has_events;
+    run->evidence.has_client_events = input->apart
+                                          ? input->has_client_events
+                                          : run->evidence.has_events && !input->without_client;
     if (!run->evidence.has_client_events)
         return 0;
     if (input->apart)
@@ -130,8 +132,43 @@ static int doubt_calls(struct run_analysis *run, const struct run_input *input, 
     return error_set(err, ERROR_FAILED, "no memory for %zu socket calls", input->calls.count);
 }
 
+// What a capture alone shows of requests, in place of a client's logs.
+static int take_turns(struct run_analysis *run, struct run_input *input, struct turns *turns,
+                      struct error *err)
+{
+    const struct log_reader *table = &input->shim_connections;
+    int result = turns_find(&run->evidence.calls, table->records, table->count, turns);
+    run->evidence.turns_unanswered = turns->unanswered;
+    run->evidence.turns_unasked = turns->unasked;
+    input->samples.records = turns->samples.items; // not mapped: nothing to unmap
+    input->samples.count = turns->samples.count;
+    input->client_connections.records = turns->connections.items;
+    input->client_connections.count = turns->connections.count;
+    if (result < 0)
+        return error_set(err, ERROR_FAILED, "no memory for the requests in %zu socket calls",
+                         run->evidence.calls.count);
+    if (turns->samples.count)
+        return 0;
+    return error_set(err, ERROR_INPUT, "%s: no request in it: %s", run->evidence.run_dir,
+                     run->evidence.calls.count
+                         ? "nothing that the server received was answered"
+                         : "no socket call of the server was recorded; a capture with --calls "
+                           "kernel has them");
+}
+
+static int join_requests(struct run_analysis *run, const struct join_input *in, struct turns *turns,
+                         struct error *err)
+{
+    int result =
+        join_lifetimes(in, &run->lifetimes.all, &run->lifetimes.holdups, &run->lifetimes.join, err);
+    if (result == 0 && in->without_client &&
+        turns_order(turns, &run->lifetimes.all, &run->lifetimes.holdups) < 0)
+        result = error_set(err, ERROR_FAILED, "no memory for %zu requests", in->sample_count);
+    return result;
+}
+
 static int rebuild(struct run_analysis *run, struct run_input *input, struct event_array *traced,
-                   struct progress *progress, struct error *err)
+                   struct turns *turns, struct progress *progress, struct error *err)
 {
     int result = 0;
     uint64_t damaged = 0;
@@ -143,6 +180,9 @@ static int rebuild(struct run_analysis *run, struct run_input *input, struct eve
         result = doubt_calls(run, input, err);
     if (result == 0 && input->has_calls && !input->has_events)
         result = take_events_of_trace(run, input, traced, progress, err);
+    run->evidence.without_client = input->without_client;
+    if (result == 0 && input->without_client)
+        result = take_turns(run, input, turns, err);
     run->evidence.has_events = input->has_events;
     run->evidence.has_calls = input->has_calls;
     run->evidence.calls_by_kernel = input->calls_by_kernel;
@@ -165,8 +205,10 @@ static int rebuild(struct run_analysis *run, struct run_input *input, struct eve
     if (collect_threads(run) < 0 || keep_connections(run, input) < 0)
         return error_set(err, ERROR_FAILED, "no memory for the server's threads");
     progress_phase(progress, "joining %zu requests", input->samples.count);
-    const struct join_input join = {
+    const struct join_input joined = {
         .samples = input->samples.records,
+        .sample_clock = input->without_client ? HOST_CLOCK_RAW : HOST_CLOCK_TSC,
+        .without_client = input->without_client,
         .sample_count = input->samples.count,
         .client_connections = input->client_connections.records,
         .client_connection_count = input->client_connections.count,
@@ -180,8 +222,7 @@ static int rebuild(struct run_analysis *run, struct run_input *input, struct eve
         .clock = input->clock,
         .client_clock = input->apart ? &input->client_clock : NULL,
     };
-    result = join_lifetimes(&join, &run->lifetimes.all, &run->lifetimes.holdups,
-                            &run->lifetimes.join, err);
+    result = join_requests(run, &joined, turns, err);
     // Two stamps differ by twice a clock's error at most.
     run->evidence.clock_error_ns = 2 * fmax(input->clock.error_ns, input->client_clock.error_ns);
     if (result == 0 && assign_applications(run, input) < 0)
@@ -194,7 +235,7 @@ static int rebuild(struct run_analysis *run, struct run_input *input, struct eve
             .connections = input->peer_connections.items,
             .connection_count = input->peer_connections.count,
             .programs = json_object_get(json_object_get(run->evidence.capture, "shim"), "peers"),
-            .join = join,
+            .join = joined,
             .applications = &run->lifetimes.applications,
         };
         result = peers_build(&peers, &run->lifetimes.peers, err);
@@ -481,6 +522,7 @@ int run_analyze(const struct run_request *request, struct progress *progress,
     const char *run_dir = request->run_dir;
     struct run_input input = {0};
     struct event_array traced = {0};
+    struct turns turns = {0};
     memset(out, 0, sizeof *out);
     if (strlen(run_dir) >= sizeof out->evidence.run_dir)
         return error_set(err, ERROR_INPUT, "%.80s...: the run folder's path is too long", run_dir);
@@ -491,7 +533,7 @@ int run_analyze(const struct run_request *request, struct progress *progress,
     if (result < 0)
         goto done;
     take_documents(out, &input);
-    result = rebuild(out, &input, &traced, progress, err);
+    result = rebuild(out, &input, &traced, &turns, progress, err);
     if (result < 0)
         goto done;
     if (run_statistics(out) < 0) {
@@ -505,6 +547,7 @@ int run_analyze(const struct run_request *request, struct progress *progress,
 done:
     run_input_close(&input);
     array_free(&traced);
+    turns_free(&turns);
     progress_end(progress);
     if (result < 0)
         run_analysis_free(out);

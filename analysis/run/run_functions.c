@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/run/run_path.h"
 #include "analysis/timeline/function_spans.h"
 #include "analysis/timeline/span.h"
 #include "base/log_file.h"
@@ -83,13 +84,13 @@ static int add_all(const struct log_reader *log, FILE *names_file, const struct 
 int run_functions_add(const char *run_dir, const json_t *capture, const struct time_source *clock,
                       struct host_timeline *server, struct run_functions *out, struct error *err)
 {
-    char path[4300];
+    char path[RUN_FILE_PATH_BYTES];
     struct log_reader log;
     struct error unusable = {0};
     *out = (struct run_functions){0};
     if (!json_object_get(capture, "functions"))
         return 0;
-    snprintf(path, sizeof path, "%s/server/functions.tlog", run_dir);
+    run_path(path, run_dir, "server/functions.tlog");
     if (log_reader_open(&log, path, LOG_FUNCTIONS, FUNCTION_LOG_VERSION,
                         sizeof(struct function_event), &unusable) < 0) {
         snprintf(out->problem, sizeof out->problem, "%.390s", unusable.text);
@@ -97,7 +98,7 @@ int run_functions_add(const char *run_dir, const json_t *capture, const struct t
     }
     out->present = true;
     out->records = log.count;
-    snprintf(path, sizeof path, "%s/server/functions.sym", run_dir);
+    run_path(path, run_dir, "server/functions.sym");
     FILE *names = input_stream(path, NULL);
     if (!names)
         snprintf(out->problem, sizeof out->problem,

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "analysis/lifetime/streams.h"
+#include "analysis/run/run_path.h"
 #include "analysis/timeline/span.h"
 #include "base/connection.h"
 #include "base/input_file.h"
@@ -13,25 +14,20 @@
 #include "profiler/bpf/event_log.h"
 #include "shim/message_log.h"
 
-enum { CONNECTIONS_VERSION = 1, PATH_BYTES = 4200 };
-
-static void path_in(char out[PATH_BYTES], const char *run_dir, const char *name)
-{
-    snprintf(out, PATH_BYTES, "%s/%s", run_dir, name);
-}
+enum { CONNECTIONS_VERSION = 1 };
 
 static bool is_there(const char *run_dir, const char *name)
 {
-    char path[PATH_BYTES];
-    path_in(path, run_dir, name);
+    char path[RUN_FILE_PATH_BYTES];
+    run_path(path, run_dir, name);
     return access(path, F_OK) == 0;
 }
 
 static int open_log(struct log_reader *reader, const char *run_dir, const char *name,
                     enum log_kind kind, uint32_t version, size_t record_bytes, struct error *err)
 {
-    char path[PATH_BYTES];
-    path_in(path, run_dir, name);
+    char path[RUN_FILE_PATH_BYTES];
+    run_path(path, run_dir, name);
     return log_reader_open(reader, path, kind, version, record_bytes, err);
 }
 
@@ -44,9 +40,9 @@ static int open_connections(struct log_reader *reader, const char *run_dir, cons
 
 static int read_json(json_t **out, const char *run_dir, const char *name, struct error *err)
 {
-    char path[PATH_BYTES];
+    char path[RUN_FILE_PATH_BYTES];
     json_error_t problem;
-    path_in(path, run_dir, name);
+    run_path(path, run_dir, name);
     if (access(path, F_OK) != 0)
         return 0;
     *out = input_json(path, &problem);
@@ -60,9 +56,13 @@ static int read_json(json_t **out, const char *run_dir, const char *name, struct
 
 static int open_client(struct run_input *input, const char *run_dir, struct error *err)
 {
-    if (!is_there(run_dir, "client/samples.tlog"))
+    input->without_client = !is_there(run_dir, "client/samples.tlog");
+    if (input->without_client && !input->experiment && input->capture)
+        return 0;
+    if (input->without_client)
         return error_set(err, ERROR_INPUT,
-                         "%s: no client/samples.tlog in it: not the folder of a finished run",
+                         "%s: no client/samples.tlog in it: neither the folder of a finished run "
+                         "nor a capture",
                          run_dir);
     int result = open_log(&input->samples, run_dir, "client/samples.tlog", LOG_SAMPLES,
                           SAMPLE_LOG_VERSION, sizeof(struct sample), err);
@@ -268,9 +268,9 @@ static int64_t convert_by_map(const void *context, enum host_clock clock, uint64
 static int open_clock(const char *run_dir, const char *name, const char *mend, char boot_id[40],
                       struct clock_map **map, struct time_source *source, struct error *err)
 {
-    char path[PATH_BYTES];
+    char path[RUN_FILE_PATH_BYTES];
     struct log_reader log = {0};
-    path_in(path, run_dir, name);
+    run_path(path, run_dir, name);
     if (access(path, F_OK) != 0)
         return error_set(err, ERROR_INPUT, "%s: no such file: %s", path, mend);
     int result = open_log(&log, run_dir, name, LOG_CLOCK, CLOCK_LOG_VERSION,
@@ -309,7 +309,8 @@ static int open_clocks(struct run_input *input, const char *run_dir, struct erro
         result = check_boot(run_dir, "server/events.tlog", &input->events, server, err);
     if (result == 0 && input->has_calls)
         result = check_boot(run_dir, "server/calls.tlog", &input->calls, server, err);
-    if (result < 0 || memcmp(input->samples.header.boot_id, server, sizeof server) == 0)
+    if (result < 0 || input->without_client ||
+        memcmp(input->samples.header.boot_id, server, sizeof server) == 0)
         return result;
     input->apart = true;
     result = open_clock(run_dir, "client/clock.tlog",
@@ -367,7 +368,8 @@ static int cut_samples(struct run_input *input, const char *run_dir, struct erro
     size_t all = input->samples.count;
     if (segments->left_out && input->has_events && input->events.count)
         segments->from_ns = begin_of_events(input);
-    if (!segments->any || input->apart || (!segments->from_ns && !segments->until_ns))
+    if (!segments->any || input->apart || input->without_client ||
+        (!segments->from_ns && !segments->until_ns))
         return 0;
     size_t first = array_bound(0, all, i, intended_ns(input, i) < segments->from_ns), last = all;
     if (segments->until_ns)
@@ -442,8 +444,10 @@ bool run_input_find_recording(struct run_recording *recording, const char *run_d
                  "server/capture.json: %s.perf_data is not a file's name", backend);
         return false;
     }
-    snprintf(recording->path, sizeof recording->path, "%s/server/%s", run_dir, name);
-    snprintf(recording->symfs, sizeof recording->symfs, "%s/server/symfs", run_dir);
+    char in_server[128];
+    snprintf(in_server, sizeof in_server, "server/%s", name);
+    run_path(recording->path, run_dir, in_server);
+    run_path(recording->symfs, run_dir, "server/symfs");
     if (access(recording->symfs, F_OK) < 0)
         recording->symfs[0] = '\0';
     if (access(recording->path, R_OK) == 0)

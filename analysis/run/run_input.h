@@ -9,6 +9,7 @@
 
 #include "analysis/lifetime/call_comparison.h"
 #include "analysis/lifetime/kernel_calls.h"
+#include "analysis/run/run_path.h"
 #include "analysis/run/run_segments.h"
 #include "analysis/timeline/time_source.h"
 #include "profiler/clock_map.h"
@@ -20,6 +21,7 @@
 #include "shim/message_log.h"
 
 struct run_input {
+    bool without_client; // a capture alone: there are none of these (lifetime/turns.h)
     struct log_reader samples, client_connections;
     bool has_events; // server/events.tlog and server/sockets.tlog
     struct log_reader events, sockets;
@@ -43,8 +45,8 @@ struct run_input {
     json_t *experiment, *load, *capture, *facts; // NULL where the file is not there
 };
 
-// Opens what is there. The client's logs and the server's clock log are required; events and calls
-// may be missing, but only with both their files. Of connections that the shim does not know, calls
+// Opens what is there. The client's logs, but for a capture that was made without a run, and the
+// server's clock log are required; events and calls may be missing, but only with both their files. Of connections that the shim does not know, calls
 // are taken from the events. If client and server logs are of different boots,
 // client/clock.tlog is required, too. A damaged file is ERROR_INPUT that names it. The caller
 // closes also after a failure.
@@ -53,7 +55,7 @@ void run_input_close(struct run_input *input);
 
 // --- perf's recording in a run folder, of whichever backend made one
 
-enum { RUN_RECORDING_PATH = 4300, RUN_RECORDING_PROBLEM = 400 };
+enum { RUN_RECORDING_PATH = RUN_FILE_PATH_BYTES, RUN_RECORDING_PROBLEM = 400 };
 
 struct run_recording {
     char path[RUN_RECORDING_PATH];

@@ -7,23 +7,26 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analysis/run/run_path.h"
 #include "base/array.h"
 #include "profiler/bpf/event_log.h"
 #include "shim/message_log.h"
 
-enum { PATH_BYTES = 4300, SEGMENTS_MAX = 1000000, MEMORY_SHARE = 8, CORES = 1 << 16 };
+enum { SEGMENTS_MAX = 1000000, MEMORY_SHARE = 8, CORES = 1 << 16 };
 
 // More would take more than minutes: some half a million requests.
 static const uint64_t most_log_bytes = 512 << 20;
 
 // The n-th piece of a log: the segments, and what came after them, which is last.
 static void piece_path(const struct run_segments *segments, const char *run_dir, const char *what,
-                       unsigned n, char out[PATH_BYTES])
+                       unsigned n, char out[RUN_FILE_PATH_BYTES])
 {
+    char name[64];
     if (n < segments->count)
-        snprintf(out, PATH_BYTES, "%s/server/%s-%06u.tlog", run_dir, what, segments->first + n);
+        snprintf(name, sizeof name, "server/%s-%06u.tlog", what, segments->first + n);
     else
-        snprintf(out, PATH_BYTES, "%s/server/%s.tlog", run_dir, what);
+        snprintf(name, sizeof name, "server/%s.tlog", what);
+    run_path(out, run_dir, name);
 }
 
 static unsigned piece_count(const struct run_segments *segments)
@@ -36,7 +39,7 @@ static uint64_t piece_bytes(const struct run_segments *segments, const char *run
     static const char *const logs[] = {"events", "calls"};
     uint64_t bytes = 0;
     for (size_t i = 0; i < sizeof logs / sizeof *logs; i++) {
-        char path[PATH_BYTES];
+        char path[RUN_FILE_PATH_BYTES];
         struct stat status;
         piece_path(segments, run_dir, logs[i], n, path);
         if (stat(path, &status) == 0)
@@ -106,7 +109,7 @@ static int pieces_open(const struct run_segments *segments, const char *run_dir,
     *out = (struct pieces){.readers = calloc(count + 1, sizeof *out->readers)};
     int result = out->readers ? 0 : error_set(err, ERROR_FAILED, "no memory for %u logs", count);
     for (unsigned n = 0; n < count && result == 0; n++) {
-        char path[PATH_BYTES];
+        char path[RUN_FILE_PATH_BYTES];
         piece_path(segments, run_dir, what, n, path);
         result = log_reader_open(&out->readers[n], path, kind, version, record_bytes, err);
         out->count += result == 0;

@@ -378,9 +378,19 @@ static void verdict_append_completeness(char *out, const struct run_analysis *ru
 {
     char joined[32], scheduled[32], count[32], other[32], worst[32], words[RUN_TRACE_WORDS];
     char limits[RUN_LIMITS_WORDS];
+    if (run->evidence.without_client)
+        text_append(out, VERDICT_BYTES,
+                    "The clients are not ours: latency is the server's own, from a request's "
+                    "arrival to the last byte of its answer. ");
     text_append(out, VERDICT_BYTES, "%s of %s requests joined",
                 text_count(run->lifetimes.states[LIFETIME_WHOLE], joined),
                 text_count(run->lifetimes.scheduled, scheduled));
+    if (run->evidence.turns_unanswered)
+        text_append(out, VERDICT_BYTES, ", %s more not answered by the end of the capture",
+                    text_count(run->evidence.turns_unanswered, count));
+    if (run->evidence.turns_unasked)
+        text_append(out, VERDICT_BYTES, ", %s sends that answer no request",
+                    text_count(run->evidence.turns_unasked, count));
     uint64_t unanswered = run->lifetimes.scheduled - run->lifetimes.answered;
     if (unanswered)
         text_append(out, VERDICT_BYTES, ", %s never answered", text_count(unanswered, count));

@@ -4,6 +4,7 @@
 # process that comes after the capture. Both servers are left as they were.
 . "$(dirname "$0")/run_lib.sh"
 need_capture
+need_program jq jq
 claim_port
 memcached -u root -l 127.0.0.1 -p "$port" -U 0 -t 4 2>/dev/null &
 server=$!
@@ -80,4 +81,13 @@ for kind in received sent; do
         fail "$calls calls of the container's instead of 5: $kind"
 done
 kill -0 $container || fail "the container's server has ended"
+
+# What its clients asked is found without them; five requests are too few for a verdict.
+"$taillight" analyze "$work/capture" --quiet >"$work/found" 2>"$work/analyze.err"
+[ $? -eq 4 ] || fail "analyze: $(cat "$work/found")"
+jq -e '.without_client and .requests == 5 and .joined == 5 and .latency_us.p50 > 0 and .unasked_sends == 0
+    and (.verdict | test("from a request.s arrival to the last byte of its answer"))' \
+    "$work/capture/summary.json" >/dev/null ||
+    [ "$(json "$work/capture/capture.json" '$.events.unseen_switches')" -gt 0 ] ||
+    fail "the capture alone shows $(jq -c '[.requests, .joined, .verdict]' "$work/capture/summary.json")"
 exit 0

@@ -536,7 +536,7 @@ static void damaged_folders_are_refused(void **state)
     assert_int_equal(truncate(in_folder(&f, "client/samples.tlog"), 50), 0);
     expect_refusal(&f, "too short");
     remove(in_folder(&f, "client/samples.tlog"));
-    expect_refusal(&f, "not the folder of a finished run");
+    expect_refusal(&f, "neither the folder of a finished run nor a capture");
     remove_folder(&f);
 }
 

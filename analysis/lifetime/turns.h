@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+//
+// Requests without a client of ours: on a connection that a server accepted, a message is what
+// arrives until the server answers, and its answer what the server sends until more arrives. Found
+// by the turns that the two directions take, without a look at any byte; requests that are answered
+// together are one message. What is known of them is what the server's host recorded: they live
+// from M(n) to server TX, and that, not what the client saw, is their latency.
+#ifndef ANALYSIS_LIFETIME_TURNS_H
+#define ANALYSIS_LIFETIME_TURNS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analysis/lifetime/calls.h"
+#include "analysis/lifetime/holdups.h"
+#include "analysis/lifetime/lifetime.h"
+#include "base/array.h"
+#include "base/connection.h"
+#include "loadgen/client/sample_log.h"
+
+struct turns {
+    // As a load would have recorded them, but with host time for TSC, and the call that received a
+    // request for its sending (join_input.sample_clock, without_client).
+    struct ARRAY_OF(struct sample) samples;
+    struct ARRAY_OF(struct connection) connections; // as the clients see them
+    uint64_t
+        unanswered; // messages that were not answered before the capture or the connection ended
+    uint64_t
+        unasked; // send calls on a connection on which nothing had been asked since it was seen
+};
+
+// Finds the messages of TCP connections that were accepted; in order of when they were received.
+// The caller frees with turns_free either way. -1: no memory.
+int turns_find(const struct application_calls *calls, const struct connection *connections,
+               size_t connection_count, struct turns *out);
+void turns_free(struct turns *turns);
+
+// Brings the joined lives of turns, the samples and what refers to them into the order of arrival.
+// -1: no memory; nothing is moved then.
+int turns_order(struct turns *turns, struct lifetime_array *lives, struct holdup_array *holdups);
+
+#endif

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT
+//
+// Requests found in a capture alone: on synthetic runs the same messages as the load's own samples
+// say, with the same stamps on the server; and what takes no turns is counted.
+#include "tests/analysis/lifetime/joined.h"
+
+#include "analysis/lifetime/turns.h"
+
+static void join_turns(struct joined *j, struct turns *turns, struct lifetime_array *lives,
+                       struct holdup_array *holdups)
+{
+    struct join_input input = {0};
+    struct join_counts counts;
+    struct error err = {0};
+    input = input_of(j);
+    assert_int_equal(turns_find(&j->calls, j->scenario.shim.items, j->scenario.shim.count, turns),
+                     0);
+    input.samples = turns->samples.items;
+    input.sample_count = turns->samples.count;
+    input.sample_clock = HOST_CLOCK_RAW;
+    input.without_client = true;
+    input.client_connections = turns->connections.items;
+    input.client_connection_count = turns->connections.count;
+    assert_int_equal(join_lifetimes(&input, lives, holdups, &counts, &err), 0);
+    assert_int_equal(turns_order(turns, lives, holdups), 0);
+}
+
+// By the server's stamps, which no two requests share here.
+static const struct lifetime *same_message(const struct joined *j, const struct lifetime *life)
+{
+    for (size_t i = 0; i < j->lives.count; i++)
+        if (j->lives.items[i].stamp_ns[STAMP_NIC] == life->stamp_ns[STAMP_NIC] &&
+            j->lives.items[i].thread == life->thread)
+            return &j->lives.items[i];
+    return NULL;
+}
+
+static void the_messages_are_the_loads(void **state)
+{
+    (void)state;
+    struct joined j;
+    struct turns turns;
+    struct lifetime_array lives;
+    struct holdup_array holdups;
+    build(&j, &plain);
+    array_free(&j.calls);
+    join_turns(&j, &turns, &lives, &holdups);
+    assert_int_equal(lives.count, j.lives.count);
+    assert_int_equal(turns.unanswered, 0);
+    assert_int_equal(turns.unasked, 0);
+    for (size_t i = 0; i < lives.count; i++) {
+        const struct lifetime *life = &lives.items[i], *loads = same_message(&j, life);
+        assert_non_null(loads);
+        assert_int_equal(life->state, LIFETIME_WHOLE);
+        assert_int_equal(life->request, i);
+        for (int stamp = STAMP_NIC; stamp <= STAMP_SERVER_TX; stamp++)
+            assert_true(life->stamp_ns[stamp] == loads->stamp_ns[stamp]);
+        assert_true(life->latency_ns ==
+                    (double)(loads->stamp_ns[STAMP_SERVER_TX] - loads->stamp_ns[STAMP_NIC]));
+        assert_true(i == 0 || life->stamp_ns[STAMP_NIC] >= life[-1].stamp_ns[STAMP_NIC]);
+        assert_true(life->stage_ns[STAMP_NIC] == 0 && life->stage_ns[STAMP_CLIENT_RX] == 0);
+    }
+    turns_free(&turns);
+    array_free(&lives);
+    array_free(&holdups);
+    release(&j);
+}
+
+static struct application_call call(enum call_kind kind, uint64_t offset, uint32_t length,
+                                    int64_t at_ns)
+{
+    return (struct application_call){.entry_ns = at_ns,
+                                     .exit_ns = at_ns + 5,
+                                     .offset = offset,
+                                     .length = length,
+                                     .connection = 7,
+                                     .thread = 1,
+                                     .kind = (uint8_t)kind};
+}
+
+static void find(struct application_call *calls, size_t count, uint64_t opened_time,
+                 struct turns *out)
+{
+    const struct connection one = {.id = 7, .protocol = CONNECTION_TCP, .opened_time = opened_time};
+    const struct application_calls all = {.items = calls, .count = count};
+    assert_int_equal(turns_find(&all, &one, 1, out), 0);
+}
+
+// What comes and goes in pieces is one message; the last one has no answer yet.
+static void pieces_are_one_message(void **state)
+{
+    (void)state;
+    struct turns turns;
+    struct application_call calls[] = {
+        call(CALL_RECEIVE, 0, 10, 100),  call(CALL_RECEIVE, 10, 5, 200),
+        call(CALL_SEND, 0, 1000, 300),   call(CALL_SEND, 1000, 24, 400),
+        call(CALL_RECEIVE, 15, 15, 500), call(CALL_SEND, 1024, 6, 600),
+        call(CALL_RECEIVE, 30, 15, 700),
+    };
+    find(calls, sizeof calls / sizeof *calls, 50, &turns);
+    assert_int_equal(turns.samples.count, 2);
+    const struct sample *first = &turns.samples.items[0], *second = &turns.samples.items[1];
+    assert_true(first->request_begin == 0 && first->request_end == 15);
+    assert_true(first->reply_begin == 0 && first->reply_end == 1024);
+    assert_true(first->intended_tsc == 205 && first->reply_tsc == 405);
+    assert_true(second->request_begin == 15 && second->request_end == 30);
+    assert_true(second->reply_begin == 1024 && second->reply_end == 1030);
+    assert_int_equal(turns.unanswered, 1);
+    assert_int_equal(turns.unasked, 0);
+    turns_free(&turns);
+}
+
+// A greeting was not asked for; what an older connection sends first may have been.
+static void what_nobody_asked_for_is_counted(void **state)
+{
+    (void)state;
+    struct turns turns;
+    struct application_call calls[] = {call(CALL_SEND, 0, 20, 100), call(CALL_RECEIVE, 0, 5, 200),
+                                       call(CALL_SEND, 20, 5, 300)};
+    find(calls, 3, 50, &turns);
+    assert_int_equal(turns.samples.count, 1);
+    assert_int_equal(turns.unasked, 1);
+    turns_free(&turns);
+    find(calls, 3, 0, &turns);
+    assert_int_equal(turns.samples.count, 1);
+    assert_int_equal(turns.unasked, 0);
+    turns_free(&turns);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_messages_are_the_loads),
+        cmocka_unit_test(pieces_are_one_message),
+        cmocka_unit_test(what_nobody_asked_for_is_counted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
