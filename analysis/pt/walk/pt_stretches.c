@@ -5,11 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/pt/image/pt_insn_bytes.h"
+
 enum { FIRST_CAPACITY = 1 << 10, MOST_STRETCHES = 1 << 18 };
 
 void pt_stretches_free(struct pt_stretches *stretches)
 {
-    pt_blk_free_decoder(stretches->decoder);
+    pt_ask_fini(&stretches->ask);
+    pt_code_bytes_free(&stretches->bytes);
     free(stretches->items);
     free(stretches->table);
     *stretches = (struct pt_stretches){0};
@@ -65,145 +68,119 @@ static int stretches_grow(struct pt_stretches *stretches)
     return 0;
 }
 
-// --- asking libipt -----------------------------------------------------------------------------
-
-int pt_stretches_init(struct pt_stretches *stretches, struct pt_code_view *code, struct error *err)
+int pt_stretches_init(struct pt_stretches *stretches, const struct pt_memory *memory,
+                      struct pt_code_view *code, struct error *err)
 {
-    struct pt_config config;
     *stretches = (struct pt_stretches){.code = code};
-    pt_config_init(&config);
-    config.begin = stretches->question;
-    config.end = stretches->question + sizeof stretches->question;
-    config.flags.variant.block.end_on_call = 1;
-    stretches->decoder = pt_blk_alloc_decoder(&config);
-    if (!stretches->decoder || stretches_grow(stretches) < 0)
-        return error_set(err, ERROR_FAILED, "out of memory for stretches of code");
-    return 0;
+    if (pt_ask_init(&stretches->ask, err) < 0 ||
+        pt_code_bytes_init(&stretches->bytes, memory, err) < 0)
+        return -ERROR_FAILED;
+    return stretches_grow(stretches) < 0
+               ? error_set(err, ERROR_FAILED, "out of memory for stretches of code")
+               : 0;
 }
 
-struct answer {
-    int status; // the status of decoding the first block
-    struct pt_block block;
-};
+// --- from the bytes of the code ------------------------------------------------------------------
 
-static size_t put_address(uint8_t *at, uint8_t opcode, uint64_t ip)
-{
-    at[0] = (uint8_t)(opcode | 6 << 5); // a full address
-    memcpy(at + 1, &ip, sizeof ip);
-    return 1 + sizeof ip;
-}
+// Straight code is never this long; a loop without a decision is endless.
+enum { MOST_INSTRUCTIONS = 20000 };
 
-// "The processor is at `ip`, in 64-bit mode", and then these packets, and nothing more.
-static int ask_libipt_once(struct pt_stretches *stretches, uint64_t ip, const uint8_t *packets,
-                           size_t bytes, struct answer *out)
+static enum pt_insn_class class_of(enum pt_insn_kind kind)
 {
-    static const uint8_t psb[] = {0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02,
-                                  0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x99, 0x01};
-    size_t at = sizeof psb;
-    memset(stretches->question, 0, sizeof stretches->question);
-    memcpy(stretches->question, psb, sizeof psb);
-    at += put_address(stretches->question + at, 0x1d, ip);
-    stretches->question[at++] = 0x02; // PSBEND
-    stretches->question[at++] = 0x23;
-    if (bytes)
-        memcpy(stretches->question + at, packets, bytes);
-    int status = pt_blk_sync_set(stretches->decoder, 0);
-    while (status >= 0 && (status & pts_event_pending)) {
-        struct pt_event event;
-        status = pt_blk_event(stretches->decoder, &event, sizeof event);
-        if (status >= 0 && !event.status_update)
-            return -1;
+    switch (kind) {
+    case PT_INSN_JUMP:
+    case PT_INSN_JUMP_INDIRECT:
+        return ptic_jump;
+    case PT_INSN_BRANCH:
+        return ptic_cond_jump;
+    case PT_INSN_CALL:
+    case PT_INSN_CALL_INDIRECT:
+        return ptic_call;
+    case PT_INSN_RETURN:
+        return ptic_return;
+    case PT_INSN_FAR_CALL:
+        return ptic_far_call;
+    case PT_INSN_FAR_RETURN:
+        return ptic_far_return;
+    case PT_INSN_FAR_JUMP:
+        return ptic_far_jump;
+    default:
+        return ptic_other;
     }
-    if (status < 0)
-        return -1;
-    out->status = pt_blk_next(stretches->decoder, &out->block, sizeof out->block);
-    return out->block.mode == ptem_64bit && !out->block.truncated ? 0 : -1;
 }
 
-// While libipt fills its own cache of code it ends blocks early; so it is asked until two answers
-// agree.
-static int ask_libipt(struct pt_stretches *stretches, uint64_t ip, const uint8_t *packets,
-                      size_t bytes, struct answer *out)
+// What the stretch ends with when this is its last instruction; `behind` follows it.
+static enum pt_stretch_end end_with(struct pt_stretch *stretch, const struct pt_insn_bytes *insn,
+                                    uint64_t behind)
 {
-    enum { MOST_TIMES = 8 };
-    struct answer before;
-    if (ask_libipt_once(stretches, ip, packets, bytes, &before) < 0)
-        return -1;
-    for (int i = 1; i < MOST_TIMES; i++, before = *out) {
-        if (ask_libipt_once(stretches, ip, packets, bytes, out) < 0)
-            return -1;
-        if (out->status == before.status && out->block.end_ip == before.block.end_ip &&
-            out->block.ninsn == before.block.ninsn)
-            return 0;
+    uint64_t there = behind + (uint64_t)(int64_t)insn->distance;
+    stretch->next = behind;
+    switch ((enum pt_insn_kind)insn->kind) {
+    case PT_INSN_BRANCH:
+        stretch->taken = there;
+        return PT_STRETCH_BRANCH;
+    case PT_INSN_RETURN:
+        return PT_STRETCH_RETURN;
+    case PT_INSN_CALL_INDIRECT:
+        stretch->returns_to = behind;
+        return PT_STRETCH_CALL;
+    case PT_INSN_CALL: // of what follows it: to read the instruction pointer
+        stretch->returns_to = insn->distance ? behind : 0;
+        stretch->next = there;
+        return PT_STRETCH_ON;
+    case PT_INSN_JUMP:
+        stretch->next = there;
+        return PT_STRETCH_ON;
+    case PT_INSN_OTHER:
+        return PT_STRETCH_ON;
+    default:
+        return PT_STRETCH_TRANSFER;
     }
-    return -1;
 }
 
-// The address where the decoder is now.
-static uint64_t asked_ip(struct pt_stretches *stretches)
+// Follows the code up to a decision, a direct call, the end of a section, or to the stretch's aim.
+static enum pt_stretch_end learn_from_bytes(struct pt_stretches *stretches,
+                                            struct pt_stretch *stretch)
 {
-    struct pt_block block = {0};
-    pt_blk_next(stretches->decoder, &block,
-                sizeof block); // a block that fails has a first address, too
-    return block.ip;
-}
-
-static void note_block(struct pt_stretches *stretches, struct pt_stretch *stretch,
-                       const struct pt_block *block)
-{
-    uint8_t code[pt_max_insn_size];
-    stretch->end_ip = block->end_ip;
-    stretch->instructions = block->ninsn;
-    stretch->class = (uint8_t)block->iclass;
-    if (block->iclass != ptic_error || block->ninsn == 0)
-        return;
-    int got = pt_code_view_read(stretches->code, block->isid, block->end_ip, code, sizeof code);
-    stretch->class = (uint8_t)pt_opcode_class(code, got > 0 ? (size_t)got : 0, block->mode);
-}
-
-// libipt says where a direct call goes, but not how long the instruction is.
-static bool note_direct_call(struct pt_stretches *stretches, struct pt_stretch *stretch,
-                             const struct pt_block *block)
-{
-    enum { MOST_PREFIXES = 4, CALL = 0xe8 };
-    uint8_t code[pt_max_insn_size];
-    int got = pt_code_view_read(stretches->code, block->isid, block->end_ip, code, sizeof code);
-    for (int i = 0; i < MOST_PREFIXES && i + 5 <= got; i++) {
-        int32_t distance;
-        memcpy(&distance, code + i + 1, sizeof distance);
-        uint64_t behind = stretch->end_ip + (uint64_t)i + 5;
-        if (code[i] == CALL && behind + (uint64_t)(int64_t)distance == stretch->next) {
-            stretch->returns_to =
-                distance ? behind : 0; // calls the next instruction to read the instruction pointer
-            return true;
-        }
+    const struct pt_code_part *part =
+        pt_code_bytes_part(&stretches->bytes, stretch->space, stretch->ip);
+    const uint8_t *code = part ? pt_code_bytes_at(&stretches->bytes, part) : NULL;
+    bool aimed = stretch->aim == PT_AIM_ADDRESS;
+    if (!code)
+        return PT_STRETCH_UNUSUAL;
+    const uint64_t low = part->low, span = part->last - low;
+    for (uint64_t at = stretch->ip; stretch->instructions < MOST_INSTRUCTIONS;) {
+        struct pt_insn_bytes insn;
+        uint64_t left = span - (at - low);
+        if (!pt_insn_bytes(code + (at - low), left < 15 ? (size_t)left + 1 : 15, &insn))
+            return PT_STRETCH_UNUSUAL;
+        stretch->instructions++;
+        stretch->end_ip = at;
+        enum pt_stretch_end end = end_with(stretch, &insn, at + insn.bytes);
+        at = stretch->next;
+        bool there = aimed && at == stretch->aim_ip;
+        if (end == PT_STRETCH_ON && insn.kind != PT_INSN_CALL && !there && at - low <= span)
+            continue;
+        stretch->class = (uint8_t)class_of((enum pt_insn_kind)insn.kind);
+        if (aimed && end != PT_STRETCH_ON) // no packet is left to decide
+            return PT_STRETCH_UNUSUAL;
+        return there ? PT_STRETCH_AIM : end;
     }
-    return false;
+    return PT_STRETCH_UNUSUAL;
 }
 
-// The stretch goes on without asking the trace.
-static enum pt_stretch_end learn_on(struct pt_stretches *stretches, struct pt_stretch *stretch,
-                                    const struct answer *answer)
-{
-    stretch->next = asked_ip(stretches);
-    if (stretch->instructions == 0)
-        return PT_STRETCH_UNUSUAL;
-    return stretch->class != ptic_call || note_direct_call(stretches, stretch, &answer->block)
-               ? PT_STRETCH_ON
-               : PT_STRETCH_UNUSUAL;
-}
+// --- by asking libipt ----------------------------------------------------------------------------
 
-static enum pt_stretch_end learn_branch(struct pt_stretches *stretches, struct pt_stretch *stretch)
+// The last instruction of the stretch, from the bytes; false: not understood.
+static bool last_insn(struct pt_stretches *stretches, const struct pt_stretch *stretch,
+                      struct pt_insn_bytes *out)
 {
-    static const uint8_t taken = 0x06, not_taken = 0x04; // TNT of one branch
-    struct answer answer;
-    if (ask_libipt(stretches, stretch->ip, &taken, 1, &answer) < 0 || answer.status < 0)
-        return PT_STRETCH_UNUSUAL;
-    stretch->taken = asked_ip(stretches);
-    if (ask_libipt(stretches, stretch->ip, &not_taken, 1, &answer) < 0 || answer.status < 0)
-        return PT_STRETCH_UNUSUAL;
-    stretch->next = asked_ip(stretches);
-    return PT_STRETCH_BRANCH;
+    const struct pt_code_part *part =
+        pt_code_bytes_part(&stretches->bytes, stretch->space, stretch->end_ip);
+    const uint8_t *code = part ? pt_code_bytes_at(&stretches->bytes, part) : NULL;
+    uint64_t left = part ? part->last - stretch->end_ip : 0;
+    return code && pt_insn_bytes(code + (stretch->end_ip - part->low),
+                                 left < 15 ? (size_t)left + 1 : 15, out);
 }
 
 static bool is_behind(const struct pt_stretch *stretch, uint64_t ip)
@@ -211,83 +188,65 @@ static bool is_behind(const struct pt_stretch *stretch, uint64_t ip)
     return ip > stretch->end_ip && ip - stretch->end_ip <= pt_max_insn_size;
 }
 
-// When tracing stops at a call, libipt expects it to continue after the call.
-static enum pt_stretch_end learn_call(struct pt_stretches *stretches, struct pt_stretch *stretch)
+// The stretch ends with a call: what will return, if libipt went where the call goes.
+static bool note_call(struct pt_stretch *stretch, const struct pt_insn_bytes *insn)
 {
-    static const uint8_t disabled = 0x01; // TIP.PGD without an address
-    struct answer answer;
-    struct pt_event event;
-    if (ask_libipt(stretches, stretch->ip, &disabled, 1, &answer) < 0 || answer.status < 0 ||
-        !(answer.status & pts_event_pending) ||
-        pt_blk_event(stretches->decoder, &event, sizeof event) < 0)
-        return PT_STRETCH_UNUSUAL;
-    stretch->returns_to = asked_ip(stretches);
-    return is_behind(stretch, stretch->returns_to) ? PT_STRETCH_CALL : PT_STRETCH_UNUSUAL;
+    uint64_t behind = stretch->end_ip + insn->bytes;
+    if (insn->kind == PT_INSN_CALL && behind + (uint64_t)(int64_t)insn->distance == stretch->next) {
+        stretch->returns_to = insn->distance ? behind : 0;
+        return true;
+    }
+    // tracing stopped at the call and is expected to go on behind it
+    stretch->returns_to = stretch->next;
+    return stretch->end == PT_STRETCH_AIM && is_behind(stretch, stretch->returns_to);
 }
 
-static enum pt_stretch_end learn_decision(struct pt_stretches *stretches,
-                                          struct pt_stretch *stretch)
+static size_t put_aim(uint8_t packets[PT_ASK_PACKETS], const struct pt_stretch *stretch)
 {
-    struct answer answer;
-    if (ask_libipt(stretches, stretch->ip, NULL, 0, &answer) < 0)
-        return PT_STRETCH_UNUSUAL;
-    note_block(stretches, stretch, &answer.block);
-    if (answer.status >= 0)
-        return learn_on(stretches, stretch, &answer);
-    if (answer.status != -pte_eos || stretch->instructions == 0)
-        return PT_STRETCH_UNUSUAL;
-    switch (stretch->class) {
-    case ptic_cond_jump:
-        return learn_branch(stretches, stretch);
-    case ptic_return:
-        return PT_STRETCH_RETURN;
-    case ptic_call:
-        return learn_call(stretches, stretch);
-    case ptic_jump:
-    case ptic_far_call:
-    case ptic_far_return:
-    case ptic_far_jump:
-        return PT_STRETCH_TRANSFER;
-    default:
-        return PT_STRETCH_UNUSUAL;
+    static const uint8_t pip[] = {0x02, 0x43, 0, 0, 0, 0, 0, 0};
+    if (stretch->aim == PT_AIM_PAGING) {
+        memcpy(packets, pip, sizeof pip);
+        return sizeof pip;
     }
+    packets[0] = 0x01; // TIP.PGD
+    if (stretch->aim == PT_AIM_DISABLE)
+        return 1;
+    packets[0] |= 6 << 5; // with a full address
+    memcpy(packets + 1, &stretch->aim_ip, sizeof stretch->aim_ip);
+    return 1 + sizeof stretch->aim_ip;
 }
 
-static enum pt_stretch_end learn_aim(struct pt_stretches *stretches, struct pt_stretch *stretch)
+static enum pt_stretch_end ask_libipt(struct pt_stretches *stretches, struct pt_stretch *stretch)
 {
-    uint8_t packets[32];
-    size_t bytes = 0;
-    if (stretch->aim == PT_AIM_ADDRESS) {
-        bytes = put_address(packets, 0x1d, stretch->aim_ip);          // FUP
-        bytes += put_address(packets + bytes, 0x0d, stretch->aim_ip); // TIP
-    } else if (stretch->aim == PT_AIM_DISABLE_TO) {
-        bytes = put_address(packets, 0x01, stretch->aim_ip); // TIP.PGD
-    } else if (stretch->aim == PT_AIM_DISABLE) {
-        packets[bytes++] = 0x01;
-    } else {
-        static const uint8_t pip[] = {0x02, 0x43, 0, 0, 0, 0, 0, 0};
-        memcpy(packets, pip, bytes = sizeof pip);
-    }
-    struct answer answer;
+    uint8_t packets[PT_ASK_PACKETS];
+    size_t bytes = put_aim(packets, stretch);
+    struct pt_image *image;
+    struct pt_answer answer;
     struct pt_event event;
-    if (ask_libipt(stretches, stretch->ip, packets, bytes, &answer) < 0 || answer.status < 0)
+    struct pt_insn_bytes insn;
+    struct error err;
+    if (pt_code_view_image(stretches->code, stretch->space, &image, &err) < 0 ||
+        pt_ask(&stretches->ask, image, stretch->ip, packets, bytes, &answer) < 0 ||
+        answer.status < 0)
         return PT_STRETCH_UNUSUAL;
-    note_block(stretches, stretch, &answer.block);
-    if (!(answer.status & pts_event_pending))
-        return learn_on(stretches, stretch, &answer);
-    if (stretch->aim == PT_AIM_ADDRESS)
-        stretch->next = stretch->aim_ip;
-    else if (pt_blk_event(stretches->decoder, &event, sizeof event) < 0)
+    bool reached = answer.status & pts_event_pending;
+    stretch->end = reached ? PT_STRETCH_AIM : PT_STRETCH_ON;
+    stretch->end_ip = answer.block.end_ip;
+    stretch->instructions = answer.block.ninsn;
+    if (reached && pt_blk_event(stretches->ask.decoder, &event, sizeof event) < 0)
         return PT_STRETCH_UNUSUAL;
-    else
-        stretch->next = asked_ip(stretches);
-    if (stretch->class != ptic_call || stretch->instructions == 0 ||
-        note_direct_call(stretches, stretch, &answer.block))
-        return PT_STRETCH_AIM;
-    stretch->returns_to =
-        stretch->next; // tracing stopped at the call and is expected to go on behind it
-    return is_behind(stretch, stretch->returns_to) ? PT_STRETCH_AIM : PT_STRETCH_UNUSUAL;
+    stretch->next = pt_ask_ip(&stretches->ask);
+    if (stretch->instructions == 0)
+        return reached ? PT_STRETCH_AIM : PT_STRETCH_UNUSUAL;
+    if (!last_insn(stretches, stretch, &insn))
+        return PT_STRETCH_UNUSUAL;
+    stretch->class = (uint8_t)class_of((enum pt_insn_kind)insn.kind);
+    return stretch->class != ptic_call || note_call(stretch, &insn)
+               ? (enum pt_stretch_end)stretch->end
+               : PT_STRETCH_UNUSUAL;
 }
+
+// --- finding -------------------------------------------------------------------------------------
 
 uint32_t pt_stretches_find(struct pt_stretches *stretches, uint32_t space, uint64_t ip,
                            enum pt_stretch_aim aim, uint64_t aim_ip)
@@ -301,14 +260,11 @@ uint32_t pt_stretches_find(struct pt_stretches *stretches, uint32_t space, uint6
     uint32_t *slot = stretches_slot(stretches, &stretch);
     if (*slot != PT_NO_STRETCH)
         return *slot;
-    struct pt_image *image;
-    struct error err;
-    if (pt_code_view_image(stretches->code, space, &image, &err) < 0 ||
-        (stretches->count == stretches->capacity && stretches_grow(stretches) < 0))
+    if (stretches->count == stretches->capacity && stretches_grow(stretches) < 0)
         return PT_NO_STRETCH;
-    pt_blk_set_image(stretches->decoder, image);
-    stretch.end = (uint8_t)(aim == PT_AIM_DECISION ? learn_decision(stretches, &stretch)
-                                                   : learn_aim(stretches, &stretch));
+    bool bytes = aim == PT_AIM_DECISION || aim == PT_AIM_ADDRESS;
+    stretch.end =
+        (uint8_t)(bytes ? learn_from_bytes(stretches, &stretch) : ask_libipt(stretches, &stretch));
     stretches->items[stretches->count] = stretch;
     return *stretches_slot(stretches, &stretch) = stretches->count++;
 }

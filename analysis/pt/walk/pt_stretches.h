@@ -2,10 +2,9 @@
 //
 // Code that a walk has seen, so that it need not be decoded again. A stretch is the straight code
 // from an address to the next decision: how many instructions, what the last one is, where it goes.
-// Nothing here knows x86: each stretch is learned once, by giving libipt's block decoder a trace of
-// a few bytes made for the purpose ("the processor is at this address" and, for a conditional jump,
-// "it was taken"). Where libipt gives no clear answer the stretch is marked, and pt_follow.h leaves
-// it to libipt.
+// Each is learned once, from the bytes of the code (pt_insn_bytes.h); where an event decides how
+// far it goes, by asking libipt (pt_ask.h). Where neither gives a clear answer the stretch is
+// marked, and pt_follow.h leaves it to libipt.
 #ifndef ANALYSIS_PT_WALK_PT_STRETCHES_H
 #define ANALYSIS_PT_WALK_PT_STRETCHES_H
 
@@ -13,7 +12,9 @@
 #include <stdint.h>
 #include <stddef.h>
 
+#include "analysis/pt/image/pt_code_bytes.h"
 #include "analysis/pt/image/pt_image.h"
+#include "analysis/pt/walk/pt_ask.h"
 #include "base/error.h"
 
 // What a stretch leads to.
@@ -53,13 +54,15 @@ struct pt_stretches {
     struct pt_stretch *items;
     uint32_t *table;                      // of items; open addressing
     uint32_t count, capacity, generation; // generation: how often the table was emptied
-    struct pt_code_view *code;
-    struct pt_block_decoder *decoder; // decodes `question`
-    uint8_t question[64];
+    struct pt_code_bytes bytes;
+    struct pt_code_view *code; // for libipt
+    struct pt_ask ask;
 };
 
-// The code view must outlive it. The caller calls pt_stretches_free, also after a failure.
-int pt_stretches_init(struct pt_stretches *stretches, struct pt_code_view *code, struct error *err);
+// Memory and code view must outlive it, and it must not move. The caller calls pt_stretches_free,
+// also after a failure.
+int pt_stretches_init(struct pt_stretches *stretches, const struct pt_memory *memory,
+                      struct pt_code_view *code, struct error *err);
 void pt_stretches_free(struct pt_stretches *stretches);
 
 // The stretch from `ip` in an address space; learns it when it is new. Memory is bounded: when

@@ -14,7 +14,7 @@ struct pt_walker *pt_walker_alloc(const struct pt_memory *memory, const struct p
     if (!walker || (symbols && !walker->functions))
         error_set(err, ERROR_FAILED, "out of memory for a decoder");
     else if ((walker->code = pt_code_view_alloc(memory, err)) &&
-             pt_stretches_init(&walker->stretches, walker->code, err) == 0) {
+             pt_stretches_init(&walker->stretches, memory, walker->code, err) == 0) {
         walker->symbols = symbols;
         walker->careful = careful;
         return walker;
@@ -89,14 +89,14 @@ int pt_walker_open(struct pt_walker *walker, const struct pt_stream *stream, uin
 int pt_walker_set_space(struct pt_walker *walker, uint32_t space, struct error *err)
 {
     struct pt_image *image;
-    int result = pt_code_view_image(walker->code, space, &image, err);
-    if (result < 0)
-        return result;
-    if (walker->following)
+    if (walker->following) {
         pt_follow_set_space(&walker->follow, space);
-    else
+        return 0;
+    }
+    int result = pt_code_view_image(walker->code, space, &image, err);
+    if (result == 0)
         pt_blk_set_image(walker->decoder, image);
-    return 0;
+    return result;
 }
 
 const struct pt_function *pt_walker_function(struct pt_walker *walker, uint32_t space,

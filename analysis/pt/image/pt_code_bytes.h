@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+//
+// The bytes of code that lie at an address, for whoever reads code without libipt. Where sections
+// overlap, the later one hides the earlier, as in libipt's images; each part of a section that is
+// not hidden is a part here, because libipt ends a block wherever one part ends. Files are mapped
+// when they are first asked for.
+#ifndef ANALYSIS_PT_IMAGE_PT_CODE_BYTES_H
+#define ANALYSIS_PT_IMAGE_PT_CODE_BYTES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analysis/pt/image/pt_image.h"
+#include "base/array.h"
+#include "base/error.h"
+
+struct pt_code_part {
+    uint64_t low, last; // addresses, both included
+    uint32_t section;   // of the memory
+};
+struct pt_code_parts ARRAY_OF(struct pt_code_part); // ascending and disjoint
+
+// The parts of one address space in one state.
+struct pt_code_layout {
+    uint32_t space; // as in pt_image.h, with its state
+    struct pt_code_parts parts;
+};
+struct pt_code_layouts ARRAY_OF(struct pt_code_layout);
+
+struct pt_code_bytes {
+    const struct pt_memory *memory;
+    const uint8_t **mapped; // by section; NULL: not yet
+    struct pt_code_layouts layouts;
+    size_t current; // the layout that was asked for last
+};
+
+// The memory must outlive it and not change any more. The caller calls pt_code_bytes_free, also
+// after a failure.
+int pt_code_bytes_init(struct pt_code_bytes *bytes, const struct pt_memory *memory,
+                       struct error *err);
+void pt_code_bytes_free(struct pt_code_bytes *bytes);
+
+// The part that holds the address in an address space. NULL: there is none, or no memory. Valid
+// until the next call.
+const struct pt_code_part *pt_code_bytes_part(struct pt_code_bytes *bytes, uint32_t space,
+                                              uint64_t address);
+
+// The byte at the part's `low`; the others follow. NULL: its file cannot be read.
+const uint8_t *pt_code_bytes_at(struct pt_code_bytes *bytes, const struct pt_code_part *part);
+
+#endif

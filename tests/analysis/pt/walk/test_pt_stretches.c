@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT
+//
+// What is learned of code from its bytes is what libipt makes of it: over the C library and this
+// program, from any address, also from the middle of instructions, and over random bytes. What is
+// not understood is left to libipt; of code that a compiler made, that is next to nothing.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "analysis/pt/walk/pt_stretches.h"
+#include "tests/analysis/pt/pt_scenario.h"
+
+enum { SAMPLES = 6000, RANDOM_BYTES = 1 << 16, BASE = 0x10000000 };
+
+struct learner {
+    struct pt_memory memory;
+    struct pt_code_view *view;
+    struct pt_stretches stretches;
+    struct pt_ask ask; // the oracle
+    struct pt_image *image;
+    uint64_t followed, left; // to libipt
+    uint64_t behind;         // where the last stretch that was followed goes on; 0: nowhere
+};
+
+static void learner_begin(struct learner *learner)
+{
+    struct error err;
+    learner->view = pt_code_view_alloc(&learner->memory, &err);
+    assert_non_null(learner->view);
+    assert_int_equal(pt_stretches_init(&learner->stretches, &learner->memory, learner->view, &err),
+                     0);
+    assert_int_equal(pt_ask_init(&learner->ask, &err), 0);
+    assert_int_equal(pt_code_view_image(learner->view, PT_SPACE_ALL, &learner->image, &err), 0);
+}
+
+static void learner_end(struct learner *learner)
+{
+    pt_ask_fini(&learner->ask);
+    pt_stretches_free(&learner->stretches);
+    pt_code_view_free(learner->view);
+    pt_memory_free(&learner->memory);
+}
+
+// Where libipt goes on when these packets are all that follows.
+static uint64_t goes_to(struct learner *learner, uint64_t ip, uint8_t packet)
+{
+    struct pt_answer answer;
+    if (pt_ask(&learner->ask, learner->image, ip, &packet, 1, &answer) < 0 || answer.status < 0)
+        return 0;
+    return pt_ask_ip(&learner->ask);
+}
+
+static bool agrees(struct learner *learner, const struct pt_stretch *stretch)
+{
+    struct pt_answer answer;
+    if (pt_ask(&learner->ask, learner->image, stretch->ip, NULL, 0, &answer) < 0)
+        return false;
+    bool same =
+        answer.block.end_ip == stretch->end_ip && answer.block.ninsn == stretch->instructions;
+    switch ((enum pt_stretch_end)stretch->end) {
+    case PT_STRETCH_ON:
+        return same && answer.status >= 0 && pt_ask_ip(&learner->ask) == stretch->next;
+    case PT_STRETCH_BRANCH:
+        return same && answer.status < 0 && goes_to(learner, stretch->ip, 0x06) == stretch->taken &&
+               goes_to(learner, stretch->ip, 0x04) == stretch->next;
+    default:
+        return same && answer.status == -pte_eos;
+    }
+}
+
+static void compare_from(struct learner *learner, uint64_t ip)
+{
+    learner->behind = 0;
+    uint32_t found = pt_stretches_find(&learner->stretches, PT_SPACE_ALL, ip, PT_AIM_DECISION, 0);
+    assert_true(found != PT_NO_STRETCH);
+    const struct pt_stretch *stretch = &learner->stretches.items[found];
+    if (stretch->end == PT_STRETCH_UNUSUAL) {
+        learner->left++;
+        return;
+    }
+    learner->followed++;
+    learner->behind = stretch->next;
+    if (!agrees(learner, stretch))
+        fail_msg("0x%" PRIx64 ": to 0x%" PRIx64 ", %u instructions, end %u: not what libipt says",
+                 ip, stretch->end_ip, stretch->instructions, stretch->end);
+}
+
+// Adds the executable parts of a file that this program has mapped. Its bytes in all.
+static uint64_t add_mapped(struct learner *learner, const char *name)
+{
+    char line[4500], path[4096];
+    uint64_t low, high, offset, bytes = 0;
+    struct error err;
+    FILE *maps = fopen("/proc/self/maps", "r");
+    assert_non_null(maps);
+    while (fgets(line, sizeof line, maps))
+        if (sscanf(line, "%" SCNx64 "-%" SCNx64 " r-xp %" SCNx64 " %*s %*s %4095s", &low, &high,
+                   &offset, path) == 4 &&
+            strstr(path, name)) {
+            assert_int_equal(pt_memory_add_file(&learner->memory, path, offset, high - low,
+                                                BASE + bytes, PT_SPACE_ALL, &err),
+                             0);
+            bytes += high - low;
+        }
+    fclose(maps);
+    return bytes;
+}
+
+static void real_code_is_what_libipt_says(void **state)
+{
+    static const char *const files[] = {"libc.so", "libipt.so", "libtaillight.so"};
+    struct random_source random = {7};
+    (void)state;
+    for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
+        struct learner learner = {0};
+        uint64_t bytes = add_mapped(&learner, files[f]);
+        uint64_t followed = 0, left = 0;
+        assert_true(bytes > 0);
+        learner_begin(&learner);
+        for (int i = 0; i < SAMPLES; i++) {
+            compare_from(&learner, BASE + random_below(&random, (unsigned)bytes));
+            if (learner.behind - BASE >= bytes)
+                continue;
+            // whatever the first one began with, this is nearly always an instruction
+            learner.followed = learner.left = 0;
+            compare_from(&learner, learner.behind);
+            followed += learner.followed;
+            left += learner.left;
+        }
+        assert_true(followed > 50 * left);
+        learner_end(&learner);
+    }
+}
+
+static void any_bytes_are_what_libipt_says_or_left_to_it(void **state)
+{
+    static uint8_t code[RANDOM_BYTES];
+    struct random_source random = {8};
+    struct learner learner = {0};
+    struct error err;
+    (void)state;
+    for (size_t i = 0; i < sizeof code; i++) {
+        code[i] = (uint8_t)random_next(&random);
+        if (code[i] == 0xeb || code[i] == 0xe9) // libipt does not come back from an endless loop
+            code[i] = 0x90;
+    }
+    assert_int_equal(
+        pt_memory_add_bytes(&learner.memory, code, sizeof code, BASE, PT_SPACE_ALL, &err), 0);
+    learner_begin(&learner);
+    for (unsigned i = 0; i < RANDOM_BYTES; i++)
+        compare_from(&learner, BASE + i);
+    assert_true(learner.followed > RANDOM_BYTES / 4);
+    learner_end(&learner);
+}
+
+// Sections over one another, split and next to each other.
+static void the_later_section_hides_the_earlier(void **state)
+{
+    static uint8_t code[4096];
+    struct random_source random = {9};
+    (void)state;
+    for (size_t i = 0; i < sizeof code; i++) // short instructions, jumps back and forth
+        code[i] = (uint8_t)(random_below(&random, 8) ? 0x90 : 0xeb);
+    for (int round = 0; round < 20; round++) {
+        struct learner learner = {0};
+        struct error err;
+        for (int i = 0; i < 12; i++) {
+            size_t from = random_below(&random, sizeof code - 300);
+            assert_int_equal(
+                pt_memory_add_bytes(&learner.memory, code + from, 1 + random_below(&random, 300),
+                                    BASE + random_below(&random, 1000), PT_SPACE_ALL, &err),
+                0);
+        }
+        learner_begin(&learner);
+        for (unsigned ip = 0; ip < 1300; ip++)
+            compare_from(&learner, BASE + ip);
+        assert_true(learner.followed > 0);
+        learner_end(&learner);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(real_code_is_what_libipt_says),
+        cmocka_unit_test(any_bytes_are_what_libipt_says_or_left_to_it),
+        cmocka_unit_test(the_later_section_hides_the_earlier),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
