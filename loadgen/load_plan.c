@@ -154,6 +154,8 @@ const struct option_spec load_plan_options[] = {
                 "store the workload's dataset, verify it, and exit"),
     OPTION_FLAG("announce", 0, struct load_options, announce,
                 "print a first line {\"begin_ns\": CLOCK_MONOTONIC} just before the load begins"),
+    OPTION_DURATION("tell-slow", 0, "TIME", struct load_options, slow_ns,
+                    "print a line {\"slow\": N}, N so far, whenever replies took longer"),
     OPTION_FLAG("json", 0, struct load_options, json, "print one JSON document on stdout"),
     OPTION_FLAG("quiet", 'q', struct load_options, quiet, "no progress on stderr"),
     OPTION_END,
@@ -218,6 +220,10 @@ static int check_rate(struct load_options *o, struct error *err)
         return error_set(err, ERROR_INPUT,
                          "--rate max is a closed loop, whose latency says little: it and --target, "
                          "--slo, --agent and --repetitions exclude each other");
+    if (o->slow_ns && (o->agents.count || o->sweep || o->slo))
+        return error_set(err, ERROR_INPUT,
+                         "--tell-slow is for one load, without --agent, --sweep "
+                         "or --slo");
     if (o->sleep && (isinf(o->rate) || o->agents.count))
         return error_set(err, ERROR_INPUT, "--sleep excludes --rate max and --agent");
     if (isinf(o->rate) && o->depth == 0)
@@ -467,6 +473,13 @@ static void print_begin(void *context, uint64_t begin_ns)
     fflush(stdout);
 }
 
+static void print_slow(void *context, uint64_t count)
+{
+    (void)context;
+    printf("{\"slow\": %llu}\n", (unsigned long long)count);
+    fflush(stdout);
+}
+
 struct engine_settings load_plan_engine(const struct load_plan *plan)
 {
     const struct load_options *o = &plan->options;
@@ -481,6 +494,8 @@ struct engine_settings load_plan_engine(const struct load_plan *plan)
                                     .closed_loop = isinf(o->rate),
                                     .timeout_ns = o->timeout_ns,
                                     .reconnect_ns = o->reconnect_ns,
+                                    .slow_ns = o->slow_ns,
+                                    .on_slow = print_slow,
                                     .announce = o->announce ? print_begin : NULL};
 }
 

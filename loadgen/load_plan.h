@@ -56,7 +56,7 @@ struct load_options {
     double rate; // of rate_text; INFINITY: max, a closed loop
     double confidence;
     uint64_t threads, connections, depth, duration_ns, interval_ns, max_duration_ns, seed,
-        timeout_ns, reconnect_ns;
+        timeout_ns, reconnect_ns, slow_ns;
     uint64_t repetitions;
     const char *restart;
     struct option_list agents;

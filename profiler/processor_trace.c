@@ -119,6 +119,11 @@ static const struct detail {
     [PROCESSOR_TRACE_FINE] = {"fine", true, 0, 0, 0},
 };
 
+const char *processor_trace_detail_name(unsigned index)
+{
+    return index < sizeof details / sizeof *details ? details[index].name : NULL;
+}
+
 bool processor_trace_parse_detail(const char *word, enum processor_trace_detail *out)
 {
     for (size_t i = 0; i < sizeof details / sizeof *details; i++)

@@ -43,6 +43,9 @@ enum processor_trace_detail {
     PROCESSOR_TRACE_FINE,   // every CYC packet, MTC as often as possible: the most trace
 };
 
+// "light", ...; NULL behind the last.
+const char *processor_trace_detail_name(unsigned index);
+
 // "light", "normal" or "fine"; false for other words.
 bool processor_trace_parse_detail(const char *word, enum processor_trace_detail *out);
 

@@ -403,6 +403,8 @@ const struct capture_backend backend_intel_pt = {
     .help = "every function call, by the processor's trace",
     .lack = "no function calls",
     .files = "perf.data",
+    .keys =
+        (const char *const[]){"detail", "snapshot", "cores", "window", "duration", "bytes", NULL},
     .is_auto = true,
     .examine = doctor_check_processor_trace,
     .check = intel_pt_check,

@@ -115,8 +115,11 @@ struct capture_backend {
     const char *help;  // what it is, in a line
     const char *lack;  // how a warning begins when it cannot be had: "no kernel events"
     const char *files; // what it writes
-    bool is_auto;      // `auto` has it where it can be had
-    bool is_always;    // every choice but `none` has it
+    // The keys of an experiment's `capture` that are for it alone, NULL behind the last; NULL:
+    // none.
+    const char *const *keys;
+    bool is_auto;   // `auto` has it where it can be had
+    bool is_always; // every choice but `none` has it
 
     // The operations. None may be missing (tests/experiments/test_kinds.c).
 
@@ -180,6 +183,10 @@ void capture_backends_examine(struct doctor_items *items);
 
 // What --backend takes: "auto", the backends' names, "none"; NULL behind the last.
 const char *capture_choice_name(unsigned index);
+// The backend that it names; NULL: none.
+const struct capture_backend *capture_choice_backend(unsigned index);
+// Whether it is a processor's trace, with a buffer and bounds of its own.
+bool capture_traces(unsigned index);
 // Whose record of socket calls the kernel's events are to have beside the shim's.
 enum capture_calls {
     CAPTURE_CALLS_AUTO,   // of servers that have no shim

@@ -13,6 +13,17 @@ const char *capture_choice_name(unsigned index)
                                                  : NULL;
 }
 
+const struct capture_backend *capture_choice_backend(unsigned index)
+{
+    return index > 0 && index <= CAPTURE_BACKENDS_COUNT ? capture_backends[index - 1] : NULL;
+}
+
+bool capture_traces(unsigned index)
+{
+    const struct capture_backend *backend = capture_choice_backend(index);
+    return backend && backend->keys;
+}
+
 bool capture_choice_records(unsigned index)
 {
     return index <= CAPTURE_BACKENDS_COUNT;

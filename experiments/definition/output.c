@@ -11,6 +11,7 @@
 #include "experiments/hosts/host_kind.h"
 #include "experiments/hosts/tuning.h"
 #include "experiments/servers/server_kind.h"
+#include "profiler/processor_trace.h"
 
 static json_t *cores_json(const cpu_set_t *cores)
 {
@@ -117,6 +118,22 @@ static json_t *diagnose_json(const struct experiment *experiment)
                      "categories", experiment->categories[0] ? experiment->categories : NULL);
 }
 
+// NULL: there is none of its own.
+static json_t *trace_json(const struct experiment *experiment)
+{
+    char cores[1024];
+    const struct experiment_trace *trace = &experiment->trace;
+    if (!capture_traces(experiment->backend))
+        return NULL;
+    return json_pack(
+        "{s:s, s:I, s:I, s:s*, s:I, s:I, s:I}", "detail",
+        processor_trace_detail_name(trace->detail), "snapshot_over_ns", (json_int_t)trace->slow_ns,
+        "keep", (json_int_t)trace->keep, "cores",
+        CPU_COUNT(&trace->cores) ? units_format_cores(&trace->cores, cores, sizeof cores) : NULL,
+        "from_ns", (json_int_t)trace->window.from_ns, "to_ns", (json_int_t)trace->window.to_ns,
+        "most_bytes", (json_int_t)trace->most_bytes);
+}
+
 json_t *experiment_to_json(const struct experiment *experiment)
 {
     json_t *hosts = json_object(), *servers = json_object(), *neighbours = json_object();
@@ -130,7 +147,8 @@ json_t *experiment_to_json(const struct experiment *experiment)
         json_object_set_new(neighbours, experiment->neighbours.items[i].name,
                             neighbour_json(experiment, &experiment->neighbours.items[i]));
     return json_pack(
-        "{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:{s:s, s:b, s:I, s:s, s:I}, s:o, s:{s:I, "
+        "{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:{s:s, s:b, s:I, s:s, s:I, s:o*}, s:o, "
+        "s:{s:I, "
         "s:b}, "
         "s:o}",
         "name", experiment->name, "source", experiment->path, "configuration",
@@ -140,9 +158,9 @@ json_t *experiment_to_json(const struct experiment *experiment)
         capture_choice_name(experiment->backend), "optional", experiment->capture_optional,
         "buffer_bytes", (json_int_t)experiment->buffer_bytes, "calls",
         capture_calls_name(experiment->capture_calls), "shim_memory_bytes",
-        (json_int_t)experiment->shim_memory_bytes, "diagnose", diagnose_json(experiment),
-        "repetitions", "count", (json_int_t)experiment->repetitions, "restart", true, "gates",
-        gates_json(&experiment->gates));
+        (json_int_t)experiment->shim_memory_bytes, "trace", trace_json(experiment), "diagnose",
+        diagnose_json(experiment), "repetitions", "count", (json_int_t)experiment->repetitions,
+        "restart", true, "gates", gates_json(&experiment->gates));
 }
 
 static void print_command(const struct word_array *words, FILE *out)

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-#include "experiments/capture/capture_backend.h"
 #include "experiments/definition/resolve.h"
 
 #include <stdio.h>
@@ -7,33 +6,19 @@
 
 #include "analysis/diagnosis/categories.h"
 #include "analysis/diagnosis/diagnosis.h"
-#include "base/units.h"
 #include "analysis/compare/gates.h"
 #include "experiments/definition/tables.h"
 #include "experiments/servers/server_kind.h"
 
 // --- what is explained ---------------------------------------------------------------------------
 
-// Reads a window such as "0s-5s".
 static int read_window(const struct binding *binding, const struct node *node,
                        struct experiment *experiment)
 {
-    char from[64];
-    struct error inner;
     struct experiment_window window;
-    const char *text = node_text(node), *dash = strchr(text, '-');
-    if (!dash || (size_t)(dash - text) >= sizeof from)
-        return document_error(binding->document, node, binding->err,
-                              "windows: `%s` is not a window such as `0s-5s`", text);
-    snprintf(from, sizeof from, "%.*s", (int)(dash - text), text);
-    if (units_parse_duration_ns(from, &window.from_ns, &inner) < 0 ||
-        units_parse_duration_ns(dash + 1, &window.to_ns, &inner) < 0)
-        return document_error(binding->document, node, binding->err,
-                              "windows: `%s` is not a window such as `0s-5s`: %s", text,
-                              inner.text);
-    if (window.from_ns >= window.to_ns || window.to_ns > experiment->load.duration_ns)
-        return document_error(binding->document, node, binding->err,
-                              "windows: `%s` is not a stretch of the load's duration", text);
+    int result = read_stretch(binding, node, "windows", experiment->load.duration_ns, &window);
+    if (result < 0)
+        return result;
     return array_push(&experiment->windows, window) < 0 ? field_out_of_memory(binding) : 0;
 }
 
@@ -98,25 +83,6 @@ int experiment_choose_categories(struct experiment *experiment, const char *aske
 
 // --- the other parts -----------------------------------------------------------------------------
 
-static const struct field capture_rows[] = {
-    {"backend", FIELD_WORD, "auto", .word = capture_choice_name, INTO(struct experiment, backend),
-     .help = "auto: kernel events and Intel PT where this machine can, else what is left, said; "
-             "none: nothing; the others: that or fail (samples are taken beside kernel events)"},
-    {"optional", FIELD_SWITCH, "false", INTO(struct experiment, capture_optional),
-     .help = "of a matrix: where this machine cannot, leave the configuration out, with the "
-             "reason"},
-    {"buffer", FIELD_BYTES, .low = "64KiB", .otherwise = "32MiB",
-     INTO(struct experiment, buffer_bytes), .help = "for kernel events, per core"},
-    {"calls", FIELD_WORD, "auto", .word = capture_calls_name,
-     INTO(struct experiment, capture_calls),
-     .help = "socket calls from the kernel's events: auto: of servers without the shim; kernel: of "
-             "all, beside the shim's; none"},
-    {"shim_memory", FIELD_BYTES, .low = "64KiB", .high = "1GiB", .otherwise = "64MiB",
-     INTO(struct experiment, shim_memory_bytes),
-     .help = "for the shim's records, in all servers together; calls beyond it are lost"},
-};
-static const struct fields capture_fields = FIELDS(capture_rows, struct experiment);
-
 static int check_repetitions(const struct binding *binding, const struct node *node, void *object)
 {
     const struct node *restart = node_child(node, "restart");
@@ -177,6 +143,8 @@ static int check_experiment(const struct binding *binding, const struct node *ro
     int result = diagnosis_slice_parse(experiment->slice, &experiment->diagnosed, binding->err);
     if (result == 0)
         result = read_load_ends(binding, root);
+    if (result == 0)
+        result = read_trace_cores(binding, node_child(root, "capture"));
     if (result == 0)
         result = read_tuning(binding, node_child(root, "tuning"));
     if (result == 0)

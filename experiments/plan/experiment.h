@@ -143,6 +143,16 @@ struct experiment_window {
     uint64_t from_ns, to_ns; // after the load began
 };
 
+// What of the processor's trace is taken.
+struct experiment_trace {
+    unsigned detail;                 // enum processor_trace_detail
+    uint64_t slow_ns;                // snapshots when a reply takes longer; 0: all of it is kept
+    uint64_t keep;                   // snapshots at most
+    cpu_set_t cores;                 // empty: the server's
+    struct experiment_window window; // to_ns 0: all of the load
+    uint64_t most_bytes;             // 0: as the disk has room
+};
+
 struct experiment_host_array ARRAY_OF(struct experiment_host);
 struct experiment_server_array ARRAY_OF(struct experiment_server);
 struct experiment_neighbour_array ARRAY_OF(struct experiment_neighbour);
@@ -157,11 +167,12 @@ struct experiment {
     struct experiment_setting_array settings;
     struct workload workload;
     struct experiment_load load;
-    unsigned backend;                 // what is captured, as capture_choice_name counts
-    bool capture_optional;            // a run that cannot be captured is inconclusive, not failed
-    unsigned capture_calls;           // as capture_calls_name counts
-    uint64_t buffer_bytes;            // per core; 0: the capture's own default
-    uint64_t shim_memory_bytes;       // 0: the shim's own default
+    unsigned backend;           // what is captured, as capture_choice_name counts
+    bool capture_optional;      // a run that cannot be captured is inconclusive, not failed
+    unsigned capture_calls;     // as capture_calls_name counts
+    uint64_t buffer_bytes;      // per core; 0: the capture's own default
+    uint64_t shim_memory_bytes; // 0: the shim's own default
+    struct experiment_trace trace;
     struct diagnosis_slice diagnosed; // what `slice` says
     const char *slice;
     char categories[4096]; // a file of categories of causes; empty: none

@@ -10,6 +10,7 @@
 #include "experiments/capture/capture_backend.h"
 #include "experiments/hosts/host_kind.h"
 #include "experiments/run/run_phases.h"
+#include "experiments/run/run_trace.h"
 
 enum {
     ARM_TIMEOUT_S = 60,    // to load its programs
@@ -73,7 +74,7 @@ static uint64_t buffer_bytes(struct run *run)
 {
     enum { EVENTS_PER_REQUEST = 16, EVENT_BYTES = 32 };
     const struct experiment *experiment = run->experiment;
-    if (experiment->buffer_bytes)
+    if (experiment->buffer_bytes && !capture_traces(experiment->backend)) // then it is the trace's
         return experiment->buffer_bytes;
     double wanted = 2.0 * experiment->load.rate * (double)experiment->load.duration_ns / 1e9 *
                     EVENTS_PER_REQUEST * EVENT_BYTES;
@@ -133,6 +134,7 @@ int run_start_capture(struct run *run, struct error *err)
     struct host *host = run_server_host(run);
     char ports[6 * EXPERIMENT_SERVERS_MAX + 1], cores[256], helpers[256];
     char client_cores[256]; // the line keeps pointers to all of these
+    struct run_trace_words words;
     struct command_line line = {.failed = false};
     progress_phase(run->progress, "arming the capture");
     run_folder_path(run->folder, "logs/capture.log", run->capture_log);
@@ -159,6 +161,7 @@ int run_start_capture(struct run *run, struct error *err)
     if (run->shim_dir[0] && run->experiment->shim_memory_bytes)
         command_line_add_number(&line, "--shim-memory", run->experiment->shim_memory_bytes);
     command_line_add_number(&line, "--buffer", buffer_bytes(run));
+    run_add_trace(run, &words, &line);
     int result =
         run_start_command(run, host, &line, true, NULL, run->capture_log, &run->capture, err);
     if (result == 0 && !run->log.dry)

@@ -11,6 +11,7 @@
 #include "experiments/common/core_times.h"
 #include "experiments/hosts/host_kind.h"
 #include "experiments/run/run_phases.h"
+#include "experiments/run/run_trace.h"
 #include "experiments/servers/server_kind.h"
 
 // How long the load generator may take, besides the duration and the timeout it was given. Each is
@@ -108,6 +109,7 @@ static int start_load(struct run *run, struct error *err)
     command_line_add_ns(&line, "--timeout", load->timeout_ns);
     command_line_add_option(&line, "--samples", "%s", folder);
     command_line_add_list(&line, (const char *const[]){"--announce", "--json", "--quiet", NULL});
+    run_add_slow(run, &line);
     if (load->sleep)
         command_line_add(&line, "--sleep");
     if (load->method.percentile) {
@@ -139,16 +141,23 @@ static int wait_begin(struct run *run, struct text_buffer *output, uint64_t *beg
     if (result < 0)
         return result;
     json_t *line = run_first_line(output), *begin = json_object_get(line, "begin_ns");
-    if (json_is_integer(begin)) // by the clock of its host
+    if (json_is_integer(begin)) { // by the clock of its host
         *begin_ns = (uint64_t)(json_integer_value(begin) -
                                (run->load_here ? 0 : run_load_host(run)->clock_offset_ns));
-    else if (!run->load.pid)
+        run_drop_line(output);
+    } else if (!run->load.pid) {
         result = load_end_error(run, status, err);
-    else
+    } else {
         result = error_set(err, ERROR_FAILED, "the load does not begin within %.0f s; see %s",
                            patience_s, run->load_log);
+    }
     json_decref(line);
     return result < 0 ? result : 0;
+}
+
+static bool has_line(const struct text_buffer *output)
+{
+    return output->count && memchr(output->items, '\n', output->count);
 }
 
 // Waits for the load's end while the neighbours come and go.
@@ -173,26 +182,29 @@ static int follow_load(struct run *run, uint64_t begin_ns, struct text_buffer *o
         if (result < 0)
             return result;
         run_check_neighbours(run);
+        run_turn_trace(run, begin_ns, now_ns, &next_ns);
+        run_take_slow(run, output);
         if (now_ns < end_ns)
             progress_update(run->progress, "loading, %s%.0f s to go",
                             load->method.percentile ? "at most " : "",
                             (double)(end_ns - now_ns) / SECOND_NS);
         uint64_t wake_ns = now_ns + SECOND_NS;
-        result = supervisor_wait(&run->supervisor, &run->load, output, false,
+        // Only lines that tell of slow replies come before the summary.
+        result = supervisor_wait(&run->supervisor, &run->load, output, !has_line(output),
                                  next_ns < wake_ns ? next_ns : wake_ns, status, err);
-        if (result)
+        if (result < 0 || (result && !run->load.pid))
             return result < 0 ? result : 0;
     }
 }
 
-static int keep_load_summary(struct run *run, const struct text_buffer *output, struct error *err)
+static int keep_load_summary(struct run *run, struct text_buffer *output, struct error *err)
 {
-    const char *second = output->count ? memchr(output->items, '\n', output->count) : NULL;
     json_error_t where;
-    json_t *document = second ? json_loads(second + 1, 0, &where) : NULL;
+    run_drop_slow(output);
+    json_t *document = output->count ? json_loadb(output->items, output->count, 0, &where) : NULL;
     if (!document)
         return error_set(err, ERROR_FAILED, "the load's summary cannot be read: %s; see %s",
-                         second ? where.text : "there is none", run->load_log);
+                         output->count ? where.text : "there is none", run->load_log);
     const char *lack = json_string_value(json_object_get(document, "no_kernel_stamps"));
     if (lack)
         run_warn(run, "load: no kernel stamps: %s", lack);

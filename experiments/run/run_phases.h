@@ -62,6 +62,7 @@ struct run {
     char shim[RUN_PATH_BYTES];
     char shim_dir[128]; // empty: no shim
     bool capturing;
+    unsigned trace_turns; // of its trace: 1 it was turned on, 2 and off again
 };
 
 // The hosts of the server that is loaded, and of the load.

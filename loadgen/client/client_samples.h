@@ -5,6 +5,7 @@
 #ifndef LOADGEN_CLIENT_CLIENT_SAMPLES_H
 #define LOADGEN_CLIENT_CLIENT_SAMPLES_H
 
+#include "loadgen/client/slow_replies.h"
 #include "loadgen/client/client_state.h"
 #include "loadgen/client/connection_counts.h"
 
@@ -48,6 +49,8 @@ static inline void connection_answer(struct client_connection *connection, struc
     if (context->live)
         live_note_reply(context->live, arrival->tsc - sample->intended_tsc,
                         sample->status == SAMPLE_ERROR_REPLY, counts->in_flight);
+    if (context->slow)
+        slow_replies_note(context->slow, arrival->tsc - sample->intended_tsc);
     if (!context->kernel_stamps)
         return;
     if (!arrival->rx.ns) {

@@ -58,6 +58,7 @@ struct connection_context {
     uint32_t open;        // connections open at present
     struct live_counters
         *live; // this thread's (loadgen/client/connection_counts.h); NULL: no live view
+    struct slow_replies *slow; // of all threads (loadgen/client/slow_replies.h); NULL: nobody asks
     bool kernel_stamps;
     bool hardware_stamps; // NIC stamps in addition to the kernel's
     bool progress;        // set when any connection had work to do

@@ -320,10 +320,13 @@ static int engine_prepare(struct engine *engine, const sigset_t *signals, struct
         return -ERROR_INPUT;
     engine->signal_fd = signalfd(-1, signals, SFD_NONBLOCK | SFD_CLOEXEC);
     engine->news = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (engine->signal_fd < 0 || engine->news < 0)
+    if (settings->slow_ns)
+        shared->slow.news = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (engine->signal_fd < 0 || engine->news < 0 || (settings->slow_ns && shared->slow.news < 0))
         return error_set_errno(err, ERROR_FAILED, "cannot watch for signals");
     result->tsc_hz = tsc_measure_hz(CALIBRATE_NS);
     shared->ticks_per_ns = result->tsc_hz / 1e9;
+    shared->slow.over_tsc = engine_ticks(shared, settings->slow_ns);
     int status = raise_file_limit(settings->connections, shared->thread_count, err);
     if (status == 0)
         status = make_workers(engine, err);
@@ -368,11 +371,14 @@ static void *worker_main(void *argument)
 static void await_threads(struct engine *engine)
 {
     for (uint64_t signalled = 0; signalled < engine->begun;) {
-        struct pollfd ready[2] = {{.fd = engine->news, .events = POLLIN},
-                                  {.fd = engine->signal_fd, .events = POLLIN}};
+        struct pollfd ready[3] = {{.fd = engine->news, .events = POLLIN},
+                                  {.fd = engine->signal_fd, .events = POLLIN},
+                                  {.fd = engine->shared.slow.news, .events = POLLIN}};
         struct signalfd_siginfo info;
-        uint64_t more;
-        poll(ready, 2, -1);
+        uint64_t more, slow;
+        poll(ready, 3, -1);
+        if ((slow = slow_replies_look(&engine->shared.slow)))
+            engine->shared.settings->on_slow(engine->shared.settings->announce_context, slow);
         if (read(engine->signal_fd, &info, sizeof info) == sizeof info)
             atomic_store(&engine->shared.stop, true);
         if (read(engine->news, &more, sizeof more) == sizeof more)
@@ -509,6 +515,8 @@ static void engine_close(struct engine *engine)
         close(engine->signal_fd);
     if (engine->news >= 0)
         close(engine->news);
+    if (engine->shared.slow.news >= 0)
+        close(engine->shared.slow.news);
 }
 
 int engine_run(const struct engine_settings *settings, const struct schedule *schedule,
@@ -516,6 +524,7 @@ int engine_run(const struct engine_settings *settings, const struct schedule *sc
 {
     struct engine engine = {.shared = {.settings = settings,
                                        .schedule = schedule,
+                                       .slow = {.news = -1},
                                        .thread_count = settings->threads ? settings->threads : 1},
                             .result = result,
                             .signal_fd = -1,

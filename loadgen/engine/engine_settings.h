@@ -39,6 +39,11 @@ struct engine_settings {
     // wait. NULL: the engine begins when it is ready.
     uint64_t (*agree)(void *context, uint64_t needs_ns);
     void *agree_context;
+    // Called meanwhile when replies took longer than slow_ns since their intended time, with their
+    // number so far (context: that of announce); once for all that came since the last call.
+    // slow_ns 0: not at all.
+    uint64_t slow_ns;
+    void (*on_slow)(void *context, uint64_t count);
     struct live_counters
         *live; // one per thread (loadgen/client/connection_counts.h); NULL: no live view
     uint32_t busy_poll_us; // SO_BUSY_POLL of every connection; 0: left alone

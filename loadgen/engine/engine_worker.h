@@ -17,6 +17,7 @@
 #include <stdatomic.h>
 
 #include "loadgen/client/client_connection.h"
+#include "loadgen/client/slow_replies.h"
 #include "loadgen/engine/engine_result.h"
 #include "loadgen/engine/engine_settings.h"
 #include "loadgen/engine/schedule.h"
@@ -30,8 +31,9 @@ struct engine_shared {
     bool kernel_stamps;
     bool hardware_stamps; // the NIC's stamps are on, in addition to the kernel's
     double ticks_per_ns;
-    size_t request_bytes;     // bytes of the longest request
-    size_t value_bytes;       // bytes of the longest value
+    size_t request_bytes; // bytes of the longest request
+    size_t value_bytes;   // bytes of the longest value
+    struct slow_replies slow;
     _Atomic uint32_t last_id; // over all connections
     atomic_bool stop;         // a person ended the load, or another thread could not begin
 };

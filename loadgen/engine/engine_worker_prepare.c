@@ -151,6 +151,7 @@ int engine_worker_prepare(struct engine_worker *worker, struct error *err)
         .busy_poll_us = settings->busy_poll_us,
         .reconnect_ms = (int64_t)(settings->reconnect_ns / 1000000),
         .live = settings->live ? &settings->live[worker->index] : NULL,
+        .slow = shared->slow.over_tsc ? &worker->shared->slow : NULL,
         .kernel_stamps = shared->kernel_stamps,
         .hardware_stamps = shared->hardware_stamps};
     if (worker->context.live)
