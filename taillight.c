@@ -27,6 +27,7 @@ static const struct command commands[] = {
     {"run", run_command, "one experiment, end to end: deploy, load, capture, explain, report"},
     {"load", load_command, "load a server, open-loop, and report its latency"},
     {"capture", capture_command, "watch a server on this host: events, socket calls, clocks"},
+    {"watch", watch_command, "a server as it runs: its latency, and why its slowest are slow"},
     {"analyze", analyze_command, "lifetimes and diagnosis of a run; what ran in an Intel PT trace"},
     {"report", report_command, "the report of a run: the page and the terminal summary"},
     {"compare", compare_command, "what changed between two builds, by how much, because of what"},

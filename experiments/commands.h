@@ -19,4 +19,7 @@ int doctor_command(int argc, char **argv);
 // `taillight history`: runs over time, and where their latency changed its level.
 int history_command(int argc, char **argv);
 
+// `taillight watch`: a server as it runs, interval by interval, until it is told to end.
+int watch_command(int argc, char **argv);
+
 #endif

@@ -597,6 +597,22 @@ uint64_t events_capture_ring_bytes(const struct events_capture *capture)
            ring_records(capture->settings.ring_bytes) * sizeof(struct event);
 }
 
+// Has the programs say again what they say once, so that what is recorded from now on stands by
+// itself: who has the cores, which threads and disks there are.
+static void begin_anew(struct events_capture *capture)
+{
+    bool scheduler = capture->settings.groups & EVENT_GROUP_SCHEDULER;
+    for (unsigned core = 0; scheduler && core < capture->core_count; core++) {
+        uint32_t *watched = &capture->programs->bss->rings[core].watched, now = CORE_WATCHED;
+        __atomic_compare_exchange_n(watched, &now, CORE_TO_BEGIN, false, __ATOMIC_RELAXED,
+                                    __ATOMIC_RELAXED);
+    }
+    memset(capture->programs->bss->threads_recorded, 0,
+           sizeof capture->programs->bss->threads_recorded);
+    memset(capture->programs->bss->disks_recorded, 0,
+           sizeof capture->programs->bss->disks_recorded);
+}
+
 int events_capture_cut(struct events_capture *capture, const char *out_dir, const char *events_log,
                        struct error *err)
 {
@@ -618,6 +634,7 @@ int events_capture_cut(struct events_capture *capture, const char *out_dir, cons
     }
     array_free(&sockets);
     forget_records(capture);
+    begin_anew(capture);
     return result;
 }
 

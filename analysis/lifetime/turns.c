@@ -126,6 +126,15 @@ int turns_find(const struct application_calls *calls, const struct connection *c
     return result;
 }
 
+void turns_leave_out(struct turns *turns, int64_t answered_until_ns)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < turns->samples.count; i++)
+        if ((int64_t)turns->samples.items[i].reply_tsc > answered_until_ns)
+            turns->samples.items[kept++] = turns->samples.items[i];
+    turns->samples.count = kept;
+}
+
 void turns_free(struct turns *turns)
 {
     array_free(&turns->samples);

@@ -384,7 +384,8 @@ static int cut_samples(struct run_input *input, const char *run_dir, struct erro
                                     run_dir);
 }
 
-int run_input_open(struct run_input *input, const char *run_dir, struct error *err)
+int run_input_open(struct run_input *input, const char *run_dir, unsigned latest_segments,
+                   struct error *err)
 {
     *input = (struct run_input){0};
     static const char *const documents[] = {"experiment.json", "client/load.json",
@@ -398,6 +399,8 @@ int run_input_open(struct run_input *input, const char *run_dir, struct error *e
     if (result == 0)
         result = run_segments_read(&input->segments, input->capture, run_dir,
                                    run_segments_affordable(), err);
+    if (result == 0 && latest_segments)
+        run_segments_keep(&input->segments, latest_segments);
     if (result < 0 || (result = open_client(input, run_dir, err)) < 0 ||
         (result = open_server(input, run_dir, err)) < 0 ||
         (result = split_by_direction(input, run_dir, err)) < 0 ||

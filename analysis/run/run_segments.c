@@ -86,6 +86,14 @@ int run_segments_read(struct run_segments *segments, const json_t *capture, cons
     return 0;
 }
 
+void run_segments_keep(struct run_segments *segments, unsigned latest)
+{
+    unsigned more = segments->count > latest ? segments->count - latest : 0;
+    segments->first += more;
+    segments->count -= more;
+    segments->left_out += more;
+}
+
 // --- one log of many -----------------------------------------------------------------------------
 
 struct pieces {

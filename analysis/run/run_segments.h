@@ -28,6 +28,9 @@ struct run_segments {
 int run_segments_read(struct run_segments *segments, const json_t *capture, const char *run_dir,
                       uint64_t most_bytes, struct error *err);
 
+// Leaves all but the latest out.
+void run_segments_keep(struct run_segments *segments, unsigned latest);
+
 // How many bytes of logs this machine can analyse: each becomes several in memory, and takes its
 // time.
 uint64_t run_segments_affordable(void);

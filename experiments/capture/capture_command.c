@@ -56,6 +56,8 @@ static const struct option_spec options[] = {
                  "where the capture's own work runs (anywhere)"),
     OPTION_BYTES("buffer", 0, "BYTES", struct capture_options, buffer_bytes,
                  "for kernel events, per recorded core (32MiB)"),
+    OPTION_DURATION("segment", 0, "TIME", struct capture_options, segment_ns,
+                    "write a segment so often, and say so in a line on stdout (as needed)"),
     OPTION_BYTES("keep", 0, "BYTES", struct capture_options, keep_bytes,
                  "of a long capture, keep only its latest segments (all)"),
     OPTION_FLAG("no-events", 0, struct capture_options, no_events, "record no kernel events"),

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/json_numbers.h"
 #include "experiments/capture/capture_backend.h"
 #include "experiments/capture/capture_document.h"
 #include "experiments/common/run_folder.h"
@@ -55,7 +56,10 @@ static uint64_t segment_bytes(const struct capture *capture)
 
 static bool is_due(const struct capture *capture, uint64_t waiting)
 {
-    uint64_t age_s = ((uint64_t)monotonic_ns() - capture->segments.cut_ns) / 1000000000;
+    uint64_t age_ns = (uint64_t)monotonic_ns() - capture->segments.cut_ns;
+    uint64_t age_s = age_ns / 1000000000, asked_ns = capture->options.segment_ns;
+    if (asked_ns)
+        return age_ns >= asked_ns || waiting >= segment_bytes(capture);
     return waiting && (waiting >= segment_bytes(capture) || age_s >= ANY_AFTER_S ||
                        (age_s >= SMALL_AFTER_S && waiting <= SMALL_BYTES));
 }
@@ -188,7 +192,12 @@ int capture_segments_poll(struct capture *capture, struct error *err)
     if (write_segment(capture, waiting, number, &problem) < 0)
         stop_writing(capture, number, problem.text);
     segments->cut_ns = (uint64_t)monotonic_ns();
-    return 0;
+    if (!capture->options.segment_ns)
+        return 0;
+    json_t *line = segments->stopped ? json_pack("{s:s}", "stopped", problem.text)
+                                     : json_pack("{s:i, s:I}", "segment", (int)number, "until_ns",
+                                                 (json_int_t)segments->until_ns);
+    return json_print_new(line, JSON_COMPACT, "a line", err);
 }
 
 void capture_segments_free(struct capture_segments *segments)

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT
+#include "experiments/watch/flight_recorder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/json_numbers.h"
+#include "base/units.h"
+
+static const char prefix[] = "slow-";
+
+int flight_recorder_trigger(struct flight_recorder *recorder, const char *text, struct error *err)
+{
+    const char *above = strchr(text, '>');
+    uint64_t ns = 0;
+    size_t bytes = above ? (size_t)(above - text) : 0;
+    int quantile = LATENCY_QUANTILES - 1;
+    for (int q = 0; bytes && q < LATENCY_QUANTILES; q++)
+        if (strlen(latency_quantile_names[q]) == bytes &&
+            memcmp(latency_quantile_names[q], text, bytes) == 0)
+            quantile = q, bytes = 0;
+    if (!above || bytes)
+        return error_set(err, ERROR_INPUT,
+                         "--trigger \"%s\": neither like '>5ms' nor like 'p99>2ms' (p50, p90, p99, "
+                         "p99.9, p99.99, max)",
+                         text);
+    if (units_parse_duration_ns(above + 1, &ns, err) < 0)
+        return error_prefix(err, "--trigger");
+    recorder->any_trigger = true;
+    recorder->quantile = quantile;
+    recorder->above_ns = (double)ns;
+    return 0;
+}
+
+bool flight_recorder_wants(const struct flight_recorder *recorder, const struct run_analysis *run)
+{
+    return recorder->folder && recorder->any_trigger &&
+           run->lifetimes.latency.value_ns[recorder->quantile] > recorder->above_ns;
+}
+
+// --- saving --------------------------------------------------------------------------------------
+
+// A file of the capture that the folder is to have, too; another name for it where that is
+// possible.
+static int keep_file(const char *from, const char *to, struct error *err)
+{
+    if (link(from, to) == 0)
+        return 0;
+    int in = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW), out = -1, result = 0;
+    struct stat status;
+    if (in < 0 || fstat(in, &status) < 0 ||
+        (out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)) < 0)
+        result = -1;
+    for (off_t left = result == 0 ? status.st_size : 0; left > 0;) {
+        ssize_t moved = sendfile(out, in, NULL, (size_t)left);
+        if (moved <= 0) {
+            result = -1;
+            break;
+        }
+        left -= moved;
+    }
+    if (result < 0)
+        result = error_set_errno(err, ERROR_FAILED, "cannot save %s as %s", from, to);
+    if (in >= 0)
+        close(in);
+    if (out >= 0 && close(out) < 0 && result == 0)
+        result = error_set_errno(err, ERROR_FAILED, "cannot save %s as %s", from, to);
+    return result;
+}
+
+static int is_saved(const struct dirent *entry)
+{
+    return strncmp(entry->d_name, prefix, strlen(prefix)) == 0;
+}
+
+// Their names are times: the first ones are the oldest.
+static void make_room(struct flight_recorder *recorder)
+{
+    struct dirent **entries = NULL;
+    int count = scandir(recorder->folder, &entries, is_saved, alphasort);
+    for (int i = 0; i < count; i++) {
+        char path[RUN_PATH_BYTES + 300];
+        snprintf(path, sizeof path, "%s/%s", recorder->folder, entries[i]->d_name);
+        if ((uint64_t)(count - i) >= recorder->saves) {
+            run_folder_remove(path);
+            recorder->gone++;
+        }
+        free(entries[i]);
+    }
+    free(entries);
+}
+
+static int keep_named(const struct flight_recorder *recorder, const char *capture_dir,
+                      const char *name, bool needed, struct error *err)
+{
+    char from[RUN_PATH_BYTES + 64], to[RUN_PATH_BYTES + 64];
+    snprintf(from, sizeof from, "%s/%s", capture_dir, name);
+    snprintf(to, sizeof to, "%s/%s", recorder->path, name);
+    return needed || access(from, F_OK) == 0 ? keep_file(from, to, err) : 0;
+}
+
+// capture.json, but for the segments that are not there.
+static int write_document(const struct flight_recorder *recorder, const char *capture_dir,
+                          unsigned from_segment, unsigned segment, int64_t from_ns,
+                          struct error *err)
+{
+    char path[RUN_PATH_BYTES + 64];
+    struct run_folder folder;
+    snprintf(folder.path, sizeof folder.path, "%s", capture_dir);
+    json_t *document = run_folder_read_json(&folder, "capture.json", err);
+    if (!document)
+        return -ERROR_FAILED;
+    json_t *segments = json_object_get(document, "segments");
+    json_object_set_new(segments, "first", json_integer(from_segment));
+    json_object_set_new(segments, "count", json_integer(segment - from_segment + 1));
+    json_object_set_new(segments, "from_ns", json_integer(from_ns));
+    json_object_set_new(segments, "why",
+                        json_string("it was saved while the watch went on (taillight watch)"));
+    snprintf(path, sizeof path, "%s/capture.json", recorder->path);
+    int result = json_write(document, JSON_FOR_PEOPLE, path, err);
+    json_decref(document);
+    return result;
+}
+
+int flight_recorder_save(struct flight_recorder *recorder, const char *capture_dir,
+                         unsigned from_segment, unsigned segment, int64_t from_ns,
+                         struct error *err)
+{
+    static const char *const beside[] = {"sockets.tlog", "clock.tlog"};
+    struct tm utc;
+    char when[32];
+    time_t now = time(NULL);
+    strftime(when, sizeof when, "%Y%m%dT%H%M%SZ", gmtime_r(&now, &utc));
+    make_room(recorder);
+    snprintf(recorder->path, sizeof recorder->path, "%s/%s%s-%06u", recorder->folder, prefix, when,
+             segment);
+    if (mkdir(recorder->path, 0700) < 0)
+        return error_set_errno(err, ERROR_FAILED, "cannot make the folder %s", recorder->path);
+    int result = 0;
+    for (unsigned number = from_segment; number <= segment && result == 0; number++) {
+        char name[64];
+        snprintf(name, sizeof name, "events-%06u.tlog", number);
+        result = keep_named(recorder, capture_dir, name, true, err);
+    }
+    for (size_t i = 0; i < sizeof beside / sizeof *beside && result == 0; i++)
+        result = keep_named(recorder, capture_dir, beside[i], true, err);
+    if (result == 0)
+        result = write_document(recorder, capture_dir, from_segment, segment, from_ns, err);
+    if (result < 0)
+        run_folder_remove(recorder->path);
+    recorder->saved += result == 0;
+    return result;
+}

@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: MIT
+#include "experiments/commands.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "analysis/run/run_analyze.h"
+#include "base/clock.h"
+#include "base/json_numbers.h"
+#include "base/options.h"
+#include "base/process.h"
+#include "base/units.h"
+#include "experiments/common/program_path.h"
+#include "experiments/common/supervisor.h"
+#include "experiments/watch/flight_recorder.h"
+#include "experiments/watch/watch_interval.h"
+
+struct watch_options {
+    const char *pids, *ports, *cgroups, *units, *cores, *save, *trigger;
+    uint64_t interval_ns, for_ns, saves, keep_bytes;
+    bool json, quiet;
+};
+
+static const struct option_spec options[] = {
+    OPTION_STRING("pid", 0, "LIST", struct watch_options, pids,
+                  "watch these processes and those they start"),
+    OPTION_STRING("port", 'p', "LIST", struct watch_options, ports,
+                  "watch who listens on these TCP ports, in this network namespace"),
+    OPTION_STRING("cgroup", 0, "LIST", struct watch_options, cgroups,
+                  "watch the processes of these control groups, as a container's, also those that "
+                  "come later"),
+    OPTION_STRING("systemd", 0, "LIST", struct watch_options, units, "the same of systemd's units"),
+    OPTION_STRING("cores", 'c', "LIST", struct watch_options, cores,
+                  "cores to record (all): \"0-2,5\""),
+    OPTION_DURATION("interval", 'i', "TIME", struct watch_options, interval_ns,
+                    "how much is looked at together (5s)"),
+    OPTION_DURATION("for", 0, "TIME", struct watch_options, for_ns,
+                    "end by itself after so long (never)"),
+    OPTION_STRING("trigger", 0, "WORDS", struct watch_options, trigger,
+                  "save what was recorded when an interval has '>5ms' (a request slower than that) "
+                  "or 'p99>2ms'; SIGUSR1 saves in any case"),
+    OPTION_STRING("save", 0, "DIR", struct watch_options, save,
+                  "where that is saved (taillight-saved)"),
+    OPTION_COUNT("saves", 0, "N", struct watch_options, saves,
+                 "how many are kept; the oldest make room (10)"),
+    OPTION_BYTES("keep", 0, "BYTES", struct watch_options, keep_bytes,
+                 "of the records, for the time being (256MiB)"),
+    OPTION_FLAG("json", 0, struct watch_options, json, "a line of JSON for each interval"),
+    OPTION_FLAG("quiet", 'q', struct watch_options, quiet,
+                "a line for each interval, without its causes"),
+    OPTION_END,
+};
+
+static const struct command_usage usage = {
+    .name = "watch",
+    .arguments = "{--pid PID | --port PORT | --cgroup PATH | --systemd UNIT} [options]",
+    .summary = "Watches a server as it runs, and says why its slowest requests are slow.",
+    .details = "The server is neither restarted nor changed, and its clients may be anybody's: a "
+               "request is what arrives\non a connection until the server answers, and its latency "
+               "the server's own. Ends at Ctrl-C.",
+    .options = options,
+};
+
+enum {
+    SEGMENTS_TOGETHER = 2, // the interval's, and the one before, in which its requests may begin
+    LINE_BYTES = 1024,
+    POLL_MS = 100,
+    ARM_MS = 60000,
+    END_MS = 10000,
+    ANALYSIS_NICE = 10, // it shares cores with what it watches
+    HISTORY = 12,
+};
+
+struct watch {
+    struct watch_options options;
+    struct flight_recorder recorder;
+    struct process capture;
+    int signals;
+    bool interrupted, save_asked;
+    char folder[64], log[80];
+    int64_t until_ns; // host time up to which requests were looked at
+    int64_t armed_ns, interval_begin_ns;
+    uint64_t capture_ticks;
+    bool terminal;
+    struct summary_style style;
+    char history[HISTORY][200];
+    unsigned intervals;
+    uint64_t not_saved;
+};
+
+// --- the folder for the time being ---------------------------------------------------------------
+
+static const char place[] = "/tmp", prefix[] = "taillight-watch-";
+
+// Removes what watches of ours left that were killed: the folder's name has the process.
+static void remove_left_folders(void)
+{
+    DIR *folder = opendir(place);
+    struct dirent *entry;
+    while (folder && (entry = readdir(folder))) {
+        char path[300];
+        struct stat status;
+        int pid;
+        if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0 ||
+            sscanf(entry->d_name + strlen(prefix), "%d-", &pid) != 1 || kill(pid, 0) == 0 ||
+            errno != ESRCH)
+            continue;
+        snprintf(path, sizeof path, "%s/%s", place, entry->d_name);
+        if (lstat(path, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid())
+            run_folder_remove(path);
+    }
+    if (folder)
+        closedir(folder);
+}
+
+static int make_folder(struct watch *watch, struct error *err)
+{
+    remove_left_folders();
+    snprintf(watch->folder, sizeof watch->folder, "%s/%s%d-XXXXXX", place, prefix, (int)getpid());
+    if (!mkdtemp(watch->folder))
+        return error_set_errno(err, ERROR_FAILED, "cannot make a folder in %s", place);
+    snprintf(watch->log, sizeof watch->log, "%s/capture.log", watch->folder);
+    return 0;
+}
+
+// --- the capture ---------------------------------------------------------------------------------
+
+// It ended by itself. What it found wrong with its options are ours.
+static int capture_ended(const struct watch *watch, int status, struct error *err)
+{
+    supervisor_end_error(err, "the capture", status, watch->log);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == ERROR_INPUT)
+        err->kind = ERROR_INPUT;
+    return -(int)err->kind;
+}
+
+static int start_capture(struct watch *watch, struct error *err)
+{
+    const struct watch_options *o = &watch->options;
+    char self[RUN_PATH_BYTES], segment[32], keep[32], line[LINE_BYTES];
+    const char *argv[32];
+    size_t count = 0;
+    const struct {
+        const char *name, *value;
+    } given[] = {{"--out", watch->folder}, {"--segment", segment},   {"--keep", keep},
+                 {"--backend", "events"},  {"--calls", "kernel"},    {"--pid", o->pids},
+                 {"--port", o->ports},     {"--cgroup", o->cgroups}, {"--systemd", o->units},
+                 {"--cores", o->cores}};
+    const struct process_place how = {
+        .log_path = watch->log, .pipe_input = true, .pipe_output = true, .has_children = true};
+    if (program_path_self(self, sizeof self, err) < 0)
+        return -ERROR_FAILED;
+    snprintf(segment, sizeof segment, "%lluns", (unsigned long long)o->interval_ns);
+    snprintf(keep, sizeof keep, "%llu", (unsigned long long)o->keep_bytes);
+    argv[count++] = self;
+    argv[count++] = "capture";
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++)
+        if (given[i].value) {
+            argv[count++] = given[i].name;
+            argv[count++] = given[i].value;
+        }
+    argv[count++] = "--quiet";
+    argv[count] = NULL;
+    int status, result = process_start(&watch->capture, argv, &how, err);
+    if (result < 0)
+        return result;
+    result = process_read_line(&watch->capture, line, sizeof line, ARM_MS, err);
+    if (result > 0)
+        return 0;
+    if (result == 0 && process_wait(&watch->capture, END_MS, &status, err) > 0)
+        return capture_ended(watch, status, err);
+    return result < 0 ? result
+                      : error_set(err, ERROR_FAILED, "the capture was not armed after %d s",
+                                  ARM_MS / 1000);
+}
+
+// What the capture's process has taken so far, in clock ticks.
+static uint64_t capture_ticks(const struct watch *watch)
+{
+    char path[64], text[600];
+    unsigned long user = 0, system = 0;
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)watch->capture.pid);
+    FILE *file = fopen(path, "re");
+    const char *after = file && fgets(text, sizeof text, file) ? strrchr(text, ')') : NULL;
+    if (after)
+        (void)sscanf(after + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
+                     &system);
+    if (file)
+        fclose(file);
+    return user + system;
+}
+
+// --- what is shown -------------------------------------------------------------------------------
+
+static int show(struct watch *watch, const struct watch_interval *interval, struct error *err)
+{
+    if (watch->options.json)
+        return json_print_new(watch_interval_json(interval), JSON_COMPACT | JSON_REAL_PRECISION(9),
+                              "a line", err);
+    char *line = watch->history[watch->intervals % HISTORY];
+    FILE *text = fmemopen(line, sizeof watch->history[0], "w");
+    if (!text)
+        return error_set(err, ERROR_FAILED, "no memory for a line");
+    watch_interval_line(interval, text);
+    fclose(text);
+    if (!watch->terminal) {
+        fputs(line, stdout);
+        if (!watch->options.quiet)
+            watch_interval_details(interval, &watch->style, stdout);
+    } else {
+        unsigned shown = watch->intervals + 1 < HISTORY ? watch->intervals + 1 : HISTORY;
+        printf("\033[H\033[J");
+        for (unsigned i = watch->intervals + 1 - shown; i <= watch->intervals; i++)
+            fputs(watch->history[i % HISTORY], stdout);
+        putchar('\n');
+        watch_interval_details(interval, &watch->style, stdout);
+        printf("\n  every %.3g s; Ctrl-C ends\n", (double)watch->options.interval_ns / 1e9);
+    }
+    fflush(stdout);
+    return ferror(stdout) ? error_set(err, ERROR_FAILED, "cannot write to stdout") : 0;
+}
+
+static void save(struct watch *watch, unsigned segment, int64_t before_ns,
+                 struct watch_interval *interval)
+{
+    struct error err;
+    unsigned from = segment > 1 ? segment - 1 : segment;
+    if (flight_recorder_save(&watch->recorder, watch->folder, from, segment,
+                             from < segment ? before_ns : 0, &err) == 0) {
+        interval->saved = watch->recorder.path;
+        return;
+    }
+    watch->not_saved++;
+    fprintf(stderr, "taillight: not saved: %s\n", err.text);
+}
+
+// An interval has ended: its records are on disk.
+static int take_segment(struct watch *watch, unsigned segment, int64_t until_ns, struct error *err)
+{
+    struct progress progress = {.quiet = true};
+    struct run_analysis run;
+    struct error problem = {0};
+    const struct run_request request = {.run_dir = watch->folder,
+                                        .latest_segments = SEGMENTS_TOGETHER,
+                                        .answered_after_ns = watch->until_ns};
+    struct watch_interval interval = {.problem = ""};
+    int64_t now = monotonic_ns(), before_ns = watch->until_ns;
+    uint64_t ticks = capture_ticks(watch);
+    clock_gettime(CLOCK_REALTIME, &interval.ended);
+    interval.seconds = (double)(now - watch->interval_begin_ns) / 1e9;
+    interval.own_share =
+        (double)(ticks - watch->capture_ticks) / (double)sysconf(_SC_CLK_TCK) / interval.seconds;
+    watch->capture_ticks = ticks;
+    watch->interval_begin_ns = now;
+    bool any = run_analyze(&request, &progress, &run, &problem) == 0;
+    watch->until_ns = until_ns;
+    if (any)
+        interval.run = &run;
+    else if (problem.kind == ERROR_INCONCLUSIVE)
+        interval.problem = "no request was answered";
+    else
+        interval.problem = problem.text;
+    if (watch->save_asked || (any && flight_recorder_wants(&watch->recorder, &run)))
+        save(watch, segment, before_ns, &interval);
+    watch->save_asked = false;
+    int result = show(watch, &interval, err);
+    watch->intervals++;
+    if (any)
+        run_analysis_free(&run);
+    return result;
+}
+
+// --- while it goes on ----------------------------------------------------------------------------
+
+static void take_signals(struct watch *watch)
+{
+    struct signalfd_siginfo signal;
+    while (read(watch->signals, &signal, sizeof signal) == sizeof signal) {
+        if (signal.ssi_signo == SIGUSR1)
+            watch->save_asked = true;
+        else
+            watch->interrupted = true;
+    }
+}
+
+static int take_line(struct watch *watch, const char *line, struct error *err)
+{
+    json_t *document = json_loads(line, 0, NULL);
+    const json_t *segment = json_object_get(document, "segment"),
+                 *until = json_object_get(document, "until_ns"),
+                 *stopped = json_object_get(document, "stopped");
+    int result = 0;
+    if (json_is_string(stopped))
+        result =
+            error_set(err, ERROR_FAILED, "the capture has ended: %s", json_string_value(stopped));
+    else if (json_is_integer(segment) && json_is_integer(until))
+        result = take_segment(watch, (unsigned)json_integer_value(segment),
+                              json_integer_value(until), err);
+    json_decref(document); // others say which servers were found
+    return result;
+}
+
+static int watch_until_end(struct watch *watch, struct error *err)
+{
+    char line[LINE_BYTES];
+    const struct watch_options *o = &watch->options;
+    watch->armed_ns = watch->interval_begin_ns = monotonic_ns();
+    while (!watch->interrupted &&
+           (!o->for_ns || monotonic_ns() - watch->armed_ns < (int64_t)o->for_ns)) {
+        int status, result = process_read_line(&watch->capture, line, sizeof line, POLL_MS, err);
+        if (result > 0)
+            result = take_line(watch, line, err);
+        else if (result == 0 && process_wait(&watch->capture, 0, &status, err) > 0)
+            return capture_ended(watch, status, err);
+        if (result < 0)
+            return result;
+        take_signals(watch);
+    }
+    return 0;
+}
+
+static int check_options(struct watch *watch, int positional, char **argv, struct error *err)
+{
+    struct watch_options *o = &watch->options;
+    if (positional > 0)
+        return error_set(err, ERROR_INPUT,
+                         "%s: watch takes only options; see taillight watch --help", argv[1]);
+    if (!o->pids && !o->ports && !o->cgroups && !o->units)
+        return error_set(err, ERROR_INPUT,
+                         "what is to be watched? --pid, --port, --cgroup or --systemd");
+    if (o->interval_ns < 500000000)
+        return error_set(err, ERROR_INPUT, "--interval: half a second at least");
+    if (o->saves == 0)
+        return error_set(err, ERROR_INPUT, "--saves: 1 at least");
+    watch->recorder.saves = o->saves;
+    watch->recorder.folder = o->save ? o->save : "taillight-saved";
+    if (o->trigger && flight_recorder_trigger(&watch->recorder, o->trigger, err) < 0)
+        return -ERROR_INPUT;
+    if (o->save || o->trigger)
+        if (mkdir(watch->recorder.folder, 0700) < 0 && errno != EEXIST)
+            return error_set_errno(err, ERROR_INPUT, "--save %s", watch->recorder.folder);
+    return 0;
+}
+
+static void say_what_was_saved(const struct watch *watch)
+{
+    if (watch->recorder.saved || watch->not_saved)
+        fprintf(stderr,
+                "taillight: %llu saved in %s, %llu of them made room since, %llu could not be\n",
+                (unsigned long long)watch->recorder.saved, watch->recorder.folder,
+                (unsigned long long)watch->recorder.gone, (unsigned long long)watch->not_saved);
+}
+
+int watch_command(int argc, char **argv)
+{
+    struct watch watch = {
+        .signals = -1,
+        .options = {.interval_ns = 5000000000, .saves = 10, .keep_bytes = 256 << 20}};
+    struct error err = {0};
+    int positional = 0;
+    bool help = false;
+    int result = options_parse(&usage, argc, argv, &watch.options, &positional, &help, &err);
+    if (result == 0 && help)
+        return 0;
+    if (result == 0)
+        result = check_options(&watch, positional, argv, &err);
+    if (result < 0)
+        return error_report(&err);
+    watch.terminal = isatty(STDOUT_FILENO) && !watch.options.json && !watch.options.quiet;
+    watch.style = summary_style_for(stdout);
+    result = watch.signals = supervisor_open_signals(SIGUSR1, NULL, &err);
+    if (result >= 0)
+        result = make_folder(&watch, &err);
+    if (result >= 0)
+        result = start_capture(&watch, &err);
+    setpriority(PRIO_PROCESS, 0, ANALYSIS_NICE);
+    if (result >= 0)
+        result = watch_until_end(&watch, &err);
+    process_close_pipes(&watch.capture);
+    process_stop(&watch.capture, END_MS);
+    if (watch.folder[0])
+        run_folder_remove(watch.folder);
+    say_what_was_saved(&watch);
+    if (watch.signals >= 0)
+        close(watch.signals);
+    return result < 0 ? error_report(&err) : 0;
+}

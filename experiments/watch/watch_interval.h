@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+//
+// One interval of a watch: what its requests came to, and why the slowest were slow, for people and
+// for scripts. Latency is the server's own (analysis/lifetime/turns.h).
+#ifndef EXPERIMENTS_WATCH_WATCH_INTERVAL_H
+#define EXPERIMENTS_WATCH_WATCH_INTERVAL_H
+
+#include <jansson.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "analysis/report/summary_pieces.h"
+#include "analysis/run/run_analysis.h"
+
+struct watch_interval {
+    const struct run_analysis *run; // NULL: nothing was asked of the servers, or `problem`
+    const char *problem;            // why there is nothing to show; "": there is
+    struct timespec ended;          // CLOCK_REALTIME
+    double seconds;                 // how long it was
+    double own_share;               // of a core, taken by the capture's process meanwhile
+    const char *saved;              // folder that its records were saved in; NULL: they were not
+};
+
+// One line of numbers: when, rate, percentiles.
+void watch_interval_line(const struct watch_interval *interval, FILE *out);
+
+// The causes of the slowest per cent with what they added, the slowest message's stages, what was
+// lost and what the watch itself took.
+void watch_interval_details(const struct watch_interval *interval,
+                            const struct summary_style *style, FILE *out);
+
+// The same as a document (docs/man/taillight-watch.1). The caller owns it; NULL: out of memory.
+json_t *watch_interval_json(const struct watch_interval *interval);
+
+#endif

@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# A server that nobody prepared, watched as it runs: each request is counted once, a stall has its
+# name, what was recorded around it is saved and can be analyzed by itself, and nothing is left.
+. "$(dirname "$0")/run_lib.sh"
+need_capture
+need_program jq jq
+claim_port
+memcached -u root -l 127.0.0.1 -p "$port" -U 0 -t 1 2>/dev/null &
+server=$!
+await bash -c "</dev/tcp/127.0.0.1/$port" || fail "the server does not listen"
+printf 'keys: {count: 100}\nmix: {get: 1, set: 0}\n' >"$work/workload.yaml"
+
+# Its folder is removed after it was killed, by the next one.
+"$taillight" watch --pid $server --json >"$work/killed" 2>&1 &
+watch=$!
+folder_is_there() { [ -n "$(find /tmp -maxdepth 1 -name "taillight-watch-$watch-*")" ]; }
+await folder_is_there || fail "no folder of the watch"
+kill -9 $watch
+wait $watch 2>/dev/null
+
+watch_try() {
+    local asked
+    rm -rf "$work/saved"
+    coproc watching { exec "$taillight" watch --pid $server --interval 1s --json --trigger '>150ms' \
+        --save "$work/saved" --saves 2 2>"$work/watch.err"; }
+    watch=$watching_PID
+    exec {lines}<&"${watching[0]}"
+    read -r -t 60 line <&$lines || fail "the watch does not begin"
+    "$taillight" load --server "127.0.0.1:$port" --workload "$work/workload.yaml" --rate 500 --duration 3s \
+        --connections 8 --depth 1 --sleep --json --quiet >"$work/load.json" 2>"$work/load.err" &
+    load=$!
+    sleep 1.3
+    kill -STOP $server && sleep 0.3 && kill -CONT $server
+    wait $load
+    [[ $? == [04] ]] || fail "the load ended with an error"
+    echo "$line" >"$work/lines"
+    for wanted in 1 2 3 4 5 6; do # the last request's interval has ended when one is without any
+        read -r -t 20 line <&$lines || fail "no line"
+        echo "$line" >>"$work/lines"
+    done
+    kill -INT $watch
+    wait $watch || fail "the watch ended with $?"
+    exec {lines}<&-
+    # The load asks first what the server speaks, on a connection of its own.
+    asked=$(jq '.answered' "$work/load.json")
+    jq -es --argjson asked "$asked" 'map(.requests) | add | (. >= 0.99 * $asked and . <= $asked + 10)' \
+        "$work/lines" >/dev/null || { echo "$asked answered, seen: $(jq -c .requests "$work/lines" | tr '\n' ' ')"; return 1; }
+    jq -es 'map(select(.saved)) | length >= 1 and
+        (max_by(.latency_us.max) | .latency_us.max > 200000 and .slowest.latency_us > 200000
+            and .causes[0].cause == "stopped by a signal" and .causes[0].role == "A")' "$work/lines" >/dev/null ||
+        { echo "the stall: $(jq -c '[.latency_us.max, .saved, .causes[0].cause, .reason]' "$work/lines" | tr '\n' ' ')"; return 1; }
+}
+judged_tries watch_try || fail "the watch does not show what happened"
+[ -z "$(find /tmp -maxdepth 1 -name "taillight-watch-$watch-*")" ] || fail "its folder is still there"
+for left in $(find /tmp -maxdepth 1 -name 'taillight-watch-*'); do
+    left=${left#/tmp/taillight-watch-}
+    kill -0 "${left%%-*}" 2>/dev/null || fail "a killed watch's folder is still there: $left"
+done
+saved=$(find "$work/saved" -mindepth 1 -maxdepth 1 -name 'slow-*' | wc -l)
+[ "$saved" -ge 1 ] && [ "$saved" -le 2 ] || fail "$saved folders were saved"
+stall=$(jq -rs 'max_by(.latency_us.max).saved' "$work/lines")
+"$taillight" analyze "$stall" --quiet --json >"$work/stall.json" 2>"$work/analyze.err"
+[[ $? == [04] ]] || fail "what was saved cannot be analyzed"
+jq -e '.without_client and .causes[0].cause == "stopped by a signal" and .latency_us.max > 200000' "$work/stall.json" >/dev/null ||
+    fail "what was saved says $(jq -c '[.verdict, .latency_us.max]' "$work/stall.json")"
+kill -0 $server || fail "the server has ended"
+
+refused() { # PATTERN OPTIONS...
+    "$taillight" watch "${@:2}" >"$work/out" 2>"$work/refused.err"
+    [ $? -eq 2 ] || fail "exit $? instead of 2: ${*:2}"
+    grep -qF -- "$1" "$work/refused.err" || fail "does not say \"$1\": ${*:2}"
+}
+refused 'there is no process 4194303' --pid 4194303
+refused 'what is to be watched?'
+refused 'neither like' --port 1 --trigger 'p98>1ms'
+refused 'half a second' --port 1 --interval 1ms
+kill $server
+exit 0
