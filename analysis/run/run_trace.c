@@ -257,14 +257,14 @@ const char *run_trace_lack(const struct run_trace *trace, char words[RUN_TRACE_W
     words[0] = '\0';
     if (trace->problem[0])
         return trace->problem;
-    if (!trace->present || trace->slow_ns <= 0 || trace->slow_traced_ns > 0)
+    if (!trace->present)
         return words;
     if (trace->bytes == 0)
         snprintf(words, RUN_TRACE_WORDS, "the recording holds no processor trace");
     else if (trace->streams == 0)
         snprintf(words, RUN_TRACE_WORDS,
                  "the recording's trace is of threads, and the cores' is needed");
-    else
+    else if (trace->slow_ns > 0 && trace->slow_traced_ns <= 0)
         snprintf(words, RUN_TRACE_WORDS,
                  "the processor's trace shows nothing of the slow messages' %s on the server's "
                  "cores (%llu of its %llu bytes decoded, %llu decode errors)",

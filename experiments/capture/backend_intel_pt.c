@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "experiments/capture/capture_backend.h"
 #include "experiments/capture/trace_bounds.h"
+#include "experiments/capture/trace_code.h"
 #include "experiments/common/run_folder.h"
 #include "profiler/perf_recorder.h"
 #include "profiler/processor_trace.h"
@@ -264,6 +265,34 @@ static void count_recorded(struct trace *trace, json_t *document)
     perf_data_free(&data);
 }
 
+// Puts the code beside the recording, which is to be read on another machine.
+static void collect_code(struct trace *trace, json_t *document)
+{
+    char text[600];
+    struct error problem;
+    struct trace_code code;
+    const char *folder = trace->capture->options.out;
+    if (trace_code_collect(trace->path, folder, trace->bounds.reserve_bytes, &code, &problem) < 0) {
+        snprintf(text, sizeof text, "the code that was traced is not collected: %.500s",
+                 problem.text);
+        capture_warn(trace->capture, text);
+        return;
+    }
+    json_object_set_new(document, "code",
+                        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "files", (json_int_t)code.files,
+                                  "bytes", (json_int_t)code.bytes, "maps", (json_int_t)code.maps,
+                                  "missing", (json_int_t)code.missing, "changed",
+                                  (json_int_t)code.changed, "unfit", (json_int_t)code.unfit));
+    if (!code.example[0])
+        return;
+    snprintf(text, sizeof text,
+             "of the code that was traced %llu files are not there any more, %llu were replaced "
+             "since, and %llu had no room on the disk, such as %s: their functions are unknown",
+             (unsigned long long)code.missing, (unsigned long long)code.changed,
+             (unsigned long long)code.unfit, code.example);
+    capture_warn(trace->capture, text);
+}
+
 static int trace_finish(struct trace *trace, json_t **document, struct error *err)
 {
     struct error problem;
@@ -278,6 +307,8 @@ static int trace_finish(struct trace *trace, json_t **document, struct error *er
     if (!*document)
         return error_set(err, ERROR_FAILED, "out of memory");
     count_recorded(trace, *document);
+    if (trace->capture->options.trace.code)
+        collect_code(trace, *document);
     if (trace->ended[0])
         json_object_set_new(*document, "ended",
                             json_pack("{s:s, s:I, s:b}", "why", trace->ended, "at_ns",

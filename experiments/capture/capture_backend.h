@@ -41,6 +41,7 @@ struct capture_trace_options {
     uint64_t keep;        // snapshots at most; 0: any number
     cpu_set_t cores;      // of those that are recorded; empty: all of them
     bool per_thread, snapshot;
+    bool code;  // the code that was traced is put beside the recording
     bool waits; // begins to record at a line "trace on" of standard input
 };
 

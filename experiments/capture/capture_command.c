@@ -73,6 +73,8 @@ static const struct option_spec options[] = {
                     "Intel PT: for how long it will record, to check that it fits on the disk"),
     OPTION_FLAG("pt-waits", 0, struct capture_options, trace.waits,
                 "Intel PT: begin at a line \"trace on\" on stdin; one \"trace off\" ends it"),
+    OPTION_FLAG("pt-code", 0, struct capture_options, trace.code,
+                "Intel PT: put the traced programs beside the trace, for another machine"),
     OPTION_COUNT("pt-keep", 0, "N", struct capture_options, trace.keep,
                  "with --snapshot: so many at most; more are counted, not taken"),
     OPTION_STRING("pt-event", 0, "EVENT", struct capture_options, trace.event,

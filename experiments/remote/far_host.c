@@ -238,8 +238,14 @@ int far_host_send(const struct far_host *far, const char *from_here, const char 
 }
 
 int far_host_fetch(const struct far_host *far, const char *from_there, const char *to_here,
-                   const struct process_place *place, struct process *process, struct error *err)
+                   const char *const *what, const struct process_place *place,
+                   struct process *process, struct error *err)
 {
-    const char *const argv[] = {"tar", "-cf", "-", "-C", from_there, ".", NULL};
+    enum { WORDS_MOST = 16 };
+    static const char *const all[] = {".", NULL};
+    const char *argv[WORDS_MOST] = {"tar", "-cf", "-", "-C", from_there};
+    size_t count = 5;
+    for (what = what ? what : all; *what && count + 1 < WORDS_MOST; what++)
+        argv[count++] = *what;
     return start_link_process(far, "--into", to_here, argv, place, process, err);
 }

@@ -162,6 +162,8 @@ int run_start_capture(struct run *run, struct error *err)
         command_line_add_number(&line, "--shim-memory", run->experiment->shim_memory_bytes);
     command_line_add_number(&line, "--buffer", buffer_bytes(run));
     run_add_trace(run, &words, &line);
+    if (host->kind->is_elsewhere && capture_choice_records(run->experiment->backend))
+        command_line_add(&line, "--pt-code");
     int result =
         run_start_command(run, host, &line, true, NULL, run->capture_log, &run->capture, err);
     if (result == 0 && !run->log.dry)

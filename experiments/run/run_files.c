@@ -18,12 +18,13 @@
 #include "analysis/run/run_analysis.h"
 #include "base/input_file.h"
 #include "base/new_file.h"
+#include "experiments/common/copy_file.h"
 #include "experiments/hosts/host_kind.h"
 #include "experiments/plan/experiment.h"
 #include "experiments/run/run_phases.h"
 #include "workloads/workload.h"
 
-enum { SUM_TIMEOUT_MS = 60000, COPY_TIMEOUT_S = 600, NAME_BYTES = 100 };
+enum { SUM_TIMEOUT_MS = 60000, SEND_TIMEOUT_S = 600, NAME_BYTES = 100 };
 
 // workload/<the first 16 digits of its SHA-256>-<its own name, if that is plain>
 static int choose_name(const char *path, char name[NAME_BYTES], struct error *err)
@@ -43,31 +44,6 @@ static int choose_name(const char *path, char name[NAME_BYTES], struct error *er
         return error_set(err, ERROR_FAILED, "sha256sum says: %.80s", sums);
     snprintf(name, NAME_BYTES, "workload/%.16s%s%s", sum, plain ? "-" : "", plain ? own : "");
     return 0;
-}
-
-static int copy_bytes(int from, int to)
-{
-    char chunk[65536];
-    ssize_t got;
-    while ((got = read(from, chunk, sizeof chunk)) > 0)
-        for (ssize_t done = 0, took; done < got; done += took)
-            if ((took = write(to, chunk + done, (size_t)(got - done))) < 0)
-                return -1;
-    return got < 0 ? -1 : 0;
-}
-
-static int copy_file(const char *from, const char *to, struct error *err)
-{
-    int source = input_open(from, err);
-    if (source < 0)
-        return source;
-    int copy = new_file_create(to, err), result = copy < 0 ? copy : 0;
-    if (copy >= 0 && copy_bytes(source, copy) < 0)
-        result = error_set_errno(err, ERROR_FAILED, "cannot copy %s to %s", from, to);
-    if (copy >= 0 && close(copy) < 0 && result == 0)
-        result = error_set_errno(err, ERROR_FAILED, "cannot write %s", to);
-    close(source);
-    return result;
 }
 
 static int rename_in_workload(struct run *run, const char *const *names, struct error *err)
@@ -104,19 +80,18 @@ static int gather_files(struct run *run, struct error *err)
 
 // --- to other machines, and back -----------------------------------------------------------------
 
-static int copy_folder(struct run *run, struct host *host, bool fetch, const char *there,
-                       const char *here, struct error *err)
+static int send_folder(struct run *run, struct host *host, const char *there, const char *here,
+                       struct error *err)
 {
     struct process process;
-    command_log_write(&run->log, host->plan->name, fetch ? "fetch %s" : "send to %s", there);
+    command_log_write(&run->log, host->plan->name, "send to %s", there);
     if (run->log.dry)
         return 0;
-    int result = host->kind->start_copy(host, fetch, there, here, &process, err);
+    int result = host->kind->start_copy(host, false, there, here, NULL, &process, err);
     if (result < 0)
         return result;
-    result =
-        supervisor_finish(&run->supervisor, &process, fetch ? "fetching the logs" : "sending files",
-                          host->log_path, COPY_TIMEOUT_S, err);
+    result = supervisor_finish(&run->supervisor, &process, "sending files", host->log_path,
+                               SEND_TIMEOUT_S, err);
     process_stop(&process, 0);
     return result;
 }
@@ -148,7 +123,7 @@ static int send_files(struct run *run, struct error *err)
             continue;
         result = choose_directory(run, host, "workload", there, err);
         if (result == 0)
-            result = copy_folder(run, host, false, there, here, err);
+            result = send_folder(run, host, there, here, err);
     }
     return result;
 }
@@ -168,26 +143,8 @@ int run_choose_directories(struct run *run, struct error *err)
     run_folder_path(run->folder, "client", here);
     memcpy(run->load_dir, run->load_here ? here : run->client_dir, sizeof run->load_dir);
     if (result == 0 && load->kind->is_elsewhere)
-        result = copy_folder(run, load, false, run->client_dir, here, err);
+        result = send_folder(run, load, run->client_dir, here, err);
     return result == 0 && run->files_inside ? send_files(run, err) : result;
-}
-
-static int fetch_folder(struct run *run, struct host *host, const char *there, const char *name,
-                        struct error *err)
-{
-    char here[LOG_PATH_BYTES];
-    if (!host->kind->is_elsewhere)
-        return 0;
-    progress_phase(run->progress, "fetching what host %s wrote", host->plan->name);
-    return copy_folder(run, host, true, there, run_folder_path(run->folder, name, here), err);
-}
-
-int run_fetch(struct run *run, struct error *err)
-{
-    int result = fetch_folder(run, run_server_host(run), run->server_dir, "server", err);
-    return result == 0 && !run->load_here
-               ? fetch_folder(run, run_load_host(run), run->client_dir, "client", err)
-               : result;
 }
 
 // --- what is in the folder from the start --------------------------------------------------------

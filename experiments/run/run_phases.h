@@ -116,7 +116,8 @@ int run_tune(struct run *run, struct error *err);
 
 // Chooses where capture and load write, and sends the files that other machines need.
 int run_choose_directories(struct run *run, struct error *err);
-// Fetches what was written on other machines into the run's folder.
+// Fetches what was written on other machines into the run's folder (run_fetch.c). A recording that
+// does not come is a warning.
 int run_fetch(struct run *run, struct error *err);
 
 // --- capture and clock (run_capture.c) -----------------------------------------------------------

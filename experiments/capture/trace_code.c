@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: MIT
+#include "experiments/capture/trace_code.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "analysis/perf/perf_data.h"
+#include "analysis/perf/perf_data_maps.h"
+#include "base/array.h"
+#include "base/new_file.h"
+#include "experiments/common/copy_file.h"
+#include "experiments/common/run_folder.h"
+
+struct collection {
+    const char *folder;
+    uint64_t reserve_bytes;
+    struct ARRAY_OF(uint32_t) ran; // processes, ascending
+    struct trace_code *out;
+};
+
+// --- who ran
+// --------------------------------------------------------------------------------------
+
+static int by_number(const void *left, const void *right)
+{
+    return order_of(*(const uint32_t *)left, *(const uint32_t *)right);
+}
+
+static int find_who_ran(struct collection *to, const struct perf_data *data)
+{
+    int result = 0;
+    for (size_t i = 0; i < data->switches.count; i++) {
+        const struct perf_switches *one = &data->switches.items[i];
+        for (size_t k = 0; k < one->stints.count && result == 0; k++) {
+            uint32_t pid = one->stints.items[k].pid;
+            if (to->ran.count == 0 || to->ran.items[to->ran.count - 1] != pid)
+                result = array_push(&to->ran, pid);
+        }
+        if (one->has_before && result == 0)
+            result = array_push(&to->ran, one->before.pid);
+    }
+    if (to->ran.count)
+        qsort(to->ran.items, to->ran.count, sizeof *to->ran.items, by_number);
+    return result;
+}
+
+// Where no switches were recorded everybody may have run.
+static bool has_run(const struct collection *collection, uint32_t pid)
+{
+    return collection->ran.count == 0 ||
+           bsearch(&pid, collection->ran.items, collection->ran.count, sizeof pid, by_number);
+}
+
+// --- files
+// ----------------------------------------------------------------------------------------
+
+static void count_lack(struct collection *collection, uint64_t *counter, const char *path)
+{
+    struct trace_code *out = collection->out;
+    if (!out->example[0])
+        snprintf(out->example, sizeof out->example, "%.290s", path);
+    ++*counter;
+}
+
+// Makes the folders above a path; those that are there are left alone.
+static bool make_folders(char *path)
+{
+    for (char *slash = path + 1; (slash = strchr(slash, '/')); slash++) {
+        *slash = '\0';
+        bool made = mkdir(path, 0755) == 0 || errno == EEXIST;
+        *slash = '/';
+        if (!made)
+            return false;
+    }
+    return true;
+}
+
+// As the process sees it, if it still runs: it may have a file system of its own.
+static bool find_source(uint32_t pid, const char *path, char out[PATH_MAX], struct stat *status)
+{
+    int length = snprintf(out, PATH_MAX, "/proc/%" PRIu32 "/root%s", pid, path);
+    if (length > 0 && length < PATH_MAX && stat(out, status) == 0)
+        return S_ISREG(status->st_mode);
+    length = snprintf(out, PATH_MAX, "%s", path);
+    return length > 0 && length < PATH_MAX && stat(out, status) == 0 && S_ISREG(status->st_mode);
+}
+
+static void copy_mapped(struct collection *collection, uint32_t pid,
+                        const struct perf_mapping *mapping)
+{
+    char from[PATH_MAX], to[PATH_MAX];
+    struct stat status;
+    struct error ignored;
+    struct trace_code *out = collection->out;
+    int length = snprintf(to, sizeof to, "%s/symfs%s", collection->folder, mapping->path);
+    if (length < 0 || (size_t)length >= sizeof to || strstr(mapping->path, "/../") ||
+        access(to, F_OK) == 0)
+        return;
+    if (!find_source(pid, mapping->path, from, &status)) {
+        count_lack(collection, &out->missing, mapping->path);
+    } else if (mapping->inode && mapping->inode != status.st_ino) {
+        count_lack(collection, &out->changed, mapping->path);
+    } else if (free_disk_bytes(collection->folder) <
+               collection->reserve_bytes + (uint64_t)status.st_size) {
+        count_lack(collection, &out->unfit, mapping->path);
+    } else if (!make_folders(to) || copy_file(from, to, &ignored) < 0) {
+        count_lack(collection, &out->missing, mapping->path);
+        unlink(to);
+    } else {
+        out->files++;
+        out->bytes += (uint64_t)status.st_size;
+    }
+}
+
+// This kernel's, as it is in every process.
+static void write_vdso(struct collection *collection)
+{
+    enum { BYTES_MOST = 8 * 4096 };
+    char path[PATH_MAX];
+    struct error ignored;
+    const Elf64_Ehdr *header = (const Elf64_Ehdr *)getauxval(AT_SYSINFO_EHDR);
+    if (!header)
+        return;
+    size_t bytes = header->e_shoff + (size_t)header->e_shentsize * header->e_shnum;
+    snprintf(path, sizeof path, "%.3900s/symfs/[vdso]", collection->folder);
+    if (bytes <= BYTES_MOST && make_folders(path) && access(path, F_OK) < 0 &&
+        new_file_write(path, (const char *)header, bytes, &ignored) == 0)
+        collection->out->files++;
+}
+
+// What a compiler at run time calls its code, of processes that wrote it where perf expects it.
+static void copy_run_time_map(struct collection *collection, uint32_t pid)
+{
+    char name[64], from[PATH_MAX], to[PATH_MAX];
+    struct stat status;
+    struct error ignored;
+    snprintf(name, sizeof name, "/tmp/perf-%" PRIu32 ".map", pid);
+    snprintf(to, sizeof to, "%.4000s/perf-%" PRIu32 ".map", collection->folder, pid);
+    if (access(to, F_OK) == 0 || !find_source(pid, name, from, &status) ||
+        free_disk_bytes(collection->folder) < collection->reserve_bytes + (uint64_t)status.st_size)
+        return;
+    collection->out->maps += copy_file(from, to, &ignored) == 0;
+}
+
+// --- the whole
+// ------------------------------------------------------------------------------------
+
+static bool is_file(const char *path)
+{
+    static const char deleted[] = " (deleted)";
+    size_t length = strlen(path), end = sizeof deleted - 1;
+    return path[0] == '/' && path[1] != '/' && strncmp(path, "/dev/", 5) != 0 &&
+           strncmp(path, "/memfd:", 7) != 0 && strncmp(path, "/anon_", 6) != 0 &&
+           strncmp(path, "/SYSV", 5) != 0 &&
+           !(length >= end && strcmp(path + length - end, deleted) == 0);
+}
+
+static void collect_space(struct collection *collection, const struct perf_address_space *space)
+{
+    if (space->pid == PERF_NO_PID || !has_run(collection, space->pid))
+        return;
+    for (size_t i = 0; i < space->mappings.count; i++)
+        if (is_file(space->mappings.items[i].path))
+            copy_mapped(collection, space->pid, &space->mappings.items[i]);
+    copy_run_time_map(collection, space->pid);
+}
+
+int trace_code_collect(const char *recording, const char *folder, uint64_t reserve_bytes,
+                       struct trace_code *out, struct error *err)
+{
+    struct collection collection = {.folder = folder, .reserve_bytes = reserve_bytes, .out = out};
+    struct perf_limits lean = perf_default_limits;
+    struct perf_data data;
+    struct perf_maps maps = {0};
+    *out = (struct trace_code){0};
+    lean.lean = true;
+    int result = perf_data_open(recording, &lean, &data, err);
+    if (result < 0)
+        return result;
+    result = perf_maps_build(&data, 0, &maps, err);
+    if (result == 0 && find_who_ran(&collection, &data) < 0)
+        result = error_set(err, ERROR_FAILED, "out of memory for the processes of the trace");
+    if (result == 0)
+        write_vdso(&collection);
+    for (size_t i = 0; i < maps.spaces.count && result == 0; i++)
+        collect_space(&collection, &maps.spaces.items[i]);
+    array_free(&collection.ran);
+    perf_maps_free(&maps);
+    perf_data_free(&data);
+    return result;
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+//
+// The code that a trace ran through, put beside its recording: a trace says which branches were
+// taken, so without the very files that ran it is worth nothing on another machine. Executables and
+// libraries of the processes that ran go to <folder>/symfs under their own paths, with this
+// kernel's vdso, where the analysis looks first; maps of code that was made at run time
+// (perf-<pid>.map) go into the folder itself. The kernel's code is in perf's copy of kcore.
+#ifndef EXPERIMENTS_CAPTURE_TRACE_CODE_H
+#define EXPERIMENTS_CAPTURE_TRACE_CODE_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct trace_code {
+    uint64_t files, bytes; // that are there now
+    uint64_t maps;         // of code made at run time
+    // Files that are not: gone or unreadable; replaced since they were mapped; without room.
+    uint64_t missing, changed, unfit;
+    char example[300]; // the first of those
+};
+
+// Collects the files of a recording that was made on this machine. reserve_bytes: so much of the
+// disk stays free. A recording that cannot be read is an error; a file that cannot be had is
+// counted.
+int trace_code_collect(const char *recording, const char *folder, uint64_t reserve_bytes,
+                       struct trace_code *out, struct error *err);
+
+#endif
