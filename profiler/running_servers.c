@@ -51,9 +51,17 @@ static int take_pids(struct running_servers *servers, const char *list, struct e
             (*end == ',' && !end[1]))
             return error_set(err, ERROR_INPUT, "--pid: \"%s\" is not a list of process numbers",
                              list);
-        snprintf(path, sizeof path, "/proc/%ld/ns/net", pid);
-        if (access(path, F_OK) < 0)
+        snprintf(path, sizeof path, "/proc/%ld/fd", pid);
+        DIR *descriptors = opendir(path); // by our capabilities, not as our user alone (access)
+        if (!descriptors && errno != EACCES)
             return error_set(err, ERROR_INPUT, "--pid: there is no process %ld", pid);
+        if (!descriptors)
+            return error_set(
+                err, ERROR_INPUT,
+                "--pid: process %ld is another user's, whose sockets only root sees, or "
+                "who has CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH; --port needs neither",
+                pid);
+        closedir(descriptors);
         if (array_push(&servers->named, (pid_t)pid) < 0)
             return error_set(err, ERROR_FAILED, "out of memory");
         at = end + (*end == ',');
