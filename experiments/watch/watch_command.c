@@ -22,10 +22,11 @@
 #include "experiments/common/program_path.h"
 #include "experiments/common/supervisor.h"
 #include "experiments/watch/flight_recorder.h"
+#include "experiments/watch/metrics.h"
 #include "experiments/watch/watch_interval.h"
 
 struct watch_options {
-    const char *pids, *ports, *cgroups, *units, *cores, *save, *trigger;
+    const char *pids, *ports, *cgroups, *units, *cores, *save, *trigger, *metrics;
     uint64_t interval_ns, for_ns, saves, keep_bytes;
     bool json, quiet;
 };
@@ -54,6 +55,8 @@ static const struct option_spec options[] = {
                  "how many are kept; the oldest make room (10)"),
     OPTION_BYTES("keep", 0, "BYTES", struct watch_options, keep_bytes,
                  "of the records, for the time being (256MiB)"),
+    OPTION_STRING("metrics", 0, "ADDRESS", struct watch_options, metrics,
+                  "serve OpenMetrics there, as in \":9411\" (on 127.0.0.1): http://.../metrics"),
     OPTION_FLAG("json", 0, struct watch_options, json, "a line of JSON for each interval"),
     OPTION_FLAG("quiet", 'q', struct watch_options, quiet,
                 "a line for each interval, without its causes"),
@@ -83,6 +86,7 @@ enum {
 struct watch {
     struct watch_options options;
     struct flight_recorder recorder;
+    struct metrics *metrics; // NULL: nobody asked for them
     struct process capture;
     int signals;
     bool interrupted, save_asked;
@@ -272,6 +276,12 @@ static int take_segment(struct watch *watch, unsigned segment, int64_t until_ns,
     if (watch->save_asked || (any && flight_recorder_wants(&watch->recorder, &run)))
         save(watch, segment, before_ns, &interval);
     watch->save_asked = false;
+    const struct metrics_interval counted = {.run = interval.run,
+                                             .own_seconds = interval.own_share * interval.seconds,
+                                             .saved = watch->recorder.saved,
+                                             .not_saved = watch->not_saved};
+    if (watch->metrics)
+        metrics_add(watch->metrics, &counted);
     int result = show(watch, &interval, err);
     watch->intervals++;
     if (any)
@@ -378,6 +388,8 @@ int watch_command(int argc, char **argv)
     watch.terminal = isatty(STDOUT_FILENO) && !watch.options.json && !watch.options.quiet;
     watch.style = summary_style_for(stdout);
     result = watch.signals = supervisor_open_signals(SIGUSR1, NULL, &err);
+    if (result >= 0 && watch.options.metrics)
+        result = metrics_open(watch.options.metrics, &watch.metrics, &err);
     if (result >= 0)
         result = make_folder(&watch, &err);
     if (result >= 0)
@@ -389,6 +401,7 @@ int watch_command(int argc, char **argv)
     process_stop(&watch.capture, END_MS);
     if (watch.folder[0])
         run_folder_remove(watch.folder);
+    metrics_free(watch.metrics);
     say_what_was_saved(&watch);
     if (watch.signals >= 0)
         close(watch.signals);

@@ -8,6 +8,9 @@ claim_port
 memcached -u root -l 127.0.0.1 -p "$port" -U 0 -t 1 2>/dev/null &
 server=$!
 await bash -c "</dev/tcp/127.0.0.1/$port" || fail "the server does not listen"
+metrics=$port
+claim_port
+scraped=$port port=$metrics
 printf 'keys: {count: 100}\nmix: {get: 1, set: 0}\n' >"$work/workload.yaml"
 
 # Its folder is removed after it was killed, by the next one.
@@ -18,11 +21,18 @@ await folder_is_there || fail "no folder of the watch"
 kill -9 $watch
 wait $watch 2>/dev/null
 
+scrape() {
+    exec 3<>"/dev/tcp/127.0.0.1/$scraped" || return 1
+    printf 'GET /metrics HTTP/1.0\r\n\r\n' >&3
+    sed '1,/^\r$/d' <&3
+    exec 3>&-
+}
+
 watch_try() {
     local asked
     rm -rf "$work/saved"
     coproc watching { exec "$taillight" watch --pid $server --interval 1s --json --trigger '>150ms' \
-        --save "$work/saved" --saves 2 2>"$work/watch.err"; }
+        --save "$work/saved" --saves 2 --metrics ":$scraped" 2>"$work/watch.err"; }
     watch=$watching_PID
     exec {lines}<&"${watching[0]}"
     read -r -t 60 line <&$lines || fail "the watch does not begin"
@@ -38,8 +48,10 @@ watch_try() {
         read -r -t 20 line <&$lines || fail "no line"
         echo "$line" >>"$work/lines"
     done
+    scrape >"$work/metrics"
     kill -INT $watch
     wait $watch || fail "the watch ended with $?"
+    cat <&$lines >>"$work/lines" # of an interval that has ended since
     exec {lines}<&-
     # The load asks first what the server speaks, on a connection of its own.
     asked=$(jq '.answered' "$work/load.json")
@@ -56,6 +68,12 @@ for left in $(find /tmp -maxdepth 1 -name 'taillight-watch-*'); do
     left=${left#/tmp/taillight-watch-}
     kill -0 "${left%%-*}" 2>/dev/null || fail "a killed watch's folder is still there: $left"
 done
+# What was scraped before its end is OpenMetrics, by somebody else's parser, and adds up to the lines.
+/usr/bin/python3 tests/experiments/openmetrics.py "$work/metrics" "$work/lines" || {
+    status=$?
+    [ $status -ne 77 ] || echo "there is no prometheus_client for python3: the metrics are not looked at"
+    [ $status -eq 77 ] || fail "the metrics: $(head -c 400 "$work/metrics")"
+}
 saved=$(find "$work/saved" -mindepth 1 -maxdepth 1 -name 'slow-*' | wc -l)
 [ "$saved" -ge 1 ] && [ "$saved" -le 2 ] || fail "$saved folders were saved"
 stall=$(jq -rs 'max_by(.latency_us.max).saved' "$work/lines")
@@ -73,6 +91,8 @@ refused() { # PATTERN OPTIONS...
 refused 'there is no process 4194303' --pid 4194303
 refused 'what is to be watched?'
 refused 'neither like' --port 1 --trigger 'p98>1ms'
+refused 'cannot listen' --port 1 --metrics 192.0.2.1:9
+refused 'not like 127.0.0.1:9411' --port 1 --metrics 9411
 refused 'half a second' --port 1 --interval 1ms
 kill $server
 exit 0

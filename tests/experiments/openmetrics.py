@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+#
+# openmetrics.py METRICS LINES: what a watch served is OpenMetrics (the reference parser takes it),
+# and says what its lines of JSON say. Exit 77: there is no parser here.
+import json
+import math
+import sys
+
+try:
+    from prometheus_client.openmetrics.parser import text_string_to_metric_families
+except ImportError:
+    sys.exit(77)
+
+with open(sys.argv[1], encoding="utf-8") as file:
+    families = {family.name: family for family in text_string_to_metric_families(file.read())}
+with open(sys.argv[2], encoding="utf-8") as file:
+    lines = [json.loads(line) for line in file]
+
+
+def total(name):
+    return sum(s.value for s in families[name].samples if s.name == name + "_total")
+
+
+def histogram(name, **labels):
+    """Its cumulated buckets by bound, its count and its sum."""
+    of = [s for s in families[name].samples if labels.items() <= s.labels.items()]
+    buckets = {float(s.labels["le"]): s.value for s in of if s.name == name + "_bucket"}
+    assert list(buckets.values()) == sorted(buckets.values())
+    count = next(s.value for s in of if s.name == name + "_count")
+    assert buckets[math.inf] == count
+    return buckets, count, next(s.value for s in of if s.name == name + "_sum")
+
+
+seen = int(total("taillight_intervals"))
+assert 0 < seen <= len(lines), "an interval may have ended since"
+lines = lines[:seen]
+requests = sum(line["requests"] for line in lines)
+joined = sum(line.get("joined", 0) for line in lines)
+assert total("taillight_requests") == requests, (total("taillight_requests"), requests)
+assert total("taillight_joined_requests") == joined
+buckets, count, seconds = histogram("taillight_latency_seconds")
+assert count == requests and seconds > 0
+slowest = max(line["latency_us"]["max"] for line in lines if line["requests"]) / 1e6
+below = max((bound for bound in buckets if bound < slowest), default=0)
+assert buckets[below] < count, "the slowest request is in its bucket"
+stages = {s.labels["stage"] for s in families["taillight_stage_seconds"].samples}
+assert stages == {"R core", "A core", "application", "server stack"}, stages
+assert all(histogram("taillight_stage_seconds", stage=stage)[1] <= joined for stage in stages)
+added = sum(cause["total_us"] for line in lines for cause in line.get("causes", [])) / 1e6
+assert math.isclose(total("taillight_cause_seconds"), added, rel_tol=1e-6), (added,)
+stopped = [s for s in families["taillight_cause_seconds"].samples
+           if s.labels["cause"] == "stopped by a signal"]
+assert stopped and stopped[0].labels["role"] == "A" and stopped[0].value > 0.1
