@@ -37,12 +37,6 @@ struct scan {
     uint8_t item_bytes; // of a BIP packet, inside a BBP..BEP group; else 0
 };
 
-// A packet's shape: bytes == 0 when the bytes are no packet.
-struct shape {
-    uint8_t kind;
-    size_t bytes;
-};
-
 static uint64_t read_little(const uint8_t *at, size_t bytes)
 {
     uint64_t value = 0;
@@ -50,61 +44,61 @@ static uint64_t read_little(const uint8_t *at, size_t bytes)
     return value;
 }
 
-static struct shape extended_shape(const uint8_t *at, size_t left)
+static struct pt_shape extended_shape(const uint8_t *at, size_t left)
 {
     if (left < 2)
-        return (struct shape){PT_KIND_OTHER, 2};
+        return (struct pt_shape){PT_KIND_OTHER, 2};
     switch (at[1]) {
     case 0x82:
         if (memcmp(at, psb_bytes, left < PSB_BYTES ? left : PSB_BYTES) != 0)
-            return (struct shape){PT_KIND_PSB, 0};
-        return (struct shape){PT_KIND_PSB, PSB_BYTES};
+            return (struct pt_shape){PT_KIND_PSB, 0};
+        return (struct pt_shape){PT_KIND_PSB, PSB_BYTES};
     case 0x23:
-        return (struct shape){PT_KIND_PSBEND, 2};
+        return (struct pt_shape){PT_KIND_PSBEND, 2};
     case 0xa3:
-        return (struct shape){PT_KIND_TNT, 8};
+        return (struct pt_shape){PT_KIND_TNT, 8};
     case 0x43:
-        return (struct shape){PT_KIND_PIP, 8};
+        return (struct pt_shape){PT_KIND_PIP, 8};
     case 0x73:
-        return (struct shape){PT_KIND_TMA, 7};
+        return (struct pt_shape){PT_KIND_TMA, 7};
     case 0x03:
-        return (struct shape){PT_KIND_CBR, 4};
+        return (struct pt_shape){PT_KIND_CBR, 4};
     case 0xf3:
-        return (struct shape){PT_KIND_OVF, 2};
+        return (struct pt_shape){PT_KIND_OVF, 2};
     case 0xc3: // MNT has a third opcode byte
         if (left > 2 && at[2] != 0x88)
-            return (struct shape){PT_KIND_OTHER, 0};
-        return (struct shape){PT_KIND_OTHER, 11};
+            return (struct pt_shape){PT_KIND_OTHER, 0};
+        return (struct pt_shape){PT_KIND_OTHER, 11};
     case 0x83: // trace stop
     case 0x62: // EXSTOP, without and with address
     case 0xe2:
     case 0x33: // BEP, without and with address
     case 0xb3:
-        return (struct shape){PT_KIND_OTHER, 2};
+        return (struct pt_shape){PT_KIND_OTHER, 2};
     case 0x63: // BBP
-        return (struct shape){PT_KIND_OTHER, 3};
+        return (struct pt_shape){PT_KIND_OTHER, 3};
     case 0x22: // PWRE
     case 0x13: // CFE
-        return (struct shape){PT_KIND_OTHER, 4};
+        return (struct pt_shape){PT_KIND_OTHER, 4};
     case 0xc8: // VMCS
     case 0xa2: // PWRX
-        return (struct shape){PT_KIND_OTHER, 7};
+        return (struct pt_shape){PT_KIND_OTHER, 7};
     case 0xc2: // MWAIT
-        return (struct shape){PT_KIND_OTHER, 10};
+        return (struct pt_shape){PT_KIND_OTHER, 10};
     case 0x53: // EVD
-        return (struct shape){PT_KIND_OTHER, 11};
+        return (struct pt_shape){PT_KIND_OTHER, 11};
     case 0x12: // PTWRITE of 4 and 8 bytes, without and with address
     case 0x92:
-        return (struct shape){PT_KIND_OTHER, 6};
+        return (struct pt_shape){PT_KIND_OTHER, 6};
     case 0x32:
     case 0xb2:
-        return (struct shape){PT_KIND_OTHER, 10};
+        return (struct pt_shape){PT_KIND_OTHER, 10};
     default:
-        return (struct shape){PT_KIND_OTHER, 0};
+        return (struct pt_shape){PT_KIND_OTHER, 0};
     }
 }
 
-static struct shape address_shape(uint8_t first)
+static struct pt_shape address_shape(uint8_t first)
 {
     // Bytes of address by its compression; 5 and 7 are reserved.
     static const int8_t payload[8] = {0, 2, 4, 6, 6, -1, 8, -1};
@@ -123,46 +117,50 @@ static struct shape address_shape(uint8_t first)
         kind = PT_KIND_FUP;
         break;
     default:
-        return (struct shape){PT_KIND_OTHER, 0};
+        return (struct pt_shape){PT_KIND_OTHER, 0};
     }
-    return (struct shape){kind, (size_t)(1 + payload[first >> 5])};
+    return (struct pt_shape){kind, (size_t)(1 + payload[first >> 5])};
 }
 
-static struct shape cycle_shape(const uint8_t *at, size_t left)
+static struct pt_shape cycle_shape(const uint8_t *at, size_t left)
 {
     size_t bytes = 1;
     if (at[0] & 4)
         do
             bytes++;
         while (bytes <= left && (at[bytes - 1] & 1));
-    return (struct shape){PT_KIND_CYC, bytes};
+    return (struct pt_shape){PT_KIND_CYC, bytes};
 }
 
-static struct shape packet_shape(const struct scan *scan)
+struct pt_shape pt_packet_shape(const uint8_t *at, size_t left)
 {
-    const uint8_t *at = scan->data + scan->at;
-    size_t left = scan->bytes - scan->at;
     uint8_t first = at[0];
     if (first == FIRST_EXTENDED)
         return extended_shape(at, left);
-    if (scan->item_bytes && (first & 7) == 4) // BIP, only here
-        return (struct shape){PT_KIND_OTHER, scan->item_bytes};
     if (first == 0)
-        return (struct shape){PT_KIND_PAD, 1};
+        return (struct pt_shape){PT_KIND_PAD, 1};
     if (!(first & 1))
-        return (struct shape){PT_KIND_TNT, 1};
+        return (struct pt_shape){PT_KIND_TNT, 1};
     if ((first & 3) == 3)
         return cycle_shape(at, left);
     switch (first) {
     case 0x19:
-        return (struct shape){PT_KIND_TSC, 8};
+        return (struct pt_shape){PT_KIND_TSC, 8};
     case 0x59:
-        return (struct shape){PT_KIND_MTC, 2};
+        return (struct pt_shape){PT_KIND_MTC, 2};
     case 0x99:
-        return (struct shape){PT_KIND_MODE, 2};
+        return (struct pt_shape){PT_KIND_MODE, 2};
     default:
         return address_shape(first);
     }
+}
+
+static struct pt_shape packet_shape(const struct scan *scan)
+{
+    const uint8_t *at = scan->data + scan->at;
+    if (scan->item_bytes && (at[0] & 7) == 4) // BIP, only here
+        return (struct pt_shape){PT_KIND_OTHER, scan->item_bytes};
+    return pt_packet_shape(at, scan->bytes - scan->at);
 }
 
 static uint64_t header_address(const uint8_t *at, size_t bytes)
@@ -204,7 +202,7 @@ static int sync_begin(struct scan *scan, struct error *err)
 }
 
 // What the scan notes of a packet besides counting it.
-static int packet_note(struct scan *scan, struct shape shape, struct error *err)
+static int packet_note(struct scan *scan, struct pt_shape shape, struct error *err)
 {
     const uint8_t *at = scan->data + scan->at;
     struct pt_packets *out = scan->out;
@@ -293,7 +291,7 @@ static int scan_flaw(struct scan *scan, const char *what, struct error *err)
 
 static int scan_packet(struct scan *scan, struct error *err)
 {
-    struct shape shape = packet_shape(scan);
+    struct pt_shape shape = packet_shape(scan);
     int result = 0;
     if (shape.bytes == 0)
         return scan_flaw(scan, "unknown packet", err);

@@ -90,6 +90,15 @@ enum pt_kind {
 };
 const char *pt_kind_name(enum pt_kind kind); // "PSB", "TIP.PGE"
 
+// A packet's shape: bytes == 0 when the bytes are no packet; more than there are: it is cut off.
+struct pt_shape {
+    uint8_t kind; // enum pt_kind
+    size_t bytes;
+};
+// Of the packet at the first of `left` bytes, at least 1. Only a scan knows where BIP packets may
+// be; here they are TNT packets or none.
+struct pt_shape pt_packet_shape(const uint8_t *at, size_t left);
+
 // A place where decoding can begin, and what its PSB+ header says.
 struct pt_sync {
     uint64_t offset; // of the PSB

@@ -3,24 +3,14 @@
 
 #include <string.h>
 
-int pt_follow_open(struct pt_follow *follow, struct pt_stretches *stretches,
-                   const struct pt_config *config, struct error *err)
+void pt_follow_open(struct pt_follow *follow, struct pt_stretches *stretches,
+                    const struct pt_config *config)
 {
-    pt_follow_close(follow);
     *follow = (struct pt_follow){.stretches = stretches,
                                  .stretch = PT_NO_STRETCH,
                                  .unusual_aborts = config->errata.bdm64,
-                                 .unusual_disables = config->errata.skd022,
-                                 .query = pt_qry_alloc_decoder(config)};
-    if (!follow->query)
-        return error_set(err, ERROR_FAILED, "out of memory for a decoder");
-    return 0;
-}
-
-void pt_follow_close(struct pt_follow *follow)
-{
-    pt_qry_free_decoder(follow->query);
-    follow->query = NULL;
+                                 .unusual_disables = config->errata.skd022};
+    pt_query_open(&follow->query, config);
 }
 
 // --- where it is -------------------------------------------------------------------------------
@@ -157,7 +147,7 @@ static int take_event(struct pt_follow *follow)
             follow->bound = false;
             return status_with(follow, 0);
         }
-        int status = pt_qry_event(follow->query, &follow->event, sizeof follow->event);
+        int status = pt_query_event(&follow->query, &follow->event);
         if (status < 0)
             return status_when_not_followed(status);
         follow->status = status;
@@ -222,7 +212,7 @@ int pt_follow_event(struct pt_follow *follow, struct pt_event *event)
 int pt_follow_sync(struct pt_follow *follow, uint64_t offset)
 {
     uint64_t ip = 0;
-    int status = pt_qry_sync_set(follow->query, &ip, offset);
+    int status = pt_query_sync(&follow->query, &ip, offset);
     if (status < 0)
         return status_when_not_followed(status);
     follow_to(follow, ip);
@@ -272,7 +262,7 @@ static int next_to_event(struct pt_follow *follow, struct pt_block *block)
 static int go_indirect(struct pt_follow *follow)
 {
     uint64_t ip;
-    int status = pt_qry_indirect_branch(follow->query, &ip);
+    int status = pt_query_indirect(&follow->query, &ip);
     if (status < 0)
         return status_when_not_followed(status);
     if (status & pts_ip_suppressed)
@@ -284,7 +274,8 @@ static int go_indirect(struct pt_follow *follow)
 
 static int go_return(struct pt_follow *follow)
 {
-    int taken, status = pt_qry_cond_branch(follow->query, &taken);
+    bool taken;
+    int status = pt_query_branch(&follow->query, &taken);
     if (status == -pte_bad_query) // a return that was not compressed
         return go_indirect(follow);
     if (status < 0)
@@ -295,14 +286,15 @@ static int go_return(struct pt_follow *follow)
 
 static int follow_stretch(struct pt_follow *follow, struct pt_stretch *stretch)
 {
-    int taken, status;
+    bool taken;
+    int status;
     switch ((enum pt_stretch_end)stretch->end) {
     case PT_STRETCH_BRANCH:
-        status = pt_qry_cond_branch(follow->query, &taken);
+        status = pt_query_branch(&follow->query, &taken);
         if (status < 0)
             return status_when_not_followed(status);
         follow->status = status;
-        follow_branch(follow, stretch, taken != 0);
+        follow_branch(follow, stretch, taken);
         return 0;
     case PT_STRETCH_RETURN:
         return go_return(follow);
@@ -342,18 +334,18 @@ int pt_follow_branches(struct pt_follow *follow, uint64_t low, uint64_t high, ui
         return 0;
     while (passed->instructions < most) {
         struct pt_stretch *stretch = stretch_here(follow);
-        int taken;
+        bool taken;
         if (!stretch || stretch->end != PT_STRETCH_BRANCH || stretch->ip - low >= high - low ||
             stretch->end_ip - low >= high - low)
             return 0;
-        int status = pt_qry_cond_branch(follow->query, &taken);
+        int status = pt_query_branch(&follow->query, &taken);
         if (status < 0)
             return 0; // the next query reports the same status
         passed->blocks++;
         passed->instructions += stretch->instructions;
         passed->last_ip = stretch->end_ip;
         follow->status = status;
-        follow_branch(follow, stretch, taken != 0);
+        follow_branch(follow, stretch, taken);
         if (status & (pts_event_pending | pts_eos))
             return take_event(follow);
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The fast way through a trace. libipt's query decoder reads the packets, makes the events and
-// keeps the time; the code between is followed through stretches (pt_stretches.h) instead of being
-// looked up block by block. The result is, bit for bit, that of libipt's block decoder:
+// The fast way through a trace. A query decoder (pt_query.h) reads the packets, makes the events
+// and keeps the time; the code between is followed through stretches (pt_stretches.h) instead of
+// being looked up block by block. The result is, bit for bit, that of libipt's block decoder:
 // pt_follow_next and pt_follow_event behave like pt_blk_next and pt_blk_event. Anything out of the
 // ordinary (an error, a mode other than 64-bit, a rare event) ends with PT_FOLLOW_UNUSUAL: the
 // caller then discards what it has of the piece and walks it with libipt's block decoder, so that
@@ -14,16 +14,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analysis/pt/walk/pt_query.h"
 #include "analysis/pt/walk/pt_stretches.h"
 
 enum {
-    PT_FOLLOW_UNUSUAL = -4096,
+    PT_FOLLOW_UNUSUAL = PT_QUERY_UNUSUAL,
     PT_FOLLOW_RETURNS = 64
 }; // as many return addresses as the processor keeps
 
 struct pt_follow {
     struct pt_stretches *stretches;
-    struct pt_query_decoder *query; // for the bytes of the piece
+    struct pt_query query; // of the bytes of the piece
     uint64_t ip;
     uint32_t space;
     uint32_t stretch; // the stretch from ip, PT_NO_STRETCH not looked up yet
@@ -37,10 +38,9 @@ struct pt_follow {
     struct pt_event event;
 };
 
-// Begins with other bytes; frees the decoder of the previous ones. stretches must outlive it.
-int pt_follow_open(struct pt_follow *follow, struct pt_stretches *stretches,
-                   const struct pt_config *config, struct error *err);
-void pt_follow_close(struct pt_follow *follow);
+// Begins with other bytes: the config's. They and the stretches must outlive it.
+void pt_follow_open(struct pt_follow *follow, struct pt_stretches *stretches,
+                    const struct pt_config *config);
 
 // Like pt_blk_sync_set, pt_blk_set_image.
 int pt_follow_sync(struct pt_follow *follow, uint64_t offset);

@@ -28,7 +28,6 @@ void pt_walker_free(struct pt_walker *walker)
     if (!walker)
         return;
     pt_blk_free_decoder(walker->decoder);
-    pt_follow_close(&walker->follow);
     pt_stretches_free(&walker->stretches);
     pt_code_view_free(walker->code);
     free(walker->functions);
@@ -76,8 +75,10 @@ int pt_walker_open(struct pt_walker *walker, const struct pt_stream *stream, uin
     config.mtc_freq = stream->recorder.mtc_frequency;
     config.nom_freq = stream->recorder.nominal_ratio;
     walker->following = following;
-    if (following)
-        return pt_follow_open(&walker->follow, &walker->stretches, &config, err);
+    if (following) {
+        pt_follow_open(&walker->follow, &walker->stretches, &config);
+        return 0;
+    }
     config.flags.variant.block.end_on_call = 1;
     pt_blk_free_decoder(walker->decoder);
     walker->decoder = pt_blk_alloc_decoder(&config);

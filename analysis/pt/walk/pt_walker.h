@@ -73,15 +73,22 @@ static inline int pt_walker_event(struct pt_walker *walker, struct pt_event *eve
 
 static inline int pt_walker_offset(const struct pt_walker *walker, uint64_t *offset)
 {
-    return walker->following ? pt_qry_get_offset(walker->follow.query, offset)
-                             : pt_blk_get_offset(walker->decoder, offset);
+    if (!walker->following)
+        return pt_blk_get_offset(walker->decoder, offset);
+    *offset = pt_query_offset(&walker->follow.query);
+    return 0;
 }
 
 static inline int pt_walker_time(struct pt_walker *walker, uint64_t *tsc, uint32_t *lost_mtc,
                                  uint32_t *lost_cyc)
 {
-    return walker->following ? pt_qry_time(walker->follow.query, tsc, lost_mtc, lost_cyc)
-                             : pt_blk_time(walker->decoder, tsc, lost_mtc, lost_cyc);
+    const struct pt_reading *read = &walker->follow.query.read;
+    if (!walker->following)
+        return pt_blk_time(walker->decoder, tsc, lost_mtc, lost_cyc);
+    *tsc = read->tsc;
+    *lost_mtc = read->lost_mtc;
+    *lost_cyc = read->lost_cyc;
+    return read->known ? 0 : -pte_no_time;
 }
 
 // From now on code is read from this address space.

@@ -41,6 +41,9 @@ static inline int pieces_differ(const struct pt_piece *followed, const struct pt
                 followed->first_sync, followed->counts.instructions, followed->counts.blocks,
                 followed->flows.count, followed->errors.count, walked->counts.instructions,
                 walked->counts.blocks, walked->flows.count, walked->errors.count);
+        for (size_t i = 0; i < walked->errors.count; i++)
+            fprintf(stderr, "  libipt at %" PRIu64 ": %s\n", walked->errors.items[i].offset,
+                    walked->errors.items[i].what);
         return -1;
     }
     for (size_t i = 0; i < walked->flows.count; i++)
@@ -60,11 +63,47 @@ static inline int pieces_differ(const struct pt_piece *followed, const struct pt
     return 0;
 }
 
-// Walks every piece of the stream, each from one PSB that hands over to the next.
-static inline int stream_both_ways(struct pt_walker *follower, struct pt_walker *careful,
-                                   const struct pt_stream *stream, struct both_ways *sum)
+// One stream in both ways.
+struct both_walkers {
+    const struct pt_memory *memory;
+    const struct pt_symbols *symbols;
+    struct pt_walker *follower, *careful;
+};
+
+enum { FILLINGS = 3 }; // how libipt cuts blocks depends on what its cache of code knows
+
+static inline int walk_carefully(struct pt_walker *careful, const struct pt_stream *stream,
+                                 size_t first, size_t end, struct pt_piece *walked)
 {
-    enum { FILLINGS = 3 }; // how libipt cuts blocks depends on what its cache of code knows
+    struct error err = {0};
+    int result = 0;
+    for (int i = 0; result == 0 && i < FILLINGS; i++)
+        result = pt_walk(careful, stream, first, end, walked, &err);
+    return result;
+}
+
+// libipt keeps what it learned of code while a damaged packet had it believe that the processor was
+// in another mode, and then misreads the same code: one that has seen nothing else decides.
+static inline int pieces_differ_still(const struct both_walkers *walkers,
+                                      const struct pt_stream *stream, size_t first, size_t end,
+                                      const struct pt_piece *followed)
+{
+    struct pt_piece walked = {0};
+    struct error err = {0};
+    struct pt_walker *fresh = pt_walker_alloc(walkers->memory, walkers->symbols, true, &err);
+    int result = fresh ? walk_carefully(fresh, stream, first, end, &walked) : -1;
+    if (result == 0)
+        result = pieces_differ(followed, &walked);
+    pt_walker_free(fresh);
+    pt_piece_free(&walked);
+    return result;
+}
+
+// Walks every piece of the stream, each from one PSB that hands over to the next.
+static inline int stream_both_ways(const struct both_walkers *walkers,
+                                   const struct pt_stream *stream, bool damaged,
+                                   struct both_ways *sum)
+{
     const struct pt_syncs *syncs = &stream->packets->syncs;
     struct pt_piece followed = {0}, walked = {0};
     struct error err = {0};
@@ -74,12 +113,14 @@ static inline int stream_both_ways(struct pt_walker *follower, struct pt_walker 
         while (end < syncs->count && !syncs->items[end].after_break &&
                !syncs->items[end].hands_over)
             end++;
-        for (int i = 0; result == 0 && i < FILLINGS; i++)
-            result = pt_walk(careful, stream, first, end, &walked, &err);
+        result = walk_carefully(walkers->careful, stream, first, end, &walked);
         if (result == 0)
-            result = pt_walk(follower, stream, first, end, &followed, &err);
-        if (result == 0 && followed.counts.followed_bytes) // the others are libipt's own
+            result = pt_walk(walkers->follower, stream, first, end, &followed, &err);
+        if (result == 0 && followed.counts.followed_bytes) { // the others are libipt's own
             result = pieces_differ(&followed, &walked);
+            if (result < 0 && damaged)
+                result = pieces_differ_still(walkers, stream, first, end, &followed);
+        }
         sum->pieces++;
         sum->bytes += followed.counts.walked_bytes;
         sum->followed_bytes += followed.counts.followed_bytes;
@@ -115,14 +156,15 @@ static inline int both_ways(const struct scenario *scenario, unsigned damage, bo
                                .recorder = scenario_recorder()};
     if (result == 0)
         result = pt_packets_scan(&stream.bytes, &packets, &err);
-    struct pt_walker *follower = pt_walker_alloc(&memory, named ? &symbols : NULL, false, &err);
-    struct pt_walker *careful = pt_walker_alloc(&memory, named ? &symbols : NULL, true, &err);
-    if (result == 0 && follower && careful)
-        result = stream_both_ways(follower, careful, &stream, sum);
+    struct both_walkers walkers = {.memory = &memory, .symbols = named ? &symbols : NULL};
+    walkers.follower = pt_walker_alloc(&memory, walkers.symbols, false, &err);
+    walkers.careful = pt_walker_alloc(&memory, walkers.symbols, true, &err);
+    if (result == 0 && walkers.follower && walkers.careful)
+        result = stream_both_ways(&walkers, &stream, damage > 0, sum);
     else
         result = -1;
-    pt_walker_free(follower);
-    pt_walker_free(careful);
+    pt_walker_free(walkers.follower);
+    pt_walker_free(walkers.careful);
     pt_packets_free(&packets);
     machine_fini(&machine);
     pt_memory_free(&memory);

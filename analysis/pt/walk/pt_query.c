@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/pt/walk/pt_query.h"
+
+#include <string.h>
+
+#include "analysis/pt/walk/pt_query_packets.h"
+
+enum { EXTENDED = 0x02 };
+
+void pt_query_open(struct pt_query *query, const struct pt_config *config)
+{
+    memset(query, 0, sizeof *query);
+    query->begin = query->at = config->begin;
+    query->end = config->end;
+    query->errata = config->errata;
+    query->next = PT_NEXT_NONE;
+    pt_trace_clock_init(&query->clock, config);
+}
+
+// Whether nothing whole follows.
+static bool at_end(const struct pt_query *query)
+{
+    return query->next == PT_NEXT_NONE &&
+           (query->at >= query->end || (query->at[0] == EXTENDED && query->end - query->at == 1));
+}
+
+static bool is_packet(const struct pt_query *query)
+{
+    return query->next != PT_NEXT_NONE && query->next != PT_NEXT_BROKEN;
+}
+
+int pt_query_status(const struct pt_query *query)
+{
+    if (query->tnt_bits)
+        return 0;
+    if (!is_packet(query))
+        return at_end(query) ? pts_eos : 0;
+    return pt_query_will_event(query) ? pts_event_pending : 0;
+}
+
+// --- reading ahead -------------------------------------------------------------------------------
+
+// Up to the next packet that answers a query.
+static int read_ahead(struct pt_query *query)
+{
+    for (;;) {
+        int result = pt_query_fetch(query);
+        if (result < 0)
+            return result;
+        if (query->next == PT_KIND_TIP || query->next == PT_KIND_TNT || pt_query_will_event(query))
+            return 0;
+        result = pt_query_read(query);
+        if (result == -pte_eos) { // cut off by the end
+            query->at = query->end;
+            query->next = PT_NEXT_NONE;
+        }
+        if (result < 0)
+            return result;
+    }
+}
+
+// As read_ahead, but the end is reported by the status, and by the next query.
+static int read_ahead_or_end(struct pt_query *query)
+{
+    int result = read_ahead(query);
+    if (result == PT_QUERY_UNUSUAL) {
+        query->next = PT_NEXT_BROKEN;
+        query->tnt_bits = 0;
+    }
+    return result == -pte_eos ? 0 : result;
+}
+
+// --- queries -------------------------------------------------------------------------------------
+
+int pt_query_sync(struct pt_query *query, uint64_t *ip, uint64_t offset)
+{
+    query->at = query->begin + offset;
+    query->enabled = query->consume = query->has_event = false;
+    query->tnt_bits = 0;
+    query->psb.count = query->tip.count = query->fup.count = 0;
+    query->read = (struct pt_reading){0};
+    pt_trace_clock_restart(&query->clock);
+    int result = pt_query_fetch(query);
+    if (result == 0)
+        result = query->next == PT_KIND_PSB ? pt_query_read_psb(query) : PT_QUERY_UNUSUAL;
+    if (result < 0)
+        return result;
+    bool known = pt_query_ip(query, ip); // before reading ahead: another PSB may follow
+    result = read_ahead(query);
+    if (result < 0)
+        return result;
+    known = known || pt_query_ip(query, ip);
+    return pt_query_status(query) | (known ? 0 : pts_ip_suppressed);
+}
+
+int pt_query_fill(struct pt_query *query)
+{
+    if (!is_packet(query))
+        return at_end(query) ? -pte_eos : PT_QUERY_UNUSUAL;
+    if (query->next != PT_KIND_TNT)
+        return -pte_bad_query;
+    int result = pt_query_read_tnt(query);
+    if (result < 0)
+        return result;
+    query->read = query->clock.now;
+    return read_ahead_or_end(query);
+}
+
+int pt_query_branch(struct pt_query *query, bool *taken)
+{
+    int result = query->tnt_bits ? 0 : pt_query_fill(query);
+    if (result < 0)
+        return result;
+    query->tnt_bits--;
+    *taken = query->tnt >> query->tnt_bits & 1;
+    return pt_query_status(query);
+}
+
+int pt_query_indirect(struct pt_query *query, uint64_t *ip)
+{
+    for (;;) {
+        if (!is_packet(query))
+            return at_end(query) ? -pte_eos : PT_QUERY_UNUSUAL;
+        if (pt_query_will_event(query) || (query->next == PT_KIND_TNT && query->tnt_bits))
+            return -pte_bad_query;
+        bool answer = query->next == PT_KIND_TIP;
+        int result = pt_query_read(query);
+        if (result < 0)
+            return result;
+        if (answer)
+            break;
+        result = read_ahead(query);
+        if (result < 0)
+            return result;
+    }
+    int known = pt_query_ip(query, ip) ? 0 : pts_ip_suppressed;
+    query->read = query->clock.now;
+    int result = read_ahead_or_end(query);
+    return result < 0 ? result : pt_query_status(query) | known;
+}
+
+int pt_query_event(struct pt_query *query, struct pt_event *event)
+{
+    if (query->tnt_bits)
+        return -pte_bad_query;
+    for (query->has_event = false; !query->has_event;) {
+        if (!is_packet(query))
+            return at_end(query) ? -pte_eos : PT_QUERY_UNUSUAL;
+        if ((query->next == PT_KIND_TIP || query->next == PT_KIND_TNT) &&
+            !pt_query_will_event(query))
+            return -pte_bad_query;
+        int result = pt_query_read(query);
+        if (result == 0 && !query->has_event)
+            result = read_ahead(query);
+        if (result < 0)
+            return result;
+    }
+    *event = query->event;
+    query->read = query->clock.now;
+    int result = read_ahead_or_end(query);
+    return result < 0 ? result : pt_query_status(query);
+}
