@@ -298,5 +298,5 @@ format:
 clean:
 	rm -rf build build-*
 
--include $(objects:.o=.d) $(BUILD)/taillight.d $(tests:=.d) $(benches:=.d) $(helpers:=.d) $(fuzzers:=.d) \
+-include $(objects:.o=.d) $(BUILD)/taillight.d $(programs:%.c=$(BUILD)/%.d) $(tests:=.d) $(benches:=.d) $(helpers:=.d) $(fuzzers:=.d) \
     $(replayed:=.d)

@@ -22,10 +22,15 @@ enum connection_protocol { CONNECTION_UNIX = 0, CONNECTION_TCP = 6, CONNECTION_U
 enum { CONNECTION_PATH_BYTES = 32 };
 
 struct connection {
-    uint32_t id;          // what the records of the same log call it; unique within that log
-    uint8_t protocol;     // enum connection_protocol
-    uint8_t outgoing;     // 1: this side called connect(); 0: it accepted, or the log does not say
-    uint8_t reserved[2];  // zero
+    uint32_t id;      // what the records of the same log call it; unique within that log
+    uint8_t protocol; // enum connection_protocol
+    uint8_t outgoing; // 1: this side called connect(); 0: it accepted, or the log does not say
+    union {
+        uint8_t reserved[2]; // zero
+        // Of the load's: for how long it tried to open it after the one before had ended, in units
+        // of 100 us, at most UINT16_MAX.
+        uint16_t opening_100us;
+    };
     uint64_t cookie;      // SO_COOKIE, 0 where unknown; unique within a boot and network namespace
     uint8_t local[16];    // IPv6, or IPv4 mapped (::ffff:a.b.c.d), network byte order
     uint8_t peer[16];     // the same

@@ -8,8 +8,8 @@
 //         in words that a number stands before, one: those for 1.
 
 // clang-format off
-NETWORK_COUNTER(ListenOverflows, TcpExt, "connection found the accept queue full", "connections found the accept queue full")
-NETWORK_COUNTER(TCPReqQFullDrop, TcpExt, "connection request found the SYN queue full", "connection requests found the SYN queue full")
+NETWORK_COUNTER(ListenOverflows, TcpExt, "connection found the accept queue full (the server's backlog, net.core.somaxconn)", "connections found the accept queue full (the server's backlog, net.core.somaxconn)")
+NETWORK_COUNTER(TCPReqQFullDrop, TcpExt, "connection request found the SYN queue full (net.ipv4.tcp_max_syn_backlog)", "connection requests found the SYN queue full (net.ipv4.tcp_max_syn_backlog)")
 NETWORK_COUNTER(TCPSynRetrans, TcpExt, "connection request or answer to one sent again", "connection requests or answers to them sent again")
 NETWORK_COUNTER(TCPBacklogDrop, TcpExt, "segment dropped, a busy socket's backlog was full", "segments dropped, a busy socket's backlog was full")
 NETWORK_COUNTER(TCPRcvQDrop, TcpExt, "segment dropped, a receive queue was full", "segments dropped, a receive queue was full")

@@ -2,13 +2,16 @@
 #include "workloads/lab_fault.h"
 
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <immintrin.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -55,10 +58,10 @@ enum { WRITTEN_BYTES = 1 << 20, SYNCED_BYTES = 4 * WRITTEN_BYTES, MEMORY_BYTES =
 static const size_t fresh_bytes = (size_t)1 << 30; // bytes of address space; used at some 4 GB/s
 
 static const char *const kind_names[] = {
-    [LAB_FAULT_NONE] = "none",       [LAB_FAULT_SLOW] = "slow",     [LAB_FAULT_CALLS] = "calls",
-    [LAB_FAULT_PAGES] = "pages",     [LAB_FAULT_HALVES] = "halves", [LAB_FAULT_SYNC] = "sync",
-    [LAB_FAULT_FORK] = "fork",       [LAB_FAULT_SWAP] = "swap",     [LAB_FAULT_LOCK] = "lock",
-    [LAB_FAULT_COLLECT] = "collect",
+    [LAB_FAULT_NONE] = "none",   [LAB_FAULT_SLOW] = "slow",       [LAB_FAULT_CALLS] = "calls",
+    [LAB_FAULT_PAGES] = "pages", [LAB_FAULT_HALVES] = "halves",   [LAB_FAULT_SYNC] = "sync",
+    [LAB_FAULT_FORK] = "fork",   [LAB_FAULT_SWAP] = "swap",       [LAB_FAULT_LOCK] = "lock",
+    [LAB_FAULT_DEAF] = "deaf",   [LAB_FAULT_COLLECT] = "collect",
 };
 
 int lab_fault_parse(const char *text, struct lab_fault *fault, struct error *err)
@@ -80,7 +83,8 @@ int lab_fault_parse(const char *text, struct lab_fault *fault, struct error *err
     }
     return error_set(
         err, ERROR_INPUT,
-        "--fault: \"%s\" is none of slow, calls, pages, halves, sync, fork, swap, lock, collect",
+        "--fault: \"%s\" is none of slow, calls, pages, halves, sync, fork, swap, lock, deaf, "
+        "collect",
         kind);
 }
 
@@ -94,13 +98,17 @@ static __attribute__((noinline)) int64_t slow_function(int64_t until_ns)
     return now;
 }
 
+static struct timespec timespec_of(uint64_t ns)
+{
+    return (struct timespec){(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+}
+
 // What the holder does with the lock: sleeps, or by turns works a little and waits for others that
 // work for it, as a runtime's thread does that has stopped the world.
 static void keep_lock(const struct lab_fault *fault)
 {
     enum { WORK_NS = 20000, WAIT_NS = 100000 };
-    const struct timespec length = {(time_t)(fault->length_ns / 1000000000),
-                                    (long)(fault->length_ns % 1000000000)};
+    const struct timespec length = timespec_of(fault->length_ns);
     const struct timespec wait = {0, WAIT_NS};
     int64_t now = fault_log_now(), until = now + (int64_t)fault->length_ns;
     if (fault->kind == LAB_FAULT_LOCK)
@@ -115,8 +123,7 @@ static void keep_lock(const struct lab_fault *fault)
 static void *hold_lock(void *argument)
 {
     struct lab_fault *fault = argument;
-    const uint64_t rest_ns = fault->every_ns - fault->length_ns;
-    const struct timespec rest = {(time_t)(rest_ns / 1000000000), (long)(rest_ns % 1000000000)};
+    const struct timespec rest = timespec_of(fault->every_ns - fault->length_ns);
     for (;;) {
         nanosleep(&rest, NULL);
         pthread_mutex_lock(&fault->lock);
@@ -133,6 +140,50 @@ static void *hold_lock(void *argument)
 static bool takes_lock(const struct lab_fault *fault)
 {
     return fault->kind == LAB_FAULT_LOCK || fault->kind == LAB_FAULT_COLLECT;
+}
+
+// A connection to the server itself, which takes a place in its queue. -1: none was left.
+static int connect_to_itself(const struct lab_fault *fault)
+{
+    struct sockaddr_in6 address;
+    socklen_t bytes = sizeof address;
+    int client = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (client < 0 || getsockname(fault->listener, (void *)&address, &bytes) < 0)
+        return client;
+    address.sin6_addr = // 127.0.0.1: not every network namespace has the other protocol
+        (struct in6_addr){.s6_addr = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}};
+    (void)connect(client, (const void *)&address, sizeof address);
+    return client;
+}
+
+// Takes no connections for a time, at regular intervals, with a queue that holds one and has it.
+static void *hold_queue(void *argument)
+{
+    enum { PLACES = 2, BACKLOG = 1024 };
+    struct lab_fault *fault = argument;
+    const struct timespec length = timespec_of(fault->length_ns);
+    const struct timespec rest = timespec_of(fault->every_ns - fault->length_ns);
+    struct epoll_event event = {.data.ptr = NULL};
+    for (;;) {
+        int clients[PLACES];
+        nanosleep(&rest, NULL);
+        int64_t begin = fault_log_now();
+        event.events = 0;
+        epoll_ctl(fault->epoll, EPOLL_CTL_MOD, fault->listener, &event);
+        listen(fault->listener, 0);
+        for (int i = 0; i < PLACES; i++)
+            clients[i] = connect_to_itself(fault);
+        fault->deaf = true;
+        nanosleep(&length, NULL);
+        fault->deaf = false;
+        for (int i = 0; i < PLACES; i++)
+            close(clients[i]);
+        listen(fault->listener, BACKLOG);
+        event.events = EPOLLIN;
+        epoll_ctl(fault->epoll, EPOLL_CTL_MOD, fault->listener, &event);
+        fault_log_add(&fault->log, begin, fault_log_now(), kind_names[fault->kind]);
+    }
+    return NULL;
 }
 
 static int prepare_file(struct lab_fault *fault, const char *log_path, struct error *err)
@@ -191,6 +242,9 @@ int lab_fault_start(struct lab_fault *fault, const char *log_path, struct error 
         result = prepare_file(fault, log_path, err);
     if (fault->kind == LAB_FAULT_FORK || fault->kind == LAB_FAULT_SWAP)
         result = prepare_memory(fault, err);
+    if (fault->kind == LAB_FAULT_DEAF &&
+        pthread_create(&fault->holder, NULL, hold_queue, fault) != 0)
+        return error_set(err, ERROR_FAILED, "cannot start the thread that fills the queue");
     if (takes_lock(fault)) {
         pthread_mutex_init(&fault->lock, NULL);
         if (pthread_create(&fault->holder, NULL, hold_lock, fault) != 0)
@@ -285,7 +339,7 @@ void lab_fault_begin_service(struct lab_fault *fault)
         return;
     }
     int64_t now = fault_log_now();
-    if (fault->kind != LAB_FAULT_HALVES && now >= fault->due_ns &&
+    if (fault->kind != LAB_FAULT_HALVES && fault->kind != LAB_FAULT_DEAF && now >= fault->due_ns &&
         fault->log.used < FAULT_LOG_LINES)
         fault_inflict(fault, now);
 }
@@ -300,6 +354,11 @@ bool lab_fault_halves(struct lab_fault *fault)
     fault_log_add(&fault->log, now, now + (int64_t)fault->length_ns, kind_names[fault->kind]);
     fault->due_ns = now + (int64_t)fault->every_ns;
     return true;
+}
+
+bool lab_fault_closes(const struct lab_fault *fault)
+{
+    return fault->deaf;
 }
 
 void lab_fault_end_service(struct lab_fault *fault)

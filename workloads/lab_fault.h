@@ -43,6 +43,8 @@ enum lab_fault_kind {
     LAB_FAULT_SYNC, // a file beside the log is written to and synced, over and over, for that long
     LAB_FAULT_FORK, // it forks, and writes to pages that it then shares, for that long in all
     LAB_FAULT_SWAP, // memory that was paged out is touched, page by page, for that long
+    LAB_FAULT_DEAF, // its queue of connections is full and it takes none; it closes those it has
+                    // after a reply
     LAB_FAULT_LOCK, // another thread holds the lock that every request takes, and sleeps that long
     LAB_FAULT_COLLECT, // the same, named like Java's that stops the world, works and waits by turns
 };
@@ -57,19 +59,24 @@ struct lab_fault {
     char *memory;         // what `fresh` lies in (fork, swap), or what is written (sync)
     int file;             // sync
     pthread_mutex_t lock; // taken by every request (lock, collect)
-    pthread_t holder;
+    pthread_t holder;     // (lock, collect, deaf)
+    _Atomic bool deaf;    // now
+    int listener, epoll;  // where connections are taken, and what waits for them (deaf)
 };
 
 // "KIND,LENGTH,EVERY" with the kinds slow, calls, pages, halves (whose length does not matter),
-// sync, fork, swap, lock and collect: "slow,1ms,20ms".
+// sync, fork, swap, lock, deaf and collect: "slow,1ms,20ms".
 int lab_fault_parse(const char *text, struct lab_fault *fault, struct error *err);
 
-// Begins. Without a kind it does nothing. The fault must stay at its address until the process
-// ends.
+// Begins. Without a kind it does nothing; listener and epoll are the server's by then. The fault
+// must stay at its address until the process ends.
 int lab_fault_start(struct lab_fault *fault, const char *log_path, struct error *err);
 
 // Whether the reply that is about to be sent is to be sent in two halves.
 bool lab_fault_halves(struct lab_fault *fault);
+
+// Whether the connection is to be closed on which a reply has been sent.
+bool lab_fault_closes(const struct lab_fault *fault);
 
 // To be called around each request's service, by one thread at a time except with `lock`
 // and `collect`.

@@ -379,6 +379,7 @@ static void read_client(struct worker *worker, struct client *client)
                                     &request);
         if (taken)
             answer_request(worker, &request);
+        worker->closing |= taken && lab_fault_closes(&worker->settings->fault);
         at += taken;
     }
     if (worker->closing) {
@@ -517,7 +518,9 @@ static void print_usage(FILE *out)
         "called over and over), pages (page faults), sync (a file is written and synced),\n"
         "fork (it forks, and writes to memory that it then shares), swap (memory that was paged "
         "out is touched),\nlock (a thread sleeps with the lock that "
-        "each request takes), collect (it works by turns, and is\ncalled as Java's that stops the "
+        "each request takes), deaf (its queue of connections is full,\nand it takes none; it "
+        "closes each after "
+        "a reply), collect (it works by turns, and is\ncalled as Java's that stops the "
         "world); one worker.\nPrints \"ready\" when it listens; runs until killed.\n",
         out);
 }
@@ -585,6 +588,8 @@ static int workers_start(struct settings *settings, struct error *err)
         return status;
     settings->ticks_per_ns = tsc_measure_hz(50000000) / 1e9;
     settings->began_tsc = tsc_now();
+    settings->fault.listener = workers[0].listener;
+    settings->fault.epoll = workers[0].epoll;
     status = lab_fault_start(&settings->fault, settings->fault_log, err);
     for (unsigned i = 1; status == 0 && i < settings->threads; i++)
         if (pthread_create(&workers[i].thread, NULL, worker_main, &workers[i]) != 0)

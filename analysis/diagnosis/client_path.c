@@ -187,8 +187,8 @@ static void sweep_network(struct client_path *path, int64_t begin_ns, int64_t en
         sweep_add(&path->sweep, path->stage, begin_ns, end_ns);
 }
 
-void client_path_sweep(struct decomposer *decomposer, const struct lifetime *life,
-                       enum fixed_component stage, int64_t begin_ns, int64_t end_ns)
+static void sweep_stage(struct decomposer *decomposer, const struct lifetime *life,
+                        enum fixed_component stage, int64_t begin_ns, int64_t end_ns)
 {
     const struct diagnosis_input *in = decomposer->in;
     const int64_t moved_ns = life->client_moved_ns;
@@ -214,4 +214,24 @@ void client_path_sweep(struct decomposer *decomposer, const struct lifetime *lif
     else
         thread_periods(in->client, path.sweep.thread, begin_ns - moved_ns, end_ns - moved_ns,
                        visit_period, &path);
+}
+
+// A request that has no connection yet waits for that, whatever the load's thread does.
+void client_path_sweep(struct decomposer *decomposer, const struct lifetime *life,
+                       enum fixed_component stage, int64_t begin_ns, int64_t end_ns)
+{
+    const int64_t moved_ns = life->client_moved_ns;
+    struct opening opening;
+    while (stage == COMPONENT_CLIENT_QUEUE &&
+           opening_within(decomposer->in->openings, life, begin_ns - moved_ns, end_ns - moved_ns,
+                          &opening)) {
+        if (opening.begin_ns + moved_ns > begin_ns)
+            sweep_stage(decomposer, life, stage, begin_ns, opening.begin_ns + moved_ns);
+        decomposer->core = NO_CORE;
+        decomposer_add(decomposer, COMPONENT_CLIENT_OPENING,
+                       (double)(opening.end_ns - opening.begin_ns));
+        begin_ns = opening.end_ns + moved_ns;
+    }
+    if (begin_ns < end_ns)
+        sweep_stage(decomposer, life, stage, begin_ns, end_ns);
 }

@@ -15,6 +15,7 @@
 #include "analysis/lifetime/applications.h"
 #include "analysis/lifetime/calls.h"
 #include "analysis/lifetime/client_turns.h"
+#include "analysis/lifetime/openings.h"
 #include "analysis/lifetime/holdups.h"
 #include "analysis/lifetime/lifetime.h"
 #include "analysis/lifetime/peers.h"
@@ -150,6 +151,7 @@ struct diagnosis_input {
     const struct host_timeline *server; // NULL: nothing was captured
     const struct host_timeline *client; // of the load's host, maybe the same; NULL: not captured
     const struct client_turns *client_turns; // of the load's threads; NULL: not known
+    const struct openings *openings;         // of the load's connections; NULL: not known
     const uint32_t *application_threads;     // threads of the servers under test, ascending
     size_t application_thread_count;
     const struct applications *applications; // theirs; NULL: there is only one

@@ -41,6 +41,7 @@ REMEDY("client", true, "the client is late by itself: give it cores and threads 
 REMEDY("client's cores", true, "keep other programs and interrupts off the cores of the load, or give it cores of its own")
 REMEDY("client's threads", true, "one thread of the load has more to do than it can: more threads, or agents")
 REMEDY("full connections", false, "all connections of the load wait for replies: what the server does is the cause; more connections, or a greater depth, would show it")
+REMEDY("connections", false, "connections are not taken as fast as they come: a longer queue (the server's backlog and net.core.somaxconn), more threads that accept, connections that are kept open")
 REMEDY("network", true, "the time is between the hosts: look at the link, its queues and its interrupt moderation")
 REMEDY("NIC delay", true, "the card's interrupt comes late: less interrupt moderation, or shallower idle states")
 REMEDY("scheduling", true, "threads are woken late: pin them, or forbid deep idle states")

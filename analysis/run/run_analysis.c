@@ -54,6 +54,7 @@ void run_diagnosis_input(const struct run_analysis *run, struct diagnosis_input 
                   : run->lifetimes.join.hosts.apart ? &run->evidence.client
                                                     : &run->evidence.server,
         .client_turns = &run->lifetimes.client_turns,
+        .openings = &run->lifetimes.openings,
         .application_threads = run->evidence.application_threads,
         .application_thread_count = run->evidence.application_thread_count,
         .applications = &run->lifetimes.applications,
@@ -134,6 +135,7 @@ void run_analysis_free(struct run_analysis *analysis)
     host_timeline_free(&analysis->evidence.server);
     host_timeline_free(&analysis->evidence.client);
     client_turns_free(&analysis->lifetimes.client_turns);
+    openings_free(&analysis->lifetimes.openings);
     run_samples_free(&analysis->evidence.samples);
     array_free(&analysis->evidence.calls);
     service_order_free(&analysis->lifetimes.order);

@@ -79,6 +79,7 @@ struct run_lifetimes {
     struct applications applications; // the servers
     struct service_order order;       // who was ahead of whom
     struct client_turns client_turns; // what the load's threads did
+    struct openings openings;         // when the load opened its connections again
     struct unseen_time unseen;        // when nobody knows what their cores did
     int64_t begin_ns, end_ns;         // first and last intended time, host time
     uint64_t scheduled, sent, answered, timed_out, lost, unsent;

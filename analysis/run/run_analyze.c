@@ -97,6 +97,11 @@ static int take_client(struct run_analysis *run, const struct run_input *input, 
 {
     const json_t *depth = json_object_get(run->evidence.load, "depth");
     int result = 0;
+    if (openings_build(&run->lifetimes.openings, input->client_connections.records,
+                       input->client_connections.count,
+                       input->apart ? &input->client_clock : &input->clock,
+                       run->lifetimes.begin_ns) < 0)
+        return error_set(err, ERROR_FAILED, "no memory for the load's connections");
     run->evidence.has_client_events = input->apart
                                           ? input->has_client_events
                                           : run->evidence.has_events && !input->without_client;

@@ -90,10 +90,11 @@ static void verdict_append_cause(char *out, const struct diagnosis *diagnosis,
 }
 
 // Whether it is the load's own machine that made its requests late. Not where every connection is
-// full: what the load then waits for is the server.
+// full, or one has yet to be opened: what the load then waits for is the server.
 static bool is_client(const struct cause *cause)
 {
-    return cause->role == ROLE_CLIENT && strcmp(cause->category, "full connections") != 0;
+    return cause->role == ROLE_CLIENT && strcmp(cause->category, "full connections") != 0 &&
+           strcmp(cause->category, "connections") != 0;
 }
 
 // Whether most of what is to be explained is the client's own: then a server is not judged by it.

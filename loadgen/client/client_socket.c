@@ -93,6 +93,12 @@ static struct connection connection_describe(const struct client_connection *con
     return entry;
 }
 
+static uint16_t opening_100us(const struct client_connection *connection, uint64_t opened_tsc)
+{
+    double us = (double)(opened_tsc - connection->ended_tsc) / connection->context->ticks_per_us;
+    return us / 100 < UINT16_MAX ? (uint16_t)(us / 100) : UINT16_MAX;
+}
+
 // Raising it takes CAP_NET_ADMIN (socket(7)). Otherwise the socket stays as it was, which is
 // reported.
 static void busy_poll(const struct client_connection *connection)
@@ -119,9 +125,12 @@ int connection_finish(struct client_connection *connection, struct error *err)
     if (array_reserve(&context->log, context->log.count + 1) < 0)
         return error_set(err, ERROR_FAILED, "out of memory for the log of connections");
     busy_poll(connection);
-    if (connection->opened_ms) // it is a reconnect
-        connection->id = atomic_fetch_add(context->last_id, 1) + 1;
-    context->log.items[context->log.count++] = connection_describe(connection);
+    struct connection entry = connection_describe(connection);
+    if (connection->opened_ms) { // it is a reconnect
+        connection->id = entry.id = atomic_fetch_add(context->last_id, 1) + 1;
+        entry.opening_100us = opening_100us(connection, entry.opened_time);
+    }
+    context->log.items[context->log.count++] = entry;
     connection->state = CONNECTION_OPEN;
     connection->opened_ms = monotonic_ms();
     connection->blocked = false;
@@ -242,8 +251,9 @@ void connection_end(struct client_connection *connection, enum connection_loss r
     if (!orderly && counts->broken++ == 0)
         error_set(&counts->first_break, ERROR_FAILED, "connection %u broke after %llu replies: %s",
                   connection->id, (unsigned long long)connection->answered, why);
+    connection->ended_tsc = tsc_now();
     if (counts->ended++ == 0)
-        counts->first_end_tsc = tsc_now();
+        counts->first_end_tsc = connection->ended_tsc;
     // A server that answers only invalid replies is of no use either.
     if (connection->answered > (reason == LOSS_MALFORMED) ||
         monotonic_ms() - connection->opened_ms >= USE_MS)

@@ -95,6 +95,7 @@ struct client_connection {
     bool unread;                // in its owner's queue of those to be read again without an event
     bool draining;              // closed loop: nothing more is put until all requests are answered
     uint32_t attempts;          // attempts to open it again since it was last useful
+    uint64_t ended_tsc;         // when the one before it ended; 0: it is the first
     int64_t down_ms, opened_ms; // CLOCK_MONOTONIC: when it stopped being useful; when it opened
     struct reply_parser parser;
     struct stamp_waits *waits; // if there are kernel stamps; else NULL

@@ -25,6 +25,7 @@ classes() { awk -F ' *[|] *' '!/^#/ && NF == 6 { print $1 }' tests/faults/faults
 # there.
 fault_experiment() {
     local by fault server second='' neighbours='' client=1 tuning='' sleep='' rate=5k protocol=''
+    local connections=32 depth=16 timeout=''
     by=$(column "$1" 2)
     fault=$(column "$1" 3)
     server="\"$build/labserver\", \"--port\", \"{port}\", \"--service\", \"fixed:10us\""
@@ -76,6 +77,10 @@ fault_experiment() {
             rate=1k sleep=', sleep: true'
             neighbours="  fault: {host: $host, kind: command, command: [$inject, \"$to\"], cores: [1]}"
             ;;
+        deaf) # few connections, none of which has room for a second request
+            rate=400 connections=2 depth=1 timeout=', timeout: 10s' sleep=', sleep: true'
+            server+=", \"--fault\", \"$fault\", \"--fault-log\", \"$3\""
+            ;;
         halves) rate=1k sleep=', sleep: true' server+=", \"--fault\", \"$fault\", \"--fault-log\", \"$3\"" ;;
         network) # 10.181.0.2 is the second host
             neighbours="  sink: {host: server, kind: command, cores: [0],
@@ -104,7 +109,7 @@ workload:
   $protocol
   keys: {count: 1k}
   values: {size: {fixed: 200}}
-load: {to: lab, rate: $rate, arrivals: exponential, connections: 32, depth: 16, duration: $2, seed: 1$sleep}
+load: {to: lab, rate: $rate, arrivals: exponential, connections: $connections, depth: $depth, duration: $2, seed: 1$sleep$timeout}
 EOF
 }
 

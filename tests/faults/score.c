@@ -12,13 +12,15 @@
 // server (with the scope `client`: all its life long); with the scope `late`, for faults whose
 // effect outlasts them (what was lost is sent again 200 ms later), all that a message took longer
 // than usual from when it was sent (a link cannot hold up what its client has not sent), if that is
-// a millisecond at least and a fault was shortly before it was read. A message counts as affected
-// when that is beyond the noise (the 95th percentile of what messages deviate that met no fault)
-// and at least half of what it took longer than usual: where it is less (`lesser`), something else
-// did more, as a rule the queue that the fault left. Messages of which the diagnosis itself says
-// that it did not see enough (lost records took more than a twentieth of the deviation) are counted
-// as unseen and not judged; so are, as stolen, those that the host of this virtual machine took as
-// much from, as it really does at times: a try with many of them is not good enough.
+// a millisecond at least and a fault was shortly before it was read; with the scope `opening`, for
+// those that keep connections from being opened, all of it until it was sent. A message counts as
+// affected when that is beyond the noise (the 95th percentile of what messages deviate that met no
+// fault) and at least half of what it took longer than usual: where it is less (`lesser`),
+// something else did more, as a rule the queue that the fault left. Messages of which the diagnosis
+// itself says that it did not see enough (lost records took more than a twentieth of the deviation)
+// are counted as unseen and not judged; so are, as stolen, those that the host of this virtual
+// machine took as much from, as it really does at times: a try with many of them is not good
+// enough.
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -116,9 +118,9 @@ static void find_own(struct fault_array *faults, const struct lifetime_array *li
     }
 }
 
-static bool met_fault(const struct fault_array *faults, const struct lifetime *life)
+static bool met_fault(const struct fault_array *faults, const struct lifetime *life,
+                      int64_t outlasts_ns)
 {
-    const int64_t outlasts_ns = 250000000;
     size_t i = first_fault(faults, life->stamp_ns[STAMP_INTENDED] - outlasts_ns);
     return i < faults->count && faults->items[i].begin_ns < life->stamp_ns[STAMP_REPLY_READ];
 }
@@ -221,6 +223,19 @@ static void judge_message(const struct diagnosis *diagnosis,
     }
 }
 
+// How much a fault held a message up, 0: not at all.
+static double injected_ns(const struct fault_array *faults, const struct lifetime *life,
+                          const struct diagnosed_message *message, const char *scope)
+{
+    const int64_t sent_again_ns = 250000000, opened_again_ns = 1500000000;
+    double queued_ns = life->stage_ns[STAMP_SEND], sent_ns = message->deviation_ns - queued_ns;
+    if (strcmp(scope, "late") == 0)
+        return sent_ns >= LATE_NS && met_fault(faults, life, sent_again_ns) ? sent_ns : 0;
+    if (strcmp(scope, "opening") == 0)
+        return queued_ns >= LATE_NS && met_fault(faults, life, opened_again_ns) ? queued_ns : 0;
+    return held_up_ns(faults, life, scope);
+}
+
 static void judge(const struct run_analysis *run, const struct fault_array *faults,
                   const char *scope, const char *causes, struct verdicts *out)
 {
@@ -234,11 +249,7 @@ static void judge(const struct run_analysis *run, const struct fault_array *faul
                diagnosis->attributions.items[after].lifetime == message->lifetime)
             after++;
         const struct lifetime *life = &run->lifetimes.all.items[message->lifetime];
-        double sent_ns = message->deviation_ns - life->stage_ns[STAMP_SEND];
-        bool is_late = sent_ns >= LATE_NS && met_fault(faults, life);
-        double injected = strcmp(scope, "late") != 0 ? held_up_ns(faults, life, scope)
-                          : is_late                  ? sent_ns
-                                                     : 0;
+        double injected = injected_ns(faults, life, message, scope);
         if (injected > noise && message->deviation_ns > noise &&
             in_scope(faults, run, message->lifetime, scope)) {
             if (injected < message->deviation_ns / 2)
@@ -284,7 +295,7 @@ int main(int argc, char **argv)
     const struct diagnosis_slice_array slices = {.items = &everything, .count = 1};
     const struct run_request request = {.run_dir = argv[2], .slices = &slices};
     if (argc != 6) {
-        fputs("usage: score NAME RUN LOG all|own|others|late|client CAUSES\n", stderr);
+        fputs("usage: score NAME RUN LOG all|own|others|late|client|opening CAUSES\n", stderr);
         return 2;
     }
     if (read_faults(argv[3], &faults, &err) < 0 || run_analyze(&request, &progress, &run, &err) < 0)

@@ -29,6 +29,9 @@ struct bench {
     struct host_timeline host;
     struct lifetime lives[MESSAGES];
     struct client_turns turns;
+    struct openings openings;
+    uint16_t opening_100us;
+    uint64_t opened_ns;
     struct component_share_array shares;
     struct component_table table;
 };
@@ -74,13 +77,16 @@ static void live(struct bench *b, unsigned i, int64_t due_us, int64_t sent_us, i
 static void take_apart(struct bench *b, bool recorded, uint64_t depth)
 {
     const struct time_source clock = {.convert = same_time};
-    const struct connection connection = {.id = 1, .process = LOAD};
+    const struct connection connection = {
+        .id = 1, .process = LOAD, .opening_100us = b->opening_100us, .opened_time = b->opened_ns};
     struct error err = {0};
     struct decomposer decomposer;
     assert_int_equal(host_timeline_build(b->events.items, b->events.count, &clock, &b->host, &err),
                      0);
     assert_int_equal(client_turns_build(&b->turns, b->lives, MESSAGES, &connection, 1, depth), 0);
+    assert_int_equal(openings_build(&b->openings, &connection, 1, &clock, 0), 0);
     const struct diagnosis_input input = {.lifetimes = b->lives,
+                                          .openings = &b->openings,
                                           .lifetime_count = MESSAGES,
                                           .client = recorded ? &b->host : NULL,
                                           .client_turns = &b->turns,
@@ -118,6 +124,7 @@ static void release(struct bench *b)
 {
     host_timeline_free(&b->host);
     client_turns_free(&b->turns);
+    openings_free(&b->openings);
     component_table_fini(&b->table);
     array_free(&b->shares);
     array_free(&b->events);
@@ -130,6 +137,37 @@ static void begin(struct bench *b)
     live(b, 0, 100, 400, 600);
     live(b, 1, 5000, 5000, 5200);
     run(b, 10, LOAD, 0);
+}
+
+// Due at 100 us, sent at 400; its connection is opened at 350, after 200 us of trying.
+static void a_connection_that_is_opened_is_the_cause(void **state)
+{
+    struct bench b;
+    (void)state;
+    for (int recorded = 0; recorded <= 1; recorded++) {
+        begin(&b);
+        b.opening_100us = 2;
+        b.opened_ns = 350000;
+        run(&b, 900, LOAD, 0);
+        take_apart(&b, recorded, 0);
+        expect(&b, "connection being opened", 200);
+        expect(&b, "client queue", 100);
+        release(&b);
+    }
+}
+
+// One that was open by then has nothing to do with it.
+static void a_connection_that_was_open_is_none(void **state)
+{
+    struct bench b;
+    (void)state;
+    begin(&b);
+    b.opening_100us = 2;
+    b.opened_ns = 100000;
+    take_apart(&b, false, 0);
+    expect(&b, "connection being opened", 0);
+    expect(&b, "client queue", 300);
+    release(&b);
 }
 
 static void what_had_the_core_is_the_cause(void **state)
@@ -205,6 +243,8 @@ static void without_records_a_stage_stays_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_connection_that_is_opened_is_the_cause),
+        cmocka_unit_test(a_connection_that_was_open_is_none),
         cmocka_unit_test(what_had_the_core_is_the_cause),
         cmocka_unit_test(a_thread_works_for_others),
         cmocka_unit_test(a_thread_sleeps_and_is_woken_late),
