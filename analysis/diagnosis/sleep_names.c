@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/diagnosis/sleep_names.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "analysis/timeline/call_files.h"
+#include "analysis/timeline/pauses.h"
+#include "base/text.h"
+
+// The innermost function that a thread was in, not counting the scheduler's.
+static void find_function(const struct span *const *open, unsigned depth, int64_t begin_ns,
+                          int64_t end_ns, void *opaque)
+{
+    struct sweep *sweep = opaque;
+    const struct component_table *table = sweep->decomposer->table;
+    (void)begin_ns;
+    (void)end_ns;
+    sweep->gap_function = NULL;
+    for (unsigned at = depth; at > 0 && open[at - 1]->kind == SPAN_FUNCTION; at--) {
+        const char *name = table->host->names.items[open[at - 1]->name];
+        const char *category = categories_of_function(table->categories, name);
+        if (category && strcmp(category, "scheduling") == 0)
+            continue;
+        sweep->gap_function = name;
+        return;
+    }
+}
+
+// The function in which a thread left its core, where functions are traced; NULL: not known.
+static const char *function_left_in(struct sweep *sweep, const struct thread_stint *before)
+{
+    const struct core_timeline *core =
+        host_timeline_core(sweep->decomposer->in->server, before->core);
+    sweep->gap_function = NULL;
+    if (core && core_timeline_traced(core, before->end_ns - 1, before->end_ns))
+        core_timeline_stacks(core, before->end_ns - 1, before->end_ns, find_function, sweep);
+    return sweep->gap_function;
+}
+
+void sleep_name(struct sweep *sweep, const struct thread_stint *before, char out[CAUSE_NAME_BYTES])
+{
+    const struct host_timeline *host = sweep->decomposer->in->server;
+    uint32_t pause;
+    const char *function;
+    out[0] = '\0';
+    if (before->left == STINT_WAITS)
+        return;
+    if (pause_after(host, before, &pause)) {
+        pause_name(pause, out, CAUSE_NAME_BYTES);
+        call_file_append(host, before, pause, out, CAUSE_NAME_BYTES);
+    } else if ((function = function_left_in(sweep, before))) {
+        snprintf(out, CAUSE_NAME_BYTES, "asleep in %s", function);
+    }
+}
+
+bool sleep_is_stop(const char *sleep)
+{
+    return strncmp(sleep, "stopped", 7) == 0;
+}
+
+static bool is_lock(const char *sleep)
+{
+    return strncmp(sleep, "lock wait", 9) == 0;
+}
+
+static bool awaits_thread(const char *sleep)
+{
+    return is_lock(sleep) || strncmp(sleep, "condition wait", 14) == 0;
+}
+
+// A packet ended the sleep: what it brought, or made room for, on which connection.
+static void name_packet(const char *sleep, char out[CAUSE_NAME_BYTES])
+{
+    const char *from = strstr(sleep, " from "), *to = strstr(sleep, " to ");
+    size_t call = from ? (size_t)(from - sleep) : to ? (size_t)(to - sleep) : strlen(sleep);
+    bool sends = memmem(sleep, call, "write", 5) || memmem(sleep, call, "send", 4);
+    out[0] = '\0';
+    text_append(out, CAUSE_NAME_BYTES, "%s%s",
+                sends ? "waiting for room to send" : "waiting for a packet", from ?: to ?: "");
+}
+
+bool sleep_stops_the_world(const char *who)
+{
+    static const char *const names[] = {"VM Thread", "GC Thread#", "G1 ",
+                                        "G1_",       "ZWorker",    "ZDriver",
+                                        "XWorker",   "XDriver",    "Shenandoah"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strncmp(who, names[i], strlen(names[i])) == 0)
+            return true;
+    return false;
+}
+
+void sleep_ended_name(const char *sleep, enum waker_kind kind, const char *who,
+                      char out[CAUSE_NAME_BYTES])
+{
+    bool known = sleep[0] != '\0';
+    const size_t bytes = CAUSE_NAME_BYTES;
+    if (sleep_is_stop(sleep) || (kind == WAKER_UNKNOWN && known))
+        snprintf(out, bytes, "%s", sleep);
+    else if (kind == WAKER_UNKNOWN)
+        snprintf(out, bytes, "unknown wait");
+    else if (kind == WAKER_PACKET)
+        name_packet(sleep, out);
+    else if (kind == WAKER_TIMER && !known)
+        snprintf(out, bytes, "waiting for a timer");
+    else if (kind == WAKER_TIMER)
+        snprintf(out, bytes, strcmp(sleep, "sleeping") == 0 ? "%s (timer)" : "%s, timed out",
+                 sleep);
+    else if (kind == WAKER_THREAD && awaits_thread(sleep) && sleep_stops_the_world(who))
+        snprintf(out, bytes, "stop-the-world pause (%s)", who);
+    else if (!known)
+        snprintf(out, bytes, "waiting for %s", who);
+    else if (kind == WAKER_THREAD)
+        snprintf(out, bytes, is_lock(sleep) ? "%s: held by %s" : "%s: %s", sleep, who);
+    else
+        snprintf(out, bytes, "%s (%s)", sleep, who);
+}
+
+bool sleep_serves_disks(const struct component_table *table, const char *name)
+{
+    const char *category = categories_of_context(table->categories, SPAN_TASK, name);
+    return strncmp(name, "kworker", 7) == 0 || (category && strcmp(category, "block I/O") == 0);
+}
+
+bool sleep_is_kernel_thread(const struct component_table *table, const char *name)
+{
+    const char *category = categories_of_context(table->categories, SPAN_TASK, name);
+    return category && strcmp(category, "OS threads") == 0;
+}
+
+static void take_outermost(const struct span *const *open, unsigned depth, int64_t begin_ns,
+                           int64_t end_ns, void *context)
+{
+    (void)begin_ns;
+    (void)end_ns;
+    *(const struct span **)context = depth ? open[0] : NULL;
+}
+
+// The name of the thread that had a stint.
+static const char *name_of_stint(const struct host_timeline *host, const struct thread_stint *stint)
+{
+    const struct core_timeline *core = host_timeline_core(host, stint->core);
+    const struct span *task = NULL;
+    if (core)
+        core_timeline_stacks(core, stint->begin_ns, stint->begin_ns + 1, take_outermost, &task);
+    return task ? host->names.items[task->name] : "";
+}
+
+// Whether "memcached:mc-worker" and "memcached" are names of one process.
+static bool is_of_process(const char *one, const char *other)
+{
+    size_t length = strcspn(one, ":");
+    return strcspn(other, ":") == length && strncmp(one, other, length) == 0;
+}
+
+bool sleep_same_process(const struct host_timeline *host, uint32_t one, uint32_t other)
+{
+    const struct thread_owner *a = host_timeline_owner(host, one);
+    const struct thread_owner *b = host_timeline_owner(host, other);
+    return a && b && a->process == b->process;
+}
+
+void sleep_waker_name(const struct sweep *sweep, const struct waker *waker,
+                      const struct thread_stint *before, char out[CAUSE_NAME_BYTES])
+{
+    const struct host_timeline *host = sweep->decomposer->in->server;
+    const char *name = waker->span ? host->names.items[waker->span->name] : "";
+    const char *own = strchr(name, ':'), *pool = strchr(name, '/');
+    const char *sleeper = waker->kind == WAKER_THREAD ? name_of_stint(host, before) : "";
+    if (waker->kind == WAKER_BLOCK)
+        snprintf(out, CAUSE_NAME_BYTES, "block device");
+    else if (waker->kind == WAKER_KERNEL)
+        snprintf(out, CAUSE_NAME_BYTES, "%.50s %s", name, span_kind_word(waker->span->kind));
+    else if (waker->kind == WAKER_THREAD && own && is_of_process(name, sleeper))
+        snprintf(out, CAUSE_NAME_BYTES, "%s", own + 1);
+    else if (waker->kind == WAKER_THREAD && pool && pool != name)
+        snprintf(out, CAUSE_NAME_BYTES, "%.*s", (int)(pool - name), name);
+    else
+        snprintf(out, CAUSE_NAME_BYTES, "%s", name);
+    if (name[0] && strcmp(name, sleeper) == 0 && waker->thread != sweep->thread)
+        text_append(out, CAUSE_NAME_BYTES, " (another %s)",
+                    sleep_same_process(host, waker->thread, sweep->thread) ? "thread" : "process");
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+//
+// Words for why a thread slept: the call that it went to sleep in, what that is about, and who or
+// what woke it. Causes are told apart by these words.
+#ifndef ANALYSIS_DIAGNOSIS_SLEEP_NAMES_H
+#define ANALYSIS_DIAGNOSIS_SLEEP_NAMES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analysis/diagnosis/components.h"
+#include "analysis/diagnosis/decomposer.h"
+#include "analysis/diagnosis/diagnosis.h"
+#include "analysis/timeline/span.h"
+#include "analysis/timeline/thread_states.h"
+
+// What the thread went to sleep in: "lock wait (futex)", "blocked in write to access.log"; "" where
+// it waits for sockets to become ready, or nobody knows.
+void sleep_name(struct sweep *sweep, const struct thread_stint *before, char out[CAUSE_NAME_BYTES]);
+
+// The sleep of that name, and what ended it. who: the waking context's or thread's name, where it
+// has one.
+void sleep_ended_name(const char *sleep, enum waker_kind kind, const char *who,
+                      char out[CAUSE_NAME_BYTES]);
+
+// Whether it is the sleep of a thread that a signal or a tracer stopped.
+bool sleep_is_stop(const char *sleep);
+
+// The waking context's name; a thread's own where it is of the sleeping one's process. One that has
+// the sleeper's own name is another thread of it, or another process.
+void sleep_waker_name(const struct sweep *sweep, const struct waker *waker,
+                      const struct thread_stint *before, char out[CAUSE_NAME_BYTES]);
+
+// Whether it is a thread for which a Java runtime stops all others: its VM thread, and those that
+// collect garbage while it waits for them.
+bool sleep_stops_the_world(const char *who);
+
+// Kernel threads that work for who waits for a disk: a journal's, those that write back.
+bool sleep_serves_disks(const struct component_table *table, const char *name);
+
+bool sleep_is_kernel_thread(const struct component_table *table, const char *name);
+
+bool sleep_same_process(const struct host_timeline *host, uint32_t one, uint32_t other);
+
+#endif
