@@ -212,6 +212,7 @@ static int agent_load(struct agent *agent, const struct agent_plan *plan,
         .timeout_ns = plan->timeout_ns,
         .reconnect_ns = plan->reconnect_ns,
         .busy_poll_us = plan->spec.kind == AGENT_LATENCY ? AGENT_BUSY_POLL_US : 0,
+        .keep_clock = true,
         .agree = begin_agree,
         .agree_context = agent,
     };

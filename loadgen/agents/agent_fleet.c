@@ -63,7 +63,35 @@ static void stamp_rebase(uint64_t *tsc, const struct axis *axis)
         *tsc = axis->to + (uint64_t)llround((double)(int64_t)(*tsc - axis->from) * axis->scale);
 }
 
-void agent_clock_rebase(struct engine_result *result, uint64_t begin_tsc, double tsc_hz)
+// A stamp in the CLOCK_REALTIME of the agent's host becomes one of this host's, by way of both
+// TSCs.
+static uint64_t stamp_move(uint64_t ns, const struct axis *axis,
+                           const struct clock_knot_array *there,
+                           const struct clock_knot_array *here)
+{
+    uint64_t tsc = (uint64_t)clock_knots_map(there, false, (int64_t)ns);
+    stamp_rebase(&tsc, axis);
+    return (uint64_t)clock_knots_map(here, true, (int64_t)tsc);
+}
+
+static void move_kernel_stamps(struct engine_result *result, struct sample *sample,
+                               const struct axis *axis, const struct clock_knot_array *here)
+{
+    if (here && here->count > 1 && result->clock.count > 1) {
+        if (sample->tx_source)
+            sample->tx_ns = stamp_move(sample->tx_ns, axis, &result->clock, here);
+        if (sample->rx_source)
+            sample->rx_ns = stamp_move(sample->rx_ns, axis, &result->clock, here);
+        return;
+    }
+    result->stamps_missing += sample->tx_source != STAMP_NONE;
+    result->counts.rx_missing += sample->rx_source != STAMP_NONE;
+    sample->tx_ns = sample->rx_ns = 0;
+    sample->tx_source = sample->rx_source = STAMP_NONE;
+}
+
+void agent_clock_rebase(struct engine_result *result, uint64_t begin_tsc, double tsc_hz,
+                        const struct clock_knot_array *here)
 {
     const struct axis axis = {
         .from = result->start_tsc, .to = begin_tsc, .scale = tsc_hz / result->tsc_hz};
@@ -73,20 +101,19 @@ void agent_clock_rebase(struct engine_result *result, uint64_t begin_tsc, double
         stamp_rebase(&sample->send_tsc, &axis);
         stamp_rebase(&sample->sent_tsc, &axis);
         stamp_rebase(&sample->reply_tsc, &axis);
-        result->stamps_missing += sample->tx_ns != 0;
-        sample->tx_ns = sample->rx_ns = 0;
-        sample->tx_source = sample->rx_source = STAMP_NONE;
+        move_kernel_stamps(result, sample, &axis, here);
     }
     for (uint32_t i = 0; i < result->connection_count; i++)
         stamp_rebase(&result->connections[i].opened_time, &axis);
     result->late_tsc = (uint64_t)llround((double)result->late_tsc * axis.scale);
     stamp_rebase(&result->start_tsc, &axis);
     stamp_rebase(&result->end_tsc, &axis);
-    if (result->kernel_stamps)
+    if (result->kernel_stamps && !(here && here->count > 1 && result->clock.count > 1)) {
         error_set(&result->stamps_why, ERROR_INPUT,
                   "of agents on other machines the kernel's stamps are in clocks of their own, and "
-                  "left out");
-    result->kernel_stamps = result->hardware_stamps = false;
+                  "it is not known how these relate to this one: they are left out");
+        result->kernel_stamps = result->hardware_stamps = false;
+    }
     result->spin_tsc = (uint64_t)llround((double)result->spin_tsc * axis.scale);
     result->tsc_hz = tsc_hz;
 }
@@ -135,6 +162,7 @@ struct fleet {
     // the agreed instant; when it was agreed on, and the TSC at that moment
     uint64_t begin_ns, began_ns;
     struct tsc_pair began;
+    struct clock_follower clock; // of this host, where agents are on others
     char boot_id[40];
 };
 
@@ -349,6 +377,17 @@ static void send_begin(struct member *member, uint64_t begin_ns)
     member->state = MEMBER_RUNNING;
 }
 
+// Where it cannot be followed, the agents' stamps are left out, which is said then.
+static void follow_clock(struct fleet *fleet)
+{
+    struct error unknown;
+    bool elsewhere = false;
+    for (size_t i = 0; i < fleet->count; i++)
+        elsewhere |= fleet->members[i].outcome->spec->link[0] != '\0';
+    if (elsewhere)
+        (void)clock_follower_begin(&fleet->clock, clock_read_host, -1, "CLOCK_REALTIME", &unknown);
+}
+
 // When all are ready: sends them the instant to begin, and reports it to the caller.
 static void begin_if_ready(struct fleet *fleet)
 {
@@ -362,6 +401,7 @@ static void begin_if_ready(struct fleet *fleet)
         if (WAY_NS + 2 * member->clock.trip_ns > way_ns)
             way_ns = WAY_NS + 2 * member->clock.trip_ns;
     }
+    follow_clock(fleet);
     fleet->begin_ns = (uint64_t)agent_clock_now_ns() + needs_ns + way_ns;
     fleet->began = tsc_take_pair();
     fleet->began_ns = (uint64_t)agent_clock_now_ns();
@@ -485,7 +525,8 @@ static void rebase_foreign(struct fleet *fleet)
     uint64_t begin_tsc = fleet->began.tsc + (uint64_t)(int64_t)(ahead_ns * hz / 1e9);
     for (size_t i = 0; i < fleet->count; i++)
         if (fleet->members[i].foreign && !fleet->members[i].outcome->lost[0])
-            agent_clock_rebase(&fleet->members[i].outcome->result, begin_tsc, hz);
+            agent_clock_rebase(&fleet->members[i].outcome->result, begin_tsc, hz,
+                               &fleet->clock.knots);
 }
 
 static int fleet_load(struct fleet *fleet, struct error *err)
@@ -516,6 +557,7 @@ int fleet_run(const struct fleet_settings *settings, struct fleet_outcome *outco
         return error_set(err, ERROR_FAILED, "out of memory for the agents");
     fleet->settings = settings;
     fleet->outcome = outcome;
+    fleet->clock = (struct clock_follower){.fd = -1, .wake = -1};
     sigemptyset(&signals);
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGTERM);
@@ -531,8 +573,10 @@ int fleet_run(const struct fleet_settings *settings, struct fleet_outcome *outco
         fleet_outcome_free(outcome);
     } else {
         measure_spread(fleet, outcome);
+        clock_follower_stop(&fleet->clock);
         rebase_foreign(fleet);
     }
+    clock_follower_free(&fleet->clock);
     free(fleet);
     return status;
 }

@@ -79,9 +79,11 @@ void agent_clock_answered(struct agent_clock *clock, int64_t at_ns);
 uint64_t agent_clock_bound_ns(const struct agent_clock *clock);
 
 // Converts the stamps of an agent on another clock to this host's TSC axis, on which the agreed
-// instant is begin_tsc and the rate tsc_hz. Its kernel's stamps are in its CLOCK_REALTIME, which
-// may be slewed meanwhile and of which there is no clock log: they are removed and counted as
-// missing, and stamps_why gives the reason.
-void agent_clock_rebase(struct engine_result *result, uint64_t begin_tsc, double tsc_hz);
+// instant is begin_tsc and the rate tsc_hz. Its kernel's and NIC's stamps, which are in its
+// CLOCK_REALTIME, become this host's by result->clock and `here`, which follow both hosts' clocks;
+// where either lacks (here may be NULL) they are removed and counted as missing, and stamps_why
+// says so.
+void agent_clock_rebase(struct engine_result *result, uint64_t begin_tsc, double tsc_hz,
+                        const struct clock_knot_array *here);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "base/json_rows.h"
 
-enum { PIECE_BYTES = 256 << 10, COMPRESSION_LEVEL = 1 };
+enum { PIECE_BYTES = 256 << 10, COMPRESSION_LEVEL = 1, KNOTS_MOST = 4096 };
 
 // --- plans ---------------------------------------------------------------------------------------
 
@@ -135,12 +135,44 @@ static bool counts_from_json(const json_t *array, uint64_t *counts, unsigned cou
     return json_array_size(array) == count;
 }
 
+// The agent's clock: [from, to, from, to, ...], thinned out so that any load's fits into a message.
+static json_t *knots_to_json(const struct clock_knot_array *knots)
+{
+    json_t *array = json_array();
+    size_t step = knots->count / KNOTS_MOST + 1;
+    for (size_t i = 0; i < knots->count; i++) {
+        if (i % step && i + 1 < knots->count)
+            continue;
+        json_array_append_new(array, json_integer(knots->items[i].from));
+        json_array_append_new(array, json_integer(knots->items[i].to));
+    }
+    return array;
+}
+
+static int knots_from_json(const json_t *array, struct clock_knot_array *knots, struct error *err)
+{
+    size_t count = json_array_size(array);
+    if (count % 2 || count > 2 * (KNOTS_MOST + 1))
+        return error_set(err, ERROR_INPUT, "the clock that came cannot be");
+    for (size_t i = 0; i < count; i += 2) {
+        struct clock_knot knot = {json_integer_value(json_array_get(array, i)),
+                                  json_integer_value(json_array_get(array, i + 1)), 0};
+        const struct clock_knot *before = i ? &knots->items[knots->count - 1] : NULL;
+        if (knot.from <= 0 || knot.to <= 0 || (before && knot.to <= before->to))
+            return error_set(err, ERROR_INPUT, "the clock that came cannot be");
+        if (array_push(knots, knot) < 0)
+            return error_set(err, ERROR_FAILED, "out of memory for an agent's clock");
+    }
+    return 0;
+}
+
 json_t *agent_result_to_json(const struct engine_result *result, bool with_samples)
 {
     json_t *json = json_rows_set(json_object(), figures, result);
     json_object_set_new(json, "replies", counts_to_json(result->counts.replies, REPLY_KINDS));
     json_object_set_new(json, "lost", counts_to_json(result->counts.lost, LOSS_REASONS));
     json_object_set_new(json, "end", json_integer(result->end));
+    json_object_set_new(json, "clock", knots_to_json(&result->clock));
     if (!with_samples)
         json_object_set_new(json, "sample_count", json_integer(0));
     return json;
@@ -166,8 +198,11 @@ int agent_result_from_json(const json_t *json, size_t most_samples, size_t most_
     if (!right)
         return error_set(err, ERROR_INPUT, "the result that came cannot be: a value in it");
     result->end = (enum engine_end)json_integer_value(end);
-    result->connections = calloc(result->connection_count + 1u, sizeof *result->connections);
-    int status = result->connections
+    int status = knots_from_json(json_object_get(json, "clock"), &result->clock, err);
+    if (status == 0)
+        result->connections = calloc(result->connection_count + 1u, sizeof *result->connections);
+    if (status == 0)
+        status = result->connections
                      ? engine_result_take_samples(result, result->sample_count, err)
                      : error_set(err, ERROR_FAILED, "out of memory for the connections");
     if (status < 0)

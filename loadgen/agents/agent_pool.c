@@ -19,6 +19,7 @@ static void add_figures(struct engine_result *pool, const struct engine_result *
         pool->connections = NULL;
         pool->sample_count = pool->sample_bytes = 0;
         pool->connection_count = 0;
+        pool->clock = (struct clock_knot_array){0}; // each agent's own
         return;
     }
     if (one->start_tsc < pool->start_tsc)

@@ -160,7 +160,8 @@ struct engine {
     uint32_t begun;                 // threads that have been started
     int signal_fd, news;
     struct nic_stamps nic;
-    struct nic_clock nic_clock; // runs while shared.hardware_stamps is set
+    struct clock_follower nic_clock;  // runs while shared.hardware_stamps is set
+    struct clock_follower host_clock; // runs with settings->keep_clock
 };
 
 // --- preparation ---------------------------------------------------------------------------------
@@ -453,14 +454,14 @@ static uint64_t choose_start(const struct engine *engine)
 static void convert_hardware_stamps(struct engine *engine)
 {
     struct engine_result *result = engine->result;
-    const struct nic_clock *clock = &engine->nic_clock;
-    result->hardware_error_ns = nic_clock_error_ns(clock);
+    const struct clock_knot_array *knots = &engine->nic_clock.knots;
+    result->hardware_error_ns = clock_knots_error(knots);
     for (size_t i = 0; i < result->sample_count; i++) {
         struct sample *sample = &result->samples[i];
         if (sample->tx_source == STAMP_HARDWARE)
-            sample->tx_ns = nic_clock_real_ns(clock, sample->tx_ns);
+            sample->tx_ns = (uint64_t)clock_knots_map(knots, false, (int64_t)sample->tx_ns);
         if (sample->rx_source == STAMP_HARDWARE)
-            sample->rx_ns = nic_clock_real_ns(clock, sample->rx_ns);
+            sample->rx_ns = (uint64_t)clock_knots_map(knots, false, (int64_t)sample->rx_ns);
     }
 }
 
@@ -478,14 +479,22 @@ static int engine_drive(struct engine *engine, struct error *err)
     }
     if (start)
         begin_announce(engine, start);
+    if (start && engine->shared.settings->keep_clock && engine->shared.kernel_stamps)
+        status =
+            clock_follower_begin(&engine->host_clock, clock_read_host, -1, "CLOCK_REALTIME", err);
+    if (status < 0)
+        start = 0;
     struct tsc_pair first = tsc_take_pair();
     release_threads(engine, start);
     await_threads(engine);
     join_threads(engine);
     if (engine->shared.hardware_stamps)
-        nic_clock_stop(&engine->nic_clock);
+        clock_follower_stop(&engine->nic_clock);
+    clock_follower_stop(&engine->host_clock);
     if (status < 0)
         return status;
+    result->clock = engine->host_clock.knots;
+    engine->host_clock.knots = (struct clock_knot_array){0};
     struct tsc_pair second = tsc_take_pair();
     result->tsc_hz = tsc_rate_between(&first, &second);
     result->start_tsc = start;
@@ -509,7 +518,8 @@ static void engine_close(struct engine *engine)
     }
     free(engine->workers);
     if (engine->shared.hardware_stamps)
-        nic_clock_free(&engine->nic_clock);
+        clock_follower_free(&engine->nic_clock);
+    clock_follower_free(&engine->host_clock);
     nic_stamps_end(&engine->nic);
     if (engine->signal_fd >= 0)
         close(engine->signal_fd);
@@ -527,6 +537,7 @@ int engine_run(const struct engine_settings *settings, const struct schedule *sc
                                        .slow = {.news = -1},
                                        .thread_count = settings->threads ? settings->threads : 1},
                             .result = result,
+                            .host_clock = {.fd = -1, .wake = -1},
                             .signal_fd = -1,
                             .news = -1};
     sigset_t signals, before;

@@ -22,5 +22,6 @@ void engine_result_free(struct engine_result *result)
     if (result->samples)
         munmap(result->samples, result->sample_bytes);
     free(result->connections);
+    array_free(&result->clock);
     memset(result, 0, sizeof *result);
 }

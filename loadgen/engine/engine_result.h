@@ -12,6 +12,7 @@
 
 #include "base/connection.h"
 #include "base/error.h"
+#include "loadgen/client/clock_follower.h"
 #include "loadgen/client/connection_counts.h"
 #include "loadgen/client/sample_log.h"
 
@@ -41,11 +42,12 @@ struct engine_result {
     bool requests_spent; // closed loop: it ended because requests_max were put
     // the NIC was told to stamp; the stamps that came are in the samples
     bool hardware_stamps;
-    uint64_t hardware_error_ns; // how far those stamps may be off after their conversion
-    struct error hardware_why;  // why it was not, if "auto" tried it
-    struct error stamps_why;    // why there are none, if "auto" tried them
-    struct error busy_poll_why; // why sockets do not busy-poll as asked
-    uint64_t late_tsc;          // how long after the agreed instant the engine was ready to send
+    uint64_t hardware_error_ns;    // how far those stamps may be off after their conversion
+    struct error hardware_why;     // why it was not, if "auto" tried it
+    struct error stamps_why;       // why there are none, if "auto" tried them
+    struct error busy_poll_why;    // why sockets do not busy-poll as asked
+    struct clock_knot_array clock; // CLOCK_REALTIME to TSC, with keep_clock
+    uint64_t late_tsc;             // how long after the agreed instant the engine was ready to send
     double tsc_hz;
     uint64_t start_tsc, end_tsc;
     // part of that time that lay between the rounds of a pool; 0 for a single load

@@ -24,6 +24,7 @@ struct engine_settings {
     uint32_t connections;
     uint32_t depth; // in flight per connection; 0: as many as the cap allows
     enum stamp_mode stamps;
+    bool keep_clock; // keeps how CLOCK_REALTIME, in which stamps are, and the TSC related meanwhile
     uint64_t duration_ns; // of the schedule
     // sleep between requests, leaving the core to others, instead of spinning
     bool sleeps;

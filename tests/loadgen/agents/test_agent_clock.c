@@ -53,7 +53,7 @@ static void measurements_move_to_this_axis(void **state)
                                    .late_tsc = 10,
                                    .kernel_stamps = true};
     (void)state;
-    agent_clock_rebase(&result, 50000, 3e9); // a clock three times as fast
+    agent_clock_rebase(&result, 50000, 3e9, NULL); // a clock three times as fast
     assert_int_equal(samples[0].intended_tsc, 50000);
     assert_int_equal(samples[0].send_tsc, 51500);
     assert_int_equal(samples[0].sent_tsc, 51800);
@@ -67,8 +67,47 @@ static void measurements_move_to_this_axis(void **state)
     assert_int_equal(samples[0].tx_ns, 0);
     assert_int_equal(samples[0].rx_source, STAMP_NONE);
     assert_int_equal(result.stamps_missing, 1);
+    assert_int_equal(result.counts.rx_missing, 1);
     assert_false(result.kernel_stamps);
     assert_non_null(strstr(result.stamps_why.text, "on other machines"));
+}
+
+// The stamps of kernel and NIC, too, where both hosts' clocks were followed: the agent's REALTIME
+// is a day behind and was slewed to half its rate, this host's runs at the right one.
+static void stamps_move_with_them(void **state)
+{
+    enum { DAY = 86400 };
+    const int64_t there_ns = INT64_C(1700000000) * 1000000000, here_ns = there_ns + DAY;
+    struct clock_knot there[] = {
+        {there_ns, 1000, 0}, {there_ns + 1000, 2000, 0}, {there_ns + 1500, 3000, 0}};
+    struct clock_knot here[] = {{here_ns, 50000, 0}, {here_ns + 2000, 56000, 0}};
+    struct sample samples[] = {
+        {.intended_tsc = 1000,
+         .reply_tsc = 3000,
+         .tx_ns = (uint64_t)there_ns + 500,
+         .rx_ns = (uint64_t)there_ns + 1250,
+         .tx_source = STAMP_HARDWARE,
+         .rx_source = STAMP_SOFTWARE},
+        {.intended_tsc = 2000}, // never sent
+    };
+    struct engine_result result = {.samples = samples,
+                                   .sample_count = 2,
+                                   .tsc_hz = 1e9,
+                                   .start_tsc = 1000,
+                                   .end_tsc = 4000,
+                                   .clock = {.items = there, .count = 3},
+                                   .kernel_stamps = true,
+                                   .hardware_stamps = true};
+    const struct clock_knot_array knots = {.items = here, .count = 2};
+    (void)state;
+    agent_clock_rebase(&result, 50000, 3e9, &knots);
+    assert_int_equal(samples[0].tx_ns, here_ns + 500);  // 500 ns after the begin
+    assert_int_equal(samples[0].rx_ns, here_ns + 1500); // and 1500, for the clock was slow then
+    assert_int_equal(samples[0].tx_source, STAMP_HARDWARE);
+    assert_int_equal(samples[0].rx_source, STAMP_SOFTWARE);
+    assert_int_equal(samples[1].tx_ns, 0);
+    assert_int_equal(result.stamps_missing, 0);
+    assert_true(result.kernel_stamps && result.hardware_stamps);
 }
 
 int main(void)
@@ -76,6 +115,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_shortest_trip_counts),
         cmocka_unit_test(measurements_move_to_this_axis),
+        cmocka_unit_test(stamps_move_with_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

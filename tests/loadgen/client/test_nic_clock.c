@@ -23,32 +23,34 @@ static int64_t phc_at(int64_t real_ns, int64_t ppb)
 static void lines_between_knots(void **state)
 {
     (void)state;
-    struct nic_clock clock = {.fd = -1, .wake = -1};
+    struct clock_follower clock = {.fd = -1, .wake = -1};
     for (int64_t ms = 0; ms <= 60000; ms += 100) {
         int64_t real_ns = real_begin + ms * 1000000;
         assert_int_equal(
-            array_push(&clock.knots, (struct nic_clock_knot){phc_at(real_ns, 50000), real_ns,
-                                                             ms == 700 ? 90 : 40}),
+            array_push(&clock.knots,
+                       (struct clock_knot){phc_at(real_ns, 50000), real_ns, ms == 700 ? 90 : 40}),
             0);
     }
     for (int64_t ms = -50; ms <= 60050; ms += 25) {
         int64_t real_ns = real_begin + ms * 1000000;
-        int64_t found = (int64_t)nic_clock_real_ns(&clock, (uint64_t)phc_at(real_ns, 50000));
+        int64_t found =
+            (int64_t)clock_knots_map(&clock.knots, false, (int64_t)phc_at(real_ns, 50000));
         assert_in_range((uint64_t)(found - real_ns + 2), 0, 4);
     }
-    assert_int_equal(nic_clock_error_ns(&clock), 90);
-    nic_clock_free(&clock);
+    assert_int_equal(clock_knots_error(&clock.knots), 90);
+    clock_follower_free(&clock);
 }
 
 static void one_knot_is_an_offset(void **state)
 {
     (void)state;
-    struct nic_clock clock = {.fd = -1, .wake = -1};
-    assert_int_equal(array_push(&clock.knots, (struct nic_clock_knot){phc_begin, real_begin, 1}),
-                     0);
-    assert_true(nic_clock_real_ns(&clock, (uint64_t)phc_begin + 5) == (uint64_t)real_begin + 5);
-    assert_true(nic_clock_real_ns(&clock, (uint64_t)phc_begin - 5) == (uint64_t)real_begin - 5);
-    nic_clock_free(&clock);
+    struct clock_follower clock = {.fd = -1, .wake = -1};
+    assert_int_equal(array_push(&clock.knots, (struct clock_knot){phc_begin, real_begin, 1}), 0);
+    assert_true(clock_knots_map(&clock.knots, false, (int64_t)phc_begin + 5) ==
+                (uint64_t)real_begin + 5);
+    assert_true(clock_knots_map(&clock.knots, false, (int64_t)phc_begin - 5) ==
+                (uint64_t)real_begin - 5);
+    clock_follower_free(&clock);
 }
 
 int main(void)
