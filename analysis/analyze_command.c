@@ -14,6 +14,7 @@
 #include "analysis/run/run_analyze.h"
 #include "base/json_numbers.h"
 #include "base/options.h"
+#include "base/rights.h"
 #include "base/units.h"
 
 struct analyze_options {
@@ -187,6 +188,8 @@ int analyze_command(int argc, char **argv)
                       "analyze takes one run folder, %d were given; see taillight analyze --help",
                       positional);
     else if (result == 0 && !help)
+        result = rights_become_owner((const char *const *)(argv + 1), 1, chosen.quiet, &err);
+    if (result == 0 && !help)
         result = analyze(argv[1], &chosen, &err);
     slice_options_free(&chosen.slices);
     return result < 0 ? error_report(&err) : result;

@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/json_numbers.h"
 #include "base/options.h"
+#include "base/rights.h"
 #include "base/progress.h"
 
 // --- a perf.data of samples ----------------------------------------------------------------------
@@ -427,6 +428,11 @@ int pt_analyze_command(int argc, char **argv)
     int positional;
     bool help;
     int result = options_parse(&usage, argc, argv, &given, &positional, &help, &err);
+    if (result == 0 && !help) // before any of it is read
+        result =
+            positional
+                ? rights_become_owner((const char *const *)(argv + 1), 1, given.quiet, &err)
+                : rights_become_owner(given.streams.items, given.streams.count, given.quiet, &err);
     if (result == 0 && !help)
         result = analyze(&given, positional, argv, &err);
     array_free(&given.streams);

@@ -15,6 +15,7 @@
 #include "base/json_numbers.h"
 #include "base/options.h"
 #include "base/progress.h"
+#include "base/rights.h"
 #include "base/text.h"
 
 struct report_options {
@@ -151,7 +152,9 @@ int report_command(int argc, char **argv)
         result = error_set(&err, ERROR_INPUT,
                            "report takes one run folder, not %d; see taillight report --help",
                            positional);
-    else if (result == 0 && !help && (report_is_load(argv[1]) || report_is_set(argv[1])))
+    else if (result == 0 && !help)
+        result = rights_become_owner((const char *const *)(argv + 1), 1, values.quiet, &err);
+    if (result == 0 && !help && (report_is_load(argv[1]) || report_is_set(argv[1])))
         result = report_document(argv[1], &values, &err);
     else if (result == 0 && !help)
         result = report_run(argv[1], &values, &err);

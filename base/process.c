@@ -80,6 +80,19 @@ static void streams_redirect(const struct process_place *place, const int in[2],
         fail_start(report, "redirect its input and output");
 }
 
+// After all that takes rights: its namespace, group, priority and log. A change of user takes the
+// death signal back.
+static void become_person(const struct process_place *place, pid_t parent, int report)
+{
+    struct error ignored;
+    if (!place->as)
+        return;
+    if (rights_give_up(place->as, &ignored) < 0)
+        fail_start(report, "give up root's rights");
+    if (prctl(PR_SET_PDEATHSIG, place->has_children ? SIGTERM : SIGKILL) < 0 || getppid() != parent)
+        fail_start(report, "tie its life to its parent's");
+}
+
 static void child_exec(const char *const *argv, const struct process_place *place, pid_t parent,
                        const int in[2], const int out[2], int report)
 {
@@ -102,6 +115,7 @@ static void child_exec(const char *const *argv, const struct process_place *plac
     if (place->nice && setpriority(PRIO_PROCESS, 0, place->nice) < 0)
         fail_start(report, "take its priority");
     streams_redirect(place, in, out, report);
+    become_person(place, parent, report);
     if (place->directory && chdir(place->directory) < 0)
         fail_start(report, "enter its directory");
     for (const char *const *variable = place->environment; variable && *variable; variable++)

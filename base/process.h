@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "base/rights.h"
 
 struct process_place {
     const char *netns;      // path of a network namespace (/proc/PID/ns/net), NULL: this one
@@ -27,9 +28,10 @@ struct process_place {
     bool pipe_output;     // take the child's stdout: process.output
     bool discard_output;  // send the child's stdout to /dev/null
     int nice;             // its priority, -20 to 19
-    const char *directory; // working directory; NULL: ours
-    bool has_children;     // it starts processes of its own: they end with it
-    bool dry;              // dry run: starts nothing and reports success
+    const char *directory;   // working directory; NULL: ours
+    bool has_children;       // it starts processes of its own: they end with it
+    const struct person *as; // who it is, without any capability (base/rights.h); NULL: as we are
+    bool dry;                // dry run: starts nothing and reports success
 };
 
 struct process {

@@ -9,6 +9,7 @@
 #include "analysis/report/report_compare.h"
 #include "base/json_numbers.h"
 #include "base/options.h"
+#include "base/rights.h"
 #include "experiments/results/gate_report.h"
 #include "analysis/compare/gates.h"
 
@@ -150,6 +151,9 @@ int compare_command(int argc, char **argv)
                            "taillight compare --help",
                            positional);
     else if (result == 0 && !help)
+        result =
+            rights_become_owner((const char *const *)(argv + 1), COMPARE_SIDES, chosen.quiet, &err);
+    if (result == 0 && !help)
         result = compare_folders(argv + 1, &chosen, &err);
     slice_options_free(&chosen.slices);
     return result < 0 ? error_report(&err) : result;

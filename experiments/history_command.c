@@ -11,6 +11,7 @@
 #include "base/json_numbers.h"
 #include "base/options.h"
 #include "base/progress.h"
+#include "base/rights.h"
 
 struct history_options {
     const char *db, *experiment, *series, *label, *html;
@@ -95,7 +96,7 @@ static int run_subcommand(char *const *words, int count, const struct history_op
 {
     const char *what = count ? words[0] : "list";
     bool add = strcmp(what, "add") == 0, plot = strcmp(what, "plot") == 0;
-    struct history *history;
+    struct history *history = NULL;
     if (!add && !plot && strcmp(what, "list") != 0)
         return error_set(err, ERROR_INPUT, "history does not know `%s`; it may be: add, list, plot",
                          what);
@@ -106,7 +107,11 @@ static int run_subcommand(char *const *words, int count, const struct history_op
         return error_set(err, ERROR_INPUT, "%s; see taillight history --help",
                          add ? "add takes the folders of runs"
                              : "only add takes the folders of runs");
-    int result = history_open(chosen->db, add, &history, err);
+    int result = add ? rights_become_owner((const char *const *)(words + 1), (size_t)count - 1,
+                                           chosen->quiet, err)
+                     : 0;
+    if (result == 0)
+        result = history_open(chosen->db, add, &history, err);
     for (int i = 1; i < count && result == 0; i++)
         result = add_run(history, words[i], chosen, err);
     if (result == 0 && (!add || chosen->json))

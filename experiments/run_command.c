@@ -2,6 +2,7 @@
 #include "experiments/commands.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/json_numbers.h"
 #include "base/options.h"
@@ -12,6 +13,7 @@
 #include "experiments/study/matrix.h"
 #include "experiments/study/repetitions.h"
 #include "experiments/run/run.h"
+#include "experiments/run/divided_run.h"
 #include "experiments/results/run_results.h"
 #include "experiments/study/study_run.h"
 
@@ -163,23 +165,21 @@ static int choose_categories(struct run_file *file, const char *asked, struct er
 }
 
 // Returns an exit code or a negative error.
-static int run_file(struct run_file *file, const struct run_options *o, struct error *err)
+static int run_file(struct run_file *file, const struct run_options *o,
+                    const struct run_settings *settings, struct error *err)
 {
-    struct progress progress;
     struct gate_report gates = {.waiting = 0};
     struct experiment_set *set = &file->set;
     bool available = true;
-    progress_init(&progress, o->quiet);
-    const struct run_settings settings = {.folder = o->out, .progress = &progress};
     const struct run_results_settings results = {.json = o->json,
                                                  .quiet = o->quiet,
                                                  .full = o->full,
-                                                 .progress = &progress,
+                                                 .progress = settings->progress,
                                                  .gates = &gates};
-    int result = file->is_study ? study_run(&file->study, &settings, &results, &available, err)
+    int result = file->is_study ? study_run(&file->study, settings, &results, &available, err)
                  : set->items[0].configuration[0]
-                     ? matrix_run(set, run_one, &settings, &results, &available, err)
-                     : run_one(&set->items[0], &settings, &results, &available, err);
+                     ? matrix_run(set, run_one, settings, &results, &available, err)
+                     : run_one(&set->items[0], settings, &results, &available, err);
     if (result == 0)
         result = gate_report_write(&gates, &o->report,
                                    file->is_study ? file->study.name : set->items[0].name, o->json,
@@ -191,6 +191,58 @@ static int run_file(struct run_file *file, const struct run_options *o, struct e
         result = gate_results_exit_code(&gates.results);
     gate_report_free(&gates);
     return result == 0 && !available ? ERROR_INCONCLUSIVE : result;
+}
+
+// --- with the rights that it takes ---------------------------------------------------------------
+
+static int list_study(struct study *study, struct experiment_list *list)
+{
+    int result = 0;
+    for (size_t i = 0; i < study->steps.count && result == 0; i++) {
+        struct study_step *step = &study->steps.items[i];
+        result = step->study ? list_study(step->study, list) : array_push(list, &step->experiment);
+    }
+    return result;
+}
+
+static int list_experiments(struct run_file *file, struct experiment_list *list)
+{
+    int result = file->is_study ? list_study(&file->study, list) : 0;
+    for (size_t i = 0; i < file->set.count && result == 0; i++)
+        result = array_push(list, &file->set.items[i]);
+    return result;
+}
+
+struct file_to_run {
+    struct run_file *file;
+    const struct run_options *options;
+};
+
+static int run_without_rights(const struct run_settings *settings, void *context)
+{
+    struct file_to_run *job = context;
+    struct error err;
+    int result = run_file(job->file, job->options, settings, &err);
+    return result < 0 ? error_report(&err) : result;
+}
+
+static int run_with_rights(struct run_file *file, const struct run_options *o, struct error *err)
+{
+    struct progress progress;
+    struct person owner;
+    struct experiment_list experiments = {0};
+    struct file_to_run job = {.file = file, .options = o};
+    progress_init(&progress, o->quiet);
+    const struct run_settings settings = {.folder = o->out, .progress = &progress};
+    if (geteuid() != 0)
+        return run_file(file, o, &settings, err);
+    bool owned = run_find_owner(o->out, &owner);
+    int result = list_experiments(file, &experiments) < 0
+                     ? error_set(err, ERROR_FAILED, "out of memory")
+                     : run_divided(&settings, owned ? &owner : NULL, &experiments,
+                                   run_without_rights, &job, err);
+    array_free(&experiments);
+    return result;
 }
 
 static int do_with_file(const char *path, const struct run_options *o, struct error *err)
@@ -212,7 +264,7 @@ static int do_with_file(const char *path, const struct run_options *o, struct er
     if (result == 0)
         result = o->check     ? print_plans(&file, o->json, err)
                  : o->dry_run ? dry_run_file(&file, o->out, err)
-                              : run_file(&file, o, err);
+                              : run_with_rights(&file, o, err);
     if (file.is_study)
         study_free(&file.study);
     else

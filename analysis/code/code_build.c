@@ -187,6 +187,16 @@ static char *cached_kcore(const struct code_image_options *options,
     return found;
 }
 
+// What `taillight capture` kept beside a recording that has no kcore of its own.
+static char *kallsyms_beside(const char *recording)
+{
+    const char *slash = recording ? strrchr(recording, '/') : NULL;
+    char *folder = slash ? strndup(recording, (size_t)(slash - recording)) : NULL;
+    char *found = folder ? existing_path(folder, "kallsyms") : NULL;
+    free(folder);
+    return found;
+}
+
 // Adds its sections to `kernel`, where there is one for the recording; names kallsyms and modules
 // beside it in the images. A kcore that the user named and that cannot be read is ERROR_INPUT.
 static int code_add_kcore(struct code_finder *finder, const struct perf_maps *maps,
@@ -202,8 +212,10 @@ static int code_add_kcore(struct code_finder *finder, const struct perf_maps *ma
         folder = existing_path(options->recording, "kcore_dir");
     if (!folder)
         folder = cached_kcore(options, kernel_mapping(maps));
-    if (!folder)
+    if (!folder) {
+        images->kallsyms = kallsyms_beside(options->recording);
         return 0;
+    }
     char *path = existing_path(folder, "kcore");
     images->kallsyms = existing_path(folder, "kallsyms");
     images->modules = existing_path(folder, "modules");

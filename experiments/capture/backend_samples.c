@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "analysis/perf/perf_data.h"
+#include "base/input_file.h"
+#include "base/new_file.h"
 #include "experiments/capture/capture_backend.h"
 #include "experiments/common/run_folder.h"
 #include "profiler/perf_recorder.h"
@@ -50,6 +52,29 @@ static int samples_begin(struct samples *samples, const struct capture *capture,
     };
     int result = perf_recorder_start(&samples->recorder, &settings, err);
     return result < 0 ? result : perf_recorder_enable(&samples->recorder, err);
+}
+
+// The addresses of the kernel's functions are for who has rights, and those of this boot: they are
+// kept for who analyzes, without rights, later or elsewhere.
+static void keep_kallsyms(const char *out)
+{
+    char path[RUN_PATH_BYTES + 32];
+    struct new_file copy;
+    struct error ignored;
+    FILE *from = input_stream("/proc/kallsyms", &ignored);
+    snprintf(path, sizeof path, "%s/kallsyms", out);
+    if (from && new_file_open(&copy, path, &ignored) == 0) {
+        char text[65536];
+        size_t got, written = 0;
+        bool told = true; // to others all addresses are 0
+        while (told && (got = fread(text, 1, sizeof text, from)) > 0) {
+            told = strspn(text, "0") < 8;
+            written += fwrite(text, 1, got, copy.file);
+        }
+        new_file_finish(&copy, told && written ? 0 : -ERROR_FAILED, &ignored);
+    }
+    if (from)
+        fclose(from);
 }
 
 // lost: samples and other records that perf did not get; throttled: how often the kernel took no
@@ -119,6 +144,7 @@ static int samples_stop(struct capture *capture, void *state, json_t *dropped, j
     int result = samples_finish(state, document, err);
     if (result < 0)
         return result;
+    keep_kallsyms(capture->options.out);
     json_t *lost = json_object_get(*document, "lost"),
            *throttled = json_object_get(*document, "throttled");
     if (json_integer_value(lost) || json_integer_value(throttled)) {
@@ -142,7 +168,7 @@ const struct capture_backend backend_samples = {
     .name = "samples",
     .help = "where the cores were, so many times a second, by perf",
     .lack = "no samples",
-    .files = "perf.data",
+    .files = "perf.data, kallsyms",
     .examine = doctor_check_samples,
     .check = samples_check,
     .start = samples_start,

@@ -59,20 +59,37 @@ int run_folder_write_json(const struct run_folder *folder, const char *name, con
 // What is captured shows what a server did, and for whom: it is its owner's.
 enum { RUN_FOLDER_MODE = 0700 };
 
+static int give(const char *path, const struct person *owner, struct error *err)
+{
+    return owner && lchown(path, owner->user, owner->group) < 0
+               ? error_set_errno(err, ERROR_FAILED, "cannot give the folder %s to %s", path,
+                                 owner->name)
+               : 0;
+}
+
+// Makes a directory that is its owner's. One that is there already stays whose it is.
+static int make_directory(const char *path, mode_t mode, const struct person *owner,
+                          struct error *err)
+{
+    if (mkdir(path, mode) == 0)
+        return give(path, owner, err);
+    return errno == EEXIST ? 0
+                           : error_set_errno(err, ERROR_FAILED, "cannot make the folder %s", path);
+}
+
 // Makes a directory and those above it; these are for others, too.
-static int make_directories(const char *path, mode_t mode, struct error *err)
+static int make_directories(const char *path, mode_t mode, const struct person *owner,
+                            struct error *err)
 {
     char above[RUN_PATH_BYTES];
     snprintf(above, sizeof above, "%s", path);
     for (char *slash = above + 1; (slash = strchr(slash, '/')); slash++) {
         *slash = '\0';
-        if (mkdir(above, 0755) < 0 && errno != EEXIST)
-            return error_set_errno(err, ERROR_FAILED, "cannot make the folder %s", above);
+        if (make_directory(above, 0755, owner, err) < 0)
+            return -ERROR_FAILED;
         *slash = '/';
     }
-    if (mkdir(path, mode) < 0 && errno != EEXIST)
-        return error_set_errno(err, ERROR_FAILED, "cannot make the folder %s", path);
-    return 0;
+    return make_directory(path, mode, owner, err);
 }
 
 static int check_empty(const char *path, struct error *err)
@@ -91,21 +108,22 @@ static int check_empty(const char *path, struct error *err)
 }
 
 // runs/<name>-<UTC time>, with a number when two runs begin in the same second.
-static int make_fresh(struct run_folder *folder, const char *name, struct error *err)
+static int make_fresh(struct run_folder *folder, const char *name, const struct person *owner,
+                      struct error *err)
 {
     char when[40];
     struct tm utc;
     time_t now = time(NULL);
     gmtime_r(&now, &utc);
     strftime(when, sizeof when, "%Y%m%dT%H%M%SZ", &utc);
-    int result = make_directories("runs", 0755, err);
+    int result = make_directories("runs", 0755, owner, err);
     for (int number = 1; result == 0 && number < 100; number++) {
         char more[8] = "";
         if (number > 1)
             snprintf(more, sizeof more, "-%d", number);
         snprintf(folder->path, sizeof folder->path, "runs/%s-%s%s", name, when, more);
         if (mkdir(folder->path, RUN_FOLDER_MODE) == 0)
-            return 0;
+            return give(folder->path, owner, err);
         if (errno != EEXIST)
             break;
     }
@@ -115,14 +133,14 @@ static int make_fresh(struct run_folder *folder, const char *name, struct error 
 }
 
 int run_folder_make(struct run_folder *folder, const char *wanted, const char *name,
-                    struct error *err)
+                    const struct person *owner, struct error *err)
 {
     if (wanted && (strlen(wanted) == 0 || strlen(wanted) > 3000))
         return error_set(err, ERROR_INPUT, "\"%.60s\" is not a folder's name", wanted);
     if (!wanted)
-        return make_fresh(folder, name, err);
+        return make_fresh(folder, name, owner, err);
     snprintf(folder->path, sizeof folder->path, "%s", wanted);
-    int result = make_directories(wanted, RUN_FOLDER_MODE, err);
+    int result = make_directories(wanted, RUN_FOLDER_MODE, owner, err);
     return result < 0 ? result : check_empty(wanted, err);
 }
 

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/rights.h"
 
 enum { RUN_PATH_BYTES = 4096 };
 
@@ -17,9 +18,10 @@ struct run_folder {
 };
 
 // Makes the folder, with nothing in it. wanted NULL: runs/<name>-<UTC time>. A folder that has
-// something in it already is ERROR_INPUT.
+// something in it already is ERROR_INPUT. What is made of its path belongs to `owner` (NULL: to
+// whom the process is).
 int run_folder_make(struct run_folder *folder, const char *wanted, const char *name,
-                    struct error *err);
+                    const struct person *owner, struct error *err);
 
 // Writes "<folder>/<name>" into path and returns it.
 char *run_folder_path(const struct run_folder *folder, const char *name,

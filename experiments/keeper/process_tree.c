@@ -101,7 +101,7 @@ void process_tree_adopt_orphans(void)
 }
 
 // The children of this process's main thread, one of which is adopted by it, too.
-static unsigned kill_children(void)
+static unsigned kill_children(int spared)
 {
     char path[64];
     int process;
@@ -109,19 +109,18 @@ static unsigned kill_children(void)
     snprintf(path, sizeof path, "/proc/self/task/%d/children", getpid());
     FILE *children = fopen(path, "re");
     while (children && fscanf(children, "%d", &process) == 1)
-        found += kill(process, SIGKILL) == 0;
+        if (process != spared && waitpid(process, NULL, WNOHANG) != process) // it lives
+            found += kill(process, SIGKILL) == 0;
     if (children)
         fclose(children);
     return found;
 }
 
-unsigned process_tree_kill_orphans(int wait_ms)
+unsigned process_tree_kill_orphans(int spared, int wait_ms)
 {
     unsigned most = 0;
     for (long deadline_ms = monotonic_ms() + wait_ms; monotonic_ms() < deadline_ms;) {
-        while (waitpid(-1, NULL, WNOHANG) > 0) // those that ended by themselves
-            ;
-        unsigned found = kill_children();
+        unsigned found = kill_children(spared);
         most = found > most ? found : most;
         if (found == 0)
             break;

@@ -23,7 +23,8 @@ unsigned process_tree_kill(const char *mark, const char *network, int wait_ms);
 // Makes orphans below this process its children.
 void process_tree_adopt_orphans(void);
 
-// Kills and reaps all children that this process has now. Returns how many there were.
-unsigned process_tree_kill_orphans(int wait_ms);
+// Kills and reaps all children that this process has now, but `spared` (0: none). Returns how many
+// there were.
+unsigned process_tree_kill_orphans(int spared, int wait_ms);
 
 #endif

@@ -7,10 +7,12 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "experiments/common/hand_over.h"
 #include "experiments/common/program_path.h"
 #include "experiments/hosts/host_kind.h"
 #include "experiments/definition/output.h"
 #include "experiments/keeper/process_tree.h"
+#include "experiments/run/run_orders.h"
 #include "experiments/run/run_phases.h"
 #include "experiments/servers/server_kind.h"
 
@@ -197,7 +199,7 @@ static int tear_down(struct run *run, struct error *err)
     run_unwatch_links(run);
     int result = hosts_end(&run->hosts, &run->log, err);
     // What left its tree's mark behind, too, became ours when its parent ended.
-    unsigned orphans = run->log.dry ? 0 : process_tree_kill_orphans(ORPHANS_GRACE_MS);
+    unsigned orphans = run->log.dry ? 0 : process_tree_kill_orphans(run->spared, ORPHANS_GRACE_MS);
     if (orphans)
         command_log_write(&run->log, "run", "killed %u processes that others had left", orphans);
     return result;
@@ -249,9 +251,38 @@ out:
     return result;
 }
 
+// What the run leaves belongs to whom it was made for, however it ends; what is made before the
+// load begins already then, so that the load can write as that person.
+static int run_in_new_folder(struct run *run, const struct run_settings *settings,
+                             struct error *err)
+{
+    struct error kept;
+    struct run_folder *folder = run->folder;
+    int result = run_folder_make(folder, settings->folder, run->experiment->name, run->owner, err);
+    if (result < 0)
+        return result;
+    result = run_write_inputs(folder, run->experiment, err);
+    if (result == 0 && run->owner)
+        result = run_folder_hand_over(folder, run->owner, err);
+    if (result == 0)
+        result = run_in_folder(run, err);
+    int given = run->owner ? run_folder_hand_over(folder, run->owner, result < 0 ? &kept : err) : 0;
+    return result < 0 ? result : given;
+}
+
+int run_make_folder(const char *name, const struct run_settings *settings,
+                    struct run_folder *folder, struct error *err)
+{
+    return settings->orders
+               ? run_order_folder(settings->orders, settings->folder, name, folder, err)
+               : run_folder_make(folder, settings->folder, name, settings->owner, err);
+}
+
 int run_experiment(const struct experiment *experiment, const struct run_settings *settings,
                    struct run_folder *folder, struct error *err)
 {
+    if (settings->orders && !settings->dry)
+        return run_order(settings->orders, experiment, settings->folder, folder, err);
     struct run *run = calloc(1, sizeof *run);
     if (!run)
         return error_set(err, ERROR_FAILED, "out of memory");
@@ -259,6 +290,8 @@ int run_experiment(const struct experiment *experiment, const struct run_setting
     run->warnings = json_array();
     run->tuned = json_array();
     run->folder = folder;
+    run->owner = settings->owner;
+    run->spared = settings->spared;
     run->progress = settings->progress;
     run->supervisor.signals = -1;
     run->capture = run->load = run->clock = (struct process){.input = -1, .output = -1};
@@ -273,11 +306,7 @@ int run_experiment(const struct experiment *experiment, const struct run_setting
                  settings->folder ? settings->folder : "RUN");
         result = run_dry(run, settings->dry, err);
     } else if (result == 0) {
-        result = run_folder_make(folder, settings->folder, experiment->name, err);
-        if (result == 0)
-            result = run_write_inputs(folder, experiment, err);
-        if (result == 0)
-            result = run_in_folder(run, err);
+        result = run_in_new_folder(run, settings, err);
     }
     free(run->neighbours);
     json_decref(run->warnings);

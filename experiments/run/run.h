@@ -13,10 +13,15 @@
 #include "experiments/common/run_folder.h"
 #include "experiments/plan/experiment.h"
 
+struct run_orders;
+
 struct run_settings {
     const char *folder; // where to, NULL: runs/<name>-<UTC time>
     struct progress *progress;
     FILE *dry; // not NULL: do nothing, write there every command and setting there would be
+    struct run_orders *orders;  // who makes the run (divided_run.h); NULL: this process itself
+    const struct person *owner; // whose its folder and its load are; NULL: whoever runs it
+    int spared;                 // a child of this process that outlives the run; 0: none
 };
 
 // Runs it into *folder. Also on failure the folder keeps what was written until then (never a
@@ -24,5 +29,9 @@ struct run_settings {
 // "interrupted".
 int run_experiment(const struct experiment *experiment, const struct run_settings *settings,
                    struct run_folder *folder, struct error *err);
+
+// Makes the folder that several runs are in (run_folder_make).
+int run_make_folder(const char *name, const struct run_settings *settings,
+                    struct run_folder *folder, struct error *err);
 
 #endif

@@ -165,7 +165,7 @@ int run_start_capture(struct run *run, struct error *err)
     if (host->kind->is_elsewhere && capture_choice_records(run->experiment->backend))
         command_line_add(&line, "--pt-code");
     int result =
-        run_start_command(run, host, &line, true, NULL, run->capture_log, &run->capture, err);
+        run_start_command(run, host, &line, true, NULL, run->capture_log, NULL, &run->capture, err);
     if (result == 0 && !run->log.dry)
         result = wait_ready(run, &run->capture, "the capture", run->capture_log, err);
     if (result < 0 || run->log.dry)
@@ -210,7 +210,7 @@ int run_start_clock(struct run *run, struct error *err)
     struct command_line line = {.failed = false};
     command_line_add_list(&line, words);
     run_folder_path(run->folder, "logs/client-clock.log", log);
-    int result = run_start_command(run, host, &line, true, NULL, log, &run->clock, err);
+    int result = run_start_command(run, host, &line, true, NULL, log, NULL, &run->clock, err);
     return result == 0 && !run->log.dry ? wait_ready(run, &run->clock, "the clock log", log, err)
                                         : result;
 }

@@ -5,10 +5,12 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include <sys/wait.h>
 
 #include "base/units.h"
 #include "experiments/common/core_times.h"
+#include "experiments/common/program_path.h"
 #include "experiments/hosts/host_kind.h"
 #include "experiments/run/run_phases.h"
 #include "experiments/run/run_trace.h"
@@ -49,6 +51,24 @@ static const char *begin_load(struct run *run, const struct host *host, const ch
     return !run->files_inside ? NULL : there ? host->directory : run->folder->path;
 }
 
+// What servers answer is read by the person for whom the run is, and without capabilities, where
+// the plan lets it: agents enter namespaces by themselves, and stamps of a network card, which the
+// way to another machine may have, are root's to turn on. NULL: as we are.
+static const struct person *load_person(struct run *run)
+{
+    char program[RUN_PATH_BYTES];
+    struct error ignored;
+    const struct experiment_load *load = &run->experiment->load;
+    bool far = run_load_host(run)->kind->is_elsewhere || run_server_host(run)->kind->is_elsewhere;
+    if (!run->owner || run->log.dry || far || load->agents.count || strcmp(load->stamps, "hw") == 0)
+        return NULL;
+    if (program_path_self(program, sizeof program, &ignored) == 0 &&
+        rights_reach(run->owner, program, X_OK) && rights_reach(run->owner, run->client_dir, W_OK))
+        return run->owner;
+    run_warn(run, "the load runs as root: %s cannot reach %s", run->owner->name, program);
+    return NULL;
+}
+
 int run_prepare(struct run *run, struct error *err)
 {
     struct command_line line = {.failed = false};
@@ -64,8 +84,8 @@ int run_prepare(struct run *run, struct error *err)
                    (unsigned long long)run->experiment->workload.key_count);
     char path[LOG_PATH_BYTES];
     run_folder_path(run->folder, "logs/prepare.log", path);
-    int result =
-        run_start_command(run, run_load_host(run), &line, false, directory, path, &process, err);
+    int result = run_start_command(run, run_load_host(run), &line, false, directory, path,
+                                   load_person(run), &process, err);
     if (result < 0 || run->log.dry)
         return result;
     result = supervisor_finish(
@@ -122,7 +142,8 @@ static int start_load(struct run *run, struct error *err)
     for (size_t i = 0; i < load->agents.count; i++)
         add_agent(run, &load->agents.items[i], &line);
     run_folder_path(run->folder, "logs/load.log", run->load_log);
-    return run_start_command(run, host, &line, false, directory, run->load_log, &run->load, err);
+    return run_start_command(run, host, &line, false, directory, run->load_log, load_person(run),
+                             &run->load, err);
 }
 
 static int load_end_error(struct run *run, int status, struct error *err)

@@ -35,8 +35,8 @@ void run_warn(struct run *run, const char *format, ...)
 }
 
 int run_start_command(struct run *run, struct host *host, struct command_line *line, bool input,
-                      const char *directory, const char *log_path, struct process *process,
-                      struct error *err)
+                      const char *directory, const char *log_path, const struct person *as,
+                      struct process *process, struct error *err)
 {
     char described[2000], program[RUN_PATH_BYTES];
     char directory_of_shim[sizeof run->shim_dir + 32];
@@ -61,6 +61,7 @@ int run_start_command(struct run *run, struct host *host, struct command_line *l
     place.log_path = log_path;
     place.directory = directory;
     place.pipe_input = input;
+    place.as = as;
     place.pipe_output = true;
     result = host ? host->kind->start_process(host, argv, &place, process, err)
                   : process_start(process, argv, &place, err);

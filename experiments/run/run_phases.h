@@ -38,6 +38,8 @@ struct neighbour {
 struct run {
     const struct experiment *experiment;
     struct run_folder *folder;
+    const struct person *owner; // whose the folder and the load are; NULL: ours
+    int spared;                 // a child of ours that outlives the run; 0: none
     json_t *warnings; // list of strings: what this machine could not do, and what was unusual
     struct progress *progress;
     struct supervisor supervisor;
@@ -73,12 +75,13 @@ struct host *run_load_host(struct run *run);
 void run_warn(struct run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 // Starts a taillight command on a host, away from the server's cores, with its stdout in a pipe.
+// as: who it is there (NULL: as we are).
 // input: its stdin, too. The line, whose first word becomes its path, is
 // freed. host NULL: here, on no host of the run.
 // directory: its working directory (NULL: ours).
 int run_start_command(struct run *run, struct host *host, struct command_line *line, bool input,
-                      const char *directory, const char *log_path, struct process *process,
-                      struct error *err);
+                      const char *directory, const char *log_path, const struct person *as,
+                      struct process *process, struct error *err);
 
 // The first line of what a child has printed, as JSON; NULL: not one. The caller owns it.
 json_t *run_first_line(const struct text_buffer *output);

@@ -323,7 +323,8 @@ static int run_configuration(struct experiment *experiment, size_t number,
     snprintf(name, sizeof name, "configuration-%zu", number);
     if (run_folder_inside(folder, name, &inside, err) < 0)
         return -ERROR_INPUT;
-    const struct run_settings here = {.folder = inside.path, .progress = settings->progress};
+    const struct run_settings here = {
+        .folder = inside.path, .progress = settings->progress, .orders = settings->orders};
     silent.silent = true;
     progress_end(settings->progress);
     if (!results->quiet)
@@ -351,7 +352,7 @@ int matrix_run(struct experiment_set *set, matrix_run_one run_one,
     struct run_folder folder;
     json_t *list = json_array();
     *available = true;
-    int result = run_folder_make(&folder, settings->folder, set->items[0].name, err);
+    int result = run_make_folder(set->items[0].name, settings, &folder, err);
     for (size_t i = 0; result == 0 && i < set->count; i++)
         result = run_configuration(&set->items[i], i + 1, &folder, run_one, settings, results, list,
                                    available, err);

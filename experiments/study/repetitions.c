@@ -86,7 +86,8 @@ static int run_one(struct series *series, struct experiment *experiment, uint64_
     bool available = false;
     snprintf(name, sizeof name, "repetition-%zu", series->repetitions.count + 1);
     const struct run_settings here = {.folder = run_folder_path(&series->folder, name, path),
-                                      .progress = settings->progress};
+                                      .progress = settings->progress,
+                                      .orders = settings->orders};
     silent.silent = true;
     int result = experiment_set_seed(experiment, seed, err);
     if (result < 0)
@@ -191,7 +192,7 @@ int repetitions_run(struct experiment *experiment, const struct run_settings *se
 {
     struct series series = {.list = json_array(), .available = true};
     uint64_t seed = experiment->load.seed;
-    int result = run_folder_make(&series.folder, settings->folder, experiment->name, err);
+    int result = run_make_folder(experiment->name, settings, &series.folder, err);
     if (result == 0 && !series.list)
         result = error_set(err, ERROR_FAILED, "out of memory");
     if (result == 0)

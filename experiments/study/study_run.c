@@ -134,7 +134,8 @@ static int run_one(struct series *series, size_t number, uint64_t round, struct 
     if (round == 0)
         snprintf(result->folder, sizeof result->folder, "%s", name);
     const struct run_settings here = {.folder = run_folder_path(&series->folder, name, path),
-                                      .progress = series->settings->progress};
+                                      .progress = series->settings->progress,
+                                      .orders = series->settings->orders};
     progress_end(series->settings->progress);
     if (!series->silent.quiet)
         fprintf(stderr, "%s\n", name);
@@ -160,7 +161,8 @@ static int run_nested(struct series *series, size_t number, struct error *err)
     struct study_step *step = &series->study->steps.items[number];
     struct study_result *result = &series->results.steps.items[number];
     const struct run_settings here = {.folder = run_folder_path(&series->folder, step->name, path),
-                                      .progress = series->settings->progress};
+                                      .progress = series->settings->progress,
+                                      .orders = series->settings->orders};
     bool available = true;
     snprintf(result->folder, sizeof result->folder, "%s", step->name);
     struct gate_report *gates = series->silent.gates, inner = {.waiting = 0};
@@ -230,8 +232,7 @@ static int prepare_steps(struct series *series, struct error *err)
         if (array_push(&series->results.steps, result) < 0)
             return error_set(err, ERROR_FAILED, "out of memory");
     }
-    int status =
-        run_folder_make(&series->folder, series->settings->folder, series->study->name, err);
+    int status = run_make_folder(series->study->name, series->settings, &series->folder, err);
     for (size_t i = 0; i < series->results.steps.count && status == 0; i++) {
         struct study_result *one = &series->results.steps.items[i];
         struct run_folder inside;
