@@ -27,11 +27,9 @@ void pt_follow_set_space(struct pt_follow *follow, uint32_t space)
     follow->stretch = PT_NO_STRETCH;
 }
 
-static struct pt_stretch *stretch_to(struct pt_follow *follow, enum pt_stretch_aim aim,
-                                     uint64_t aim_ip)
+static uint32_t stretch_to(struct pt_follow *follow, enum pt_stretch_aim aim, uint64_t aim_ip)
 {
-    uint32_t stretch = pt_stretches_find(follow->stretches, follow->space, follow->ip, aim, aim_ip);
-    return stretch == PT_NO_STRETCH ? NULL : &follow->stretches->items[stretch];
+    return pt_stretches_find(follow->stretches, follow->space, follow->ip, aim, aim_ip);
 }
 
 static struct pt_stretch *stretch_here(struct pt_follow *follow)
@@ -42,29 +40,44 @@ static struct pt_stretch *stretch_here(struct pt_follow *follow)
     return follow->stretch == PT_NO_STRETCH ? NULL : &follow->stretches->items[follow->stretch];
 }
 
-// Continues where the conditional jump at the end of the current stretch went.
-static void follow_branch(struct pt_follow *follow, struct pt_stretch *stretch, bool taken)
+enum link { LINK_NEXT, LINK_TAKEN, LINK_RETURN };
+
+static uint32_t *link_of(struct pt_stretch *stretch, enum link link)
 {
-    uint32_t *link = taken ? &stretch->taken_stretch : &stretch->next_stretch;
-    follow->ip = taken ? stretch->taken : stretch->next;
-    if (*link != PT_NO_STRETCH) {
-        follow->stretch = *link;
-        return;
-    }
-    uint32_t from = follow->stretch, generation = follow->stretches->generation;
-    follow->stretch = PT_NO_STRETCH;
-    if (!stretch_here(follow) || follow->stretches->generation != generation)
-        return;
-    stretch = &follow->stretches->items[from]; // the array may have moved
-    *(taken ? &stretch->taken_stretch : &stretch->next_stretch) = follow->stretch;
+    return link == LINK_NEXT    ? &stretch->next_stretch
+           : link == LINK_TAKEN ? &stretch->taken_stretch
+                                : &stretch->return_stretch;
 }
 
-static void push_return(struct pt_follow *follow, uint64_t ip)
+// Continues at `ip`, which is where that link of the stretch `from` leads.
+static inline void follow_link(struct pt_follow *follow, uint32_t from, enum link link, uint64_t ip)
+{
+    struct pt_stretches *stretches = follow->stretches;
+    uint32_t known = *link_of(&stretches->items[from], link), generation = stretches->generation;
+    follow->ip = ip;
+    follow->stretch = known;
+    if (known != PT_NO_STRETCH || !stretch_here(follow) || stretches->generation != generation)
+        return;
+    *link_of(&stretches->items[from], link) = follow->stretch; // the array may have moved
+}
+
+// Continues where the trace sent the processor from the end of the stretch.
+static void follow_target(struct pt_follow *follow, uint32_t from, uint64_t ip)
+{
+    struct pt_stretch *stretch = &follow->stretches->items[from];
+    if (stretch->taken != ip) {
+        stretch->taken = ip;
+        stretch->taken_stretch = PT_NO_STRETCH;
+    }
+    follow_link(follow, from, LINK_TAKEN, ip);
+}
+
+static void push_return(struct pt_follow *follow, uint64_t ip, uint32_t caller)
 {
     if (!ip)
         return;
     follow->return_top = (follow->return_top + 1) % PT_FOLLOW_RETURNS;
-    follow->returns[follow->return_top] = ip;
+    follow->returns[follow->return_top] = (struct pt_follow_return){ip, caller};
     if (follow->return_count < PT_FOLLOW_RETURNS)
         follow->return_count++;
 }
@@ -73,9 +86,16 @@ static bool pop_return(struct pt_follow *follow)
 {
     if (follow->return_count == 0)
         return false;
-    follow_to(follow, follow->returns[follow->return_top]);
+    struct pt_follow_return to = follow->returns[follow->return_top];
     follow->return_top = (follow->return_top + PT_FOLLOW_RETURNS - 1) % PT_FOLLOW_RETURNS;
     follow->return_count--;
+    // the stretches may have been forgotten meanwhile, and the number be another's
+    const struct pt_stretches *stretches = follow->stretches;
+    if (to.caller < stretches->count && stretches->items[to.caller].returns_to == to.ip &&
+        stretches->items[to.caller].space == follow->space)
+        follow_link(follow, to.caller, LINK_RETURN, to.ip);
+    else
+        follow_to(follow, to.ip);
     return true;
 }
 
@@ -110,6 +130,8 @@ static uint64_t event_address(const struct pt_event *event)
         return event->ip_suppressed ? 0 : event->variant.exec_mode.ip;
     case ptev_tsx:
         return event->ip_suppressed ? 0 : event->variant.tsx.ip;
+    case ptev_async_vmcs:
+        return event->ip_suppressed ? 0 : event->variant.async_vmcs.ip;
     default:
         return 0;
     }
@@ -122,8 +144,9 @@ static bool event_usual(const struct pt_follow *follow, const struct pt_event *e
     case ptev_enabled:
     case ptev_disabled:
         return !event->status_update;
-    case ptev_async_disabled:
-        return !follow->unusual_disables;
+    case ptev_async_disabled: // erratum SKD022: not, where a virtual machine was entered
+        return !follow->unusual_disables || pt_stretches_plain(follow->stretches, follow->space,
+                                                               event->variant.async_disabled.at);
     case ptev_tsx:
         return !(follow->unusual_aborts && event->variant.tsx.aborted);
     case ptev_async_branch:
@@ -133,7 +156,10 @@ static bool event_usual(const struct pt_follow *follow, const struct pt_event *e
     case ptev_async_paging:
     case ptev_stop:
     case ptev_cbr:
+    case ptev_async_vmcs:
         return true;
+    case ptev_vmcs: // while tracing it belongs to an instruction
+        return !follow->enabled;
     default:
         return false;
     }
@@ -225,8 +251,10 @@ int pt_follow_sync(struct pt_follow *follow, uint64_t offset)
 
 // --- blocks ------------------------------------------------------------------------------------
 
-static void fill_block(const struct pt_stretch *stretch, struct pt_block *block)
+static void fill_block(struct pt_follow *follow, uint32_t passed, struct pt_block *block)
 {
+    const struct pt_stretch *stretch = &follow->stretches->items[passed];
+    follow->passed = passed;
     block->end_ip = stretch->end_ip;
     block->ninsn = stretch->instructions;
     block->iclass = (enum pt_insn_class)stretch->class;
@@ -237,21 +265,23 @@ static int next_to_event(struct pt_follow *follow, struct pt_block *block)
 {
     const struct pt_event *event = &follow->event;
     uint64_t address = event_address(event);
-    struct pt_stretch *stretch;
+    uint32_t found;
     if (event->type == ptev_disabled)
-        stretch = event->ip_suppressed
-                      ? stretch_to(follow, PT_AIM_DISABLE, 0)
-                      : stretch_to(follow, PT_AIM_DISABLE_TO, event->variant.disabled.ip);
+        found = event->ip_suppressed
+                    ? stretch_to(follow, PT_AIM_DISABLE, 0)
+                    : stretch_to(follow, PT_AIM_DISABLE_TO, event->variant.disabled.ip);
     else if (event->type == ptev_paging && follow->enabled)
-        stretch = stretch_to(follow, PT_AIM_PAGING, 0);
+        found = stretch_to(follow, PT_AIM_PAGING, 0);
     else if (address && address != follow->ip)
-        stretch = stretch_to(follow, PT_AIM_ADDRESS, address);
+        found = stretch_to(follow, PT_AIM_ADDRESS, address);
     else
         return status_with(follow, pts_event_pending);
+    const struct pt_stretch *stretch =
+        found == PT_NO_STRETCH ? NULL : &follow->stretches->items[found];
     if (!follow->enabled || !follow->long_mode || !stretch || stretch->end == PT_STRETCH_UNUSUAL)
         return PT_FOLLOW_UNUSUAL;
-    fill_block(stretch, block);
-    push_return(follow, stretch->returns_to);
+    fill_block(follow, found, block);
+    push_return(follow, stretch->returns_to, found);
     follow_to(follow, stretch->next);
     if (stretch->end != PT_STRETCH_AIM)
         return 0;
@@ -259,7 +289,7 @@ static int next_to_event(struct pt_follow *follow, struct pt_block *block)
     return status_with(follow, pts_event_pending);
 }
 
-static int go_indirect(struct pt_follow *follow)
+static int go_indirect(struct pt_follow *follow, uint32_t from)
 {
     uint64_t ip;
     int status = pt_query_indirect(&follow->query, &ip);
@@ -268,24 +298,25 @@ static int go_indirect(struct pt_follow *follow)
     if (status & pts_ip_suppressed)
         return PT_FOLLOW_UNUSUAL;
     follow->status = status;
-    follow_to(follow, ip);
+    follow_target(follow, from, ip);
     return 0;
 }
 
-static int go_return(struct pt_follow *follow)
+static int go_return(struct pt_follow *follow, uint32_t from)
 {
     bool taken;
     int status = pt_query_branch(&follow->query, &taken);
     if (status == -pte_bad_query) // a return that was not compressed
-        return go_indirect(follow);
+        return go_indirect(follow, from);
     if (status < 0)
         return status_when_not_followed(status);
     follow->status = status;
     return taken && pop_return(follow) ? 0 : PT_FOLLOW_UNUSUAL;
 }
 
-static int follow_stretch(struct pt_follow *follow, struct pt_stretch *stretch)
+static int follow_stretch(struct pt_follow *follow, uint32_t from)
 {
+    const struct pt_stretch *stretch = &follow->stretches->items[from];
     bool taken;
     int status;
     switch ((enum pt_stretch_end)stretch->end) {
@@ -294,18 +325,19 @@ static int follow_stretch(struct pt_follow *follow, struct pt_stretch *stretch)
         if (status < 0)
             return status_when_not_followed(status);
         follow->status = status;
-        follow_branch(follow, stretch, taken);
+        follow_link(follow, from, taken ? LINK_TAKEN : LINK_NEXT,
+                    taken ? stretch->taken : stretch->next);
         return 0;
     case PT_STRETCH_RETURN:
-        return go_return(follow);
+        return go_return(follow, from);
     case PT_STRETCH_CALL:
-        push_return(follow, stretch->returns_to);
-        return go_indirect(follow);
+        push_return(follow, stretch->returns_to, from);
+        return go_indirect(follow, from);
     case PT_STRETCH_TRANSFER:
-        return go_indirect(follow);
+        return go_indirect(follow, from);
     case PT_STRETCH_ON:
-        push_return(follow, stretch->returns_to);
-        follow_to(follow, stretch->next);
+        push_return(follow, stretch->returns_to, from);
+        follow_link(follow, from, LINK_NEXT, stretch->next);
         return 0;
     default:
         return PT_FOLLOW_UNUSUAL;
@@ -314,7 +346,14 @@ static int follow_stretch(struct pt_follow *follow, struct pt_stretch *stretch)
 
 int pt_follow_next(struct pt_follow *follow, struct pt_block *block)
 {
-    *block = (struct pt_block){.ip = follow->ip, .mode = ptem_64bit};
+    // what nobody reads of a block is not set: this is the most frequent call of all
+    block->ip = follow->ip;
+    block->end_ip = 0;
+    block->iclass = ptic_error;
+    block->mode = ptem_64bit;
+    block->ninsn = 0;
+    block->truncated = 0;
+    follow->passed = PT_NO_STRETCH;
     if (follow->has_event)
         return next_to_event(follow, block);
     if (!follow->enabled)
@@ -322,31 +361,37 @@ int pt_follow_next(struct pt_follow *follow, struct pt_block *block)
     struct pt_stretch *stretch = follow->long_mode ? stretch_here(follow) : NULL;
     if (!stretch || stretch->end == PT_STRETCH_UNUSUAL)
         return PT_FOLLOW_UNUSUAL;
-    fill_block(stretch, block);
-    int result = follow_stretch(follow, stretch);
+    uint32_t generation = follow->stretches->generation;
+    fill_block(follow, follow->stretch, block);
+    int result = follow_stretch(follow, follow->passed);
+    if (follow->stretches->generation != generation)
+        follow->passed = PT_NO_STRETCH;
     return result < 0 ? result : take_event(follow);
 }
 
-int pt_follow_branches(struct pt_follow *follow, uint64_t low, uint64_t high, uint64_t most,
+int pt_follow_branches(struct pt_follow *follow, uint64_t key, uint64_t most,
                        struct pt_follow_passed *passed)
 {
+    struct pt_query *query = &follow->query;
     if (follow->has_event || !follow->enabled || !follow->long_mode)
         return 0;
     while (passed->instructions < most) {
-        struct pt_stretch *stretch = stretch_here(follow);
-        bool taken;
-        if (!stretch || stretch->end != PT_STRETCH_BRANCH || stretch->ip - low >= high - low ||
-            stretch->end_ip - low >= high - low)
+        const struct pt_stretch *stretch = stretch_here(follow);
+        if (!stretch || stretch->end != PT_STRETCH_BRANCH || stretch->key != key ||
+            !stretch->one_function)
             return 0;
-        int status = pt_query_branch(&follow->query, &taken);
-        if (status < 0)
+        if (query->tnt_bits == 0 && pt_query_fill(query) < 0)
             return 0; // the next query reports the same status
+        bool taken = query->tnt >> --query->tnt_bits & 1;
         passed->blocks++;
         passed->instructions += stretch->instructions;
         passed->last_ip = stretch->end_ip;
-        follow->status = status;
-        follow_branch(follow, stretch, taken);
-        if (status & (pts_event_pending | pts_eos))
+        follow_link(follow, follow->stretch, taken ? LINK_TAKEN : LINK_NEXT,
+                    taken ? stretch->taken : stretch->next);
+        if (query->tnt_bits)
+            continue;
+        follow->status = pt_query_status(query);
+        if (follow->status & (pts_event_pending | pts_eos))
             return take_event(follow);
     }
     return 0;

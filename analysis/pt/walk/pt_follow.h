@@ -33,8 +33,12 @@ struct pt_follow {
     bool has_event; // `event` came from the query decoder and has not been returned yet
     bool bound;     // ip is after an instruction to which an event belonged
     bool unusual_aborts, unusual_disables; // errata that libipt works around
-    uint64_t returns[PT_FOLLOW_RETURNS];   // a ring
+    struct pt_follow_return {
+        uint64_t ip;
+        uint32_t caller;          // the stretch that ended with the call
+    } returns[PT_FOLLOW_RETURNS]; // a ring
     unsigned return_count, return_top;
+    uint32_t passed; // the stretch that pt_follow_next passed last; PT_NO_STRETCH: none
     struct pt_event event;
 };
 
@@ -50,14 +54,20 @@ void pt_follow_set_space(struct pt_follow *follow, uint32_t space);
 int pt_follow_next(struct pt_follow *follow, struct pt_block *block);
 int pt_follow_event(struct pt_follow *follow, struct pt_event *event);
 
+// The stretch that was the last block; NULL: none.
+static inline const struct pt_stretch *pt_follow_passed_stretch(const struct pt_follow *follow)
+{
+    return follow->passed == PT_NO_STRETCH ? NULL : &follow->stretches->items[follow->passed];
+}
+
 struct pt_follow_passed {
     uint64_t blocks, instructions, last_ip;
 };
 
-// Passes blocks while they lie within [low, high), end in a conditional jump, and no event comes;
-// about `most` instructions at the most. The status is that after the last block; 0 when there was
-// none.
-int pt_follow_branches(struct pt_follow *follow, uint64_t low, uint64_t high, uint64_t most,
+// Passes blocks while they lie in the function with that key (0: in none that is known), end in a
+// conditional jump, and no event comes; about `most` instructions at the most. The status is that
+// after the last block; 0 when there was none.
+int pt_follow_branches(struct pt_follow *follow, uint64_t key, uint64_t most,
                        struct pt_follow_passed *passed);
 
 #endif

@@ -69,9 +69,10 @@ static int stretches_grow(struct pt_stretches *stretches)
 }
 
 int pt_stretches_init(struct pt_stretches *stretches, const struct pt_memory *memory,
-                      struct pt_code_view *code, struct error *err)
+                      struct pt_code_view *code, const struct pt_symbols *symbols,
+                      struct error *err)
 {
-    *stretches = (struct pt_stretches){.code = code};
+    *stretches = (struct pt_stretches){.code = code, .symbols = symbols};
     if (pt_ask_init(&stretches->ask, err) < 0 ||
         pt_code_bytes_init(&stretches->bytes, memory, err) < 0)
         return -ERROR_FAILED;
@@ -171,16 +172,20 @@ static enum pt_stretch_end learn_from_bytes(struct pt_stretches *stretches,
 
 // --- by asking libipt ----------------------------------------------------------------------------
 
-// The last instruction of the stretch, from the bytes; false: not understood.
-static bool last_insn(struct pt_stretches *stretches, const struct pt_stretch *stretch,
-                      struct pt_insn_bytes *out)
+// The instruction at an address, from the bytes; false: not understood.
+static bool insn_at(struct pt_stretches *stretches, uint32_t space, uint64_t ip,
+                    struct pt_insn_bytes *out)
 {
-    const struct pt_code_part *part =
-        pt_code_bytes_part(&stretches->bytes, stretch->space, stretch->end_ip);
+    const struct pt_code_part *part = pt_code_bytes_part(&stretches->bytes, space, ip);
     const uint8_t *code = part ? pt_code_bytes_at(&stretches->bytes, part) : NULL;
-    uint64_t left = part ? part->last - stretch->end_ip : 0;
-    return code && pt_insn_bytes(code + (stretch->end_ip - part->low),
-                                 left < 15 ? (size_t)left + 1 : 15, out);
+    uint64_t left = part ? part->last - ip : 0;
+    return code && pt_insn_bytes(code + (ip - part->low), left < 15 ? (size_t)left + 1 : 15, out);
+}
+
+bool pt_stretches_plain(struct pt_stretches *stretches, uint32_t space, uint64_t ip)
+{
+    struct pt_insn_bytes insn;
+    return insn_at(stretches, space, ip, &insn);
 }
 
 static bool is_behind(const struct pt_stretch *stretch, uint64_t ip)
@@ -238,12 +243,34 @@ static enum pt_stretch_end ask_libipt(struct pt_stretches *stretches, struct pt_
     stretch->next = pt_ask_ip(&stretches->ask);
     if (stretch->instructions == 0)
         return reached ? PT_STRETCH_AIM : PT_STRETCH_UNUSUAL;
-    if (!last_insn(stretches, stretch, &insn))
+    if (!insn_at(stretches, stretch->space, stretch->end_ip, &insn))
         return PT_STRETCH_UNUSUAL;
     stretch->class = (uint8_t)class_of((enum pt_insn_kind)insn.kind);
     return stretch->class != ptic_call || note_call(stretch, &insn)
                ? (enum pt_stretch_end)stretch->end
                : PT_STRETCH_UNUSUAL;
+}
+
+// --- names ---------------------------------------------------------------------------------------
+
+static uint64_t key_at(struct pt_stretches *stretches, uint32_t space, uint64_t ip)
+{
+    const struct pt_symbols *symbols = stretches->symbols;
+    struct pt_function *last = &stretches->function;
+    if (!symbols)
+        return 0;
+    if (stretches->function_space == space && ip - last->low < last->high - last->low)
+        return last->key;
+    if (!symbols->find(symbols->context, space, ip, last))
+        *last = (struct pt_function){0};
+    stretches->function_space = space;
+    return last->key;
+}
+
+static void note_function(struct pt_stretches *stretches, struct pt_stretch *stretch)
+{
+    stretch->key = key_at(stretches, stretch->space, stretch->ip);
+    stretch->one_function = key_at(stretches, stretch->space, stretch->end_ip) == stretch->key;
 }
 
 // --- finding -------------------------------------------------------------------------------------
@@ -256,7 +283,8 @@ uint32_t pt_stretches_find(struct pt_stretches *stretches, uint32_t space, uint6
                                  .space = space,
                                  .aim = (uint8_t)aim,
                                  .next_stretch = PT_NO_STRETCH,
-                                 .taken_stretch = PT_NO_STRETCH};
+                                 .taken_stretch = PT_NO_STRETCH,
+                                 .return_stretch = PT_NO_STRETCH};
     uint32_t *slot = stretches_slot(stretches, &stretch);
     if (*slot != PT_NO_STRETCH)
         return *slot;
@@ -265,6 +293,7 @@ uint32_t pt_stretches_find(struct pt_stretches *stretches, uint32_t space, uint6
     bool bytes = aim == PT_AIM_DECISION || aim == PT_AIM_ADDRESS;
     stretch.end =
         (uint8_t)(bytes ? learn_from_bytes(stretches, &stretch) : ask_libipt(stretches, &stretch));
+    note_function(stretches, &stretch);
     stretches->items[stretches->count] = stretch;
     return *stretches_slot(stretches, &stretch) = stretches->count++;
 }

@@ -9,6 +9,7 @@
 #define ANALYSIS_PT_WALK_PT_STRETCHES_H
 
 #include <intel-pt.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stddef.h>
 
@@ -37,16 +38,19 @@ enum pt_stretch_end {
 };
 
 struct pt_stretch {
-    uint64_t ip, aim_ip; // its first instruction; aim_ip is 0 where the aim has no address
-    uint64_t end_ip;     // its last instruction
-    uint64_t next, taken;
-    uint64_t returns_to; // return address of a call; 0: none to remember
+    uint64_t ip, aim_ip;  // its first instruction; aim_ip is 0 where the aim has no address
+    uint64_t end_ip;      // its last instruction
+    uint64_t next, taken; // taken: of a branch; else where the trace last sent the processor
+    uint64_t returns_to;  // return address of a call; 0: none to remember
+    uint64_t key;         // of the function at `ip`, 0 unknown
     uint32_t space;
-    uint32_t next_stretch,
-        taken_stretch; // stretches to the decision from there, PT_NO_STRETCH not known yet
+    // Stretches to the decision from `next`, `taken` and `returns_to`; PT_NO_STRETCH: not known
+    // yet.
+    uint32_t next_stretch, taken_stretch, return_stretch;
     uint16_t instructions;
-    uint8_t aim, end; // enum pt_stretch_aim, enum pt_stretch_end
-    uint8_t class;    // enum pt_insn_class of the last instruction
+    uint8_t aim, end;  // enum pt_stretch_aim, enum pt_stretch_end
+    uint8_t class;     // enum pt_insn_class of the last instruction
+    bool one_function; // its last instruction is in the function of its first, too
 };
 enum { PT_NO_STRETCH = 0xffffffff };
 
@@ -57,12 +61,16 @@ struct pt_stretches {
     struct pt_code_bytes bytes;
     struct pt_code_view *code; // for libipt
     struct pt_ask ask;
+    const struct pt_symbols *symbols;
+    struct pt_function function; // what was found last, in this space
+    uint32_t function_space;
 };
 
-// Memory and code view must outlive it, and it must not move. The caller calls pt_stretches_free,
-// also after a failure.
+// Memory, code view and symbols must outlive it, and it must not move. symbols may be NULL. The
+// caller calls pt_stretches_free, also after a failure.
 int pt_stretches_init(struct pt_stretches *stretches, const struct pt_memory *memory,
-                      struct pt_code_view *code, struct error *err);
+                      struct pt_code_view *code, const struct pt_symbols *symbols,
+                      struct error *err);
 void pt_stretches_free(struct pt_stretches *stretches);
 
 // The stretch from `ip` in an address space; learns it when it is new. Memory is bounded: when
@@ -70,6 +78,10 @@ void pt_stretches_free(struct pt_stretches *stretches);
 // PT_NO_STRETCH: out of memory, or there is no such address space.
 uint32_t pt_stretches_find(struct pt_stretches *stretches, uint32_t space, uint64_t ip,
                            enum pt_stretch_aim aim, uint64_t aim_ip);
+
+// Whether the instruction at that address is understood: then it is none that enters a virtual
+// machine, for instance.
+bool pt_stretches_plain(struct pt_stretches *stretches, uint32_t space, uint64_t ip);
 
 // --- what kind of branch an instruction is -------------------------------------------------------
 // What kind of branch an instruction is. libipt's block decoder reports ptic_error instead wherever

@@ -26,16 +26,18 @@ struct pt_walk {
     uint32_t space;
     size_t next_change;
     struct pt_function function; // the function at the instruction pointer; key 0: unknown
+    uint32_t function_space;     // where it was looked up
     struct pt_flow pending;      // a transfer whose target follows from the next block or event
     uint64_t stall_offset;       // how far the trace had been read ...
     uint64_t stall_begin;        // ... after that many instructions
     uint32_t lost_mtc, lost_cyc;
 };
 
-// Whether the address lies in the function at the instruction pointer.
+// Whether the address is known to lie in the function at the instruction pointer.
 static inline bool pt_walk_inside(const struct pt_walk *walk, uint64_t ip)
 {
-    return ip - walk->function.low < walk->function.high - walk->function.low;
+    return ip - walk->function.low < walk->function.high - walk->function.low &&
+           walk->function_space == walk->space;
 }
 
 // Asks libipt for the time of the last timing packet before the one that decided the last branch.
@@ -64,6 +66,7 @@ static inline struct pt_flow pt_walk_flow(struct pt_walk *walk, enum pt_flow_kin
 
 static void walk_enter(struct pt_walk *walk, uint64_t ip)
 {
+    walk->function_space = walk->space;
     if (walk->walker->symbols)
         walk->function = *pt_walker_function(walk->walker, walk->space, ip);
 }
@@ -369,14 +372,35 @@ enum {
     STALL_INSTRUCTIONS = 1 << 22,
 };
 
+// Whether the block is known to begin in the function where the walk is. The range of that may
+// enclose others.
+static bool walk_stays(const struct pt_walk *walk, const struct pt_block *block,
+                       const struct pt_stretch *stretch)
+{
+    return (stretch && stretch->key == walk->function.key) || pt_walk_inside(walk, block->ip);
+}
+
+// Whether it ends there, too.
+static bool walk_stays_on(const struct pt_walk *walk, const struct pt_block *block,
+                          const struct pt_stretch *stretch)
+{
+    return (stretch && stretch->key == walk->function.key && stretch->one_function) ||
+           pt_walk_inside(walk, block->end_ip);
+}
+
 static void walk_block(struct pt_walk *walk, const struct pt_block *block)
 {
     struct pt_walk_counts *counts = &walk->piece->counts;
-    pt_walk_reach(walk, block->ip);
+    const struct pt_stretch *stretch =
+        walk->walker->following ? pt_follow_passed_stretch(&walk->walker->follow) : NULL;
+    if (walk->pending.kind != PT_FLOW_NONE)
+        pt_walk_settle(walk, block->ip);
+    else if (!walk_stays(walk, block, stretch))
+        pt_walk_jump(walk, block->ip, false);
     counts->blocks++;
     counts->instructions += block->ninsn;
     walk->last_ip = block->end_ip;
-    if (!pt_walk_inside(walk, block->end_ip))
+    if (!walk_stays_on(walk, block, stretch))
         pt_walk_jump(walk, block->end_ip, true); // a direct jump does not end a block
     if (block->iclass == ptic_cond_jump) // most blocks are such: not worth asking for the time
         return;
@@ -442,18 +466,18 @@ static int walk_error(struct pt_walk *walk, uint64_t ip, const char *what)
 // then). Returns the decoder's status.
 static int walk_plain_blocks(struct pt_walk *walk, struct pt_block *block)
 {
-    const uint64_t low = walk->function.low, high = walk->function.high;
     struct pt_follow_passed passed = {.last_ip = walk->last_ip};
     int status = 0;
     if (walk->pending.kind != PT_FLOW_NONE)
         return pt_walker_next(walk->walker, block);
     block->ninsn = 0;
     if (walk->walker->following)
-        status = pt_follow_branches(&walk->walker->follow, low, high, STALL_INSTRUCTIONS, &passed);
+        status = pt_follow_branches(&walk->walker->follow, walk->function.key, STALL_INSTRUCTIONS,
+                                    &passed);
     while (status == 0) {
         status = pt_walker_next(walk->walker, block);
         if (walk->walker->following || block->iclass != ptic_cond_jump ||
-            block->ip - low >= high - low || block->end_ip - low >= high - low ||
+            !pt_walk_inside(walk, block->ip) || !pt_walk_inside(walk, block->end_ip) ||
             passed.instructions >= STALL_INSTRUCTIONS)
             break;
         if (status != 0)
@@ -517,6 +541,7 @@ static void walk_begin(struct pt_walk *walk, const struct pt_sync *sync)
     walk->stall_begin = walk->piece->counts.instructions;
     walk->stall_offset = sync->offset;
     pt_walk_find_change(walk, sync->tsc);
+    walk->function_space = walk->space;
     walk->tsc = sync->tsc;
     walk->pending = (struct pt_flow){.kind = PT_FLOW_BEGIN,
                                      .tsc = sync->tsc,

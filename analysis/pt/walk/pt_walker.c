@@ -14,7 +14,7 @@ struct pt_walker *pt_walker_alloc(const struct pt_memory *memory, const struct p
     if (!walker || (symbols && !walker->functions))
         error_set(err, ERROR_FAILED, "out of memory for a decoder");
     else if ((walker->code = pt_code_view_alloc(memory, err)) &&
-             pt_stretches_init(&walker->stretches, memory, walker->code, err) == 0) {
+             pt_stretches_init(&walker->stretches, memory, walker->code, symbols, err) == 0) {
         walker->symbols = symbols;
         walker->careful = careful;
         return walker;

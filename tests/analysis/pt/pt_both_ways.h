@@ -132,6 +132,11 @@ static inline int stream_both_ways(const struct both_walkers *walkers,
     return result;
 }
 
+// One with many errata, among them that tracing seems to be switched off asynchronously where a
+// virtual machine was entered (SKD022).
+static const struct pt_cpu skylake = {
+    .vendor = pcv_intel, .family = 6, .model = 0x55, .stepping = 4};
+
 // One CPU of a scenario; `damage` bytes of its trace are overwritten by others.
 static inline int both_ways(const struct scenario *scenario, unsigned damage, bool named,
                             struct both_ways *sum)
@@ -154,6 +159,8 @@ static inline int both_ways(const struct scenario *scenario, unsigned damage, bo
                                .packets = &packets,
                                .changes = &machine.changes,
                                .recorder = scenario_recorder()};
+    if (scenario->seed % 5 == 0 && !scenario->faults) // its overflows are left to libipt
+        stream.recorder.cpu = skylake;
     if (result == 0)
         result = pt_packets_scan(&stream.bytes, &packets, &err);
     struct both_walkers walkers = {.memory = &memory, .symbols = named ? &symbols : NULL};

@@ -198,6 +198,13 @@ static inline void write_paging(struct writer *writer)
         write_packet(writer, packet);
 }
 
+// A processor that may run virtual machines names the present one, or none.
+static inline void write_machine(struct writer *writer)
+{
+    if (writer->supervisor)
+        write_packet(writer, (struct pt_packet){.type = ppt_vmcs, .payload.vmcs.base = 0x1234000});
+}
+
 // ip 0: not tracing.
 static inline void write_psb(struct writer *writer, uint64_t ip)
 {
@@ -210,6 +217,7 @@ static inline void write_psb(struct writer *writer, uint64_t ip)
     write_tsc(writer);
     write_ratio(writer);
     write_paging(writer);
+    write_machine(writer);
     if (ip) {
         struct pt_packet mode = {.type = ppt_mode, .payload.mode.leaf = pt_mol_exec};
         mode.payload.mode.bits.exec = pt_set_exec_mode(ptem_64bit);
