@@ -6,7 +6,10 @@ bytes of the answers must be equal, it must live on, and the shim's bytes of eac
 those that the client moved; where they are not, the capture must say so. Then `taillight run` loads
 it, and what it joined is printed, or why nothing could be. Servers that are not installed are named.
 
-usage: server_matrix.py BUILD WORK [NAME...]
+With --without-shim (tests/experiments/test_long_any_server.sh) only the last: each as anybody runs
+it, its calls by the kernel, and of the answered requests 99.9 % must be joined.
+
+usage: server_matrix.py BUILD WORK [--without-shim] [NAME...]
 """
 import hashlib
 import json
@@ -21,7 +24,8 @@ import sys
 import time
 
 BUILD, WORK = os.path.abspath(sys.argv[1]), sys.argv[2]
-ONLY = sys.argv[3:]
+WITHOUT_SHIM = "--without-shim" in sys.argv[3:]
+ONLY = [word for word in sys.argv[3:] if word != "--without-shim"]
 TAILLIGHT = BUILD + "/taillight"
 SHIM = BUILD + "/libtaillight-shim.so"
 PATIENCE_S = 60
@@ -291,6 +295,76 @@ int main(int argc, char **argv)
 """
 
 
+URING_SERVER = r"""
+#include <arpa/inet.h>
+#include <liburing.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+struct connection {
+    int fd, sends, used;
+    char in[65536], out[70000];
+};
+static struct io_uring ring;
+static struct io_uring_sqe *next(struct connection *connection)
+{
+    struct io_uring_sqe *entry = io_uring_get_sqe(&ring);
+    io_uring_sqe_set_data(entry, connection);
+    return entry;
+}
+static void go_on(struct connection *c)
+{
+    char *end = (c->in[c->used] = 0, strstr(c->in, "\r\n\r\n"));
+    struct io_uring_sqe *entry = next(c);
+    if (!end) {
+        io_uring_prep_recv(entry, c->fd, c->in + c->used, sizeof c->in - 1 - (size_t)c->used, 0);
+    } else {
+        int i = c->in[5] >= '0' && c->in[5] <= '6' && c->in[6] == ' ' ? c->in[5] - '0' : 0, length = 1 + 9973 * i;
+        int head = sprintf(c->out, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", length);
+        memset(c->out + head, 'a' + i, (size_t)length);
+        c->used -= (int)(end + 4 - c->in);
+        memmove(c->in, end + 4, (size_t)c->used + 1);
+        io_uring_prep_send(entry, c->fd, c->out, (size_t)(head + length), MSG_WAITALL);
+    }
+    c->sends = end != NULL;
+    io_uring_sqe_set_data(entry, c);
+}
+int main(int argc, char **argv)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((unsigned short)atoi(argv[1]))};
+    int one = 1, s = socket(AF_INET, SOCK_STREAM, 0);
+    (void)argc;
+    setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    if (bind(s, (void *)&a, sizeof a) || listen(s, 64) || io_uring_queue_init(256, &ring, 0))
+        return 1;
+    io_uring_prep_accept(next(NULL), s, NULL, NULL, 0);
+    for (;;) {
+        struct io_uring_cqe *done;
+        io_uring_submit(&ring);
+        if (io_uring_wait_cqe(&ring, &done))
+            return 1;
+        struct connection *c = io_uring_cqe_get_data(done);
+        int result = done->res;
+        io_uring_cqe_seen(&ring, done);
+        if (!c) {
+            struct io_uring_sqe *entry = next(NULL);
+            io_uring_prep_accept(entry, s, NULL, NULL, 0);
+            io_uring_sqe_set_data(entry, NULL);
+            c = calloc(1, sizeof *c);
+            c->fd = result;
+            go_on(c);
+        } else if (result <= 0) {
+            shutdown(c->fd, SHUT_RDWR); // leaks, for as long as the test lasts
+        } else {
+            c->used += c->sends ? 0 : result;
+            go_on(c);
+        }
+    }
+}
+"""
+
+
 class Absent(Exception):
     """A server that cannot be tried here, and why."""
 
@@ -418,6 +492,11 @@ def static():
     return [WORK + "/staticserver", "PORT"]
 
 
+def uring():
+    build("uring.c", URING_SERVER, ["cc", "-O2", "-o", WORK + "/uringserver", "SOURCE", "-luring"])
+    return [WORK + "/uringserver", "PORT"]
+
+
 def setuid():
     build("setuid.c", C_SERVER, ["cc", "-O2", "-o", WORK + "/setuidserver", "SOURCE"])
     os.chown(WORK + "/setuidserver", 65534, 65534)
@@ -441,6 +520,7 @@ SERVERS = {
     "jvm": (jvm, ask_http, "http", True),
     "go": (golang, ask_http, "http", False),
     "static": (static, ask_http, "http", False),
+    "io_uring": (uring, ask_http, "http", False),
     "setuid": (setuid, ask_http, "http", False),
 }
 
@@ -545,8 +625,8 @@ def watched(command, ask, reload):
     return digest, facts, exact, len(totals), moved
 
 
-def loaded(command, protocol):
-    """`taillight run`: what it joined, or why it cannot say."""
+def loaded(command, protocol, shim="true"):
+    """`taillight run`: its summary, and in words what it joined, or why it cannot say."""
     run = f"{WORK}/run"
     words = [w.replace("ADDRESS", "{address}") for w in command]
     port = free_port()
@@ -558,7 +638,7 @@ hosts:
   client: {{kind: netns, cores: [1]}}
   server: {{kind: netns, cores: [0]}}
 servers:
-  it: {{kind: command, port: {port}, command: {json.dumps(words)}}}
+  it: {{kind: command, port: {port}, shim: {shim}, command: {json.dumps(words)}}}
 workload:
   protocol: {protocol}
 {mix}  keys: {{count: 100}}
@@ -581,6 +661,18 @@ load: {{rate: 300, duration: 2s, connections: 8, depth: 8, timeout: 5s}}
         words = [summary.get("verdict") or ""] + list(summary.get("warnings") or [])
         assert any(words), f"{text}, and no reason given"
         text += ": N/A: " + next((w for w in words if "shim" in w), words[0])[:200]
+    return summary, text
+
+
+def judge_without_shim(name):
+    make, _, protocol, _ = SERVERS[name]
+    if not protocol:
+        raise Absent("no protocol of the load's is its own")
+    summary, text = loaded(make(), protocol, "false")
+    text += f", {summary['joined']} of {summary['answered']} answered ones, {summary['calls']['by_kernel']} calls"
+    assert summary["calls"]["by_shim"] == 0, text
+    assert summary["answered"] >= 100, text
+    assert summary["joined"] >= 0.999 * summary["answered"], text
     return text
 
 
@@ -605,7 +697,7 @@ def judge(name):
         assert shim["warning"], "the shim was not in it, and nothing is said"
     if shim["warning"]:
         text += f" ({shim['warning'][:160]})"
-    text += "; " + (loaded(command, protocol) if protocol else "run: N/A, no protocol of the load's is its own")
+    text += "; " + (loaded(command, protocol)[1] if protocol else "run: N/A, no protocol of the load's is its own")
     return text
 
 
@@ -618,7 +710,7 @@ def main():
             continue
         begun = time.monotonic()
         try:
-            text = judge(name)
+            text = judge_without_shim(name) if WITHOUT_SHIM else judge(name)
         except Absent as why:
             text = f"not tried: {why}"
         except AssertionError as why:
