@@ -33,7 +33,7 @@ static inline bool unpack_capture(struct capture_folder *folder, const char *arc
     snprintf(folder->path, sizeof folder->path, "/tmp/taillight-capture-XXXXXX");
     if (!mkdtemp(folder->path))
         return false;
-    snprintf(command, sizeof command, "tar -C '%s' -xJf '%s'", folder->path, path);
+    snprintf(command, sizeof command, "tar --no-same-owner -C '%s' -xJf '%s'", folder->path, path);
     if (run_quietly(command))
         return true;
     printf("%s cannot be unpacked (tar and xz are needed)\n", path);

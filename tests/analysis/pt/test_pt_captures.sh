@@ -21,7 +21,7 @@ expect() {
 }
 unpack() {
     mkdir -p "$work/$1"
-    tar -xJf "$data/$1.tar.xz" -C "$work/$1"
+    tar --no-same-owner -xJf "$data/$1.tar.xz" -C "$work/$1"
 }
 pages() {
     for page in "$1"/xpage-*; do

@@ -14,8 +14,8 @@ done
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/hase" "$work/system"
-tar -xJf "$data/perf-data-hase.tar.xz" -C "$work/hase"
-tar -xJf "$data/perf-data-4.14-system.tar.xz" -C "$work/system"
+tar --no-same-owner -xJf "$data/perf-data-hase.tar.xz" -C "$work/hase"
+tar --no-same-owner -xJf "$data/perf-data-4.14-system.tar.xz" -C "$work/system"
 
 same() { # WHAT OURS PERFS
     checked=$((checked + 1))

@@ -12,8 +12,8 @@ failed=0 checked=0
 command -v jq >/dev/null || { echo "jq is missing"; exit 77; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-tar -xJf "$data/process-hello.tar.xz" -C "$work"
-tar -xJf "$data/percpu-multi-core.tar.xz" -C "$work"
+tar --no-same-owner -xJf "$data/process-hello.tar.xz" -C "$work"
+tar --no-same-owner -xJf "$data/percpu-multi-core.tar.xz" -C "$work"
 stream=$(echo "$work"/hello/*.pt)
 json=$(echo "$work"/*/trace.json)
 pages=()

@@ -12,7 +12,7 @@ fail() {
     echo "FAIL: $*"
     exit 1
 }
-tar -xJf "$data/percpu-multi-core.tar.xz" -C "$folder"
+tar --no-same-owner -xJf "$data/percpu-multi-core.tar.xz" -C "$folder"
 spans=$("$BUILD/taillight" analyze --json -q --html "$folder/page.html" "$folder"/*/trace.json | jq .total.spans) ||
     fail 'no page'
 [ "$(stat -c %s "$folder/page.html")" -lt 200000 ] || fail 'the page is large'
