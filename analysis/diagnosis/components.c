@@ -143,7 +143,8 @@ int64_t component_of_wait(struct component_table *table, const char *name)
     struct component component = {.role = ROLE_A, .class = CAUSE_GAP, .explains = true};
     if (strcmp(name, fixed_components[COMPONENT_UNKNOWN_WAIT].name) == 0)
         return COMPONENT_UNKNOWN_WAIT;
-    snprintf(component.name, sizeof component.name, "%s", name);
+    // Copied, not formatted: with sanitizers GCC takes the name for one that may be NULL there.
+    memccpy(component.name, name, '\0', sizeof component.name - 1);
     if (strncmp(name, asleep, sizeof asleep - 1) == 0)
         component.category = categories_of_function(table->categories, name + sizeof asleep - 1);
     if (!component.category)
