@@ -44,6 +44,7 @@ struct events_capture {
     uint64_t all_records;        // all that were drained
     uint64_t kinds[EVENT_KINDS]; // of those that were cut
     uint64_t told_dropped;       // of the dropped ones, those in the headers of the cut
+    uint64_t sockets_written;    // at the last cut
     uint64_t unseen;             // switches of these from threads that were not seen to come
     uint64_t unfinished;
     bool memory_full;
@@ -631,6 +632,7 @@ int events_capture_cut(struct events_capture *capture, const char *out_dir, cons
         if (result == 0)
             result = write_sockets(capture, out_dir, capture->programs->bss->sockets_dropped,
                                    &sockets, err);
+        capture->sockets_written = sockets.count;
     }
     array_free(&sockets);
     forget_records(capture);
@@ -672,6 +674,20 @@ static json_t *stats_json(const struct events_capture *capture, const struct los
         "cores", units_format_cores(&capture->settings.cores, cores, sizeof cores), "followed",
         followed, "ports", ports_json(capture), "segments_dropped",
         segment_drops_json(capture->programs->bss->segments_dropped));
+}
+
+json_t *events_capture_so_far(const struct events_capture *capture)
+{
+    struct losses losses = {.per_core = json_object(),
+                            .skipped = events_programs_skipped(capture->programs),
+                            .sockets = capture->sockets_written,
+                            .sockets_dropped = capture->programs->bss->sockets_dropped};
+    for (unsigned core = 0; core < capture->core_count; core++)
+        losses.dropped +=
+            __atomic_load_n(&capture->programs->bss->rings[core].dropped, __ATOMIC_RELAXED);
+    json_t *stats = stats_json(capture, &losses);
+    json_decref(losses.per_core);
+    return stats;
 }
 
 // Stops the programs and drains what is left in the rings. Counts what was lost on the way.

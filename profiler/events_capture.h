@@ -70,6 +70,10 @@ uint64_t events_capture_ring_bytes(const struct events_capture *capture);
 int events_capture_cut(struct events_capture *capture, const char *out_dir, const char *events_log,
                        struct error *err);
 
+// Its figures until the last cut, as those of events_capture_stop, for who finds what a capture
+// left that was killed. The caller owns them; NULL: no memory.
+json_t *events_capture_so_far(const struct events_capture *capture);
+
 // Which programs run, and the reasons why others do not. states[EVENT_PROGRAMS] is valid as long as
 // the capture is.
 const struct event_program_state *events_capture_programs(const struct events_capture *capture);

@@ -69,7 +69,9 @@ struct message_collector {
     uint64_t room;    // calls for which there is room
     uint64_t damaged; // chunks and places that made no sense
     unsigned polls;
-    uint64_t lost; // calls of processes without a place
+    uint64_t lost;                                        // calls of processes without a place
+    uint64_t connections, outgoing, doubtful_connections; // of the last cut
+    uint64_t told; // of all lost calls, those in the headers of the logs that were cut
     struct attached_array processes;
     struct map processes_map; // by pid and namespace, to the one that lives
     struct reader_array readers;
@@ -477,15 +479,6 @@ static int calls_flush(struct message_collector *collector, struct message_merge
     return result;
 }
 
-int message_collector_cut(struct message_collector *collector, const char *out_dir,
-                          const char *calls_log, struct error *err)
-{
-    struct message_merge merge = {.out_dir = out_dir, .calls_log = calls_log};
-    int result = pools_look(collector, LOOK_LIVE, err);
-    readers_translate(collector);
-    return result < 0 ? result : calls_flush(collector, &merge, err);
-}
-
 size_t message_collector_attached(const struct message_collector *collector)
 {
     return collector->processes.count;
@@ -525,9 +518,10 @@ static void process_report(const struct attached *attached, struct message_stats
     stats->unseen_connections += page->unwatched + page->stdio;
 }
 
-// Reads the final counters of those who live.
+// Reads the counters, as they are now, of those who live.
 static void pages_read(struct message_collector *collector)
 {
+    collector->lost = 0;
     for (size_t i = 0; i < collector->memory.pool_count; i++) {
         const struct pool_file *pool = &collector->memory.pools[i];
         struct pool_header header;
@@ -569,6 +563,53 @@ static int stats_gather(struct message_collector *collector, struct message_stat
     return 0;
 }
 
+// What is known to be lost, of what was taken until now.
+static uint64_t lost_so_far(struct message_collector *collector)
+{
+    pages_read(collector);
+    uint64_t lost = collector->lost;
+    for (size_t i = 0; i < collector->processes.count; i++)
+        lost += collector->processes.items[i].page.dropped_full +
+                collector->processes.items[i].page.without_ring;
+    for (size_t i = 0; i < collector->readers.count; i++)
+        lost += collector->readers.items[i]->unkept + collector->readers.items[i]->rejected;
+    return lost;
+}
+
+int message_collector_cut(struct message_collector *collector, const char *out_dir,
+                          const char *calls_log, struct error *err)
+{
+    struct message_merge merge = {.out_dir = out_dir, .calls_log = calls_log};
+    int result = pools_look(collector, LOOK_LIVE, err);
+    readers_translate(collector);
+    if (result < 0)
+        return result;
+    uint64_t lost = lost_so_far(collector);
+    merge.lost = lost > collector->told ? lost - collector->told : 0;
+    if (out_dir)
+        collector->told = lost;
+    result = calls_flush(collector, &merge, err);
+    collector->doubtful_connections = merge.checks.doubtful;
+    collector->connections = merge.connections;
+    collector->outgoing = merge.outgoing;
+    return result;
+}
+
+int message_collector_so_far(struct message_collector *collector, struct message_stats *stats,
+                             struct error *err)
+{
+    memset(stats, 0, sizeof *stats);
+    int result = stats_gather(collector, stats, err);
+    stats->calls = collector->calls;
+    stats->connections = collector->connections;
+    stats->outgoing = collector->outgoing;
+    stats->unidentified = collector->unidentified;
+    stats->doubtful = collector->doubtful;
+    stats->doubtful_connections = collector->doubtful_connections;
+    stats->dropped += collector->unidentified + collector->doubtful;
+    return result;
+}
+
 // Gives back the memory of all chunks that nobody holds, though servers still have it mapped.
 static void memory_discard(struct message_collector *collector)
 {
@@ -599,7 +640,7 @@ int message_collector_finish(struct message_collector *collector, const char *ou
     if (result == 0)
         result = stats_gather(collector, stats, err);
     struct message_merge merge = {.peers = &stats->peers,
-                                  .lost = stats->dropped,
+                                  .lost = stats->dropped - collector->told,
                                   .last = true,
                                   .out_dir = out_dir,
                                   .calls_log = "calls.tlog"};

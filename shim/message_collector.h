@@ -46,10 +46,16 @@ int message_collector_poll(struct message_collector *collector, struct error *er
 // How many calls it keeps in memory.
 uint64_t message_collector_kept(const struct message_collector *collector);
 
-// Writes the calls so far to out_dir/<calls_log>, and all connections so far to
-// out_dir/connections.tlog, and forgets these calls. out_dir NULL: forgets them unwritten.
+// Writes the calls so far to out_dir/<calls_log>, whose header has what was lost of them, and all
+// connections so far to out_dir/connections.tlog, and forgets these calls. out_dir NULL: forgets
+// them unwritten.
 int message_collector_cut(struct message_collector *collector, const char *out_dir,
                           const char *calls_log, struct error *err);
+
+// What a capture that is killed from now on leaves on record: the figures of all cuts, and of what
+// was lost, as of the last poll. *stats: free with message_stats_free, on failure too.
+int message_collector_so_far(struct message_collector *collector, struct message_stats *stats,
+                             struct error *err);
 
 // How many processes have loaded the shim, and how many have attached, as of the last poll.
 size_t message_collector_attached(const struct message_collector *collector);

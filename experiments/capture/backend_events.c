@@ -89,6 +89,14 @@ static int events_cut(void *state, const char *out, unsigned number, struct erro
     return events_capture_cut(state, out, name, err);
 }
 
+static json_t *events_so_far(void *state, json_t *dropped)
+{
+    json_t *document = events_capture_so_far(state);
+    json_object_set(dropped, "events", json_object_get(document, "dropped"));
+    json_object_set(dropped, "sockets", json_object_get(document, "sockets_dropped"));
+    return document;
+}
+
 static int events_stop(struct capture *capture, void *state, json_t *dropped, json_t **document,
                        struct error *err)
 {
@@ -147,6 +155,7 @@ const struct capture_backend backend_events = {
     .kept = events_kept,
     .ring_bytes = events_ring_bytes,
     .cut = events_cut,
+    .so_far = events_so_far,
     .disable = backend_needs_no_disabling,
     .stop = events_stop,
     .free = events_free,

@@ -74,6 +74,7 @@ const struct capture_backend backend_functions = {
     .kept = backend_keeps_nothing,
     .ring_bytes = backend_keeps_nothing,
     .cut = backend_needs_no_cut,
+    .so_far = backend_has_figures_at_its_end,
     .disable = functions_disable,
     .stop = functions_stop,
     .free = functions_free,

@@ -444,6 +444,7 @@ const struct capture_backend backend_intel_pt = {
     .kept = backend_keeps_nothing,
     .ring_bytes = backend_keeps_nothing,
     .cut = backend_needs_no_cut,
+    .so_far = backend_has_figures_at_its_end,
     .disable = intel_pt_disable,
     .stop = intel_pt_stop,
     .free = intel_pt_free,

@@ -176,6 +176,7 @@ const struct capture_backend backend_samples = {
     .kept = backend_keeps_nothing,
     .ring_bytes = backend_keeps_nothing,
     .cut = backend_needs_no_cut,
+    .so_far = backend_has_figures_at_its_end,
     .disable = samples_disable,
     .stop = samples_stop,
     .free = samples_free,

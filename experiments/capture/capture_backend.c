@@ -24,6 +24,13 @@ int backend_needs_no_cut(void *state, const char *out, unsigned number, struct e
     return 0;
 }
 
+json_t *backend_has_figures_at_its_end(void *state, json_t *dropped)
+{
+    (void)state;
+    (void)dropped;
+    return NULL;
+}
+
 int backend_needs_no_disabling(void *state, struct error *err)
 {
     (void)state;

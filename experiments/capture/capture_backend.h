@@ -139,6 +139,8 @@ struct capture_backend {
     uint64_t (*ring_bytes)(const void *state);
     // Writes that to the segment of this number in `out`, or forgets it if that is NULL.
     int (*cut)(void *state, const char *out, unsigned number, struct error *err);
+    // Its figures until the last cut; NULL: it has none before its end. The caller owns them.
+    json_t *(*so_far)(void *state, json_t *dropped);
     // Ends the part of recording that costs the server time.
     int (*disable)(void *state, struct error *err);
     // Ends the recording and writes it. *document, which the caller owns, is its member of
@@ -172,6 +174,7 @@ extern const struct capture_backend *const capture_backends[CAPTURE_BACKENDS_COU
 // For operations that a backend has no need of.
 uint64_t backend_keeps_nothing(const void *state);
 int backend_needs_no_cut(void *state, const char *out, unsigned number, struct error *err);
+json_t *backend_has_figures_at_its_end(void *state, json_t *dropped);
 int backend_needs_no_disabling(void *state, struct error *err);
 void backend_adds_no_core(void *state, cpu_set_t *cores);
 int backend_has_fixed_cores(void *state, const cpu_set_t *cores, struct error *err);

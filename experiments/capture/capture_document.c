@@ -90,8 +90,32 @@ int capture_document_write(struct capture *capture, struct error *err)
     return write_document(capture, true, err);
 }
 
+// What was lost is on disk with each segment: whoever kills the capture does not hide it.
+static int add_figures_so_far(struct capture *capture, struct error *err)
+{
+    struct message_stats stats;
+    json_t *dropped = json_object_get(capture->document, "dropped");
+    for (size_t i = 0; i < CAPTURE_BACKENDS_COUNT; i++) {
+        json_t *figures =
+            capture->states[i] ? capture_backends[i]->so_far(capture->states[i], dropped) : NULL;
+        if (figures)
+            json_object_set_new(capture->document, capture_backends[i]->name, figures);
+    }
+    if (!capture->collector)
+        return 0;
+    int result = message_collector_so_far(capture->collector, &stats, err);
+    if (result == 0) {
+        json_object_set_new(capture->document, "shim", message_stats_json(&stats));
+        json_object_set_new(dropped, "calls", json_integer((json_int_t)stats.dropped));
+    }
+    message_stats_free(&stats);
+    return result;
+}
+
 int capture_document_write_so_far(struct capture *capture, struct error *err)
 {
     int result = capture_document_begin(capture, err);
+    if (result == 0)
+        result = add_figures_so_far(capture, err);
     return result == 0 ? write_document(capture, false, err) : result;
 }

@@ -15,11 +15,13 @@
 #include "experiments/common/run_folder.h"
 
 // A segment costs time on a core that the load may share: a short capture has none, and a slow one
-// only small ones. One is due when so much waits, or so long after the one before.
+// only small ones. The first is early, so that a capture that is killed leaves all but its last
+// moments. One is due when so much waits, or so long after the one before.
 enum {
     SEGMENT_BYTES = 32 << 20, // or half of what the rings hold, if that is more
     SMALL_BYTES = 32 << 20,
-    SMALL_AFTER_S = 10, // of no more than SMALL_BYTES
+    FIRST_AFTER_S = 2,  // the first, and ...
+    SMALL_AFTER_S = 10, // ... the next ones of no more than SMALL_BYTES
     ANY_AFTER_S = 30,
     SEGMENT_NICE = 10,
     RESERVE_SHARE = 5, // of the free space: one part in so many stays free ...
@@ -60,8 +62,10 @@ static bool is_due(const struct capture *capture, uint64_t waiting)
     uint64_t age_s = age_ns / 1000000000, asked_ns = capture->options.segment_ns;
     if (asked_ns)
         return age_ns >= asked_ns || waiting >= segment_bytes(capture);
-    return waiting && (waiting >= segment_bytes(capture) || age_s >= ANY_AFTER_S ||
-                       (age_s >= SMALL_AFTER_S && waiting <= SMALL_BYTES));
+    bool first = capture->segments.first == 1 && capture->segments.kept.count == 0;
+    return waiting &&
+           (waiting >= segment_bytes(capture) || age_s >= ANY_AFTER_S ||
+            (age_s >= (first ? FIRST_AFTER_S : SMALL_AFTER_S) && waiting <= SMALL_BYTES));
 }
 
 // --- files ---------------------------------------------------------------------------------------

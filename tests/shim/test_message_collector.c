@@ -364,6 +364,54 @@ static void test_no_room_for_rings(void **state)
     scene_close(&scene, &logs);
 }
 
+static uint64_t dropped_of_cut(const struct scene *scene, const char *name)
+{
+    char path[256];
+    struct log_reader log;
+    struct error err;
+    snprintf(path, sizeof path, "%s/%s", scene->places.out, name);
+    if (log_reader_open(&log, path, LOG_CALLS, MESSAGE_LOG_VERSION, sizeof(struct call), &err) < 0)
+        fail_msg("%s", err.text);
+    uint64_t dropped = log.header.dropped;
+    log_reader_close(&log);
+    return dropped;
+}
+
+// What is lost until a cut is on record then, once, whatever becomes of the collector.
+static void test_losses_are_told_at_each_cut(void **state)
+{
+    (void)state;
+    struct scene scene;
+    struct message_stats so_far;
+    scene_open(&scene, 1); // a single chunk
+    server_start(&scene);
+    server_order(&scene, "e1\n"); // takes it for the main thread
+    message_collector_enable(scene.collector);
+    server_order(&scene, "t2\n"); // 20 calls for which there is no room
+    for (int i = 1; i <= 3; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "calls-%06d.tlog", i);
+        assert_int_equal(message_collector_poll(scene.collector, &scene.err), 0);
+        assert_int_equal(message_collector_cut(scene.collector, scene.places.out, name, &scene.err),
+                         0);
+        assert_int_equal(dropped_of_cut(&scene, name), i == 1 ? 20 : i == 2 ? 0 : 10);
+        assert_int_equal(message_collector_so_far(scene.collector, &so_far, &scene.err), 0);
+        assert_int_equal(so_far.dropped_full, i == 3 ? 30 : 20);
+        assert_int_equal(so_far.dropped, i == 3 ? 30 : 20);
+        message_stats_free(&so_far);
+        if (i == 2)
+            server_order(&scene, "t1\n");
+    }
+    assert_int_equal(
+        message_collector_finish(scene.collector, scene.places.out, &scene.stats, &scene.err), 0);
+    server_stop(&scene);
+    assert_int_equal(dropped_of_cut(&scene, "calls.tlog"), 0);
+    assert_int_equal(scene.stats.dropped, 30);
+    message_stats_free(&scene.stats);
+    message_collector_free(scene.collector);
+    places_clear(&scene.places);
+}
+
 // A server that was there before its collector, which found the memory prepared, attaches without
 // looking at the directory again.
 static void test_prepared(void **state)
@@ -604,6 +652,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_fork_and_threads),
         cmocka_unit_test(test_io_uring_is_said),
         cmocka_unit_test(test_no_room_for_rings),
+        cmocka_unit_test(test_losses_are_told_at_each_cut),
         cmocka_unit_test(test_prepared),
         cmocka_unit_test(test_the_dead_leave_nothing),
         cmocka_unit_test(test_garbage_beside_a_server),
