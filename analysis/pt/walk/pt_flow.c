@@ -174,6 +174,14 @@ void pt_walk_counts_add(struct pt_walk_counts *to, const struct pt_walk_counts *
     to->lost_cyc += from->lost_cyc;
 }
 
+void pt_piece_reset(struct pt_piece *piece)
+{
+    piece->counts = (struct pt_walk_counts){0};
+    piece->errors.count = piece->flows.count = piece->ratio_changes.count = 0;
+    piece->lowest_ratio = 0;
+    piece->handed_over = false;
+}
+
 void pt_piece_free(struct pt_piece *piece)
 {
     array_free(&piece->errors);

@@ -80,6 +80,7 @@ struct pt_piece {
     uint8_t lowest_ratio;                  // ratio of the core's clock; 0: unknown
     bool handed_over; // it ended where the next piece begins, and nothing between was lost
 };
+void pt_piece_reset(struct pt_piece *piece); // empty; the arrays stay for reuse
 void pt_piece_free(struct pt_piece *piece);
 
 // How the times in a piece were measured.

@@ -4,8 +4,8 @@
 // and keeps the time; the code between is followed through stretches (pt_stretches.h) instead of
 // being looked up block by block. The result is, bit for bit, that of libipt's block decoder:
 // pt_follow_next and pt_follow_event behave like pt_blk_next and pt_blk_event. Anything out of the
-// ordinary (an error, a mode other than 64-bit, a rare event) ends with PT_FOLLOW_UNUSUAL: the
-// caller then discards what it has of the piece and walks it with libipt's block decoder, so that
+// ordinary (an error, a mode other than 64-bit, a rare event) ends with PT_FOLLOW_UNUSUAL: what
+// lies between the PSBs around it is then walked with libipt's block decoder (pt_walk.c), so that
 // errors are always libipt's own.
 #ifndef ANALYSIS_PT_WALK_PT_FOLLOW_H
 #define ANALYSIS_PT_WALK_PT_FOLLOW_H

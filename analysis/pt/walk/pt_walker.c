@@ -30,6 +30,7 @@ void pt_walker_free(struct pt_walker *walker)
     pt_blk_free_decoder(walker->decoder);
     pt_stretches_free(&walker->stretches);
     pt_code_view_free(walker->code);
+    pt_piece_free(&walker->part);
     free(walker->functions);
     free(walker->scratch);
     free(walker);

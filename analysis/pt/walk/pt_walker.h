@@ -8,6 +8,7 @@
 #define ANALYSIS_PT_WALK_PT_WALKER_H
 
 #include "analysis/pt/image/pt_image.h"
+#include "analysis/pt/walk/pt_flow.h"
 #include "analysis/pt/walk/pt_follow.h"
 #include "analysis/pt/walk/pt_stream.h"
 #include "base/error.h"
@@ -40,6 +41,7 @@ struct pt_walker {
     size_t scratch_bytes;
     struct pt_cached_function *functions;
     struct pt_cached_class classes[PT_CLASS_CACHE];
+    struct pt_piece part; // of a piece that is walked in both ways
 };
 
 // A walker belongs to one thread and may walk any number of streams, one after another. symbols may

@@ -32,11 +32,27 @@ static void damaged_traces_are_left_to_libipt_where_it_fails(void **state)
     assert_true(sum.followed_bytes < sum.bytes);
 }
 
+static void an_error_leaves_the_rest_to_the_fast_way(void **state)
+{
+    enum { LONG_SEEDS = 100, LONG_BYTES = 20000, PSB_BYTES = 500 };
+    (void)state;
+    struct both_ways sum = {0};
+    for (uint64_t seed = 1; seed <= LONG_SEEDS; seed++) {
+        struct scenario scenario = {.seed = seed, .bytes = LONG_BYTES, .psb_bytes = PSB_BYTES};
+        assert_int_equal(both_ways(&scenario, 2, seed % 2, true, &sum), 0);
+    }
+    assert_true(sum.errors > LONG_SEEDS);
+    assert_true(sum.others < LONG_SEEDS / 10);
+    assert_true(sum.followed_bytes > sum.bytes / 10 * 8);
+    assert_true(sum.followed_bytes < sum.bytes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whole_traces_are_followed_all_the_way),
         cmocka_unit_test(damaged_traces_are_left_to_libipt_where_it_fails),
+        cmocka_unit_test(an_error_leaves_the_rest_to_the_fast_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+//
+// One walk over a part of a stream in one of the two ways (pt_walker.h). pt_walk.h, its only user,
+// chooses the way.
+#ifndef ANALYSIS_PT_WALK_PT_WALK_ONCE_H
+#define ANALYSIS_PT_WALK_PT_WALK_ONCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analysis/pt/walk/pt_flow.h"
+#include "analysis/pt/walk/pt_stream.h"
+#include "analysis/pt/walk/pt_walker.h"
+#include "base/error.h"
+
+enum { PT_WALK_UNUSUAL = 1 };
+
+// As pt_walk, in the fast way (following) or by libipt's block decoder. PT_WALK_UNUSUAL: the fast
+// way came to what only libipt can do, when it had read up to *unusual in the stream; *piece is
+// then worth nothing.
+int pt_walk_once(struct pt_walker *walker, const struct pt_stream *stream, size_t first_sync,
+                 size_t end_sync, bool following, struct pt_piece *piece, uint64_t *unusual,
+                 struct error *err);
+
+#endif
