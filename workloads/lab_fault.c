@@ -58,10 +58,10 @@ enum { WRITTEN_BYTES = 1 << 20, SYNCED_BYTES = 4 * WRITTEN_BYTES, MEMORY_BYTES =
 static const size_t fresh_bytes = (size_t)1 << 30; // bytes of address space; used at some 4 GB/s
 
 static const char *const kind_names[] = {
-    [LAB_FAULT_NONE] = "none",   [LAB_FAULT_SLOW] = "slow",       [LAB_FAULT_CALLS] = "calls",
-    [LAB_FAULT_PAGES] = "pages", [LAB_FAULT_HALVES] = "halves",   [LAB_FAULT_SYNC] = "sync",
-    [LAB_FAULT_FORK] = "fork",   [LAB_FAULT_SWAP] = "swap",       [LAB_FAULT_LOCK] = "lock",
-    [LAB_FAULT_DEAF] = "deaf",   [LAB_FAULT_COLLECT] = "collect",
+    [LAB_FAULT_NONE] = "none",       [LAB_FAULT_SLOW] = "slow",     [LAB_FAULT_CALLS] = "calls",
+    [LAB_FAULT_PAGES] = "pages",     [LAB_FAULT_HALVES] = "halves", [LAB_FAULT_SYNC] = "sync",
+    [LAB_FAULT_FORK] = "fork",       [LAB_FAULT_SWAP] = "swap",     [LAB_FAULT_LOCK] = "lock",
+    [LAB_FAULT_COMPACT] = "compact", [LAB_FAULT_DEAF] = "deaf",     [LAB_FAULT_COLLECT] = "collect",
 };
 
 int lab_fault_parse(const char *text, struct lab_fault *fault, struct error *err)
@@ -81,11 +81,11 @@ int lab_fault_parse(const char *text, struct lab_fault *fault, struct error *err
             return 0;
         }
     }
-    return error_set(
-        err, ERROR_INPUT,
-        "--fault: \"%s\" is none of slow, calls, pages, halves, sync, fork, swap, lock, deaf, "
-        "collect",
-        kind);
+    return error_set(err, ERROR_INPUT,
+                     "--fault: \"%s\" is none of slow, calls, pages, halves, sync, fork, swap, "
+                     "compact, lock, deaf, "
+                     "collect",
+                     kind);
 }
 
 static __attribute__((noinline)) int64_t slow_function(int64_t until_ns)
@@ -204,6 +204,16 @@ static int prepare_file(struct lab_fault *fault, const char *log_path, struct er
     return 0;
 }
 
+static int prepare_compaction(struct lab_fault *fault, struct error *err)
+{
+    static const char path[] = "/proc/sys/vm/compact_memory";
+    fault->file = open(path, O_WRONLY | O_CLOEXEC);
+    // The first time takes a second, later ones have little to do.
+    if (fault->file < 0 || pwrite(fault->file, "1", 1, 0) != 1)
+        return error_set_errno(err, ERROR_FAILED, "cannot write %s", path);
+    return 0;
+}
+
 // Memory of its own that is there.
 static int prepare_memory(struct lab_fault *fault, struct error *err)
 {
@@ -240,6 +250,8 @@ int lab_fault_start(struct lab_fault *fault, const char *log_path, struct error 
     }
     if (fault->kind == LAB_FAULT_SYNC)
         result = prepare_file(fault, log_path, err);
+    if (fault->kind == LAB_FAULT_COMPACT)
+        result = prepare_compaction(fault, err);
     if (fault->kind == LAB_FAULT_FORK || fault->kind == LAB_FAULT_SWAP)
         result = prepare_memory(fault, err);
     if (fault->kind == LAB_FAULT_DEAF &&
@@ -285,6 +297,15 @@ static int64_t sync_file(struct lab_fault *fault, int64_t until_ns)
     return now;
 }
 
+// The thread that asks for it does it.
+static int64_t compact_memory(struct lab_fault *fault, int64_t until_ns)
+{
+    int64_t now = fault_log_now();
+    while (now < until_ns && pwrite(fault->file, "1", 1, 0) == 1)
+        now = fault_log_now();
+    return now;
+}
+
 // A child that does nothing, and ends later when nobody wants its core.
 static pid_t fork_child(void)
 {
@@ -323,6 +344,8 @@ static void fault_inflict(struct lab_fault *fault, int64_t begin_ns)
         end = sync_file(fault, until);
     else if (fault->kind == LAB_FAULT_FORK)
         end = fork_and_write(fault, until);
+    else if (fault->kind == LAB_FAULT_COMPACT)
+        end = compact_memory(fault, until);
     else
         while (end < until)
             end = extra_call();

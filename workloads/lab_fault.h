@@ -43,8 +43,9 @@ enum lab_fault_kind {
     LAB_FAULT_SYNC, // a file beside the log is written to and synced, over and over, for that long
     LAB_FAULT_FORK, // it forks, and writes to pages that it then shares, for that long in all
     LAB_FAULT_SWAP, // memory that was paged out is touched, page by page, for that long
-    LAB_FAULT_DEAF, // its queue of connections is full and it takes none; it closes those it has
-                    // after a reply
+    LAB_FAULT_COMPACT, // it has the kernel compact memory, over and over, for that long
+    LAB_FAULT_DEAF,    // its queue of connections is full and it takes none; it closes those it has
+                       // after a reply
     LAB_FAULT_LOCK, // another thread holds the lock that every request takes, and sleeps that long
     LAB_FAULT_COLLECT, // the same, named like Java's that stops the world, works and waits by turns
 };
@@ -57,7 +58,7 @@ struct lab_fault {
     char *fresh; // memory not touched yet (pages), or the next page to be touched (fork, swap)
     size_t fresh_bytes;
     char *memory;         // what `fresh` lies in (fork, swap), or what is written (sync)
-    int file;             // sync
+    int file;             // sync; what compacts memory (compact)
     pthread_mutex_t lock; // taken by every request (lock, collect)
     pthread_t holder;     // (lock, collect, deaf)
     _Atomic bool deaf;    // now
@@ -65,7 +66,7 @@ struct lab_fault {
 };
 
 // "KIND,LENGTH,EVERY" with the kinds slow, calls, pages, halves (whose length does not matter),
-// sync, fork, swap, lock, deaf and collect: "slow,1ms,20ms".
+// sync, fork, swap, compact, lock, deaf and collect: "slow,1ms,20ms".
 int lab_fault_parse(const char *text, struct lab_fault *fault, struct error *err);
 
 // Begins. Without a kind it does nothing; listener and epoll are the server's by then. The fault

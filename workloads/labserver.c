@@ -518,7 +518,8 @@ static void print_usage(FILE *out)
         "called over and over), pages (page faults), sync (a file is written and synced),\n"
         "fork (it forks, and writes to memory that it then shares), swap (memory that was paged "
         "out is touched),\nlock (a thread sleeps with the lock that "
-        "each request takes), deaf (its queue of connections is full,\nand it takes none; it "
+        "each request takes), compact (the kernel compacts memory), deaf (its queue of connections "
+        "is full,\nand it takes none; it "
         "closes each after "
         "a reply), collect (it works by turns, and is\ncalled as Java's that stops the "
         "world); one worker.\nPrints \"ready\" when it listens; runs until killed.\n",

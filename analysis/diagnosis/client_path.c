@@ -11,8 +11,9 @@ struct client_path {
     int64_t others_ns; // until then the thread sent and read for other requests
 };
 
-// The latest moments before a time are enough to find the reply that made room.
-enum { MOMENTS_BACK = 64 };
+// Among so many moments before a time the reply is looked for that made room: after a server's
+// stall a thread reads the replies of all of its connections before it sends again.
+enum { MOMENTS_BACK = 4096 };
 
 static void add_to_stage(struct client_path *path, int64_t begin_ns, int64_t end_ns)
 {
@@ -108,19 +109,25 @@ static void visit_period(const struct thread_period *period, void *opaque)
     }
 }
 
-// Until when every connection was full: the reply that made room for the message came on its
-// connection after it was due.
+// Until when every connection was full: the one that took the message was, after the message was
+// due, until the latest reply before which as many requests were in flight on it as may be. How
+// many were is counted back from the message's own send.
 static int64_t full_until(const struct client_path *path, const struct thread_moment *moments,
                           size_t from, size_t to)
 {
     const struct diagnosis_input *in = path->sweep.decomposer->in;
     const struct lifetime *life = path->sweep.life;
-    if (in->client_turns->depth == 0 || life->in_flight + 1u < in->client_turns->depth)
+    const uint64_t depth = in->client_turns->depth;
+    uint64_t in_flight = life->in_flight;
+    if (depth == 0)
         return INT64_MIN;
     for (size_t i = to; i > from && to - i < MOMENTS_BACK; i--) {
         const struct lifetime *other = &in->lifetimes[moments[i - 1].value];
-        if (other->connection == life->connection &&
-            moments[i - 1].time_ns == other->stamp_ns[STAMP_REPLY_READ])
+        if (other->connection != life->connection)
+            continue;
+        if (moments[i - 1].time_ns != other->stamp_ns[STAMP_REPLY_READ])
+            in_flight -= in_flight > 0;
+        else if (++in_flight >= depth)
             return moments[i - 1].time_ns;
     }
     return INT64_MIN;

@@ -42,6 +42,10 @@ fault_experiment() {
             server+=", \"--fault\", \"sync,1us,40ms\", \"--fault-log\", \"$3\""
             neighbours="  hold: {host: server, kind: command, command: [$(printf '"%s", ' "$build/tests/faults/inject" $fault "$work" | sed 's/, $//')], cores: [0]}"
             ;;
+        compacts) # the kernel's worker on the client's core has a part in it, which the load must let run
+            sleep=', sleep: true'
+            server+=", \"--fault\", \"$fault\", \"--fault-log\", \"$3\""
+            ;;
         labserver) server+=", \"--fault\", \"$fault\", \"--fault-log\", \"$3\"" ;;
         inject)
             neighbours="  fault: {host: server, kind: command, command: [$inject], cores: [0]}"

@@ -15,7 +15,7 @@
 #include "analysis/timeline/timeline.h"
 #include "base/array.h"
 
-enum { LOAD = 300, HOG = 666, CORE = 1, MESSAGES = 2 };
+enum { LOAD = 300, HOG = 666, CORE = 1, MESSAGES = 3 };
 enum { IDLE_PROCESS = 0, TIMER = VECTOR_LOCAL_TIMER };
 
 static int64_t same_time(const void *context, enum host_clock clock, uint64_t value)
@@ -136,6 +136,7 @@ static void begin(struct bench *b)
     *b = (struct bench){0};
     live(b, 0, 100, 400, 600);
     live(b, 1, 5000, 5000, 5200);
+    live(b, 2, 6000, 6000, 6200);
     run(b, 10, LOAD, 0);
 }
 
@@ -186,6 +187,23 @@ static void what_had_the_core_is_the_cause(void **state)
     expect(&b, "local timer interrupt", 40);
     expect(&b, "client receive", 90);
     expect(&b, "client stack", 10);
+    release(&b);
+}
+
+// After a stall two replies are read one after the other, and only then the message is sent, with
+// none in flight: of two that may be, both places were taken until the first.
+static void a_batch_of_replies_made_room(void **state)
+{
+    struct bench b;
+    (void)state;
+    begin(&b);
+    live(&b, 1, 80, 80, 370);
+    live(&b, 2, 90, 90, 390);
+    run(&b, 9000, IDLE_PROCESS, 0);
+    take_apart(&b, true, 2);
+    expect(&b, "every connection full", 270);
+    expect(&b, "client busy with other requests", 20);
+    expect(&b, "client queue", 10);
     release(&b);
 }
 
@@ -246,6 +264,7 @@ int main(void)
         cmocka_unit_test(a_connection_that_is_opened_is_the_cause),
         cmocka_unit_test(a_connection_that_was_open_is_none),
         cmocka_unit_test(what_had_the_core_is_the_cause),
+        cmocka_unit_test(a_batch_of_replies_made_room),
         cmocka_unit_test(a_thread_works_for_others),
         cmocka_unit_test(a_thread_sleeps_and_is_woken_late),
         cmocka_unit_test(without_records_a_stage_stays_whole),
