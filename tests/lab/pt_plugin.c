@@ -381,8 +381,10 @@ static void block_begins(unsigned index, void *data)
         truth_write(cpu, TRUTH_BEGIN, cpu->control, 0, NULL, 0);
         truth_write(cpu, TRUTH_CR3, cpu->writer.cr3 & 0xfffffffffffe0ULL, 0, NULL, 0);
         if (has_room(cpu, address)) {
-            if (cpu->writer.lost)
+            if (cpu->writer.lost) { // since it was stopped with a full ring
                 pt_writer_resume(&cpu->writer, address, false);
+                truth_write(cpu, TRUTH_FOUND, address, 0, NULL, 0);
+            }
             pt_writer_begin(&cpu->writer);
             if (is_traced(cpu, address))
                 set_on(cpu, address);

@@ -30,7 +30,7 @@ record whole mtc=0/ -a --kcore -- ls -R /usr
 record user mtc=0/u -- ls -R /usr
 record plain mtc=0,noretcomp=1/u -- ls /usr
 record clocks mtc=1,mtc_period=3,cyc=1/u -- ls /usr
-record function mtc=0/k --filter 'filter vfs_read' -a -- cat /proc/version /proc/cmdline
+record function mtc=0/k --filter 'filter vfs_read' -a --kcore -- cat /proc/version /proc/cmdline
 echo 40000 >/sys/module/intel_pt/parameters/ring_bytes
 echo 50000 >/sys/module/intel_pt/parameters/drain_us
 record overflow mtc=0/ -a -- ls -R /usr
