@@ -14,6 +14,7 @@
 #include "experiments/common/command_log.h"
 #include "experiments/common/run_folder.h"
 #include "experiments/plan/experiment.h"
+#include "experiments/remote/far_host.h"
 
 struct host;
 struct host_array;
@@ -63,10 +64,9 @@ struct host_kind {
     // Of kinds that are elsewhere; all of them, or none.
 
     // Copies the files of a folder to a host on another machine, or back, as a process to wait for.
-    // what: of those that come back, tar's words for some of them, with a NULL behind the last;
-    // NULL: all.
+    // part: of those that come back.
     int (*start_copy)(const struct host *host, bool to_here, const char *there, const char *here,
-                      const char *const *what, struct process *process, struct error *err);
+                      enum far_part part, struct process *process, struct error *err);
     // Adds to what experiment.json says of the host.
     void (*add_facts)(const struct host *host, json_t *document);
 };

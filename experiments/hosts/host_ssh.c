@@ -117,11 +117,11 @@ static int ssh_find_program(const struct host *host, const char *name, char path
 }
 
 static int ssh_start_copy(const struct host *host, bool to_here, const char *there,
-                          const char *here, const char *const *what, struct process *process,
+                          const char *here, enum far_part part, struct process *process,
                           struct error *err)
 {
     const struct process_place place = {.log_path = host->log_path};
-    return to_here ? far_host_fetch(host->state, there, here, what, &place, process, err)
+    return to_here ? far_host_fetch(host->state, there, here, part, &place, process, err)
                    : far_host_send(host->state, here, there, &place, process, err);
 }
 

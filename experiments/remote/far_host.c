@@ -237,15 +237,18 @@ int far_host_send(const struct far_host *far, const char *from_here, const char 
     return start_link_process(far, "--from", from_here, argv, place, process, err);
 }
 
+// Not by tar's own options, which each tar has others of. The names are the capture's.
+static const char fetch_script[] = "cd \"$1\" && case $2 in\n"
+                                   "    1) set -- $(ls -A | grep -xE 'perf.data|symfs') ;;\n"
+                                   "    2) set -- $(ls -A | grep -vxE 'perf.data|symfs') ;;\n"
+                                   "    *) set -- . ;;\n"
+                                   "esac && exec tar -cf - \"$@\"";
+
 int far_host_fetch(const struct far_host *far, const char *from_there, const char *to_here,
-                   const char *const *what, const struct process_place *place,
-                   struct process *process, struct error *err)
+                   enum far_part part, const struct process_place *place, struct process *process,
+                   struct error *err)
 {
-    enum { WORDS_MOST = 16 };
-    static const char *const all[] = {".", NULL};
-    const char *argv[WORDS_MOST] = {"tar", "-cf", "-", "-C", from_there};
-    size_t count = 5;
-    for (what = what ? what : all; *what && count + 1 < WORDS_MOST; what++)
-        argv[count++] = *what;
+    const char number[] = {(char)('0' + (int)part), '\0'};
+    const char *const argv[] = {"sh", "-c", fetch_script, "sh", from_there, number, NULL};
     return start_link_process(far, "--into", to_here, argv, place, process, err);
 }

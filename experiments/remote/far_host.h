@@ -51,12 +51,14 @@ int far_host_process(const struct far_host *far, const char *const *argv,
 // The path of what was copied: "taillight", "labserver", "libtaillight-shim.so".
 char *far_host_path(const struct far_host *far, const char *name, char path[FAR_PATH_BYTES]);
 
-// Copies the files of a folder there, or back, compressed on the way. what: tar's words, at most 9,
-// for some of those that come back; NULL: all.
+// What of a folder comes back: all of it, or a recording of perf's with its code, or all but that.
+enum far_part { FAR_PART_ALL, FAR_PART_RECORDING, FAR_PART_LOGS };
+
+// Copies the files of a folder there, or back, compressed on the way.
 int far_host_send(const struct far_host *far, const char *from_here, const char *to_there,
                   const struct process_place *place, struct process *process, struct error *err);
 int far_host_fetch(const struct far_host *far, const char *from_there, const char *to_here,
-                   const char *const *what, const struct process_place *place,
-                   struct process *process, struct error *err);
+                   enum far_part part, const struct process_place *place, struct process *process,
+                   struct error *err);
 
 #endif

@@ -56,16 +56,15 @@ static int wait_copy(struct run *run, struct host *host, struct process *process
     }
 }
 
-// what: tar's words; NULL: all.
 static int fetch(struct run *run, struct host *host, const char *there, const char *here,
-                 const char *const *what, struct error *err)
+                 enum far_part part, struct error *err)
 {
     struct process process;
     command_log_write(&run->log, host->plan->name, "fetch %s%s", there,
-                      what && what[0][0] != '-' ? ": the recording" : "");
+                      part == FAR_PART_RECORDING ? ": the recording" : "");
     if (run->log.dry)
         return 0;
-    int result = host->kind->start_copy(host, true, there, here, what, &process, err);
+    int result = host->kind->start_copy(host, true, there, here, part, &process, err);
     if (result < 0)
         return result;
     result = wait_copy(run, host, &process, here, err);
@@ -73,38 +72,31 @@ static int fetch(struct run *run, struct host *host, const char *there, const ch
     return result;
 }
 
-// Whether a backend left a recording of perf's there, and the code beside it.
-static bool has_recording(const struct run_folder *folder, bool *code)
+// Whether a backend left a recording of perf's there.
+static bool has_recording(const struct run_folder *folder)
 {
     struct error ignored;
     json_t *capture = run_folder_read_json(folder, "server/capture.json", &ignored), *part;
     const char *name;
     bool found = false;
-    *code = false;
-    json_object_foreach(capture, name, part)
-    {
-        found |= json_is_string(json_object_get(part, "perf_data"));
-        *code |= json_is_object(json_object_get(part, "code"));
-    }
+    json_object_foreach(capture, name, part) found |=
+        json_is_string(json_object_get(part, "perf_data"));
     json_decref(capture);
     return found;
 }
 
 static int fetch_server(struct run *run, struct error *err)
 {
-    static const char *const logs[] = {"--exclude=./perf.data", "--exclude=./symfs", ".", NULL};
     struct host *host = run_server_host(run);
     char here[LOG_PATH_BYTES];
-    bool code;
     struct error problem;
     progress_phase(run->progress, "fetching what host %s wrote", host->plan->name);
     run_folder_path(run->folder, "server", here);
-    int result = fetch(run, host, run->server_dir, here, logs, err);
-    if (result < 0 || run->log.dry || !has_recording(run->folder, &code))
+    int result = fetch(run, host, run->server_dir, here, FAR_PART_LOGS, err);
+    if (result < 0 || run->log.dry || !has_recording(run->folder))
         return result;
-    const char *const recording[] = {"perf.data", code ? "symfs" : NULL, NULL};
     progress_phase(run->progress, "fetching the recording of host %s", host->plan->name);
-    result = fetch(run, host, run->server_dir, here, recording, &problem);
+    result = fetch(run, host, run->server_dir, here, FAR_PART_RECORDING, &problem);
     if (result < 0 && supervisor_check(&run->supervisor, err) < 0)
         return -(int)err->kind; // a person wants it to end
     if (result < 0)
@@ -120,6 +112,6 @@ int run_fetch(struct run *run, struct error *err)
     if (result < 0 || run->load_here || !load->kind->is_elsewhere)
         return result;
     progress_phase(run->progress, "fetching what host %s wrote", load->plan->name);
-    return fetch(run, load, run->client_dir, run_folder_path(run->folder, "client", here), NULL,
-                 err);
+    return fetch(run, load, run->client_dir, run_folder_path(run->folder, "client", here),
+                 FAR_PART_ALL, err);
 }

@@ -87,7 +87,7 @@ static int send_folder(struct run *run, struct host *host, const char *there, co
     command_log_write(&run->log, host->plan->name, "send to %s", there);
     if (run->log.dry)
         return 0;
-    int result = host->kind->start_copy(host, false, there, here, NULL, &process, err);
+    int result = host->kind->start_copy(host, false, there, here, FAR_PART_ALL, &process, err);
     if (result < 0)
         return result;
     result = supervisor_finish(&run->supervisor, &process, "sending files", host->log_path,

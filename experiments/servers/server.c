@@ -62,7 +62,7 @@ static int send_folder(struct host *host, const char *name, char path[RUN_PATH_B
     if (host->keeper.dry)
         return 0;
     if (result == 0)
-        result = host->kind->start_copy(host, false, path, here, NULL, &process, err);
+        result = host->kind->start_copy(host, false, path, here, FAR_PART_ALL, &process, err);
     if (result < 0)
         return result;
     result = process_wait(&process, READY_TIMEOUT_MS, &status, err);
