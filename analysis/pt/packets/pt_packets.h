@@ -50,10 +50,8 @@ static inline bool pt_bytes_scattered(const struct pt_bytes *source)
 // The first break after this offset, or the end.
 static inline uint64_t pt_bytes_until(const struct pt_bytes *source, uint64_t offset)
 {
-    for (size_t i = 0; i < source->break_count; i++)
-        if (source->breaks[i] > offset)
-            return source->breaks[i];
-    return source->bytes;
+    size_t next = array_bound(0, source->break_count, at, source->breaks[at] <= offset);
+    return next < source->break_count ? source->breaks[next] : source->bytes;
 }
 
 // [offset, offset + bytes) will not be read again soon.

@@ -369,6 +369,31 @@ int pt_follow_next(struct pt_follow *follow, struct pt_block *block)
     return result < 0 ? result : take_event(follow);
 }
 
+// Passes branches inside the function while links are known and TNT bits are there.
+static void pass_linked(struct pt_follow *follow, uint64_t key, struct pt_follow_passed *passed)
+{
+    const struct pt_stretch *items = follow->stretches->items, *stretch = &items[follow->stretch];
+    struct pt_query *query = &follow->query;
+    struct pt_follow_passed sum = *passed;
+    uint64_t tnt = query->tnt;
+    unsigned bits = query->tnt_bits;
+    while (bits && stretch->inner_branch && stretch->key == key) {
+        bool taken = tnt >> (bits - 1) & 1;
+        uint32_t next = taken ? stretch->taken_stretch : stretch->next_stretch;
+        if (next == PT_NO_STRETCH)
+            break;
+        bits--;
+        sum.blocks++;
+        sum.instructions += stretch->instructions;
+        sum.last_ip = stretch->end_ip;
+        stretch = &items[next];
+    }
+    query->tnt_bits = (uint8_t)bits;
+    follow->stretch = (uint32_t)(stretch - items);
+    follow->ip = stretch->ip;
+    *passed = sum;
+}
+
 int pt_follow_branches(struct pt_follow *follow, uint64_t key, uint64_t most,
                        struct pt_follow_passed *passed)
 {
@@ -377,17 +402,20 @@ int pt_follow_branches(struct pt_follow *follow, uint64_t key, uint64_t most,
         return 0;
     while (passed->instructions < most) {
         const struct pt_stretch *stretch = stretch_here(follow);
-        if (!stretch || stretch->end != PT_STRETCH_BRANCH || stretch->key != key ||
-            !stretch->one_function)
+        if (!stretch || !stretch->inner_branch || stretch->key != key)
             return 0;
         if (query->tnt_bits == 0 && pt_query_fill(query) < 0)
             return 0; // the next query reports the same status
-        bool taken = query->tnt >> --query->tnt_bits & 1;
-        passed->blocks++;
-        passed->instructions += stretch->instructions;
-        passed->last_ip = stretch->end_ip;
-        follow_link(follow, follow->stretch, taken ? LINK_TAKEN : LINK_NEXT,
-                    taken ? stretch->taken : stretch->next);
+        uint8_t bits = query->tnt_bits;
+        pass_linked(follow, key, passed);
+        if (query->tnt_bits == bits) { // the first time
+            bool taken = query->tnt >> --query->tnt_bits & 1;
+            passed->blocks++;
+            passed->instructions += stretch->instructions;
+            passed->last_ip = stretch->end_ip;
+            follow_link(follow, follow->stretch, taken ? LINK_TAKEN : LINK_NEXT,
+                        taken ? stretch->taken : stretch->next);
+        }
         if (query->tnt_bits)
             continue;
         follow->status = pt_query_status(query);

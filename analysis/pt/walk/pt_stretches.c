@@ -271,6 +271,7 @@ static void note_function(struct pt_stretches *stretches, struct pt_stretch *str
 {
     stretch->key = key_at(stretches, stretch->space, stretch->ip);
     stretch->one_function = key_at(stretches, stretch->space, stretch->end_ip) == stretch->key;
+    stretch->inner_branch = stretch->one_function && stretch->end == PT_STRETCH_BRANCH;
 }
 
 // --- finding -------------------------------------------------------------------------------------

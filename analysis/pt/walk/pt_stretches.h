@@ -38,17 +38,22 @@ enum pt_stretch_end {
 };
 
 struct pt_stretch {
-    uint64_t ip, aim_ip;  // its first instruction; aim_ip is 0 where the aim has no address
-    uint64_t end_ip;      // its last instruction
-    uint64_t next, taken; // taken: of a branch; else where the trace last sent the processor
-    uint64_t returns_to;  // return address of a call; 0: none to remember
-    uint64_t key;         // of the function at `ip`, 0 unknown
-    uint32_t space;
+    // What passing a branch needs:
+    uint64_t ip;     // its first instruction
+    uint64_t key;    // of the function there, 0 unknown
+    uint64_t end_ip; // its last instruction
     // Stretches to the decision from `next`, `taken` and `returns_to`; PT_NO_STRETCH: not known
     // yet.
     uint32_t next_stretch, taken_stretch, return_stretch;
     uint16_t instructions;
-    uint8_t aim, end;  // enum pt_stretch_aim, enum pt_stretch_end
+    uint8_t end;       // enum pt_stretch_end
+    bool inner_branch; // it ends in a conditional jump, in the function where it begins
+    // And the rest:
+    uint64_t next, taken; // taken: of a branch; else where the trace last sent the processor
+    uint64_t returns_to;  // return address of a call; 0: none to remember
+    uint64_t aim_ip;      // 0 where the aim has no address
+    uint32_t space;
+    uint8_t aim;       // enum pt_stretch_aim
     uint8_t class;     // enum pt_insn_class of the last instruction
     bool one_function; // its last instruction is in the function of its first, too
 };

@@ -51,6 +51,12 @@ static inline void pt_walk_read_time(struct pt_walk *walk, bool decided)
         walk->tsc = tsc;
 }
 
+// Whether a flow that gets the walk's time may have happened before that.
+static inline bool flow_is_ahead(const struct pt_walk *walk)
+{
+    return walk->passed_tsc && walk->tsc == walk->passed_tsc;
+}
+
 static inline struct pt_flow pt_walk_flow(struct pt_walk *walk, enum pt_flow_kind kind,
                                           uint64_t from, uint64_t to)
 {
@@ -58,7 +64,7 @@ static inline struct pt_flow pt_walk_flow(struct pt_walk *walk, enum pt_flow_kin
                             .tsc = walk->tsc,
                             .from = from,
                             .to = to,
-                            .ahead = walk->passed_tsc && walk->tsc == walk->passed_tsc,
+                            .ahead = flow_is_ahead(walk),
                             .instruction = (uint32_t)walk->piece->counts.instructions};
 }
 
@@ -73,24 +79,41 @@ static void walk_enter(struct pt_walk *walk, uint64_t ip)
 
 // --- flows ---------------------------------------------------------------------------------------
 
-static void pt_walk_emit(struct pt_walk *walk, const struct pt_flow *flow)
+// Room for one more flow; NULL: no memory.
+static struct pt_flow *flow_room(struct pt_walk *walk)
 {
-    if (array_push(&walk->piece->flows, *flow) < 0 && !walk->failed) {
+    struct pt_flows *flows = &walk->piece->flows;
+    if (array_reserve(flows, flows->count + 1) == 0)
+        return &flows->items[flows->count++];
+    if (!walk->failed) {
         walk->failed = true;
         error_set(walk->err, ERROR_FAILED, "out of memory for the flow of control");
     }
+    return NULL;
 }
 
-// Completes a flow: control arrives at `to`.
-static void walk_arrive(struct pt_walk *walk, struct pt_flow *flow, uint64_t to)
+static void pt_walk_emit(struct pt_walk *walk, const struct pt_flow *flow)
 {
-    flow->to = to;
-    if (to) {
+    struct pt_flow *room = flow_room(walk);
+    if (room)
+        *room = *flow;
+}
+
+// Completes a flow: control arrives at `to`. What is completed is the copy: a struct that was just
+// written in part is slow to copy as a whole.
+static void walk_arrive(struct pt_walk *walk, const struct pt_flow *flow, uint64_t to)
+{
+    struct pt_flow *room = flow_room(walk);
+    if (to)
         walk_enter(walk, to);
-        flow->function = walk->function.key;
-        flow->at_start = walk->function.key && walk->function.whole && walk->function.low == to;
+    if (!room)
+        return;
+    *room = *flow;
+    room->to = to;
+    if (to) {
+        room->function = walk->function.key;
+        room->at_start = walk->function.key && walk->function.whole && walk->function.low == to;
     }
-    pt_walk_emit(walk, flow);
 }
 
 // Completes the pending transfer, if any: it went to `to`; 0: unknown.
@@ -428,9 +451,12 @@ static void walk_block(struct pt_walk *walk, const struct pt_block *block)
     pt_walk_read_time(walk, marked);
     if (kind == PT_FLOW_NONE)
         return;
-    walk->pending = pt_walk_flow(walk, kind, block->end_ip, 0);
-    walk->pending.unmarked = !marked;
-    walk->pending.ahead &= !marked;
+    walk->pending = (struct pt_flow){.kind = (uint8_t)kind,
+                                     .tsc = walk->tsc,
+                                     .from = block->end_ip,
+                                     .unmarked = !marked,
+                                     .ahead = marked && flow_is_ahead(walk),
+                                     .instruction = (uint32_t)counts->instructions};
     if (kind == PT_FLOW_FAR_RETURN)
         pt_walk_follow_changes(walk, walk->tsc);
 }
