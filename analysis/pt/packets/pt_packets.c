@@ -307,6 +307,20 @@ static int scan_packet(struct scan *scan, struct error *err)
     return result;
 }
 
+// Passes TNT packets of one byte, of which most of a trace consists.
+static void scan_branches(struct scan *scan, size_t stop)
+{
+    size_t at = scan->at;
+    while (at < stop && pt_is_short_tnt(scan->data[at]))
+        at++;
+    size_t passed = at - scan->at;
+    scan->at = at;
+    scan->out->packets += passed;
+    scan->out->count[PT_KIND_TNT] += passed;
+    if (passed)
+        scan->after_header = false;
+}
+
 // Scans the window up to the point where its end may cut off a packet.
 static int scan_window(struct scan *scan, struct error *err)
 {
@@ -320,7 +334,10 @@ static int scan_window(struct scan *scan, struct error *err)
             if (scan->searching)
                 break;
         } else {
-            result = scan_packet(scan, err);
+            if (!scan->item_bytes) // else they may be BIP packets
+                scan_branches(scan, stop);
+            if (scan->at < stop)
+                result = scan_packet(scan, err);
         }
     }
     return result;

@@ -93,6 +93,12 @@ struct pt_shape {
     uint8_t kind; // enum pt_kind
     size_t bytes;
 };
+// Most packets of most traces: a TNT packet of one byte.
+static inline bool pt_is_short_tnt(uint8_t first)
+{
+    return !(first & 1) && first > 2;
+}
+
 // Of the packet at the first of `left` bytes, at least 1. Only a scan knows where BIP packets may
 // be; here they are TNT packets or none.
 struct pt_shape pt_packet_shape(const uint8_t *at, size_t left);

@@ -32,7 +32,7 @@ static uint32_t stretch_to(struct pt_follow *follow, enum pt_stretch_aim aim, ui
     return pt_stretches_find(follow->stretches, follow->space, follow->ip, aim, aim_ip);
 }
 
-static struct pt_stretch *stretch_here(struct pt_follow *follow)
+static inline struct pt_stretch *stretch_here(struct pt_follow *follow)
 {
     if (follow->stretch == PT_NO_STRETCH)
         follow->stretch =

@@ -93,6 +93,27 @@ int pt_query_sync(struct pt_query *query, uint64_t *ip, uint64_t offset)
     return pt_query_status(query) | (known ? 0 : pts_ip_suppressed);
 }
 
+// TNT packets that follow one another are taken together.
+static void join_tnt(struct pt_query *query)
+{
+    enum { MOST_BITS = 64 - 7 }; // with room for one more packet and the mark of the first
+    while (query->tnt_bits <= MOST_BITS - 6 && query->at < query->end &&
+           pt_is_short_tnt(*query->at)) {
+        unsigned bits = *query->at++ >> 1, count = 31 - (unsigned)__builtin_clz(bits);
+        query->tnt = query->tnt << count | (bits ^ 1u << count);
+        query->tnt_seams = (query->tnt_seams | 1) << count;
+        query->tnt_bits = (uint8_t)(query->tnt_bits + count);
+    }
+}
+
+// Whether the branches of a packet wait behind those of the present one: then a jump's target
+// cannot be next.
+static bool tnt_waits(const struct pt_query *query)
+{
+    uint64_t behind = query->tnt_seams & ((1ull << query->tnt_bits) - 1) & ~1ull;
+    return query->tnt_bits && (behind || query->next == PT_KIND_TNT);
+}
+
 int pt_query_fill(struct pt_query *query)
 {
     if (!is_packet(query))
@@ -103,6 +124,7 @@ int pt_query_fill(struct pt_query *query)
     if (result < 0)
         return result;
     query->read = query->clock.now;
+    join_tnt(query);
     return read_ahead_or_end(query);
 }
 
@@ -121,7 +143,7 @@ int pt_query_indirect(struct pt_query *query, uint64_t *ip)
     for (;;) {
         if (!is_packet(query))
             return at_end(query) ? -pte_eos : PT_QUERY_UNUSUAL;
-        if (pt_query_will_event(query) || (query->next == PT_KIND_TNT && query->tnt_bits))
+        if (pt_query_will_event(query) || tnt_waits(query))
             return -pte_bad_query;
         bool answer = query->next == PT_KIND_TIP;
         int result = pt_query_read(query);

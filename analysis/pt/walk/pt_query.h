@@ -28,6 +28,7 @@ struct pt_query_queue {
 struct pt_query {
     const uint8_t *begin, *end, *at; // `at`: the next packet
     uint64_t tnt;                    // branches: the next one is the uppermost of tnt_bits bits
+    uint64_t tnt_seams;              // bit n: n bits before the last one another packet begins
     uint8_t tnt_bits;
     uint8_t next; // what stands at `at` (pt_query_packets.h), as far as reading ahead got
     bool enabled; // tracing is on
@@ -57,7 +58,7 @@ static inline uint64_t pt_query_offset(const struct pt_query *query)
     return (uint64_t)(query->at - query->begin);
 }
 
-// Makes the branches of the next TNT packet ready when there are none. 0 or a negative status.
+// Makes the branches of the next TNT packets ready when there are none. 0 or a negative status.
 int pt_query_fill(struct pt_query *query);
 // When the last of them was taken: the status that says what comes next.
 int pt_query_status(const struct pt_query *query);

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "analysis/pt/packets/pt_packets.h"
-
 enum { EXTENDED = 0x02 };
 
 static uint64_t read_little(const uint8_t *at, size_t bytes)
@@ -88,6 +86,10 @@ int pt_query_fetch(struct pt_query *query)
     query->next = PT_NEXT_NONE;
     if (at >= query->end)
         return -pte_eos;
+    if (pt_is_short_tnt(at[0])) { // most packets are
+        query->next = PT_KIND_TNT;
+        return 0;
+    }
     size_t left = (size_t)(query->end - at);
     if (at[0] == EXTENDED && left < 2)
         return -pte_eos;
@@ -184,6 +186,7 @@ int pt_query_read_tnt(struct pt_query *query)
         return PT_QUERY_UNUSUAL;
     query->tnt_bits = (uint8_t)(63 - __builtin_clzll(bits));
     query->tnt = bits;
+    query->tnt_seams = 0;
     query->at += bytes;
     return 0;
 }
@@ -639,17 +642,12 @@ static int read_vmcs(struct pt_query *query)
 // What is done with a packet that is there as a whole and then passed.
 static int read_whole(struct pt_query *query)
 {
-    switch (query->next) {
-    case PT_KIND_PIP:
-        return read_pip(query);
-    case PT_KIND_MODE:
-        return read_mode(query);
-    case PT_NEXT_VMCS:
-        return read_vmcs(query);
-    default:
+    if (query->next == PT_NEXT_STOP)
         event_alone(query, ptev_stop);
-        return 0;
-    }
+    return query->next == PT_KIND_PIP    ? read_pip(query)
+           : query->next == PT_KIND_MODE ? read_mode(query)
+           : query->next == PT_NEXT_VMCS ? read_vmcs(query)
+                                         : 0;
 }
 
 // Reads the packet at `at`; what it gives is in has_event, or in the TNT bits.
