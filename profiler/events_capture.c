@@ -286,6 +286,12 @@ void events_capture_watch_process(struct events_capture *capture, uint32_t proce
         close(other);
 }
 
+void events_capture_leave_calls(struct events_capture *capture, uint32_t process)
+{
+    uint32_t *left = capture->programs->bss->left_processes;
+    __atomic_store_n(&left[process & (EVENTS_SERVERS - 1)], process, __ATOMIC_RELAXED);
+}
+
 uint32_t events_capture_thread(const struct events_capture *capture, uint64_t namespace,
                                uint32_t inside)
 {

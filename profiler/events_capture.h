@@ -53,6 +53,9 @@ void events_capture_poll(struct events_capture *capture);
 // somebody in it listens on one of the ports, else of all.
 void events_capture_watch_process(struct events_capture *capture, uint32_t process, uint16_t port);
 
+// From now on no socket calls of that process are recorded: somebody else does.
+void events_capture_leave_calls(struct events_capture *capture, uint32_t process);
+
 // The number here of a thread that has the other in its own PID namespace (an inode), which is not
 // the machine's first; 0: it has not run on a recorded core. Until events_capture_free.
 uint32_t events_capture_thread(const struct events_capture *capture, uint64_t namespace,

@@ -33,6 +33,7 @@ struct attached {
     uint32_t here; // its pid in this PID namespace; 0: not known
     bool dead;     // as far as is known
     bool io_uring;
+    bool serves, serves_told; // it has accepted a watched connection
     struct process_page page;
 };
 
@@ -255,6 +256,8 @@ static void tenants_visit(struct message_collector *collector, const struct pool
             continue;
         struct attached *one = &collector->processes.items[view->tenants[i] - 1];
         one->here = one->here ? one->here : pid_here(collector, one);
+        struct process_page page;
+        one->serves |= !one->serves && pool_read_page(pool, i + 1, &page) && page.accepted > 0;
         bool known = one->pid_namespace && one->here;
         one->dead |=
             known && (one->here > INT32_MAX || (kill((pid_t)one->here, 0) < 0 && errno == ESRCH));
@@ -495,6 +498,18 @@ uint32_t message_collector_process(const struct message_collector *collector, si
 {
     const struct attached *one = &collector->processes.items[n];
     return one->dead ? 0 : one->here;
+}
+
+uint32_t message_collector_next_serving(struct message_collector *collector)
+{
+    for (size_t i = 0; i < collector->processes.count; i++) {
+        struct attached *one = &collector->processes.items[i];
+        if (!one->serves || one->serves_told || one->dead || !one->here)
+            continue;
+        one->serves_told = true;
+        return one->here;
+    }
+    return 0;
 }
 
 // --- the end -------------------------------------------------------------------------------------

@@ -72,6 +72,10 @@ void message_collector_ask(struct message_collector *collector, message_thread_f
 // here; 0: it is dead, or in a PID namespace that cannot be seen from here.
 uint32_t message_collector_process(const struct message_collector *collector, size_t n);
 
+// The pid here of a process whose shim has seen it accept a watched connection, each once; 0: there
+// is no other by now. A shim that is loaded where nobody calls it is not among them.
+uint32_t message_collector_next_serving(struct message_collector *collector);
+
 // Ends the recording, reads what is left, writes the two logs into out_dir (NULL: writes nothing;
 // the calls are those since the last cut), removes the directory, and fills *stats (free with
 // message_stats_free, on failure too). Call once.

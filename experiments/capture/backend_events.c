@@ -141,6 +141,11 @@ static void events_free(void *state)
     events_capture_free(state);
 }
 
+static void events_leave_calls(void *state, uint32_t process)
+{
+    events_capture_leave_calls(state, process);
+}
+
 const struct capture_backend backend_events = {
     .name = "events",
     .help = "what the kernel did, by BPF programs",
@@ -162,6 +167,7 @@ const struct capture_backend backend_events = {
     .add_followed = events_add_followed,
     .follow = events_follow,
     .watch = events_watch,
+    .leave_calls = events_leave_calls,
     .thread_here = events_thread_here,
     .turn = backend_records_always,
     .take_snapshot = backend_takes_no_snapshot,

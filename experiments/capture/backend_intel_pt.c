@@ -451,6 +451,7 @@ const struct capture_backend backend_intel_pt = {
     .add_followed = backend_adds_no_core,
     .follow = backend_has_fixed_cores,
     .watch = backend_watches_cores,
+    .leave_calls = backend_records_no_calls,
     .thread_here = backend_knows_no_thread,
     .turn = intel_pt_turn,
     .take_snapshot = intel_pt_take_snapshot,

@@ -183,6 +183,7 @@ const struct capture_backend backend_samples = {
     .add_followed = backend_adds_no_core,
     .follow = backend_has_fixed_cores,
     .watch = backend_watches_cores,
+    .leave_calls = backend_records_no_calls,
     .thread_here = backend_knows_no_thread,
     .turn = backend_records_always,
     .take_snapshot = backend_takes_no_snapshot,

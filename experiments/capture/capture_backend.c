@@ -52,6 +52,12 @@ int backend_has_fixed_cores(void *state, const cpu_set_t *cores, struct error *e
     return 0;
 }
 
+void backend_records_no_calls(void *state, uint32_t process)
+{
+    (void)state;
+    (void)process;
+}
+
 void backend_watches_cores(void *state, uint32_t process, uint16_t port)
 {
     (void)port;

@@ -59,6 +59,7 @@ struct capture_options {
     bool no_events, quiet, shim_in_environment;
     const char *calls_word; // of --calls; NULL: auto
     bool kernel_calls;      // socket calls are recorded by the kernel's events
+    bool leaves_to_shim;    // but of processes in which the shim works
     uint64_t sample_rate;
     const char *perf; // program; NULL: the one in PATH
     struct capture_trace_options trace;
@@ -156,6 +157,8 @@ struct capture_backend {
     // Watches this server's process (0: none), and whoever shares its network namespace; and a
     // port beside those that were given (0: none).
     void (*watch)(void *state, uint32_t process, uint16_t port);
+    // Records no socket calls of that process any more: the shim does.
+    void (*leave_calls)(void *state, uint32_t process);
     // The number here of a thread of another PID namespace (shim/message_collector.h); also after
     // `stop`. 0: not known.
     uint32_t (*thread_here)(void *state, uint64_t namespace, uint32_t inside);
@@ -178,6 +181,7 @@ json_t *backend_has_figures_at_its_end(void *state, json_t *dropped);
 int backend_needs_no_disabling(void *state, struct error *err);
 void backend_adds_no_core(void *state, cpu_set_t *cores);
 int backend_has_fixed_cores(void *state, const cpu_set_t *cores, struct error *err);
+void backend_records_no_calls(void *state, uint32_t process);
 void backend_watches_cores(void *state, uint32_t process, uint16_t port);
 uint32_t backend_knows_no_thread(void *state, uint64_t namespace, uint32_t inside);
 int backend_records_always(void *state, bool on, struct error *err);

@@ -46,8 +46,8 @@ static const struct option_spec options[] = {
                   "also collect the calls of servers started with TAILLIGHT_SHIM_DIR=DIR"),
     OPTION_STRING(
         "calls", 0, "WORD", struct capture_options, calls_word,
-        "socket calls from the kernel, of any program as it runs: auto (where there is no "
-        "--shim), kernel (beside the shim's, too), none"),
+        "socket calls from the kernel, of any program as it runs: auto (where the shim does not "
+        "work), kernel (beside the shim's, too), none"),
     OPTION_FLAG("shim-in-environment", 0, struct capture_options, shim_in_environment,
                 "the same, with DIR in TAILLIGHT_SHIM_DIR, where other users do not see it"),
     OPTION_BYTES("shim-memory", 0, "BYTES", struct capture_options, shim_memory_bytes,
@@ -214,7 +214,8 @@ static int choose_calls(struct capture_options *o, struct error *err)
         return error_set(err, ERROR_INPUT,
                          "--calls kernel needs kernel events, which --no-events or --backend none "
                          "excludes");
-    o->kernel_calls = calls == CAPTURE_CALLS_KERNEL || (calls == CAPTURE_CALLS_AUTO && !o->shim);
+    o->kernel_calls = calls != CAPTURE_CALLS_NONE && !o->no_events;
+    o->leaves_to_shim = calls == CAPTURE_CALLS_AUTO && o->shim;
     return 0;
 }
 
@@ -423,6 +424,19 @@ static void tell_backends(struct capture *capture, uint32_t process, uint16_t po
             capture_backends[i]->watch(capture->states[i], process, port);
 }
 
+// The kernel's record of socket calls is for servers in which the shim does not work: static ones,
+// or such as make no calls of libc's.
+static void leave_calls_to_shim(struct capture *capture)
+{
+    uint32_t process = 1;
+    while (capture->collector && capture->options.leaves_to_shim && process) {
+        process = message_collector_next_serving(capture->collector);
+        for (size_t i = 0; process && i < CAPTURE_BACKENDS_COUNT; i++)
+            if (capture->states[i])
+                capture_backends[i]->leave_calls(capture->states[i], process);
+    }
+}
+
 // Tells the backends of the processes that the shim is in by now, and of servers that ran already.
 // Ports that were given beside those are of this network namespace.
 static void watch_processes(struct capture *capture)
@@ -437,6 +451,7 @@ static void watch_processes(struct capture *capture)
     size_t count = capture->collector ? message_collector_attached(capture->collector) : 0;
     for (; capture->watched < count; capture->watched++)
         tell_backends(capture, message_collector_process(capture->collector, capture->watched), 0);
+    leave_calls_to_shim(capture);
 }
 
 // Looks for servers that came since the last look.

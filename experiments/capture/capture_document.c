@@ -36,6 +36,10 @@ int capture_document_begin(struct capture *capture, struct error *err)
         "dropped", "warnings", capture->warnings);
     if (!capture->document)
         return error_set(err, ERROR_FAILED, "out of memory");
+    json_object_set_new(capture->document, "kernel_calls",
+                        json_string(!o->kernel_calls    ? "none"
+                                    : o->leaves_to_shim ? "where the shim does not work"
+                                                        : "all"));
     const char *beside = cores_besides(&capture->cores, &o->cores, cores, sizeof cores);
     if (beside)
         json_object_set_new(capture->document, "receive_cores", json_string(beside));

@@ -444,6 +444,15 @@ static __always_inline uint32_t thread_here(void)
     return (uint32_t)bpf_get_current_pid_tgid();
 }
 
+// Whether the calls of the process that runs here are to be recorded.
+static __always_inline bool calls_wanted(void)
+{
+    uint32_t process = (uint32_t)(bpf_get_current_pid_tgid() >> 32);
+    uint64_t slot = number_bounded(process & (EVENTS_SERVERS - 1));
+    return records_calls &&
+           (slot >= EVENTS_SERVERS || left_processes[number_bounded(slot)] != process);
+}
+
 static __always_inline uint64_t call_detail(uint32_t thread, int bytes)
 {
     return (uint64_t)(uint32_t)bytes << 32 | thread;
@@ -481,8 +490,8 @@ static __always_inline int record_received(struct sock *sk, int bytes)
     uint32_t id = socket_id(sk);
     if (bpf_core_field_exists(tcp->tcp_clock_cache) && !was_handed(id, taken))
         record_message(EVENT_TAKEN, 0, id, taken, tcp->tcp_clock_cache);
-    return records_calls ? record_message(EVENT_RECEIVED, 0, id, taken, call_detail(thread, bytes))
-                         : 0;
+    return calls_wanted() ? record_message(EVENT_RECEIVED, 0, id, taken, call_detail(thread, bytes))
+                          : 0;
 }
 
 SEC("tp_btf/sock_recv_length")
@@ -503,7 +512,7 @@ int BPF_PROG(sock_recv_length_stand_in, struct sock *sk, void *message, uint64_t
 // several rounds, only the first is recorded.
 static __always_inline int record_sending(const struct sock *sk)
 {
-    if (!port_watched(sk))
+    if (!port_watched(sk) || !calls_wanted())
         return 0;
     uint32_t thread = thread_here();
     uint64_t slot = number_bounded(thread & (EVENTS_SERVERS - 1));
@@ -533,7 +542,7 @@ int BPF_PROG(tcp_sendmsg_locked_stand_in, struct sock *sk)
 // A send call is done with the socket and returns.
 static __always_inline int record_sent(struct sock *sk, int bytes)
 {
-    if (!port_watched(sk))
+    if (!port_watched(sk) || !calls_wanted())
         return 0;
     uint32_t thread = thread_here();
     uint64_t slot = number_bounded(thread & (EVENTS_SERVERS - 1));

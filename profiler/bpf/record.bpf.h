@@ -54,6 +54,8 @@ struct core_ring rings[EVENTS_MAX_CORES];
 uint32_t servers[EVENTS_SERVERS];
 // by the low bits of the thread's number: threads in a send call on a watched socket
 uint32_t senders[EVENTS_SERVERS];
+// by the low bits of the process's number: processes whose socket calls somebody else records
+uint32_t left_processes[EVENTS_SERVERS];
 // by the low bits of a socket's id: the id, and the low half of the offset it was handed last
 uint64_t handed[EVENTS_SOCKETS];
 // by the low bits of the thread's number: threads whose process is recorded
@@ -64,11 +66,11 @@ uint32_t watched_namespaces[EVENTS_NAMESPACES];
 uint32_t sockets_met[EVENTS_SOCKETS];
 uint64_t sockets_entered;
 uint64_t sockets_dropped;
-uint64_t segments_dropped[EVENTS_DROP_REASONS];    // by the kernel's reason
-uint64_t watched_ports[65536 / 64]; // one bit a port; more may come
-const volatile bool can_follow;                    // cores that were not asked for
-const volatile bool records_calls;                 // on watched sockets, as they return
-const volatile bool can_cast;                      // the kernel has bpf_rdonly_cast (6.2)
+uint64_t segments_dropped[EVENTS_DROP_REASONS]; // by the kernel's reason
+uint64_t watched_ports[65536 / 64];             // one bit a port; more may come
+const volatile bool can_follow;                 // cores that were not asked for
+const volatile bool records_calls;              // on watched sockets, as they return
+const volatile bool can_cast;                   // the kernel has bpf_rdonly_cast (6.2)
 // Where a core's steal_time lies from its run queue, which BPF can find; 0: not known.
 const volatile int64_t steal_from_run_queue;
 

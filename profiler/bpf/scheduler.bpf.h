@@ -225,6 +225,9 @@ static __always_inline void forget_process(struct task_struct *task)
     uint64_t slot = number_bounded((uint32_t)task->pid & (EVENTS_THREADS - 1));
     if (slot < EVENTS_THREADS)
         threads_recorded[number_bounded(slot)] = 0;
+    slot = number_bounded((uint32_t)task->pid & (EVENTS_SERVERS - 1));
+    if (slot < EVENTS_SERVERS && left_processes[number_bounded(slot)] == (uint32_t)task->pid)
+        left_processes[number_bounded(slot)] = 0;
 }
 
 SEC("tp_btf/sched_switch")
