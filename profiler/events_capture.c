@@ -81,6 +81,31 @@ static uint64_t ring_bytes_of(const struct events_capture *capture, unsigned cor
     return fair < least ? least : fair < bytes ? fair : bytes;
 }
 
+// Whether anybody in our network namespace listens on one of the ports.
+static bool is_listening(const struct events_capture *capture, const char *table)
+{
+    enum { LISTENS = 0x0a };
+    char line[512];
+    unsigned port, state;
+    bool found = false;
+    FILE *file = fopen(table, "re");
+    while (file && !found && fgets(line, sizeof line, file))
+        found = sscanf(line, "%*d: %*[0-9A-F]:%x %*[0-9A-F]:%*x %x", &port, &state) == 2 &&
+                port < 65536 && state == LISTENS && capture->ports[port / 64] >> port % 64 & 1;
+    if (file)
+        fclose(file);
+    return found;
+}
+
+static void namespace_guess(const struct events_capture *capture, struct events_bpf *programs)
+{
+    struct stat status;
+    if ((is_listening(capture, "/proc/thread-self/net/tcp") ||
+         is_listening(capture, "/proc/thread-self/net/tcp6")) &&
+        stat("/proc/thread-self/ns/net", &status) == 0)
+        programs->bss->watched_namespaces[0] = (uint32_t)status.st_ino;
+}
+
 // Sizes the maps and fills in what the programs read, before they are loaded.
 static int maps_prepare(struct events_bpf *programs, void *context, struct error *err)
 {
@@ -105,6 +130,7 @@ static int maps_prepare(struct events_bpf *programs, void *context, struct error
     programs->rodata->can_follow = scheduler;
     programs->rodata->records_calls = capture->settings.groups & EVENT_GROUP_CALLS;
     memcpy(programs->bss->watched_ports, capture->ports, sizeof capture->ports);
+    namespace_guess(capture, programs); // before anything of others is recorded
     if (bpf_map__set_max_entries(programs->maps.events, (uint32_t)base) < 0 ||
         bpf_map__set_max_entries(programs->maps.sockets, capture->settings.connections) < 0 ||
         bpf_map__set_max_entries(programs->maps.streams, 2 * capture->settings.connections) < 0)
@@ -167,31 +193,6 @@ static void look_up_known_sockets(struct events_capture *capture)
 }
 
 // --- network namespaces --------------------------------------------------------------------------
-
-// Whether anybody in our network namespace listens on one of the ports.
-static bool is_listening(const struct events_capture *capture, const char *table)
-{
-    enum { LISTENS = 0x0a };
-    char line[512];
-    unsigned port, state;
-    bool found = false;
-    FILE *file = fopen(table, "re");
-    while (file && !found && fgets(line, sizeof line, file))
-        found = sscanf(line, "%*d: %*[0-9A-F]:%x %*[0-9A-F]:%*x %x", &port, &state) == 2 &&
-                port < 65536 && state == LISTENS && capture->ports[port / 64] >> port % 64 & 1;
-    if (file)
-        fclose(file);
-    return found;
-}
-
-static void namespace_guess(struct events_capture *capture)
-{
-    struct stat status;
-    if ((is_listening(capture, "/proc/thread-self/net/tcp") ||
-         is_listening(capture, "/proc/thread-self/net/tcp6")) &&
-        stat("/proc/thread-self/ns/net", &status) == 0)
-        capture->programs->bss->watched_namespaces[0] = (uint32_t)status.st_ino;
-}
 
 // Adds a namespace. Beyond what there is room for, all are watched. False: it was there already.
 static bool namespace_add(struct events_capture *capture, uint32_t inode)
@@ -344,7 +345,6 @@ int events_capture_open(const struct events_capture_settings *settings, struct e
                                  capture->records_bytes >> 20);
         goto fail;
     }
-    namespace_guess(capture);
     look_up_known_sockets(capture);
     *out = capture;
     return 0;

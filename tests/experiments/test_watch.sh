@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A server that nobody prepared, watched as it runs: each request is counted once, a stall has its
 # name, what was recorded around it is saved and can be analyzed by itself, and nothing is left.
+# Runs beside others: what else is busy makes it wait, and nothing is timed.
 . "$(dirname "$0")/run_lib.sh"
 need_capture
 need_program jq jq
