@@ -58,8 +58,7 @@ void watch_interval_line(const struct watch_interval *interval, FILE *out)
             interval->saved ? interval->saved : "");
 }
 
-static void write_causes(const struct watch_interval *interval, const struct diagnosis *diagnosis,
-                         const struct summary *s)
+static void write_causes(const struct diagnosis *diagnosis, const struct summary *s)
 {
     double whole = run_diagnosis_extra_ns(diagnosis);
     char added[32], share[32], name[CAUSE_NAME_BYTES + 32], clean[CAUSE_NAME_BYTES + 32];
@@ -84,7 +83,6 @@ static void write_causes(const struct watch_interval *interval, const struct dia
     }
     if (diagnosis->causes.count == 0)
         fprintf(s->out, "    no cause found\n");
-    (void)interval;
 }
 
 static void write_slowest(const struct lifetime *slowest, FILE *out)
@@ -113,7 +111,7 @@ void watch_interval_details(const struct watch_interval *interval,
     const struct diagnosis *diagnosis = diagnosis_of(interval);
     const struct lifetime *slowest = slowest_of(run);
     if (diagnosis && !diagnosis->not_available)
-        write_causes(interval, diagnosis, &s);
+        write_causes(diagnosis, &s);
     else
         fprintf(out, "  N/A: %s\n", diagnosis ? diagnosis->reason : "nothing was diagnosed");
     if (slowest)
