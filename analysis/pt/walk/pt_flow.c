@@ -75,6 +75,10 @@ static uint64_t packet_error(const struct pt_timing *timing, const struct pt_rat
     if (!timing->cycles || tsc == timing->end_tsc)
         return 0;
     uint64_t since = tsc > timing->begin_tsc ? tsc - timing->begin_tsc : 0;
+    if (timing->guessed && !timing->end_tsc)
+        return UINT32_MAX;
+    if (timing->guessed)
+        return time_most(since, timing->end_tsc > tsc ? timing->end_tsc - tsc : 0);
     uint64_t counted = time_least(since, timing->period) / PT_CYCLE_ERROR_PART + timing->cycle_tsc;
     return changes->count ? time_add(counted, change_error(changes, tsc)) : counted;
 }

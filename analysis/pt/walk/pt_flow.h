@@ -88,6 +88,8 @@ struct pt_timing {
     uint64_t begin_tsc; // when the piece begins
     uint64_t end_tsc;   // when the next one begins; 0: unknown
     bool cycles;        // CYC packets count cycles between the packets that carry the time
+    bool guessed;       // nothing says how long a cycle is: an average over all that lies between
+                        // two PSBs is taken for it, also over times when the core slept
     uint32_t cycle_tsc; // upper bound of the duration of a cycle
     uint64_t period;    // between packets that carry the time (MTC); UINT64_MAX: only PSBs carry it
 };

@@ -100,6 +100,7 @@ static void time_flows(const struct pt_stream *stream, struct pt_piece *piece)
     const struct pt_recorder *recorder = &stream->recorder;
     struct pt_timing timing = {.begin_tsc = syncs->items[piece->first_sync].tsc,
                                .cycles = packets->count[PT_KIND_CYC] > 0,
+                               .guessed = !recorder->nominal_ratio,
                                .cycle_tsc = 2,
                                .period = UINT64_MAX};
     if (piece->end_sync < syncs->count && syncs->items[piece->end_sync].has_tsc)
@@ -109,6 +110,7 @@ static void time_flows(const struct pt_stream *stream, struct pt_piece *piece)
     if (packets->count[PT_KIND_MTC] && recorder->tsc_ctc_eax)
         timing.period = ((uint64_t)recorder->tsc_ctc_ebx << recorder->mtc_frequency % 64) /
                         recorder->tsc_ctc_eax;
+    timing.guessed &= timing.period == UINT64_MAX; // else MTC packets calibrate the CYC packets
     pt_flows_interpolate(&piece->flows, &timing, &piece->ratio_changes);
 }
 

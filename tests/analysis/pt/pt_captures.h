@@ -43,8 +43,8 @@ static inline const char *capture_data(char out[4096])
 static inline int capture_unpack(const struct capture *capture, const char *dir)
 {
     char data[4096], command[9000];
-    snprintf(command, sizeof command, "tar --no-same-owner -xJf '%s/%s.tar.xz' -C '%s'", capture_data(data),
-             capture->archive, dir);
+    snprintf(command, sizeof command, "tar --no-same-owner -xJf '%s/%s.tar.xz' -C '%s'",
+             capture_data(data), capture->archive, dir);
     return system(command) == 0 ? 0 : -1;
 }
 

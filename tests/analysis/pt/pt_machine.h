@@ -150,6 +150,7 @@ struct scenario {
     bool rich;   // the program must be, too
     bool timing_chosen;
     enum timing timing;
+    bool uncalibrated; // how it was recorded is not known
 };
 
 static inline void machine_init(struct machine *machine, const struct program *program,

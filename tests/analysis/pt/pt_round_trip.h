@@ -68,22 +68,23 @@ static inline bool span_agrees(const struct pt_span *found, const struct pt_span
 static inline bool granularity_holds(const struct trip *trip)
 {
     uint64_t granularity = pt_calls_granularity(pt_calls_counts(trip->calls)), all = 0, within = 0;
+    uint32_t known = granularity < UINT32_MAX ? (uint32_t)granularity : UINT32_MAX;
     for (size_t i = 0; i < trip->found.count; i++) {
         const struct pt_span *found = &trip->found.items[i], *truth = &trip->machine.spans.items[i];
         if (found->kind == PT_SPAN_LOST || found->kind == PT_SPAN_TASK)
             continue;
         if (!found->cut_begin) {
             all++;
-            within += time_agrees(found->begin, truth->begin, (uint32_t)granularity);
+            within += time_agrees(found->begin, truth->begin, known);
         }
         if (!found->cut_end) {
             all++;
-            within += time_agrees(found->end, truth->end, (uint32_t)granularity);
+            within += time_agrees(found->end, truth->end, known);
         }
     }
-    bool known = trip->machine.writer.timing == TIMING_MTC && all > 100;
+    bool bounded = trip->machine.writer.timing == TIMING_MTC && all > 100;
     return within * 10 >= all * 9 &&
-           (!known || (granularity >= MTC_TICKS / 2 && granularity <= MTC_TICKS * 16));
+           (!bounded || (granularity >= MTC_TICKS / 2 && granularity <= MTC_TICKS * 16));
 }
 
 static inline void span_show(const char *whose, const struct pt_span *span)
@@ -191,7 +192,8 @@ static inline int round_trip(const struct scenario *scenario,
         streams[i].bytes = (struct pt_bytes){.bytes = writer_offset(&trips[i].machine.writer),
                                              .data = trips[i].machine.writer.data};
         streams[i].packets = &trips[i].packets;
-        streams[i].recorder = scenario_recorder();
+        if (!scenario->uncalibrated)
+            streams[i].recorder = scenario_recorder();
         streams[i].changes = &trips[i].machine.changes;
         if (result == 0)
             result = pt_packets_scan(&streams[i].bytes, &trips[i].packets, &err);

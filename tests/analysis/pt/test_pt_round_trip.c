@@ -23,8 +23,30 @@ static void every_seed_comes_back(void **state)
     assert_true(deeds_are_many(&sum.did, SEEDS));
 }
 
+// Where nobody knows how long a cycle is, times are as uncertain as they say.
+static void cycles_of_unknown_length_claim_nothing(void **state)
+{
+    enum { FEW_SEEDS = 100 };
+    (void)state;
+    struct round_trips sum = {0};
+    for (uint64_t seed = 1; seed <= FEW_SEEDS; seed++) {
+        struct scenario scenario = {.seed = seed,
+                                    .bytes = 6000,
+                                    .psb_bytes = 300 + (unsigned)seed * 17,
+                                    .timing_chosen = true,
+                                    .timing = seed % 2 ? TIMING_CYC : TIMING_MTC_CYC,
+                                    .uncalibrated = true};
+        struct pt_decode_options options = {.threads = 1, .piece_bytes = 1 + seed % 5 * 900};
+        assert_int_equal(round_trip(&scenario, &options, &sum), 0);
+    }
+    assert_true(sum.spans > FEW_SEEDS * 100);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_seed_comes_back)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_seed_comes_back),
+        cmocka_unit_test(cycles_of_unknown_length_claim_nothing),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
