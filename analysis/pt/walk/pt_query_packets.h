@@ -6,7 +6,7 @@
 #define ANALYSIS_PT_WALK_PT_QUERY_PACKETS_H
 
 #include "analysis/pt/packets/pt_packets.h"
-#include "analysis/pt/walk/pt_query.h"
+#include "analysis/pt/walk/pt_query_state.h"
 
 // What stands at `at`. Beyond enum pt_kind:
 enum {
