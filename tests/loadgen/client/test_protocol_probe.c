@@ -2,6 +2,7 @@
 //
 // Servers of a child process answer each probe as a table says.
 #include <netinet/in.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -101,6 +102,46 @@ static void what_it_speaks_is_found(void **state)
     }
 }
 
+// Answers with more than the probe reads, and says how the connection ended: 0, orderly.
+static void *serve_at_length(void *opaque)
+{
+    char request[200], reply[4000];
+    const int *listener = opaque;
+    int fd = accept(*listener, NULL, NULL);
+    memset(reply, 'x', sizeof reply);
+    memcpy(reply, "HTTP/1.1 200 OK\r\n", 17);
+    intptr_t end = read(fd, request, sizeof request);
+    if (end > 0 && write(fd, reply, sizeof reply) == sizeof reply)
+        end = read(fd, request, sizeof request);
+    close(fd);
+    return (void *)end;
+}
+
+// A server may not expect a reset, and end.
+static void a_server_sees_an_end_and_no_reset(void **state)
+{
+    (void)state;
+    struct sockaddr_in place = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t bytes = sizeof place;
+    char text[40];
+    struct server_address address;
+    struct error err = {0};
+    pthread_t server;
+    void *end = NULL;
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(listener, (void *)&place, bytes), 0);
+    assert_int_equal(listen(listener, 8), 0);
+    assert_int_equal(getsockname(listener, (void *)&place, &bytes), 0);
+    snprintf(text, sizeof text, "127.0.0.1:%u", ntohs(place.sin_port));
+    assert_int_equal(server_address_parse(text, &address, &err), 0);
+    assert_int_equal(server_address_resolve(&address, &err), 0);
+    assert_int_equal(pthread_create(&server, NULL, serve_at_length, &listener), 0);
+    assert_int_equal(protocol_probe(&address, protocol_find("http"), &err), 0);
+    pthread_join(server, &end);
+    close(listener);
+    assert_int_equal((intptr_t)end, 0);
+}
+
 static void nobody_and_datagrams_are_left_to_the_load(void **state)
 {
     (void)state;
@@ -118,6 +159,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_it_speaks_is_found),
+        cmocka_unit_test(a_server_sees_an_end_and_no_reset),
         cmocka_unit_test(nobody_and_datagrams_are_left_to_the_load),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
