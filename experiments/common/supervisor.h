@@ -26,6 +26,9 @@ struct watched {
 
 enum { MOST_WATCHED = 160 }; // 64 neighbours, 64 links, and the run's own
 
+// How long all processes together have to end by themselves when a person waits for that.
+enum { INTERRUPT_GRACE_MS = 400 };
+
 // A process that is awaited and stopped (SIGSTOP, a debugger) is given so long to go on.
 enum { STOPPED_GRACE_S = 10 };
 

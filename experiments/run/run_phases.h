@@ -17,8 +17,7 @@
 #define SECOND_NS 1000000000ull
 
 enum {
-    STOP_GRACE_MS = 2000,     // to end, after SIGTERM
-    INTERRUPT_GRACE_MS = 400, // the same for all processes together, when a person waits
+    STOP_GRACE_MS = 2000, // to end, after SIGTERM
     ORPHANS_GRACE_MS = 3000,
     LOG_PATH_BYTES = RUN_PATH_BYTES + 128
 };

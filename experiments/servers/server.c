@@ -164,5 +164,6 @@ void server_stop(struct server *server, struct supervisor *supervisor)
     if (!server->plan || server->plan->kind->runs_already)
         return;
     supervisor_unwatch(supervisor, &server->process);
-    process_stop(&server->process, STOP_GRACE_MS);
+    // A person who interrupts waits for all that ends after this, too.
+    process_stop(&server->process, supervisor->interrupted ? INTERRUPT_GRACE_MS : STOP_GRACE_MS);
 }
