@@ -126,12 +126,14 @@ int turns_find(const struct application_calls *calls, const struct connection *c
     return result;
 }
 
-void turns_leave_out(struct turns *turns, int64_t answered_until_ns)
+void turns_keep(struct turns *turns, int64_t after_ns, int64_t until_ns)
 {
     size_t kept = 0;
-    for (size_t i = 0; i < turns->samples.count; i++)
-        if ((int64_t)turns->samples.items[i].reply_tsc > answered_until_ns)
+    for (size_t i = 0; i < turns->samples.count; i++) {
+        int64_t answered_ns = (int64_t)turns->samples.items[i].reply_tsc;
+        if (answered_ns > after_ns && answered_ns <= until_ns)
             turns->samples.items[kept++] = turns->samples.items[i];
+    }
     turns->samples.count = kept;
 }
 

@@ -36,8 +36,8 @@ int turns_find(const struct application_calls *calls, const struct connection *c
                size_t connection_count, struct turns *out);
 void turns_free(struct turns *turns);
 
-// Leaves out what was answered up to then (host time).
-void turns_leave_out(struct turns *turns, int64_t answered_until_ns);
+// Keeps only what was answered after one moment and up to another (host time).
+void turns_keep(struct turns *turns, int64_t after_ns, int64_t until_ns);
 
 // Brings the joined lives of turns, the samples and what refers to them into the order of arrival.
 // -1: no memory; nothing is moved then.

@@ -138,12 +138,13 @@ static int doubt_calls(struct run_analysis *run, const struct run_input *input, 
 }
 
 // What a capture alone shows of requests, in place of a client's logs.
-static int take_turns(struct run_analysis *run, struct run_input *input, int64_t answered_after_ns,
-                      struct turns *turns, struct error *err)
+static int take_turns(struct run_analysis *run, struct run_input *input,
+                      const struct run_request *request, struct turns *turns, struct error *err)
 {
     const struct log_reader *table = &input->shim_connections;
     int result = turns_find(&run->evidence.calls, table->records, table->count, turns);
-    turns_leave_out(turns, answered_after_ns);
+    if (request->answered_until_ns)
+        turns_keep(turns, request->answered_after_ns, request->answered_until_ns);
     run->evidence.turns_unanswered = turns->unanswered;
     run->evidence.turns_unasked = turns->unasked;
     input->samples.records = turns->samples.items; // not mapped: nothing to unmap
@@ -174,8 +175,8 @@ static int join_requests(struct run_analysis *run, const struct join_input *in, 
 }
 
 static int rebuild(struct run_analysis *run, struct run_input *input, struct event_array *traced,
-                   int64_t answered_after_ns, struct turns *turns, struct progress *progress,
-                   struct error *err)
+                   const struct run_request *request, struct turns *turns,
+                   struct progress *progress, struct error *err)
 {
     int result = 0;
     uint64_t damaged = 0;
@@ -189,7 +190,7 @@ static int rebuild(struct run_analysis *run, struct run_input *input, struct eve
         result = take_events_of_trace(run, input, traced, progress, err);
     run->evidence.without_client = input->without_client;
     if (result == 0 && input->without_client)
-        result = take_turns(run, input, answered_after_ns, turns, err);
+        result = take_turns(run, input, request, turns, err);
     run->evidence.has_events = input->has_events;
     run->evidence.has_calls = input->has_calls;
     run->evidence.calls_by_kernel = input->calls_by_kernel;
@@ -534,13 +535,13 @@ int run_analyze(const struct run_request *request, struct progress *progress,
     if (strlen(run_dir) >= sizeof out->evidence.run_dir)
         return error_set(err, ERROR_INPUT, "%.80s...: the run folder's path is too long", run_dir);
     strcpy(out->evidence.run_dir, run_dir);
-    int result = run_input_open(&input, run_dir, request->latest_segments, err);
+    int result = run_input_open(&input, run_dir, request->segments, err);
     if (result == 0)
         result = run_categories_read(&out->findings.categories, run_dir, request->categories, err);
     if (result < 0)
         goto done;
     take_documents(out, &input);
-    result = rebuild(out, &input, &traced, request->answered_after_ns, &turns, progress, err);
+    result = rebuild(out, &input, &traced, request, &turns, progress, err);
     if (result < 0)
         goto done;
     if (run_statistics(out) < 0) {

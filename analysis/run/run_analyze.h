@@ -5,6 +5,7 @@
 #define ANALYSIS_RUN_ANALYZE_H
 
 #include "analysis/run/run_analysis.h"
+#include "analysis/run/run_segments.h"
 #include "base/progress.h"
 
 // What is asked of a run folder. Everything but the folder may be left out.
@@ -15,10 +16,10 @@ struct run_request {
     const struct diagnosis_slice_array *profiled; // that will be compared (compare/run_profile.h):
                                                   // their functions are decoded as well
     const char *categories;                       // a file that takes precedence over the run's own
-    // Of a capture in segments that goes on (watch): only its latest so many, 0: all; and of a
-    // capture alone only the requests that were answered after this, host time.
-    unsigned latest_segments;
-    int64_t answered_after_ns;
+    // Of a capture in segments that goes on (watch): only these; and of a capture alone only the
+    // requests that were answered between these (host time; 0, 0: all).
+    struct run_segment_range segments;
+    int64_t answered_after_ns, answered_until_ns;
 };
 
 // Reads a run folder and fills *out; the caller frees. Bad or missing files are ERROR_INPUT. It is

@@ -393,7 +393,7 @@ static int cut_samples(struct run_input *input, const char *run_dir, struct erro
                                     run_dir);
 }
 
-int run_input_open(struct run_input *input, const char *run_dir, unsigned latest_segments,
+int run_input_open(struct run_input *input, const char *run_dir, struct run_segment_range range,
                    struct error *err)
 {
     *input = (struct run_input){0};
@@ -408,8 +408,9 @@ int run_input_open(struct run_input *input, const char *run_dir, unsigned latest
     if (result == 0)
         result = run_segments_read(&input->segments, input->capture, run_dir,
                                    run_segments_affordable(), err);
-    if (result == 0 && latest_segments)
-        run_segments_keep(&input->segments, latest_segments);
+    if (result == 0 && !run_segments_keep(&input->segments, range))
+        result = error_set(err, ERROR_FAILED, "%s: segments %u to %u of it are not there any more",
+                           run_dir, range.first, range.last);
     if (result < 0 || (result = open_client(input, run_dir, err)) < 0 ||
         (result = open_server(input, run_dir, err)) < 0 ||
         (result = split_by_direction(input, run_dir, err)) < 0 ||

@@ -49,9 +49,9 @@ struct run_input {
 // server's clock log are required; events and calls may be missing, but only with both their files.
 // Of connections that the shim does not know, calls are taken from the events. If client and server
 // logs are of different boots, client/clock.tlog is required, too. A damaged file is ERROR_INPUT
-// that names it. latest_segments: of a capture in segments only so many; 0: all that memory
-// suffices for. The caller closes also after a failure.
-int run_input_open(struct run_input *input, const char *run_dir, unsigned latest_segments,
+// that names it. Of a capture in segments all that memory suffices for, or those of the
+// range. The caller closes also after a failure.
+int run_input_open(struct run_input *input, const char *run_dir, struct run_segment_range range,
                    struct error *err);
 void run_input_close(struct run_input *input);
 

@@ -86,12 +86,19 @@ int run_segments_read(struct run_segments *segments, const json_t *capture, cons
     return 0;
 }
 
-void run_segments_keep(struct run_segments *segments, unsigned latest)
+bool run_segments_keep(struct run_segments *segments, struct run_segment_range range)
 {
-    unsigned more = segments->count > latest ? segments->count - latest : 0;
-    segments->first += more;
-    segments->count -= more;
-    segments->left_out += more;
+    if (range.first == 0)
+        return true;
+    bool there = segments->any && range.first >= segments->first && range.last >= range.first &&
+                 range.last < segments->first + segments->count;
+    if (!there)
+        return false;
+    segments->left_out += range.first - segments->first;
+    segments->first = range.first;
+    segments->count = range.last - range.first + 1;
+    segments->ended = false;
+    return true;
 }
 
 // --- one log of many -----------------------------------------------------------------------------

@@ -28,8 +28,13 @@ struct run_segments {
 int run_segments_read(struct run_segments *segments, const json_t *capture, const char *run_dir,
                       uint64_t most_bytes, struct error *err);
 
-// Leaves all but the latest out.
-void run_segments_keep(struct run_segments *segments, unsigned latest);
+// Which of them to look at, by their numbers. first 0: all.
+struct run_segment_range {
+    unsigned first, last;
+};
+
+// Leaves all others out, and what came after the last segment. False: one of them is not there.
+bool run_segments_keep(struct run_segments *segments, struct run_segment_range range);
 
 // How many bytes of logs this machine can analyse: each becomes several in memory, and takes its
 // time.

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "analysis/run/run_analyze.h"
+#include "analysis/run/run_segments.h"
 #include "base/clock.h"
 #include "base/json_numbers.h"
 #include "base/options.h"
@@ -74,13 +75,17 @@ static const struct command_usage usage = {
 };
 
 enum {
-    SEGMENTS_TOGETHER = 2, // the interval's, and the one before, in which its requests may begin
     LINE_BYTES = 1024,
     POLL_MS = 100,
     ARM_MS = 60000,
     END_MS = 10000,
     ANALYSIS_NICE = 10, // it shares cores with what it watches
     HISTORY = 12,
+};
+
+struct watch_segment {
+    unsigned number;
+    int64_t until_ns;
 };
 
 struct watch {
@@ -91,7 +96,9 @@ struct watch {
     int signals;
     bool interrupted, save_asked;
     char folder[64], log[80];
-    int64_t until_ns; // host time up to which requests were looked at
+    int64_t until_ns;          // host time up to which requests were looked at
+    unsigned segment;          // the last one that was looked at
+    struct watch_segment next; // that was not: the latest that there is; number 0: none
     int64_t armed_ns, interval_begin_ns;
     uint64_t capture_ticks;
     bool terminal;
@@ -233,13 +240,12 @@ static int show(struct watch *watch, const struct watch_interval *interval, stru
     return ferror(stdout) ? error_set(err, ERROR_FAILED, "cannot write to stdout") : 0;
 }
 
-static void save(struct watch *watch, unsigned segment, int64_t before_ns,
+static void save(struct watch *watch, struct run_segment_range segments, int64_t before_ns,
                  struct watch_interval *interval)
 {
     struct error err;
-    unsigned from = segment > 1 ? segment - 1 : segment;
-    if (flight_recorder_save(&watch->recorder, watch->folder, from, segment,
-                             from < segment ? before_ns : 0, &err) == 0) {
+    if (flight_recorder_save(&watch->recorder, watch->folder, segments.first, segments.last,
+                             segments.first < segments.last ? before_ns : 0, &err) == 0) {
         interval->saved = watch->recorder.path;
         return;
     }
@@ -247,15 +253,18 @@ static void save(struct watch *watch, unsigned segment, int64_t before_ns,
     fprintf(stderr, "taillight: not saved: %s\n", err.text);
 }
 
-// An interval has ended: its records are on disk.
-static int take_segment(struct watch *watch, unsigned segment, int64_t until_ns, struct error *err)
+// An interval has ended, or several while the one before was looked at: their records are on disk.
+static int take_interval(struct watch *watch, struct watch_segment next, struct error *err)
 {
     struct progress progress = {.quiet = true};
     struct run_analysis run;
     struct error problem = {0};
+    // With the segment before, in which requests of these may have begun.
+    const struct run_segment_range segments = {watch->segment ? watch->segment : 1, next.number};
     const struct run_request request = {.run_dir = watch->folder,
-                                        .latest_segments = SEGMENTS_TOGETHER,
-                                        .answered_after_ns = watch->until_ns};
+                                        .segments = segments,
+                                        .answered_after_ns = watch->until_ns,
+                                        .answered_until_ns = next.until_ns};
     struct watch_interval interval = {.problem = ""};
     int64_t now = monotonic_ns(), before_ns = watch->until_ns;
     uint64_t ticks = capture_ticks(watch);
@@ -266,7 +275,8 @@ static int take_segment(struct watch *watch, unsigned segment, int64_t until_ns,
     watch->capture_ticks = ticks;
     watch->interval_begin_ns = now;
     bool any = run_analyze(&request, &progress, &run, &problem) == 0;
-    watch->until_ns = until_ns;
+    watch->until_ns = next.until_ns;
+    watch->segment = next.number;
     if (any)
         interval.run = &run;
     else if (problem.kind == ERROR_INCONCLUSIVE)
@@ -274,7 +284,7 @@ static int take_segment(struct watch *watch, unsigned segment, int64_t until_ns,
     else
         interval.problem = problem.text;
     if (watch->save_asked || (any && flight_recorder_wants(&watch->recorder, &run)))
-        save(watch, segment, before_ns, &interval);
+        save(watch, segments, before_ns, &interval);
     watch->save_asked = false;
     const struct metrics_interval counted = {.run = interval.run,
                                              .own_seconds = interval.own_share * interval.seconds,
@@ -313,8 +323,8 @@ static int take_line(struct watch *watch, const char *line, struct error *err)
         result =
             error_set(err, ERROR_FAILED, "the capture has ended: %s", json_string_value(stopped));
     else if (json_is_integer(segment) && json_is_integer(until))
-        result = take_segment(watch, (unsigned)json_integer_value(segment),
-                              json_integer_value(until), err);
+        watch->next = (struct watch_segment){(unsigned)json_integer_value(segment),
+                                             json_integer_value(until)};
     json_decref(document); // others say which servers were found
     return result;
 }
@@ -326,11 +336,17 @@ static int watch_until_end(struct watch *watch, struct error *err)
     watch->armed_ns = watch->interval_begin_ns = monotonic_ns();
     while (!watch->interrupted &&
            (!o->for_ns || monotonic_ns() - watch->armed_ns < (int64_t)o->for_ns)) {
-        int status, result = process_read_line(&watch->capture, line, sizeof line, POLL_MS, err);
-        if (result > 0)
+        // All that has been said by now, before the latest interval is looked at.
+        int wait_ms = watch->next.number ? 0 : POLL_MS;
+        int status, result = process_read_line(&watch->capture, line, sizeof line, wait_ms, err);
+        if (result > 0) {
             result = take_line(watch, line, err);
-        else if (result == 0 && process_wait(&watch->capture, 0, &status, err) > 0)
+        } else if (result == 0 && watch->next.number) {
+            result = take_interval(watch, watch->next, err);
+            watch->next.number = 0;
+        } else if (result == 0 && process_wait(&watch->capture, 0, &status, err) > 0) {
             return capture_ended(watch, status, err);
+        }
         if (result < 0)
             return result;
         take_signals(watch);
