@@ -74,9 +74,9 @@ exit 0
 INSIDE
 }
 
-guest_start() { # as run_guest.sh
+guest_start() { # as run_guest.sh, or $guest_runner, which takes its options
     : >"$work/said"
-    tests/guest/run_guest.sh -n tap0 "$@" >"$work/said" 2>&1 &
+    "${guest_runner:-tests/guest/run_guest.sh}" -n tap0 "$@" >"$work/said" 2>&1 &
     guest=$!
     until grep -q 'the guest is ready' "$work/said"; do
         kill -0 $guest 2>/dev/null || {
