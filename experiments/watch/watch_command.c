@@ -19,6 +19,7 @@
 #include "base/json_numbers.h"
 #include "base/options.h"
 #include "base/process.h"
+#include "base/rights.h"
 #include "base/units.h"
 #include "experiments/common/program_path.h"
 #include "experiments/common/supervisor.h"
@@ -388,6 +389,7 @@ static void say_what_was_saved(const struct watch *watch)
 
 int watch_command(int argc, char **argv)
 {
+    static const struct person root = {.name = "root"}; // whose the capture's files are
     struct watch watch = {
         .signals = -1,
         .options = {.interval_ns = 5000000000, .saves = 10, .keep_bytes = 256 << 20}};
@@ -404,12 +406,14 @@ int watch_command(int argc, char **argv)
     watch.terminal = isatty(STDOUT_FILENO) && !watch.options.json && !watch.options.quiet;
     watch.style = summary_style_for(stdout);
     result = watch.signals = supervisor_open_signals(SIGUSR1, NULL, &err);
-    if (result >= 0 && watch.options.metrics)
-        result = metrics_open(watch.options.metrics, &watch.metrics, &err);
     if (result >= 0)
         result = make_folder(&watch, &err);
     if (result >= 0)
         result = start_capture(&watch, &err);
+    if (result >= 0 && geteuid() == 0)
+        result = rights_give_up(&root, &err); // only the capture needs them, not who reads its logs
+    if (result >= 0 && watch.options.metrics)
+        result = metrics_open(watch.options.metrics, &watch.metrics, &err);
     setpriority(PRIO_PROCESS, 0, ANALYSIS_NICE);
     if (result >= 0)
         result = watch_until_end(&watch, &err);

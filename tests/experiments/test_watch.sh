@@ -45,6 +45,7 @@ watch_try() {
     wait $load
     [[ $? == [04] ]] || fail "the load ended with an error"
     echo "$line" >"$work/lines"
+    grep -q '^CapEff:[[:space:]]*0*$' "/proc/$watch/status" || fail "who reads the records has capabilities"
     for wanted in 1 2 3 4 5 6; do # the last request's interval has ended when one is without any
         read -r -t 20 line <&$lines || fail "no line"
         echo "$line" >>"$work/lines"
