@@ -7,7 +7,7 @@
 #include "analysis/pt/pt_parallel.h"
 #include "analysis/pt/walk/pt_walk.h"
 
-enum { BEST_PIECE_BYTES = 32 << 10 };
+enum { BEST_PIECE_BYTES = 32 << 10, BYTES_A_THREAD = 256 << 10 };
 
 // A piece in progress: taken by a thread, walked, and delivered in the order of the stream.
 struct slot {
@@ -204,12 +204,24 @@ static void *decoding_thread(void *context)
     return NULL;
 }
 
+// Each thread learns the code for itself, which takes longer than decoding little with one.
+static unsigned threads_worth(const struct pt_decode_options *options,
+                              const struct pt_stream *streams, size_t stream_count)
+{
+    unsigned threads = pt_parallel_threads(options->threads);
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < stream_count; i++)
+        bytes += streams[i].bytes.bytes;
+    uint64_t most = 1 + bytes / BYTES_A_THREAD;
+    return options->threads || most > threads ? threads : (unsigned)most;
+}
+
 int pt_decode(const struct pt_memory *memory, const struct pt_symbols *symbols,
               const struct pt_stream *streams, size_t stream_count,
               const struct pt_decode_options *options, pt_piece_sink *sink, void *context,
               struct error *err)
 {
-    unsigned threads = pt_parallel_threads(options->threads), started = 0;
+    unsigned threads = threads_worth(options, streams, stream_count), started = 0;
     struct decoding decoding = {
         .memory = memory,
         .symbols = symbols,

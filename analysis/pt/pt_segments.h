@@ -18,7 +18,7 @@
 #include "base/error.h"
 
 struct pt_decode_options {
-    unsigned threads;                // 0: as many as this process has cores
+    unsigned threads;                // 0: as many as this process has cores and are worth it
     const struct pt_window *windows; // ascending and disjoint; NULL: everything. For streams that
                                      // have none of their own
     size_t window_count;
