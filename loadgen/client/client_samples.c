@@ -6,7 +6,7 @@
 static bool hardware_may_follow(const struct connection_context *context)
 {
     enum { PATIENCE = 64 };
-    return context->hardware_stamps &&
+    return context->hardware_tx &&
            (context->counts->tx_hardware || context->counts->tx_software < PATIENCE);
 }
 

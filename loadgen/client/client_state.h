@@ -61,6 +61,7 @@ struct connection_context {
     struct slow_replies *slow; // of all threads (loadgen/client/slow_replies.h); NULL: nobody asks
     bool kernel_stamps;
     bool hardware_stamps; // NIC stamps in addition to the kernel's
+    bool hardware_tx;     // also of what is sent
     bool progress;        // set when any connection had work to do
 };
 

@@ -112,18 +112,22 @@ static int interface_refuse(const char *interface, const char *why, struct error
 // Asks the driver for its capabilities (as ethtool -T does).
 static int interface_examine(int control, struct nic_stamps *stamps, struct error *err)
 {
-    const unsigned wanted =
-        SOF_TIMESTAMPING_TX_HARDWARE | SOF_TIMESTAMPING_RX_HARDWARE | SOF_TIMESTAMPING_RAW_HARDWARE;
+    const unsigned any = SOF_TIMESTAMPING_TX_HARDWARE | SOF_TIMESTAMPING_RX_HARDWARE;
     struct ethtool_ts_info info = {.cmd = ETHTOOL_GET_TS_INFO};
     struct ifreq request = {.ifr_data = (char *)&info};
     memcpy(request.ifr_name, stamps->interface, IF_NAMESIZE);
     if (ioctl(control, SIOCETHTOOL, &request) < 0)
         return interface_refuse(stamps->interface, strerror(errno), err);
-    if ((info.so_timestamping & wanted) != wanted || info.phc_index < 0)
+    if (!(info.so_timestamping & any) || !(info.so_timestamping & SOF_TIMESTAMPING_RAW_HARDWARE) ||
+        info.phc_index < 0)
         return interface_refuse(stamps->interface, "its driver stamps in software only", err);
-    if (!(info.tx_types & 1U << HWTSTAMP_TX_ON) || !(info.rx_filters & 1U << HWTSTAMP_FILTER_ALL))
-        return interface_refuse(stamps->interface, "the NIC does not stamp every packet both ways",
-                                err);
+    stamps->tx = (info.so_timestamping & SOF_TIMESTAMPING_TX_HARDWARE) &&
+                 (info.tx_types & 1U << HWTSTAMP_TX_ON);
+    stamps->rx = (info.so_timestamping & SOF_TIMESTAMPING_RX_HARDWARE) &&
+                 (info.rx_filters & 1U << HWTSTAMP_FILTER_ALL);
+    if (!stamps->tx && !stamps->rx)
+        return interface_refuse(stamps->interface,
+                                "the NIC stamps every packet in neither direction", err);
     stamps->clock_index = info.phc_index;
     return 0;
 }
@@ -152,14 +156,19 @@ static void put_back(const void *context)
 static int turn_on(int control, struct nic_stamps *stamps, struct error *err)
 {
     struct setting before = {.control = control};
-    struct hwtstamp_config config = {.tx_type = HWTSTAMP_TX_ON, .rx_filter = HWTSTAMP_FILTER_ALL};
     struct ifreq request = {.ifr_data = (char *)&before.config};
     memcpy(before.interface, stamps->interface, IF_NAMESIZE);
     memcpy(request.ifr_name, stamps->interface, IF_NAMESIZE);
     if (ioctl(control, SIOCGHWTSTAMP, &request) < 0)
         return interface_refuse(stamps->interface,
                                 "its present setting cannot be read, thus not be put back", err);
-    if (before.config.tx_type == HWTSTAMP_TX_ON && before.config.rx_filter == HWTSTAMP_FILTER_ALL)
+    // A direction in which it does not stamp every packet is left as it is.
+    struct hwtstamp_config config = before.config;
+    if (stamps->tx)
+        config.tx_type = HWTSTAMP_TX_ON;
+    if (stamps->rx)
+        config.rx_filter = HWTSTAMP_FILTER_ALL;
+    if (before.config.tx_type == config.tx_type && before.config.rx_filter == config.rx_filter)
         return 0;
     int status = guard_begin(&stamps->guard, put_back, &before, control, err);
     if (status < 0)
@@ -168,7 +177,8 @@ static int turn_on(int control, struct nic_stamps *stamps, struct error *err)
         return interface_refuse(stamps->interface,
                                 errno == EPERM ? "setting it takes CAP_NET_ADMIN" : strerror(errno),
                                 err);
-    if (config.tx_type != HWTSTAMP_TX_ON || config.rx_filter != HWTSTAMP_FILTER_ALL)
+    if ((stamps->tx && config.tx_type != HWTSTAMP_TX_ON) ||
+        (stamps->rx && config.rx_filter != HWTSTAMP_FILTER_ALL))
         return interface_refuse(stamps->interface,
                                 "told to stamp every packet, the driver stamps others", err);
     return 0;

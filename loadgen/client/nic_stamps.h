@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Hardware stamps of the NIC that leads to the server: turned on for all packets in both directions
-// (SIOCSHWTSTAMP, TX_ON + FILTER_ALL; Linux's Documentation/networking/timestamping.rst), and
-// restored to what they were however this program ends (base/guard.h).
+// Hardware stamps of the NIC that leads to the server: turned on for all packets, in both
+// directions where it can (SIOCSHWTSTAMP, TX_ON + FILTER_ALL; Linux's
+// Documentation/networking/timestamping.rst), and restored to what they were however this program
+// ends (base/guard.h).
 //
 // The stamps are in the NIC's own clock; loadgen/client/clock_follower.h converts them to
 // CLOCK_REALTIME.
@@ -14,6 +15,7 @@
 #define LOADGEN_CLIENT_NIC_STAMPS_H
 
 #include <net/if.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
 
@@ -36,11 +38,13 @@ int nic_clock_begin(int index, struct clock_follower *clock, struct error *err);
 struct nic_stamps {
     char interface[IF_NAMESIZE];
     int clock_index;    // of /dev/ptpN
+    bool tx, rx;        // the directions in which it stamps every packet: one at least
     struct guard guard; // restores the setting; unused when it was on already
 };
 
 // Finds the interface that leads to a server and turns its stamps on. ERROR_FAILED with the
-// interface and the reason when it cannot stamp every packet, or may not be configured.
+// interface and the reason when it stamps every packet in neither direction, or may not be
+// configured; of one that does so in one direction, that one is used.
 int nic_stamps_begin(const struct sockaddr *server, socklen_t server_bytes,
                      struct nic_stamps *stamps, struct error *err);
 

@@ -196,6 +196,10 @@ static int choose_hardware_stamps(struct engine *engine, struct error *err)
         status =
             nic_clock_begin(engine->nic.clock_index, &engine->nic_clock, &result->hardware_why);
     engine->shared.hardware_stamps = result->hardware_stamps = status == 0;
+    engine->shared.hardware_tx = status == 0 && engine->nic.tx;
+    if (status == 0 && !(engine->nic.tx && engine->nic.rx))
+        error_set(&result->hardware_why, ERROR_INPUT, "%s stamps only what is %s",
+                  engine->nic.interface, engine->nic.tx ? "sent" : "received");
     if (status < 0 && settings->stamps == STAMP_MODE_HARDWARE) {
         *err = result->hardware_why;
         return status;

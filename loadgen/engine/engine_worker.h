@@ -30,6 +30,7 @@ struct engine_shared {
     uint32_t depth;
     bool kernel_stamps;
     bool hardware_stamps; // the NIC's stamps are on, in addition to the kernel's
+    bool hardware_tx;     // also of what is sent
     double ticks_per_ns;
     size_t request_bytes; // bytes of the longest request
     size_t value_bytes;   // bytes of the longest value

@@ -153,7 +153,8 @@ int engine_worker_prepare(struct engine_worker *worker, struct error *err)
         .live = settings->live ? &settings->live[worker->index] : NULL,
         .slow = shared->slow.over_tsc ? &worker->shared->slow : NULL,
         .kernel_stamps = shared->kernel_stamps,
-        .hardware_stamps = shared->hardware_stamps};
+        .hardware_stamps = shared->hardware_stamps,
+        .hardware_tx = shared->hardware_tx};
     if (worker->context.live)
         live_set(&worker->context.live->tsc_khz, (uint64_t)(shared->ticks_per_ns * 1e6));
     if (!worker->connections || !worker->dirty || !worker->room.items || !worker->unstamped.items ||

@@ -60,6 +60,9 @@ static void count_statuses(const struct engine_result *result, struct load_summa
         bool stamped = sample->tx_source && sample->rx_source;
         bool hardware = sample->tx_source == STAMP_HARDWARE && sample->rx_source == STAMP_HARDWARE;
         summary->stamps_hardware += hardware;
+        summary->stamps_one_way +=
+            stamped && !hardware &&
+            (sample->tx_source == STAMP_HARDWARE || sample->rx_source == STAMP_HARDWARE);
         summary->stamps_software += stamped && !hardware;
         summary->stamps_user += !stamped;
     }

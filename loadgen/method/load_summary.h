@@ -45,7 +45,8 @@ struct load_summary {
     double spin_fraction;                    // of the run's time spent finding nothing to do
     double core_share;                       // of the run's time that its threads had a core
     uint64_t stamps_hardware, stamps_software,
-        stamps_user; // answered requests by the source of their stamps
+        stamps_user;         // answered requests by the source of their stamps
+    uint64_t stamps_one_way; // of stamps_software: one of the two is the NIC's
 };
 
 // Computes it. ERROR_FAILED: out of memory.

@@ -118,7 +118,8 @@ static const struct json_row lateness_rows[] = {SUMMARY("p50", lateness_p50_us),
 static const struct json_row cpu_rows[] = {SUMMARY("cpu_us_per_request", cpu_us_per_request),
                                            SUMMARY("spin_fraction", spin_fraction)};
 static const struct json_row stamp_rows[] = {
-    SUMMARY("hw", stamps_hardware), SUMMARY("sw", stamps_software), SUMMARY("user", stamps_user)};
+    SUMMARY("hw", stamps_hardware), SUMMARY("sw", stamps_software), SUMMARY("user", stamps_user),
+    SUMMARY("hw_one_way", stamps_one_way)};
 
 json_t *load_summary_json(const struct load_summary *summary, const struct engine_result *result,
                           const struct load_facts *facts)

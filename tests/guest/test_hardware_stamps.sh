@@ -4,7 +4,7 @@
 # `taillight load --stamps hw` over a pair of NICs that stamp every packet by clocks that drift
 # (tests/guest/phcpair): nearly every request has both stamps, told in the host's time; the NIC's
 # setting is back as it was after an ordinary end and after SIGKILL; a NIC that delivers nothing, or
-# stamps PTP packets only, is found out.
+# stamps no direction, is found out; of one that stamps one only, that one is used.
 # Runs beside others: its machine is emulated, and its timings mean nothing.
 set -u
 work=$(mktemp -d /tmp/taillight-hardware-test-XXXXXX)
@@ -71,9 +71,15 @@ settings
 echo 1 >$parameters/mute
 load mute
 echo 0 >$parameters/mute
-echo 1 >$parameters/ptp_only
-load ptp_only --stamps hw
+echo 1 >$parameters/ptp_only # of what is received; all that is sent
+load tx_only --stamps hw
 settings
+echo 1 >$parameters/rx_only
+load neither --stamps hw
+settings
+echo 0 >$parameters/ptp_only
+echo '0 0' >$parameters/setting
+load rx_only --stamps hw
 kill %1 %2
 dmesg | grep -E 'WARNING:|BUG:|Oops' && exit 1
 exit 0
@@ -99,9 +105,16 @@ expect hardware '.method | tostring | test("hw")'
 grep -q 'lo gives no hardware stamps' "$work/out/lo.err" || fail "lo: $(cat "$work/out/lo.err")"
 [ "$(cat "$work/out/lo.status")" = 1 ] || fail "lo: exit $(cat "$work/out/lo.status")"
 [ "$(sort -u "$work/out/settings")" = '1 0' ] || fail "the setting was not put back: $(cat "$work/out/settings")"
-[ "$(wc -l <"$work/out/settings")" = 4 ] || fail "not every step was taken"
+[ "$(wc -l <"$work/out/settings")" = 5 ] || fail "not every step was taken"
 # Accepted and never delivered: the kernel's stand in, and that is counted.
 expect mute '.stamps.hw == 0 and .stamps.sw >= 0.95 * .answered and .hardware_stamps.on'
-grep -q 'phc0 gives no hardware stamps: the NIC does not stamp every packet' "$work/out/ptp_only.err" ||
-    fail "PTP only: $(cat "$work/out/ptp_only.err")"
+# One direction is used where there is no other, and the rest is the kernel's.
+for way in tx_only rx_only; do
+    expect $way '.stamps.hw == 0 and .stamps.hw_one_way >= 0.95 * .answered and .hardware_stamps.on'
+    expect $way '.network_us.p50 > 0 and .network_us.p50 < .uncorrected_latency_us.p50'
+done
+expect tx_only '.hardware_stamps.why | test("phc0 stamps only what is sent")'
+expect rx_only '.hardware_stamps.why | test("phc0 stamps only what is received")'
+grep -q 'phc0 gives no hardware stamps: the NIC stamps every packet in neither direction' "$work/out/neither.err" ||
+    fail "neither: $(cat "$work/out/neither.err")"
 echo "$(jq -c .stamps "$work/out/hardware.json"), within $(jq .hardware_stamps.error_us "$work/out/hardware.json") us"
