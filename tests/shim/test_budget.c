@@ -9,6 +9,7 @@
 #include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/statvfs.h>
@@ -51,6 +52,7 @@ static void serve_by_process(int *fd)
     if (pid < 0)
         exit(94);
     if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); // it has the client's end, too: nobody else ends it
         serve_connection(fd);
         _exit(0);
     }
