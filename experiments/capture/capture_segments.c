@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "experiments/capture/capture_segments.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -180,6 +181,24 @@ static void stop_writing(struct capture *capture, unsigned number, const char *w
     capture_document_write_so_far(capture, &ignored); // says why, if there is room
 }
 
+// Writing takes milliseconds, on a core that the load may share: whoever wants it goes first, also
+// where the capture is a real-time program otherwise.
+static int write_unhurried(struct capture *capture, uint64_t waiting, unsigned number,
+                           struct error *err)
+{
+    struct sched_param before = {0};
+    int policy = sched_getscheduler(0);
+    bool real_time =
+        (policy == SCHED_FIFO || policy == SCHED_RR) && sched_getparam(0, &before) == 0;
+    setpriority(PRIO_PROCESS, 0, SEGMENT_NICE);
+    if (real_time)
+        sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){0});
+    int result = write_segment(capture, waiting, number, err);
+    if (real_time)
+        sched_setscheduler(0, policy, &before);
+    return result;
+}
+
 int capture_segments_poll(struct capture *capture, struct error *err)
 {
     struct capture_segments *segments = &capture->segments;
@@ -192,8 +211,7 @@ int capture_segments_poll(struct capture *capture, struct error *err)
         segments->cut_ns = (uint64_t)monotonic_ns();
         return cut_all(capture, NULL, number, err);
     }
-    setpriority(PRIO_PROCESS, 0, SEGMENT_NICE); // writing takes milliseconds
-    if (write_segment(capture, waiting, number, &problem) < 0)
+    if (write_unhurried(capture, waiting, number, &problem) < 0)
         stop_writing(capture, number, problem.text);
     segments->cut_ns = (uint64_t)monotonic_ns();
     if (!capture->options.segment_ns)
