@@ -22,6 +22,7 @@
 #include "profiler/events_skeleton.h"
 #include "profiler/receive_stamps.h"
 #include "profiler/segment_drops.h"
+#include "profiler/watched_namespaces.h"
 
 struct event_array ARRAY_OF(struct event);
 struct connection_array ARRAY_OF(struct connection);
@@ -81,31 +82,6 @@ static uint64_t ring_bytes_of(const struct events_capture *capture, unsigned cor
     return fair < least ? least : fair < bytes ? fair : bytes;
 }
 
-// Whether anybody in our network namespace listens on one of the ports.
-static bool is_listening(const struct events_capture *capture, const char *table)
-{
-    enum { LISTENS = 0x0a };
-    char line[512];
-    unsigned port, state;
-    bool found = false;
-    FILE *file = fopen(table, "re");
-    while (file && !found && fgets(line, sizeof line, file))
-        found = sscanf(line, "%*d: %*[0-9A-F]:%x %*[0-9A-F]:%*x %x", &port, &state) == 2 &&
-                port < 65536 && state == LISTENS && capture->ports[port / 64] >> port % 64 & 1;
-    if (file)
-        fclose(file);
-    return found;
-}
-
-static void namespace_guess(const struct events_capture *capture, struct events_bpf *programs)
-{
-    struct stat status;
-    if ((is_listening(capture, "/proc/thread-self/net/tcp") ||
-         is_listening(capture, "/proc/thread-self/net/tcp6")) &&
-        stat("/proc/thread-self/ns/net", &status) == 0)
-        programs->bss->watched_namespaces[0] = (uint32_t)status.st_ino;
-}
-
 // Sizes the maps and fills in what the programs read, before they are loaded.
 static int maps_prepare(struct events_bpf *programs, void *context, struct error *err)
 {
@@ -130,7 +106,8 @@ static int maps_prepare(struct events_bpf *programs, void *context, struct error
     programs->rodata->can_follow = scheduler;
     programs->rodata->records_calls = capture->settings.groups & EVENT_GROUP_CALLS;
     memcpy(programs->bss->watched_ports, capture->ports, sizeof capture->ports);
-    namespace_guess(capture, programs); // before anything of others is recorded
+    // Before anything of others is recorded.
+    programs->bss->watched_namespaces[0] = watched_namespaces_guess(capture->ports);
     if (bpf_map__set_max_entries(programs->maps.events, (uint32_t)base) < 0 ||
         bpf_map__set_max_entries(programs->maps.sockets, capture->settings.connections) < 0 ||
         bpf_map__set_max_entries(programs->maps.streams, 2 * capture->settings.connections) < 0)
@@ -194,26 +171,6 @@ static void look_up_known_sockets(struct events_capture *capture)
 
 // --- network namespaces --------------------------------------------------------------------------
 
-// Adds a namespace. Beyond what there is room for, all are watched. False: it was there already.
-static bool namespace_add(struct events_capture *capture, uint32_t inode)
-{
-    uint32_t *list = capture->programs->bss->watched_namespaces;
-    bool all = capture->processes_watched && !list[0];
-    if (!capture->processes_watched && list[0] != inode)
-        list[0] = 0; // the guess was wrong
-    capture->processes_watched = true;
-    for (size_t i = 0; i < EVENTS_NAMESPACES && !all; i++) {
-        if (list[i] == inode)
-            return false;
-        if (list[i] == 0) {
-            list[i] = inode;
-            return true;
-        }
-    }
-    list[0] = 0;
-    return true;
-}
-
 // Looks up the connections in another network namespace, and comes home.
 static void look_up_sockets_in(struct events_capture *capture, int other, int home)
 {
@@ -224,19 +181,11 @@ static void look_up_sockets_in(struct events_capture *capture, int other, int ho
         abort(); // nothing after this would be where it belongs
 }
 
-static bool is_watched(const struct events_capture *capture, uint32_t namespace)
-{
-    const uint32_t *list = capture->programs->bss->watched_namespaces;
-    for (size_t i = 0; i < EVENTS_NAMESPACES && list[i]; i++)
-        if (list[i] == namespace)
-            return true;
-    return !list[0];
-}
-
 // Removes the connections of other namespaces that were entered while all were watched.
 static void strangers_forget(struct events_capture *capture)
 {
     static const uint8_t zeros[16];
+    const uint32_t *list = capture->programs->bss->watched_namespaces;
     int streams = bpf_map__fd(capture->programs->maps.streams);
     struct stream_key key = {.ports = 0}, next;
     bool any = bpf_map_get_next_key(streams, NULL, &next) == 0;
@@ -244,7 +193,8 @@ static void strangers_forget(struct events_capture *capture)
         struct stream stream;
         key = next;
         any = bpf_map_get_next_key(streams, &key, &next) == 0;
-        if (memcmp(key.local, zeros, sizeof zeros) == 0 || is_watched(capture, key.namespace) ||
+        if (memcmp(key.local, zeros, sizeof zeros) == 0 ||
+            watched_namespaces_has(list, key.namespace) ||
             bpf_map_lookup_elem(streams, &key, &stream) < 0)
             continue;
         uint64_t cookie = stream.id;
@@ -275,7 +225,8 @@ void events_capture_watch_process(struct events_capture *capture, uint32_t proce
     int home = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
     int other = open(path, O_RDONLY | O_CLOEXEC);
     if (home >= 0 && other >= 0 && fstat(other, &there) == 0) {
-        bool fresh = namespace_add(capture, (uint32_t)there.st_ino);
+        bool fresh = watched_namespaces_add(capture->programs->bss->watched_namespaces,
+                                            &capture->processes_watched, (uint32_t)there.st_ino);
         if (fresh)
             strangers_forget(capture);
         if (fresh || further)
