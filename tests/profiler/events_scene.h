@@ -313,6 +313,25 @@ static inline int set_up(void **state)
     }
 }
 
+// Whether a test can capture here at all, with namespaces of its own; prints why not.
+static inline bool can_capture_in_namespaces(void)
+{
+    char lacking[64];
+    struct error err = {0};
+    struct events_capture *trial;
+    struct events_capture_settings settings = {.groups = EVENT_GROUP_FAULTS, .ring_bytes = 1};
+    if (events_capture_open(&settings, &trial, &err) < 0) {
+        printf("BPF capture is not possible here: %s\n", err.text);
+        return false;
+    }
+    events_capture_free(trial);
+    if (!privilege_lacking_for_bpf(lacking, sizeof lacking)[0] &&
+        privilege_held(PRIVILEGE_SYS_ADMIN))
+        return true;
+    printf("making network namespaces needs CAP_SYS_ADMIN\n");
+    return false;
+}
+
 // --- what the logs must say ----------------------------------------------------------------------
 
 static inline bool attached(const struct scene *scene, const char *program)

@@ -168,20 +168,8 @@ static int home_leave(void **state)
 
 int main(void)
 {
-    char lacking[64];
-    struct error err = {0};
-    struct events_capture *trial;
-    struct events_capture_settings settings = {.groups = EVENT_GROUP_FAULTS, .ring_bytes = 1};
-    if (events_capture_open(&settings, &trial, &err) < 0) {
-        printf("BPF capture is not possible here: %s\n", err.text);
+    if (!can_capture_in_namespaces())
         return 77;
-    }
-    events_capture_free(trial);
-    if (privilege_lacking_for_bpf(lacking, sizeof lacking)[0] ||
-        !privilege_held(PRIVILEGE_SYS_ADMIN)) {
-        printf("making network namespaces needs CAP_SYS_ADMIN\n");
-        return 77;
-    }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_ended_make_room, home_leave),
         cmocka_unit_test_setup(test_no_room, home_leave),
