@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/connection.h"
@@ -162,6 +163,23 @@ static inline size_t logs_count(const struct logs *logs, uint32_t connection, en
     for (size_t i = 0; i < logs->calls.count; i++)
         count += calls[i].connection == connection && calls[i].kind == (uint8_t)kind;
     return count;
+}
+
+// A thread that polls a collector until it is told to stop.
+struct poller {
+    struct message_collector *collector;
+    _Atomic bool stop;
+};
+
+static inline void *poller_run(void *argument)
+{
+    struct poller *poller = argument;
+    struct error err;
+    while (!poller->stop) {
+        message_collector_poll(poller->collector, &err);
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    }
+    return NULL;
 }
 
 #endif

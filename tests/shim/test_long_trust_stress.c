@@ -264,22 +264,6 @@ static struct counted *log_count(const struct logs *logs)
     return all;
 }
 
-struct poller {
-    struct message_collector *collector;
-    _Atomic bool stop;
-};
-
-static void *poller_run(void *argument)
-{
-    struct poller *poller = argument;
-    struct error err;
-    while (!poller->stop) {
-        message_collector_poll(poller->collector, &err);
-        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
-    }
-    return NULL;
-}
-
 static void clients_judge(const struct client *clients, const struct places *places,
                           const struct message_stats *stats)
 {

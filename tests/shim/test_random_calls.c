@@ -130,22 +130,6 @@ static void totals_compare(const struct places *places, const char *path, struct
     logs_close(&logs);
 }
 
-struct poller {
-    struct message_collector *collector;
-    _Atomic bool stop;
-};
-
-static void *poller_run(void *argument)
-{
-    struct poller *poller = argument;
-    struct error err;
-    while (!poller->stop) {
-        message_collector_poll(poller->collector, &err);
-        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
-    }
-    return NULL;
-}
-
 static void sequence_judge(const struct sequence *sequence, struct tally *tally)
 {
     const uint64_t seed = sequence->seed;
