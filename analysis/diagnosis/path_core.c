@@ -50,6 +50,16 @@ static bool known_context(struct sweep *sweep, const struct span *context, int64
     return false;
 }
 
+// What has the core from *begin_ns on, past what is the capture's own; NULL: nobody knows, which is
+// added.
+static const struct span *context_of_piece(struct sweep *sweep, const struct span *const *open,
+                                           unsigned depth, int64_t *begin_ns, int64_t end_ns)
+{
+    const struct span *context = sweep_context(sweep, open, depth);
+    *begin_ns = sweep_overhead(sweep, *begin_ns, end_ns);
+    return known_context(sweep, context, *begin_ns, end_ns) ? context : NULL;
+}
+
 // What interrupts whoever has the core.
 static void add_interruption(struct sweep *sweep, const struct span *context, int64_t begin_ns,
                              int64_t end_ns)
@@ -102,9 +112,8 @@ static void visit_running(const struct span *const *open, unsigned depth, int64_
 {
     struct path *path = opaque;
     struct sweep *sweep = &path->sweep;
-    const struct span *context = sweep_context(sweep, open, depth);
-    begin_ns = sweep_overhead(sweep, begin_ns, end_ns);
-    if (!known_context(sweep, context, begin_ns, end_ns))
+    const struct span *context = context_of_piece(sweep, open, depth, &begin_ns, end_ns);
+    if (!context)
         return;
     if (context->kind != SPAN_TASK && context->kind != SPAN_IDLE)
         add_interruption(sweep, context, begin_ns, end_ns);
@@ -179,9 +188,8 @@ static void visit_ready(const struct span *const *open, unsigned depth, int64_t 
 {
     struct path *path = opaque;
     struct sweep *sweep = &path->sweep;
-    const struct span *context = sweep_context(sweep, open, depth);
-    begin_ns = sweep_overhead(sweep, begin_ns, end_ns);
-    if (!known_context(sweep, context, begin_ns, end_ns))
+    const struct span *context = context_of_piece(sweep, open, depth, &begin_ns, end_ns);
+    if (!context)
         return;
     bool makes_way = path->at_once && context->kind == SPAN_TASK && is_preempted(path, context);
     if (context->kind == SPAN_IDLE || makes_way) {
