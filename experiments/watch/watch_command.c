@@ -378,6 +378,15 @@ static int check_options(struct watch *watch, int positional, char **argv, struc
     return 0;
 }
 
+// What came after the last interval has ended with the watch.
+static void say_what_was_not_looked_at(const struct watch *watch)
+{
+    double left = (double)(monotonic_ns() - watch->interval_begin_ns) / 1e9;
+    if (!watch->options.quiet)
+        fprintf(stderr, "taillight: the last %.1f s, no whole interval, were not looked at\n",
+                left);
+}
+
 static void say_what_was_saved(const struct watch *watch)
 {
     if (watch->recorder.saved || watch->not_saved)
@@ -417,6 +426,8 @@ int watch_command(int argc, char **argv)
     setpriority(PRIO_PROCESS, 0, ANALYSIS_NICE);
     if (result >= 0)
         result = watch_until_end(&watch, &err);
+    if (result >= 0)
+        say_what_was_not_looked_at(&watch);
     process_close_pipes(&watch.capture);
     process_stop(&watch.capture, END_MS);
     if (watch.folder[0])
