@@ -225,23 +225,6 @@ static inline void totals_check(const struct places *places, const char *path,
     logs_close(&logs);
 }
 
-struct poller {
-    struct message_collector *collector;
-    _Atomic bool stop;
-    bool failed;
-};
-
-static inline void *poller_run(void *argument)
-{
-    struct poller *poller = argument;
-    struct error err = {0};
-    while (!poller->stop) {
-        poller->failed |= message_collector_poll(poller->collector, &err) < 0;
-        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-    }
-    return NULL;
-}
-
 static inline void test_recording(void **state)
 {
     const struct semantics *expected = *state;

@@ -169,6 +169,7 @@ static inline size_t logs_count(const struct logs *logs, uint32_t connection, en
 struct poller {
     struct message_collector *collector;
     _Atomic bool stop;
+    bool failed;
 };
 
 static inline void *poller_run(void *argument)
@@ -176,7 +177,7 @@ static inline void *poller_run(void *argument)
     struct poller *poller = argument;
     struct error err;
     while (!poller->stop) {
-        message_collector_poll(poller->collector, &err);
+        poller->failed |= message_collector_poll(poller->collector, &err) < 0;
         nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
     }
     return NULL;

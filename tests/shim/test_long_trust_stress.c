@@ -341,6 +341,7 @@ static void a_busy_server_is_served_whole(void **state)
     nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL); // the last closes
     poller.stop = true;
     pthread_join(threads[CLIENTS], NULL);
+    assert_false(poller.failed);
     if (message_collector_finish(collector, places.out, &stats, &err) < 0)
         fail_msg("%s", err.text);
     assert_int_equal(kill(server.pid, 0), 0);

@@ -157,6 +157,7 @@ static void sequence_judge(const struct sequence *sequence, struct tally *tally)
                  shimmed);
     poller.stop = true;
     pthread_join(thread, NULL);
+    assert_false(poller.failed);
     if (message_collector_finish(collector, places.out, &stats, &err) < 0)
         fail_msg("%s", err.text);
     tally->calls += outputs_compare(seed, plain, shimmed);
