@@ -57,6 +57,7 @@ static int direction_judge(const struct finding *findings, size_t count, unsigne
         bool agrees = !check->other && check->counted[direction] == check->kernel[direction];
         out->made++;
         out->agreed += agrees;
+        identity->counted[direction] = check->counted[direction];
         bad = agrees ? NULL : bad ? bad : check;
         agreed_tsc = agrees ? check->tsc : agreed_tsc;
     }

@@ -53,6 +53,7 @@ struct pool_view {
     uint64_t *places;  // read just now
     uint32_t *owners;  // the same
     uint32_t *tenants; // by place: its process in the list, plus 1; 0: nobody known
+    uint64_t *orphans; // by place: its word at the last visit, if nobody lived who could have it
     bool *waited;      // by chunk: an earlier one of its thread was missing at the last look
 };
 
@@ -70,8 +71,9 @@ struct message_collector {
     uint64_t room;    // calls for which there is room
     uint64_t damaged; // chunks and places that made no sense
     unsigned polls;
-    uint64_t lost;                                        // calls of processes without a place
-    uint64_t connections, outgoing, doubtful_connections; // of the last cut
+    uint64_t lost;                                         // calls of processes without a place
+    uint64_t connections, outgoing;                        // of the last cut
+    uint64_t doubtful_connections, incomplete_connections; // the same
     uint64_t told; // of all lost calls, those in the headers of the logs that were cut
     struct attached_array processes;
     struct map processes_map; // by pid and namespace, to the one that lives
@@ -149,12 +151,14 @@ static bool view_make(struct pool_view *view, const struct pool_file *pool)
     view->places = calloc(pool->chunks, sizeof *view->places);
     view->owners = calloc(pool->chunks, sizeof *view->owners);
     view->tenants = calloc(pool->chunks, sizeof *view->tenants);
+    view->orphans = calloc(pool->chunks, sizeof *view->orphans);
     view->waited = calloc(pool->chunks, sizeof *view->waited);
-    return view->places && view->owners && view->tenants && view->waited;
+    return view->places && view->owners && view->tenants && view->orphans && view->waited;
 }
 
-// What attached earlier under the same pid is gone: it ended, or was replaced by exec.
-static void predecessor_note(struct message_collector *collector, const struct attached *one)
+// What attached earlier under the same pid is gone: it ended, or was replaced by exec. That may be
+// the one that is found here later.
+static void predecessor_note(struct message_collector *collector, struct attached *one)
 {
     struct attached *all = collector->processes.items;
     uint32_t found =
@@ -162,7 +166,7 @@ static void predecessor_note(struct message_collector *collector, const struct a
                  !all[at].dead && all[at].process == one->process &&
                      all[at].pid_namespace == one->pid_namespace);
     if (found != MAP_NONE && one->pid_namespace)
-        all[found].dead = true;
+        *(all[found].instance < one->instance ? &all[found].dead : &one->dead) = true;
 }
 
 // The pid here of a process; /proc is looked through once a poll at most.
@@ -247,20 +251,40 @@ static void tenants_look(struct message_collector *collector, const struct pool_
     }
 }
 
+static bool is_gone(uint32_t process)
+{
+    return process > INT32_MAX || (kill((pid_t)process, 0) < 0 && errno == ESRCH);
+}
+
+// Frees the place of a process that died before it had said who it is. Its pid may be one of
+// another namespace, where it lives and is about to say so: it has until the next visit.
+static void orphan_visit(const struct pool_file *pool, struct pool_view *view, uint32_t place)
+{
+    uint64_t *orphan = &view->orphans[place - 1], before = *orphan;
+    uint64_t word = view->places[place - 1];
+    struct process_page page;
+    *orphan = word && is_gone((uint32_t)word) ? word : 0;
+    if (!*orphan || *orphan != before || !pool_read_page(pool, place, &page) || page.ready)
+        return;
+    pool_free_place(pool, place);
+    *orphan = 0;
+}
+
 // Looks which of a pool's processes are gone, of those that are known here.
 static void tenants_visit(struct message_collector *collector, const struct pool_file *pool,
-                          const struct pool_view *view)
+                          struct pool_view *view)
 {
     for (uint32_t i = 0; i < pool->chunks; i++) {
-        if (!view->tenants[i])
+        if (!view->tenants[i]) {
+            orphan_visit(pool, view, i + 1);
             continue;
+        }
         struct attached *one = &collector->processes.items[view->tenants[i] - 1];
         one->here = one->here ? one->here : pid_here(collector, one);
         struct process_page page;
         one->serves |= !one->serves && pool_read_page(pool, i + 1, &page) && page.accepted > 0;
         bool known = one->pid_namespace && one->here;
-        one->dead |=
-            known && (one->here > INT32_MAX || (kill((pid_t)one->here, 0) < 0 && errno == ESRCH));
+        one->dead |= known && is_gone(one->here);
     }
 }
 
@@ -272,11 +296,12 @@ static uint32_t reader_of(struct message_collector *collector, const struct ring
                           uint32_t tenant)
 {
     struct ring_reader **readers = collector->readers.items;
-    uint64_t hash = hash_pair(chunk->instance, (uint64_t)chunk->process << 32 | chunk->thread);
-    uint32_t found = map_find(&collector->readers_map, hash, at,
-                              readers[at]->instance == chunk->instance &&
-                                  readers[at]->process == chunk->process &&
-                                  readers[at]->thread == chunk->thread);
+    uint64_t hash = hash_pair(hash_pair(chunk->instance, chunk->began),
+                              (uint64_t)chunk->process << 32 | chunk->thread);
+    uint32_t found = map_find(
+        &collector->readers_map, hash, at,
+        readers[at]->instance == chunk->instance && readers[at]->began == chunk->began &&
+            readers[at]->process == chunk->process && readers[at]->thread == chunk->thread);
     if (found != MAP_NONE)
         return found;
     const struct attached *one = tenant ? &collector->processes.items[tenant - 1] : NULL;
@@ -290,6 +315,7 @@ static uint32_t reader_of(struct message_collector *collector, const struct ring
     *reader = (struct ring_reader){.process = chunk->process,
                                    .thread = chunk->thread,
                                    .instance = chunk->instance,
+                                   .began = chunk->began,
                                    .tenant = tenant};
     found = (uint32_t)collector->readers.count - 1;
     return map_add(&collector->readers_map, hash, found) < 0 ? MAP_NONE : found;
@@ -318,7 +344,9 @@ static void ripe_note(struct message_collector *collector, const struct pool_fil
 {
     struct ring_chunk chunk;
     uint32_t reader = MAP_NONE;
-    bool sane = pool_read_chunk(pool, index, &chunk) && ring_chunk_plausible(&chunk);
+    bool read = pool_read_chunk(pool, index, &chunk);
+    // Whoever took it may not have come to write what it is.
+    bool sane = read && (chunk.used == 0 || ring_chunk_plausible(&chunk));
     uint32_t place = view->owners[index] & ~CHUNK_SEALED;
     uint32_t tenant = place && place <= pool->chunks ? view->tenants[place - 1] : 0;
     if (sane && chunk.used > 0) {
@@ -337,8 +365,17 @@ static void ripe_note(struct message_collector *collector, const struct pool_fil
         pool_free_chunk(pool, index);
 }
 
-// Takes the entries of all chunks noted. One that comes too early waits for one more look: the
-// chunk before it was sealed while we were looking.
+// Whether a chunk comes before its turn, and is to wait for one more look: the one before it was
+// sealed while we were looking. Of the dead all are there.
+static bool is_early(const struct message_collector *collector, const struct pool_view *view,
+                     const struct ripe_chunk *ripe)
+{
+    const struct ring_reader *reader = collector->readers.items[ripe->reader];
+    return ripe->first > reader->next && !view->waited[ripe->index] &&
+           !collector->processes.items[reader->tenant - 1].dead;
+}
+
+// Takes the entries of all chunks noted.
 static void ripe_take(struct message_collector *collector, const struct pool_file *pool,
                       struct pool_view *view, enum look how)
 {
@@ -347,11 +384,9 @@ static void ripe_take(struct message_collector *collector, const struct pool_fil
         const struct ripe_chunk *ripe = &collector->ripe.items[i];
         struct ring_reader *reader = collector->readers.items[ripe->reader];
         struct ring_chunk chunk;
-        if (ripe->first > reader->next && how != LOOK_LAST && !view->waited[ripe->index]) {
-            view->waited[ripe->index] = true;
+        view->waited[ripe->index] = how != LOOK_LAST && is_early(collector, view, ripe);
+        if (view->waited[ripe->index])
             continue;
-        }
-        view->waited[ripe->index] = false;
         bool over = is_over(collector, pool, view, ripe->index);
         if (!pool_read_chunk(pool, ripe->index, &chunk) || !ring_chunk_plausible(&chunk))
             ;
@@ -605,6 +640,7 @@ int message_collector_cut(struct message_collector *collector, const char *out_d
         collector->told = lost;
     result = calls_flush(collector, &merge, err);
     collector->doubtful_connections = merge.checks.doubtful;
+    collector->incomplete_connections = merge.incomplete;
     collector->connections = merge.connections;
     collector->outgoing = merge.outgoing;
     return result;
@@ -621,6 +657,7 @@ int message_collector_so_far(struct message_collector *collector, struct message
     stats->unidentified = collector->unidentified;
     stats->doubtful = collector->doubtful;
     stats->doubtful_connections = collector->doubtful_connections;
+    stats->incomplete_connections = collector->incomplete_connections;
     stats->dropped += collector->unidentified + collector->doubtful;
     return result;
 }
@@ -667,6 +704,7 @@ int message_collector_finish(struct message_collector *collector, const char *ou
     stats->unidentified = collector->unidentified;
     stats->doubtful = collector->doubtful;
     stats->doubtful_connections = merge.checks.doubtful;
+    stats->incomplete_connections = merge.incomplete;
     stats->checks = merge.checks.made;
     stats->checks_agreed = merge.checks.agreed;
     stats->dropped += collector->unidentified + collector->doubtful;
@@ -691,6 +729,7 @@ void message_collector_free(struct message_collector *collector)
         free(collector->views[i].places);
         free(collector->views[i].owners);
         free(collector->views[i].tenants);
+        free(collector->views[i].orphans);
         free(collector->views[i].waited);
     }
     array_free(&collector->identities.all);

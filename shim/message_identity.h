@@ -20,8 +20,10 @@ struct identity {
     bool known;   // it has its id
     struct ring_announcement announcement;
     uint64_t until_tsc[2]; // by direction: calls that returned later are not believed
-    // Where the calls begin that were written before, by direction, plus 1; 0: there were none.
-    uint64_t first[2];
+    // Of the calls that were written, by direction: where they begin, plus 1 (0: there were none),
+    // where they end, and how many bytes they moved, which is all in between unless some are lost.
+    uint64_t first[2], end[2], moved[2];
+    uint64_t counted[2];   // how many the shim said it has seen, at a comparison
     uint32_t process_here; // as struct ring_reader
 };
 struct identity_array ARRAY_OF(struct identity);

@@ -85,6 +85,28 @@ static int connections_write(struct message_merge *merge, struct error *err)
     return result < 0 ? result : log_writer_close(&writer, 0, err);
 }
 
+// Whether bytes that a connection moved while it was recorded are in no call.
+static bool is_incomplete(const struct identity *identity)
+{
+    bool incomplete = false;
+    for (unsigned d = 0; d < 2; d++) {
+        if (identity->until_tsc[d] != UINT64_MAX)
+            return false; // known to be in doubt
+        uint64_t begin = identity->first[d] - 1, end = identity->end[d];
+        end = end < identity->counted[d] ? identity->counted[d] : end;
+        incomplete |= identity->first[d] && identity->moved[d] < end - begin;
+    }
+    return incomplete;
+}
+
+static void incomplete_count(struct message_merge *merge)
+{
+    const struct identity_array *identities = &merge->identities->all;
+    merge->incomplete = 0;
+    for (size_t i = 0; i < identities->count; i++)
+        merge->incomplete += identities->items[i].id && is_incomplete(&identities->items[i]);
+}
+
 static int call_compare(const void *left, const void *right)
 {
     const struct call *a = left, *b = right;
@@ -123,8 +145,12 @@ static bool call_identify(struct message_merge *merge, struct identity *identity
         return false;
     }
     if (call->kind == CALL_RECEIVE || call->kind == CALL_SEND) {
-        uint64_t *first = &identity->first[call->kind == CALL_SEND];
+        unsigned direction = call->kind == CALL_SEND;
+        uint64_t *first = &identity->first[direction], *end = &identity->end[direction];
+        uint64_t call_end = call->offset + call->length;
         *first = *first && *first <= call->offset ? *first : call->offset + 1;
+        *end = *end < call_end ? call_end : *end;
+        identity->moved[direction] += call->length;
     }
     call->connection = identity->id;
     return true;
@@ -259,6 +285,7 @@ int message_merge_write(struct message_merge *merge, struct error *err)
             heap[filled++] =
                 (struct cursor){.next = calls[r].items, .end = calls[r].items + calls[r].count};
     }
+    incomplete_count(merge);
     if (result == 0 && merge->out_dir)
         result = connections_write(merge, err);
     if (result == 0 && merge->out_dir)

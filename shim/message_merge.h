@@ -41,6 +41,7 @@ struct message_merge {
     uint64_t outgoing;            // connected ones written
     uint64_t unidentified;        // calls of connections that were never announced
     struct message_checks checks; // the shim's byte counts beside the kernel's
+    uint64_t incomplete;          // connections some of whose calls are lost
     uint64_t doubtful_calls;      // calls that are not known to stand where they say
 };
 

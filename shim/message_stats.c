@@ -120,6 +120,9 @@ void message_warning_write(struct message_stats *stats, const struct message_not
             "the bytes of %llu connections are not those that the kernel counted (moved by calls "
             "that the shim does not see, or not theirs): %llu calls left out or not seen",
             (unsigned long long)stats->doubtful_connections, (unsigned long long)stats->doubtful);
+    if (stats->incomplete_connections)
+        append(text, bytes, "%llu connections of which calls are missing",
+               (unsigned long long)stats->incomplete_connections);
     if (stats->behind)
         append(
             text, bytes,
@@ -194,18 +197,19 @@ json_t *message_stats_json(const struct message_stats *stats)
 {
     return json_pack(
         "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
-        "s:I, s:I, s:o, s:o, s:o, s:s}",
+        "s:I, s:I, s:I, s:o, s:o, s:o, s:s}",
         "calls", (json_int_t)stats->calls, "connections", (json_int_t)stats->connections,
         "outgoing", (json_int_t)stats->outgoing, "dropped", (json_int_t)stats->dropped,
         "dropped_full", (json_int_t)stats->dropped_full, "dropped_without_ring",
         (json_int_t)stats->dropped_without_ring, "dropped_memory",
         (json_int_t)stats->dropped_memory, "rejected", (json_int_t)stats->rejected, "unidentified",
         (json_int_t)stats->unidentified, "doubtful", (json_int_t)stats->doubtful,
-        "doubtful_connections", (json_int_t)stats->doubtful_connections, "checks",
-        (json_int_t)stats->checks, "checks_agreed", (json_int_t)stats->checks_agreed,
-        "closed_unseen", (json_int_t)stats->behind, "late", (json_int_t)stats->late,
-        "unseen_connections", (json_int_t)stats->unseen_connections, "damaged",
-        (json_int_t)stats->damaged, "untold", (json_int_t)stats->untold, "foreign",
-        (json_int_t)stats->foreign, "peers", peers_json(stats), "processes", processes_json(stats),
-        "threads", threads_json(stats), "warning", stats->warning);
+        "doubtful_connections", (json_int_t)stats->doubtful_connections, "incomplete_connections",
+        (json_int_t)stats->incomplete_connections, "checks", (json_int_t)stats->checks,
+        "checks_agreed", (json_int_t)stats->checks_agreed, "closed_unseen",
+        (json_int_t)stats->behind, "late", (json_int_t)stats->late, "unseen_connections",
+        (json_int_t)stats->unseen_connections, "damaged", (json_int_t)stats->damaged, "untold",
+        (json_int_t)stats->untold, "foreign", (json_int_t)stats->foreign, "peers",
+        peers_json(stats), "processes", processes_json(stats), "threads", threads_json(stats),
+        "warning", stats->warning);
 }

@@ -39,6 +39,7 @@ struct message_stats {
     uint64_t unidentified;          // calls of a connection that was never identified
     uint64_t doubtful;              // calls whose bytes' place is not known, or that were not seen
     uint64_t doubtful_connections;  // whose byte counts are not the kernel's
+    uint64_t incomplete_connections; // some of whose calls are among those that were lost
     uint64_t checks, checks_agreed; // of the two counts; those that came out even
     uint64_t behind;                // descriptors that were closed in a way that was not seen
     uint64_t late;                  // calls that ended after their connection was closed

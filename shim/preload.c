@@ -230,8 +230,9 @@ static void thread_enter(uint64_t epoch)
                                           .process = atomic_load(&session->process),
                                           .thread = thread_id(),
                                           .instance = session->instance,
+                                          .began = tsc_now(),
                                           .pool = shim.pool};
-    thread->checked_tsc = tsc_now();
+    thread->checked_tsc = thread->ring.began;
     ring_advance(&thread->ring, thread->checked_tsc);
     if (shim.retire)
         pthread_setspecific(shim.retire_key, thread);

@@ -35,7 +35,7 @@
 #define POOL_MAGIC    0x314c4f4f504c4154ULL // "TALPOOL1"
 
 enum {
-    RING_VERSION = 5,
+    RING_VERSION = 6,
     RING_PAGE_BYTES = 4096,
     RING_ENTRY_BYTES = 64,
     RING_CHUNK_BYTES = 16384,
@@ -154,7 +154,8 @@ struct ring_chunk {
     uint32_t reserved;
     uint64_t instance; // TSC when the process attached: tells apart users of one pid
     uint64_t first;    // position of its first entry among the thread's
-    uint8_t padding[32];
+    uint64_t began;    // TSC when the thread began to record: tells apart users of one thread id
+    uint8_t padding[24];
     union ring_entry entries[RING_CHUNK_ENTRIES];
 };
 _Static_assert(sizeof(struct ring_chunk) == RING_CHUNK_BYTES, "no gaps");
@@ -240,7 +241,7 @@ struct ring_producer {
     struct ring_chunk *chunk; // NULL: none
     uint32_t used;            // of the chunk's entries; all of them where there is none
     uint32_t place, process, thread;
-    uint64_t instance;
+    uint64_t instance, began;
     uint64_t position;  // entries ever written
     uint64_t retry_tsc; // when to look for a free chunk again
     struct ring_pool pool;
@@ -274,6 +275,7 @@ static inline bool ring_advance(struct ring_producer *ring, uint64_t now_tsc)
     ring->chunk->thread = ring->thread;
     ring->chunk->instance = ring->instance;
     ring->chunk->first = ring->position;
+    ring->chunk->began = ring->began;
     ring->used = 0;
     return true;
 }

@@ -21,6 +21,7 @@ struct ring_reader {
     uint32_t process;
     uint32_t thread;
     uint64_t instance;
+    uint64_t began;  // of the thread
     uint32_t tenant; // the collector's word for its process
     // The numbers that everybody else knows, where they are others; 0: they are the same.
     uint32_t process_here, thread_here;

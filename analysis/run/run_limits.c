@@ -10,6 +10,7 @@ static const struct {
 } limits[] = {
     {"shim", "doubtful_connections", "the shim's byte counts of ",
      " connections are not the kernel's, and their calls were left out"},
+    {"shim", "incomplete_connections", "socket calls are missing of ", " connections"},
     {"shim", "unseen_connections", "the shim did not watch ",
      " connections (no room for them, or stdio read them)"},
     {"shim", "closed_unseen", "", " descriptors were closed in a way that the shim does not see"},

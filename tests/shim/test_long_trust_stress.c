@@ -289,13 +289,15 @@ static void clients_judge(const struct client *clients, const struct places *pla
                           counted[at].is_there ? "" : ", no such connection");
     }
     free(moved);
-    uint64_t lost = stats->doubtful_connections + stats->unseen_connections + stats->dropped_full;
+    uint64_t lost = stats->doubtful_connections + stats->incomplete_connections +
+                    stats->unseen_connections + stats->dropped;
     print_message("%llu connections, %zu calls, %zu processes; counts of %llu connections differ, "
                   "%llu calls or connections said to be lost: %s\n",
                   (unsigned long long)connections, logs.calls.count, stats->process_count,
                   (unsigned long long)wrong, (unsigned long long)lost, stats->warning);
     assert_true(connections > 200);
     assert_true(wrong <= lost);
+    assert_int_equal(stats->rejected, 0); // no record is lost by our own doing
     free(counted);
     logs_close(&logs);
 }

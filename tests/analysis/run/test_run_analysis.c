@@ -587,13 +587,14 @@ static void limits_are_said(void **state)
     make_folder(&f);
     write_text(&f, "server/capture.json",
                "{\"shim\": {\"doubtful_connections\": 3, \"unseen_connections\": 0, "
-               "\"closed_unseen\": 2}, \"events\": {\"sockets_dropped\": 4000, "
+               "\"incomplete_connections\": 7, \"closed_unseen\": 2}, \"events\": {\"sockets_dropped\": 4000, "
                "\"memory_full\": true}, \"intel_pt\": {\"on_ns\": 2100000000, \"ended\": "
                "{\"why\": \"perf was killed\", \"at_ns\": 5, \"broken\": true}}}");
     assert_int_equal(analyze(&f, &run, &err), 0);
     assert_null(strstr(run.findings.verdict, "nothing was dropped"));
     assert_non_null(strstr(run.findings.verdict,
                            "; the shim's byte counts of 3 connections are not the kernel's"));
+    assert_non_null(strstr(run.findings.verdict, "socket calls are missing of 7 connections"));
     assert_non_null(strstr(run.findings.verdict, ", 2 descriptors were closed"));
     assert_non_null(strstr(run.findings.verdict, "had no room for 4,000 connections"));
     assert_non_null(strstr(run.findings.verdict, "the memory for kernel events was full"));
