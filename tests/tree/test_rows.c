@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// No row of a vocabulary has an empty text, and no protocol lacks a member. (A row that is too
-// short does not compile; kinds of hosts, servers and backends: tests/experiments/test_kinds.c.)
+// No row of a vocabulary has an empty text, rows that speak of one thing agree, and no protocol
+// lacks a member. (A row that is too short does not compile; kinds of hosts, servers and backends:
+// tests/experiments/test_kinds.c.)
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -84,6 +85,41 @@ static void event_components_have_an_event(void **state)
     }
 }
 
+// A life's stage and the component that is nothing but that stage stand in two tables, one floor
+// apart: whoever reads both must find the same words and the same role.
+static void stages_are_called_the_same(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *role;
+    } stages[] = {
+#define STAMP(NAME, name, stage, ROLE, means) {stage, #ROLE},
+#include "analysis/lifetime/lifetimes.tbl.h"
+    };
+    static const struct {
+        const char *name, *role, *class;
+    } components[] = {
+#define COMPONENT(NAME, name, ROLE, CLASS, explains, functions, category, means)                   \
+    {name, #ROLE, #CLASS},
+#include "analysis/diagnosis/causes.tbl.h"
+    };
+    size_t found = 0;
+    for (size_t i = 0; i < sizeof components / sizeof *components; i++) {
+        if (strcmp(components[i].class, "STAGE") != 0 ||
+            strcmp(components[i].name, "network (both ways)") == 0) // of two stages together
+            continue;
+        size_t at = 0, count = sizeof stages / sizeof *stages;
+        while (at < count && (strcmp(stages[at].name, components[i].name) != 0 ||
+                              strcmp(stages[at].role, components[i].role) != 0))
+            at++;
+        if (at == count)
+            fail_msg("COMPONENT %s (%s): no STAMP ends a stage of that name and role",
+                     components[i].name, components[i].role);
+        found++;
+    }
+    assert_true(found >= 5);
+}
+
 static void protocols_are_whole(void **state)
 {
     (void)state;
@@ -107,6 +143,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(vocabularies_are_whole),
         cmocka_unit_test(event_components_have_an_event),
+        cmocka_unit_test(stages_are_called_the_same),
         cmocka_unit_test(protocols_are_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
