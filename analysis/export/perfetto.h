@@ -16,15 +16,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
-
-// Protobuf's wire format (protobuf.dev/programming-guides/encoding), written field by field: enough
-// for these few messages, which need no schema compiler. A zeroed one is empty. Where memory
-// runs out, `failed` stays set and what follows is lost.
-struct protobuf {
-    uint8_t *items;
-    size_t count, capacity;
-    bool failed;
-};
+#include "base/protobuf.h"
 
 // A file being written, beside `path`; perfetto_close moves it there.
 struct perfetto;
