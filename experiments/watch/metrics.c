@@ -12,17 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "experiments/watch/metric_formats.h"
+
 enum {
-    BUCKETS = 43,      // two for each doubling, from 1 us to 2.1 s
     CAUSES_KEPT = 100, // more names than these are counted together
     ADDRESS_BYTES = 256,
-    LABEL_BYTES = 400,
     REQUEST_BYTES = 8192, // of a scraper's header
-};
-
-struct histogram_of_seconds {
-    uint64_t counts[BUCKETS + 1]; // the last: beyond all bounds
-    double sum;
 };
 
 struct counted_cause {
@@ -33,7 +28,7 @@ struct counted_cause {
 
 struct metrics {
     pthread_mutex_t lock; // of all below
-    struct histogram_of_seconds latency, stages[STAGES];
+    struct metric_histogram latency, stages[STAGES];
     struct counted_cause causes[CAUSES_KEPT];
     size_t cause_count;
     double other_causes, extra, explained, own_seconds;
@@ -44,22 +39,6 @@ struct metrics {
     struct event_base *base;
     struct evhttp *http;
 };
-
-// The upper bound of a bucket, in seconds: 1 us, 1.41 us, 2 us, ...
-static double bound_of(int bucket)
-{
-    return 1e-6 * exp2(bucket / 2.0);
-}
-
-static void observe(struct histogram_of_seconds *histogram, double ns)
-{
-    double seconds = ns / 1e9;
-    int bucket = 0;
-    while (bucket < BUCKETS && seconds > bound_of(bucket))
-        bucket++;
-    histogram->counts[bucket]++;
-    histogram->sum += seconds;
-}
 
 // --- counting ------------------------------------------------------------------------------------
 
@@ -96,10 +75,10 @@ static void count_run(struct metrics *metrics, const struct run_analysis *run)
         const struct lifetime *life = &run->lifetimes.all.items[i];
         if (!isfinite(life->latency_ns))
             continue;
-        observe(&metrics->latency, life->latency_ns);
+        metric_observe(&metrics->latency, life->latency_ns / 1e9);
         for (int stage = STAMP_HANDOFF; stage <= STAMP_SERVER_TX; stage++)
             if (life->state == LIFETIME_WHOLE && !(life->merged >> stage & 1))
-                observe(&metrics->stages[stage], life->stage_ns[stage]);
+                metric_observe(&metrics->stages[stage], life->stage_ns[stage] / 1e9);
     }
     if (!diagnosis || diagnosis->not_available) {
         metrics->without_verdict++;
@@ -127,51 +106,27 @@ void metrics_add(struct metrics *metrics, const struct metrics_interval *interva
 
 // --- writing -------------------------------------------------------------------------------------
 
-// A label's value: backslash, quote and newline are escaped.
-static const char *escaped(const char *text, char out[LABEL_BYTES])
+static void write_latencies(struct metric_output *out, const struct metrics *metrics)
 {
-    size_t used = 0;
-    for (; *text && used + 3 < LABEL_BYTES; text++) {
-        if (*text == '\\' || *text == '"' || *text == '\n')
-            out[used++] = '\\';
-        out[used++] = *text == '\n' ? 'n' : *text;
+    static const struct metric_family latency = {
+        "latency_seconds", "seconds",
+        "in the server, from a request's arrival to the last byte of its answer", METRIC_HISTOGRAM};
+    static const struct metric_family stages = {"stage_seconds", "seconds", "the stages of that",
+                                                METRIC_HISTOGRAM};
+    const struct metric_format *format = out->format;
+    format->begin(out, &latency);
+    format->histogram(out, &(struct metric_labels){0}, &metrics->latency);
+    format->end(out);
+    format->begin(out, &stages);
+    for (int stage = STAMP_HANDOFF; stage <= STAMP_SERVER_TX; stage++) {
+        const char *name = stage_name((enum stamp_kind)stage, false);
+        format->histogram(out, &(struct metric_labels){1, {{"stage", name}}},
+                          &metrics->stages[stage]);
     }
-    out[used] = '\0';
-    return out;
+    format->end(out);
 }
 
-static void write_family(struct evbuffer *out, const char *name, const char *type, const char *unit,
-                         const char *help)
-{
-    evbuffer_add_printf(out, "# TYPE taillight_%s %s\n", name, type);
-    if (unit[0])
-        evbuffer_add_printf(out, "# UNIT taillight_%s %s\n", name, unit);
-    evbuffer_add_printf(out, "# HELP taillight_%s %s\n", name, help);
-}
-
-// labels: "" or `stage="R core",`.
-static void write_histogram(struct evbuffer *out, const char *name, const char *labels,
-                            const struct histogram_of_seconds *histogram)
-{
-    uint64_t sum = 0;
-    for (int bucket = 0; bucket <= BUCKETS; bucket++) {
-        char bound[32] = "+Inf";
-        sum += histogram->counts[bucket];
-        if (bucket < BUCKETS)
-            snprintf(bound, sizeof bound, "%.9g", bound_of(bucket));
-        evbuffer_add_printf(out, "taillight_%s_bucket{%sle=\"%s\"} %llu\n", name, labels, bound,
-                            (unsigned long long)sum);
-    }
-    size_t bytes = strlen(labels);
-    const char *open = bytes ? "{" : "", *close = bytes ? "}" : "";
-    int shown = bytes ? (int)bytes - 1 : 0; // without the comma
-    evbuffer_add_printf(out, "taillight_%s_sum%s%.*s%s %.9g\n", name, open, shown, labels, close,
-                        histogram->sum);
-    evbuffer_add_printf(out, "taillight_%s_count%s%.*s%s %llu\n", name, open, shown, labels, close,
-                        (unsigned long long)sum);
-}
-
-static void write_counters(struct evbuffer *out, const struct metrics *metrics)
+static void write_counters(struct metric_output *out, const struct metrics *metrics)
 {
     const struct {
         const char *name, *unit, *help;
@@ -195,61 +150,61 @@ static void write_counters(struct evbuffer *out, const struct metrics *metrics)
         {"unsaved_windows", "", "folders that could not be saved", (double)metrics->not_saved},
     };
     for (size_t i = 0; i < sizeof counters / sizeof *counters; i++) {
-        write_family(out, counters[i].name, "counter", counters[i].unit, counters[i].help);
-        evbuffer_add_printf(out, "taillight_%s_total %.15g\n", counters[i].name, counters[i].value);
+        out->format->begin(out, &(struct metric_family){counters[i].name, counters[i].unit,
+                                                        counters[i].help, METRIC_COUNTER});
+        out->format->counter(out, &(struct metric_labels){0}, counters[i].value);
+        out->format->end(out);
     }
 }
 
-static void write_causes(struct evbuffer *out, const struct metrics *metrics)
+static void write_cause(struct metric_output *out, const char *cause, const char *category,
+                        const char *role, double seconds)
 {
-    char name[LABEL_BYTES], category[LABEL_BYTES];
-    write_family(out, "cause_seconds", "counter", "seconds",
-                 "what each cause added to the slowest per cent of each interval");
+    const struct metric_labels labels = {
+        3, {{"cause", cause}, {"category", category}, {"role", role}}};
+    out->format->counter(out, &labels, seconds);
+}
+
+static void write_causes(struct metric_output *out, const struct metrics *metrics)
+{
+    static const struct metric_family causes = {
+        "cause_seconds", "seconds",
+        "what each cause added to the slowest per cent of each interval", METRIC_COUNTER};
+    out->format->begin(out, &causes);
     for (size_t i = 0; i < metrics->cause_count; i++) {
         const struct counted_cause *cause = &metrics->causes[i];
-        evbuffer_add_printf(
-            out, "taillight_cause_seconds_total{cause=\"%s\",category=\"%s\",role=\"%s\"} %.9g\n",
-            escaped(cause->name, name), escaped(cause->category, category), role_name(cause->role),
-            cause->seconds);
+        write_cause(out, cause->name, cause->category, role_name(cause->role), cause->seconds);
     }
     if (metrics->other_causes > 0)
-        evbuffer_add_printf(
-            out,
-            "taillight_cause_seconds_total{cause=\"others\",category=\"others\",role=\"\"} %.9g\n",
-            metrics->other_causes);
-}
-
-static void write_all(struct evbuffer *out, struct metrics *metrics)
-{
-    char label[LABEL_BYTES];
-    pthread_mutex_lock(&metrics->lock);
-    write_family(out, "latency_seconds", "histogram", "seconds",
-                 "in the server, from a request's arrival to the last byte of its answer");
-    write_histogram(out, "latency_seconds", "", &metrics->latency);
-    write_family(out, "stage_seconds", "histogram", "seconds", "the stages of that");
-    for (int stage = STAMP_HANDOFF; stage <= STAMP_SERVER_TX; stage++) {
-        snprintf(label, sizeof label, "stage=\"%s\",", stage_name((enum stamp_kind)stage, false));
-        write_histogram(out, "stage_seconds", label, &metrics->stages[stage]);
-    }
-    write_counters(out, metrics);
-    write_causes(out, metrics);
-    pthread_mutex_unlock(&metrics->lock);
-    evbuffer_add_printf(out, "# EOF\n");
+        write_cause(out, "others", "others", "", metrics->other_causes);
+    out->format->end(out);
 }
 
 // --- serving -------------------------------------------------------------------------------------
 
 static void answer(struct evhttp_request *request, void *context)
 {
-    struct evbuffer *out = evhttp_request_get_output_buffer(request);
+    struct metrics *metrics = context;
+    struct metric_output out = {.text = evhttp_request_get_output_buffer(request)};
+    struct evkeyvalq *headers = evhttp_request_get_output_headers(request);
     if (evhttp_request_get_command(request) != EVHTTP_REQ_GET) {
         evhttp_send_error(request, 405, "only GET");
         return;
     }
-    evhttp_add_header(evhttp_request_get_output_headers(request), "Content-Type",
-                      "application/openmetrics-text; version=1.0.0; charset=utf-8");
-    write_all(out, context);
-    evhttp_send_reply(request, HTTP_OK, "OK", NULL);
+    out.format = metric_format_accepted(
+        evhttp_find_header(evhttp_request_get_input_headers(request), "Accept"));
+    evhttp_add_header(headers, "Content-Type", out.format->content_type);
+    evhttp_add_header(headers, "Vary", "Accept");
+    pthread_mutex_lock(&metrics->lock);
+    write_latencies(&out, metrics);
+    write_counters(&out, metrics);
+    write_causes(&out, metrics);
+    pthread_mutex_unlock(&metrics->lock);
+    out.format->finish(&out);
+    if (out.failed)
+        evhttp_send_error(request, 503, "no memory");
+    else
+        evhttp_send_reply(request, HTTP_OK, "OK", NULL);
 }
 
 static void *serve(void *context)
