@@ -168,7 +168,7 @@ debian := build-essential pkg-config clang llvm bpftool libbpf-dev libelf-dev li
           openssh-client
 debian_check := libcmocka-dev openssh-server libpcap0.8-dev chromium sqlite3 redis-server nginx-light python3 python3-jsonschema python3-yaml python3-prometheus-client linux-perf xz-utils jq protobuf-compiler \
                 qemu-system-x86 cpio busybox-static kmod # the guest of tests/guest
-debian_long := liburing-dev golang-go lighttpd gunicorn haproxy postgresql redis-tools nodejs default-jdk-headless # of experiments/causes
+debian_long := prometheus curl liburing-dev golang-go lighttpd gunicorn haproxy postgresql redis-tools nodejs default-jdk-headless # of experiments/causes
 debian_bench := redis-tools libmemcached-tools wrk # the peers
 debian_trust := haproxy lighttpd postgresql postgresql-client nodejs gunicorn openjdk-17-jdk-headless golang-go redis-tools # servers, and what asks them
 debian_lint := clang-tidy clang-format cppcheck shellcheck jq
