@@ -9,6 +9,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 static inline uint64_t hash64(uint64_t x)
 {
@@ -30,6 +31,19 @@ static inline uint64_t hash_text(const char *text, size_t length)
     for (size_t i = 0; i < length; i++)
         hash = (hash ^ (uint8_t)text[i]) * 0x100000001b3u;
     return hash ^ hash >> 32;
+}
+
+// Of bytes, eight at a time: quicker than hash_text where there are more than a few.
+static inline uint64_t hash_bytes(const char *bytes, size_t count)
+{
+    uint64_t hash = count, word;
+    for (; count >= sizeof word; bytes += sizeof word, count -= sizeof word) {
+        memcpy(&word, bytes, sizeof word);
+        hash = hash64(hash ^ word);
+    }
+    word = 0;
+    memcpy(&word, bytes, count);
+    return hash64(hash ^ word);
 }
 
 // Uniform in [0, 1), 53 bits.

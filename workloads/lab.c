@@ -9,7 +9,7 @@ static const char request_magic[4] = {'L', 'A', 'B', 'Q'};
 static const char reply_magic[4] = {'L', 'A', 'B', 'R'};
 
 static const struct protocol_operation operations[] = {
-    {.name = "call", .weight = 1, .states_size = true}};
+    {.name = "call", .weight = 1, .states_size = true, .returns_value = true}};
 
 static size_t request_bytes_max(size_t key_bytes, size_t value_bytes)
 {

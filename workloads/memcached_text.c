@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/hash.h"
 #include "workloads/encode.h"
 #include "workloads/reply_parser.h"
 
@@ -30,13 +31,15 @@ static size_t text_encode(const struct request *request, char *out, size_t out_b
 }
 
 // "VALUE <key> <flags> <bytes>[ <cas>]". Returns REPLY_VALUE with the length, or what is wrong.
-static enum reply_kind parse_value_line(const struct reply_line *line, uint64_t *value_bytes)
+static enum reply_kind parse_value_line(const struct reply_line *line, uint64_t *value_bytes,
+                                        uint64_t *key_hash)
 {
     const char *at = line->bytes + 6, *end = line->bytes + line->count;
     const char *space = memchr(at, ' ', (size_t)(end - at));
     uint64_t flags, cas;
     if (!space || space == at || space - at > WORKLOAD_KEY_BYTES_MAX)
         return REPLY_MALFORMED;
+    *key_hash = hash_bytes(at, (size_t)(space - at));
     at = space + 1;
     if (!line_digits(&at, end, UINT32_MAX, &flags) || flags > UINT32_MAX || at == end ||
         *at++ != ' ')
@@ -62,13 +65,12 @@ static enum reply_progress text_judge(struct reply_parser *parser, const struct 
 {
     if (line_starts_with(line, "VALUE ")) {
         uint64_t bytes = 0;
-        enum reply_kind kind = parse_value_line(line, &bytes);
-        if (kind != REPLY_VALUE)
-            return reply_end(parser, kind);
+        enum reply_kind kind = parse_value_line(line, &bytes, &parser->key_hash);
+        if (kind != REPLY_VALUE || parser->values) // a get asks for one key
+            return reply_end(parser, kind != REPLY_VALUE ? kind : REPLY_MALFORMED);
         parser->data_left = bytes + 2; // its CR LF belongs to the protocol
-        parser->value_bytes += bytes;
-        if (parser->values < UINT16_MAX)
-            parser->values++;
+        parser->value_bytes = bytes;
+        parser->values = 1;
         return REPLY_UNDER_WAY;
     }
     if (line_equals(line, "END"))
@@ -76,7 +78,7 @@ static enum reply_progress text_judge(struct reply_parser *parser, const struct 
                                  : parser->values     ? REPLY_VALUE
                                                       : REPLY_MISS);
     if (parser->values && !line->too_long)
-        return reply_end(parser, REPLY_MALFORMED); // only END or another value may follow a value
+        return reply_end(parser, REPLY_MALFORMED); // only END may follow a value
     if (line_equals(line, "STORED"))
         return reply_end(parser, REPLY_STORED);
     if (line_equals(line, "NOT_STORED"))
@@ -91,7 +93,7 @@ static enum reply_progress text_end_data(struct reply_parser *parser)
 }
 
 const struct protocol_operation memcached_operations[MEMCACHED_OPERATIONS] = {
-    [WORKLOAD_GET] = {.name = "get", .weight = 90},
+    [WORKLOAD_GET] = {.name = "get", .weight = 90, .returns_value = true},
     [WORKLOAD_SET] = {.name = "set", .weight = 10, .carries_value = true},
 };
 

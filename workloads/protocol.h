@@ -33,7 +33,22 @@ struct reply {
     enum reply_kind kind;
     uint64_t begin, end;  // bytes it occupies in the server-to-client stream
     uint64_t value_bytes; // of a REPLY_VALUE
+    uint64_t key_hash;    // hash_bytes of the key that it names; 0: it names none
 };
+
+// Replies that the protocol does not allow where they come: whose they are is not known.
+static inline bool reply_is_broken(enum reply_kind kind)
+{
+    return kind >= REPLY_MALFORMED;
+}
+
+// Replies that may have words to quote: the server's or the request's error, or nonsense.
+static inline bool reply_is_fault(enum reply_kind kind)
+{
+    return kind > REPLY_NOT_STORED && kind < REPLY_KINDS;
+}
+
+enum { REPLY_SAID_BYTES = 100 };
 
 // The parser's state between two calls. Zeroed: the stream's beginning.
 struct reply_parser {
@@ -55,7 +70,10 @@ struct reply_parser {
     bool greeted;         // the reply to a greeting is past
     bool chunked, sized;  // of an HTTP reply: how its body is delimited
     bool closing;         // the server closes the connection after the reply under way, or the last
-    char line[512];       // the longest line is a key of 250 bytes and three numbers
+    bool quoted;          // `said` is of the reply under way
+    uint64_t key_hash;    // of the reply under way, as in struct reply
+    char said[REPLY_SAID_BYTES]; // how the last reply that was a fault began, as text
+    char line[512];              // the longest line is a key of 250 bytes and three numbers
 };
 
 // A line of a reply, whole, without its CR LF.
@@ -89,6 +107,7 @@ struct protocol_operation {
     double weight;      // its weight in workloads without a mix
     bool carries_value; // the request carries the key's value
     bool states_size;   // it states the length of the reply, which is the key's value size
+    bool returns_value; // a value in reply has the size of the key's value
 };
 
 // How many a protocol can have, and where these two stand in one that has both.

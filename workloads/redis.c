@@ -33,14 +33,14 @@ static const struct {
 _Static_assert(REDIS_RANGE == 10, "the ranges above end at 9");
 
 static const struct protocol_operation operations[REDIS_OPERATIONS] = {
-    [REDIS_GET] = {.name = "get", .weight = 90},
+    [REDIS_GET] = {.name = "get", .weight = 90, .returns_value = true},
     [REDIS_SET] = {.name = "set", .weight = 10, .carries_value = true},
     [REDIS_INCR] = {.name = "incr"},
     [REDIS_LPUSH] = {.name = "lpush", .carries_value = true},
     [REDIS_LPOP] = {.name = "lpop"},
     [REDIS_LRANGE] = {.name = "lrange"},
     [REDIS_HSET] = {.name = "hset", .carries_value = true},
-    [REDIS_HGET] = {.name = "hget"},
+    [REDIS_HGET] = {.name = "hget", .returns_value = true},
     [REDIS_ZADD] = {.name = "zadd"},
     [REDIS_ZRANGE] = {.name = "zrange"},
 };

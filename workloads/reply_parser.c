@@ -1,7 +1,22 @@
 // SPDX-License-Identifier: MIT
 #include "workloads/reply_parser.h"
 
+#include <ctype.h>
 #include <string.h>
+
+enum { LINE_BYTES_MAX = 64 << 10 }; // one that goes on for longer never ends
+
+// Keeps how a fault began, for people.
+static void note_said(struct reply_parser *parser, const char *bytes, size_t count)
+{
+    size_t said = count < sizeof parser->said ? count : sizeof parser->said - 1;
+    if (parser->quoted || !count)
+        return;
+    for (size_t i = 0; i < said; i++)
+        parser->said[i] = (char)(isprint((unsigned char)bytes[i]) ? bytes[i] : '?');
+    parser->said[said] = '\0';
+    parser->quoted = true;
+}
 
 // Takes bytes up to the end of the current line and returns how many. *whole: the line is, and not
 // copied if the caller's bytes hold all of it.
@@ -15,10 +30,9 @@ static size_t take_line(struct reply_parser *parser, const char *bytes, size_t c
     if (!newline || parser->line_bytes || parser->skipping || taken > sizeof parser->line) {
         if (parser->line_bytes + taken > sizeof parser->line)
             parser->skipping = true;
-        if (!parser->skipping) {
+        if (!parser->skipping)
             memcpy(parser->line + parser->line_bytes, bytes, taken);
-            parser->line_bytes += (uint32_t)taken;
-        }
+        parser->line_bytes += (uint32_t)taken;
         line->bytes = parser->line;
         line->count = parser->skipping ? 0 : parser->line_bytes;
     }
@@ -39,6 +53,9 @@ static size_t take_data(struct reply_parser *parser, const char *bytes, size_t c
 {
     uint64_t left = parser->data_left;
     size_t taken = count < left ? count : (size_t)left;
+    const uint64_t words = parser->raw_data ? left : left > 2 ? left - 2 : 0;
+    if (reply_is_fault(parser->kind))
+        note_said(parser, bytes, taken < words ? taken : (size_t)words);
     for (size_t i = left > 2 ? (size_t)(left - 2) : 0; i < taken && !parser->raw_data; i++)
         if (bytes[i] != (left - i == 2 ? '\r' : '\n'))
             parser->data_damaged = true;
@@ -72,6 +89,10 @@ static size_t take_part(const struct protocol *protocol, struct reply_parser *pa
         taken = take_line(parser, bytes, count, &line, &whole);
         if (whole)
             *progress = protocol->judge_line(parser, &line);
+        else if (parser->line_bytes > LINE_BYTES_MAX)
+            *progress = reply_lose(parser, REPLY_OVERSIZED);
+        if (whole && reply_is_fault(parser->kind) && !parser->data_left)
+            note_said(parser, line.bytes, line.count); // else its words are that data
     } else if (parser->resync) {
         const char *found = memchr(bytes, protocol->header_begin, count);
         taken = found ? (size_t)(found - bytes) : count;
@@ -94,8 +115,11 @@ static void finish_reply(struct reply_parser *parser, bool lost, struct reply *r
     *reply = (struct reply){.kind = parser->kind,
                             .begin = parser->reply_begin,
                             .end = parser->offset,
-                            .value_bytes = parser->value_bytes};
+                            .value_bytes = parser->value_bytes,
+                            .key_hash = parser->key_hash};
     parser->number++;
+    parser->key_hash = 0;
+    parser->quoted = false;
     parser->data_left = parser->value_bytes = parser->elements = 0;
     parser->line_bytes = 0;
     parser->values = 0;
@@ -122,7 +146,8 @@ size_t reply_parse(const struct protocol *protocol, struct reply_parser *parser,
 {
     size_t used = 0;
     *reply_count = 0;
-    while (used < count && *reply_count < replies_max) {
+    bool broken = false; // what is behind such a reply may be no reply
+    while (used < count && *reply_count < replies_max && !broken) {
         enum reply_progress progress;
         if (!parser->in_reply)
             parser->reply_begin = parser->offset;
@@ -130,8 +155,10 @@ size_t reply_parse(const struct protocol *protocol, struct reply_parser *parser,
         size_t taken = take_part(protocol, parser, bytes + used, count - used, &progress);
         used += taken;
         parser->offset += taken;
-        if (progress != REPLY_UNDER_WAY && !pass_greeting(protocol, parser))
+        if (progress != REPLY_UNDER_WAY && !pass_greeting(protocol, parser)) {
+            broken = reply_is_broken(parser->kind);
             finish_reply(parser, progress == REPLY_LOST, &replies[(*reply_count)++]);
+        }
     }
     return used;
 }

@@ -96,6 +96,7 @@ static const struct json_row figures[] = {
     FIGURE(stamps_missing),
     FIGURE(stamps_unknown),
     FIGURE(counts.mismatched),
+    FIGURE(counts.wrong_values),
     FIGURE(counts.unexpected),
     FIGURE(counts.in_flight),
     FIGURE(counts.in_flight_max),
@@ -119,6 +120,7 @@ static const struct json_row figures[] = {
     FIGURE(counts.tx_software),
     FIGURE(counts.stamps_unknown),
     FIGURE(counts.first_break),
+    FIGURE(counts.first_fault),
 };
 static json_t *counts_to_json(const uint64_t *counts, unsigned count)
 {

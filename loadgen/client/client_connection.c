@@ -208,12 +208,18 @@ void connection_flush(struct client_connection *connection)
     mark_sent(connection, before, after);
 }
 
+// A broken reply answers nobody: its request is lost when the connection ends.
 static void take_reply(struct client_connection *connection, const struct reply *reply,
                        const struct arrival *arrival)
 {
     struct connection_counts *counts = connection->context->counts;
     if (connection->answered == connection->sent) {
         counts->unexpected++;
+        connection_note_fault(connection, NULL, reply);
+        return;
+    }
+    if (reply_is_broken(reply->kind)) {
+        counts->replies[reply->kind]++;
         return;
     }
     counts->in_flight--;
@@ -235,7 +241,7 @@ static bool take_bytes(struct client_connection *connection, size_t count,
             reply_parse(protocol, &connection->parser, at, count, replies, REPLY_BATCH, &found);
         for (size_t i = 0; i < found; i++) {
             take_reply(connection, &replies[i], arrival);
-            if (replies[i].kind >= REPLY_MALFORMED)
+            if (reply_is_broken(replies[i].kind))
                 return false;
         }
         at += used;

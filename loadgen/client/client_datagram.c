@@ -213,15 +213,30 @@ static void request_settle(struct client_connection *connection, uint64_t number
         pass_settled(connection);
 }
 
+static void request_lose(struct client_connection *connection, struct sample *sample,
+                         uint64_t number, enum connection_loss reason)
+{
+    sample->status = SAMPLE_LOST;
+    connection->context->counts->lost[reason]++;
+    request_settle(connection, number);
+}
+
 static void take_whole(struct client_connection *connection, uint64_t number, uint64_t begin,
                        const struct udp_piece *pieces, size_t count, const struct arrival *arrival)
 {
+    struct sample *sample = connection_sample(connection, number);
     struct reply reply;
     udp_reply_parse(connection->context->protocol, &connection->parser, number, pieces, count,
                     &reply);
     reply.begin = begin;
     reply.end = connection->bytes_received;
-    connection_answer(connection, connection_sample(connection, number), &reply, arrival);
+    if (reply_is_broken(reply.kind)) {
+        connection->context->counts->replies[reply.kind]++;
+        connection_note_fault(connection, sample, &reply);
+        request_lose(connection, sample, number, LOSS_MALFORMED);
+        return;
+    }
+    connection_answer(connection, sample, &reply, arrival);
     request_settle(connection, number);
 }
 
@@ -323,15 +338,7 @@ bool datagram_receive(struct client_connection *connection)
     return any;
 }
 
-// --- lost requests -------------------------------------------------------------------------------
-
-static void request_lose(struct client_connection *connection, struct sample *sample,
-                         uint64_t number)
-{
-    sample->status = SAMPLE_LOST;
-    connection->context->counts->lost[LOSS_UNANSWERED]++;
-    request_settle(connection, number);
-}
+// --- requests that are not answered in time ------------------------------------------------------
 
 static void expire_requests(struct client_connection *connection)
 {
@@ -341,7 +348,7 @@ static void expire_requests(struct client_connection *connection)
         struct sample *oldest = connection_sample(connection, connection->answered);
         uint64_t age = now - oldest->sent_tsc;
         if (oldest->sent_tsc < now && age >= limit) {
-            request_lose(connection, oldest, connection->answered);
+            request_lose(connection, oldest, connection->answered, LOSS_UNANSWERED);
             continue;
         }
         set_expiry(connection, oldest->sent_tsc < now ? limit - age : limit);

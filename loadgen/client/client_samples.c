@@ -1,6 +1,28 @@
 // SPDX-License-Identifier: MIT
 #include "loadgen/client/client_samples.h"
 
+void connection_note_fault(struct client_connection *connection, const struct sample *sample,
+                           const struct reply *reply)
+{
+    const struct connection_context *context = connection->context;
+    struct error *first = &context->counts->first_fault;
+    const char *asked = sample ? context->protocol->operations[sample->operation].name : "nothing";
+    if (first->kind)
+        return;
+    if (reply_is_fault(reply->kind) && connection->parser.said[0])
+        error_set(first, ERROR_FAILED, "\"%s\"", connection->parser.said);
+    else if (!sample || reply->kind != REPLY_VALUE ||
+             !context->protocol->answers(sample->operation, reply->kind))
+        error_set(first, ERROR_FAILED, "a reply \"%s\" to %s", reply_kind_names[reply->kind],
+                  asked);
+    else if (reply->value_bytes != workload_value_bytes(context->workload, sample->key))
+        error_set(first, ERROR_FAILED, "a value of %llu bytes, and the key's has %zu",
+                  (unsigned long long)reply->value_bytes,
+                  workload_value_bytes(context->workload, sample->key));
+    else
+        error_set(first, ERROR_FAILED, "the value of another key");
+}
+
 // Whether the NIC's stamp may still follow the kernel's stamp of the same bytes. A NIC that accepts
 // every setting but delivers no stamp is not waited for any longer.
 static bool hardware_may_follow(const struct connection_context *context)

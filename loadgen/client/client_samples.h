@@ -5,9 +5,11 @@
 #ifndef LOADGEN_CLIENT_CLIENT_SAMPLES_H
 #define LOADGEN_CLIENT_CLIENT_SAMPLES_H
 
+#include "base/hash.h"
 #include "loadgen/client/slow_replies.h"
 #include "loadgen/client/client_state.h"
 #include "loadgen/client/connection_counts.h"
+#include "workloads/workload.h"
 
 static inline struct sample *connection_sample(struct client_connection *connection, uint64_t slot)
 {
@@ -20,29 +22,50 @@ struct arrival {
     struct kernel_stamp rx;
 };
 
-// Counts a reply of that kind and returns its request's status (enum sample_status).
-static inline uint8_t connection_count_reply(struct connection_counts *counts,
-                                             const struct protocol *protocol, uint16_t operation,
-                                             enum reply_kind kind)
+// Keeps what the first fault of all was, for people.
+void connection_note_fault(struct client_connection *connection, const struct sample *sample,
+                           const struct reply *reply);
+
+// Whether it is the value that the request asked for, as far as its size and its key's name say.
+static inline bool value_is_right(const struct connection_context *context,
+                                  const struct sample *sample, const struct reply *reply)
 {
-    counts->replies[kind]++;
-    if (!protocol->answers(operation, kind)) {
-        counts->mismatched++;
-        return SAMPLE_ERROR_REPLY;
-    }
-    if (kind == REPLY_VALUE || kind == REPLY_STORED)
-        return SAMPLE_ANSWERED;
-    return kind == REPLY_MISS ? SAMPLE_MISS : SAMPLE_ERROR_REPLY;
+    char key[WORKLOAD_KEY_BYTES_MAX];
+    if (!context->protocol->operations[sample->operation].returns_value)
+        return true;
+    if (reply->value_bytes != workload_value_bytes(context->workload, sample->key))
+        return false;
+    return !reply->key_hash ||
+           reply->key_hash == hash_bytes(key, workload_key(context->workload, sample->key, key));
 }
 
-// Completes the sample of a request with its reply.
+// Counts a reply and returns its request's status (enum sample_status).
+static inline uint8_t connection_count_reply(struct client_connection *connection,
+                                             const struct sample *sample, const struct reply *reply)
+{
+    const struct connection_context *context = connection->context;
+    struct connection_counts *counts = context->counts;
+    const enum reply_kind kind = reply->kind;
+    counts->replies[kind]++;
+    if (!context->protocol->answers(sample->operation, kind))
+        counts->mismatched++;
+    else if (kind == REPLY_MISS)
+        return SAMPLE_MISS;
+    else if (kind == REPLY_VALUE && !value_is_right(context, sample, reply))
+        counts->wrong_values++;
+    else if (kind == REPLY_VALUE || kind == REPLY_STORED)
+        return SAMPLE_ANSWERED;
+    connection_note_fault(connection, sample, reply);
+    return SAMPLE_ERROR_REPLY;
+}
+
+// Completes the sample of a request with its reply, which is not broken (reply_is_broken).
 static inline void connection_answer(struct client_connection *connection, struct sample *sample,
                                      const struct reply *reply, const struct arrival *arrival)
 {
     struct connection_context *context = connection->context;
     struct connection_counts *counts = context->counts;
-    sample->status =
-        connection_count_reply(counts, context->protocol, sample->operation, reply->kind);
+    sample->status = connection_count_reply(connection, sample, reply);
     sample->reply_tsc = arrival->tsc;
     sample->reply_begin = reply->begin;
     sample->reply_end = reply->end;

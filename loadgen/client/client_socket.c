@@ -248,15 +248,16 @@ void connection_end(struct client_connection *connection, enum connection_loss r
             break;
     bool orderly = reason == LOSS_CLOSED && connection->answered &&
                    (connection->answered == connection->sent || connection->parser.closing);
+    const char *said = connection->parser.said;
     if (!orderly && counts->broken++ == 0)
-        error_set(&counts->first_break, ERROR_FAILED, "connection %u broke after %llu replies: %s",
-                  connection->id, (unsigned long long)connection->answered, why);
+        error_set(&counts->first_break, ERROR_FAILED,
+                  "connection %u broke after %llu replies: %s%s%s%s", connection->id,
+                  (unsigned long long)connection->answered, why, *said ? "; it said \"" : "", said,
+                  *said ? "\"" : "");
     connection->ended_tsc = tsc_now();
     if (counts->ended++ == 0)
         counts->first_end_tsc = connection->ended_tsc;
-    // A server that answers only invalid replies is of no use either.
-    if (connection->answered > (reason == LOSS_MALFORMED) ||
-        monotonic_ms() - connection->opened_ms >= USE_MS)
+    if (connection->answered > 0 || monotonic_ms() - connection->opened_ms >= USE_MS)
         connection->attempts = 0;
     settle_requests(connection, reason);
     forget_stream(connection);

@@ -26,10 +26,12 @@ struct connection_log ARRAY_OF(struct connection);
 
 struct client_connection;
 struct engine_worker;
+struct workload;
 
 // What all connections of one thread share.
 struct connection_context {
-    const struct protocol *protocol;
+    const struct protocol *protocol; // the workload's
+    const struct workload *workload; // what replies are held against
     const struct server_address *server;
     struct event_base *base;
     struct sample *samples;

@@ -20,10 +20,13 @@ void connection_counts_add(struct connection_counts *all, const struct connectio
     all->moved += more->moved;
     all->repeated += more->repeated;
     all->mismatched += more->mismatched;
+    all->wrong_values += more->wrong_values;
     all->unexpected += more->unexpected;
     all->in_flight += more->in_flight;
     if (more->broken && !all->broken)
         all->first_break = more->first_break;
+    if (!all->first_fault.kind)
+        all->first_fault = more->first_fault;
     all->ended += more->ended;
     all->broken += more->broken;
     all->reconnects += more->reconnects;

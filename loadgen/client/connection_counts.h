@@ -16,7 +16,8 @@
 enum connection_loss {
     LOSS_CLOSED,     // the server closed it, in order
     LOSS_RESET,      // the server or its kernel aborted it (RST)
-    LOSS_MALFORMED,  // replies broke the protocol: closed by this client
+    LOSS_MALFORMED,  // a reply broke the protocol: the connection was closed by this client (not
+                     // over UDP)
     LOSS_UNANSWERED, // UDP, which has no connection to end: no whole reply within the time allowed
     LOSS_OTHER,      // any other socket error
     LOSS_REASONS,
@@ -27,6 +28,7 @@ extern const char *const connection_loss_names[LOSS_REASONS]; // "closed", ..., 
 struct connection_counts {
     uint64_t replies[REPLY_KINDS];
     uint64_t mismatched;    // replies of a kind that cannot answer their request's operation
+    uint64_t wrong_values;  // values of another size, or of another key, than the request's
     uint64_t unexpected;    // replies that no request asked for
     uint64_t in_flight;     // put and neither answered nor lost
     uint64_t in_flight_max; // over several threads: the sum of their maxima, an upper bound
@@ -51,7 +53,7 @@ struct connection_counts {
     uint64_t stamps_unknown;        // TX stamps on ended connections that belong to no request
     // TX stamps received from the NIC and from the kernel.
     uint64_t tx_hardware, tx_software;
-    struct error first_break;
+    struct error first_break, first_fault; // what ended a connection; what a wrong reply said
 };
 
 // Adds the counts of other connections, or of another time, to `all`. in_flight_max is the

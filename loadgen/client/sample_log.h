@@ -20,7 +20,7 @@ enum { SAMPLE_LOG_VERSION = 1 };
 enum sample_status {
     SAMPLE_ANSWERED = 0,
     SAMPLE_MISS = 1,        // answered: key not found (still a valid latency)
-    SAMPLE_ERROR_REPLY = 2, // answered with an error or something malformed
+    SAMPLE_ERROR_REPLY = 2, // answered with an error, or with another's answer
     SAMPLE_UNSENT = 3,      // never left: latency is +infinity
     SAMPLE_TIMED_OUT = 4,   // sent, no reply within the time allowed: +infinity
     SAMPLE_LOST = 5,        // its connection ended before the reply; over UDP, no reply came within

@@ -134,6 +134,7 @@ int engine_worker_prepare(struct engine_worker *worker, struct error *err)
     worker->value = calloc(1, shared->value_bytes + 1);
     worker->context = (struct connection_context){
         .protocol = settings->workload->protocol,
+        .workload = settings->workload,
         .server = settings->server,
         .counts = &worker->counts,
         .owner = worker,

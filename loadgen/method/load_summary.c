@@ -14,6 +14,7 @@ const double summary_rate_tolerance = 0.01;
 // A stall this short at the very end affects latency, not rate: it must not fail a short load.
 static const double rate_allowance_s = 0.05;
 static const double share_tolerance = 0.01; // of requests that waited for a connection, or failed
+static const double most_misses = 0.5;      // of reads: beyond it a cache is as good as empty
 static const double busy_spin_fraction = 0.02; // a client that idles less has no CPU to spare
 static const double core_share_least = 0.7;    // one that has less shares its core with others
 
@@ -215,6 +216,41 @@ static bool rate_is_reached(const struct load_summary *summary)
     return answered >= summary->offered_rate * over_s * (1 - summary_rate_tolerance);
 }
 
+// Whether the replies are those that the requests asked for.
+static void judge_replies(const struct engine_result *result, struct load_summary *summary)
+{
+    const struct connection_counts *counts = &result->counts;
+    const double few = share_tolerance * (double)summary->answered;
+    const uint64_t reads = summary->misses + counts->replies[REPLY_VALUE];
+    char first[REPLY_SAID_BYTES + 20] = "";
+    if (counts->first_fault.kind)
+        snprintf(first, sizeof first, "; the first: %.*s", REPLY_SAID_BYTES + 2,
+                 counts->first_fault.text);
+    if ((double)summary->misses > most_misses * (double)reads)
+        load_summary_add_reason(summary,
+                                "%llu of %llu reads found nothing, and that is what was measured; "
+                                "store the dataset first (--prepare)",
+                                (count_type)summary->misses, (count_type)reads);
+    if ((double)counts->wrong_values > few)
+        load_summary_add_reason(
+            summary,
+            "%llu of %llu replies were not the value that was asked for%s; is the dataset another "
+            "workload's? --prepare stores this one's",
+            (count_type)counts->wrong_values, (count_type)summary->answered, first);
+    else if ((double)summary->error_replies > few)
+        load_summary_add_reason(summary, "%llu of %llu replies were errors%s",
+                                (count_type)summary->error_replies, (count_type)summary->answered,
+                                first);
+    // Nobody can tell which of two replies is the surplus one: those before may have answered
+    // others.
+    if ((double)counts->unexpected > few)
+        load_summary_add_reason(
+            summary,
+            "%llu replies came to no request, beside %llu that did: which of them answers which "
+            "request is not certain%s",
+            (count_type)counts->unexpected, (count_type)summary->answered, first);
+}
+
 static void judge_load(const struct engine_result *result, struct load_summary *summary)
 {
     char whose[80] = "the server did not keep up";
@@ -238,17 +274,7 @@ static void judge_load(const struct engine_result *result, struct load_summary *
             (count_type)result->delayed_by_depth, (count_type)summary->scheduled,
             result->connections_at_once, result->depth,
             result->depth_is_cap ? ", the in-flight cap" : "", whose);
-    if ((double)summary->error_replies > share_tolerance * (double)summary->answered)
-        load_summary_add_reason(summary, "%llu of %llu replies were errors",
-                                (count_type)summary->error_replies, (count_type)summary->answered);
-    // Nobody can tell which of two replies is the surplus one: those before may have answered
-    // others.
-    if ((double)result->counts.unexpected > share_tolerance * (double)summary->answered)
-        load_summary_add_reason(
-            summary,
-            "%llu replies came to no request, beside %llu that did: which of them answers which "
-            "request is not certain",
-            (count_type)result->counts.unexpected, (count_type)summary->answered);
+    judge_replies(result, summary);
 }
 
 int load_summarise(const struct engine_result *result, uint64_t duration_ns,

@@ -47,6 +47,7 @@ static json_t *errors_json(const struct load_summary *summary, const struct engi
         const char *name;
         uint64_t count;
     } others[] = {{"mismatched", counts->mismatched},
+                  {"wrong_value", counts->wrong_values},
                   {"unexpected", counts->unexpected},
                   {"unsent", summary->unsent},
                   {"lost", summary->lost},
@@ -246,11 +247,14 @@ void load_summary_print(const struct load_summary *summary, const struct engine_
             summary->achieved_rate);
     fprintf(out,
             "  requests   %llu scheduled, %llu sent, %llu answered (%llu misses, %llu errors), "
-            "%llu unsent, %llu timed out, %llu lost\n",
+            "%llu unsent, %llu timed out, %llu lost",
             (count_type)summary->scheduled, (count_type)summary->sent,
             (count_type)summary->answered, (count_type)summary->misses,
             (count_type)summary->error_replies, (count_type)summary->unsent,
             (count_type)summary->timed_out, (count_type)summary->lost);
+    if (counts->unexpected)
+        fprintf(out, "; %llu replies to no request", (count_type)counts->unexpected);
+    fputc('\n', out);
     if (counts->ended)
         fprintf(
             out,

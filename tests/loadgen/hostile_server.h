@@ -148,8 +148,9 @@ static inline size_t end_of_lab(const char *bytes, size_t count)
 
 static inline size_t good_text(const char *request, unsigned number, char *out)
 {
-    (void)request, (void)number;
-    return (size_t)sprintf(out, "VALUE k 0 3\r\nabc\r\nEND\r\n");
+    (void)number;
+    const char *key = memcmp(request, "get ", 4) == 0 ? request + 4 : "k";
+    return (size_t)sprintf(out, "VALUE %.*s 0 3\r\nabc\r\nEND\r\n", (int)strcspn(key, "\r"), key);
 }
 
 static inline size_t good_meta(const char *request, unsigned number, char *out)

@@ -44,8 +44,8 @@ static void workload_write(const struct trial *trial, char *path, size_t bytes)
     FILE *file = fopen(path, "we");
     assert_non_null(file);
     const char *protocol = trial->server.speech->protocol;
-    fprintf(file, "protocol: %s\nmix: {%s: 1}\nkeys: {count: 100}\n", protocol,
-            strcmp(protocol, "lab") == 0 ? "call" : "get");
+    fprintf(file, "protocol: %s\nmix: {%s: 1}\nkeys: {count: 100}\nvalues: {size: {fixed: 3}}\n",
+            protocol, strcmp(protocol, "lab") == 0 ? "call" : "get");
     fclose(file);
 }
 

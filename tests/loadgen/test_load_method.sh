@@ -20,7 +20,7 @@ fail() {
 }
 . "$(dirname "$0")/../ports.sh"
 claim_port
-printf 'keys: {count: 100}\nmix: {get: 1, set: 0}\n' >"$dir/workload.yaml"
+printf 'keys: {count: 100}\nmix: {get: 0, set: 1}\n' >"$dir/workload.yaml"
 
 start_server() {
     stop_server
@@ -136,7 +136,7 @@ case "$(value stop)" in interrupted | load) ;; *) fail 'Ctrl-C: stop' ;; esac
 [ "$(records "$dir/i/samples.tlog")" = "$(value scheduled)" ] || fail 'Ctrl-C: samples'
 
 # A rate in steps: each level has its own percentiles; --target wants one that holds still.
-printf 'keys: {count: 100}\nmix: {get: 1, set: 0}\npattern: step:0.5,1.5\n' >"$dir/steps.yaml"
+printf 'keys: {count: 100}\nmix: {get: 0, set: 1}\npattern: step:0.5,1.5\n' >"$dir/steps.yaml"
 start_server --service fixed:50us
 load --workload "$dir/steps.yaml" --rate 1k --duration 2s
 [ $? -eq 0 ] || reasons | grep -qE "$busy" || fail 'steps: exit code'

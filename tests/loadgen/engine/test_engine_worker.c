@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // One thread of the engine, turned by hand, with this test as its server: what it does first when
-// requests are due while replies wait, and what becomes of a reply that waits when a send fails.
+// requests are due while replies wait, what becomes of a reply that waits when a send fails or the
+// stream ends behind it, and which replies are what was asked for.
 #include <event2/event.h>
 #include <poll.h>
 #include <sys/mman.h>
@@ -25,7 +26,8 @@ struct lab {
 };
 
 // A worker that is connected, with that many requests of its schedule, which is due from the start.
-static struct lab *new_lab(const char *protocol, uint32_t connections, size_t requests)
+static struct lab *new_stamped_lab(const char *protocol, uint32_t connections, size_t requests,
+                                   enum stamp_source stamps)
 {
     struct lab *lab = calloc(1, sizeof *lab);
     struct error err = {0};
@@ -34,6 +36,7 @@ static struct lab *new_lab(const char *protocol, uint32_t connections, size_t re
     resolve(port, &lab->address);
     workload_defaults(&lab->workload);
     lab->workload.protocol = protocol_find(protocol);
+    lab->workload.value_size_bytes.first = 2;
     lab->workload.mix[WORKLOAD_GET] = 1;
     lab->workload.mix[WORKLOAD_SET] = 0;
     lab->schedule.items = calloc(requests, sizeof *lab->schedule.items);
@@ -47,6 +50,9 @@ static struct lab *new_lab(const char *protocol, uint32_t connections, size_t re
                                          .schedule = &lab->schedule,
                                          .thread_count = 1,
                                          .depth = 8,
+                                         .kernel_stamps = stamps != STAMP_USER,
+                                         .hardware_stamps = stamps == STAMP_HARDWARE,
+                                         .hardware_tx = stamps == STAMP_HARDWARE,
                                          .ticks_per_ns = 2,
                                          .request_bytes = 512,
                                          .value_bytes = workload_value_bytes_max(&lab->workload)};
@@ -58,6 +64,11 @@ static struct lab *new_lab(const char *protocol, uint32_t connections, size_t re
         lab->accepted[i] = accept(listener, NULL, NULL);
     close(listener);
     return lab;
+}
+
+static struct lab *new_lab(const char *protocol, uint32_t connections, size_t requests)
+{
+    return new_stamped_lab(protocol, connections, requests, STAMP_USER);
 }
 
 static void free_lab(struct lab *lab, uint32_t connections)
@@ -190,6 +201,133 @@ static void a_reset_that_a_send_meets_is_one(void **state)
     }
 }
 
+// The end of the stream waits behind a reply before either is read, so that there is one edge for
+// both.
+static void end_behind_a_reply(enum stamp_source stamps, bool reset)
+{
+    struct lab *lab = new_stamped_lab("memcached", 1, 2, stamps);
+    struct engine_worker *worker = &lab->worker;
+    struct pollfd ended = {.fd = worker->connections[0].socket_fd, .events = POLLRDHUP};
+    const struct linger at_once = {.l_onoff = 1};
+    send_one(lab, 0);
+    send_one(lab, 0);
+    reply(lab, 0, "END\r\n");
+    if (reset)
+        setsockopt(lab->accepted[0], SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    close(lab->accepted[0]);
+    assert_int_equal(poll(&ended, 1, 10000), 1);
+    assert_int_equal(worker->counts.ended, 0);
+    engine_worker_turn(worker, tsc_now());
+    assert_int_equal(worker->counts.ended, 1);
+    assert_int_equal(worker->samples[0].status, SAMPLE_MISS);
+    assert_int_equal(worker->samples[1].status, SAMPLE_LOST);
+    assert_int_equal(worker->counts.lost[reset ? LOSS_RESET : LOSS_CLOSED], 1);
+    assert_int_equal(worker->counts.in_flight, 0);
+    free_lab(lab, 0);
+}
+
+static void an_end_behind_a_reply_is_seen(void **state)
+{
+    static const enum stamp_source stamps[] = {STAMP_USER, STAMP_SOFTWARE, STAMP_HARDWARE};
+    (void)state;
+    for (size_t i = 0; i < sizeof stamps / sizeof *stamps; i++) {
+        end_behind_a_reply(stamps[i], false);
+        end_behind_a_reply(stamps[i], true);
+    }
+}
+
+// One request, its reply, and what became of it.
+static void judge_reply(const char *protocol, const char *text, enum sample_status status,
+                        const char *fault)
+{
+    struct lab *lab = new_lab(protocol, 1, 1);
+    struct engine_worker *worker = &lab->worker;
+    send_one(lab, 0);
+    reply(lab, 0, text);
+    engine_worker_turn(worker, tsc_now());
+    assert_int_equal(worker->samples[0].status, status);
+    if (status == SAMPLE_LOST) { // by a reply that nobody can take for an answer
+        assert_int_equal(worker->counts.lost[LOSS_MALFORMED], 1);
+        assert_int_equal(worker->samples[0].reply_tsc, 0);
+        if (!strstr(worker->counts.first_break.text, fault))
+            fail_msg("%s: not %s", worker->counts.first_break.text, fault);
+    } else {
+        assert_int_equal(worker->counts.wrong_values,
+                         fault && (strstr(fault, "value") || strstr(fault, "key")));
+        assert_string_equal(worker->counts.first_fault.text, fault ? fault : "");
+    }
+    free_lab(lab, 1);
+}
+
+static void only_what_was_asked_for_answers(void **state)
+{
+    (void)state;
+#define KEY "0000000000000000000000000000000"
+    judge_reply("memcached", "VALUE " KEY " 0 2\r\nab\r\nEND\r\n", SAMPLE_ANSWERED, NULL);
+    judge_reply("memcached", "VALUE " KEY " 0 3\r\nabc\r\nEND\r\n", SAMPLE_ERROR_REPLY,
+                "a value of 3 bytes, and the key's has 2");
+    judge_reply("memcached", "VALUE 1" KEY " 0 2\r\nab\r\nEND\r\n", SAMPLE_ERROR_REPLY,
+                "the value of another key");
+    judge_reply("memcached", "VALUE " KEY " 0 2\r\nab\r\nVALUE " KEY " 0 2\r\nab\r\nEND\r\n",
+                SAMPLE_LOST, "it said \"VALUE " KEY);
+    judge_reply("memcached", "SERVER_ERROR out of memory\r\n", SAMPLE_ERROR_REPLY,
+                "\"SERVER_ERROR out of memory\"");
+    judge_reply("memcached", "STORED\r\n", SAMPLE_ERROR_REPLY, "a reply \"stored\" to get");
+    judge_reply("memcached", "SSH-2.0-OpenSSH_9.2p1\r\n", SAMPLE_LOST, "\"SSH-2.0-OpenSSH_9.2p1\"");
+    judge_reply("memcached-meta", "VA 3\r\nabc\r\n", SAMPLE_ERROR_REPLY,
+                "a value of 3 bytes, and the key's has 2");
+    judge_reply("redis", "$2\r\nab\r\n", SAMPLE_ANSWERED, NULL);
+    judge_reply("redis", "$5\r\nabcde\r\n", SAMPLE_ERROR_REPLY,
+                "a value of 5 bytes, and the key's has 2");
+    judge_reply("redis", "-NOAUTH Authentication required.\r\n", SAMPLE_ERROR_REPLY,
+                "\"-NOAUTH Authentication required.\"");
+    judge_reply("redis-resp3", "%1\r\n+a\r\n+b\r\n!9\r\nERR a\1bc\2\r\n", SAMPLE_ERROR_REPLY,
+                "\"ERR a?bc?\"");
+    judge_reply("http", "HTTP/1.1 503 Busy\r\nContent-Length: 3\r\n\r\nabc", SAMPLE_ERROR_REPLY,
+                "\"HTTP/1.1 503 Busy\"");
+#undef KEY
+}
+
+// Redis says so to who connects, and closes.
+static void what_is_said_before_a_close_is_quoted(void **state)
+{
+    (void)state;
+    struct lab *lab = new_lab("redis", 1, 1);
+    struct engine_worker *worker = &lab->worker;
+    reply(lab, 0, "-ERR max number of clients reached\r\n");
+    close(lab->accepted[0]);
+    struct pollfd ended = {.fd = worker->connections[0].socket_fd, .events = POLLRDHUP};
+    assert_int_equal(poll(&ended, 1, 10000), 1);
+    event_base_loop(worker->base, EVLOOP_NONBLOCK);
+    assert_int_equal(worker->counts.ended, 1);
+    assert_int_equal(worker->counts.unexpected, 1);
+    assert_non_null(strstr(worker->counts.first_break.text,
+                           "closed it; it said \"-ERR max number of clients reached\""));
+    assert_string_equal(worker->counts.first_fault.text, "\"-ERR max number of clients reached\"");
+    free_lab(lab, 0);
+}
+
+// No line is as long as that: it would never end.
+static void an_endless_line_is_no_silence(void **state)
+{
+    (void)state;
+    enum { LINE_BYTES = 100000 };
+    struct lab *lab = new_lab("memcached", 1, 1);
+    char *line = malloc(LINE_BYTES + 1);
+    memset(line, 'x', LINE_BYTES);
+    line[LINE_BYTES] = '\0';
+    send_one(lab, 0);
+    reply(lab, 0, line);
+    const uint64_t begin = tsc_now();
+    while (!lab->worker.counts.ended && tsc_now() - begin < UINT64_C(30000000000))
+        engine_worker_turn(&lab->worker, tsc_now());
+    assert_int_equal(lab->worker.samples[0].status, SAMPLE_LOST);
+    assert_int_equal(lab->worker.counts.replies[REPLY_OVERSIZED], 1);
+    assert_int_equal(lab->worker.counts.lost[LOSS_MALFORMED], 1);
+    free(line);
+    free_lab(lab, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -197,6 +335,10 @@ int main(void)
         cmocka_unit_test(what_becomes_due_waits_for_one_reply),
         cmocka_unit_test(a_reply_counts_though_the_next_send_fails),
         cmocka_unit_test(a_reset_that_a_send_meets_is_one),
+        cmocka_unit_test(an_end_behind_a_reply_is_seen),
+        cmocka_unit_test(only_what_was_asked_for_answers),
+        cmocka_unit_test(what_is_said_before_a_close_is_quoted),
+        cmocka_unit_test(an_endless_line_is_no_silence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -206,10 +206,20 @@ static void errors_and_ends_are_said(void **state)
     for (unsigned i = 0; i < 20; i++)
         run.samples[i].status = SAMPLE_ERROR_REPLY;
     run.samples[20].status = SAMPLE_MISS;
+    run.result.counts.replies[REPLY_VALUE] = REQUESTS - 1;
     summarise(&run, &summary);
     assert_int_equal(summary.answered, REQUESTS); // an answer, whatever it says
     assert_int_equal(summary.misses, 1);
     assert_non_null(strstr(summary.reasons[0], "20 of 1000 replies were errors"));
+    strcpy(run.result.counts.first_fault.text, "\"-NOAUTH\"");
+    run.result.counts.first_fault.kind = ERROR_FAILED;
+    summarise(&run, &summary);
+    assert_string_equal(summary.reasons[0],
+                        "20 of 1000 replies were errors; the first: \"-NOAUTH\"");
+    run.result.counts.wrong_values = 20;
+    summarise(&run, &summary);
+    assert_int_equal(summary.reason_count, 1);
+    assert_non_null(strstr(summary.reasons[0], "20 of 1000 replies were not the value"));
     make(&run);
     run.result.counts.unexpected = 10;
     summarise(&run, &summary);
@@ -226,6 +236,24 @@ static void errors_and_ends_are_said(void **state)
     assert_non_null(strstr(summary.reasons[0], "interrupted"));
     assert_non_null(strstr(summary.reasons[1], "connections broke: 1 of 4 connections ended"));
     assert_non_null(strstr(summary.reasons[1], "; the first: connection 3 broke"));
+}
+
+static void an_empty_cache_is_said(void **state)
+{
+    (void)state;
+    struct made_run run;
+    struct load_summary summary;
+    make(&run);
+    run.result.counts.replies[REPLY_VALUE] = 450; // and 100 that were stored
+    for (unsigned i = 0; i < 450; i++)
+        run.samples[i].status = SAMPLE_MISS;
+    summarise(&run, &summary);
+    assert_true(summary.ok);
+    run.samples[450].status = SAMPLE_MISS;
+    run.result.counts.replies[REPLY_VALUE] = 449;
+    summarise(&run, &summary);
+    assert_int_equal(summary.reason_count, 1);
+    assert_non_null(strstr(summary.reasons[0], "451 of 900 reads found nothing"));
 }
 
 static void a_restart_is_told_from_connections_that_end(void **state)
@@ -297,6 +325,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(figures_are_exact),
         cmocka_unit_test(the_unanswered_are_infinite),
+        cmocka_unit_test(an_empty_cache_is_said),
         cmocka_unit_test(a_slow_server_is_no_result),
         cmocka_unit_test(pauses_between_rounds_do_not_count),
         cmocka_unit_test(waiting_for_room_is_said),
