@@ -74,24 +74,40 @@ static int drop_capabilities(void)
     return (int)syscall(SYS_capset, &header, none);
 }
 
-// Asks the kernel instead of believing the calls.
+// Asks the kernel instead of believing the calls, as does what follows.
+static bool has_no_capability(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct have[_LINUX_CAPABILITY_U32S_3];
+    unsigned left = 0;
+    if (syscall(SYS_capget, &header, have) < 0)
+        return false;
+    for (size_t i = 0; i < _LINUX_CAPABILITY_U32S_3; i++)
+        left |= have[i].permitted | have[i].effective | have[i].inheritable;
+    return left == 0;
+}
+
 static bool has_nothing_left(const struct person *person)
 {
     uid_t real, effective, saved;
     gid_t real_group, effective_group, saved_group;
-    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct have[_LINUX_CAPABILITY_U32S_3];
     if (getresuid(&real, &effective, &saved) < 0 ||
-        getresgid(&real_group, &effective_group, &saved_group) < 0 ||
-        syscall(SYS_capget, &header, have) < 0)
+        getresgid(&real_group, &effective_group, &saved_group) < 0)
         return false;
     bool is_person = real == person->user && effective == person->user && saved == person->user &&
                      real_group == person->group && effective_group == person->group &&
                      saved_group == person->group;
-    unsigned left = 0;
-    for (size_t i = 0; i < _LINUX_CAPABILITY_U32S_3; i++)
-        left |= have[i].permitted | have[i].effective | have[i].inheritable;
-    return is_person && left == 0 && (person->user == 0 || setuid(0) < 0);
+    return is_person && has_no_capability() && (person->user == 0 || setuid(0) < 0);
+}
+
+int rights_give_up_capabilities(struct error *err)
+{
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || drop_capabilities() < 0)
+        return error_set_errno(err, ERROR_FAILED, "cannot give up capabilities");
+    return has_no_capability()
+               ? 0
+               : error_set(err, ERROR_FAILED,
+                           "capabilities are left after giving them up; nothing is read with them");
 }
 
 int rights_give_up(const struct person *person, struct error *err)

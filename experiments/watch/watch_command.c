@@ -398,7 +398,6 @@ static void say_what_was_saved(const struct watch *watch)
 
 int watch_command(int argc, char **argv)
 {
-    static const struct person root = {.name = "root"}; // whose the capture's files are
     struct watch watch = {
         .signals = -1,
         .options = {.interval_ns = 5000000000, .saves = 10, .keep_bytes = 256 << 20}};
@@ -419,8 +418,9 @@ int watch_command(int argc, char **argv)
         result = make_folder(&watch, &err);
     if (result >= 0)
         result = start_capture(&watch, &err);
-    if (result >= 0 && geteuid() == 0)
-        result = rights_give_up(&root, &err); // only the capture needs them, not who reads its logs
+    if (result >= 0)
+        result =
+            rights_give_up_capabilities(&err); // the capture needs them, not who reads its logs
     if (result >= 0 && watch.options.metrics)
         result = metrics_open(watch.options.metrics, &watch.metrics, &err);
     setpriority(PRIO_PROCESS, 0, ANALYSIS_NICE);

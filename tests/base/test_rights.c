@@ -76,17 +76,30 @@ static int as_nobody(const struct place *place)
     return 0;
 }
 
-static int as_root_without_capabilities(const struct place *place)
+static int without_capabilities(const struct place *place)
 {
-    struct error err;
-    if (chown(place->secret, 65534, 65534) < 0 || rights_give_up(&root, &err) < 0)
-        return 1;
     if (open(place->secret, O_RDONLY) >= 0) // it is another user's
         return 2;
     if (mount("none", place->folder, "tmpfs", 0, NULL) == 0 || setuid(65534) == 0)
         return 3;
     // Nor does a program that it starts get any back.
     return system("grep -q '^CapEff:[[:space:]]*0*$' /proc/self/status") == 0 ? 0 : 4;
+}
+
+static int as_root_without_capabilities(const struct place *place)
+{
+    struct error err;
+    if (chown(place->secret, 65534, 65534) < 0 || rights_give_up(&root, &err) < 0)
+        return 1;
+    return without_capabilities(place);
+}
+
+static int as_itself_without_capabilities(const struct place *place)
+{
+    struct error err;
+    if (chown(place->secret, 65534, 65534) < 0 || rights_give_up_capabilities(&err) < 0)
+        return 1;
+    return without_capabilities(place);
 }
 
 static void nothing_of_roots_is_left(void **state)
@@ -97,6 +110,7 @@ static void nothing_of_roots_is_left(void **state)
 static void root_itself_loses_its_capabilities(void **state)
 {
     assert_int_equal(in_child(as_root_without_capabilities, *state), 0);
+    assert_int_equal(in_child(as_itself_without_capabilities, *state), 0);
 }
 
 static void sudo_names_a_person(void **state)

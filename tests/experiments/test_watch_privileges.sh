@@ -30,7 +30,16 @@ watch_as() {
 }
 seen() { jq -es 'map(.requests) | add >= 5' "$work/lines" >/dev/null; }
 three=+bpf,+perfmon,+net_admin
-watch_as $three --port "$port" || fail "three capabilities do not suffice"
+# What reads the records has no capability any more: only the capture, which is its child, has.
+watch_as $three --port "$port" &
+watching=$!
+reader() { pgrep -f "^$work/watcher watch" >"$work/reader.pid"; }
+await test -s "$work/lines" || fail "three capabilities do not suffice"
+reader || fail "there is no process of the watch"
+for pid in $(cat "$work/reader.pid"); do
+    ! grep -E '^Cap(Eff|Prm|Inh|Amb):' "/proc/$pid/status" | grep -qv ':[[:space:]]*0*$' || fail "who reads the records has capabilities"
+done
+wait $watching || fail "three capabilities do not suffice"
 seen || fail "nothing is seen with three capabilities: $(cat "$work/lines")"
 watch_as $three,+sys_ptrace,+dac_read_search --pid $server || fail "five capabilities do not suffice"
 seen || fail "nothing is seen with five capabilities: $(cat "$work/lines")"
