@@ -38,10 +38,14 @@ enum sample_flags {
     // The RX stamp came with a recvmsg that returned several segments: it is the stamp of the last
     // one, and so an upper bound for this reply.
     SAMPLE_RX_COALESCED = 1 << 0,
-    // The bits from here on: the number of the load thread that sent it (sample_sender).
+    // The bits from here on, and sender_high: the number of the load thread that sent it
+    // (sample_sender).
     SAMPLE_SENDER = 1 << 1,
 };
-enum { SAMPLE_SENDERS = 128 }; // with more senders several share a number
+enum {
+    SAMPLE_SENDERS_LOW = 128, // in flags
+    SAMPLE_SENDERS = 4096,    // with more senders several share a number
+};
 
 struct sample {
     uint64_t intended_tsc;  // when the schedule wanted it sent
@@ -55,7 +59,8 @@ struct sample {
     uint64_t reply_begin; // the same, server-to-client; 0, 0: no reply
     uint64_t reply_end;
     uint32_t connection; // struct connection.id in connections.tlog
-    uint16_t operation;  // index into the workload's operations (0 get, 1 set, ...)
+    uint8_t operation;   // index into the workload's operations (0 get, 1 set, ...)
+    uint8_t sender_high; // of the sender; 0 in logs from before
     uint8_t status;      // enum sample_status
     uint8_t flags;       // enum sample_flags, and the sender
     uint8_t tx_source;   // enum stamp_source of tx_ns
@@ -84,13 +89,14 @@ static inline double sample_latency_us(const struct sample *sample, double tsc_h
 // sent.
 static inline unsigned sample_sender(const struct sample *sample)
 {
-    return sample->flags / SAMPLE_SENDER;
+    return (unsigned)sample->sender_high * SAMPLE_SENDERS_LOW + sample->flags / SAMPLE_SENDER;
 }
 
 static inline void sample_set_sender(struct sample *sample, unsigned sender)
 {
     sample->flags =
-        (uint8_t)(sample->flags % SAMPLE_SENDER + sender % SAMPLE_SENDERS * SAMPLE_SENDER);
+        (uint8_t)(sample->flags % SAMPLE_SENDER + sender % SAMPLE_SENDERS_LOW * SAMPLE_SENDER);
+    sample->sender_high = (uint8_t)(sender % SAMPLE_SENDERS / SAMPLE_SENDERS_LOW);
 }
 
 #endif

@@ -22,6 +22,7 @@
 #include "loadgen/client/client_datagram.h"
 #include "loadgen/client/nic_stamps.h"
 #include "loadgen/engine/engine_worker.h"
+#include "loadgen/engine/thread_cores.h"
 #include "workloads/memcached_udp.h"
 #include "workloads/protocols.h"
 
@@ -236,8 +237,8 @@ static int choose_stamps(struct engine *engine, struct error *err)
     return status < 0 ? 0 : choose_hardware_stamps(engine, err);
 }
 
-// One core per thread, the first ones that this process may use. A single thread may use any of
-// them, since there are no other threads to avoid.
+// One core per thread, of those that this process may use. A single thread may use any of them,
+// since there are no other threads to avoid.
 static int choose_cores(struct engine *engine, struct error *err)
 {
     cpu_set_t allowed;
@@ -249,12 +250,10 @@ static int choose_cores(struct engine *engine, struct error *err)
                          engine->shared.settings->connections);
     if (sched_getaffinity(0, sizeof allowed, &allowed) < 0)
         return error_set_errno(err, ERROR_FAILED, "cannot find out which cores there are");
-    for (unsigned core = 0; core < CPU_SETSIZE && found < wanted; core++) {
-        if (!CPU_ISSET(core, &allowed))
-            continue;
-        engine->workers[found++]->core = (int)core;
-        CPU_SET(core, &engine->result->cores);
-    }
+    thread_cores_choose(&allowed, wanted, thread_cores_topology, &engine->result->cores);
+    for (int core = 0; core < CPU_SETSIZE; core++)
+        if (CPU_ISSET((unsigned)core, &engine->result->cores))
+            engine->workers[found++]->core = core;
     if (found < wanted)
         return error_set(err, ERROR_INPUT,
                          "%u threads need a core each, and there are %u (those of the affinity "

@@ -17,7 +17,7 @@ enum {
     RECEIVE_BYTES = 256 << 10,
     OUT_BYTES = 64 << 10,       // of a connection's output buffer, where requests allow
     OUT_BYTES_ALL = 64 << 20,   // of all of them
-    CONNECTS_AT_ONCE = 64,      // half of what small backlogs hold ...
+    CONNECTS_AT_ONCE = 64,      // by all threads: half of what small backlogs hold ...
     CONNECT_PAUSE_NS = 3000000, // ... and time for the server to accept them
 };
 
@@ -92,11 +92,13 @@ static int connect_all(struct engine_worker *worker, struct error *err)
     const struct engine_shared *shared = worker->shared;
     const struct timespec pause = {0, CONNECT_PAUSE_NS};
     uint32_t count = worker->connection_count;
+    uint32_t at_once = CONNECTS_AT_ONCE / shared->thread_count;
+    at_once = at_once ? at_once : 1;
     size_t out_bytes = OUT_BYTES_ALL / shared->settings->connections;
     out_bytes = out_bytes > OUT_BYTES ? OUT_BYTES : out_bytes;
     out_bytes = out_bytes < shared->request_bytes ? shared->request_bytes : out_bytes;
-    for (uint32_t first = 0; first < count; first += CONNECTS_AT_ONCE) {
-        uint32_t end = count - first < CONNECTS_AT_ONCE ? count : first + CONNECTS_AT_ONCE;
+    for (uint32_t first = 0; first < count; first += at_once) {
+        uint32_t end = count - first < at_once ? count : first + at_once;
         if (first)
             nanosleep(&pause, NULL);
         for (uint32_t i = first; i < end; i++) {

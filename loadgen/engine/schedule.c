@@ -39,11 +39,11 @@ static void close_streams(gsl_rng *streams[STREAMS])
             gsl_rng_free(streams[i]);
 }
 
-static uint16_t draw_operation(const struct workload *workload, double sum, gsl_rng *random)
+static uint8_t draw_operation(const struct workload *workload, double sum, gsl_rng *random)
 {
     double at = gsl_rng_uniform(random) * sum;
-    uint16_t last = 0;
-    for (uint16_t i = 0; i < WORKLOAD_OPERATIONS; i++) {
+    uint8_t last = 0;
+    for (uint8_t i = 0; i < WORKLOAD_OPERATIONS; i++) {
         if (workload->mix[i] <= 0)
             continue;
         last = i;

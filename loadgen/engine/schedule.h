@@ -15,7 +15,7 @@
 struct scheduled_request {
     uint64_t offset_ns; // since the run's start; ascending
     uint32_t key;
-    uint16_t operation;
+    uint8_t operation;
 };
 
 struct schedule {

@@ -406,6 +406,11 @@ static void the_sender_lies_beside_the_flags(void **state)
     assert_int_equal(sample_sender(&sample), 127);
     assert_true(sample.flags & SAMPLE_RX_COALESCED);
     sample_set_sender(&sample, 130);
+    assert_int_equal(sample_sender(&sample), 130);
+    assert_int_equal(sample.operation, 0);
+    sample_set_sender(&sample, 4095);
+    assert_int_equal(sample_sender(&sample), 4095);
+    sample_set_sender(&sample, 4098);
     assert_int_equal(sample_sender(&sample), 2);
     sample.flags &= (uint8_t)~SAMPLE_RX_COALESCED;
     assert_int_equal(sample_sender(&sample), 2);
