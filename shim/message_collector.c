@@ -128,6 +128,11 @@ void message_collector_watch_peers(struct message_collector *collector)
     collector->memory.control->peers = 1;
 }
 
+void message_collector_watch_commands(struct message_collector *collector)
+{
+    atomic_store(&collector->memory.control->commands, 1);
+}
+
 void message_collector_enable(struct message_collector *collector)
 {
     atomic_store(&collector->memory.control->state, CONTROL_ENABLED);

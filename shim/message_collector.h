@@ -36,6 +36,10 @@ int message_collector_create(const char *dir, uint64_t memory_bytes, const uint1
 // Also watches what the servers connect to. Before message_collector_enable.
 void message_collector_watch_peers(struct message_collector *collector);
 
+// Also has the shim say with which command begins what the servers receive on connections that they
+// accepted (base/command_words.h). Before message_collector_enable.
+void message_collector_watch_commands(struct message_collector *collector);
+
 // From now on calls are recorded; before, bytes were only counted. A call that is under way, such
 // as a blocked receive, is counted too but not recorded.
 void message_collector_enable(struct message_collector *collector);

@@ -36,7 +36,7 @@ struct call {
     uint16_t entry_core;
     uint16_t exit_core;
     uint8_t kind;     // enum call_kind
-    uint8_t reserved; // zero
+    uint8_t command;  // with which what it received begins (base/command_words.h); 0: not known
     uint32_t padding; // zero
     uint64_t rx_ns;   // RX stamp (CLOCK_REALTIME) from the application's own cmsg; 0: none
 };

@@ -24,6 +24,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/command_words.h"
 #include "base/connection.h"
 #include "base/tsc.h"
 #include "shim/preload_real.h"
@@ -123,6 +124,8 @@ struct observation {
     uint16_t generation;
     uint16_t entry_core;
     bool recording;
+    const void *received; // where a receive call puts its first bytes, and how many at most
+    size_t room;          // 0: nobody may look there
 };
 
 // preload.c: attaching to a collector
@@ -162,8 +165,10 @@ void shim_accept_end(struct observation *observation, int fd, const struct socka
 
 // preload_receive.c, preload_send.c: after a call that moved several messages, or rights, or may
 // have. observation: NULL where nobody watches
-void shim_message_received(struct observation *observation, struct msghdr *message, long moved);
-void shim_messages_received(struct observation *observation, struct mmsghdr *messages, int filled);
+void shim_message_received(struct observation *observation, struct msghdr *message, int flags,
+                           long moved);
+void shim_messages_received(struct observation *observation, struct mmsghdr *messages, int flags,
+                            int filled);
 void shim_messages_sent(struct observation *observation, struct mmsghdr *messages, int taken);
 
 // preload_check.c: the kernel's count of the bytes that a program has taken out of a connection and
@@ -263,6 +268,17 @@ struct call_exit {
     uint16_t core;
 };
 
+// With which command begins what was received, where the collector wants to know.
+static inline uint8_t shim_command(const struct observation *observation, enum call_kind kind,
+                                   uint32_t length)
+{
+    if (likely(!atomic_load_explicit(&shim.control->commands, memory_order_relaxed)) ||
+        kind != CALL_RECEIVE || !observation->room || observation->slot->outgoing)
+        return 0;
+    return command_word_of(observation->received,
+                           length < observation->room ? length : observation->room);
+}
+
 static inline void shim_record(const struct observation *observation, const struct call_exit *exit,
                                enum call_kind kind, uint64_t offset, uint32_t length,
                                uint64_t rx_ns)
@@ -285,6 +301,7 @@ static inline void shim_record(const struct observation *observation, const stru
             .entry_core = observation->entry_core,
             .exit_core = exit->core,
             .kind = (uint8_t)kind,
+            .command = shim_command(observation, kind, length),
             .rx_ns = rx_ns,
         };
         ring_commit(&thread->ring, entry);
@@ -361,5 +378,24 @@ static inline void observe_end(struct observation *observation, enum call_kind k
         observe_end(&observation, kind, moved);                                                    \
         return moved;                                                                              \
     } while (0)
+
+// The same of a call that receives; into (buffer): what it puts first, and how many bytes at most.
+#define PASS_ON_RECEIVED(type, fd, watched, into, bytes, call)                                     \
+    do {                                                                                           \
+        const uint32_t entry = (watched);                                                          \
+        if (likely(!entry))                                                                        \
+            return (type)(call);                                                                   \
+        struct observation observation = observe_begin(fd, entry);                                 \
+        const type moved = (type)(call);                                                           \
+        observation.received = (into);                                                             \
+        observation.room = (bytes);                                                                \
+        observe_end(&observation, CALL_RECEIVE, moved);                                            \
+        return moved;                                                                              \
+    } while (0)
+
+// The same of one that receives into several parts.
+#define PASS_ON_PARTS(type, fd, watched, parts, count, call)                                       \
+    PASS_ON_RECEIVED(type, fd, watched, (count) > 0 ? (parts)->iov_base : NULL,                    \
+                     (count) > 0 ? (parts)->iov_len : 0, call)
 
 #endif

@@ -11,31 +11,33 @@ extern void __chk_fail(void) __attribute__((noreturn));
 
 SHIM_EXPORT ssize_t read(int fd, void *buffer, size_t bytes)
 {
-    PASS_ON(fd, shim_watched(fd), CALL_RECEIVE, real.read(fd, buffer, bytes));
+    PASS_ON_RECEIVED(ssize_t, fd, shim_watched(fd), buffer, bytes, real.read(fd, buffer, bytes));
 }
 SHIM_EXPORT ssize_t __read(int fd, void *buffer, size_t bytes) __attribute__((alias("read")));
 
 SHIM_EXPORT ssize_t __read_nocancel(int fd, void *buffer, size_t bytes)
 {
-    PASS_ON(fd, shim_watched(fd), CALL_RECEIVE, shim_kernel(SYS_read, fd, buffer, bytes));
+    PASS_ON_RECEIVED(ssize_t, fd, shim_watched(fd), buffer, bytes,
+                     shim_kernel(SYS_read, fd, buffer, bytes));
 }
 
 SHIM_EXPORT ssize_t readv(int fd, const struct iovec *parts, int count)
 {
-    PASS_ON(fd, shim_watched(fd), CALL_RECEIVE, real.readv(fd, parts, count));
+    PASS_ON_PARTS(ssize_t, fd, shim_watched(fd), parts, count, real.readv(fd, parts, count));
 }
 
 SHIM_EXPORT ssize_t preadv2(int fd, const struct iovec *parts, int count, off_t offset, int flags)
 {
-    PASS_ON(fd, shim_watched(fd), CALL_RECEIVE, real.preadv2(fd, parts, count, offset, flags));
+    PASS_ON_PARTS(ssize_t, fd, shim_watched(fd), parts, count,
+                  real.preadv2(fd, parts, count, offset, flags));
 }
 SHIM_EXPORT ssize_t preadv64v2(int fd, const struct iovec *parts, int count, off64_t offset,
                                int flags) __attribute__((alias("preadv2")));
 
 SHIM_EXPORT ssize_t recv(int fd, void *buffer, size_t bytes, int flags)
 {
-    PASS_ON(fd, flags & NOT_OF_THE_STREAM ? 0 : shim_watched(fd), CALL_RECEIVE,
-            real.recv(fd, buffer, bytes, flags));
+    PASS_ON_RECEIVED(ssize_t, fd, flags & NOT_OF_THE_STREAM ? 0 : shim_watched(fd), buffer,
+                     flags & MSG_TRUNC ? 0 : bytes, real.recv(fd, buffer, bytes, flags));
 }
 SHIM_EXPORT ssize_t __recv(int fd, void *buffer, size_t bytes, int flags)
     __attribute__((alias("recv")));
@@ -43,8 +45,9 @@ SHIM_EXPORT ssize_t __recv(int fd, void *buffer, size_t bytes, int flags)
 SHIM_EXPORT ssize_t recvfrom(int fd, void *restrict buffer, size_t bytes, int flags,
                              __SOCKADDR_ARG from, socklen_t *restrict from_bytes)
 {
-    PASS_ON(fd, flags & NOT_OF_THE_STREAM ? 0 : shim_watched(fd), CALL_RECEIVE,
-            real.recvfrom(fd, buffer, bytes, flags, from, from_bytes));
+    PASS_ON_RECEIVED(ssize_t, fd, flags & NOT_OF_THE_STREAM ? 0 : shim_watched(fd), buffer,
+                     flags & MSG_TRUNC ? 0 : bytes,
+                     real.recvfrom(fd, buffer, bytes, flags, from, from_bytes));
 }
 
 // The kernel's RX stamp, where the application has asked for one: the software stamp of
@@ -67,10 +70,22 @@ static uint64_t rx_stamp(struct msghdr *message)
     return 0;
 }
 
-void shim_message_received(struct observation *observation, struct msghdr *message, long moved)
+// Where a message's first bytes are; MSG_TRUNC: nowhere.
+static void note_parts(struct observation *observation, const struct msghdr *message, int flags)
+{
+    observation->room = 0;
+    if (flags & MSG_TRUNC || !message->msg_iov || !message->msg_iovlen)
+        return;
+    observation->received = message->msg_iov->iov_base;
+    observation->room = message->msg_iov->iov_len;
+}
+
+void shim_message_received(struct observation *observation, struct msghdr *message, int flags,
+                           long moved)
 {
     if (observation && moved > 0) {
         struct call_exit exit = {0};
+        note_parts(observation, message, flags);
         if (observation->recording)
             exit.tsc = tsc_now_on_core(&exit.core);
         observe_moved(observation, &exit, CALL_RECEIVE, (uint64_t)moved, rx_stamp(message));
@@ -84,26 +99,30 @@ SHIM_EXPORT ssize_t recvmsg(int fd, struct msghdr *message, int flags)
     uint32_t watched = flags & NOT_OF_THE_STREAM ? 0 : shim_watched(fd);
     if (likely(!watched)) {
         ssize_t moved = real.recvmsg(fd, message, flags);
-        shim_message_received(NULL, message, moved);
+        shim_message_received(NULL, message, flags, moved);
         return moved;
     }
     struct observation observation = observe_begin(fd, watched);
     ssize_t moved = real.recvmsg(fd, message, flags);
-    shim_message_received(&observation, message, moved);
+    shim_message_received(&observation, message, flags, moved);
     return moved;
 }
 
-void shim_messages_received(struct observation *observation, struct mmsghdr *messages, int filled)
+void shim_messages_received(struct observation *observation, struct mmsghdr *messages, int flags,
+                            int filled)
 {
     struct call_exit exit = {0};
     if (observation && observation->recording)
         exit.tsc = tsc_now_on_core(&exit.core);
-    for (int i = 0; i < filled; i++)
-        if (!observation)
+    for (int i = 0; i < filled; i++) {
+        if (!observation) {
             shim_rights_received(&messages[i].msg_hdr);
-        else if (messages[i].msg_len > 0)
+        } else if (messages[i].msg_len > 0) {
+            note_parts(observation, &messages[i].msg_hdr, flags);
             observe_moved(observation, &exit, CALL_RECEIVE, messages[i].msg_len,
                           rx_stamp(&messages[i].msg_hdr));
+        }
+    }
 }
 
 SHIM_EXPORT int recvmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags,
@@ -112,12 +131,12 @@ SHIM_EXPORT int recvmmsg(int fd, struct mmsghdr *messages, unsigned count, int f
     uint32_t watched = flags & NOT_OF_THE_STREAM ? 0 : shim_watched(fd);
     if (likely(!watched)) {
         int filled = real.recvmmsg(fd, messages, count, flags, timeout);
-        shim_messages_received(NULL, messages, filled);
+        shim_messages_received(NULL, messages, flags, filled);
         return filled;
     }
     struct observation observation = observe_begin(fd, watched);
     int filled = real.recvmmsg(fd, messages, count, flags, timeout);
-    shim_messages_received(&observation, messages, filled);
+    shim_messages_received(&observation, messages, flags, filled);
     return filled;
 }
 

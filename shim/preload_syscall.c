@@ -43,9 +43,11 @@ static long receive_messages(const struct words *w)
         observation = observe_begin((int)w->a, watched);
     long result = make(w);
     if (many)
-        shim_messages_received(watched ? &observation : NULL, (struct mmsghdr *)w->b, (int)result);
+        shim_messages_received(watched ? &observation : NULL, (struct mmsghdr *)w->b, (int)flags,
+                               (int)result);
     else
-        shim_message_received(watched ? &observation : NULL, (struct msghdr *)w->b, result);
+        shim_message_received(watched ? &observation : NULL, (struct msghdr *)w->b, (int)flags,
+                              result);
     return result;
 }
 
@@ -134,11 +136,13 @@ __attribute__((visibility("hidden"), used)) long shim_syscall_seen(long number, 
     const int fd = (int)a;
     switch (number) {
     case SYS_read:
+        PASS_ON_RECEIVED(long, fd, shim_watched(fd), (const void *)b, (size_t)c, make(&w));
     case SYS_readv:
     case SYS_preadv2:
-        PASS_ON_AS(long, fd, shim_watched(fd), CALL_RECEIVE, make(&w));
+        PASS_ON_PARTS(long, fd, shim_watched(fd), (const struct iovec *)b, c, make(&w));
     case SYS_recvfrom:
-        PASS_ON_AS(long, fd, d &NOT_OF_THE_STREAM ? 0 : shim_watched(fd), CALL_RECEIVE, make(&w));
+        PASS_ON_RECEIVED(long, fd, d &NOT_OF_THE_STREAM ? 0 : shim_watched(fd), (const void *)b,
+                         d &MSG_TRUNC ? 0 : (size_t)c, make(&w));
     case SYS_recvmsg:
     case SYS_recvmmsg:
         return receive_messages(&w);

@@ -62,7 +62,8 @@ struct control_page {
     uint32_t reserved;
     // Watch only connections to these local ports, up to a 0; none: to all.
     uint16_t ports[RING_PORTS];
-    uint32_t peers; // watch what the process connects to, too
+    uint32_t peers;            // watch what the process connects to, too
+    _Atomic uint32_t commands; // say with which command begins what is received
 };
 
 // Whether connections to a local port are watched.

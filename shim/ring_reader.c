@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "shim/ring_reader.h"
 
+#include "base/command_words.h"
+
 bool ring_chunk_plausible(const struct ring_chunk *chunk)
 {
     return chunk->used <= RING_CHUNK_ENTRIES && chunk->instance != 0 && chunk->process != 0 &&
@@ -9,7 +11,9 @@ bool ring_chunk_plausible(const struct ring_chunk *chunk)
 
 static bool call_plausible(const struct ring_reader *reader, const struct call *call)
 {
-    return call->kind >= CALL_RECEIVE && call->kind <= CALL_CONNECT && call->reserved == 0 &&
+    return call->kind >= CALL_RECEIVE && call->kind <= CALL_CONNECT &&
+           (call->command == 0 ||
+            (call->kind == CALL_RECEIVE && command_word_name(call->command))) &&
            call->entry_tsc <= call->exit_tsc && call->process == reader->process &&
            (call->kind == CALL_WAIT) == (call->connection == 0) && call->offset < 1ULL << 48;
 }

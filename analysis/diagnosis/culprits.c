@@ -59,6 +59,7 @@ static struct culprit culprit_of(const struct culprits *culprits, const struct s
                           .known = service->count > 0,
                           .connection = service->connection,
                           .client = service->client,
+                          .command = service->foreign ? service->command : 0,
                           .key = SEVERAL,
                           .heavy = request_ns(service) > culprits->heavy_ns};
     if (one.known) {
@@ -71,11 +72,13 @@ static struct culprit culprit_of(const struct culprits *culprits, const struct s
     return one;
 }
 
-// Another client's requests are taken together, the load's by operation.
+// Another client's requests are taken together where their command is not known, else by command,
+// as the load's by operation.
 static bool is_same(const struct culprit *a, const struct culprit *b)
 {
     return a->foreign == b->foreign && a->known == b->known && a->heavy == b->heavy &&
-           (a->foreign ? a->client == b->client : a->operation == b->operation);
+           (a->foreign ? a->client == b->client && a->command == b->command
+                       : a->operation == b->operation);
 }
 
 static uint32_t find_or_add(struct culprits *culprits, const struct culprit *wanted)
@@ -116,7 +119,8 @@ static int longest_first(const void *left, const void *right)
     return order_of(b->total_ns, a->total_ns) ?:
            order_of(a->foreign, b->foreign) ?:
            order_of(a->connection, b->connection) ?:
-           order_of(a->operation, b->operation);
+           order_of(a->operation, b->operation) ?:
+           order_of(a->command, b->command);
 }
 
 void culprits_finish(struct culprits *culprits)

@@ -19,6 +19,7 @@ struct culprit {
     bool known;          // its requests are the load's; else not known, as after an error
     bool heavy;          // longer than usual by more than six standard deviations
     uint16_t operation;  // where known
+    uint8_t command;     // where foreign (base/command_words.h); 0: not known
     uint32_t connection; // the client's (where known) or the shim's, or SEVERAL
     uint32_t client;     // where foreign: one of its connections
     uint32_t key;        // where known, or SEVERAL

@@ -48,6 +48,7 @@ int application_calls_build_mixed(const struct call *calls, size_t count, size_t
             .entry_core = call->entry_core,
             .exit_core = call->exit_core,
             .kind = call->kind,
+            .command = call->command,
         };
         if (out->count && compare_calls(&out->items[out->count - 1], &out->items[out->count]) > 0)
             ordered = false;

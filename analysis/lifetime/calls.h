@@ -24,7 +24,8 @@ struct application_call {
     uint16_t batch_position;
     uint16_t entry_core;
     uint16_t exit_core;
-    uint8_t kind; // enum call_kind
+    uint8_t kind;    // enum call_kind
+    uint8_t command; // of what it received (base/command_words.h); 0: not known
 };
 
 // By thread, then by entry.

@@ -161,6 +161,7 @@ static void measure_services(struct ordering *ordering)
         service->begin_ns = call->entry_ns < service->begin_ns ? call->entry_ns : service->begin_ns;
         service->end_ns = call->exit_ns > service->end_ns ? call->exit_ns : service->end_ns;
         service->bytes += call->kind == CALL_SEND ? call->length : 0;
+        service->command = service->command ? service->command : call->command;
     }
 }
 

@@ -27,6 +27,7 @@ struct service {
     uint32_t first, count;    // of its requests, in `members`; 0: they are not known
     uint32_t client;          // the connection, or one that stands for several of the same client
     bool foreign;             // the connection is none of the load's
+    uint8_t command;          // its first one's (base/command_words.h); 0: not known
     uint32_t bytes;           // that were sent
     int64_t begin_ns, end_ns; // of its first call, of its last
     double running_ns;        // how long threads ran for it

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/command_words.h"
 #include "base/text.h"
 #include "base/units.h"
 
@@ -17,8 +18,8 @@ static const struct connection *find_connection(const struct run_analysis *run, 
 }
 
 // id: of its connection; SEVERAL: of many, of which `one` is one.
-static void foreign_words(const struct run_analysis *run, uint32_t id, uint32_t one, char *out,
-                          size_t out_bytes)
+static void foreign_words(const struct run_analysis *run, uint32_t id, uint32_t one,
+                          unsigned command, char *out, size_t out_bytes)
 {
     static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
     const struct connection *connection = find_connection(run, id == SEVERAL ? one : id);
@@ -27,14 +28,16 @@ static void foreign_words(const struct run_analysis *run, uint32_t id, uint32_t 
         inet_ntop(AF_INET, connection->peer + sizeof mapped, address, sizeof address);
     else if (connection)
         inet_ntop(AF_INET6, connection->peer, address, sizeof address);
+    const char *word = command_word_name(command);
+    snprintf(out, out_bytes, "%s%s", word ? word : "", word ? " of " : "");
     if (id == SEVERAL)
-        snprintf(out, out_bytes, "connections from %s, a new one each time (not of this load)",
-                 address);
+        text_append(out, out_bytes, "connections from %s, a new one each time (not of this load)",
+                    address);
     else if (connection && connection->peer_port)
-        snprintf(out, out_bytes, "connection %u from %s:%u (not of this load)", id, address,
-                 connection->peer_port);
+        text_append(out, out_bytes, "connection %u from %s:%u (not of this load)", id, address,
+                    connection->peer_port);
     else
-        snprintf(out, out_bytes, "connection %u (not of this load)", id);
+        text_append(out, out_bytes, "connection %u (not of this load)", id);
 }
 
 static void unknown_words(uint32_t id, char *out, size_t out_bytes)
@@ -50,7 +53,8 @@ char *run_service_owner(const struct run_analysis *run, uint32_t number, char *o
 {
     const struct service *service = &run->lifetimes.order.services.items[number];
     if (service->foreign)
-        foreign_words(run, service->connection, service->connection, out, out_bytes);
+        foreign_words(run, service->connection, service->connection, service->command, out,
+                      out_bytes);
     else
         unknown_words(service->connection, out, out_bytes);
     return out;
@@ -70,7 +74,7 @@ char *run_culprit_words(const struct run_analysis *run, const struct culprit *cu
     char each[32], count[32];
     out[0] = '\0';
     if (culprit->foreign) {
-        foreign_words(run, culprit->connection, culprit->client, out, out_bytes);
+        foreign_words(run, culprit->connection, culprit->client, culprit->command, out, out_bytes);
     } else if (!culprit->known) {
         unknown_words(culprit->connection, out, out_bytes);
     } else {

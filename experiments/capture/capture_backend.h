@@ -57,6 +57,7 @@ struct capture_options {
     cpu_set_t cores, helper_cores; // empty: all
     cpu_set_t client_cores;        // beside them, for kernel events alone; empty: none
     bool no_events, quiet, shim_in_environment;
+    bool commands;          // with which command begins what servers receive, as the shim sees it
     const char *calls_word; // of --calls; NULL: auto
     bool kernel_calls;      // socket calls are recorded by the kernel's events
     bool leaves_to_shim;    // but of processes in which the shim works

@@ -50,6 +50,9 @@ static const struct option_spec options[] = {
         "work), kernel (beside the shim's, too), none"),
     OPTION_FLAG("shim-in-environment", 0, struct capture_options, shim_in_environment,
                 "the same, with DIR in TAILLIGHT_SHIM_DIR, where other users do not see it"),
+    OPTION_FLAG("commands", 0, struct capture_options, commands,
+                "with the shim: note with which command, of a fixed list, begins what the servers "
+                "receive, and nothing else of it"),
     OPTION_BYTES("shim-memory", 0, "BYTES", struct capture_options, shim_memory_bytes,
                  "for the shim's records, in all servers together (64MiB)"),
     OPTION_CORES("helper-cores", 0, "LIST", struct capture_options, helper_cores,
@@ -508,6 +511,8 @@ static int arm_capture(struct capture *capture, struct error *err)
                                           &capture->collector, err);
     if (result == 0 && o->shim)
         message_collector_watch_peers(capture->collector);
+    if (result == 0 && o->shim && o->commands)
+        message_collector_watch_commands(capture->collector);
     // The one that follows cores first: it shows the others where to look.
     for (size_t i = 0; i < CAPTURE_BACKENDS_COUNT && result == 0; i++)
         result = capture_backends[i]->is_always ? start_backend(capture, i, err) : 0;

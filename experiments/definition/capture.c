@@ -116,6 +116,9 @@ static const struct field capture_rows[] = {
      INTO(struct experiment, capture_calls),
      .help = "socket calls from the kernel's events: auto: of servers without the shim; kernel: of "
              "all, beside the shim's; none"},
+    {"commands", FIELD_SWITCH, "false", INTO(struct experiment, capture_commands),
+     .help = "with the shim: note with which command, of a fixed list, begins what the servers "
+             "receive, and nothing else of it, so that other clients' requests have a name"},
     {"shim_memory", FIELD_BYTES, .low = "64KiB", .high = "1GiB", .otherwise = "64MiB",
      INTO(struct experiment, shim_memory_bytes),
      .help = "for the shim's records, in all servers together; calls beyond it are lost"},

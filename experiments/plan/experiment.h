@@ -171,6 +171,7 @@ struct experiment {
     bool capture_optional;      // a run that cannot be captured is inconclusive, not failed
     unsigned capture_calls;     // as capture_calls_name counts
     uint64_t buffer_bytes;      // per core; 0: the capture's own default
+    bool capture_commands;      // note with which command requests begin
     uint64_t shim_memory_bytes; // 0: the shim's own default
     struct experiment_trace trace;
     struct diagnosis_slice diagnosed; // what `slice` says

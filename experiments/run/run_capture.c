@@ -157,6 +157,8 @@ int run_start_capture(struct run *run, struct error *err)
     if (run->shim_dir[0])
         command_line_add(&line, "--shim-in-environment");
     command_line_add_option(&line, "--calls", "%s", calls_word(run));
+    if (run->shim_dir[0] && run->experiment->capture_commands)
+        command_line_add(&line, "--commands");
     add_running(run, &line);
     if (run->shim_dir[0] && run->experiment->shim_memory_bytes)
         command_line_add_number(&line, "--shim-memory", run->experiment->shim_memory_bytes);

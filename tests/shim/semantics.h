@@ -238,6 +238,7 @@ static inline void test_recording(void **state)
     if (message_collector_create(places.rings, 0, NULL, 0, &collector, &err) < 0)
         fail_msg("%s", err.text);
     message_collector_watch_peers(collector);
+    message_collector_watch_commands(collector);
     message_collector_enable(collector);
     struct poller poller = {.collector = collector};
     pthread_t thread;

@@ -123,7 +123,7 @@ static inline void logs_check(const struct logs *logs)
         assert_true(calls[i].entry_tsc <= calls[i].exit_tsc);
         assert_true(i == 0 || calls[i - 1].entry_tsc <= calls[i].entry_tsc);
         assert_in_range(calls[i].kind, CALL_RECEIVE, CALL_CONNECT);
-        assert_int_equal(calls[i].reserved, 0);
+        assert_true(calls[i].command == 0 || calls[i].kind == CALL_RECEIVE);
         assert_int_equal(calls[i].padding, 0);
         assert_true(calls[i].thread != 0 && calls[i].process != 0);
         if (calls[i].kind == CALL_WAIT) {

@@ -148,6 +148,7 @@ static void sequence_judge(const struct sequence *sequence, struct tally *tally)
     if (message_collector_create(places.rings, 0, &sequence->port, 1, &collector, &err) < 0)
         fail_msg("%s", err.text);
     message_collector_watch_peers(collector);
+    message_collector_watch_commands(collector);
     message_collector_enable(collector);
     struct poller poller = {.collector = collector};
     pthread_create(&thread, NULL, poller_run, &poller);

@@ -257,7 +257,7 @@ static void test_implausible(void **state)
     entries[4].call.connection = 0;
     entries[5].call.kind = CALL_WAIT; // with a connection
     entries[6].call.offset = 1ULL << 60;
-    entries[7].call.reserved = 1;
+    entries[7].call.command = 255; // no such word
     entries[8].announcement = (struct ring_announcement){
         .kind = RING_ANNOUNCEMENT, .sequence = ring_sequence(8), .connection = 0};
     take(&f, true);

@@ -196,7 +196,7 @@ static void heavy_requests_are_told_from_those_behind(void **state)
 // load held up others for long.
 static void other_clients_are_named(void **state)
 {
-    enum { OTHER = 999 };
+    enum { OTHER = 999, KEYS = 77 };
     (void)state;
     struct diagnosed d = {0};
     size_t moved = 0;
@@ -206,6 +206,7 @@ static void other_clients_are_named(void **state)
         if (call->kind == CALL_SEND && call[-1].kind == CALL_RECEIVE &&
             call->entry_tsc - call[-1].exit_tsc > SLOW_NS * CYCLES_PER_NS) {
             call->connection = call[-1].connection = OTHER;
+            call[-1].command = KEYS;
             moved++;
         }
     }
@@ -215,6 +216,7 @@ static void other_clients_are_named(void **state)
     const struct culprit *first = &views->culprits.items[0];
     assert_true(first->foreign && first->heavy);
     assert_int_equal(first->connection, OTHER);
+    assert_int_equal(first->command, KEYS);
     assert_in_range(first->services, SLOW * 3 / 4, SLOW);
     assert_float_equal(first->each_ns, SLOW_NS + 6000, 3000);
     assert_true(first->messages > views->messages.count / 2);

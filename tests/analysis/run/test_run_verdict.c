@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "analysis/run/run_verdict.h"
+#include "base/command_words.h"
 
 enum { MESSAGES = 10 };
 
@@ -97,6 +98,10 @@ static void who_held_up_is_named(void **state)
     assert_non_null(strstr(run.findings.verdict,
                            "connection 7 (not of this load) (2.00 ms each, 2 of them, far longer "
                            "than usual) held up 10 of these requests, for 9.00 ms in all."));
+    culprit.command = command_word_of("LRANGE a 0 -1\r\n", 15);
+    run_verdict(&run);
+    assert_non_null(strstr(run.findings.verdict,
+                           ". lrange of connection 7 (not of this load) (2.00 ms each, "));
     assert_null(strstr(run.findings.verdict, "is known to be whose"));
     culprit.total_ns = diagnosis.views.blocked_ns = 1e5 * MESSAGES;
     run_verdict(&run);
