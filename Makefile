@@ -117,7 +117,7 @@ $(BUILD)/labserver: $(BUILD)/workloads/labserver.o $(library)
 # Clang has no <asm/types.h> of its own for this target; the compiler's triplet says where it is.
 bpf_include := $(addprefix -idirafter /usr/include/,$(shell $(CC) -print-multiarch))
 
-$(BUILD)/%.bpf.o: %.bpf.c base/connection.h $(wildcard profiler/bpf/*.h)
+$(BUILD)/%.bpf.o: %.bpf.c base/connection.h base/hash.h $(wildcard profiler/bpf/*.h)
 	@mkdir -p $(@D)
 	$(if $(Q),@echo '  BPF   $<')
 	$(Q)$(CLANG) -target bpf -mcpu=v3 -g -O2 -Wall -Wextra -Wno-unused-parameter -I. $(bpf_include) -c $< -o $@

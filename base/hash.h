@@ -4,12 +4,17 @@
 // derived from one another, and places in hash maps (base/map.h). The finaliser of SplitMix64
 // (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014); for texts
 // FNV-1a (Fowler, Noll and Vo).
+//
+// This header is read by the BPF compiler too, which has no libc and takes only hash64 and
+// hash_pair.
 #ifndef BASE_HASH_H
 #define BASE_HASH_H
 
+#ifndef __bpf__
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#endif
 
 static inline uint64_t hash64(uint64_t x)
 {
@@ -25,6 +30,7 @@ static inline uint64_t hash_pair(uint64_t a, uint64_t b)
     return hash64(hash64(a) ^ b);
 }
 
+#ifndef __bpf__
 static inline uint64_t hash_text(const char *text, size_t length)
 {
     uint64_t hash = 0xcbf29ce484222325u;
@@ -51,5 +57,6 @@ static inline double hash_fraction(uint64_t x)
 {
     return (double)(hash64(x) >> 11) * 0x1p-53;
 }
+#endif
 
 #endif

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: MIT
+//
+// A hop of Time Capsule (Suo et al., APSys '16): a program at the ingress or egress of an interface
+// that stamps the packets it is asked for. This one only looks: it writes into a ring when a packet
+// passed and by what it is known again at other hops, and changes no byte.
+//
+// It runs for every packet of the interface, so it looks at the headers and is done with what the
+// filter does not want. Each hop is a copy of these programs with counts of its own; all write into
+// one ring.
+#include "profiler/bpf/kernel.h"
+
+#include <linux/bpf.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#include "profiler/bpf/hop_log.h"
+#include "profiler/bpf/packet_head.h"
+
+// The loader sets its size and has all hops use the first one's.
+struct {
+    __uint(type, BPF_MAP_TYPE_RINGBUF);
+    __uint(max_entries, 4096);
+} records SEC(".maps");
+
+struct packet_filter filter; // filled in before the programs are loaded
+struct hop_counts counts;
+const volatile uint8_t hop;
+const volatile uint32_t sample_limit; // see packet_is_sampled()
+const volatile uint64_t key;          // of packet_flow()
+
+enum { CONTINUE = -1 }; // TCX_NEXT, and TC_ACT_UNSPEC of clsact: as if this program were not here
+
+enum reading { READ_WHOLE, READ_FRAGMENT, READ_LATER_FRAGMENT, READ_UNREADABLE, READ_OTHER };
+
+// A head, and what is only needed while it is read.
+struct reading_state {
+    struct packet_head head;
+    uint32_t transport_at, payload_at; // from the IP header
+    bool is_fragment, is_later_fragment;
+};
+
+static __always_inline void count(uint64_t *counter)
+{
+    __sync_fetch_and_add(counter, 1);
+}
+
+// Bytes from the IP header on, which both directions have, with or without a link layer before it
+// and with or without a VLAN's tag.
+static __always_inline bool load(struct __sk_buff *skb, uint32_t at, void *out, uint32_t bytes)
+{
+    return bpf_skb_load_bytes_relative(skb, at, out, bytes, BPF_HDR_START_NET) == 0;
+}
+
+static __always_inline uint16_t number16(const uint8_t *bytes)
+{
+    return (uint16_t)(bytes[0] << 8 | bytes[1]);
+}
+
+static __always_inline uint32_t number32(const uint8_t *bytes)
+{
+    return (uint32_t)number16(bytes) << 16 | number16(bytes + 2);
+}
+
+static __always_inline struct packet_address mapped(const uint8_t *bytes)
+{
+    uint32_t address;
+    __builtin_memcpy(&address, bytes, sizeof address);
+    return (struct packet_address){
+        .word = {0, (uint64_t)bpf_htonl(0xffff) | (uint64_t)address << 32}};
+}
+
+static __always_inline enum reading read_ipv4(struct __sk_buff *skb, struct reading_state *state)
+{
+    enum { MORE = 0x2000, OFFSET = 0x1fff };
+    uint8_t ip[20];
+    if (!load(skb, 0, ip, sizeof ip) || ip[0] >> 4 != PACKET_IPV4)
+        return READ_UNREADABLE;
+    state->head.family = PACKET_IPV4;
+    state->head.protocol = ip[9];
+    state->head.ip_bytes = number16(ip + 2);
+    state->head.datagram_id = number16(ip + 4);
+    state->head.source = mapped(ip + 12);
+    state->head.destination = mapped(ip + 16);
+    state->transport_at = (uint32_t)(ip[0] & 15) * 4;
+    state->is_fragment = number16(ip + 6) & (MORE | OFFSET);
+    state->is_later_fragment = number16(ip + 6) & OFFSET;
+    return READ_WHOLE;
+}
+
+// What may stand between the IPv6 header and the transport's: RFC 8200, 4.
+static __always_inline enum reading read_extensions(struct __sk_buff *skb,
+                                                    struct reading_state *state)
+{
+    enum { HOP_BY_HOP = 0, ROUTING = 43, FRAGMENT = 44, DESTINATION = 60, MOST = 4 };
+    uint8_t extension[8];
+    for (int i = 0; i < MOST; i++) {
+        uint8_t kind = state->head.protocol;
+        if (kind != HOP_BY_HOP && kind != ROUTING && kind != FRAGMENT && kind != DESTINATION)
+            break;
+        if (!load(skb, state->transport_at, extension, sizeof extension))
+            return READ_UNREADABLE;
+        if (kind == FRAGMENT) {
+            state->is_fragment = true;
+            state->is_later_fragment = number16(extension + 2) & 0xfff8;
+            state->head.datagram_id = number16(extension + 6);
+        }
+        state->head.protocol = extension[0];
+        state->transport_at += kind == FRAGMENT ? 8 : 8 * ((uint32_t)extension[1] + 1);
+    }
+    return READ_WHOLE;
+}
+
+static __always_inline enum reading read_ipv6(struct __sk_buff *skb, struct reading_state *state)
+{
+    uint8_t ip[40];
+    if (!load(skb, 0, ip, sizeof ip) || ip[0] >> 4 != PACKET_IPV6)
+        return READ_UNREADABLE;
+    state->head.family = PACKET_IPV6;
+    state->head.protocol = ip[6];
+    state->head.ip_bytes = number16(ip + 4) ? sizeof ip + number16(ip + 4) : 0;
+    __builtin_memcpy(&state->head.source, ip + 8, 16);
+    __builtin_memcpy(&state->head.destination, ip + 24, 16);
+    state->transport_at = sizeof ip;
+    return read_extensions(skb, state);
+}
+
+static __always_inline enum reading read_udp(struct __sk_buff *skb, struct reading_state *state)
+{
+    enum { HEADER = 8 };
+    uint8_t udp[HEADER];
+    if (!load(skb, state->transport_at, udp, sizeof udp) || number16(udp + 4) < HEADER)
+        return READ_UNREADABLE;
+    state->head.source_port = number16(udp);
+    state->head.destination_port = number16(udp + 2);
+    state->head.payload_bytes = number16(udp + 4) - HEADER;
+    state->payload_at = state->transport_at + HEADER;
+    return state->is_fragment ? READ_FRAGMENT : READ_WHOLE;
+}
+
+static __always_inline enum reading read_tcp(struct __sk_buff *skb, struct reading_state *state)
+{
+    uint8_t tcp[20];
+    if (!load(skb, state->transport_at, tcp, sizeof tcp))
+        return READ_UNREADABLE;
+    uint32_t headers = state->transport_at + (uint32_t)(tcp[12] >> 4) * 4;
+    if (headers > state->head.ip_bytes)
+        return READ_UNREADABLE;
+    state->head.source_port = number16(tcp);
+    state->head.destination_port = number16(tcp + 2);
+    state->head.sequence = number32(tcp + 4);
+    state->head.payload_bytes = state->head.ip_bytes - headers;
+    state->payload_at = headers;
+    // What follows the first fragment of a segment is not known, and nobody sends such.
+    return state->is_fragment ? READ_UNREADABLE : READ_WHOLE;
+}
+
+static __always_inline enum reading read_head(struct __sk_buff *skb, struct reading_state *state)
+{
+    enum { ETHERTYPE_IPV4 = 0x0800, ETHERTYPE_IPV6 = 0x86dd };
+    enum reading reading;
+    if (skb->protocol == bpf_htons(ETHERTYPE_IPV4))
+        reading = read_ipv4(skb, state);
+    else if (skb->protocol == bpf_htons(ETHERTYPE_IPV6))
+        reading = read_ipv6(skb, state);
+    else
+        return READ_OTHER;
+    if (reading != READ_WHOLE)
+        return reading;
+    if (state->head.protocol != PACKET_UDP && state->head.protocol != PACKET_TCP)
+        return READ_OTHER;
+    if (state->is_later_fragment)
+        return READ_LATER_FRAGMENT;
+    // A packet of more than 64 KiB ("BIG TCP") does not say its length.
+    if (!state->head.ip_bytes)
+        return READ_UNREADABLE;
+    return state->head.protocol == PACKET_UDP ? read_udp(skb, state) : read_tcp(skb, state);
+}
+
+// The payload's first bytes, zeros after its end; of a fragment, all that it has of them.
+static __always_inline void read_prefix(struct __sk_buff *skb, const struct reading_state *state,
+                                        uint64_t prefix[PACKET_PREFIX_WORDS])
+{
+    uint32_t bytes = state->head.ip_bytes - state->payload_at;
+    if (bytes > state->head.payload_bytes)
+        bytes = state->head.payload_bytes;
+    if (bytes >= PACKET_PREFIX_WORDS * 8) {
+        load(skb, state->payload_at, prefix, PACKET_PREFIX_WORDS * 8);
+        return;
+    }
+    asm volatile("" : "+r"(bytes)); // so that the verifier sees the bounds of what is passed on
+    if (bytes > 0 && bytes < PACKET_PREFIX_WORDS * 8)
+        load(skb, state->payload_at, prefix, bytes);
+}
+
+// True if any byte of a stream's packet is sampled.
+static __always_inline bool stream_is_sampled(const struct hop_record *record)
+{
+    uint32_t block = record->first / PACKET_BLOCK_BYTES * PACKET_BLOCK_BYTES;
+    for (int i = 0; i < PACKET_BLOCKS_MAX; i++, block += PACKET_BLOCK_BYTES) {
+        if ((int32_t)(record->end - block) <= 0)
+            break;
+        if (packet_is_sampled(packet_block(record->flow, block), sample_limit))
+            return true;
+    }
+    return false;
+}
+
+// Fills in by what the packet is known. False: it is not to be recorded, and counted.
+static __always_inline bool identify(struct __sk_buff *skb, const struct reading_state *state,
+                                     struct hop_record *record)
+{
+    uint64_t prefix[PACKET_PREFIX_WORDS] = {0};
+    const struct packet_head *head = &state->head;
+    record->flow = packet_flow(head, key);
+    record->ip_bytes = head->ip_bytes;
+    record->protocol = head->protocol;
+    record->hop = hop;
+    if (head->protocol == PACKET_TCP) {
+        if (!head->payload_bytes) {
+            count(&counts.bare);
+            return false;
+        }
+        record->first = head->sequence;
+        record->end = head->sequence + head->payload_bytes;
+        if (!packet_is_sampled(packet_block(record->flow, record->end - 1), sample_limit))
+            record->flags |= HOP_ONLY_COVERS;
+        if (stream_is_sampled(record))
+            return true;
+    } else {
+        read_prefix(skb, state, prefix);
+        record->datagram = packet_datagram(head, record->flow, prefix);
+        record->flags |= state->is_fragment ? HOP_FRAGMENT : 0;
+        record->flags |= skb->gso_size ? HOP_BUNDLE : 0;
+        if (packet_is_sampled(record->datagram, sample_limit))
+            return true;
+    }
+    count(&counts.unsampled);
+    return false;
+}
+
+SEC("tc")
+int hop_look(struct __sk_buff *skb)
+{
+    struct reading_state state = {.is_fragment = false};
+    enum reading reading = read_head(skb, &state);
+    if (reading == READ_UNREADABLE)
+        count(&counts.unreadable);
+    if (reading == READ_LATER_FRAGMENT && packet_filter_matches_ends(&filter, &state.head))
+        count(&counts.fragments);
+    if (reading > READ_FRAGMENT || !packet_filter_matches(&filter, &state.head))
+        return CONTINUE;
+    struct hop_record record = {.time = bpf_ktime_get_ns()};
+    count(&counts.matched);
+    if (!identify(skb, &state, &record))
+        return CONTINUE;
+    // Nobody is woken: the reader looks by itself, every few milliseconds.
+    if (bpf_ringbuf_output(&records, &record, sizeof record, BPF_RB_NO_WAKEUP) == 0)
+        count(&counts.recorded);
+    else
+        count(&counts.dropped);
+    return CONTINUE;
+}
+
+char LICENSE[] SEC("license") = "GPL";

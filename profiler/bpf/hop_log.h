@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+//
+// The hop log of Time Capsule: one record for each packet that passed a hop, written by BPF
+// (profiler/bpf/capsule.bpf.c), in order of time: hops.tlog (LOG_HOPS).
+//
+// This header is read by the BPF compiler too: plain types, no libc.
+#ifndef PROFILER_BPF_HOP_LOG_H
+#define PROFILER_BPF_HOP_LOG_H
+
+#ifndef __bpf__
+#include <stdint.h>
+#endif
+
+enum { HOP_LOG_VERSION = 1 };
+
+enum {
+    // A packet's way is kept in 64 bits, four a hop (profiler/capsule/packet_join.h).
+    HOPS_MAX = 15,
+};
+
+enum hop_flags {
+    // The packet's last byte is not sampled. It is there for packets of other hops, whose last byte
+    // is and lies in it.
+    HOP_ONLY_COVERS = 1 << 0,
+    HOP_FRAGMENT = 1 << 1, // the first of a datagram's fragments: it stands for all of them
+    // Of UDP: the kernel carries several datagrams in it, which it divides at the end of their way.
+    HOP_BUNDLE = 1 << 2,
+};
+
+struct hop_record {
+    uint64_t time;     // CLOCK_MONOTONIC ns
+    uint64_t flow;     // packet_flow() of profiler/bpf/packet_head.h
+    uint64_t datagram; // packet_datagram(); TCP: 0
+    uint32_t first;    // TCP: sequence number of the first byte; UDP: 0
+    uint32_t end;      // TCP: the number after the last byte; UDP: 0
+    uint32_t ip_bytes; // IP header and all after it
+    uint8_t hop;       // its place in the command's list
+    uint8_t protocol;  // 6 or 17
+    uint8_t flags;     // enum hop_flags
+    uint8_t reserved;
+};
+_Static_assert(sizeof(struct hop_record) == 40, "the log format is fixed");
+
+// What a hop saw. Only what the filter takes is counted.
+struct hop_counts {
+    uint64_t matched;   // packets
+    uint64_t recorded;  // of them
+    uint64_t unsampled; // of them: left out by the sampling
+    uint64_t bare;      // of them: TCP packets without payload, which nothing tells apart
+    uint64_t dropped;   // of them: the ring was full
+    // Fragments that are not the first: they have no ports, so they are counted by all else that
+    // the filter asks, and the first stands for them.
+    uint64_t fragments;
+    uint64_t unreadable; // packets whose headers end too early or say no length; of any protocol
+};
+
+#endif

@@ -1,0 +1,470 @@
+// SPDX-License-Identifier: MIT
+//
+// The BPF program of a hop, given packets of every shape by the kernel itself (BPF_PROG_TEST_RUN):
+// what it takes for a packet, and by what it knows it again, held against the functions that the
+// header has for everybody.
+// Runs beside others: it sends nothing and asserts no times.
+#include <arpa/inet.h>
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/array.h"
+#include "profiler/capsule/capsule_skeleton.h"
+#include "profiler/capsule/packet_words.h"
+
+enum { KEY = 4711, HOP = 7, LINK_BYTES = 14, CONTINUE = 0xffffffff };
+
+struct frame {
+    uint8_t bytes[2048];
+    size_t count;
+};
+
+struct records ARRAY_OF(struct hop_record);
+
+struct scene {
+    struct capsule_bpf *programs;
+    struct ring_buffer *ring;
+    struct records records;
+};
+
+static int take(void *context, void *data, size_t bytes)
+{
+    struct scene *scene = context;
+    assert_int_equal(bytes, sizeof(struct hop_record));
+    return array_push(&scene->records, *(struct hop_record *)data);
+}
+
+static void begin(struct scene *scene, const char *filter, uint32_t one_in)
+{
+    *scene = (struct scene){.programs = capsule_bpf__open()};
+    assert_non_null(scene->programs);
+    scene->programs->rodata->key = KEY;
+    scene->programs->rodata->hop = HOP;
+    scene->programs->rodata->sample_limit = packet_sample_limit(one_in);
+    assert_int_equal(packet_filter_parse(filter, &scene->programs->bss->filter, NULL), 0);
+    assert_int_equal(capsule_bpf__load(scene->programs), 0);
+    scene->ring = ring_buffer__new(bpf_map__fd(scene->programs->maps.records), take, scene, NULL);
+    assert_non_null(scene->ring);
+}
+
+static void end(struct scene *scene)
+{
+    ring_buffer__free(scene->ring);
+    capsule_bpf__destroy(scene->programs);
+    array_free(&scene->records);
+}
+
+// Gives the program a frame; it has to leave it as it is.
+static void pass(struct scene *scene, const struct frame *frame)
+{
+    static uint8_t after[sizeof frame->bytes];
+    struct bpf_test_run_opts run = {.sz = sizeof run,
+                                    .data_in = frame->bytes,
+                                    .data_size_in = (uint32_t)frame->count,
+                                    .data_out = after,
+                                    .data_size_out = sizeof after};
+    assert_int_equal(bpf_prog_test_run_opts(bpf_program__fd(scene->programs->progs.hop_look), &run),
+                     0);
+    assert_int_equal(run.retval, CONTINUE);
+    assert_int_equal(run.data_size_out, frame->count);
+    assert_memory_equal(after, frame->bytes, frame->count);
+    assert_true(ring_buffer__consume(scene->ring) >= 0);
+}
+
+static const struct hop_record *last(const struct scene *scene, size_t expected)
+{
+    assert_int_equal(scene->records.count, expected);
+    return &scene->records.items[expected - 1];
+}
+
+// --- frames --------------------------------------------------------------------------------------
+
+static void add(struct frame *frame, const void *bytes, size_t count)
+{
+    memcpy(frame->bytes + frame->count, bytes, count);
+    frame->count += count;
+}
+
+static void add16(struct frame *frame, unsigned value)
+{
+    uint8_t bytes[2] = {(uint8_t)(value >> 8), (uint8_t)value};
+    add(frame, bytes, 2);
+}
+
+static void link_layer(struct frame *frame, unsigned type)
+{
+    frame->count = 0;
+    add(frame, "\2\0\0\0\0\1\2\0\0\0\0\2", 12);
+    add16(frame, type);
+}
+
+static void ipv4(struct frame *frame, unsigned protocol, unsigned options, unsigned id,
+                 unsigned fragment, size_t after)
+{
+    uint8_t none[40] = {1, 1, 1, 1}; // options that say nothing
+    link_layer(frame, 0x0800);
+    uint8_t begins[] = {(uint8_t)(0x45 + options / 4), 0};
+    add(frame, begins, 2);
+    add16(frame, (unsigned)(20 + options + after));
+    add16(frame, id);
+    add16(frame, fragment);
+    uint8_t rest[] = {64, (uint8_t)protocol, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2};
+    add(frame, rest, sizeof rest);
+    add(frame, none, options);
+}
+
+static const uint8_t six_source[16] = {0xfd, [15] = 1}, six_destination[16] = {0xfd, [15] = 2};
+
+static void ipv6(struct frame *frame, unsigned next, size_t after)
+{
+    link_layer(frame, 0x86dd);
+    add(frame, "\x60\0\0\0", 4);
+    add16(frame, (unsigned)after);
+    uint8_t rest[] = {(uint8_t)next, 64};
+    add(frame, rest, 2);
+    add(frame, six_source, 16);
+    add(frame, six_destination, 16);
+}
+
+static void udp(struct frame *frame, size_t payload)
+{
+    add16(frame, 40000);
+    add16(frame, 11211);
+    add16(frame, (unsigned)(8 + payload));
+    add16(frame, 0xbeef); // no part of a packet's identity
+}
+
+static void payload(struct frame *frame, size_t count, uint8_t first)
+{
+    for (size_t i = 0; i < count; i++)
+        frame->bytes[frame->count++] = (uint8_t)(first + i);
+}
+
+static void tcp(struct frame *frame, uint32_t sequence, unsigned options)
+{
+    uint8_t none[40] = {1, 1, 1, 1};
+    add16(frame, 40000);
+    add16(frame, 11211);
+    add16(frame, sequence >> 16);
+    add16(frame, sequence & 0xffff);
+    add(frame, "\0\0\0\1", 4);
+    add16(frame, (5 + options / 4) << 12 | 0x18);
+    add(frame, "\xff\xff\xbe\xef\0\0", 6);
+    add(frame, none, options);
+}
+
+// What the record of such a packet should say.
+static struct packet_head head(unsigned family, unsigned protocol)
+{
+    struct packet_head out = {.source_port = 40000,
+                              .destination_port = 11211,
+                              .family = (uint8_t)family,
+                              .protocol = (uint8_t)protocol};
+    uint8_t mapped[16] = {[10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1};
+    memcpy(&out.source, family == 6 ? six_source : mapped, 16);
+    mapped[15] = 2;
+    memcpy(&out.destination, family == 6 ? six_destination : mapped, 16);
+    return out;
+}
+
+static uint64_t expected_datagram(struct packet_head *of, size_t bytes, size_t there, uint8_t first)
+{
+    uint64_t prefix[PACKET_PREFIX_WORDS] = {0};
+    for (size_t i = 0; i < there && i < sizeof prefix; i++)
+        ((uint8_t *)prefix)[i] = (uint8_t)(first + i);
+    of->payload_bytes = (uint32_t)bytes;
+    return packet_datagram(of, packet_flow(of, KEY), prefix);
+}
+
+// --- tests ---------------------------------------------------------------------------------------
+
+static void datagrams_of_every_length(void **state)
+{
+    (void)state;
+    static const size_t lengths[] = {0, 1, 2, 17, 46, 63, 64, 65, 200, 1400};
+    struct scene scene;
+    struct frame frame;
+    begin(&scene, "udp port 11211", 1);
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+        for (unsigned options = 0; options <= 40; options += 20) {
+            struct packet_head of = head(4, PACKET_UDP);
+            of.datagram_id = (uint16_t)(100 + i);
+            ipv4(&frame, 17, options, of.datagram_id, 0x4000, 8 + lengths[i]);
+            udp(&frame, lengths[i]);
+            payload(&frame, lengths[i], 3);
+            size_t ip_bytes = frame.count - LINK_BYTES;
+            payload(&frame, lengths[i] < 18 ? 18 - lengths[i] : 0,
+                    99); // what Ethernet fills up with
+            pass(&scene, &frame);
+            const struct hop_record *record = last(&scene, 3 * i + options / 20 + 1);
+            assert_int_equal(record->flow, packet_flow(&of, KEY));
+            assert_int_equal(record->datagram, expected_datagram(&of, lengths[i], lengths[i], 3));
+            assert_int_equal(record->ip_bytes, ip_bytes);
+            assert_int_equal(record->hop, HOP);
+            assert_int_equal(record->protocol, PACKET_UDP);
+            assert_int_equal(record->flags, 0);
+            assert_true(record->time > 0);
+        }
+    assert_int_equal(scene.programs->bss->counts.matched, scene.records.count);
+    assert_int_equal(scene.programs->bss->counts.recorded, scene.records.count);
+    end(&scene);
+}
+
+static void streams_are_known_by_their_bytes(void **state)
+{
+    (void)state;
+    struct scene scene;
+    struct frame frame;
+    begin(&scene, "tcp and dst port 11211", 1);
+    for (unsigned options = 0; options <= 40; options += 4) {
+        struct packet_head of = head(4, PACKET_TCP);
+        ipv4(&frame, 6, 0, 1, 0x4000, 20 + options + 300);
+        tcp(&frame, 0xffffff00, options);
+        payload(&frame, 300, 1);
+        pass(&scene, &frame);
+        const struct hop_record *record = last(&scene, options / 4 + 1);
+        assert_int_equal(record->flow, packet_flow(&of, KEY));
+        assert_int_equal(record->first, 0xffffff00);
+        assert_int_equal(record->end, 0xffffff00 + 300u);
+        assert_int_equal(record->datagram, 0);
+    }
+    ipv4(&frame, 6, 0, 1, 0x4000, 20);
+    tcp(&frame, 5, 0);
+    pass(&scene, &frame);
+    assert_int_equal(scene.programs->bss->counts.bare, 1);
+    assert_int_equal(scene.records.count, 11);
+    end(&scene);
+}
+
+static void ipv6_with_what_may_stand_before_the_ports(void **state)
+{
+    (void)state;
+    struct scene scene;
+    struct frame frame;
+    begin(&scene, "ip6 udp port 11211", 1);
+    struct packet_head of = head(6, PACKET_UDP);
+    ipv6(&frame, 17, 8 + 30);
+    udp(&frame, 30);
+    payload(&frame, 30, 3);
+    pass(&scene, &frame);
+    assert_int_equal(last(&scene, 1)->datagram, expected_datagram(&of, 30, 30, 3));
+    assert_int_equal(last(&scene, 1)->ip_bytes, 40 + 8 + 30);
+    // hop-by-hop options, then options for the destination (16 bytes), then the datagram
+    ipv6(&frame, 0, 8 + 16 + 8 + 30);
+    add(&frame, "\x3c\0\1\4\0\0\0\0", 8);
+    add(&frame, "\x11\1\1\4\0\0\0\0\1\4\0\0\0\0\0\0", 16);
+    udp(&frame, 30);
+    payload(&frame, 30, 3);
+    pass(&scene, &frame);
+    assert_int_equal(last(&scene, 2)->datagram, expected_datagram(&of, 30, 30, 3));
+    // the first fragment, and another
+    ipv6(&frame, 44, 8 + 8 + 40);
+    add(&frame, "\x11\0\0\1\0\0\x12\x34", 8);
+    udp(&frame, 3000);
+    payload(&frame, 40, 3);
+    pass(&scene, &frame);
+    of.datagram_id = 0x1234;
+    assert_int_equal(last(&scene, 3)->datagram, expected_datagram(&of, 3000, 40, 3));
+    assert_int_equal(last(&scene, 3)->flags, HOP_FRAGMENT);
+    ipv6(&frame, 44, 8 + 40);
+    add(&frame, "\x11\0\0\x31\0\0\x12\x34", 8);
+    payload(&frame, 40, 3);
+    pass(&scene, &frame);
+    assert_int_equal(scene.records.count, 3);
+    assert_int_equal(scene.programs->bss->counts.fragments, 1);
+    end(&scene);
+}
+
+static void of_fragments_the_first_stands_for_all(void **state)
+{
+    (void)state;
+    struct scene scene;
+    struct frame frame;
+    begin(&scene, "udp port 11211 and host 10.0.0.2", 1);
+    struct packet_head of = head(4, PACKET_UDP);
+    of.datagram_id = 77;
+    ipv4(&frame, 17, 0, 77, 0x2000, 8 + 1000);
+    udp(&frame, 3000);
+    payload(&frame, 1000, 3);
+    pass(&scene, &frame);
+    uint64_t identity = expected_datagram(&of, 3000, 1000, 3);
+    assert_int_equal(last(&scene, 1)->datagram, identity);
+    assert_int_equal(last(&scene, 1)->flags, HOP_FRAGMENT);
+    ipv4(&frame, 17, 0, 77, 0x2000 | 126, 1000);
+    payload(&frame, 1000, 9);
+    pass(&scene, &frame);
+    assert_int_equal(scene.programs->bss->counts.fragments, 1);
+    // Where its parts are one packet again, it is the same.
+    ipv4(&frame, 17, 0, 77, 0, 8 + 1900);
+    udp(&frame, 3000);
+    payload(&frame, 1900, 3);
+    pass(&scene, &frame);
+    assert_int_equal(last(&scene, 2)->datagram, identity);
+    end(&scene);
+}
+
+static void what_is_not_asked_for_is_left_out(void **state)
+{
+    (void)state;
+    struct scene scene;
+    struct frame frame;
+    begin(&scene, "udp dst port 11212", 1);
+    ipv4(&frame, 17, 0, 1, 0, 8 + 20);
+    udp(&frame, 20);
+    payload(&frame, 20, 1);
+    pass(&scene, &frame);
+    ipv4(&frame, 1, 0, 1, 0, 40); // ICMP
+    payload(&frame, 40, 1);
+    pass(&scene, &frame);
+    link_layer(&frame, 0x0806); // ARP
+    payload(&frame, 46, 1);
+    pass(&scene, &frame);
+    assert_int_equal(scene.records.count, 0);
+    assert_int_equal(scene.programs->bss->counts.matched, 0);
+    assert_int_equal(scene.programs->bss->counts.unreadable, 0);
+    end(&scene);
+}
+
+// Every datagram and segment cut at every byte: no record but of what is whole enough.
+static void what_ends_too_early_is_counted(void **state)
+{
+    (void)state;
+    struct scene scene;
+    struct frame frame;
+    begin(&scene, "", 1);
+    size_t given = 0;
+    for (int kind = 0; kind < 4; kind++) {
+        if (kind < 2)
+            ipv4(&frame, kind ? 6 : 17, 20, 1, 0, kind ? 20 + 8 : 8 + 8);
+        else
+            ipv6(&frame, kind == 3 ? 6 : 17, kind == 3 ? 20 + 8 : 8 + 8);
+        if (kind % 2)
+            tcp(&frame, 1, 0);
+        else
+            udp(&frame, 8);
+        size_t headers = frame.count;
+        payload(&frame, 8, 1);
+        // The kernel gives a program no frame whose IP header is not whole.
+        for (size_t bytes = LINK_BYTES + (kind < 2 ? 20 : 40); bytes < headers; bytes++, given++) {
+            struct frame cut = frame;
+            cut.count = bytes;
+            pass(&scene, &cut);
+        }
+    }
+    assert_int_equal(scene.records.count, 0);
+    assert_int_equal(scene.programs->bss->counts.unreadable, given);
+    assert_true(given > 80);
+    // Lengths that contradict one another.
+    ipv4(&frame, 6, 0, 1, 0, 20);
+    tcp(&frame, 1, 40);
+    pass(&scene, &frame);
+    ipv4(&frame, 17, 0, 1, 0, 8 + 8);
+    udp(&frame, 0);
+    frame.bytes[frame.count - 3] = 7; // shorter than its header
+    payload(&frame, 8, 1);
+    pass(&scene, &frame);
+    assert_int_equal(scene.programs->bss->counts.unreadable, given + 2);
+    end(&scene);
+}
+
+// What is sampled is what the header says, the same at every hop.
+static void sampling_is_by_what_a_packet_is(void **state)
+{
+    (void)state;
+    enum { PACKETS = 800, ONE_IN = 4 };
+    struct scene scene;
+    struct frame frame;
+    size_t expected = 0, covers = 0;
+    begin(&scene, "", ONE_IN);
+    for (unsigned n = 0; n < PACKETS; n++) {
+        struct packet_head of = head(4, PACKET_UDP);
+        of.datagram_id = (uint16_t)n;
+        ipv4(&frame, 17, 0, n, 0, 8 + 100);
+        udp(&frame, 100);
+        payload(&frame, 100, 3);
+        pass(&scene, &frame);
+        expected +=
+            packet_is_sampled(expected_datagram(&of, 100, 100, 3), packet_sample_limit(ONE_IN));
+        assert_int_equal(scene.records.count, expected);
+    }
+    assert_in_range(expected, PACKETS / 8, PACKETS / 2);
+    for (uint32_t n = 0; n < PACKETS; n++) {
+        struct packet_head of = head(4, PACKET_TCP);
+        uint64_t flow = packet_flow(&of, KEY);
+        uint32_t at = n * 5000 - 4; // most lie in two or three blocks
+        bool any = false, at_end = false;
+        ipv4(&frame, 6, 0, n, 0, 20 + 1400);
+        tcp(&frame, at, 0);
+        payload(&frame, 1400, 3);
+        pass(&scene, &frame);
+        for (uint32_t byte = 0; byte < 1400; byte++) {
+            at_end = packet_is_sampled(packet_block(flow, at + byte), packet_sample_limit(ONE_IN));
+            any |= at_end;
+        }
+        expected += any;
+        covers += any && !at_end;
+        assert_int_equal(scene.records.count, expected);
+        if (any)
+            assert_int_equal(last(&scene, expected)->flags, at_end ? 0 : HOP_ONLY_COVERS);
+    }
+    assert_true(covers > 0);
+    assert_int_equal(scene.programs->bss->counts.unsampled, 2 * PACKETS - expected);
+    end(&scene);
+}
+
+// Nobody reads: what does not fit is counted.
+static void a_full_ring_is_counted(void **state)
+{
+    (void)state;
+    enum { PACKETS = 200 };
+    struct scene scene;
+    struct frame frame;
+    begin(&scene, "", 1);
+    ipv4(&frame, 17, 0, 1, 0, 8 + 20);
+    udp(&frame, 20);
+    payload(&frame, 20, 1);
+    for (int n = 0; n < PACKETS; n++) {
+        struct bpf_test_run_opts run = {
+            .sz = sizeof run, .data_in = frame.bytes, .data_size_in = (uint32_t)frame.count};
+        assert_int_equal(
+            bpf_prog_test_run_opts(bpf_program__fd(scene.programs->progs.hop_look), &run), 0);
+        assert_int_equal(run.retval, CONTINUE);
+    }
+    const struct hop_counts *counts = &scene.programs->bss->counts;
+    assert_true(ring_buffer__consume(scene.ring) >= 0);
+    assert_int_equal(counts->matched, PACKETS);
+    assert_int_equal(counts->recorded, scene.records.count);
+    assert_int_equal(counts->recorded + counts->dropped, PACKETS);
+    assert_true(counts->dropped > 0 && counts->recorded > 0);
+    end(&scene);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(datagrams_of_every_length),
+        cmocka_unit_test(streams_are_known_by_their_bytes),
+        cmocka_unit_test(ipv6_with_what_may_stand_before_the_ports),
+        cmocka_unit_test(of_fragments_the_first_stands_for_all),
+        cmocka_unit_test(what_is_not_asked_for_is_left_out),
+        cmocka_unit_test(what_ends_too_early_is_counted),
+        cmocka_unit_test(sampling_is_by_what_a_packet_is),
+        cmocka_unit_test(a_full_ring_is_counted),
+    };
+    libbpf_set_print(NULL);
+    struct capsule_bpf *programs = capsule_bpf__open_and_load();
+    if (!programs) {
+        printf("BPF programs cannot be loaded here: %s\n", strerror(errno));
+        return 77;
+    }
+    capsule_bpf__destroy(programs);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
