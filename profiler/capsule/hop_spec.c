@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+#include "profiler/capsule/hop_spec.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *hop_direction_name(enum hop_direction direction)
+{
+    return direction == HOP_INGRESS ? "ingress" : "egress";
+}
+
+// The kernel refuses '/' and white space in names of interfaces (dev_valid_name()); what cannot be
+// printed would only confuse whoever reads the table.
+static bool is_interface(const char *name, size_t bytes)
+{
+    if (bytes == 0 || bytes >= HOP_INTERFACE_BYTES)
+        return false;
+    if (name[0] == '.' && (bytes == 1 || (bytes == 2 && name[1] == '.')))
+        return false;
+    for (size_t i = 0; i < bytes; i++)
+        if (name[i] <= ' ' || name[i] > '~' || name[i] == '/')
+            return false;
+    return true;
+}
+
+// Writes the path of the namespace's file. False: it is none, or too long.
+static bool namespace_path(const char *text, char out[HOP_NAMESPACE_BYTES])
+{
+    size_t bytes = strlen(text);
+    const char *form = "/run/netns/%s";
+    for (size_t i = 0; i < bytes; i++)
+        if (text[i] <= ' ' || text[i] > '~')
+            return false;
+    if (bytes == 0 || strcmp(text, ".") == 0 || strcmp(text, "..") == 0)
+        return false;
+    if (strspn(text, "0123456789") == bytes)
+        form = "/proc/%s/ns/net";
+    else if (text[0] == '/')
+        form = "%s";
+    else if (strchr(text, '/'))
+        return false;
+    int length = snprintf(out, HOP_NAMESPACE_BYTES, form, text);
+    return length > 0 && length < HOP_NAMESPACE_BYTES;
+}
+
+int hop_spec_parse(const char *text, struct hop_spec out[2], size_t *count, struct error *err)
+{
+    size_t bytes = strcspn(text, ":@");
+    const char *at = text + bytes;
+    bool ingress = true, egress = true;
+    struct hop_spec spec = {.namespace = ""};
+    *count = 0;
+    if (!is_interface(text, bytes))
+        return error_set(err, ERROR_INPUT,
+                         "--hop: \"%s\" does not begin with the name of an interface; as in "
+                         "eth0, eth0:ingress or veth7:egress@client",
+                         text);
+    memcpy(spec.interface, text, bytes);
+    if (*at == ':') {
+        size_t word = strcspn(++at, "@");
+        ingress = word == strlen("ingress") && strncmp(at, "ingress", word) == 0;
+        egress = word == strlen("egress") && strncmp(at, "egress", word) == 0;
+        if (!ingress && !egress)
+            return error_set(err, ERROR_INPUT, "--hop: \"%s\": \"%.*s\" is none of ingress, egress",
+                             text, (int)word, at);
+        at += word;
+    }
+    const char *space = *at == '@' ? at + 1 : NULL;
+    if (space && !namespace_path(space, spec.namespace))
+        return error_set(err, ERROR_INPUT,
+                         "--hop: \"%s\": \"%s\" is no network namespace: the name of one, a "
+                         "process in it, or a path",
+                         text, space);
+    for (int i = 0; i < 2; i++) {
+        spec.direction = i == 0 ? HOP_INGRESS : HOP_EGRESS;
+        if (!(i == 0 ? ingress : egress))
+            continue;
+        snprintf(spec.name, sizeof spec.name, "%s:%s%s%s", spec.interface,
+                 hop_direction_name(spec.direction), space ? "@" : "", space ? space : "");
+        out[(*count)++] = spec;
+    }
+    return 0;
+}
