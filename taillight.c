@@ -15,6 +15,7 @@
 #include "experiments/remote/far_end.h"
 #include "experiments/remote/near_end.h"
 #include "loadgen/load_command.h"
+#include "profiler/capsule/capsule_command.h"
 
 struct command {
     const char *name;
@@ -28,6 +29,7 @@ static const struct command commands[] = {
     {"load", load_command, "load a server, open-loop, and report its latency"},
     {"capture", capture_command, "watch a server on this host: events, socket calls, clocks"},
     {"watch", watch_command, "a server as it runs: its latency, and why its slowest are slow"},
+    {"capsule", capsule_command, "how long packets take from hop to hop of virtual networks"},
     {"analyze", analyze_command, "lifetimes and diagnosis of a run; what ran in an Intel PT trace"},
     {"report", report_command, "the report of a run: the page and the terminal summary"},
     {"compare", compare_command, "what changed between two builds, by how much, because of what"},

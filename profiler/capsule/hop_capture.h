@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+//
+// Attaches the hops of Time Capsule and takes in what they record. A hop is a BPF link at an
+// interface (tcx, Linux 6.6): it lives as long as the process that made it, so that even one that
+// is killed leaves nothing attached, and other programs at the same interface run as before.
+//
+// All hops of one machine have one clock, whichever network namespace they are in.
+#ifndef PROFILER_CAPSULE_HOP_CAPTURE_H
+#define PROFILER_CAPSULE_HOP_CAPTURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/array.h"
+#include "base/error.h"
+#include "profiler/bpf/hop_log.h"
+#include "profiler/bpf/packet_head.h"
+#include "profiler/capsule/hop_spec.h"
+
+struct hop_record_array ARRAY_OF(struct hop_record);
+
+struct hop_capture_settings {
+    const struct hop_spec *hops; // at least one, at most HOPS_MAX; read while opening only
+    size_t hop_count;
+    struct packet_filter filter;
+    uint32_t one_in;       // one packet in so many is sampled, by the same rule at every hop
+    uint64_t ring_bytes;   // of all hops together; rounded up to a power of two of pages
+    uint64_t memory_bytes; // for records; more are counted as lost
+};
+
+struct hop_capture;
+
+// Loads and attaches all hops, or none. Errors: ERROR_INPUT for an interface or a namespace that is
+// not there, ERROR_FAILED for what the kernel refuses, with what it would take.
+int hop_capture_open(const struct hop_capture_settings *settings, struct hop_capture **out,
+                     struct error *err);
+
+// Takes in what lies in the ring, up to a bound. True: there may be more. To be called every few
+// milliseconds.
+bool hop_capture_drain(struct hop_capture *capture);
+
+// Detaches all hops and takes in the rest. What was recorded and counted stays.
+void hop_capture_stop(struct hop_capture *capture);
+
+// What a hop counted so far. The sampling and the filter are the same at all of them.
+struct hop_counts hop_capture_counts(const struct hop_capture *capture, size_t hop);
+
+// Whether the hop's interface went away while it was attached; of a stopped capture: until then.
+bool hop_capture_is_gone(const struct hop_capture *capture, size_t hop);
+
+// How many programs are at the interfaces of this capture by now; none after hop_capture_stop().
+size_t hop_capture_attached(const struct hop_capture *capture);
+
+// What was recorded, in the order of the ring. The caller may sort it once the capture is stopped;
+// it belongs to the capture.
+struct hop_record_array *hop_capture_records(struct hop_capture *capture);
+
+// What the flows of its records are hashed with (packet_flow()).
+uint64_t hop_capture_flow_key(const struct hop_capture *capture);
+
+// How many records found no room in memory.
+uint64_t hop_capture_forgotten(const struct hop_capture *capture);
+
+// Stops it if need be.
+void hop_capture_free(struct hop_capture *capture);
+
+#endif

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: MIT
+#include "profiler/capsule/hop_report.h"
+
+#include <string.h>
+
+#include "base/json_numbers.h"
+#include "base/json_rows.h"
+#include "base/quantile.h"
+#include "base/text.h"
+#include "base/units.h"
+
+#define CONFIDENCE 0.95
+
+static const struct reported_quantile {
+    const char *name;
+    double q;
+} quantiles[] = {{"p50", 0.5}, {"p99", 0.99}, {"p99.9", 0.999}};
+
+enum { QUANTILES = sizeof quantiles / sizeof *quantiles };
+
+void hop_report_sort(struct hop_report *report)
+{
+    for (size_t i = 0; i < report->join->route_count; i++)
+        for (size_t k = 0; k < HOPS_MAX; k++) {
+            struct delay_array *delays = &report->join->routes[i].delays[k];
+            quantile_sort(delays->items, delays->count);
+        }
+}
+
+// --- for people ----------------------------------------------------------------------------------
+
+// "12.3 us [12.1 us, 12.6 us]"
+static void print_quantile(const struct delay_array *delays, double q, FILE *out)
+{
+    char value[32], low[32], high[32], text[100];
+    struct quantile_interval interval =
+        quantile_interval_sorted(delays->items, delays->count, q, CONFIDENCE);
+    units_format_ns(quantile_sorted(delays->items, delays->count, q), value, sizeof value);
+    if (interval.known)
+        snprintf(text, sizeof text, "%s [%s, %s]", value,
+                 units_format_ns(interval.low, low, sizeof low),
+                 units_format_ns(interval.high, high, sizeof high));
+    else
+        snprintf(text, sizeof text, "%s [?]", value);
+    fprintf(out, "  %-30s", text);
+}
+
+static void print_delays(const struct delay_array *delays, FILE *out)
+{
+    char text[32];
+    for (size_t i = 0; i < QUANTILES; i++)
+        print_quantile(delays, quantiles[i].q, out);
+    fprintf(out, "  %10s", units_format_ns(delays->items[delays->count - 1], text, sizeof text));
+}
+
+static void print_route(const struct hop_report *report, size_t number, FILE *out)
+{
+    const struct packet_route *route = &report->join->routes[number];
+    char count[2][32];
+    fprintf(out, "\nRoute %zu: %s packets, %s of them seen at every hop", number + 1,
+            text_count(route->packets, count[0]), text_count(route->complete, count[1]));
+    if (route->merged)
+        fprintf(out, " (%s inside larger ones)", text_count(route->merged, count[0]));
+    fprintf(out, "\n  %-32s", "to hop, from the one above");
+    for (size_t i = 0; i < QUANTILES; i++)
+        fprintf(out, "  %-30s", quantiles[i].name);
+    fprintf(out, "  %10s  seen last\n", "max");
+    for (size_t i = 0; i < route->hop_count; i++) {
+        fprintf(out, "  %-32s", report->hops[route->hops[i]].name);
+        if (i > 0 && route->complete)
+            print_delays(&route->delays[i], out);
+        if (route->lost_after[i])
+            fprintf(out, "%*s%s", i > 0 && route->complete ? 2 : 3 * 32 + 14, "",
+                    text_count(route->lost_after[i], count[0]));
+        fputc('\n', out);
+    }
+    if (route->hop_count > 1 && route->complete) {
+        fprintf(out, "  %-32s", "from the first to the last");
+        print_delays(&route->delays[0], out);
+        fputc('\n', out);
+    }
+    if (route->gaps)
+        fprintf(out, "  %s packets were not seen at a hop, but at a later one.\n",
+                text_count(route->gaps, count[0]));
+}
+
+// A sentence, if there is anything to say.
+static void print_note(uint64_t number, const char *sentence, FILE *out)
+{
+    char count[32];
+    if (number)
+        fprintf(out, "  %s %s\n", text_count(number, count), sentence);
+}
+
+static void print_notes(const struct hop_report *report, FILE *out)
+{
+    const struct packet_join *join = report->join;
+    fputc('\n', out);
+    for (size_t i = 0; i < report->hop_count; i++) {
+        const struct hop_counts *counts = &report->counts[i];
+        if (report->gone[i])
+            fprintf(out, "  %s: its interface went away.\n", report->hops[i].name);
+        if (!counts->matched && !report->gone[i])
+            fprintf(out, "  %s: no packet that is asked for passed.\n", report->hops[i].name);
+        if (counts->dropped || counts->unreadable || counts->fragments)
+            fprintf(out,
+                    "  %s: %llu not recorded because the ring was full, %llu later fragments, "
+                    "%llu whose headers cannot be read.\n",
+                    report->hops[i].name, (unsigned long long)counts->dropped,
+                    (unsigned long long)counts->fragments, (unsigned long long)counts->unreadable);
+    }
+    print_note(report->forgotten, "records found no room in memory (--memory).", out);
+    print_note(join->rare, "packets went ways that are too rare to be listed.", out);
+    print_note(join->repeated, "packets came again before they were seen at the end of their way.",
+               out);
+    print_note(join->pieces, "packets are pieces of larger ones, which are counted.", out);
+}
+
+void hop_report_print(const struct hop_report *report, FILE *out)
+{
+    char count[32];
+    fprintf(out, "%s, %s", report->filter[0] ? report->filter : "all TCP and UDP packets",
+            report->one_in == 1 ? "each" : "sampled");
+    if (report->one_in > 1)
+        fprintf(out, " 1/%u", report->one_in);
+    fprintf(out, ", for %.1f s: %s packets\n", (double)report->duration_ns / 1e9,
+            text_count(report->join->packets, count));
+    for (size_t i = 0; i < report->join->route_count; i++)
+        print_route(report, i, out);
+    print_notes(report, out);
+}
+
+// --- for scripts ---------------------------------------------------------------------------------
+
+static json_t *delays_json(const struct delay_array *delays)
+{
+    json_t *object = json_object();
+    char key[32];
+    for (size_t i = 0; i < QUANTILES && delays->count; i++) {
+        struct quantile_interval interval =
+            quantile_interval_sorted(delays->items, delays->count, quantiles[i].q, CONFIDENCE);
+        snprintf(key, sizeof key, "%s_ns", quantiles[i].name);
+        json_object_set_new(
+            object, key,
+            json_number_or_null(quantile_sorted(delays->items, delays->count, quantiles[i].q)));
+        snprintf(key, sizeof key, "%s_ci_ns", quantiles[i].name);
+        json_object_set_new(object, key, json_interval_or_null(&interval));
+    }
+    if (delays->count) {
+        double sum = 0;
+        for (size_t i = 0; i < delays->count; i++)
+            sum += delays->items[i];
+        json_object_set_new(object, "mean_ns", json_real(sum / (double)delays->count));
+        json_object_set_new(object, "max_ns", json_real(delays->items[delays->count - 1]));
+    }
+    return object;
+}
+
+static const struct json_row route_rows[] = {
+    JSON_ROW("packets", struct packet_route, packets),
+    JSON_ROW("complete", struct packet_route, complete),
+    JSON_ROW("merged", struct packet_route, merged),
+    JSON_ROW("gaps", struct packet_route, gaps),
+};
+
+static json_t *route_json(const struct hop_report *report, const struct packet_route *route)
+{
+    json_t *object = json_rows_set(json_object(), route_rows, route);
+    json_t *hops = json_array();
+    for (size_t i = 0; i < route->hop_count; i++) {
+        json_t *hop = json_pack("{s:s, s:I}", "hop", report->hops[route->hops[i]].name, "seen_last",
+                                (json_int_t)route->lost_after[i]);
+        if (i > 0)
+            json_object_set_new(hop, "from_previous", delays_json(&route->delays[i]));
+        json_array_append_new(hops, hop);
+    }
+    json_object_set_new(object, "hops", hops);
+    json_object_set_new(object, "end_to_end", delays_json(&route->delays[0]));
+    return object;
+}
+
+static const struct json_row count_rows[] = {
+    JSON_ROW("matched", struct hop_counts, matched),
+    JSON_ROW("recorded", struct hop_counts, recorded),
+    JSON_ROW("unsampled", struct hop_counts, unsampled),
+    JSON_ROW("bare", struct hop_counts, bare),
+    JSON_ROW("dropped", struct hop_counts, dropped),
+    JSON_ROW("fragments", struct hop_counts, fragments),
+    JSON_ROW("unreadable", struct hop_counts, unreadable),
+};
+
+static json_t *hop_json(const struct hop_report *report, size_t i)
+{
+    const struct hop_spec *spec = &report->hops[i];
+    json_t *object = json_pack("{s:s, s:s, s:s, s:s, s:b}", "name", spec->name, "interface",
+                               spec->interface, "direction", hop_direction_name(spec->direction),
+                               "namespace", spec->namespace, "gone", (int)report->gone[i]);
+    return object ? json_rows_set(object, count_rows, &report->counts[i]) : NULL;
+}
+
+static const struct json_row join_rows[] = {
+    JSON_ROW("packets", struct packet_join, packets),
+    JSON_ROW("rare", struct packet_join, rare),
+    JSON_ROW("repeated", struct packet_join, repeated),
+    JSON_ROW("pieces", struct packet_join, pieces),
+    JSON_ROW("outside", struct packet_join, outside),
+};
+
+json_t *hop_report_json(const struct hop_report *report)
+{
+    json_t *hops = json_array(), *routes = json_array();
+    for (size_t i = 0; i < report->hop_count; i++)
+        json_array_append_new(hops, hop_json(report, i));
+    for (size_t i = 0; i < report->join->route_count; i++)
+        json_array_append_new(routes, route_json(report, &report->join->routes[i]));
+    char key[32];
+    snprintf(key, sizeof key, "0x%016llx", (unsigned long long)report->flow_key);
+    json_t *document =
+        json_pack("{s:s, s:I, s:s, s:I, s:I, s:I, s:o}", "filter", report->filter, "one_in",
+                  (json_int_t)report->one_in, "flow_key", key, "duration_ns",
+                  (json_int_t)report->duration_ns, "records", (json_int_t)report->records,
+                  "forgotten", (json_int_t)report->forgotten, "hops", hops);
+    if (!document) {
+        json_decref(routes);
+        return NULL;
+    }
+    json_rows_set(document, join_rows, report->join);
+    json_object_set_new(document, "routes", routes);
+    return document;
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+//
+// What Time Capsule says of its hops: for each route the packets took, how long they needed from
+// hop to hop, where they were seen last, and what was not recorded; as a table for people and as a
+// document for scripts (docs/capsule.md).
+#ifndef PROFILER_CAPSULE_HOP_REPORT_H
+#define PROFILER_CAPSULE_HOP_REPORT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "profiler/capsule/hop_spec.h"
+#include "profiler/capsule/packet_join.h"
+
+struct hop_report {
+    const char *filter; // as it was given; "": every TCP and UDP packet
+    uint32_t one_in;
+    uint64_t flow_key; // of packet_flow(), with which others can tell whose packets they are
+    uint64_t duration_ns;
+    size_t hop_count;
+    const struct hop_spec *hops;
+    struct hop_counts counts[HOPS_MAX];
+    bool gone[HOPS_MAX];
+    uint64_t records, forgotten;
+    struct packet_join *join; // its delays are sorted while it is reported
+};
+
+// Sorts the delays of all routes, as the two below need them.
+void hop_report_sort(struct hop_report *report);
+
+void hop_report_print(const struct hop_report *report, FILE *out);
+
+// The caller owns it; NULL: out of memory.
+json_t *hop_report_json(const struct hop_report *report);
+
+#endif

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: MIT
+#
+# A way of six interfaces for the tests of `taillight capsule`, sourced by them; expects $BUILD:
+#
+#     client's eth0 - vc, bridge br0, p0 - p1, bridge br1, vs - server's eth0
+#
+# in network namespaces without names, which are gone with the processes that hold them.
+set -u
+. "$(dirname "${BASH_SOURCE[0]}")/../../ports.sh"
+taillight="$(cd "$BUILD" && pwd)/taillight"
+work=$(mktemp -d /tmp/taillight-capsule-XXXXXX)
+children=()
+
+fail() {
+    echo "FAIL: $*" >&2
+    for log in "$work"/*.err; do [ -s "$log" ] && sed "s/^/    /" "$log" >&2; done
+    exit 1
+}
+skip() {
+    echo "$*"
+    exit 77
+}
+cleanup() {
+    { kill -9 "${children[@]}" && wait; } 2>/dev/null
+    rm -rf "$work"
+}
+trap cleanup EXIT
+
+for program in ip memcached python3 jq; do
+    command -v $program >/dev/null || skip "there is no $program"
+done
+unshare -n true 2>/dev/null || skip "network namespaces cannot be made here: it takes root"
+
+# A namespace, by the process that holds it: hold NAME, then $NAME is its number.
+hold() {
+    unshare -n sleep 300 &
+    children+=($!)
+    printf -v "$1" %s $!
+    await is_elsewhere $! || fail "a network namespace does not come up"
+}
+is_elsewhere() { [ "$(readlink "/proc/$1/ns/net")" != "$(readlink /proc/self/ns/net)" ]; }
+in_namespace() { nsenter -t "$1" -n "${@:2}"; } # PROCESS COMMAND...
+
+make_route() {
+    hold client
+    hold middle
+    hold server
+    in_namespace "$middle" sh -e -c "
+        ip link add vc type veth peer name eth0 netns $client
+        ip link add vs type veth peer name eth0 netns $server
+        ip link add p0 type veth peer name p1
+        ip link add br0 type bridge
+        ip link add br1 type bridge
+        ip link set vc master br0
+        ip link set p0 master br0
+        ip link set p1 master br1
+        ip link set vs master br1
+        for device in lo vc vs p0 p1 br0 br1; do ip link set \$device up; done" ||
+        skip "bridges and veth pairs cannot be made here"
+    for end in "$client 1" "$server 2"; do
+        in_namespace "${end% *}" sh -e -c "
+            ip link set lo up
+            ip addr add 10.99.0.${end#* }/24 dev eth0
+            ip -6 addr add fd99::${end#* }/64 dev eth0 nodad
+            ip link set eth0 up" || fail "no addresses"
+    done
+    hops=(--hop "eth0@$client" --hop "vc@$middle" --hop "p0@$middle" --hop "p1@$middle"
+        --hop "vs@$middle" --hop "eth0@$server")
+    # What packets there and back are to pass, as one line each.
+    there="eth0:egress@$client vc:ingress@$middle p0:egress@$middle p1:ingress@$middle vs:egress@$middle eth0:ingress@$server"
+    back="eth0:egress@$server vs:ingress@$middle p1:egress@$middle p0:ingress@$middle vc:egress@$middle eth0:ingress@$client"
+}
+
+serve_memcached() {
+    local user=()
+    [ "$(id -u)" -eq 0 ] && user=(-u root)
+    in_namespace "$server" memcached "${user[@]}" -t 1 -l 10.99.0.2 -p 11211 -U 11211 \
+        >"$work/memcached.err" 2>&1 &
+    children+=($!)
+    await in_namespace "$client" bash -c 'exec 3<>/dev/tcp/10.99.0.2/11211' ||
+        fail "memcached does not come up"
+}
+
+# Waits until a capsule that was started in the background measures: measures STDERR
+measures() { await grep -q '^taillight: measuring' "$1" || fail "$1: no hops were attached"; }
+
+# How many programs are at the interfaces of a namespace, by the kernel: programs_at PROCESS
+programs_at() {
+    in_namespace "$1" python3 - <<'PY'
+import ctypes, platform, socket, struct
+libc = ctypes.CDLL(None, use_errno=True)
+number = {"x86_64": 321, "aarch64": 280}[platform.machine()]
+PROG_QUERY, TCX_INGRESS, TCX_EGRESS, MOST = 16, 46, 47, 64
+total = 0
+for index, _ in socket.if_nameindex():
+    for direction in TCX_INGRESS, TCX_EGRESS:
+        ids = (ctypes.c_uint32 * MOST)()
+        attributes = ctypes.create_string_buffer(
+            struct.pack("IIIIQI", index, direction, 0, 0, ctypes.addressof(ids), MOST).ljust(64, b"\0"))
+        if libc.syscall(number, PROG_QUERY, attributes, 64) < 0:
+            raise SystemExit(f"BPF_PROG_QUERY: {ctypes.get_errno()}")
+        total += struct.unpack_from("I", attributes, 24)[0]
+print(total)
+PY
+}
