@@ -44,7 +44,7 @@ static const struct command_usage usage = {
         "runs differ by\nthemselves. Each percentile is compared, and the messages of a slice "
         "of the one with those of the\nsame slice of the other; without --slice the slowest "
         "percent (p99-100) and the ordinary ones (p45-55).\nExit codes: 3 a gate failed; 4 a "
-        "gate is inconclusive, or nothing could be compared (and why).",
+        "gate or the load of a side is\ninconclusive, or nothing could be compared (and why).",
     .options = options,
 };
 
@@ -101,8 +101,9 @@ static int judge_and_write(const struct comparison *comparison, const struct gat
     // Where there are gates, they alone decide the result of comparing two single runs.
     bool decided = judged.results.count && comparison_is_single(comparison);
     gate_report_free(&judged);
-    return result == 0 && !decided && !comparison_any_known(comparison) ? ERROR_INCONCLUSIVE
-                                                                        : result;
+    const bool conclusive =
+        !comparison_is_doubtful(comparison) && (decided || comparison_any_known(comparison));
+    return result == 0 && !conclusive ? ERROR_INCONCLUSIVE : result;
 }
 
 static int compare_folders(char *const folders[COMPARE_SIDES], const struct compare_options *chosen,

@@ -56,9 +56,8 @@ static const struct command_usage usage = {
     .details = "experiments/quickstart.yaml is an example that explains itself. Everything a run "
                "leaves is in its\nfolder; what it starts or changes is ended and undone however it "
                "ends.\nExit codes: 0 done; 1 failed; 2 something is wrong with the file or the "
-               "options; 3 a gate failed;\n4 no verdict (N/A), a gate is inconclusive, or Intel PT "
-               "was asked "
-               "for and shows nothing.",
+               "options; 3 a gate failed;\n4 no verdict (N/A), a load that cannot be trusted, an "
+               "inconclusive gate, or Intel PT that was asked\nfor and shows nothing.",
     .options = options,
 };
 

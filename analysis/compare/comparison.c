@@ -237,10 +237,11 @@ static void comparison_warn(struct comparison *comparison)
     for (int side = first_side(comparison); side < COMPARE_SIDES; side++) {
         const struct run_set *set = comparison->sides[side];
         if (set->inconclusive)
-            text_append(comparison->warning, bytes, "%s%s: the load was n/a in %zu of %zu runs: %s",
-                        comparison->warning[0] ? "; " : "",
+            text_append(comparison->warning, bytes,
+                        "%sthe %s's load cannot be trusted in %zu of %zu run%s: %s",
+                        comparison->warning[0] ? "; " : "Inconclusive: ",
                         side == COMPARE_BASE ? "base" : "candidate", set->inconclusive,
-                        set->latencies.count, set->reason);
+                        set->latencies.count, set->latencies.count == 1 ? "" : "s", set->reason);
     }
     if (!comparison->has_base)
         return;
@@ -363,6 +364,14 @@ bool comparison_is_single(const struct comparison *comparison)
 {
     return comparison->has_base && comparison->sides[COMPARE_BASE]->profiles.count == 1 &&
            comparison->sides[COMPARE_CANDIDATE]->profiles.count == 1;
+}
+
+bool comparison_is_doubtful(const struct comparison *comparison)
+{
+    bool doubtful = false;
+    for (int side = first_side(comparison); side < COMPARE_SIDES; side++)
+        doubtful |= comparison->sides[side]->inconclusive > 0;
+    return doubtful;
 }
 
 bool comparison_any_known(const struct comparison *comparison)

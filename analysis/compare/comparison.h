@@ -43,7 +43,7 @@ struct comparison {
     size_t gate_slice;                   // index of the slice that gates of causes refer to
     struct compared_slice_array shifts;  // one per slice
     struct compared_percentile_array percentiles; // the usual percentiles, and those of the gates
-    char warning[400]; // why the comparison is doubtful; empty: it is not
+    char warning[1200]; // why the comparison is doubtful; empty: it is not
 };
 
 struct comparison_request {
@@ -83,5 +83,8 @@ bool comparison_is_single(const struct comparison *comparison);
 // Whether anything at all could be compared: of two runs a slice that was asked for, of several a
 // percentile as well.
 bool comparison_any_known(const struct comparison *comparison);
+
+// Whether a side has a load that cannot be trusted, so that nothing follows from the comparison.
+bool comparison_is_doubtful(const struct comparison *comparison);
 
 #endif

@@ -341,6 +341,21 @@ json_t *gates_json(const struct gate_array *gates)
     return list;
 }
 
+// What a load that cannot be trusted measured neither passes nor fails a build.
+static void doubt_loads(const struct comparison *comparison, struct gate_result *result)
+{
+    const int first = result->gate.limit == GATE_MAX_INCREASE ? COMPARE_BASE : COMPARE_CANDIDATE;
+    for (int side = first; side < COMPARE_SIDES; side++) {
+        const struct run_set *set = comparison->sides[side];
+        if (!set || !set->inconclusive)
+            continue;
+        result->outcome = GATE_INCONCLUSIVE;
+        say(result, "; the %s's load cannot be trusted: %s",
+            side == COMPARE_BASE ? "base" : "candidate", set->reason);
+        return;
+    }
+}
+
 int gates_judge(const struct gate_array *gates, const struct comparison *comparison,
                 struct gate_result_array *out, struct error *err)
 {
@@ -350,6 +365,7 @@ int gates_judge(const struct gate_array *gates, const struct comparison *compari
         if (result.gate.limit == GATE_MAX_INCREASE && !comparison->has_base)
             continue;
         result.gate.subject->judge(comparison, confidence, &result);
+        doubt_loads(comparison, &result);
         if (array_push(out, result) < 0)
             return error_set(err, ERROR_FAILED, "out of memory for the gates' results");
     }

@@ -40,7 +40,7 @@ function renderFacts() {
         several ? `the runs, and ${data.blocks} blocks of time within each` :
                   `${data.blocks} blocks of time within each run. With one run a side they do not know how much runs differ by themselves: repeat both to learn that`}.`
   ]);
-  if (data.warning) facts.push(['Beware', data.warning]);
+  if (data.warning) facts.unshift(['Beware', data.warning]);
   showFacts(byId('facts'), facts);
 }
 

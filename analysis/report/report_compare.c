@@ -159,13 +159,16 @@ void report_compare_text(const struct comparison *comparison, FILE *out)
 {
     const struct run_set *base = comparison->sides[COMPARE_BASE],
                          *candidate = comparison->sides[COMPARE_CANDIDATE];
-    char runs[40], clean[800];
+    char runs[40], clean[sizeof comparison->warning * 2];
+    const bool doubtful = comparison_is_doubtful(comparison);
+    if (doubtful)
+        fprintf(out, "%s\n\n", text_clean(comparison->warning, false, clean, sizeof clean));
     fprintf(out, "%s %s", candidate->path, runs_of(candidate, runs));
     fprintf(out, " against %s %s\n", base->path, runs_of(base, runs));
     write_percentiles(comparison, out);
     for (size_t i = 0; i < comparison->asked; i++)
         write_slice(comparison, i, out);
-    if (comparison->warning[0])
+    if (comparison->warning[0] && !doubtful)
         fprintf(out, "\nBeware: %s\n", text_clean(comparison->warning, false, clean, sizeof clean));
     if (base->profiles.count > 1 && candidate->profiles.count > 1)
         fputs("\nIntervals: from resampling the runs, and 40 blocks of time of each.\n", out);

@@ -34,9 +34,13 @@ static void write_verdict(const struct summary *s)
     char name[256], verdict[3200];
     text_clean(s->run->evidence.name, !s->style->unicode, name, sizeof name);
     text_clean(s->run->findings.verdict, !s->style->unicode, verdict, sizeof verdict);
+    const bool available = s->run->findings.verdict_available, doubt = run_load_doubt(s->run);
     fprintf(s->out, "%s%s%s%s%s%s\n", summary_strong(s), name, summary_plain(s),
-            summary_warn(s, !s->run->findings.verdict_available),
-            s->run->findings.verdict_available ? "" : "  N/A: no verdict", summary_plain(s));
+            summary_warn(s, !available || doubt),
+            !available ? "  N/A: no verdict"
+            : doubt    ? "  inconclusive"
+                       : "",
+            summary_plain(s));
     summary_wrapped(s, verdict, 0);
 }
 
@@ -368,7 +372,8 @@ static void write_windows(const struct summary *s)
         fprintf(s->out, "  ... and %zu more in the report\n", all->count - TOP_WINDOWS - 1);
 }
 
-// Warnings of the load generator and the capture about themselves.
+// Warnings of the load generator and the capture about themselves. The load's first reason is the
+// verdict's first sentence.
 static void write_warnings(const struct summary *s)
 {
     json_t *const lists[] = {json_object_get(s->run->evidence.load, "reasons"),
@@ -377,6 +382,8 @@ static void write_warnings(const struct summary *s)
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         for (size_t j = 0; j < json_array_size(lists[i]); j++) {
             const char *text = json_string_value(json_array_get(lists[i], j));
+            if (i == 0 && j == 0 && run_load_doubt(s->run))
+                continue;
             char clean[800];
             if (!text)
                 continue;

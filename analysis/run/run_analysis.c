@@ -26,11 +26,22 @@ const struct diagnosis *run_diagnosis_of(const struct run_analysis *run, size_t 
     return at < all->count ? &all->items[at] : NULL;
 }
 
+const char *run_load_doubt(const struct run_analysis *run)
+{
+    const char *verdict = json_string_value(json_object_get(run->evidence.load, "verdict"));
+    if (!verdict || strcmp(verdict, "n/a") != 0)
+        return NULL;
+    const char *reason =
+        json_string_value(json_array_get(json_object_get(run->evidence.load, "reasons"), 0));
+    return reason ? reason : "the load says so, and gives no reason";
+}
+
 bool run_is_conclusive(const struct run_analysis *run)
 {
     char words[RUN_TRACE_WORDS];
     const struct run_trace *trace = &run->evidence.trace;
-    return run->findings.verdict_available && !(trace->asked && run_trace_lack(trace, words)[0]);
+    return run->findings.verdict_available && !run_load_doubt(run) &&
+           !(trace->asked && run_trace_lack(trace, words)[0]);
 }
 
 double run_diagnosis_extra_ns(const struct diagnosis *diagnosis)

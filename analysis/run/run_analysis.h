@@ -136,8 +136,13 @@ struct run_analysis {
 const struct diagnosis *run_diagnosis_of(const struct run_analysis *run, size_t number,
                                          enum lifetime_part part);
 
-// Whether it shows what it was made for: there is a verdict and, where the processor's trace was
-// asked for by name, functions. Else commands end with ERROR_INCONCLUSIVE.
+// Why the load that the run looked at cannot be trusted, by its own account; NULL: it can, or there
+// was none. The text is the evidence's.
+const char *run_load_doubt(const struct run_analysis *run);
+
+// Whether it shows what it was made for: there is a verdict, of a load that can be trusted, and,
+// where the processor's trace was asked for by name, functions. Else commands end with
+// ERROR_INCONCLUSIVE.
 bool run_is_conclusive(const struct run_analysis *run);
 
 // How much longer than an ordinary one the diagnosis' messages took, all together.

@@ -529,7 +529,10 @@ void run_verdict(struct run_analysis *run)
     char *out = run->findings.verdict;
     const struct diagnosis *first =
         run->findings.diagnoses.count ? run->findings.diagnoses.items : NULL;
+    const char *doubt = run_load_doubt(run);
     out[0] = '\0';
+    if (doubt)
+        text_append(out, VERDICT_BYTES, "Inconclusive: %.400s. ", doubt);
     run->findings.verdict_available = first && !first->not_available;
     if (run->findings.verdict_available) {
         verdict_append_diagnosis(out, run, first);

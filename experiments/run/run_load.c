@@ -229,6 +229,10 @@ static int keep_load_summary(struct run *run, struct text_buffer *output, struct
     const char *lack = json_string_value(json_object_get(document, "no_kernel_stamps"));
     if (lack)
         run_warn(run, "load: no kernel stamps: %s", lack);
+    const char *verdict = json_string_value(json_object_get(document, "verdict"));
+    const char *doubt = json_string_value(json_array_get(json_object_get(document, "reasons"), 0));
+    if (verdict && strcmp(verdict, "n/a") == 0)
+        run_warn(run, "the load is inconclusive: %s", doubt ? doubt : "it does not say why");
     int result = run_folder_write_json(run->folder, "client/load.json", document, err);
     json_decref(document);
     return result;
@@ -270,7 +274,7 @@ int run_load(struct run *run, struct error *err)
 {
     const struct experiment_load *load = &run->experiment->load;
     struct text_buffer output = {0};
-    char duration[40], last[400];
+    char duration[40];
     struct core_times cpu = {0};
     struct error ignored;
     uint64_t begin_ns = 0;
@@ -294,9 +298,8 @@ int run_load(struct run *run, struct error *err)
     if (result < 0 && begin_ns)
         salvage_load(run, &output);
     run_stop_neighbours(run, result == 0);
-    if (result == 0 && WIFEXITED(status) && WEXITSTATUS(status) == ERROR_INCONCLUSIVE)
-        run_warn(run, "load: %s", command_log_last_line(run->load_log, last, sizeof last));
-    else if (result == 0 && status != 0) {
+    const bool inconclusive = WIFEXITED(status) && WEXITSTATUS(status) == ERROR_INCONCLUSIVE;
+    if (result == 0 && status != 0 && !inconclusive) {
         keep_load_summary(run, &output, &ignored); // it says what it measured whatever failed then
         result = load_end_error(run, status, err);
     }

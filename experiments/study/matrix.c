@@ -310,6 +310,12 @@ static int write_matrix(const struct run_folder *folder, const char *name, json_
 
 // --- all of them ---------------------------------------------------------------------------------
 
+static bool load_can_be_trusted(const json_t *row)
+{
+    const char *verdict = json_string_value(json_object_get(row, "load_verdict"));
+    return !verdict || strcmp(verdict, "n/a") != 0;
+}
+
 static int run_configuration(struct experiment *experiment, size_t number,
                              const struct run_folder *folder, matrix_run_one run_one,
                              const struct run_settings *settings,
@@ -333,13 +339,14 @@ static int run_configuration(struct experiment *experiment, size_t number,
     bool skipped = result == -ERROR_INCONCLUSIVE && experiment->capture_optional;
     if (result < 0 && !skipped)
         return error_prefix(err, "%s (%s)", name, experiment->configuration);
-    // Without a capture there is no verdict to be expected.
-    *available &= verdict || skipped || !capture_choice_records(experiment->backend);
     json_t *row = skipped                       ? json_pack("{s:s}", "skipped", err->text)
                   : experiment->repetitions > 1 ? repeated_row(&inside, err)
                                                 : single_row(&inside, err);
     if (!row)
         return -ERROR_FAILED;
+    // Without a capture there is no verdict to be expected but the load's.
+    *available &= verdict || skipped ||
+                  (!capture_choice_records(experiment->backend) && load_can_be_trusted(row));
     json_object_set_new(row, "configuration", json_string(experiment->configuration));
     json_object_set_new(row, "folder", json_string(name));
     return json_array_append_new(list, row) < 0 ? error_set(err, ERROR_FAILED, "out of memory") : 0;

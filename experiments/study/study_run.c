@@ -151,7 +151,9 @@ static int run_one(struct series *series, size_t number, uint64_t round, struct 
     struct error ignored;
     experiment_set_seed(&step->experiment, seed,
                         &ignored); // back to the file's; it was valid before
-    series->available &= verdict || !capture_choice_records(step->experiment.backend);
+    const char *load = json_string_value(json_object_get(result->load, "verdict"));
+    series->available &= verdict || (!capture_choice_records(step->experiment.backend) &&
+                                     !(load && strcmp(load, "n/a") == 0));
     return status < 0 ? error_prefix(err, "%s", name) : 0;
 }
 

@@ -98,7 +98,8 @@ judged_tries() {
 
 # Runs an experiment to its end, in $work/run, stdout in $work/out. When the run itself says that
 # nothing can be concluded (exit 4), as on a machine busy with other things, or was disturbed, it gets
-# the chances of judged_tries; every other failure is one.
+# the chances of judged_tries; every other failure is one. A verdict whose load cannot be trusted is one:
+# these runs are about what was captured.
 conclusive_run() { # EXPERIMENT OPTIONS...
     judged_tries conclusive_try "$@" || [ $status -eq 0 ] || fail "exit $status"
 }
@@ -107,7 +108,8 @@ conclusive_try() {
     "$taillight" run "$@" --out "$work/run" >"$work/out" 2>"$work/run.err"
     status=$?
     [ $status -eq 0 ] || [ $status -eq 4 ] || fail "exit $status"
-    if [ $status -eq 0 ]; then
+    if [ $status -eq 0 ] || [ "$(json "$work/run/summary.json" '$.verdict_available')" = 1 ]; then
+        status=0
         ! disturbed "$work/run" "${wanted_joined:-950}"
         return
     fi
@@ -116,7 +118,8 @@ conclusive_try() {
 }
 
 # Runs an experiment in RUN, again while a load of it says that this machine was too busy to conclude
-# anything: five times at most. Leaves its exit code in $status. unhurried_run RUN EXPERIMENT OPTIONS...
+# anything: five times, after which it is false. Leaves its exit code in $status.
+# unhurried_run RUN EXPERIMENT OPTIONS...
 unhurried_run() {
     local run=$1 attempt
     shift
@@ -124,9 +127,10 @@ unhurried_run() {
         rm -rf "$run"
         "$taillight" run "$@" --out "$run" >"$work/out" 2>"$work/run.err"
         status=$?
-        grep -q 'load: taillight: inconclusive' "$work/run.err" || return 0
-        echo "attempt $attempt had a busy machine: $(grep -m 1 'load: taillight: inconclusive' "$work/run.err")"
+        grep -q 'the load is inconclusive: ' "$work/run.err" || return 0
+        echo "attempt $attempt had a busy machine: $(grep -m 1 'the load is inconclusive: ' "$work/run.err")"
     done
+    return 1
 }
 
 # Sends a signal to the one process whose command line matches, as soon as it is there: a child may

@@ -52,7 +52,9 @@ matrix:
 EOF
 if "$taillight" doctor --json | jq -e '.items[] | select(.name | test("Intel PT")) | .state != "yes"' >/dev/null; then
     rm -rf "$work/run"
-    "$taillight" run "$work/optional.yaml" --out "$work/run" >"$work/out" 2>"$work/run.err" || fail "exit $?"
+    "$taillight" run "$work/optional.yaml" --out "$work/run" >"$work/out" 2>"$work/run.err"
+    status=$?
+    [ $status = 0 ] || { [ $status = 4 ] && grep -q 'the load is inconclusive: ' "$work/run.err"; } || fail "exit $status"
     jq -e '.count == 2 and (.list[1].skipped | test("Intel PT"))' "$work/run/matrix.json" >/dev/null ||
         fail "matrix.json: $(cat "$work/run/matrix.json")"
     grep -q '^watched=pt .*skipped: .*Intel PT' "$work/out" || fail "the table: $(cat "$work/out")"

@@ -65,6 +65,26 @@ static void a_cause_stands_out_or_not(void **state)
            3000, 2000, 15000);
 }
 
+// What makes the load inconclusive makes the run so, first of all.
+static void a_load_in_doubt_is_the_headline(void **state)
+{
+    (void)state;
+    struct cause cause = {
+        .name = "yes", .role = ROLE_A, .explains = true, .total_ns = 15000 * MESSAGES};
+    struct run_analysis run = {.evidence.load = json_pack("{s:s, s:[s]}", "verdict", "n/a",
+                                                          "reasons", "this client ran out of CPU")};
+    judge(&run, &cause, 1, 40000);
+    const char begin[] = "Inconclusive: this client ran out of CPU. The slowest 1 %";
+    assert_memory_equal(run.findings.verdict, begin, sizeof begin - 1);
+    assert_true(run.findings.verdict_available);
+    assert_false(run_is_conclusive(&run));
+    json_object_set_new(run.evidence.load, "verdict", json_string("ok"));
+    judge(&run, &cause, 1, 40000);
+    assert_null(strstr(run.findings.verdict, "Inconclusive"));
+    assert_true(run_is_conclusive(&run));
+    json_decref(run.evidence.load);
+}
+
 // Whose request the slow ones were behind stands in the verdict, and when most of it is nobody's.
 static void who_held_up_is_named(void **state)
 {
@@ -148,6 +168,7 @@ static void a_late_client_comes_first(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_load_in_doubt_is_the_headline),
         cmocka_unit_test(a_cause_stands_out_or_not),
         cmocka_unit_test(who_held_up_is_named),
         cmocka_unit_test(a_late_client_comes_first),
