@@ -134,7 +134,7 @@ def trial(seed):
     shutil.copytree(RUN, copy, symlinks=True)
     done = []
     for _ in range(chance.choice([1, 1, 1, 2, 3])):
-        damage, name, other = chance.choice(DAMAGES), chance.choice(FILES), chance.choice(FILES)
+        damage, (name, other) = chance.choice(DAMAGES), chance.sample(FILES, 2)
         if os.path.isfile(f"{copy}/{name}") and os.path.isfile(f"{copy}/{other}"):
             damage(chance, f"{copy}/{name}", f"{copy}/{other}")
             done.append(f"{damage.__name__} {name}" + (f" {other}" if damage in (swap, copy_over) else ""))

@@ -84,11 +84,14 @@ server=$(for one in $(ip netns pids "trust$$-a"); do [ "$(cat "/proc/$one/comm")
 threads=$(ls "/proc/$server/task" | tr '\n' ' ')
 
 cat >"$work/look.py" <<'END'
-import struct, sys
+import glob, struct, sys
 def records(path, layout):
-    raw = open(path, "rb").read()
-    return [struct.unpack(layout, raw[at:at + struct.calcsize(layout)])
-            for at in range(128, len(raw), struct.calcsize(layout))]
+    found = []
+    for one in sorted(glob.glob(path.replace(".tlog", "-*.tlog"))) + [path]:  # segments before
+        raw = open(one, "rb").read()
+        found += [struct.unpack(layout, raw[at:at + struct.calcsize(layout)])
+                  for at in range(128, len(raw), struct.calcsize(layout))]
+    return found
 folder, how, server, *threads = sys.argv[1:]
 sockets = records(folder + "/sockets.tlog", "<IBB2xQ16s16sHHIQ")
 events = records(folder + "/events.tlog", "<QBBHIQQ")

@@ -11,6 +11,7 @@ it, its calls by the kernel, and of the answered requests 99.9 % must be joined.
 
 usage: server_matrix.py BUILD WORK [--without-shim] [NAME...]
 """
+import glob
 import hashlib
 import json
 import os
@@ -586,7 +587,8 @@ def moved_by_connection(folder):
     for record in log_records(folder + "/connections.tlog"):
         if not record[5]:
             ports[struct.unpack_from("<I", record, 0)[0]] = struct.unpack_from("<H", record, 50)[0]
-    for record in log_records(folder + "/calls.tlog"):
+    calls = glob.glob(folder + "/calls*.tlog")  # a long capture has segments
+    for record in [record for path in calls for record in log_records(path)]:
         length, connection = struct.unpack_from("<II", record, 24)
         kind = record[50]
         if connection in ports and kind in (1, 2):

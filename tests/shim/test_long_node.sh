@@ -88,17 +88,18 @@ check() { # WORKERS
     wait "$server_pid" 2>/dev/null
     server_pid=''
     python3 - "$out" "$sent" <<'PY' || fail "$workers workers"
-import json, struct, sys
+import glob, json, struct, sys
 folder, sent = sys.argv[1], int(sys.argv[2])
 shim = json.load(open(folder + '/capture.json'))['shim']
-data = open(folder + '/calls.tlog', 'rb').read()
 HEADER = 128 # base/log_file.h
 moved, opened = {1: 0, 2: 0}, 0
-for at in range(HEADER, len(data), 64):
-    length, kind = struct.unpack_from('<24xI22xB', data, at)
-    if kind in moved:
-        moved[kind] += length
-    opened += kind == 3
+for name in glob.glob(folder + '/calls*.tlog'): # a long capture has segments
+    data = open(name, 'rb').read()
+    for at in range(HEADER, len(data), 64):
+        length, kind = struct.unpack_from('<24xI22xB', data, at)
+        if kind in moved:
+            moved[kind] += length
+        opened += kind == 3
 said = {name: shim[name] for name in ('calls', 'connections', 'dropped', 'doubtful', 'closed_unseen', 'checks', 'checks_agreed')}
 print(f'{sent} bytes each way; received {moved[1]}, sent {moved[2]}, {opened} accepted;', said)
 sys.exit(not (moved[1] == sent and moved[2] == sent and opened >= 200 and shim['dropped'] == 0 and shim['closed_unseen'] == 0 and shim['checks'] >= 400))
