@@ -104,8 +104,11 @@ int new_file_finish(struct new_file *out, int result, struct error *err)
         result = error_set_errno(err, ERROR_FAILED, "cannot write %s", out->path);
     }
     if (result == 0 && out->partial && rename(out->partial, out->path) < 0)
-        result =
-            error_set_errno(err, ERROR_FAILED, "cannot rename %s to %s", out->partial, out->path);
+        result = errno == EISDIR
+                     ? error_set(err, ERROR_INPUT,
+                                 "%s is a folder where a file is to be: move it away", out->path)
+                     : error_set_errno(err, ERROR_FAILED, "cannot rename %s to %s", out->partial,
+                                       out->path);
     if (result < 0 && out->partial)
         unlink(out->partial);
     new_file_free(out);

@@ -23,8 +23,8 @@ struct new_file {
 int new_file_open(struct new_file *out, const char *path, struct error *err);
 
 // Closes the file. Result 0: everything is written, the file gets its name, unless that fails or a
-// write failed before (ERROR_FAILED). Else the partial file is removed and the result returned.
-// Harmless when it is not open.
+// write failed before (ERROR_FAILED; where a folder has the name, ERROR_INPUT). Else the partial
+// file is removed and the result returned. Harmless when it is not open.
 int new_file_finish(struct new_file *out, int result, struct error *err);
 
 // Creates a file for output that others may read while it grows, as a log; it must not be there.

@@ -94,6 +94,9 @@ static void a_fifo_is_an_error(void **state)
     assert_null(input_stream(in_folder("fifo"), &err));
     assert_null(input_json(in_folder("fifo"), NULL));
     assert_int_equal(new_file_write(in_folder("fifo"), "x", 1, &err), -ERROR_FAILED);
+    assert_int_equal(mkdir(in_folder("folder"), 0700), 0);
+    assert_int_equal(new_file_write(in_folder("folder"), "x", 1, &err), -ERROR_INPUT);
+    assert_non_null(strstr(err.text, "folder is a folder where a file is to be"));
     assert_int_equal(new_file_create(in_folder("fifo"), &err), -ERROR_FAILED);
     assert_int_equal(new_file_continue(in_folder("fifo")), -1);
     assert_int_equal(input_open("/dev/zero", &err), -ERROR_INPUT);
