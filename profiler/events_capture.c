@@ -17,6 +17,7 @@
 
 #include "base/array.h"
 #include "base/log_file.h"
+#include "base/patience.h"
 #include "base/units.h"
 #include "profiler/events_programs.h"
 #include "profiler/events_skeleton.h"
@@ -255,6 +256,37 @@ uint32_t events_capture_thread(const struct events_capture *capture, uint64_t na
     return here;
 }
 
+struct attachment {
+    struct events_capture *capture;
+    struct error err;
+};
+
+static int programs_attach(void *context)
+{
+    struct attachment *attachment = context;
+    struct events_capture *capture = attachment->capture;
+    return events_programs_attach(capture->settings.groups, maps_prepare, capture, capture->states,
+                                  &capture->programs, &attachment->err);
+}
+
+// The kernel takes its time to check the programs, a second and more on a busy machine. *abandoned:
+// nobody waits for that any more, but it goes on.
+static int programs_attach_patiently(struct events_capture *capture, bool *abandoned,
+                                     struct error *err)
+{
+    int result = -ERROR_FAILED;
+    struct attachment *attachment = calloc(1, sizeof *attachment);
+    if (!attachment)
+        return error_set(err, ERROR_FAILED, "no memory for a capture");
+    attachment->capture = capture;
+    *abandoned = !patience_call(programs_attach, attachment, &result);
+    if (*abandoned)
+        return error_set(err, ERROR_FAILED, "interrupted before the capture was armed");
+    *err = attachment->err;
+    free(attachment);
+    return result;
+}
+
 int events_capture_open(const struct events_capture_settings *settings, struct events_capture **out,
                         struct error *err)
 {
@@ -284,8 +316,10 @@ int events_capture_open(const struct events_capture_settings *settings, struct e
             goto fail;
         }
     }
-    result = events_programs_attach(capture->settings.groups, maps_prepare, capture,
-                                    capture->states, &capture->programs, err);
+    bool abandoned = false;
+    result = programs_attach_patiently(capture, &abandoned, err);
+    if (abandoned)
+        return result; // all of it may still be in use
     if (result < 0)
         goto fail;
     // The kernel maps every page of such an array at once, so reading never faults.

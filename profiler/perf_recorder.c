@@ -83,6 +83,7 @@ enum {
     ANSWER_MS = 30 * 1000, // the first answer waits for the copy of kcore
     END_MS = 120 * 1000,   // all buffers are written out, and the build-ids read
     KILL_GRACE_MS = 2000,
+    LOOK_MS = 50, // for a person who interrupts
 };
 
 // --- the command line ----------------------------------------------------------------------------
@@ -175,29 +176,37 @@ static int ended_error(const struct perf_recorder *recorder, const char *when, i
 
 // --- the conversation ----------------------------------------------------------------------------
 
-// Waits for "ack" (newer versions send a NUL after it). 1: received; 0: time is up; -1: perf closed
-// its end, so it is about to exit.
-static int await_answer(struct perf_recorder *recorder)
+enum answer {
+    ANSWER_TAKES_LONG,
+    ANSWER_IS_THERE,
+    ANSWER_NEVER,      // perf closed its end, so it is about to exit
+    ANSWER_NOT_WANTED, // somebody interrupts, before anything was recorded
+};
+
+// Waits for "ack" (newer versions send a NUL after it).
+static enum answer await_answer(struct perf_recorder *recorder)
 {
     static const char answer[] = "ack\n";
     size_t matched = 0;
     for (long deadline = monotonic_ms() + recorder->answer_ms;;) {
         long left = deadline - monotonic_ms();
         struct pollfd ready = {.fd = recorder->process.output, .events = POLLIN};
-        int polled = poll(&ready, 1, left > 0 ? (int)left : 0);
-        if (polled < 0 && errno == EINTR)
+        if (!recorder->ready && process_is_interrupted())
+            return ANSWER_NOT_WANTED;
+        int polled = poll(&ready, 1, left <= 0 ? 0 : left < LOOK_MS ? (int)left : LOOK_MS);
+        if ((polled < 0 && errno == EINTR) || (polled == 0 && left > 0))
             continue;
         char byte;
         if (polled <= 0)
-            return 0;
+            return ANSWER_TAKES_LONG;
         ssize_t got = read(recorder->process.output, &byte, 1);
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0)
-            return -1;
+            return ANSWER_NEVER;
         matched = byte == answer[matched] ? matched + 1 : byte == answer[0];
         if (matched == sizeof answer - 1)
-            return 1;
+            return ANSWER_IS_THERE;
     }
 }
 
@@ -211,10 +220,14 @@ static int perf_command(struct perf_recorder *recorder, const char *word, const 
     if (process->pid <= 0)
         return error_set(err, ERROR_FAILED, "perf record does not run, so it cannot %s", word);
     ssize_t written = write(process->input, line, (size_t)length);
-    int answer = written == length ? await_answer(recorder) : -1;
-    if (answer > 0)
+    enum answer answer = written == length ? await_answer(recorder) : ANSWER_NEVER;
+    if (answer == ANSWER_IS_THERE)
         return 0;
-    int ended = process_wait(process, answer < 0 ? KILL_GRACE_MS : 0, &status, err);
+    if (answer == ANSWER_NOT_WANTED) {
+        process_stop(process, 0);
+        return error_set(err, ERROR_FAILED, "interrupted before perf record was ready");
+    }
+    int ended = process_wait(process, answer == ANSWER_NEVER ? KILL_GRACE_MS : 0, &status, err);
     if (ended > 0)
         ended_error(recorder, when, status, err);
     else if (ended == 0)
@@ -246,7 +259,10 @@ int perf_recorder_start(struct perf_recorder *recorder,
     process_describe(argv, recorder->command, sizeof recorder->command);
     unlink(settings->log); // left by an earlier capture
     int result = process_start(&recorder->process, argv, &place, err);
-    return result < 0 ? result : perf_command(recorder, "ping", "before it was ready", err);
+    if (result == 0)
+        result = perf_command(recorder, "ping", "before it was ready", err);
+    recorder->ready = result == 0;
+    return result;
 }
 
 int perf_recorder_enable(struct perf_recorder *recorder, struct error *err)

@@ -64,6 +64,7 @@ struct perf_recorder {
     char command[2048]; // for people
     int answer_ms, end_ms;
     unsigned snapshots; // taken
+    bool ready;         // it has answered
 };
 
 // Fills argv (most of `most`) with perf's command line; the numbers it needs go to words. Exposed
@@ -77,7 +78,7 @@ unsigned perf_recorder_arguments(const struct perf_recorder_settings *settings,
                                  const char *argv[PERF_RECORDER_ARGUMENTS]);
 
 // Starts perf with its events disabled; returns when it answers. On failure nothing is left
-// running.
+// running. That takes seconds; a person who interrupts (process_is_interrupted) ends it at once.
 int perf_recorder_start(struct perf_recorder *recorder,
                         const struct perf_recorder_settings *settings, struct error *err);
 int perf_recorder_enable(struct perf_recorder *recorder, struct error *err);

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/json_numbers.h"
+#include "base/process.h"
 #include "base/units.h"
 #include "experiments/capture/capture_backend.h"
 #include "experiments/capture/capture_document.h"
@@ -410,7 +411,7 @@ static int start_backend(struct capture *capture, size_t i, struct error *err)
     if (!capture->wanted[i])
         return 0;
     int result = backend->start(capture, capture->needed[i], &capture->states[i], err);
-    if (result == 0 || capture->needed[i])
+    if (result == 0 || capture->needed[i] || process_is_interrupted())
         return result;
     if (capture->states[i])
         backend->free(capture->states[i]);

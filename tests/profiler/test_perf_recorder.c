@@ -37,7 +37,7 @@ static const char script[] =
     "while read -r word; do\n"
     "    echo \"$word\" >>\"$folder/words\"\n"
     "    case \"$MODE:$word\" in\n"
-    "        mute:enable) continue ;;\n"
+    "        mute:enable | slow:ping) continue ;;\n"
     "        dies:enable) echo 'No space left on device' >&2; exit 1 ;;\n"
     "        killed:enable) printf 'ack\\n'; kill -9 $$ ;;\n"
     "        lingers:stop) printf 'ack\\n'; exec sleep 60 ;;\n"
@@ -171,6 +171,35 @@ static void it_does_not_answer(void **state)
     fails("mute", "perf record does not answer `enable` within 400 ms");
 }
 
+// A person who interrupts does not wait for its first answer, which may take half a minute.
+static void it_is_not_waited_for(void **state)
+{
+    (void)state;
+    struct perf_recorder recorder;
+    struct error err = {0};
+    struct perf_recorder_settings settings = settings_of("slow");
+    sigset_t interruption, before;
+    sigemptyset(&interruption);
+    sigaddset(&interruption, SIGTERM);
+    assert_int_equal(sigprocmask(SIG_BLOCK, &interruption, &before), 0);
+    raise(SIGTERM);
+    assert_int_equal(perf_recorder_start(&recorder, &settings, &err), -ERROR_FAILED);
+    assert_string_equal(err.text, "interrupted before perf record was ready");
+    assert_int_equal(recorder.process.pid, 0);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); // no child is left
+    // What it has begun to record, it completes.
+    settings = settings_of("well");
+    assert_int_equal(sigtimedwait(&interruption, NULL, &(struct timespec){0}), SIGTERM);
+    if (perf_recorder_start(&recorder, &settings, &err) < 0)
+        fail_msg("%s", err.text);
+    raise(SIGTERM);
+    assert_int_equal(perf_recorder_enable(&recorder, &err), 0);
+    assert_int_equal(perf_recorder_stop(&recorder, &err), 0);
+    perf_recorder_fini(&recorder);
+    assert_int_equal(sigtimedwait(&interruption, NULL, &(struct timespec){0}), SIGTERM);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+}
+
 static void it_dies(void **state)
 {
     (void)state;
@@ -282,7 +311,7 @@ int main(void)
         cmocka_unit_test(it_dies),         cmocka_unit_test(it_is_killed),
         cmocka_unit_test(it_does_not_end), cmocka_unit_test(it_ends_badly),
         cmocka_unit_test(there_is_none),   cmocka_unit_test(it_dies_with_us),
-        cmocka_unit_test(the_real_one),
+        cmocka_unit_test(the_real_one),    cmocka_unit_test(it_is_not_waited_for),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     char command[80];
