@@ -8,6 +8,12 @@
 #include <gsl/gsl_cdf.h>
 #include <gsl/gsl_sort_double.h>
 
+bool quantile_is_seen(size_t count, double q)
+{
+    const double rounding = 1e-9; // 1 - 0.9 is not quite 0.1
+    return count > 0 && (q >= 1 || (double)count * (1 - q) >= 1 - rounding);
+}
+
 size_t quantile_rank(size_t count, double q)
 {
     double rank = ceil(q * (double)count);

@@ -20,6 +20,10 @@ struct quantile_interval {
 // empty.
 double quantile_sorted(const double *sorted, size_t count, double q);
 
+// Whether so many values are enough to speak of that quantile: one at least lies beyond it, unless
+// it is the greatest.
+bool quantile_is_seen(size_t count, double q);
+
 // The index of that value, 0 to count - 1. count must not be 0.
 size_t quantile_rank(size_t count, double q);
 

@@ -8,6 +8,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "loadgen/method/method_interval.h"
+
 enum { EVEN_POINTS = 600, TAIL_POINTS = 1400, INTERVAL_POINTS = 80 };
 
 // The ranks (1-based, ascending, without repetition) to keep of `count` sorted values: some
@@ -30,8 +32,8 @@ static size_t choose_ranks(size_t count, size_t even, size_t tail, size_t *ranks
     return chosen;
 }
 
-// Sorted latencies: every scheduled request; unanswered ones are +infinity and stay in.
-static double *sorted_latencies(const struct run_analysis *run, bool corrected, size_t *count)
+// Every scheduled request's latency, in their order; unanswered ones are +infinity and stay in.
+static double *latencies_in_order(const struct run_analysis *run, bool corrected, size_t *count)
 {
     double *values = malloc((run->lifetimes.all.count + 1) * sizeof *values);
     *count = 0;
@@ -41,24 +43,28 @@ static double *sorted_latencies(const struct run_analysis *run, bool corrected, 
         if (!isnan(ns)) // unsent requests have none: that is what uncorrected latency gets wrong
             values[(*count)++] = ns;
     }
-    if (values)
-        quantile_sort(values, *count);
     return values;
 }
 
-static json_t *intervals(struct page_builder *builder, const double *sorted, size_t count)
+// `values` in the order of their requests: neighbours may depend on one another.
+static json_t *intervals(struct page_builder *builder, const double *values, size_t count)
 {
     json_t *all = json_object(), *rank = json_array(), *low = json_array(), *high = json_array();
     size_t ranks[2 * INTERVAL_POINTS];
+    double quantiles[2 * INTERVAL_POINTS], found[2 * INTERVAL_POINTS];
+    struct quantile_interval known[2 * INTERVAL_POINTS];
+    struct error err;
     size_t points = choose_ranks(count, INTERVAL_POINTS / 4, INTERVAL_POINTS, ranks);
-    for (size_t i = 0; i < points; i++) {
-        struct quantile_interval interval =
-            quantile_interval_sorted(sorted, count, (double)ranks[i] / (double)count, 0.95);
-        if (!interval.known)
+    for (size_t i = 0; i < points; i++)
+        quantiles[i] = (double)ranks[i] / (double)count;
+    if (percentile_intervals_take(values, count, quantiles, points, 0.95, found, known, &err) < 0)
+        builder->failed = true;
+    for (size_t i = 0; i < points && !builder->failed; i++) {
+        if (!known[i].known)
             continue;
         page_append(builder, rank, page_count(ranks[i]));
-        page_append(builder, low, page_ns(interval.low));
-        page_append(builder, high, page_ns(interval.high));
+        page_append(builder, low, page_ns(known[i].low));
+        page_append(builder, high, page_ns(known[i].high));
     }
     page_put(builder, all, "rank", rank);
     page_put(builder, all, "low", low);
@@ -66,13 +72,27 @@ static json_t *intervals(struct page_builder *builder, const double *sorted, siz
     return all;
 }
 
+static json_t *no_intervals(struct page_builder *builder)
+{
+    json_t *none = json_object();
+    page_put(builder, none, "rank", json_array());
+    page_put(builder, none, "low", json_array());
+    page_put(builder, none, "high", json_array());
+    return none;
+}
+
 json_t *page_curve_build(struct page_builder *builder, bool corrected)
 {
     size_t count, ranks[EVEN_POINTS + TAIL_POINTS];
-    double *sorted = sorted_latencies(builder->run, corrected, &count);
-    json_t *curve = json_object(), *rank = json_array(), *ns = json_array();
+    const struct run_lifetimes *lives = &builder->run->lifetimes;
+    double *sorted = latencies_in_order(builder->run, corrected, &count);
+    json_t *curve = json_object(), *rank = json_array(), *ns = json_array(), *sure = NULL;
     if (!sorted)
         builder->failed = true;
+    if (sorted && count && lives->latency.interval_ns[0].known) // else no percentile has one
+        sure = intervals(builder, sorted, count);
+    if (sorted)
+        quantile_sort(sorted, count);
     size_t infinite = 0;
     while (sorted && infinite < count && isinf(sorted[count - 1 - infinite]))
         infinite++;
@@ -86,7 +106,7 @@ json_t *page_curve_build(struct page_builder *builder, bool corrected)
     page_put(builder, curve, "rank", rank);
     page_put(builder, curve, "ns", ns);
     if (points)
-        page_put(builder, curve, "intervals", intervals(builder, sorted, count));
+        page_put(builder, curve, "intervals", sure ? sure : no_intervals(builder));
     free(sorted);
     return curve;
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "loadgen/method/method_interval.h"
 
 // Smaller differences mean nothing even with perfect clocks: a record is taken some time after what
 // it records, and that time varies (NSight measured 322 ns).
@@ -211,27 +212,45 @@ static void compute_rates(struct run_analysis *run)
         whole_s > 0 ? (double)run->lifetimes.answered / whole_s : (double)NAN;
 }
 
-static void summarise(double *values, size_t count, struct latency_summary *out)
+// Where the rate changed by plan, a percentile is one of a mix of loads, and has no interval.
+static bool rate_is_constant(const json_t *load)
 {
-    quantile_sort(values, count);
-    for (int i = 0; i < LATENCY_QUANTILES; i++) {
-        out->value_ns[i] = quantile_sorted(values, count, latency_quantiles[i]);
-        out->interval_ns[i] =
-            quantile_interval_sorted(values, count, latency_quantiles[i], CONFIDENCE);
-    }
+    const char *pattern = json_string_value(json_object_get(load, "pattern"));
+    const char *arrivals = json_string_value(json_object_get(load, "arrivals"));
+    return (!pattern || strcmp(pattern, "constant") == 0) &&
+           (!arrivals || strncmp(arrivals, "replay:", strlen("replay:")) != 0);
 }
 
-static void summarise_latencies(struct run_analysis *run, double *values)
+// Of values in the order in which their requests were to be sent.
+static int summarise(const double *values, size_t count, const json_t *load,
+                     struct latency_summary *out, struct error *err)
+{
+    int result = percentile_intervals_take(values, count, latency_quantiles, LATENCY_QUANTILES,
+                                           CONFIDENCE, out->value_ns, out->interval_ns, err);
+    for (int i = 0; i < LATENCY_QUANTILES && result == 0; i++) {
+        if (!quantile_is_seen(count, latency_quantiles[i]) && !isinf(out->value_ns[i]))
+            out->value_ns[i] = NAN;
+        if (!rate_is_constant(load))
+            out->interval_ns[i] = (struct quantile_interval){false, NAN, NAN};
+    }
+    return result;
+}
+
+static int summarise_latencies(struct run_analysis *run, double *values, struct error *err)
 {
     size_t count = 0;
     for (size_t i = 0; i < run->lifetimes.all.count; i++)
         values[count++] = run->lifetimes.all.items[i].latency_ns;
-    summarise(values, count, &run->lifetimes.latency);
+    int result = summarise(values, count, run->evidence.load, &run->lifetimes.latency, err);
+    if (result < 0)
+        return result;
     count = 0;
     for (size_t i = 0; i < run->lifetimes.all.count; i++)
         if (!isnan(run->lifetimes.all.items[i].uncorrected_latency_ns))
             values[count++] = run->lifetimes.all.items[i].uncorrected_latency_ns;
-    summarise(values, count, &run->lifetimes.uncorrected_latency);
+    result = summarise(values, count, run->evidence.load, &run->lifetimes.uncorrected_latency, err);
+    if (result < 0)
+        return result;
     count = 0;
     for (size_t i = 0; i < run->lifetimes.all.count; i++) {
         const struct lifetime *life = &run->lifetimes.all.items[i];
@@ -241,6 +260,7 @@ static void summarise_latencies(struct run_analysis *run, double *values)
     quantile_sort(values, count);
     run->lifetimes.lateness_p50_ns = quantile_sorted(values, count, 0.5);
     run->lifetimes.lateness_p99_ns = quantile_sorted(values, count, 0.99);
+    return 0;
 }
 
 static int by_latency(const void *left, const void *right)
@@ -323,9 +343,11 @@ int run_statistics(struct run_analysis *run)
         return -1;
     count_requests(run);
     compute_rates(run);
-    summarise_latencies(run, values);
+    struct error ignored; // the caller says that there is no memory
+    int result = summarise_latencies(run, values, &ignored);
     check_stage_sums(run);
-    int result = compute_stages(run);
+    if (result == 0)
+        result = compute_stages(run);
     free(values);
     return result;
 }

@@ -32,7 +32,9 @@ extern const double latency_quantiles[LATENCY_QUANTILES];           // 0.5 0.9 0
 extern const char *const latency_quantile_names[LATENCY_QUANTILES]; // "p50" ... "max"
 
 struct latency_summary {
-    double value_ns[LATENCY_QUANTILES]; // +infinity where unanswered requests reach it
+    // +infinity where unanswered requests reach it; NaN where there are too few (quantile_is_seen)
+    double value_ns[LATENCY_QUANTILES];
+    // 95 %, as the load has it (loadgen/method/method_interval.h).
     struct quantile_interval interval_ns[LATENCY_QUANTILES];
 };
 

@@ -13,6 +13,7 @@
 #include "experiments/results/run_results.h"
 #include "loadgen/method/between_runs.h"
 #include "loadgen/method/load_summary.h"
+#include "loadgen/method/method_interval.h"
 
 static const double confidence = 0.95; // of the pooled percentiles
 
@@ -21,10 +22,12 @@ struct repetition_array ARRAY_OF(struct repetition);
 struct series {
     struct run_folder folder;
     struct repetition_array repetitions;
-    struct latency_array latencies; // of all requests, us
-    struct run_set kept;            // what the gates are judged on
-    json_t *list;                   // one object per repetition
-    char percentile[32];            // the one that the load's method has judged
+    struct latency_array latencies; // of all requests, us, in the order in which they were sent
+    double pooled_us[SUMMARY_QUANTILES]; // of these (NaN: too few), and their intervals
+    struct quantile_interval pooled_interval[SUMMARY_QUANTILES];
+    struct run_set kept; // what the gates are judged on
+    json_t *list;        // one object per repetition
+    char percentile[32]; // the one that the load's method has judged
     bool available;
 };
 
@@ -103,34 +106,41 @@ static int run_one(struct series *series, struct experiment *experiment, uint64_
 
 // --- all of them ---------------------------------------------------------------------------------
 
-static json_t *pooled_json(struct series *series)
+// Percentiles of the requests of all repetitions, in the order in which they were sent.
+static int pool(struct series *series, struct error *err)
+{
+    const struct latency_array *all = &series->latencies;
+    int result =
+        percentile_intervals_take(all->items, all->count, summary_quantiles, SUMMARY_QUANTILES,
+                                  confidence, series->pooled_us, series->pooled_interval, err);
+    for (unsigned i = 0; i < SUMMARY_QUANTILES && result == 0; i++)
+        if (!quantile_is_seen(all->count, summary_quantiles[i]) && !isinf(series->pooled_us[i]))
+            series->pooled_us[i] = NAN;
+    return result;
+}
+
+static json_t *pooled_json(const struct series *series)
 {
     json_t *latency = json_object(), *intervals = json_object();
-    struct latency_array *all = &series->latencies;
-    quantile_sort(all->items, all->count);
+    const struct latency_array *all = &series->latencies;
     for (unsigned i = 0; i < SUMMARY_QUANTILES; i++) {
-        double q = summary_quantiles[i];
-        const struct quantile_interval interval =
-            quantile_interval_sorted(all->items, all->count, q, confidence);
         json_object_set_new(latency, summary_quantile_names[i],
-                            json_number_or_null(quantile_sorted(all->items, all->count, q)));
-        if (q < 1)
+                            json_number_or_null(series->pooled_us[i]));
+        if (summary_quantiles[i] < 1)
             json_object_set_new(intervals, summary_quantile_names[i],
-                                json_interval_or_null(&interval));
+                                json_interval_or_null(&series->pooled_interval[i]));
     }
     return json_pack("{s:I,s:o,s:o}", "requests", (json_int_t)all->count, "latency_us", latency,
                      "ci_us", intervals);
 }
 
-// Needs the latencies sorted.
 static void print_words(const struct series *series, const struct between_runs *found)
 {
-    const struct latency_array *all = &series->latencies;
     printf("%zu repetitions, %zu requests; pooled, in us:", series->repetitions.count,
            series->latencies.count);
     for (unsigned i = 0; i < SUMMARY_QUANTILES; i++)
-        printf(" %s %.1f", summary_quantile_names[i],
-               quantile_sorted(all->items, all->count, summary_quantiles[i]));
+        if (!isnan(series->pooled_us[i]))
+            printf(" %s %.1f", summary_quantile_names[i], series->pooled_us[i]);
     putchar('\n');
     between_runs_print(found, series->repetitions.items, series->repetitions.count,
                        series->percentile, stdout);
@@ -175,7 +185,8 @@ static int write_repetitions(struct series *series, const struct experiment *exp
 {
     struct between_runs found;
     between_runs_judge(series->repetitions.items, series->repetitions.count, confidence, &found);
-    json_t *document = write_document(series, &found, experiment, err);
+    json_t *document =
+        pool(series, err) == 0 ? write_document(series, &found, experiment, err) : NULL;
     int result = document ? gate_report_runs(results->gates, experiment, &series->folder,
                                              &series->kept, experiment->configuration, err)
                           : -(int)err->kind;

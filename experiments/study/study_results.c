@@ -11,6 +11,7 @@
 #include "base/json_numbers.h"
 #include "base/quantile.h"
 #include "base/text.h"
+#include "loadgen/method/method_interval.h"
 
 enum { CAUSES_SHOWN = 8 };
 
@@ -223,21 +224,17 @@ void study_results_print(const struct study_results *results, FILE *out)
 
 static json_t *latency_json(const struct study_result *result)
 {
-    const struct latency_array *pooled = &result->latencies; // has been sorted
     json_t *latency = json_object();
     for (int q = 0; q < STUDY_QUANTILES; q++) {
         json_t *all = json_array();
         for (size_t i = 0; i < result->runs.count; i++)
             json_array_append_new(all, json_number_or_null(result->runs.items[i].latency_us[q]));
-        const struct quantile_interval interval =
-            quantile_interval_sorted(pooled->items, pooled->count, study_quantiles[q], 0.95);
-        json_object_set_new(
-            latency, study_quantile_names[q],
-            json_pack("{s:o,s:o,s:o,s:o}", "median",
-                      json_number_or_null(spread_of(result, q).median), "runs", all, "pooled",
-                      json_number_or_null(
-                          quantile_sorted(pooled->items, pooled->count, study_quantiles[q])),
-                      "pooled_ci", json_interval_or_null(&interval)));
+        json_object_set_new(latency, study_quantile_names[q],
+                            json_pack("{s:o,s:o,s:o,s:o}", "median",
+                                      json_number_or_null(spread_of(result, q).median), "runs", all,
+                                      "pooled", json_number_or_null(result->pooled_us[q]),
+                                      "pooled_ci",
+                                      json_interval_or_null(&result->pooled_interval[q])));
     }
     return latency;
 }
@@ -302,13 +299,27 @@ static int write_file(const struct study_results *results, const struct run_fold
     return status;
 }
 
+// Sums up the latencies of all runs, and sorts them. The intervals want them in order of time.
+static int pool(struct study_result *result, struct error *err)
+{
+    struct latency_array *all = &result->latencies;
+    int status = percentile_intervals_take(all->items, all->count, study_quantiles, STUDY_QUANTILES,
+                                           0.95, result->pooled_us, result->pooled_interval, err);
+    for (int q = 0; q < STUDY_QUANTILES && status == 0; q++)
+        if (!quantile_is_seen(all->count, study_quantiles[q]) && !isinf(result->pooled_us[q]))
+            result->pooled_us[q] = NAN;
+    quantile_sort(all->items, all->count);
+    return status;
+}
+
 int study_results_write(struct study_results *results, const struct run_folder *folder,
                         struct error *err)
 {
-    for (size_t i = 0; i < results->steps.count; i++)
-        quantile_sort(results->steps.items[i].latencies.items,
-                      results->steps.items[i].latencies.count);
-    int status = write_file(results, folder, "cdf.svg", draw_curves, err);
+    int status = 0;
+    for (size_t i = 0; i < results->steps.count && status == 0; i++)
+        status = pool(&results->steps.items[i], err);
+    if (status == 0)
+        status = write_file(results, folder, "cdf.svg", draw_curves, err);
     if (status == 0)
         status = write_file(results, folder, "results.md", study_results_print, err);
     if (status == 0)

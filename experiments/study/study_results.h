@@ -27,10 +27,12 @@ struct study_result {
     const struct study_step *step;
     char folder[80]; // below the study's; of the first round's run
     struct study_run_result_array runs;
-    struct latency_array latencies; // of all runs, for the curve; sorted by study_results_write
-    struct run_set kept;            // of all runs, for the gates and the comparisons
-    json_t *load;                   // client/load.json of the first
-    json_t *summary;                // summary.json of the first
+    struct latency_array latencies;    // of all runs, for the curve; sorted by study_results_write
+    double pooled_us[STUDY_QUANTILES]; // of all runs (NaN: too few), and their 95 % intervals
+    struct quantile_interval pooled_interval[STUDY_QUANTILES];
+    struct run_set kept; // of all runs, for the gates and the comparisons
+    json_t *load;        // client/load.json of the first
+    json_t *summary;     // summary.json of the first
 };
 struct study_result_array ARRAY_OF(struct study_result);
 

@@ -4,6 +4,9 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "loadgen/method/method_interval.h"
 
 const double summary_quantiles[SUMMARY_QUANTILES] = {0.5, 0.9, 0.99, 0.999, 0.9999, 1};
 const char *const summary_quantile_names[SUMMARY_QUANTILES] = {"p50",   "p90",    "p99",
@@ -26,22 +29,32 @@ static double ticks_microseconds(const struct engine_result *result, uint64_t fr
 // Uses up the values.
 static void take_percentiles(double *values, size_t count, struct load_percentiles *out)
 {
-    size_t ranks[3 * SUMMARY_QUANTILES] = {0}; // of the quantile, and of its interval's ends
-    double found[3 * SUMMARY_QUANTILES];
-    out->count = count;
-    for (unsigned i = 0; count && i < SUMMARY_QUANTILES; i++) {
-        ranks[3 * i] = quantile_rank(count, summary_quantiles[i]);
-        out->interval[i].known = quantile_interval_ranks(count, summary_quantiles[i],
-                                                         summary_confidence, &ranks[3 * i + 1]);
-    }
+    size_t ranks[SUMMARY_QUANTILES] = {0};
+    for (unsigned i = 0; count && i < SUMMARY_QUANTILES; i++)
+        ranks[i] = quantile_rank(count, summary_quantiles[i]);
     if (count)
-        quantile_select(values, count, ranks, 3 * SUMMARY_QUANTILES, values, found);
+        quantile_select(values, count, ranks, SUMMARY_QUANTILES, values, out->us);
     for (unsigned i = 0; i < SUMMARY_QUANTILES; i++) {
-        struct quantile_interval *interval = &out->interval[i];
-        out->us[i] = count ? found[3 * i] : NAN;
-        interval->low = interval->known ? found[3 * i + 1] : NAN;
-        interval->high = interval->known ? found[3 * i + 2] : NAN;
+        if (!quantile_is_seen(count, summary_quantiles[i]) && !isinf(out->us[i]))
+            out->us[i] = NAN;
+        out->interval[i] = (struct quantile_interval){false, NAN, NAN};
     }
+    out->count = count;
+}
+
+// With the intervals: of values in the order in which they were to be sent.
+static int take_latency(double *values, size_t count, struct load_percentiles *out,
+                        struct error *err)
+{
+    double found[SUMMARY_QUANTILES];
+    struct quantile_interval interval[SUMMARY_QUANTILES];
+    int status = percentile_intervals_take(values, count, summary_quantiles, SUMMARY_QUANTILES,
+                                           summary_confidence, found, interval, err);
+    if (status < 0)
+        return status;
+    take_percentiles(values, count, out);
+    memcpy(out->interval, interval, sizeof interval);
+    return 0;
 }
 
 static void count_statuses(const struct engine_result *result, struct load_summary *summary)
@@ -93,8 +106,8 @@ static void fill_columns(const struct engine_result *result, struct columns *col
     }
 }
 
-static void take_latencies(const struct engine_result *result, double *room,
-                           struct load_summary *summary)
+static int take_latencies(const struct engine_result *result, double *room,
+                          struct load_summary *summary, struct error *err)
 {
     const size_t count = result->sample_count;
     struct columns columns = {.latency = room,
@@ -102,7 +115,7 @@ static void take_latencies(const struct engine_result *result, double *room,
                               .network = room + 2 * count,
                               .lateness = room + 3 * count};
     fill_columns(result, &columns);
-    take_percentiles(columns.latency, columns.latencies, &summary->latency);
+    int status = take_latency(columns.latency, columns.latencies, &summary->latency, err);
     take_percentiles(columns.uncorrected, columns.sends, &summary->uncorrected);
     take_percentiles(columns.network, columns.stamped, &summary->network);
     double lateness[2] = {NAN, NAN};
@@ -113,6 +126,7 @@ static void take_latencies(const struct engine_result *result, double *room,
             2, columns.lateness, lateness);
     summary->lateness_p50_us = lateness[0];
     summary->lateness_p99_us = lateness[1];
+    return status;
 }
 
 static void take_rates(const struct engine_result *result, uint64_t duration_ns,
@@ -286,9 +300,11 @@ int load_summarise(const struct engine_result *result, uint64_t duration_ns,
         return error_set(err, ERROR_FAILED, "out of memory for the percentiles of %zu requests",
                          result->sample_count);
     count_statuses(result, summary);
-    take_latencies(result, room, summary);
+    int status = take_latencies(result, room, summary, err);
     take_rates(result, duration_ns, summary);
     free(room);
+    if (status < 0)
+        return status;
     if (summary->scheduled == 0)
         load_summary_add_reason(summary,
                                 "nothing was scheduled: the rate is too low for so short a run");

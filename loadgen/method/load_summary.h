@@ -25,9 +25,11 @@ extern const double summary_confidence;                             // of the in
 extern const double summary_rate_tolerance;
 
 struct load_percentiles {
-    size_t count;                                         // of the values behind them
-    double us[SUMMARY_QUANTILES];                         // NaN: no values; may be +infinity
-    struct quantile_interval interval[SUMMARY_QUANTILES]; // in us, 95 %
+    size_t count;                 // of the values behind them
+    double us[SUMMARY_QUANTILES]; // may be +infinity; NaN: too few values (quantile_is_seen)
+    // In us, 95 %, of latency alone, for requests that may depend on one another
+    // (loadgen/method/method_interval.h).
+    struct quantile_interval interval[SUMMARY_QUANTILES];
 };
 
 struct load_summary {

@@ -215,7 +215,7 @@ static int judge_latencies(const struct engine_result *run, double *values, stru
     method->findings[METHOD_STATIONARITY] =
         finding_of(method->stationarity.judged, method->stationarity.stationary);
     if (status == 0)
-        status = judge_interval(rest, count, warm_up, method, err);
+        status = judge_interval(values, run->sample_count, warm_up, method, err);
     // If no thinning makes neighbours independent, because the level wanders slowly, the interval
     // is widened (method_interval.h) and then includes that uncertainty, unless it becomes too wide
     // to say anything.
@@ -294,6 +294,9 @@ int load_judge(const struct engine_result *run, uint64_t duration_ns,
     status = method_judge(run, &taken, summary->ok, summary->spin_fraction, method, err);
     for (unsigned i = 0; status == 0 && i < method->reason_count; i++)
         load_summary_add_reason(summary, "%s", method->reasons[i]);
+    if (settings->pattern.kind != PATTERN_CONSTANT || settings->recorded) // as of the target
+        for (unsigned i = 0; i < SUMMARY_QUANTILES; i++)
+            summary->latency.interval[i] = (struct quantile_interval){false, NAN, NAN};
     return status;
 }
 

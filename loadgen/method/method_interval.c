@@ -77,36 +77,104 @@ static double width_slope(const double *values, size_t count, double q, double c
     return slope;
 }
 
-// The variance over blocks of the number of values beyond `threshold`, over the binomial's.
-static double cluster_ratio(const double *values, size_t count, double threshold)
+// --- intervals that know of dependence -----------------------------------------------------------
+// All quantiles at once, since finding order statistics is what takes time.
+
+struct asked {
+    double quantile, value, clustering, worth;
+    struct quantile_interval interval;
+    double counts[BLOCKS], own[BLOCKS]; // of each block: values beyond it, and its own quantile
+    size_t ranks[2];
+};
+
+static bool block_has_quantile(size_t block, double q)
 {
-    size_t size = count / BLOCKS;
-    double counts[BLOCKS] = {0};
-    if (size < BLOCK_LEAST)
-        return NAN;
-    for (size_t i = 0; i < size * BLOCKS; i++)
-        counts[i / size] += values[i] > threshold;
-    double beyond = gsl_stats_mean(counts, 1, BLOCKS) / (double)size;
-    double binomial = (double)size * beyond * (1 - beyond);
-    return binomial > 0 ? gsl_stats_variance(counts, 1, BLOCKS) / binomial : NAN;
+    return (double)block * fmin(q, 1 - q) >= BLOCK_TAIL;
 }
 
-// How far the percentile may be off, as the logarithm of a factor, from the scatter of the
-// percentiles of blocks, which may depend on one another (batch quantiles: Wood and Schmeiser,
-// "Overlapping batch quantiles", Winter Simulation Conference 1995; logarithms, because latency is
-// skewed). NaN: blocks are too short to have such a percentile, or one is infinite or not positive.
-static double scatter_of_blocks(const double *values, size_t count, double q, double confidence,
-                                double *work)
+// The values and the intervals of as many independent samples. ranks and found: room for three
+// numbers a quantile.
+static void take_plain(const double *values, size_t count, double confidence, struct asked *asked,
+                       size_t quantiles, double *work, size_t *ranks, double *found)
 {
-    double own[BLOCKS];
-    size_t size = count / BLOCKS;
-    if ((double)size * fmin(q, 1 - q) < BLOCK_TAIL)
-        return NAN;
-    for (size_t i = 0; i < BLOCKS; i++) {
-        own[i] = log(quantile_of(values + i * size, size, q, work));
+    for (size_t k = 0; k < quantiles; k++) {
+        size_t *own = ranks + 3 * k;
+        own[0] = own[1] = own[2] = quantile_rank(count, asked[k].quantile);
+        asked[k].interval.known =
+            quantile_interval_ranks(count, asked[k].quantile, confidence, own + 1);
+    }
+    quantile_select(values, count, ranks, 3 * quantiles, work, found);
+    for (size_t k = 0; k < quantiles; k++) {
+        struct quantile_interval *interval = &asked[k].interval;
+        asked[k].value = found[3 * k];
+        interval->low = interval->known ? found[3 * k + 1] : NAN;
+        interval->high = interval->known ? found[3 * k + 2] : NAN;
+    }
+}
+
+// The variance over blocks of the number of values beyond a quantile, over the binomial's.
+static void take_clustering(const double *values, size_t count, struct asked *asked,
+                            size_t quantiles)
+{
+    const size_t size = count / BLOCKS;
+    for (size_t k = 0; k < quantiles; k++) {
+        asked[k].clustering = NAN;
+        for (size_t block = 0; block < BLOCKS && size >= BLOCK_LEAST; block++) {
+            const double *own = values + block * size, threshold = asked[k].value;
+            size_t beyond = 0;
+            for (size_t i = 0; i < size; i++)
+                beyond += own[i] > threshold;
+            asked[k].counts[block] = (double)beyond;
+        }
+        double beyond =
+            size >= BLOCK_LEAST ? gsl_stats_mean(asked[k].counts, 1, BLOCKS) / (double)size : 0;
+        double binomial = (double)size * beyond * (1 - beyond);
+        if (binomial > 0)
+            asked[k].clustering = gsl_stats_variance(asked[k].counts, 1, BLOCKS) / binomial;
+        asked[k].worth = (double)count / fmax(asked[k].clustering, 1);
+    }
+}
+
+// Where samples come in clusters, the interval is that of as many independent ones as they are
+// worth, spread evenly among the ascending values.
+static void widen_by_clustering(const double *values, size_t count, double confidence,
+                                struct asked *asked, size_t quantiles, double *work, size_t *ranks,
+                                double *found)
+{
+    size_t wanted = 0;
+    for (size_t k = 0; k < quantiles; k++) {
+        struct asked *one = &asked[k];
+        const size_t kept = (size_t)one->worth;
+        if (!one->interval.known || !(one->clustering > 1))
+            continue;
+        one->interval.known =
+            quantile_interval_ranks(kept, one->quantile, confidence, ranks + wanted);
+        for (size_t i = 0; i < 2 && one->interval.known; i++, wanted++)
+            ranks[wanted] = (size_t)(((double)ranks[wanted] + 0.5) / (double)kept * (double)count);
+    }
+    if (wanted)
+        quantile_select(values, count, ranks, wanted, work, found);
+    for (size_t k = 0, at = 0; k < quantiles; k++) {
+        struct quantile_interval *interval = &asked[k].interval;
+        if (!interval->known)
+            interval->low = interval->high = NAN;
+        if (!(asked[k].clustering > 1) || !interval->known)
+            continue;
+        interval->low = found[at++];
+        interval->high = found[at++];
+    }
+}
+
+// How far a quantile may be off, as the logarithm of a factor, from the scatter of the quantiles of
+// blocks, which may depend on one another (batch quantiles: Wood and Schmeiser, "Overlapping batch
+// quantiles", Winter Simulation Conference 1995; logarithms, because latency is skewed). NaN: one
+// is infinite or not positive.
+static double scatter_of_blocks(struct asked *asked, double confidence)
+{
+    double *own = asked->own;
+    for (size_t i = 0; i < BLOCKS; i++)
         if (!isfinite(own[i]))
             return NAN;
-    }
     double mean = gsl_stats_mean(own, 1, BLOCKS), deviation = gsl_stats_sd(own, 1, BLOCKS);
     for (size_t i = 0; i < BLOCKS; i++)
         own[i] -= mean;
@@ -114,54 +182,95 @@ static double scatter_of_blocks(const double *values, size_t count, double q, do
     return gsl_cdf_tdist_Qinv((1 - confidence) / 2, blocks) * deviation / sqrt(blocks);
 }
 
-// The interval of values that are worth only `worth` independent ones: that of as many, spread
-// evenly among the ascending values.
-static struct quantile_interval thinned_interval(const double *values, size_t count, double worth,
-                                                 double q, double confidence, double *work)
+// Blocks too short to have such a quantile say nothing of it. plain[k]: the interval before it was
+// widened.
+static void widen_by_scatter(const double *values, size_t count, double confidence,
+                             const struct quantile_interval *plain, struct asked *asked,
+                             size_t quantiles, double *work, size_t *ranks, double *found)
 {
-    size_t kept = (size_t)worth, ranks[2];
-    double found[2];
-    if (!quantile_interval_ranks(kept, q, confidence, ranks))
-        return (struct quantile_interval){false, NAN, NAN};
-    for (size_t i = 0; i < 2; i++)
-        ranks[i] = (size_t)(((double)ranks[i] + 0.5) / (double)kept * (double)count);
-    quantile_select(values, count, ranks, 2, work, found);
-    return (struct quantile_interval){true, found[0], found[1]};
+    const size_t size = count / BLOCKS;
+    size_t wanted = 0;
+    for (size_t k = 0; k < quantiles; k++)
+        if (plain[k].known && block_has_quantile(size, asked[k].quantile))
+            ranks[wanted++] = quantile_rank(size, asked[k].quantile);
+    for (size_t block = 0; block < BLOCKS && wanted; block++) {
+        quantile_select(values + block * size, size, ranks, wanted, work, found);
+        for (size_t k = 0, at = 0; k < quantiles; k++)
+            if (plain[k].known && block_has_quantile(size, asked[k].quantile))
+                asked[k].own[block] = log(found[at++]);
+    }
+    for (size_t k = 0; k < quantiles; k++) {
+        struct quantile_interval *interval = &asked[k].interval;
+        if (!plain[k].known || !block_has_quantile(size, asked[k].quantile))
+            continue;
+        const double off = scatter_of_blocks(&asked[k], confidence);
+        const struct quantile_interval before = interval->known ? *interval : plain[k];
+        if (isfinite(off))
+            *interval =
+                (struct quantile_interval){true, fmin(before.low, asked[k].value * exp(-off)),
+                                           fmax(before.high, asked[k].value * exp(off))};
+    }
 }
 
-// The percentile and its interval at once. Returns the value. count: not 0.
+// count: not 0. work: room for all values. ERROR_FAILED: out of memory.
+static int take_asked(const double *values, size_t count, double confidence, struct asked *asked,
+                      size_t quantiles, double *work, struct error *err)
+{
+    size_t *ranks = calloc(3 * quantiles + 1, sizeof *ranks);
+    double *found = calloc(3 * quantiles + 1, sizeof *found);
+    struct quantile_interval *plain = calloc(quantiles + 1, sizeof *plain);
+    int status =
+        ranks && found && plain ? 0 : error_set(err, ERROR_FAILED, "out of memory for percentiles");
+    if (status == 0) {
+        take_plain(values, count, confidence, asked, quantiles, work, ranks, found);
+        for (size_t k = 0; k < quantiles; k++)
+            plain[k] = asked[k].interval;
+        take_clustering(values, count, asked, quantiles);
+        widen_by_clustering(values, count, confidence, asked, quantiles, work, ranks, found);
+        widen_by_scatter(values, count, confidence, plain, asked, quantiles, work, ranks, found);
+    }
+    free(plain);
+    free(found);
+    free(ranks);
+    return status;
+}
+
+int percentile_intervals_take(const double *values, size_t count, const double *quantiles,
+                              size_t quantile_count, double confidence, double *found,
+                              struct quantile_interval *intervals, struct error *err)
+{
+    struct asked *asked = calloc(quantile_count + 1, sizeof *asked);
+    double *work = malloc((count + 1) * sizeof *work);
+    int status = asked && work
+                     ? 0
+                     : error_set(err, ERROR_FAILED,
+                                 "out of memory for the percentiles of %zu values", count);
+    for (size_t k = 0; status == 0 && k < quantile_count; k++)
+        asked[k].quantile = quantiles[k];
+    if (status == 0 && count)
+        status = take_asked(values, count, confidence, asked, quantile_count, work, err);
+    for (size_t k = 0; status == 0 && k < quantile_count; k++) {
+        found[k] = count ? asked[k].value : NAN;
+        intervals[k] = count ? asked[k].interval : (struct quantile_interval){false, NAN, NAN};
+    }
+    free(work);
+    free(asked);
+    return status;
+}
+
+// --- one percentile, judged ----------------------------------------------------------------------
+
+// The percentile and its interval at once, as of independent values. Returns the value. count: not
+// 0.
 static double take_value(const double *values, size_t count, double q, double confidence,
                          double *work, struct quantile_interval *interval)
 {
-    size_t ranks[3] = {quantile_rank(count, q)};
-    double found[3] = {NAN, NAN, NAN};
-    interval->known = quantile_interval_ranks(count, q, confidence, ranks + 1);
-    quantile_select(values, count, ranks, interval->known ? 3 : 1, work, found);
-    interval->low = found[1];
-    interval->high = found[2];
-    return found[0];
-}
-
-// Fills in value, interval, width, clustering and worth. work: room for all values.
-static void judge_value(const double *values, size_t count, double q, double confidence,
-                        double *work, struct percentile_interval *result)
-{
-    struct quantile_interval plain;
-    result->value = take_value(values, count, q, confidence, work, &plain);
-    result->clustering = cluster_ratio(values, count, result->value);
-    result->worth = (double)count / fmax(result->clustering, 1);
-    result->interval = plain;
-    if (plain.known && result->clustering > 1)
-        result->interval = thinned_interval(values, count, result->worth, q, confidence, work);
-    double off = scatter_of_blocks(values, count, q, confidence, work);
-    if (plain.known && isfinite(off)) {
-        struct quantile_interval *interval = &result->interval;
-        plain = interval->known ? *interval : plain;
-        interval->known = true;
-        interval->low = fmin(plain.low, result->value * exp(-off));
-        interval->high = fmax(plain.high, result->value * exp(off));
-    }
-    result->width = width_of(&result->interval);
+    struct asked asked = {.quantile = q};
+    size_t ranks[3];
+    double found[3];
+    take_plain(values, count, confidence, &asked, 1, work, ranks, found);
+    *interval = asked.interval;
+    return asked.value;
 }
 
 // The width divided by the width for as many values of an exponential distribution with this
@@ -211,13 +320,19 @@ int percentile_interval_take(const double *values, size_t count, size_t thinning
     if (beyond >= TAIL_LEAST)
         result->tail_index = hill_tail_index(values, count, beyond, work);
     result->count = count;
-    judge_value(values, count, q, confidence, work, result);
+    struct asked asked = {.quantile = q};
+    int status = take_asked(values, count, confidence, &asked, 1, work, err);
+    result->value = asked.value;
+    result->interval = asked.interval;
+    result->clustering = asked.clustering;
+    result->worth = asked.worth;
+    result->width = width_of(&result->interval);
     judge_tail(kept, independence_thin(values, count, thinning, kept), q, confidence, work, result);
     result->heavy = result->tail_index <= finite_variance || result->shrinking > still_shrinking ||
                     result->excess > heavy_excess;
     free(work);
     free(kept);
-    return 0;
+    return status;
 }
 
 size_t percentile_interval_least(double q, double confidence)

@@ -34,6 +34,13 @@ int percentile_interval_take(const double *values, size_t count, size_t thinning
                              double confidence, struct percentile_interval *result,
                              struct error *err);
 
+// Several percentiles of values in time order, and the intervals that percentile_interval_take()
+// gives each: how sure a percentile is stands nowhere else. found and intervals: room for
+// quantile_count; NaN and not known where there are no values. ERROR_FAILED: out of memory.
+int percentile_intervals_take(const double *values, size_t count, const double *quantiles,
+                              size_t quantile_count, double confidence, double *found,
+                              struct quantile_interval *intervals, struct error *err);
+
 // How many samples an interval of that width would take, judging by its present width; at least
 // what it takes to bound the percentile at all. +infinity: no number is enough.
 double percentile_interval_needed(const struct percentile_interval *now, double q,

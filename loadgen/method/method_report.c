@@ -194,9 +194,38 @@ json_t *method_json(const struct method *method)
 
 // --- for people ----------------------------------------------------------------------------------
 
-void method_print(const struct method *method, FILE *out)
+// Whether the table of percentiles has the target with the same interval.
+static bool target_is_in_table(const struct method_settings *settings)
+{
+    for (unsigned i = 0; i < SUMMARY_QUANTILES; i++)
+        if (settings->confidence == summary_confidence &&
+            fabs(settings->quantile - summary_quantiles[i]) < 1e-12)
+            return true;
+    return false;
+}
+
+static void print_target(const struct method *method, const char *percentile, FILE *out)
 {
     const struct percentile_interval *found = &method->interval;
+    const struct method_settings *settings = &method->settings;
+    if (!quantile_is_seen(found->count, settings->quantile))
+        return;
+    if (!target_is_in_table(settings)) {
+        fprintf(out, "             %s %.1f us", percentile, found->value);
+        if (found->interval.known)
+            fprintf(out, ", %.10g %% interval %.1f to %.1f us", settings->confidence * 100,
+                    found->interval.low, found->interval.high);
+        fputc('\n', out);
+    }
+    if (found->interval.known)
+        fprintf(out,
+                "             the interval of %s is that of %.0f independent requests: so many "
+                "are these %zu worth\n",
+                percentile, found->worth, found->count);
+}
+
+void method_print(const struct method *method, FILE *out)
+{
     const struct arrivals *arrivals = &method->arrivals;
     char percentile[32];
     method_percentile_name(method->settings.quantile, percentile, sizeof percentile);
@@ -218,11 +247,5 @@ void method_print(const struct method *method, FILE *out)
         fprintf(out, "             at %.4g times the rate: p50 %.1f us, %s %.1f us\n",
                 method->levels.items[i].factor, method->levels.items[i].median_us, percentile,
                 method->levels.items[i].target_us);
-    if (!isnan(found->value))
-        fprintf(out, "             %s %.1f us", percentile, found->value);
-    if (found->interval.known)
-        fprintf(out, ", %.10g %% interval %.1f to %.1f us of %zu samples, worth %.0f",
-                method->settings.confidence * 100, found->interval.low, found->interval.high,
-                found->count, found->worth);
-    fputc('\n', out);
+    print_target(method, percentile, out);
 }

@@ -31,6 +31,19 @@ sum=$(jq -s 'map(.scheduled) | add' "$work"/run/repetition-*/client/load.json)
 [ "$(jq .pooled.requests "$work/out")" = "$sum" ] || fail "the pool is not their $sum requests"
 jq -e '(.pooled.latency_us.p50 // 1e12) as $p | [.list[].latency_us.p50 // 1e12] | $p >= min * 0.9999 and $p <= max * 1.0001' \
     "$work/out" >/dev/null || fail "the pooled median is not between theirs"
+# One interval: what the load, its method, the run and the repetitions say of a number is the same.
+for i in 1 2; do
+    jq -e -n --slurpfile load "$work/run/repetition-$i/client/load.json" --slurpfile run "$work/run/repetition-$i/summary.json" \
+        --slurpfile all "$work/run/repetitions.json" --argjson i $i '
+        def same($a; $b): if $a == null or $b == null then $a == $b else ($a - $b | fabs) <= 0.001 * ($a | fabs) + 0.01 end;
+        def all_same($a; $b): [$a, $b] | map(. // [null, null]) | transpose | all(same(.[0]; .[1]));
+        $load[0] as $l | $run[0] as $r | ["p50", "p90", "p99", "p99.9", "p99.99"]
+        | all(. as $p | same($l.latency_us[$p]; $r.latency_us[$p]) and all_same($l.ci_us[$p]; $r.latency_ci_us[$p])
+            and all_same($l.ci_us[$p]; $all[0].list[$i - 1].ci_us[$p]))
+        and all_same($l.ci_us.p99; [$l.method.ci.low, $l.method.ci.high])
+        and (.[4] as $p | $l.latency_us[$p]) == null' >/dev/null ||
+        fail "repetition $i: two statements about one number"
+done
 jq -e '.between.percentile == "p99"' "$work/out" >/dev/null || fail "what is compared"
 "$taillight" run "$work/twice.yaml" --out "$work/run" --quiet >"$work/out" 2>"$work/again.err"
 [ $? = 2 ] && grep -q 'has something in it already' "$work/again.err" || fail "a folder that is not empty"

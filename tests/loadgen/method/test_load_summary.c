@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "loadgen/method/load_summary.h"
+#include "loadgen/method/method_interval.h"
 
 enum { REQUESTS = 1000 };
 
@@ -62,12 +63,18 @@ static void figures_are_exact(void **state)
     struct made_run run;
     struct load_summary summary;
     make(&run);
+    for (uint64_t i = 0; i < REQUESTS; i++) // in an order without one
+        run.samples[i].reply_tsc = run.samples[i].intended_tsc + (i * 387 % REQUESTS + 1) * 1000;
     summarise(&run, &summary);
     assert_true(summary.ok);
-    static const double expected[SUMMARY_QUANTILES] = {500, 900, 990, 999, 1000, 1000};
+    static const double expected[SUMMARY_QUANTILES] = {500, 900, 990, 999, NAN, 1000};
     for (unsigned i = 0; i < SUMMARY_QUANTILES; i++) {
-        assert_true(near(summary.latency.us[i], expected[i]));
-        assert_true(near(summary.uncorrected.us[i], expected[i] - 1));
+        if (isnan(expected[i])) // no request lies beyond p99.99 of a thousand
+            assert_true(isnan(summary.latency.us[i]) && isnan(summary.uncorrected.us[i]));
+        else
+            assert_true(near(summary.latency.us[i], expected[i]));
+        if (!isnan(expected[i]))
+            assert_true(near(summary.uncorrected.us[i], expected[i] - 1));
     }
     // Binomial(1000, 0.5): 95 % lie within 31 of 500.
     assert_true(summary.latency.interval[0].known);
@@ -79,6 +86,27 @@ static void figures_are_exact(void **state)
     assert_true(near(summary.cpu_us_per_request, 100));
     assert_true(near(summary.spin_fraction, 0.4));
     assert_int_equal(summary.stamps_user, REQUESTS);
+}
+
+// The same values one after the other say less: the interval is the method's, and no narrower one.
+static void the_interval_knows_of_dependence(void **state)
+{
+    (void)state;
+    struct made_run run;
+    struct load_summary summary;
+    make(&run);
+    summarise(&run, &summary);
+    assert_true(near(summary.latency.us[0], 500));
+    assert_true(summary.latency.interval[0].known);
+    assert_true(summary.latency.interval[0].low < 300 && summary.latency.interval[0].high > 700);
+    double values[REQUESTS];
+    for (unsigned i = 0; i < REQUESTS; i++)
+        values[i] = i + 1;
+    struct percentile_interval found;
+    struct error err;
+    assert_int_equal(percentile_interval_take(values, REQUESTS, 1, 0.5, 0.95, &found, &err), 0);
+    assert_true(near(found.interval.low, summary.latency.interval[0].low));
+    assert_true(near(found.interval.high, summary.latency.interval[0].high));
 }
 
 static void the_unanswered_are_infinite(void **state)
@@ -325,6 +353,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(figures_are_exact),
         cmocka_unit_test(the_unanswered_are_infinite),
+        cmocka_unit_test(the_interval_knows_of_dependence),
         cmocka_unit_test(an_empty_cache_is_said),
         cmocka_unit_test(a_slow_server_is_no_result),
         cmocka_unit_test(pauses_between_rounds_do_not_count),
