@@ -117,6 +117,30 @@ static void follow_waker(struct path *path, const struct thread_period *period,
 
 // --- another server's turn -----------------------------------------------------------------------
 
+// All connections to another server were taken, so many.
+static void add_taken(struct path *path, const struct peer_wait *wait, unsigned count,
+                      int64_t begin_ns, int64_t end_ns)
+{
+    char form[64];
+    if (count == 1)
+        snprintf(form, sizeof form, "waiting for a free connection: the only one waits for %%s");
+    else
+        snprintf(form, sizeof form, "waiting for a free connection: all %u wait for %%s", count);
+    path->sweep.decomposer->core = NO_CORE;
+    path_add_waiting_for(path, wait, form, begin_ns, end_ns);
+}
+
+// The same where an event loop kept the message until one was free.
+static bool add_queue(struct path *path, const struct peer_wait *wait, int64_t begin_ns,
+                      int64_t end_ns)
+{
+    const struct sweep *sweep = &path->sweep;
+    unsigned count = peer_turn_queue(sweep->decomposer->in, sweep->life, wait, begin_ns, end_ns);
+    if (count)
+        add_taken(path, wait, count, begin_ns, end_ns);
+    return count > 0;
+}
+
 static void add_peer_turn(struct path *path, const struct peer_turn *turn)
 {
     struct decomposer *decomposer = path->sweep.decomposer;
@@ -126,6 +150,9 @@ static void add_peer_turn(struct path *path, const struct peer_turn *turn)
         snprintf(after, sizeof after, ", waiting for %s",
                  peer_turn_name(decomposer->in, turn->wait));
         path_add_wait(path, after, turn->begin_ns, turn->end_ns);
+    } else if (!turn->own && !path->helper && turn->loops &&
+               add_queue(path, turn->wait, turn->begin_ns, turn->end_ns)) {
+        return;
     } else if (!turn->own && !path->helper) {
         path_add_waiting_for(path, turn->wait, "head-of-line blocking: waiting for %s",
                              turn->begin_ns, turn->end_ns);
@@ -141,20 +168,13 @@ static bool add_pool_wait(struct path *path, const struct thread_period *period,
                           const struct waker *waker)
 {
     const struct peer_wait *wait;
-    char form[64];
     if (path->wait || waker->kind != WAKER_THREAD || period->before->left == STINT_WAITS)
         return false;
     unsigned count = peer_turn_pool(path->sweep.decomposer->in, waker->thread, period->begin_ns,
                                     period->end_ns, &wait);
-    if (count == 0)
-        return false;
-    if (count == 1)
-        snprintf(form, sizeof form, "waiting for a free connection: the only one waits for %%s");
-    else
-        snprintf(form, sizeof form, "waiting for a free connection: all %u wait for %%s", count);
-    path->sweep.decomposer->core = NO_CORE;
-    path_add_waiting_for(path, wait, form, period->begin_ns, period->end_ns);
-    return true;
+    if (count)
+        add_taken(path, wait, count, period->begin_ns, period->end_ns);
+    return count > 0;
 }
 
 // An event loop slept with the request unfinished; whatever it waited for came from one peer.
@@ -168,6 +188,8 @@ static bool add_only_peer(struct path *path, const struct thread_period *period)
         peer_turn_only(sweep->decomposer->in, sweep->thread, period->begin_ns, period->end_ns);
     if (!wait)
         return false;
+    if (add_queue(path, wait, period->begin_ns, period->end_ns))
+        return true;
     path->sweep.decomposer->core = NO_CORE;
     path_add_waiting_for(path, wait, "waiting for %s", period->begin_ns, period->end_ns);
     return true;

@@ -37,13 +37,16 @@ static bool waits_for_socket(const struct host_timeline *host, const struct thre
 struct last_sleep {
     const struct host_timeline *host;
     int64_t end_ns;
+    bool loops;
 };
 
 static void note_sleep(const struct thread_period *period, void *opaque)
 {
     struct last_sleep *last = opaque;
-    if (period->state == THREAD_SLEEPS && waits_for_socket(last->host, period->before))
-        last->end_ns = period->end_ns;
+    if (period->state != THREAD_SLEEPS || !waits_for_socket(last->host, period->before))
+        return;
+    last->end_ns = period->end_ns;
+    last->loops &= period->before && period->before->left == STINT_WAITS;
 }
 
 // The accepted connection that the message came on; 0: not known.
@@ -93,12 +96,13 @@ bool peer_turn_next(const struct diagnosis_input *in, const struct lifetime *lif
         const struct peer_wait *wait = &in->peers->waits.items[at];
         int64_t from = wait->begin_ns > begin_ns ? wait->begin_ns : begin_ns;
         int64_t to = wait->end_ns < end_ns ? wait->end_ns : end_ns;
-        struct last_sleep last = {in->server, from};
+        struct last_sleep last = {in->server, from, true};
         *turn = (struct peer_turn){.wait = wait, .begin_ns = from};
         if (to <= from || !concerns(in, life, wait, &turn->own))
             continue;
         thread_periods(in->server, thread, from, to, note_sleep, &last);
         turn->end_ns = last.end_ns;
+        turn->loops = last.loops;
         widen_turn(in, turn, begin_ns, to);
         if (turn->end_ns > from)
             return true;
@@ -128,6 +132,31 @@ const struct peer_wait *peer_turn_only(const struct diagnosis_input *in, uint32_
         only = wait;
     }
     return only;
+}
+
+// Whether the message asks a peer at a time or later.
+static bool asks_later(const struct diagnosis_input *in, const struct lifetime *life, uint32_t peer,
+                       int64_t begin_ns)
+{
+    size_t at, after;
+    uint32_t connection = connection_of(in, life);
+    peers_waits_of(in->peers, life->thread, begin_ns, life->stamp_ns[STAMP_REPLY], &at, &after);
+    for (; at < after && connection; at++) {
+        const struct peer_wait *one = &in->peers->waits.items[at];
+        if (one->begin_ns >= begin_ns && one->request == connection && peer_of(in, one) == peer)
+            return true;
+    }
+    return false;
+}
+
+unsigned peer_turn_queue(const struct diagnosis_input *in, const struct lifetime *life,
+                         const struct peer_wait *wait, int64_t begin_ns, int64_t end_ns)
+{
+    const struct peer_connection *connection = &in->peers->connections.items[wait->connection];
+    if (begin_ns < life->stamp_ns[STAMP_APPLICATION] ||
+        !asks_later(in, life, connection->peer, begin_ns))
+        return 0;
+    return peers_all_taken(in->peers, connection->process, connection->peer, begin_ns, end_ns);
 }
 
 unsigned peer_turn_pool(const struct diagnosis_input *in, uint32_t waker, int64_t begin_ns,

@@ -14,7 +14,8 @@
 struct peer_turn {
     const struct peer_wait *wait;
     int64_t begin_ns, end_ns;
-    bool own; // it asked for the message; else for another one, and could do nothing else
+    bool own;   // it asked for the message; else for another one, and could do nothing else
+    bool loops; // it slept waiting for events: whatever came it would have seen to
 };
 
 // The first turn within [begin_ns, end_ns) of a thread that has the message, or that the message
@@ -37,6 +38,12 @@ const struct peer_wait *peer_turn_only(const struct diagnosis_input *in, uint32_
 // connections its process has to that peer, if all of them were taken. 0: not so.
 unsigned peer_turn_pool(const struct diagnosis_input *in, uint32_t waker, int64_t begin_ns,
                         int64_t end_ns, const struct peer_wait **wait);
+
+// Of a time in which an event loop that has the message slept, and it was a peer's turn for others:
+// how many connections its process has to that peer, if all of them were taken, and the message
+// asked the same peer on one of them later. 0: not so.
+unsigned peer_turn_queue(const struct diagnosis_input *in, const struct lifetime *life,
+                         const struct peer_wait *wait, int64_t begin_ns, int64_t end_ns);
 
 // The first part of [begin_ns, end_ns) in which the thread that has the message's core works for
 // what the message's server asked of it: it belongs to a peer whose turn it was on a connection of

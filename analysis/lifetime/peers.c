@@ -189,8 +189,10 @@ static int find_waits(struct builder *builder)
 
 // --- for whose request ---------------------------------------------------------------------------
 // A thread asks for the request that it received last, or for the one whose answer it got last,
-// until it waits for events again. What it got before it replies was for that reply, if that is the
-// only thing it got.
+// until it replies or waits for events again. What it got before it replies was for that reply, if
+// that is the only thing it got. An event loop that got several answers and then sends several
+// replies had one for each: what was asked for a reply's connection, as far as that is known, else
+// in their order.
 
 struct askers {
     uint32_t *request, *thread; // by connection: the latest request it was used for, and by whom
@@ -199,14 +201,37 @@ struct askers {
     unsigned got_count;
 };
 
+// One of several answers was for this reply.
+static void take_one(struct peers *peers, struct askers *askers, uint32_t connection)
+{
+    unsigned taken = 0;
+    for (unsigned i = askers->got_count; i-- > 0;)
+        if (peers->waits.items[askers->got[i]].request == 0)
+            taken = i;
+    for (unsigned i = askers->got_count; i-- > 0;)
+        if (peers->waits.items[askers->got[i]].request == connection)
+            taken = i;
+    peers->waits.items[askers->got[taken]].request = connection;
+    askers->got_count--;
+    memmove(&askers->got[taken], &askers->got[taken + 1],
+            (askers->got_count - taken) * sizeof askers->got[0]);
+}
+
+// more: another reply follows before the thread gets anything else.
 static void note_accepted(struct peers *peers, struct askers *askers,
-                          const struct application_call *call)
+                          const struct application_call *call, bool more)
 {
     if (call->kind == CALL_RECEIVE) {
         askers->current = call->connection;
     } else if (call->kind == CALL_WAIT) {
         askers->current = 0;
     } else if (call->kind == CALL_SEND) {
+        if (askers->current == call->connection)
+            askers->current = 0;
+        if (more && askers->got_count > 1) {
+            take_one(peers, askers, call->connection);
+            return;
+        }
         for (unsigned i = 0; i < askers->got_count; i++) {
             struct peer_wait *wait = &peers->waits.items[askers->got[i]];
             if (wait->request == 0 || askers->got_count == 1)
@@ -214,6 +239,25 @@ static void note_accepted(struct peers *peers, struct askers *askers,
         }
         askers->got_count = 0;
     }
+}
+
+// Whether the thread sends another reply, on another connection, right after this one: before
+// `until_ns`, when it gets another answer.
+static bool replies_again(const struct application_call *calls, size_t count, size_t at,
+                          int64_t until_ns)
+{
+    return at + 1 < count && calls[at].kind == CALL_SEND && calls[at + 1].kind == CALL_SEND &&
+           calls[at + 1].connection != calls[at].connection && calls[at + 1].entry_ns < until_ns;
+}
+
+// When the thread of a call gets an answer, from that call on.
+static int64_t next_answer_ns(const struct application_calls *made, size_t at)
+{
+    const uint32_t thread = made->items[at].thread;
+    for (; at < made->count && made->items[at].thread == thread; at++)
+        if (made->items[at].kind == CALL_RECEIVE)
+            return made->items[at].entry_ns;
+    return INT64_MAX;
 }
 
 static void note_made(struct builder *builder, struct askers *askers, uint32_t number)
@@ -251,11 +295,15 @@ static int find_requests(struct builder *builder)
         askers.current = askers.got_count = 0;
         for (after = first; after < count && made[after].thread == made[first].thread; after++) {
             for (; a < accepted_count && accepted[a].entry_ns < made[after].entry_ns; a++)
-                note_accepted(builder->out, &askers, &accepted[a]);
+                note_accepted(builder->out, &askers, &accepted[a],
+                              askers.got_count > 1 &&
+                                  replies_again(accepted, accepted_count, a,
+                                                next_answer_ns(&builder->calls, after)));
             note_made(builder, &askers, (uint32_t)after);
         }
         for (; a < accepted_count && askers.got_count; a++)
-            note_accepted(builder->out, &askers, &accepted[a]);
+            note_accepted(builder->out, &askers, &accepted[a],
+                          replies_again(accepted, accepted_count, a, INT64_MAX));
     }
     free(askers.request);
     free(askers.thread);

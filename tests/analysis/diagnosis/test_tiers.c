@@ -76,7 +76,7 @@ static void call(struct scene *s, uint32_t thread, uint8_t kind, int entry, int 
                  uint32_t connection)
 {
     struct call one = one_call(thread, kind, entry, exit, connection);
-    if (connection >= MADE)
+    if (connection == MADE || connection == MADE_TOO)
         assert_int_equal(array_push(&s->peer_calls, one), 0);
     else
         assert_int_equal(array_push(&s->calls, one), 0);
@@ -322,6 +322,107 @@ static void test_pool(void **state)
     close_scene(&s);
 }
 
+// An event loop has one connection, and somebody else's request on it; the message waits in the
+// loop until that is answered, and is asked for then. others: somebody else's came meanwhile.
+// taken: on that connection; else there is another one, of which nobody made use.
+static void loop_queues(struct scene *s, bool others, bool taken)
+{
+    open_scene(s);
+    if (!taken) {
+        call(s, FRONT, CALL_SEND, -40, -39, MADE_TOO);
+        call(s, FRONT, CALL_RECEIVE, -30, -29, MADE_TOO);
+        call(s, FRONT, CALL_SEND, 2000, 2001, MADE_TOO);
+    }
+    call(s, FRONT, CALL_RECEIVE, 1, 2, OTHERS_SIDE);
+    call(s, FRONT, CALL_SEND, 5, 6, MADE);
+    call(s, FRONT, CALL_WAIT, 7, 8, 0);
+    call(s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+    call(s, FRONT, CALL_WAIT, 12, others ? 400 : 800, 0);
+    if (others) {
+        call(s, FRONT, CALL_RECEIVE, 401, 402, 99);
+        call(s, FRONT, CALL_WAIT, 405, 800, 0);
+        event(s, 13, EVENT_SWITCH, 0, BYSTANDER)->flags = SWITCH_WAITS;
+        strcpy(s->events.items[s->events.count - 1].payload.text, "bystander");
+        event(s, 397, EVENT_WAKING, 2, FRONT);
+        runs(s, 399, 0, FRONT, "front");
+    }
+    event(s, others ? 406 : 13, EVENT_SWITCH, 0, BYSTANDER)->flags = SWITCH_WAITS;
+    strcpy(s->events.items[s->events.count - 1].payload.text, "bystander");
+    event(s, 797, EVENT_WAKING, 2, FRONT);
+    runs(s, 799, 0, FRONT, "front");
+    call(s, FRONT, CALL_RECEIVE, 801, 802, MADE);
+    call(s, FRONT, CALL_SEND, 805, 806, OTHERS_SIDE);
+    call(s, FRONT, CALL_SEND, 810, 811, MADE);
+    call(s, FRONT, CALL_WAIT, 812, 899, 0);
+    event(s, 813, EVENT_SWITCH, 0, BYSTANDER)->flags = SWITCH_WAITS;
+    strcpy(s->events.items[s->events.count - 1].payload.text, "bystander");
+    event(s, 897, EVENT_WAKING, 2, FRONT);
+    runs(s, 898, 0, FRONT, "front");
+    call(s, FRONT, CALL_RECEIVE, 900, 901, MADE);
+    call(s, FRONT, CALL_SEND, 910, 911, CLIENT_SIDE);
+    build(s, 1, 10, 910, taken ? 1 : 2);
+}
+
+static void test_event_loop_queues(void **state)
+{
+    static const char queue[] =
+        "waiting for a free connection: the only one waits for 127.0.0.1:6379";
+    (void)state;
+    for (int others = 0; others < 2; others++) {
+        struct scene s;
+        loop_queues(&s, others, true);
+        expect(&s, queue, 770, 790);
+        expect(&s, "waiting for 127.0.0.1:6379", 80, 88);
+        expect(&s, "head-of-line blocking: waiting for 127.0.0.1:6379", 0, 3);
+        expect(&s, "bystander", 0, 6);
+        close_scene(&s);
+        loop_queues(&s, others, false);
+        expect(&s, queue, 0, 0);
+        close_scene(&s);
+    }
+}
+
+// An event loop gets two answers at once, replies to both, and asks on both connections for what
+// had waited.
+static void test_answers_at_once(void **state)
+{
+    (void)state;
+    struct scene s;
+    open_scene(&s);
+    call(&s, FRONT, CALL_RECEIVE, 1, 2, OTHERS_SIDE);
+    call(&s, FRONT, CALL_RECEIVE, 3, 4, 98);
+    call(&s, FRONT, CALL_SEND, 5, 6, MADE);
+    call(&s, FRONT, CALL_SEND, 7, 8, MADE_TOO);
+    call(&s, FRONT, CALL_WAIT, 9, 10, 0);
+    call(&s, FRONT, CALL_RECEIVE, 11, 12, CLIENT_SIDE);
+    call(&s, FRONT, CALL_RECEIVE, 13, 14, 99);
+    call(&s, FRONT, CALL_WAIT, 15, 800, 0);
+    event(&s, 16, EVENT_SWITCH, 0, BYSTANDER)->flags = SWITCH_WAITS;
+    strcpy(s.events.items[s.events.count - 1].payload.text, "bystander");
+    event(&s, 797, EVENT_WAKING, 2, FRONT);
+    runs(&s, 799, 0, FRONT, "front");
+    call(&s, FRONT, CALL_RECEIVE, 801, 802, MADE);
+    call(&s, FRONT, CALL_RECEIVE, 803, 804, MADE_TOO);
+    call(&s, FRONT, CALL_SEND, 805, 806, 98);
+    call(&s, FRONT, CALL_SEND, 807, 808, OTHERS_SIDE);
+    call(&s, FRONT, CALL_SEND, 810, 811, MADE);
+    call(&s, FRONT, CALL_SEND, 812, 813, MADE_TOO);
+    call(&s, FRONT, CALL_WAIT, 814, 899, 0);
+    event(&s, 815, EVENT_SWITCH, 0, BYSTANDER)->flags = SWITCH_WAITS;
+    strcpy(s.events.items[s.events.count - 1].payload.text, "bystander");
+    event(&s, 897, EVENT_WAKING, 2, FRONT);
+    runs(&s, 898, 0, FRONT, "front");
+    call(&s, FRONT, CALL_RECEIVE, 900, 901, MADE);
+    call(&s, FRONT, CALL_RECEIVE, 902, 903, MADE_TOO);
+    call(&s, FRONT, CALL_SEND, 910, 911, CLIENT_SIDE);
+    call(&s, FRONT, CALL_SEND, 912, 913, 99);
+    build(&s, 3, 12, 910, 2);
+    expect(&s, "waiting for a free connection: all 2 wait for 127.0.0.1:6379", 770, 790);
+    expect(&s, "waiting for 127.0.0.1:6379", 80, 88);
+    expect(&s, "bystander", 0, 6);
+    close_scene(&s);
+}
+
 // A worker of an event loop's own process did what the request needed; a packet for somebody else
 // woke the loop before it had.
 static void test_worker_of_an_event_loop(void **state)
@@ -439,6 +540,8 @@ int main(void)
         cmocka_unit_test(test_behind_one_that_waits),
         cmocka_unit_test(test_event_loop),
         cmocka_unit_test(test_pool),
+        cmocka_unit_test(test_event_loop_queues),
+        cmocka_unit_test(test_answers_at_once),
         cmocka_unit_test(test_worker_of_an_event_loop),
         cmocka_unit_test(test_peer_has_core),
         cmocka_unit_test(test_stranger_has_core),
