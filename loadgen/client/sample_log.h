@@ -29,7 +29,7 @@ enum sample_status {
 
 enum stamp_source {
     STAMP_NONE = 0,
-    STAMP_HARDWARE = 1, // the NIC's, converted into CLOCK_REALTIME (loadgen/client/nic_stamps.h)
+    STAMP_HARDWARE = 1, // the NIC's, converted into CLOCK_REALTIME (base/nic_stamps.h)
     STAMP_SOFTWARE = 2, // kernel, CLOCK_REALTIME
     STAMP_USER = 3,     // this program, TSC
 };

@@ -17,10 +17,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/nic_stamps.h"
 #include "base/tsc.h"
 #include "base/tsc_rate.h"
 #include "loadgen/client/client_datagram.h"
-#include "loadgen/client/nic_stamps.h"
+#include "loadgen/client/server_route.h"
 #include "loadgen/engine/engine_worker.h"
 #include "loadgen/engine/thread_cores.h"
 #include "workloads/memcached_udp.h"
@@ -183,6 +184,20 @@ static int raise_file_limit(uint32_t connections, uint32_t threads, struct error
                      connections, (unsigned long long)needed, (unsigned long long)limit.rlim_max);
 }
 
+static int begin_nic_stamps(struct engine *engine, struct error *err)
+{
+    const struct engine_settings *settings = engine->shared.settings;
+    char interface[IF_NAMESIZE];
+    int status = server_route((const struct sockaddr *)&settings->server->socket_address,
+                              settings->server->socket_address_bytes, interface, err);
+    if (status == 0)
+        status = nic_stamps_begin(interface, NIC_SENDS | NIC_RECEIVES, &engine->nic, err);
+    int clock = status == 0 ? nic_clock_open(engine->nic.clock_index, err) : status;
+    return clock < 0 ? clock
+                     : clock_follower_begin(&engine->nic_clock, nic_clock_read, clock,
+                                            "the NIC's clock", err);
+}
+
 // Turns on the NIC's stamps in addition to the kernel's, if the NIC has them for every packet.
 static int choose_hardware_stamps(struct engine *engine, struct error *err)
 {
@@ -190,21 +205,15 @@ static int choose_hardware_stamps(struct engine *engine, struct error *err)
     struct engine_result *result = engine->result;
     if (settings->stamps == STAMP_MODE_SOFTWARE)
         return 0;
-    int status = nic_stamps_begin((const struct sockaddr *)&settings->server->socket_address,
-                                  settings->server->socket_address_bytes, &engine->nic,
-                                  &result->hardware_why);
-    if (status == 0)
-        status =
-            nic_clock_begin(engine->nic.clock_index, &engine->nic_clock, &result->hardware_why);
+    int status = begin_nic_stamps(engine, &result->hardware_why);
     engine->shared.hardware_stamps = result->hardware_stamps = status == 0;
     engine->shared.hardware_tx = status == 0 && engine->nic.tx;
     if (status == 0 && !(engine->nic.tx && engine->nic.rx))
         error_set(&result->hardware_why, ERROR_INPUT, "%s stamps only what is %s",
                   engine->nic.interface, engine->nic.tx ? "sent" : "received");
-    if (status < 0 && settings->stamps == STAMP_MODE_HARDWARE) {
-        *err = result->hardware_why;
-        return status;
-    }
+    if (status < 0 && settings->stamps == STAMP_MODE_HARDWARE)
+        return error_set(err, result->hardware_why.kind, "%s; use --stamps sw",
+                         result->hardware_why.text);
     return 0;
 }
 

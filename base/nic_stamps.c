@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: MIT
-#include "loadgen/client/nic_stamps.h"
+#include "base/nic_stamps.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ifaddrs.h>
 #include <linux/ethtool.h>
 #include <linux/net_tstamp.h>
 #include <linux/ptp_clock.h>
 #include <linux/sockios.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -25,7 +22,7 @@ static int64_t ns_of(const struct ptp_clock_time *time)
 }
 
 // Reads both clocks at one instant if the hardware can, else between two readings of the host's.
-static int read_both(int fd, struct clock_knot *knot)
+int nic_clock_read(int fd, struct clock_knot *knot)
 {
     struct ptp_sys_offset_precise precise = {0};
     struct ptp_sys_offset_extended extended = {.n_samples = READINGS};
@@ -44,73 +41,24 @@ static int read_both(int fd, struct clock_knot *knot)
     return 0;
 }
 
-int nic_clock_begin(int index, struct clock_follower *clock, struct error *err)
+int nic_clock_open(int index, struct error *err)
 {
-    char path[32], what[64];
-    *clock = (struct clock_follower){.fd = -1, .wake = -1};
+    char path[32];
     snprintf(path, sizeof path, "/dev/ptp%d", index);
-    snprintf(what, sizeof what, "the NIC's clock %s", path);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return error_set_errno(err, ERROR_FAILED, "cannot open %s", what);
-    return clock_follower_begin(clock, read_both, fd, what, err);
+    return fd < 0 ? error_set_errno(err, ERROR_FAILED, "cannot open the NIC's clock %s", path) : fd;
 }
 
-// The bytes of an IPv4 or IPv6 address, without its port.
-static const void *address_bytes(const struct sockaddr *address, size_t *bytes)
-{
-    if (address->sa_family == AF_INET) {
-        *bytes = sizeof(struct in_addr);
-        return &((const struct sockaddr_in *)(const void *)address)->sin_addr;
-    }
-    *bytes = sizeof(struct in6_addr);
-    return &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr;
-}
-
-static bool same_address(const struct sockaddr *one, const struct sockaddr *other)
-{
-    size_t bytes, other_bytes;
-    const void *left = address_bytes(one, &bytes), *right = address_bytes(other, &other_bytes);
-    return one->sa_family == other->sa_family && memcmp(left, right, bytes) == 0;
-}
-
-// Connecting a datagram socket sends nothing, but makes the kernel choose the route, and with it
-// the local address. For an address of this host that is lo, whichever interface has the address.
-static int find_interface(const struct sockaddr *server, socklen_t server_bytes,
-                          char interface[IF_NAMESIZE], struct error *err)
-{
-    struct sockaddr_storage local = {0};
-    struct ifaddrs *all = NULL;
-    socklen_t bytes = sizeof local;
-    int probe = socket(server->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    bool routed = probe >= 0 && connect(probe, server, server_bytes) == 0 &&
-                  getsockname(probe, (struct sockaddr *)&local, &bytes) == 0;
-    if (probe >= 0)
-        close(probe);
-    if (!routed || getifaddrs(&all) < 0)
-        return error_set_errno(err, ERROR_FAILED,
-                               "cannot find the interface that leads to the server");
-    interface[0] = '\0';
-    if (same_address((const struct sockaddr *)&local, server))
-        snprintf(interface, IF_NAMESIZE, "lo");
-    for (const struct ifaddrs *i = all; i && !interface[0]; i = i->ifa_next)
-        if (i->ifa_addr && i->ifa_addr->sa_family == local.ss_family &&
-            same_address(i->ifa_addr, (const struct sockaddr *)&local))
-            snprintf(interface, IF_NAMESIZE, "%s", i->ifa_name);
-    freeifaddrs(all);
-    return interface[0]
-               ? 0
-               : error_set(err, ERROR_FAILED, "cannot find the interface that leads to the server");
-}
+// --- its stamps ----------------------------------------------------------------------------------
 
 static int interface_refuse(const char *interface, const char *why, struct error *err)
 {
-    return error_set(err, ERROR_FAILED, "%s gives no hardware stamps: %s; use --stamps sw",
-                     interface, why);
+    return error_set(err, ERROR_FAILED, "%s gives no hardware stamps: %s", interface, why);
 }
 
 // Asks the driver for its capabilities (as ethtool -T does).
-static int interface_examine(int control, struct nic_stamps *stamps, struct error *err)
+static int interface_examine(int control, unsigned directions, struct nic_stamps *stamps,
+                             struct error *err)
 {
     const unsigned any = SOF_TIMESTAMPING_TX_HARDWARE | SOF_TIMESTAMPING_RX_HARDWARE;
     struct ethtool_ts_info info = {.cmd = ETHTOOL_GET_TS_INFO};
@@ -121,13 +69,18 @@ static int interface_examine(int control, struct nic_stamps *stamps, struct erro
     if (!(info.so_timestamping & any) || !(info.so_timestamping & SOF_TIMESTAMPING_RAW_HARDWARE) ||
         info.phc_index < 0)
         return interface_refuse(stamps->interface, "its driver stamps in software only", err);
-    stamps->tx = (info.so_timestamping & SOF_TIMESTAMPING_TX_HARDWARE) &&
+    stamps->tx = (directions & NIC_SENDS) &&
+                 (info.so_timestamping & SOF_TIMESTAMPING_TX_HARDWARE) &&
                  (info.tx_types & 1U << HWTSTAMP_TX_ON);
-    stamps->rx = (info.so_timestamping & SOF_TIMESTAMPING_RX_HARDWARE) &&
+    stamps->rx = (directions & NIC_RECEIVES) &&
+                 (info.so_timestamping & SOF_TIMESTAMPING_RX_HARDWARE) &&
                  (info.rx_filters & 1U << HWTSTAMP_FILTER_ALL);
     if (!stamps->tx && !stamps->rx)
         return interface_refuse(stamps->interface,
-                                "the NIC stamps every packet in neither direction", err);
+                                directions == NIC_RECEIVES
+                                    ? "the NIC does not stamp every packet that it receives"
+                                    : "the NIC stamps every packet in neither direction",
+                                err);
     stamps->clock_index = info.phc_index;
     return 0;
 }
@@ -184,17 +137,15 @@ static int turn_on(int control, struct nic_stamps *stamps, struct error *err)
     return 0;
 }
 
-int nic_stamps_begin(const struct sockaddr *server, socklen_t server_bytes,
-                     struct nic_stamps *stamps, struct error *err)
+int nic_stamps_begin(const char *interface, unsigned directions, struct nic_stamps *stamps,
+                     struct error *err)
 {
     *stamps = (struct nic_stamps){0};
-    int status = find_interface(server, server_bytes, stamps->interface, err);
-    if (status < 0)
-        return status;
+    snprintf(stamps->interface, sizeof stamps->interface, "%s", interface);
     int control = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (control < 0)
         return error_set_errno(err, ERROR_FAILED, "cannot open a socket");
-    status = interface_examine(control, stamps, err);
+    int status = interface_examine(control, directions, stamps, err);
     if (status == 0)
         status = turn_on(control, stamps, err);
     close(control);

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "loadgen/client/nic_stamps.h"
+#include "base/clock_knots.h"
 
 static const int64_t real_begin = 1763000000000000000, phc_begin = 1000000000000000;
 
@@ -23,34 +23,30 @@ static int64_t phc_at(int64_t real_ns, int64_t ppb)
 static void lines_between_knots(void **state)
 {
     (void)state;
-    struct clock_follower clock = {.fd = -1, .wake = -1};
+    struct clock_knot_array knots = {0};
     for (int64_t ms = 0; ms <= 60000; ms += 100) {
         int64_t real_ns = real_begin + ms * 1000000;
-        assert_int_equal(
-            array_push(&clock.knots,
-                       (struct clock_knot){phc_at(real_ns, 50000), real_ns, ms == 700 ? 90 : 40}),
-            0);
+        assert_int_equal(array_push(&knots, (struct clock_knot){phc_at(real_ns, 50000), real_ns,
+                                                                ms == 700 ? 90 : 40}),
+                         0);
     }
     for (int64_t ms = -50; ms <= 60050; ms += 25) {
         int64_t real_ns = real_begin + ms * 1000000;
-        int64_t found =
-            (int64_t)clock_knots_map(&clock.knots, false, (int64_t)phc_at(real_ns, 50000));
+        int64_t found = (int64_t)clock_knots_map(&knots, false, (int64_t)phc_at(real_ns, 50000));
         assert_in_range((uint64_t)(found - real_ns + 2), 0, 4);
     }
-    assert_int_equal(clock_knots_error(&clock.knots), 90);
-    clock_follower_free(&clock);
+    assert_int_equal(clock_knots_error(&knots), 90);
+    array_free(&knots);
 }
 
 static void one_knot_is_an_offset(void **state)
 {
     (void)state;
-    struct clock_follower clock = {.fd = -1, .wake = -1};
-    assert_int_equal(array_push(&clock.knots, (struct clock_knot){phc_begin, real_begin, 1}), 0);
-    assert_true(clock_knots_map(&clock.knots, false, (int64_t)phc_begin + 5) ==
-                (uint64_t)real_begin + 5);
-    assert_true(clock_knots_map(&clock.knots, false, (int64_t)phc_begin - 5) ==
-                (uint64_t)real_begin - 5);
-    clock_follower_free(&clock);
+    struct clock_knot_array knots = {0};
+    assert_int_equal(array_push(&knots, (struct clock_knot){phc_begin, real_begin, 1}), 0);
+    assert_true(clock_knots_map(&knots, false, (int64_t)phc_begin + 5) == (uint64_t)real_begin + 5);
+    assert_true(clock_knots_map(&knots, false, (int64_t)phc_begin - 5) == (uint64_t)real_begin - 5);
+    array_free(&knots);
 }
 
 int main(void)
