@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
 // A hop of Time Capsule (Suo et al., APSys '16): a program at the ingress or egress of an interface
-// that stamps the packets it is asked for. This one only looks: it writes into a ring when a packet
-// passed and by what it is known again at other hops, and changes no byte.
+// that stamps the packets it is asked for. Either it only looks: it writes into a ring when a
+// packet passed and by what it is known again at other hops, and changes no byte. Or packets carry
+// their stamps in a trailer (profiler/bpf/capsule_trailer.h), which the first hop of their way
+// gives them and the last takes off and writes into the ring.
 //
 // It runs for every packet of the interface, so it looks at the headers and is done with what the
 // filter does not want. Each hop is a copy of these programs with counts of its own; all write into
@@ -13,6 +15,7 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
+#include "profiler/bpf/capsule_trailer.h"
 #include "profiler/bpf/hop_log.h"
 #include "profiler/bpf/packet_head.h"
 
@@ -26,8 +29,18 @@ struct packet_filter filter; // filled in before the programs are loaded
 struct hop_counts counts;
 const volatile uint8_t hop;
 const volatile uint32_t sample_limit; // see packet_is_sampled()
-const volatile uint64_t key;          // of packet_flow()
+const volatile uint64_t key;          // of packet_flow(), and of trailers
+// Of hops that carry.
+const volatile uint64_t run;        // the trailers' number
+const volatile uint16_t asked;      // hops that are to stamp, one bit each
+const volatile uint32_t room_bytes; // how long an IP packet may be with its trailer
+const volatile uint32_t link_bytes; // before the IP packet, without VLAN tags: 14, or 0
 
+// By the low bits of a flow: its high half, and how far it has been carried. Where two flows share
+// a place, one of them may be carried twice.
+uint64_t carried_up_to[CAPSULE_FLOWS];
+
+enum { LEAST_FRAME_BYTES = 60 }; // Ethernet fills shorter ones up
 enum { CONTINUE = -1 }; // TCX_NEXT, and TC_ACT_UNSPEC of clsact: as if this program were not here
 
 enum reading { READ_WHOLE, READ_FRAGMENT, READ_LATER_FRAGMENT, READ_UNREADABLE, READ_OTHER };
@@ -255,6 +268,213 @@ int hop_look(struct __sk_buff *skb)
         return CONTINUE;
     // Nobody is woken: the reader looks by itself, every few milliseconds.
     if (bpf_ringbuf_output(&records, &record, sizeof record, BPF_RB_NO_WAKEUP) == 0)
+        count(&counts.recorded);
+    else
+        count(&counts.dropped);
+    return CONTINUE;
+}
+
+// --- hops that carry -----------------------------------------------------------------------------
+
+// Where the IP packet begins. Negative: not where it should.
+static __always_inline int packet_begin(struct __sk_buff *skb)
+{
+    enum { TAG = 0x8100, OUTER_TAG = 0x88a8 };
+    uint8_t type[2];
+    uint8_t here[6], there[6];
+    uint32_t at = link_bytes;
+    if (at == 0)
+        return 0;
+    if (bpf_skb_load_bytes(skb, at - 2, type, sizeof type) < 0)
+        return -1;
+    if (number16(type) == TAG || number16(type) == OUTER_TAG)
+        at += 4;
+    if (bpf_skb_load_bytes(skb, at, here, sizeof here) < 0 || !load(skb, 0, there, sizeof there))
+        return -1;
+    for (unsigned i = 0; i < sizeof here; i++)
+        if (here[i] != there[i])
+            return -1;
+    return (int)at;
+}
+
+// A packet that is asked for, and where its trailer is or would be.
+struct carried {
+    struct reading_state state;
+    uint64_t now;
+    uint32_t trailer_at;   // from the frame's first byte
+    uint32_t behind_bytes; // that lie there
+};
+
+// False: there is nothing to do with this packet.
+static __always_inline bool find_carried(struct __sk_buff *skb, struct carried *it)
+{
+    enum reading reading = read_head(skb, &it->state);
+    if (reading == READ_UNREADABLE)
+        count(&counts.unreadable);
+    if (reading > READ_FRAGMENT || !packet_filter_matches(&filter, &it->state.head))
+        return false;
+    it->now = bpf_ktime_get_ns();
+    count(&counts.matched);
+    if (reading == READ_FRAGMENT) {
+        count(&counts.fragments); // each of its parts would be as long as may be
+        return false;
+    }
+    int at = packet_begin(skb);
+    if (at < 0 || skb->len < (uint32_t)at + it->state.head.ip_bytes) {
+        count(&counts.unreadable);
+        return false;
+    }
+    it->trailer_at = (uint32_t)at + it->state.head.ip_bytes;
+    it->behind_bytes = skb->len - it->trailer_at;
+    return true;
+}
+
+// Of a stream, whether these bytes have not been carried before. What is sent again is left alone,
+// so that a stream goes on where packets with trailers do not get through.
+static __always_inline bool stream_goes_on(const struct hop_record *record)
+{
+    uint64_t *place = &carried_up_to[record->flow & (CAPSULE_FLOWS - 1)];
+    uint64_t before = *(volatile uint64_t *)place;
+    if (before >> 32 == record->flow >> 32 && (int32_t)(record->end - (uint32_t)before) <= 0)
+        return false;
+    *(volatile uint64_t *)place = record->flow >> 32 << 32 | record->end;
+    return true;
+}
+
+// Whether a packet gets a trailer; if not, why is counted.
+static __always_inline bool may_begin(struct __sk_buff *skb, const struct carried *it,
+                                      struct hop_record *record)
+{
+    uint32_t most = it->state.head.ip_bytes + sizeof(struct capsule_trailer) +
+                    8 * (uint32_t)__builtin_popcount(asked);
+    if (!identify(skb, &it->state, record))
+        return false;
+    if (record->flags & HOP_ONLY_COVERS) {
+        count(&counts.unsampled);
+        return false;
+    }
+    if (skb->gso_size) {
+        count(&counts.bundled);
+        return false;
+    }
+    if (it->behind_bytes && skb->len > LEAST_FRAME_BYTES) {
+        count(&counts.foreign);
+        return false;
+    }
+    if (most > room_bytes) {
+        count(&counts.no_room);
+        return false;
+    }
+    if (record->protocol == PACKET_TCP && !stream_goes_on(record)) {
+        count(&counts.sent_again);
+        return false;
+    }
+    return true;
+}
+
+SEC("tc")
+int hop_begin(struct __sk_buff *skb)
+{
+    struct {
+        struct capsule_trailer head;
+        uint64_t stamp;
+    } trailer;
+    struct carried it = {.now = 0};
+    struct hop_record record = {.time = 0};
+    if (!find_carried(skb, &it) || !may_begin(skb, &it, &record))
+        return CONTINUE;
+    uint32_t before = skb->len;
+    trailer.stamp = trailer_stamp(it.now, hop);
+    trailer.head = trailer_begin(key, run, asked, record.flow, trailer.stamp);
+    if (bpf_skb_change_tail(skb, it.trailer_at + sizeof trailer, 0) < 0) {
+        count(&counts.not_stamped);
+    } else if (bpf_skb_store_bytes(skb, it.trailer_at, &trailer, sizeof trailer, 0) < 0) {
+        bpf_skb_change_tail(skb, before, 0);
+        count(&counts.not_stamped);
+    } else {
+        count(&counts.begun);
+    }
+    return CONTINUE;
+}
+
+// Reads the head of this run's trailer. False: there is none, and what there is, is counted.
+static __always_inline bool read_trailer(struct __sk_buff *skb, const struct carried *it,
+                                         struct capsule_trailer *head)
+{
+    if (it->behind_bytes >= sizeof *head + 8 &&
+        load(skb, it->state.head.ip_bytes, head, sizeof *head) &&
+        trailer_is_ours(head, run, it->behind_bytes))
+        return true;
+    if (it->behind_bytes && skb->len > LEAST_FRAME_BYTES)
+        count(&counts.foreign);
+    else
+        count(&counts.unsampled);
+    return false;
+}
+
+SEC("tc")
+int hop_carry(struct __sk_buff *skb)
+{
+    struct carried it = {.now = 0};
+    struct capsule_trailer head;
+    if (!find_carried(skb, &it) || !read_trailer(skb, &it, &head))
+        return CONTINUE;
+    if (!(head.asked >> hop & 1) || head.count >= TRAILER_STAMPS_MAX) {
+        count(&counts.unsampled);
+        return CONTINUE;
+    }
+    uint32_t stamp_at = it.trailer_at + sizeof head + 8 * (uint32_t)head.count;
+    uint64_t stamp = trailer_stamp(it.now, hop);
+    trailer_append(&head, stamp);
+    if (bpf_skb_change_tail(skb, stamp_at + sizeof stamp, 0) < 0 ||
+        bpf_skb_store_bytes(skb, stamp_at, &stamp, sizeof stamp, 0) < 0 ||
+        bpf_skb_store_bytes(skb, it.trailer_at, &head, sizeof head, 0) < 0)
+        count(&counts.not_stamped);
+    else
+        count(&counts.stamped);
+    return CONTINUE;
+}
+
+// Reads the stamps. False: they are not those that the hops wrote.
+static __always_inline bool read_stamps(struct __sk_buff *skb, const struct carried *it,
+                                        const struct capsule_trailer *head,
+                                        struct carried_record *record)
+{
+    uint64_t chain = trailer_chain(key, run, head->asked, record->packet.flow);
+    uint32_t at = it->state.head.ip_bytes + sizeof *head;
+    for (uint32_t i = 0; i < HOPS_MAX - 1 && i < head->count; i++) {
+        if (!load(skb, at + 8 * i, &record->stamps[i], sizeof record->stamps[i]))
+            return false;
+        chain = trailer_link(chain, record->stamps[i]);
+    }
+    return chain == head->chain && head->count < HOPS_MAX;
+}
+
+SEC("tc")
+int hop_end(struct __sk_buff *skb)
+{
+    struct carried it = {.now = 0};
+    struct carried_record record = {.packet = {.time = 0}};
+    struct capsule_trailer head;
+    if (!find_carried(skb, &it) || !read_trailer(skb, &it, &head))
+        return CONTINUE;
+    identify(skb, &it.state, &record.packet);
+    bool whole = read_stamps(skb, &it, &head, &record);
+    if (bpf_skb_change_tail(skb, it.trailer_at, 0) < 0)
+        count(&counts.not_stamped); // IP cuts it off
+    count(&counts.ended);
+    if (!whole) {
+        count(&counts.damaged);
+        return CONTINUE;
+    }
+    uint64_t stamps = head.count;
+    asm volatile("" : "+r"(stamps)); // so that the verifier sees the bounds of what is passed on
+    if (stamps >= HOPS_MAX)
+        return CONTINUE;
+    record.packet.time = it.now;
+    record.stamps[stamps] = trailer_stamp(it.now, hop);
+    if (bpf_ringbuf_output(&records, &record, sizeof record.packet + 8 * (stamps + 1),
+                           BPF_RB_NO_WAKEUP) == 0)
         count(&counts.recorded);
     else
         count(&counts.dropped);

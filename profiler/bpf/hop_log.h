@@ -16,6 +16,7 @@ enum { HOP_LOG_VERSION = 1 };
 enum {
     // A packet's way is kept in 64 bits, four a hop (profiler/capsule/packet_join.h).
     HOPS_MAX = 15,
+    CAPSULE_FLOWS = 16384, // of streams that are carried; a power of two
 };
 
 enum hop_flags {
@@ -28,9 +29,11 @@ enum hop_flags {
 };
 
 struct hop_record {
-    uint64_t time;     // CLOCK_MONOTONIC ns
-    uint64_t flow;     // packet_flow() of profiler/bpf/packet_head.h
-    uint64_t datagram; // packet_datagram(); TCP: 0
+    uint64_t time; // CLOCK_MONOTONIC ns
+    uint64_t flow; // packet_flow() of profiler/bpf/packet_head.h
+    // packet_datagram(); TCP: 0. Of packets that carry their stamps: which one it is of all of
+    // them.
+    uint64_t datagram;
     uint32_t first;    // TCP: sequence number of the first byte; UDP: 0
     uint32_t end;      // TCP: the number after the last byte; UDP: 0
     uint32_t ip_bytes; // IP header and all after it
@@ -40,6 +43,21 @@ struct hop_record {
     uint8_t reserved;
 };
 _Static_assert(sizeof(struct hop_record) == 40, "the log format is fixed");
+
+// A carried packet, as the hop at its end records it: what it is, and all of its stamps
+// (trailer_stamp() of profiler/bpf/capsule_trailer.h), the end's own last.
+struct carried_record {
+    struct hop_record packet;
+    uint64_t stamps[HOPS_MAX]; // as many as the record's length holds
+};
+
+// What a hop does with the packets that are asked for.
+enum hop_role {
+    HOP_LOOKS,   // records each; changes nothing
+    HOP_BEGINS,  // gives them a trailer with a stamp
+    HOP_CARRIES, // stamps those that have one
+    HOP_ENDS,    // takes it off, and records it
+};
 
 // What a hop saw. Only what the filter takes is counted.
 struct hop_counts {
@@ -52,6 +70,16 @@ struct hop_counts {
     // the filter asks, and the first stands for them.
     uint64_t fragments;
     uint64_t unreadable; // packets whose headers end too early or say no length; of any protocol
+    // Of hops that carry.
+    uint64_t begun;       // got a trailer
+    uint64_t stamped;     // had one, and got a stamp
+    uint64_t ended;       // had one, which was taken off
+    uint64_t no_room;     // left alone: with the trailer too long for an interface of the way
+    uint64_t bundled;     // left alone: the kernel divides them later (GSO), or has merged them
+    uint64_t sent_again;  // left alone: of a stream, and bytes that were carried before
+    uint64_t foreign;     // left alone: something else lies behind the IP packet
+    uint64_t damaged;     // of the ended: a trailer of this run that was changed on the way
+    uint64_t not_stamped; // the kernel refused to change the packet, which went on as it was
 };
 
 #endif

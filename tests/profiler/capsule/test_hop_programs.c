@@ -19,13 +19,9 @@
 #include "base/array.h"
 #include "profiler/capsule/capsule_skeleton.h"
 #include "profiler/capsule/packet_words.h"
+#include "tests/profiler/capsule/capsule_frames.h"
 
-enum { KEY = 4711, HOP = 7, LINK_BYTES = 14, CONTINUE = 0xffffffff };
-
-struct frame {
-    uint8_t bytes[2048];
-    size_t count;
-};
+enum { KEY = 4711, HOP = 7, CONTINUE = 0xffffffff };
 
 struct records ARRAY_OF(struct hop_record);
 
@@ -83,82 +79,6 @@ static const struct hop_record *last(const struct scene *scene, size_t expected)
 {
     assert_int_equal(scene->records.count, expected);
     return &scene->records.items[expected - 1];
-}
-
-// --- frames --------------------------------------------------------------------------------------
-
-static void add(struct frame *frame, const void *bytes, size_t count)
-{
-    memcpy(frame->bytes + frame->count, bytes, count);
-    frame->count += count;
-}
-
-static void add16(struct frame *frame, unsigned value)
-{
-    uint8_t bytes[2] = {(uint8_t)(value >> 8), (uint8_t)value};
-    add(frame, bytes, 2);
-}
-
-static void link_layer(struct frame *frame, unsigned type)
-{
-    frame->count = 0;
-    add(frame, "\2\0\0\0\0\1\2\0\0\0\0\2", 12);
-    add16(frame, type);
-}
-
-static void ipv4(struct frame *frame, unsigned protocol, unsigned options, unsigned id,
-                 unsigned fragment, size_t after)
-{
-    uint8_t none[40] = {1, 1, 1, 1}; // options that say nothing
-    link_layer(frame, 0x0800);
-    uint8_t begins[] = {(uint8_t)(0x45 + options / 4), 0};
-    add(frame, begins, 2);
-    add16(frame, (unsigned)(20 + options + after));
-    add16(frame, id);
-    add16(frame, fragment);
-    uint8_t rest[] = {64, (uint8_t)protocol, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2};
-    add(frame, rest, sizeof rest);
-    add(frame, none, options);
-}
-
-static const uint8_t six_source[16] = {0xfd, [15] = 1}, six_destination[16] = {0xfd, [15] = 2};
-
-static void ipv6(struct frame *frame, unsigned next, size_t after)
-{
-    link_layer(frame, 0x86dd);
-    add(frame, "\x60\0\0\0", 4);
-    add16(frame, (unsigned)after);
-    uint8_t rest[] = {(uint8_t)next, 64};
-    add(frame, rest, 2);
-    add(frame, six_source, 16);
-    add(frame, six_destination, 16);
-}
-
-static void udp(struct frame *frame, size_t payload)
-{
-    add16(frame, 40000);
-    add16(frame, 11211);
-    add16(frame, (unsigned)(8 + payload));
-    add16(frame, 0xbeef); // no part of a packet's identity
-}
-
-static void payload(struct frame *frame, size_t count, uint8_t first)
-{
-    for (size_t i = 0; i < count; i++)
-        frame->bytes[frame->count++] = (uint8_t)(first + i);
-}
-
-static void tcp(struct frame *frame, uint32_t sequence, unsigned options)
-{
-    uint8_t none[40] = {1, 1, 1, 1};
-    add16(frame, 40000);
-    add16(frame, 11211);
-    add16(frame, sequence >> 16);
-    add16(frame, sequence & 0xffff);
-    add(frame, "\0\0\0\1", 4);
-    add16(frame, (5 + options / 4) << 12 | 0x18);
-    add(frame, "\xff\xff\xbe\xef\0\0", 6);
-    add(frame, none, options);
 }
 
 // What the record of such a packet should say.

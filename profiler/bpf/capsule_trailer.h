@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT
+//
+// What a packet of Time Capsule carries: a trailer behind the IP packet's own length, which whoever
+// does not know of it passes on or cuts off (figure 3 of the paper; with a version, the number of
+// the run and a chain of hashes besides, so that nothing else is taken for it).
+//
+//     | IP header ... payload | head | stamp | stamp | ...
+//
+// Its 16-bit ones' complement sum is 0 at every time: whoever computes a TCP or UDP checksum to the
+// packet's end instead of the payload's, as kernels and network cards do, gets the same checksum.
+//
+// This header is read by the BPF compiler too: plain types, no libc.
+#ifndef PROFILER_BPF_CAPSULE_TRAILER_H
+#define PROFILER_BPF_CAPSULE_TRAILER_H
+
+#ifndef __bpf__
+#include <stdbool.h>
+#include <stdint.h>
+#endif
+
+#include "base/hash.h"
+
+enum { TRAILER_MAGIC = 0x4354, TRAILER_VERSION = 1, TRAILER_STAMPS_MAX = 14 };
+
+struct capsule_trailer {
+    uint16_t magic;   // TRAILER_MAGIC
+    uint8_t version;  // TRAILER_VERSION
+    uint8_t count;    // of stamps that follow
+    uint16_t asked;   // one bit for each hop that is to stamp the packet
+    uint16_t balance; // makes the sum 0
+    uint64_t run;     // random
+    uint64_t chain;   // trailer_link() of all stamps, in order
+};
+_Static_assert(sizeof(struct capsule_trailer) == 24, "the format is fixed");
+
+// A stamp: the hop in the lowest four bits, above them CLOCK_MONOTONIC ns, of 36 years.
+static inline uint64_t trailer_stamp(uint64_t time_ns, unsigned hop)
+{
+    return time_ns << 4 | hop;
+}
+
+static inline uint64_t trailer_stamp_time(uint64_t stamp)
+{
+    return stamp >> 4;
+}
+
+static inline unsigned trailer_stamp_hop(uint64_t stamp)
+{
+    return stamp & 15;
+}
+
+// Where a chain begins. The key is the run's own, and in no packet; with the flow a trailer that is
+// copied to packets of another is none.
+static inline uint64_t trailer_chain(uint64_t key, uint64_t run, uint16_t asked, uint64_t flow)
+{
+    return hash64(hash64(hash64(key ^ run) ^ asked) ^ flow);
+}
+
+static inline uint64_t trailer_link(uint64_t chain, uint64_t stamp)
+{
+    return hash64(chain ^ stamp);
+}
+
+// The 16-bit ones' complement sum of eight bytes, in the machine's order: the order of bytes makes
+// no difference to whether it is 0 (RFC 1071).
+static inline uint32_t trailer_sum(uint64_t bytes)
+{
+    uint64_t sum = (bytes & 0xffffffff) + (bytes >> 32);
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum = (sum & 0xffff) + (sum >> 16);
+    return (uint32_t)((sum & 0xffff) + (sum >> 16));
+}
+
+// Of a head with all its members.
+static inline uint32_t trailer_head_sum(const struct capsule_trailer *head)
+{
+    uint64_t first = (uint64_t)head->magic | (uint64_t)head->version << 16 |
+                     (uint64_t)head->count << 24 | (uint64_t)head->asked << 32 |
+                     (uint64_t)head->balance << 48;
+    return trailer_sum((uint64_t)trailer_sum(first) + trailer_sum(head->run) +
+                       trailer_sum(head->chain));
+}
+
+// Sets the balance of a head that stands before stamps of that sum.
+static inline void trailer_balance(struct capsule_trailer *head, uint32_t stamps)
+{
+    head->balance = 0;
+    head->balance = (uint16_t)~trailer_sum((uint64_t)trailer_head_sum(head) + stamps);
+}
+
+// The head of a packet's trailer with its first stamp.
+static inline struct capsule_trailer trailer_begin(uint64_t key, uint64_t run, uint16_t asked,
+                                                   uint64_t flow, uint64_t stamp)
+{
+    struct capsule_trailer head = {.magic = TRAILER_MAGIC,
+                                   .version = TRAILER_VERSION,
+                                   .count = 1,
+                                   .asked = asked,
+                                   .run = run,
+                                   .chain =
+                                       trailer_link(trailer_chain(key, run, asked, flow), stamp)};
+    trailer_balance(&head, trailer_sum(stamp));
+    return head;
+}
+
+// Takes one more stamp in. The stamps before need not be read: their sum is what the head lacks.
+static inline void trailer_append(struct capsule_trailer *head, uint64_t stamp)
+{
+    uint32_t before = ~trailer_head_sum(head) & 0xffff;
+    head->count++;
+    head->chain = trailer_link(head->chain, stamp);
+    trailer_balance(head, trailer_sum((uint64_t)before + trailer_sum(stamp)));
+}
+
+// Whether it is one of this run, by what can be seen without its stamps. bytes: how many lie behind
+// the IP packet.
+static inline bool trailer_is_ours(const struct capsule_trailer *head, uint64_t run, uint32_t bytes)
+{
+    return head->magic == TRAILER_MAGIC && head->version == TRAILER_VERSION && head->run == run &&
+           head->count >= 1 && head->count <= TRAILER_STAMPS_MAX &&
+           bytes >= sizeof *head + 8u * head->count;
+}
+
+#endif
