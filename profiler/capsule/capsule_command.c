@@ -25,7 +25,7 @@ struct capsule_options {
     struct option_list hops;
     const char *filter, *sample, *out;
     uint64_t for_ns, ring_bytes, memory_bytes;
-    bool json, quiet;
+    bool carry, json, quiet;
 };
 
 static const struct option_spec options[] = {
@@ -37,6 +37,9 @@ static const struct option_spec options[] = {
                   "of which must hold (all TCP and UDP)"),
     OPTION_STRING("sample", 0, "1/N", struct capsule_options, sample,
                   "of these, one in N, the same at every hop (1)"),
+    OPTION_FLAG("carry", 0, struct capsule_options, carry,
+                "packets carry their stamps, from the first hop to the last, in a trailer behind "
+                "the IP packet"),
     OPTION_DURATION("for", 0, "TIME", struct capsule_options, for_ns,
                     "for how long (until Ctrl-C)"),
     OPTION_STRING("out", 'o', "DIR", struct capsule_options, out,
@@ -114,6 +117,8 @@ static int take_options(struct measuring *m, int positional, char **argv, struct
     for (size_t i = 0; i < o->hops.count; i++)
         if (take_hop(m, o->hops.items[i], err) < 0)
             return -ERROR_INPUT;
+    if (o->carry && hop_specs_carry(m->hops, m->settings.hop_count, err) < 0)
+        return -ERROR_INPUT;
     if (packet_filter_parse(o->filter ? o->filter : "", &m->settings.filter, err) < 0)
         return -ERROR_INPUT;
     if (packet_sample_parse(o->sample ? o->sample : "1", &m->settings.one_in, err) < 0)
@@ -147,6 +152,7 @@ static void measure_window(struct measuring *m, struct progress *progress, int i
     int64_t begin_ns = monotonic_ns();
     drain_until(m, for_ns ? begin_ns + (int64_t)for_ns : INT64_MAX, interrupted);
     int64_t end_ns = monotonic_ns();
+    hop_capture_begin_no_more(m->capture);
     drain_until(m, end_ns + MARGIN_MS * 1000000, -1);
     m->begin_ns = (uint64_t)begin_ns;
     m->end_ns = (uint64_t)end_ns;
@@ -206,6 +212,7 @@ static void fill_report(struct measuring *m, size_t records)
     m->report = (struct hop_report){
         .filter = m->options.filter ? m->options.filter : "",
         .one_in = m->settings.one_in,
+        .carry = m->options.carry,
         .flow_key = hop_capture_flow_key(m->capture),
         .duration_ns = m->end_ns - m->begin_ns,
         .hop_count = m->settings.hop_count,
@@ -217,6 +224,7 @@ static void fill_report(struct measuring *m, size_t records)
     for (size_t i = 0; i < m->report.hop_count; i++) {
         m->report.counts[i] = hop_capture_counts(m->capture, i);
         m->report.gone[i] = hop_capture_is_gone(m->capture, i);
+        m->report.cut[i] = hop_capture_is_cut(m->capture, i);
     }
 }
 

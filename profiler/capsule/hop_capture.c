@@ -5,16 +5,22 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <net/ethernet.h>
 #include <net/if.h>
+#include <linux/sockios.h>
+#include <net/if_arp.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "profiler/bpf/capsule_trailer.h"
 #include "profiler/capsule/capsule_skeleton.h"
 #include "profiler/capsule/packet_words.h"
 #include "profiler/host_facts.h"
@@ -22,8 +28,11 @@
 struct hop {
     struct capsule_bpf *programs; // with counts of its own
     int link;                     // -1: not attached
-    bool gone;
-    char name[HOP_NAME_BYTES];
+    enum hop_role role;
+    bool gone, cut;
+    unsigned interface;  // its number in its namespace
+    uint32_t room_bytes; // of an IP packet: its MTU
+    uint32_t link_bytes; // before the IP packet
 };
 
 struct hop_capture {
@@ -31,8 +40,9 @@ struct hop_capture {
     size_t hop_count;
     struct ring_buffer *ring;
     struct hop_record_array records;
-    uint64_t flow_key, most_records, forgotten;
-    size_t left; // how many records the drain under way still takes
+    uint64_t flow_key, run, most_records, forgotten;
+    uint64_t carried; // packets whose stamps were taken in
+    size_t left;      // how many records the drain under way still takes
 };
 
 enum { DRAIN_RECORDS = 65536 }; // at a time, however fast more come
@@ -84,15 +94,68 @@ static int refuse_privileges(struct error *err)
                                                                            : "CAP_NET_ADMIN");
 }
 
-// In the namespace of the hop.
-static int hop_attach_here(struct hop *hop, const struct hop_spec *spec, struct error *err)
+static struct bpf_program *program_of(const struct hop *hop)
 {
-    unsigned interface = if_nametoindex(spec->interface);
-    if (!interface)
+    switch (hop->role) {
+    case HOP_LOOKS:
+        return hop->programs->progs.hop_look;
+    case HOP_BEGINS:
+        return hop->programs->progs.hop_begin;
+    case HOP_CARRIES:
+        return hop->programs->progs.hop_carry;
+    case HOP_ENDS:
+        return hop->programs->progs.hop_end;
+    }
+    return NULL;
+}
+
+static bool is_set(const char *path)
+{
+    char answer[8];
+    return host_read_line(path, answer, sizeof answer) && answer[0] == '1';
+}
+
+// Whether bridges of this namespace hand packets to iptables, which sees IP packets without what
+// lies behind them. The settings are those of the namespace that the reader is in.
+static bool bridges_cut(int socket)
+{
+    enum { GET_BRIDGES = 1, MOST = 1 }; // of <linux/if_bridge.h>
+    int bridges[MOST];
+    unsigned long request[3] = {GET_BRIDGES, (unsigned long)bridges, MOST};
+    return ioctl(socket, SIOCGIFBR, request) > 0 &&
+           (is_set("/proc/sys/net/bridge/bridge-nf-call-iptables") ||
+            is_set("/proc/sys/net/bridge/bridge-nf-call-ip6tables"));
+}
+
+// In the namespace of the hop: what its interface is.
+static int hop_inspect(struct hop *hop, const struct hop_spec *spec, struct error *err)
+{
+    struct ifreq request = {.ifr_ifindex = 0};
+    int result = 0;
+    hop->interface = if_nametoindex(spec->interface);
+    if (!hop->interface)
         return error_set(err, ERROR_INPUT, "--hop %s: there is no interface %s%s", spec->name,
                          spec->interface, spec->namespace[0] ? " in that namespace" : "");
-    hop->link =
-        tcx_attach(bpf_program__fd(hop->programs->progs.hop_look), interface, spec->direction);
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return error_set_errno(err, ERROR_FAILED, "cannot open a socket");
+    memcpy(request.ifr_name, spec->interface, HOP_INTERFACE_BYTES);
+    if (ioctl(fd, SIOCGIFMTU, &request) < 0)
+        result = error_set_errno(err, ERROR_FAILED, "--hop %s: its MTU is not known", spec->name);
+    hop->room_bytes = (uint32_t)request.ifr_mtu;
+    bool is_ethernet = ioctl(fd, SIOCGIFHWADDR, &request) == 0 &&
+                       (request.ifr_hwaddr.sa_family == ARPHRD_ETHER ||
+                        request.ifr_hwaddr.sa_family == ARPHRD_LOOPBACK);
+    hop->link_bytes = is_ethernet ? ETH_HLEN : 0;
+    hop->cut = bridges_cut(fd);
+    close(fd);
+    return result;
+}
+
+// The same: attaches its program.
+static int hop_attach(struct hop *hop, const struct hop_spec *spec, struct error *err)
+{
+    hop->link = tcx_attach(bpf_program__fd(program_of(hop)), hop->interface, spec->direction);
     if (hop->link >= 0)
         return 0;
     if (errno == EPERM)
@@ -105,11 +168,14 @@ static int hop_attach_here(struct hop *hop, const struct hop_spec *spec, struct 
     return error_set_errno(err, ERROR_FAILED, "cannot attach %s", spec->name);
 }
 
-// Goes into the hop's namespace for as long as it takes.
-static int hop_attach(struct hop *hop, const struct hop_spec *spec, struct error *err)
+typedef int hop_action(struct hop *hop, const struct hop_spec *spec, struct error *err);
+
+// Does something in the hop's namespace.
+static int in_namespace(struct hop *hop, const struct hop_spec *spec, hop_action *action,
+                        struct error *err)
 {
     if (!spec->namespace[0])
-        return hop_attach_here(hop, spec, err);
+        return action(hop, spec, err);
     int home = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
     int other = open(spec->namespace, O_RDONLY | O_CLOEXEC);
     int result = 0;
@@ -123,7 +189,7 @@ static int hop_attach(struct hop *hop, const struct hop_spec *spec, struct error
                                 : error_set_errno(err, ERROR_INPUT, "--hop %s: cannot enter %s",
                                                   spec->name, spec->namespace);
     else {
-        result = hop_attach_here(hop, spec, err);
+        result = action(hop, spec, err);
         if (setns(home, CLONE_NEWNET) < 0)
             abort(); // nothing after this would be where it belongs
     }
@@ -143,7 +209,17 @@ static uint32_t ring_bytes_of(uint64_t wanted)
     return bytes;
 }
 
-// Loads the programs of hop number `index`, with the first hop's ring.
+// How long an IP packet may be on all of the way.
+static uint32_t room_of(const struct hop_capture *capture)
+{
+    uint32_t room = UINT16_MAX;
+    for (size_t i = 0; i < capture->hop_count; i++)
+        if (capture->hops[i].room_bytes < room)
+            room = capture->hops[i].room_bytes;
+    return room;
+}
+
+// Loads the program of hop number `index`, with the first hop's ring.
 static int hop_load(struct hop_capture *capture, size_t index,
                     const struct hop_capture_settings *settings, struct error *err)
 {
@@ -154,7 +230,14 @@ static int hop_load(struct hop_capture *capture, size_t index,
     programs->rodata->hop = (uint8_t)index;
     programs->rodata->key = capture->flow_key;
     programs->rodata->sample_limit = packet_sample_limit(settings->one_in);
+    programs->rodata->run = capture->run;
+    programs->rodata->asked = (uint16_t)((1u << capture->hop_count) - 1);
+    programs->rodata->room_bytes = room_of(capture);
+    programs->rodata->link_bytes = capture->hops[index].link_bytes;
     programs->bss->filter = settings->filter;
+    for (int i = 0; i < programs->skeleton->prog_cnt; i++)
+        bpf_program__set_autoload(*programs->skeleton->progs[i].prog, false);
+    bpf_program__set_autoload(program_of(&capture->hops[index]), true);
     int failed =
         index == 0
             ? bpf_map__set_max_entries(programs->maps.records, ring_bytes_of(settings->ring_bytes))
@@ -169,11 +252,34 @@ static int hop_load(struct hop_capture *capture, size_t index,
 
 // --- all of them ---------------------------------------------------------------------------------
 
+static void record_keep(struct hop_capture *capture, const struct hop_record *record)
+{
+    if (capture->records.count >= capture->most_records ||
+        array_push(&capture->records, *record) < 0)
+        capture->forgotten++;
+}
+
+// A carried packet: a record for each of its stamps.
+static void carried_take(struct hop_capture *capture, const struct carried_record *carried,
+                         size_t stamps)
+{
+    struct hop_record record = carried->packet;
+    record.datagram = capture->carried++;
+    for (size_t i = 0; i < stamps; i++) {
+        record.time = trailer_stamp_time(carried->stamps[i]);
+        record.hop = (uint8_t)trailer_stamp_hop(carried->stamps[i]);
+        record_keep(capture, &record);
+    }
+}
+
 static int record_take(void *context, void *data, size_t bytes)
 {
     struct hop_capture *capture = context;
-    if (bytes < sizeof(struct hop_record) || capture->records.count >= capture->most_records ||
-        array_push(&capture->records, *(const struct hop_record *)data) < 0)
+    if (bytes == sizeof(struct hop_record))
+        record_keep(capture, data);
+    else if (bytes > sizeof(struct hop_record) && bytes <= sizeof(struct carried_record))
+        carried_take(capture, data, (bytes - sizeof(struct hop_record)) / sizeof(uint64_t));
+    else
         capture->forgotten++;
     return --capture->left ? 0 : -EAGAIN; // negative: libbpf stops after this one
 }
@@ -182,23 +288,31 @@ static int hops_open(struct hop_capture *capture, const struct hop_capture_setti
                      struct error *err)
 {
     int result = 0;
-    if (getrandom(&capture->flow_key, sizeof capture->flow_key, 0) != sizeof capture->flow_key)
+    if (getrandom(&capture->flow_key, sizeof capture->flow_key, 0) != sizeof capture->flow_key ||
+        getrandom(&capture->run, sizeof capture->run, 0) != sizeof capture->run)
         return error_set_errno(err, ERROR_FAILED, "cannot get a random number");
-    for (size_t i = 0; i < settings->hop_count && result == 0; i++) {
+    capture->hop_count = settings->hop_count;
+    for (size_t i = 0; i < settings->hop_count; i++) {
         capture->hops[i].link = -1;
-        snprintf(capture->hops[i].name, sizeof capture->hops[i].name, "%s", settings->hops[i].name);
-        capture->hop_count = i + 1;
-        result = hop_load(capture, i, settings, err);
+        capture->hops[i].role = settings->hops[i].role;
     }
+    for (size_t i = 0; i < settings->hop_count && result == 0; i++)
+        result = in_namespace(&capture->hops[i], &settings->hops[i], hop_inspect, err);
+    for (size_t i = 0; i < settings->hop_count && result == 0; i++)
+        result = hop_load(capture, i, settings, err);
     if (result == 0) {
         capture->ring = ring_buffer__new(bpf_map__fd(capture->hops[0].programs->maps.records),
                                          record_take, capture, NULL);
         if (!capture->ring)
             result = error_set_errno(err, ERROR_FAILED, "cannot map the ring of the hops");
     }
-    // One after the other, and only when all of them can be.
-    for (size_t i = 0; i < settings->hop_count && result == 0; i++)
-        result = hop_attach(&capture->hops[i], &settings->hops[i], err);
+    // Where packets end comes first and where they begin last: none is to get a trailer that nobody
+    // takes off.
+    static const enum hop_role order[] = {HOP_ENDS, HOP_CARRIES, HOP_LOOKS, HOP_BEGINS};
+    for (size_t role = 0; role < sizeof order / sizeof *order; role++)
+        for (size_t i = 0; i < settings->hop_count && result == 0; i++)
+            if (settings->hops[i].role == order[role])
+                result = in_namespace(&capture->hops[i], &settings->hops[i], hop_attach, err);
     return result;
 }
 
@@ -227,16 +341,26 @@ bool hop_capture_drain(struct hop_capture *capture)
     return capture->left == 0;
 }
 
+static void hop_detach(struct hop *hop)
+{
+    if (hop->link < 0)
+        return;
+    hop->gone = link_is_dead(hop->link);
+    close(hop->link);
+    hop->link = -1;
+}
+
+void hop_capture_begin_no_more(struct hop_capture *capture)
+{
+    for (size_t i = 0; i < capture->hop_count; i++)
+        if (capture->hops[i].role == HOP_BEGINS)
+            hop_detach(&capture->hops[i]);
+}
+
 void hop_capture_stop(struct hop_capture *capture)
 {
-    for (size_t i = 0; i < capture->hop_count; i++) {
-        struct hop *hop = &capture->hops[i];
-        if (hop->link < 0)
-            continue;
-        hop->gone = link_is_dead(hop->link);
-        close(hop->link);
-        hop->link = -1;
-    }
+    for (size_t i = 0; i < capture->hop_count; i++)
+        hop_detach(&capture->hops[i]);
     // Programs that were running on other cores end within microseconds.
     nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
     while (capture->ring && hop_capture_drain(capture))
@@ -246,6 +370,11 @@ void hop_capture_stop(struct hop_capture *capture)
 struct hop_counts hop_capture_counts(const struct hop_capture *capture, size_t hop)
 {
     return *(volatile struct hop_counts *)&capture->hops[hop].programs->bss->counts;
+}
+
+bool hop_capture_is_cut(const struct hop_capture *capture, size_t hop)
+{
+    return capture->hops[hop].cut;
 }
 
 bool hop_capture_is_gone(const struct hop_capture *capture, size_t hop)

@@ -5,6 +5,10 @@
 // is killed leaves nothing attached, and other programs at the same interface run as before.
 //
 // All hops of one machine have one clock, whichever network namespace they are in.
+//
+// Hops that carry (enum hop_role) write their stamps into the packets, and the last one records
+// them all; here that becomes the same records as those of hops that look, but that `datagram` is
+// the number of the packet, so that packets need no identity to be joined.
 #ifndef PROFILER_CAPSULE_HOP_CAPTURE_H
 #define PROFILER_CAPSULE_HOP_CAPTURE_H
 
@@ -40,8 +44,15 @@ int hop_capture_open(const struct hop_capture_settings *settings, struct hop_cap
 // milliseconds.
 bool hop_capture_drain(struct hop_capture *capture);
 
+// Detaches the hops at which packets begin to carry, so that those under way come to the end.
+void hop_capture_begin_no_more(struct hop_capture *capture);
+
 // Detaches all hops and takes in the rest. What was recorded and counted stays.
 void hop_capture_stop(struct hop_capture *capture);
+
+// Whether bridges in the hop's namespace hand packets to iptables, and so cut off what lies behind
+// the IP packet (bridge-nf-call-iptables).
+bool hop_capture_is_cut(const struct hop_capture *capture, size_t hop);
 
 // What a hop counted so far. The sampling and the filter are the same at all of them.
 struct hop_counts hop_capture_counts(const struct hop_capture *capture, size_t hop);

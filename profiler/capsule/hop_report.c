@@ -92,6 +92,37 @@ static void print_note(uint64_t number, const char *sentence, FILE *out)
         fprintf(out, "  %s %s\n", text_count(number, count), sentence);
 }
 
+// Of packets that carry: how many came to the end of their way, and why others were left alone.
+static void print_carried(const struct hop_report *report, FILE *out)
+{
+    struct hop_counts all = {.matched = 0};
+    char count[2][32];
+    bool cut = false;
+    for (size_t i = 0; i < report->hop_count; i++) {
+        const struct hop_counts *hop = &report->counts[i];
+        all.begun += hop->begun;
+        all.ended += hop->ended;
+        all.no_room += hop->no_room;
+        all.bundled += hop->bundled;
+        all.sent_again += hop->sent_again;
+        all.foreign += hop->foreign;
+        all.damaged += hop->damaged;
+        all.not_stamped += hop->not_stamped;
+        cut |= report->cut[i];
+    }
+    fprintf(out, "  %s packets got a trailer, which was taken off %s.\n",
+            text_count(all.begun, count[0]), text_count(all.ended, count[1]));
+    if (cut)
+        fprintf(out, "  Bridges here hand packets to iptables (bridge-nf-call-iptables=1), which "
+                     "cuts trailers off.\n");
+    print_note(all.no_room, "packets were left alone: too long with a trailer.", out);
+    print_note(all.bundled, "packets were left alone: the kernel divides or has merged them.", out);
+    print_note(all.sent_again, "packets were left alone: they had been sent before.", out);
+    print_note(all.foreign, "packets were left alone: something else lies behind them.", out);
+    print_note(all.damaged, "trailers were damaged on the way, or forged.", out);
+    print_note(all.not_stamped, "packets the kernel did not let be changed.", out);
+}
+
 static void print_notes(const struct hop_report *report, FILE *out)
 {
     const struct packet_join *join = report->join;
@@ -109,6 +140,8 @@ static void print_notes(const struct hop_report *report, FILE *out)
                     report->hops[i].name, (unsigned long long)counts->dropped,
                     (unsigned long long)counts->fragments, (unsigned long long)counts->unreadable);
     }
+    if (report->carry)
+        print_carried(report, out);
     print_note(report->forgotten, "records found no room in memory (--memory).", out);
     print_note(join->rare, "packets went ways that are too rare to be listed.", out);
     print_note(join->repeated, "packets came again before they were seen at the end of their way.",
@@ -187,14 +220,24 @@ static const struct json_row count_rows[] = {
     JSON_ROW("dropped", struct hop_counts, dropped),
     JSON_ROW("fragments", struct hop_counts, fragments),
     JSON_ROW("unreadable", struct hop_counts, unreadable),
+    JSON_ROW("begun", struct hop_counts, begun),
+    JSON_ROW("stamped", struct hop_counts, stamped),
+    JSON_ROW("ended", struct hop_counts, ended),
+    JSON_ROW("no_room", struct hop_counts, no_room),
+    JSON_ROW("bundled", struct hop_counts, bundled),
+    JSON_ROW("sent_again", struct hop_counts, sent_again),
+    JSON_ROW("foreign", struct hop_counts, foreign),
+    JSON_ROW("damaged", struct hop_counts, damaged),
+    JSON_ROW("not_stamped", struct hop_counts, not_stamped),
 };
 
 static json_t *hop_json(const struct hop_report *report, size_t i)
 {
     const struct hop_spec *spec = &report->hops[i];
-    json_t *object = json_pack("{s:s, s:s, s:s, s:s, s:b}", "name", spec->name, "interface",
-                               spec->interface, "direction", hop_direction_name(spec->direction),
-                               "namespace", spec->namespace, "gone", (int)report->gone[i]);
+    json_t *object = json_pack(
+        "{s:s, s:s, s:s, s:s, s:s, s:b, s:b}", "name", spec->name, "interface", spec->interface,
+        "direction", hop_direction_name(spec->direction), "namespace", spec->namespace, "role",
+        hop_role_name(spec->role), "gone", (int)report->gone[i], "cut", (int)report->cut[i]);
     return object ? json_rows_set(object, count_rows, &report->counts[i]) : NULL;
 }
 

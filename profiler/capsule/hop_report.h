@@ -17,12 +17,13 @@
 struct hop_report {
     const char *filter; // as it was given; "": every TCP and UDP packet
     uint32_t one_in;
+    bool carry;
     uint64_t flow_key; // of packet_flow(), with which others can tell whose packets they are
     uint64_t duration_ns;
     size_t hop_count;
     const struct hop_spec *hops;
     struct hop_counts counts[HOPS_MAX];
-    bool gone[HOPS_MAX];
+    bool gone[HOPS_MAX], cut[HOPS_MAX];
     uint64_t records, forgotten;
     struct packet_join *join; // its delays are sorted while it is reported
 };

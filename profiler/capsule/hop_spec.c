@@ -10,6 +10,17 @@ const char *hop_direction_name(enum hop_direction direction)
     return direction == HOP_INGRESS ? "ingress" : "egress";
 }
 
+const char *hop_role_name(enum hop_role role)
+{
+    static const char *const names[] = {
+        [HOP_LOOKS] = "looks",
+        [HOP_BEGINS] = "begins",
+        [HOP_CARRIES] = "carries",
+        [HOP_ENDS] = "ends",
+    };
+    return names[role];
+}
+
 // The kernel refuses '/' and white space in names of interfaces (dev_valid_name()); what cannot be
 // printed would only confuse whoever reads the table.
 static bool is_interface(const char *name, size_t bytes)
@@ -79,6 +90,33 @@ int hop_spec_parse(const char *text, struct hop_spec out[2], size_t *count, stru
         snprintf(spec.name, sizeof spec.name, "%s:%s%s%s", spec.interface,
                  hop_direction_name(spec.direction), space ? "@" : "", space ? space : "");
         out[(*count)++] = spec;
+    }
+    return 0;
+}
+
+static bool same_interface(const struct hop_spec *a, const struct hop_spec *b)
+{
+    return strcmp(a->interface, b->interface) == 0 && strcmp(a->namespace, b->namespace) == 0;
+}
+
+int hop_specs_carry(struct hop_spec *specs, size_t count, struct error *err)
+{
+    if (count < 2 || same_interface(&specs[0], &specs[count - 1]))
+        return error_set(err, ERROR_INPUT,
+                         "--carry: packets are carried from the first --hop to the last, which are "
+                         "to be two interfaces");
+    bool both_first = same_interface(&specs[0], &specs[1]);
+    bool both_last = same_interface(&specs[count - 1], &specs[count - 2]);
+    for (size_t i = 0; i < count; i++) {
+        bool first = i == 0 || (i == 1 && both_first);
+        bool last = i == count - 1 || (i == count - 2 && both_last);
+        bool out = specs[i].direction == HOP_EGRESS;
+        if (first)
+            specs[i].role = !both_first || out ? HOP_BEGINS : HOP_ENDS;
+        else if (last)
+            specs[i].role = both_last && out ? HOP_BEGINS : HOP_ENDS;
+        else
+            specs[i].role = HOP_CARRIES;
     }
     return 0;
 }

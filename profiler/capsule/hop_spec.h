@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "profiler/bpf/hop_log.h"
 
 enum {
     HOP_INTERFACE_BYTES = 16, // IFNAMSIZ
@@ -22,13 +23,20 @@ struct hop_spec {
     enum hop_direction direction;
     char namespace[HOP_NAMESPACE_BYTES]; // path of its file; "": where the command runs
     char name[HOP_NAME_BYTES];           // as it is reported: interface, direction, namespace
+    enum hop_role role;                  // HOP_LOOKS, until hop_specs_carry()
 };
 
 const char *hop_direction_name(enum hop_direction direction);
+const char *hop_role_name(enum hop_role role); // "looks", "begins", ...
 
 // Reads IFACE[:ingress|:egress][@NETNS]: one hop, or both directions of the interface where none is
 // given. NETNS: a name of ip-netns(8), the number of a process that is in it, or a path. Does not
 // look whether any of it is there. Errors: ERROR_INPUT.
 int hop_spec_parse(const char *text, struct hop_spec out[2], size_t *count, struct error *err);
+
+// Gives hops their part in a way that begins at the first and ends at the last of them. Where both
+// directions of an end are there, it is the end of what sends and receives: what goes out begins
+// there, and what comes in ends. ERROR_INPUT: there is no way between one interface and itself.
+int hop_specs_carry(struct hop_spec *specs, size_t count, struct error *err);
 
 #endif

@@ -6,7 +6,8 @@
 #
 # in network namespaces without names, which are gone with the processes that hold them.
 set -u
-. "$(dirname "${BASH_SOURCE[0]}")/../../ports.sh"
+here=$(dirname "${BASH_SOURCE[0]}")
+. "$here/../../ports.sh"
 taillight="$(cd "$BUILD" && pwd)/taillight"
 work=$(mktemp -d /tmp/taillight-capsule-XXXXXX)
 children=()
@@ -69,6 +70,18 @@ make_route() {
     # What packets there and back are to pass, as one line each.
     there="eth0:egress@$client vc:ingress@$middle p0:egress@$middle p1:ingress@$middle vs:egress@$middle eth0:ingress@$server"
     back="eth0:egress@$server vs:ingress@$middle p1:egress@$middle p0:ingress@$middle vc:egress@$middle eth0:ingress@$client"
+}
+
+# Bridges that hand packets to iptables cut off what lies behind the IP packet.
+stop_cutting() {
+    in_namespace "$middle" sh -c 'for setting in /proc/sys/net/bridge/bridge-nf-call-*tables; do
+        [ ! -e "$setting" ] || echo 0 >"$setting" || exit 1; done'
+}
+
+serve_echo() { # on port 7007
+    in_namespace "$server" python3 "$here/echo.py" serve 7007 >"$work/echo" 2>"$work/echo.err" &
+    children+=($!)
+    await grep -q ready "$work/echo" || fail "the echo server does not come up"
 }
 
 serve_memcached() {

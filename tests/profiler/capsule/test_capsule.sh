@@ -89,5 +89,6 @@ refused 2 'no network namespace at /run/netns/nosuch' --hop eth0@nosuch --for 0.
 refused 2 'is given twice' --hop lo --hop lo:ingress
 refused 2 '--hop is needed' --for 1s
 refused 2 'is not understood here' --hop lo --filter 'udp or tcp'
+refused 2 'to be two interfaces' --hop lo --carry
 refused 4 'no packet that is asked for passed' --hop "p1@$middle" --filter 'udp port 9' --for 0.01
 exit 0

@@ -75,13 +75,60 @@ static void others_are_refused(void **state)
     }
 }
 
+// Parses a list as the command does, and gives each hop its part.
+static int carried(const char *const *texts, size_t count, struct hop_spec *specs, size_t *hops)
+{
+    *hops = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct hop_spec both[2];
+        size_t found;
+        assert_int_equal(hop_spec_parse(texts[i], both, &found, NULL), 0);
+        memcpy(specs + *hops, both, found * sizeof *both);
+        *hops += found;
+    }
+    return hop_specs_carry(specs, *hops, NULL);
+}
+
+static void ends_begin_what_they_send(void **state)
+{
+    (void)state;
+    static const char *const both[] = {"eth0@c", "vc", "vs:egress", "eth0@s"};
+    static const char *const one_way[] = {"vc:ingress", "br0", "vs:egress"};
+    static const char *const mixed[] = {"eth0:egress@c", "eth0@s"};
+    static const char *const roles_both[] = {"ends",    "begins", "carries", "carries",
+                                             "carries", "ends",   "begins"};
+    static const char *const roles_one_way[] = {"begins", "carries", "carries", "ends"};
+    static const char *const roles_mixed[] = {"begins", "ends", "begins"};
+    struct hop_spec specs[HOPS_MAX];
+    size_t hops;
+    assert_int_equal(carried(both, 4, specs, &hops), 0);
+    for (size_t i = 0; i < hops; i++)
+        assert_string_equal(hop_role_name(specs[i].role), roles_both[i]);
+    assert_int_equal(carried(one_way, 3, specs, &hops), 0);
+    for (size_t i = 0; i < hops; i++)
+        assert_string_equal(hop_role_name(specs[i].role), roles_one_way[i]);
+    assert_int_equal(carried(mixed, 2, specs, &hops), 0);
+    for (size_t i = 0; i < hops; i++)
+        assert_string_equal(hop_role_name(specs[i].role), roles_mixed[i]);
+}
+
+static void one_interface_is_no_way(void **state)
+{
+    (void)state;
+    static const char *const one[] = {"eth0"}, *const again[] = {"a:egress", "b", "a:ingress"};
+    struct hop_spec specs[HOPS_MAX];
+    size_t hops;
+    assert_int_equal(carried(one, 1, specs, &hops), -ERROR_INPUT);
+    assert_int_equal(carried(again, 3, specs, &hops), -ERROR_INPUT);
+    assert_int_equal(hop_specs_carry(specs, 1, NULL), -ERROR_INPUT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_direction_is_one_hop),
-        cmocka_unit_test(without_one_it_is_both),
-        cmocka_unit_test(namespaces_have_three_forms),
-        cmocka_unit_test(others_are_refused),
+        cmocka_unit_test(one_direction_is_one_hop),    cmocka_unit_test(without_one_it_is_both),
+        cmocka_unit_test(namespaces_have_three_forms), cmocka_unit_test(others_are_refused),
+        cmocka_unit_test(ends_begin_what_they_send),   cmocka_unit_test(one_interface_is_no_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

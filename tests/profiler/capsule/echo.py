@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+#
+# Datagrams and streams there and back, and whether they are what they were.
+#
+#   echo.py serve PORT                  echoes on UDP and TCP, IPv4 and IPv6; prints "ready"
+#   echo.py ask ADDRESS PORT SECONDS    sends datagrams of all lengths (some in fragments) and
+#                                       streams; prints how many came back; 1 if any was changed
+import hashlib, random, select, socket, sys, threading, time
+
+def serve(port):
+    waiting = []
+    for family, any_address in (socket.AF_INET, "0.0.0.0"), (socket.AF_INET6, "::"):
+        for kind in socket.SOCK_DGRAM, socket.SOCK_STREAM:
+            s = socket.socket(family, kind)
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            s.bind((any_address, port))
+            if kind == socket.SOCK_STREAM:
+                s.listen(16)
+            waiting.append(s)
+    print("ready", flush=True)
+
+    def echo_stream(s):
+        while data := s.recv(65536):
+            s.sendall(data)
+        s.close()
+    while True:
+        for s in select.select(waiting, [], [])[0]:
+            if s.type == socket.SOCK_STREAM:
+                threading.Thread(target=echo_stream, args=(s.accept()[0],), daemon=True).start()
+            else:
+                data, peer = s.recvfrom(65536)
+                s.sendto(data, peer)
+
+def ask_datagrams(family, address, port, end, result):
+    s = socket.socket(family, socket.SOCK_DGRAM)
+    s.settimeout(10)
+    s.connect((address, port))
+    # The longest that fits the MTU, and what is around it; beyond it fragments.
+    most = 1472 if family == socket.AF_INET else 1452
+    number = 0
+    while time.monotonic() < end:
+        length = random.choice((1, 2, 3, 17, 100, most - 100, most - 1, most, most + 1, 4001, random.randint(1, most)))
+        sent = random.randbytes(length)
+        s.send(sent)
+        back = s.recv(65536)
+        if hashlib.sha256(back).digest() != hashlib.sha256(sent).digest():
+            result.append(f"datagram {number} of {len(sent)} bytes came back as another of {len(back)}")
+            return
+        number += 1
+    result.append(number)
+
+def ask_stream(family, address, port, end, result):
+    s = socket.socket(family, socket.SOCK_STREAM)
+    s.settimeout(20)
+    s.connect((address, port))
+    s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    number = 0
+    while time.monotonic() < end:
+        # Mostly requests, now and then so much that the kernel sends it in bundles.
+        data = random.randbytes(random.choice((1, 2, 31, 100, 700, 1380, 1448, 3000, 200000)))
+        writer = threading.Thread(target=s.sendall, args=(data,))
+        writer.start()
+        back = bytearray()
+        while len(back) < len(data):
+            back += s.recv(65536)
+        writer.join()
+        if hashlib.sha256(back).digest() != hashlib.sha256(data).digest():
+            result.append(f"{len(data)} bytes of a stream came back as others")
+            return
+        number += 1
+    result.append(number)
+
+def ask(address, port, seconds):
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    end = time.monotonic() + seconds
+    counts = []
+    works = []
+    for work in ask_datagrams, ask_stream: # both at once
+        result = []
+        works.append((work.__name__, result, threading.Thread(target=work, args=(family, address, port, end, result))))
+        works[-1][2].start()
+    for name, result, thread in works:
+        thread.join() # their sockets have deadlines
+        if len(result) != 1 or not isinstance(result[0], int) or result[0] == 0:
+            sys.exit(f"{name}: {result or 'nothing came back'}")
+        counts += result
+    print(*counts)
+
+if sys.argv[1] == "serve":
+    serve(int(sys.argv[2]))
+else:
+    ask(sys.argv[2], int(sys.argv[3]), float(sys.argv[4]))
