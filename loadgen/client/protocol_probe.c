@@ -87,17 +87,21 @@ static void quote(char *said)
             *said = '?';
 }
 
-// What the server answers to instead, or NULL.
+// What the server answers to instead, or NULL. What it said to another's probe hints at whom to ask
+// first, so that no protocol is waited for in vain.
 static const struct protocol *identify(const struct server_address *server,
-                                       const struct protocol *asked, int patience_ms)
+                                       const struct protocol *asked, const char *hint,
+                                       int patience_ms)
 {
     char said[QUOTED_BYTES];
-    for (size_t i = 0; i < PROTOCOLS; i++) {
-        const struct protocol *other = protocols[i];
-        if (other != asked && other->probe_bytes > 0 &&
-            ask(server, other, patience_ms, said) == ANSWER_RIGHT)
-            return other;
-    }
+    for (int hinted = 1; hinted >= 0; hinted--)
+        for (size_t i = 0; i < PROTOCOLS; i++) {
+            const struct protocol *other = protocols[i];
+            if (other != asked && other->probe_bytes > 0 &&
+                (judge(other, hint, strlen(hint)) == ANSWER_RIGHT) == hinted &&
+                ask(server, other, patience_ms, said) == ANSWER_RIGHT)
+                return other;
+        }
     return NULL;
 }
 
@@ -112,11 +116,15 @@ int protocol_probe(const struct server_address *resolved, const struct protocol 
         return 0;
     bool silent = answer == ANSWER_NONE;
     const struct protocol *other =
-        identify(resolved, protocol, silent ? LITTLE_PATIENCE_MS : PATIENCE_MS);
+        identify(resolved, protocol, said, silent ? LITTLE_PATIENCE_MS : PATIENCE_MS);
     // Silent, it may have been busy; it may speak several.
     if (silent && (!other || ask(resolved, protocol, PATIENCE_MS, said) == ANSWER_RIGHT))
         return 0;
     quote(said);
+    if (other && !said[0])
+        return error_set(err, ERROR_INPUT,
+                         "%s answers nothing to what asks for %s, but speaks %s: try --protocol %s",
+                         resolved->text, protocol->name, other->name, other->name);
     return other ? error_set(err, ERROR_INPUT,
                              "%s does not answer as %s does (\"%s\"), but as %s: try --protocol %s",
                              resolved->text, protocol->name, said, other->name, other->name)

@@ -308,13 +308,6 @@ int load_summarise(const struct engine_result *result, uint64_t duration_ns,
     if (summary->scheduled == 0)
         load_summary_add_reason(summary,
                                 "nothing was scheduled: the rate is too low for so short a run");
-    if (result->closed_loop)
-        load_summary_add_reason(
-            summary,
-            "closed loop, as asked for: requests waited for replies, so that the rate is the most "
-            "that %u connections with %u in flight on each bring about, and the latency is not "
-            "that of requests which come when they come",
-            result->connections_at_once, result->depth);
     if (result->requests_spent)
         load_summary_add_reason(summary,
                                 "memory for samples was spent after %llu requests, before the time",

@@ -232,6 +232,13 @@ void load_summary_print(const struct load_summary *summary, const struct engine_
     fprintf(out, ", seed %llu) for %.3g s on %u connections\n", (count_type)facts->seed,
             summary->duration_s, result->connections_at_once);
     fprintf(out, "verdict: %s\n", summary->ok ? "ok" : "n/a");
+    if (result->closed_loop)
+        fprintf(out,
+                "  closed loop, as asked for: the rate is the most that %u connection%s with %u in "
+                "flight on each\n  bring%s about, and the latency that of requests which wait for "
+                "replies\n",
+                result->connections_at_once, result->connections_at_once == 1 ? "" : "s",
+                result->depth, result->connections_at_once == 1 ? "s" : "");
     for (unsigned i = 0; i < summary->reason_count; i++)
         fprintf(out, "  - %s\n", summary->reasons[i]);
     fprintf(out, "\n  %-26s", "us");

@@ -38,7 +38,12 @@ static enum method_finding finding_of(bool judged, bool passed)
 static void explain_client(struct method *method, const char *percentile)
 {
     const struct client_bias *client = &method->client;
-    if (client->out_of_cpu)
+    if (client->out_of_cpu && method->settings.closed_loop)
+        add_reason(method,
+                   "client biased: out of CPU, only %.1f %% of the time was left: the rate is this "
+                   "client's maximum and not the server's; give it more --threads",
+                   client->idle * 100);
+    else if (client->out_of_cpu)
         add_reason(method,
                    "client biased: out of CPU, only %.1f %% of the time was left; lower --rate or "
                    "give it a core of its own",
@@ -258,7 +263,7 @@ int method_judge(const struct engine_result *run, const struct method_settings *
     const struct arrivals_asked asked = {settings->recorded ? NULL : &settings->arrivals,
                                          settings->rate, &settings->pattern, settings->duration_s};
     int status = 0;
-    if (!settings->pooled)
+    if (!settings->pooled && !settings->closed_loop)
         status = arrivals_judge(run, &asked, &method->arrivals, err);
     if (status == 0 && !settings->pooled)
         status = client_bias_judge(run, values, settings->quantile, idle, &method->client, err);
@@ -271,7 +276,8 @@ int method_judge(const struct engine_result *run, const struct method_settings *
         return status;
     // Within the percentile's interval a client's stall is chance like any other.
     const struct quantile_interval *interval = &method->interval.interval;
-    if (interval->known && method->client.target_without_us >= interval->low)
+    if (settings->closed_loop ||
+        (interval->known && method->client.target_without_us >= interval->low))
         method->client.biased = method->client.out_of_cpu;
     method->findings[METHOD_LOAD] = finding_of(true, load_ok);
     method->findings[METHOD_CLIENT] =
@@ -289,6 +295,7 @@ int load_judge(const struct engine_result *run, uint64_t duration_ns,
     int status = load_summarise(run, duration_ns, summary, err);
     if (status < 0)
         return status;
+    taken.closed_loop = run->closed_loop;
     if (run->closed_loop)
         taken.rate = summary->offered_rate;
     status = method_judge(run, &taken, summary->ok, summary->spin_fraction, method, err);

@@ -52,6 +52,8 @@ struct method_settings {
     // The samples are pooled from several clients: how well each of them sent is not judged for the
     // pool, and stays unknown.
     bool pooled;
+    // Requests waited for replies: there is no time at which one should have been sent, nor rate.
+    bool closed_loop;
     // share of the machine's time that its hypervisor took during the load; 0: unknown
     double stolen;
 };

@@ -114,7 +114,9 @@ load 2 --rate max --target p99 --ci 10us && says 'exclude each other'
 load 2 --rate max --slo 'p99<=1ms' && says 'exclude each other'
 timeout 30 "$taillight" load --server "127.0.0.1:$port" --workload "$dir/workload.yaml" --rate max \
     --duration 500ms --connections 4 --json >"$dir/out" 2>"$dir/err"
-[ $? -eq 4 ] && says 'closed loop, as asked for' || fail '--rate max: exit code'
+status=$? # that it is a closed loop is no error; that this machine is busy may leave it inconclusive
+[ $status -eq 0 ] || { [ $status -eq 4 ] && grep -q 'client biased: out of CPU\|not stationary\|not independent' "$dir/err"; } ||
+    fail "--rate max: exit code $status"
 [ "$(value loop)" = closed ] && [ "$(value rate)" = max ] && [ "$(value depth)" = 1 ] &&
     [ "$(value in_flight_max)" = 4 ] || fail '--rate max: what was asked'
 [ "$(value answered)" -gt 100 ] && [ "$(value answered)" = "$(value scheduled)" ] ||

@@ -29,12 +29,14 @@ static const struct rule redis[RULES] = {{"*1", "+PONG\r\n"}, {"", "-ERR unknown
                          memcached[RULES] = {{"version", "VERSION 1.6.18\r\n"}, {"", "ERROR\r\n"}},
                          web[RULES] = {{"", "HTTP/1.1 405 Not Allowed\r\n\r\n"}},
                          secure_shell[RULES] = {{"", "SSH-2.0-OpenSSH\x07\r\n"}}, silent[RULES],
-                         deaf_redis[RULES] = {{"*1", "+PONG\r\n"}};
+                         deaf_redis[RULES] = {{"*1", "+PONG\r\n"}},
+                         // takes two connections: who it is has to be clear from the first
+    two_visits[RULES] = {{"*1", "+PONG\r\n"}, {"", "-ERR unknown command\r\n"}};
 
 static void serve(int listener, const struct rule *rules)
 {
     char request[200] = "";
-    for (;;) {
+    for (int visits = 0; rules != two_visits || visits < 2; visits++) {
         int fd = accept(listener, NULL, NULL);
         ssize_t got = read(fd, request, sizeof request);
         for (size_t i = 0; got > 0 && i < RULES && rules[i].request; i++)
@@ -46,6 +48,7 @@ static void serve(int listener, const struct rule *rules)
             pause();
         close(fd);
     }
+    pause(); // the listening socket stays, and nobody is answered
 }
 
 static int probe(const struct rule *rules, const char *protocol, struct error *err)
@@ -82,6 +85,7 @@ static void what_it_speaks_is_found(void **state)
         {redis, "redis", NULL},
         {redis, "redis-resp3", NULL},
         {redis, "memcached", "try --protocol redis"},
+        {two_visits, "memcached", "try --protocol redis"},
         {closed_redis, "redis", "does not answer as redis does, but: \"-NOAUTH Authentication"},
         {memcached, "memcached", NULL},
         {memcached, "memcached-meta", "(\"ERROR\"), but as memcached: try --protocol memcached"},
@@ -89,7 +93,9 @@ static void what_it_speaks_is_found(void **state)
         {web, "http", NULL},
         {web, "memcached", "try --protocol http"},
         {secure_shell, "redis", "but: \"SSH-2.0-OpenSSH?\""},
-        {deaf_redis, "memcached-binary", "(\"\"), but as redis: try --protocol redis"},
+        {deaf_redis, "memcached-binary",
+         "answers nothing to what asks for memcached-binary, but speaks redis: try --protocol "
+         "redis"},
         {silent, "redis", NULL},     // what it is nobody knows; the load will tell
         {secure_shell, "lab", NULL}, // has no probe
     };
