@@ -136,9 +136,7 @@ static void print_findings(const struct run_analysis *run, const char *folder)
 static int choose_folder(const char *run_dir, const struct analyze_options *chosen,
                          const char **folder, struct error *err)
 {
-    const struct slice_options *slices = &chosen->slices;
-    bool view = slices->slices.count || slices->messages.count || slices->from_ns ||
-                slices->to_ns || chosen->categories;
+    bool view = slice_options_given(&chosen->slices) || chosen->categories;
     *folder = chosen->out ? chosen->out : view ? NULL : run_dir;
     if (chosen->out && mkdir(chosen->out, 0700) < 0 && errno != EEXIST)
         return error_set(err, ERROR_INPUT, "--out %s: %s", chosen->out, strerror(errno));

@@ -33,8 +33,9 @@ static const struct option_spec options[] = {
     SLICE_OPTIONS(struct report_options, slices),
     OPTION_STRING("categories", 0, "FILE", struct report_options, categories,
                   "categories of causes of your own, before the program's"),
-    OPTION_STRING("output", 'o', "FILE", struct report_options, output,
-                  "where the page goes (default: report.html in the run folder)"),
+    OPTION_STRING("out", 'o', "FILE", struct report_options, output,
+                  "where the page goes (report.html in RUN, or view.html with requests chosen)"),
+    OPTION_STRING("output", 0, "FILE", struct report_options, output, "the same as --out"),
     OPTION_STRING("perfetto", 0, "FILE", struct report_options, perfetto,
                   "also write the whole run for ui.perfetto.dev"),
     OPTION_FLAG("text", 0, struct report_options, text,
@@ -63,7 +64,10 @@ static int write_report(const struct run_analysis *run, const struct report_opti
                         struct error *err)
 {
     char in_folder[4200];
-    snprintf(in_folder, sizeof in_folder, "%s/report.html", run->evidence.run_dir);
+    // What was chosen to be looked at does not replace the run's own page.
+    bool view = slice_options_given(&values->slices) || values->categories;
+    snprintf(in_folder, sizeof in_folder, "%s/%s.html", run->evidence.run_dir,
+             view ? "view" : "report");
     const char *path = values->output ? values->output : in_folder;
     if (!values->text) {
         int written = report_write_html(run, path, err);

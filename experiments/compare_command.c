@@ -22,8 +22,9 @@ struct compare_options {
 
 static const struct option_spec options[] = {
     SLICE_OPTIONS(struct compare_options, slices),
-    OPTION_STRING("output", 'o', "FILE", struct compare_options, output,
+    OPTION_STRING("out", 'o', "FILE", struct compare_options, output,
                   "write the comparison's page there"),
+    OPTION_STRING("output", 0, "FILE", struct compare_options, output, "the same as --out"),
     OPTION_STRING("categories", 0, "FILE", struct compare_options, categories,
                   "categories of causes of your own, before those of the runs"),
     OPTION_STRING("gates", 'g', "FILE", struct compare_options, gates,

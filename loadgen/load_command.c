@@ -61,7 +61,7 @@ static int plan_run(struct load_plan *plan, struct error *err)
     const struct load_options *o = &plan->options;
     if (o->prepare)
         return prepare_dataset(plan, err);
-    if (o->out && load_make_directory(o->out, err) < 0)
+    if (load_try_files(o, err) < 0)
         return -ERROR_FAILED;
     if (o->slo)
         return load_search(plan, err);

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/histogram.h"
+#include "base/json_numbers.h"
 #include "base/log_file.h"
 #include "base/new_file.h"
 
@@ -120,4 +121,49 @@ int load_write_files(const struct load_options *o, const struct engine_result *r
     if (status == 0 && o->hgrm)
         status = write_percentiles(o->hgrm, result, err);
     return status;
+}
+
+int load_write_document(const struct load_options *o, const json_t *document, struct error *err)
+{
+    char path[4200];
+    if (!o->out)
+        return 0;
+    if (!document)
+        return error_set(err, ERROR_FAILED, "out of memory for the result");
+    snprintf(path, sizeof path, "%s/load.json", o->out);
+    return json_write(document, LOAD_JSON, path, err);
+}
+
+// A file is begun, and not finished: nothing is left of it, and what was there before stays. A pipe
+// would notice.
+static int try_file(const char *path, struct error *err)
+{
+    struct stat there;
+    struct new_file file;
+    struct error ignored;
+    if (stat(path, &there) == 0 && !S_ISREG(there.st_mode))
+        return 0;
+    int status = new_file_open(&file, path, err);
+    if (status == 0)
+        new_file_finish(&file, -1, &ignored);
+    return status;
+}
+
+int load_try_files(const struct load_options *o, struct error *err)
+{
+    const struct {
+        const char *folder, *file;
+    } files[] = {{o->samples, "samples.tlog"},
+                 {o->out, o->sweep || o->slo ? "sweep.json" : "load.json"}};
+    int status = 0;
+    for (size_t i = 0; i < sizeof files / sizeof *files && status == 0; i++) {
+        char path[4200];
+        if (!files[i].folder)
+            continue;
+        snprintf(path, sizeof path, "%s/%s", files[i].folder, files[i].file);
+        status = load_make_directory(files[i].folder, err);
+        if (status == 0)
+            status = try_file(path, err);
+    }
+    return status == 0 && o->hgrm ? try_file(o->hgrm, err) : status;
 }

@@ -57,6 +57,14 @@ int load_write_files(const struct load_options *options, const struct engine_res
                      const struct connection *connections, uint32_t connection_count,
                      struct error *err);
 
+// Writes a load's document where the options ask for it (--out), as load.json.
+int load_write_document(const struct load_options *options, const json_t *document,
+                        struct error *err);
+
+// Makes the folders that the options name and finds out whether what they ask for can be written
+// there: better before a load than after it.
+int load_try_files(const struct load_options *options, struct error *err);
+
 // Creates a folder, unless it exists.
 int load_make_directory(const char *path, struct error *err);
 

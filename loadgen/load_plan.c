@@ -125,7 +125,7 @@ const struct option_spec load_plan_options[] = {
     OPTION_STRING("slo", 0, "SLO", struct load_options, slo,
                   "'p99<=200us': search the highest rate that meets it, from --rate or in --sweep"),
     OPTION_STRING("out", 0, "DIR", struct load_options, out,
-                  "write sweep.json of --sweep or --slo there, for taillight report"),
+                  "write load.json there; of --sweep or --slo sweep.json, for taillight report"),
     OPTION_STRING("arrivals", 0, "KIND", struct load_options, arrivals,
                   "exponential (Poisson, the default), fixed, uniform, e.g. lognormal:1,0.5, or "
                   "replay:FILE"),
@@ -324,10 +324,6 @@ static int check_target(struct load_plan *plan, struct error *err)
 static int check_curve(struct load_plan *plan, struct error *err)
 {
     struct load_options *o = &plan->options;
-    if (o->out && !o->sweep && !o->slo)
-        return error_set(err, ERROR_INPUT,
-                         "--out needs --sweep or --slo; one run's files are "
-                         "--samples and --hgrm");
     if (!o->sweep && !o->slo)
         return 0;
     if (o->target || o->samples || o->hgrm || o->announce || o->repetitions > 1)

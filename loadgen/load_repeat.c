@@ -186,12 +186,14 @@ static int repeat_report(const struct repeat *repeat, struct error *err)
     char percentile[32];
     method_percentile_name(plan->quantile, percentile, sizeof percentile);
     between_runs_judge(repeat->repetitions, repeat->done, plan->options.confidence, &found);
-    if (plan->options.json) {
-        int status =
-            json_print_new(repeat_json(repeat, &found, percentile), LOAD_JSON, "the result", err);
-        if (status < 0)
-            return status;
-    } else {
+    json_t *document = repeat_json(repeat, &found, percentile);
+    int status = load_write_document(&plan->options, document, err);
+    if (status == 0 && plan->options.json)
+        status = json_print_new(json_incref(document), LOAD_JSON, "the result", err);
+    json_decref(document);
+    if (status < 0)
+        return status;
+    if (!plan->options.json) {
         const struct load_facts facts = load_plan_facts(plan);
         load_summary_print(summary, &repeat->pool.pool, &facts, stdout);
         between_runs_print(&found, repeat->repetitions, repeat->done, percentile, stdout);
@@ -208,8 +210,6 @@ int load_repeat(struct load_plan *plan, struct error *err)
     repeat.repetitions = calloc(o->repetitions, sizeof *repeat.repetitions);
     if (status == 0 && (!repeat.repetitions || !repeat.documents))
         status = error_set(err, ERROR_FAILED, "out of memory");
-    if (status == 0 && o->samples)
-        status = load_make_directory(o->samples, err);
     if (status == 0)
         status = run_all(&repeat, err);
     if (status == 0)

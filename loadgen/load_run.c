@@ -20,10 +20,14 @@ static int run_report(const struct load_plan *plan, const struct engine_result *
                       const struct rounds *rounds, json_t *agents, struct error *err)
 {
     const struct load_facts facts = load_plan_facts(plan);
-    int status = 0;
+    json_t *document = load_result_json(result, &facts, summary, method, rounds, agents);
+    int status = load_write_document(&plan->options, document, err);
+    if (status < 0 || !plan->options.json)
+        json_decref(document);
+    if (status < 0)
+        return status;
     if (plan->options.json) {
-        status = json_print_new(load_result_json(result, &facts, summary, method, rounds, agents),
-                                LOAD_JSON, "the result", err);
+        status = json_print_new(document, LOAD_JSON, "the result", err);
     } else {
         load_summary_print(summary, result, &facts, stdout);
         method_print(method, stdout);
@@ -215,8 +219,6 @@ int load_run(struct load_plan *plan, struct error *err)
     int status =
         load_check_memory(plan, o->rate, o->target ? o->max_duration_ns : o->duration_ns,
                           o->target ? "--rate or --max-duration" : "--rate or --duration", err);
-    if (status == 0 && o->samples)
-        status = load_make_directory(o->samples, err);
     if (status < 0)
         return status;
     return o->target ? run_target(plan, err) : run_duration(plan, err);

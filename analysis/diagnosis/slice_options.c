@@ -52,6 +52,11 @@ int slice_options_read(const struct slice_options *options, struct diagnosis_sli
     return result;
 }
 
+bool slice_options_given(const struct slice_options *options)
+{
+    return options->slices.count || options->messages.count || options->from_ns || options->to_ns;
+}
+
 void slice_options_free(struct slice_options *options)
 {
     array_free(&options->slices);

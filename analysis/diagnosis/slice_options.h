@@ -30,6 +30,9 @@ struct slice_options {
 // array_free, also after an error.
 int slice_options_read(const struct slice_options *options, struct diagnosis_slice_array *out,
                        struct error *err);
+// Whether any was given: what is found then is a view, and not the run's own result.
+bool slice_options_given(const struct slice_options *options);
+
 void slice_options_free(struct slice_options *options);
 
 #endif

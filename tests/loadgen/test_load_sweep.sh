@@ -36,7 +36,6 @@ refused '--sweep: "1k:2k" is not FROM:TO:STEP' --sweep 1k:2k
 refused '--slo: "p99>=1ms": <= or <' --slo 'p99>=1ms'
 refused '--rate and --sweep exclude each other' --rate 1k --sweep 1k:2k:1k
 refused '--sweep makes runs of its own' --sweep 1k:2k:1k --samples "$dir/s"
-refused '--out needs --sweep or --slo' --rate 1k --out "$dir/s"
 
 # Beyond 10,000 a second the server is saturated, and the client is not: three tries, because
 # whoever else runs here may keep the client from sending, or the server from answering 8,000.
