@@ -21,6 +21,7 @@
 #include "base/units.h"
 #include "profiler/events_programs.h"
 #include "profiler/events_skeleton.h"
+#include "profiler/nic_arrivals.h"
 #include "profiler/receive_stamps.h"
 #include "profiler/segment_drops.h"
 #include "profiler/watched_namespaces.h"
@@ -52,6 +53,8 @@ struct events_capture {
     bool memory_full;
     int stamps_fd;
     enum receive_stamps_state stamps;
+    struct nic_arrivals nic;
+    struct error nic_lack; // why there is none, where one is asked for
     uint64_t ports[65536 / 64];
     struct program_costs costs;
     bool processes_watched;        // the watched namespaces are those of processes, not a guess
@@ -105,6 +108,7 @@ static int maps_prepare(struct events_bpf *programs, void *context, struct error
                          (unsigned long long)(base * sizeof(struct event) >> 20));
     capture->records_bytes = base * sizeof(struct event);
     programs->rodata->can_follow = scheduler;
+    programs->rodata->nic_stamps = capture->nic.clock >= 0;
     programs->rodata->records_calls = capture->settings.groups & EVENT_GROUP_CALLS;
     memcpy(programs->bss->watched_ports, capture->ports, sizeof capture->ports);
     // Before anything of others is recorded.
@@ -295,7 +299,7 @@ int events_capture_open(const struct events_capture_settings *settings, struct e
     if (!capture)
         return error_set(err, ERROR_FAILED, "no memory for a capture");
     capture->settings = *settings;
-    capture->stamps_fd = -1;
+    capture->stamps_fd = capture->nic.clock = -1;
     program_costs_init(&capture->costs);
     capture->stamps = RECEIVE_STAMPS_OFF;
     capture->records = MAP_FAILED;
@@ -316,6 +320,9 @@ int events_capture_open(const struct events_capture_settings *settings, struct e
             goto fail;
         }
     }
+    if (capture->settings.nic &&
+        nic_arrivals_begin(&capture->nic, capture->settings.nic, &capture->nic_lack) < 0)
+        capture->nic.clock = -1;
     bool abandoned = false;
     result = programs_attach_patiently(capture, &abandoned, err);
     if (abandoned)
@@ -424,10 +431,20 @@ void events_capture_poll(struct events_capture *capture)
             capture->memory_full = true;
     }
     sockets_evict(capture);
+    nic_arrivals_poll(&capture->nic);
     program_costs_poll(&capture->costs, records);
 }
 
 // --- the end -------------------------------------------------------------------------------------
+
+// Stamps of the NIC's clock become times of the host's.
+static void convert_stamps(const struct events_capture *capture, struct event_array *events)
+{
+    for (size_t i = 0; capture->nic.clock >= 0 && i < events->count; i++)
+        if (events->items[i].kind == EVENT_STAMPED)
+            events->items[i].payload.b =
+                nic_arrivals_convert(&capture->nic, events->items[i].payload.b);
+}
 
 // A record is a little out of order only where one program interrupted another, so moving each to
 // its place is nearly free. Equal times keep their order.
@@ -454,7 +471,9 @@ static int write_events(struct events_capture *capture, const char *out_dir, con
         log_writer_open(&writer, path, LOG_EVENTS, EVENT_LOG_VERSION, sizeof(struct event), err);
     if (result < 0)
         return result;
+    nic_arrivals_take(&capture->nic);
     for (unsigned core = 0; core < capture->core_count; core++) {
+        convert_stamps(capture, &capture->drained[core]);
         sort_events(&capture->drained[core]);
         result = log_writer_append(&writer, capture->drained[core].items,
                                    capture->drained[core].count, err);
@@ -463,6 +482,7 @@ static int write_events(struct events_capture *capture, const char *out_dir, con
             return result;
         }
     }
+    nic_arrivals_forget(&capture->nic);
     return log_writer_close(&writer, dropped, err);
 }
 
@@ -645,6 +665,20 @@ void events_capture_followed(const struct events_capture *capture, cpu_set_t *ou
             CPU_SET(core, out);
 }
 
+const char *events_capture_nic_lack(const struct events_capture *capture)
+{
+    return capture->nic_lack.text[0] ? capture->nic_lack.text : NULL;
+}
+
+static json_t *nic_json(const struct events_capture *capture)
+{
+    const struct nic_arrivals *nic = &capture->nic;
+    const char *lack = events_capture_nic_lack(capture);
+    return lack ? json_pack("{s:s, s:s}", "interface", capture->settings.nic, "reason", lack)
+                : json_pack("{s:s, s:I, s:I}", "interface", nic->stamps.interface, "error_ns",
+                            (json_int_t)nic->error_ns, "unread", (json_int_t)nic->unread);
+}
+
 static json_t *stats_json(const struct events_capture *capture, const struct losses *losses)
 {
     char cores[4096], followed[4096] = "";
@@ -654,7 +688,7 @@ static json_t *stats_json(const struct events_capture *capture, const struct los
         units_format_cores(&others, followed, sizeof followed);
     return json_pack(
         "{s:o, s:o, s:I, s:I, s:O, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:s, s:s, "
-        "s:o, s:o}",
+        "s:o, s:o, s:o*}",
         "programs", programs_json(capture), "events", event_kinds_json(capture->kinds), "records",
         (json_int_t)capture->all_records, "dropped", (json_int_t)losses->dropped,
         "dropped_per_core", losses->per_core, "unfinished", (json_int_t)capture->unfinished,
@@ -664,7 +698,8 @@ static json_t *stats_json(const struct events_capture *capture, const struct los
         "receive_stamps", receive_stamps_name(capture->stamps), "memory_full", capture->memory_full,
         "cores", units_format_cores(&capture->settings.cores, cores, sizeof cores), "followed",
         followed, "ports", ports_json(capture), "segments_dropped",
-        segment_drops_json(capture->programs->bss->segments_dropped));
+        segment_drops_json(capture->programs->bss->segments_dropped), "nic",
+        capture->settings.nic ? nic_json(capture) : NULL);
 }
 
 json_t *events_capture_so_far(const struct events_capture *capture)
@@ -744,6 +779,7 @@ void events_capture_free(struct events_capture *capture)
     events_bpf__destroy(capture->programs);
     if (capture->stamps_fd >= 0)
         close(capture->stamps_fd);
+    nic_arrivals_end(&capture->nic);
     for (unsigned core = 0; capture->drained && core < capture->core_count; core++)
         array_free(&capture->drained[core]);
     array_free(&capture->ended);

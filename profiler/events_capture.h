@@ -30,6 +30,7 @@ struct events_capture_settings {
     uint64_t ring_bytes;   // per captured core; 0: 32 MiB. Other cores get the same as long as they
                            // take at most 128 MiB together, and at least a sixteenth.
     uint64_t memory_bytes; // memory for drained records in all; 0: 2 GiB
+    const char *nic;       // whose stamps to take of what it receives; NULL: none
     uint32_t connections;  // how many the table of sockets holds at once; 0: 65536. Those that have
                            // ended make room for others
 };
@@ -61,6 +62,9 @@ void events_capture_leave_calls(struct events_capture *capture, uint32_t process
 // the machine's first; 0: it has not run on a recorded core. Until events_capture_free.
 uint32_t events_capture_thread(const struct events_capture *capture, uint64_t namespace,
                                uint32_t inside);
+
+// Why the NIC that was asked for does not stamp; NULL: it does, or none was asked for.
+const char *events_capture_nic_lack(const struct events_capture *capture);
 
 // How many bytes of records wait in the rings and in memory.
 uint64_t events_capture_kept(const struct events_capture *capture);
@@ -94,11 +98,14 @@ void events_capture_followed(const struct events_capture *capture, cpu_set_t *ou
 //    "unseen_switches": n, "sockets": n,
 //    "sockets_dropped": n, "receive_stamps": "on", "memory_full": bool, "cores": "0-1",
 //    "followed": "2",
-//    "ports": [...], "segments_dropped": {REASON: n}}
+//    "ports": [...], "segments_dropped": {REASON: n},
+//    "nic": {"interface": "eth0", "error_ns": n, "unread": n} or {…, "reason": "…"}}
 // runs, mean_ns: for a moment in which there was traffic, as a sample; else left out.
-// dropped: the ring was full. sockets_dropped: the table of sockets was. unfinished: records a
-// program never completed. skipped: the kernel did not run a program that would have interrupted
-// itself. unseen_switches: threads that left without having been seen to come. Call once.
+// nic: the one that was asked for; error_ns: how far a stamp may be off by the readings of its
+// clock; unread: readings that failed. dropped: the ring was full. sockets_dropped: the table of
+// sockets was. unfinished: records a program never completed. skipped: the kernel did not run a
+// program that would have interrupted itself. unseen_switches: threads that left without having
+// been seen to come. Call once.
 int events_capture_stop(struct events_capture *capture, const char *out_dir, json_t **stats,
                         struct error *err);
 

@@ -36,7 +36,7 @@ COMPONENT(CLIENT_OPENING, "connection being opened", CLIENT, BLOCKING, true, fal
 COMPONENT(CLIENT_WAKE_UP, "client wake-up latency", CLIENT, GAP, true, false, "client's cores", "the load's thread is to run, its core idles")
 COMPONENT(CLIENT_ASLEEP, "client asleep", CLIENT, GAP, true, false, "client", "the load's thread sleeps: its timer or its wake-up is late")
 COMPONENT(CLIENT_THROTTLED, "throttled (CPU quota)", CLIENT, GAP, true, false, "client's cores", "the load's thread could run, but its control group's quota is used up")
-COMPONENT(INTERRUPT_DELIVERY, "interrupt delivery", R, GAP, true, false, "NIC delay", "the core idles after M(n), no receive processing yet")
+COMPONENT(INTERRUPT_DELIVERY, "interrupt delivery", R, GAP, true, false, "NIC delay", "after M(n) there is no receive processing yet, and the core idles or has not been told by the NIC")
 COMPONENT(IDLE_R, "idle gap", R, GAP, false, false, "idle", "the core idles between pieces of receive processing")
 COMPONENT(BLOCKING_R, "head-of-line blocking", R, BLOCKING, true, false, "head-of-line blocking", "the core processes other packets or runs the application before the hand-off")
 COMPONENT(UNKNOWN_R, "lost records", R, UNEXPLAINED, false, false, "lost records", "nobody knows what the core did")

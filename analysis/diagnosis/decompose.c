@@ -59,6 +59,45 @@ static void visit_receive_core(const struct span *const *open, unsigned depth, i
     }
 }
 
+// When the core last began to handle interrupts, of those pieces that were visited, and when first.
+struct interrupts {
+    bool now;
+    int64_t since_ns, first_ns; // INT64_MAX: there was none
+};
+
+static void visit_interrupts(const struct span *const *open, unsigned depth, int64_t begin_ns,
+                             int64_t end_ns, void *opaque)
+{
+    struct interrupts *interrupts = opaque;
+    bool now = false;
+    (void)end_ns;
+    for (unsigned i = 0; i < depth; i++)
+        now |= open[i]->kind == SPAN_IRQ || open[i]->kind == SPAN_SOFTIRQ ||
+               open[i]->kind == SPAN_VECTOR;
+    if (now && !interrupts->now)
+        interrupts->since_ns = begin_ns;
+    if (now && interrupts->first_ns == INT64_MAX)
+        interrupts->first_ns = begin_ns;
+    interrupts->now = now;
+}
+
+// Until when the NIC kept a packet to itself, as it does to tell of several by one interrupt: the
+// begin of the interrupts in which the kernel then took the packet. Nothing that the core runs
+// before holds an interrupt up, so it is no cause. Where the kernel took it in a thread (ksoftirqd,
+// busy polling) the first interrupt was the one.
+static int64_t told_by_nic(const struct core_timeline *core, const struct lifetime *life,
+                           int64_t begin_ns, int64_t end_ns)
+{
+    struct interrupts interrupts = {.since_ns = INT64_MAX, .first_ns = INT64_MAX};
+    int64_t told = life->told_ns < end_ns ? life->told_ns : end_ns;
+    if (told <= begin_ns)
+        return begin_ns;
+    core_timeline_stacks(core, begin_ns, told, visit_interrupts, &interrupts);
+    return interrupts.now                     ? interrupts.since_ns
+           : interrupts.first_ns != INT64_MAX ? interrupts.first_ns
+                                              : told;
+}
+
 static void sweep_receive_core(struct decomposer *decomposer, const struct lifetime *life,
                                int64_t begin_ns, int64_t end_ns)
 {
@@ -78,7 +117,9 @@ static void sweep_receive_core(struct decomposer *decomposer, const struct lifet
                           .begin_ns = begin_ns,
                           .role = ROLE_R,
                           .last_handoff_ns = before ? core->handoffs.items[before - 1] : INT64_MIN};
-    core_timeline_stacks(core, begin_ns, end_ns, visit_receive_core, &sweep);
+    int64_t told_ns = told_by_nic(core, life, begin_ns, end_ns);
+    sweep_add(&sweep, COMPONENT_INTERRUPT_DELIVERY, begin_ns, told_ns);
+    core_timeline_stacks(core, told_ns, end_ns, visit_receive_core, &sweep);
 }
 
 // --- the whole life ------------------------------------------------------------------------------

@@ -90,9 +90,13 @@ static uint64_t begin_of_resend(const struct held_message *message, const struct
     return bytes < resend->end ? resend->end - bytes : 0;
 }
 
-// Whether the server had the bytes already: only the acknowledgement was late.
+// Whether the server had the bytes already: only the acknowledgement was late. Its NIC may have had
+// them when nobody else there had.
 static bool server_had(const struct held_message *message, const struct passage *resend)
 {
+    const struct lifetime *life = message->life;
+    if (life->told_ns && life->stamp_ns[STAMP_NIC] < resend->time_ns)
+        return true;
     struct pile handoffs = pile_of(message, message->from->handoffs);
     size_t after = first_after(&handoffs, resend->time_ns);
     return after > 0 && handoffs.items[after - 1].end >= resend->end;
@@ -130,6 +134,7 @@ static int64_t arrival_of(const struct held_message *message, const struct passa
 static void move_arrival(struct lifetime *life, int64_t arrived_ns)
 {
     life->stamp_ns[STAMP_NIC] = arrived_ns;
+    life->told_ns = 0;
     life->stamp_core[STAMP_NIC] = NO_CORE;
     life->present |= 1u << STAMP_NIC;
 }

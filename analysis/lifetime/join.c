@@ -16,6 +16,7 @@ enum passage_kind {
     HANDOFFS,
     TRANSMITS,
     ARRIVALS,          // go before segments: the link was virtual
+    NIC_STAMPS,        // go before both: when the NIC had it
     TAKES,             // stand in for hand-offs that were not delivered
     RESENDS_TO_SERVER, // and what holds messages up (holdups.h)
     RESENDS_TO_CLIENT,
@@ -35,17 +36,23 @@ struct joiner {
     struct piles passages[PASSAGE_KINDS];
     int64_t *segment_ns;   // by sample: when the record of its segment was written
     int64_t *arrival_ns;   // by sample: M(n) by its arrival; NO_TIME: none
+    int64_t *stamped_ns;   // by sample: M(n) by the NIC's clock; NO_TIME: none
     int64_t *processed_ns; // by sample: M(h) by TCP's own note; NO_TIME: none
     uint16_t *received_on; // by connection: the core of its latest recorded hand-off, or NO_CORE
     uint32_t *socket_of;   // by client connection: position in the sockets table
     uint32_t *calls_of;    // by client connection: position in the shim's table
     double error_ns;       // of the difference of two converted times
+    bool nic_stamps;       // there are any
 };
 
 // No host is up for 70 years: such a time is a damaged record, and differences of any others cannot
 // overflow.
 #define LATEST_NS (INT64_C(1) << 61)
 #define NO_TIME   INT64_MIN
+// By how much a NIC's stamp may be later than the kernel's own: what reading its clock over a bus
+// is off by at most; and no NIC keeps a packet back for so long.
+#define NIC_CLOCK_ERROR_NS 2000
+#define NIC_DELAY_MOST_NS  INT64_C(1000000000)
 
 static inline int64_t host_time(const struct joiner *joiner, enum host_clock clock, uint64_t value)
 {
@@ -156,6 +163,8 @@ static enum passage_kind event_passage(const struct event *event)
         return TRANSMITS;
     case EVENT_ARRIVAL:
         return ARRIVALS;
+    case EVENT_STAMPED:
+        return NIC_STAMPS;
     case EVENT_TAKEN:
         return TAKES;
     case EVENT_RETRANSMIT:
@@ -238,6 +247,7 @@ static int pile_server(struct joiner *joiner)
         if (result < 0)
             goto done;
     }
+    joiner->nic_stamps = counts[NIC_STAMPS] > 0;
     result = 0;
 done:
     connection_index_fini(&sockets);
@@ -397,11 +407,17 @@ static uint64_t wanted_offset(const struct sample *sample, enum passage_kind kin
 static void note_time(struct joiner *joiner, const struct lifetime *life, enum passage_kind kind,
                       const struct passage *passage)
 {
+    const struct event *event = &joiner->in->events[passage->record];
     if (kind == ARRIVALS)
         joiner->arrival_ns[life->request] = passage->time_ns;
+    else if (kind == NIC_STAMPS)
+        joiner->stamped_ns[life->request] =
+            event->flags & STAMPED_MERGED
+                ? NO_TIME
+                : host_time(joiner, HOST_CLOCK_REALTIME, event->payload.b);
     else
         joiner->processed_ns[life->request] =
-            host_time(joiner, HOST_CLOCK_MONOTONIC, joiner->in->events[passage->record].payload.b);
+            host_time(joiner, HOST_CLOCK_MONOTONIC, event->payload.b);
 }
 
 static void stamp_pile(struct joiner *joiner, size_t client, uint32_t server,
@@ -422,7 +438,7 @@ static void stamp_pile(struct joiner *joiner, size_t client, uint32_t server,
             at++;
         if (at == end)
             return;
-        if (kind == ARRIVALS || kind == TAKES) {
+        if (kind == ARRIVALS || kind == NIC_STAMPS || kind == TAKES) {
             note_time(joiner, life, kind, &piles->items[at]);
             continue;
         }
@@ -487,6 +503,7 @@ static void walk_connection(struct joiner *joiner, size_t client)
     stamp_pile(joiner, client, socket, HANDOFFS, STAMP_HANDOFF);
     stamp_pile(joiner, client, socket, TRANSMITS, STAMP_SERVER_TX);
     stamp_pile(joiner, client, socket, ARRIVALS, STAMP_NIC);
+    stamp_pile(joiner, client, socket, NIC_STAMPS, STAMP_NIC);
     stamp_pile(joiner, client, socket, TAKES, STAMP_HANDOFF);
     stamp_pile(joiner, client, calls, RECEIVES, STAMP_APPLICATION);
     stamp_pile(joiner, client, calls, SENDS, STAMP_REPLY);
@@ -523,6 +540,29 @@ static void take_arrival(struct joiner *joiner, struct lifetime *life)
     set_stamp(joiner, life, STAMP_NIC, arrival, NO_CORE);
     life->fallback &= (uint16_t) ~(1u << STAMP_NIC);
     joiner->counts->segments_recovered += !had;
+}
+
+// The NIC had the packet before the kernel did; the difference is the NIC's and the interrupt's. A
+// stamp that says otherwise, by more than the clocks can be apart, is of another packet or of a
+// clock that was set.
+static void take_nic_stamp(struct joiner *joiner, struct lifetime *life)
+{
+    int64_t stamped = joiner->stamped_ns[life->request], told = life->stamp_ns[STAMP_NIC];
+    if (!joiner->nic_stamps || !lifetime_has(life, STAMP_NIC))
+        return;
+    if (stamped == NO_TIME) {
+        joiner->counts->without_nic_stamp++;
+        return;
+    }
+    if ((double)(stamped - told) > joiner->error_ns + NIC_CLOCK_ERROR_NS ||
+        told - stamped > NIC_DELAY_MOST_NS) {
+        joiner->counts->wrong_nic_stamps++;
+        return;
+    }
+    joiner->counts->nic_stamps++;
+    life->told_ns = told;
+    if (stamped < told)
+        life->stamp_ns[STAMP_NIC] = stamped;
 }
 
 // TCP remembers the time of the socket's last segment only: it is this request's if it lies between
@@ -572,6 +612,7 @@ static void settle_server(struct joiner *joiner, struct lifetime *life)
     if (!lifetime_has(life, STAMP_HANDOFF) && lifetime_has(life, STAMP_APPLICATION))
         check_segment(joiner, life, life->stamp_ns[STAMP_APPLICATION]);
     take_arrival(joiner, life);
+    take_nic_stamp(joiner, life);
     take_note_of_processing(joiner, life);
     check_reply(joiner, life);
     if (joiner->in->without_client)
@@ -686,9 +727,11 @@ int join_lifetimes(const struct join_input *input, struct lifetime_array *out,
         out->count = input->sample_count;
         joiner.segment_ns = make_times(input->sample_count);
         joiner.arrival_ns = make_times(input->sample_count);
+        joiner.stamped_ns = make_times(input->sample_count);
         joiner.processed_ns = make_times(input->sample_count);
         joiner.received_on = make_cores(input->client_connection_count);
-        result = joiner.segment_ns && joiner.arrival_ns && joiner.processed_ns && joiner.received_on
+        result = joiner.segment_ns && joiner.arrival_ns && joiner.stamped_ns &&
+                         joiner.processed_ns && joiner.received_on
                      ? pile_requests(&joiner)
                      : -1;
     }
@@ -713,6 +756,7 @@ int join_lifetimes(const struct join_input *input, struct lifetime_array *out,
         piles_free(&joiner.passages[kind]);
     free(joiner.segment_ns);
     free(joiner.arrival_ns);
+    free(joiner.stamped_ns);
     free(joiner.processed_ns);
     free(joiner.received_on);
     free(joiner.socket_of);

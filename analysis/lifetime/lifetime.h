@@ -74,8 +74,9 @@ struct lifetime {
     // machines; 0 on one. +infinity: not known closely enough. Then the network's two ways are one
     // stage, which ends at client RX.
     double hosts_error_ns;
-    int64_t client_moved_ns;       // by which the client's stamps were moved into the server's time
-    double latency_ns;             // intended to reply read; +infinity when unanswered
+    int64_t client_moved_ns; // by which the client's stamps were moved into the server's time
+    int64_t told_ns;         // M(n) is by the NIC's clock: when the kernel had the packet; else 0
+    double latency_ns;       // intended to reply read; +infinity when unanswered
     double uncorrected_latency_ns; // send to reply read; NAN when unsent
     double stage_ns[STAGES];       // add up to latency_ns
 };

@@ -26,6 +26,16 @@ static void warn_of_missing_programs(struct capture *capture, const struct event
     }
 }
 
+static void warn_of_missing_stamps(struct capture *capture, const struct events_capture *events)
+{
+    char text[600];
+    const char *lack = events_capture_nic_lack(events);
+    if (!lack)
+        return;
+    snprintf(text, sizeof text, "M(n) is the kernel's, not the NIC's: %s", lack);
+    capture_warn(capture, text);
+}
+
 static int events_start(struct capture *capture, bool needed, void **state, struct error *err)
 {
     struct events_capture_settings settings = {
@@ -33,6 +43,7 @@ static int events_start(struct capture *capture, bool needed, void **state, stru
         .ports = capture->options.ports,
         .port_count = capture->options.port_count,
         .ring_bytes = capture->options.buffer_bytes,
+        .nic = capture->options.nic,
         .groups = capture->options.kernel_calls ? EVENT_GROUPS_ALL : EVENT_GROUPS_DEFAULT};
     struct events_capture *events = NULL;
     (void)needed;
@@ -44,6 +55,7 @@ static int events_start(struct capture *capture, bool needed, void **state, stru
     if (result == 0) {
         *state = events;
         warn_of_missing_programs(capture, events);
+        warn_of_missing_stamps(capture, events);
     }
     return result;
 }

@@ -41,6 +41,10 @@ static const struct option_spec options[] = {
                  "samples a second of each core (3989)"),
     OPTION_CORES("cores", 'c', "LIST", struct capture_options, cores,
                  "cores to record (all): \"0-2,5\""),
+    OPTION_STRING(
+        "nic", 0, "NAME", struct capture_options, nic,
+        "the card by whose clock messages arrive, M(n), where it stamps every packet that "
+        "it receives (by the kernel's clock, later)"),
     OPTION_CORES("client-cores", 0, "LIST", struct capture_options, client_cores,
                  "cores of a load on this host, for kernel events alone"),
     OPTION_STRING("shim", 0, "DIR", struct capture_options, shim,

@@ -119,6 +119,10 @@ static const struct field capture_rows[] = {
     {"commands", FIELD_SWITCH, "false", INTO(struct experiment, capture_commands),
      .help = "with the shim: note with which command, of a fixed list, begins what the servers "
              "receive, and nothing else of it, so that other clients' requests have a name"},
+    {"nic", FIELD_TEXT, .otherwise = "with `load: {stamps: hw}` the server's host's `nic`",
+     INTO(struct experiment, capture_nic),
+     .help = "the server's card by whose clock messages arrive, M(n), where it stamps what it "
+             "receives; else the kernel's: what the card holds back is then seen"},
     {"shim_memory", FIELD_BYTES, .low = "64KiB", .high = "1GiB", .otherwise = "64MiB",
      INTO(struct experiment, shim_memory_bytes),
      .help = "for the shim's records, in all servers together; calls beyond it are lost"},

@@ -147,7 +147,8 @@ json_t *experiment_to_json(const struct experiment *experiment)
         json_object_set_new(neighbours, experiment->neighbours.items[i].name,
                             neighbour_json(experiment, &experiment->neighbours.items[i]));
     return json_pack(
-        "{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:{s:s, s:b, s:I, s:s, s:b, s:I, s:o*}, "
+        "{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:{s:s, s:b, s:I, s:s, s:b, s:s*, s:I, "
+        "s:o*}, "
         "s:o, "
         "s:{s:I, "
         "s:b}, "
@@ -159,10 +160,10 @@ json_t *experiment_to_json(const struct experiment *experiment)
         capture_choice_name(experiment->backend), "optional", experiment->capture_optional,
         "buffer_bytes", (json_int_t)experiment->buffer_bytes, "calls",
         capture_calls_name(experiment->capture_calls), "commands", experiment->capture_commands,
-        "shim_memory_bytes", (json_int_t)experiment->shim_memory_bytes, "trace",
-        trace_json(experiment), "diagnose", diagnose_json(experiment), "repetitions", "count",
-        (json_int_t)experiment->repetitions, "restart", true, "gates",
-        gates_json(&experiment->gates));
+        "nic", experiment->capture_nic, "shim_memory_bytes",
+        (json_int_t)experiment->shim_memory_bytes, "trace", trace_json(experiment), "diagnose",
+        diagnose_json(experiment), "repetitions", "count", (json_int_t)experiment->repetitions,
+        "restart", true, "gates", gates_json(&experiment->gates));
 }
 
 static void print_command(const struct word_array *words, FILE *out)

@@ -170,6 +170,7 @@ struct experiment {
     unsigned backend;           // what is captured, as capture_choice_name counts
     bool capture_optional;      // a run that cannot be captured is inconclusive, not failed
     unsigned capture_calls;     // as capture_calls_name counts
+    const char *capture_nic;    // by whose clock messages arrive; NULL: see `load.stamps`
     uint64_t buffer_bytes;      // per core; 0: the capture's own default
     bool capture_commands;      // note with which command requests begin
     uint64_t shim_memory_bytes; // 0: the shim's own default

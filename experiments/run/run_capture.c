@@ -129,6 +129,18 @@ static void add_running(const struct run *run, struct command_line *line)
     }
 }
 
+// By whose clock messages arrive; NULL: the kernel's.
+static const char *nic_of(struct run *run)
+{
+    const struct experiment *experiment = run->experiment;
+    const char *named = run_server_host(run)->plan->nic;
+    if (!capture_choice_records(experiment->backend))
+        return NULL;
+    return experiment->capture_nic                      ? experiment->capture_nic
+           : strcmp(experiment->load.stamps, "hw") == 0 ? named
+                                                        : NULL;
+}
+
 int run_start_capture(struct run *run, struct error *err)
 {
     struct host *host = run_server_host(run);
@@ -159,6 +171,8 @@ int run_start_capture(struct run *run, struct error *err)
     command_line_add_option(&line, "--calls", "%s", calls_word(run));
     if (run->shim_dir[0] && run->experiment->capture_commands)
         command_line_add(&line, "--commands");
+    if (nic_of(run))
+        command_line_add_option(&line, "--nic", "%s", nic_of(run));
     add_running(run, &line);
     if (run->shim_dir[0] && run->experiment->shim_memory_bytes)
         command_line_add_number(&line, "--shim-memory", run->experiment->shim_memory_bytes);

@@ -80,6 +80,10 @@ enum transmit_flags {
     TRANSMIT_AGAIN = 1 << 0,
 };
 
+enum stamped_flags {
+    STAMPED_MERGED = 1 << 0, // of the first packet; the segment ends in a later one
+};
+
 enum retransmit_flags {
     RETRANSMIT_TIMEOUT = 1 << 0,   // its timer expired (RTO)
     RETRANSMIT_FAST = 1 << 1,      // later bytes were acknowledged. Neither: a tail loss probe

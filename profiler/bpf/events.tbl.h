@@ -73,6 +73,8 @@ EVENT(PAGE_FAULT, 9, "page_fault", fault, "id: thread; a: address; b: instructio
 // Messages, by socket and byte offset. Offsets count payload: neither SYN nor FIN.
 EVENT(SEGMENT, 10, "segment", nothing, "id: socket; a: stream offset after the segment; b: skb->tstamp (CLOCK_REALTIME ns; 0: none)",
       "M(n). TCP looked at it at `time`: later than its arrival when the socket was busy")
+EVENT(STAMPED, 35, "stamped", nothing, "id: socket; a: stream offset after the segment; b: the NIC's stamp (CLOCK_REALTIME ns, converted from the NIC's clock when it was written); flags: STAMPED_MERGED: of the first of several packets that were merged",
+      "just before a SEGMENT, where the NIC's stamps are asked for: when it reached the NIC")
 EVENT(HANDOFF, 11, "handoff", handoff, "id: socket; a: stream offset ready for the application; b: offset the application has read up to",
       "M(h)")
 EVENT(TRANSMIT, 12, "transmit", nothing, "id: socket; a: stream offset after the last byte; b: bytes in this buffer; flags: `enum transmit_flags`",

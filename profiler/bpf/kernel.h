@@ -238,8 +238,19 @@ struct sk_buff {
     uint16_t queue_mapping;
     uint16_t transport_header;
     uint16_t network_header;
+    unsigned int end;
     unsigned char *head;
     unsigned char *data;
+} KERNEL_TYPE;
+
+struct skb_shared_hwtstamps {
+    int64_t hwtstamp;
+} KERNEL_TYPE;
+
+struct skb_shared_info {
+    uint8_t tx_flags;
+    uint16_t gso_segs;
+    struct skb_shared_hwtstamps hwtstamps;
 } KERNEL_TYPE;
 
 struct tcp_skb_cb {

@@ -144,6 +144,24 @@ static __attribute__((noinline)) int record_held(struct sock *sk)
                           sent + (tcp->write_seq - tcp->snd_nxt));
 }
 
+// The NIC's own stamp of a packet. Some drivers leave a place to ask for it there instead, and say
+// so by a flag (SKBTX_HW_TSTAMP_NETDEV, since 6.3): theirs is as good as none.
+static __attribute__((noinline)) int record_stamped(struct sk_buff *skb, uint32_t id,
+                                                    uint64_t offset)
+{
+    const struct skb_shared_info *shared = (void *)(skb->head + skb->end);
+    int64_t stamp = 0;
+    uint8_t flags = 0;
+    uint16_t packets = 0;
+    bpf_core_read(&flags, sizeof flags, &shared->tx_flags);
+    bpf_core_read(&stamp, sizeof stamp, &shared->hwtstamps.hwtstamp);
+    bpf_core_read(&packets, sizeof packets, &shared->gso_segs);
+    if (stamp == 0 || (flags & 1 << 5))
+        return 0;
+    return record_message(EVENT_STAMPED, packets > 1 ? STAMPED_MERGED : 0, id, offset,
+                          (uint64_t)stamp);
+}
+
 SEC("tp_btf/tcp_probe")
 int BPF_PROG(tcp_probe, struct sock *sk, struct sk_buff *skb)
 {
@@ -163,6 +181,8 @@ int BPF_PROG(tcp_probe, struct sock *sk, struct sk_buff *skb)
     if (end == begin)
         return 0;
     uint64_t offset = tcp->bytes_received + (uint64_t)(int64_t)(int32_t)(end - tcp->rcv_nxt);
+    if (nic_stamps)
+        record_stamped(skb, socket_id(sk), offset);
     return record_delivery(EVENT_SEGMENT, socket_id(sk), offset, (uint64_t)skb->tstamp);
 }
 

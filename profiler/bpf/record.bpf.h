@@ -70,6 +70,7 @@ uint64_t segments_dropped[EVENTS_DROP_REASONS]; // by the kernel's reason
 uint64_t watched_ports[65536 / 64];             // one bit a port; more may come
 const volatile bool can_follow;                 // cores that were not asked for
 const volatile bool records_calls;              // on watched sockets, as they return
+const volatile bool nic_stamps;                 // of what arrives, where the NIC took one
 const volatile bool can_cast;                   // the kernel has bpf_rdonly_cast (6.2)
 // Where a core's steal_time lies from its run queue, which BPF can find; 0: not known.
 const volatile int64_t steal_from_run_queue;

@@ -407,12 +407,60 @@ static void hostile_records_do_no_harm(void **state)
     }
 }
 
+// M(n) is the NIC's where it stamped the packet that ends the request; the kernel's otherwise.
+static void nic_stamps_go_before_the_kernels(void **state)
+{
+    (void)state;
+    struct joined j = {0};
+    scenario_build(&j.scenario, &plain);
+    struct scenario *s = &j.scenario;
+    scenario_nic_stamps(s);
+    struct join_input input = input_of(&j);
+    join_all(&j, &input);
+    assert_exact(&j);
+    assert_int_equal(j.counts.nic_stamps, plain.requests);
+    for (size_t i = 0; i < j.lives.count; i++)
+        assert_true(j.lives.items[i].told_ns > j.lives.items[i].stamp_ns[STAMP_NIC]);
+
+    // Of three: of an earlier packet, of a time to come, a good one.
+    size_t seen = 0, good = 0;
+    for (size_t i = 0; i < s->events.count; i++) {
+        struct event *event = &s->events.items[i];
+        if (event->kind != EVENT_STAMPED)
+            continue;
+        if (seen % 3 == 0)
+            event->flags = STAMPED_MERGED;
+        if (seen % 3 == 1)
+            event->payload.b += 10000000;
+        good += seen++ % 3 == 2;
+    }
+    array_free(&j.lives);
+    array_free(&j.holdups);
+    join_all(&j, &input);
+    assert_int_equal(seen, plain.requests);
+    assert_int_equal(j.counts.nic_stamps, good);
+    assert_int_equal(j.counts.without_nic_stamp + j.counts.wrong_nic_stamps, seen - good);
+    assert_true(j.counts.wrong_nic_stamps > 600 && j.counts.without_nic_stamp > 600);
+    for (size_t i = 0; i < j.lives.count; i++) {
+        const struct lifetime *life = &j.lives.items[i];
+        int64_t truth = s->requests.items[i].nic;
+        assert_int_equal(life->state, LIFETIME_WHOLE);
+        if (life->told_ns)
+            assert_int_equal(life->stamp_ns[STAMP_NIC], truth);
+        else
+            assert_true(life->stamp_ns[STAMP_NIC] > truth);
+    }
+    assert_int_equal(j.counts.disorder.violations, 0);
+    release(&j);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plain_run_is_exact),
         cmocka_unit_test(retransmits_and_fin_change_nothing),
         cmocka_unit_test(unseen_requests_are_recovered),
+        cmocka_unit_test(nic_stamps_go_before_the_kernels),
         cmocka_unit_test(retransmissions_do_not_stand_for_lost_transmits),
         cmocka_unit_test(pipelined_requests_share_records),
         cmocka_unit_test(one_handoff_covers_many),

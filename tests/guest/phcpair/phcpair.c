@@ -43,6 +43,10 @@ static unsigned int coalesce_packets;
 module_param(coalesce_packets, uint, 0644);
 MODULE_PARM_DESC(coalesce_packets, "with coalesce_us: so many do not wait any longer; 0: no limit");
 
+static int coalesce_end = -1;
+module_param(coalesce_end, int, 0644);
+MODULE_PARM_DESC(coalesce_end, "with coalesce_us: only what phc0 (0) or phc1 (1) receives; -1: both");
+
 struct end {
     struct net_device *device;
     struct net_device *peer;
@@ -175,8 +179,11 @@ static enum hrtimer_restart pair_interrupts(struct hrtimer *timer)
 static int pair_receive(struct end *end, struct sk_buff *packet)
 {
     unsigned int us = READ_ONCE(coalesce_us), most = READ_ONCE(coalesce_packets);
+    int only = READ_ONCE(coalesce_end);
     unsigned long flags;
     bool first;
+    if (only >= 0 && end->device != devices[only])
+        us = 0;
     if (!us && skb_queue_empty(&end->waiting))
         return dev_forward_skb(end->device, packet);
     // At once, for what finds others waiting relies on their clock.
@@ -302,21 +309,23 @@ static void pair_setup(struct net_device *device)
     eth_hw_addr_random(device);
 }
 
-// For tests without a program for SIOCGHWTSTAMP: the setting of phc0, "TX RX" in numbers.
-static int setting_get(char *text, const struct kernel_param *unused)
+// For tests without a program for SIOCGHWTSTAMP: the settings of phc0 and phc1, "TX RX" in numbers.
+static int setting_get(char *text, const struct kernel_param *parameter)
 {
-    const struct end *end = netdev_priv(devices[0]);
+    const struct end *end = netdev_priv(devices[*(const int *)parameter->arg]);
     return sysfs_emit(text, "%d %d\n", end->config.tx_type, end->config.rx_filter);
 }
 
-static int setting_set(const char *text, const struct kernel_param *unused)
+static int setting_set(const char *text, const struct kernel_param *parameter)
 {
-    struct end *end = netdev_priv(devices[0]);
+    struct end *end = netdev_priv(devices[*(const int *)parameter->arg]);
     return sscanf(text, "%d %d", &end->config.tx_type, &end->config.rx_filter) == 2 ? 0 : -EINVAL;
 }
 
 static const struct kernel_param_ops setting_ops = {.get = setting_get, .set = setting_set};
-module_param_cb(setting, &setting_ops, NULL, 0644);
+static int first_end = 0, second_end = 1;
+module_param_cb(setting, &setting_ops, &first_end, 0644);
+module_param_cb(setting1, &setting_ops, &second_end, 0644);
 
 // --- making and unmaking -----------------------------------------------------------------------
 
