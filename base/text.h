@@ -27,6 +27,12 @@ char *text_signed_ns(double ns, char out[TEXT_NUMBER_BYTES]);
 // out, always NUL-terminated.
 char *text_clean(const char *text, bool ascii, char *out, size_t out_bytes);
 
+// What so many things end in: "" for one, else "s".
+static inline const char *text_plural(double count)
+{
+    return count == 1 ? "" : "s";
+}
+
 // 1234567 as "1,234,567". Returns out, which needs 32 bytes.
 char *text_count(uint64_t count, char out[32]);
 

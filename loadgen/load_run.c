@@ -7,6 +7,7 @@
 
 #include "base/json_numbers.h"
 #include "base/progress.h"
+#include "base/text.h"
 #include "loadgen/client/sample_log.h"
 #include "loadgen/engine/live_view.h"
 #include "loadgen/engine/schedule.h"
@@ -168,9 +169,9 @@ static int run_duration(struct load_plan *plan, struct error *err)
     char rate[40] = "as many";
     if (isfinite(o->rate))
         snprintf(rate, sizeof rate, "%.0f", o->rate);
-    progress_phase(&plan->progress, "loading %s for %.3g s at %s requests/s on %llu connections",
-                   plan->server.text, (double)o->duration_ns / 1e9, rate,
-                   (unsigned long long)o->connections);
+    progress_phase(&plan->progress, "loading %s for %.3g s at %s request%s/s on %llu connection%s",
+                   plan->server.text, (double)o->duration_ns / 1e9, rate, text_plural(o->rate),
+                   (unsigned long long)o->connections, text_plural((double)o->connections));
     int status = load_run_once(plan, &point, &outcome, err);
     const struct engine_result *result = &outcome.result;
     progress_end(&plan->progress);
@@ -191,9 +192,9 @@ static int run_target(struct load_plan *plan, struct error *err)
     json_t *agents = NULL;
     progress_phase(
         &plan->progress,
-        "loading %s at %.0f requests/s on %llu connections until %s is known to %.10g us",
-        plan->server.text, o->rate, (unsigned long long)o->connections, o->target,
-        settings.method.width_us);
+        "loading %s at %.0f request%s/s on %llu connection%s until %s is known to %.10g us",
+        plan->server.text, o->rate, text_plural(o->rate), (unsigned long long)o->connections,
+        text_plural((double)o->connections), o->target, settings.method.width_us);
     int status = plan->agent_count
                      ? 0
                      : live_view_start(&plan->progress, settings.engine.threads,

@@ -203,7 +203,7 @@ static void write_stages(const struct summary *s)
                     role == ROLE_R || role == ROLE_A ? role_name(role) : "", ns);
     }
     char others[32];
-    snprintf(others, sizeof others, "%u others", smalls);
+    snprintf(others, sizeof others, "%u other%s", smalls, text_plural(smalls));
     if (smalls)
         write_stage(s, others, "", small);
 }

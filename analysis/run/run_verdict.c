@@ -485,12 +485,15 @@ static void verdict_append_network(char *out, const struct run_analysis *run)
     const struct join_counts *join = &run->lifetimes.join;
     const json_t *moved = json_object_get(run->evidence.capture, "network");
     const char *before = " The server's network counted: ";
+    if (join->resent_to_server)
+        text_append(out, VERDICT_BYTES, " %s request%s", text_count(join->resent_to_server, count),
+                    text_plural((double)join->resent_to_server));
+    if (join->resent_to_client)
+        text_append(out, VERDICT_BYTES, "%s %s repl%s", join->resent_to_server ? " and" : "",
+                    text_count(join->resent_to_client, other),
+                    join->resent_to_client == 1 ? "y" : "ies");
     if (join->resent_to_server || join->resent_to_client)
-        text_append(
-            out, VERDICT_BYTES,
-            " %s request%s and %s repl%s waited for bytes that were lost and sent again.",
-            text_count(join->resent_to_server, count), join->resent_to_server == 1 ? "" : "s",
-            text_count(join->resent_to_client, other), join->resent_to_client == 1 ? "y" : "ies");
+        text_append(out, VERDICT_BYTES, " waited for bytes that were lost and sent again.");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         json_int_t times = json_integer_value(json_object_get(moved, rows[i].name));
         if (times <= 0)

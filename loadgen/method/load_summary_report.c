@@ -5,6 +5,7 @@
 
 #include "base/json_numbers.h"
 #include "base/json_rows.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "loadgen/method/load_summary.h"
 
@@ -228,16 +229,18 @@ void load_summary_print(const struct load_summary *summary, const struct engine_
     if (result->closed_loop)
         fprintf(out, "as many requests/s as are answered (closed loop");
     else
-        fprintf(out, "%.0f requests/s (%s arrivals", facts->rate, facts->arrivals);
-    fprintf(out, ", seed %llu) for %.3g s on %u connections\n", (count_type)facts->seed,
-            summary->duration_s, result->connections_at_once);
+        fprintf(out, "%.0f request%s/s (%s arrivals", facts->rate, text_plural(facts->rate),
+                facts->arrivals);
+    fprintf(out, ", seed %llu) for %.3g s on %u connection%s\n", (count_type)facts->seed,
+            summary->duration_s, result->connections_at_once,
+            text_plural(result->connections_at_once));
     fprintf(out, "verdict: %s\n", summary->ok ? "ok" : "n/a");
     if (result->closed_loop)
         fprintf(out,
                 "  closed loop, as asked for: the rate is the most that %u connection%s with %u in "
                 "flight on each\n  bring%s about, and the latency that of requests which wait for "
                 "replies\n",
-                result->connections_at_once, result->connections_at_once == 1 ? "" : "s",
+                result->connections_at_once, text_plural(result->connections_at_once),
                 result->depth, result->connections_at_once == 1 ? "s" : "");
     for (unsigned i = 0; i < summary->reason_count; i++)
         fprintf(out, "  - %s\n", summary->reasons[i]);
@@ -253,25 +256,30 @@ void load_summary_print(const struct load_summary *summary, const struct engine_
     fprintf(out, "\n  rate       offered %.0f/s, achieved %.0f/s\n", summary->offered_rate,
             summary->achieved_rate);
     fprintf(out,
-            "  requests   %llu scheduled, %llu sent, %llu answered (%llu misses, %llu errors), "
+            "  requests   %llu scheduled, %llu sent, %llu answered (%llu miss%s, %llu error%s), "
             "%llu unsent, %llu timed out, %llu lost",
             (count_type)summary->scheduled, (count_type)summary->sent,
             (count_type)summary->answered, (count_type)summary->misses,
-            (count_type)summary->error_replies, (count_type)summary->unsent,
+            summary->misses == 1 ? "" : "es", (count_type)summary->error_replies,
+            text_plural((double)summary->error_replies), (count_type)summary->unsent,
             (count_type)summary->timed_out, (count_type)summary->lost);
     if (counts->unexpected)
-        fprintf(out, "; %llu replies to no request", (count_type)counts->unexpected);
+        fprintf(out, "; %llu repl%s to no request", (count_type)counts->unexpected,
+                counts->unexpected == 1 ? "y" : "ies");
     fputc('\n', out);
     if (counts->ended)
         fprintf(
             out,
-            "  ends       %llu connections ended, %llu opened again, %llu attempts failed, %llu "
-            "given up; %llu requests moved, %llu repeated\n",
-            (count_type)counts->ended, (count_type)counts->reconnects,
-            (count_type)counts->reconnects_failed, (count_type)counts->given_up,
-            (count_type)counts->moved, (count_type)counts->repeated);
-    fprintf(out, "  in flight  at most %llu; %llu requests waited for a connection with room",
-            (count_type)counts->in_flight_max, (count_type)result->delayed_by_depth);
+            "  ends       %llu connection%s ended, %llu opened again, %llu attempt%s failed, %llu "
+            "given up; %llu request%s moved, %llu repeated\n",
+            (count_type)counts->ended, text_plural((double)counts->ended),
+            (count_type)counts->reconnects, (count_type)counts->reconnects_failed,
+            text_plural((double)counts->reconnects_failed), (count_type)counts->given_up,
+            (count_type)counts->moved, text_plural((double)counts->moved),
+            (count_type)counts->repeated);
+    fprintf(out, "  in flight  at most %llu; %llu request%s waited for a connection with room",
+            (count_type)counts->in_flight_max, (count_type)result->delayed_by_depth,
+            text_plural((double)result->delayed_by_depth));
     print_small(out, "\n  lateness   p50 ", summary->lateness_p50_us, " us");
     print_small(out, ", p99 ", summary->lateness_p99_us, " us");
     if (CPU_COUNT(&result->cores) > 1) {

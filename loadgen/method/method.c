@@ -107,12 +107,14 @@ static void explain_independence(struct method *method, const char *percentile)
     if (isfinite(interval->low) && isfinite(interval->high))
         snprintf(known, sizeof known, "is known only to lie between %.1f and %.1f us",
                  interval->low, interval->high);
+    char kept[60] = "";
+    if (found->thinning > 1)
+        snprintf(kept, sizeof kept, "of every %zu samples one was kept, and ", found->thinning);
     add_reason(method,
-               "not independent: of every %zu samples one was kept, and these %zu still depend on "
-               "one another (Spearman's rho %.2f at lag %u): all are worth %.0f, and %s %s; a "
-               "longer run brings more",
-               found->thinning, found->kept, found->thinned[worst].rho, worst + 1,
-               method->interval.worth, percentile, known);
+               "not independent: %sthese %zu still depend on one another (Spearman's rho %.2f at "
+               "lag %u): all are worth %.0f, and %s %s; a longer run brings more",
+               kept, found->kept, found->thinned[worst].rho, worst + 1, method->interval.worth,
+               percentile, known);
 }
 
 static void explain_interval(struct method *method, const char *percentile)

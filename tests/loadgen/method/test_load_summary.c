@@ -109,6 +109,31 @@ static void the_interval_knows_of_dependence(void **state)
     assert_true(near(found.interval.high, summary.latency.interval[0].high));
 }
 
+static void one_is_no_plural(void **state)
+{
+    (void)state;
+    struct made_run run;
+    struct load_summary summary;
+    char *text = NULL;
+    size_t bytes = 0;
+    make(&run);
+    run.result.connections_at_once = 1;
+    run.samples[0].status = SAMPLE_ERROR_REPLY;
+    run.result.counts.unexpected = 1;
+    summarise(&run, &summary);
+    const struct load_facts facts = {
+        .server = "s", .protocol = "memcached", .rate = 1, .arrivals = "fixed"};
+    FILE *out = open_memstream(&text, &bytes);
+    assert_non_null(out);
+    load_summary_print(&summary, &run.result, &facts, out);
+    fclose(out);
+    assert_non_null(
+        strstr(text, "at 1 request/s (fixed arrivals, seed 0) for 1 s on 1 connection\n"));
+    assert_non_null(strstr(text, "(0 misses, 1 error)"));
+    assert_non_null(strstr(text, "; 1 reply to no request\n"));
+    free(text);
+}
+
 static void the_unanswered_are_infinite(void **state)
 {
     (void)state;
@@ -352,6 +377,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(figures_are_exact),
+        cmocka_unit_test(one_is_no_plural),
         cmocka_unit_test(the_unanswered_are_infinite),
         cmocka_unit_test(the_interval_knows_of_dependence),
         cmocka_unit_test(an_empty_cache_is_said),
