@@ -183,6 +183,21 @@ static void verdict_append_culprit(char *out, const struct run_analysis *run,
                     units_format_ns(views->blocked_ns, other, sizeof other));
 }
 
+// What helps against the first cause that stands out, unless that is the client's and was said.
+static void verdict_append_remedy(char *out, const struct diagnosis *diagnosis)
+{
+    const double deviation = run_diagnosis_extra_ns(diagnosis);
+    for (size_t i = 0; i < diagnosis->causes.count; i++) {
+        const struct cause *cause = &diagnosis->causes.items[i];
+        if (!cause->explains || !stands_out(diagnosis, cause, deviation))
+            continue;
+        const char *remedy = remedy_against(cause->category);
+        if (remedy && !strstr(out, remedy))
+            text_append(out, VERDICT_BYTES, "Against %s: %s. ", cause->name, remedy);
+        return;
+    }
+}
+
 static void verdict_append_diagnosis(char *out, const struct run_analysis *run,
                                      const struct diagnosis *diagnosis)
 {
@@ -201,6 +216,7 @@ static void verdict_append_diagnosis(char *out, const struct run_analysis *run,
         text_append(out, VERDICT_BYTES, ". Coverage %.0f %% (median)",
                     100 * diagnosis->coverage_median);
     text_append(out, VERDICT_BYTES, ". ");
+    verdict_append_remedy(out, diagnosis);
     verdict_append_culprit(out, run, diagnosis);
 }
 
@@ -231,8 +247,8 @@ static void verdict_append_ordinary(char *out, const struct diagnosis *diagnosis
     if (!several && first->fast_ns > 0)
         text_append(out, VERDICT_BYTES, ", at its fast end %s",
                     units_format_ns(first->fast_ns, time, sizeof time));
-    text_append(out, VERDICT_BYTES, "%s%s. ", first->remedy ? ": " : "",
-                first->remedy ? first->remedy : "");
+    bool news = first->remedy && !strstr(out, first->remedy);
+    text_append(out, VERDICT_BYTES, "%s%s. ", news ? ": " : "", news ? first->remedy : "");
 }
 
 static void verdict_append_shared(char *out, const struct run_analysis *run)

@@ -65,6 +65,30 @@ static void a_cause_stands_out_or_not(void **state)
            3000, 2000, 15000);
 }
 
+// Whoever reads a verdict may do something: about the first cause that stands out, and about none
+// where nothing does.
+static void what_helps_is_said(void **state)
+{
+    (void)state;
+    struct run_analysis run = {0};
+    struct cause cause = {.name = "yes",
+                          .role = ROLE_A,
+                          .category = "other programs",
+                          .explains = true,
+                          .total_ns = 15000 * MESSAGES};
+    judge(&run, &cause, 1, 40000);
+    assert_non_null(strstr(run.findings.verdict, "Against yes: keep other programs off the "
+                                                 "server's cores (cpuset, taskset), or give it "
+                                                 "more of them. "));
+    cause.total_ns = 1000 * MESSAGES; // nothing stands out
+    judge(&run, &cause, 1, 40000);
+    assert_null(strstr(run.findings.verdict, "Against"));
+    cause.total_ns = 15000 * MESSAGES;
+    strcpy(cause.category, "no remedy is known for this");
+    judge(&run, &cause, 1, 40000);
+    assert_null(strstr(run.findings.verdict, "Against"));
+}
+
 // What makes the load inconclusive makes the run so, first of all.
 static void a_load_in_doubt_is_the_headline(void **state)
 {
@@ -168,9 +192,8 @@ static void a_late_client_comes_first(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_load_in_doubt_is_the_headline),
-        cmocka_unit_test(a_cause_stands_out_or_not),
-        cmocka_unit_test(who_held_up_is_named),
+        cmocka_unit_test(a_load_in_doubt_is_the_headline), cmocka_unit_test(what_helps_is_said),
+        cmocka_unit_test(a_cause_stands_out_or_not),       cmocka_unit_test(who_held_up_is_named),
         cmocka_unit_test(a_late_client_comes_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
