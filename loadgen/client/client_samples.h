@@ -24,7 +24,7 @@ struct arrival {
 
 // Keeps what the first fault of all was, for people.
 void connection_note_fault(struct client_connection *connection, const struct sample *sample,
-                           const struct reply *reply);
+                           const struct reply *reply) __attribute__((cold));
 
 // Whether it is the value that the request asked for, as far as its size and its key's name say.
 static inline bool value_is_right(const struct connection_context *context,
@@ -33,7 +33,8 @@ static inline bool value_is_right(const struct connection_context *context,
     char key[WORKLOAD_KEY_BYTES_MAX];
     if (!context->protocol->operations[sample->operation].returns_value)
         return true;
-    if (reply->value_bytes != workload_value_bytes(context->workload, sample->key))
+    if (reply->value_bytes != context->value_bytes &&
+        reply->value_bytes != workload_value_bytes(context->workload, sample->key))
         return false;
     return !reply->key_hash ||
            reply->key_hash == hash_bytes(key, workload_key(context->workload, sample->key, key));

@@ -32,6 +32,7 @@ struct workload;
 struct connection_context {
     const struct protocol *protocol; // the workload's
     const struct workload *workload; // what replies are held against
+    uint64_t value_bytes;            // of every value, where all are alike; else UINT64_MAX
     const struct server_address *server;
     struct event_base *base;
     struct sample *samples;

@@ -119,6 +119,13 @@ static int connect_all(struct engine_worker *worker, struct error *err)
     return 0;
 }
 
+static uint64_t common_value_bytes(const struct workload *workload)
+{
+    bool alike =
+        workload->value_size_bytes.kind == DISTRIBUTION_FIXED && workload->small_value_count == 0;
+    return alike ? workload_value_bytes(workload, 0) : UINT64_MAX;
+}
+
 int engine_worker_prepare(struct engine_worker *worker, struct error *err)
 {
     const struct engine_shared *shared = worker->shared;
@@ -137,6 +144,7 @@ int engine_worker_prepare(struct engine_worker *worker, struct error *err)
     worker->context = (struct connection_context){
         .protocol = settings->workload->protocol,
         .workload = settings->workload,
+        .value_bytes = common_value_bytes(settings->workload),
         .server = settings->server,
         .counts = &worker->counts,
         .owner = worker,
