@@ -139,7 +139,6 @@ static int take_frames(struct link *link)
     }
     if (result == 0)
         return 0;
-    link->err.kind = ERROR_FAILED; // the peer's fault, not a user's input
     return error_prefix(&link->err, "%s", link->settings.peer);
 }
 

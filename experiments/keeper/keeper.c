@@ -26,34 +26,44 @@ enum { ANSWER_TIMEOUT_MS = 10000, END_TIMEOUT_MS = 2000, CLOCK_ROUND_TRIPS = 16 
 // why.
 static int gone_error(struct keeper *keeper, struct error *err)
 {
-    char last[400] = "";
-    int status;
+    char last[700] = "";
+    int status = 0;
     struct error ignored;
     if (!keeper->link_log)
         return error_set(err, ERROR_FAILED,
                          "the keeper of a host (process %d) is gone; `taillight doctor --restore` "
                          "undoes what it had changed",
                          keeper->pid);
-    if (keeper->link.pid > 0)
-        process_wait(&keeper->link, END_TIMEOUT_MS, &status, &ignored);
+    bool ended =
+        keeper->link.pid > 0 && process_wait(&keeper->link, END_TIMEOUT_MS, &status, &ignored) > 0;
     command_log_last_line(keeper->link_log, last, sizeof last);
-    return error_set(err, ERROR_FAILED, "%s",
-                     strncmp(last, "taillight: ", 11) == 0 ? last + 11
-                     : last[0]                             ? last
-                                                           : "the link to a host is gone");
+    bool told = strncmp(last, "taillight: ", 11) == 0;
+    if (ended && WIFEXITED(status) && WEXITSTATUS(status) == 0 && !told)
+        return error_set(err, ERROR_INPUT,
+                         "the keeper of %s ended before it was told to: is that machine what it "
+                         "should be?",
+                         keeper->host);
+    enum error_kind kind = ended && WIFEXITED(status) && WEXITSTATUS(status) == ERROR_INPUT
+                               ? ERROR_INPUT
+                               : ERROR_FAILED;
+    if (!last[0])
+        return error_set(err, kind, "the link to %s is gone", keeper->host);
+    return error_set(err, kind, "%s", told ? last + 11 : last);
 }
 
 // What another machine answers is believed only as far as it can be: a known number, and a text
 // that ends, whose characters are what they look like.
-static int check_answer(struct keeper_answer *answer, struct error *err)
+static int check_answer(const struct keeper *keeper, struct keeper_answer *answer,
+                        struct error *err)
 {
     enum { NUMBERS = 4096 }; // errno's end below that
     char clean[KEEPER_TEXT_BYTES];
     if (answer->number < 0 || answer->number >= NUMBERS ||
         !memchr(answer->text, '\0', sizeof answer->text))
-        return error_set(err, ERROR_FAILED,
-                         "what the keeper of a host behind ssh answers cannot be: is that machine "
-                         "what it should be?");
+        return error_set(err, ERROR_INPUT,
+                         "what the keeper of %s answers cannot be: is that machine what it should "
+                         "be?",
+                         keeper->host);
     text_clean(answer->text, false, clean, sizeof clean);
     memcpy(answer->text, clean, sizeof clean);
     return 0;
@@ -76,14 +86,16 @@ static int receive_answer(struct keeper *keeper, struct keeper_answer *answer, i
         if (polled == 0 && (waited_ms += LOOK_UP_MS) < timeout_ms)
             continue;
         if (polled == 0)
-            return error_set(err, ERROR_FAILED, "the keeper of a host (process %d) does not answer",
-                             keeper->link_log ? keeper->link.pid : keeper->pid);
+            return error_set(err, ERROR_FAILED,
+                             "the keeper of %s (process %d here) has not answered for %d s",
+                             keeper->link_log ? keeper->host : "a host",
+                             keeper->link_log ? keeper->link.pid : keeper->pid, timeout_ms / 1000);
         ssize_t got = read(fd, (char *)answer + have, sizeof *answer - have);
         if (got <= 0)
             return gone_error(keeper, err);
         have += (size_t)got;
     }
-    return keeper->link_log ? check_answer(answer, err) : 0;
+    return keeper->link_log ? check_answer(keeper, answer, err) : 0;
 }
 
 // Pipes take up to PIPE_BUF bytes in one write.
@@ -201,8 +213,10 @@ int keeper_find(struct keeper *keeper, const char *pattern, unsigned index,
     if (result < 0 || answer.number)
         return result;
     if (fnmatch(pattern, answer.text, FNM_PATHNAME) != 0)
-        return error_set(err, ERROR_FAILED, "a host was asked for %s, and found %s, which is none",
-                         pattern, answer.text);
+        return error_set(err, ERROR_INPUT,
+                         "%s was asked for %s, and found %s, which is none: is that machine what "
+                         "it should be?",
+                         keeper->link_log ? keeper->host : "a host", pattern, answer.text);
     memcpy(path, answer.text, KEEPER_TEXT_BYTES);
     return 1;
 }
@@ -267,13 +281,14 @@ int keeper_probe(struct keeper *keeper, const char *address, uint16_t port, stru
 // --- on another machine --------------------------------------------------------------------------
 
 int keeper_start_far(struct keeper *keeper, struct process link, const char *link_log,
-                     int timeout_ms, struct error *err)
+                     const char *host, int timeout_ms, struct error *err)
 {
     struct keeper_answer answer;
-    *keeper = (struct keeper){.channel = -1, .link = link, .link_log = link_log};
+    *keeper = (struct keeper){.channel = -1, .link = link, .link_log = link_log, .host = host};
     int result = receive_answer(keeper, &answer, timeout_ms, err);
     if (result == 0 && answer.number)
-        result = error_set(err, ERROR_FAILED, "%s: %s", answer.text, strerror(answer.number));
+        result =
+            error_set(err, ERROR_FAILED, "%s: %s: %s", host, answer.text, strerror(answer.number));
     if (result < 0)
         reap_keeper(keeper);
     return result;
@@ -290,7 +305,7 @@ int keeper_facts(struct keeper *keeper, const char *nic, char facts[KEEPER_TEXT_
     if (result < 0)
         return result;
     memcpy(facts, answer.text, KEEPER_TEXT_BYTES);
-    return answer.number ? error_set(err, ERROR_FAILED, "%s", facts) : 0;
+    return answer.number ? error_set(err, ERROR_FAILED, "%s: %s", keeper->host, facts) : 0;
 }
 
 int keeper_clock_offset(struct keeper *keeper, int64_t *offset_ns, uint64_t *bound_ns,
@@ -310,8 +325,10 @@ int keeper_clock_offset(struct keeper *keeper, int64_t *offset_ns, uint64_t *bou
         char *end;
         long long there_ns = strtoll(answer.text, &end, 10);
         if (answer.number || end == answer.text || *end || there_ns < 0 || there_ns > INT64_MAX / 4)
-            return error_set(err, ERROR_FAILED, "what a host says of its clock cannot be: %.60s",
-                             answer.text);
+            return error_set(err, ERROR_INPUT,
+                             "what %s says of its clock cannot be: %.60s; is that machine what it "
+                             "should be?",
+                             keeper->host, answer.text);
         shortest_ns = trip_ns;
         *offset_ns = (int64_t)there_ns - (before_ns + trip_ns / 2);
     }

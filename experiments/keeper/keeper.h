@@ -25,6 +25,7 @@ struct keeper {
     bool dry;             // a dry run: every request does nothing and succeeds
     struct process link;  // to a keeper on another machine; pid 0: there is none, or it is gone
     const char *link_log; // behind a link: its log (the caller's, outlives the keeper)
+    const char *host;     // the same: "host far"
 };
 
 // Starts a keeper; isolated: in a new network namespace with its own view of /sys. Without the
@@ -33,9 +34,10 @@ int keeper_start(struct keeper *keeper, bool isolated, struct error *err);
 
 // Makes a keeper of the process at the other end of `link`, which serves requests on its stdin and
 // stdout (experiments/remote/far_end.h). Waits until it reports that it is ready: timeout_ms
-// at most, or until the user interrupts. Owns the link from now on, also on failure.
+// at most, or until the user interrupts. Owns the link from now on, also on failure. What no keeper
+// answers is ERROR_INPUT, here and later.
 int keeper_start_far(struct keeper *keeper, struct process link, const char *link_log,
-                     int timeout_ms, struct error *err);
+                     const char *host, int timeout_ms, struct error *err);
 
 // What another machine says of itself (experiments/remote/far_end.h), as JSON text; nic:
 // the card whose address is asked for, or "".

@@ -53,8 +53,9 @@ static int start_link(struct far_host *far, struct keeper *keeper, struct error 
     int result = program_path_self(self, sizeof self, err);
     if (result == 0)
         result = process_start(&link, argv, &place, err);
-    return result == 0 ? keeper_start_far(keeper, link, far->log_path, SET_UP_TIMEOUT_MS, err)
-                       : result;
+    return result == 0
+               ? keeper_start_far(keeper, link, far->log_path, far->what, SET_UP_TIMEOUT_MS, err)
+               : result;
 }
 
 // An IPv4 address in the form that everyone here writes it in.
@@ -71,7 +72,7 @@ static int divide_cores(struct far_host *far, const struct experiment_host *plan
     char lack[200];
     cpu_set_t common, missing;
     if (units_parse_cores(text, &far->cores, err) < 0)
-        return -ERROR_FAILED;
+        return -ERROR_INPUT;
     CPU_AND(&common, &plan->cores, &far->cores);
     CPU_XOR(&missing, &common, &plan->cores);
     if (CPU_COUNT(&missing))
@@ -97,7 +98,10 @@ static int take_facts(struct far_host *far, struct keeper *keeper,
                     "address", &address, "directory", &directory, "boot_id", &boot_id, "kernel",
                     &kernel) < 0 ||
         !is_address(address) || !link_file_directory_is_plain(plan->directory, directory)) {
-        result = error_set(err, ERROR_FAILED, "what it says of itself cannot be: %.200s", text);
+        result = error_set(err, ERROR_INPUT,
+                           "what it says of itself cannot be: %.200s; is that machine what it "
+                           "should be?",
+                           text);
     } else {
         far->is_root = uid == 0;
         snprintf(far->address, sizeof far->address, "%s", address);
@@ -107,7 +111,7 @@ static int take_facts(struct far_host *far, struct keeper *keeper,
         result = divide_cores(far, plan, cores, err);
     }
     json_decref(facts);
-    return result;
+    return result < 0 ? error_prefix(err, "host %s (%s)", plan->name, plan->address) : 0;
 }
 
 static int set_up_host(struct far_host *far, struct keeper *keeper,
@@ -123,11 +127,8 @@ static int set_up_host(struct far_host *far, struct keeper *keeper,
                   : error_set(err, ERROR_FAILED, "out of memory");
     if (result == 0)
         result = start_link(far, keeper, err);
-    if (result == 0) {
+    if (result == 0)
         result = take_facts(far, keeper, plan, err);
-        if (result < 0)
-            error_prefix(err, "host %s (%s)", plan->name, plan->address);
-    }
     if (result == 0)
         result = keeper_clock_offset(keeper, &far->clock_offset_ns, &far->clock_bound_ns, err);
     if (result == 0) {

@@ -101,6 +101,15 @@ static int link_error(const struct near *near, struct error *err, const char *wh
     return error_set(err, ERROR_FAILED, "%s %s", near->name, what);
 }
 
+// The error for what no far end of ours sends, err->text: the wrong machine, or a shell that
+// prints.
+static int nonsense_error(const struct near *near, struct error *err)
+{
+    return error_set(err, ERROR_INPUT,
+                     "%s; is it the machine that is meant? `ssh %s true` has to print nothing",
+                     err->text, near->file.address);
+}
+
 // --- what ssh complains of -----------------------------------------------------------------------
 
 static void end_line(struct near *near)
@@ -340,6 +349,17 @@ static int take_bytes(struct near *near, const struct frame *frame, struct error
                      err);
 }
 
+// Whether a signal ends a process: none that would stop this one is taken from another machine.
+static bool signal_ends(int number)
+{
+    static const int others[] = {SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU,
+                                 SIGCONT, SIGCHLD, SIGURG,  SIGWINCH};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (number == others[i])
+            return false;
+    return number > 0 && number < NSIG;
+}
+
 static int take_message(struct near *near, const json_t *message, struct error *err)
 {
     const char *type = json_string_value(json_object_get(message, "type"));
@@ -355,6 +375,9 @@ static int take_message(struct near *near, const json_t *message, struct error *
         json_integer_value(status) > UINT16_MAX)
         return error_set(err, ERROR_INPUT, "the agent gave no status of the program's end");
     near->status = (int)json_integer_value(status);
+    if (!WIFEXITED(near->status) && !signal_ends(WTERMSIG(near->status)))
+        return error_set(err, ERROR_INPUT, "the program there did not end, by status %d",
+                         near->status);
     near->done = true;
     return 0;
 }
@@ -362,8 +385,9 @@ static int take_message(struct near *near, const json_t *message, struct error *
 static int take_frame(void *context, const struct frame *frame, struct error *err)
 {
     struct near *near = context;
-    return frame->kind == FRAME_BYTES ? take_bytes(near, frame, err)
-                                      : take_message(near, frame->json, err);
+    int result = frame->kind == FRAME_BYTES ? take_bytes(near, frame, err)
+                                            : take_message(near, frame->json, err);
+    return result == -ERROR_INPUT ? error_prefix(err, "%s", near->name) : result;
 }
 
 // Begins to listen to the other end, and sends what to start. Before its first frame the other end
@@ -395,7 +419,7 @@ static int check_link(struct near *near, struct error *err)
                               ? "could not be set up within 30 s"
                               : "is down: nothing has come over it for 5 s");
     *err = near->link.err;
-    return -(int)err->kind;
+    return err->kind == ERROR_INPUT ? nonsense_error(near, err) : -(int)err->kind;
 }
 
 static int send_message(struct near *near, json_t *message, struct error *err)
@@ -466,9 +490,9 @@ static int check_unpacked(const struct near *near, struct error *err)
     }
     if (tree)
         fts_close(tree);
-    return others ? error_set(err, ERROR_FAILED,
+    return others ? error_set(err, ERROR_INPUT,
                               "host %s sent %u things that are no files, such as %s: they were "
-                              "removed from %s",
+                              "removed from %s; is it the machine that is meant?",
                               near->file.host, others, name, near->options.into)
                   : 0;
 }
@@ -503,24 +527,11 @@ static int run_program(struct near *near, struct error *err)
     return result < 0 ? result : end_tar(near, err);
 }
 
-// Whether a signal ends a process: none that would stop this one is taken from another machine.
-static bool signal_ends(int number)
-{
-    static const int others[] = {SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU,
-                                 SIGCONT, SIGCHLD, SIGURG,  SIGWINCH};
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (number == others[i])
-            return false;
-    return number > 0 && number < NSIG;
-}
-
 // Ends this process the way the program ended.
 static int end_alike(int status)
 {
     if (!WIFSIGNALED(status))
-        return WIFEXITED(status) ? WEXITSTATUS(status) : ERROR_FAILED;
-    if (!signal_ends(WTERMSIG(status)))
-        return ERROR_FAILED;
+        return WEXITSTATUS(status);
     const struct rlimit no_core = {0};
     sigset_t none;
     setrlimit(RLIMIT_CORE, &no_core);

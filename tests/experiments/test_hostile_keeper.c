@@ -37,7 +37,8 @@ static void say(struct speech *speech, struct keeper *keeper, int expected, stru
     assert_int_equal(fwrite(speech->answers, sizeof speech->answers, 1, file), 1);
     assert_int_equal(fclose(file), 0);
     assert_int_equal(process_start(&link, argv, &place, err), 0);
-    assert_int_equal(keeper_start_far(keeper, link, "/dev/null", TIMEOUT_MS, err), expected);
+    assert_int_equal(keeper_start_far(keeper, link, "/dev/null", "host far", TIMEOUT_MS, err),
+                     expected);
 }
 
 static void stop(struct speech *speech, struct keeper *keeper)
@@ -66,8 +67,8 @@ static void an_endless_text_is_refused_at_once(void **state)
     (void)state;
     speech->answers[0].number = 13;
     memset(speech->answers[0].text, 'A', KEEPER_TEXT_BYTES);
-    say(speech, &keeper, -ERROR_FAILED, &err);
-    assert_non_null(strstr(err.text, "cannot be"));
+    say(speech, &keeper, -ERROR_INPUT, &err);
+    assert_non_null(strstr(err.text, "host far answers cannot be"));
     assert_null(strstr(err.text, "AAA"));
     stop(speech, &keeper);
 }
@@ -89,8 +90,8 @@ static void an_endless_text_is_refused_later(void **state)
                      : ask == 1 ? keeper_clock_offset(&keeper, &offset_ns, &bound_ns, &err)
                      : ask == 2 ? keeper_find(&keeper, "/sys/*", 0, out, &err)
                                 : keeper_tune(&keeper, KEEPER_FILE, "/x", "1", out, &number, &err);
-        assert_int_equal(result, -ERROR_FAILED);
-        assert_non_null(strstr(err.text, "cannot be"));
+        assert_int_equal(result, -ERROR_INPUT);
+        assert_non_null(strstr(err.text, "host far answers cannot be"));
         stop(speech, &keeper);
     }
 }
@@ -112,8 +113,8 @@ static void a_clock_that_cannot_be_is_refused(void **state)
         int64_t offset_ns;
         uint64_t bound_ns;
         say(speech, &keeper, 0, &err);
-        assert_int_equal(keeper_clock_offset(&keeper, &offset_ns, &bound_ns, &err), -ERROR_FAILED);
-        assert_non_null(strstr(err.text, "clock cannot be"));
+        assert_int_equal(keeper_clock_offset(&keeper, &offset_ns, &bound_ns, &err), -ERROR_INPUT);
+        assert_non_null(strstr(err.text, "what host far says of its clock cannot be"));
         stop(speech, &keeper);
     }
 }
@@ -127,8 +128,8 @@ static void a_number_that_cannot_be_is_refused(void **state)
         struct keeper keeper;
         struct error err = {0};
         speech->answers[0].number = numbers[i];
-        say(speech, &keeper, -ERROR_FAILED, &err);
-        assert_non_null(strstr(err.text, "cannot be"));
+        say(speech, &keeper, -ERROR_INPUT, &err);
+        assert_non_null(strstr(err.text, "host far answers cannot be"));
         stop(speech, &keeper);
     }
 }
@@ -144,7 +145,8 @@ static void what_was_not_asked_for_is_not_found(void **state)
         struct keeper keeper;
         struct error err = {0};
         say(speech, &keeper, 0, &err);
-        assert_int_equal(keeper_find(&keeper, "/sys/class/net/*", 0, path, &err), -ERROR_FAILED);
+        assert_int_equal(keeper_find(&keeper, "/sys/class/net/*", 0, path, &err), -ERROR_INPUT);
+        assert_non_null(strstr(err.text, "host far"));
         stop(speech, &keeper);
     }
     struct speech *speech = speech_of("/sys/class/net/e", 17);
@@ -167,9 +169,9 @@ static void half_an_answer_is_none(void **state)
         struct process link;
         struct error err = {0};
         assert_int_equal(process_start(&link, argv, &place, &err), 0);
-        assert_int_equal(keeper_start_far(&keeper, link, "/dev/null", TIMEOUT_MS, &err),
-                         -ERROR_FAILED);
-        assert_non_null(strstr(err.text, "gone"));
+        assert_int_equal(keeper_start_far(&keeper, link, "/dev/null", "host far", TIMEOUT_MS, &err),
+                         -ERROR_INPUT);
+        assert_non_null(strstr(err.text, "the keeper of host far ended before"));
     }
 }
 

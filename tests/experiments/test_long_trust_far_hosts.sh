@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A machine behind ssh that means harm: whatever it answers, or does not, the command that asked it ends
-# by itself with an error in plain words; nothing is read too far (built with SAN=address,undefined,
+# by itself with an error in plain words that names it, and what to look at; nothing is read too far (built with SAN=address,undefined,
 # this sees it), no escape sequence comes through, no log grows without end.
 # Time limit: 900 s
 . "$(dirname "$0")/run_lib.sh"
@@ -12,28 +12,29 @@ chmod 755 "$work/bin/ssh"
 export ASAN_OPTIONS="log_path=$work/sanitizer:detect_leaks=0" UBSAN_OPTIONS="log_path=$work/sanitizer:print_stacktrace=1"
 export TMPDIR="$work"
 
-check_end() { # NAME STATUS STDERR
-    local found
-    [ "$2" -ne 124 ] || fail "$1: does not end"
-    [ "$2" -ge 1 ] && [ "$2" -le 4 ] || fail "$1: exit $2: $(tail -n 1 "$3")"
-    [[ $1 == program* ]] || grep -q '^taillight: .' "$3" || fail "$1: says nothing"
-    [[ $1 == program* ]] || ! LC_ALL=C grep -q "$(printf '[\001-\010\013-\037]')" "$3" || fail "$1: control characters: $(cat -v "$3")"
+check_end() { # NAME WANTED STATUS STDERR
+    local name=$1 wanted=$2 status=$3 said=$4 found
+    [ "$status" -ne 124 ] || fail "$name: does not end"
+    [ "$status" -eq "$wanted" ] || fail "$name: exit $status, not $wanted: $(tail -n 1 "$said")"
+    [ "$name" = "program prints escapes" ] || grep -qE 'taillight: .*host far' "$said" || fail "$name: does not name the host: $(tail -n 1 "$said")"
+    [ "$status" -eq 1 ] || grep -qE '\?|write it like' "$said" || fail "$name: does not say what to look at"
+    [[ $name == program* ]] || ! LC_ALL=C grep -q "$(printf '[\001-\010\013-\037]')" "$said" || fail "$name: control characters: $(cat -v "$said")"
     for found in "$work"/sanitizer*; do
-        [ ! -e "$found" ] || fail "$1: $(head -n 30 "$found")"
+        [ ! -e "$found" ] || fail "$name: $(head -n 30 "$found")"
     done
-    [ "$(wc -c <"$3")" -lt 10000 ] || fail "$1: $(wc -c <"$3") bytes of complaint"
-    echo "$1: $(tail -n 1 "$3" | cut -c1-150)"
+    [ "$(wc -c <"$said")" -lt 10000 ] || fail "$name: $(wc -c <"$said") bytes of complaint"
+    echo "$status $name: $(tail -n 1 "$said" | cut -c1-200)"
 }
 
 HOSTILE=list "$work/bin/ssh" >"$work/ways" || fail "no list of ways"
 [ "$(wc -l <"$work/ways")" -ge 30 ] || fail "only $(wc -l <"$work/ways") ways"
 # The files of doctor's and of its links: none outgrows its limit.
-while read -r way; do
+while read -r wanted way; do
     [[ $way == *${ONLY:-}* ]] || continue
     (ulimit -f $((80 << 10)) # KiB
         HOSTILE=$way PATH="$work/bin:$PATH" timeout 150 "$taillight" doctor far --directory /tmp --quiet \
             >"$work/out" 2>"$work/way.err" </dev/null)
-    check_end "$way" $? "$work/way.err"
+    check_end "$way" "$wanted" $? "$work/way.err"
 done <"$work/ways"
 
 # On a terminal, what a program there prints commands nothing.
@@ -68,9 +69,10 @@ out.flush()
 os.read(0, 1 << 16)
 END
 for outside in "" "../outside /tmp/taillight-hostile-outside"; do
+    [ -n "$outside" ] && wanted=1 || wanted=2 # 1: tar does not unpack that
     FAR="$work/far" OUTSIDE=$outside PATH="$work/bin:$PATH" timeout 60 "$taillight" link "$work/link.json" \
         --into "$work/here" -- tar >"$work/out" 2>"$work/tar.err" </dev/null
-    check_end "a folder of other things" $? "$work/tar.err"
+    check_end "a folder of other things" "$wanted" $? "$work/tar.err"
 done
 [ -z "$(find "$work/here" ! -type f ! -type d)" ] || fail "left: $(find "$work/here" ! -type f ! -type d)"
 [ -z "$(find "$work/here" -perm /6000)" ] || fail "setuid: $(find "$work/here" -perm /6000)"
