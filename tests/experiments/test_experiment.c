@@ -234,7 +234,7 @@ static void unknown_keys_are_placed(void **state)
            "x.yaml:2:17: unknown key `neighbours`; did you mean `neighbours` of the whole file?");
     refuse("name: x\ncapture: {zzz: 1}\n",
            "x.yaml:2:11: unknown key `zzz`; it may be: backend, optional, buffer, calls, "
-           "commands, shim_memory, detail, snapshot, cores, window, duration, bytes");
+           "commands, nic, shim_memory, detail, snapshot, cores, window, duration, bytes");
 }
 
 static void wrong_shapes_are_placed(void **state)

@@ -142,12 +142,12 @@ static void test_failure_leaves_nothing(void **state)
     fixture_build(&fixture, &(struct fixture_options){.requests = 100, .rate = 20000});
     assert_int_equal(report_write_html(&fixture.run, "/nowhere/report.html", &err), -ERROR_FAILED);
     assert_non_null(strstr(err.text, "/nowhere/report.html"));
-    // A directory stands where the page should go: the rename fails, the partial file goes.
+    // A directory stands where the page should go: said before anything is written.
     char folder[] = "/tmp/test-report-XXXXXX", inside[64];
     assert_non_null(mkdtemp(folder));
     snprintf(inside, sizeof inside, "%s/report.html", folder);
     assert_int_equal(mkdir(inside, 0700), 0);
-    assert_int_equal(report_write_html(&fixture.run, inside, &err), -ERROR_FAILED);
+    assert_int_equal(report_write_html(&fixture.run, inside, &err), -ERROR_INPUT);
     assert_int_equal(rmdir(inside), 0);
     assert_int_equal(rmdir(folder), 0);
     // A full disk is an error, not a short page.
