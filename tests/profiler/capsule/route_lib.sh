@@ -40,6 +40,7 @@ hold() {
     await is_elsewhere $! || fail "a network namespace does not come up"
 }
 is_elsewhere() { [ "$(readlink "/proc/$1/ns/net")" != "$(readlink /proc/self/ns/net)" ]; }
+# In the background it would be a shell around the command: what is to be killed is started by nsenter itself.
 in_namespace() { nsenter -t "$1" -n "${@:2}"; } # PROCESS COMMAND...
 
 make_route() {
@@ -79,7 +80,7 @@ stop_cutting() {
 }
 
 serve_echo() { # on port 7007
-    in_namespace "$server" python3 "$here/echo.py" serve 7007 >"$work/echo" 2>"$work/echo.err" &
+    nsenter -t "$server" -n python3 "$here/echo.py" serve 7007 >"$work/echo" 2>"$work/echo.err" &
     children+=($!)
     await grep -q ready "$work/echo" || fail "the echo server does not come up"
 }
@@ -87,7 +88,7 @@ serve_echo() { # on port 7007
 serve_memcached() {
     local user=()
     [ "$(id -u)" -eq 0 ] && user=(-u root)
-    in_namespace "$server" memcached "${user[@]}" -t 1 -l 10.99.0.2 -p 11211 -U 11211 \
+    nsenter -t "$server" -n memcached "${user[@]}" -t 1 -l 10.99.0.2 -p 11211 -U 11211 \
         >"$work/memcached.err" 2>&1 &
     children+=($!)
     await in_namespace "$client" bash -c 'exec 3<>/dev/tcp/10.99.0.2/11211' ||
