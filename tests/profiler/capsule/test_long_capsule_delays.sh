@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# A delay put into each link of a way in turn, by a token bucket that lets the first datagram of a pair
+# through and holds up the second: `taillight capsule` finds the second's time where the bucket is, with
+# hops that look and with hops that carry, in 99 of 100 of all.
+set -u
+. "$(dirname "$0")/route_lib.sh"
+command -v tc >/dev/null || skip "there is no tc"
+make_route
+stop_cutting || skip "bridges here hand packets to iptables, and that cannot be changed"
+"$taillight" capsule --hop "vc:ingress@$middle" --for 0.01 -q >"$work/first" 2>"$work/first.err"
+[ $? -ne 1 ] || ! grep -q 'tcx\|lacks' "$work/first.err" || skip "$(cat "$work/first.err")"
+serve_echo
+
+pairs() { # of datagrams of 900 and 1000 bytes, as far apart as it takes to fill the bucket again
+    in_namespace "$client" python3 - <<'PY'
+import random, socket, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.settimeout(20)
+s.connect(("10.99.0.2", 7007))
+for _ in range(60):
+    sent = {random.randbytes(900), random.randbytes(1000)}
+    for data in sorted(sent, key=len):
+        s.send(data)
+    assert {s.recv(2000), s.recv(2000)} == sent
+    time.sleep(0.03)
+PY
+}
+
+# Prints how many of the second datagrams there are, and of how many the longest time from hop to hop is
+# that from FROM to TO: held_up FOLDER FROM TO
+held_up() {
+    python3 - "$@" <<'PY'
+import collections, json, struct, sys
+folder, *link = sys.argv[1:]
+names = [hop["name"] for hop in json.load(open(f"{folder}/capsule.json"))["hops"]]
+packets = collections.defaultdict(list)
+data = open(f"{folder}/hops.tlog", "rb").read()[128:]
+for time, flow, datagram, first, end, ip_bytes, hop, protocol, flags, _ in struct.iter_unpack("<QQQIIIBBBB", data):
+    if ip_bytes == 1028:
+        packets[flow, datagram].append((time, names[hop]))
+there = right = 0
+for stamps in packets.values():
+    stamps.sort()
+    steps = [(b[0] - a[0], [a[1], b[1]]) for a, b in zip(stamps, stamps[1:])]
+    if link in [step for _, step in steps]: # those of the other direction do not pass it
+        there += 1
+        right += max(steps)[1] == link
+print(there, right)
+PY
+}
+
+all=0 right=0
+while read -r place device from to; do
+    in_namespace "${!place}" tc qdisc add dev "$device" root tbf rate 800kbit burst 1540 limit 300000 ||
+        skip "tc makes no token bucket here"
+    for kind in look carry; do
+        option=()
+        [ $kind = look ] || option=(--carry)
+        timeout 60 "$taillight" capsule "${hops[@]}" "${option[@]}" --filter 'udp port 7007' --out "$work/$kind" \
+            >"$work/$kind.out" 2>"$work/$kind.err" &
+        printf -v "$kind" %s $!
+        children+=($!)
+        measures "$work/$kind.err"
+    done
+    pairs || fail "datagrams are lost"
+    # shellcheck disable=SC2154 # look and carry are assigned by name
+    kill -INT "$look" "$carry"
+    wait "$look" || fail "looking: exit $?"
+    wait "$carry" || fail "carrying: exit $?"
+    for kind in look carry; do
+        said=$(held_up "$work/$kind" "$from" "$to")
+        [ "${said% *}" = 60 ] || fail "$kind: ${said% *} of 60 packets passed from $from to $to"
+        all=$((all + ${said% *})) right=$((right + ${said#* }))
+        echo "$kind: $from to $to: ${said#* } of ${said% *}"
+    done
+    in_namespace "${!place}" tc qdisc del dev "$device" root
+    rm -rf "$work/look" "$work/carry"
+done <<EOF
+client eth0 eth0:egress@$client vc:ingress@$middle
+middle p0 p0:egress@$middle p1:ingress@$middle
+middle vs vs:egress@$middle eth0:ingress@$server
+server eth0 eth0:egress@$server vs:ingress@$middle
+middle p1 p1:egress@$middle p0:ingress@$middle
+middle vc vc:egress@$middle eth0:ingress@$client
+EOF
+[ $all -eq 720 ] || fail "$all packets of 720"
+[ $((right * 100)) -ge $((all * 99)) ] || fail "$right of $all at the right hop"
+echo "$right of $all at the right hop"
