@@ -71,12 +71,12 @@ while read -r place device from to; do
     wait "$carry" || fail "carrying: exit $?"
     for kind in look carry; do
         said=$(held_up "$work/$kind" "$from" "$to")
-        [ "${said% *}" = 60 ] || fail "$kind: ${said% *} of 60 packets passed from $from to $to"
+        [ "${said% *}" = 60 ] || fail "$kind: ${said% *} of 60 packets passed from $from to $to: $(cat "$work/$kind.out")"
         all=$((all + ${said% *})) right=$((right + ${said#* }))
         echo "$kind: $from to $to: ${said#* } of ${said% *}"
     done
     in_namespace "${!place}" tc qdisc del dev "$device" root
-    rm -rf "$work/look" "$work/carry"
+    rm -rf "$work/look" "$work/carry" "$work"/*.err # or the next ones would be taken to measure already
 done <<EOF
 client eth0 eth0:egress@$client vc:ingress@$middle
 middle p0 p0:egress@$middle p1:ingress@$middle
