@@ -95,6 +95,7 @@ expect() { # FILTER
 jq -e '.stamps.hw >= 0.95 * .answered' "$work/run/client/load.json" >/dev/null ||
     fail "the NIC's stamps: $(jq -c '[.answered, .stamps, .hardware_stamps]' "$work/run/client/load.json")"
 expect '.joined >= 0.99 * .requests and .order_violations == 0'
+expect '.join | .nic_stamps >= 0.9 * (.nic_stamps + .without_nic_stamp + .wrong_nic_stamps) and .nic_stamps > 0'
 expect '.trace.slow_traced_ns >= 0.95 * .trace.slow_ns and .trace.functions > 0'
 # The function that was made slow, or called over and over, is a cause; that it is the first takes a machine whose
 # host does not take the emulated cores away for as long.
