@@ -141,6 +141,9 @@ int nic_stamps_begin(const char *interface, unsigned directions, struct nic_stam
                      struct error *err)
 {
     *stamps = (struct nic_stamps){0};
+    if (strlen(interface) >= sizeof stamps->interface) // cut short it might be another's
+        return error_set(err, ERROR_FAILED, "%s is no interface: a name has at most %d characters",
+                         interface, IF_NAMESIZE - 1);
     snprintf(stamps->interface, sizeof stamps->interface, "%s", interface);
     int control = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (control < 0)
