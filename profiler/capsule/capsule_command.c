@@ -25,13 +25,13 @@ struct capsule_options {
     struct option_list hops;
     const char *filter, *sample, *out;
     uint64_t for_ns, ring_bytes, memory_bytes;
-    bool carry, json, quiet;
+    bool carry, announce, json, quiet;
 };
 
 static const struct option_spec options[] = {
-    OPTION_LIST("hop", 0, "IFACE[:WAY][@NETNS]", struct capsule_options, hops,
+    OPTION_LIST("hop", 0, "IFACE[:WAY][@NETNS[=NAME]]", struct capsule_options, hops,
                 "a hop: an interface, and ingress or egress (both); of a network namespace, by "
-                "name, process or path; may be given several times"),
+                "name, process or path, which is called NAME; may be given several times"),
     OPTION_STRING("filter", 'f', "WORDS", struct capsule_options, filter,
                   "which packets: ip, ip6, tcp, udp, [src|dst] port N, [src|dst] host ADDRESS, all "
                   "of which must hold (all TCP and UDP)"),
@@ -48,6 +48,10 @@ static const struct option_spec options[] = {
                  "of the ring that the hops write into (16MiB)"),
     OPTION_BYTES("memory", 0, "BYTES", struct capsule_options, memory_bytes,
                  "for records; more are counted, not kept (512MiB)"),
+    OPTION_FLAG(
+        "announce", 0, struct capsule_options, announce,
+        "print one line {\"ready\": true, \"warnings\": []} on stdout when it measures, and "
+        "nothing else; end when stdin ends"),
     OPTION_FLAG("json", 0, struct capsule_options, json, "print one JSON document on stdout"),
     OPTION_FLAG("quiet", 'q', struct capsule_options, quiet, "no progress on stderr"),
     OPTION_END,
@@ -123,6 +127,10 @@ static int take_options(struct measuring *m, int positional, char **argv, struct
         return -ERROR_INPUT;
     if (packet_sample_parse(o->sample ? o->sample : "1", &m->settings.one_in, err) < 0)
         return -ERROR_INPUT;
+    if (o->announce && o->json)
+        return error_set(err, ERROR_INPUT,
+                         "--announce prints one line, and --json a document; "
+                         "leave one of them out, and take --out");
     if (o->out && mkdir(o->out, 0700) < 0 && errno != EEXIST)
         return error_set_errno(err, ERROR_FAILED, "cannot create %s", o->out);
     return 0;
@@ -130,15 +138,32 @@ static int take_options(struct measuring *m, int positional, char **argv, struct
 
 // --- measuring -----------------------------------------------------------------------------------
 
+// Whether the end of stdin asks it to end; what is written there is nothing to it.
+static bool input_ended(const struct pollfd *input)
+{
+    char bytes[256];
+    return input->revents && read(input->fd, bytes, sizeof bytes) <= 0;
+}
+
 // Drains until that time, or until somebody asks it to end if `interrupted` is not -1.
 static void drain_until(struct measuring *m, int64_t end_ns, int interrupted)
 {
-    struct pollfd asked = {.fd = interrupted, .events = POLLIN};
+    struct pollfd asked[2] = {
+        {.fd = interrupted, .events = POLLIN},
+        {.fd = m->options.announce && interrupted >= 0 ? STDIN_FILENO : -1, .events = POLLIN}};
     while (monotonic_ns() < end_ns) {
         bool more = hop_capture_drain(m->capture);
-        if (poll(&asked, 1, more ? 0 : DRAIN_MS) > 0)
+        if (poll(asked, 2, more ? 0 : DRAIN_MS) > 0 && (asked[0].revents || input_ended(&asked[1])))
             return;
     }
+}
+
+static void announce(const struct measuring *m)
+{
+    if (!m->options.announce)
+        return;
+    puts("{\"ready\": true, \"warnings\": []}");
+    fflush(stdout);
 }
 
 static void measure_window(struct measuring *m, struct progress *progress, int interrupted)
@@ -149,6 +174,7 @@ static void measure_window(struct measuring *m, struct progress *progress, int i
     if (for_ns)
         snprintf(length, sizeof length, "for %.3g s", (double)for_ns / 1e9);
     progress_phase(progress, "measuring at %zu hops %s", m->settings.hop_count, length);
+    announce(m);
     int64_t begin_ns = monotonic_ns();
     drain_until(m, for_ns ? begin_ns + (int64_t)for_ns : INT64_MAX, interrupted);
     int64_t end_ns = monotonic_ns();
@@ -245,9 +271,9 @@ static int report(struct measuring *m, struct error *err)
         return error_set(err, ERROR_FAILED, "no memory for the report");
     if (o->out)
         result = write_document(m, document, err);
-    if (!o->json)
+    if (!o->json && !o->announce)
         hop_report_print(&m->report, stdout);
-    else if (result == 0)
+    else if (result == 0 && o->json)
         return json_print_new(document, JSON_FOR_PEOPLE, "the report", err);
     json_decref(document);
     return result;

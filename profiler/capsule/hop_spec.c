@@ -35,23 +35,26 @@ static bool is_interface(const char *name, size_t bytes)
     return true;
 }
 
-// Writes the path of the namespace's file. False: it is none, or too long.
+// Writes the path of the namespace's file, whose name ends before a `=`. False: it is none, or too
+// long, or nothing follows the `=`.
 static bool namespace_path(const char *text, char out[HOP_NAMESPACE_BYTES])
 {
-    size_t bytes = strlen(text);
-    const char *form = "/run/netns/%s";
-    for (size_t i = 0; i < bytes; i++)
-        if (text[i] <= ' ' || text[i] > '~')
+    int bytes = (int)strcspn(text, "=");
+    const char *form = "/run/netns/%.*s";
+    for (const char *at = text; *at; at++)
+        if (*at <= ' ' || *at > '~')
             return false;
-    if (bytes == 0 || strcmp(text, ".") == 0 || strcmp(text, "..") == 0)
+    if (bytes == 0 || strlen(text + bytes) >= HOP_NAMESPACE_BYTES ||
+        strncmp(text, ".", (size_t)bytes) == 0 || strncmp(text, "..", (size_t)bytes) == 0 ||
+        strcmp(text + bytes, "=") == 0)
         return false;
-    if (strspn(text, "0123456789") == bytes)
-        form = "/proc/%s/ns/net";
+    if ((int)strspn(text, "0123456789") == bytes)
+        form = "/proc/%.*s/ns/net";
     else if (text[0] == '/')
-        form = "%s";
-    else if (strchr(text, '/'))
+        form = "%.*s";
+    else if (memchr(text, '/', (size_t)bytes))
         return false;
-    int length = snprintf(out, HOP_NAMESPACE_BYTES, form, text);
+    int length = snprintf(out, HOP_NAMESPACE_BYTES, form, bytes, text);
     return length > 0 && length < HOP_NAMESPACE_BYTES;
 }
 
@@ -83,12 +86,13 @@ int hop_spec_parse(const char *text, struct hop_spec out[2], size_t *count, stru
                          "--hop: \"%s\": \"%s\" is no network namespace: the name of one, a "
                          "process in it, or a path",
                          text, space);
+    const char *named = space && strchr(space, '=') ? strchr(space, '=') + 1 : space;
     for (int i = 0; i < 2; i++) {
         spec.direction = i == 0 ? HOP_INGRESS : HOP_EGRESS;
         if (!(i == 0 ? ingress : egress))
             continue;
         snprintf(spec.name, sizeof spec.name, "%s:%s%s%s", spec.interface,
-                 hop_direction_name(spec.direction), space ? "@" : "", space ? space : "");
+                 hop_direction_name(spec.direction), named ? "@" : "", named ? named : "");
         out[(*count)++] = spec;
     }
     return 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Where a hop of Time Capsule is, as people write it: "eth0", "eth0:ingress",
-// "veth7:egress@client".
+// "veth7:egress@client", "eth0@4711=web".
 #ifndef PROFILER_CAPSULE_HOP_SPEC_H
 #define PROFILER_CAPSULE_HOP_SPEC_H
 
@@ -29,9 +29,10 @@ struct hop_spec {
 const char *hop_direction_name(enum hop_direction direction);
 const char *hop_role_name(enum hop_role role); // "looks", "begins", ...
 
-// Reads IFACE[:ingress|:egress][@NETNS]: one hop, or both directions of the interface where none is
-// given. NETNS: a name of ip-netns(8), the number of a process that is in it, or a path. Does not
-// look whether any of it is there. Errors: ERROR_INPUT.
+// Reads IFACE[:ingress|:egress][@NETNS[=NAME]]: one hop, or both directions of the interface where
+// none is given. NETNS: a name of ip-netns(8), the number of a process that is in it, or a path;
+// NAME: what it is called in reports. Does not look whether any of it is there. Errors:
+// ERROR_INPUT.
 int hop_spec_parse(const char *text, struct hop_spec out[2], size_t *count, struct error *err);
 
 // Gives hops their part in a way that begins at the first and ends at the last of them. Where both

@@ -50,16 +50,23 @@ static void namespaces_have_three_forms(void **state)
     assert_string_equal(spec[1].name, "a:egress@/proc/1/ns/net");
     assert_int_equal(hop_spec_parse("a@web-1", spec, &count, NULL), 0);
     assert_string_equal(spec[0].namespace, "/run/netns/web-1");
+    assert_int_equal(hop_spec_parse("a:egress@4711=web", spec, &count, NULL), 0);
+    assert_string_equal(spec[0].namespace, "/proc/4711/ns/net");
+    assert_string_equal(spec[0].name, "a:egress@web");
+    assert_int_equal(hop_spec_parse("a@/proc/1/ns/net=web", spec, &count, NULL), 0);
+    assert_string_equal(spec[0].namespace, "/proc/1/ns/net");
+    assert_string_equal(spec[1].name, "a:egress@web");
 }
 
 static void others_are_refused(void **state)
 {
     (void)state;
     static const char *const bad[] = {
-        "",         ":ingress",       "@ns",   "a/b",     "a b", "sixteen-letters-",
-        "a:",       "a:in",           "a:ing", "a:both",  "a@",  "a:ingress@",
-        "a@../etc", "a@x/y",          "a@..",  "a@ ",     "..",  "a:ingress:egress",
-        "\x7f",     "a:ingress@\x01", ".",     "a@b c\n", "\t",  "a:egressx",
+        "",         ":ingress",       "@ns",    "a/b",     "a b", "sixteen-letters-",
+        "a:",       "a:in",           "a:ing",  "a:both",  "a@",  "a:ingress@",
+        "a@../etc", "a@x/y",          "a@..",   "a@ ",     "..",  "a:ingress:egress",
+        "\x7f",     "a:ingress@\x01", ".",      "a@b c\n", "\t",  "a:egressx",
+        "a@b=",     "a@=b",           "a@..=b",
     };
     char long_path[300] = "a@/";
     memset(long_path + 3, 'x', 200);
