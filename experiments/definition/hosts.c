@@ -57,6 +57,13 @@ static int check_host(const struct binding *binding, const struct node *node, vo
         return document_error(binding->document, node, binding->err,
                               "a host of kind %s needs `cores`, e.g. `cores: [0-3]`",
                               host->kind->name);
+    for (const struct experiment_host *other = first; other < host && host->kind->is_bridge;
+         other++)
+        if (other->kind->is_bridge)
+            return document_error(binding->document, node, binding->err,
+                                  "`%s` is a bridge already, and one joins all hosts; leave one of "
+                                  "them out",
+                                  other->name);
     if (host->kind->is_joined == first->kind->is_joined)
         return 0;
     return document_error(binding->document, node, binding->err,
@@ -67,8 +74,10 @@ static int check_host(const struct binding *binding, const struct node *node, vo
 
 static const struct field host_rows[] = {
     {"kind", FIELD_WORD, .word = kind_word, .otherwise = "local",
-     .help = "local: here, on 127.0.0.1; netns: here, in a network namespace made for the run; "
-             "ssh: another machine, through the user's own OpenSSH (docs/ssh.md)"},
+     .help =
+         "local: here, on 127.0.0.1; netns: here, in a network namespace made for the run; "
+         "bridge: the same, and a bridge by which the others are joined, in place of a cable "
+         "between each two; ssh: another machine, through the user's own OpenSSH (docs/ssh.md)"},
     {"cores", FIELD_TEXTS, .otherwise = "all; of kind ssh: needed",
      .help = "what runs there runs on these: [0, 2-3]"},
     {"address", FIELD_TEXT, INTO(struct experiment_host, address),

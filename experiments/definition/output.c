@@ -134,6 +134,13 @@ static json_t *trace_json(const struct experiment *experiment)
         "most_bytes", (json_int_t)trace->most_bytes);
 }
 
+// NULL: there is none.
+static json_t *capsule_json(const struct experiment *experiment)
+{
+    const struct experiment_capsule *capsule = &experiment->capsule;
+    return capsule->hops.count ? fields_values(json_object(), &capsule_fields, capsule) : NULL;
+}
+
 json_t *experiment_to_json(const struct experiment *experiment)
 {
     json_t *hosts = json_object(), *servers = json_object(), *neighbours = json_object();
@@ -149,7 +156,7 @@ json_t *experiment_to_json(const struct experiment *experiment)
     return json_pack(
         "{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:{s:s, s:b, s:I, s:s, s:b, s:s*, s:I, "
         "s:o*}, "
-        "s:o, "
+        "s:o*, s:o, "
         "s:{s:I, "
         "s:b}, "
         "s:o}",
@@ -161,9 +168,10 @@ json_t *experiment_to_json(const struct experiment *experiment)
         "buffer_bytes", (json_int_t)experiment->buffer_bytes, "calls",
         capture_calls_name(experiment->capture_calls), "commands", experiment->capture_commands,
         "nic", experiment->capture_nic, "shim_memory_bytes",
-        (json_int_t)experiment->shim_memory_bytes, "trace", trace_json(experiment), "diagnose",
-        diagnose_json(experiment), "repetitions", "count", (json_int_t)experiment->repetitions,
-        "restart", true, "gates", gates_json(&experiment->gates));
+        (json_int_t)experiment->shim_memory_bytes, "trace", trace_json(experiment), "capsule",
+        capsule_json(experiment), "diagnose", diagnose_json(experiment), "repetitions", "count",
+        (json_int_t)experiment->repetitions, "restart", true, "gates",
+        gates_json(&experiment->gates));
 }
 
 static void print_command(const struct word_array *words, FILE *out)
@@ -238,6 +246,16 @@ static void print_length(const struct experiment_load *load, FILE *out)
         fprintf(out, "for %s\n", length);
 }
 
+static void print_capsule(const struct experiment_capsule *capsule, FILE *out)
+{
+    if (capsule->hops.count == 0)
+        return;
+    fprintf(out, "  packets are stamped%s at", capsule->carry ? ", and carry it," : "");
+    print_command(&capsule->words, out);
+    fprintf(out, "; %s, sampled %s\n", capsule->filter ? capsule->filter : "the server's port",
+            capsule->sample);
+}
+
 void experiment_print_plan(const struct experiment *experiment, FILE *out)
 {
     char text[256];
@@ -268,8 +286,9 @@ void experiment_print_plan(const struct experiment *experiment, FILE *out)
                 units_format_cores(&agent->spec.cores, text, sizeof text), agent->spec.rate,
                 (unsigned long long)agent->spec.connections);
     }
-    fprintf(out, "  capture: %s\n  diagnose: %s", capture_choice_name(experiment->backend),
-            experiment->slice);
+    fprintf(out, "  capture: %s\n", capture_choice_name(experiment->backend));
+    print_capsule(&experiment->capsule, out);
+    fprintf(out, "  diagnose: %s", experiment->slice);
     for (size_t i = 0; i < experiment->windows.count; i++) {
         char to[40];
         fprintf(out, ", %s to %s",

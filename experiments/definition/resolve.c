@@ -146,6 +146,8 @@ static int check_experiment(const struct binding *binding, const struct node *ro
     if (result == 0)
         result = read_trace_cores(binding, node_child(root, "capture"));
     if (result == 0)
+        result = read_capsule(binding, node_child(root, "capsule"));
+    if (result == 0)
         result = read_tuning(binding, node_child(root, "tuning"));
     if (result == 0)
         result = check_protocol(binding, root, experiment);
@@ -185,6 +187,9 @@ static const struct field experiment_rows[] = {
      .help = "by host, a list of steps, each one of these; every old value is noted first and put "
              "back however the run ends"},
     {"capture", FIELD_GROUP, .fields = &capture_fields, IN_PLACE, .help = "what is recorded"},
+    {"capsule", FIELD_GROUP, .fields = &capsule_fields, INTO(struct experiment, capsule),
+     .help = "when packets pass interfaces on their way (docs/capsule.md), by which the diagnosis "
+             "divides the time on the network"},
     {"diagnose", FIELD_GROUP, .fields = &diagnose_fields, IN_PLACE, .help = "what is explained"},
     {"repetitions", FIELD_GROUP, .fields = &repetitions_fields, IN_PLACE,
      .help = "of the whole run"},
@@ -220,6 +225,7 @@ void experiment_free(struct experiment *experiment)
     fields_free(&experiment_fields, experiment);
     array_free(&experiment->settings);
     array_free(&experiment->windows);
+    array_free(&experiment->capsule.hops);
     workload_free(&experiment->workload);
     document_free(experiment->document);
     *experiment = (struct experiment){.document = NULL};

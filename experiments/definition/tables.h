@@ -25,12 +25,14 @@ extern const struct fields neighbour_load_fields; // struct experiment_neighbour
 extern const struct fields load_fields;           // struct experiment_load
 extern const struct fields agent_fields;          // struct experiment_agent
 extern const struct fields capture_fields;        // struct experiment
+extern const struct fields capsule_fields;        // struct experiment_capsule
 extern const struct fields tuning_step_fields;    // bound by read_tuning
 
 // Checks of the root that need all the rest read. All return 0 or a negative error kind.
 int check_hosts_meet(const struct binding *binding, const struct node *root);
 int read_load_ends(const struct binding *binding, const struct node *root);
 int read_trace_cores(const struct binding *binding, const struct node *capture);
+int read_capsule(const struct binding *binding, const struct node *capsule);
 int read_tuning(const struct binding *binding, const struct node *tuning);
 
 // A stretch of the load such as "0s-5s", which ends within most_ns.

@@ -20,7 +20,7 @@ struct host;
 struct host_array;
 
 // The row: host_<name> is defined in hosts/host_<name>.c. The first is the default.
-#define HOST_KINDS(ROW) ROW(local) ROW(netns) ROW(ssh)
+#define HOST_KINDS(ROW) ROW(local) ROW(netns) ROW(bridge) ROW(ssh)
 
 struct host_kind {
     const char *name; // as an experiment gives it
@@ -31,6 +31,7 @@ struct host_kind {
     bool is_elsewhere;     // another machine: it has its own cores, programs, files and clock
     bool is_joined;        // such hosts have a network of their own, which no other kind is on
     bool is_alone;         // its address means something only on the machine itself
+    bool is_bridge;        // it joins the others of such a network; one at most
     const char *own_cards; // pattern of the cards that the run makes for it; NULL: none
     // What making one takes on this machine, and the package that has it; NULL: nothing.
     const char *program, *package;
@@ -87,5 +88,10 @@ int host_find_program_here(const struct host *host, const char *name, char path[
                            struct error *err);
 int host_needs_no_joining(struct host_array *hosts, struct command_log *log, struct error *err);
 void host_needs_no_end(struct host *host);
+
+// The same of host_netns.c.
+int host_start_netns(struct host *host, size_t number, const struct run_folder *folder,
+                     struct command_log *log, struct error *err);
+int host_join_netns(struct host_array *hosts, struct command_log *log, struct error *err);
 
 #endif

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: MIT
 //
 // A host that is a network namespace without a name, which lives as long as its keeper. Such hosts
-// are joined pairwise by veth cables made inside them, so nothing of them is seen on the machine
-// and nothing of them can be left behind. RPS steers what each receives onto its own cores.
+// are joined pairwise by veth cables made inside them, or each to the bridge where there is one
+// (host_bridge.c), so nothing of them is seen on the machine and nothing of them can be left
+// behind. RPS steers what each receives onto its own cores.
 #include <stdio.h>
 #include <string.h>
 
 #include "base/units.h"
 #include "experiments/hosts/host.h"
 #include "experiments/hosts/host_kind.h"
+
+#define BRIDGE "br0" // in its host's namespace
 
 static int host_set(struct host *host, const char *path, const char *value, struct command_log *log,
                     struct error *err)
@@ -32,15 +35,33 @@ static int quieten(struct host *host, struct command_log *log, struct error *err
     return host_run(host, (const char *[]){"ip", "link", "set", "lo", "up", NULL}, log, err);
 }
 
-// One end of a cable: its address, the way to the other end, and who handles what arrives.
+// The address of a cable's end and the way to the other, whatever is there; a bridge has one for
+// all of its ends.
+static int give_address(struct host *host, const char *device, const struct host *other,
+                        struct command_log *log, struct error *err)
+{
+    char in_network[sizeof host->address + 4];
+    snprintf(in_network, sizeof in_network, "%s/24", host->address);
+    return host->kind->is_bridge
+               ? host_run(host,
+                          (const char *[]){"ip", "link", "set", device, "master", BRIDGE, NULL},
+                          log, err)
+           : other->kind->is_bridge
+               ? host_run(host,
+                          (const char *[]){"ip", "address", "add", in_network, "dev", device, NULL},
+                          log, err)
+               : host_run(host,
+                          (const char *[]){"ip", "address", "add", host->address, "peer",
+                                           other->address, "dev", device, NULL},
+                          log, err);
+}
+
+// One end of a cable: its address, and who handles what arrives.
 static int plug_in(struct host *host, const char *device, const struct host *other,
                    struct command_log *log, struct error *err)
 {
     char path[100], mask[400];
-    int result = host_run(host,
-                          (const char *[]){"ip", "address", "add", host->address, "peer",
-                                           other->address, "dev", device, NULL},
-                          log, err);
+    int result = give_address(host, device, other, log, err);
     if (result == 0)
         result =
             host_run(host, (const char *[]){"ip", "link", "set", device, "up", NULL}, log, err);
@@ -72,19 +93,47 @@ static int join_pair(struct host_array *hosts, size_t first, size_t second, stru
     return result;
 }
 
-static int netns_join(struct host_array *hosts, struct command_log *log, struct error *err)
+// Bridges that hand packets to iptables cut off what `taillight capsule --carry` puts behind them.
+static int make_bridge(struct host *host, struct command_log *log, struct error *err)
 {
+    static const char *const cutting[] = {"/proc/sys/net/bridge/bridge-nf-call-iptables",
+                                          "/proc/sys/net/bridge/bridge-nf-call-ip6tables"};
+    char address[sizeof host->address + 4];
+    struct error ignored;
+    snprintf(address, sizeof address, "%s/24", host->address);
+    const char *const *const commands[] = {
+        (const char *[]){"ip", "link", "add", BRIDGE, "type", "bridge", NULL},
+        (const char *[]){"ip", "address", "add", address, "dev", BRIDGE, NULL},
+        (const char *[]){"ip", "link", "set", BRIDGE, "up", NULL}};
     int result = 0;
-    for (size_t i = 0; i < hosts->count && result == 0; i++)
-        result = quieten(&hosts->items[i], log, err);
-    for (size_t i = 0; i < hosts->count; i++)
-        for (size_t j = i + 1; j < hosts->count && result == 0; j++)
-            result = join_pair(hosts, i, j, log, err);
+    for (size_t i = 0; i < sizeof commands / sizeof *commands && result == 0; i++)
+        result = host_run(host, commands[i], log, err);
+    for (size_t i = 0; i < 2 && result == 0; i++)
+        if (host_set(host, cutting[i], "0", log, &ignored) < 0)
+            command_log_write(log, host->plan->name, "bridges hand no packets to iptables here");
     return result;
 }
 
-static int netns_start(struct host *host, size_t number, const struct run_folder *folder,
-                       struct command_log *log, struct error *err)
+int host_join_netns(struct host_array *hosts, struct command_log *log, struct error *err)
+{
+    bool bridged = false;
+    int result = 0;
+    for (size_t i = 0; i < hosts->count && result == 0; i++) {
+        struct host *host = &hosts->items[i];
+        result = quieten(host, log, err);
+        if (result == 0 && host->kind->is_bridge)
+            result = make_bridge(host, log, err);
+        bridged |= host->kind->is_bridge;
+    }
+    for (size_t i = 0; i < hosts->count; i++)
+        for (size_t j = i + 1; j < hosts->count && result == 0; j++)
+            if (!bridged || hosts->items[i].kind->is_bridge || hosts->items[j].kind->is_bridge)
+                result = join_pair(hosts, i, j, log, err);
+    return result;
+}
+
+int host_start_netns(struct host *host, size_t number, const struct run_folder *folder,
+                     struct command_log *log, struct error *err)
 {
     (void)folder;
     int result = host_start_here(host, true, err);
@@ -116,8 +165,8 @@ const struct host_kind host_netns = {
     .package = "iproute2",
     .fallback = &host_local,
     .check = host_needs_no_check,
-    .start = netns_start,
-    .join = netns_join,
+    .start = host_start_netns,
+    .join = host_join_netns,
     .start_process = host_start_process_here,
     .find_program = host_find_program_here,
     .end = host_needs_no_end,

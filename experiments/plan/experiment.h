@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/fields.h"
 #include "loadgen/agents/agent.h"
+#include "profiler/capsule/hop_spec.h"
 #include "workloads/workload.h"
 
 struct host_kind;
@@ -153,6 +154,23 @@ struct experiment_trace {
     uint64_t most_bytes;             // 0: as the disk has room
 };
 
+// Where packets are stamped.
+struct experiment_hop {
+    size_t host;
+    char where[HOP_INTERFACE_BYTES + 16]; // "eth0", "eth0:egress"
+};
+struct experiment_hop_array ARRAY_OF(struct experiment_hop);
+
+struct experiment_capsule {
+    struct word_array words;          // the hops as they are written
+    struct experiment_hop_array hops; // none: no packet is stamped
+    // Each direction of each of them, with the host's name for its namespace's.
+    struct hop_spec specs[HOPS_MAX];
+    size_t spec_count;
+    const char *filter, *sample; // filter NULL: the loaded server's port
+    bool carry;
+};
+
 struct experiment_host_array ARRAY_OF(struct experiment_host);
 struct experiment_server_array ARRAY_OF(struct experiment_server);
 struct experiment_neighbour_array ARRAY_OF(struct experiment_neighbour);
@@ -175,6 +193,7 @@ struct experiment {
     bool capture_commands;      // note with which command requests begin
     uint64_t shim_memory_bytes; // 0: the shim's own default
     struct experiment_trace trace;
+    struct experiment_capsule capsule;
     struct diagnosis_slice diagnosed; // what `slice` says
     const char *slice;
     char categories[4096]; // a file of categories of causes; empty: none

@@ -152,7 +152,9 @@ static int run_phases(struct run *run, struct error *err)
                                                            run_prepare,
                                                            run_start_capture,
                                                            run_start_clock,
+                                                           run_start_hops,
                                                            run_load,
+                                                           run_stop_hops,
                                                            run_stop_clock,
                                                            run_stop_capture,
                                                            run_fetch,
@@ -175,6 +177,7 @@ static void end_at_once(struct run *run)
     size_t count = 0;
     all[count++] = &run->load;
     all[count++] = &run->clock;
+    all[count++] = &run->hops;
     all[count++] = &run->capture;
     for (size_t i = 0; i < run->experiment->neighbours.count && count + 2 < 2 * MOST_WATCHED; i++) {
         all[count++] = &run->neighbours[i].process;
@@ -192,7 +195,7 @@ static int tear_down(struct run *run, struct error *err)
     if (!run->log.dry && supervisor_check(&run->supervisor, &ignored) < 0)
         end_at_once(run);
     run_end_neighbours(run);
-    process_stop_all((struct process *[]){&run->load, &run->clock, &run->capture}, 3,
+    process_stop_all((struct process *[]){&run->load, &run->clock, &run->hops, &run->capture}, 4,
                      STOP_GRACE_MS);
     for (size_t i = run->experiment->servers.count; i-- > 0;)
         server_stop(&run->servers[i], &run->supervisor);
@@ -209,12 +212,10 @@ static int tear_down(struct run *run, struct error *err)
 static int run_dry(struct run *run, FILE *out, struct error *err)
 {
     struct error ignored;
-    int (*const phases[])(struct run *, struct error *) = {run_start_hosts, run_log_fact_questions,
-                                                           run_tune,        run_choose_directories,
-                                                           start_servers,   run_start_neighbours,
-                                                           run_prepare,     run_start_capture,
-                                                           run_start_clock, run_load,
-                                                           run_fetch};
+    int (*const phases[])(struct run *, struct error *) = {
+        run_start_hosts, run_log_fact_questions, run_tune,    run_choose_directories,
+        start_servers,   run_start_neighbours,   run_prepare, run_start_capture,
+        run_start_clock, run_start_hops,         run_load,    run_fetch};
     run->log = (struct command_log){.file = out, .dry = true};
     int result = 0;
     for (size_t i = 0; i < sizeof phases / sizeof *phases && result == 0; i++)
@@ -294,7 +295,7 @@ int run_experiment(const struct experiment *experiment, const struct run_setting
     run->spared = settings->spared;
     run->progress = settings->progress;
     run->supervisor.signals = -1;
-    run->capture = run->load = run->clock = (struct process){.input = -1, .output = -1};
+    run->capture = run->load = run->clock = run->hops = (struct process){.input = -1, .output = -1};
     for (size_t i = 0; i < EXPERIMENT_SERVERS_MAX; i++)
         run->servers[i].process = run->load;
     int result = run->warnings ? run_make_neighbours(run, err)

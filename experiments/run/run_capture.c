@@ -18,9 +18,8 @@ enum {
     CLOCK_TIMEOUT_S = 30,
 };
 
-// Waits for a capture to say that it is ready; its warnings become the run's.
-static int wait_ready(struct run *run, struct process *capture, const char *what,
-                      const char *log_path, struct error *err)
+int run_wait_ready(struct run *run, struct process *capture, const char *what, const char *log_path,
+                   struct error *err)
 {
     struct text_buffer output = {0};
     int status = 0;
@@ -183,7 +182,7 @@ int run_start_capture(struct run *run, struct error *err)
     int result =
         run_start_command(run, host, &line, true, NULL, run->capture_log, NULL, &run->capture, err);
     if (result == 0 && !run->log.dry)
-        result = wait_ready(run, &run->capture, "the capture", run->capture_log, err);
+        result = run_wait_ready(run, &run->capture, "the capture", run->capture_log, err);
     if (result < 0 || run->log.dry)
         return result;
     run->capturing = true;
@@ -227,8 +226,9 @@ int run_start_clock(struct run *run, struct error *err)
     command_line_add_list(&line, words);
     run_folder_path(run->folder, "logs/client-clock.log", log);
     int result = run_start_command(run, host, &line, true, NULL, log, NULL, &run->clock, err);
-    return result == 0 && !run->log.dry ? wait_ready(run, &run->clock, "the clock log", log, err)
-                                        : result;
+    return result == 0 && !run->log.dry
+               ? run_wait_ready(run, &run->clock, "the clock log", log, err)
+               : result;
 }
 
 int run_stop_clock(struct run *run, struct error *err)

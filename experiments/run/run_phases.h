@@ -48,6 +48,8 @@ struct run {
     struct server servers[EXPERIMENT_SERVERS_MAX]; // as the experiment's
     struct process capture;
     char capture_log[LOG_PATH_BYTES];
+    struct process hops; // stamps packets
+    char hops_log[LOG_PATH_BYTES];
     struct process load;
     char load_log[LOG_PATH_BYTES];
     struct process clock; // records the load host's clock, where the server's is not the same
@@ -81,6 +83,10 @@ void run_warn(struct run *run, const char *format, ...) __attribute__((format(pr
 int run_start_command(struct run *run, struct host *host, struct command_line *line, bool input,
                       const char *directory, const char *log_path, const struct person *as,
                       struct process *process, struct error *err);
+
+// Waits for a capture on the server's host to say that it is ready; its warnings become the run's.
+int run_wait_ready(struct run *run, struct process *capture, const char *what, const char *log_path,
+                   struct error *err);
 
 // The first line of what a child has printed, as JSON; NULL: not one. The caller owns it.
 json_t *run_first_line(const struct text_buffer *output);
@@ -130,6 +136,12 @@ int run_stop_capture(struct run *run, struct error *err);
 // client/clock.tlog, where client and server may have different clocks.
 int run_start_clock(struct run *run, struct error *err);
 int run_stop_clock(struct run *run, struct error *err);
+
+// --- packets (run_hops.c) ------------------------------------------------------------------------
+
+// Stamps packets at the experiment's hops, into server/hops.tlog and capsule.json.
+int run_start_hops(struct run *run, struct error *err);
+int run_stop_hops(struct run *run, struct error *err);
 
 // --- load (run_load.c) ---------------------------------------------------------------------------
 

@@ -149,6 +149,7 @@ said_is_done() { # DRY COMMANDS.LOG
     local file
     for file in "$1" "$2"; do
         sed -E -e 's/^[0-9T:.Z-]+ //' -e 's/ \(was .*\)$//' -e 's/netns [0-9]+$/netns PID/' \
+            -e 's,/proc/[0-9]+/ns/net,/proc/PID/ns/net,g' \
             -e 's/taillight-[0-9]+-[0-9a-f]+(\/[0-9a-f]{32})?/taillight-X/g' \
             -e 's/taillight-([0-9a-f]{16}-[[:alnum:]]{6}|HASH)/taillight-HASH/g' \
             -e 's/10\.246\.0\.[0-9]+|ADDRESS/ADDRESS/g' -e 's/--helper-cores [0-9,-]+|--helper-cores CORES/--helper-cores CORES/' "$file" |

@@ -13,7 +13,9 @@ neighbours:
 tuning:
   server:
     - sysctl: {net.ipv4.tcp_autocorking: 0}
+capsule: {hops: [to0@client, to1@switch]}
 END
+sed -i '/^hosts:/a \  switch: {kind: bridge}' "$work/x.yaml"
 "$taillight" run --dry-run "$work/x.yaml" --out "$work/run" >"$work/dry" 2>"$work/cmd.err" || fail "--dry-run"
 [ ! -e "$work/run" ] || fail "it made the run folder"
 pgrep -fa -- "$work/run" && fail "it started something"
