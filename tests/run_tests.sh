@@ -2,9 +2,10 @@
 # Runs every test under BUILD and tests/**/test_*.sh, before whatever else wants the cores
 # (preferred.sh), and prints a line for each as it ends. The machine's cores are part of what the
 # end-to-end tests measure, so a test has the machine to itself, as far as that is ours to say,
-# unless it is known to compute only. Those run first, as many at a time as there are cores: all of
-# the folders in `computing`, but for sources that say "Needs the machine to itself", and elsewhere
-# the sources that say "Runs beside others" (each at the beginning of a comment's line).
+# unless it is known to compute only. Those run first, one more at a time than there are cores, since
+# some of them also wait: all of the folders in `computing`, but for sources that say "Needs the machine
+# to itself", and elsewhere the sources that say "Runs beside others" (each at the beginning of a
+# comment's line).
 # Exit 77 of a test is a skip, with its reason as the last line it printed. TAILLIGHT_NO_SKIP=1 turns
 # skips into failures; TAILLIGHT_LONG=1 adds the long tests (test_long_*); TAILLIGHT_TRUST=1 runs
 # those of tests/trust.list, which may then do more, and test_long_trust_*, and nothing else;
@@ -86,7 +87,7 @@ for name in "${trusted[@]}"; do # a list that names what is not there would chec
     }
 done
 { [ ${#beside[@]} -eq 0 ] || printf '%s\n' "${beside[@]}"; } |
-    xargs -r -P "$(nproc)" -I '{}' tests/preferred.sh tests/run_tests.sh --one '{}' "$outcomes"
+    xargs -r -P $(($(nproc) + 1)) -I '{}' tests/preferred.sh tests/run_tests.sh --one '{}' "$outcomes"
 for name in ${alone[@]+"${alone[@]}"}; do tests/preferred.sh tests/run_tests.sh --one "$name" "$outcomes"; done
 count() { grep -c "^$1$" "$outcomes"; }
 missing=$((${#beside[@]} + ${#alone[@]} - $(wc -l <"$outcomes")))

@@ -18,18 +18,16 @@ for path in files:
     for included in re.findall(r'#\s*include "([^"]+)"', open(path).read()):
         if os.path.exists(included) and included[:-2] != stem and included.endswith(".h"):
             uses[stem].add(included[:-2])
-defined, wanted = {}, {}
-for path in files:
-    object_file = f"{build}/{path[:-2]}.o"
-    if not path.endswith(".c") or not os.path.exists(object_file):
-        continue
-    wanted[path[:-2]] = set()
-    for line in subprocess.check_output(["nm", object_file], text=True).splitlines():
-        kind, name = line.split()[-2:]
-        if kind == "U":
-            wanted[path[:-2]].add(name)
-        elif kind in "TDBR":
-            defined[name] = path[:-2]
+objects = {f"{build}/{path[:-2]}.o": path[:-2] for path in files if path.endswith(".c")}
+objects = {name: stem for name, stem in objects.items() if os.path.exists(name)}
+defined, wanted = {}, collections.defaultdict(set)
+for line in subprocess.check_output(["nm", "-A", *objects], text=True).splitlines():
+    name, symbol = line.split(":", 1)
+    kind, symbol = symbol.split()[-2:]
+    if kind == "U":
+        wanted[objects[name]].add(symbol)
+    elif kind in "TDBR":
+        defined[symbol] = objects[name]
 for stem, names in wanted.items():
     uses[stem] |= {defined[name] for name in names if name in defined and defined[name] != stem}
 

@@ -4,6 +4,7 @@
 # `taillight capsule` at six interfaces between a load and memcached, over UDP and TCP: each packet
 # on one of two routes, in the order of the interfaces, with hops that add up to the whole; what a
 # full ring, an interface that goes away and a killed command leave; and what is refused.
+# Runs beside others: it counts packets, and times nothing.
 set -u
 . "$(dirname "$0")/route_lib.sh"
 make_route

@@ -5,6 +5,7 @@
 # and back, and what arrives is what was sent, bit for bit, whether it is a datagram of the MTU's length,
 # one in fragments, or a stream that the kernel sends in bundles; where checksums are computed on the way,
 # and when the command is killed in the middle of it. What others put behind packets is left alone.
+# Runs beside others: it counts packets, and times nothing.
 set -u
 . "$(dirname "$0")/route_lib.sh"
 make_route
