@@ -227,9 +227,12 @@ static bool try_own_vdso(struct search *search)
 static bool search_user(struct search *search)
 {
     const struct code_image_options *options = search->finder->options;
-    const char *path = search->mapping->path;
-    if (options->symfs &&
-        try_format(search, true, "%s%s%s", options->symfs, path[0] == '/' ? "" : "/", path))
+    const char *path = search->mapping->path, *slash = path[0] == '/' ? "" : "/";
+    if (options->symfs && search->mapping->inode &&
+        try_format(search, true, "%s%s%s" CODE_BY_INODE, options->symfs, slash, path,
+                   search->mapping->inode))
+        return true;
+    if (options->symfs && try_format(search, true, "%s%s%s", options->symfs, slash, path))
         return true;
     if (try_cache(search))
         return true;

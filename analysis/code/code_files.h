@@ -6,9 +6,12 @@
 // path itself; the vdso of this machine. The kernel's: a kcore copy of the recording (its
 // kcore_dir, or perf's cache: the only source that has modules and the text as it was patched);
 // then a vmlinux under --symfs, ~/.debug, /usr/lib/debug and /lib/modules. If the recording has no
-// build-id, a file on this host must at least have the recorded inode.
+// build-id, a file on this host must at least have the recorded inode. Containers have different
+// files of one path: under --symfs, PATH.inode-N is PATH of those processes that mapped inode N.
 #ifndef ANALYSIS_CODE_CODE_FILES_H
 #define ANALYSIS_CODE_CODE_FILES_H
+
+#include <inttypes.h>
 
 #include "analysis/code/code_elf.h"
 #include "analysis/code/code_image.h"
@@ -17,6 +20,8 @@
 #include "base/name_pool.h"
 
 enum { CODE_NONE = 0xffffffff };
+
+#define CODE_BY_INODE ".inode-%" PRIu64
 
 static const uint64_t code_kernel_begins = (uint64_t)1 << 63;
 

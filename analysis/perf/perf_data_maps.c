@@ -42,6 +42,23 @@ static int by_path(const void *a, const void *b)
     return strcmp(((const struct named_id *)a)->path, ((const struct named_id *)b)->path);
 }
 
+// Containers have different files of one path: the path does not tell then which build ran.
+static void forget_ambiguous(struct builder *builder)
+{
+    size_t kept = 0;
+    for (size_t i = 0, next; i < builder->named_count; i = next) {
+        struct named_id first = builder->named[i];
+        bool same = true;
+        for (next = i + 1;
+             next < builder->named_count && by_path(&first, &builder->named[next]) == 0; next++)
+            same = same && memcmp(first.id->bytes, builder->named[next].id->bytes,
+                                  sizeof first.id->bytes) == 0;
+        if (same)
+            builder->named[kept++] = first;
+    }
+    builder->named_count = kept;
+}
+
 static int index_build_ids(struct builder *builder, const struct perf_data *data)
 {
     size_t count = data->build_ids.count;
@@ -55,6 +72,7 @@ static int index_build_ids(struct builder *builder, const struct perf_data *data
             (struct named_id){data->build_ids.items[i].path, &data->build_ids.items[i]};
     builder->named_count = count;
     qsort(builder->named, count, sizeof *builder->named, by_path);
+    forget_ambiguous(builder);
     return 0;
 }
 

@@ -13,9 +13,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analysis/code/code_files.h"
 #include "analysis/perf/perf_data.h"
 #include "analysis/perf/perf_data_maps.h"
 #include "base/array.h"
+#include "base/name_pool.h"
 #include "base/new_file.h"
 #include "experiments/common/copy_file.h"
 #include "experiments/common/run_folder.h"
@@ -24,6 +26,8 @@ struct collection {
     const char *folder;
     uint64_t reserve_bytes;
     struct ARRAY_OF(uint32_t) ran; // processes, ascending
+    struct name_pool *paths;
+    struct ARRAY_OF(uint64_t) inodes; // that were mapped first under each of the paths
     struct trace_code *out;
 };
 
@@ -94,6 +98,22 @@ static bool find_source(uint32_t pid, const char *path, char out[PATH_MAX], stru
     return length > 0 && length < PATH_MAX && stat(out, status) == 0 && S_ISREG(status->st_mode);
 }
 
+// Where a mapped file goes: a path belongs to the inode that is met first, whether or not that can
+// be copied; another container's file of the same path is told apart by its own.
+static bool name_copy(struct collection *collection, const struct perf_mapping *mapping,
+                      char out[PATH_MAX])
+{
+    const char *path = mapping->path;
+    uint32_t number = name_pool_add(collection->paths, path, strlen(path));
+    if (number == UINT32_MAX || strstr(path, "/../") ||
+        (number == collection->inodes.count && array_push(&collection->inodes, mapping->inode) < 0))
+        return false;
+    int length = snprintf(out, PATH_MAX, "%s/symfs%s", collection->folder, path);
+    if (mapping->inode != collection->inodes.items[number] && length > 0 && length < PATH_MAX)
+        length += snprintf(out + length, PATH_MAX - (size_t)length, CODE_BY_INODE, mapping->inode);
+    return length > 0 && length < PATH_MAX;
+}
+
 static void copy_mapped(struct collection *collection, uint32_t pid,
                         const struct perf_mapping *mapping)
 {
@@ -101,9 +121,7 @@ static void copy_mapped(struct collection *collection, uint32_t pid,
     struct stat status;
     struct error ignored;
     struct trace_code *out = collection->out;
-    int length = snprintf(to, sizeof to, "%s/symfs%s", collection->folder, mapping->path);
-    if (length < 0 || (size_t)length >= sizeof to || strstr(mapping->path, "/../") ||
-        access(to, F_OK) == 0)
+    if (!name_copy(collection, mapping, to) || access(to, F_OK) == 0)
         return;
     if (!find_source(pid, mapping->path, from, &status)) {
         count_lack(collection, &out->missing, mapping->path);
@@ -186,7 +204,10 @@ int trace_code_collect(const char *recording, const char *folder, uint64_t reser
     int result = perf_data_open(recording, &lean, &data, err);
     if (result < 0)
         return result;
-    result = perf_maps_build(&data, 0, &maps, err);
+    if (!(collection.paths = name_pool_alloc()))
+        result = error_set(err, ERROR_FAILED, "out of memory for the files of the trace");
+    if (result == 0)
+        result = perf_maps_build(&data, 0, &maps, err);
     if (result == 0 && find_who_ran(&collection, &data) < 0)
         result = error_set(err, ERROR_FAILED, "out of memory for the processes of the trace");
     if (result == 0)
@@ -194,6 +215,8 @@ int trace_code_collect(const char *recording, const char *folder, uint64_t reser
     for (size_t i = 0; i < maps.spaces.count && result == 0; i++)
         collect_space(&collection, &maps.spaces.items[i]);
     array_free(&collection.ran);
+    array_free(&collection.inodes);
+    name_pool_free(collection.paths);
     perf_maps_free(&maps);
     perf_data_free(&data);
     return result;

@@ -3,7 +3,8 @@
 // The code that a trace ran through, put beside its recording: a trace says which branches were
 // taken, so without the very files that ran it is worth nothing on another machine. Executables and
 // libraries of the processes that ran go to <folder>/symfs under their own paths, with this
-// kernel's vdso, where the analysis looks first; maps of code that was made at run time
+// kernel's vdso, where the analysis looks first (a second file of one path, as containers have, as
+// analysis/code/code_files.h says); maps of code that was made at run time
 // (perf-<pid>.map) go into the folder itself. The kernel's code is in perf's copy of kcore.
 #ifndef EXPERIMENTS_CAPTURE_TRACE_CODE_H
 #define EXPERIMENTS_CAPTURE_TRACE_CODE_H

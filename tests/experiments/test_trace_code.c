@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+//
+// The files of a recording: two processes that see different files under one path, as those of
+// containers do, leave both, and the analysis takes for each process the one that it runs.
+// Runs beside others: it waits for nobody, and times nothing.
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "analysis/code/code_build.h"
+#include "analysis/perf/perf_data.h"
+#include "experiments/capture/trace_code.h"
+#include "tests/analysis/perf/capture_folder.h"
+
+static struct capture_folder folder;
+static char program[128]; // that both processes run
+static pid_t children[2];
+
+// Runs a shell under the program's path: what is there, or for this process `instead`.
+static pid_t begin_child(const char *instead)
+{
+    pid_t child = fork();
+    if (child != 0)
+        return child;
+    if (instead &&
+        (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+         mount(instead, program, NULL, MS_BIND, NULL) < 0))
+        _exit(1);
+    execl(program, program, "-c", "for i in $(seq 3000); do sleep 0.01; done", NULL);
+    _exit(1);
+}
+
+// The file that the analysis takes for the process is the one that it runs, byte for byte.
+static void expect_own_file(const struct code_images *images, pid_t child)
+{
+    const struct code_space *space = code_images_at(images, (uint32_t)child, UINT64_MAX - 1);
+    assert_non_null(space);
+    const char *taken = NULL;
+    for (size_t i = 0; i < space->sections.count && !taken; i++) {
+        const struct code_file *file = &images->files.items[space->sections.items[i].file];
+        if (strcmp(file->mapped_path, program) == 0)
+            taken = file->path;
+    }
+    assert_non_null(taken);
+    assert_ptr_equal(strstr(taken, folder.path), taken); // not this machine's own
+    char command[600];
+    snprintf(command, sizeof command, "cmp '%s' /proc/%d/exe", taken, (int)child);
+    assert_true(run_quietly(command));
+}
+
+static void each_process_has_the_file_that_it_runs(void **state)
+{
+    (void)state;
+    char path[128], command[600], symfs[128];
+    struct trace_code code;
+    struct perf_data data;
+    struct perf_maps maps;
+    struct code_images images;
+    struct error err;
+    snprintf(path, sizeof path, "%s/perf.data", folder.path);
+    snprintf(symfs, sizeof symfs, "%s/symfs", folder.path);
+    snprintf(command, sizeof command,
+             "perf record -e cpu-clock --switch-events -p %d,%d -o %s -- sleep 0.3 >%s/log 2>&1",
+             (int)children[0], (int)children[1], path, folder.path);
+    if (!run_quietly(command))
+        skip();
+    assert_int_equal(trace_code_collect(path, folder.path, 0, &code, &err), 0);
+    assert_int_equal(code.missing + code.changed + code.unfit, 0);
+    assert_int_equal(perf_data_open(path, NULL, &data, &err), 0);
+    assert_int_equal(perf_maps_build(&data, 0, &maps, &err), 0);
+    struct code_image_options options = {.symfs = symfs, .no_host_files = true};
+    assert_int_equal(code_images_build(&maps, &options, &images, &err), 0);
+    for (int i = 0; i < 2; i++)
+        expect_own_file(&images, children[i]);
+    code_images_free(&images);
+    perf_maps_free(&maps);
+    perf_data_free(&data);
+}
+
+int main(void)
+{
+    char command[400], other[128];
+    if (geteuid() != 0) {
+        puts("a mount namespace needs root");
+        return 77;
+    }
+    snprintf(folder.path, sizeof folder.path, "/tmp/taillight-code-XXXXXX");
+    if (!mkdtemp(folder.path))
+        return 1;
+    snprintf(program, sizeof program, "%s/program", folder.path);
+    snprintf(other, sizeof other, "%s/other", folder.path);
+    snprintf(command, sizeof command, "cp /bin/dash %s && cp /bin/bash %s", program, other);
+    int failed = 1;
+    if (run_quietly(command)) {
+        children[0] = begin_child(NULL);
+        children[1] = begin_child(other);
+        const struct CMUnitTest tests[] = {
+            cmocka_unit_test(each_process_has_the_file_that_it_runs),
+        };
+        failed = cmocka_run_group_tests(tests, NULL, NULL);
+    }
+    for (int i = 0; i < 2 && children[i] > 0; i++) {
+        kill(children[i], SIGKILL);
+        waitpid(children[i], NULL, 0);
+    }
+    remove_capture(&folder);
+    return failed;
+}
