@@ -101,17 +101,16 @@ static int pick_messages(const struct diagnosis_input *in, struct diagnosis *out
 static void why_not_followed(const struct diagnosis_input *in, struct diagnosis *out)
 {
     const struct lifetime *life = NULL;
+    unsigned long long number = out->slice.request;
     for (size_t i = 0; i < in->lifetime_count && !life; i++)
         if (in->lifetimes[i].request == out->slice.request)
             life = &in->lifetimes[i];
-    snprintf(out->reason, sizeof out->reason, "request %llu %s%s",
-             (unsigned long long)out->slice.request,
-             !life                          ? "is not in this run"
-             : in_window(&out->slice, life) ? "could not be followed: "
-                                            : "was not due in this window",
-             life && in_window(&out->slice, life)
-                 ? lifetime_state_name((enum lifetime_state)life->state)
-                 : "");
+    if (life && in_window(&out->slice, life))
+        snprintf(out->reason, sizeof out->reason, "request %llu could not be followed (%s)", number,
+                 lifetime_state_name((enum lifetime_state)life->state));
+    else
+        snprintf(out->reason, sizeof out->reason, "request %llu %s", number,
+                 life ? "was not due in this window" : "is not in this run");
 }
 
 // Says why no verdict is possible; leaves not_available false where one is.
@@ -133,7 +132,7 @@ static void judge_evidence(const struct diagnosis_input *in, struct diagnosis *o
                  "no kernel events were captured on the server, so nobody saw what its cores did");
     else if (joined < DIAGNOSIS_MIN_JOINED)
         snprintf(out->reason, sizeof out->reason,
-                 "only %.1f %% of the answered requests have a whole lifetime, %.0f %% are needed "
+                 "only %.1f %% of the answered requests could be followed, %.0f %% are needed "
                  "(most often: %s)",
                  100 * joined, 100 * DIAGNOSIS_MIN_JOINED,
                  out->without_part > out->left_out[worst]
@@ -141,7 +140,7 @@ static void judge_evidence(const struct diagnosis_input *in, struct diagnosis *o
                      : lifetime_state_name((enum lifetime_state)worst));
     else if (out->candidates < DIAGNOSIS_MIN_CANDIDATES)
         snprintf(out->reason, sizeof out->reason,
-                 "only %llu whole lifetimes in the window, %d are needed",
+                 "only %llu requests of the window could be followed, %d are needed",
                  (unsigned long long)out->candidates, DIAGNOSIS_MIN_CANDIDATES);
     else if (in->dropped_share > DIAGNOSIS_MAX_DROPPED)
         snprintf(out->reason, sizeof out->reason,
@@ -151,7 +150,7 @@ static void judge_evidence(const struct diagnosis_input *in, struct diagnosis *o
         why_not_followed(in, out);
     else if (out->messages.count == 0)
         snprintf(out->reason, sizeof out->reason,
-                 "no message of the slice has a whole lifetime (%llu were never answered)",
+                 "no request of the slice could be followed (%llu were never answered)",
                  (unsigned long long)out->left_out[LIFETIME_UNANSWERED]);
     else
         out->not_available = false;

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analysis/diagnosis/remedies.h"
+
 // A part concerns every message when most of them have it and it takes this share of their time:
 // all of it where a message should not have any, else what is above the fast end, and only where
 // that is far above.
@@ -11,29 +13,6 @@
 #define MET_BY_MOST      0.5
 #define FAR_ABOVE        3
 enum { CONCERNING_NS = 10000 };
-
-static const struct remedy {
-    const char *category;
-    bool expected;
-    const char *helps;
-} remedies[] = {
-#define REMEDY(category, expected, helps) {category, expected, helps},
-#include "analysis/diagnosis/remedies.tbl.h"
-};
-
-static const struct remedy *remedy_of(const char *category)
-{
-    for (size_t i = 0; i < sizeof remedies / sizeof *remedies; i++)
-        if (strcmp(remedies[i].category, category) == 0)
-            return &remedies[i];
-    return NULL;
-}
-
-const char *remedy_against(const char *category)
-{
-    const struct remedy *remedy = remedy_of(category);
-    return remedy ? remedy->helps : NULL;
-}
 
 // What a part has that an ordinary message should not.
 static double excess_of(const struct ordinary_part *part, bool expected)

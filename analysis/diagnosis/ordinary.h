@@ -14,7 +14,4 @@
 int ordinary_build(struct ordinary_part_array *out, const struct reference *reference,
                    const struct component_table *table);
 
-// What helps against time of a category; NULL: nothing in general.
-const char *remedy_against(const char *category);
-
 #endif

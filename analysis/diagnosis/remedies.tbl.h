@@ -1,53 +1,119 @@
 // SPDX-License-Identifier: MIT
 //
-// What helps against time of a category (categories.csv), where it holds for requests in general
-// and not only for slow ones.
+// What time of a category (categories.csv, causes.tbl.h) means for a request, and what helps. A
+// category that the program knows has a row; test_remedies fails for one without.
 //
-// REMEDY("category", expected, "what helps"): expected, whether an ordinary request has some of
-// this anyway, so that only what is above its own fast end is worth a remark.
+// REMEDY("category", expected, "happened", "helps")
+//     expected: an ordinary request has some of this anyway, so that only what is above its own
+//         fast end is worth a remark (ordinary.h)
+//     happened: a clause without jargon, of the time that it took: "another program, {cause}, had
+//         {core}" (run_lede.h says what stands
+//         for the words in braces)
+//     helps: what to do about it
 // clang-format off
 #ifndef REMEDY
 #define REMEDY(...)
 #endif
 
-REMEDY("CPU quota", false, "raise cpu.max of its control group, or give it no more threads than the quota has cores")
-REMEDY("other programs", false, "keep other programs off the server's cores (cpuset, taskset), or give it more of them")
-REMEDY("OS threads", false, "see which kernel threads they are, and move them to other cores")
-REMEDY("virtual machine", false, "the host of this machine gives its core to others: ask for a dedicated one")
-REMEDY("head-of-line blocking", false, "the server works on other requests meanwhile: more threads, less load, or heavy requests kept apart")
-REMEDY("worker threads", false, "all workers are taken: more of them, or a shorter job for each")
-REMEDY("send queue", false, "the reply lies in the server's kernel, nobody knows why: look at TCP_NODELAY, the queueing discipline and the window")
-REMEDY("packet loss", false, "bytes are lost and sent again: look at the link, its queues, and who drops them (ethtool -S, nstat)")
-REMEDY("receive window", false, "the client does not read its replies: a faster client, or a larger receive buffer (tcp_rmem)")
-REMEDY("congestion window", false, "TCP waits for acknowledgements: keep connections open and warm, look at losses and the round trip")
-REMEDY("Nagle and delayed ACK", false, "set TCP_NODELAY on the server's sockets, or write a reply with one call; no TCP_CORK, no MSG_MORE")
-REMEDY("pacing", false, "TCP paces the connection: look at its congestion control, and at SO_MAX_PACING_RATE")
-REMEDY("queueing discipline", false, "the device's queueing discipline holds replies back: look at it with tc -s qdisc")
-REMEDY("page faults", false, "the server's memory is not there: give it more, turn swapping off, touch or lock it beforehand (mlockall)")
-REMEDY("memory reclaim", false, "memory is short: give the machine more, keep more of it free (vm.min_free_kbytes, vm.watermark_scale_factor)")
-REMEDY("memory limit", false, "its control group is at its memory limit and has to give pages back itself: raise memory.max, or use less")
-REMEDY("swapping", false, "what it needs is in swap: give it more memory, lock it (mlockall), lower vm.swappiness or turn swapping off")
-REMEDY("fork", false, "a snapshot forks the server: less memory in use, huge pages for shorter page tables, snapshots at a replica")
-REMEDY("block I/O", false, "it waits for a disk with a request in its hands: sync less often (appendfsync everysec), in a thread of its own, or to a faster device")
-REMEDY("locking", false, "its threads hold one another up: shorter critical sections, or fewer threads")
-REMEDY("garbage collection", false, "a collection stops the threads: fewer live objects, a larger heap, a concurrent collector on cores of its own")
-REMEDY("blocking calls", false, "it sleeps in a system call with a request in its hands: make the call asynchronous, or have threads for it")
-REMEDY("another host or server", false, "it waits for another server with a request in its hands: look at that one")
-REMEDY("other threads", false, "it waits for one of its own threads with a request in its hands: look at what that one does")
-REMEDY("slow reader", false, "the other end does not take the bytes: larger buffers, or a faster reader")
-REMEDY("signals", false, "somebody stops it with signals: a debugger, a profiler, or job control")
-REMEDY("timers", false, "it waits for a time to pass, or timers run on its core: shorter sleeps, or an event instead")
-REMEDY("client", true, "the client is late by itself: give it cores and threads of its own before judging the server")
-REMEDY("client's cores", true, "keep other programs and interrupts off the cores of the load, or give it cores of its own")
-REMEDY("client's threads", true, "one thread of the load has more to do than it can: more threads, or agents")
-REMEDY("full connections", false, "all connections of the load wait for replies: what the server does is the cause; more connections, or a greater depth, would show it")
-REMEDY("connections", false, "connections are not taken as fast as they come: a longer queue (the server's backlog and net.core.somaxconn), more threads that accept, connections that are kept open")
-REMEDY("network", true, "the time is between the hosts: look at the link, its queues and its interrupt moderation")
-REMEDY("NIC delay", true, "the card's interrupt comes late: less interrupt moderation, or shallower idle states")
-REMEDY("scheduling", true, "threads are woken late: pin them, or forbid deep idle states")
-REMEDY("receive processing", true, "receive processing of the kernel has the core: spread it over cores (RSS, RPS)")
-REMEDY("application", true, "the time is in the server's own code: profile it (capture: samples)")
-REMEDY("server stack", true, "the time is in the server's send call: write a reply with one call")
+// --- what other programs and the machine do to the server
+REMEDY("CPU quota", false, "{server} was not allowed to run: its control group's CPU quota was used up", "raise cpu.max of its control group, or give it no more threads than the quota has cores")
+REMEDY("other programs", false, "another program, {cause}, had {core}", "keep other programs off the server's cores (cpuset, taskset), or give it more of them")
+REMEDY("OS threads", false, "a kernel thread, {cause}, had {core}", "see which kernel threads they are, and move them to other cores")
+REMEDY("virtual machine", false, "the host of this virtual machine gave its processor to others", "ask for a dedicated host, or for processors of its own")
+
+// --- what the server does itself
+REMEDY("head-of-line blocking", false, "these requests stood behind others that {server} was working on", "more threads, less load, or heavy requests kept apart")
+REMEDY("worker threads", false, "these requests waited until one of {server}'s workers was free", "more workers, or a shorter job for each")
+REMEDY("the server's own work", true, "{server} did work of its own instead of requests", "see what it does between requests (collections, snapshots, timers), and have it do less of that at a time")
+REMEDY("application", true, "{server}'s own code ran longer than usual", "profile the server (capture: samples)")
+REMEDY("server stack", true, "the kernel was sending the replies of {server}", "write a reply with one call")
+REMEDY("fork", false, "{server} forked, or copied memory that it shared with a forked child", "less memory in use, huge pages for shorter page tables, snapshots at a replica")
+REMEDY("locking", false, "{server}'s threads waited for one another's locks", "shorter critical sections, or fewer threads")
+REMEDY("garbage collection", false, "a garbage collection stopped {server}'s threads", "fewer live objects, a larger heap, a concurrent collector on cores of its own")
+REMEDY("blocking calls", false, "{server} slept in a system call with the request in its hands", "make the call asynchronous, or have threads for it")
+REMEDY("other threads", false, "{server} waited for one of its own threads", "look at what that thread does meanwhile")
+REMEDY("another host or server", false, "{server} waited for another server", "look at that server: trace it, too")
+REMEDY("timers", false, "{server} waited for a time to pass, or timers ran on its core", "shorter sleeps, or an event instead")
+REMEDY("signals", false, "{server} was stopped by signals, or handled some", "see who sends them: a debugger, a profiler, or job control")
+
+// --- memory and disks
+REMEDY("page faults", false, "{server} waited for pages of its memory", "give it more memory, turn swapping off, touch or lock it beforehand (mlockall)")
+REMEDY("memory reclaim", false, "{server} had to free memory for the kernel", "give the machine more memory, keep more of it free (vm.min_free_kbytes, vm.watermark_scale_factor)")
+REMEDY("memory limit", false, "{server} was at its control group's memory limit and had to give pages back", "raise memory.max of its control group, or use less")
+REMEDY("swapping", false, "what {server} needed was in swap", "give it more memory, lock it (mlockall), lower vm.swappiness or turn swapping off")
+REMEDY("block I/O", false, "a disk had to be waited for", "sync less often (appendfsync everysec), in a thread of its own, or to a faster device")
+REMEDY("file systems", true, "a file system was at work", "keep files out of the way of requests, or on a file system in memory")
+REMEDY("memory", true, "the kernel managed {server}'s memory", "map, unmap and allocate less while requests are served; huge pages for fewer of them")
+REMEDY("memory cgroup", true, "the kernel kept account of a control group's memory", "fewer levels of control groups, and less churn of pages")
+REMEDY("NUMA balancing", true, "the kernel moved memory between NUMA nodes", "turn it off (kernel.numa_balancing=0), or bind the server to one node (numactl)")
+
+// --- TCP, and what lies between the hosts
+REMEDY("packet loss", false, "packets were lost and had to be sent again", "look at the link, its queues, and who drops them (ethtool -S, nstat)")
+REMEDY("retransmission", true, "the kernel was busy sending lost packets again", "look at the link, its queues, and who drops packets (ethtool -S, nstat)")
+REMEDY("send queue", false, "the replies lay in the kernel of {server}, nobody knows why", "look at TCP_NODELAY, the queueing discipline and the window")
+REMEDY("slow reader", false, "the other end did not take {server}'s bytes", "larger buffers, or a faster reader")
+REMEDY("receive window", false, "the client did not read its replies in time", "a faster client, or a larger receive buffer (tcp_rmem)")
+REMEDY("congestion window", false, "TCP held replies back until earlier ones were acknowledged", "keep connections open and warm, look at losses and the round trip")
+REMEDY("Nagle and delayed ACK", false, "TCP held the end of replies back to send it with more", "set TCP_NODELAY on the server's sockets, or write a reply with one call; no TCP_CORK, no MSG_MORE")
+REMEDY("pacing", false, "TCP spread the replies over time", "look at the connection's congestion control, and at SO_MAX_PACING_RATE")
+REMEDY("queueing discipline", false, "a network device's queueing discipline held packets back", "look at it with tc -s qdisc: its rate and its length")
+REMEDY("network", true, "the bytes were on their way between the hosts", "look at the link, its queues and its interrupt moderation")
+REMEDY("NIC delay", true, "the packets had come and the processor had not been told", "less interrupt moderation, or shallower idle states")
+REMEDY("receive processing", true, "the kernel was receiving other packets on {core}", "spread receive processing over cores (RSS, RPS)")
+REMEDY("transmit processing", true, "the kernel was sending packets on {core}", "spread sending over the device's queues (XPS)")
+
+// --- the client's side
+REMEDY("client", true, "the load generator was late by itself", "give the load cores and threads of its own before judging the server")
+REMEDY("client's cores", true, "the load generator did not have its CPU core", "keep other programs and interrupts off the cores of the load, or give it cores of its own")
+REMEDY("client's threads", true, "the load generator was busy with other requests", "more threads for the load, or agents")
+REMEDY("full connections", false, "every connection of the load was waiting for a reply", "look at what the server does; more connections, or a greater depth, would show it")
+REMEDY("connections", false, "the server was not taking connections", "a longer queue (the server's backlog and net.core.somaxconn), more threads that accept, connections that are kept open")
+
+// --- the processor and the kernel
+REMEDY("scheduling", true, "{server} was woken late, or waited for its turn", "pin the threads, or forbid deep idle states")
+REMEDY("idle", true, "a CPU core that {server} needed idled, nobody knows why", "record the cores that deliver and serve (taillight doctor says what the capture lacks)")
+REMEDY("device interrupts", true, "a device's interrupt had {core}", "steer the device's interrupts to other cores (smp_affinity)")
+REMEDY("inter-processor interrupts", true, "other cores interrupted {core}", "fewer processes that map and unmap memory, isolated cores for the server")
+REMEDY("interrupt entry", true, "interrupts had {core}", "fewer interrupts on the server's cores: moderation, or other cores for them (smp_affinity)")
+REMEDY("softirqs", true, "the kernel's deferred work had {core}", "spread what defers it (network, disks, timers) over other cores")
+REMEDY("work queues", true, "the kernel's work queues had {core}", "keep them off the server's cores (/sys/devices/virtual/workqueue/cpumask)")
+REMEDY("RCU", true, "the kernel's RCU callbacks had {core}", "keep them off the server's cores (rcu_nocbs)")
+REMEDY("clocks", true, "the kernel kept or read clocks", "use the TSC as the clock (current_clocksource), and read the time less often")
+REMEDY("exceptions", true, "the processor raised exceptions", "see what raises them: alignment, a debugger, a hypervisor")
+REMEDY("syscall entry", true, "{server} was entering or leaving the kernel", "fewer system calls a request; see which mitigations and tracers are on")
+REMEDY("event polling", true, "{server} was asking the kernel for events", "more requests a wake-up, or fewer descriptors in one set")
+REMEDY("processes", true, "processes were made or ended", "make threads and processes before they are needed")
+REMEDY("cgroups", true, "the kernel kept account of control groups", "fewer levels of control groups, and fewer moves between them")
+REMEDY("security", true, "security checks were made (LSM, seccomp, audit)", "fewer and shorter rules for this server")
+REMEDY("kernel log", true, "the kernel was writing its log", "see what it logs (dmesg), and mend or silence that")
+REMEDY("virtual machines", true, "virtual machines ran on {core}", "keep guests off the server's cores")
+REMEDY("virtual devices", true, "a virtual device was at work", "give the machine more queues, or a device of its own")
+REMEDY("cryptography", true, "the kernel was encrypting or decrypting", "keep connections open, use the processor's instructions or the card for it")
+REMEDY("pipes", true, "the kernel was moving bytes through pipes", "fewer pipes in the way of requests")
+REMEDY("io_uring", true, "the kernel was working on io_uring requests", "look at its workers: bounds, polling, and the cores that they have")
+
+// --- the kernel's network, by part
+REMEDY("IP", true, "the kernel's IP layer was at work", "fewer rules, routes and tunnels in the way of packets")
+REMEDY("TCP", true, "the kernel's TCP was at work", "fewer and larger segments: offloads (ethtool -k), one write a reply")
+REMEDY("UDP", true, "the kernel's UDP was at work", "larger bundles (GSO, GRO), and receive buffers that hold them")
+REMEDY("SCTP", true, "the kernel's SCTP was at work", "fewer and larger messages")
+REMEDY("IPsec", true, "IPsec was at work", "leave it to the card, or give it cores of its own")
+REMEDY("XDP", true, "a program at the network device was at work (XDP)", "see which it is (bpftool net), and shorten it")
+REMEDY("packet filter", true, "packet filters were at work", "see which BPF programs and rules each packet meets (bpftool, nft), and shorten them")
+REMEDY("packet sockets", true, "somebody was recording packets", "see who listens (ss -0), as tcpdump does")
+REMEDY("packet buffers", true, "the kernel was managing packet buffers", "fewer and larger packets: offloads (ethtool -k)")
+REMEDY("sockets", true, "the kernel's sockets were at work", "fewer calls a request, and one thread a socket")
+REMEDY("network devices", true, "the kernel's device layer was at work", "spread packets over queues and cores (RSS, RPS, XPS)")
+REMEDY("NIC driver", true, "the network card's driver was at work", "look at its queues and offloads (ethtool -l, -k), and at its version")
+REMEDY("traffic control", true, "the kernel's traffic control was at work", "simpler queueing disciplines and filters (tc)")
+REMEDY("wireless", true, "the wireless network was at work", "use a cable")
+
+// --- what is not known, or Taillight's own
+REMEDY("kernel", true, "the kernel was at work", "see in which functions (capture: intel_pt, or samples)")
+REMEDY("lost records", true, "nobody knows what {core} did: its records were lost", "record again; taillight doctor says what this machine hides")
+REMEDY("unknown", true, "{server} slept, nobody knows what for", "record system calls, too (taillight doctor says what the capture lacks)")
+REMEDY("Taillight itself", true, "Taillight's own recording had {core}", "record less: fewer events, or a shorter window")
+REMEDY("other", true, "something without a name of its own happened", "look at the timelines of the messages that it slowed")
 // clang-format on
 
 #undef REMEDY

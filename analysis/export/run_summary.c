@@ -5,6 +5,7 @@
 
 #include "analysis/export/findings_json.h"
 #include "analysis/run/run_culprits.h"
+#include "analysis/run/run_lede.h"
 #include "analysis/run/result_fields.h"
 #include "base/json_numbers.h"
 
@@ -343,10 +344,13 @@ json_t *run_summary_json(const struct run_analysis *run)
         run->findings.diagnoses.count ? run->findings.diagnoses.items : NULL;
     const struct run_lifetimes *lives = &run->lifetimes;
     const struct run_evidence *evidence = &run->evidence;
-    json_t *summary =
-        json_pack("{s:s, s:s, s:s, s:b, s:b}", "run_dir", evidence->run_dir, "name", evidence->name,
-                  "verdict", run->findings.verdict, "verdict_available",
-                  run->findings.verdict_available, "conclusive", run_is_conclusive(run));
+    struct run_lede lede;
+    run_lede(run, &lede);
+    json_t *summary = json_pack(
+        "{s:s, s:s, s:s, s:o, s:s, s:b, s:b}", "run_dir", evidence->run_dir, "name", evidence->name,
+        "lede", lede.text, "remedy", lede.remedy[0] ? json_string(lede.remedy) : json_null(),
+        "verdict", run->findings.verdict, "verdict_available", run->findings.verdict_available,
+        "conclusive", run_is_conclusive(run));
     result_put_json(summary, "", run_counts, run);
     result_put_json(summary, "", run_measures, run);
     const struct overhead overhead =

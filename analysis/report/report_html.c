@@ -12,6 +12,8 @@
 #include "analysis/report/page_write.h"
 #include "analysis/report/summary_text.h"
 #include "analysis/run/result_fields.h"
+#include "analysis/run/run_lede.h"
+#include "analysis/run/run_verdict.h"
 
 // --- the page's data -----------------------------------------------------------------------------
 
@@ -150,11 +152,15 @@ static json_t *page_build(struct page_builder *builder)
 {
     const struct run_analysis *run = builder->run;
     json_t *page = json_object();
+    struct run_lede lede;
+    run_lede(run, &lede);
     put_vocabulary(builder, page);
     page_put(builder, page, "version", page_text(TAILLIGHT_VERSION));
     page_put(builder, page, "name", page_text(run->evidence.name));
     page_put(builder, page, "run", page_text(base_name(run->evidence.run_dir)));
-    page_put(builder, page, "verdict", page_text(run->findings.verdict));
+    page_put(builder, page, "lede", page_text(lede.text));
+    page_put(builder, page, "remedy", page_text(lede.remedy));
+    page_put(builder, page, "verdict", page_text(run_verdict_details(run)));
     page_put(builder, page, "available", json_boolean(run->findings.verdict_available));
     page_put(builder, page, "captured", json_boolean(run->evidence.server.cores.count > 0));
     page_put(builder, page, "counts", page_fields_build(builder, run_counts, run));
@@ -227,9 +233,11 @@ int report_write_html(const struct run_analysis *run, const char *path, struct e
     if (!data)
         return -ERROR_FAILED;
     char *summary = plain_summary(run);
+    struct run_lede lede;
+    run_lede(run, &lede);
     const struct page page = {.template_name = "page.html",
                               .title = run->evidence.name,
-                              .verdict = run->findings.verdict,
+                              .verdict = lede.text,
                               .summary = summary ? summary : "",
                               .scripts = scripts,
                               .data = data};

@@ -58,8 +58,8 @@ function warnings() {
       .filter(Array.isArray)
       .flat()
       .filter(text => typeof text === 'string')
-      // The verdict begins with the load's first reason.
-      .filter(text => !data.verdict.startsWith(`Inconclusive: ${text}`))
+      // The headline begins with the load's first reason.
+      .filter(text => !data.lede.startsWith(`Inconclusive: ${text.replace(/[ .]+$/, '')}`))
       // The run repeats its children's warnings with their names in front.
       .filter((text, i, all) => !all.slice(0, i).some(earlier => text.includes(earlier)));
 }

@@ -37,14 +37,12 @@ function howSure() {
   return words.join('; ') + '.';
 }
 
-
-// The first sentence is the headline.
-function splitVerdict() {
-  const parts = /^(.{30,}?\.) (?=\S)(.*)$/s.exec(data.verdict), more = byId('verdict-more');
-  if (!parts || data.verdict.length < 160) return;
-  document.querySelector('h1').textContent = parts[1];
-  more.textContent = parts[2];
-  more.hidden = false;
+// What to do; the headline itself stands in the template.
+function renderRemedy() {
+  const place = byId('remedy');
+  place.hidden = !data.remedy;
+  place.textContent = `→ ${data.remedy}.`;
+  byId('verdict-more').textContent = data.verdict;
 }
 
 function renderVerdict() {
@@ -53,7 +51,7 @@ function renderVerdict() {
             facts.append(element('dt', {}, what), element('dd', {class: bad ? 'bad' : null}, text));
   if (!data.available)
     add('Verdict', 'N/A. The evidence does not carry one; what follows is what was seen.', true);
-  splitVerdict();
+  renderRemedy();
   for (const text of warnings()) add('Beware', text, true);
   add('How much', howMuch());
   add('How sure', howSure());

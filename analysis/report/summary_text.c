@@ -9,6 +9,8 @@
 #include "analysis/report/summary_findings.h"
 #include "analysis/run/run_limits.h"
 #include "analysis/run/run_culprits.h"
+#include "analysis/run/run_lede.h"
+#include "analysis/run/run_verdict.h"
 #include "base/text.h"
 #include "base/units.h"
 
@@ -29,11 +31,26 @@ enum {
 
 // --- parts -------------------------------------------------------------------------------------
 
+// The findings for everybody, and what to do about them.
+static void write_lede(const struct summary *s)
+{
+    struct run_lede lede;
+    char text[LEDE_BYTES];
+    run_lede(s->run, &lede);
+    fputs(summary_strong(s), s->out);
+    summary_wrapped(s, text_clean(lede.text, !s->style->unicode, text, sizeof text), 0);
+    if (lede.remedy[0]) {
+        snprintf(text, sizeof text, "%s %s.", s->style->unicode ? "\u2192" : "->", lede.remedy);
+        summary_wrapped(s, text, s->style->unicode ? 2 : 3);
+    }
+    fputs(summary_plain(s), s->out);
+}
+
 static void write_verdict(const struct summary *s)
 {
-    char name[256], verdict[3200];
+    char name[256], verdict[VERDICT_BYTES];
     text_clean(s->run->evidence.name, !s->style->unicode, name, sizeof name);
-    text_clean(s->run->findings.verdict, !s->style->unicode, verdict, sizeof verdict);
+    text_clean(run_verdict_details(s->run), !s->style->unicode, verdict, sizeof verdict);
     const bool available = s->run->findings.verdict_available, doubt = run_load_doubt(s->run);
     fprintf(s->out, "%s%s%s%s%s%s\n", summary_strong(s), name, summary_plain(s),
             summary_warn(s, !available || doubt),
@@ -41,6 +58,8 @@ static void write_verdict(const struct summary *s)
             : doubt    ? "  inconclusive"
                        : "",
             summary_plain(s));
+    write_lede(s);
+    fputc('\n', s->out);
     summary_wrapped(s, verdict, 0);
 }
 
@@ -372,8 +391,8 @@ static void write_windows(const struct summary *s)
         fprintf(s->out, "  ... and %zu more in the report\n", all->count - TOP_WINDOWS - 1);
 }
 
-// Warnings of the load generator and the capture about themselves. The load's first reason is the
-// verdict's first sentence.
+// Warnings of the load generator and the capture about themselves. The load's first reason is in
+// the lede.
 static void write_warnings(const struct summary *s)
 {
     json_t *const lists[] = {json_object_get(s->run->evidence.load, "reasons"),

@@ -3,21 +3,19 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "analysis/diagnosis/ordinary.h"
+#include "analysis/diagnosis/remedies.h"
 #include "analysis/run/run_culprits.h"
+#include "analysis/run/run_judgement.h"
 #include "analysis/run/run_limits.h"
 #include "base/text.h"
 #include "base/units.h"
 
 enum { NAMED_CAUSES = 3 };
-#define WORTH_NAMING 0.02 // share of the deviation; the first cause is named in any case
-// From these on a cause stands out: share of the deviation, and of what an ordinary message takes.
-#define STANDS_OUT_OF_DEVIATION 0.1
-#define STANDS_OUT_OF_NORMAL    0.25
-#define CULPRIT_SHARE           0.2 // of head-of-line blocking, that one is named for
-#define MOSTLY                  0.5
+#define WORTH_NAMING  0.02 // share of the deviation; the first cause is named in any case
+#define CULPRIT_SHARE 0.2  // of head-of-line blocking, that one is named for
 
 enum side { EITHER_SIDE, CLIENT_SIDE, SERVER_SIDE };
 
@@ -50,25 +48,6 @@ static double median_deviation(const struct diagnosis *diagnosis)
     return diagnosis->messages.items[diagnosis->messages.count / 2].deviation_ns;
 }
 
-// Whether a cause is worth the reader's time: it is a good part of what made the slice slow, and
-// of what an ordinary message takes.
-static bool stands_out(const struct diagnosis *diagnosis, const struct cause *cause,
-                       double deviation)
-{
-    double each = cause->total_ns / (double)diagnosis->messages.count;
-    return !cause->apart && cause->total_ns >= STANDS_OUT_OF_DEVIATION * deviation &&
-           each >= STANDS_OUT_OF_NORMAL * diagnosis->reference_latency_ns;
-}
-
-static bool is_calm(const struct diagnosis *diagnosis)
-{
-    bool calm = true;
-    double deviation = run_diagnosis_extra_ns(diagnosis);
-    for (size_t i = 0; i < diagnosis->causes.count; i++)
-        calm &= !stands_out(diagnosis, &diagnosis->causes.items[i], deviation);
-    return calm;
-}
-
 static void verdict_append_cause(char *out, const struct diagnosis *diagnosis,
                                  const struct cause *cause, double deviation, bool first, bool calm)
 {
@@ -89,29 +68,6 @@ static void verdict_append_cause(char *out, const struct diagnosis *diagnosis,
         text_append(out, VERDICT_BYTES, ", %s", cause->shape);
 }
 
-// Whether it is the load's own machine that made its requests late. Not where every connection is
-// full, or one has yet to be opened: what the load then waits for is the server.
-static bool is_client(const struct cause *cause)
-{
-    return cause->role == ROLE_CLIENT && strcmp(cause->category, "full connections") != 0 &&
-           strcmp(cause->category, "connections") != 0;
-}
-
-// Whether most of what is to be explained is the client's own: then a server is not judged by it.
-static const struct cause *clients_fault(const struct diagnosis *diagnosis)
-{
-    const struct cause *first = NULL;
-    double client = 0, all = run_diagnosis_extra_ns(diagnosis);
-    for (size_t i = 0; i < diagnosis->causes.count; i++) {
-        const struct cause *cause = &diagnosis->causes.items[i];
-        if (cause->apart)
-            all -= cause->total_ns;
-        else if (is_client(cause))
-            client += cause->total_ns, first = first ? first : cause;
-    }
-    return client > MOSTLY * all ? first : NULL;
-}
-
 // Names the largest causes of either side, the client's or those that are not.
 static void verdict_append_side(char *out, const struct diagnosis *diagnosis, enum side side,
                                 const char *before, bool calm)
@@ -120,7 +76,8 @@ static void verdict_append_side(char *out, const struct diagnosis *diagnosis, en
     unsigned named = 0;
     for (size_t i = 0; i < diagnosis->causes.count && named < NAMED_CAUSES; i++) {
         const struct cause *cause = &diagnosis->causes.items[i];
-        if (cause->apart || (side != EITHER_SIDE && is_client(cause) != (side == CLIENT_SIDE)) ||
+        if (cause->apart ||
+            (side != EITHER_SIDE && run_cause_is_client(cause) != (side == CLIENT_SIDE)) ||
             ((named > 0 || before[0]) && cause->total_ns < WORTH_NAMING * deviation))
             continue;
         text_append(out, VERDICT_BYTES, "%s", named ? "" : before);
@@ -145,14 +102,14 @@ static void verdict_append_apart(char *out, const struct diagnosis *diagnosis, d
 static void verdict_append_causes(char *out, const struct diagnosis *diagnosis)
 {
     double deviation = run_diagnosis_extra_ns(diagnosis);
-    bool calm = is_calm(diagnosis);
+    bool calm = run_is_calm(diagnosis);
     if (diagnosis->causes.count == 0 || deviation <= 0) {
         text_append(out, VERDICT_BYTES, "nothing explains it");
         return;
     }
     if (calm)
         text_append(out, VERDICT_BYTES, "nothing stands out: on average ");
-    bool client = !calm && clients_fault(diagnosis);
+    bool client = !calm && run_clients_fault(diagnosis);
     verdict_append_side(out, diagnosis, client ? CLIENT_SIDE : EITHER_SIDE, "", calm);
     if (client)
         verdict_append_side(out, diagnosis, SERVER_SIDE,
@@ -169,7 +126,7 @@ static void verdict_append_culprit(char *out, const struct run_analysis *run,
     char words[240], time[32], other[32], count[32];
     double blocking_ns = run_blocking_ns(diagnosis), deviation = run_diagnosis_extra_ns(diagnosis);
     const struct culprit *first = views->culprits.count ? views->culprits.items : NULL;
-    if (!views->available || deviation <= 0 || blocking_ns < STANDS_OUT_OF_DEVIATION * deviation)
+    if (!views->available || deviation <= 0 || blocking_ns < STANDS_OUT_SHARE * deviation)
         return;
     if (first && first->total_ns >= CULPRIT_SHARE * blocking_ns)
         text_append(out, VERDICT_BYTES, "%s held up %s of these requests, for %s in all. ",
@@ -186,14 +143,13 @@ static void verdict_append_culprit(char *out, const struct run_analysis *run,
 // What helps against the first cause that stands out, unless that is the client's and was said.
 static void verdict_append_remedy(char *out, const struct diagnosis *diagnosis)
 {
-    const double deviation = run_diagnosis_extra_ns(diagnosis);
     for (size_t i = 0; i < diagnosis->causes.count; i++) {
         const struct cause *cause = &diagnosis->causes.items[i];
-        if (!cause->explains || !stands_out(diagnosis, cause, deviation))
+        if (!cause->explains || !run_cause_stands_out(diagnosis, cause))
             continue;
-        const char *remedy = remedy_against(cause->category);
-        if (remedy && !strstr(out, remedy))
-            text_append(out, VERDICT_BYTES, "Against %s: %s. ", cause->name, remedy);
+        const struct remedy *remedy = remedy_of(cause->category);
+        if (remedy && !strstr(out, remedy->helps))
+            text_append(out, VERDICT_BYTES, "Against %s: %s. ", cause->name, remedy->helps);
         return;
     }
 }
@@ -202,11 +158,11 @@ static void verdict_append_diagnosis(char *out, const struct run_analysis *run,
                                      const struct diagnosis *diagnosis)
 {
     char time[32];
-    const struct cause *client = is_calm(diagnosis) ? NULL : clients_fault(diagnosis);
-    const char *remedy = client ? remedy_against(client->category) : NULL;
+    const struct cause *client = run_is_calm(diagnosis) ? NULL : run_clients_fault(diagnosis);
+    const struct remedy *remedy = client ? remedy_of(client->category) : NULL;
     if (client)
         text_append(out, VERDICT_BYTES, "The client was late, not the server%s%s. ",
-                    remedy ? ": " : "", remedy ? remedy : "");
+                    remedy ? ": " : "", remedy ? remedy->helps : "");
     verdict_append_slice(out, diagnosis);
     double median = median_deviation(diagnosis);
     text_append(out, VERDICT_BYTES, " took %s %s than the median. ",
@@ -543,6 +499,15 @@ static void verdict_append_quotas(char *out, const struct run_analysis *run)
         text_append(out, VERDICT_BYTES, ".");
 }
 
+#define DOUBT_FORMAT "Inconclusive: %.400s. "
+
+const char *run_verdict_details(const struct run_analysis *run)
+{
+    const char *verdict = run->findings.verdict, *doubt = run_load_doubt(run);
+    size_t begin = doubt ? (size_t)snprintf(NULL, 0, DOUBT_FORMAT, doubt) : 0;
+    return verdict + (begin <= strlen(verdict) ? begin : 0);
+}
+
 void run_verdict(struct run_analysis *run)
 {
     char *out = run->findings.verdict;
@@ -551,7 +516,7 @@ void run_verdict(struct run_analysis *run)
     const char *doubt = run_load_doubt(run);
     out[0] = '\0';
     if (doubt)
-        text_append(out, VERDICT_BYTES, "Inconclusive: %.400s. ", doubt);
+        text_append(out, VERDICT_BYTES, DOUBT_FORMAT, doubt);
     run->findings.verdict_available = first && !first->not_available;
     if (run->findings.verdict_available) {
         verdict_append_diagnosis(out, run, first);

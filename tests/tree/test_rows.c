@@ -50,8 +50,9 @@ static void vocabularies_are_whole(void **state)
     filled("BUDGET_STATE " #NAME, "colour", colour);                                               \
     filled("BUDGET_STATE " #NAME, "means", means);
 #include "analysis/diagnosis/time_budget.tbl.h"
-#define REMEDY(category, expected, helps)                                                          \
+#define REMEDY(category, expected, happened, helps)                                                \
     filled("REMEDY", "category", category);                                                        \
+    filled("REMEDY " category, "happened", happened);                                              \
     filled("REMEDY " category, "helps", helps);
 #include "analysis/diagnosis/remedies.tbl.h"
 #define STAMP(NAME, name, stage, ROLE, means)                                                      \

@@ -253,7 +253,7 @@ static void what_cannot_be_compared_says_why(void **state)
     const char *verdict = comparison.shifts.items[0].verdict;
     assert_false(slice->available);
     assert_int_equal(slice->causes.count, 0);
-    assert_non_null(strstr(verdict, "N/A: the base: only 40 whole lifetimes"));
+    assert_non_null(strstr(verdict, "N/A: the base: only 40 requests of the window"));
     comparison_free(&comparison);
 }
 

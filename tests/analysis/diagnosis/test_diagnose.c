@@ -430,7 +430,7 @@ static void too_little_evidence_is_no_verdict(void **state)
     options.requests = 49;
     build(&d, &options);
     assert_true(d.diagnosis.not_available);
-    assert_non_null(strstr(d.diagnosis.reason, "49 whole lifetimes"));
+    assert_non_null(strstr(d.diagnosis.reason, "only 49 requests"));
     release(&d);
 
     options.requests = 1000;

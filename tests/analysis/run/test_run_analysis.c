@@ -429,7 +429,7 @@ static void the_command_takes_slices(void **state)
     check_several(&f);
     char *unanswered[] = {"analyze", f.path, "--message", "7", "--out", f.path, "-q", NULL};
     assert_int_equal(analyze_command(7, unanswered), ERROR_INCONCLUSIVE);
-    assert_written(&f, "verdict", "N/A: request 7 could not be followed: unanswered");
+    assert_written(&f, "verdict", "N/A: request 7 could not be followed (unanswered)");
     char *absent[] = {"analyze", f.path, "--message", "4000", "-q", NULL};
     assert_int_equal(analyze_command(5, absent), ERROR_INPUT);
     char *unnumbered[] = {"analyze", f.path, "--message", "7us", "-q", NULL};
@@ -587,7 +587,8 @@ static void limits_are_said(void **state)
     make_folder(&f);
     write_text(&f, "server/capture.json",
                "{\"shim\": {\"doubtful_connections\": 3, \"unseen_connections\": 0, "
-               "\"incomplete_connections\": 7, \"closed_unseen\": 2}, \"events\": {\"sockets_dropped\": 4000, "
+               "\"incomplete_connections\": 7, \"closed_unseen\": 2}, \"events\": "
+               "{\"sockets_dropped\": 4000, "
                "\"memory_full\": true}, \"intel_pt\": {\"on_ns\": 2100000000, \"ended\": "
                "{\"why\": \"perf was killed\", \"at_ns\": 5, \"broken\": true}}}");
     assert_int_equal(analyze(&f, &run, &err), 0);

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/run/run_judgement.h"
+
+#include <string.h>
+
+#include "analysis/run/run_analysis.h"
+
+#define STANDS_OUT_OF_NORMAL 0.25 // share of what an ordinary message takes
+#define MOSTLY               0.5
+
+bool run_cause_stands_out(const struct diagnosis *diagnosis, const struct cause *cause)
+{
+    double each = cause->total_ns / (double)diagnosis->messages.count;
+    return !cause->apart &&
+           cause->total_ns >= STANDS_OUT_SHARE * run_diagnosis_extra_ns(diagnosis) &&
+           each >= STANDS_OUT_OF_NORMAL * diagnosis->reference_latency_ns;
+}
+
+bool run_is_calm(const struct diagnosis *diagnosis)
+{
+    for (size_t i = 0; i < diagnosis->causes.count; i++)
+        if (run_cause_stands_out(diagnosis, &diagnosis->causes.items[i]))
+            return false;
+    return true;
+}
+
+bool run_cause_is_client(const struct cause *cause)
+{
+    return cause->role == ROLE_CLIENT && strcmp(cause->category, "full connections") != 0 &&
+           strcmp(cause->category, "connections") != 0;
+}
+
+const struct cause *run_clients_fault(const struct diagnosis *diagnosis)
+{
+    const struct cause *first = NULL;
+    double client = 0, all = run_diagnosis_extra_ns(diagnosis);
+    for (size_t i = 0; i < diagnosis->causes.count; i++) {
+        const struct cause *cause = &diagnosis->causes.items[i];
+        if (cause->apart)
+            all -= cause->total_ns;
+        else if (run_cause_is_client(cause))
+            client += cause->total_ns, first = first ? first : cause;
+    }
+    return client > MOSTLY * all ? first : NULL;
+}

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/run/run_lede.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "analysis/diagnosis/remedies.h"
+#include "analysis/run/run_judgement.h"
+#include "base/text.h"
+#include "base/units.h"
+
+enum { NAMED_CAUSES = 2 };
+#define WORTH_A_CLAUSE  0.2  // share of the extra time: the second cause is named from there on
+#define WORTH_A_DOUBT   0.25 // the share of which nobody knows where it went
+#define MOSTLY          0.5
+#define MOST_NOT_JOINED 0.01 // of the answered requests that could not be followed, without a word
+
+// --- a cause in words ----------------------------------------------------------------------------
+
+// The server that a cause is about: another one behind it, else the only one.
+static void put_server(const struct run_analysis *run, const struct cause *cause, char *out,
+                       size_t bytes)
+{
+    const struct applications *servers = &run->lifetimes.applications;
+    const char *name = cause->tier[0]              ? cause->tier
+                       : servers->items.count == 1 ? servers->items.items[0].name
+                                                   : "";
+    text_clean(name[0] ? name : "the server", false, out, bytes);
+}
+
+static void put_core(const char *server, unsigned roles, char *out, size_t bytes)
+{
+    if (roles & 1u << ROLE_CLIENT)
+        snprintf(out, bytes, "the load generator's CPU core");
+    else if (roles == 1u << ROLE_R)
+        snprintf(out, bytes, "the CPU core that received packets for %s", server);
+    else if (roles == 1u << ROLE_A)
+        snprintf(out, bytes, "%s's CPU core", server);
+    else
+        snprintf(out, bytes, "the CPU that %s needed", server);
+}
+
+// A name in quotes, which are its only ones.
+static void put_quoted(const char *name, char *out, size_t bytes)
+{
+    char clean[CAUSE_NAME_BYTES + 100];
+    text_clean(name, false, clean, sizeof clean);
+    for (char *at = clean; *at; at++)
+        if (*at == '`')
+            *at = '\'';
+    snprintf(out, bytes, "`%s`", clean);
+}
+
+// The clause with what stands for its braces.
+static void fill_clause(const char *clause, const char *const values[][2], size_t count, char *out)
+{
+    out[0] = '\0';
+    while (*clause) {
+        size_t plain = strcspn(clause, "{"), length = strcspn(clause + plain, "}");
+        text_append(out, CAUSE_WORDS_BYTES, "%.*s", (int)plain, clause);
+        clause += plain;
+        if (!*clause)
+            return;
+        for (size_t i = 0; i < count; i++)
+            if (strlen(values[i][0]) == length - 1 &&
+                strncmp(values[i][0], clause + 1, length - 1) == 0)
+                text_append(out, CAUSE_WORDS_BYTES, "%s", values[i][1]);
+        clause += length + (clause[length] == '}');
+    }
+}
+
+char *run_cause_words(const struct run_analysis *run, const struct cause *cause, unsigned roles,
+                      char out[CAUSE_WORDS_BYTES])
+{
+    char server[80], core[160], name[300];
+    const struct remedy *known = remedy_of(cause->category);
+    put_server(run, cause, server, sizeof server);
+    put_core(server, roles, core, sizeof core);
+    put_quoted(cause->name, name, sizeof name);
+    const char *const values[][2] = {{"server", server}, {"core", core}, {"cause", name}};
+    fill_clause(known ? known->happened : "it was {cause}", values, sizeof values / sizeof *values,
+                out);
+    if (known && cause->class == CAUSE_FUNCTION)
+        text_append(out, CAUSE_WORDS_BYTES, ": %s", name);
+    return out;
+}
+
+// --- causes --------------------------------------------------------------------------------------
+
+// What a reader takes for one cause: the same program on the core that received and on the one that
+// served.
+struct named_cause {
+    const struct cause *cause; // the largest of them
+    unsigned roles;
+    double total_ns;
+};
+
+static bool is_same(const struct cause *a, const struct cause *b)
+{
+    return strcmp(a->name, b->name) == 0 && strcmp(a->category, b->category) == 0 &&
+           strcmp(a->tier, b->tier) == 0 && run_cause_is_client(a) == run_cause_is_client(b);
+}
+
+// The i-th cause with those after it that are the same; no cause where it was counted before.
+static struct named_cause gather(const struct cause_array *causes, size_t i)
+{
+    struct named_cause out = {0};
+    for (size_t j = 0; j < causes->count; j++) {
+        const struct cause *cause = &causes->items[j];
+        if (!is_same(cause, &causes->items[i]))
+            continue;
+        if (j < i)
+            return (struct named_cause){0};
+        out.cause = out.cause ? out.cause : cause;
+        out.roles |= 1u << cause->role;
+        out.total_ns += cause->total_ns;
+    }
+    return out;
+}
+
+// The largest, those of the client alone where it was late. Returns how many there are.
+static size_t pick_causes(const struct diagnosis *diagnosis, bool client,
+                          struct named_cause picked[NAMED_CAUSES])
+{
+    size_t count = 0;
+    for (size_t i = 0; i < diagnosis->causes.count; i++) {
+        struct named_cause one = gather(&diagnosis->causes, i);
+        if (!one.cause || (client && !run_cause_is_client(one.cause)))
+            continue;
+        size_t at = count;
+        for (; at > 0 && picked[at - 1].total_ns < one.total_ns; at--)
+            if (at < NAMED_CAUSES)
+                picked[at] = picked[at - 1];
+        if (at < NAMED_CAUSES)
+            picked[at] = one;
+        count += count < NAMED_CAUSES;
+    }
+    return count;
+}
+
+// A share is never rounded up to all, nor down to nothing.
+static int percent_of(double part, double whole)
+{
+    double value = 100 * part / whole;
+    return value >= 99.95 ? 100 : (int)fmax(1, fmin(99, round(value)));
+}
+
+// "For 78 % of that extra time another program, `yes`, had memcached's CPU core; for 20 % ..."
+static void append_causes(struct run_lede *out, const struct run_analysis *run,
+                          const struct diagnosis *diagnosis, bool client)
+{
+    struct named_cause picked[NAMED_CAUSES] = {0};
+    char words[CAUSE_WORDS_BYTES];
+    double whole = run_diagnosis_extra_ns(diagnosis), all = 0;
+    size_t count = pick_causes(diagnosis, client, picked);
+    bool calm = run_is_calm(diagnosis);
+    // Where nothing stands out, only what is neither the server's doing nor the client's may.
+    if (calm && (count == 0 || !picked[0].cause->apart || picked[0].total_ns < MOSTLY * whole))
+        return;
+    for (size_t i = 0; i < count; i++) {
+        if (i && picked[i].total_ns < WORTH_A_CLAUSE * whole)
+            break;
+        text_append(out->text, LEDE_BYTES, "%s %d %%%s %s", i ? "; for" : " For",
+                    percent_of(picked[i].total_ns, whole), i ? "" : " of that extra time",
+                    run_cause_words(run, picked[i].cause, picked[i].roles, words));
+    }
+    for (size_t i = 0; i < diagnosis->causes.count; i++)
+        all += diagnosis->causes.items[i].total_ns;
+    text_append(out->text, LEDE_BYTES, ".");
+    if (whole - all >= WORTH_A_DOUBT * whole)
+        text_append(out->text, LEDE_BYTES, " Of another %d %% nobody knows where it went.",
+                    percent_of(whole - all, whole));
+    const struct remedy *remedy = remedy_of(picked[0].cause->category);
+    text_append(out->remedy, sizeof out->remedy, "%s", remedy ? remedy->helps : "");
+}
+
+// --- how slow ------------------------------------------------------------------------------------
+
+// "1 in 100 requests", of those that were slowest.
+static void append_share(char *out, double share)
+{
+    double one_in = 1 / share;
+    char count[32];
+    if (share >= 1)
+        text_append(out, LEDE_BYTES, "all requests");
+    else if (fabs(one_in - round(one_in)) < 1e-3 * one_in)
+        text_append(out, LEDE_BYTES, "1 in %s requests",
+                    text_count((uint64_t)round(one_in), count));
+    else
+        text_append(out, LEDE_BYTES, "%.4g %% of requests", 100 * share);
+}
+
+static void append_window(char *out, const struct run_analysis *run,
+                          const struct diagnosis_slice *slice)
+{
+    if (slice->from_ns != slice->to_ns)
+        text_append(out, LEDE_BYTES, "from %.3g s to %.3g s ",
+                    (double)(slice->from_ns - run->lifetimes.begin_ns) / 1e9,
+                    (double)(slice->to_ns - run->lifetimes.begin_ns) / 1e9);
+}
+
+// "1 in 100 requests took 3.80 ms or more (usually 53.2 us)"
+static void append_latency(char *out, const struct run_analysis *run,
+                           const struct diagnosis *diagnosis)
+{
+    const struct diagnosis_slice *slice = &diagnosis->slice;
+    char low[32], high[32], usual[32], count[32];
+    units_format_ns(diagnosis->slice_low_ns, low, sizeof low);
+    units_format_ns(diagnosis->slice_high_ns, high, sizeof high);
+    units_format_ns(diagnosis->reference_latency_ns, usual, sizeof usual);
+    append_window(out, run, slice);
+    if (slice->one) {
+        text_append(out, LEDE_BYTES, "request %llu took %s", (unsigned long long)slice->request,
+                    low);
+    } else if (slice->min_latency_ns > 0) {
+        units_format_ns(slice->min_latency_ns, low, sizeof low);
+        text_append(out, LEDE_BYTES, "%s request%s took longer than %s",
+                    text_count(diagnosis->messages.count, count),
+                    text_plural((double)diagnosis->messages.count), low);
+    } else if (slice->high >= 1) {
+        append_share(out, 1 - slice->low);
+        text_append(out, LEDE_BYTES, " took %s or more", low);
+    } else {
+        text_append(out, LEDE_BYTES, "the requests between the fastest %.4g %% and %.4g %% took ",
+                    100 * slice->low, 100 * slice->high);
+        text_append(out, LEDE_BYTES, "%s to %s", low, high);
+    }
+    text_append(out, LEDE_BYTES, " %s(usually %s)",
+                run->evidence.without_client ? "in the server " : "", usual);
+}
+
+// Where there is no diagnosis: what is known all the same.
+static void append_quantiles(char *out, const struct run_analysis *run)
+{
+    enum { P50 = 0, P99 = 2 };
+    const double *value = run->lifetimes.latency.value_ns;
+    char p50[32], p99[32];
+    if (run->lifetimes.answered == 0 || !(value[P99] > 0))
+        return;
+    if (isinf(value[P99]))
+        text_append(out, LEDE_BYTES, " More than 1 in 100 requests were never answered.");
+    else
+        text_append(out, LEDE_BYTES,
+                    " 1 in 100 requests took %s or more, half of them %s or less; why is not "
+                    "known.",
+                    units_format_ns(value[P99], p99, sizeof p99),
+                    units_format_ns(value[P50], p50, sizeof p50));
+}
+
+// Which requests all of that is not about.
+static void append_left_out(char *out, const struct run_analysis *run)
+{
+    char count[32];
+    const struct run_lifetimes *lives = &run->lifetimes;
+    uint64_t unanswered = lives->scheduled - lives->answered;
+    uint64_t lost = lives->answered - lives->states[LIFETIME_WHOLE];
+    if (unanswered)
+        text_append(out, LEDE_BYTES, " Besides, %s request%s never answered.",
+                    text_count(unanswered, count), unanswered == 1 ? " was" : "s were");
+    if (lives->states[LIFETIME_WHOLE] && (double)lost > MOST_NOT_JOINED * (double)lives->answered)
+        text_append(out, LEDE_BYTES,
+                    " %d %% of the answered requests could not be followed and are not in this.",
+                    percent_of((double)lost, (double)lives->answered));
+}
+
+// --- the whole -----------------------------------------------------------------------------------
+
+// As the beginning of a sentence.
+static void capitalise(char *text)
+{
+    if (text[0] >= 'a' && text[0] <= 'z')
+        text[0] = (char)(text[0] - 'a' + 'A');
+}
+
+static void append_diagnosis(struct run_lede *out, const struct run_analysis *run,
+                             const struct diagnosis *diagnosis)
+{
+    bool calm = run_is_calm(diagnosis), client = !calm && run_clients_fault(diagnosis);
+    bool any = diagnosis->causes.count > 0 && run_diagnosis_extra_ns(diagnosis) > 0;
+    text_append(out->text, LEDE_BYTES, "%s", any && calm ? "nothing stands out: " : "");
+    append_latency(out->text, run, diagnosis);
+    text_append(out->text, LEDE_BYTES, "%s.",
+                !any     ? "; nothing was found that explains it"
+                : client ? ", but it was the load generator that was late, not the server"
+                         : "");
+    if (any)
+        append_causes(out, run, diagnosis, client);
+}
+
+// Why the run is inconclusive, without the details in parentheses; NULL: it is not, or only why its
+// slow requests were slow.
+static const char *doubt_of(const struct run_analysis *run, const struct diagnosis *first,
+                            char words[RUN_TRACE_WORDS])
+{
+    const char *doubt = run_load_doubt(run);
+    if (doubt)
+        return doubt;
+    if (!run->findings.verdict_available)
+        return first ? first->reason : "nothing was recorded that could say why";
+    return run->evidence.trace.asked && run_trace_lack(&run->evidence.trace, words)[0]
+               ? run_trace_lack(&run->evidence.trace, words)
+               : NULL;
+}
+
+void run_lede(const struct run_analysis *run, struct run_lede *out)
+{
+    const struct diagnosis *first =
+        run->findings.diagnoses.count ? run->findings.diagnoses.items : NULL;
+    char words[RUN_TRACE_WORDS], clean[600];
+    const char *doubt = doubt_of(run, first, words);
+    *out = (struct run_lede){0};
+    if (doubt) {
+        text_clean(doubt, false, clean, sizeof clean);
+        int length =
+            run->findings.verdict_available ? (int)strlen(clean) : (int)strcspn(clean, "(");
+        while (length > 0 && (clean[length - 1] == ' ' || clean[length - 1] == '.'))
+            length--;
+        text_append(out->text, LEDE_BYTES, "Inconclusive: %.*s.", length, clean);
+    }
+    if (run->findings.verdict_available) {
+        text_append(out->text, LEDE_BYTES, "%s", doubt ? " What was seen all the same: " : "");
+        append_diagnosis(out, run, first);
+    } else {
+        append_quantiles(out->text, run);
+    }
+    append_left_out(out->text, run);
+    if (doubt)
+        out->remedy[0] = '\0'; // first of all, a run that can be trusted
+    capitalise(out->text);
+    capitalise(out->remedy);
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+//
+// The findings in two or three sentences for somebody who knows nothing of Taillight: how slow,
+// why, and what to do. The terminal, the page and summary.json have them from here.
+#ifndef ANALYSIS_RUN_LEDE_H
+#define ANALYSIS_RUN_LEDE_H
+
+#include "analysis/run/run_analysis.h"
+
+enum { LEDE_BYTES = 2000, CAUSE_WORDS_BYTES = 500, LEDE_REMEDY_BYTES = 300 };
+
+struct run_lede {
+    // "1 in 100 requests took 3.80 ms or more (usually 53.2 us). For 78 % of that extra time
+    // another program, `yes`, had memcached's CPU core."; "Inconclusive: ..." where the run is.
+    char text[LEDE_BYTES];
+    // What helps against what was named first: "Keep other programs off ..."; "": nothing known, or
+    // the run is inconclusive.
+    char remedy[LEDE_REMEDY_BYTES];
+};
+
+// From a complete analysis. Names in it are clean (text_clean).
+void run_lede(const struct run_analysis *run, struct run_lede *out);
+
+// What a cause's time was, as a clause (`happened` of remedies.tbl.h): "another program, `yes`, had
+// memcached's CPU core". There {server} is the server's name where there is one server, {core} the
+// core on which it was, {cause} the cause's name in quotes; a function is named after the clause.
+// roles: a bit for each role at which it was. Returns out.
+char *run_cause_words(const struct run_analysis *run, const struct cause *cause, unsigned roles,
+                      char out[CAUSE_WORDS_BYTES]);
+
+#endif
