@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <immintrin.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -91,10 +90,8 @@ int lab_fault_parse(const char *text, struct lab_fault *fault, struct error *err
 static __attribute__((noinline)) int64_t slow_function(int64_t until_ns)
 {
     int64_t now = fault_log_now();
-    while (now < until_ns) {
-        _mm_pause();
+    while (now < until_ns)
         now = fault_log_now();
-    }
     return now;
 }
 
