@@ -41,7 +41,7 @@ benches  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/bench_*.c))
 helpers  := $(patsubst %.c,$(BUILD)/%,$(filter-out %.bpf.c,$(wildcard tests/faults/*.c) tests/tree/tables.c tests/lab/lab_check.c))
 fuzzers  := $(patsubst %.c,$(BUILD)/%,$(shell find tests -name 'fuzz_*.c'))
 
-.PHONY: all deps deps-check demo check check-long check-trust lab bench fuzz corpora lint install help clean format tables
+.PHONY: all deps deps-check demo check check-long check-trust lab bench fuzz corpora lint install uninstall deb help clean format tables
 .DELETE_ON_ERROR:
 
 all: $(BUILD)/taillight $(if $(preload),$(BUILD)/libtaillight-shim.so) \
@@ -66,6 +66,8 @@ help:
 	@echo 'format      clang-format over the tree'
 	@echo 'compile_commands.json  how each file is compiled, for editors and clang tools'
 	@echo 'install     into PREFIX ($(PREFIX)), below DESTDIR when that is set'
+	@echo 'uninstall   takes away just that'
+	@echo 'deb         $(BUILD)/taillight_$(VERSION)_ARCH.deb, and its debug symbols beside it'
 	@echo 'clean       remove what was built'
 	@echo 'V=1 shows commands; SAN=address,undefined or SAN=thread builds with sanitizers into a folder'
 	@echo 'of its own; CI=1 makes warnings errors; CC, CLANG are the compilers, BUILD the folder'
@@ -166,11 +168,12 @@ debian := build-essential pkg-config clang llvm bpftool libbpf-dev libelf-dev li
           libevent-dev libhiredis-dev libmemcached-dev libipt-dev libgsl-dev libyaml-dev \
           libjansson-dev libsqlite3-dev libzstd-dev libtraceevent-dev memcached iproute2 procps \
           openssh-client
-debian_check := libcmocka-dev openssh-server libpcap0.8-dev chromium sqlite3 redis-server nginx-light python3 python3-jsonschema python3-yaml python3-prometheus-client linux-perf xz-utils jq protobuf-compiler \
+debian_check := libcmocka-dev openssh-server libpcap0.8-dev chromium sqlite3 redis-server nginx-light python3 python3-jsonschema python3-yaml python3-prometheus-client linux-perf xz-utils jq groff-base protobuf-compiler \
                 qemu-system-x86 cpio busybox-static kmod # the guest of tests/guest
-debian_long := prometheus curl liburing-dev golang-go lighttpd gunicorn haproxy postgresql redis-tools nodejs default-jdk-headless # of experiments/causes
+debian_long := gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user fish zsh binutils dpkg-dev prometheus curl liburing-dev golang-go lighttpd gunicorn haproxy postgresql redis-tools nodejs default-jdk-headless # of experiments/causes
 debian_bench := redis-tools libmemcached-tools wrk # the peers
 debian_trust := haproxy lighttpd postgresql postgresql-client nodejs gunicorn openjdk-17-jdk-headless golang-go redis-tools # servers, and what asks them
+debian_deb := binutils dpkg-dev
 debian_lint := clang-tidy clang-format cppcheck shellcheck jq
 
 # Installs only what dpkg does not already have, so a prepared machine needs neither network nor root.
@@ -246,15 +249,31 @@ $(fuzzers): $(BUILD)/%: %.c $(library)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -fsanitize=fuzzer,address,undefined -MMD -MP -MF $@.d -o $@ $< \
 	    $(library) $(LDLIBS)
 
+# What is installed, as FOLDER:FILE; the folders lie in PREFIX. All that the man pages name is among it.
+examples  := $(wildcard experiments/*.yaml experiments/*/*.yaml experiments/*/*.md workloads/*.yaml)
+installed := bin:$(BUILD)/taillight lib/taillight:$(BUILD)/libtaillight-shim.so lib/taillight:$(BUILD)/labserver \
+    $(addprefix share/man/man1:,$(wildcard docs/man/*.1)) \
+    $(addprefix share/doc/taillight:,README.md LICENSE $(wildcard docs/*.md docs/*.json docs/*.service)) \
+    $(addprefix share/doc/taillight/images:,$(wildcard docs/images/*)) \
+    $(foreach e,$(examples),share/taillight/$(patsubst %/,%,$(dir $(e))):$(e)) \
+    share/bash-completion/completions:docs/completions/bash/taillight \
+    share/zsh/site-functions:docs/completions/zsh/_taillight \
+    share/fish/vendor_completions.d:docs/completions/fish/taillight.fish
+each_installed = for each in $(installed); do file=$${each\#*:}; target=$(DESTDIR)$(PREFIX)/$${each%%:*}/$${file\#\#*/}; \
+    $(1) || exit 1; done
+
 install: all
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/taillight \
-	    $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/taillight/experiments
-	install $(BUILD)/taillight $(DESTDIR)$(PREFIX)/bin
-	install $(BUILD)/libtaillight-shim.so $(BUILD)/labserver $(DESTDIR)$(PREFIX)/lib/taillight
-	install -m 644 docs/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
-	install -m 644 experiments/*.yaml $(DESTDIR)$(PREFIX)/share/taillight/experiments
-	install -d $(DESTDIR)$(PREFIX)/share/taillight/workloads
-	install -m 644 workloads/*.yaml $(DESTDIR)$(PREFIX)/share/taillight/workloads
+	$(Q)$(call each_installed,install -D -m $$([ -x $$file ] && echo 755 || echo 644) $$file $$target)
+
+# What install put there, and the folders that are then empty.
+uninstall:
+	$(Q)$(call each_installed,rm -f $$target)
+	$(Q)for ours in lib/taillight share/taillight share/doc/taillight; do \
+	    ! [ -d $(DESTDIR)$(PREFIX)/$$ours ] || find $(DESTDIR)$(PREFIX)/$$ours -depth -type d -empty -delete; done
+
+deb: all
+	$(call install_debian,$(debian_deb))
+	$(Q)docs/packaging/make_deb.sh $(BUILD) $(VERSION)
 
 # Writes the program's tables and keys into the documentation; tests of these names compare them.
 tables: all $(BUILD)/tests/tree/tables
