@@ -24,11 +24,14 @@ for place in "$client" "$middle" "$server"; do
     [ "$(programs_at "$place")" = 0 ] || fail "a killed command leaves programs attached"
 done
 
+# Loads that last until all have measured, however long the kernel takes to check their programs.
+loads=()
 for way in udp: ''; do
-    in_namespace "$client" timeout 60 "$taillight" load --server "${way}10.99.0.2:11211" --rate 2k \
-        --connections 4 --duration 2s --sleep --quiet >"$work/load$way" 2>"$work/load$way.err" &
-    children+=($!)
+    nsenter -t "$client" -n "$taillight" load --server "${way}10.99.0.2:11211" --rate 2k \
+        --connections 4 --duration 60s --sleep --quiet >"$work/load$way" 2>"$work/load$way.err" &
+    loads+=($!)
 done
+children+=("${loads[@]}")
 # All at once: hops do not disturb one another.
 for filter in udp tcp; do
     timeout 60 "$taillight" capsule "${hops[@]}" --filter "$filter port 11211" --for 0.5s --json \
@@ -41,6 +44,7 @@ full=$!
 wait "$udp" || fail "udp: exit $?"
 wait "$tcp" || fail "tcp: exit $?"
 wait $full || fail "full: exit $?"
+kill "${loads[@]}"
 
 for filter in udp tcp; do
     # Two routes, whole; nothing unknown; hops that add up to the whole within a rounding.
