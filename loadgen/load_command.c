@@ -39,7 +39,7 @@ static int prepare_dataset(struct load_plan *plan, struct error *err)
     struct dataset_report report;
     progress_phase(&plan->progress, "loading the dataset into %s", plan->server.text);
     int status = dataset_prepare(&plan->workload, plan->server.host, plan->server.port,
-                                 show_progress, &plan->progress, &report, err);
+                                 &plan->login, show_progress, &plan->progress, &report, err);
     progress_end(&plan->progress);
     if (status < 0)
         return status;

@@ -102,6 +102,11 @@ const struct option_spec load_plan_options[] = {
     OPTION_STRING("server", 's', "HOST:PORT", struct load_options, server,
                   "the server (IPv6 in brackets); or udp:HOST:PORT, unix:/PATH, PROTOCOL://HOST"),
     OPTION_STRING("protocol", 0, "NAME", struct load_options, protocol, PROTOCOL_NAMES),
+    OPTION_STRING(
+        "user", 0, "NAME", struct load_options, user,
+        "who connections say they are (Redis, memcached); PROTOCOL://USER@HOST does it too"),
+    OPTION_STRING("password-file", 0, "FILE", struct load_options, password_file,
+                  "its first line is the password; else that of " LOGIN_PASSWORD_VARIABLE),
     OPTION_STRING("workload", 'w', "FILE", struct load_options, workload,
                   "what is asked: a YAML file, or etc, usr or var (100k keys, 90 % get)"),
     OPTION_STRING("rate", 'r', "N", struct load_options, rate_text,
@@ -290,6 +295,30 @@ static int choose_workload(struct load_plan *plan, struct error *err)
     return 0;
 }
 
+// A password in the environment is of use to protocols that know one, and no mistake with others.
+static int choose_login(struct load_plan *plan, struct error *err)
+{
+    const struct load_options *o = &plan->options;
+    struct login *login = &plan->login;
+    const struct protocol *protocol = plan->workload.protocol;
+    if (o->user && (!o->user[0] || strlen(o->user) >= sizeof login->user))
+        return error_set(err, ERROR_INPUT, "--user: a name has 1 to %zu bytes",
+                         sizeof login->user - 1);
+    if (o->user && login->user[0] && strcmp(o->user, login->user) != 0)
+        return error_set(err, ERROR_INPUT, "--user %s, but --server says %s@", o->user,
+                         login->user);
+    if (o->user)
+        snprintf(login->user, sizeof login->user, "%s", o->user);
+    if ((protocol->log_in || o->password_file) &&
+        login_take_password(login, o->password_file, err) < 0)
+        return error_prefix(err, o->password_file ? "--password-file" : "the environment");
+    if (login_make_words(login, protocol, &plan->login_words, err) < 0)
+        return error_prefix(err, o->user ? "--user" : "the login");
+    if (plan->login_words.count && plan->server.transport == SERVER_UDP)
+        return error_set(err, ERROR_INPUT, "%s: over UDP nobody can log in", plan->server.text);
+    return 0;
+}
+
 static int check_target(struct load_plan *plan, struct error *err)
 {
     struct load_options *o = &plan->options;
@@ -440,11 +469,13 @@ int load_plan_make(struct load_plan *plan, int positional, char **argv, struct e
         return status;
     if (check_numbers(o, err) < 0 || check_target(plan, err) < 0)
         return -ERROR_INPUT;
-    if (server_url_parse(o->server, &plan->server, &plan->url_protocol, err) < 0)
+    if (server_url_parse(o->server, &plan->server, &plan->url_protocol, &plan->login, err) < 0)
         return error_prefix(err, "--server");
     status = choose_workload(plan, err);
     if (status < 0)
         return status;
+    if (choose_login(plan, err) < 0)
+        return -ERROR_INPUT;
     if (!o->prepare && (check_pattern(plan, err) < 0 || take_recording(plan, err) < 0))
         return -(int)err->kind;
     if (!o->prepare && check_rate(o, err) < 0)
@@ -456,8 +487,8 @@ int load_plan_make(struct load_plan *plan, int positional, char **argv, struct e
         o->seed = seed;
     }
     status = server_address_resolve(&plan->server, err);
-    // Agents may reach what this process does not.
-    if (status == 0 && !plan->agents)
+    // Agents may reach what this process does not; a login will be answered or refused itself.
+    if (status == 0 && !plan->agents && !plan->login_words.count)
         status = protocol_probe(&plan->server, plan->workload.protocol, err);
     return status;
 }
@@ -480,6 +511,7 @@ struct engine_settings load_plan_engine(const struct load_plan *plan)
 {
     const struct load_options *o = &plan->options;
     return (struct engine_settings){.server = &plan->server,
+                                    .login = &plan->login_words,
                                     .workload = &plan->workload,
                                     .threads = (uint32_t)o->threads,
                                     .connections = (uint32_t)o->connections,

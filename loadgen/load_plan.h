@@ -18,6 +18,7 @@
 #include "loadgen/engine/recording.h"
 #include "loadgen/method/load_summary.h"
 #include "loadgen/method/method.h"
+#include "workloads/login.h"
 #include "workloads/workload.h"
 
 // A service level objective, as --slo has it: "p99<=200us", "p99.9 < 1ms".
@@ -53,6 +54,7 @@ double sweep_range_rate(const struct sweep_range *range, size_t i);
 struct load_options {
     const char *server, *protocol, *rate_text, *workload, *arrivals, *stamps, *samples, *target;
     const char *sweep, *slo, *out, *hgrm;
+    const char *user, *password_file;
     double rate; // of rate_text; INFINITY: max, a closed loop
     double confidence;
     uint64_t threads, connections, depth, duration_ns, interval_ns, max_duration_ns, seed,
@@ -70,6 +72,8 @@ struct load_plan {
     struct load_options options;
     struct server_address server;
     const struct protocol *url_protocol; // when --server was a URL; else NULL
+    struct login login;
+    struct login_words login_words;
     struct workload workload;
     char arrivals[4200];        // the arrivals, in words
     char pattern[500];          // the pattern, in words

@@ -79,8 +79,8 @@ static int restart_server(struct load_plan *plan, struct error *err)
     if (status == 0)
         status = wait_listening(&plan->server, err);
     if (status == 0)
-        status = dataset_prepare(&plan->workload, plan->server.host, plan->server.port, NULL, NULL,
-                                 &report, err);
+        status = dataset_prepare(&plan->workload, plan->server.host, plan->server.port,
+                                 &plan->login, NULL, NULL, &report, err);
     progress_end(&plan->progress);
     return status;
 }

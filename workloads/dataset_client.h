@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "workloads/login.h"
 #include "workloads/workload.h"
 
 struct dataset_report {
@@ -23,6 +24,7 @@ struct dataset {
     const struct workload *workload;
     const char *host;
     uint16_t port;
+    const struct login *login;
     char place[300]; // both, for messages
     dataset_progress *progress;
     void *context;

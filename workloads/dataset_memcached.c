@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <libmemcached/memcached.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,6 +29,33 @@ static void progress_report(struct dataset *dataset, const char *phase, uint64_t
         dataset->progress(dataset->context, phase, done, dataset->workload->key_count);
 }
 
+// Who logs in does so by SASL in the binary protocol, where libmemcached does it on every
+// connection; in the others it is memcached's own way, done here, and holds for one connection.
+static bool has_login(const struct dataset *dataset)
+{
+    return dataset->login->user[0] || dataset->login->password[0];
+}
+
+static bool speaks_sasl(const struct dataset *dataset)
+{
+    return has_login(dataset) && dataset->workload->protocol == &memcached_binary_protocol;
+}
+
+static int log_in(struct dataset *dataset, struct error *err)
+{
+    const struct login *login = dataset->login;
+    char words[LOGIN_WORDS_BYTES];
+    int bytes = snprintf(words, sizeof words, "%s %s", login->user, login->password);
+    memcached_return_t status =
+        memcached_set(dataset->memcached, "login", 5, words, (size_t)bytes, 0, 0);
+    if (status == MEMCACHED_SUCCESS)
+        return 0;
+    return status == MEMCACHED_CLIENT_ERROR
+               ? error_set(err, ERROR_INPUT, "%s refuses the login: %s", dataset->place,
+                           memcached_last_error_message(dataset->memcached))
+               : memcached_refuse(dataset, status, "load", err);
+}
+
 static int open_client(struct dataset *dataset, struct error *err)
 {
     dataset->memcached = memcached_create(NULL);
@@ -36,10 +64,17 @@ static int open_client(struct dataset *dataset, struct error *err)
     memcached_behavior_set(dataset->memcached, MEMCACHED_BEHAVIOR_CONNECT_TIMEOUT, PATIENCE_MS);
     memcached_behavior_set(dataset->memcached, MEMCACHED_BEHAVIOR_POLL_TIMEOUT, PATIENCE_MS);
     memcached_behavior_set(dataset->memcached, MEMCACHED_BEHAVIOR_TCP_NODELAY, 1);
+    if (speaks_sasl(dataset)) {
+        memcached_behavior_set(dataset->memcached, MEMCACHED_BEHAVIOR_BINARY_PROTOCOL, 1);
+        memcached_set_sasl_auth_data(dataset->memcached, dataset->login->user,
+                                     dataset->login->password);
+    }
     memcached_return_t status =
         dataset->host[0] == '/'
             ? memcached_server_add_unix_socket(dataset->memcached, dataset->host)
             : memcached_server_add(dataset->memcached, dataset->host, dataset->port);
+    if (status == MEMCACHED_SUCCESS && has_login(dataset) && !speaks_sasl(dataset))
+        return log_in(dataset, err);
     if (status == MEMCACHED_SUCCESS)
         // sends a request, so that an absent server shows here
         status = memcached_version(dataset->memcached);
@@ -65,8 +100,12 @@ static int keys_store(struct dataset *dataset, struct error *err)
 {
     char key[WORKLOAD_KEY_BYTES_MAX];
     // Without replies and buffered: ten times faster, and the verification finds what went wrong.
-    memcached_behavior_set(dataset->memcached, MEMCACHED_BEHAVIOR_NOREPLY, 1);
-    memcached_behavior_set(dataset->memcached, MEMCACHED_BEHAVIOR_BUFFER_REQUESTS, 1);
+    // Changing these closes the connection, and with it a login of this file's.
+    const bool quick = !has_login(dataset) || speaks_sasl(dataset);
+    if (quick) {
+        memcached_behavior_set(dataset->memcached, MEMCACHED_BEHAVIOR_NOREPLY, 1);
+        memcached_behavior_set(dataset->memcached, MEMCACHED_BEHAVIOR_BUFFER_REQUESTS, 1);
+    }
     for (uint64_t i = 0; i < dataset->workload->key_count; i++) {
         size_t key_bytes = workload_key(dataset->workload, i, key);
         size_t value_bytes = workload_value_bytes(dataset->workload, i);
@@ -80,9 +119,10 @@ static int keys_store(struct dataset *dataset, struct error *err)
         progress_report(dataset, "storing", i + 1);
     }
     memcached_return_t status = wait_for_sets(dataset);
-    // Changing these closes the connection.
-    memcached_behavior_set(dataset->memcached, MEMCACHED_BEHAVIOR_BUFFER_REQUESTS, 0);
-    memcached_behavior_set(dataset->memcached, MEMCACHED_BEHAVIOR_NOREPLY, 0);
+    if (quick) {
+        memcached_behavior_set(dataset->memcached, MEMCACHED_BEHAVIOR_BUFFER_REQUESTS, 0);
+        memcached_behavior_set(dataset->memcached, MEMCACHED_BEHAVIOR_NOREPLY, 0);
+    }
     return status == MEMCACHED_SUCCESS ? 0 : memcached_refuse(dataset, status, "store", err);
 }
 

@@ -31,6 +31,25 @@ static int redis_refuse(const struct dataset *dataset, const char *doing, const 
                      doing, dataset->place, why);
 }
 
+// In RESP2, whatever the load speaks: this client knows no other.
+static int log_in(struct dataset *dataset, struct error *err)
+{
+    struct login_words words;
+    int result = login_make_words(dataset->login, &redis_protocol, &words, err);
+    if (result == 0 && words.count)
+        redisAppendFormattedCommand(dataset->redis, words.bytes, words.count);
+    for (unsigned i = 0; i < words.answers && result == 0; i++) {
+        redisReply *reply = NULL;
+        if (redisGetReply(dataset->redis, (void **)&reply) != REDIS_OK)
+            return redis_refuse(dataset, "load", dataset->redis->errstr, err);
+        if (reply->type == REDIS_REPLY_ERROR)
+            result = error_set(err, ERROR_INPUT, "%s refuses the login: \"%s\"", dataset->place,
+                               reply->str);
+        freeReplyObject(reply);
+    }
+    return result;
+}
+
 static int open_client(struct dataset *dataset, struct error *err)
 {
     const struct timeval patience = {PATIENCE_S, 0};
@@ -42,7 +61,7 @@ static int open_client(struct dataset *dataset, struct error *err)
     if (dataset->redis->err)
         return redis_refuse(dataset, "load", dataset->redis->errstr, err);
     redisSetTimeout(dataset->redis, patience);
-    return 0;
+    return log_in(dataset, err);
 }
 
 static size_t make_key(const struct dataset *dataset, enum data_type type, uint64_t index,

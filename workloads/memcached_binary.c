@@ -4,6 +4,8 @@
 // The opaque field carries the request's number; a reply with another one is out of order.
 #include <string.h>
 
+#include "base/error.h"
+#include "workloads/login.h"
 #include "workloads/memcached_text.h"
 #include "workloads/protocol.h"
 #include "workloads/reply_parser.h"
@@ -15,6 +17,7 @@ enum {
     MAGIC_REPLY = 0x81,
     OPCODE_GET = 0x00,
     OPCODE_SET = 0x01,
+    OPCODE_SASL_AUTH = 0x21,
 };
 
 static const uint64_t body_bytes_limit = (1u << 30) + 1024; // as for the text protocol
@@ -45,6 +48,29 @@ static size_t binary_encode(const struct request *request, char *out, size_t out
 }
 
 // protocol-binary.txt, "Response Status".
+// SASL PLAIN (RFC 4616): no other identity, the user, the password.
+static int binary_log_in(const struct login *login, struct login_words *words, struct error *err)
+{
+    static const char mechanism[] = "PLAIN";
+    const size_t key_bytes = sizeof mechanism - 1, user_bytes = strlen(login->user);
+    const size_t password_bytes = strlen(login->password);
+    const size_t body_bytes = key_bytes + 1 + user_bytes + 1 + password_bytes;
+    if (memcached_check_login(login, err) < 0)
+        return -ERROR_INPUT;
+    char *at = words->bytes;
+    memset(at, 0, HEADER_BYTES + body_bytes);
+    at[0] = (char)MAGIC_REQUEST;
+    at[1] = OPCODE_SASL_AUTH;
+    big_endian_write(at + 2, 2, key_bytes);
+    big_endian_write(at + 8, 4, body_bytes);
+    memcpy(at + HEADER_BYTES, mechanism, key_bytes);
+    memcpy(at + HEADER_BYTES + key_bytes + 1, login->user, user_bytes);
+    memcpy(at + HEADER_BYTES + key_bytes + 1 + user_bytes + 1, login->password, password_bytes);
+    words->count = HEADER_BYTES + body_bytes;
+    words->answers = 1;
+    return 0;
+}
+
 static enum reply_kind kind_of_status(uint64_t opcode, uint64_t status)
 {
     switch (status) {
@@ -85,7 +111,8 @@ static enum reply_progress binary_judge(struct reply_parser *parser)
     if (body > body_bytes_limit)
         return reply_lose(parser, REPLY_OVERSIZED);
     parser->data_left = body;
-    if (opcode > OPCODE_SET || header[5] != 0 || key_bytes + extras > body)
+    bool asked = parser->login ? opcode == OPCODE_SASL_AUTH : opcode <= OPCODE_SET;
+    if (!asked || header[5] != 0 || key_bytes + extras > body)
         parser->kind = REPLY_MALFORMED;
     else if (opaque != (uint32_t)parser->number)
         parser->kind = REPLY_OUT_OF_ORDER;
@@ -104,9 +131,10 @@ const struct protocol memcached_binary_protocol = {
     .operations = memcached_operations,
     .operation_count = MEMCACHED_OPERATIONS,
     .usual_port = 11211,
-    // "Version". Behind it the end of a line, for servers that wait for one.
-    PROTOCOL_PROBE("\x80\x0b\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\r\n"),
+    // "No-op". Behind it the end of a line, for servers that wait for one.
+    PROTOCOL_PROBE("\x80\x0a\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\r\n"),
     .probe_answers = {"\x81"},
+    PROTOCOL_WANTS_LOGIN("\x81\x0a\0\0\0\0\0\x20"), // authentication required
     .dataset = DATASET_MEMCACHED,
     .over_udp = true,
     .request_bytes_max = request_bytes_max,
@@ -116,5 +144,6 @@ const struct protocol memcached_binary_protocol = {
     .header_begin_alone = true,
     .judge_header = binary_judge,
     .end_data = reply_ends_with_data,
+    .log_in = binary_log_in,
     .answers = memcached_answers,
 };

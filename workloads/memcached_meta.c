@@ -85,6 +85,8 @@ static enum reply_progress meta_judge(struct reply_parser *parser, const struct 
         if (line_starts_with(line, codes[i].code))
             return reply_end(parser, check_flags(parser, line->bytes + 2, line->bytes + line->count,
                                                  codes[i].kind));
+    if (parser->login && line_equals(line, "STORED"))
+        return reply_end(parser, REPLY_STORED); // a login is a `set`
     return reply_end(parser, memcached_error_kind(line));
 }
 
@@ -98,11 +100,13 @@ const struct protocol memcached_meta_protocol = {
     .usual_port = 11211,
     PROTOCOL_PROBE("mn\r\n"),
     .probe_answers = {"MN"},
+    MEMCACHED_WANTS_LOGIN,
     .dataset = DATASET_MEMCACHED,
     .over_udp = true,
     .request_bytes_max = request_bytes_max,
     .encode = meta_encode,
     .judge_line = meta_judge,
     .end_data = reply_ends_with_line,
+    .log_in = memcached_log_in,
     .answers = memcached_answers,
 };

@@ -3,8 +3,10 @@
 
 #include <string.h>
 
+#include "base/error.h"
 #include "base/hash.h"
 #include "workloads/encode.h"
+#include "workloads/login.h"
 #include "workloads/reply_parser.h"
 
 enum { HEADER_BYTES_MAX = 64 }; // of "set  0 0 <length>\r\n\r\n", without the key
@@ -111,6 +113,32 @@ bool memcached_answers(unsigned operation, enum reply_kind kind)
     }
 }
 
+int memcached_check_login(const struct login *login, struct error *err)
+{
+    return login->user[0] && login->password[0]
+               ? 0
+               : error_set(err, ERROR_INPUT, "memcached wants both a user and a password");
+}
+
+// What memcached's -Y takes for a login: a set of whatever key.
+int memcached_log_in(const struct login *login, struct login_words *words, struct error *err)
+{
+    static const char white[] = " \t\r\n";
+    if (memcached_check_login(login, err) < 0)
+        return -ERROR_INPUT;
+    if (strpbrk(login->user, white) || strpbrk(login->password, white))
+        return error_set(err, ERROR_INPUT,
+                         "memcached's text protocols can say no user and no password with a blank "
+                         "in it; memcached-binary can");
+    char *at = append_text(words->bytes, "set login 0 0 ");
+    at = append_number(at, strlen(login->user) + 1 + strlen(login->password));
+    at = append_text(append_text(append_text(at, "\r\n"), login->user), " ");
+    at = append_text(append_text(at, login->password), "\r\n");
+    words->count = (size_t)(at - words->bytes);
+    words->answers = 1;
+    return 0;
+}
+
 const struct protocol memcached_text_protocol = {
     .name = memcached_text_name,
     .speaks = "memcached's text protocol",
@@ -121,11 +149,13 @@ const struct protocol memcached_text_protocol = {
     .usual_port = 11211,
     PROTOCOL_PROBE("version\r\n"),
     .probe_answers = {"VERSION", "ERROR"}, // the second: of servers that have no such command
+    MEMCACHED_WANTS_LOGIN,
     .dataset = DATASET_MEMCACHED,
     .over_udp = true,
     .request_bytes_max = request_bytes_max,
     .encode = text_encode,
     .judge_line = text_judge,
     .end_data = text_end_data,
+    .log_in = memcached_log_in,
     .answers = memcached_answers,
 };

@@ -14,6 +14,13 @@ extern const struct protocol_operation memcached_operations[MEMCACHED_OPERATIONS
 
 bool memcached_answers(unsigned operation, enum reply_kind kind);
 
+// memcached -Y: the answer to whoever has not logged in, and the login.
+#define MEMCACHED_WANTS_LOGIN PROTOCOL_WANTS_LOGIN("CLIENT_ERROR unauthenticated")
+int memcached_log_in(const struct login *login, struct login_words *words, struct error *err);
+
+// The user and the password that every login of memcached needs: ERROR_INPUT without.
+int memcached_check_login(const struct login *login, struct error *err);
+
 // The kind of an error's line, also of one that is too long or not understood.
 enum reply_kind memcached_error_kind(const struct reply_line *line);
 

@@ -15,6 +15,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct error;
+struct login;
+struct login_words;
+
 enum reply_kind {
     REPLY_VALUE,        // a get that found its key
     REPLY_MISS,         // a get that did not
@@ -68,6 +72,7 @@ struct reply_parser {
     bool raw_data;        // the value has no line end behind it
     bool resync;          // it is not known where the reply under way begins
     bool greeted;         // the reply to a greeting is past
+    bool login;           // the replies are to a login, not to requests
     bool chunked, sized;  // of an HTTP reply: how its body is delimited
     bool closing;         // the server closes the connection after the reply under way, or the last
     bool quoted;          // `said` is of the reply under way
@@ -124,6 +129,9 @@ enum { PROBE_ANSWERS = 4 };
 // A protocol's .probe and its length.
 #define PROTOCOL_PROBE(text) .probe = (text), .probe_bytes = sizeof(text) - 1
 
+// A protocol's .wants_login and its length.
+#define PROTOCOL_WANTS_LOGIN(text) .wants_login = (text), .wants_login_bytes = sizeof(text) - 1
+
 struct protocol {
     const char *name;   // the row's: NAME_name
     const char *speaks; // what it is: "the memcached text protocol"
@@ -140,6 +148,8 @@ struct protocol {
     const char *probe;
     size_t probe_bytes;
     const char *probe_answers[PROBE_ANSWERS]; // NULL: no more
+    const char *wants_login; // how the answer begins of one that wants a login first; NULL: none
+    size_t wants_login_bytes;
     // The most bytes a request can take with keys and values of at most that length.
     size_t (*request_bytes_max)(size_t key_bytes, size_t value_bytes);
     // Writes the request and returns its length; 0 when out_bytes do not suffice.
@@ -153,6 +163,10 @@ struct protocol {
     enum reply_progress (*judge_header)(struct reply_parser *parser); // in parser->line
     enum reply_progress (*judge_line)(struct reply_parser *parser, const struct reply_line *line);
     enum reply_progress (*end_data)(struct reply_parser *parser); // the value is whole
+    // What a connection says before its first request to be that user, in that database; with
+    // parser->login set, its answers are parsed like replies to requests: a fault is a refusal.
+    // ERROR_INPUT: the protocol cannot say such a thing. NULL: it knows no login.
+    int (*log_in)(const struct login *login, struct login_words *words, struct error *err);
     bool greets; // a greeting goes in front of the first request, and its reply is no request's
     // Whether that kind of reply can answer that operation.
     bool (*answers)(unsigned operation, enum reply_kind kind);

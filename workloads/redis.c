@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "workloads/encode.h"
+#include "workloads/login.h"
 #include "workloads/reply_parser.h"
 
 static const uint64_t bulk_bytes_limit = 512u << 20; // proto-max-bulk-len
@@ -81,6 +82,28 @@ static size_t redis_encode(const struct request *request, char *out, size_t out_
     }
     return (size_t)(at - out);
 }
+
+// AUTH with a user is Redis 6's; without, it is the password of the user "default".
+static int redis_log_in(const struct login *login, struct login_words *words, struct error *err)
+{
+    char number[NUMBER_DIGITS_MAX], *at = words->bytes;
+    (void)err;
+    if (login->user[0] || login->password[0]) {
+        at = append_text(at, login->user[0] ? "*3\r\n$4\r\nAUTH\r\n" : "*2\r\n$4\r\nAUTH\r\n");
+        if (login->user[0])
+            at = append_word(at, "", login->user, strlen(login->user));
+        at = append_word(at, "", login->password, strlen(login->password));
+        words->answers++;
+    }
+    if (login->database) {
+        at = append_text(at, "*2\r\n$6\r\nSELECT\r\n");
+        at = append_word(at, "", number, (size_t)(append_number(number, login->database) - number));
+        words->answers++;
+    }
+    words->count = (size_t)(at - words->bytes);
+    return 0;
+}
+_Static_assert(LOGIN_USER_BYTES + LOGIN_PASSWORD_BYTES + 128 < LOGIN_WORDS_BYTES, "they fit");
 
 static size_t redis_encode_resp3(const struct request *request, char *out, size_t out_bytes)
 {
@@ -287,7 +310,8 @@ static bool redis_answers(unsigned operation, enum reply_kind kind)
 // One that is busy or still loading is what it is; one that wants a password answers nothing else.
 #define REDIS_PROBE                                                                                \
     PROTOCOL_PROBE("*1\r\n$4\r\nPING\r\n"),                                                        \
-        .probe_answers = {"+PONG", "-BUSY", "-LOADING", "-ERR unknown"}
+        .probe_answers = {"+PONG", "-BUSY", "-LOADING", "-ERR unknown"},                           \
+        PROTOCOL_WANTS_LOGIN("-NOAUTH")
 
 const struct protocol redis_protocol = {
     .name = redis_name,
@@ -303,6 +327,7 @@ const struct protocol redis_protocol = {
     .encode = redis_encode,
     .judge_line = redis_judge,
     .end_data = redis_end_data,
+    .log_in = redis_log_in,
     .answers = redis_answers,
 };
 
@@ -319,6 +344,7 @@ const struct protocol redis_resp3_protocol = {
     .encode = redis_encode_resp3,
     .judge_line = redis_judge,
     .end_data = redis_end_data,
+    .log_in = redis_log_in,
     .greets = true,
     .answers = redis_answers,
 };

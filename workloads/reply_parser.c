@@ -133,7 +133,8 @@ static void finish_reply(struct reply_parser *parser, bool lost, struct reply *r
 // is passed over: the request's own reply shows whether the server knows the greeting.
 static bool pass_greeting(const struct protocol *protocol, struct reply_parser *parser)
 {
-    if (!protocol->greets || parser->number || parser->greeted || parser->kind >= REPLY_MALFORMED)
+    if (!protocol->greets || parser->login || parser->number || parser->greeted ||
+        parser->kind >= REPLY_MALFORMED)
         return false;
     parser->greeted = true;
     parser->state = 0;

@@ -152,6 +152,10 @@ static int check_load(const struct binding *binding, const struct node *node, vo
     if (load->sleep && load->agents.count)
         return document_error(binding->document, node_key(node, "sleep"), binding->err,
                               "`sleep` and `agents` exclude each other");
+    if (load->password_file && load->password_file[0] != '/')
+        return document_error(binding->document, node_child(node, "password_file"), binding->err,
+                              "password_file: write the whole path; it is read on the host that "
+                              "loads");
     return read_arrivals(binding, node, load);
 }
 
@@ -185,6 +189,11 @@ static const struct field load_rows[] = {
      .help = "whose times count: the card's, the kernel's or the program's"},
     {"timeout", FIELD_DURATION, "1s", .low = "1ms", .high = "60s",
      INTO(struct experiment_load, timeout_ns), .help = "for one reply"},
+    {"user", FIELD_TEXT, .otherwise = "none", INTO(struct experiment_load, user),
+     .help = "who the connections say they are, where the server wants a login"},
+    {"password_file", FIELD_TEXT, .otherwise = "TAILLIGHT_PASSWORD of the environment",
+     INTO(struct experiment_load, password_file),
+     .help = "its first line is the password; the whole path, on the host that loads"},
     {"sleep", FIELD_SWITCH, "false", INTO(struct experiment_load, sleep),
      .help = "sleep between requests and leave the core to others, as where the server runs on it; "
              "requests are sent later"},

@@ -136,6 +136,7 @@ struct experiment_load {
     uint64_t seed;
     const char *stamps;
     uint64_t timeout_ns;
+    const char *user, *password_file;     // of a server that wants a login; NULL: none is named
     bool sleep;                           // between requests, and leave the core to others
     struct experiment_agent_array agents; // none: the host `from` loads by itself
 };

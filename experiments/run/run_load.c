@@ -48,6 +48,10 @@ static const char *begin_load(struct run *run, const struct host *host, const ch
     command_line_add_option(line, "--server", "%s:%u", server_address(server, run_server_host(run)),
                             server->port);
     command_line_add_option(line, "--workload", "%s/workload.yaml", *folder);
+    if (run->experiment->load.user)
+        command_line_add_option(line, "--user", "%s", run->experiment->load.user);
+    if (run->experiment->load.password_file)
+        command_line_add_option(line, "--password-file", "%s", run->experiment->load.password_file);
     return !run->files_inside ? NULL : there ? host->directory : run->folder->path;
 }
 

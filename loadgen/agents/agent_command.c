@@ -199,10 +199,12 @@ static int agent_load(struct agent *agent, const struct agent_plan *plan,
                       const struct workload *workload, struct error *err)
 {
     struct server_address server;
+    struct login_words login;
     struct schedule schedule = {0};
     struct engine_result result = {0};
     struct engine_settings settings = {
         .server = &server,
+        .login = &login,
         .workload = workload,
         .threads = (uint32_t)plan->spec.threads,
         .connections = (uint32_t)plan->spec.connections,
@@ -219,6 +221,8 @@ static int agent_load(struct agent *agent, const struct agent_plan *plan,
     int status = server_address_parse(plan->server, &server, err);
     if (status == 0)
         status = server_address_resolve(&server, err);
+    if (status == 0)
+        status = login_make_words(&plan->login, workload->protocol, &login, err);
     if (status == 0)
         status = schedule_draw(workload, &workload->arrivals, plan->spec.rate, plan->duration_ns,
                                plan->spec.seed, &schedule, err);

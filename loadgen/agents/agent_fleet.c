@@ -344,6 +344,7 @@ static int start_agent(struct fleet *fleet, struct member *member, struct error 
     const struct fleet_settings *settings = fleet->settings;
     const struct agent_spec *spec = member->outcome->spec;
     struct agent_plan plan = {.spec = *spec,
+                              .login = *settings->login,
                               .duration_ns = settings->duration_ns,
                               .timeout_ns = settings->timeout_ns,
                               .reconnect_ns = settings->reconnect_ns,

@@ -22,6 +22,7 @@ struct fleet_settings {
     const struct agent_spec *specs; // resolved
     size_t count;
     const struct workload *workload;
+    const struct login *login;
     const char *server; // as the agents will look it up, each in its place
     uint64_t duration_ns, timeout_ns, reconnect_ns; // as in struct engine_settings
     enum stamp_mode stamps;

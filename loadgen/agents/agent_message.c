@@ -13,19 +13,14 @@ enum { PIECE_BYTES = 256 << 10, COMPRESSION_LEVEL = 1, KNOTS_MOST = 4096 };
 
 #define PLAN(key, member) JSON_ROW(key, struct agent_plan, member)
 static const struct json_row plan_rows[] = {
-    PLAN("name", spec.name),
-    PLAN("kind", spec.kind),
-    PLAN("server", server),
-    PLAN("rate", spec.rate),
-    PLAN("connections", spec.connections),
-    PLAN("threads", spec.threads),
-    PLAN("depth", spec.depth),
-    PLAN("seed", spec.seed),
-    PLAN("duration_ns", duration_ns),
-    PLAN("timeout_ns", timeout_ns),
-    PLAN("reconnect_ns", reconnect_ns),
-    PLAN("stamps", stamps),
-    PLAN("quantile", quantile),
+    PLAN("name", spec.name),          PLAN("kind", spec.kind),
+    PLAN("server", server),           PLAN("user", login.user),
+    PLAN("password", login.password), PLAN("database", login.database),
+    PLAN("rate", spec.rate),          PLAN("connections", spec.connections),
+    PLAN("threads", spec.threads),    PLAN("depth", spec.depth),
+    PLAN("seed", spec.seed),          PLAN("duration_ns", duration_ns),
+    PLAN("timeout_ns", timeout_ns),   PLAN("reconnect_ns", reconnect_ns),
+    PLAN("stamps", stamps),           PLAN("quantile", quantile),
     PLAN("confidence", confidence),
 };
 
@@ -121,6 +116,7 @@ static const struct json_row figures[] = {
     FIGURE(counts.stamps_unknown),
     FIGURE(counts.first_break),
     FIGURE(counts.first_fault),
+    FIGURE(counts.first_refusal),
 };
 static json_t *counts_to_json(const uint64_t *counts, unsigned count)
 {

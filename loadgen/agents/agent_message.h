@@ -14,12 +14,14 @@
 #include "base/error.h"
 #include "loadgen/agents/agent.h"
 #include "loadgen/engine/engine.h"
+#include "workloads/login.h"
 #include "workloads/workload.h"
 
 // What the controller tells one agent to do.
 struct agent_plan {
     struct agent_spec spec; // without its place: the controller has already put it there
     char server[300];
+    struct login login;
     uint64_t duration_ns, timeout_ns, reconnect_ns; // as in struct engine_settings
     enum stamp_mode stamps;
     double quantile, confidence; // the target percentile's

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/tsc.h"
 #include "loadgen/client/client_datagram.h"
+#include "loadgen/client/client_opening.h"
 #include "loadgen/client/client_socket.h"
 #include "workloads/memcached_udp.h"
 #include "workloads/reply_parser.h"
@@ -27,7 +28,7 @@ static bool replies_receive(struct client_connection *connection, bool to_the_en
 void connection_ready(struct client_connection *connection, bool ended)
 {
     connection->context->progress = true;
-    if (connection->state == CONNECTION_CONNECTING && !connection_reopened(connection))
+    if (connection->state < CONNECTION_OPEN && !connection_reopened(connection))
         return;
     // Readiness is edge-triggered. libevent reports a stamp on the error queue (EPOLLERR) much like
     // new data or new room, so each edge checks everything that may have changed. With level
@@ -89,25 +90,46 @@ int connection_open(struct client_connection *connection, uint32_t id,
     return connection_begin(connection, true, err);
 }
 
+static int wait_for_server(const struct client_connection *connection, short events,
+                           int64_t deadline_ms, const char *in_vain, struct error *err)
+{
+    struct pollfd ready = {.fd = connection->socket_fd, .events = events};
+    const char *server = connection->context->server->text;
+    const atomic_bool *stop = connection->context->stop;
+    int found = 0;
+    for (int64_t left = 1; found <= 0 && left > 0 && !atomic_load(stop);) {
+        left = deadline_ms - monotonic_ms();
+        found = poll(&ready, 1, left < 0 ? 0 : left < STOP_LOOK_MS ? (int)left : STOP_LOOK_MS);
+    }
+    if (found > 0)
+        return 0;
+    if (atomic_load(stop))
+        return error_set(err, ERROR_FAILED, "interrupted before %s had accepted all connections",
+                         server);
+    return error_set(err, ERROR_FAILED, "cannot connect to %s: %s", server, in_vain);
+}
+
 int connection_establish(struct client_connection *connection, int64_t deadline_ms,
                          struct error *err)
 {
-    struct pollfd ready = {.fd = connection->socket_fd, .events = POLLOUT};
-    const atomic_bool *stop = connection->context->stop;
-    int events = 0;
-    for (int64_t left = 1; events <= 0 && left > 0 && !atomic_load(stop);) {
-        left = deadline_ms - monotonic_ms();
-        events = poll(&ready, 1, left < 0 ? 0 : left < STOP_LOOK_MS ? (int)left : STOP_LOOK_MS);
+    int status = wait_for_server(connection, POLLOUT, deadline_ms,
+                                 "no answer within 5 s (a firewall, or a server that accepts no "
+                                 "more connections?)",
+                                 err);
+    return status < 0 ? status : connection_finish(connection, err);
+}
+
+int connection_await(struct client_connection *connection, int64_t deadline_ms, struct error *err)
+{
+    int status = connection_is_open(connection);
+    while (status == 0) {
+        short events = connection->out_begin < connection->out_end ? POLLIN | POLLOUT : POLLIN;
+        status =
+            wait_for_server(connection, events, deadline_ms,
+                            "it accepts connections, and has not answered the login in 5 s", err);
+        if (status == 0)
+            status = connection_opening_step(connection, err);
     }
-    if (events <= 0 && atomic_load(stop))
-        return error_set(err, ERROR_FAILED, "interrupted before %s had accepted all connections",
-                         connection->context->server->text);
-    if (events <= 0)
-        return error_set(err, ERROR_FAILED,
-                         "cannot connect to %s: no answer within 5 s (a firewall, or a server that "
-                         "accepts no more connections?)",
-                         connection->context->server->text);
-    int status = connection_finish(connection, err);
     return status < 0 ? status : connection_watch(connection, err);
 }
 

@@ -23,10 +23,14 @@ int connection_open(struct client_connection *connection, uint32_t id,
                     struct connection_context *context, uint32_t depth, size_t out_bytes,
                     struct error *err);
 
-// Waits until the connection is established, or until deadline_ms (CLOCK_MONOTONIC). From then on
-// the event loop handles its events and reconnects.
+// Waits until the socket is connected, or until deadline_ms (CLOCK_MONOTONIC), and begins what
+// comes before the first request.
 int connection_establish(struct client_connection *connection, int64_t deadline_ms,
                          struct error *err);
+
+// Waits until requests may be put, too. From then on the event loop handles its events and
+// reconnects.
+int connection_await(struct client_connection *connection, int64_t deadline_ms, struct error *err);
 
 void connection_close(struct client_connection *connection);
 

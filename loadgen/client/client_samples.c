@@ -36,7 +36,7 @@ int connection_take_stamps(struct client_connection *connection, uint64_t now_ts
 {
     struct connection_context *context = connection->context;
     unsigned stamps;
-    if (!connection_is_open(connection))
+    if (!connection_is_open(connection) && connection->state != CONNECTION_OPENING)
         return 0;
     int taken = stamp_reader_take(context->reader, connection->socket_fd, &stamps);
     for (unsigned i = 0; i < stamps; i++) {

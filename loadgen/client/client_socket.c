@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/tsc.h"
+#include "loadgen/client/client_opening.h"
 #include "loadgen/client/client_samples.h"
 
 enum {
@@ -131,11 +132,8 @@ int connection_finish(struct client_connection *connection, struct error *err)
         entry.opening_100us = opening_100us(connection, entry.opened_time);
     }
     context->log.items[context->log.count++] = entry;
-    connection->state = CONNECTION_OPEN;
     connection->opened_ms = monotonic_ms();
-    connection->blocked = false;
-    context->open++;
-    return 0;
+    return connection_opening_begin(connection, err);
 }
 
 int connection_watch(struct client_connection *connection, struct error *err)
@@ -233,6 +231,7 @@ static void forget_stream(struct client_connection *connection)
     connection->out_begin = connection->out_end = 0;
     connection->blocked = true;
     connection->settled_ahead = 0;
+    connection->login_answers = 0;
     connection->expiry_set = false;
     memset(&connection->parser, 0, sizeof connection->parser);
 }
@@ -269,6 +268,7 @@ void connection_end(struct client_connection *connection, enum connection_loss r
 static void fail_attempt(struct client_connection *connection)
 {
     connection->context->counts->reconnects_failed++;
+    forget_stream(connection);
     close_socket(connection);
     try_again(connection);
 }
@@ -277,11 +277,18 @@ bool connection_reopened(struct client_connection *connection)
 {
     struct error why;
     struct connection_counts *counts = connection->context->counts;
-    event_del(connection->timer);
-    if (connection_finish(connection, &why) < 0) {
+    int status = connection->state == CONNECTION_CONNECTING
+                     ? connection_finish(connection, &why)
+                     : connection_opening_step(connection, &why);
+    if (status == 0)
+        return false;
+    if (status < 0) {
+        if (connection->state == CONNECTION_OPENING && !counts->first_refusal.kind)
+            counts->first_refusal = why;
         fail_attempt(connection);
         return false;
     }
+    event_del(connection->timer);
     counts->reconnects++;
     counts->last_reconnect_tsc = tsc_now();
     return true;
@@ -293,7 +300,8 @@ void connection_retry(evutil_socket_t unused, short what, void *argument)
     struct error why;
     struct client_connection *connection = argument;
     connection->context->progress = true;
-    if (connection->state == CONNECTION_CONNECTING || // it took too long
+    if (connection->state == CONNECTION_CONNECTING ||
+        connection->state == CONNECTION_OPENING || // it took too long
         connection_begin(connection, false, &why) < 0 || connection_watch(connection, &why) < 0) {
         fail_attempt(connection);
         return;

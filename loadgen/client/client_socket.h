@@ -12,7 +12,8 @@
 int connection_begin(struct client_connection *connection, bool patient, struct error *err);
 
 // To be called when the socket is connected or has failed: turns kernel stamps on, gives a
-// reconnected connection its new id, and adds the entry in the log.
+// reconnected connection its new id, adds the entry in the log, and begins the opening
+// (connection_opening_step, whose results are its own).
 int connection_finish(struct client_connection *connection, struct error *err);
 
 // From here on the event loop watches the socket.
@@ -30,7 +31,7 @@ enum connection_loss connection_loss_of(int number);
 void connection_end(struct client_connection *connection, enum connection_loss reason,
                     const char *why);
 
-// Handles an event of a connection that is being opened again. True: it is open.
+// Handles an event of a connection that is being opened again. True: it is open for requests.
 bool connection_reopened(struct client_connection *connection);
 
 // The timer: begins the next attempt, or gives up one that takes too long.

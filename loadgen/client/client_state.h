@@ -2,7 +2,7 @@
 //
 // The state of one connection of the load generator, and what all connections of a thread share.
 // The files that work on it, each using only those before it: client_samples records each request's
-// outcome in its sample, client_socket opens sockets, client_reconnect handles the end of a
+// outcome in its sample, client_opening logs in, client_socket opens sockets, handles the end of a
 // connection and opens it again, client_datagram sends and receives over UDP, client_connection
 // does so over a stream and is what the engine calls.
 #ifndef LOADGEN_CLIENT_CLIENT_STATE_H
@@ -20,6 +20,7 @@
 #include "loadgen/client/connection_counts.h"
 #include "loadgen/client/sample_log.h"
 #include "loadgen/client/server_address.h"
+#include "workloads/login.h"
 #include "workloads/protocol.h"
 
 struct connection_log ARRAY_OF(struct connection);
@@ -34,6 +35,7 @@ struct connection_context {
     const struct workload *workload; // what replies are held against
     uint64_t value_bytes;            // of every value, where all are alike; else UINT64_MAX
     const struct server_address *server;
+    const struct login_words *login; // what each connection says first; NULL: nothing
     struct event_base *base;
     struct sample *samples;
     struct connection_counts *counts;
@@ -70,6 +72,7 @@ struct connection_context {
 
 enum connection_state {
     CONNECTION_CONNECTING,
+    CONNECTION_OPENING, // connected, and busy with what comes before the first request
     CONNECTION_OPEN,
     CONNECTION_PAUSING,
     CONNECTION_GONE
@@ -97,6 +100,7 @@ struct client_connection {
     bool listed;                // in its owner's queue of connections with room
     bool unstamped;             // in its owner's queue of those that await TX stamps
     bool unread;                // in its owner's queue of those to be read again without an event
+    unsigned login_answers;     // of its login, still awaited
     bool draining;              // closed loop: nothing more is put until all requests are answered
     uint32_t attempts;          // attempts to open it again since it was last useful
     uint64_t ended_tsc;         // when the one before it ended; 0: it is the first

@@ -27,6 +27,8 @@ void connection_counts_add(struct connection_counts *all, const struct connectio
         all->first_break = more->first_break;
     if (!all->first_fault.kind)
         all->first_fault = more->first_fault;
+    if (!all->first_refusal.kind)
+        all->first_refusal = more->first_refusal;
     all->ended += more->ended;
     all->broken += more->broken;
     all->reconnects += more->reconnects;

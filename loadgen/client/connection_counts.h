@@ -54,6 +54,7 @@ struct connection_counts {
     // TX stamps received from the NIC and from the kernel.
     uint64_t tx_hardware, tx_software;
     struct error first_break, first_fault; // what ended a connection; what a wrong reply said
+    struct error first_refusal; // why one that was connected again was not open for requests
 };
 
 // Adds the counts of other connections, or of another time, to `all`. in_flight_max is the

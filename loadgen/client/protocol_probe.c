@@ -9,12 +9,14 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "workloads/login.h"
 #include "workloads/protocols.h"
 
 // The second for what answers nothing to the first probe, and maybe nothing to any.
 enum { PATIENCE_MS = 500, LITTLE_PATIENCE_MS = 100, QUOTED_BYTES = 100 };
 
-enum answer { ANSWER_NONE, ANSWER_RIGHT, ANSWER_WRONG };
+// From ANSWER_RIGHT on it speaks the protocol.
+enum answer { ANSWER_NONE, ANSWER_WRONG, ANSWER_RIGHT, ANSWER_WANTS_LOGIN };
 
 static bool wait_for(int socket_fd, short events, int64_t until_ms)
 {
@@ -31,6 +33,9 @@ static bool begins(const char *bytes, size_t count, const char *beginning)
 
 static enum answer judge(const struct protocol *protocol, const char *bytes, size_t count)
 {
+    if (protocol->wants_login && count >= protocol->wants_login_bytes &&
+        memcmp(bytes, protocol->wants_login, protocol->wants_login_bytes) == 0)
+        return ANSWER_WANTS_LOGIN;
     for (size_t i = 0; i < PROBE_ANSWERS && protocol->probe_answers[i]; i++)
         if (begins(bytes, count, protocol->probe_answers[i]))
             return ANSWER_RIGHT;
@@ -98,8 +103,8 @@ static const struct protocol *identify(const struct server_address *server,
         for (size_t i = 0; i < PROTOCOLS; i++) {
             const struct protocol *other = protocols[i];
             if (other != asked && other->probe_bytes > 0 &&
-                (judge(other, hint, strlen(hint)) == ANSWER_RIGHT) == hinted &&
-                ask(server, other, patience_ms, said) == ANSWER_RIGHT)
+                (judge(other, hint, strlen(hint)) >= ANSWER_RIGHT) == hinted &&
+                ask(server, other, patience_ms, said) >= ANSWER_RIGHT)
                 return other;
         }
     return NULL;
@@ -108,12 +113,20 @@ static const struct protocol *identify(const struct server_address *server,
 int protocol_probe(const struct server_address *resolved, const struct protocol *protocol,
                    struct error *err)
 {
-    char said[QUOTED_BYTES];
+    char said[QUOTED_BYTES] = "";
     if (resolved->transport == SERVER_UDP || protocol->probe_bytes == 0)
         return 0;
     enum answer answer = ask(resolved, protocol, PATIENCE_MS, said);
     if (answer == ANSWER_RIGHT)
         return 0;
+    if (answer == ANSWER_WANTS_LOGIN) {
+        char *words = said + protocol->header_bytes;
+        quote(words);
+        return error_set(err, ERROR_INPUT,
+                         "%s wants a login (\"%s\"): give --user, and the password by "
+                         "--password-file or " LOGIN_PASSWORD_VARIABLE,
+                         resolved->text, words);
+    }
     bool silent = answer == ANSWER_NONE;
     const struct protocol *other =
         identify(resolved, protocol, said, silent ? LITTLE_PATIENCE_MS : PATIENCE_MS);

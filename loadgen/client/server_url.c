@@ -2,6 +2,7 @@
 #include "loadgen/client/server_url.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "workloads/protocols.h"
@@ -17,8 +18,44 @@ static int find_protocol(const char *text, size_t scheme_bytes, const struct pro
                                  scheme, PROTOCOL_NAMES);
 }
 
+static int take_user(const char *text, const char *user, size_t bytes,
+                     const struct protocol *protocol, struct login *login, struct error *err)
+{
+    if (!protocol->log_in)
+        return error_set(err, ERROR_INPUT, "\"%.260s\": protocol %s knows no login", text,
+                         protocol->name);
+    if (memchr(user, ':', bytes))
+        return error_set(err, ERROR_INPUT,
+                         "the password in the URL can be read by everyone on this machine: give it "
+                         "by --password-file or " LOGIN_PASSWORD_VARIABLE);
+    if (memchr(user, '%', bytes) || bytes >= sizeof login->user)
+        return error_set(err, ERROR_INPUT, "\"%.260s\": give that user by --user", text);
+    memcpy(login->user, user, bytes);
+    login->user[bytes] = '\0';
+    return 0;
+}
+
+// What follows the place: nothing, "/", or of Redis a database.
+static int take_rest(const char *text, const char *rest, const struct protocol *protocol,
+                     struct login *login, struct error *err)
+{
+    enum { DIGITS_MOST = 9 };
+    size_t digits = *rest ? strspn(rest + 1, "0123456789") : 0;
+    if (!*rest || strcmp(rest, "/") == 0)
+        return 0;
+    if (protocol->dataset != DATASET_REDIS || *rest != '/' || digits == 0 || rest[1 + digits])
+        return error_set(err, ERROR_INPUT,
+                         "\"%.260s\": only HOST:PORT is taken of a URL; what is asked for says the "
+                         "workload, not \"%.100s\"",
+                         text, rest);
+    if (digits > DIGITS_MOST)
+        return error_set(err, ERROR_INPUT, "\"%.260s\": no server has so many databases", text);
+    login->database = (uint32_t)strtoul(rest + 1, NULL, 10);
+    return 0;
+}
+
 int server_url_parse(const char *text, struct server_address *address,
-                     const struct protocol **protocol, struct error *err)
+                     const struct protocol **protocol, struct login *login, struct error *err)
 {
     *protocol = NULL;
     const char *mark = strstr(text, "://");
@@ -29,15 +66,15 @@ int server_url_parse(const char *text, struct server_address *address,
         return result;
     const char *place = mark + 3;
     size_t bytes = strcspn(place, "/?#");
-    const char *rest = place + bytes;
-    if (*rest && strcmp(rest, "/") != 0)
-        return error_set(err, ERROR_INPUT,
-                         "\"%.260s\": only HOST:PORT is taken of a URL; what is asked for says the "
-                         "workload, not \"%.100s\"",
-                         text, rest);
-    if (memchr(place, '@', bytes))
-        return error_set(err, ERROR_INPUT, "\"%.260s\": no user and no password can be given",
-                         text);
+    if (take_rest(text, place + bytes, *protocol, login, err) < 0)
+        return -ERROR_INPUT;
+    const char *at = memrchr(place, '@', bytes);
+    if (at && take_user(text, place, (size_t)(at - place), *protocol, login, err) < 0)
+        return -ERROR_INPUT;
+    if (at) {
+        bytes -= (size_t)(at + 1 - place);
+        place = at + 1;
+    }
     const char *bracket = memchr(place, ']', bytes), *host_end = bracket ? bracket : place;
     char plain[sizeof address->text];
     bool has_port = memchr(host_end, ':', bytes - (size_t)(host_end - place)) != NULL;

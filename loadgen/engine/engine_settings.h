@@ -10,6 +10,7 @@
 
 #include "loadgen/client/client_stamps.h"
 #include "loadgen/client/server_address.h"
+#include "workloads/login.h"
 #include "workloads/workload.h"
 
 enum {
@@ -19,6 +20,7 @@ enum {
 
 struct engine_settings {
     const struct server_address *server; // resolved
+    const struct login_words *login;     // what each connection says first; NULL: nothing
     const struct workload *workload;
     uint32_t threads; // with several, each is pinned to a core of its own; 0: one
     uint32_t connections;

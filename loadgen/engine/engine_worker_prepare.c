@@ -97,6 +97,8 @@ static int connect_all(struct engine_worker *worker, struct error *err)
     size_t out_bytes = OUT_BYTES_ALL / shared->settings->connections;
     out_bytes = out_bytes > OUT_BYTES ? OUT_BYTES : out_bytes;
     out_bytes = out_bytes < shared->request_bytes ? shared->request_bytes : out_bytes;
+    const struct login_words *login = shared->settings->login;
+    out_bytes = login && out_bytes < login->count ? login->count : out_bytes;
     for (uint32_t first = 0; first < count; first += at_once) {
         uint32_t end = count - first < at_once ? count : first + at_once;
         if (first)
@@ -111,6 +113,11 @@ static int connect_all(struct engine_worker *worker, struct error *err)
         }
         for (uint32_t i = first; i < end; i++) {
             int status = connection_establish(&worker->connections[i], connect_deadline(), err);
+            if (status < 0)
+                return status;
+        }
+        for (uint32_t i = first; i < end; i++) {
+            int status = connection_await(&worker->connections[i], connect_deadline(), err);
             if (status < 0)
                 return status;
             engine_worker_list_room(worker, &worker->connections[i]);
@@ -146,6 +153,7 @@ int engine_worker_prepare(struct engine_worker *worker, struct error *err)
         .workload = settings->workload,
         .value_bytes = common_value_bytes(settings->workload),
         .server = settings->server,
+        .login = settings->login,
         .counts = &worker->counts,
         .owner = worker,
         .sender = worker->index,

@@ -195,6 +195,9 @@ static void judge_connections(const struct engine_result *result, struct load_su
         (count_type)counts->reconnects, seconds_into(result, counts->last_reconnect_tsc),
         (count_type)counts->reconnects_failed, given_up, (count_type)summary->lost,
         counts->broken ? "; the first: " : "", counts->broken ? counts->first_break.text : "");
+    if (counts->first_refusal.kind)
+        load_summary_add_reason(summary, "a connection could not be opened again: %s",
+                                counts->first_refusal.text);
 }
 
 static void judge_end(const struct engine_result *result, struct load_summary *summary)

@@ -86,7 +86,7 @@ static void what_it_speaks_is_found(void **state)
         {redis, "redis-resp3", NULL},
         {redis, "memcached", "try --protocol redis"},
         {two_visits, "memcached", "try --protocol redis"},
-        {closed_redis, "redis", "does not answer as redis does, but: \"-NOAUTH Authentication"},
+        {closed_redis, "redis", "wants a login (\"-NOAUTH Authentication"},
         {memcached, "memcached", NULL},
         {memcached, "memcached-meta", "(\"ERROR\"), but as memcached: try --protocol memcached"},
         {memcached, "redis", "try --protocol memcached"},

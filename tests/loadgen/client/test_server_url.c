@@ -27,12 +27,40 @@ static void urls_name_their_protocol(void **state)
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         struct server_address address;
         const struct protocol *protocol;
+        struct login login = {.user = ""};
         struct error err = {0};
-        if (server_url_parse(good[i].text, &address, &protocol, &err) < 0)
+        if (server_url_parse(good[i].text, &address, &protocol, &login, &err) < 0)
             fail_msg("%s: %s", good[i].text, err.text);
         assert_string_equal(address.text, good[i].address);
         assert_string_equal(protocol ? protocol->name : "",
                             good[i].protocol ? good[i].protocol : "");
+        assert_string_equal(login.user, "");
+        assert_int_equal(login.database, 0);
+    }
+}
+
+static void urls_name_who_comes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *address, *user;
+        uint32_t database;
+    } good[] = {
+        {"redis://me@localhost/12", "localhost:6379", "me", 12},
+        {"redis-resp3://me@[::1]:7000", "[::1]:7000", "me", 0},
+        {"redis://h/0", "h:6379", "", 0},
+        {"memcached://a@b@c:22/", "c:22", "a@b", 0},
+    };
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        struct server_address address;
+        const struct protocol *protocol;
+        struct login login = {.user = ""};
+        struct error err = {0};
+        if (server_url_parse(good[i].text, &address, &protocol, &login, &err) < 0)
+            fail_msg("%s: %s", good[i].text, err.text);
+        assert_string_equal(address.text, good[i].address);
+        assert_string_equal(login.user, good[i].user);
+        assert_int_equal(login.database, good[i].database);
     }
 }
 
@@ -45,17 +73,24 @@ static void what_is_no_server_is_refused(void **state)
         {"ftp://host", "\"ftp\" is not one of: memcached"},
         {"://host", "\"\" is not one of"},
         {"redis://", "names no host"},
-        {"redis://host/3", "not \"/3\""},
+        {"redis://host/3a", "not \"/3a\""},
+        {"redis://host?3", "not \"?3\""},
+        {"memcached://host/3", "not \"/3\""},
+        {"redis://host/12345678901", "no server has so many databases"},
+        {"redis://m%65@host", "give that user by --user"},
+        {"http://me@host", "protocol http knows no login"},
         {"http://host/a?b", "not \"/a?b\""},
-        {"redis://me:secret@host", "no user and no password"},
+        {"redis://me:secret@host", "the password in the URL can be read by everyone"},
         {"redis://host:0", "the port must be"},
         {"redis://a:b:1", "write an IPv6 address in brackets"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct server_address address;
         const struct protocol *protocol;
+        struct login login = {.user = ""};
         struct error err = {0};
-        assert_int_equal(server_url_parse(bad[i].text, &address, &protocol, &err), -ERROR_INPUT);
+        assert_int_equal(server_url_parse(bad[i].text, &address, &protocol, &login, &err),
+                         -ERROR_INPUT);
         if (!strstr(err.text, bad[i].said))
             fail_msg("%s: said %s", bad[i].text, err.text);
     }
@@ -65,14 +100,16 @@ static void what_is_no_server_is_refused(void **state)
     text[sizeof text - 1] = '\0';
     struct server_address address;
     const struct protocol *protocol;
+    struct login login = {.user = ""};
     struct error err = {0};
-    assert_int_equal(server_url_parse(text, &address, &protocol, &err), -ERROR_INPUT);
+    assert_int_equal(server_url_parse(text, &address, &protocol, &login, &err), -ERROR_INPUT);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(urls_name_their_protocol),
+        cmocka_unit_test(urls_name_who_comes),
         cmocka_unit_test(what_is_no_server_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

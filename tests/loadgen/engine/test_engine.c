@@ -41,6 +41,7 @@ static void memcached_answers_everything(void **state)
     const char *const argv[] = {"memcached", "-u", "nobody", "-l", "127.0.0.1", "-U",
                                 "0",         "-t", "1",      "-p", port_text,   NULL};
     start_server(&server, argv, port);
+    const struct login login = {.user = ""};
     struct workload workload;
     struct dataset_report report;
     struct engine_result result;
@@ -48,7 +49,8 @@ static void memcached_answers_everything(void **state)
     struct error err;
     workload_defaults(&workload);
     workload.key_count = 500;
-    assert_int_equal(dataset_prepare(&workload, "127.0.0.1", port, NULL, NULL, &report, &err), 0);
+    assert_int_equal(
+        dataset_prepare(&workload, "127.0.0.1", port, &login, NULL, NULL, &report, &err), 0);
     assert_int_equal(report.verified, 500);
     for (int depth = 0; depth < 2; depth++) {
         run(&workload, port, 5000, 3, depth ? 2 : 0, STAMP_MODE_AUTO, patient_ms, &result, &tally);

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+#include "loadgen/client/client_opening.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/tsc.h"
+#include "loadgen/client/client_samples.h"
+#include "workloads/reply_parser.h"
+
+// More than any server has to say to a login; one that goes on for ever is not listened to.
+enum { ANSWERS_BYTES_MAX = 64 << 10 };
+
+static int opening_broke(const struct client_connection *connection, const char *why,
+                         struct error *err)
+{
+    return error_set(err, ERROR_FAILED, "%s broke a connection off before it had answered: %s",
+                     connection->context->server->text, why);
+}
+
+static int send_words(struct client_connection *connection, struct error *err)
+{
+    while (connection->out_begin < connection->out_end) {
+        ssize_t taken =
+            send(connection->socket_fd, connection->out + connection->out_begin,
+                 connection->out_end - connection->out_begin, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (taken < 0)
+            return errno == EAGAIN || errno == EINTR
+                       ? 0
+                       : opening_broke(connection, strerror(errno), err);
+        connection->out_begin += (size_t)taken;
+        connection->bytes_sent += (uint64_t)taken;
+        if (connection->waits) // its stamp is nobody's
+            stamp_waits_push(connection->waits, connection->bytes_sent - 1, 0, 0, tsc_now());
+    }
+    connection->out_begin = connection->out_end = 0;
+    return 0;
+}
+
+static int take_answer(struct client_connection *connection, const struct reply *reply,
+                       struct error *err)
+{
+    const char *said = connection->parser.said;
+    connection->login_answers--;
+    if (reply->kind == REPLY_STORED)
+        return 0;
+    return error_set(err, reply->kind == REPLY_SERVER_ERROR ? ERROR_FAILED : ERROR_INPUT,
+                     "%s refuses the login: \"%s\"", connection->context->server->text,
+                     *said ? said : reply_kind_names[reply->kind]);
+}
+
+static int take_answers(struct client_connection *connection, size_t count, struct error *err)
+{
+    const char *at = connection->context->receive_buffer;
+    while (count && connection->login_answers) {
+        struct reply answer;
+        size_t found, used = reply_parse(connection->context->protocol, &connection->parser, at,
+                                         count, &answer, 1, &found);
+        if (found && take_answer(connection, &answer, err) < 0)
+            return -(int)err->kind;
+        at += used;
+        count -= used;
+    }
+    if (count)
+        return opening_broke(connection, "it says more than the login asks for", err);
+    if (connection->bytes_received > ANSWERS_BYTES_MAX)
+        return opening_broke(connection, "its answer to the login does not end", err);
+    return 0;
+}
+
+// From here on all is requests and replies.
+static int opening_end(struct client_connection *connection)
+{
+    connection->parser = (struct reply_parser){.offset = connection->parser.offset};
+    connection->bytes_put = connection->bytes_sent;
+    connection->state = CONNECTION_OPEN;
+    connection->blocked = false;
+    connection->context->open++;
+    if (connection->waits && connection->bytes_sent)
+        connection_take_stamps(connection, tsc_now());
+    return 1;
+}
+
+int connection_opening_begin(struct client_connection *connection, struct error *err)
+{
+    const struct login_words *login = connection->context->login;
+    connection->state = CONNECTION_OPENING;
+    if (login && login->count) {
+        memcpy(connection->out, login->bytes, login->count);
+        connection->out_end = login->count;
+        connection->login_answers = login->answers;
+        connection->parser.login = true;
+    }
+    return connection_opening_step(connection, err);
+}
+
+int connection_opening_step(struct client_connection *connection, struct error *err)
+{
+    struct connection_context *context = connection->context;
+    if (send_words(connection, err) < 0)
+        return -(int)err->kind;
+    while (connection->login_answers) {
+        ssize_t count = recv(connection->socket_fd, context->receive_buffer, context->receive_bytes,
+                             MSG_DONTWAIT);
+        if (count < 0 && (errno == EAGAIN || errno == EINTR)) {
+            // Stamps that are not read make the socket seem ready for ever.
+            if (connection->waits)
+                connection_take_stamps(connection, tsc_now());
+            return 0;
+        }
+        if (count <= 0)
+            return opening_broke(connection, count < 0 ? strerror(errno) : "it closed it", err);
+        connection->bytes_received += (uint64_t)count;
+        if (take_answers(connection, (size_t)count, err) < 0)
+            return -(int)err->kind;
+    }
+    return opening_end(connection);
+}
