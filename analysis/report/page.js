@@ -14,6 +14,16 @@ function chooseDiagnosis(index, id = data.diagnoses[index]?.messages.id[0] ?? nu
   updateSections('diagnosis');
 }
 
+// Only its messages then, and of these the one that it slowed most; once more: all again.
+function chooseCause(key, scroll) {
+  view.cause = view.cause === key ? null : key;
+  if (view.cause !== null) view.category = null;
+  updateSections('cause');
+  const first = view.cause === null ? undefined : listedMessages()[0];
+  if (first !== undefined) chooseMessage(current().messages.id[first]);
+  if (scroll && view.cause !== null) byId('causes').scrollIntoView({block: 'start'});
+}
+
 // Where a message stands: in the diagnosis that is shown, else in another one.
 function chooseMessage(id, scroll) {
   const has = diagnosis => diagnosis?.messages.id.includes(id),
@@ -41,15 +51,13 @@ const redraw = () => updateSections('draw');
 
 function printing(on) {
   document.documentElement.classList.toggle('printing', on);
-  if (on)
-    for (const details of document.querySelectorAll(
-             '#how details, #causes details, #latency-table, #stages-table'))
-      (details.closest('details') ?? details).open = true;
+  if (on) unfoldAll();
   redraw();
 }
 
 function start() {
   addSections();
+  explainTerms(byId('numbers'));
   chooseDiagnosis(0);
   chooseFromAddress();
   byId('footer').textContent = `Taillight ${data.version} · ${data.run}`;

@@ -5,23 +5,48 @@
 
 // The sections of a run's page. Each stands in a section_*.js of its own and adds itself here:
 //   id, title; place: they stand in the order of this number
-//   within: 'diagnosis' (not needed): part of what is shown of the chosen diagnosis, below a smaller
-//       heading, which may have `controls` beside it: their ids
+//   within (not needed): the element that it is a part of, below a smaller heading, which may have
+//       `controls` beside it: their ids. In 'diagnosis' is what is shown of the chosen diagnosis
+//   folded: a heading to begin with, which unfolds; drawn when it does
 //   markup: what is in it from the start; nothing from the run, that goes into text nodes only
 //   has: whether there is anything to show in it; without it there always is, within a diagnosis
 //       where that has messages
 //   start: called once, with its element
 //   draw: fills it; again after each change of the page's size or colours
-//   diagnosis, message: called when another one was chosen; without `diagnosis`, those within draw
+//   diagnosis, cause, message: called when another one was chosen; without `diagnosis`, those within
+//       draw
 const sections = [];
 
-function buildSection({id, title, within, controls = [], markup = ''}) {
+function buildSection(section) {
+  const {id, title, within, folded, controls = [], markup = ''} = section;
   const body = element('div', {}), heading = element(within ? 'h3' : 'h2', {id: `${id}-title`}, title),
         bars = controls.map(bar => element('div', {class: 'controls', id: bar}));
   body.insertAdjacentHTML('beforeend', markup);
+  explainTerms(body);
+  if (folded) body.prepend(...bars);
   byId(within ?? 'sections').append(element(
-      within ? 'div' : 'section', {id, 'aria-labelledby': `${id}-title`},
-      bars.length ? element('div', {class: 'box-heading'}, heading, ...bars) : heading, body));
+      within ? 'div' : 'section', {id, 'aria-labelledby': `${id}-title`, class: folded ? 'folded' : null},
+      ...(folded     ? [element(
+                        'details', {class: 'fold', toggle: event => unfold(section, event.target)},
+                        element('summary', {}, heading), body)] :
+          bars.length ? [element('div', {class: 'box-heading'}, heading, ...bars), body] :
+                        [heading, body])));
+}
+
+const isFolded = id => byId(id).querySelector(':scope > details.fold')?.open === false;
+
+function unfold(section, fold) {
+  if (!fold.open || byId(section.id).hidden || (section.within && byId(section.within).hidden)) return;
+  section.diagnosis?.();
+  section.draw?.();
+}
+
+// All of them, drawn before this returns, as for printing.
+function unfoldAll() {
+  for (const details of document.querySelectorAll('details:not([open])')) {
+    details.open = true;
+    details.dispatchEvent(new Event('toggle'));
+  }
 }
 
 // A section may stand in the page's template already.
@@ -37,18 +62,19 @@ function addSections() {
   }
   for (const section of sections)
     if (!byId(section.id).hidden) {
-      section.start?.(byId(section.id).lastElementChild);
-      if (!section.within && !section.diagnosis) section.draw?.();
+      const last = byId(section.id).lastElementChild;
+      section.start?.(section.folded ? last.lastElementChild : last);
+      if (!section.within && !section.diagnosis && !section.folded) section.draw?.();
     }
 }
 
-// occasion: 'draw', 'diagnosis' or 'message'
+// occasion: 'draw', 'diagnosis', 'cause' or 'message'
 function updateSections(occasion) {
   for (const section of sections) {
     const {id, within, has = () => !within || current().messages.id.length > 0} = section;
     if (within && byId(within).hidden) continue;
     if (within) byId(id).hidden = !has();
-    if (byId(id).hidden) continue;
+    if (byId(id).hidden || isFolded(id)) continue;
     const update = section[occasion] ?? (within && occasion === 'diagnosis' ? section.draw : null);
     update?.();
   }
@@ -66,16 +92,53 @@ const view = {
   spread: 'order'
 };
 const current = () => data.diagnoses[view.diagnosis];
-const causeKey = cause => cause.role + ' ' + cause.name;
+// The same on the core that received and on the one that served is one cause to a reader.
+const causeKey = cause =>
+    [cause.of_client ? 'client' : 'server', cause.tier, cause.category, cause.name].join('\n');
 const causeLabel = cause => `${cause.name} (${data.roles[cause.role]})`;
 
-// A cause keeps its colour and shape in every window; what is only located stays grey.
+// A cause keeps its colour and shape in every window; what is only located stays grey. No other
+// thing has these colours: what is where has tints (span_kinds.tbl.h, STAGE_COLOURS).
 const causeRanks = new Map();
 for (const diagnosis of data.diagnoses)
   for (const cause of diagnosis.causes)
     if (cause.explains && !causeRanks.has(causeKey(cause)))
       causeRanks.set(causeKey(cause), causeRanks.size);
 const causeRank = cause => causeRanks.get(causeKey(cause)) ?? 99;
+
+// By the name of a context, as a cause has it: its rank.
+const causeContexts = new Map();
+for (const diagnosis of data.diagnoses)
+  for (const cause of diagnosis.causes)
+    if (!cause.of_client && !causeContexts.has(cause.name))
+      causeContexts.set(cause.name, causeRank(cause));
+const SPAN_WORDS = {3: ' interrupt', 4: ' softirq', 5: ' interrupt'};  // by kind
+const spanRank = (kind, name) => causeContexts.get(
+    kind === 1 ? name.replace(/^([^/]+)\/.*$/, '$1') : name + (SPAN_WORDS[kind] ?? '\n')) ?? 99;
+
+// The causes of a diagnosis as a reader takes them, the largest first: {key, causes, ns}.
+function readersCauses(diagnosis) {
+  const all = new Map();
+  for (const cause of diagnosis?.causes ?? []) {
+    const one = all.get(causeKey(cause)) ?? {key: causeKey(cause), causes: [], ns: 0};
+    one.causes.push(cause);
+    one.ns += cause.total_ns || 0;
+    all.set(one.key, one);
+  }
+  return [...all.values()].sort((a, b) => b.ns - a.ns);
+}
+
+// The messages to list: all, or those that the chosen cause slowed, the most slowed first.
+function listedMessages() {
+  const {messages, attributions, causes, shown} = current();
+  if (view.cause === null) return Array.from({length: shown}, (_, i) => i);
+  const chosen = causes.map(cause => causeKey(cause) === view.cause), added = new Map();
+  for (let i = 0; i < shown; i++)
+    for (let j = messages.first[i]; j < messages.first[i + 1]; j++)
+      if (chosen[attributions.cause[j]])
+        added.set(i, (added.get(i) ?? 0) + (attributions.ns[j] || 0));
+  return [...added].sort((a, b) => b[1] - a[1]).map(([index]) => index);
+}
 
 // Messages of a diagnosis in order of time, and where each stands in it; made once, with what every
 // drawing of many thousands needs: their times and their latencies' logarithms in that order.

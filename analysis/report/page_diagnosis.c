@@ -5,12 +5,15 @@
 // `shown` have their latency and causes here, `detailed` also their stages and places.
 #include <stdio.h>
 
+#include "analysis/diagnosis/remedies.h"
 #include "analysis/export/findings_json.h"
 #include "analysis/export/run_summary.h"
 #include "analysis/report/page_json.h"
 #include "analysis/run/result_fields.h"
 #include "analysis/run/run_culprits.h"
 #include "analysis/run/run_analysis.h"
+#include "analysis/run/run_judgement.h"
+#include "analysis/run/run_lede.h"
 
 // --- views ---------------------------------------------------------------------------------------
 
@@ -114,9 +117,17 @@ enum {
 static json_t *causes_build(struct page_builder *builder, const struct diagnosis *diagnosis)
 {
     json_t *causes = json_array();
-    for (size_t i = 0; i < diagnosis->causes.count; i++)
-        page_append(builder, causes,
-                    page_fields_build(builder, cause_fields, &diagnosis->causes.items[i]));
+    for (size_t i = 0; i < diagnosis->causes.count; i++) {
+        const struct cause *cause = &diagnosis->causes.items[i];
+        const struct remedy *remedy = remedy_of(cause->category);
+        char words[CAUSE_WORDS_BYTES];
+        json_t *one = page_fields_build(builder, cause_fields, cause);
+        page_put(builder, one, "words",
+                 page_text(run_cause_words(builder->run, &diagnosis->causes, i, words)));
+        page_put(builder, one, "remedy", remedy ? page_text(remedy->helps) : json_null());
+        page_put(builder, one, "of_client", json_boolean(run_cause_is_client(cause)));
+        page_append(builder, causes, one);
+    }
     return causes;
 }
 
@@ -276,6 +287,7 @@ json_t *page_diagnosis_build(struct page_builder *builder, size_t number)
         page_append(builder, left_out, page_count(diagnosis->left_out[state]));
     page_put(builder, object, "left_out", left_out);
     page_put(builder, object, "not_available", json_boolean(diagnosis->not_available));
+    page_put(builder, object, "extra_ns", page_ns(run_diagnosis_extra_ns(diagnosis)));
     page_put(builder, object, "causes", causes_build(builder, diagnosis));
     page_put(builder, object, "ordinary", ordinary_json(diagnosis));
     page_put(builder, object, "lifetimes", lifetimes_build(builder, number));

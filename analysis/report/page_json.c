@@ -35,7 +35,7 @@ json_t *page_since_begin(const struct page_builder *builder, int64_t host_ns)
 
 json_t *page_text(const char *text)
 {
-    char clean[1024];
+    char clean[4096]; // a verdict is the longest
     return json_string(text_clean(text, false, clean, sizeof clean));
 }
 

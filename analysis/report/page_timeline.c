@@ -70,7 +70,7 @@ json_t *page_span_kinds(void)
 #define SPAN_KIND(NAME, number, word, label, colour, ink, means)                                   \
     add_kind(kinds, label, colour, ink);
 #include "analysis/timeline/span_kinds.tbl.h"
-    add_kind(kinds, "the server’s task", "#e69f00", "#2b1e00"); // PAGE_SPAN_APPLICATION
+    add_kind(kinds, "the server’s task", "#e2cfa4", "#1d1e21"); // PAGE_SPAN_APPLICATION
     return kinds;
 }
 

@@ -149,7 +149,7 @@ class TimelinePlot {
     context.strokeStyle = colours.grid;
     context.fillStyle = colours.muted;
     context.textAlign = 'center';
-    for (const tick of linearTicks(this.viewport.from, this.viewport.to, 8)) {
+    for (const tick of linearTicks(this.viewport.from, this.viewport.to, this.canvas.clientWidth / 90)) {
       const at = Math.round(this.x(tick)) + 0.5;
       context.beginPath();
       context.moveTo(at, places.stages);
@@ -262,9 +262,11 @@ class TimelinePlot {
       const here = spans.from[i] < to && spans.from[i] + spans.length[i] > from,
             inside = duration(spans.length[i]),
             cut = spans.whole[i] > spans.length[i] ? ` of ${duration(spans.whole[i])}` : '';
+      const rank = spanRank(spans.kind[i], name), cause = rank < SHAPES.length;
       this.box(
           context, spans.from[i], spans.from[i] + spans.length[i], y + spans.depth[i] * ROW,
-          ROW - 2, idle ? colours.idle : kind[1] ?? lost, here ? kind[2] ?? colours.muted : null,
+          ROW - 2, cause ? causeColour(colours, rank) : idle ? colours.idle : kind[1] ?? lost,
+          !here ? null : cause ? '#111214' : kind[2] ?? colours.muted,
           `${name} ${inside}`,
           `${name} (${kind[0]})\n${inside}${cut}${cut ? ' within this life' : ''}, from ${
               duration(spans.from[i])}`,
@@ -313,6 +315,13 @@ class TimelinePlot {
                           KINDS[kind][1] ?? (kind === 2 ? 'var(--idle)' : 'var(--faint)')}`
                     }),
                     KINDS[kind][0]));
+    const named = new Map();
+    for (const {captured, spans} of this.timeline.cores)
+      for (let i = 0; captured && i < spans.kind.length; i++) {
+        const name = spanName(spans.name[i]), rank = spanRank(spans.kind[i], name);
+        if (rank < SHAPES.length) named.set(rank, name + (SPAN_WORDS[spans.kind[i]] ?? ''));
+      }
+    for (const [rank, name] of named) chips.unshift(element('span', {}, swatch(rank), name));
     if (this.others.length)
       chips.push(
           element(

@@ -3,7 +3,7 @@
 // Compares two sides, which are a slice and its reference or two runs: messages ahead by kind
 // (NSight's figure 19), contexts of the cores (figure 20), and head-of-line blocking.
 
-const SIDE_COLOURS = () => [causeColour(theme(), 1), theme().other];
+const SIDE_COLOURS = () => [theme().curve, theme().other];
 
 // An axis for counts from 0 to thousands.
 function countScale(most, from, to) {
@@ -126,8 +126,8 @@ function contextBar(contexts, y, x, ranks, width) {
 }
 const role = one => one.role;
 
-// sides: two lists as in summary.json's `contexts`, each with `share`.
-function renderContexts(place, sides, names) {
+// sides: two lists as in summary.json's `contexts`, each with `share`; ranks: colours by context.
+function renderContexts(place, sides, names, ranks = contextRanks(sides)) {
   const cores = [...new Set(sides.flat().map(one => `${one.role} ${one.core}`))];
   if (!cores.length) {
     place.replaceChildren(element('p', {class: 'empty'}, 'Nothing is known of the cores.'));
@@ -135,7 +135,7 @@ function renderContexts(place, sides, names) {
   }
   const of = (side, core) => side.filter(one => `${one.role} ${one.core}` === core);
   const total = side => side.reduce((sum, one) => sum + (one.share ?? 0), 0);
-  const width = Math.max(800, place.clientWidth), left = 210, ranks = contextRanks(sides),
+  const width = Math.max(800, place.clientWidth), left = 210,
         most = Math.max(...sides.flatMap(side => cores.map(core => total(of(side, core)))), .01),
         x = linearScale(0, most, left, width - 76), row = 52, bottom = cores.length * row;
   const plot = svg('svg', {

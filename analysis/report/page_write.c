@@ -57,7 +57,7 @@ static void write_escaped(const char *text, FILE *out)
 // A name or a sentence from a run, without control characters.
 static void write_clean(const char *text, FILE *out)
 {
-    char clean[1024];
+    char clean[4096];
     write_escaped(text_clean(text, false, clean, sizeof clean), out);
 }
 

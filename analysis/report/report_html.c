@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/report/report_html.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -148,19 +149,33 @@ static json_t *budget_states_build(struct page_builder *builder)
     return states;
 }
 
+// Words that were made for any terminal, with the sign that microseconds have on the page.
+static char *with_micro_signs(const char *text, char *out, size_t bytes)
+{
+    size_t at = 0;
+    for (const char *from = text; *from && at + 4 < bytes; from++) {
+        bool unit = from > text + 1 && from[-1] == ' ' && from[-2] >= '0' && from[-2] <= '9' &&
+                    from[0] == 'u' && from[1] == 's' && !isalnum((unsigned char)from[2]);
+        at += (size_t)snprintf(out + at, bytes - at, unit ? "\u00b5" : "%c", *from);
+    }
+    return out;
+}
+
 static json_t *page_build(struct page_builder *builder)
 {
     const struct run_analysis *run = builder->run;
     json_t *page = json_object();
     struct run_lede lede;
+    char words[VERDICT_BYTES];
     run_lede(run, &lede);
     put_vocabulary(builder, page);
     page_put(builder, page, "version", page_text(TAILLIGHT_VERSION));
     page_put(builder, page, "name", page_text(run->evidence.name));
     page_put(builder, page, "run", page_text(base_name(run->evidence.run_dir)));
-    page_put(builder, page, "lede", page_text(lede.text));
+    page_put(builder, page, "lede", page_text(with_micro_signs(lede.text, words, sizeof words)));
     page_put(builder, page, "remedy", page_text(lede.remedy));
-    page_put(builder, page, "verdict", page_text(run_verdict_details(run)));
+    page_put(builder, page, "verdict",
+             page_text(with_micro_signs(run_verdict_details(run), words, sizeof words)));
     page_put(builder, page, "available", json_boolean(run->findings.verdict_available));
     page_put(builder, page, "captured", json_boolean(run->evidence.server.cores.count > 0));
     page_put(builder, page, "counts", page_fields_build(builder, run_counts, run));
@@ -203,13 +218,9 @@ json_t *page_data_build(const struct run_analysis *run, struct error *err)
 }
 
 // What the sections share comes before them. Each section_*.js adds itself; page.js runs them.
-static const char *const scripts[] = {"page_plot.js",
-                                      "page_views.js",
-                                      "page_causes.js",
-                                      "page_timeline.js",
-                                      "section_*.js",
-                                      "page.js",
-                                      NULL};
+static const char *const scripts[] = {
+    "page_plot.js",     "page_terms.js", "page_views.js", "page_causes.js",
+    "page_timeline.js", "section_*.js",  "page.js",       NULL};
 
 // The terminal summary, for browsers without scripts. The caller frees; NULL: no memory.
 static char *plain_summary(const struct run_analysis *run)
@@ -234,10 +245,11 @@ int report_write_html(const struct run_analysis *run, const char *path, struct e
         return -ERROR_FAILED;
     char *summary = plain_summary(run);
     struct run_lede lede;
+    char words[VERDICT_BYTES];
     run_lede(run, &lede);
     const struct page page = {.template_name = "page.html",
                               .title = run->evidence.name,
-                              .verdict = lede.text,
+                              .verdict = with_micro_signs(lede.text, words, sizeof words),
                               .summary = summary ? summary : "",
                               .scripts = scripts,
                               .data = data};

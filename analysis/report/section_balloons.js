@@ -48,9 +48,9 @@ class BalloonPlot {
   ticks() {
     const {from, to} = this.viewport, diagnosis = current(), order = timeOrder(diagnosis);
     if (view.spread === 'time')
-      return linearTicks(from / 1e9, to / 1e9, 10)
+      return linearTicks(from / 1e9, to / 1e9, this.canvas.clientWidth / 100)
           .map(tick => [tick * 1e9, Number(tick.toPrecision(9)) + ' s']);
-    return linearTicks(from, to, 8)
+    return linearTicks(from, to, this.canvas.clientWidth / 100)
         .filter(tick => tick % 1 === 0 && tick < order.length)
         .map(tick => [tick + 0.5, seconds(diagnosis.messages.at_ns[order[tick]])]);
   }
@@ -371,7 +371,7 @@ class BalloonPlot {
     }[event.key];
     if (event.key === 'Enter') {
       event.preventDefault();
-      byId('message').scrollIntoView({behavior: 'smooth'});
+      byId('message').scrollIntoView({behavior: 'smooth', block: 'nearest'});
     }
     if (next === undefined) return;
     event.preventDefault();
@@ -393,11 +393,12 @@ let balloons;
 sections.push({
   id: 'balloons',
   title: 'Slow messages in order of time',
-  place: 31,
-  within: 'diagnosis',
+  place: 6,
+  within: 'dock',
+  has: () => Boolean(current()?.messages.id.length),
   controls: ['balloon-controls'],
   markup: `
-    <p class="hint">A balloon is one cause of one message; its area is the time the cause added. Click one to see that message's life below. Keys: <kbd>←</kbd> <kbd>→</kbd> next in time, <kbd>↑</kbd> <kbd>↓</kbd> slower or faster, <kbd>+</kbd> <kbd>−</kbd> <kbd>0</kbd> zoom; drag to zoom in, double-click to zoom out.</p>
+    <p class="hint">A balloon is one cause of one message; its area is the time the cause added. Click one to see that message's life beside or below. Keys: <kbd>←</kbd> <kbd>→</kbd> next in time, <kbd>↑</kbd> <kbd>↓</kbd> slower or faster, <kbd>+</kbd> <kbd>−</kbd> <kbd>0</kbd> zoom; drag to zoom in, double-click to zoom out.</p>
     <div class="plot" id="balloon-plot"></div>`,
   start: () => {
     balloons = new BalloonPlot(byId('balloon-plot'));
@@ -406,6 +407,7 @@ sections.push({
     renderBalloonControls();
     balloons.load();
   },
+  cause: () => balloons.draw(),
   message: () => balloons.draw(),
   draw: () => {
     balloons.sprites = new Map();

@@ -17,9 +17,8 @@ function boxRow(cause, y, x, size, own) {
   const colour = causeColour(theme(), causeRank(cause)), middle = y + 15,
         at = ns => x(Math.max(ns ?? size.low, size.low));
   const label = causeLabel(cause), pressed = view.cause === causeKey(cause), toggle = () => {
-    view.cause = pressed ? null : causeKey(cause);
+    chooseCause(causeKey(cause));
     renderBoxes(causeKey(cause));
-    balloons.draw();
   };
   const line = (from, to, half, width) => svg('line', {
     x1: at(from),
@@ -207,14 +206,21 @@ sections.push({
   title: 'What each cause added',
   place: 32,
   within: 'diagnosis',
+  folded: true,
   controls: ['group-controls', 'box-controls'],
   markup: `
     <p class="hint">Whiskers reach from the least to the most it added to a message, boxes hold the middle half, the bar is the median. Choose a row to see only its balloons. A category is a class of remedy.</p>
-    <div id="box-plot"></div>
+    <div class="controls" id="category-controls"></div>
+    <div class="wide" id="box-plot"></div>
     <details><summary>As a table</summary><div id="cause-table"></div></details>`,
   diagnosis: () => {
+    renderCategoryControls();
     renderBoxControls();
     renderGroupControls();
+    renderBoxes();
+    renderCauseTable();
+  },
+  cause: () => {
     renderBoxes();
     renderCauseTable();
   },

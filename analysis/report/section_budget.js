@@ -67,6 +67,7 @@ sections.push({
   id: 'budget',
   title: 'What the server\'s threads did',
   place: 24,
+  folded: true,
   has: () => Boolean(data.budget),
   markup: `
     <p class="lead">All of the window, whatever a request waited for: it shows what slows every request alike. Interrupts count as what they interrupted.</p>

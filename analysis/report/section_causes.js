@@ -26,23 +26,23 @@ function renderCategoryControls() {
         ...categories.map(({name, total}) => [name, `${name} ${percent(total, whole)}`])
       ],
       view.category, key => chooseCategory(key));
-  renderCategoryNote();
 }
 
 function chooseCategory(category) {
   view.category = category;
   if (!current().causes.some(cause => causeShown(cause))) view.cause = null;
-  renderCategoryNote();
-  balloons.draw();
-  renderBoxes();
-  renderCauseTable();
+  updateSections('cause');
 }
 
 // The choice is also written as text, since buttons are not printed.
 function renderCategoryNote() {
   const note = byId('category-note');
-  note.hidden = view.category === null;
-  note.textContent = `Only causes of the category “${view.category}” are shown.`;
+  const cause = current().causes.find(one => causeKey(one) === view.cause);
+  note.hidden = view.category === null && !cause;
+  note.replaceChildren(
+      cause ? `Only messages that were slowed because ${cause.words}. ` :
+              `Only causes of the category “${view.category}” are shown. `,
+      element('button', {type: 'button', click: () => cause ? chooseCause(view.cause) : chooseCategory(null)}, 'Show all'));
 }
 
 function sliceWords(diagnosis) {
@@ -67,12 +67,11 @@ function renderDiagnosis() {
   const diagnosis = current(), has = diagnosis && diagnosis.messages.id.length > 0;
   renderWindows();
   byId('diagnosis').hidden = !has && !diagnosis?.ordinary?.length;
-  byId('category-controls').hidden = !has;
   byId('slice-lead').textContent = !diagnosis ?
       'Nothing was diagnosed: the run has no capture, or nothing to explain.' :
       has || diagnosis.not_available ? sliceWords(diagnosis) :
                                        'No message falls into this slice.';
-  if (has) renderCategoryControls();
+  if (has) renderCategoryNote();
 }
 
 function renderWindows() {
@@ -85,13 +84,14 @@ function renderWindows() {
 sections.push({
   id: 'causes',
   title: 'Why the slow ones were slow',
-  place: 30,
+  place: 5,
   markup: `
     <div class="controls" id="windows"></div>
     <p class="lead" id="slice-lead"></p>
-    <div id="diagnosis">
-    <div class="controls" id="category-controls"></div>
-    <p class="lead" id="category-note" aria-live="polite" hidden></p>
-    </div>`,
-  diagnosis: () => renderDiagnosis()
+    <p id="category-note" aria-live="polite" hidden></p>
+    <div id="dock"></div>
+    <div id="dock-table"></div>
+    <div id="diagnosis"></div>`,
+  diagnosis: () => renderDiagnosis(),
+  cause: () => renderCategoryNote()
 });

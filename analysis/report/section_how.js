@@ -62,5 +62,6 @@ sections.push({
   id: 'how',
   title: 'How this was measured',
   place: 80,
+  folded: true,
   start: body => renderHow(body)
 });

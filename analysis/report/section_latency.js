@@ -41,7 +41,7 @@ function latencyExtent() {
 
 function latencyAxes(plot, x, y, size, floor, extent) {
   const {left, right, top, bottom} = size;
-  for (const tick of logTicks(extent[0], extent[1], 14))
+  for (const tick of logTicks(extent[0], extent[1], size.width / 70))
     plot.append(
         svg('line', {class: 'grid', x1: x(tick), x2: x(tick), y1: top, y2: bottom}),
         svg('text', {class: 'muted', x: x(tick), y: bottom + 18, 'text-anchor': 'middle'},
@@ -153,7 +153,7 @@ function renderLatency() {
         element('p', {class: 'empty'}, 'No request was answered: there is no latency to show.'));
     return;
   }
-  const width = Math.max(700, place.clientWidth), height = 400;
+  const width = Math.max(320, place.clientWidth), height = 400;
   const size = {width, left: 66, right: width - 66, top: 30, bottom: height - 46};
   const floor = 0.7 / corrected.count, extent = latencyExtent();
   const x = logScale(extent[0], extent[1], size.left, size.right),
@@ -189,7 +189,7 @@ function renderLatency() {
   place.replaceChildren(
       plot,
       element(
-          'div', {class: 'legend', style: 'padding:0 140px 0 66px;margin-top:-22px'},
+          'div', {class: 'legend', style: 'padding-left:66px'},
           element(
               'span', {}, line({stroke: 'var(--curve)', 'stroke-width': 2.2}),
               data.counts.without_client ? fromWhen() : `${fromWhen()} (corrected)`),

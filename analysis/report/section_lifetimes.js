@@ -74,6 +74,7 @@ sections.push({
   title: 'Each lifetime on the server',
   place: 33,
   within: 'diagnosis',
+  folded: true,
   has: () => current().lifetimes.length > 0,
   markup: `
     <p class="hint">The same slice of the time until the application had the request, until it had answered, and until the answer left: the messages slowest in each, and why. A bar is all that they took longer than an ordinary one. From is the least of them, ordinary the median.</p>

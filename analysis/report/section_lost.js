@@ -113,7 +113,9 @@ function renderLosses() {
 sections.push({
   id: 'lost',
   title: 'What was lost',
-  place: 60,
+  place: 2,
+  within: 'evidence-more',
+  has: () => true,
   markup: `
     <p class="lead">Every loss the tool knows of, and what it weakens. A zero was counted, not assumed.</p>
     <div id="warnings"></div>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// One message: its timeline, its causes and the requests that held it up; and the table of the
-// slowest messages, in which another one can be chosen.
+// One message: its timeline, its causes and the requests that held it up; beside the balloons where
+// there is room.
 
 function describeMessage(timeline) {
   const when = `intended at ${seconds(timeline.begin_ns)}`,
@@ -110,7 +110,7 @@ function timelineOmissions(timeline) {
   const notes = [];
   if (timeline.partial)
     notes.push(
-        'The report holds the cores’ activity for the slowest messages only; of this one, its stages.');
+        'Only its stages are on this page, not what the cores did.');
   for (const core of timeline.cores)
     if (core.omitted)
       notes.push(`The ${plural(core.omitted, 'shortest span')} on core ${core.core} ${
@@ -118,6 +118,33 @@ function timelineOmissions(timeline) {
   if (timeline.others.omitted)
     notes.push(`${plural(timeline.others.omitted, 'further message')} of the thread left out.`);
   return notes.join(' ');
+}
+
+// The run's folder as a shell takes it: where this page lies, if it lies there.
+function shellFolder() {
+  const here = location.protocol === 'file:' ? decodeURIComponent(location.pathname).replace(/\/[^/]*$/, '') : '',
+        folder = here.endsWith('/' + data.run) ? here : data.run;
+  return /^[\w./:@%+,-]+$/.test(folder) ? folder : `'${folder.replaceAll("'", "'\\''")}'`;
+}
+
+async function copyText(text, button, shown) {
+  try {
+    await navigator.clipboard.writeText(text);
+    button.textContent = 'Copied';
+  } catch {
+    getSelection().selectAllChildren(shown);  // where pages may not write: ready to be copied
+    button.textContent = 'Selected';
+  }
+}
+
+// What makes a page of a message whose timeline is not on this one.
+function renderCommand(needed) {
+  const place = byId('message-command'), text = `taillight report ${shellFolder()} --message ${view.id}`,
+        shown = element('code', {}, text);
+  place.hidden = !needed;
+  place.replaceChildren(
+      'Its timeline: ', shown,
+      element('button', {type: 'button', click: event => copyText(text, event.target, shown)}, 'Copy'));
 }
 
 // Who held up the chosen message, and what was ahead of it; nothing where that is not known.
@@ -145,102 +172,7 @@ function messageBlockers(diagnosis, index) {
   ];
 }
 
-let timelinePlot, rowsShown = 100;
-
-function messageRow(diagnosis, index) {
-  const {messages} = diagnosis, own = ownCauses(diagnosis, index),
-        detail = index < diagnosis.detailed, id = messages.id[index];
-  const text = (content, words) => element('td', {class: words ? 'text' : 'nowrap'}, content);
-  return element(
-      'tr', {
-        tabindex: index === (view.message ?? 0) ? 0 : -1,
-        'aria-selected': String(index === view.message),
-        'data-index': index,
-        click: () => chooseMessage(id)
-      },
-      text(String(index + 1)), text(String(id)), text(seconds(messages.at_ns[index])),
-      text(duration(messages.latency_ns[index])),
-      text('+' + duration(messages.deviation_ns[index])),
-      text(percent(messages.explained_ns[index], messages.deviation_ns[index])),
-      text(
-          own.slice(0, 3).map(({cause, ns}) => `${causeLabel(cause)} ${duration(ns)}`).join(', ') ||
-              'none found',
-          true),
-      text(detail ? operationName(messages.operation[index]) : '', true),
-      text(detail ? String(messages.connection[index]) : ''),
-      text(
-          detail ? `${messages.receive_core[index] ?? '?'} → ${
-                       messages.application_core[index] ?? '?'}` :
-                   ''));
-}
-
-function renderMessageTable() {
-  const place = byId('message-table'), diagnosis = current();
-  if (!diagnosis || !diagnosis.messages.id.length) {
-    place.replaceChildren(element('p', {class: 'empty'}, 'No messages.'));
-    return;
-  }
-  const shown = Math.min(rowsShown, diagnosis.shown), columns = [
-    ['', 0], ['message', 0], ['at', 0], ['latency', 0], ['extra', 0], ['explained', 0],
-    ['largest causes', 1], ['operation', 1], ['conn.', 0], ['R → A core', 0]
-  ];
-  const body = element(
-      'tbody', {keydown: rowKeys},
-      ...Array.from({length: shown}, (_, i) => messageRow(diagnosis, i)));
-  const more = diagnosis.shown > shown ? element(
-                                             'button', {
-                                               type: 'button',
-                                               click: () => {
-                                                 rowsShown *= 4;
-                                                 renderMessageTable();
-                                               }
-                                             },
-                                             'More') :
-                                         '';
-  place.replaceChildren(
-      element(
-          'div', {class: 'scroll'},
-          element(
-              'table', {},
-              element('caption', {class: 'only-screen-reader'}, 'The slowest messages'),
-              element(
-                  'thead', {},
-                  element(
-                      'tr', {},
-                      ...columns.map(
-                          ([title, words]) =>
-                              element('th', {class: words ? 'text' : null, scope: 'col'}, title)))),
-              body)),
-      element(
-          'div', {class: 'controls'},
-          element(
-              'span', {class: 'label'}, `${count(shown)} of ${count(diagnosis.total)} messages`),
-          more));
-}
-
-function rowKeys(event) {
-  const row = event.target.closest('tr'), next = {
-    ArrowDown: row?.nextElementSibling,
-    ArrowUp: row?.previousElementSibling
-  }[event.key];
-  if (event.key === 'Enter' && row) {
-    chooseMessage(current().messages.id[Number(row.dataset.index)]);
-    byId('message').scrollIntoView({behavior: 'smooth'});
-  }
-  if (!next) return;
-  event.preventDefault();
-  chooseMessage(current().messages.id[Number(next.dataset.index)]);
-  next.focus({preventScroll: true});
-  next.scrollIntoView({block: 'nearest'});
-}
-
-function markRow() {
-  for (const row of byId('message-table').querySelectorAll('tr[data-index]')) {
-    const chosen = Number(row.dataset.index) === view.message;
-    row.setAttribute('aria-selected', String(chosen));
-    row.tabIndex = chosen ? 0 : -1;
-  }
-}
+let timelinePlot;
 
 function renderMessage() {
   const diagnosis = current(),
@@ -254,11 +186,13 @@ function renderMessage() {
         'There is no message to show.' :
         `Message ${
             view.id} is not in this report: it holds the slowest ones and a few ordinary ones.`;
+    renderCommand(view.id !== null);
     byId('message-causes').replaceChildren();
     byId('timeline-table').replaceChildren();
     return;
   }
   lead.textContent = `${describeMessage(timeline)}. ${timelineOmissions(timeline)}`;
+  renderCommand(Boolean(timeline.partial));
   renderMessageCauses(diagnosis, view.message, timeline);
   byId('message-causes').append(...messageBlockers(diagnosis, view.message));
   if (byId('timeline-table').parentElement.open) renderTimelineTable(timeline);
@@ -266,9 +200,10 @@ function renderMessage() {
 
 function renderMessageControls() {
   const to = offset => () => {
-    const ids = current()?.messages.id ?? [],
-          index = Math.min(Math.max((view.message ?? -offset) + offset, 0), ids.length - 1);
-    if (ids.length) chooseMessage(ids[index]);
+    const listed = current()?.messages.id.length ? listedMessages() : [],
+          at = listed.indexOf(view.message) + offset;
+    if (listed.length)
+      chooseMessage(current().messages.id[listed[Math.min(Math.max(at, 0), listed.length - 1)]]);
   };
   const references = data.timelines.filter(one => one.reference);
   let next = 0;
@@ -292,33 +227,23 @@ function renderMessageControls() {
 sections.push({
   id: 'message',
   title: "One message's life",
-  place: 40,
+  place: 7,
+  within: 'dock',
+  has: () => true,
+  controls: ['message-controls'],
   markup: `
     <p class="lead" id="message-lead" aria-live="polite"></p>
-    <div class="controls" id="message-controls"></div>
-    <div class="message">
-    <div>
+    <p class="command" id="message-command" hidden></p>
     <div class="plot" id="timeline-plot"></div>
     <p class="hint">Drag to zoom in, double-click to zoom out; with the timeline focused: wheel, <kbd>+</kbd> <kbd>−</kbd> <kbd>0</kbd>, <kbd>←</kbd> <kbd>→</kbd>.</p>
-    </div>
     <aside id="message-causes" aria-label="Causes of this message's delay"></aside>
-    </div>
-    <details><summary>As a table</summary><div id="timeline-table"></div></details>
-    <h3>The slowest messages</h3>
-    <div id="message-table"></div>`,
+    <details><summary>As a table</summary><div id="timeline-table"></div></details>`,
   start: () => {
     timelinePlot = new TimelinePlot(byId('timeline-plot'));
     renderMessageControls();
     byId('timeline-table').parentElement.addEventListener('toggle', () => renderMessage());
   },
-  diagnosis: () => {
-    rowsShown = 100;
-    renderMessage();
-    renderMessageTable();
-  },
-  message: () => {
-    renderMessage();
-    markRow();
-  },
+  diagnosis: () => renderMessage(),
+  message: () => renderMessage(),
   draw: () => renderMessage()
 });

@@ -24,6 +24,7 @@ sections.push({
   title: 'An ordinary request, in absolute terms',
   place: 37,
   within: 'diagnosis',
+  folded: true,
   has: () => Boolean(current().ordinary?.length),
   markup: `
     <p class="hint">Causes compare with the requests around the median. This is what those are made of themselves, parts below half a percent left out, and what the same part takes in the fastest twentieth of requests.</p>

@@ -53,7 +53,7 @@ function renderQueues() {
 function renderCores() {
   const {contexts} = current().views;
   const sides = [contexts, contexts.map(one => ({...one, share: one.reference_share}))];
-  renderContexts(byId('contexts-plot'), sides, VIEW_SIDES);
+  renderContexts(byId('contexts-plot'), sides, VIEW_SIDES, causeContexts);
   byId('contexts-table').replaceChildren(contextTable(sides, VIEW_SIDES));
 }
 
@@ -64,10 +64,11 @@ sections.push({
   title: 'Messages ahead',
   place: 34,
   within: 'diagnosis',
+  folded: true,
   has: hasViews,
   markup: `
     <p class="hint">What a message had ahead of it from its arrival to its reply: calls of its thread for others, requests served first, hand-offs by the kernel. Ordinary ones are those around the median.</p>
-    <div class="plot" id="queue-plot"></div>
+    <div class="plot wide" id="queue-plot"></div>
     <details><summary>As a table</summary><div id="queue-table"></div></details>`,
   draw: () => renderQueues()
 });
@@ -77,10 +78,11 @@ sections.push({
   title: 'What the cores did',
   place: 35,
   within: 'diagnosis',
+  folded: true,
   has: hasViews,
   markup: `
     <p class="hint">Shares of the messages' time on the server, from M(n) until the reply left, by core and context.</p>
-    <div class="plot" id="contexts-plot"></div>
+    <div class="plot wide" id="contexts-plot"></div>
     <details><summary>As a table</summary><div id="contexts-table"></div></details>`,
   draw: () => renderCores()
 });
@@ -90,6 +92,7 @@ sections.push({
   title: 'Head-of-line blocking',
   place: 36,
   within: 'diagnosis',
+  folded: true,
   has: hasViews,
   markup: `
     <p class="hint">Which requests the core or the thread served while a message waited: on the same connection, in the same batch (epoll return) or an earlier one, in another thread on its core, or handed over first on its receive core.</p>

@@ -83,6 +83,7 @@ sections.push({
   id: 'samples',
   title: 'Where the samples were',
   place: 50,
+  folded: true,
   has: () => Boolean(data.samples),
   start(body) {
     const {samples} = data, hint = (...words) => element('p', {class: 'hint'}, ...words);
@@ -101,7 +102,7 @@ sections.push({
         hint(
             'Callers on top; the width is the share of the samples. Click a function, or choose it by ',
             element('kbd', {}, 'Enter'), ', to see it over the whole width.'),
-        element('div', {class: 'plot', id: 'flame-plot'}));
+        element('div', {class: 'plot wide', id: 'flame-plot'}));
     const nodes = flameTree();
     drawFlame(nodes, nodes[0]);
   }

@@ -38,6 +38,7 @@ sections.push({
   id: 'setup',
   title: 'What was set up',
   place: 70,
+  folded: true,
   has: () => setUp().tuned.length + setUp().loads.length > 0,
   start: body => body.append(
       element('div', {id: 'tuned-table'}, tunedTable(setUp().tuned)),

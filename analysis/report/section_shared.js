@@ -17,6 +17,7 @@ sections.push({
   id: 'shared',
   title: 'What the slow requests share',
   place: 26,
+  folded: true,
   has: () => data.shared.length > 0,
   markup: `
     <p class="lead">Operations, keys, connections, threads of the load and sizes that are far more frequent among the run's slow requests than among all, beyond chance.</p>
@@ -31,6 +32,7 @@ sections.push({
   title: 'When the causes came',
   place: 32.5,
   within: 'diagnosis',
+  folded: true,
   has: () => shapedCauses().length > 0,
   markup: `<div id="shapes-table"></div>`,
   draw: () => byId('shapes-table').replaceChildren(table(
@@ -57,6 +59,7 @@ sections.push({
   title: 'One server behind the other',
   place: 32.6,
   within: 'diagnosis',
+  folded: true,
   has: () => tierCauses().length > 0,
   markup: `
     <p class="lead">Requests were passed on to other servers: where the extra time of the slow ones was.</p>

@@ -2,14 +2,13 @@
 //
 // The stages of the typical request at each percentile.
 
-// By where the work is done: the client blue, the network grey, R green, A warm.
+// Tints, by where the work is done: the client blue, the network grey, R green, A sand. The bright
+// colours are the causes'.
 const STAGE_COLOURS = [
-  null, '#0072b2', '#56b4e9', '#a9adb3', '#009e73', '#e69f00', '#d55e00', '#cc79a7', '#c4c7cb',
-  '#9fd4f3'
+  null, '#9fb8cc', '#b9cddc', '#c4c7cb', '#a9c9bd', '#e2cfa4', '#d3b778', '#e9dcbd', '#d6d8db',
+  '#cfdde8'
 ];
-const STAGE_INK = [
-  null, '#fff', '#10242f', '#1d1e21', '#fff', '#2b1e00', '#fff', '#2d1020', '#1d1e21', '#10242f'
-];
+const STAGE_INK = Array(10).fill('#1d1e21');
 const stagesInUse = () =>
     data.stages.map((_, i) => i).filter(i => i > 0 && data.stage_ns.some(row => row[i] > 0));
 const rowTotal = row => row.reduce((sum, ns) => sum + (ns || 0), 0);
@@ -94,6 +93,7 @@ sections.push({
   id: 'stages',
   title: 'Where the time goes',
   place: 20,
+  folded: true,
   markup: `
     <p class="lead">The requests around each percentile, on average, from the instant that latency counts from to the reply. <b>R</b> is the core that received it, <b>A</b> the core of the application.</p>
     <div class="controls" id="stages-controls"></div>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The verdict in words, and the key numbers. Its place is in page.html: browsers without scripts
-// show it, too.
+// The findings in plain words, the numbers that most come for, and behind a fold the evidence. Its
+// place is in page.html: browsers without scripts show the words, too.
 
 const joined = () => data.states[0].count;
 // From when latency counts.
@@ -37,7 +37,7 @@ function howSure() {
   return words.join('; ') + '.';
 }
 
-// What to do; the headline itself stands in the template.
+// What to do; the findings themselves stand in the template.
 function renderRemedy() {
   const place = byId('remedy');
   place.hidden = !data.remedy;
@@ -60,6 +60,58 @@ function renderVerdict() {
                       'Nothing: every request was answered, every record arrived.',
       losses.length > 0);
   byId('folder').textContent = data.run;
+}
+
+// Whether the evidence carries what is said above, in a line.
+function judgement() {
+  const losses = lossesOf(), warned = warnings(), followed = joined() / data.counts.scheduled;
+  if (!data.available) return ['not enough for a verdict.', true];
+  if (data.lede.startsWith('Inconclusive')) return ['in doubt: see the first sentence above.', true];
+  if (losses.length || warned.length)
+    return [
+      'holds, with gaps: ' +
+          [
+            losses.length ? losses[0] + (losses.length > 1 ? ` and ${plural(losses.length - 1, 'other loss', 'other losses')}` : '') : '',
+            warned.length ? plural(warned.length, 'warning') : ''
+          ].filter(Boolean).join(', ') + '.',
+      true
+    ];
+  return [
+    followed === 1 ? 'complete: every request was answered and followed, no record was lost.' :
+                     `complete: no record was lost; ${percent(followed)} of requests could be followed.`,
+    false
+  ];
+}
+
+function renderJudgement() {
+  const [text, bad] = judgement();
+  byId('judgement').textContent = text;
+  byId('judgement').className = bad ? 'bad' : '';
+}
+
+// The numbers that most come for.
+function renderHeadline() {
+  const {measures, counts, latency} = data, value = name => latency.value[data.quantiles.indexOf(name)];
+  const between = name => {
+    const i = data.quantiles.indexOf(name);
+    return known(latency.low[i]) && known(latency.high[i]) ?
+        `${duration(latency.low[i])} to ${duration(latency.high[i])}` :
+        'too few for an interval';
+  };
+  const shown = name => known(value(name)) ? duration(value(name)) : counts.answered ? 'never' : '–';
+  const cells = [
+    ['Half of the requests within', shown('p50'), 'p50'], ['99 in 100 within', shown('p99'), `p99, 95 %: ${between('p99')}`],
+    ['999 in 1,000 within', shown('p99.9'), `p99.9, 95 %: ${between('p99.9')}`],
+    ['Requests', count(counts.scheduled), `${count(measures.achieved_rate)} a second for ${duration(measures.duration_ns, '–')}`],
+    [
+      'Answered', percent(counts.answered, counts.scheduled), `${count(counts.scheduled - counts.answered)} not`,
+      counts.answered < counts.scheduled
+    ]
+  ];
+  byId('headline').replaceChildren(...cells.map(
+      ([what, number, note, bad]) => element(
+          'div', {}, element('dt', {}, what), element('dd', {class: bad ? 'bad' : null}, number),
+          element('dd', {class: 'note'}, note))));
 }
 
 function renderNumbers() {
@@ -103,6 +155,8 @@ sections.push({
   place: 0,
   start: () => {
     renderVerdict();
+    renderJudgement();
+    renderHeadline();
     renderNumbers();
   }
 });

@@ -70,11 +70,25 @@ static void fill_clause(const char *clause, const char *const values[][2], size_
     }
 }
 
-char *run_cause_words(const struct run_analysis *run, const struct cause *cause, unsigned roles,
-                      char out[CAUSE_WORDS_BYTES])
+// --- causes --------------------------------------------------------------------------------------
+
+// Whether a reader takes two for one cause: the same program on the core that received and on the
+// one that served.
+static bool is_same(const struct cause *a, const struct cause *b)
+{
+    return strcmp(a->name, b->name) == 0 && strcmp(a->category, b->category) == 0 &&
+           strcmp(a->tier, b->tier) == 0 && run_cause_is_client(a) == run_cause_is_client(b);
+}
+
+char *run_cause_words(const struct run_analysis *run, const struct cause_array *causes,
+                      size_t index, char out[CAUSE_WORDS_BYTES])
 {
     char server[80], core[160], name[300];
+    const struct cause *cause = &causes->items[index];
     const struct remedy *known = remedy_of(cause->category);
+    unsigned roles = 0;
+    for (size_t i = 0; i < causes->count; i++)
+        roles |= is_same(&causes->items[i], cause) ? 1u << causes->items[i].role : 0;
     put_server(run, cause, server, sizeof server);
     put_core(server, roles, core, sizeof core);
     put_quoted(cause->name, name, sizeof name);
@@ -86,35 +100,22 @@ char *run_cause_words(const struct run_analysis *run, const struct cause *cause,
     return out;
 }
 
-// --- causes --------------------------------------------------------------------------------------
-
-// What a reader takes for one cause: the same program on the core that received and on the one that
-// served.
 struct named_cause {
-    const struct cause *cause; // the largest of them
-    unsigned roles;
-    double total_ns;
+    const struct cause *cause; // the largest of those that are the same
+    size_t index;
+    double total_ns; // of all of them
 };
-
-static bool is_same(const struct cause *a, const struct cause *b)
-{
-    return strcmp(a->name, b->name) == 0 && strcmp(a->category, b->category) == 0 &&
-           strcmp(a->tier, b->tier) == 0 && run_cause_is_client(a) == run_cause_is_client(b);
-}
 
 // The i-th cause with those after it that are the same; no cause where it was counted before.
 static struct named_cause gather(const struct cause_array *causes, size_t i)
 {
-    struct named_cause out = {0};
+    struct named_cause out = {.cause = &causes->items[i], .index = i};
     for (size_t j = 0; j < causes->count; j++) {
-        const struct cause *cause = &causes->items[j];
-        if (!is_same(cause, &causes->items[i]))
+        if (!is_same(&causes->items[j], out.cause))
             continue;
         if (j < i)
             return (struct named_cause){0};
-        out.cause = out.cause ? out.cause : cause;
-        out.roles |= 1u << cause->role;
-        out.total_ns += cause->total_ns;
+        out.total_ns += causes->items[j].total_ns;
     }
     return out;
 }
@@ -163,7 +164,7 @@ static void append_causes(struct run_lede *out, const struct run_analysis *run,
             break;
         text_append(out->text, LEDE_BYTES, "%s %d %%%s %s", i ? "; for" : " For",
                     percent_of(picked[i].total_ns, whole), i ? "" : " of that extra time",
-                    run_cause_words(run, picked[i].cause, picked[i].roles, words));
+                    run_cause_words(run, &diagnosis->causes, picked[i].index, words));
     }
     for (size_t i = 0; i < diagnosis->causes.count; i++)
         all += diagnosis->causes.items[i].total_ns;

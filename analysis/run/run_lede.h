@@ -23,9 +23,9 @@ void run_lede(const struct run_analysis *run, struct run_lede *out);
 
 // What a cause's time was, as a clause (`happened` of remedies.tbl.h): "another program, `yes`, had
 // memcached's CPU core". There {server} is the server's name where there is one server, {core} the
-// core on which it was, {cause} the cause's name in quotes; a function is named after the clause.
-// roles: a bit for each role at which it was. Returns out.
-char *run_cause_words(const struct run_analysis *run, const struct cause *cause, unsigned roles,
-                      char out[CAUSE_WORDS_BYTES]);
+// core on which it was, also as other causes that are the same to a reader, {cause} the cause's
+// name in quotes; a function is named after the clause. Returns out.
+char *run_cause_words(const struct run_analysis *run, const struct cause_array *causes,
+                      size_t index, char out[CAUSE_WORDS_BYTES]);
 
 #endif
