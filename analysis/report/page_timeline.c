@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
 // What happened on the cores that handled a message, from its first to its last stamp: nested spans
-// clipped to its life, and the other messages of the same thread meanwhile. For the slowest
-// messages of each diagnosis, the worst of each cause, and a few ordinary ones to compare with.
-// Where spans are too many for a page the shortest are left out, and counted.
+// clipped to its life, and the other messages of the same thread meanwhile. For some messages of
+// each diagnosis: of each large cause and of each operation the worst in each part of the time, the
+// worst of each other cause, the slowest; and for a few ordinary ones to compare with. Where spans
+// are too many for a page the shortest are left out, and counted.
 #include "analysis/report/page_json.h"
 #include "base/array.h"
 
@@ -11,7 +12,11 @@
 #include <stdlib.h>
 
 enum {
-    SLOWEST_TIMELINES = 200, // shared between the diagnoses
+    SLOW_TIMELINES = 200, // shared between the diagnoses
+    LARGE_CAUSES = 6,
+    OPERATIONS = 6, // the first ones
+    GROUPS = LARGE_CAUSES + OPERATIONS,
+    MOST_PARTS = SLOW_TIMELINES, // of the time
     REFERENCE_TIMELINES = 5,
     SPANS_PER_CORE = 500,
     OTHERS_PER_MESSAGE = 150,
@@ -327,6 +332,54 @@ static void choose_worst_of_causes(struct page_builder *builder, const struct di
     }
 }
 
+// The worst message of a group in a part of the time.
+struct worst {
+    double ns;
+    size_t message; // its place among the diagnosis's + 1; 0: none
+};
+
+static void keep_worst(struct worst *worst, double ns, size_t message)
+{
+    if (worst->message == 0 || ns > worst->ns)
+        *worst = (struct worst){ns, message + 1};
+}
+
+// The large causes and the operations, each over the time: in each part of it the message that it
+// slowed most, and the slowest. The causes are ordered by their totals, messages by latency, and
+// attributions as messages.
+static void choose_over_time(struct page_builder *builder, const struct diagnosis *diagnosis,
+                             size_t parts, struct chosen_array *chosen)
+{
+    const struct run_lifetimes *lives = &builder->run->lifetimes;
+    const struct diagnosis_slice *slice = &diagnosis->slice;
+    bool window = slice->from_ns != slice->to_ns;
+    int64_t from = window ? slice->from_ns : lives->begin_ns,
+            to = window ? slice->to_ns : lives->end_ns;
+    double part_ns = (double)(to > from ? to - from : 1) / (double)parts;
+    struct worst worst[GROUPS][MOST_PARTS] = {0};
+    size_t at = 0;
+    for (size_t m = 0; m < diagnosis->messages.count; m++) {
+        uint64_t index = diagnosis->messages.items[m].lifetime;
+        const struct lifetime *life = &lives->all.items[index];
+        double place = (double)(life->stamp_ns[STAMP_INTENDED] - from) / part_ns;
+        size_t part = place < 0 ? 0 : place >= (double)parts ? parts - 1 : (size_t)place;
+        if (life->operation < OPERATIONS)
+            keep_worst(&worst[LARGE_CAUSES + life->operation][part], life->latency_ns, m);
+        for (; at < diagnosis->attributions.count &&
+               diagnosis->attributions.items[at].lifetime == index;
+             at++) {
+            const struct attribution *one = &diagnosis->attributions.items[at];
+            if (one->cause < LARGE_CAUSES)
+                keep_worst(&worst[one->cause][part], (double)one->ns, m);
+        }
+    }
+    for (size_t group = 0; group < GROUPS; group++)
+        for (size_t part = 0; part < parts; part++)
+            if (worst[group][part].message)
+                choose(builder, chosen,
+                       (size_t)diagnosis->messages.items[worst[group][part].message - 1].lifetime);
+}
+
 struct ranked {
     double latency_ns;
     size_t index;
@@ -377,8 +430,12 @@ json_t *page_timelines_build(struct page_builder *builder)
     struct chosen_array chosen = {0};
     for (size_t i = 0; i < run->findings.diagnoses.count; i++) {
         const struct diagnosis *diagnosis = &run->findings.diagnoses.items[i];
-        size_t share = SLOWEST_TIMELINES / run->findings.diagnoses.count;
-        for (size_t m = 0; m < diagnosis->messages.count && m < share; m++)
+        size_t share = SLOW_TIMELINES / run->findings.diagnoses.count, before = chosen.count;
+        size_t parts = share / 2 / GROUPS;
+        if (diagnosis->messages.count) // the one that the page begins with
+            choose(builder, &chosen, (size_t)diagnosis->messages.items[0].lifetime);
+        choose_over_time(builder, diagnosis, parts ? parts : 1, &chosen);
+        for (size_t m = 0; m < diagnosis->messages.count && chosen.count < before + share; m++)
             choose(builder, &chosen, (size_t)diagnosis->messages.items[m].lifetime);
         choose_worst_of_causes(builder, diagnosis, &chosen);
     }

@@ -307,11 +307,11 @@ class BalloonPlot {
   }
 
   drawLegend() {
-    const causes = current().causes.filter(inCategory),
-          shown = causes.filter(cause => causeRank(cause) < SHAPES.length);
+    const seen = new Map(current().causes.filter(inCategory).map(cause => [causeKey(cause), cause])),
+          causes = [...seen.values()], shown = causes.filter(cause => causeRank(cause) < SHAPES.length);
     const rest = causes.length - shown.length;
     this.legend.replaceChildren(
-        ...shown.map(cause => element('span', {}, swatch(causeRank(cause)), causeLabel(cause))),
+        ...shown.map(cause => element('span', {}, swatch(causeRank(cause)), cause.name)),
         rest > 0 ? element(
                        'span', {}, swatch(99),
                        shown.length ? `${plural(rest, 'other cause')}` : 'located, not explained') :

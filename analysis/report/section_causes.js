@@ -90,7 +90,6 @@ sections.push({
     <p class="lead" id="slice-lead"></p>
     <p id="category-note" aria-live="polite" hidden></p>
     <div id="dock"></div>
-    <div id="dock-table"></div>
     <div id="diagnosis"></div>`,
   diagnosis: () => renderDiagnosis(),
   cause: () => renderCategoryNote()

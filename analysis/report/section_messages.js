@@ -15,15 +15,14 @@ function messageRow(diagnosis, index) {
         'data-index': index,
         click: () => chooseMessage(id)
       },
-      text(String(index + 1)), text(String(id)), text(seconds(messages.at_ns[index])),
+      text(String(index + 1)), text(timelines.has(id) ? '●' : ''), text(String(id)), text(seconds(messages.at_ns[index])),
       text(duration(messages.latency_ns[index])),
       text('+' + duration(messages.deviation_ns[index])),
-      text(percent(messages.explained_ns[index], messages.deviation_ns[index])),
       text(
           own.slice(0, 3).map(({cause, ns}) => `${causeLabel(cause)} ${duration(ns)}`).join(', ') ||
               'none found',
           true),
-      text(timelines.has(id) ? '●' : '', true),
+      text(percent(messages.explained_ns[index], messages.deviation_ns[index])),
       text(detail ? operationName(messages.operation[index]) : '', true),
       text(detail ? String(messages.connection[index]) : ''),
       text(
@@ -35,8 +34,8 @@ function messageRow(diagnosis, index) {
 function renderMessageTable() {
   const place = byId('message-table'), diagnosis = current(), listed = listedMessages(),
         shown = Math.min(rowsShown, listed.length), columns = [
-    ['', 0], ['message', 0], ['at', 0], ['latency', 0], ['extra', 0], ['explained', 0],
-    ['largest causes', 1], ['', 1], ['operation', 1], ['conn.', 0], ['R → A core', 0]
+    ['', 0], ['', 0], ['message', 0], ['at', 0], ['latency', 0], ['extra', 0],
+    ['largest causes', 1], ['explained', 0], ['operation', 1], ['conn.', 0], ['R → A core', 0]
   ];
   const body = element(
       'tbody', {keydown: rowKeys},
@@ -102,7 +101,7 @@ sections.push({
   id: 'messages',
   title: 'The slowest messages',
   place: 8,
-  within: 'dock-table',
+  within: 'dock',
   has: () => Boolean(current()?.messages.id.length),
   markup: '<div id="message-table"></div>',
   diagnosis: () => {

@@ -320,7 +320,7 @@ void run_lede(const struct run_analysis *run, struct run_lede *out)
         text_append(out->text, LEDE_BYTES, "Inconclusive: %.*s.", length, clean);
     }
     if (run->findings.verdict_available) {
-        text_append(out->text, LEDE_BYTES, "%s", doubt ? " What was seen all the same: " : "");
+        text_append(out->text, LEDE_BYTES, "%s", doubt ? " As measured, " : "");
         append_diagnosis(out, run, first);
     } else {
         append_quantiles(out->text, run);

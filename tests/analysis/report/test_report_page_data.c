@@ -209,6 +209,53 @@ static void test_timelines_hold_the_slowest(void **state)
     fixture_free(&fixture);
 }
 
+static bool has_timeline(const json_t *timelines, uint64_t request)
+{
+    for (size_t i = 0; i < json_array_size(timelines); i++)
+        if ((uint64_t)integer(json_array_get(timelines, i), "id") == request)
+            return true;
+    return false;
+}
+
+// In each half of the run the message that the largest cause slowed most, and the slowest of each
+// operation, though two hundred others are slower.
+static void test_timelines_are_chosen_by_cause_time_and_kind(void **state)
+{
+    (void)state;
+    struct fixture fixture;
+    fixture_build(&fixture,
+                  &(struct fixture_options){.requests = 4000, .rate = 20000, .everything = true});
+    const struct run_analysis *run = &fixture.run;
+    const struct diagnosis *diagnosis = &run->findings.diagnoses.items[0];
+    json_t *page = page_of(run);
+    const json_t *timelines = get(page, "timelines");
+    int64_t half = (run->lifetimes.begin_ns + run->lifetimes.end_ns) / 2;
+    double worst[2] = {0}, slowest[2] = {0};
+    uint64_t of_cause[2] = {0}, of_operation[2] = {0};
+    for (size_t i = 0; i < diagnosis->attributions.count; i++) {
+        const struct attribution *one = &diagnosis->attributions.items[i];
+        const struct lifetime *life = &run->lifetimes.all.items[one->lifetime];
+        size_t part = life->stamp_ns[STAMP_INTENDED] >= half;
+        if (one->cause == 0 && (double)one->ns > worst[part])
+            worst[part] = (double)one->ns, of_cause[part] = life->request;
+    }
+    for (size_t i = 0; i < run->lifetimes.all.count; i++) {
+        const struct lifetime *life = &run->lifetimes.all.items[i];
+        if (life->operation < 2 && life->latency_ns > slowest[life->operation])
+            slowest[life->operation] = life->latency_ns,
+            of_operation[life->operation] = life->request;
+    }
+    assert_true(diagnosis->messages.count > 1000);
+    for (size_t i = 0; i < 2; i++) {
+        assert_true(worst[i] > 0 && slowest[i] > 0);
+        assert_true(has_timeline(timelines, of_cause[i]));
+        assert_true(has_timeline(timelines, of_operation[i]));
+    }
+    assert_in_range(json_array_size(timelines), 100, 260);
+    json_decref(page);
+    fixture_free(&fixture);
+}
+
 // More spans than a page shows: the longest stay, the rest is counted.
 static void test_omitted_spans_are_counted(void **state)
 {
@@ -281,6 +328,7 @@ int main(void)
         cmocka_unit_test(test_curve_reaches_the_last_request),
         cmocka_unit_test(test_what_is_not_finite_is_null),
         cmocka_unit_test(test_timelines_hold_the_slowest),
+        cmocka_unit_test(test_timelines_are_chosen_by_cause_time_and_kind),
         cmocka_unit_test(test_omitted_spans_are_counted),
         cmocka_unit_test(test_large_slices_are_cut),
         cmocka_unit_test(test_run_without_a_capture),

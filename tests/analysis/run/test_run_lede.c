@@ -83,7 +83,7 @@ static const struct situation situations[] = {
                 CAUSE("yes", "client's cores", ROLE_CLIENT, .6)},
      .lede = "1 in 100 requests took 3.80 ms or more (usually 53.2 us), but it was the load "
              "generator that was late, not the server. For 60 % of that extra time the load "
-             "generator did not have its CPU core."},
+             "generator did not have its CPU core: `yes`."},
     {.what = "nothing stands out",
      .deviation_ns = 10000,
      .causes = {{.name = "yes", .category = "other programs", .role = ROLE_A, .total_ns = 6e5}},
@@ -106,8 +106,7 @@ static const struct situation situations[] = {
     {.what = "the load cannot be trusted",
      .doubt = "this client had its core for only 63 % of the time.",
      .causes = {CAUSE("yes", "other programs", ROLE_A, .8)},
-     .lede = "Inconclusive: this client had its core for only 63 % of the time. What was seen all "
-             "the same: " SLOW
+     .lede = "Inconclusive: this client had its core for only 63 % of the time. As measured, " SLOW
              "For 80 % of that extra time another program, `yes`, had the server's CPU core.",
      .remedy = ""},
     {.what = "no verdict",
