@@ -36,6 +36,7 @@ json_t *page_fields_build(struct page_builder *builder, const struct result_fiel
 
 // The parts of the document, each in its own file.
 json_t *page_curve_build(struct page_builder *builder, bool corrected); // page_curve.c
+json_t *page_heat_build(struct page_builder *builder); // page_heat.c; null: nothing was answered
 json_t *page_diagnosis_build(struct page_builder *builder,
                              size_t number);                // of run->findings.diagnoses
 json_t *page_timelines_build(struct page_builder *builder); // page_timeline.c

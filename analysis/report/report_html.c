@@ -184,6 +184,7 @@ static json_t *page_build(struct page_builder *builder)
     page_put(builder, page, "uncorrected",
              latency_build(builder, &run->lifetimes.uncorrected_latency));
     page_put(builder, page, "curves", curves_build(builder));
+    page_put(builder, page, "heat", page_heat_build(builder));
     page_put(builder, page, "stage_ns", stage_table_build(builder));
     page_put(builder, page, "shared", shared_traits_json(run));
     page_put(builder, page, "budget", time_budget_json(&run->findings.budget));

@@ -256,6 +256,38 @@ static void test_timelines_are_chosen_by_cause_time_and_kind(void **state)
     fixture_free(&fixture);
 }
 
+// Each request is in one cell, unanswered ones above the rows; each column knows its slowest.
+static void test_heat_counts_every_request(void **state)
+{
+    (void)state;
+    struct fixture fixture;
+    fixture_build(&fixture, &odd);
+    const struct run_lifetimes *lives = &fixture.run.lifetimes;
+    json_t *page = page_of(&fixture.run);
+    const json_t *heat = get(page, "heat"), *cells = get(heat, "cells");
+    size_t columns = (size_t)integer(heat, "columns"), rows = (size_t)integer(heat, "rows");
+    uint64_t all = 0, never = 0;
+    assert_int_equal(json_array_size(cells), columns * (rows + 1));
+    assert_int_equal(json_array_size(get(heat, "slowest")), columns);
+    for (size_t i = 0; i < json_array_size(cells); i++) {
+        uint64_t number = (uint64_t)json_integer_value(json_array_get(cells, i));
+        all += number;
+        never += i % (rows + 1) == rows ? number : 0;
+    }
+    assert_int_equal(all, lives->all.count);
+    assert_true(never > 0);
+    assert_int_equal(never, lives->states[LIFETIME_UNANSWERED]);
+    double most = 0;
+    uint64_t slowest = 0;
+    for (size_t i = 0; i < lives->all.count / columns / 2; i++) // surely of the first column
+        if (lives->all.items[i].latency_ns > most)
+            most = lives->all.items[i].latency_ns, slowest = lives->all.items[i].request;
+    assert_true(isinf(most));
+    assert_int_equal(json_integer_value(json_array_get(get(heat, "slowest"), 0)), slowest);
+    json_decref(page);
+    fixture_free(&fixture);
+}
+
 // More spans than a page shows: the longest stay, the rest is counted.
 static void test_omitted_spans_are_counted(void **state)
 {
@@ -329,6 +361,7 @@ int main(void)
         cmocka_unit_test(test_what_is_not_finite_is_null),
         cmocka_unit_test(test_timelines_hold_the_slowest),
         cmocka_unit_test(test_timelines_are_chosen_by_cause_time_and_kind),
+        cmocka_unit_test(test_heat_counts_every_request),
         cmocka_unit_test(test_omitted_spans_are_counted),
         cmocka_unit_test(test_large_slices_are_cut),
         cmocka_unit_test(test_run_without_a_capture),

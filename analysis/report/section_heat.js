@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: MIT
+//
+// Latency over time, of every request; below, when the causes of the slow ones were at work. A
+// column leads to its slowest request. The window that is diagnosed stays bright.
+
+const HEAT_HEIGHT = 300, HEAT_STRIPS = 5, HEAT_STRIP = 13;
+
+// For each column how long a cause held up messages that were due in it.
+function causeByTime({causes: own}, columns, whole) {
+  const {causes, messages, attributions} = current(), sums = new Float64Array(columns);
+  for (let i = 0; i < messages.id.length; i++)
+    for (let j = messages.first[i]; j < messages.first[i + 1]; j++)
+      if (own.includes(causes[attributions.cause[j]]))
+        sums[Math.min(columns - 1, messages.at_ns[i] / whole * columns | 0)] += attributions.ns[j] || 0;
+  return sums;
+}
+
+class HeatMap {
+  constructor(place) {
+    this.canvas = element('canvas', {
+      tabindex: 0,
+      role: 'application',
+      'aria-roledescription': 'heat map',
+      'aria-label': 'Latency over time. Left and right choose a piece of time, Enter its slowest message.',
+      keydown: event => this.key(event),
+      pointermove: event => this.hover(event),
+      pointerleave: hideTip,
+      click: event => this.choose(this.columnAt(event)),
+      blur: () => this.mark(null)
+    });
+    place.replaceChildren(this.canvas);
+    this.column = null;
+  }
+
+  load() {
+    const {columns} = data.heat, whole = data.measures.duration_ns || 1;
+    this.strips = current() ? readersCauses(current()).slice(0, HEAT_STRIPS).map(
+        one => ({cause: one.causes[0], key: one.key, sums: causeByTime(one, columns, whole)})) : [];
+    this.draw();
+  }
+
+  draw() {
+    const {columns, rows, low_ns: low, high_ns: high} = data.heat, colours = theme(),
+          height = HEAT_HEIGHT + 44 + this.strips.length * HEAT_STRIP, {context, width} = fitCanvas(this.canvas, height);
+    this.left = 66;
+    this.right = width - 14;
+    const column = (this.right - this.left) / columns, row = (HEAT_HEIGHT - 34) / rows, bottom = HEAT_HEIGHT,
+          y = logScale(low, high, bottom, bottom - rows * row);
+    this.cells(context, colours, column, row, bottom);
+    context.fillStyle = context.strokeStyle = colours.muted;
+    context.textAlign = 'right';
+    for (const tick of logTicks(low, high, 8)) context.fillText(shortDuration(tick), this.left - 9, y(tick));
+    context.fillText('never', this.left - 9, bottom - rows * row - 14);
+    this.drawStrips(context, colours, column, bottom + 8);
+    this.times(context, colours, bottom + 8 + this.strips.length * HEAT_STRIP);
+    this.outside(context, colours, height - 34);
+    if (this.column !== null) {
+      context.strokeStyle = colours.ink;
+      context.strokeRect(this.left + this.column * column - .5, 6, column + 1, height - 40);
+    }
+  }
+
+  cells(context, colours, column, row, bottom) {
+    const {rows, cells} = data.heat, most = cells.reduce((sum, one) => Math.max(sum, one), 1);
+    cells.forEach((number, i) => {
+      if (!number) return;
+      const at = i / (rows + 1) | 0, level = i % (rows + 1), never = level === rows;
+      context.globalAlpha = .16 + .84 * Math.log1p(number) / Math.log1p(most);
+      context.fillStyle = never ? colours.accent : colours.curve;
+      context.fillRect(
+          this.left + at * column, bottom - (level + 1) * row - (never ? 8 : 0), Math.max(column - .4, .6), row - .3);
+    });
+    context.globalAlpha = 1;
+  }
+
+  // One strip a cause, darker where it held up messages longer.
+  drawStrips(context, colours, column, top) {
+    this.strips.forEach(({cause, sums}, i) => {
+      const most = Math.max(...sums, 1);
+      context.fillStyle = colours.idle;
+      context.fillRect(this.left, top + i * HEAT_STRIP, this.right - this.left, HEAT_STRIP - 3);
+      context.fillStyle = causeColour(colours, causeRank(cause));
+      sums.forEach((ns, at) => {
+        if (!ns) return;
+        context.globalAlpha = .3 + .7 * Math.sqrt(ns / most);
+        context.fillRect(this.left + at * column, top + i * HEAT_STRIP, Math.max(column, 1.5), HEAT_STRIP - 3);
+      });
+      context.globalAlpha = 1;
+    });
+  }
+
+  times(context, colours, y) {
+    const whole = (data.measures.duration_ns || 1) / 1e9;
+    context.fillStyle = colours.muted;
+    context.textAlign = 'center';
+    for (const tick of linearTicks(0, whole, (this.right - this.left) / 90))
+      context.fillText(`${Number(tick.toPrecision(6))} s`, this.left + tick / whole * (this.right - this.left), y + 14);
+  }
+
+  // What the diagnosis on show is not about.
+  outside(context, colours, bottom) {
+    const {from_ns: from, to_ns: to} = current() ?? {}, whole = data.measures.duration_ns || 1,
+          x = ns => this.left + ns / whole * (this.right - this.left);
+    if (!known(from)) return;
+    context.globalAlpha = .65;
+    context.fillStyle = colours.paper;
+    context.fillRect(this.left, 0, x(from) - this.left, bottom);
+    context.fillRect(x(to), 0, this.right - x(to), bottom);
+    context.globalAlpha = 1;
+  }
+
+  columnAt(event) {
+    const {left} = this.canvas.getBoundingClientRect(), at = (event.clientX - left - this.left) / (this.right - this.left);
+    return at < 0 || at >= 1 ? null : at * data.heat.columns | 0;
+  }
+
+  words(column) {
+    const {columns, rows, cells, slowest} = data.heat, step = (data.measures.duration_ns || 1) / columns,
+          own = cells.slice(column * (rows + 1), (column + 1) * (rows + 1));
+    const at = this.strips.filter(one => one.sums[column] > 0)
+                   .map(one => `${one.cause.name} +${duration(one.sums[column])}`);
+    return [
+      `${seconds(Math.round(column * step))} to ${seconds(Math.round((column + 1) * step))}: ${
+          plural(own.reduce((sum, one) => sum + one, 0), 'request')}${own[rows] ? `, ${count(own[rows])} never answered` : ''}`,
+      known(slowest[column]) ? `slowest: message ${slowest[column]}` : 'no request', ...at
+    ].join('\n');
+  }
+
+  hover(event) {
+    const column = this.columnAt(event);
+    if (column === null)
+      hideTip();
+    else
+      showTip(event, this.words(column));
+  }
+
+  mark(column) {
+    this.column = column;
+    this.draw();
+    if (column === null) {
+      hideTip();
+      return;
+    }
+    const {left, top} = this.canvas.getBoundingClientRect();
+    showTip({clientX: left + this.left + column / data.heat.columns * (this.right - this.left), clientY: top + 20}, this.words(column));
+  }
+
+  choose(column) {
+    const id = column === null ? null : data.heat.slowest[column];
+    if (known(id)) chooseMessage(id, true);
+  }
+
+  key(event) {
+    const last = data.heat.columns - 1, at = this.column ?? 0, next = {
+      ArrowLeft: Math.max(at - 1, 0),
+      ArrowRight: this.column === null ? 0 : Math.min(at + 1, last),
+      Home: 0,
+      End: last
+    }[event.key];
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === 'Enter') this.choose(this.column);
+    if (next === undefined) return;
+    event.preventDefault();
+    this.mark(next);
+  }
+}
+
+let heatMap;
+
+function renderHeatLegend() {
+  byId('heat-legend').replaceChildren(...heatMap.strips.map(
+      ({cause, key}) => element(
+          'button', {type: 'button', 'aria-pressed': String(view.cause === key), click: () => chooseCause(key)},
+          swatch(causeRank(cause)), ' ', cause.name)));
+}
+
+sections.push({
+  id: 'heat',
+  title: 'Latency over time',
+  place: 9,
+  has: () => Boolean(data.heat),
+  markup: `
+    <p class="lead">Every request: the stronger the colour, the more of them; the strips below show when the largest causes held up slow ones. Click a piece of time, or choose it by <kbd>←</kbd> <kbd>→</kbd> and <kbd>Enter</kbd>, to see its slowest message.</p>
+    <div class="plot" id="heat-plot"></div>
+    <div class="controls" id="heat-legend"></div>`,
+  start: () => {
+    heatMap = new HeatMap(byId('heat-plot'));
+  },
+  diagnosis: () => {
+    heatMap.load();
+    renderHeatLegend();
+  },
+  cause: () => renderHeatLegend(),
+  draw: () => {
+    heatMap.draw();
+    renderHeatLegend();
+  }
+});
