@@ -275,6 +275,22 @@ int64_t component_of_holdup(struct component_table *table, const struct holdup *
     return find_or_add(table, &component);
 }
 
+int64_t component_of_hop(struct component_table *table, const struct hop_stay *stay,
+                         const char (*names)[HOP_NAME_BYTES])
+{
+    uint32_t *slot = &table->by_link[stay->from][stay->to];
+    struct component component = {
+        .role = ROLE_NETWORK, .class = CAUSE_STAGE, .explains = true, .category = "network"};
+    if (*slot)
+        return (int64_t)*slot - 1;
+    snprintf(component.name, sizeof component.name, "hop %.60s -> %.60s", names[stay->from],
+             names[stay->to]);
+    int64_t number = find_or_add(table, &component);
+    if (number >= 0)
+        *slot = (uint32_t)number + 1;
+    return number;
+}
+
 int64_t component_of_function(struct component_table *table, const char *function,
                               enum function_anomaly anomaly, uint32_t within, const char *category)
 {

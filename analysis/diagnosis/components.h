@@ -39,7 +39,8 @@ struct component_table {
     const struct categories *categories;
     uint32_t *by_context; // (name, kind, role) to component plus 1; 0: not met yet
     const struct host_timeline *client;
-    uint32_t *by_client; // (name, kind) of the load's host, likewise
+    uint32_t *by_client;                  // (name, kind) of the load's host, likewise
+    uint32_t by_link[HOPS_MAX][HOPS_MAX]; // between two hops, likewise
 };
 
 // host and client (the load's host) may be NULL; categories must outlive the table, NULL: none. -1
@@ -91,6 +92,11 @@ int64_t component_of_application(struct component_table *table,
 // The component of time for which TCP, or a queueing discipline, held the message up: "Nagle's
 // algorithm", "qdisc (tbf)". -1: no memory.
 int64_t component_of_holdup(struct component_table *table, const struct holdup *holdup);
+
+// The component of time between two hops of the network: "hop to0@switch -> to1@switch". names: of
+// hops. -1: no memory.
+int64_t component_of_hop(struct component_table *table, const struct hop_stay *stay,
+                         const char (*names)[HOP_NAME_BYTES]);
 
 // The component of a function that deviates within the component `within`: it serves as a cause
 // only and never gets time itself. -1: no memory.

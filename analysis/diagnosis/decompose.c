@@ -229,6 +229,24 @@ static void add_between(struct decomposer *decomposer, enum fixed_component comp
     }
 }
 
+// The same with a stay between two hops.
+static int64_t cut_stays(struct decomposer *decomposer, int64_t *at_ns, int64_t to_ns)
+{
+    for (size_t i = 0; i < decomposer->stay_count; i++) {
+        const struct hop_stay *stay = &decomposer->stays[i];
+        if (stay->end_ns <= *at_ns)
+            continue;
+        if (stay->begin_ns > *at_ns || *at_ns >= to_ns)
+            return stay->begin_ns < to_ns ? stay->begin_ns : to_ns;
+        int64_t until = stay->end_ns < to_ns ? stay->end_ns : to_ns;
+        decomposer_add(decomposer,
+                       component_of_hop(decomposer->table, stay, decomposer->in->hop_names),
+                       (double)(until - *at_ns));
+        *at_ns = until;
+    }
+    return to_ns;
+}
+
 static void add_stage(struct decomposer *decomposer, const struct lifetime *life,
                       const struct stage_ends *ends, enum stamp_kind stage,
                       enum fixed_component component)
@@ -236,6 +254,7 @@ static void add_stage(struct decomposer *decomposer, const struct lifetime *life
     int64_t at = ends->at[stage - 1], to = ends->at[stage];
     while (at < to) {
         int64_t until = cut_holdups(decomposer, &at, to);
+        until = cut_stays(decomposer, &at, until);
         if (until > at && component != COMPONENT_NETWORK_TO_SERVER)
             client_path_sweep(decomposer, life, component, at, until);
         else if (until > at)
@@ -308,6 +327,9 @@ int decompose(struct decomposer *decomposer, uint64_t lifetime, struct component
     if (decomposer->in->holdups)
         decomposer->holdups =
             holdups_of(decomposer->in->holdups, lifetime, &decomposer->holdup_count);
+    decomposer->stay_count = 0;
+    if (decomposer->in->hops)
+        decomposer->stays = hop_stays_of(decomposer->in->hops, lifetime, &decomposer->stay_count);
     decomposer->traced = decomposer->in->server != NULL;
     add_stage(decomposer, life, &ends, STAMP_SEND, COMPONENT_CLIENT_QUEUE);
     add_stage(decomposer, life, &ends, STAMP_CLIENT_TX, COMPONENT_CLIENT_STACK);

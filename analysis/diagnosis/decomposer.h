@@ -89,6 +89,8 @@ struct decomposer {
     uint16_t core;                      // of the piece at hand
     const struct holdup *holdups;       // of the message at hand
     size_t holdup_count;
+    const struct hop_stay *stays; // likewise
+    size_t stay_count;
     // At another server, which the message's own has asked:
     const char *tier;   // its name; NULL: at the message's own
     const char *waited; // "waiting for redis-server (127.0.0.1:6379)": for what is not known there

@@ -17,12 +17,14 @@
 #include "analysis/lifetime/client_turns.h"
 #include "analysis/lifetime/openings.h"
 #include "analysis/lifetime/holdups.h"
+#include "analysis/lifetime/hop_stays.h"
 #include "analysis/lifetime/lifetime.h"
 #include "analysis/lifetime/peers.h"
 #include "analysis/lifetime/service_order.h"
 #include "analysis/timeline/span.h"
 #include "base/array.h"
 #include "base/error.h"
+#include "profiler/capsule/hop_spec.h"
 
 // Which messages to explain.
 struct diagnosis_slice {
@@ -148,6 +150,8 @@ struct diagnosis_input {
     const struct lifetime *lifetimes; // of the whole run
     size_t lifetime_count;
     const struct holdup_array *holdups; // of them; NULL: not known
+    const struct hop_stays *hops;       // where on the network they were; NULL: not known
+    const char (*hop_names)[HOP_NAME_BYTES];
     const struct host_timeline *server; // NULL: nothing was captured
     const struct host_timeline *client; // of the load's host, maybe the same; NULL: not captured
     const struct client_turns *client_turns; // of the load's threads; NULL: not known

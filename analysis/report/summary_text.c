@@ -227,6 +227,41 @@ static void write_stages(const struct summary *s)
         write_stage(s, others, "", small);
 }
 
+// Before the first hop and behind the last there is little, as a rule.
+static bool is_small_row(const struct hop_row_array *rows, size_t i)
+{
+    size_t all = i; // the last row of its way
+    while (all + 1 < rows->count && rows->items[all + 1].way == rows->items[i].way)
+        all++;
+    return rows->items[i].mean_ns < SMALL_STAGE * rows->items[all].mean_ns;
+}
+
+// What of the network's time passed between which hops.
+static void write_hops(const struct summary *s)
+{
+    const struct run_hops *hops = &s->run->lifetimes.hops;
+    char name[HOP_ROW_BYTES], text[32];
+    if (hops->rows.count == 0)
+        return;
+    summary_heading_field(s, "Hop by hop", 46);
+    fprintf(s->out, "%s%9s", summary_faint(s), "messages");
+    for (size_t q = 0; q < HOP_QUANTILES; q++)
+        fprintf(s->out, "%10s", hop_quantile_names[q]);
+    fprintf(s->out, "%s\n", summary_plain(s));
+    for (size_t i = 0; i < hops->rows.count; i++) {
+        const struct hop_row *row = &hops->rows.items[i];
+        if (!s->style->full && is_small_row(&hops->rows, i))
+            continue;
+        text_clean(row->name, !s->style->unicode, name, sizeof name);
+        fprintf(s->out, "  ");
+        summary_field(s, name, 44);
+        fprintf(s->out, "%9s", text_count(row->messages, text));
+        for (size_t q = 0; q < HOP_QUANTILES; q++)
+            fprintf(s->out, "%10s", summary_duration(row->value_ns[q], text));
+        fputc('\n', s->out);
+    }
+}
+
 static size_t shown_causes(const struct summary *s)
 {
     return s->style->full ? TOP_CAUSES_FULL : TOP_CAUSES;
@@ -647,6 +682,7 @@ void summary_text_write(const struct run_analysis *run, const struct summary_sty
     write_numbers(&s);
     write_latency(&s);
     write_stages(&s);
+    write_hops(&s);
     summary_write_budget(&s);
     if (run->findings.diagnoses.count)
         write_diagnosis(&s, &run->findings.diagnoses.items[0]);

@@ -60,6 +60,8 @@ void run_diagnosis_input(const struct run_analysis *run, struct diagnosis_input 
         .lifetimes = run->lifetimes.all.items,
         .lifetime_count = run->lifetimes.all.count,
         .holdups = &run->lifetimes.holdups,
+        .hops = run->lifetimes.hops.present ? &run->lifetimes.hops.stays : NULL,
+        .hop_names = run->lifetimes.hops.names,
         .peers = &run->lifetimes.peers,
         .server = run->evidence.has_events ? &run->evidence.server : NULL,
         .client = !run->evidence.has_client_events  ? NULL
@@ -143,6 +145,7 @@ void run_analysis_free(struct run_analysis *analysis)
     json_decref(analysis->evidence.facts);
     array_free(&analysis->lifetimes.all);
     array_free(&analysis->lifetimes.holdups);
+    run_hops_free(&analysis->lifetimes.hops);
     peers_free(&analysis->lifetimes.peers);
     host_timeline_free(&analysis->evidence.server);
     host_timeline_free(&analysis->evidence.client);

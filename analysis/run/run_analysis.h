@@ -19,6 +19,7 @@
 #include "analysis/lifetime/peers.h"
 #include "analysis/lifetime/unseen.h"
 #include "analysis/run/run_functions.h"
+#include "analysis/run/run_hops.h"
 #include "analysis/run/run_samples.h"
 #include "analysis/run/run_trace.h"
 #include "analysis/timeline/span.h"
@@ -76,6 +77,7 @@ struct run_evidence {
 struct run_lifetimes {
     struct lifetime_array all;   // one per scheduled request, in intended order
     struct holdup_array holdups; // what TCP held back
+    struct run_hops hops;        // where on the network they were
     struct peers peers;          // what the servers asked of others
     struct join_counts join;
     struct applications applications; // the servers

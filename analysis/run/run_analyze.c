@@ -163,6 +163,23 @@ static int take_turns(struct run_analysis *run, struct run_input *input,
                            "kernel has them");
 }
 
+// Where on the network the requests were, if packets were stamped there.
+static int divide_network(struct run_analysis *run, const struct run_input *input,
+                          struct error *err)
+{
+    const struct run_hops_input hops = {
+        .run_dir = run->evidence.run_dir,
+        .boot_id = input->boot_id,
+        .stays = {.clock = input->clock,
+                  .samples = input->samples.records,
+                  .connections = input->client_connections.records,
+                  .connection_count = input->client_connections.count,
+                  .lives = run->lifetimes.all.items,
+                  .life_count = run->lifetimes.all.count},
+    };
+    return input->without_client ? 0 : run_hops_add(&hops, &run->lifetimes.hops, err);
+}
+
 static int join_requests(struct run_analysis *run, const struct join_input *in, struct turns *turns,
                          struct error *err)
 {
@@ -231,6 +248,8 @@ static int rebuild(struct run_analysis *run, struct run_input *input, struct eve
         .client_clock = input->apart ? &input->client_clock : NULL,
     };
     result = join_requests(run, &joined, turns, err);
+    if (result == 0)
+        result = divide_network(run, input, err);
     // Two stamps differ by twice a clock's error at most.
     run->evidence.clock_error_ns = 2 * fmax(input->clock.error_ns, input->client_clock.error_ns);
     if (result == 0 && assign_applications(run, input) < 0)

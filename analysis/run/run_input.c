@@ -314,6 +314,8 @@ static int open_clocks(struct run_input *input, const char *run_dir, struct erro
                             "without it no stamp of this run can be placed in time; capture the "
                             "run with `taillight capture`",
                             server, &input->clock_map, &input->clock, err);
+    if (result == 0)
+        memcpy(input->boot_id, server, sizeof input->boot_id);
     if (result == 0 && input->has_events)
         result = check_boot(run_dir, "server/events.tlog", &input->events, server, err);
     if (result == 0 && input->has_calls)

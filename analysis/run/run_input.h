@@ -37,6 +37,7 @@ struct run_input {
     struct log_reader client_events;
     struct clock_map *clock_map;
     struct time_source clock; // of the server's host
+    char boot_id[40];         // of its clock log
     bool apart;               // the client's logs are of another boot, with a clock of their own
     struct clock_map *client_clock_map;
     struct time_source client_clock;

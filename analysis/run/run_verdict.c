@@ -350,7 +350,7 @@ static void verdict_append_trace(char *out, const struct run_trace *trace)
 static void verdict_append_completeness(char *out, const struct run_analysis *run)
 {
     char joined[32], scheduled[32], count[32], other[32], worst[32], words[RUN_TRACE_WORDS];
-    char limits[RUN_LIMITS_WORDS];
+    char limits[RUN_LIMITS_WORDS], lack[RUN_HOPS_WORDS];
     if (run->evidence.without_client)
         text_append(out, VERDICT_BYTES,
                     "The clients are not ours: latency is the server's own, from a request's "
@@ -404,6 +404,8 @@ static void verdict_append_completeness(char *out, const struct run_analysis *ru
     verdict_append_unseen(out, &run->lifetimes.unseen,
                           !dropped && !limits[0] && (!unseen || of_trace));
     verdict_append_trace(out, trace);
+    if (run_hops_lack(&run->lifetimes.hops, lack)[0])
+        text_append(out, VERDICT_BYTES, "; %s", lack);
     if (of_trace)
         text_append(
             out, VERDICT_BYTES,

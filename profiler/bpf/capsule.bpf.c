@@ -50,6 +50,7 @@ struct reading_state {
     struct packet_head head;
     uint32_t transport_at, payload_at; // from the IP header
     bool is_fragment, is_later_fragment;
+    bool opens; // a SYN
 };
 
 static __always_inline void count(uint64_t *counter)
@@ -152,6 +153,7 @@ static __always_inline enum reading read_udp(struct __sk_buff *skb, struct readi
 
 static __always_inline enum reading read_tcp(struct __sk_buff *skb, struct reading_state *state)
 {
+    enum { SYN = 2 };
     uint8_t tcp[20];
     if (!load(skb, state->transport_at, tcp, sizeof tcp))
         return READ_UNREADABLE;
@@ -163,6 +165,7 @@ static __always_inline enum reading read_tcp(struct __sk_buff *skb, struct readi
     state->head.sequence = number32(tcp + 4);
     state->head.payload_bytes = state->head.ip_bytes - headers;
     state->payload_at = headers;
+    state->opens = tcp[13] & SYN;
     // What follows the first fragment of a segment is not known, and nobody sends such.
     return state->is_fragment ? READ_UNREADABLE : READ_WHOLE;
 }
@@ -229,6 +232,11 @@ static __always_inline bool identify(struct __sk_buff *skb, const struct reading
     record->protocol = head->protocol;
     record->hop = hop;
     if (head->protocol == PACKET_TCP) {
+        if (state->opens && !head->payload_bytes) {
+            record->first = record->end = head->sequence + 1;
+            record->flags |= HOP_OPENS;
+            return true;
+        }
         if (!head->payload_bytes) {
             count(&counts.bare);
             return false;
@@ -251,6 +259,15 @@ static __always_inline bool identify(struct __sk_buff *skb, const struct reading
     return false;
 }
 
+// Nobody is woken: the reader looks by itself, every few milliseconds.
+static __always_inline void write_record(void *record, uint32_t bytes, uint64_t *counter)
+{
+    if (bpf_ringbuf_output(&records, record, bytes, BPF_RB_NO_WAKEUP) == 0)
+        count(counter);
+    else
+        count(&counts.dropped);
+}
+
 SEC("tc")
 int hop_look(struct __sk_buff *skb)
 {
@@ -264,13 +281,8 @@ int hop_look(struct __sk_buff *skb)
         return CONTINUE;
     struct hop_record record = {.time = bpf_ktime_get_ns()};
     count(&counts.matched);
-    if (!identify(skb, &state, &record))
-        return CONTINUE;
-    // Nobody is woken: the reader looks by itself, every few milliseconds.
-    if (bpf_ringbuf_output(&records, &record, sizeof record, BPF_RB_NO_WAKEUP) == 0)
-        count(&counts.recorded);
-    else
-        count(&counts.dropped);
+    if (identify(skb, &state, &record))
+        write_record(&record, sizeof record, &counts.recorded);
     return CONTINUE;
 }
 
@@ -349,6 +361,11 @@ static __always_inline bool may_begin(struct __sk_buff *skb, const struct carrie
                     8 * (uint32_t)__builtin_popcount(asked);
     if (!identify(skb, &it->state, record))
         return false;
+    if (record->flags & HOP_OPENS) {
+        record->time = it->now;
+        write_record(record, sizeof *record, &counts.bare); // it is left alone
+        return false;
+    }
     if (record->flags & HOP_ONLY_COVERS) {
         count(&counts.unsampled);
         return false;
@@ -473,11 +490,7 @@ int hop_end(struct __sk_buff *skb)
         return CONTINUE;
     record.packet.time = it.now;
     record.stamps[stamps] = trailer_stamp(it.now, hop);
-    if (bpf_ringbuf_output(&records, &record, sizeof record.packet + 8 * (stamps + 1),
-                           BPF_RB_NO_WAKEUP) == 0)
-        count(&counts.recorded);
-    else
-        count(&counts.dropped);
+    write_record(&record, sizeof record.packet + 8 * (stamps + 1), &counts.recorded);
     return CONTINUE;
 }
 

@@ -26,6 +26,9 @@ enum hop_flags {
     HOP_FRAGMENT = 1 << 1, // the first of a datagram's fragments: it stands for all of them
     // Of UDP: the kernel carries several datagrams in it, which it divides at the end of their way.
     HOP_BUNDLE = 1 << 2,
+    // A SYN, which every hop that looks, or begins, records, sampled or not: `first` and `end` are
+    // the number of the stream's first byte. It is followed nowhere.
+    HOP_OPENS = 1 << 3,
 };
 
 struct hop_record {
@@ -64,8 +67,10 @@ struct hop_counts {
     uint64_t matched;   // packets
     uint64_t recorded;  // of them
     uint64_t unsampled; // of them: left out by the sampling
-    uint64_t bare;      // of them: TCP packets without payload, which nothing tells apart
-    uint64_t dropped;   // of them: the ring was full
+    // Of them: TCP packets without payload, which nothing tells apart. SYNs are among them where
+    // packets begin to carry, else they are recorded.
+    uint64_t bare;
+    uint64_t dropped; // of them: the ring was full
     // Fragments that are not the first: they have no ports, so they are counted by all else that
     // the filter asks, and the first stands for them.
     uint64_t fragments;

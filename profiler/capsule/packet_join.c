@@ -172,7 +172,7 @@ static int find_packets(struct joining *j, uint64_t begin_ns, uint64_t end_ns)
             flow = at;
         at = packet_take(j, at, &packet);
         packet.flow = flow;
-        if (record->flags & HOP_ONLY_COVERS)
+        if (record->flags & (HOP_ONLY_COVERS | HOP_OPENS))
             continue;
         if (record->time < begin_ns || record->time >= end_ns) {
             j->out->outside++;

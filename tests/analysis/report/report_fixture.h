@@ -91,6 +91,26 @@ static void fixture_documents(struct run_analysis *run)
     run->evidence.facts = json_pack("{s:{s:s, s:i}}", "server", "kernel", "6.18.0", "cores", 4);
 }
 
+// Two hops saw all but 30 requests on their way there.
+static void fixture_hops(struct run_analysis *run)
+{
+    struct run_hops *hops = &run->lifetimes.hops;
+    struct hop_row rows[] = {{.name = "before the first hop", .mean_ns = 900},
+                             {.name = "to2@client -> to0@switch", .mean_ns = 4100},
+                             {.name = "all of the way to server", .mean_ns = 5000}};
+    hops->present = true;
+    hops->stays.whole = run->lifetimes.states[LIFETIME_WHOLE];
+    hops->stays.divided[WAY_TO_CLIENT] = hops->stays.whole;
+    hops->stays.divided[WAY_TO_SERVER] = hops->stays.whole - 30;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        rows[i].messages = hops->stays.divided[WAY_TO_SERVER];
+        for (size_t q = 0; q < HOP_QUANTILES; q++)
+            rows[i].value_ns[q] = q == 2 ? (double)NAN : rows[i].mean_ns * (double)(1 + q);
+        if (array_push(&hops->rows, rows[i]) < 0)
+            abort();
+    }
+}
+
 static void fixture_summarise(struct run_analysis *run, const struct fixture_options *options)
 {
     run->lifetimes.scheduled = run->lifetimes.all.count;
@@ -106,6 +126,8 @@ static void fixture_summarise(struct run_analysis *run, const struct fixture_opt
     fixture_latency(run, true, &run->lifetimes.latency);
     fixture_latency(run, false, &run->lifetimes.uncorrected_latency);
     fixture_stages(run);
+    if (options->hops)
+        fixture_hops(run);
 }
 
 static void fixture_verdict(struct run_analysis *run, const struct fixture_options *options)

@@ -41,6 +41,7 @@ struct fixture_options {
     bool everything; // diagnosed is not the slowest 1 % but every message, once
     bool no_causes;  // diagnosed, but nothing found
     bool no_verdict; // N/A
+    bool hops;       // of the network
 };
 
 struct fixture {

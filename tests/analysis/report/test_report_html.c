@@ -16,7 +16,7 @@
 
 static int write_variant(const char *path, const char *variant)
 {
-    struct fixture_options options = {.requests = 4000, .rate = 20000};
+    struct fixture_options options = {.requests = 4000, .rate = 20000, .hops = true};
     options.everything = strcmp(variant, "everything") == 0;
     if (strcmp(variant, "large") == 0)
         options.requests = 200000;

@@ -88,6 +88,17 @@ static void test_says_what_it_must(void **state)
     }
 }
 
+static void test_hops(void **state)
+{
+    (void)state;
+    const struct fixture_options options = {.requests = 4000, .rate = 20000, .hops = true};
+    static const char *const rows[] = {"Hop by hop", "to2@client -> to0@switch",
+                                       "all of the way to server"};
+    char *text = summary_of(&options, &(struct summary_style){.width = 100});
+    expect(text, rows, sizeof rows / sizeof *rows);
+    free(text);
+}
+
 static void test_fits(void **state)
 {
     (void)state;
@@ -220,6 +231,7 @@ int main(int argc, char **argv)
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_says_what_it_must),
+        cmocka_unit_test(test_hops),
         cmocka_unit_test(test_fits),
         cmocka_unit_test(test_plain_is_ascii_without_escapes),
         cmocka_unit_test(test_names_cannot_command_the_terminal),

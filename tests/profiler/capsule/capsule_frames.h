@@ -77,7 +77,8 @@ static inline void payload(struct frame *frame, size_t count, uint8_t first)
         frame->bytes[frame->count++] = (uint8_t)(first + i);
 }
 
-static inline void tcp(struct frame *frame, uint32_t sequence, unsigned options)
+static inline void tcp_flagged(struct frame *frame, uint32_t sequence, unsigned options,
+                               unsigned flags)
 {
     uint8_t none[40] = {1, 1, 1, 1};
     add16(frame, 40000);
@@ -85,9 +86,14 @@ static inline void tcp(struct frame *frame, uint32_t sequence, unsigned options)
     add16(frame, sequence >> 16);
     add16(frame, sequence & 0xffff);
     add(frame, "\0\0\0\1", 4);
-    add16(frame, (5 + options / 4) << 12 | 0x18);
+    add16(frame, (5 + options / 4) << 12 | flags);
     add(frame, "\xff\xff\xbe\xef\0\0", 6);
     add(frame, none, options);
+}
+
+static inline void tcp(struct frame *frame, uint32_t sequence, unsigned options)
+{
+    tcp_flagged(frame, sequence, options, 0x18);
 }
 
 #endif

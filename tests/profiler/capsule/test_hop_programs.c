@@ -164,6 +164,25 @@ static void streams_are_known_by_their_bytes(void **state)
     end(&scene);
 }
 
+// Sampled or not: from its number the stream's bytes are counted.
+static void where_a_stream_begins_is_recorded(void **state)
+{
+    (void)state;
+    struct scene scene;
+    struct frame frame;
+    begin(&scene, "tcp", 1 << 20);
+    ipv4(&frame, 6, 0, 1, 0x4000, 20 + 40);
+    tcp_flagged(&frame, 0xffffffff, 40, 2);
+    pass(&scene, &frame);
+    const struct hop_record *record = last(&scene, 1);
+    assert_int_equal(record->flags, HOP_OPENS);
+    assert_int_equal(record->first, 0);
+    assert_int_equal(record->end, 0);
+    assert_int_equal(scene.programs->bss->counts.bare, 0);
+    assert_int_equal(scene.programs->bss->counts.recorded, 1);
+    end(&scene);
+}
+
 static void ipv6_with_what_may_stand_before_the_ports(void **state)
 {
     (void)state;
@@ -372,6 +391,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(datagrams_of_every_length),
         cmocka_unit_test(streams_are_known_by_their_bytes),
+        cmocka_unit_test(where_a_stream_begins_is_recorded),
         cmocka_unit_test(ipv6_with_what_may_stand_before_the_ports),
         cmocka_unit_test(of_fragments_the_first_stands_for_all),
         cmocka_unit_test(what_is_not_asked_for_is_left_out),

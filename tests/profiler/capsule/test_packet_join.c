@@ -239,6 +239,10 @@ static void what_only_covers_is_no_packet(void **state)
     j.records.items[1].flags = HOP_ONLY_COVERS;
     segment(&j, 300, 400, 0, 30);
     segment(&j, 300, 400, 1, 40);
+    for (unsigned hop = 0; hop < 2; hop++) { // nor is what opens a stream
+        segment(&j, 1, 1, hop, 10 + hop);
+        j.records.items[j.records.count - 1].flags = HOP_OPENS;
+    }
     join(&j);
     assert_int_equal(j.join.packets, 2);
     assert_int_equal(j.join.routes[0].complete, 2);

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+//
+// Where on the network a message was, and when: between which two hops of Time Capsule (after Suo
+// et al., APSys '16) its last byte was on its way to the server, and that of its reply on its way
+// back.
+//
+// The hops' records and the requests have in common what identifies a request: the connection's
+// addresses and ports, of which both know the hash, and the bytes' place in the stream. The records
+// of the SYNs say which sequence number that place is counted from.
+#ifndef ANALYSIS_LIFETIME_HOP_STAYS_H
+#define ANALYSIS_LIFETIME_HOP_STAYS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analysis/lifetime/lifetime.h"
+#include "analysis/timeline/time_source.h"
+#include "base/array.h"
+#include "base/connection.h"
+#include "loadgen/client/sample_log.h"
+#include "profiler/bpf/hop_log.h"
+
+// From one hop that saw it to the next one.
+struct hop_stay {
+    uint64_t request; // index of the lifetime
+    int64_t begin_ns, end_ns;
+    uint8_t from, to; // hops
+};
+struct hop_stay_array ARRAY_OF(struct hop_stay);
+
+enum hop_way { WAY_TO_SERVER, WAY_TO_CLIENT, HOP_WAYS };
+
+struct hop_stays {
+    struct hop_stay_array all;  // by request, in order of time
+    uint64_t divided[HOP_WAYS]; // whole requests with a stay on that way
+    uint64_t whole;             // all of them
+    uint64_t strange;           // records that are none of a hop: damaged
+};
+
+struct hop_stays_input {
+    const struct hop_record *records; // in order of time
+    size_t record_count;
+    size_t hop_count;
+    uint64_t flow_key; // of packet_flow()
+    // One packet in so many was recorded, where hops only look; else 1, and what was not has no
+    // record.
+    uint32_t one_in;
+    struct time_source clock; // of the server's host
+    const struct sample *samples;
+    const struct connection *connections; // the client's
+    size_t connection_count;
+    const struct lifetime *lives; // with stages, one per sample
+    size_t life_count;
+};
+
+// Requests over TCP only. The caller frees with hop_stays_free, also after an error: -1, no memory.
+int hop_stays_find(const struct hop_stays_input *in, struct hop_stays *out);
+void hop_stays_free(struct hop_stays *stays);
+
+// Those of a request: the first of *count.
+const struct hop_stay *hop_stays_of(const struct hop_stays *stays, uint64_t request, size_t *count);
+
+// The time in which a message is on the network: to the server from its first hop, or from where
+// the client's stack ends if that is earlier, to M(n); to the client from server TX to client RX.
+// False: that is not known.
+bool hop_way_of(const struct hop_stays *stays, const struct lifetime *lives, uint64_t request,
+                enum hop_way way, int64_t *begin_ns, int64_t *end_ns);
+
+// On which way a stay is.
+enum hop_way hop_stay_way(const struct hop_stay *stay, const struct lifetime *life);
+
+#endif

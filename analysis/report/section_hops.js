@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+//
+// What of the network's time passed between which hops: a table of each way.
+
+function hopTable(way) {
+  const parts = data.hops.parts.filter(part => part.way === way);
+  return table(
+      [['part', true], ['messages'], ['mean'], ['p50'], ['p99'], ['p99.9'], ['max']],
+      parts.map(part => [
+        part.part, count(part.messages),
+        ...['mean_us', 'p50_us', 'p99_us', 'p99.9_us', 'max_us'].map(
+            key => duration(known(part[key]) ? part[key] * 1000 : null, '–'))
+      ]),
+      `Hop by hop, ${way}`);
+}
+
+const hopWays = () => [...new Set((data.hops?.parts ?? []).map(part => part.way))];
+
+sections.push({
+  id: 'hops',
+  title: 'Hop by hop',
+  place: 25,
+  has: () => hopWays().length > 0,
+  markup: `
+    <p class="hint">When the packets with the last byte of requests, and of replies, passed interfaces on their way. The parts of a message add up to all of its way: to the server up to M(n), to the client from server TX.</p>
+    <div id="hops-tables"></div>
+    <p class="hint" id="hops-counts"></p>`,
+  start: () => {
+    byId('hops-tables')
+        .replaceChildren(...hopWays().flatMap(
+            way => [element('h3', {}, `On the way ${way}`), hopTable(way)]));
+    byId('hops-counts').textContent =
+        `Of ${count(data.hops.requests)} requests hops saw ${count(data.hops.divided_to_server)} on the way to the server and ${
+            count(data.hops.divided_to_client)} replies on the way back; ${count(data.hops.dropped)} records were lost.`;
+  }
+});

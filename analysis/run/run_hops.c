@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/run/run_hops.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "analysis/run/run_path.h"
+#include "base/input_file.h"
+#include "base/json_numbers.h"
+#include "base/log_file.h"
+#include "base/quantile.h"
+#include "base/text.h"
+
+const double hop_quantiles[HOP_QUANTILES] = {0.5, 0.99, 0.999, 1};
+const char *const hop_quantile_names[HOP_QUANTILES] = {"p50", "p99", "p99.9", "max"};
+
+static const char *const way_names[HOP_WAYS] = {"to server", "to client"};
+
+// --- reading -------------------------------------------------------------------------------------
+
+// Takes "to0:ingress@switch" as "to0@switch".
+static void take_place(const char *name, char out[HOP_NAME_BYTES])
+{
+    size_t interface = strcspn(name, ":@");
+    const char *space = strchr(name, '@');
+    snprintf(out, HOP_NAME_BYTES, "%.*s%s", (int)interface, name, space ? space : "");
+}
+
+static int damaged(struct run_hops *out, const char *what)
+{
+    snprintf(out->problem, sizeof out->problem, "server/capsule.json has no %s", what);
+    return -1;
+}
+
+// What of capsule.json the records cannot be understood without. -1: it lacks some of it.
+static int take_document(const json_t *document, struct run_hops *out, struct hop_stays_input *in)
+{
+    const char *key = json_string_value(json_object_get(document, "flow_key"));
+    const json_t *hops = json_object_get(document, "hops"), *hop;
+    const json_int_t one_in = json_integer_value(json_object_get(document, "one_in"));
+    bool looks = true;
+    char *end = NULL;
+    size_t i;
+    errno = 0;
+    in->flow_key = key ? strtoull(key, &end, 16) : 0;
+    if (!key || end == key || *end || errno)
+        return damaged(out, "flow_key");
+    if (json_array_size(hops) == 0 || json_array_size(hops) > HOPS_MAX)
+        return damaged(out, "list of hops");
+    if (one_in < 1 || one_in > UINT32_MAX)
+        return damaged(out, "one_in");
+    json_array_foreach((json_t *)(uintptr_t)hops, i, hop)
+    {
+        const char *name = json_string_value(json_object_get(hop, "name"));
+        const char *role = json_string_value(json_object_get(hop, "role"));
+        if (!name || !name[0] || !role)
+            return damaged(out, "name or role of a hop");
+        looks &= strcmp(role, hop_role_name(HOP_LOOKS)) == 0;
+        take_place(name, out->names[i]);
+    }
+    out->hop_count = in->hop_count = json_array_size(hops);
+    in->one_in =
+        looks ? (uint32_t)one_in : 1; // that a packet carries stamps says that it is sampled
+    return 0;
+}
+
+static int read_document(const char *run_dir, struct run_hops *out, struct hop_stays_input *in)
+{
+    char path[RUN_FILE_PATH_BYTES];
+    json_error_t problem;
+    run_path(path, run_dir, "server/capsule.json");
+    json_t *document = input_json(path, &problem);
+    int result = document ? take_document(document, out, in) : -1;
+    if (!document)
+        snprintf(out->problem, sizeof out->problem, "server/capsule.json cannot be read: %.300s",
+                 problem.text);
+    json_decref(document);
+    return result;
+}
+
+// --- the table -----------------------------------------------------------------------------------
+
+struct values ARRAY_OF(double);
+
+// What the messages of one way say of its parts: links by from and to, and the three others.
+enum { LINKS = HOPS_MAX * HOPS_MAX, BEFORE = LINKS, BEHIND, WHOLE, PARTS_OF_WAY };
+
+struct way_table {
+    struct values parts[PARTS_OF_WAY];
+    double begin_ns[PARTS_OF_WAY]; // sums of when they begin, from the begin of the way
+};
+
+static int add_part(struct way_table *table, size_t part, int64_t begin_ns, int64_t end_ns,
+                    int64_t way_begin_ns)
+{
+    table->begin_ns[part] += (double)(begin_ns - way_begin_ns);
+    return array_push(&table->parts[part], (double)(end_ns - begin_ns));
+}
+
+// Adds a message that some hops saw on this way.
+static int add_message(struct way_table *table, const struct run_hops *hops,
+                       const struct lifetime *lives, uint64_t request, enum hop_way way)
+{
+    size_t count;
+    int64_t begin, end, at;
+    const struct hop_stay *stays = hop_stays_of(&hops->stays, request, &count);
+    bool any = false;
+    if (!hop_way_of(&hops->stays, lives, request, way, &begin, &end))
+        return 0;
+    at = begin;
+    for (size_t i = 0; i < count; i++) {
+        const struct hop_stay *stay = &stays[i];
+        if (hop_stay_way(stay, &lives[request]) != way)
+            continue;
+        if (!any && add_part(table, BEFORE, at, stay->begin_ns, begin) < 0)
+            return -1;
+        any = true;
+        at = stay->end_ns;
+        if (add_part(table, stay->from * (size_t)HOPS_MAX + stay->to, stay->begin_ns, stay->end_ns,
+                     begin) < 0)
+            return -1;
+    }
+    if (any && (add_part(table, BEHIND, at, end, begin) < 0 ||
+                add_part(table, WHOLE, begin, end, begin) < 0))
+        return -1;
+    return 0;
+}
+
+struct placed_row {
+    struct hop_row row;
+    double place; // when it begins, on average; the whole last
+};
+struct placed_row_array ARRAY_OF(struct placed_row);
+
+static int by_place(const void *a, const void *b)
+{
+    const struct placed_row *x = a, *y = b;
+    return order_of(x->place, y->place);
+}
+
+static struct hop_row row_of(const struct run_hops *hops, size_t part, enum hop_way way,
+                             struct values *values)
+{
+    struct hop_row row = {.way = way, .messages = values->count};
+    if (part < LINKS)
+        snprintf(row.name, sizeof row.name, "%s -> %s", hops->names[part / HOPS_MAX],
+                 hops->names[part % HOPS_MAX]);
+    else
+        snprintf(row.name, sizeof row.name, "%s%s",
+                 part == BEFORE   ? "before the first hop"
+                 : part == BEHIND ? "behind the last hop"
+                                  : "all of the way ",
+                 part == WHOLE ? way_names[way] : "");
+    quantile_sort(values->items, values->count);
+    for (size_t i = 0; i < values->count; i++)
+        row.mean_ns += values->items[i] / (double)values->count;
+    for (size_t i = 0; i < HOP_QUANTILES; i++)
+        row.value_ns[i] = quantile_is_seen(values->count, hop_quantiles[i])
+                              ? quantile_sorted(values->items, values->count, hop_quantiles[i])
+                              : (double)NAN;
+    return row;
+}
+
+static int add_rows(struct run_hops *hops, struct way_table *table, enum hop_way way)
+{
+    struct placed_row_array rows = {0};
+    int result = 0;
+    for (size_t part = 0; part < PARTS_OF_WAY && result == 0; part++) {
+        struct values *values = &table->parts[part];
+        if (values->count == 0)
+            continue;
+        // What lies before the first begins where the whole does, what is behind the last ends
+        // there.
+        struct placed_row one = {.place = part == BEFORE ? -1.0
+                                          : part == BEHIND
+                                              ? (double)INFINITY
+                                              : table->begin_ns[part] / (double)values->count};
+        one.row = row_of(hops, part, way, values);
+        if (part != WHOLE)
+            result = array_push(&rows, one);
+    }
+    array_sort(&rows, by_place);
+    for (size_t i = 0; i < rows.count && result == 0; i++)
+        result = array_push(&hops->rows, rows.items[i].row);
+    if (result == 0 && table->parts[WHOLE].count)
+        result = array_push(&hops->rows, row_of(hops, WHOLE, way, &table->parts[WHOLE]));
+    array_free(&rows);
+    return result;
+}
+
+static int make_rows(struct run_hops *hops, const struct lifetime *lives, size_t count)
+{
+    int result = 0;
+    for (int way = 0; way < HOP_WAYS && result == 0; way++) {
+        struct way_table *table = calloc(1, sizeof *table);
+        result = table ? 0 : -1;
+        for (size_t i = 0; i < count && result == 0; i++)
+            result = add_message(table, hops, lives, i, (enum hop_way)way);
+        if (result == 0)
+            result = add_rows(hops, table, (enum hop_way)way);
+        for (size_t part = 0; table && part < PARTS_OF_WAY; part++)
+            array_free(&table->parts[part]);
+        free(table);
+    }
+    return result;
+}
+
+int run_hops_add(const struct run_hops_input *input, struct run_hops *out, struct error *err)
+{
+    char path[RUN_FILE_PATH_BYTES];
+    struct log_reader log;
+    struct error unusable = {0};
+    struct hop_stays_input in = input->stays;
+    *out = (struct run_hops){.present = false};
+    run_path(path, input->run_dir, "server/hops.tlog");
+    if (access(path, F_OK) != 0)
+        return 0;
+    if (log_reader_open(&log, path, LOG_HOPS, HOP_LOG_VERSION, sizeof(struct hop_record),
+                        &unusable) < 0) {
+        snprintf(out->problem, sizeof out->problem, "%.390s", unusable.text);
+        return 0;
+    }
+    int result = 0;
+    if (memcmp(log.header.boot_id, input->boot_id, sizeof log.header.boot_id) != 0) {
+        snprintf(out->problem, sizeof out->problem,
+                 "server/hops.tlog is of another boot than the clock.tlog beside it");
+    } else if (read_document(input->run_dir, out, &in) == 0) {
+        in.records = log.records;
+        in.record_count = log.count;
+        out->present = true;
+        out->records = log.count;
+        out->dropped = log.header.dropped;
+        result = hop_stays_find(&in, &out->stays);
+        if (result == 0)
+            result = make_rows(out, in.lives, in.life_count);
+    }
+    log_reader_close(&log);
+    return result < 0 ? error_set(err, ERROR_FAILED, "no memory for %zu records of hops", log.count)
+                      : 0;
+}
+
+void run_hops_free(struct run_hops *hops)
+{
+    hop_stays_free(&hops->stays);
+    array_free(&hops->rows);
+}
+
+// --- words ---------------------------------------------------------------------------------------
+
+const char *run_hops_lack(const struct run_hops *hops, char out[RUN_HOPS_WORDS])
+{
+    char count[32];
+    out[0] = '\0';
+    if (hops->problem[0])
+        text_append(out, RUN_HOPS_WORDS, "the network is not divided by hops: %.400s",
+                    hops->problem);
+    if (!hops->present)
+        return out;
+    uint64_t there = hops->stays.whole - hops->stays.divided[WAY_TO_SERVER];
+    uint64_t back = hops->stays.whole - hops->stays.divided[WAY_TO_CLIENT];
+    if (there)
+        text_append(out, RUN_HOPS_WORDS,
+                    "on the way to the server no hop has stamps of %s request%s",
+                    text_count(there, count), there == 1 ? "" : "s");
+    if (back)
+        text_append(out, RUN_HOPS_WORDS, "%s no hop has stamps of %s repl%s",
+                    there ? " and on the way back" : "on the way back", text_count(back, count),
+                    back == 1 ? "y" : "ies");
+    if (hops->dropped)
+        text_append(out, RUN_HOPS_WORDS, "%s%s records of hops were lost", out[0] ? ", " : "",
+                    text_count(hops->dropped, count));
+    if (hops->stays.strange)
+        text_append(out, RUN_HOPS_WORDS, "%s%s records are of no hop", out[0] ? ", " : "",
+                    text_count(hops->stays.strange, count));
+    return out;
+}
+
+json_t *run_hops_json(const struct run_hops *hops)
+{
+    if (!hops->present && !hops->problem[0])
+        return json_null();
+    json_t *rows = json_array();
+    for (size_t i = 0; i < hops->rows.count; i++) {
+        const struct hop_row *row = &hops->rows.items[i];
+        json_t *one = json_pack("{s:s, s:s, s:I, s:o}", "way", way_names[row->way], "part",
+                                row->name, "messages", (json_int_t)row->messages, "mean_us",
+                                json_number_or_null(row->mean_ns / 1000));
+        for (size_t q = 0; q < HOP_QUANTILES; q++) {
+            char key[32];
+            snprintf(key, sizeof key, "%s_us", hop_quantile_names[q]);
+            json_object_set_new(one, key, json_number_or_null(row->value_ns[q] / 1000));
+        }
+        json_array_append_new(rows, one);
+    }
+    return json_pack("{s:s*, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "problem",
+                     hops->problem[0] ? hops->problem : NULL, "records", (json_int_t)hops->records,
+                     "dropped", (json_int_t)hops->dropped, "strange",
+                     (json_int_t)hops->stays.strange, "requests", (json_int_t)hops->stays.whole,
+                     "divided_to_server", (json_int_t)hops->stays.divided[WAY_TO_SERVER],
+                     "divided_to_client", (json_int_t)hops->stays.divided[WAY_TO_CLIENT], "parts",
+                     rows);
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+//
+// The hops of a run (server/hops.tlog and server/capsule.json, profiler/capsule): which part of a
+// request's time on the network passed between which of them, and how that is distributed.
+#ifndef ANALYSIS_RUN_RUN_HOPS_H
+#define ANALYSIS_RUN_RUN_HOPS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analysis/lifetime/hop_stays.h"
+#include "analysis/lifetime/lifetime.h"
+#include "base/array.h"
+#include "base/error.h"
+#include "profiler/capsule/hop_spec.h"
+
+enum { HOP_QUANTILES = 4, HOP_ROW_BYTES = 2 * HOP_NAME_BYTES + 8 };
+extern const double hop_quantiles[HOP_QUANTILES];           // 0.5 0.99 0.999 1
+extern const char *const hop_quantile_names[HOP_QUANTILES]; // "p50" ... "max"
+
+// A part of a way, of the messages that hops saw on it, for each of which the parts add up to all
+// of it: between two hops, before the first or behind the last, or all of it.
+struct hop_row {
+    char name[HOP_ROW_BYTES]; // "to0@switch -> to1@switch", "before the first hop"
+    enum hop_way way;
+    uint64_t messages;
+    double mean_ns;
+    double value_ns[HOP_QUANTILES]; // NAN: too few messages
+};
+struct hop_row_array ARRAY_OF(struct hop_row);
+
+struct run_hops {
+    bool present;      // packets were stamped, and it can be read
+    char problem[400]; // why what should be there cannot be read; else ""
+    size_t hop_count;
+    char names[HOPS_MAX][HOP_NAME_BYTES]; // "to0@switch": without the direction, which the way has
+    uint64_t records, dropped;
+    struct hop_stays stays;
+    struct hop_row_array rows; // by way, in the order in which packets pass; its whole last
+};
+
+struct run_hops_input {
+    const char *run_dir;
+    const char *boot_id;          // of the server's clock log, 40 bytes
+    struct hop_stays_input stays; // without records and what capsule.json says
+};
+
+// Without hops.tlog all is zero. What cannot be read is no error: problem says why, and the network
+// is not divided. Only lack of memory fails.
+int run_hops_add(const struct run_hops_input *input, struct run_hops *out, struct error *err);
+void run_hops_free(struct run_hops *hops);
+
+// What is lacking, for beside the verdict: "on the way to the server no hop has stamps of 12
+// requests";
+// "" where all are divided. Returns out.
+enum { RUN_HOPS_WORDS = 700 };
+const char *run_hops_lack(const struct run_hops *hops, char out[RUN_HOPS_WORDS]);
+
+// For summary.json; null: there are none.
+json_t *run_hops_json(const struct run_hops *hops);
+
+#endif

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: MIT
+//
+// Requests that hops saw, in runs that are known: the network's time is divided among the links it
+// passed on, and the diagnosis blames the link that was slow.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "analysis/diagnosis/diagnosis.h"
+#include "analysis/lifetime/hop_stays.h"
+#include "analysis/timeline/timeline.h"
+#include "profiler/bpf/packet_head.h"
+#include "tests/analysis/lifetime/joined.h"
+
+enum { CLIENT, IN, OUT, SERVER, HOPS };
+static const char names[HOPS][HOP_NAME_BYTES] = {"eth0@client", "in", "out", "eth0@server"};
+
+#define KEY 0x1234567890abcdefULL
+// Of connection 0 the sequence numbers begin again at 0 within the run.
+#define FIRST_NUMBER(connection) (UINT32_MAX - 3000u + 100000u * (connection))
+
+struct seen {
+    struct joined joined;
+    struct ARRAY_OF(struct hop_record) records;
+    struct hop_stays stays;
+    bool without_opening; // no SYN was recorded
+    uint32_t one_in;
+};
+
+static uint64_t flow_of(const struct connection *c, bool back)
+{
+    struct packet_head head = {.protocol = PACKET_TCP};
+    memcpy(&head.source, back ? c->peer : c->local, 16);
+    memcpy(&head.destination, back ? c->local : c->peer, 16);
+    head.source_port = back ? c->peer_port : c->local_port;
+    head.destination_port = back ? c->local_port : c->peer_port;
+    return packet_flow(&head, KEY);
+}
+
+static void pass(struct seen *s, uint32_t connection, bool back, uint8_t hop, int64_t time_ns,
+                 uint64_t from, uint64_t to)
+{
+    struct hop_record record = {.time = (uint64_t)(time_ns + MONOTONIC_AHEAD_NS),
+                                .flow = flow_of(&s->joined.scenario.client.items[connection], back),
+                                .first = FIRST_NUMBER(connection) + (uint32_t)from,
+                                .end = FIRST_NUMBER(connection) + (uint32_t)to,
+                                .hop = hop,
+                                .protocol = PACKET_TCP,
+                                .flags = from == to ? HOP_OPENS : 0};
+    SCENARIO_PUSH(&s->records, record);
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const struct hop_record *x = a, *y = b;
+    return order_of(x->time, y->time);
+}
+
+static void make(struct seen *s, const struct scenario_options *options)
+{
+    build(&s->joined, options);
+    for (uint32_t c = 0; c < options->connections && !s->without_opening; c++)
+        for (uint8_t hop = 0; hop < HOPS; hop++) {
+            pass(s, c, false, hop, SCENARIO_BEGIN_NS - 90000 + hop * 1000, 0, 0);
+            pass(s, c, true, hop, SCENARIO_BEGIN_NS - 60000 - hop * 1000, 0, 0);
+        }
+    s->one_in = s->one_in ? s->one_in : 1;
+}
+
+static void find(struct seen *s)
+{
+    struct scenario *scenario = &s->joined.scenario;
+    array_sort(&s->records, by_time);
+    const struct hop_stays_input in = {.records = s->records.items,
+                                       .record_count = s->records.count,
+                                       .hop_count = HOPS,
+                                       .flow_key = KEY,
+                                       .one_in = s->one_in,
+                                       .clock = scenario_clock(),
+                                       .samples = scenario->samples.items,
+                                       .connections = scenario->client.items,
+                                       .connection_count = scenario->client.count,
+                                       .lives = s->joined.lives.items,
+                                       .life_count = s->joined.lives.count};
+    assert_int_equal(hop_stays_find(&in, &s->stays), 0);
+}
+
+static void finish(struct seen *s)
+{
+    hop_stays_free(&s->stays);
+    array_free(&s->records);
+    release(&s->joined);
+}
+
+// A request's way there: the client's qdisc, the bridge, and the fault on one of the links, of
+// which the last ends behind M(n), as it does where another core takes packets in.
+static void pass_there(struct seen *s, size_t i, unsigned slow_link)
+{
+    const struct scenario_request *r = &s->joined.scenario.requests.items[i];
+    const int64_t late = r->nic - r->tx > 100000 ? r->nic - r->tx - 1500 : 0;
+    uint64_t end = r->begin + REQUEST_BYTES;
+    pass(s, r->connection, false, CLIENT, r->tx - 500, r->begin, end);
+    pass(s, r->connection, false, IN, r->tx + 200 + (slow_link == CLIENT ? late : 0), r->begin,
+         end);
+    pass(s, r->connection, false, OUT, r->tx + 500 + (slow_link <= IN ? late : 0), r->begin, end);
+    pass(s, r->connection, false, SERVER, r->nic + 300, r->begin, end);
+}
+
+static void pass_back(struct seen *s, size_t i)
+{
+    const struct scenario_request *r = &s->joined.scenario.requests.items[i];
+    uint64_t end = r->reply_begin + REPLY_BYTES;
+    pass(s, r->connection, true, SERVER, r->server_tx - 200, r->reply_begin, end);
+    pass(s, r->connection, true, OUT, r->server_tx + 700, r->reply_begin, end);
+    pass(s, r->connection, true, IN, r->server_tx + 900, r->reply_begin, end);
+    pass(s, r->connection, true, CLIENT, r->client_rx + 50, r->reply_begin, end);
+}
+
+static void ways_are_divided(void **state)
+{
+    (void)state;
+    struct seen s = {.one_in = 0};
+    make(&s, &plain);
+    for (size_t i = 0; i < plain.requests; i++) {
+        pass_there(&s, i, OUT);
+        pass_back(&s, i);
+    }
+    find(&s);
+    assert_int_equal(s.stays.whole, plain.requests);
+    assert_int_equal(s.stays.divided[WAY_TO_SERVER], plain.requests);
+    assert_int_equal(s.stays.divided[WAY_TO_CLIENT], plain.requests);
+    assert_int_equal(s.stays.all.count, 6 * (size_t)plain.requests);
+    for (size_t i = 0; i < plain.requests; i++) {
+        static const uint8_t way[] = {CLIENT, IN, OUT, SERVER, SERVER, OUT, IN, CLIENT};
+        const struct lifetime *lives = s.joined.lives.items;
+        size_t count;
+        const struct hop_stay *stays = hop_stays_of(&s.stays, i, &count);
+        assert_int_equal(count, 6);
+        for (size_t k = 0; k < count; k++) {
+            assert_int_equal(stays[k].from, way[k + k / 3]);
+            assert_int_equal(stays[k].to, way[k + k / 3 + 1]);
+            assert_int_equal(hop_stay_way(&stays[k], &lives[i]), k / 3);
+            if (k % 3)
+                assert_true(stays[k].begin_ns == stays[k - 1].end_ns);
+        }
+        // They begin before the client's own stamp, and end at M(n): together they are the way.
+        int64_t begin, end;
+        assert_true(hop_way_of(&s.stays, lives, i, WAY_TO_SERVER, &begin, &end));
+        assert_true(begin == stays[0].begin_ns && end == stays[2].end_ns);
+        assert_true(end == lives[i].stamp_ns[STAMP_NIC]);
+        assert_true(begin == lives[i].stamp_ns[STAMP_CLIENT_TX] - 500);
+        assert_true(hop_way_of(&s.stays, lives, i, WAY_TO_CLIENT, &begin, &end));
+        assert_true(begin == stays[3].begin_ns && end == stays[5].end_ns);
+        assert_true(end - begin == (int64_t)lives[i].stage_ns[STAMP_CLIENT_RX]);
+    }
+    finish(&s);
+}
+
+// Bytes are followed, whatever packets they travel in: pairs of requests of a segment are divided
+// and merged on the way.
+static void bytes_are_followed(void **state)
+{
+    (void)state;
+    struct seen s = {.one_in = 0};
+    struct scenario_options pairs = plain;
+    pairs.pipelined = 2;
+    make(&s, &pairs);
+    for (size_t i = 0; i < pairs.requests; i += 2) {
+        const struct scenario_request *r = &s.joined.scenario.requests.items[i];
+        uint64_t end = r->begin + 2 * REQUEST_BYTES;
+        pass(&s, r->connection, false, CLIENT, r->tx - 500, r->begin, end);
+        pass(&s, r->connection, false, IN, r->tx + 200, r->begin, r->begin + 30);
+        pass(&s, r->connection, false, IN, r->tx + 210, r->begin + 30, r->begin + 50);
+        pass(&s, r->connection, false, IN, r->tx + 220, r->begin + 50, end);
+        pass(&s, r->connection, false, OUT, r->tx + 500, r->begin, end);
+    }
+    find(&s);
+    assert_int_equal(s.stays.divided[WAY_TO_SERVER], pairs.requests);
+    assert_int_equal(s.stays.divided[WAY_TO_CLIENT], 0);
+    for (size_t i = 0; i < pairs.requests; i++) {
+        const struct scenario_request *r = &s.joined.scenario.requests.items[i];
+        size_t count;
+        const struct hop_stay *stays = hop_stays_of(&s.stays, i, &count);
+        assert_int_equal(count, 2);
+        assert_true(stays[0].end_ns == r->tx + (i % 2 ? 220 : 210)); // its last byte
+    }
+    finish(&s);
+}
+
+// What was lost behind a hop, and sent again, is followed as it got through; what was sent again
+// for nothing is not.
+static void what_got_through_is_followed(void **state)
+{
+    (void)state;
+    struct seen s = {.one_in = 0};
+    make(&s, &plain);
+    for (size_t i = 0; i < plain.requests; i++) {
+        const struct scenario_request *r = &s.joined.scenario.requests.items[i];
+        uint64_t end = r->begin + REQUEST_BYTES;
+        pass_there(&s, i, OUT);
+        if (i % 2) // the first copy was lost behind the switch's first hop
+            pass(&s, r->connection, false, IN, r->tx - 100, r->begin, end);
+        else
+            for (uint8_t hop = 0; hop < HOPS; hop++)
+                pass(&s, r->connection, false, hop, r->nic + 400 + hop, r->begin, end);
+    }
+    find(&s);
+    for (size_t i = 0; i < plain.requests; i++) {
+        const struct scenario_request *r = &s.joined.scenario.requests.items[i];
+        size_t count;
+        const struct hop_stay *stays = hop_stays_of(&s.stays, i, &count);
+        assert_int_equal(count, 3);
+        assert_true(stays[0].begin_ns == r->tx - 500);
+        assert_true(stays[0].end_ns == r->tx + 200);
+        assert_true(stays[2].end_ns == r->nic);
+    }
+    finish(&s);
+}
+
+static void what_lacks_stamps_is_counted(void **state)
+{
+    (void)state;
+    struct seen unknown = {.without_opening = true}, sampled = {.one_in = 4}, strange = {0};
+    struct seen *const all[] = {&unknown, &sampled, &strange};
+    for (size_t k = 0; k < 3; k++) {
+        make(all[k], &plain);
+        for (size_t i = 0; i < plain.requests; i++)
+            pass_there(all[k], i, OUT);
+        for (size_t i = 0; k == 2 && i < all[k]->records.count; i++)
+            all[k]->records.items[i].hop = (uint8_t)(HOPS + i % 200);
+        find(all[k]);
+        assert_int_equal(all[k]->stays.whole, plain.requests);
+    }
+    assert_int_equal(unknown.stays.divided[WAY_TO_SERVER], 0);
+    assert_int_equal(strange.stays.divided[WAY_TO_SERVER], 0);
+    assert_int_equal(strange.stays.strange, strange.records.count);
+    assert_true(sampled.stays.divided[WAY_TO_SERVER] > plain.requests / 16);
+    assert_true(sampled.stays.divided[WAY_TO_SERVER] < plain.requests * 10 / 16);
+    for (size_t k = 0; k < 3; k++)
+        finish(all[k]);
+}
+
+// --- and the diagnosis ---------------------------------------------------------------------------
+
+enum { DELAY_NS = 2000000 };
+
+static const char *first_cause(const struct diagnosis *found, uint64_t lifetime, float *ns)
+{
+    const char *name = "nothing";
+    *ns = 0;
+    for (size_t i = 0; i < found->attributions.count; i++) {
+        const struct attribution *one = &found->attributions.items[i];
+        if (one->lifetime == lifetime && one->ns > *ns) {
+            *ns = one->ns;
+            name = found->causes.items[one->cause].name;
+        }
+    }
+    return name;
+}
+
+static void a_slow_link_is_the_cause(void **state)
+{
+    (void)state;
+    static const char *const causes[] = {"hop eth0@client -> in", "hop in -> out",
+                                         "hop out -> eth0@server"};
+    struct scenario_options options = plain;
+    options.fault = FAULT_NETWORK;
+    options.faults = 20;
+    options.fault_ns = DELAY_NS;
+    for (unsigned link = 0; link < 3; link++) {
+        struct seen s = {.one_in = 0};
+        struct diagnosis found = {0};
+        struct host_timeline server;
+        const struct scenario *scenario = &s.joined.scenario;
+        const struct time_source clock = scenario_clock();
+        static const uint32_t threads[] = {SERVER_THREAD};
+        struct error err = {0};
+        make(&s, &options);
+        for (size_t i = 0; i < options.requests; i++) {
+            pass_there(&s, i, link);
+            pass_back(&s, i);
+        }
+        find(&s);
+        const struct diagnosis_slice slow = {.high = 1, .min_latency_ns = DELAY_NS};
+        assert_int_equal(host_timeline_build(scenario->events.items, scenario->events.count, &clock,
+                                             &server, &err),
+                         0);
+        const struct diagnosis_input in = {.server = &server,
+                                           .application_threads = threads,
+                                           .application_thread_count = 1,
+                                           .lifetimes = s.joined.lives.items,
+                                           .lifetime_count = s.joined.lives.count,
+                                           .hops = &s.stays,
+                                           .hop_names = names,
+                                           .granularity_ns = 500,
+                                           .calls = &s.joined.calls};
+        assert_int_equal(diagnose(&in, &slow, &found, &err), 0);
+        assert_string_equal(found.reason, "");
+        assert_true(found.messages.count >= options.faults);
+        for (size_t i = 0; i < found.messages.count; i++) {
+            float ns;
+            assert_string_equal(first_cause(&found, found.messages.items[i].lifetime, &ns),
+                                causes[link]);
+            assert_true(fabs((double)ns - DELAY_NS) < 0.05 * DELAY_NS);
+        }
+        assert_int_equal(found.causes.items[0].role, ROLE_NETWORK);
+        assert_string_equal(found.causes.items[0].category, "network");
+        diagnosis_free(&found);
+        host_timeline_free(&server);
+        finish(&s);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ways_are_divided),
+        cmocka_unit_test(bytes_are_followed),
+        cmocka_unit_test(what_got_through_is_followed),
+        cmocka_unit_test(what_lacks_stamps_is_counted),
+        cmocka_unit_test(a_slow_link_is_the_cause),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
