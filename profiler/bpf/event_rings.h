@@ -14,6 +14,7 @@ enum {
     EVENTS_SLACK = 64,
     EVENTS_THREADS = 4096,     // table of threads whose process has been recorded; a power of two
     EVENTS_SERVERS = 4096,     // tables of threads that have watched sockets; a power of two
+    EVENTS_REFUSED = 1 << 20,  // sockets that found no room, told apart
     EVENTS_SOCKETS = 8192,     // tables of sockets: known, and handed last; a power of two
     EVENTS_DETOURS = 1024,     // table of threads in a detour; a power of two
     EVENTS_NAMESPACES = 16,    // network namespaces that are watched at most

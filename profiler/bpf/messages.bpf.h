@@ -29,6 +29,17 @@ static __always_inline void map_address(uint8_t out[16], uint32_t ipv4)
     __builtin_memcpy(out + 12, &ipv4, 4);
 }
 
+// Counts a connection without room, once: it is tried again with what it receives, and as it ends.
+static __always_inline void connection_refuse(uint64_t cookie)
+{
+    uint64_t word = number_bounded(cookie / 64 & (EVENTS_REFUSED / 64 - 1));
+    uint64_t bit = 1ull << (cookie % 64);
+    if (word >= EVENTS_REFUSED / 64 || (sockets_refused[number_bounded(word)] & bit))
+        return;
+    sockets_refused[number_bounded(word)] |= bit;
+    __sync_fetch_and_add(&sockets_dropped, 1);
+}
+
 // Enters a connection into the table. Whoever reads the table takes those out that have ended.
 static __always_inline void connection_enter(struct sock_common *common, uint64_t cookie,
                                              uint64_t opened_time)
@@ -49,7 +60,7 @@ static __always_inline void connection_enter(struct sock_common *common, uint64_
     if (result == 0)
         __sync_fetch_and_add(&sockets_entered, 1);
     else if (result == -7 /* E2BIG */)
-        __sync_fetch_and_add(&sockets_dropped, 1);
+        connection_refuse(cookie);
     struct tcp_sock *tcp = bpf_skc_to_tcp_sock((void *)common);
     if (!tcp)
         return;
