@@ -8,6 +8,7 @@
 #include "analysis/export/run_perfetto.h"
 #include "analysis/export/run_summary.h"
 #include "analysis/report/report_html.h"
+#include "analysis/report/report_plots.h"
 #include "analysis/report/report_set.h"
 #include "analysis/report/summary_text.h"
 #include "analysis/run/run_analysis.h"
@@ -23,6 +24,7 @@ struct report_options {
     const char *categories;
     const char *output;
     const char *perfetto;
+    const char *plots;
     bool text;
     bool full;
     bool json;
@@ -38,6 +40,8 @@ static const struct option_spec options[] = {
     OPTION_STRING("output", 0, "FILE", struct report_options, output, "the same as --out"),
     OPTION_STRING("perfetto", 0, "FILE", struct report_options, perfetto,
                   "also write the whole run for ui.perfetto.dev"),
+    OPTION_STRING("plots", 0, "DIR", struct report_options, plots,
+                  "also write each plot as SVG into that folder"),
     OPTION_FLAG("text", 0, struct report_options, text,
                 "print the terminal summary only, write no page"),
     OPTION_FLAG("full", 0, struct report_options, full,
@@ -76,6 +80,11 @@ static int write_report(const struct run_analysis *run, const struct report_opti
     }
     if (values->perfetto) {
         int written = run_perfetto_write(run, values->perfetto, err);
+        if (written < 0)
+            return written;
+    }
+    if (values->plots) {
+        int written = report_plots_write(run, values->plots, err);
         if (written < 0)
             return written;
     }

@@ -100,12 +100,6 @@ char *run_cause_words(const struct run_analysis *run, const struct cause_array *
     return out;
 }
 
-struct named_cause {
-    const struct cause *cause; // the largest of those that are the same
-    size_t index;
-    double total_ns; // of all of them
-};
-
 // The i-th cause with those after it that are the same; no cause where it was counted before.
 static struct named_cause gather(const struct cause_array *causes, size_t i)
 {
@@ -120,9 +114,8 @@ static struct named_cause gather(const struct cause_array *causes, size_t i)
     return out;
 }
 
-// The largest, those of the client alone where it was late. Returns how many there are.
-static size_t pick_causes(const struct diagnosis *diagnosis, bool client,
-                          struct named_cause picked[NAMED_CAUSES])
+size_t run_named_causes(const struct diagnosis *diagnosis, bool client, struct named_cause *out,
+                        size_t most)
 {
     size_t count = 0;
     for (size_t i = 0; i < diagnosis->causes.count; i++) {
@@ -130,12 +123,12 @@ static size_t pick_causes(const struct diagnosis *diagnosis, bool client,
         if (!one.cause || (client && !run_cause_is_client(one.cause)))
             continue;
         size_t at = count;
-        for (; at > 0 && picked[at - 1].total_ns < one.total_ns; at--)
-            if (at < NAMED_CAUSES)
-                picked[at] = picked[at - 1];
-        if (at < NAMED_CAUSES)
-            picked[at] = one;
-        count += count < NAMED_CAUSES;
+        for (; at > 0 && out[at - 1].total_ns < one.total_ns; at--)
+            if (at < most)
+                out[at] = out[at - 1];
+        if (at < most)
+            out[at] = one;
+        count += count < most;
     }
     return count;
 }
@@ -154,7 +147,7 @@ static void append_causes(struct run_lede *out, const struct run_analysis *run,
     struct named_cause picked[NAMED_CAUSES] = {0};
     char words[CAUSE_WORDS_BYTES];
     double whole = run_diagnosis_extra_ns(diagnosis), all = 0;
-    size_t count = pick_causes(diagnosis, client, picked);
+    size_t count = run_named_causes(diagnosis, client, picked, NAMED_CAUSES);
     bool calm = run_is_calm(diagnosis);
     // Where nothing stands out, only what is neither the server's doing nor the client's may.
     if (calm && (count == 0 || !picked[0].cause->apart || picked[0].total_ns < MOSTLY * whole))

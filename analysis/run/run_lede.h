@@ -28,4 +28,16 @@ void run_lede(const struct run_analysis *run, struct run_lede *out);
 char *run_cause_words(const struct run_analysis *run, const struct cause_array *causes,
                       size_t index, char out[CAUSE_WORDS_BYTES]);
 
+// What a reader takes for one cause: those of the same name and category on the core that received
+// and on the one that served.
+struct named_cause {
+    const struct cause *cause; // the largest of them; the diagnosis's
+    size_t index;              // its place there
+    double total_ns;           // of all of them
+};
+
+// The largest `most`, the client's own alone or all; returns how many there are.
+size_t run_named_causes(const struct diagnosis *diagnosis, bool client, struct named_cause *out,
+                        size_t most);
+
 #endif

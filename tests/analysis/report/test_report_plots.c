@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT
+//
+// Plots as files: those that there are data for, whole, of what was measured, with names as text.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "analysis/report/latency_heat.h"
+#include "analysis/report/report_plots.h"
+#include "tests/analysis/report/report_fixture.h"
+
+static const char *const files[] = {"latency.svg", "heat.svg", "stages.svg", "causes.svg"};
+enum { FILES = sizeof files / sizeof *files };
+
+struct drawn {
+    struct fixture fixture;
+    char folder[40];
+    char *text[FILES]; // NULL: it was not written
+};
+
+static char *contents(const char *path)
+{
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return NULL;
+    char *text = calloc(1, 4 << 20);
+    assert_non_null(text);
+    assert_true(fread(text, 1, (4 << 20) - 1, file) > 0);
+    fclose(file);
+    return text;
+}
+
+static void draw(struct drawn *drawn, const struct fixture_options *options)
+{
+    struct error err = {0};
+    char path[80];
+    fixture_build(&drawn->fixture, options);
+    snprintf(drawn->folder, sizeof drawn->folder, "/tmp/test-plots-XXXXXX");
+    assert_non_null(mkdtemp(drawn->folder));
+    assert_int_equal(rmdir(drawn->folder), 0); // it is to be made
+    if (report_plots_write(&drawn->fixture.run, drawn->folder, &err) < 0)
+        fail_msg("%s", err.text);
+    for (size_t i = 0; i < FILES; i++) {
+        snprintf(path, sizeof path, "%s/%s", drawn->folder, files[i]);
+        drawn->text[i] = contents(path);
+        if (drawn->text[i])
+            assert_int_equal(unlink(path), 0);
+    }
+    assert_int_equal(rmdir(drawn->folder), 0); // there is nothing else in it
+}
+
+static void release(struct drawn *drawn)
+{
+    for (size_t i = 0; i < FILES; i++)
+        free(drawn->text[i]);
+    fixture_free(&drawn->fixture);
+}
+
+static size_t count_of(const char *text, const char *what)
+{
+    size_t count = 0;
+    while ((text = strstr(text, what)) != NULL)
+        text++, count++;
+    return count;
+}
+
+static void test_every_plot_is_whole(void **state)
+{
+    (void)state;
+    struct drawn drawn;
+    draw(&drawn, &(struct fixture_options){.requests = 4000, .rate = 20000});
+    for (size_t i = 0; i < FILES; i++) {
+        const char *text = drawn.text[i];
+        assert_non_null(text);
+        assert_memory_equal(text, "<svg ", 5);
+        assert_string_equal(text + strlen(text) - 7, "</svg>\n");
+        assert_int_equal(count_of(text, "<text"), count_of(text, "</text>"));
+        assert_null(strstr(text, "nan"));
+        assert_null(strstr(text, "inf\""));
+    }
+    assert_non_null(strstr(drawn.text[3], "another program, `yes`, had the server's CPU core"));
+    assert_non_null(strstr(drawn.text[2], ">A core<"));
+    release(&drawn);
+}
+
+// A box for each cell in which there are requests, and the background.
+static void test_heat_has_a_box_for_each_cell(void **state)
+{
+    (void)state;
+    struct drawn drawn;
+    struct latency_heat *heat = calloc(1, sizeof *heat);
+    size_t filled = 0;
+    assert_non_null(heat);
+    draw(&drawn, &(struct fixture_options){.requests = 4000, .rate = 20000, .odd = true});
+    assert_true(latency_heat_fill(&drawn.fixture.run.lifetimes, heat));
+    for (size_t i = 0; i < HEAT_COLUMNS * (HEAT_ROWS + 1); i++)
+        filled += heat->cells[i / (HEAT_ROWS + 1)][i % (HEAT_ROWS + 1)] > 0;
+    assert_int_equal(count_of(drawn.text[1], "<rect"), filled + 1);
+    assert_non_null(strstr(drawn.text[1], ">never<"));
+    free(heat);
+    release(&drawn);
+}
+
+static void test_names_are_text(void **state)
+{
+    (void)state;
+    struct drawn drawn;
+    draw(&drawn, &(struct fixture_options){.requests = 4000, .rate = 20000, .odd = true});
+    assert_null(strstr(drawn.text[3], "<!--"));
+    assert_null(strstr(drawn.text[3], "</script"));
+    assert_non_null(strstr(drawn.text[3], "&lt;/script"));
+    release(&drawn);
+}
+
+static void test_only_what_there_is(void **state)
+{
+    (void)state;
+    struct drawn drawn;
+    draw(&drawn, &(struct fixture_options){.requests = 4000, .rate = 20000, .no_verdict = true});
+    assert_non_null(drawn.text[0]);
+    assert_null(drawn.text[3]);
+    release(&drawn);
+    draw(&drawn, &(struct fixture_options){.requests = 0, .rate = 20000});
+    for (size_t i = 0; i < FILES; i++)
+        assert_null(drawn.text[i]);
+    release(&drawn);
+}
+
+static void test_a_folder_that_cannot_be(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    struct run_analysis run = {0};
+    assert_int_equal(report_plots_write(&run, "/nowhere/plots", &err), -ERROR_INPUT);
+    assert_non_null(strstr(err.text, "/nowhere/plots"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_plot_is_whole),
+        cmocka_unit_test(test_heat_has_a_box_for_each_cell),
+        cmocka_unit_test(test_names_are_text),
+        cmocka_unit_test(test_only_what_there_is),
+        cmocka_unit_test(test_a_folder_that_cannot_be),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
