@@ -97,6 +97,9 @@ const causeKey = cause =>
     [cause.of_client ? 'client' : 'server', cause.tier, cause.category, cause.name].join('\n');
 const causeLabel = cause => `${cause.name} (${data.roles[cause.role]})`;
 
+// Without the core: which side it is on is enough to tell such causes apart.
+const causeName = cause => cause.of_client ? `${cause.name} (client)` : cause.name;
+
 // A cause keeps its colour and shape in every window; what is only located stays grey. No other
 // thing has these colours: what is where has tints (span_kinds.tbl.h, STAGE_COLOURS).
 const causeRanks = new Map();

@@ -237,9 +237,9 @@ class BalloonPlot {
     line(left, bottom + 0.5, right, bottom + 0.5);
     context.textAlign = 'right';
     context.fillText(
-        view.spread === 'time' ?
-            'intended send time, since the run began' :
-            'one after the other, with their intended send times since the run began',
+        right < 480               ? 'intended send time' :
+            view.spread === 'time' ? 'intended send time, since the run began' :
+                                     'one after the other, with their intended send times since the run began',
         right, bottom + 34);
     context.textAlign = 'left';
     context.fillText('latency', left + 6, top + 2);
@@ -311,7 +311,7 @@ class BalloonPlot {
           causes = [...seen.values()], shown = causes.filter(cause => causeRank(cause) < SHAPES.length);
     const rest = causes.length - shown.length;
     this.legend.replaceChildren(
-        ...shown.map(cause => element('span', {}, swatch(causeRank(cause)), cause.name)),
+        ...shown.map(cause => element('span', {}, swatch(causeRank(cause)), causeName(cause))),
         rest > 0 ? element(
                        'span', {}, swatch(99),
                        shown.length ? `${plural(rest, 'other cause')}` : 'located, not explained') :

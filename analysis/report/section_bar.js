@@ -10,7 +10,7 @@ function barParts(diagnosis) {
   const all = readersCauses(diagnosis), named = all.slice(0, BAR_PARTS), rest = all.slice(BAR_PARTS);
   const sum = list => list.reduce((total, one) => total + one.ns, 0),
         unknown = (diagnosis.extra_ns || 0) - sum(all);
-  const parts = named.map(({key, causes: [cause], ns}) => ({key, name: cause.name, cause, ns}));
+  const parts = named.map(({key, causes: [cause], ns}) => ({key, name: causeName(cause), cause, ns}));
   if (rest.length)
     parts.push({name: plural(rest.length, 'smaller cause'), words: plural(rest.length, 'smaller cause'), ns: sum(rest)});
   if (unknown > 0.005 * diagnosis.extra_ns)

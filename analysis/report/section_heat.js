@@ -118,7 +118,7 @@ class HeatMap {
     const {columns, rows, cells, slowest} = data.heat, step = (data.measures.duration_ns || 1) / columns,
           own = cells.slice(column * (rows + 1), (column + 1) * (rows + 1));
     const at = this.strips.filter(one => one.sums[column] > 0)
-                   .map(one => `${one.cause.name} +${duration(one.sums[column])}`);
+                   .map(one => `${causeName(one.cause)} +${duration(one.sums[column])}`);
     return [
       `${seconds(Math.round(column * step))} to ${seconds(Math.round((column + 1) * step))}: ${
           plural(own.reduce((sum, one) => sum + one, 0), 'request')}${own[rows] ? `, ${count(own[rows])} never answered` : ''}`,
@@ -171,7 +171,7 @@ function renderHeatLegend() {
   byId('heat-legend').replaceChildren(...heatMap.strips.map(
       ({cause, key}) => element(
           'button', {type: 'button', 'aria-pressed': String(view.cause === key), click: () => chooseCause(key)},
-          swatch(causeRank(cause)), ' ', cause.name)));
+          swatch(causeRank(cause)), ' ', causeName(cause))));
 }
 
 sections.push({
