@@ -317,6 +317,23 @@ static __attribute__((noinline)) int record_queued(struct sk_buff *skb, struct n
                              (uint64_t)skb->tstamp);
 }
 
+// How many bytes of an outgoing packet there are from skb->data to the IP packet's end, behind
+// which a trailer of Time Capsule's (capsule_trailer.h) may lie.
+static __always_inline uint32_t packet_bytes(const struct sk_buff *skb)
+{
+    enum { IPV6_HEADER = 40 };
+    uint16_t words[3]; // IPv4: its length is the second; IPv6: the payload's is the third
+    unsigned char *header = skb->head + skb->network_header;
+    if (bpf_probe_read_kernel(words, sizeof words, header) < 0)
+        return skb->len;
+    bool is_six = (bpf_ntohs(words[0]) >> 12) == 6;
+    uint32_t length = bpf_ntohs(is_six ? words[2] : words[1]);
+    if (length == 0)
+        return skb->len; // more than 64 KiB ("BIG TCP")
+    length += (uint32_t)(header - skb->data) + (is_six ? IPV6_HEADER : 0);
+    return length < skb->len ? length : skb->len;
+}
+
 // A reply's bytes on their way to the device. Below TCP the control block is IP's, so the sequence
 // number comes from the header. skb->sk may be a request or a time-wait socket, which are smaller.
 SEC("tp_btf/net_dev_start_xmit")
@@ -334,7 +351,7 @@ int BPF_PROG(net_dev_start_xmit, struct sk_buff *skb, struct net_device *device)
     if (bpf_probe_read_kernel(words, sizeof words, header) < 0)
         return 0;
     uint32_t before = (uint32_t)(header - skb->data);
-    uint32_t payload = skb->len - before - (words[3] >> 4 & 0xf) * 4;
+    uint32_t payload = packet_bytes(skb) - before - (words[3] >> 4 & 0xf) * 4;
     if (payload == 0 || payload > skb->len)
         return 0;
     uint32_t end = bpf_ntohl(words[1]) + payload;

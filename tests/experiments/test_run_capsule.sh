@@ -32,13 +32,14 @@ END
 sed -i -e '/^  server:/i \  switch: {kind: bridge}' \
     -e 's/connections: 16, depth: 64/connections: 256, depth: 4/' "$work/x.yaml"
 
-# How many requests were long on a way, and of how many of them the first cause is a link: WAY LINK
+# How many requests were long on a way, above all, and of how many of them the first cause is a link: WAY LINK
 blamed() {
     sqlite3 -separator ' ' "$run/run.db" "
         with first as (select request, name, max(ns) from attributions natural join causes
             where diagnosis = (select id from diagnoses where lifetime = 'whole' limit 1) group by request)
-        select count(*), coalesce(sum(name = 'hop $2'), 0) from stages join first using (request)
-        where $1 > 2000000"
+        select count(*), coalesce(sum(name = 'hop $2'), 0)
+        from stages join first using (request) join requests on id = request
+        where $1 > 2000000 and $1 * 2 > latency_ns"
 }
 check_ways() {
     local way link long right
@@ -67,3 +68,17 @@ for way in server client; do
     [ $((divided * 100)) -ge $((requests * 99)) ] || fail "only $divided of $requests are divided on the way to the $way"
 done
 grep -q 'Hop by hop' "$work/out" || fail "no table of hops"
+
+# Packets that carry their stamps are longer on their way, and to the capture of events what they were.
+sed -e 's/duration: 2s/duration: 300ms/' -e '/^neighbours:/,/^diagnose:/d' -e 's/^capsule: {/&carry: true, /' \
+    "$work/x.yaml" >"$work/carry.yaml"
+check_carried() {
+    "$taillight" run "$work/carry.yaml" --out "$work/carry$1" --quiet >"$work/carry.out" 2>"$work/run.err"
+    local status=$? requests joined divided
+    [ $status -eq 0 ] || [ $status -eq 4 ] || fail "exit $status"
+    requests=$(json "$work/carry$1/summary.json" '$.requests') joined=$(json "$work/carry$1/summary.json" '$.joined')
+    divided=$(json "$work/carry$1/summary.json" '$.hops.divided_to_client')
+    echo "carried: $joined of $requests requests joined, the replies of $divided divided"
+    [ $((joined * 100)) -ge $((requests * 95)) ] && [ $((divided * 100)) -ge $((requests * 75)) ]
+}
+check_carried 1 || check_carried 2 || fail "$(tail -n 30 "$work/carry.out")"
