@@ -14,6 +14,8 @@
 enum { MAPPINGS_MOST_IN_SPACE = 1 << 16 }; // Linux allows 65,530 unless told otherwise
 static const uint64_t default_limit = 16 * 1000 * 1000;
 
+#define SHARED_PATH UINT64_MAX // instead of an inode
+
 struct current { // the latest space of a process
     uint32_t pid;
     size_t space; // index
@@ -23,6 +25,7 @@ struct current_array ARRAY_OF(struct current);
 struct named_id { // a build-id of the header, found by path
     const char *path;
     const struct perf_build_id *id;
+    uint64_t inode; // of the first mapping of that path
 };
 
 struct builder {
@@ -31,6 +34,7 @@ struct builder {
     struct map processes; // the mapping's place in it
     struct named_id *named;
     size_t named_count;
+    bool paths_are_shared; // files of different inodes have one path
     uint64_t mappings, limit;
     bool out_of_memory;
 };
@@ -40,23 +44,6 @@ struct builder {
 static int by_path(const void *a, const void *b)
 {
     return strcmp(((const struct named_id *)a)->path, ((const struct named_id *)b)->path);
-}
-
-// Containers have different files of one path: the path does not tell then which build ran.
-static void forget_ambiguous(struct builder *builder)
-{
-    size_t kept = 0;
-    for (size_t i = 0, next; i < builder->named_count; i = next) {
-        struct named_id first = builder->named[i];
-        bool same = true;
-        for (next = i + 1;
-             next < builder->named_count && by_path(&first, &builder->named[next]) == 0; next++)
-            same = same && memcmp(first.id->bytes, builder->named[next].id->bytes,
-                                  sizeof first.id->bytes) == 0;
-        if (same)
-            builder->named[kept++] = first;
-    }
-    builder->named_count = kept;
 }
 
 static int index_build_ids(struct builder *builder, const struct perf_data *data)
@@ -69,14 +56,13 @@ static int index_build_ids(struct builder *builder, const struct perf_data *data
         return -1;
     for (size_t i = 0; i < count; i++)
         builder->named[i] =
-            (struct named_id){data->build_ids.items[i].path, &data->build_ids.items[i]};
+            (struct named_id){data->build_ids.items[i].path, &data->build_ids.items[i], 0};
     builder->named_count = count;
     qsort(builder->named, count, sizeof *builder->named, by_path);
-    forget_ambiguous(builder);
     return 0;
 }
 
-static const struct perf_build_id *build_id_of(const struct builder *builder, const char *path)
+static struct named_id *build_id_of(const struct builder *builder, const char *path)
 {
     // "[kernel.kallsyms]_text" is recorded with the build-id of "[kernel.kallsyms]".
     char kernel[64] = "";
@@ -86,11 +72,42 @@ static const struct perf_build_id *build_id_of(const struct builder *builder, co
         path = kernel;
     }
     struct named_id wanted = {.path = path};
-    const struct named_id *found = NULL;
-    if (builder->named_count)
-        found =
-            bsearch(&wanted, builder->named, builder->named_count, sizeof *builder->named, by_path);
-    return found ? found->id : NULL;
+    if (!builder->named_count)
+        return NULL;
+    return bsearch(&wanted, builder->named, builder->named_count, sizeof *builder->named, by_path);
+}
+
+// Gives a mapping the build-id that the header has for its path.
+static void name_build(struct builder *builder, struct perf_mapping *mapping)
+{
+    struct named_id *named = build_id_of(builder, mapping->path);
+    if (!named)
+        return;
+    if (!named->inode) {
+        named->inode = mapping->inode;
+    } else if (mapping->inode && mapping->inode != named->inode) {
+        named->inode = SHARED_PATH;
+        builder->paths_are_shared = true;
+    }
+    mapping->build_id = named->id->bytes;
+    mapping->build_id_size = named->id->size;
+}
+
+// Containers have different files of one path: which of them the header's build-id is of, if it has
+// not several, the path does not tell.
+static void forget_shared_paths(struct builder *builder)
+{
+    for (size_t i = 0; i < builder->maps->spaces.count && builder->paths_are_shared; i++) {
+        const struct perf_mapping_array *mappings = &builder->maps->spaces.items[i].mappings;
+        for (size_t k = 0; k < mappings->count; k++) {
+            struct perf_mapping *mapping = &mappings->items[k];
+            const struct named_id *named = build_id_of(builder, mapping->path);
+            if (named && named->inode == SHARED_PATH && mapping->build_id == named->id->bytes) {
+                mapping->build_id = NULL;
+                mapping->build_id_size = 0;
+            }
+        }
+    }
 }
 
 // --- spaces ----------------------------------------------------------------------------------
@@ -280,9 +297,7 @@ static void replay_mmap(struct builder *builder, const struct perf_event *event)
         mapping.build_id = event->record + 44;
         mapping.build_id_size = mmap.build_id_size;
     } else {
-        const struct perf_build_id *id = build_id_of(builder, mmap.path);
-        mapping.build_id = id ? id->bytes : NULL;
-        mapping.build_id_size = id ? id->size : 0;
+        name_build(builder, &mapping);
     }
     bool kernel = mmap.kernel || mmap.pid == PERF_NO_PID;
     add_mapping(builder, kernel ? PERF_NO_PID : mmap.pid, event->time, &mapping, mmap.executable);
@@ -339,6 +354,7 @@ int perf_maps_build(const struct perf_data *data, uint64_t mapping_limit, struct
         else if (event->type == PERF_COMM)
             replay_exec(&builder, event);
     }
+    forget_shared_paths(&builder);
     array_sort(&out->spaces, by_pid_and_time);
     array_free(&builder.current);
     map_free(&builder.processes);

@@ -79,7 +79,8 @@ static void each_process_has_the_file_that_it_runs(void **state)
     assert_int_equal(code.missing + code.changed + code.unfit, 0);
     assert_int_equal(perf_data_open(path, NULL, &data, &err), 0);
     assert_int_equal(perf_maps_build(&data, 0, &maps, &err), 0);
-    struct code_image_options options = {.symfs = symfs, .no_host_files = true};
+    struct code_image_options options = {
+        .symfs = symfs, .build_id_cache = folder.path, .no_host_files = true};
     assert_int_equal(code_images_build(&maps, &options, &images, &err), 0);
     for (int i = 0; i < 2; i++)
         expect_own_file(&images, children[i]);
