@@ -31,6 +31,21 @@ static void append_trace_end(const json_t *trace, char out[RUN_LIMITS_WORDS])
             why);
 }
 
+// The NIC's stamps of what arrives: why there are none, or which could not be told in the host's
+// time.
+static void append_nic(const json_t *nic, char out[RUN_LIMITS_WORDS])
+{
+    char count[32];
+    const char *why = json_string_value(json_object_get(nic, "reason"));
+    json_int_t unread = json_integer_value(json_object_get(nic, "unread"));
+    if (why)
+        text_append(out, RUN_LIMITS_WORDS, "%sM(n) is the kernel's, not the NIC's (%.300s)",
+                    out[0] ? ", " : "", why);
+    if (unread > 0)
+        text_append(out, RUN_LIMITS_WORDS, "%sthe NIC's clock could not be read %s times",
+                    out[0] ? ", " : "", text_count((uint64_t)unread, count));
+}
+
 const char *run_limits_words(const json_t *capture, char out[RUN_LIMITS_WORDS])
 {
     char count[32];
@@ -46,6 +61,7 @@ const char *run_limits_words(const json_t *capture, char out[RUN_LIMITS_WORDS])
     if (json_is_true(json_object_get(events, "memory_full")))
         text_append(out, RUN_LIMITS_WORDS, "%sthe memory for kernel events was full before the end",
                     out[0] ? ", " : "");
+    append_nic(json_object_get(events, "nic"), out);
     append_trace_end(json_object_get(capture, "intel_pt"), out);
     return out;
 }

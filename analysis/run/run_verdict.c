@@ -394,6 +394,10 @@ static void verdict_append_completeness(char *out, const struct run_analysis *ru
                                                                           : "nothing");
     if (limits[0])
         text_append(out, VERDICT_BYTES, "; %s", limits);
+    uint64_t not_by_nic = join->without_nic_stamp + join->wrong_nic_stamps;
+    if (not_by_nic)
+        text_append(out, VERDICT_BYTES, "; %s M(n) stamp%s the kernel's, not the NIC's",
+                    text_count(not_by_nic, count), not_by_nic == 1 ? " is" : "s are");
     if (run->evidence.doubts.sockets)
         text_append(
             out, VERDICT_BYTES,
