@@ -17,7 +17,7 @@ CPPFLAGS := -D_GNU_SOURCE -DTAILLIGHT_VERSION='"$(VERSION)"' -I. -I$(BUILD)
 CFLAGS   := -std=gnu17 -O2 -g -fPIC -fno-semantic-interposition -fno-omit-frame-pointer $(WARNINGS) \
             $(if $(SAN),-fsanitize=$(SAN))
 LDFLAGS  := $(if $(SAN),-fsanitize=$(SAN))
-PACKAGES := libevent libevent_pthreads yaml-0.1 jansson gsl sqlite3 hiredis libmemcached libbpf \
+PACKAGES := libevent libevent_pthreads yaml-0.1 jansson gsl sqlite3 hiredis libmemcached openssl libbpf \
             libzstd libelf libdw libtraceevent
 # Copied to a host behind ssh, the programs find the libraries that were copied with them.
 BESIDE   := -Wl,--disable-new-dtags,-rpath,'$$ORIGIN'
@@ -165,7 +165,7 @@ $(BUILD)/tests/bench/bench_schedule: LDLIBS += -lpcap
 # --- what it needs -----------------------------------------------------------------------------
 
 debian := build-essential pkg-config clang llvm bpftool libbpf-dev libelf-dev libdw-dev zlib1g-dev \
-          libevent-dev libhiredis-dev libmemcached-dev libipt-dev libgsl-dev libyaml-dev \
+          libevent-dev libssl-dev libhiredis-dev libmemcached-dev libipt-dev libgsl-dev libyaml-dev \
           libjansson-dev libsqlite3-dev libzstd-dev libtraceevent-dev memcached iproute2 procps \
           openssh-client
 debian_check := libcmocka-dev openssh-server libpcap0.8-dev chromium sqlite3 redis-server nginx-light sasl2-bin python3 python3-jsonschema python3-yaml python3-prometheus-client linux-perf xz-utils jq groff-base protobuf-compiler \

@@ -171,6 +171,7 @@ static int run_fleet(const struct load_plan *plan, const struct agent_spec *spec
                                             .workload = &plan->workload,
                                             .server = plan->server.text,
                                             .login = &plan->login,
+                                            .tls = &plan->tls,
                                             .duration_ns = duration_ns,
                                             .timeout_ns = engine.timeout_ns,
                                             .reconnect_ns = engine.reconnect_ns,

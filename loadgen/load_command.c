@@ -8,10 +8,10 @@
 #include "base/json_numbers.h"
 #include "base/options.h"
 #include "base/progress.h"
+#include "loadgen/load_dataset.h"
 #include "loadgen/load_plan.h"
 #include "loadgen/load_run.h"
 #include "loadgen/load_search.h"
-#include "workloads/dataset.h"
 
 static const struct command_usage usage = {
     .name = "load",
@@ -38,8 +38,7 @@ static int prepare_dataset(struct load_plan *plan, struct error *err)
 {
     struct dataset_report report;
     progress_phase(&plan->progress, "loading the dataset into %s", plan->server.text);
-    int status = dataset_prepare(&plan->workload, plan->server.host, plan->server.port,
-                                 &plan->login, show_progress, &plan->progress, &report, err);
+    int status = load_dataset_prepare(plan, show_progress, &plan->progress, &report, err);
     progress_end(&plan->progress);
     if (status < 0)
         return status;

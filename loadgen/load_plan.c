@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "loadgen/client/protocol_probe.h"
 #include "loadgen/client/server_url.h"
+#include "loadgen/client/tls_tunnel.h"
 #include "workloads/protocols.h"
 
 // --- what --slo and --sweep say ------------------------------------------------------------------
@@ -107,6 +108,12 @@ const struct option_spec load_plan_options[] = {
         "who connections say they are (Redis, memcached); PROTOCOL://USER@HOST does it too"),
     OPTION_STRING("password-file", 0, "FILE", struct load_options, password_file,
                   "its first line is the password; else that of " LOGIN_PASSWORD_VARIABLE),
+    OPTION_FLAG("tls", 0, struct load_options, tls,
+                "TLS 1.3 or 1.2; the server's certificate must be believed and name HOST"),
+    OPTION_STRING("tls-ca", 0, "FILE", struct load_options, tls_ca,
+                  "--tls, believing this file's certificates (PEM) instead of the machine's"),
+    OPTION_FLAG("tls-insecure", 0, struct load_options, tls_insecure,
+                "--tls, believing any certificate"),
     OPTION_STRING("workload", 'w', "FILE", struct load_options, workload,
                   "what is asked: a YAML file, or etc, usr or var (100k keys, 90 % get)"),
     OPTION_STRING("rate", 'r', "N", struct load_options, rate_text,
@@ -319,6 +326,25 @@ static int choose_login(struct load_plan *plan, struct error *err)
     return 0;
 }
 
+// Whether the file is one is tried now, and not by each of the agents.
+static int choose_tls(struct load_plan *plan, struct error *err)
+{
+    const struct load_options *o = &plan->options;
+    SSL_CTX *tried;
+    plan->tls.on = o->tls || o->tls_ca || o->tls_insecure;
+    plan->tls.insecure = o->tls_insecure;
+    if (o->tls_ca && o->tls_insecure)
+        return error_set(err, ERROR_INPUT, "--tls-ca and --tls-insecure exclude each other");
+    if (o->tls_ca && strlen(o->tls_ca) >= sizeof plan->tls.ca)
+        return error_set(err, ERROR_INPUT, "--tls-ca: too long a path");
+    if (o->tls_ca)
+        snprintf(plan->tls.ca, sizeof plan->tls.ca, "%s", o->tls_ca);
+    int status = tls_context_make(&plan->tls, &plan->server, &tried, err);
+    if (status == 0)
+        SSL_CTX_free(tried);
+    return status < 0 ? error_prefix(err, o->tls_ca ? "--tls-ca" : "--tls") : 0;
+}
+
 static int check_target(struct load_plan *plan, struct error *err)
 {
     struct load_options *o = &plan->options;
@@ -452,6 +478,17 @@ static int take_recording(struct load_plan *plan, struct error *err)
     return 0;
 }
 
+static int probe(const struct load_plan *plan, struct error *err)
+{
+    const struct server_address *server = &plan->server;
+    struct tls_tunnel *tunnel = NULL;
+    int status = plan->tls.on ? tls_tunnel_open(&plan->tls, server, &tunnel, err) : 0;
+    if (status == 0)
+        status = protocol_probe(tunnel ? tls_tunnel_address(tunnel) : server,
+                                plan->workload.protocol, err);
+    return tls_tunnel_close(tunnel, status, err);
+}
+
 int load_plan_make(struct load_plan *plan, int positional, char **argv, struct error *err)
 {
     struct load_options *o = &plan->options;
@@ -474,8 +511,8 @@ int load_plan_make(struct load_plan *plan, int positional, char **argv, struct e
     status = choose_workload(plan, err);
     if (status < 0)
         return status;
-    if (choose_login(plan, err) < 0)
-        return -ERROR_INPUT;
+    if (choose_login(plan, err) < 0 || choose_tls(plan, err) < 0)
+        return -(int)err->kind;
     if (!o->prepare && (check_pattern(plan, err) < 0 || take_recording(plan, err) < 0))
         return -(int)err->kind;
     if (!o->prepare && check_rate(o, err) < 0)
@@ -489,7 +526,7 @@ int load_plan_make(struct load_plan *plan, int positional, char **argv, struct e
     status = server_address_resolve(&plan->server, err);
     // Agents may reach what this process does not; a login will be answered or refused itself.
     if (status == 0 && !plan->agents && !plan->login_words.count)
-        status = protocol_probe(&plan->server, plan->workload.protocol, err);
+        status = probe(plan, err);
     return status;
 }
 
@@ -512,6 +549,7 @@ struct engine_settings load_plan_engine(const struct load_plan *plan)
     const struct load_options *o = &plan->options;
     return (struct engine_settings){.server = &plan->server,
                                     .login = &plan->login_words,
+                                    .tls = &plan->tls,
                                     .workload = &plan->workload,
                                     .threads = (uint32_t)o->threads,
                                     .connections = (uint32_t)o->connections,

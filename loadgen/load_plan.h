@@ -14,6 +14,7 @@
 #include "base/progress.h"
 #include "loadgen/agents/agent.h"
 #include "loadgen/client/server_address.h"
+#include "loadgen/client/tls_settings.h"
 #include "loadgen/engine/engine.h"
 #include "loadgen/engine/recording.h"
 #include "loadgen/method/load_summary.h"
@@ -54,7 +55,7 @@ double sweep_range_rate(const struct sweep_range *range, size_t i);
 struct load_options {
     const char *server, *protocol, *rate_text, *workload, *arrivals, *stamps, *samples, *target;
     const char *sweep, *slo, *out, *hgrm;
-    const char *user, *password_file;
+    const char *user, *password_file, *tls_ca;
     double rate; // of rate_text; INFINITY: max, a closed loop
     double confidence;
     uint64_t threads, connections, depth, duration_ns, interval_ns, max_duration_ns, seed,
@@ -62,6 +63,7 @@ struct load_options {
     uint64_t repetitions;
     const char *restart;
     struct option_list agents;
+    bool tls, tls_insecure;
     bool prepare, announce, sleep, json, quiet;
 };
 
@@ -74,6 +76,7 @@ struct load_plan {
     const struct protocol *url_protocol; // when --server was a URL; else NULL
     struct login login;
     struct login_words login_words;
+    struct tls_settings tls;
     struct workload workload;
     char arrivals[4200];        // the arrivals, in words
     char pattern[500];          // the pattern, in words

@@ -13,10 +13,10 @@
 #include "base/hash.h"
 #include "base/json_numbers.h"
 #include "base/process.h"
+#include "loadgen/load_dataset.h"
 #include "loadgen/load_run.h"
 #include "loadgen/method/between_runs.h"
 #include "loadgen/method/method_rounds.h"
-#include "workloads/dataset.h"
 
 enum { RESTART_MS = 60000, LISTEN_MS = 10000, LISTEN_POLL_NS = 20000000 };
 
@@ -79,8 +79,7 @@ static int restart_server(struct load_plan *plan, struct error *err)
     if (status == 0)
         status = wait_listening(&plan->server, err);
     if (status == 0)
-        status = dataset_prepare(&plan->workload, plan->server.host, plan->server.port,
-                                 &plan->login, NULL, NULL, &report, err);
+        status = load_dataset_prepare(plan, NULL, NULL, &report, err);
     progress_end(&plan->progress);
     return status;
 }

@@ -14,10 +14,12 @@
 // Stores, for memcached, every key; for Redis, what the mix reads of every key (strings, and lists,
 // hashes and sorted sets where their operations are used). Then verifies that each is there with
 // its exact value. host is a name, an address or, beginning with "/", the path of a UNIX socket,
-// for which port is ignored. login: who it is to be done as. progress may be NULL. A server that is
-// absent, refuses, or lost keys (too little memory) is ERROR_FAILED.
+// for which port is ignored. place: the name in messages of a server behind a tunnel of TLS, where
+// keys are stored one after the other; NULL: it is there itself. login: who it is to be done as.
+// progress may be NULL. A server that is absent, refuses, or lost keys (too little memory) is
+// ERROR_FAILED.
 int dataset_prepare(const struct workload *workload, const char *host, uint16_t port,
-                    const struct login *login, dataset_progress *progress, void *context,
-                    struct dataset_report *report, struct error *err);
+                    const char *place, const struct login *login, dataset_progress *progress,
+                    void *context, struct dataset_report *report, struct error *err);
 
 #endif

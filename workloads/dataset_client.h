@@ -26,6 +26,7 @@ struct dataset {
     uint16_t port;
     const struct login *login;
     char place[300]; // both, for messages
+    bool tunnelled;  // what comes from host is not the server, but a tunnel to it
     dataset_progress *progress;
     void *context;
     struct dataset_report *report;

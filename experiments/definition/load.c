@@ -139,6 +139,16 @@ static int read_arrivals(const struct binding *binding, const struct node *node,
     return 0;
 }
 
+// The load does not run where the experiment was written.
+static int check_path(const struct binding *binding, const struct node *node, const char *key,
+                      const char *path)
+{
+    if (!path || path[0] == '/')
+        return 0;
+    return document_error(binding->document, node_child(node, key), binding->err,
+                          "%s: write the whole path; it is read on the host that loads", key);
+}
+
 static int check_load(const struct binding *binding, const struct node *node, void *object)
 {
     struct experiment_load *load = object;
@@ -152,10 +162,15 @@ static int check_load(const struct binding *binding, const struct node *node, vo
     if (load->sleep && load->agents.count)
         return document_error(binding->document, node_key(node, "sleep"), binding->err,
                               "`sleep` and `agents` exclude each other");
-    if (load->password_file && load->password_file[0] != '/')
-        return document_error(binding->document, node_child(node, "password_file"), binding->err,
-                              "password_file: write the whole path; it is read on the host that "
-                              "loads");
+    if (check_path(binding, node, "password_file", load->password_file) < 0 ||
+        check_path(binding, node, "tls_ca", load->tls_ca) < 0)
+        return -ERROR_INPUT;
+    if ((load->tls_ca || load->tls_insecure) && !load->tls)
+        return document_error(binding->document, node, binding->err,
+                              "load: `tls_ca` and `tls_insecure` are for `tls: true`");
+    if (load->tls_ca && load->tls_insecure)
+        return document_error(binding->document, node_key(node, "tls_insecure"), binding->err,
+                              "`tls_ca` and `tls_insecure` exclude each other");
     return read_arrivals(binding, node, load);
 }
 
@@ -194,6 +209,12 @@ static const struct field load_rows[] = {
     {"password_file", FIELD_TEXT, .otherwise = "TAILLIGHT_PASSWORD of the environment",
      INTO(struct experiment_load, password_file),
      .help = "its first line is the password; the whole path, on the host that loads"},
+    {"tls", FIELD_SWITCH, "false", INTO(struct experiment_load, tls),
+     .help = "TLS 1.3 or 1.2; the server's certificate must be believed and name its address"},
+    {"tls_ca", FIELD_TEXT, .otherwise = "the machine's", INTO(struct experiment_load, tls_ca),
+     .help = "a file of certificates to believe; the whole path, on the host that loads"},
+    {"tls_insecure", FIELD_SWITCH, "false", INTO(struct experiment_load, tls_insecure),
+     .help = "believe any certificate"},
     {"sleep", FIELD_SWITCH, "false", INTO(struct experiment_load, sleep),
      .help = "sleep between requests and leave the core to others, as where the server runs on it; "
              "requests are sent later"},

@@ -33,6 +33,19 @@ static double requests_of(const struct experiment_load *load)
     return load->rate * (double)load->duration_ns / 1e9;
 }
 
+// How it connects, be it to store or to load.
+static void add_connection(const struct experiment_load *load, struct command_line *line)
+{
+    if (load->user)
+        command_line_add_option(line, "--user", "%s", load->user);
+    if (load->password_file)
+        command_line_add_option(line, "--password-file", "%s", load->password_file);
+    if (load->tls_ca)
+        command_line_add_option(line, "--tls-ca", "%s", load->tls_ca);
+    else if (load->tls)
+        command_line_add(line, load->tls_insecure ? "--tls-insecure" : "--tls");
+}
+
 // Begins the line of a load on that host (NULL: here) whose workload lies in *folder there. Returns
 // its working directory, from which the workload's files are found and *folder is named then; NULL:
 // ours.
@@ -48,10 +61,7 @@ static const char *begin_load(struct run *run, const struct host *host, const ch
     command_line_add_option(line, "--server", "%s:%u", server_address(server, run_server_host(run)),
                             server->port);
     command_line_add_option(line, "--workload", "%s/workload.yaml", *folder);
-    if (run->experiment->load.user)
-        command_line_add_option(line, "--user", "%s", run->experiment->load.user);
-    if (run->experiment->load.password_file)
-        command_line_add_option(line, "--password-file", "%s", run->experiment->load.password_file);
+    add_connection(&run->experiment->load, line);
     return !run->files_inside ? NULL : there ? host->directory : run->folder->path;
 }
 

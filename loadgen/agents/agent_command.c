@@ -205,6 +205,7 @@ static int agent_load(struct agent *agent, const struct agent_plan *plan,
     struct engine_settings settings = {
         .server = &server,
         .login = &login,
+        .tls = &plan->tls,
         .workload = workload,
         .threads = (uint32_t)plan->spec.threads,
         .connections = (uint32_t)plan->spec.connections,

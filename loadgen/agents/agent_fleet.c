@@ -345,6 +345,7 @@ static int start_agent(struct fleet *fleet, struct member *member, struct error 
     const struct agent_spec *spec = member->outcome->spec;
     struct agent_plan plan = {.spec = *spec,
                               .login = *settings->login,
+                              .tls = *settings->tls,
                               .duration_ns = settings->duration_ns,
                               .timeout_ns = settings->timeout_ns,
                               .reconnect_ns = settings->reconnect_ns,

@@ -18,11 +18,14 @@
 #include "loadgen/engine/engine_result.h"
 #include "workloads/workload.h"
 
+struct tls_settings;
+
 struct fleet_settings {
     const struct agent_spec *specs; // resolved
     size_t count;
     const struct workload *workload;
     const struct login *login;
+    const struct tls_settings *tls;
     const char *server; // as the agents will look it up, each in its place
     uint64_t duration_ns, timeout_ns, reconnect_ns; // as in struct engine_settings
     enum stamp_mode stamps;

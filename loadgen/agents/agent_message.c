@@ -13,14 +13,25 @@ enum { PIECE_BYTES = 256 << 10, COMPRESSION_LEVEL = 1, KNOTS_MOST = 4096 };
 
 #define PLAN(key, member) JSON_ROW(key, struct agent_plan, member)
 static const struct json_row plan_rows[] = {
-    PLAN("name", spec.name),          PLAN("kind", spec.kind),
-    PLAN("server", server),           PLAN("user", login.user),
-    PLAN("password", login.password), PLAN("database", login.database),
-    PLAN("rate", spec.rate),          PLAN("connections", spec.connections),
-    PLAN("threads", spec.threads),    PLAN("depth", spec.depth),
-    PLAN("seed", spec.seed),          PLAN("duration_ns", duration_ns),
-    PLAN("timeout_ns", timeout_ns),   PLAN("reconnect_ns", reconnect_ns),
-    PLAN("stamps", stamps),           PLAN("quantile", quantile),
+    PLAN("name", spec.name),
+    PLAN("kind", spec.kind),
+    PLAN("server", server),
+    PLAN("user", login.user),
+    PLAN("password", login.password),
+    PLAN("database", login.database),
+    PLAN("tls", tls.on),
+    PLAN("tls_insecure", tls.insecure),
+    PLAN("tls_ca", tls.ca),
+    PLAN("rate", spec.rate),
+    PLAN("connections", spec.connections),
+    PLAN("threads", spec.threads),
+    PLAN("depth", spec.depth),
+    PLAN("seed", spec.seed),
+    PLAN("duration_ns", duration_ns),
+    PLAN("timeout_ns", timeout_ns),
+    PLAN("reconnect_ns", reconnect_ns),
+    PLAN("stamps", stamps),
+    PLAN("quantile", quantile),
     PLAN("confidence", confidence),
 };
 
@@ -117,6 +128,13 @@ static const struct json_row figures[] = {
     FIGURE(counts.first_break),
     FIGURE(counts.first_fault),
     FIGURE(counts.first_refusal),
+    FIGURE(counts.handshakes.count),
+    FIGURE(counts.handshakes.sum_ns),
+    FIGURE(counts.handshakes.max_ns),
+    FIGURE(counts.resumed.count),
+    FIGURE(counts.resumed.sum_ns),
+    FIGURE(counts.resumed.max_ns),
+    FIGURE(counts.tls_suite),
 };
 static json_t *counts_to_json(const uint64_t *counts, unsigned count)
 {

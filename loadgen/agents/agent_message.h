@@ -13,6 +13,7 @@
 #include "base/connection.h"
 #include "base/error.h"
 #include "loadgen/agents/agent.h"
+#include "loadgen/client/tls_settings.h"
 #include "loadgen/engine/engine.h"
 #include "workloads/login.h"
 #include "workloads/workload.h"
@@ -22,6 +23,7 @@ struct agent_plan {
     struct agent_spec spec; // without its place: the controller has already put it there
     char server[300];
     struct login login;
+    struct tls_settings tls;
     uint64_t duration_ns, timeout_ns, reconnect_ns; // as in struct engine_settings
     enum stamp_mode stamps;
     double quantile, confidence; // the target percentile's

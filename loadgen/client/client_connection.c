@@ -12,6 +12,7 @@
 #include "loadgen/client/client_datagram.h"
 #include "loadgen/client/client_opening.h"
 #include "loadgen/client/client_socket.h"
+#include "loadgen/client/client_tls.h"
 #include "workloads/memcached_udp.h"
 #include "workloads/reply_parser.h"
 
@@ -20,6 +21,8 @@ enum {
     READS_AT_ONCE = 16, // then the other connections have their turn
     STOP_LOOK_MS = 100, // so soon a person who ends the load is heard
 };
+
+static const char not_allowed[] = "a reply that the protocol does not allow";
 
 // to_the_end: also past a short read. send_error: the errno of a send call that failed before this,
 // or 0. If a send failed, a stream that ends then was not closed in order.
@@ -78,7 +81,7 @@ int connection_open(struct client_connection *connection, uint32_t id,
     }
     connection->waits = context->kernel_stamps ? calloc(1, sizeof *connection->waits) : NULL;
     connection->slots = calloc(connection->slot_mask + 1, sizeof *connection->slots);
-    connection->out = malloc(out_bytes);
+    connection->out = malloc(out_bytes + (context->tls ? TLS_SLACK_BYTES : 0));
     connection->event = event_new(context->base, -1, 0, context->on_ready, connection);
     connection->timer = event_new(
         context->base, -1, 0, context->datagrams ? datagram_timer : connection_retry, connection);
@@ -119,6 +122,10 @@ int connection_establish(struct client_connection *connection, int64_t deadline_
     return status < 0 ? status : connection_finish(connection, err);
 }
 
+static const char no_login[] = "it accepts connections, and has not answered the login in 5 s";
+static const char no_handshake[] =
+    "it accepts connections, and does not answer within 5 s (does it speak TLS?)";
+
 int connection_await(struct client_connection *connection, int64_t deadline_ms, struct error *err)
 {
     int status = connection_is_open(connection);
@@ -126,7 +133,7 @@ int connection_await(struct client_connection *connection, int64_t deadline_ms, 
         short events = connection->out_begin < connection->out_end ? POLLIN | POLLOUT : POLLIN;
         status =
             wait_for_server(connection, events, deadline_ms,
-                            "it accepts connections, and has not answered the login in 5 s", err);
+                            connection->tls && !connection->secured ? no_handshake : no_login, err);
         if (status == 0)
             status = connection_opening_step(connection, err);
     }
@@ -141,6 +148,7 @@ void connection_close(struct client_connection *connection)
         event_free(connection->timer);
     if (connection->socket_fd >= 0)
         close(connection->socket_fd);
+    client_tls_free(connection);
     free(connection->slots);
     free(connection->out);
     free(connection->waits);
@@ -153,8 +161,8 @@ void connection_put(struct client_connection *connection, uint32_t sample_index,
     struct connection_context *context = connection->context;
     struct connection_counts *counts = context->counts;
     struct sample *sample = &context->samples[sample_index];
-    size_t bytes = context->datagrams
-                       ? datagram_put(connection, request)
+    size_t bytes = context->put
+                       ? context->put(connection, request)
                        : context->protocol->encode(request, connection->out + connection->out_end,
                                                    connection->out_bytes - connection->out_end);
     uint64_t ahead = connection->put - connection->answered - connection->settled_ahead;
@@ -261,6 +269,8 @@ static bool take_bytes(struct client_connection *connection, size_t count,
         size_t found;
         size_t used =
             reply_parse(protocol, &connection->parser, at, count, replies, REPLY_BATCH, &found);
+        if (connection->tls)
+            client_tls_place(connection, replies, found);
         for (size_t i = 0; i < found; i++) {
             take_reply(connection, &replies[i], arrival);
             if (reply_is_broken(replies[i].kind))
@@ -272,13 +282,28 @@ static bool take_bytes(struct client_connection *connection, size_t count,
     return true;
 }
 
+// Record by record. Returns why the connection is to end, or NULL.
+static const char *take_records(struct client_connection *connection, size_t count,
+                                const struct arrival *arrival, enum connection_loss *loss)
+{
+    const char *why;
+    size_t plain;
+    client_tls_feed(connection, count);
+    while ((plain = client_tls_take(connection, loss, &why)))
+        if (!take_bytes(connection, plain, arrival))
+            return not_allowed;
+    if (!why && connection->out_begin < connection->out_end)
+        connection_flush(connection); // OpenSSL had something to say to that
+    return why;
+}
+
 static bool replies_receive(struct client_connection *connection, bool to_the_end, int send_error)
 {
     struct connection_context *context = connection->context;
     char control[STAMP_CONTROL_BYTES] __attribute__((aligned(16)));
     bool any = false;
     for (unsigned i = 0; connection_is_open(connection); i++) {
-        struct iovec buffer = {context->receive_buffer, context->receive_bytes};
+        struct iovec buffer = {context->wire_buffer, context->receive_bytes};
         struct msghdr message = {.msg_iov = &buffer,
                                  .msg_iovlen = 1,
                                  .msg_control = context->kernel_stamps ? control : NULL,
@@ -298,8 +323,12 @@ static bool replies_receive(struct client_connection *connection, bool to_the_en
         arrival.stream_end = connection->bytes_received;
         if (context->kernel_stamps)
             arrival.rx = client_stamps_receive(&message);
-        if (!take_bytes(connection, (size_t)count, &arrival)) {
-            connection_end(connection, LOSS_MALFORMED, "a reply that the protocol does not allow");
+        enum connection_loss loss = LOSS_MALFORMED;
+        const char *why = context->tls ? take_records(connection, (size_t)count, &arrival, &loss)
+                          : take_bytes(connection, (size_t)count, &arrival) ? NULL
+                                                                            : not_allowed;
+        if (why) {
+            connection_end(connection, loss, why);
             return true;
         }
         if (connection->parser.closing && !connection->parser.in_reply) {

@@ -7,6 +7,7 @@
 
 #include "base/tsc.h"
 #include "loadgen/client/client_samples.h"
+#include "loadgen/client/client_tls.h"
 #include "workloads/reply_parser.h"
 
 // More than any server has to say to a login; one that goes on for ever is not listened to.
@@ -69,6 +70,41 @@ static int take_answers(struct client_connection *connection, size_t count, stru
     return 0;
 }
 
+static void put_login(struct client_connection *connection)
+{
+    const struct login_words *login = connection->context->login;
+    if (!login || !login->count)
+        return;
+    connection->login_answers = login->answers;
+    connection->parser.login = true;
+    if (connection->tls) {
+        client_tls_say(connection, login->bytes, login->count);
+        return;
+    }
+    memcpy(connection->out, login->bytes, login->count);
+    connection->out_end = login->count;
+}
+
+// Of a handshake, of what may follow it at once, and of answers to the login.
+static int take_records(struct client_connection *connection, size_t count, struct error *err)
+{
+    client_tls_feed(connection, count);
+    if (!connection->secured) {
+        int status = client_tls_shake(connection, err);
+        if (status <= 0)
+            return status;
+        connection->secured = true;
+        put_login(connection);
+    }
+    enum connection_loss loss;
+    const char *why;
+    size_t plain;
+    while ((plain = client_tls_take(connection, &loss, &why)))
+        if (take_answers(connection, plain, err) < 0)
+            return -(int)err->kind;
+    return why ? opening_broke(connection, why, err) : 0;
+}
+
 // From here on all is requests and replies.
 static int opening_end(struct client_connection *connection)
 {
@@ -82,16 +118,19 @@ static int opening_end(struct client_connection *connection)
     return 1;
 }
 
+static bool is_busy(const struct client_connection *connection)
+{
+    return connection->login_answers || (connection->context->tls && !connection->secured) ||
+           connection->out_begin < connection->out_end;
+}
+
 int connection_opening_begin(struct client_connection *connection, struct error *err)
 {
-    const struct login_words *login = connection->context->login;
     connection->state = CONNECTION_OPENING;
-    if (login && login->count) {
-        memcpy(connection->out, login->bytes, login->count);
-        connection->out_end = login->count;
-        connection->login_answers = login->answers;
-        connection->parser.login = true;
-    }
+    if (!connection->context->tls)
+        put_login(connection);
+    else if (client_tls_begin(connection, err) < 0)
+        return -(int)err->kind;
     return connection_opening_step(connection, err);
 }
 
@@ -100,9 +139,9 @@ int connection_opening_step(struct client_connection *connection, struct error *
     struct connection_context *context = connection->context;
     if (send_words(connection, err) < 0)
         return -(int)err->kind;
-    while (connection->login_answers) {
-        ssize_t count = recv(connection->socket_fd, context->receive_buffer, context->receive_bytes,
-                             MSG_DONTWAIT);
+    while (is_busy(connection)) {
+        ssize_t count =
+            recv(connection->socket_fd, context->wire_buffer, context->receive_bytes, MSG_DONTWAIT);
         if (count < 0 && (errno == EAGAIN || errno == EINTR)) {
             // Stamps that are not read make the socket seem ready for ever.
             if (connection->waits)
@@ -112,8 +151,10 @@ int connection_opening_step(struct client_connection *connection, struct error *
         if (count <= 0)
             return opening_broke(connection, count < 0 ? strerror(errno) : "it closed it", err);
         connection->bytes_received += (uint64_t)count;
-        if (take_answers(connection, (size_t)count, err) < 0)
-            return -(int)err->kind;
+        int status = context->tls ? take_records(connection, (size_t)count, err)
+                                  : take_answers(connection, (size_t)count, err);
+        if (status < 0 || (status = send_words(connection, err)) < 0)
+            return status;
     }
     return opening_end(connection);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What comes between a connected socket and its first request: the login. Its bytes are part of the
+// What comes between a connected socket and its first request: the handshake of TLS, and the login.
+// Their bytes are part of the
 // connection's streams, so that the offsets of requests and replies count from the socket's start.
 // Nothing here waits: the caller does, for the socket.
 #ifndef LOADGEN_CLIENT_CLIENT_OPENING_H

@@ -15,6 +15,7 @@
 #include "base/tsc.h"
 #include "loadgen/client/client_opening.h"
 #include "loadgen/client/client_samples.h"
+#include "loadgen/client/client_tls.h"
 
 enum {
     BACKLOG_S = 5,
@@ -232,6 +233,8 @@ static void forget_stream(struct client_connection *connection)
     connection->blocked = true;
     connection->settled_ahead = 0;
     connection->login_answers = 0;
+    connection->secured = false;
+    client_tls_end(connection);
     connection->expiry_set = false;
     memset(&connection->parser, 0, sizeof connection->parser);
 }

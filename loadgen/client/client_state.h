@@ -2,9 +2,10 @@
 //
 // The state of one connection of the load generator, and what all connections of a thread share.
 // The files that work on it, each using only those before it: client_samples records each request's
-// outcome in its sample, client_opening logs in, client_socket opens sockets, handles the end of a
-// connection and opens it again, client_datagram sends and receives over UDP, client_connection
-// does so over a stream and is what the engine calls.
+// outcome in its sample, client_tls encrypts, client_opening shakes hands and logs in,
+// client_socket opens sockets, handles the end of a connection and opens it again, client_datagram
+// sends and receives over UDP, client_connection does so over a stream and is what the engine
+// calls.
 #ifndef LOADGEN_CLIENT_CLIENT_STATE_H
 #define LOADGEN_CLIENT_CLIENT_STATE_H
 
@@ -25,8 +26,11 @@
 
 struct connection_log ARRAY_OF(struct connection);
 
+struct bio_method_st;
 struct client_connection;
+struct client_tls;
 struct engine_worker;
+struct ssl_ctx_st;
 struct workload;
 
 // What all connections of one thread share.
@@ -41,7 +45,9 @@ struct connection_context {
     struct connection_counts *counts;
     struct engine_worker *owner; // the thread that these connections belong to
     uint32_t sender;             // the thread's number, for the samples
-    event_callback_fn on_ready;  // event handler of a connection: calls connection_ready
+    // Puts a request into the output buffer and returns its bytes there; NULL: as it is encoded.
+    size_t (*put)(struct client_connection *connection, const struct request *request);
+    event_callback_fn on_ready; // event handler of a connection: calls connection_ready
     // Takes back a request whose connection ended before it was sent, or answered.
     void (*put_again)(struct engine_worker *owner, uint32_t sample);
     // Notes a connection of which more may be read than it was its turn for: its next edge may
@@ -53,8 +59,13 @@ struct connection_context {
     uint32_t busy_poll_us;      // SO_BUSY_POLL; 0: left alone
     struct error busy_poll_why; // why it cannot be set
     struct stamp_reader *reader;
-    char *receive_buffer;
+    char *receive_buffer; // bytes of replies
+    char *wire_buffer;    // bytes that came: the same, or with TLS another of the same size
     size_t receive_bytes;
+    struct ssl_ctx_st *tls; // NULL: no TLS (loadgen/client/client_tls.h)
+    struct bio_method_st *tls_method;
+    char *request_buffer; // with TLS: a request that is not encrypted yet
+    size_t request_bytes;
     struct datagram_reader
         *datagrams;       // over UDP (loadgen/client/client_datagram.h); NULL: a stream
     uint64_t timeout_tsc; // over UDP: how long a reply is waited for
@@ -100,12 +111,14 @@ struct client_connection {
     bool listed;                // in its owner's queue of connections with room
     bool unstamped;             // in its owner's queue of those that await TX stamps
     bool unread;                // in its owner's queue of those to be read again without an event
+    bool secured;               // the handshake of TLS is done
     unsigned login_answers;     // of its login, still awaited
     bool draining;              // closed loop: nothing more is put until all requests are answered
     uint32_t attempts;          // attempts to open it again since it was last useful
     uint64_t ended_tsc;         // when the one before it ended; 0: it is the first
     int64_t down_ms, opened_ms; // CLOCK_MONOTONIC: when it stopped being useful; when it opened
     struct reply_parser parser;
+    struct client_tls *tls;    // if there is TLS; else NULL
     struct stamp_waits *waits; // if there are kernel stamps; else NULL
 };
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "loadgen/client/connection_counts.h"
 
+#include <string.h>
+
 const char *const connection_loss_names[LOSS_REASONS] = {
     [LOSS_CLOSED] = "closed",         [LOSS_RESET] = "reset", [LOSS_MALFORMED] = "malformed",
     [LOSS_UNANSWERED] = "unanswered", [LOSS_OTHER] = "other",
@@ -9,6 +11,14 @@ const char *const connection_loss_names[LOSS_REASONS] = {
 static uint64_t time_earlier(uint64_t a, uint64_t b)
 {
     return !a || (b && b < a) ? b : a;
+}
+
+static void add_handshakes(struct handshake_counts *all, const struct handshake_counts *more)
+{
+    all->count += more->count;
+    all->sum_ns += more->sum_ns;
+    if (more->max_ns > all->max_ns)
+        all->max_ns = more->max_ns;
 }
 
 void connection_counts_add(struct connection_counts *all, const struct connection_counts *more)
@@ -47,4 +57,8 @@ void connection_counts_add(struct connection_counts *all, const struct connectio
     all->tx_hardware += more->tx_hardware;
     all->tx_software += more->tx_software;
     all->stamps_unknown += more->stamps_unknown;
+    add_handshakes(&all->handshakes, &more->handshakes);
+    add_handshakes(&all->resumed, &more->resumed);
+    if (!all->tls_suite[0])
+        memcpy(all->tls_suite, more->tls_suite, sizeof all->tls_suite);
 }

@@ -24,6 +24,11 @@ enum connection_loss {
 };
 extern const char *const connection_loss_names[LOSS_REASONS]; // "closed", ..., for JSON
 
+// TLS handshakes that were completed, from the connected socket to the last of them.
+struct handshake_counts {
+    uint64_t count, sum_ns, max_ns;
+};
+
 // Counts over all connections.
 struct connection_counts {
     uint64_t replies[REPLY_KINDS];
@@ -53,6 +58,9 @@ struct connection_counts {
     uint64_t stamps_unknown;        // TX stamps on ended connections that belong to no request
     // TX stamps received from the NIC and from the kernel.
     uint64_t tx_hardware, tx_software;
+    struct handshake_counts handshakes,
+        resumed;                           // whole ones, and those of a session there had been
+    char tls_suite[64];                    // "TLSv1.3, TLS_AES_256_GCM_SHA384"; empty: no TLS
     struct error first_break, first_fault; // what ended a connection; what a wrong reply said
     struct error first_refusal; // why one that was connected again was not open for requests
 };

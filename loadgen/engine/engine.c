@@ -21,7 +21,9 @@
 #include "base/tsc.h"
 #include "base/tsc_rate.h"
 #include "loadgen/client/client_datagram.h"
+#include "loadgen/client/client_tls.h"
 #include "loadgen/client/server_route.h"
+#include "loadgen/client/tls_settings.h"
 #include "loadgen/engine/engine_worker.h"
 #include "loadgen/engine/thread_cores.h"
 #include "workloads/memcached_udp.h"
@@ -329,8 +331,17 @@ static int engine_prepare(struct engine *engine, const sigset_t *signals, struct
     shared->value_bytes = workload_value_bytes_max(workload);
     shared->request_bytes = workload->protocol->request_bytes_max(workload_key_bytes_max(workload),
                                                                   shared->value_bytes);
+    shared->encoded_bytes = shared->request_bytes;
     if (settings->server->transport == SERVER_UDP && check_udp(engine, err) < 0)
         return -ERROR_INPUT;
+    if (tls_context_make(settings->tls, settings->server, &shared->tls, err) < 0)
+        return -(int)err->kind;
+    if (shared->tls) {
+        shared->request_bytes = client_tls_bytes_max(shared->encoded_bytes);
+        shared->tls_method = client_tls_method();
+        if (!shared->tls_method)
+            return error_set(err, ERROR_FAILED, "out of memory for TLS");
+    }
     engine->signal_fd = signalfd(-1, signals, SFD_NONBLOCK | SFD_CLOEXEC);
     engine->news = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (settings->slow_ns)
@@ -533,6 +544,8 @@ static void engine_close(struct engine *engine)
         clock_follower_free(&engine->nic_clock);
     clock_follower_free(&engine->host_clock);
     nic_stamps_end(&engine->nic);
+    SSL_CTX_free(engine->shared.tls);
+    BIO_meth_free(engine->shared.tls_method);
     if (engine->signal_fd >= 0)
         close(engine->signal_fd);
     if (engine->news >= 0)

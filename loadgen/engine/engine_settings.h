@@ -13,6 +13,8 @@
 #include "workloads/login.h"
 #include "workloads/workload.h"
 
+struct tls_settings;
+
 enum {
     ENGINE_IN_FLIGHT_CAP = 65536,       // over all connections, when no depth is asked for
     ENGINE_CLOSED_LOOP_ORDER = 1 << 20, // requests that a closed loop repeats in turn
@@ -20,6 +22,7 @@ enum {
 
 struct engine_settings {
     const struct server_address *server; // resolved
+    const struct tls_settings *tls;      // NULL: none
     const struct login_words *login;     // what each connection says first; NULL: nothing
     const struct workload *workload;
     uint32_t threads; // with several, each is pinned to a core of its own; 0: one

@@ -32,8 +32,11 @@ struct engine_shared {
     bool hardware_stamps; // the NIC's stamps are on, in addition to the kernel's
     bool hardware_tx;     // also of what is sent
     double ticks_per_ns;
-    size_t request_bytes; // bytes of the longest request
-    size_t value_bytes;   // bytes of the longest value
+    size_t request_bytes;   // bytes of the longest request, as it leaves
+    size_t encoded_bytes;   // the same before it is encrypted
+    struct ssl_ctx_st *tls; // NULL: no TLS
+    struct bio_method_st *tls_method;
+    size_t value_bytes; // bytes of the longest value
     struct slow_replies slow;
     _Atomic uint32_t last_id; // over all connections
     atomic_bool stop;         // a person ended the load, or another thread could not begin

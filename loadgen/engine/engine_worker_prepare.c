@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/tsc.h"
 #include "loadgen/client/client_datagram.h"
+#include "loadgen/client/client_tls.h"
 #include "loadgen/client/connection_counts.h"
 #include "loadgen/engine/engine_worker.h"
 
@@ -171,20 +172,30 @@ int engine_worker_prepare(struct engine_worker *worker, struct error *err)
         .reconnect_ms = (int64_t)(settings->reconnect_ns / 1000000),
         .live = settings->live ? &settings->live[worker->index] : NULL,
         .slow = shared->slow.over_tsc ? &worker->shared->slow : NULL,
+        .tls = shared->tls,
+        .tls_method = shared->tls_method,
+        .request_bytes = shared->encoded_bytes,
+        .request_buffer = shared->tls ? malloc(shared->encoded_bytes) : NULL,
+        .put = shared->tls ? client_tls_put : NULL,
         .kernel_stamps = shared->kernel_stamps,
         .hardware_stamps = shared->hardware_stamps,
         .hardware_tx = shared->hardware_tx};
+    worker->context.wire_buffer =
+        shared->tls ? calloc(1, RECEIVE_BYTES) : worker->context.receive_buffer;
     if (worker->context.live)
         live_set(&worker->context.live->tsc_khz, (uint64_t)(shared->ticks_per_ns * 1e6));
     if (!worker->connections || !worker->dirty || !worker->room.items || !worker->unstamped.items ||
         !worker->unread.items || !worker->key || !worker->value || !worker->context.reader ||
-        !worker->context.receive_buffer || array_reserve(&worker->context.log, count) < 0)
+        !worker->context.receive_buffer || !worker->context.wire_buffer ||
+        (shared->tls && !worker->context.request_buffer) ||
+        array_reserve(&worker->context.log, count) < 0)
         return error_set(err, ERROR_FAILED, "out of memory for %u connections", count);
     if (settings->server->transport == SERVER_UDP) {
         worker->context.datagrams =
             datagram_reader_new(worker->context.receive_buffer, RECEIVE_BYTES, shared->value_bytes);
         if (!worker->context.datagrams)
             return error_set(err, ERROR_FAILED, "out of memory for replies over UDP");
+        worker->context.put = datagram_put;
     }
     for (uint32_t i = 0; i < count; i++)
         worker->connections[i].socket_fd = -1;
@@ -215,5 +226,8 @@ void engine_worker_close(struct engine_worker *worker)
     free(worker->value);
     free(worker->context.reader);
     datagram_reader_free(worker->context.datagrams);
+    if (worker->context.wire_buffer != worker->context.receive_buffer)
+        free(worker->context.wire_buffer);
     free(worker->context.receive_buffer);
+    free(worker->context.request_buffer);
 }

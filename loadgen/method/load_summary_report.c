@@ -36,6 +36,30 @@ static void set_count(json_t *object, const char *key, uint64_t count)
     json_object_set_new(object, key, json_integer((json_int_t)count));
 }
 
+static json_t *handshakes_json(const struct handshake_counts *counts)
+{
+    return json_pack(
+        "{s:I,s:o,s:o}", "count", (json_int_t)counts->count, "mean_us",
+        json_number_or_null((double)counts->sum_ns / (double)counts->count / 1e3), "max_us",
+        json_number_or_null(counts->count ? (double)counts->max_ns / 1e3 : (double)NAN));
+}
+
+// null: without TLS.
+static json_t *tls_json(const struct connection_counts *counts)
+{
+    return !counts->tls_suite[0] ? json_null()
+                                 : json_pack("{s:s,s:o,s:o}", "suite", counts->tls_suite,
+                                             "handshakes", handshakes_json(&counts->handshakes),
+                                             "resumed", handshakes_json(&counts->resumed));
+}
+
+static void print_handshakes(const struct handshake_counts *counts, const char *what, FILE *out)
+{
+    if (counts->count)
+        fprintf(out, "; %llu %s, %.0f us each, %.0f us at most", (count_type)counts->count, what,
+                (double)counts->sum_ns / (double)counts->count / 1e3, (double)counts->max_ns / 1e3);
+}
+
 // Only the counts that are not 0: an empty object is a clean load.
 static json_t *errors_json(const struct load_summary *summary, const struct engine_result *result)
 {
@@ -151,6 +175,7 @@ json_t *load_summary_json(const struct load_summary *summary, const struct engin
     json_rows_set(json, request_rows, summary);
     json_object_set_new(json, "lost_by", lost_json(counts));
     json_rows_set(json, connection_rows, counts);
+    json_object_set_new(json, "tls", tls_json(counts));
     json_object_set_new(json, "errors", errors_json(summary, result));
     json_object_set_new(json, "latency_us", percentiles_json(&summary->latency));
     json_object_set_new(json, "uncorrected_latency_us", percentiles_json(&summary->uncorrected));
@@ -277,6 +302,12 @@ void load_summary_print(const struct load_summary *summary, const struct engine_
             text_plural((double)counts->reconnects_failed), (count_type)counts->given_up,
             (count_type)counts->moved, text_plural((double)counts->moved),
             (count_type)counts->repeated);
+    if (counts->tls_suite[0]) {
+        fprintf(out, "  tls        %s", counts->tls_suite);
+        print_handshakes(&counts->handshakes, "handshakes", out);
+        print_handshakes(&counts->resumed, "resumed", out);
+        fputc('\n', out);
+    }
     fprintf(out, "  in flight  at most %llu; %llu request%s waited for a connection with room",
             (count_type)counts->in_flight_max, (count_type)result->delayed_by_depth,
             text_plural((double)result->delayed_by_depth));

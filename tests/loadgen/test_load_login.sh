@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Logins: at Redis and memcached, right, wrong and missing, again on each reconnect; and servers that
 # answer them as no server should. The password is in no file that the load leaves.
-# Runs beside others: it asserts counts and words, no times.
+# Runs beside others: it asserts counts and words, no times. What takes longer is left to check-long.
 set -u
 taillight=${BUILD:-build}/taillight
 here=$(cd "$(dirname "$0")" && pwd)
@@ -54,6 +54,7 @@ prepare() { # server, options ...
 value() {
     sed -n "s/^  \"$1\": \"\{0,1\}\([^\",]*\).*/\1/p" "$dir/out"
 }
+long() { [ -n "${TAILLIGHT_LONG:-}" ]; }
 unset TAILLIGHT_PASSWORD
 echo 'open sesame' >"$dir/right"
 echo 'shut sesame' >"$dir/wrong"
@@ -109,12 +110,18 @@ if have redis-server; then
     load "redis://me@$at/3" --password-file "$dir/right" --agent symmetric,name=a --agent symmetric,name=b --samples "$dir/samples"
     [ "$(value misses)" = 0 ] || fail 'agents: not in that database'
     ! grep -rlE 'open sesame|word' "$dir/samples" || fail 'the password is in a file'
-    # Connections that are killed log in again, and every request is counted once.
-    ask config resetstat >"$dir/log"
-    (sleep 0.2 && ask client kill type normal skipme yes) >"$dir/log" 2>&1 &
-    timeout 60 "$taillight" load --server "redis://me@$at" --password-file "$dir/right" --quiet --json --rate 4k \
-        --duration 400ms --timeout 20s --connections 4 --workload "$dir/workload.yaml" >"$dir/out" 2>"$dir/err"
-    wait $!
+    # Connections that are killed log in again, and every request is counted once. On a busy machine
+    # the killer may come too late.
+    for _ in 1 2 3; do
+        timeout 60 "$taillight" load --server "redis://me@$at" --password-file "$dir/right" --quiet --json --rate 2k --sleep \
+            --duration 600ms --timeout 20s --connections 4 --workload "$dir/workload.yaml" >"$dir/out" 2>"$dir/err" &
+        loading=$!
+        all_came() { [ "$(ask client list | grep -c user=me)" -ge 4 ]; }
+        await all_came
+        ask client kill type normal skipme yes >"$dir/log" 2>&1
+        wait $loading
+        [ "$(value reconnects)" = 0 ] || break
+    done
     [ "$(value reconnects)" -ge 1 ] || fail 'nobody was killed'
     [ $(($(value answered) + $(value lost))) -eq "$(value scheduled)" ] || fail 'reconnects: a request is not accounted for'
     grep -q NOAUTH "$dir/out" && fail 'reconnects: a request went out before its login'
@@ -133,10 +140,9 @@ if have memcached && memcached -h | grep -q -e --auth-file; then
     refused "$at wants a login (\"CLIENT_ERROR unauthenticated" "$at"
     refused 'refuses the login: "CLIENT_ERROR authentication failure"' "memcached://you@$at" --password-file "$dir/word"
     prepare "memcached://me@$at" --password-file "$dir/word"
-    for protocol in memcached memcached-meta; do
-        load "$protocol://me@$at" --password-file "$dir/word"
-        [ "$(value misses)" = 0 ] || fail "$protocol: misses"
-    done
+    long && load "memcached-meta://me@$at" --password-file "$dir/word"
+    load "memcached://me@$at" --password-file "$dir/word"
+    [ "$(value misses)" = 0 ] || fail 'memcached: misses'
     refused 'refuses the login' "memcached://you@$at" --password-file "$dir/word" --prepare
 fi
 if have memcached && memcached -h | grep -q -e --enable-sasl && have saslpasswd2; then
@@ -158,7 +164,7 @@ if have python3; then
     broken 'says more than the login asks for' "redis://talks@$at"
     refused 'refuses the login: "OK"' "redis://stutters@$at"
     refused 'refuses the login' "redis://endless@$at"
-    load "redis://dribbles@$at" --rate 500
+    long && load "redis://dribbles@$at" --rate 500
     # Its password is changed while connections are open: no request gets lost unseen.
     timeout 20 "$taillight" load --server "redis://turns@$at" --quiet --json --rate 1k --duration 300ms --reconnect 200ms \
         --connections 2 --workload "$dir/workload.yaml" >"$dir/out" 2>"$dir/err"

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT
+#include "loadgen/client/client_tls.h"
+
+#include <assert.h>
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/tsc.h"
+#include "loadgen/client/tls_settings.h"
+
+enum {
+    RECORD_BYTES = 16 << 10,
+    // Header, nonce, padding and authentication code of the worst suite (TLS 1.2, CBC, SHA-384).
+    RECORD_OVERHEAD = 96,
+};
+
+struct client_tls {
+    SSL *tls; // NULL: between two connections
+    SSL_SESSION *session;
+    uint64_t began_tsc;
+    const char *in; // bytes that came and are not taken yet
+    size_t in_count;
+    uint64_t taken;                    // of the wire's stream, since its beginning
+    size_t put;                        // behind the output buffer's end
+    uint64_t record_begin, record_end; // on the wire: the last one taken
+    uint64_t plain_begin;              // where its bytes begin in the decrypted stream
+    uint64_t reply_begin;              // on the wire: of the reply under way in earlier records
+};
+
+size_t client_tls_bytes_max(size_t request_bytes)
+{
+    return request_bytes + (request_bytes / RECORD_BYTES + 1) * RECORD_OVERHEAD;
+}
+
+// --- what OpenSSL reads from and writes to -------------------------------------------------------
+
+static int wire_read(BIO *bio, char *out, int wanted)
+{
+    struct client_tls *tls = ((struct client_connection *)BIO_get_data(bio))->tls;
+    size_t count = (size_t)wanted < tls->in_count ? (size_t)wanted : tls->in_count;
+    BIO_clear_retry_flags(bio);
+    if (!count) {
+        BIO_set_retry_read(bio);
+        return -1;
+    }
+    memcpy(out, tls->in, count);
+    tls->in += count;
+    tls->in_count -= count;
+    tls->taken += count;
+    return (int)count;
+}
+
+static int wire_write(BIO *bio, const char *bytes, int count)
+{
+    struct client_connection *connection = BIO_get_data(bio);
+    size_t end = connection->out_end + connection->tls->put;
+    BIO_clear_retry_flags(bio);
+    if (end + (size_t)count > connection->out_bytes + TLS_SLACK_BYTES) {
+        BIO_set_retry_write(bio);
+        return -1;
+    }
+    memcpy(connection->out + end, bytes, (size_t)count);
+    connection->tls->put += (size_t)count;
+    return count;
+}
+
+static long wire_control(BIO *bio, int command, long number, void *pointer)
+{
+    (void)bio, (void)number, (void)pointer;
+    return command == BIO_CTRL_FLUSH;
+}
+
+BIO_METHOD *client_tls_method(void)
+{
+    BIO_METHOD *method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "connection");
+    if (method) {
+        BIO_meth_set_read(method, wire_read);
+        BIO_meth_set_write(method, wire_write);
+        BIO_meth_set_ctrl(method, wire_control);
+    }
+    return method;
+}
+
+// --- handshakes ----------------------------------------------------------------------------------
+
+// What OpenSSL has written besides requests leaves with the next send call.
+static void keep_put(struct client_connection *connection)
+{
+    connection->out_end += connection->tls->put;
+    connection->bytes_put += connection->tls->put;
+    connection->tls->put = 0;
+}
+
+static int no_memory(const struct client_connection *connection, struct error *err)
+{
+    return error_set(err, ERROR_FAILED, "out of memory for TLS on connection %u", connection->id);
+}
+
+int client_tls_begin(struct client_connection *connection, struct error *err)
+{
+    const struct connection_context *context = connection->context;
+    struct client_tls *tls = connection->tls;
+    if (!tls)
+        tls = connection->tls = calloc(1, sizeof *tls);
+    if (!tls)
+        return no_memory(connection, err);
+    tls->tls = tls_connection_make(context->tls, context->server);
+    BIO *wire = tls->tls ? BIO_new(context->tls_method) : NULL;
+    if (!wire)
+        return no_memory(connection, err);
+    BIO_set_data(wire, connection);
+    BIO_set_init(wire, 1);
+    SSL_set_bio(tls->tls, wire, wire);
+    if (tls->session)
+        SSL_set_session(tls->tls, tls->session);
+    tls->began_tsc = tsc_now();
+    return client_tls_shake(connection, err);
+}
+
+static void count_handshake(struct client_connection *connection)
+{
+    struct connection_counts *counts = connection->context->counts;
+    const SSL *tls = connection->tls->tls;
+    struct handshake_counts *kind =
+        SSL_session_reused(tls) ? &counts->resumed : &counts->handshakes;
+    uint64_t ns = (uint64_t)((double)(tsc_now() - connection->tls->began_tsc) /
+                             connection->context->ticks_per_us * 1e3);
+    kind->count++;
+    kind->sum_ns += ns;
+    kind->max_ns = ns > kind->max_ns ? ns : kind->max_ns;
+    if (!counts->tls_suite[0])
+        snprintf(counts->tls_suite, sizeof counts->tls_suite, "%s, %s", SSL_get_version(tls),
+                 SSL_get_cipher_name(tls));
+}
+
+int client_tls_shake(struct client_connection *connection, struct error *err)
+{
+    struct client_tls *tls = connection->tls;
+    if (SSL_is_init_finished(tls->tls))
+        return 1;
+    ERR_clear_error();
+    int done = SSL_do_handshake(tls->tls);
+    keep_put(connection);
+    if (done == 1) {
+        count_handshake(connection);
+        return 1;
+    }
+    return SSL_get_error(tls->tls, done) == SSL_ERROR_WANT_READ
+               ? 0
+               : tls_refuse(tls->tls, connection->context->server, err);
+}
+
+void client_tls_end(struct client_connection *connection)
+{
+    struct client_tls *tls = connection->tls;
+    if (!tls || !tls->tls)
+        return;
+    SSL_SESSION *session = SSL_get1_session(tls->tls);
+    if (session && SSL_SESSION_is_resumable(session)) {
+        SSL_SESSION_free(tls->session);
+        tls->session = session;
+    } else {
+        SSL_SESSION_free(session);
+    }
+    // OpenSSL takes a connection that was not closed in order for a reason not to resume it.
+    SSL_set_shutdown(tls->tls, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
+    SSL_free(tls->tls);
+    *tls = (struct client_tls){.session = tls->session};
+}
+
+void client_tls_free(struct client_connection *connection)
+{
+    client_tls_end(connection);
+    if (connection->tls)
+        SSL_SESSION_free(connection->tls->session);
+    free(connection->tls);
+    connection->tls = NULL;
+}
+
+// --- bytes ---------------------------------------------------------------------------------------
+
+void client_tls_feed(struct client_connection *connection, size_t count)
+{
+    connection->tls->in = connection->context->wire_buffer;
+    connection->tls->in_count = count;
+}
+
+size_t client_tls_take(struct client_connection *connection, enum connection_loss *loss,
+                       const char **why)
+{
+    const struct connection_context *context = connection->context;
+    struct client_tls *tls = connection->tls;
+    const struct reply_parser *parser = &connection->parser;
+    size_t count = 0;
+    *why = NULL;
+    if (parser->in_reply && parser->reply_begin >= tls->plain_begin)
+        tls->reply_begin = tls->record_begin; // it goes on in the record that comes now
+    tls->plain_begin = parser->offset;
+    tls->record_begin = tls->record_end;
+    ERR_clear_error();
+    int read = SSL_read_ex(tls->tls, context->receive_buffer, context->receive_bytes, &count);
+    tls->record_end = tls->taken;
+    keep_put(connection);
+    if (read == 1)
+        return count;
+    switch (SSL_get_error(tls->tls, read)) {
+    case SSL_ERROR_WANT_READ:
+        tls->record_end = tls->record_begin; // of the next record a part may be there
+        return 0;
+    case SSL_ERROR_ZERO_RETURN:
+        *loss = LOSS_CLOSED;
+        *why = "the server closed it";
+        return 0;
+    default:
+        *loss = LOSS_MALFORMED;
+        *why = tls_last_words();
+        return 0;
+    }
+}
+
+// The output buffer has room, by client_tls_bytes_max and the slack: OpenSSL takes all at once.
+static size_t write_records(struct client_connection *connection, const char *bytes, size_t count)
+{
+    struct client_tls *tls = connection->tls;
+    size_t written = 0;
+    ERR_clear_error();
+    int done = SSL_write_ex(tls->tls, bytes, count, &written);
+    assert(done == 1 && written == count);
+    (void)done;
+    size_t put = tls->put;
+    tls->put = 0;
+    return put;
+}
+
+void client_tls_say(struct client_connection *connection, const char *bytes, size_t count)
+{
+    size_t put = write_records(connection, bytes, count);
+    connection->out_end += put;
+    connection->bytes_put += put;
+}
+
+size_t client_tls_put(struct client_connection *connection, const struct request *request)
+{
+    const struct connection_context *context = connection->context;
+    size_t count =
+        context->protocol->encode(request, context->request_buffer, context->request_bytes);
+    return write_records(connection, context->request_buffer, count);
+}
+
+void client_tls_place(struct client_connection *connection, struct reply *replies, size_t count)
+{
+    const struct client_tls *tls = connection->tls;
+    for (size_t i = 0; i < count; i++) {
+        replies[i].begin =
+            replies[i].begin >= tls->plain_begin ? tls->record_begin : tls->reply_begin;
+        replies[i].end = tls->record_end;
+    }
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+#include "loadgen/client/tls_settings.h"
+
+#include <arpa/inet.h>
+#include <openssl/err.h>
+#include <openssl/x509v3.h>
+
+const char *tls_last_words(void)
+{
+    const char *words = ERR_reason_error_string(ERR_peek_error());
+    return words ? words : "no reason given";
+}
+
+int tls_context_make(const struct tls_settings *settings, const struct server_address *server,
+                     SSL_CTX **context, struct error *err)
+{
+    *context = NULL;
+    if (!settings || !settings->on)
+        return 0;
+    if (server->transport != SERVER_TCP)
+        return error_set(err, ERROR_INPUT, "%s: TLS goes over TCP only", server->text);
+    SSL_CTX *made = SSL_CTX_new(TLS_client_method());
+    if (!made)
+        return error_set(err, ERROR_FAILED, "out of memory for TLS");
+    SSL_CTX_set_min_proto_version(made, TLS1_2_VERSION);
+    SSL_CTX_set_options(made, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+    // Each connection keeps its own session; there is no cache that threads would share.
+    SSL_CTX_set_session_cache_mode(made, SSL_SESS_CACHE_OFF);
+    SSL_CTX_set_verify(made, settings->insecure ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, NULL);
+    ERR_clear_error();
+    int found = settings->ca[0] ? SSL_CTX_load_verify_file(made, settings->ca)
+                                : SSL_CTX_set_default_verify_paths(made);
+    if (found != 1) {
+        SSL_CTX_free(made);
+        return error_set(err, ERROR_INPUT, "%s holds no certificates to believe: %s", settings->ca,
+                         tls_last_words());
+    }
+    *context = made;
+    return 0;
+}
+
+static bool is_address(const char *host)
+{
+    unsigned char bytes[sizeof(struct in6_addr)];
+    return inet_pton(AF_INET, host, bytes) == 1 || inet_pton(AF_INET6, host, bytes) == 1;
+}
+
+SSL *tls_connection_make(SSL_CTX *context, const struct server_address *server)
+{
+    SSL *tls = SSL_new(context);
+    if (!tls)
+        return NULL;
+    bool right = is_address(server->host)
+                     ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(tls), server->host) == 1
+                     : SSL_set_tlsext_host_name(tls, server->host) == 1 &&
+                           SSL_set1_host(tls, server->host) == 1;
+    if (!right) {
+        SSL_free(tls);
+        return NULL;
+    }
+    SSL_set_connect_state(tls);
+    return tls;
+}
+
+int tls_refuse(SSL *tls, const struct server_address *server, struct error *err)
+{
+    long verdict = SSL_get_verify_result(tls);
+    if (verdict != X509_V_OK && SSL_get_verify_mode(tls) != SSL_VERIFY_NONE)
+        return error_set(err, ERROR_INPUT,
+                         "%s: its certificate is not believed: %s (give its authority by --tls-ca, "
+                         "or believe anything by --tls-insecure)",
+                         server->text, X509_verify_cert_error_string(verdict));
+    return error_set(err, ERROR_INPUT, "%s: no TLS with it: %s", server->text, tls_last_words());
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+//
+// What a person says of TLS, and what all connections of a load then share: whom to believe, and
+// the name that the certificate must have (RFC 8446, RFC 6125). OpenSSL's.
+#ifndef LOADGEN_CLIENT_TLS_SETTINGS_H
+#define LOADGEN_CLIENT_TLS_SETTINGS_H
+
+#include <openssl/ssl.h>
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "loadgen/client/server_address.h"
+
+struct tls_settings {
+    bool on;
+    bool insecure; // believe any certificate
+    char ca[4096]; // a file of certificates to believe; empty: those that this machine believes
+};
+
+// What connections are made from; threads may share it. NULL when TLS is off. The caller frees it
+// with SSL_CTX_free. ERROR_INPUT: the server is none to speak TLS with, or the file is none.
+int tls_context_make(const struct tls_settings *settings, const struct server_address *server,
+                     SSL_CTX **context, struct error *err);
+
+// A new connection to that server: its name, where it has one, is said (SNI) and checked. NULL: no
+// memory.
+SSL *tls_connection_make(SSL_CTX *context, const struct server_address *server);
+
+// Why a handshake that OpenSSL has given up failed, as ERROR_INPUT: a certificate that is not
+// believed, or a server that speaks something else.
+int tls_refuse(SSL *tls, const struct server_address *server, struct error *err);
+
+// OpenSSL's words for what this thread did last, for messages; valid until its next call.
+const char *tls_last_words(void);
+
+#endif

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: MIT
+#
+# A Redis behind TLS, which after ten requests on a connection does what its user's name says:
+# tls_server.py PORT CERTIFICATE. CERTIFICATE.pem and .key are what it shows. It keeps TLS
+# records in its own hands, so as to break them.
+import socket
+import ssl
+import sys
+import threading
+
+
+def words(source):
+    """One command, as a list of words; None at the end."""
+    head = source.readline()
+    if not head:
+        return None
+    found = []
+    for _ in range(int(head[1:])):
+        found.append(source.read(int(source.readline()[1:]) + 2)[:-2])
+    return found
+
+
+class Records:
+    """A connection's decrypted bytes, as a file has them."""
+
+    def __init__(self, connection):
+        self.connection, self.buffer = connection, b''
+        self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self.tls = context.wrap_bio(self.incoming, self.outgoing, server_side=True)
+        self.wait(self.tls.do_handshake)
+
+    def send(self):
+        self.connection.sendall(self.outgoing.read())
+
+    def wait(self, step):
+        while True:
+            try:
+                result = step()
+                self.send()
+                return result
+            except ssl.SSLWantReadError:
+                self.send()
+                more = self.connection.recv(65536)
+                if not more:
+                    raise OSError('closed') from None
+                self.incoming.write(more)
+
+    def read(self, count):
+        while len(self.buffer) < count:
+            self.buffer += self.wait(lambda: self.tls.read(65536))
+        taken, self.buffer = self.buffer[:count], self.buffer[count:]
+        return taken
+
+    def readline(self):
+        while b'\n' not in self.buffer:
+            self.buffer += self.wait(lambda: self.tls.read(65536))
+        return self.read(self.buffer.index(b'\n') + 1)
+
+    def write(self, text):
+        self.tls.write(text)
+        self.send()
+
+
+def break_it(records, fault):
+    if fault == b'garbage':
+        records.connection.sendall(b'\x17\x03\x03\x00\x40' + b'g' * 64)
+    elif fault == b'alert':
+        records.connection.sendall(b'\x15\x03\x03\x00\x02\x02\x28')
+    elif fault == b'cut':
+        records.tls.write(b'$-1\r\n')
+        records.connection.sendall(records.outgoing.read()[:-3])
+    elif fault == b'closes':
+        try:
+            records.tls.unwrap()
+        except ssl.SSLError:
+            pass
+        records.send()
+
+
+def serve(connection):
+    try:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        records, fault, served = Records(connection), b'', 0
+        while (command := words(records)) is not None:
+            if command[0] == b'AUTH':
+                fault = command[1]
+                records.write(b'+OK\r\n')
+                continue
+            served += 1
+            if served > 10:
+                break_it(records, fault)
+                break
+            records.write(b'+OK\r\n' if command[0] == b'SET' else b'$200\r\n' + b'v' * 200 + b'\r\n')
+    except (OSError, ValueError):
+        pass
+    connection.close()
+
+
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain(sys.argv[2] + '.pem', sys.argv[2] + '.key')
+listener = socket.socket()
+listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+listener.bind(('127.0.0.1', int(sys.argv[1])))
+listener.listen(64)
+while True:
+    threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
