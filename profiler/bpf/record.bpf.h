@@ -66,7 +66,7 @@ uint32_t watched_namespaces[EVENTS_NAMESPACES];
 uint32_t sockets_met[EVENTS_SOCKETS];
 uint64_t sockets_entered;
 uint64_t sockets_dropped;
-uint64_t sockets_refused[EVENTS_REFUSED / 64]; // one bit a socket, by the low bits of its id
+uint64_t sockets_refused[EVENTS_REFUSED / 64];  // one bit a socket, by the low bits of its id
 uint64_t segments_dropped[EVENTS_DROP_REASONS]; // by the kernel's reason
 uint64_t watched_ports[65536 / 64];             // one bit a port; more may come
 const volatile bool can_follow;                 // cores that were not asked for
