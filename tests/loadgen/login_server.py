@@ -7,18 +7,9 @@ import sys
 import threading
 import time
 
+from redis_words import words
+
 turned = threading.Event()
-
-
-def words(source):
-    """One command, as a list of words; None at the end."""
-    head = source.readline()
-    if not head:
-        return None
-    found = []
-    for _ in range(int(head[1:])):
-        found.append(source.read(int(source.readline()[1:]) + 2)[:-2])
-    return found
 
 
 def answer(connection, user):

@@ -3,31 +3,7 @@
 # answer them as no server should. The password is in no file that the load leaves.
 # Runs beside others: it asserts counts and words, no times. What takes longer is left to check-long.
 set -u
-taillight=${BUILD:-build}/taillight
-here=$(cd "$(dirname "$0")" && pwd)
-dir=$(mktemp -d /tmp/test-load-login-XXXXXX)
-servers=()
-missing=
-cleanup() {
-    [ ${#servers[@]} -eq 0 ] || kill -9 "${servers[@]}" 2>/dev/null
-    rm -rf "$dir"
-}
-trap cleanup EXIT
-fail() {
-    echo "FAIL: $*"
-    cat "$dir"/out "$dir"/err "$dir"/log 2>/dev/null
-    exit 1
-}
-. "$here/../ports.sh"
-start() { # command ...; with PORT in its words
-    claim_port
-    "${@//PORT/$port}" >"$dir/log" 2>&1 &
-    servers+=($!)
-    await ports_listening "$port" || fail "$1 does not listen"
-}
-have() {
-    command -v "$1" >/dev/null || { missing="$missing $1" && return 1; }
-}
+. "$(dirname "$0")/secured_lib.sh" login
 load() { # server, options ...: everything is answered, whatever the machine's load makes of the verdict
     timeout 60 "$taillight" load --server "$1" --quiet --json --rate 4k --duration 100ms --timeout 20s --seed 5 \
         --connections 4 --workload "$dir/workload.yaml" "${@:2}" >"$dir/out" 2>"$dir/err"
@@ -51,10 +27,6 @@ prepare() { # server, options ...
         >"$dir/out" 2>"$dir/err" || fail "prepare $*"
     grep -q '^200 keys stored and verified' "$dir/out" || fail "prepare $*"
 }
-value() {
-    sed -n "s/^  \"$1\": \"\{0,1\}\([^\",]*\).*/\1/p" "$dir/out"
-}
-long() { [ -n "${TAILLIGHT_LONG:-}" ]; }
 unset TAILLIGHT_PASSWORD
 echo 'open sesame' >"$dir/right"
 echo 'shut sesame' >"$dir/wrong"

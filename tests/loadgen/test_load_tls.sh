@@ -1,34 +1,10 @@
 #!/usr/bin/env bash
 # TLS against Redis, memcached and nginx, with certificates of an authority made here: believed, not
 # believed, of another name; sessions resumed on reconnects; and servers that speak no TLS, or stop.
-# Every request is counted once, and the kernel's stamps hold. Runs beside others: no times. What
-# takes longer is left to check-long.
+# Every request is counted once, and the kernel's stamps hold.
+# Runs beside others: it asserts counts and words, no times. What takes longer is left to check-long.
 set -u
-taillight=${BUILD:-build}/taillight
-here=$(cd "$(dirname "$0")" && pwd)
-dir=$(mktemp -d /tmp/test-load-tls-XXXXXX)
-servers=()
-missing=
-cleanup() {
-    [ ${#servers[@]} -eq 0 ] || kill -9 "${servers[@]}" 2>/dev/null
-    rm -rf "$dir"
-}
-trap cleanup EXIT
-fail() {
-    echo "FAIL: $*"
-    cat "$dir"/out "$dir"/err "$dir"/log 2>/dev/null
-    exit 1
-}
-. "$here/../ports.sh"
-start() { # command ...; with PORT in its words
-    claim_port
-    "${@//PORT/$port}" >"$dir/log" 2>&1 &
-    servers+=($!)
-    await ports_listening "$port" || fail "$1 does not listen"
-}
-have() {
-    command -v "$1" >/dev/null || { missing="$missing $1" && return 1; }
-}
+. "$(dirname "$0")/secured_lib.sh" tls
 load() { # server, options ...
     timeout 60 "$taillight" load --server "$1" --quiet --json --rate 4k --duration 100ms --timeout 20s --seed 5 \
         --connections 4 --workload "$dir/workload.yaml" --tls-ca "$dir/ca.pem" "${@:2}" >"$dir/out" 2>"$dir/err"
@@ -49,9 +25,6 @@ prepare() { # server, options ...
         "${@:2}" >"$dir/out" 2>"$dir/err" || fail "prepare $*"
     grep -q '^200* keys stored and verified' "$dir/out" || fail "prepare $*"
 }
-value() {
-    sed -n "s/^  \"$1\": \"\{0,1\}\([^\",]*\).*/\1/p" "$dir/out"
-}
 tls() { # handshakes or resumed: how many
     jq ".tls.$1.count" "$dir/out"
 }
@@ -62,7 +35,6 @@ certificate() { # name, what it is for
     openssl x509 -req -in "$dir/req.pem" -CA "$dir/ca.pem" -CAkey "$dir/ca.key" -CAcreateserial -extfile "$dir/extension" \
         -out "$dir/$1.pem" -days 2 2>>"$dir/log"
 }
-long() { [ -n "${TAILLIGHT_LONG:-}" ]; }
 printf 'keys: {count: 200}\nmix: {get: 1, set: 1}\n' >"$dir/workload.yaml"
 
 have openssl || { echo 'not installed: openssl' && exit 77; }
