@@ -11,21 +11,13 @@
 #include "experiments/definition/experiment_set.h"
 #include "experiments/definition/output.h"
 #include "experiments/hosts/host_kind.h"
+#include "tests/experiments/refused_set.h"
 
 #define BEFORE                                                                                     \
     "name: x\n"                                                                                    \
     "hosts: {client: {kind: netns}, server: {kind: netns}, switch: {kind: bridge}}\n"              \
     "servers: {cache: {}}\n"                                                                       \
     "load: {rate: 1, duration: 2s}\n"
-
-static void refuse(const char *text, const char *sentence)
-{
-    struct experiment_set set;
-    struct error err = {0};
-    int result = experiment_set_parse("x.yaml", text, strlen(text), NULL, &set, &err);
-    assert_int_equal(result, -ERROR_INPUT);
-    assert_string_equal(err.text, sentence);
-}
 
 static void hops_are_resolved(void **state)
 {
