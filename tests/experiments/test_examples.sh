@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Every experiment of experiments/ and every example of the docs is a valid one.
+# Runs beside others: words.
 . "$(dirname "$0")/run_lib.sh"
 [ "$(nproc)" -ge 2 ] || skip "the examples name two cores; this machine has one for us"
 checked=0

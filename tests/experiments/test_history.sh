@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # taillight history: a run is taken up once, the change of a level is found and drawn, databases that
 # are none are refused.
+# Runs beside others: words and a database.
 . "$(dirname "$0")/run_lib.sh"
 need_program jq jq
 need_program sqlite3 sqlite3

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What is wrong with a file, an option or the machine is said in one line, with the right exit code,
 # and nothing is started.
+# Runs beside others: words.
 . tests/experiments/run_lib.sh
 
 # refused EXIT PATTERN COMMAND...: that exit code, and one line on stderr that matches.

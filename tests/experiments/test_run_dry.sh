@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # --dry-run does nothing, and what it prints is what the run then does.
+# Runs beside others: words and commands.
 . tests/experiments/run_lib.sh
 need_capture
 PATH=$PATH:/usr/sbin

@@ -2,6 +2,7 @@
 # However a run ends, it says why, in time, and leaves nothing running and nothing changed: killed
 # server, killed load, killed capture, Ctrl-C, SIGTERM, SIGKILL of the run itself, a server that
 # cannot start, a full disk. Hosts are network namespaces where they can be made, else local.
+# Runs beside others: how a run ends does not hang on what else runs.
 . tests/experiments/run_lib.sh
 need_program memcached memcached
 need_program sqlite3 sqlite3

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A file that extends another and has a matrix: a run for each configuration, in a folder of its own,
 # and a table of them all.
+# Runs beside others: what its runs come to is not what it is about.
 . "$(dirname "$0")/run_lib.sh"
 need_program jq jq
 need_program memcached memcached

@@ -2,6 +2,7 @@
 # Only arming takes rights. A run that was started with sudo leaves its folder to whoever typed that;
 # who reads what servers and the kernel wrote, the load and the analysis, is that user, without any
 # capability. So are analyze, report and compare that root starts on another user's folder.
+# Runs beside others: who does what, not how fast.
 . tests/experiments/run_lib.sh
 need_program memcached memcached
 need_program sqlite3 sqlite3

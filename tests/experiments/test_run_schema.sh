@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The JSON Schema for editors is one, takes every experiment of experiments/ and of the docs, and
 # refuses what the program refuses for its form.
+# Runs beside others: words.
 . tests/experiments/run_lib.sh
 python3 -c 'import jsonschema, yaml' 2>/dev/null ||
     skip "python3 lacks jsonschema or yaml; install them: apt-get install python3-jsonschema python3-yaml"

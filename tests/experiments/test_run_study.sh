@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A study: two steps, compared, and a study in it that runs them in turn, twice; tables, pictures and
 # pages of what they came to.
+# Runs beside others: what its runs come to is not what it is about.
 . tests/experiments/run_lib.sh
 need_capture
 need_program jq jq

@@ -2,6 +2,7 @@
 # What an experiment says of its processor trace, and what becomes of a trace that shows nothing: here
 # the machine has an Intel PT that is a folder of the test's, and perf is a script that keeps its part
 # and leaves a recording that the real one made before, without any trace.
+# Runs beside others: its perf is a script that says how it was commanded; no verdict is about time.
 . tests/experiments/run_lib.sh
 need_program memcached memcached
 need_program jq jq

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Servers and neighbours whose children leave their session and their parent: nothing of them is left
 # when the run ends by itself, is asked to, or is killed.
+# Runs beside others: which processes are left, not how fast.
 . tests/experiments/run_lib.sh
 kind=local
 unshare -n true 2>/dev/null && kind=netns

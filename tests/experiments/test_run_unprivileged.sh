@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A user without privileges: the run says what is missing and does what it can: hosts without
 # namespaces, the shim without kernel events. It claims no verdict that it has no evidence for.
+# Runs beside others: what is said and left, not how fast.
 . tests/experiments/run_lib.sh
 need_program memcached memcached
 need_program sqlite3 sqlite3

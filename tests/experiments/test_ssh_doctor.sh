@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # `taillight doctor HOST` through a real sshd: what it says of the host is what the host says of
 # itself, what goes wrong names the host with ssh's own words, and nothing is left there.
+# Runs beside others: words and files, no times.
 . "$(dirname "$0")/run_lib.sh"
 . "$(dirname "$0")/ssh_lib.sh"
 need_program jq jq

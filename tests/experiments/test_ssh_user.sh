@@ -2,6 +2,7 @@
 # A server that is reached through a jump host only, as a user without privileges: the doctor says
 # what he lacks there; a run names it, and the host, and does the rest, with priorities as asked for;
 # it claims no verdict that it has no evidence for, and leaves nothing.
+# Runs beside others: rights and files, no times.
 . "$(dirname "$0")/run_lib.sh"
 . "$(dirname "$0")/ssh_lib.sh"
 need_program jq jq

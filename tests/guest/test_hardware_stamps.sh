@@ -26,7 +26,7 @@ load() { # NAME OPTIONS...
     local name=$1
     shift
     ./taillight load --server 10.77.0.2:11211 --rate 100 --duration 2s --connections 4 --timeout 10s \
-        --seed 1 --json --quiet "$@" >"/out/$name.json" 2>"/out/$name.err"
+        --seed 1 --sleep --json --quiet "$@" >"/out/$name.json" 2>"/out/$name.err"
     echo $? >"/out/$name.status"
 }
 insmod phcpair.ko || exit 1

@@ -4,6 +4,7 @@
 # Client and server with kernels, boots and clocks of their own: the server and its capture in the
 # guest, the load out here, a tap device between them. Their logs, put together, make a run whose
 # clocks are related within a bound; without the client's clock log it is refused.
+# Runs beside others: its machine is emulated, and its timings mean nothing.
 set -u
 . "$(dirname "$0")/tap_lib.sh"
 cat >"$work/inside" <<INSIDE

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The live view: on a terminal (a pty) the line shows rate, in flight and percentiles and ends
 # before the result; with --quiet, and without a terminal, nothing of it. Ctrl-C still ends the run.
+# Runs beside others: its line waits for a moment that nobody else wants, and is given longer.
 set -u
 build=${BUILD:-build}
 command -v python3 >/dev/null || { echo 'no python3 to make a terminal with'; exit 77; }

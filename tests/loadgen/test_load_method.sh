@@ -115,7 +115,9 @@ expect 'not stationary: (p50|p99|the median) (was|drifts|wanders)' stationarity 
 expect '(budget spent|heavy tail): the interval of p99 is' interval --service exponential:200us -- --rate 1500 \
     --target p99 --ci 1us --max-duration 2s
 
-# A tail so heavy that it never will.
+# A tail so heavy that it never will. Samples that a busy machine makes depend on one another are worth too few
+# for any interval, and that is all there is to say of them.
+busy="$busy|not bounded after"
 if "$build/labserver" --help | grep -q lognormal; then
     expect 'heavy tail: the interval of p99 is' interval --service lognormal:20us,2 -- --rate 800 --target p99 \
         --ci 10us --max-duration 4s

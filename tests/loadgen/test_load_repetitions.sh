@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Repetitions: each its own seed, logs and percentiles; the pool; and a server that settles on
 # another level at each start, which no single run could show.
+# Runs beside others: a request takes its service time at least, however busy the machine is.
 set -u
 build=${BUILD:-build}
 dir=$(mktemp -d /tmp/repeat-test-XXXXXX)
