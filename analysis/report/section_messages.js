@@ -2,7 +2,8 @@
 //
 // The table of the slowest messages, or of those that the chosen cause slowed.
 
-let rowsShown = 100;
+const ROWS_FIRST = 40; // twice what the table shows without scrolling
+let rowsShown = ROWS_FIRST;
 
 function messageRow(diagnosis, index) {
   const {messages} = diagnosis, own = ownCauses(diagnosis, index),
@@ -105,7 +106,7 @@ sections.push({
   has: () => Boolean(current()?.messages.id.length),
   markup: '<div id="message-table"></div>',
   diagnosis: () => {
-    rowsShown = 100;
+    rowsShown = ROWS_FIRST;
     renderMessageTable();
   },
   cause: () => renderMessageTable(),
