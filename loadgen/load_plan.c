@@ -10,7 +10,6 @@
 
 #include "base/units.h"
 #include "loadgen/client/protocol_probe.h"
-#include "loadgen/client/server_url.h"
 #include "loadgen/client/tls_tunnel.h"
 #include "workloads/protocols.h"
 
@@ -267,6 +266,17 @@ static int check_numbers(struct load_options *o, struct error *err)
     return 0;
 }
 
+// What an HTTP URL asks for, and of whom, unless the workload says so itself.
+static int take_url(struct load_plan *plan, struct error *err)
+{
+    struct http_words *words = &plan->workload.http;
+    const char *path = plan->url.path[0] ? plan->url.path : NULL;
+    if (path && words->path)
+        return error_set(err, ERROR_INPUT, "\"%.200s\", but the workload's path is \"%.200s\"",
+                         path, words->path);
+    return http_words_set(words, path, words->host ? NULL : plan->url.authority, NULL, 0, err);
+}
+
 // Reads the workload's file and applies the options that change it.
 static int choose_workload(struct load_plan *plan, struct error *err)
 {
@@ -275,15 +285,15 @@ static int choose_workload(struct load_plan *plan, struct error *err)
     int status = o->workload ? workload_load_file(o->workload, workload, err) : 0;
     if (status < 0)
         return status;
-    const struct protocol *protocol = plan->url_protocol;
+    const struct protocol *protocol = plan->url.protocol;
     if (o->protocol) {
         protocol = protocol_find(o->protocol);
         if (!protocol)
             return error_set(err, ERROR_INPUT, "--protocol: \"%s\" is not one of: %s", o->protocol,
                              PROTOCOL_NAMES);
-        if (plan->url_protocol && plan->url_protocol != protocol)
+        if (plan->url.protocol && plan->url.protocol != protocol)
             return error_set(err, ERROR_INPUT, "--protocol %s, but --server says %s://",
-                             protocol->name, plan->url_protocol->name);
+                             protocol->name, plan->url.protocol->name);
     }
     if (protocol) {
         if (workload_set_protocol(workload, protocol, err) < 0)
@@ -295,6 +305,8 @@ static int choose_workload(struct load_plan *plan, struct error *err)
                              "workload asks for (service); of the protocols, %s can",
                              protocol->name, protocol_names_with_service(able, sizeof able));
     }
+    if (plan->url.protocol == &http_protocol && take_url(plan, err) < 0)
+        return error_prefix(err, "--server");
     if (o->arrivals && workload_set_arrivals(workload, o->arrivals, err) < 0)
         return error_prefix(err, "--arrivals");
     workload_format_arrivals(workload, plan->arrivals, sizeof plan->arrivals);
@@ -331,7 +343,7 @@ static int choose_tls(struct load_plan *plan, struct error *err)
 {
     const struct load_options *o = &plan->options;
     SSL_CTX *tried;
-    plan->tls.on = o->tls || o->tls_ca || o->tls_insecure;
+    plan->tls.on = o->tls || o->tls_ca || o->tls_insecure || plan->url.tls;
     plan->tls.insecure = o->tls_insecure;
     if (o->tls_ca && o->tls_insecure)
         return error_set(err, ERROR_INPUT, "--tls-ca and --tls-insecure exclude each other");
@@ -506,7 +518,7 @@ int load_plan_make(struct load_plan *plan, int positional, char **argv, struct e
         return status;
     if (check_numbers(o, err) < 0 || check_target(plan, err) < 0)
         return -ERROR_INPUT;
-    if (server_url_parse(o->server, &plan->server, &plan->url_protocol, &plan->login, err) < 0)
+    if (server_url_parse(o->server, &plan->server, &plan->url, &plan->login, err) < 0)
         return error_prefix(err, "--server");
     status = choose_workload(plan, err);
     if (status < 0)

@@ -14,6 +14,7 @@
 #include "base/progress.h"
 #include "loadgen/agents/agent.h"
 #include "loadgen/client/server_address.h"
+#include "loadgen/client/server_url.h"
 #include "loadgen/client/tls_settings.h"
 #include "loadgen/engine/engine.h"
 #include "loadgen/engine/recording.h"
@@ -73,7 +74,7 @@ extern const struct option_spec load_plan_options[]; // of struct load_options
 struct load_plan {
     struct load_options options;
     struct server_address server;
-    const struct protocol *url_protocol; // when --server was a URL; else NULL
+    struct server_url url; // what --server said besides the address
     struct login login;
     struct login_words login_words;
     struct tls_settings tls;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// HTTP/1.1, client side: GET /<key> on connections kept alive, pipelined (RFC 9110, RFC 9112).
+// HTTP/1.1, client side: on connections kept alive, pipelined (RFC 9110, RFC 9112). What requests
+// say besides method and key: workloads/http_words.h.
 // Bodies are delimited by Content-Length or chunks; one that only the connection's end would
 // delimit is malformed here. 2xx is a value, 404 and 410 a miss, 5xx the server's error, the rest
 // the client's; 1xx come in front of a reply and are none.
@@ -8,31 +9,65 @@
 #include <string.h>
 #include <strings.h>
 
+#include "workloads/http_words.h"
 #include "workloads/protocol.h"
 #include "workloads/reply_parser.h"
 
 static const uint64_t body_bytes_limit = (uint64_t)1 << 40;
 
-static const char request_head[] = "GET /";
-static const char request_tail[] = " HTTP/1.1\r\nHost: taillight\r\nUser-Agent: taillight\r\n\r\n";
+static char usual_before[] = " /",
+            usual_after[] = " HTTP/1.1\r\nHost: taillight\r\nUser-Agent: taillight\r\n";
+static const struct http_words usual_words = {.before = usual_before,
+                                              .before_bytes = sizeof usual_before - 1,
+                                              .after = usual_after,
+                                              .after_bytes = sizeof usual_after - 1};
 
-static const struct protocol_operation operations[] = {{.name = "get", .weight = 1}};
+enum { METHOD_GET, METHOD_PUT, METHOD_POST, METHODS };
+static const struct protocol_operation operations[METHODS] = {
+    [METHOD_GET] = {.name = "get", .weight = 1},
+    [METHOD_PUT] = {.name = "put", .carries_value = true},
+    [METHOD_POST] = {.name = "post", .carries_value = true},
+};
+static const char *const methods[METHODS] = {"GET", "PUT", "POST"};
+
+enum { LENGTH_BYTES_MAX = 40 }; // of the header in front of a body
 
 static size_t request_bytes_max(size_t key_bytes, size_t value_bytes)
 {
-    (void)value_bytes; // a GET carries none
-    return sizeof request_head - 1 + key_bytes + sizeof request_tail - 1;
+    return strlen("POST") + http_words_bytes(&usual_words) + key_bytes + LENGTH_BYTES_MAX +
+           strlen("\r\n") + value_bytes;
+}
+
+static char *put(char *out, const char *bytes, size_t count)
+{
+    memcpy(out, bytes, count);
+    return out + count;
 }
 
 static size_t http_encode(const struct request *request, char *out, size_t out_bytes)
 {
-    size_t bytes = request_bytes_max(request->key_bytes, 0);
+    const struct http_words *words = request->http ? request->http : &usual_words;
+    const char *method = methods[request->operation];
+    const size_t method_bytes = strlen(method), key_bytes = words->fixed ? 0 : request->key_bytes;
+    size_t body_bytes = 0, length_bytes = 0;
+    char length[LENGTH_BYTES_MAX];
+    if (request->value) {
+        body_bytes = request->value_bytes;
+        length_bytes =
+            (size_t)snprintf(length, sizeof length, "Content-Length: %zu\r\n", body_bytes);
+    }
+    const size_t bytes = method_bytes + http_words_bytes(words) + key_bytes + length_bytes +
+                         strlen("\r\n") + body_bytes;
     if (bytes > out_bytes)
         return 0;
-    memcpy(out, request_head, sizeof request_head - 1);
-    out += sizeof request_head - 1;
-    memcpy(out, request->key, request->key_bytes);
-    memcpy(out + request->key_bytes, request_tail, sizeof request_tail - 1);
+    out = put(out, method, method_bytes);
+    out = put(out, words->before, words->before_bytes);
+    out = put(out, request->key, key_bytes);
+    out = put(out, words->after, words->after_bytes);
+    out = put(out, length, length_bytes);
+    out = put(out, "\r\n", strlen("\r\n"));
+    if (body_bytes)
+        put(out, request->value, body_bytes);
     return bytes;
 }
 
@@ -205,12 +240,14 @@ static bool http_answers(unsigned operation, enum reply_kind kind)
 
 const struct protocol http_protocol = {
     .name = http_name,
-    .speaks = "HTTP/1.1, GET on connections kept alive",
-    .replies = "`GET /<key>`, keep-alive; 2xx a value, 404 and 410 a miss, 5xx the server's "
-               "error, the rest the client's",
+    .speaks = "HTTP/1.1 on connections kept alive",
+    .replies = "`GET /<key>`, or what `http` says, keep-alive; a put or post carries the key's "
+               "value; 2xx a value, 404 and 410 a miss, 5xx the server's error, the rest the "
+               "client's",
     .operations = operations,
     .operation_count = sizeof operations / sizeof *operations,
     .usual_port = 80,
+    .tls_port = 443,
     PROTOCOL_PROBE("OPTIONS * HTTP/1.1\r\nHost: taillight\r\nConnection: close\r\n\r\n"),
     .probe_answers = {"HTTP/1."},
     .dataset = DATASET_NONE,

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 struct error;
+struct http_words;
 struct login;
 struct login_words;
 
@@ -105,6 +106,7 @@ struct request {
     size_t value_bytes;  // of that, or of the reply an operation asks for; else 0
     uint64_t number;     // of this request on its connection, from 0
     uint64_t service_ns; // lab: how long the server is to work, or request_service_from_server
+    const struct http_words *http; // http: what goes around the key; NULL: what is usual
 };
 
 struct protocol_operation {
@@ -141,6 +143,7 @@ struct protocol {
     unsigned operation_count;
     enum protocol_dataset dataset;
     unsigned usual_port; // where such a server listens when nobody said otherwise
+    unsigned tls_port;   // the same under TLS; 0: no other
     bool over_udp;       // it can be used over UDP (workloads/memcached_udp.h)
     bool says_service;   // a request says how long the server is to work on it
     // What any server of this protocol answers and what changes nothing, and how its answers begin

@@ -37,6 +37,7 @@ void workload_free(struct workload *workload)
     distribution_free(&workload->value_size_bytes);
     distribution_free(&workload->arrivals);
     distribution_free(&workload->service_ns);
+    http_words_free(&workload->http);
     free(workload->recording);
     workload->recording = NULL;
 }
@@ -178,7 +179,8 @@ void workload_request(const struct workload *workload, unsigned operation, uint6
                                 .key = key,
                                 .key_bytes = workload_key(workload, index, key),
                                 .number = number,
-                                .service_ns = request_service_from_server};
+                                .service_ns = request_service_from_server,
+                                .http = workload->http.before ? &workload->http : NULL};
     const struct protocol_operation *kind = &workload->protocol->operations[operation];
     if (kind->carries_value || kind->states_size)
         request->value_bytes = workload_value_bytes(workload, index);
@@ -252,6 +254,8 @@ json_t *workload_to_json(const struct workload *workload)
         json_object_set_new(
             json, "service",
             json_string(distribution_format(&workload->service_ns, UNIT_NS, text, sizeof text)));
+    if (json && workload->http.before)
+        json_object_set_new(json, "http", http_words_to_json(&workload->http));
     return json;
 }
 

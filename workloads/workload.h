@@ -12,6 +12,7 @@
 //     arrivals: exponential                     # or another (arrivals_parse), or replay:FILE
 //     pattern: ramp:0.5,1.5                     # the rate over time (workloads/rate_pattern.h)
 //     service: exponential:10us                 # lab only: how long the server is to work
+//     http: {path: "/a/{key}", host: web, headers: ["Accept: */*"]}   # http only
 //
 // Absent keys take the value shown by workload_defaults. A key and its value are functions of the
 // key's index alone, so storing the dataset, asking for it and verifying it agree without anything
@@ -27,6 +28,7 @@
 #include "base/error.h"
 #include "workloads/distribution.h"
 #include "workloads/distribution_text.h"
+#include "workloads/http_words.h"
 #include "workloads/protocol.h"
 #include "workloads/rate_pattern.h"
 
@@ -50,6 +52,7 @@ struct workload {
     struct rate_pattern pattern;  // of the rate over a run
     bool service_given;           // false: the server knows how long it works
     struct distribution service_ns;
+    struct http_words http;
     char *recording; // a file whose times are replayed instead of arrivals; NULL: none
 };
 

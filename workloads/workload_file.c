@@ -11,6 +11,8 @@
 #include "workloads/protocols.h"
 #include "workloads/workload.h"
 
+enum { HEADERS_MAX = 32 }; // of HTTP requests
+
 // --- keys and values -----------------------------------------------------------------------------
 
 // The smallest and the largest size a distribution is sure to ask for; those without bounds are
@@ -115,6 +117,37 @@ static const struct fields values_fields =
     FIELDS(values_rows, struct workload, .check = read_values);
 _Static_assert(WORKLOAD_SMALL_VALUES == 64, "the row of `small` says how many there may be");
 
+// --- HTTP ----------------------------------------------------------------------------------------
+
+static int read_http(const struct binding *binding, const struct node *node, void *object)
+{
+    struct workload *workload = object;
+    struct error inner;
+    const struct node *list = node_child(node, "headers");
+    const char *headers[HEADERS_MAX];
+    if (workload->protocol != protocol_find("http"))
+        return document_error(binding->document, node, binding->err,
+                              "http: the protocol is %s, which knows neither paths nor headers",
+                              workload->protocol->name);
+    for (size_t i = 0; i < node_count(list); i++)
+        headers[i] = node_text(node_entry(list, i));
+    int status = http_words_set(&workload->http, node_text(node_child(node, "path")),
+                                node_text(node_child(node, "host")), list ? headers : NULL,
+                                node_count(list), &inner);
+    return status < 0 ? document_error(binding->document, node, binding->err, "%s", inner.text) : 0;
+}
+
+static const struct field http_rows[] = {
+    {"path", FIELD_TEXT, .otherwise = "/{key}",
+     .help = "what is asked for; {key} stands for the key, and without it all ask for the same"},
+    {"host", FIELD_TEXT, .otherwise = "the URL's, or taillight", .help = "the header Host"},
+    {"headers", FIELD_TEXTS, .high = "32", .otherwise = "none",
+     .help = "more headers, each \"Name: value\""},
+};
+static const struct fields http_fields = FIELDS(
+    http_rows, struct workload, .example = "e.g. `{path: \"/a/{key}\"}`", .check = read_http);
+_Static_assert(HEADERS_MAX == 32, "the row of `headers` says how many there may be");
+
 // --- the whole -----------------------------------------------------------------------------------
 
 // What the keys override: the defaults or the preset, with the protocol's operations.
@@ -206,6 +239,8 @@ static const struct field workload_rows[] = {
      .help = "how the rate changes over a run: ramp:0.5,1.5"},
     {"service", FIELD_TEXT, .otherwise = "the server's own",
      .help = "of protocol lab: how long the server is to work: exponential:10us"},
+    {"http", FIELD_GROUP, .fields = &http_fields, IN_PLACE,
+     .help = "of protocol http: what requests say besides the key"},
 };
 const struct fields workload_fields =
     FIELDS(workload_rows, struct workload, .begin = begin_workload, .check = read_workload);

@@ -7,15 +7,21 @@
 
 #include "workloads/protocols.h"
 
-static int find_protocol(const char *text, size_t scheme_bytes, const struct protocol **protocol,
+static int find_protocol(const char *text, size_t scheme_bytes, struct server_url *url,
                          struct error *err)
 {
-    char scheme[40];
+    char scheme[40], plain[40];
     snprintf(scheme, sizeof scheme, "%.*s", (int)scheme_bytes, text);
-    *protocol = scheme_bytes < sizeof scheme ? protocol_find(scheme) : NULL;
-    return *protocol ? 0
-                     : error_set(err, ERROR_INPUT, "\"%.260s\": \"%.39s\" is not one of: %s", text,
-                                 scheme, PROTOCOL_NAMES);
+    snprintf(plain, sizeof plain, "%.*s", (int)strlen(scheme) - 1, scheme);
+    if (scheme_bytes < sizeof scheme)
+        url->protocol = protocol_find(scheme);
+    url->tls = !url->protocol && scheme_bytes > 1 && scheme_bytes < sizeof scheme &&
+               scheme[scheme_bytes - 1] == 's' && (url->protocol = protocol_find(plain)) != NULL;
+    return url->protocol
+               ? 0
+               : error_set(err, ERROR_INPUT,
+                           "\"%.260s\": \"%.39s\" is not one of: %s, with an s behind it for TLS",
+                           text, scheme, PROTOCOL_NAMES);
 }
 
 static int take_user(const char *text, const char *user, size_t bytes,
@@ -35,11 +41,16 @@ static int take_user(const char *text, const char *user, size_t bytes,
     return 0;
 }
 
-// What follows the place: nothing, "/", or of Redis a database.
-static int take_rest(const char *text, const char *rest, const struct protocol *protocol,
+// What follows the place: nothing, "/", of Redis a database, of HTTP what is asked for.
+static int take_rest(const char *text, const char *rest, struct server_url *url,
                      struct login *login, struct error *err)
 {
     enum { DIGITS_MOST = 9 };
+    const struct protocol *protocol = url->protocol;
+    if (protocol == &http_protocol && *rest == '/' && strlen(rest) < sizeof url->path) {
+        memcpy(url->path, rest, strlen(rest) + 1);
+        return 0;
+    }
     size_t digits = *rest ? strspn(rest + 1, "0123456789") : 0;
     if (!*rest || strcmp(rest, "/") == 0)
         return 0;
@@ -54,22 +65,29 @@ static int take_rest(const char *text, const char *rest, const struct protocol *
     return 0;
 }
 
-int server_url_parse(const char *text, struct server_address *address,
-                     const struct protocol **protocol, struct login *login, struct error *err)
+// The protocol's, where a URL names none.
+static unsigned usual_port(const struct server_url *url)
 {
-    *protocol = NULL;
+    return url->tls && url->protocol->tls_port ? url->protocol->tls_port
+                                               : url->protocol->usual_port;
+}
+
+int server_url_parse(const char *text, struct server_address *address, struct server_url *url,
+                     struct login *login, struct error *err)
+{
+    *url = (struct server_url){0};
     const char *mark = strstr(text, "://");
     if (!mark)
         return server_address_parse(text, address, err);
-    int result = find_protocol(text, (size_t)(mark - text), protocol, err);
+    int result = find_protocol(text, (size_t)(mark - text), url, err);
     if (result < 0)
         return result;
     const char *place = mark + 3;
     size_t bytes = strcspn(place, "/?#");
-    if (take_rest(text, place + bytes, *protocol, login, err) < 0)
+    if (take_rest(text, place + bytes, url, login, err) < 0)
         return -ERROR_INPUT;
     const char *at = memrchr(place, '@', bytes);
-    if (at && take_user(text, place, (size_t)(at - place), *protocol, login, err) < 0)
+    if (at && take_user(text, place, (size_t)(at - place), url->protocol, login, err) < 0)
         return -ERROR_INPUT;
     if (at) {
         bytes -= (size_t)(at + 1 - place);
@@ -78,10 +96,12 @@ int server_url_parse(const char *text, struct server_address *address,
     const char *bracket = memchr(place, ']', bytes), *host_end = bracket ? bracket : place;
     char plain[sizeof address->text];
     bool has_port = memchr(host_end, ':', bytes - (size_t)(host_end - place)) != NULL;
-    int used = has_port ? snprintf(plain, sizeof plain, "%.*s", (int)bytes, place)
-                        : snprintf(plain, sizeof plain, "%.*s:%u", (int)bytes, place,
-                                   (*protocol)->usual_port);
-    if (used >= (int)sizeof plain)
+    int used = has_port
+                   ? snprintf(plain, sizeof plain, "%.*s", (int)bytes, place)
+                   : snprintf(plain, sizeof plain, "%.*s:%u", (int)bytes, place, usual_port(url));
+    if (used >= (int)sizeof plain || bytes >= sizeof url->authority)
         return error_set(err, ERROR_INPUT, "\"%.260s\" is not HOST:PORT", text);
+    memcpy(url->authority, place, bytes);
+    url->authority[bytes] = '\0';
     return server_address_parse(plain, address, err);
 }

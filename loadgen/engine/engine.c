@@ -330,7 +330,8 @@ static int engine_prepare(struct engine *engine, const sigset_t *signals, struct
     result->thread_count = shared->thread_count;
     shared->value_bytes = workload_value_bytes_max(workload);
     shared->request_bytes = workload->protocol->request_bytes_max(workload_key_bytes_max(workload),
-                                                                  shared->value_bytes);
+                                                                  shared->value_bytes) +
+                            http_words_bytes(&workload->http);
     shared->encoded_bytes = shared->request_bytes;
     if (settings->server->transport == SERVER_UDP && check_udp(engine, err) < 0)
         return -ERROR_INPUT;

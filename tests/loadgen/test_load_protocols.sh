@@ -173,16 +173,24 @@ if have nginx; then
     cat >"$dir/nginx.in" <<'END'
 daemon off; pid DIR/nginx.pid; error_log DIR/error.log; worker_processes 1;
 events { worker_connections 64; }
-http { access_log DIR/access.log; keepalive_requests 1000000; default_type text/plain; SSI
+http { log_format words '$request_method $request_uri $host $http_x_who $content_length';
+  access_log DIR/access.log; access_log DIR/words.log words; keepalive_requests 1000000; default_type text/plain; SSI
   client_body_temp_path DIR; proxy_temp_path DIR; fastcgi_temp_path DIR; uwsgi_temp_path DIR; scgi_temp_path DIR;
-  server { listen 127.0.0.1:PORT; root DIR/html; } }
+  server { listen 127.0.0.1:PORT; root DIR/html; location /take/ { return 204; } } }
 END
     printf 'protocol: http\nkeys: {count: 4, size: {fixed: 1}}\n' >"$dir/http.yaml"
+    cat >"$dir/words.yaml" <<'END'
+protocol: http
+keys: {count: 4, size: {fixed: 1}}
+values: {size: {fixed: 300}}
+mix: {put: 1, post: 1}
+http: {path: "/take/{key}?full", host: shop.example, headers: ["X-Who: me"]}
+END
     # SSI makes nginx forget the length: the replies come in chunks.
     for ssi in 'ssi off;' 'ssi on; ssi_types *;'; do
         claim_port
         sed "s|DIR|$dir|g; s|PORT|$port|g; s|SSI|$ssi|" "$dir/nginx.in" >"$dir/nginx.conf"
-        rm -f "$dir/access.log"
+        rm -f "$dir/access.log" "$dir/words.log"
         start nginx -p "$dir" -c "$dir/nginx.conf"
         prepare --workload "$dir/http.yaml"
         load --workload "$dir/http.yaml" --depth 8
@@ -194,11 +202,23 @@ END
         [ "$(value misses)" -gt 500 ] && [ "$(value misses)" -lt "$(value answered)" ] || fail 'http: 404 is no miss'
         misses=$(value misses)
         answered=$((answered + $(value answered)))
+        # A path, a host, headers and bodies of one's own; then what a URL asks for.
+        load --workload "$dir/words.yaml"
+        answered=$((answered + $(value answered)))
+        words=$(value answered)
+        load --server "http://127.0.0.1:$port/2?a=b"
+        [ "$(value misses)" = 0 ] || fail 'http: the path of a URL'
+        answered=$((answered + $(value answered)))
+        by_url=$(value answered)
         kill "$server" && wait "$server" 2>/dev/null # writes its log
         server=0
         logged=$(grep -vc '"OPTIONS \* ' "$dir/access.log") # which ask what it speaks
         [ "$logged" -eq "$answered" ] || fail "http: the server's log has $logged of $answered"
         [ "$(grep -c '" 404 ' "$dir/access.log")" -eq "$misses" ] || fail 'http: 404s in the log'
+        [ "$(grep -cxE '(PUT|POST) /take/[0-9]\?full shop\.example me 300' "$dir/words.log")" -eq "$words" ] ||
+            fail "http: not $words with words of their own: $(grep take "$dir/words.log" | head -n 3)"
+        [ "$(grep -cF 'GET /2?a=b 127.0.0.1 - -' "$dir/words.log")" -eq "$by_url" ] ||
+            fail "http: not $by_url by URL: $(grep 'a=b' "$dir/words.log" | head -n 3)"
     done
 fi
 

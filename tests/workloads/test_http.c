@@ -4,6 +4,9 @@
 #include "tests/workloads/codec_test.h"
 #include <stdio.h>
 
+#include "base/error.h"
+#include "workloads/http_words.h"
+
 static const struct protocol *const protocol = &http_protocol;
 
 static void requests_are_encoded(void **state)
@@ -13,6 +16,70 @@ static void requests_are_encoded(void **state)
                                    "User-Agent: taillight\r\n\r\n";
     const struct request get = {.key = "0017", .key_bytes = 4, .value_bytes = 100};
     check_request(protocol, &get, expected, sizeof expected - 1);
+}
+
+// With a path, a host and headers of one's own, and with a body.
+static void requests_say_what_the_workload_says(void **state)
+{
+    (void)state;
+    static const char expected_get[] = "GET /a/0017?b HTTP/1.1\r\nHost: web:80\r\n"
+                                       "User-Agent: taillight\r\nAccept: */*\r\n\r\n";
+    static const char expected_post[] = "POST /a/0017?b HTTP/1.1\r\nHost: web:80\r\n"
+                                        "User-Agent: taillight\r\nAccept: */*\r\n"
+                                        "Content-Length: 5\r\n\r\n\r\n\0ab";
+    static const char expected_fixed[] = "PUT /x HTTP/1.1\r\nHost: web:80\r\n"
+                                         "user-agent: me\r\nContent-Length: 0\r\n\r\n";
+    const char *const accept[] = {"Accept: */*"}, *const agent[] = {"user-agent: me"};
+    struct http_words words = {0};
+    struct error err;
+    assert_int_equal(http_words_set(&words, "/a/{key}?b", NULL, accept, 1, &err), 0);
+    assert_int_equal(http_words_set(&words, NULL, "web:80", NULL, 0, &err), 0);
+    struct request request = {.key = "0017", .key_bytes = 4, .http = &words};
+    check_request(protocol, &request, expected_get, sizeof expected_get - 1);
+    request.operation = (unsigned)protocol_operation_find(protocol, "post");
+    request.value = "\r\n\0ab";
+    request.value_bytes = 5;
+    check_request(protocol, &request, expected_post, sizeof expected_post - 1);
+    assert_int_equal(http_words_set(&words, "/x", NULL, agent, 1, &err), 0);
+    request.operation = (unsigned)protocol_operation_find(protocol, "put");
+    request.value_bytes = 0;
+    check_request(protocol, &request, expected_fixed, sizeof expected_fixed - 1);
+    http_words_free(&words);
+}
+
+static void what_cannot_stand_in_a_request_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path, *host, *header, *said;
+    } bad[] = {
+        {.path = "a", .said = "does not begin with /"},
+        {.path = "/a b", .said = "write it as %20"},
+        {.path = "/a\r\nX: y", .said = "write it as %0D"},
+        {.path = "/\xc3\xa9", .said = "write it as %C3"},
+        {.path = "/a#b", .said = "write it as %23"},
+        {.path = "/{key}/{key}", .said = "more than once"},
+        {.host = "", .said = "1 to 260 bytes"},
+        {.host = "a b", .said = "is not HOST"},
+        {.host = "a\r\nX: y", .said = "is not HOST"},
+        {.header = "no colon", .said = "is not \"Name: value\""},
+        {.header = ": x", .said = "is not \"Name: value\""},
+        {.header = "A: b\r\nC: d", .said = "a byte that cannot stand there"},
+        {.header = "HOST: x", .said = "`host`"},
+        {.header = "content-length: 3", .said = "decides itself"},
+        {.header = "Transfer-Encoding: chunked", .said = "decides itself"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct http_words words = {0};
+        struct error err = {0};
+        int status = http_words_set(&words, bad[i].path, bad[i].host,
+                                    bad[i].header ? &bad[i].header : NULL, 1, &err);
+        assert_int_equal(status, -ERROR_INPUT);
+        if (!strstr(err.text, bad[i].said))
+            fail_msg("said %s, not %s", err.text, bad[i].said);
+        assert_int_equal(http_words_bytes(&words), 0);
+        http_words_free(&words);
+    }
 }
 
 static void replies_survive_any_split(void **state)
@@ -102,6 +169,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_are_encoded),
+        cmocka_unit_test(requests_say_what_the_workload_says),
+        cmocka_unit_test(what_cannot_stand_in_a_request_is_refused),
         cmocka_unit_test(replies_survive_any_split),
         cmocka_unit_test(nonsense_is_counted_and_passed),
         cmocka_unit_test(the_last_reply_says_so),

@@ -257,6 +257,34 @@ static void protocols_have_their_own_mixes(void **state)
     assert_true(workload.service_given && workload.service_ns.second == 100000);
 }
 
+static void http_has_words_of_its_own(void **state)
+{
+    (void)state;
+    struct workload workload, again;
+    struct request request;
+    struct error err;
+    char key[WORKLOAD_KEY_BYTES_MAX], value[300];
+    static const char text[] =
+        "protocol: http\nmix: {get: 9, post: 1}\n"
+        "http: {path: \"/a/{key}\", host: web, headers: [\"A: b\", \"C: d\"]}\n";
+    assert_int_equal(load_text(text, sizeof text - 1, &workload, &err), 0);
+    workload_request(&workload, 2, 7, 0, 0, key, value, &request);
+    assert_ptr_equal(request.value, value);
+    assert_string_equal(request.http->before, " /a/");
+    char *yaml = workload_to_yaml(&workload);
+    assert_int_equal(workload_parse("again", yaml, strlen(yaml), &again, &err), 0);
+    assert_string_equal(again.http.after, workload.http.after);
+    assert_string_equal(again.http.headers, "A: b\r\nC: d\r\n");
+    free(yaml);
+    workload_free(&again);
+    workload_free(&workload);
+    static const char other[] = "http: {path: /a}\n", bad[] = "protocol: http\nhttp:\n  path: a\n";
+    assert_int_equal(load_text(other, sizeof other - 1, &workload, &err), -ERROR_INPUT);
+    assert_non_null(strstr(err.text, "the protocol is memcached"));
+    assert_int_equal(load_text(bad, sizeof bad - 1, &workload, &err), -ERROR_INPUT);
+    assert_non_null(strstr(err.text, ":3:3: path: \"a\" does not begin with /"));
+}
+
 static void changing_protocols_keeps_the_mix_by_name(void **state)
 {
     (void)state;
@@ -402,6 +430,7 @@ int main(void)
         cmocka_unit_test(absent_file_is_named),
         cmocka_unit_test(writing_and_reading_agree),
         cmocka_unit_test(protocols_have_their_own_mixes),
+        cmocka_unit_test(http_has_words_of_its_own),
         cmocka_unit_test(changing_protocols_keeps_the_mix_by_name),
         cmocka_unit_test(requests_follow_from_their_places),
         cmocka_unit_test(keys_differ_and_fit),
