@@ -55,7 +55,7 @@ static int disagreements_report(const struct fleet_outcome *fleet,
                  percentile, low->value, low->low, low->high, low->name, high->value, high->low,
                  high->high, high->name);
         json_array_append_new(*texts, json_string(text));
-        load_summary_add_reason(summary, "%s", text);
+        load_summary_add_reason(summary, DOUBT_DISAGREED, "%s", text);
     }
     return 0;
 }
@@ -152,12 +152,13 @@ static int judge_pool(const struct engine_result *pool, const struct method_sett
         summary->ok = false;
         summary->reason_count = word->troubles.reason_count;
         memcpy(summary->reasons, word->troubles.reasons, sizeof summary->reasons);
+        memcpy(summary->doubts, word->troubles.doubts, sizeof summary->doubts);
     }
     status = method_judge(pool, settings, summary->ok, summary->spin_fraction, method, err);
     method->findings[METHOD_CLIENT] = word->client;
     method->findings[METHOD_ARRIVALS] = word->arrivals;
     for (unsigned i = 0; status == 0 && i < method->reason_count; i++)
-        load_summary_add_reason(summary, "%s", method->reasons[i]);
+        load_summary_add_reason(summary, method->doubts[i], "%s", method->reasons[i]);
     return status;
 }
 

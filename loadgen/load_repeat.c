@@ -148,15 +148,13 @@ static int sum_up(struct repeat *repeat, struct error *err)
     summary->ok = true;
     summary->reason_count = 0;
     for (unsigned i = 0; i < repeat->done; i++) {
-        size_t k;
-        json_t *reason;
-        json_array_foreach(json_object_get(json_array_get(repeat->documents, i), "reasons"), k,
-                           reason)
-            load_summary_add_reason(summary, "repetition %u: %s", i + 1, json_string_value(reason));
+        char whose[32];
+        snprintf(whose, sizeof whose, "repetition %u", i + 1);
+        load_summary_take_reasons(summary, json_array_get(repeat->documents, i), whose);
     }
     if (repeat->done < repeat->plan->options.repetitions)
-        load_summary_add_reason(summary, "interrupted: %u of %llu repetitions were made",
-                                repeat->done,
+        load_summary_add_reason(summary, DOUBT_INTERRUPTED,
+                                "interrupted: %u of %llu repetitions were made", repeat->done,
                                 (unsigned long long)repeat->plan->options.repetitions);
     return 0;
 }

@@ -427,7 +427,7 @@ static void write_windows(const struct summary *s)
 }
 
 // Warnings of the load generator and the capture about themselves. The load's first reason is in
-// the lede.
+// the lede where that has no plainer words for it.
 static void write_warnings(const struct summary *s)
 {
     json_t *const lists[] = {json_object_get(s->run->evidence.load, "reasons"),
@@ -436,7 +436,7 @@ static void write_warnings(const struct summary *s)
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         for (size_t j = 0; j < json_array_size(lists[i]); j++) {
             const char *text = json_string_value(json_array_get(lists[i], j));
-            if (i == 0 && j == 0 && run_load_doubt(s->run))
+            if (i == 0 && j == 0 && run_load_doubt(s->run) && !run_load_doubt_words(s->run).words)
                 continue;
             char clean[800];
             if (!text)

@@ -37,6 +37,20 @@ const char *run_load_doubt(const struct run_analysis *run)
     return reason ? reason : "the load says so, and gives no reason";
 }
 
+struct load_doubt_words run_load_doubt_words(const struct run_analysis *run)
+{
+    enum load_doubt first = LOAD_DOUBTS;
+    size_t i;
+    json_t *key;
+    if (run_load_doubt(run))
+        json_array_foreach(json_object_get(run->evidence.load, "doubts"), i, key)
+        {
+            enum load_doubt one = load_doubt_named(json_string_value(key));
+            first = one < first ? one : first;
+        }
+    return load_doubt_words(first);
+}
+
 bool run_is_conclusive(const struct run_analysis *run)
 {
     char words[RUN_TRACE_WORDS];

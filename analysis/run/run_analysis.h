@@ -27,6 +27,7 @@
 #include "base/progress.h"
 #include "base/connection.h"
 #include "base/quantile.h"
+#include "loadgen/method/load_doubts.h"
 
 enum { LATENCY_QUANTILES = 6 };
 extern const double latency_quantiles[LATENCY_QUANTILES];           // 0.5 0.9 0.99 0.999 0.9999 1
@@ -143,6 +144,10 @@ const struct diagnosis *run_diagnosis_of(const struct run_analysis *run, size_t 
 // Why the load that the run looked at cannot be trusted, by its own account; NULL: it can, or there
 // was none. The text is the evidence's.
 const char *run_load_doubt(const struct run_analysis *run);
+
+// What that doubt comes to in plain words, and what helps: of several, the one to begin with. All
+// NULL: there is none, or the load said it without a kind.
+struct load_doubt_words run_load_doubt_words(const struct run_analysis *run);
 
 // Whether it shows what it was made for: there is a verdict, of a load that can be trusted, and,
 // where the processor's trace was asked for by name, functions. Else commands end with

@@ -287,9 +287,9 @@ static void append_diagnosis(struct run_lede *out, const struct run_analysis *ru
 static const char *doubt_of(const struct run_analysis *run, const struct diagnosis *first,
                             char words[RUN_TRACE_WORDS])
 {
-    const char *doubt = run_load_doubt(run);
+    const char *doubt = run_load_doubt(run), *plain = run_load_doubt_words(run).words;
     if (doubt)
-        return doubt;
+        return plain ? plain : doubt;
     if (!run->findings.verdict_available)
         return first ? first->reason : "nothing was recorded that could say why";
     return run->evidence.trace.asked && run_trace_lack(&run->evidence.trace, words)[0]
@@ -302,7 +302,7 @@ void run_lede(const struct run_analysis *run, struct run_lede *out)
     const struct diagnosis *first =
         run->findings.diagnoses.count ? run->findings.diagnoses.items : NULL;
     char words[RUN_TRACE_WORDS], clean[600];
-    const char *doubt = doubt_of(run, first, words);
+    const char *doubt = doubt_of(run, first, words), *helps = run_load_doubt_words(run).helps;
     *out = (struct run_lede){0};
     if (doubt) {
         text_clean(doubt, false, clean, sizeof clean);
@@ -319,8 +319,8 @@ void run_lede(const struct run_analysis *run, struct run_lede *out)
         append_quantiles(out->text, run);
     }
     append_left_out(out->text, run);
-    if (doubt)
-        out->remedy[0] = '\0'; // first of all, a run that can be trusted
+    if (doubt) // first of all, a run that can be trusted
+        snprintf(out->remedy, sizeof out->remedy, "%s", helps ? helps : "");
     capitalise(out->text);
     capitalise(out->remedy);
 }

@@ -13,8 +13,8 @@ struct run_lede {
     // "1 in 100 requests took 3.80 ms or more (usually 53.2 us). For 78 % of that extra time
     // another program, `yes`, had memcached's CPU core."; "Inconclusive: ..." where the run is.
     char text[LEDE_BYTES];
-    // What helps against what was named first: "Keep other programs off ..."; "": nothing known, or
-    // the run is inconclusive.
+    // What helps against what was named first, a cause ("Keep other programs off ...") or why the
+    // load cannot be trusted; "": nothing known.
     char remedy[LEDE_REMEDY_BYTES];
 };
 

@@ -243,16 +243,14 @@ static void add_reasons(const struct fleet_outcome *fleet, struct load_summary *
 {
     for (size_t i = 0; i < fleet->count; i++)
         if (fleet->agents[i].lost[0])
-            load_summary_add_reason(summary, "agent %s was lost: %s", fleet->agents[i].spec->name,
-                                    fleet->agents[i].lost);
+            load_summary_add_reason(summary, DOUBT_AGENT_LOST, "agent %s was lost: %s",
+                                    fleet->agents[i].spec->name, fleet->agents[i].lost);
     for (size_t i = 0; i < fleet->count; i++) {
-        const json_t *report = fleet->agents[i].report;
-        size_t k;
-        json_t *reason;
-        if (!report || !sent_wrong(&fleet->agents[i]))
+        char whose[AGENT_NAME_BYTES + 10];
+        if (!fleet->agents[i].report || !sent_wrong(&fleet->agents[i]))
             continue;
-        json_array_foreach(json_object_get(report, "reasons"), k, reason) load_summary_add_reason(
-            summary, "agent %s: %s", fleet->agents[i].spec->name, json_string_value(reason));
+        snprintf(whose, sizeof whose, "agent %s", fleet->agents[i].spec->name);
+        load_summary_take_reasons(summary, fleet->agents[i].report, whose);
     }
 }
 

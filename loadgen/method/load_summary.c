@@ -156,15 +156,31 @@ static void take_rates(const struct engine_result *result, uint64_t duration_ns,
         summary->answered ? fmax(busy_us, 0) / (double)summary->answered : NAN;
 }
 
-void load_summary_add_reason(struct load_summary *summary, const char *format, ...)
+void load_summary_add_reason(struct load_summary *summary, enum load_doubt doubt,
+                             const char *format, ...)
 {
     va_list args;
     summary->ok = false;
     if (summary->reason_count == SUMMARY_REASONS)
         return;
     va_start(args, format);
+    summary->doubts[summary->reason_count] = doubt;
     vsnprintf(summary->reasons[summary->reason_count++], sizeof summary->reasons[0], format, args);
     va_end(args);
+}
+
+void load_summary_take_reasons(struct load_summary *summary, const json_t *document,
+                               const char *whose)
+{
+    const json_t *doubts = json_object_get(document, "doubts");
+    size_t i;
+    json_t *reason;
+    json_array_foreach(json_object_get(document, "reasons"), i, reason)
+    {
+        const char *key = json_string_value(json_array_get(doubts, i));
+        load_summary_add_reason(summary, load_doubt_named(key), "%s: %s", whose,
+                                json_string_value(reason));
+    }
 }
 
 typedef unsigned long long count_type; // what printf's %llu takes
@@ -187,7 +203,7 @@ static void judge_connections(const struct engine_result *result, struct load_su
     if (counts->given_up)
         snprintf(given_up, sizeof given_up, ", %llu given up", (count_type)counts->given_up);
     load_summary_add_reason(
-        summary,
+        summary, all ? DOUBT_RESTARTED : DOUBT_DISCONNECTED,
         "%s: %llu of %u connections ended from %.3f s on, %llu opened again (the last at %.3f s, "
         "%llu attempts failed)%s, %llu requests lost on them%s%s",
         all ? "server restarted midway" : "connections broke", (count_type)counts->ended,
@@ -196,17 +212,19 @@ static void judge_connections(const struct engine_result *result, struct load_su
         (count_type)counts->reconnects_failed, given_up, (count_type)summary->lost,
         counts->broken ? "; the first: " : "", counts->broken ? counts->first_break.text : "");
     if (counts->first_refusal.kind)
-        load_summary_add_reason(summary, "a connection could not be opened again: %s",
+        load_summary_add_reason(summary, DOUBT_DISCONNECTED,
+                                "a connection could not be opened again: %s",
                                 counts->first_refusal.text);
 }
 
 static void judge_end(const struct engine_result *result, struct load_summary *summary)
 {
     if (result->end == ENGINE_INTERRUPTED)
-        load_summary_add_reason(summary, "interrupted after %.3f s", summary->duration_s);
+        load_summary_add_reason(summary, DOUBT_INTERRUPTED, "interrupted after %.3f s",
+                                summary->duration_s);
     judge_connections(result, summary);
     if (result->counts.datagrams_refused)
-        load_summary_add_reason(summary,
+        load_summary_add_reason(summary, summary->answered ? DOUBT_RESTARTED : DOUBT_ABSENT,
                                 "server %s: nobody listened, and datagrams were refused %llu times",
                                 summary->answered ? "restarted midway" : "not there",
                                 (count_type)result->counts.datagrams_refused);
@@ -217,7 +235,7 @@ static void judge_end(const struct engine_result *result, struct load_summary *s
     while (infinite < SUMMARY_QUANTILES && !isinf(summary->latency.us[infinite]))
         infinite++;
     load_summary_add_reason(
-        summary,
+        summary, DOUBT_UNANSWERED,
         "%llu of %llu requests were not answered (%llu never sent, %llu timed out, %llu "
         "lost): %s%s infinite",
         (count_type)unanswered, (count_type)summary->scheduled, (count_type)summary->unsent,
@@ -244,25 +262,25 @@ static void judge_replies(const struct engine_result *result, struct load_summar
         snprintf(first, sizeof first, "; the first: %.*s", REPLY_SAID_BYTES + 2,
                  counts->first_fault.text);
     if ((double)summary->misses > most_misses * (double)reads)
-        load_summary_add_reason(summary,
+        load_summary_add_reason(summary, DOUBT_MISSES,
                                 "%llu of %llu reads found nothing, and that is what was measured; "
                                 "store the dataset first (--prepare)",
                                 (count_type)summary->misses, (count_type)reads);
     if ((double)counts->wrong_values > few)
         load_summary_add_reason(
-            summary,
+            summary, DOUBT_WRONG_VALUES,
             "%llu of %llu replies were not the value that was asked for%s; is the dataset another "
             "workload's? --prepare stores this one's",
             (count_type)counts->wrong_values, (count_type)summary->answered, first);
     else if ((double)summary->error_replies > few)
-        load_summary_add_reason(summary, "%llu of %llu replies were errors%s",
+        load_summary_add_reason(summary, DOUBT_ERRORS, "%llu of %llu replies were errors%s",
                                 (count_type)summary->error_replies, (count_type)summary->answered,
                                 first);
     // Nobody can tell which of two replies is the surplus one: those before may have answered
     // others.
     if ((double)counts->unexpected > few)
         load_summary_add_reason(
-            summary,
+            summary, DOUBT_SURPLUS,
             "%llu replies came to no request, beside %llu that did: which of them answers which "
             "request is not certain%s",
             (count_type)counts->unexpected, (count_type)summary->answered, first);
@@ -271,21 +289,25 @@ static void judge_replies(const struct engine_result *result, struct load_summar
 static void judge_load(const struct engine_result *result, struct load_summary *summary)
 {
     char whose[80] = "the server did not keep up";
-    if (summary->core_share < core_share_least)
+    enum load_doubt doubt = DOUBT_OVERLOADED;
+    if (summary->core_share < core_share_least) {
+        doubt = DOUBT_STARVED;
         snprintf(whose, sizeof whose, "this client had its core for only %.0f %% of the time",
                  summary->core_share * 100);
-    else if (summary->spin_fraction < busy_spin_fraction)
+    } else if (summary->spin_fraction < busy_spin_fraction) {
+        doubt = DOUBT_SPENT;
         snprintf(whose, sizeof whose, "this client ran out of CPU");
+    }
     if (result->end != ENGINE_INTERRUPTED && result->end != ENGINE_BROKEN &&
         !rate_is_reached(summary))
-        load_summary_add_reason(summary,
+        load_summary_add_reason(summary, doubt,
                                 "rate not reached: %.0f of %.0f requests/s were answered; %s",
                                 summary->achieved_rate, summary->offered_rate, whose);
     double delayed = (double)result->delayed_by_depth;
     if (result->delayed_by_depth &&
         (result->depth_is_cap || delayed > share_tolerance * (double)summary->scheduled))
         load_summary_add_reason(
-            summary,
+            summary, doubt == DOUBT_OVERLOADED ? DOUBT_CLOSED : doubt,
             "%llu of %llu requests had to wait for a connection with room (%u connections, "
             "%u in flight on each%s): the load was closed-loop; %s",
             (count_type)result->delayed_by_depth, (count_type)summary->scheduled,
@@ -309,10 +331,10 @@ int load_summarise(const struct engine_result *result, uint64_t duration_ns,
     if (status < 0)
         return status;
     if (summary->scheduled == 0)
-        load_summary_add_reason(summary,
+        load_summary_add_reason(summary, DOUBT_TOO_SHORT,
                                 "nothing was scheduled: the rate is too low for so short a run");
     if (result->requests_spent)
-        load_summary_add_reason(summary,
+        load_summary_add_reason(summary, DOUBT_MEMORY,
                                 "memory for samples was spent after %llu requests, before the time",
                                 (count_type)summary->scheduled);
     judge_end(result, summary);

@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/quantile.h"
 #include "loadgen/engine/engine_result.h"
+#include "loadgen/method/load_doubts.h"
 
 enum { SUMMARY_QUANTILES = 6, SUMMARY_REASONS = 12 };
 extern const double summary_quantiles[SUMMARY_QUANTILES];           // 0.5 ... 0.9999, 1
@@ -36,8 +37,9 @@ struct load_summary {
     bool ok; // false: "n/a", and reasons say why
     unsigned reason_count;
     char reasons[SUMMARY_REASONS][400];
-    double duration_s;    // of the schedule
-    double offered_rate;  // scheduled requests per second of it
+    enum load_doubt doubts[SUMMARY_REASONS]; // what each is about
+    double duration_s;                       // of the schedule
+    double offered_rate;                     // scheduled requests per second of it
     double achieved_rate; // answered requests per second until the last reply, at least over it
     uint64_t scheduled, sent, answered, misses, error_replies, unsent, timed_out, lost;
     struct load_percentiles latency, uncorrected;
@@ -56,8 +58,12 @@ int load_summarise(const struct engine_result *result, uint64_t duration_ns,
                    struct load_summary *summary, struct error *err);
 
 // Adds a reason not to trust it, a sentence: the verdict becomes "n/a".
-void load_summary_add_reason(struct load_summary *summary, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+void load_summary_add_reason(struct load_summary *summary, enum load_doubt doubt,
+                             const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+// Adds those of a document that load_summary_json() made, each after whose it is: "agent a: ...".
+void load_summary_take_reasons(struct load_summary *summary, const json_t *document,
+                               const char *whose);
 
 // The settings that are reported with the figures.
 struct load_facts {

@@ -106,6 +106,17 @@ static json_t *reasons_json(const struct load_summary *summary)
     return array;
 }
 
+// What each of the reasons is about; null: nothing that has a name.
+static json_t *doubts_json(const struct load_summary *summary)
+{
+    json_t *array = json_array();
+    for (unsigned i = 0; i < summary->reason_count; i++) {
+        const char *key = load_doubt_words(summary->doubts[i]).key;
+        json_array_append_new(array, key ? json_string(key) : json_null());
+    }
+    return array;
+}
+
 // Those that the threads were pinned to, in the order of the threads.
 static json_t *cores_json(const struct engine_result *result)
 {
@@ -156,6 +167,7 @@ json_t *load_summary_json(const struct load_summary *summary, const struct engin
         return NULL;
     json_object_set_new(json, "verdict", json_string(summary->ok ? "ok" : "n/a"));
     json_object_set_new(json, "reasons", reasons_json(summary));
+    json_object_set_new(json, "doubts", doubts_json(summary));
     json_object_set_new(json, "server", json_string(facts->server));
     json_object_set_new(json, "protocol", json_string(facts->protocol));
     json_object_set_new(json, "workload",
@@ -246,6 +258,21 @@ static void print_small(FILE *out, const char *before, double value, const char 
         fprintf(out, "%s%.1f%s", before, value, after);
 }
 
+// In plain words first, then what helps, then each reason with its figures.
+static void print_verdict(const struct load_summary *summary, FILE *out)
+{
+    enum load_doubt first = LOAD_DOUBTS;
+    for (unsigned i = 0; i < summary->reason_count; i++)
+        first = summary->doubts[i] < first ? summary->doubts[i] : first;
+    const struct load_doubt_words known = load_doubt_words(first);
+    fprintf(out, "verdict: %s%s%s\n", summary->ok ? "ok" : "n/a", known.words ? ": " : "",
+            known.words ? known.words : "");
+    if (known.helps)
+        fprintf(out, "  -> %s\n", known.helps);
+    for (unsigned i = 0; i < summary->reason_count; i++)
+        fprintf(out, "  - %s\n", summary->reasons[i]);
+}
+
 void load_summary_print(const struct load_summary *summary, const struct engine_result *result,
                         const struct load_facts *facts, FILE *out)
 {
@@ -259,7 +286,7 @@ void load_summary_print(const struct load_summary *summary, const struct engine_
     fprintf(out, ", seed %llu) for %.3g s on %u connection%s\n", (count_type)facts->seed,
             summary->duration_s, result->connections_at_once,
             text_plural(result->connections_at_once));
-    fprintf(out, "verdict: %s\n", summary->ok ? "ok" : "n/a");
+    print_verdict(summary, out);
     if (result->closed_loop)
         fprintf(out,
                 "  closed loop, as asked for: the rate is the most that %u connection%s with %u in "
@@ -267,8 +294,6 @@ void load_summary_print(const struct load_summary *summary, const struct engine_
                 "replies\n",
                 result->connections_at_once, text_plural(result->connections_at_once),
                 result->depth, result->connections_at_once == 1 ? "s" : "");
-    for (unsigned i = 0; i < summary->reason_count; i++)
-        fprintf(out, "  - %s\n", summary->reasons[i]);
     fprintf(out, "\n  %-26s", "us");
     for (unsigned i = 0; i < SUMMARY_QUANTILES; i++)
         fprintf(out, " %10s", summary_quantile_names[i]);

@@ -11,13 +11,14 @@ static const double vague =
 // of the machine's time: above this it is mentioned with a change
 static const double stolen_least = 0.002;
 
-__attribute__((format(printf, 2, 3))) static void add_reason(struct method *method,
-                                                             const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void
+add_reason(struct method *method, enum load_doubt doubt, const char *format, ...)
 {
     va_list args;
     if (method->reason_count == METHOD_REASONS)
         return;
     va_start(args, format);
+    method->doubts[method->reason_count] = doubt;
     vsnprintf(method->reasons[method->reason_count++], sizeof method->reasons[0], format, args);
     va_end(args);
 }
@@ -39,17 +40,17 @@ static void explain_client(struct method *method, const char *percentile)
 {
     const struct client_bias *client = &method->client;
     if (client->out_of_cpu && method->settings.closed_loop)
-        add_reason(method,
+        add_reason(method, DOUBT_SPENT,
                    "client biased: out of CPU, only %.1f %% of the time was left: the rate is this "
                    "client's maximum and not the server's; give it more --threads",
                    client->idle * 100);
     else if (client->out_of_cpu)
-        add_reason(method,
+        add_reason(method, DOUBT_SPENT,
                    "client biased: out of CPU, only %.1f %% of the time was left; lower --rate or "
                    "give it a core of its own",
                    client->idle * 100);
     else
-        add_reason(method,
+        add_reason(method, DOUBT_LATE,
                    "client biased: late %s; without that, %s would be %.1f us, not %.1f us; give "
                    "it a core of its own",
                    client->target_us - client->target_sent_us >
@@ -62,7 +63,7 @@ static void explain_client(struct method *method, const char *percentile)
 static void explain_arrivals(struct method *method)
 {
     const struct arrivals *arrivals = &method->arrivals;
-    add_reason(method,
+    add_reason(method, DOUBT_ARRIVALS,
                "arrivals wrong: the gaps between sends are %.3f (Kolmogorov-Smirnov) away from the "
                "process asked for; a send takes %.1f us here, which allows %.3f",
                arrivals->distance, arrivals->back_to_back_us, arrivals->best);
@@ -81,15 +82,16 @@ static void explain_stationarity(struct method *method, const char *percentile)
                  "; meanwhile the hypervisor took %.1f %% of this machine's time",
                  method->settings.stolen * 100);
     if (half->differs)
-        add_reason(method,
+        add_reason(method, DOUBT_UNSTEADY,
                    "not stationary%s: %s was %.1f us in the first half and %.1f us in the second%s",
                    where, found->target.differs ? percentile : "p50", half->first, half->second,
                    stolen);
     else if (found->trend.matters)
-        add_reason(method, "not stationary%s: the median drifts from %.1f us to %.1f us%s", where,
+        add_reason(method, DOUBT_UNSTEADY,
+                   "not stationary%s: the median drifts from %.1f us to %.1f us%s", where,
                    found->trend.begin, found->trend.end, stolen);
     else
-        add_reason(method,
+        add_reason(method, DOUBT_UNSTEADY,
                    "not stationary%s: the median wanders (augmented Dickey-Fuller p = %.3f), by "
                    "%.0f %% between quarters%s",
                    where, found->dickey_fuller.p, found->quarters_spread * 100, stolen);
@@ -110,7 +112,7 @@ static void explain_independence(struct method *method, const char *percentile)
     char kept[60] = "";
     if (found->thinning > 1)
         snprintf(kept, sizeof kept, "of every %zu samples one was kept, and ", found->thinning);
-    add_reason(method,
+    add_reason(method, DOUBT_DEPENDENT,
                "not independent: %sthese %zu still depend on one another (Spearman's rho %.2f at "
                "lag %u): all are worth %.0f, and %s %s; a longer run brings more",
                kept, found->kept, found->thinned[worst].rho, worst + 1, method->interval.worth,
@@ -127,15 +129,15 @@ static void explain_interval(struct method *method, const char *percentile)
     if (!isnan(found->width))
         snprintf(wide, sizeof wide, "%.1f us wide", found->width);
     if (settings->width_us == 0)
-        add_reason(method, "heavy tail: the interval of %s is %s after %zu samples%s", percentile,
-                   wide, found->count, index);
+        add_reason(method, DOUBT_UNSURE, "heavy tail: the interval of %s is %s after %zu samples%s",
+                   percentile, wide, found->count, index);
     else if (found->heavy || isinf(method->needed_s))
-        add_reason(method,
+        add_reason(method, DOUBT_UNSURE,
                    "heavy tail: the interval of %s is %s after %zu samples and will "
                    "not converge to %.1f us%s",
                    percentile, wide, found->count, settings->width_us, index);
     else
-        add_reason(method,
+        add_reason(method, DOUBT_UNSURE,
                    "budget spent: the interval of %s is %s after %zu samples, not "
                    "%.1f us; that takes about %.0f s of load, and %.0f s were allowed",
                    percentile, wide, found->count, settings->width_us, method->needed_s,
@@ -302,7 +304,7 @@ int load_judge(const struct engine_result *run, uint64_t duration_ns,
         taken.rate = summary->offered_rate;
     status = method_judge(run, &taken, summary->ok, summary->spin_fraction, method, err);
     for (unsigned i = 0; status == 0 && i < method->reason_count; i++)
-        load_summary_add_reason(summary, "%s", method->reasons[i]);
+        load_summary_add_reason(summary, method->doubts[i], "%s", method->reasons[i]);
     if (settings->pattern.kind != PATTERN_CONSTANT || settings->recorded) // as of the target
         for (unsigned i = 0; i < SUMMARY_QUANTILES; i++)
             summary->latency.interval[i] = (struct quantile_interval){false, NAN, NAN};

@@ -65,6 +65,7 @@ struct method {
     enum method_finding findings[METHOD_CHECKS];
     unsigned reason_count; // 0: it can be trusted
     char reasons[METHOD_REASONS][300];
+    enum load_doubt doubts[METHOD_REASONS]; // what each is about
     struct arrivals arrivals;
     struct client_bias client;
     struct stationarity stationarity;

@@ -236,7 +236,8 @@ static int take_round(const struct rounds_settings *settings, struct rounds *rou
     int status =
         run_round(settings, rounds->stabilising + rounds->measured, duration_ns, &round, err);
     if (status < 0 && rounds->measured) { // what was measured is kept nevertheless
-        load_summary_add_reason(&rounds->summary, "the next round could not begin: %s", err->text);
+        load_summary_add_reason(&rounds->summary, DOUBT_DISCONNECTED,
+                                "the next round could not begin: %s", err->text);
         rounds->stop = "load";
         return 0;
     }
@@ -253,7 +254,7 @@ static int take_round(const struct rounds_settings *settings, struct rounds *rou
 static void explain_end(const struct rounds_settings *settings, struct rounds *rounds)
 {
     if (rounds->summary.reason_count == 0 && !method_is_satisfied(&rounds->method))
-        load_summary_add_reason(&rounds->summary,
+        load_summary_add_reason(&rounds->summary, DOUBT_TOO_SHORT,
                                 "budget spent: %llu requests in %.3g s are too few for the method "
                                 "to judge; a longer --max-duration brings more",
                                 (unsigned long long)rounds->summary.scheduled,

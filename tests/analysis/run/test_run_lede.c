@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The findings in plain words: recorded situations, and what is said of each. One that is not told
-// truthfully, or in jargon, fails.
+// The findings in plain words: recorded situations, what is said of each, what helps, and whether
+// the commands end as inconclusive. One that is not told truthfully, or in jargon, fails.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,16 +27,26 @@ struct situation {
     const char *what;
     struct cause causes[4];
     const char *lede, *remedy; // wanted
-    const char *doubt;         // of the load
+    const char *doubt;         // of the load, in its own words
+    const char *doubts[3];     // what its reasons are about, as its document says it
     const char *reason;        // why there is no verdict
     double deviation_ns;       // of each message; 0: 20 ms
-    double low;                // of the slice; 0: 0.99
+    double low, high;          // of the slice; 0: 0.99, 1
+    double longer_than_ns;     // the slice's own latency; 0: it has none
     uint64_t unanswered, unfollowed;
     size_t servers;
     bool one, own_requests;
 };
 
 #define SLOW "1 in 100 requests took 3.80 ms or more (usually 53.2 us). "
+
+#define SLOW_UNEXPLAINED                                                                           \
+    "1 in 100 requests took 3.80 ms or more (usually 53.2 us); nothing was found that explains "   \
+    "it."
+#define DOUBTED(words)         "Inconclusive: " words ". As measured, " SLOW
+#define DOUBTED_NOTHING(words) "Inconclusive: " words ". As measured, " SLOW_UNEXPLAINED
+#define UNKNOWN                                                                                    \
+    "1 in 100 requests took 4.00 ms or more, half of them 50.0 us or less; why is not known."
 
 static const struct situation situations[] = {
     {.what = "an intruder",
@@ -109,6 +119,225 @@ static const struct situation situations[] = {
      .lede = "Inconclusive: this client had its core for only 63 % of the time. As measured, " SLOW
              "For 80 % of that extra time another program, `yes`, had the server's CPU core.",
      .remedy = ""},
+    {.what = "three causes, of which two are worth a reader's time",
+     .servers = 1,
+     .causes = {CAUSE("fdatasync", "block I/O", ROLE_A, .5),
+                CAUSE("head-of-line blocking", "head-of-line blocking", ROLE_A, .3),
+                CAUSE("yes", "other programs", ROLE_A, .2)},
+     .lede =
+         SLOW "For 50 % of that extra time a disk had to be waited for; for 30 % these requests "
+              "stood behind others that memcached was working on.",
+     .remedy = "Sync less often (appendfsync everysec), in a thread of its own, or to a faster "
+               "device"},
+    {.what = "a quota",
+     .servers = 1,
+     .causes = {CAUSE("throttled by /app", "CPU quota", ROLE_A, .95)},
+     .lede = SLOW "For 95 % of that extra time memcached was not allowed to run: its control "
+                  "group's CPU quota was used up.",
+     .remedy = "Raise cpu.max of its control group, or give it no more threads than the quota has "
+               "cores"},
+    {.what = "a server behind the server",
+     .servers = 1,
+     .causes = {{.name = "head-of-line blocking",
+                 .tier = "redis-server",
+                 .category = "head-of-line blocking",
+                 .role = ROLE_A,
+                 .explains = true,
+                 .total_ns = .9 * ALL_NS}},
+     .lede = SLOW "For 90 % of that extra time these requests stood behind others that "
+                  "redis-server was working on.",
+     .remedy = "More threads, less load, or heavy requests kept apart"},
+    {.what = "a garbage collection",
+     .servers = 1,
+     .causes = {CAUSE("VM Thread", "garbage collection", ROLE_A, .9)},
+     .lede = SLOW "For 90 % of that extra time a garbage collection stopped memcached's threads.",
+     .remedy = "Fewer live objects, a larger heap, a concurrent collector on cores of its own"},
+    {.what = "a lock",
+     .servers = 1,
+     .causes = {CAUSE("lock of worker", "locking", ROLE_A, .9)},
+     .lede = SLOW "For 90 % of that extra time memcached's threads waited for one another's locks.",
+     .remedy = "Shorter critical sections, or fewer threads"},
+    {.what = "no worker was free",
+     .servers = 1,
+     .causes = {CAUSE("waiting for a free worker", "worker threads", ROLE_A, .9)},
+     .lede = SLOW "For 90 % of that extra time these requests waited until one of memcached's "
+                  "workers was free.",
+     .remedy = "More workers, or a shorter job for each"},
+    {.what = "swap",
+     .causes = {CAUSE("swap-in", "swapping", ROLE_A, .9)},
+     .lede = SLOW "For 90 % of that extra time what the server needed was in swap.",
+     .remedy = "Give it more memory, lock it (mlockall), lower vm.swappiness or turn swapping off"},
+    {.what = "Nagle and delayed ACK, and a loss",
+     .servers = 1,
+     .causes = {CAUSE("Nagle and delayed ACK", "Nagle and delayed ACK", ROLE_A, .6),
+                CAUSE("sent again", "packet loss", ROLE_A, .4)},
+     .lede = SLOW "For 60 % of that extra time TCP held the end of replies back to send it with "
+                  "more; for 40 % packets were lost and had to be sent again.",
+     .remedy = "Set TCP_NODELAY on the server's sockets, or write a reply with one call; no "
+               "TCP_CORK, no MSG_MORE"},
+    {.what = "those longer than was asked for",
+     .longer_than_ns = 1e6,
+     .causes = {CAUSE("yes", "other programs", ROLE_A, 1)},
+     .lede = "100 requests took longer than 1.00 ms (usually 53.2 us). For 100 % of that extra "
+             "time another program, `yes`, had the server's CPU core."},
+    {.what = "those in the middle",
+     .low = 0.4,
+     .high = 0.6,
+     .causes = {CAUSE("yes", "other programs", ROLE_A, 1)},
+     .lede = "The requests between the fastest 40 % and 60 % took 3.80 ms to 4.20 ms (usually 53.2 "
+             "us). For 100 % of that extra time another program, `yes`, had the server's CPU "
+             "core."},
+    {.what = "records that were lost",
+     .servers = 1,
+     .causes = {CAUSE("lost records", "lost records", ROLE_R, .5)},
+     .lede =
+         SLOW "For 50 % of that extra time nobody knows what the CPU core that received packets "
+              "for memcached did: its records were lost. Of another 50 % nobody knows where it "
+              "went.",
+     .remedy = "Record again; taillight doctor says what this machine hides"},
+    {.what = "Taillight itself",
+     .servers = 1,
+     .causes = {CAUSE("taillight (capture)", "Taillight itself", ROLE_A, .9)},
+     .lede = SLOW "For 90 % of that extra time Taillight's own recording had memcached's CPU core.",
+     .remedy = "Record less: fewer events, or a shorter window"},
+    {.what = "the client was starved of its core",
+     .doubt = "rate not reached: 1260 of 2000 requests/s were answered; this client had its core "
+              "for only 63 % of the time",
+     .doubts = {"starved"},
+     .causes = {CAUSE("yes", "other programs", ROLE_A, .8)},
+     .lede =
+         DOUBTED("the load generator was starved of its CPU core") "For 80 % of that extra time "
+                                                                   "another program, `yes`, had "
+                                                                   "the server's CPU core.",
+     .remedy = "Give it a core of its own"},
+    {.what = "the server was asked for too much, and did not answer all",
+     .doubt = "1156 of 49862 requests were not answered (0 never sent, 1156 timed out, 0 lost): "
+              "p99 and above are infinite",
+     .doubts = {"unanswered", "overloaded", "closed-loop"},
+     .unanswered = 1156,
+     .lede = "Inconclusive: the server did not keep up with the rate that was asked for. As "
+             "measured, 1 in 100 requests took 3.80 ms or more (usually 53.2 us); nothing was "
+             "found that explains it. Besides, 1,156 requests were never answered.",
+     .remedy = "Ask for a lower rate: of an overloaded server only the growth of its queue can be "
+               "measured"},
+    {.what = "a closed loop",
+     .doubt = "812 of 4000 requests had to wait for a connection with room (1 connections, 1 in "
+              "flight on each): the load was closed-loop; the server did not keep up",
+     .doubts = {"closed-loop"},
+     .causes = {CAUSE("full connections", "full connections", ROLE_CLIENT, .9)},
+     .lede = DOUBTED("every connection was full, and requests waited in the load generator for "
+                     "one") "For 90 % of that extra time every connection of the load was waiting "
+                            "for a reply.",
+     .remedy = "More connections, a greater depth, or a lower rate"},
+    {.what = "an empty cache",
+     .doubt =
+         "43833 of 49862 reads found nothing, and that is what was measured; store the dataset "
+         "first (--prepare)",
+     .doubts = {"misses"},
+     .deviation_ns = 10000,
+     .causes = {{.name = "yes", .category = "other programs", .role = ROLE_A, .total_ns = 6e5}},
+     .lede = "Inconclusive: most reads found nothing, and that is what was measured. As measured, "
+             "nothing stands out: 1 in 100 requests took 3.80 ms or more (usually 53.2 us).",
+     .remedy = "Store the dataset first (--prepare)"},
+    {.what = "another protocol",
+     .doubt = "3920 of 3920 replies were errors; the first: \"-ERR unknown command\"",
+     .doubts = {"errors"},
+     .reason = "nothing was joined",
+     .lede = "Inconclusive: the server answered with errors. " UNKNOWN,
+     .remedy = "See the first of them below"},
+    {.what = "another workload's values",
+     .doubt = "900 of 1000 replies were not the value that was asked for",
+     .doubts = {"wrong-values"},
+     .lede = DOUBTED_NOTHING("the server's values were not those that were asked for"),
+     .remedy = "Store this workload's dataset first (--prepare)"},
+    {.what = "every reply twice",
+     .doubt = "1000 replies came to no request, beside 1000 that did",
+     .doubts = {"surplus"},
+     .lede = DOUBTED_NOTHING("the server sent more replies than there were requests"),
+     .remedy = "See the first of them below"},
+    {.what = "the server went away",
+     .doubt = "server restarted midway: 16 of 16 connections ended from 1.203 s on",
+     .doubts = {"restarted", "unanswered", "overloaded"},
+     .unanswered = 1,
+     .lede =
+         DOUBTED_NOTHING("the server went away while it was measured") " Besides, 1 request was "
+                                                                       "never answered.",
+     .remedy = "Look at the server's log: was it restarted, or killed?"},
+    {.what = "connections broke",
+     .doubt = "connections broke: 1 of 4 connections ended from 0.5 s on",
+     .doubts = {"disconnected", "disconnected"},
+     .lede = DOUBTED_NOTHING("connections to the server broke"),
+     .remedy = "Look at the server's log, its limit of connections, and what lies between"},
+    {.what = "nobody there",
+     .doubt = "server not there: nobody listened, and datagrams were refused 100 times",
+     .doubts = {"absent", "unanswered"},
+     .reason = "no request was answered",
+     .lede = "Inconclusive: nobody listened at the server's address. " UNKNOWN,
+     .remedy = "Start the server, or mend the address"},
+    {.what = "Ctrl-C",
+     .doubt = "interrupted after 0.512 s",
+     .doubts = {"interrupted", "too-short"},
+     .lede = DOUBTED_NOTHING("the load was interrupted"),
+     .remedy = "Let it run to its end"},
+    {.what = "the client had no CPU left, and an agent was lost",
+     .doubt = "agent b was lost: fell silent for 5 s",
+     .doubts = {"agent-lost", "out-of-cpu"},
+     .lede = DOUBTED_NOTHING("an agent of the load was lost"),
+     .remedy = "Look at that agent's machine and at the link to it"},
+    {.what = "the client had no CPU left",
+     .doubt = "client biased: out of CPU, only 0.4 % of the time was left",
+     .doubts = {"out-of-cpu"},
+     .lede = DOUBTED_NOTHING("the load generator had no CPU left"),
+     .remedy = "More threads for the load, agents, or a lower rate"},
+    {.what = "the client was late, by its own account",
+     .doubt = "client biased: late by 400 us; without that, p99 would be 80.0 us, not 480.0 us",
+     .doubts = {"late", "arrivals"},
+     .lede = DOUBTED_NOTHING("the load generator was late by itself"),
+     .remedy = "Give it a core of its own, or ask for a lower rate"},
+    {.what = "arrivals that are not those asked for",
+     .doubt = "arrivals wrong: the gaps between sends are 0.589 (Kolmogorov-Smirnov) away from the "
+              "process asked for",
+     .doubts = {"arrivals"},
+     .lede = DOUBTED_NOTHING("the requests did not leave when they were to"),
+     .remedy = "Give the load generator a core of its own, or ask for a lower rate"},
+    {.what = "a server that slows down",
+     .doubt = "not stationary: p99 was 210.0 us in the first half and 640.0 us in the second",
+     .doubts = {"not-stationary"},
+     .causes = {CAUSE("head-of-line blocking", "head-of-line blocking", ROLE_A, .7)},
+     .lede = DOUBTED(
+         "the server's latency changed while it was measured") "For 70 % of that extra time these "
+                                                               "requests stood behind others that "
+                                                               "the server was "
+                                                               "working on. Of another 30 % nobody "
+                                                               "knows where it went."},
+    {.what = "a percentile that is not known well enough, of dependent samples",
+     .doubt = "heavy tail: the interval of p99 is not bounded after 3400 samples",
+     .doubts = {"not-independent", "interval"},
+     .lede = DOUBTED_NOTHING("the percentile that was asked for is not known well enough"),
+     .remedy = "A longer load"},
+    {.what = "samples that depend on one another",
+     .doubt = "not independent: these 900 still depend on one another",
+     .doubts = {"not-independent"},
+     .lede = DOUBTED_NOTHING("the requests say too little, because they depend on one another")},
+    {.what = "agents that disagree",
+     .doubt = "agents disagree: p99 is 80.0 us [70.0, 90.0] to a and 480.0 us [400.0, 500.0] to b",
+     .doubts = {"agents-disagree"},
+     .lede = DOUBTED_NOTHING("the load's agents measured different latencies")},
+    {.what = "memory was spent",
+     .doubt = "memory for samples was spent after 400 requests, before the time",
+     .doubts = {"memory"},
+     .lede = DOUBTED_NOTHING("the load generator had no memory for more requests")},
+    {.what = "a doubt that this version does not know",
+     .doubt = "the moon was full",
+     .doubts = {"moon"},
+     .lede = DOUBTED_NOTHING("the moon was full"),
+     .remedy = ""},
+    {.what = "starved, and no verdict",
+     .doubt = "this client had its core for only 12 % of the time",
+     .doubts = {"starved"},
+     .reason = "only 71.0 % of the answered requests could be followed (no M(a) stamp)",
+     .lede = "Inconclusive: the load generator was starved of its CPU core. " UNKNOWN,
+     .remedy = "Give it a core of its own"},
     {.what = "no verdict",
      .reason = "only 71.0 % of the answered requests could be followed, 95 % are needed (most "
                "often: no M(a) stamp)",
@@ -136,23 +365,35 @@ static const struct situation situations[] = {
              "time another program, `yes`, had the server's CPU core."},
 };
 
-static void tell(const struct situation *of, struct run_lede *out)
+// The document of a load that says what it thinks of itself.
+static json_t *load_of(const struct situation *of)
+{
+    json_t *load =
+        json_pack("{s:s, s:[s], s:[]}", "verdict", "n/a", "reasons", of->doubt, "doubts");
+    for (size_t i = 0; i < 3 && of->doubts[i]; i++)
+        json_array_append_new(json_object_get(load, "doubts"), json_string(of->doubts[i]));
+    return load;
+}
+
+static void tell(const struct situation *of, struct run_lede *out, bool *conclusive)
 {
     struct diagnosed_message messages[MESSAGES];
     struct application servers[] = {{.name = "memcached"}, {.name = "redis-server"}};
     struct diagnosis diagnosis = {
-        .slice = {.low = of->low ? of->low : 0.99, .high = 1, .one = of->one, .request = 963},
+        .slice = {.low = of->low ? of->low : 0.99,
+                  .high = of->high ? of->high : 1,
+                  .min_latency_ns = of->longer_than_ns,
+                  .one = of->one,
+                  .request = 963},
         .reference_latency_ns = 53200,
         .slice_low_ns = 3.8e6,
+        .slice_high_ns = 4.2e6,
         .messages = {.items = messages, .count = MESSAGES},
         .causes = {.items = (struct cause *)of->causes},
         .not_available = of->reason != NULL,
     };
     struct run_analysis run = {
-        .evidence = {.load = of->doubt
-                                 ? json_pack("{s:s, s:[s]}", "verdict", "n/a", "reasons", of->doubt)
-                                 : NULL,
-                     .without_client = of->own_requests},
+        .evidence = {.load = of->doubt ? load_of(of) : NULL, .without_client = of->own_requests},
         .lifetimes = {.scheduled = REQUESTS,
                       .answered = REQUESTS - of->unanswered,
                       .applications = {.items = {.items = servers, .count = of->servers}}},
@@ -170,6 +411,7 @@ static void tell(const struct situation *of, struct run_lede *out)
     if (of->reason)
         snprintf(diagnosis.reason, sizeof diagnosis.reason, "%s", of->reason);
     run_lede(&run, out);
+    *conclusive = run_is_conclusive(&run);
     json_decref(run.evidence.load);
 }
 
@@ -178,13 +420,15 @@ static void situations_are_told(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof situations / sizeof *situations; i++) {
         struct run_lede lede;
-        tell(&situations[i], &lede);
+        bool conclusive;
+        tell(&situations[i], &lede, &conclusive);
         if (strcmp(lede.text, situations[i].lede) != 0)
             fail_msg("%s:\n  %s\nwanted:\n  %s", situations[i].what, lede.text, situations[i].lede);
         if (situations[i].remedy)
             assert_string_equal(lede.remedy, situations[i].remedy);
         else
             assert_true(lede.remedy[0] >= 'A' && lede.remedy[0] <= 'Z');
+        assert_int_equal(conclusive, strncmp(lede.text, "Inconclusive", 12) != 0);
     }
 }
 
@@ -195,7 +439,8 @@ static void no_jargon(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof situations / sizeof *situations; i++) {
         struct run_lede lede;
-        tell(&situations[i], &lede);
+        bool conclusive;
+        tell(&situations[i], &lede, &conclusive);
         for (size_t j = 0; j < sizeof jargon / sizeof *jargon; j++)
             if (strstr(lede.text, jargon[j]) || strstr(lede.remedy, jargon[j]))
                 fail_msg("%s: %s in \"%s\"", situations[i].what, jargon[j], lede.text);

@@ -158,6 +158,7 @@ static void the_unanswered_are_infinite(void **state)
     assert_true(isinf(summary.latency.us[2]) && isinf(summary.latency.us[5]));
     assert_int_equal(summary.uncorrected.count, REQUESTS - 5); // what was not sent is not in it
     assert_non_null(strstr(summary.reasons[0], "15 of 1000 requests were not answered"));
+    assert_int_equal(summary.doubts[0], DOUBT_UNANSWERED);
     assert_non_null(strstr(summary.reasons[0], "p99 and above are infinite"));
 
     const struct load_facts facts = {.server = "s", .protocol = "memcached", .rate = 1000};
@@ -191,10 +192,12 @@ static void a_slow_server_is_no_result(void **state)
     assert_true(near(summary.achieved_rate, 500));
     assert_non_null(strstr(summary.reasons[0], "rate not reached: 500 of 1000"));
     assert_non_null(strstr(summary.reasons[0], "server did not keep up"));
+    assert_int_equal(summary.doubts[0], DOUBT_OVERLOADED);
     // It found nothing to do for much of the time by the clock; for most of that it did not run.
     run.result.cpu_ns = 500000000;
     summarise(&run, &summary);
     assert_non_null(strstr(summary.reasons[0], "this client had its core for only 25 % of the"));
+    assert_int_equal(summary.doubts[0], DOUBT_STARVED);
     run.result.cpu_ns = 2000000000;
     run.result.spin_tsc = 1000;
     for (uint64_t i = 0; i < REQUESTS; i++) // a stall of 30 ms at the end is no lower rate
@@ -205,6 +208,7 @@ static void a_slow_server_is_no_result(void **state)
         run.samples[i].reply_tsc = 1000000 + (i + 1) * 1080000;
     summarise(&run, &summary);
     assert_non_null(strstr(summary.reasons[0], "this client ran out of CPU"));
+    assert_int_equal(summary.doubts[0], DOUBT_SPENT);
 }
 
 static void pauses_between_rounds_do_not_count(void **state)
@@ -227,8 +231,9 @@ static void pauses_between_rounds_do_not_count(void **state)
     run.result.paused_tsc = 0;
     summarise(&run, &summary);
     assert_false(summary.ok);
-    load_summary_add_reason(&summary, "and %s", "more");
+    load_summary_add_reason(&summary, DOUBT_LATE, "and %s", "more");
     assert_string_equal(summary.reasons[summary.reason_count - 1], "and more");
+    assert_int_equal(summary.doubts[summary.reason_count - 1], DOUBT_LATE);
 }
 
 static void waiting_for_room_is_said(void **state)
@@ -264,6 +269,7 @@ static void errors_and_ends_are_said(void **state)
     assert_int_equal(summary.answered, REQUESTS); // an answer, whatever it says
     assert_int_equal(summary.misses, 1);
     assert_non_null(strstr(summary.reasons[0], "20 of 1000 replies were errors"));
+    assert_int_equal(summary.doubts[0], DOUBT_ERRORS);
     strcpy(run.result.counts.first_fault.text, "\"-NOAUTH\"");
     run.result.counts.first_fault.kind = ERROR_FAILED;
     summarise(&run, &summary);
@@ -307,6 +313,7 @@ static void an_empty_cache_is_said(void **state)
     summarise(&run, &summary);
     assert_int_equal(summary.reason_count, 1);
     assert_non_null(strstr(summary.reasons[0], "451 of 900 reads found nothing"));
+    assert_int_equal(summary.doubts[0], DOUBT_MISSES);
 }
 
 static void a_restart_is_told_from_connections_that_end(void **state)
@@ -326,6 +333,7 @@ static void a_restart_is_told_from_connections_that_end(void **state)
     assert_false(summary.ok);
     assert_non_null(strstr(summary.reasons[0], "server restarted midway: 4 of 4 connections ended "
                                                "from 0.250 s on, 4 opened again"));
+    assert_int_equal(summary.doubts[0], DOUBT_RESTARTED);
     const struct load_facts facts = {.server = "s", .protocol = "memcached", .arrivals = "fixed"};
     json_t *json = load_summary_json(&summary, &run.result, &facts);
     assert_int_equal(json_integer_value(json_object_get(json, "reconnects")), 4);
@@ -336,6 +344,7 @@ static void a_restart_is_told_from_connections_that_end(void **state)
     counts->given_up = 4;
     summarise(&run, &summary);
     assert_non_null(strstr(summary.reasons[0], "connections broke: 4 of 4"));
+    assert_int_equal(summary.doubts[0], DOUBT_DISCONNECTED);
     assert_non_null(strstr(summary.reasons[0], "4 given up"));
 }
 
