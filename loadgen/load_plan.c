@@ -481,6 +481,13 @@ static int take_recording(struct load_plan *plan, struct error *err)
     int status = recording_load(plan->workload.recording, &plan->workload, &plan->recording, err);
     if (status < 0)
         return status;
+    recording_apply(&plan->recording, &plan->workload);
+    if (plan->recording.left_out)
+        snprintf(plan->warning, sizeof plan->warning,
+                 "%s: %llu of %llu requests are left out: protocol %s has no %s",
+                 plan->workload.recording, (unsigned long long)plan->recording.left_out,
+                 (unsigned long long)(plan->recording.left_out + plan->recording.requests.count),
+                 plan->workload.protocol->name, plan->recording.left_out_first);
     double rate = recording_rate(&plan->recording);
     if (!(o->rate > 0))
         o->rate = rate;
@@ -525,7 +532,7 @@ int load_plan_make(struct load_plan *plan, int positional, char **argv, struct e
         return status;
     if (choose_login(plan, err) < 0 || choose_tls(plan, err) < 0)
         return -(int)err->kind;
-    if (!o->prepare && (check_pattern(plan, err) < 0 || take_recording(plan, err) < 0))
+    if ((!o->prepare && check_pattern(plan, err) < 0) || take_recording(plan, err) < 0)
         return -(int)err->kind;
     if (!o->prepare && check_rate(o, err) < 0)
         return -ERROR_INPUT;
@@ -600,5 +607,6 @@ struct load_facts load_plan_facts(const struct load_plan *plan)
                                .rate = plan->options.rate,
                                .arrivals = plan->arrivals,
                                .pattern = plan->pattern,
+                               .warning = plan->warning,
                                .seed = plan->options.seed};
 }

@@ -82,6 +82,7 @@ struct load_plan {
     char arrivals[4200];        // the arrivals, in words
     char pattern[500];          // the pattern, in words
     struct recording recording; // the recording to replay; without requests: arrivals are drawn
+    char warning[600];          // of what is not replayed; empty: there is nothing to say
     enum stamp_mode stamps;
     double quantile; // the target percentile, or the SLO's
     // Of --sweep; of --slo, the range to search: `to` may be +infinity, and `step` is how close the

@@ -133,9 +133,18 @@ static size_t key_size_at(const struct workload *workload, double p)
                    WORKLOAD_KEY_BYTES_MAX);
 }
 
+static size_t key_bytes_of(const struct workload *workload, uint64_t index)
+{
+    const size_t least = workload_key_digits(workload);
+    const uint8_t recorded = workload->recorded ? workload->recorded[index].key_bytes : 0;
+    if (recorded)
+        return recorded > least ? recorded : least;
+    return key_size_at(workload, hash_fraction(index * HASH_USES + HASH_KEY_SIZE));
+}
+
 size_t workload_key(const struct workload *workload, uint64_t index, char *out)
 {
-    size_t bytes = key_size_at(workload, hash_fraction(index * HASH_USES + HASH_KEY_SIZE));
+    size_t bytes = key_bytes_of(workload, index);
     size_t zeros = bytes;
     // The index in decimal, zeros in front: keys of different lengths still differ as numbers.
     for (; index && zeros; index /= 10)
@@ -160,6 +169,8 @@ static size_t value_size_at(const struct workload *workload, double p)
 
 size_t workload_value_bytes(const struct workload *workload, uint64_t index)
 {
+    if (workload->recorded && workload->recorded[index].value_bytes != RECORDED_UNKNOWN)
+        return workload->recorded[index].value_bytes;
     return value_size_at(workload, hash_fraction(index * HASH_USES + HASH_VALUE_SIZE));
 }
 
@@ -212,11 +223,25 @@ static double largest_fraction(const struct workload *workload, enum hash_use us
 
 size_t workload_key_bytes_max(const struct workload *workload)
 {
+    size_t most = 0;
+    for (uint64_t i = 0; workload->recorded && i < workload->key_count; i++) {
+        size_t bytes = key_bytes_of(workload, i);
+        most = bytes > most ? bytes : most;
+    }
+    if (workload->recorded)
+        return most;
     return key_size_at(workload, largest_fraction(workload, HASH_KEY_SIZE));
 }
 
 size_t workload_value_bytes_max(const struct workload *workload)
 {
+    size_t most = 0;
+    for (uint64_t i = 0; workload->recorded && i < workload->key_count; i++) {
+        size_t bytes = workload_value_bytes(workload, i);
+        most = bytes > most ? bytes : most;
+    }
+    if (workload->recorded)
+        return most;
     size_t largest = value_size_at(workload, largest_fraction(workload, HASH_VALUE_SIZE));
     return largest + 1 < workload->small_value_count ? workload->small_value_count - 1 : largest;
 }

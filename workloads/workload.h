@@ -38,6 +38,13 @@ enum { WORKLOAD_OPERATIONS = PROTOCOL_OPERATIONS_MAX }; // that a mix can have
 
 enum { WORKLOAD_SMALL_VALUES = 64 }; // sizes from 0 to this may have a probability of their own
 
+// A key of a load that was recorded elsewhere.
+struct recorded_key {
+    uint32_t value_bytes; // RECORDED_UNKNOWN: drawn
+    uint8_t key_bytes;    // 0: drawn
+};
+static const uint32_t RECORDED_UNKNOWN = UINT32_MAX;
+
 // Owns the tables of its distributions: workload_free.
 struct workload {
     const struct protocol *protocol;
@@ -54,6 +61,7 @@ struct workload {
     struct distribution service_ns;
     struct http_words http;
     char *recording; // a file whose times are replayed instead of arrivals; NULL: none
+    const struct recorded_key *recorded; // of its keys, all of them; not owned; NULL: all is drawn
 };
 
 // The keys, into a struct workload: a whole file, or a mapping of another. Before anything is bound

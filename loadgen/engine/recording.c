@@ -14,74 +14,12 @@
 #include "base/input_file.h"
 #include "base/log_file.h"
 #include "loadgen/client/sample_log.h"
+#include "loadgen/engine/recording_csv.h"
 
 static const double longest_s = 86400;
 
-// --- CSV -----------------------------------------------------------------------------------------
-
-enum { LINE_MOST = 64, REQUESTS_MOST = 1 << 28 };
-
-// Parses one line without its end. Returns 1 when it is empty.
-static int parse_line(const char *line, size_t bytes, double *seconds)
-{
-    char text[LINE_MOST + 1], *end;
-    while (bytes && (line[bytes - 1] == '\r' || line[bytes - 1] == ' ' || line[bytes - 1] == '\t'))
-        bytes--;
-    if (bytes == 0 || line[0] == '#')
-        return 1;
-    if (bytes > LINE_MOST || memchr(line, '\0', bytes))
-        return -1;
-    memcpy(text, line, bytes);
-    text[bytes] = '\0';
-    if (strspn(text, " \t+-.0123456789eE") != bytes)
-        return -1;
-    *seconds = strtod(text, &end);
-    return end == text || *end ? -1 : 0;
-}
-
-int recording_parse(const char *text, size_t bytes, const char *path, struct recording *recording,
-                    struct error *err)
-{
-    struct schedule *requests = &recording->requests;
-    double before = 0, seconds;
-    size_t line = 0;
-    *recording = (struct recording){0};
-    for (size_t at = 0; at < bytes; line++) {
-        const char *newline = memchr(text + at, '\n', bytes - at);
-        size_t length = newline ? (size_t)(newline - text) - at : bytes - at;
-        int found = parse_line(text + at, length, &seconds);
-        const char *wrong = found < 0                 ? "is no time in seconds"
-                            : found > 0               ? NULL
-                            : !(seconds >= before)    ? "is before the one above it, or below 0"
-                            : !(seconds <= longest_s) ? "is later than a day"
-                            : requests->count >= REQUESTS_MOST ? "is one request too many"
-                                                               : NULL;
-        if (wrong) {
-            recording_free(recording);
-            return error_set(err, ERROR_INPUT, "%s:%zu: what stands here %s", path, line + 1,
-                             wrong);
-        }
-        at += length + 1;
-        if (found > 0)
-            continue;
-        const struct scheduled_request request = {.offset_ns = (uint64_t)(seconds * 1e9)};
-        if (array_push(requests, request) < 0) {
-            recording_free(recording);
-            return error_set(err, ERROR_FAILED, "%s: out of memory", path);
-        }
-        before = seconds;
-    }
-    if (requests->count < 2 || requests->items[requests->count - 1].offset_ns == 0) {
-        recording_free(recording);
-        return error_set(err, ERROR_INPUT,
-                         "%s: a recording has two requests at least, at different "
-                         "times",
-                         path);
-    }
-    return 0;
-}
-
-static int load_text(const char *path, struct recording *recording, struct error *err)
+static int load_text(const char *path, const struct workload *workload, struct recording *recording,
+                     struct error *err)
 {
     const void *text = NULL;
     size_t bytes = 0;
@@ -92,7 +30,7 @@ static int load_text(const char *path, struct recording *recording, struct error
     if (status == 0 && !text)
         status = error_set(err, ERROR_INPUT, "%s: not a file with a recording in it", path);
     if (status == 0)
-        status = recording_parse(text, bytes, path, recording, err);
+        status = recording_parse(text, bytes, path, workload, recording, err);
     input_unmap(text);
     close(fd);
     return status;
@@ -154,7 +92,7 @@ static int take_samples(const struct sample *samples, size_t count, const char *
         recording->requests.items[recording->requests.count++] = (struct scheduled_request){
             .offset_ns = (uint64_t)ns, .key = sample->key, .operation = sample->operation};
     }
-    recording->complete = true;
+    recording->has_keys = recording->has_operations = true;
     if (recording->requests.items[count - 1].offset_ns == 0)
         return error_set(err, ERROR_INPUT, "%s: all of its requests are at one time", path);
     return 0;
@@ -166,7 +104,7 @@ int recording_load(const char *path, const struct workload *workload, struct rec
     struct log_reader reader;
     *recording = (struct recording){0};
     if (!is_log(path))
-        return load_text(path, recording, err);
+        return load_text(path, workload, recording, err);
     int status =
         log_reader_open(&reader, path, LOG_SAMPLES, SAMPLE_LOG_VERSION, sizeof(struct sample), err);
     if (status < 0)
@@ -181,6 +119,7 @@ int recording_load(const char *path, const struct workload *workload, struct rec
 void recording_free(struct recording *recording)
 {
     schedule_free(&recording->requests);
+    array_free(&recording->keys);
     *recording = (struct recording){0};
 }
 
@@ -209,5 +148,24 @@ int recording_draw(const struct recording *recording, const struct workload *wor
             return error_set(err, ERROR_FAILED, "out of memory for the recording's schedule");
         }
     }
-    return recording->complete ? 0 : schedule_draw_requests(workload, seed, schedule, err);
+    if (recording->has_keys && recording->has_operations)
+        return 0;
+    if (schedule_draw_requests(workload, seed, schedule, err) < 0)
+        return -(int)err->kind;
+    for (size_t i = 0; i < schedule->count; i++) {
+        const struct scheduled_request *recorded = &recording->requests.items[i];
+        if (recording->has_keys)
+            schedule->items[i].key = recorded->key;
+        if (recording->has_operations)
+            schedule->items[i].operation = recorded->operation;
+    }
+    return 0;
+}
+
+void recording_apply(const struct recording *recording, struct workload *workload)
+{
+    if (recording->keys.count == 0)
+        return;
+    workload->key_count = recording->keys.count;
+    workload->recorded = recording->keys.items;
 }

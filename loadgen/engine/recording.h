@@ -1,22 +1,28 @@
 // SPDX-License-Identifier: MIT
 //
 // A recorded schedule that is sent again (`--arrivals replay:FILE`): a samples.tlog, whose intended
-// times, operations and keys are repeated, or a CSV with one ascending time in seconds per line,
-// with operations and keys drawn from the workload. The first request keeps its time: a recording
-// whose first request comes late begins with that pause.
+// times, operations and keys are repeated, or text (recording_csv.h), of which what it does not say
+// is drawn from the workload. The first request keeps its time: a recording whose first request
+// comes late begins with that pause.
 #ifndef LOADGEN_ENGINE_RECORDING_H
 #define LOADGEN_ENGINE_RECORDING_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/array.h"
 #include "base/error.h"
 #include "loadgen/engine/schedule.h"
 #include "workloads/workload.h"
 
 struct recording {
-    struct schedule requests; // in recorded time
-    bool complete;            // operations and keys are recorded as well
+    struct schedule requests;      // in recorded time
+    bool has_keys, has_operations; // these are recorded as well
+    // Of keys that have names: how long they are, by number; else empty.
+    struct recorded_key_array ARRAY_OF(struct recorded_key) keys;
+    // Requests that the protocol has no operation for, and what the first of them asked for.
+    uint64_t left_out;
+    char left_out_first[32];
 };
 
 // ERROR_INPUT with the file and the line or record: not such a file, empty, not ascending, longer
@@ -25,9 +31,9 @@ int recording_load(const char *path, const struct workload *workload, struct rec
                    struct error *err);
 void recording_free(struct recording *recording);
 
-// Parses the text of a CSV, which may hold any bytes. path: for errors.
-int recording_parse(const char *text, size_t bytes, const char *path, struct recording *recording,
-                    struct error *err);
+// Gives a workload the keys that are recorded by name: how many there are, and how long. The
+// recording must outlive its use.
+void recording_apply(const struct recording *recording, struct workload *workload);
 
 // Requests per second until the last of them.
 double recording_rate(const struct recording *recording);

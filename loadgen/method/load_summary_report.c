@@ -168,6 +168,8 @@ json_t *load_summary_json(const struct load_summary *summary, const struct engin
     json_object_set_new(json, "verdict", json_string(summary->ok ? "ok" : "n/a"));
     json_object_set_new(json, "reasons", reasons_json(summary));
     json_object_set_new(json, "doubts", doubts_json(summary));
+    if (facts->warning && facts->warning[0])
+        json_object_set_new(json, "warnings", json_pack("[s]", facts->warning));
     json_object_set_new(json, "server", json_string(facts->server));
     json_object_set_new(json, "protocol", json_string(facts->protocol));
     json_object_set_new(json, "workload",
@@ -287,6 +289,8 @@ void load_summary_print(const struct load_summary *summary, const struct engine_
             summary->duration_s, result->connections_at_once,
             text_plural(result->connections_at_once));
     print_verdict(summary, out);
+    if (facts->warning && facts->warning[0])
+        fprintf(out, "  - %s\n", facts->warning);
     if (result->closed_loop)
         fprintf(out,
                 "  closed loop, as asked for: the rate is the most that %u connection%s with %u in "

@@ -109,6 +109,18 @@ load '0|4' --workload "$dir/workload.yaml" --rate 5k --duration 2s --seed 7 --js
 load '0|4' --workload "$dir/workload.yaml" --rate 2k --duration 500ms --arrivals fixed --timeout 10s
 grep -qE '^verdict: (ok|n/a: .+)$' "$dir/out" && grep -q 'latency (from intended)' "$dir/out" || fail 'summary'
 
+# A trace of a cache is sent again: its operations, its keys as they stand there, with their sizes.
+awk 'BEGIN { for (i = 0; i < 1500; i++) printf "%d,name%d,%d,%d,1,%s,0\n", 1600000000 + i / 1000, i % 40, 10 + i % 40, 1000 * (i % 3),
+    i % 5 == 4 ? "delete" : i % 5 == 3 ? "add" : "gets" }' >"$dir/trace.csv"
+stat_of() { { printf 'stats\r\nquit\r\n' >&3; tr -d '\r' <&3; } 3<>"/dev/tcp/127.0.0.1/$port" | sed -n "s/^STAT $1 //p"; }
+load 0 --prepare --arrivals "replay:$dir/trace.csv" --json
+[ "$(value verified)" = 32 ] || fail "a trace's keys: $(value verified) were verified"
+sets=$(stat_of cmd_set) gets=$(stat_of cmd_get)
+load '0|4' --arrivals "replay:$dir/trace.csv" --json --timeout 10s
+[ "$(value scheduled)" = 1200 ] && [ "$(value answered)" = 1200 ] && [ "$(value misses)" = 0 ] || fail 'a trace: requests'
+[ $(($(stat_of cmd_set) - sets)) = 300 ] && [ $(($(stat_of cmd_get) - gets)) = 900 ] || fail 'a trace: operations'
+grep -q 'trace.csv: 300 of 1500 requests are left out: protocol memcached has no delete' "$dir/out" || fail 'a trace: what is left out'
+
 # As fast as it answers: a closed loop, and that is said wherever a figure might be taken for more.
 load 2 --rate max --target p99 --ci 10us && says 'exclude each other'
 load 2 --rate max --slo 'p99<=1ms' && says 'exclude each other'

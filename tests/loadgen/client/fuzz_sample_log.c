@@ -30,7 +30,7 @@ static void check(const struct recording *recording, const struct workload *work
     struct error err;
     for (size_t i = 0; i < requests->count; i++)
         if ((i && requests->items[i].offset_ns < requests->items[i - 1].offset_ns) ||
-            (recording->complete &&
+            (recording->has_keys &&
              (requests->items[i].operation >= workload->protocol->operation_count ||
               requests->items[i].key >= workload->key_count)))
             abort();

@@ -13,13 +13,16 @@
 
 #include "base/log_file.h"
 #include "loadgen/engine/recording.h"
+#include "loadgen/engine/recording_csv.h"
 #include "loadgen/client/sample_log.h"
 
 enum { SAMPLES = 1000 };
 
 static int parse(const char *text, struct recording *recording, struct error *err)
 {
-    return recording_parse(text, strlen(text), "r.csv", recording, err);
+    struct workload workload;
+    workload_defaults(&workload);
+    return recording_parse(text, strlen(text), "r.csv", &workload, recording, err);
 }
 
 static void times_come_back_at_any_rate(void **state)
@@ -32,7 +35,7 @@ static void times_come_back_at_any_rate(void **state)
     workload_defaults(&workload);
     assert_int_equal(parse("# seconds\n0.5\n\n 0.5\r\n1e0\n2\n", &recording, &err), 0);
     assert_int_equal(recording.requests.count, 4);
-    assert_false(recording.complete);
+    assert_false(recording.has_keys || recording.has_operations);
     assert_true(recording_rate(&recording) == 2);
     assert_int_equal(recording_draw(&recording, &workload, 4, 900000000, 1, &schedule, &err), 0);
     assert_int_equal(schedule.count, 3); // the last, at 1 s, is cut off
@@ -43,6 +46,81 @@ static void times_come_back_at_any_rate(void **state)
     workload_free(&workload);
 }
 
+// As Twitter publishes them: whole seconds from anywhere, names that nobody can read, sizes.
+static void a_trace_of_a_cache_is_sent_again(void **state)
+{
+    (void)state;
+    static const char text[] = "1600000000,qq,2,0,1,get,0\n"
+                               "1600000000,zz,9,400,1,add,60\n"
+                               "1600000000,qq,2,300,7,set,60\n"
+                               "1600000000,qq,2,0,7,delete,0\n"
+                               "1600000001,a,1,70000000,1,gets,0\n"
+                               "1600000002,zz,9,100,1,GET,0\n";
+    static const struct scheduled_request wanted[] = {{0, 0, WORKLOAD_GET},
+                                                      {333333333, 1, WORKLOAD_SET},
+                                                      {666666666, 0, WORKLOAD_SET},
+                                                      {1000000000, 2, WORKLOAD_GET},
+                                                      {2000000000, 1, WORKLOAD_GET}};
+    struct recording recording;
+    struct schedule schedule;
+    struct workload workload;
+    struct error err;
+    char key[WORKLOAD_KEY_BYTES_MAX];
+    workload_defaults(&workload);
+    assert_int_equal(parse(text, &recording, &err), 0);
+    assert_int_equal(recording.left_out, 1);
+    assert_string_equal(recording.left_out_first, "delete");
+    recording_apply(&recording, &workload);
+    assert_int_equal(workload.key_count, 3);
+    assert_int_equal(workload_key(&workload, 0, key), 2);
+    assert_int_equal(workload_key(&workload, 1, key), 9);
+    assert_int_equal(workload_key_bytes_max(&workload), 9);
+    assert_int_equal(workload_value_bytes(&workload, 0), 300); // the get found nothing
+    assert_int_equal(workload_value_bytes(&workload, 1), 400); // the largest
+    assert_int_equal(workload_value_bytes_max(&workload), WORKLOAD_VALUE_BYTES_MAX);
+    assert_int_equal(recording_draw(&recording, &workload, recording_rate(&recording), 9000000000,
+                                    1, &schedule, &err),
+                     0);
+    assert_int_equal(schedule.count, sizeof wanted / sizeof *wanted);
+    for (size_t i = 0; i < schedule.count; i++) {
+        assert_int_equal(schedule.items[i].key, wanted[i].key);
+        assert_int_equal(schedule.items[i].operation, wanted[i].operation);
+        assert_in_range(schedule.items[i].offset_ns, wanted[i].offset_ns, wanted[i].offset_ns + 2);
+    }
+    schedule_free(&schedule);
+    recording_free(&recording);
+}
+
+// Columns by name, in any order; what is not recorded is drawn.
+static void columns_have_names(void **state)
+{
+    (void)state;
+    struct recording recording;
+    struct schedule schedule;
+    struct workload workload;
+    struct error err;
+    workload_defaults(&workload);
+    workload.key_size_bytes.first = 20;
+    assert_int_equal(parse("# a trace\nhost,Key,time,value_size\n"
+                           "x,a,10.5,7\nx,b, 11.0 ,8\ny,a,11.5,5\n",
+                           &recording, &err),
+                     0);
+    assert_true(recording.has_keys && !recording.has_operations);
+    recording_apply(&recording, &workload);
+    assert_int_equal(workload.key_count, 2);
+    assert_int_equal(workload_key_bytes_max(&workload), 20);
+    assert_int_equal(workload_value_bytes(&workload, 1), 8);
+    assert_int_equal(recording_draw(&recording, &workload, 2 * recording_rate(&recording),
+                                    9000000000, 1, &schedule, &err),
+                     0);
+    assert_int_equal(schedule.count, 3);
+    assert_int_equal(schedule.items[2].offset_ns, 500000000);
+    assert_int_equal(schedule.items[1].key, 1);
+    assert_int_equal(schedule.items[2].key, 0);
+    schedule_free(&schedule);
+    recording_free(&recording);
+}
+
 static void what_is_no_recording_is_refused_with_its_line(void **state)
 {
     (void)state;
@@ -50,12 +128,21 @@ static void what_is_no_recording_is_refused_with_its_line(void **state)
         const char *text, *error;
     } cases[] = {
         {"0\n1\nx\n", "r.csv:3: what stands here is no time in seconds"},
-        {"0\n1,get\n", "r.csv:2: what stands here is no time in seconds"},
+        {"0\n1,get\n", "r.csv:2: what stands here has 2 columns, not 1"},
+        {"0,a,b\n", "r.csv:1: what stands here has columns that no line above names"},
+        {"key,op\na,get\n", "r.csv:1: what stands here is no time in seconds, nor names"},
+        {"time,key,time\n", "r.csv:1: what stands here names a column twice"},
+        {"time,key\n0,a\n1,\n", "r.csv:3: what stands here has no key"},
+        {"time,key,size\n0,a,-1\n", "r.csv:2: what stands here has a size that is no number"},
+        {"time,key,size\n0,a,x\n", "r.csv:2: what stands here has a size that is no number"},
+        {"time,op\n0,delete\n1,delete\n2,get\n", "at different times; the protocol has no delete"},
+        {",,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,\n",
+         "r.csv:1: what stands here has too many columns"},
         {"nan\n", "r.csv:1: what stands here is no time"},
         {"0x1p3\n", "r.csv:1: what stands here is no time"},
         {"1\n0.5\n", "r.csv:2: what stands here is before the one above it"},
         {"-1\n2\n", "r.csv:1: what stands here is before"},
-        {"0\n1e300\n", "r.csv:2: what stands here is later than a day"},
+        {"0\n1e300\n", "r.csv:2: what stands here is later than a week"},
         {"1\n", "r.csv: a recording has two requests at least"},
         {"0\n0\n", "r.csv: a recording has two requests at least"},
         {"", "r.csv: a recording has two requests at least"},
@@ -91,7 +178,7 @@ static void a_sample_log_is_repeated_whole(void **state)
                                SAMPLES, 0, &err),
                      0);
     assert_int_equal(recording_load(path, &workload, &recording, &err), 0);
-    assert_true(recording.complete);
+    assert_true(recording.has_keys && recording.has_operations);
     assert_int_equal(recording_draw(&recording, &workload, recording_rate(&recording), 10000000000,
                                     1, &schedule, &err),
                      0);
@@ -124,6 +211,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(times_come_back_at_any_rate),
+        cmocka_unit_test(a_trace_of_a_cache_is_sent_again),
+        cmocka_unit_test(columns_have_names),
         cmocka_unit_test(what_is_no_recording_is_refused_with_its_line),
         cmocka_unit_test(a_sample_log_is_repeated_whole),
     };
