@@ -98,19 +98,25 @@ static int take_samples(const struct sample *samples, size_t count, const char *
     return 0;
 }
 
-int recording_load(const char *path, const struct workload *workload, struct recording *recording,
-                   struct error *err)
+static int load_log(const char *path, const struct workload *workload, struct recording *recording,
+                    struct error *err)
 {
     struct log_reader reader;
-    *recording = (struct recording){0};
-    if (!is_log(path))
-        return load_text(path, workload, recording, err);
     int status =
         log_reader_open(&reader, path, LOG_SAMPLES, SAMPLE_LOG_VERSION, sizeof(struct sample), err);
     if (status < 0)
         return status;
     status = take_samples(reader.records, reader.count, path, workload, recording, err);
     log_reader_close(&reader);
+    return status;
+}
+
+int recording_load(const char *path, const struct workload *workload, struct recording *recording,
+                   struct error *err)
+{
+    *recording = (struct recording){0};
+    int status = is_log(path) ? load_log(path, workload, recording, err)
+                              : load_text(path, workload, recording, err);
     if (status < 0)
         recording_free(recording);
     return status;

@@ -347,7 +347,5 @@ int recording_parse(const char *text, size_t bytes, const char *path,
     result = result == 0 ? finish(&reading) : result;
     array_free(&reading.keys);
     map_free(&reading.keys_map);
-    if (result < 0)
-        recording_free(recording);
     return result;
 }

@@ -17,7 +17,8 @@
 
 // Parses it, which may hold any bytes. Operations are those of the workload's protocol, also by the
 // names that other tools give them (gets, add, read); requests with others are counted and left
-// out. path: for errors, which are ERROR_INPUT with the line. The caller frees: recording_free.
+// out. path: for errors, which are ERROR_INPUT with the line. The caller frees with recording_free,
+// also after an error.
 int recording_parse(const char *text, size_t bytes, const char *path,
                     const struct workload *workload, struct recording *recording,
                     struct error *err);

@@ -15,8 +15,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct error err;
     struct workload workload;
     workload_defaults(&workload);
-    if (recording_parse((const char *)data, size, "input", &workload, &recording, &err) < 0)
+    if (recording_parse((const char *)data, size, "input", &workload, &recording, &err) < 0) {
+        recording_free(&recording);
         return 0;
+    }
     for (size_t i = 1; i < recording.requests.count; i++)
         if (recording.requests.items[i].offset_ns < recording.requests.items[i - 1].offset_ns)
             abort();

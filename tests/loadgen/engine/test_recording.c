@@ -152,7 +152,7 @@ static void what_is_no_recording_is_refused_with_its_line(void **state)
         struct error err;
         assert_int_equal(parse(cases[i].text, &recording, &err), -ERROR_INPUT);
         assert_non_null(strstr(err.text, cases[i].error));
-        assert_null(recording.requests.items);
+        recording_free(&recording);
     }
 }
 
