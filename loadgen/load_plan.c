@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "loadgen/client/protocol_probe.h"
 #include "loadgen/client/tls_tunnel.h"
+#include "loadgen/engine/recording_file.h"
 #include "workloads/protocols.h"
 
 // --- what --slo and --sweep say ------------------------------------------------------------------

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// A recorded schedule that is sent again (`--arrivals replay:FILE`): a samples.tlog, whose intended
-// times, operations and keys are repeated, or text (recording_csv.h), of which what it does not say
-// is drawn from the workload. The first request keeps its time: a recording whose first request
-// comes late begins with that pause.
+// A recorded schedule that is sent again (`--arrivals replay:FILE`, recording_file.h): a
+// samples.tlog, whose intended times, operations and keys are repeated, or text (recording_csv.h),
+// of which what it does not say is drawn from the workload.
 #ifndef LOADGEN_ENGINE_RECORDING_H
 #define LOADGEN_ENGINE_RECORDING_H
 
@@ -25,10 +24,6 @@ struct recording {
     char left_out_first[32];
 };
 
-// ERROR_INPUT with the file and the line or record: not such a file, empty, not ascending, longer
-// than a day, or an operation or key that the workload does not have. The caller frees.
-int recording_load(const char *path, const struct workload *workload, struct recording *recording,
-                   struct error *err);
 void recording_free(struct recording *recording);
 
 // Gives a workload the keys that are recorded by name: how many there are, and how long. The

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+//
+// A recorded schedule from a file: a samples.tlog, or text (recording_csv.h).
+#ifndef LOADGEN_ENGINE_RECORDING_FILE_H
+#define LOADGEN_ENGINE_RECORDING_FILE_H
+
+#include "base/error.h"
+#include "loadgen/engine/recording.h"
+
+// ERROR_INPUT with the file and the line or record: not such a file, empty, not ascending, longer
+// than a day, or an operation or key that the workload does not have. The caller frees.
+int recording_load(const char *path, const struct workload *workload, struct recording *recording,
+                   struct error *err);
+
+#endif
