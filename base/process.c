@@ -279,17 +279,41 @@ void process_stop_all(struct process *const *processes, size_t count, int grace_
     }
 }
 
-bool process_is_stopped(const struct process *process)
+// The state of a process and how many threads it has (proc_pid_stat(5)); '\0': it cannot be read.
+static char state_of(pid_t pid, long *threads)
 {
-    char path[40], stat[512] = "";
-    snprintf(path, sizeof path, "/proc/%d/stat", process->pid);
-    int fd = process->pid > 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    char path[40], stat[512] = "", state = '\0';
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    int fd = pid > 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     if (fd < 0)
-        return false;
+        return '\0';
     ssize_t got = read(fd, stat, sizeof stat - 1);
     close(fd);
-    const char *name_end = got > 0 ? strrchr(stat, ')') : NULL; // proc_pid_stat(5)
-    return name_end && (name_end[2] == 'T' || name_end[2] == 't');
+    const char *name_end = got > 0 ? strrchr(stat, ')') : NULL;
+    *threads = 0;
+    if (!name_end || sscanf(name_end + 1,
+                            " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
+                            "%ld",
+                            &state, threads) < 1)
+        return '\0';
+    return state;
+}
+
+bool process_is_stopped(const struct process *process)
+{
+    long threads;
+    const char state = state_of(process->pid, &threads);
+    return state == 'T' || state == 't';
+}
+
+bool process_has_ended(pid_t pid)
+{
+    long threads;
+    if (kill(pid, 0) < 0 && errno == ESRCH)
+        return true;
+    // Where only the first thread has ended others go on, and the state is that of the first.
+    const char state = state_of(pid, &threads);
+    return (state == 'Z' || state == 'X') && threads <= 1;
 }
 
 bool process_is_interrupted(void)

@@ -60,6 +60,10 @@ void process_stop_all(struct process *const *processes, size_t count, int grace_
 // Whether it is stopped by a signal, or by a debugger: it does nothing until somebody continues it.
 bool process_is_stopped(const struct process *process);
 
+// Whether any process of that pid has ended: it is gone, or nobody has waited for it yet (a zombie,
+// as containers whose first process waits for nobody collect them).
+bool process_has_ended(pid_t pid);
+
 // Whether SIGINT, SIGTERM or SIGHUP has come and waits because the program blocks it, as one does
 // that takes its signals from a descriptor: what it does meanwhile should come to an end.
 bool process_is_interrupted(void);

@@ -12,6 +12,7 @@
 
 #include "base/hash.h"
 #include "base/map.h"
+#include "base/process.h"
 #include "base/tsc.h"
 #include "shim/message_merge.h"
 #include "shim/message_stats.h"
@@ -275,6 +276,15 @@ static void orphan_visit(const struct pool_file *pool, struct pool_view *view, u
     *orphan = 0;
 }
 
+// Whether a process has ended and nobody waited for it: read from /proc, so that each is asked in
+// its turn only, some five seconds apart.
+static bool is_zombie(const struct message_collector *collector, uint32_t process, uint32_t place)
+{
+    enum { TURNS = 16 };
+    return (place + collector->polls / POLLS_PER_BURIAL) % TURNS == 0 && process <= INT32_MAX &&
+           process_has_ended((pid_t)process);
+}
+
 // Looks which of a pool's processes are gone, of those that are known here.
 static void tenants_visit(struct message_collector *collector, const struct pool_file *pool,
                           struct pool_view *view)
@@ -289,7 +299,7 @@ static void tenants_visit(struct message_collector *collector, const struct pool
         struct process_page page;
         one->serves |= !one->serves && pool_read_page(pool, i + 1, &page) && page.accepted > 0;
         bool known = one->pid_namespace && one->here;
-        one->dead |= known && is_gone(one->here);
+        one->dead |= known && (is_gone(one->here) || is_zombie(collector, one->here, i));
     }
 }
 
@@ -513,8 +523,10 @@ static int calls_flush(struct message_collector *collector, struct message_merge
     collector->cut_tsc = tsc_now();
     int result = message_merge_write(merge, err);
     uint64_t left = 0;
-    for (size_t i = 0; i < collector->readers.count; i++)
+    for (size_t i = 0; i < collector->readers.count; i++) {
         left += collector->readers.items[i]->calls.count;
+        ring_reader_trim(collector->readers.items[i]);
+    }
     collector->room = left < KEPT_CALLS_LIMIT ? KEPT_CALLS_LIMIT - left : 0;
     collector->calls += merge->calls;
     collector->unidentified += merge->unidentified;

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -14,6 +13,8 @@
 #include <sys/un.h>
 #include <sys/vfs.h>
 #include <unistd.h>
+
+#include "base/process.h"
 
 enum { OTHERS_SHARE = 16 }; // of the budget, for the pool of each other user
 
@@ -352,7 +353,7 @@ static int control_take_over(struct ring_memory *memory, struct error *err)
     if (pread(fd, &control, sizeof control, 0) == sizeof control &&
         control.magic == CONTROL_MAGIC) {
         bool alive = control.owner != 0 && control.owner <= INT32_MAX &&
-                     (kill((pid_t)control.owner, 0) == 0 || errno == EPERM);
+                     !process_has_ended((pid_t)control.owner);
         uint32_t closed = CONTROL_CLOSED;
         if (alive && control.owner != (uint32_t)getpid() && control.state != CONTROL_CLOSED)
             result = error_set(err, ERROR_INPUT,

@@ -68,6 +68,14 @@ void ring_reader_take_live(struct ring_reader *reader, const struct ring_chunk *
         reader->live = chunk->first + 1;
 }
 
+void ring_reader_trim(struct ring_reader *reader)
+{
+    if (reader->calls.count == 0)
+        array_free(&reader->calls);
+    if (reader->announcements.count == 0)
+        array_free(&reader->announcements);
+}
+
 void ring_reader_free(struct ring_reader *reader)
 {
     array_free(&reader->calls);

@@ -123,8 +123,7 @@ static void remove_left_folders(void)
         struct stat status;
         int pid;
         if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0 ||
-            sscanf(entry->d_name + strlen(prefix), "%d-", &pid) != 1 || kill(pid, 0) == 0 ||
-            errno != ESRCH)
+            sscanf(entry->d_name + strlen(prefix), "%d-", &pid) != 1 || !process_has_ended(pid))
             continue;
         snprintf(path, sizeof path, "%s/%s", place, entry->d_name);
         if (lstat(path, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid())

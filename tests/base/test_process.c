@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -8,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -143,6 +145,55 @@ static void children_die_with_a_killed_parent(void **state)
     close(report[1]);
 }
 
+static void a_process_that_nobody_waited_for_has_ended(void **state)
+{
+    (void)state;
+    siginfo_t ended;
+    assert_false(process_has_ended(getpid()));
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(0);
+    assert_int_equal(waitid(P_PID, (id_t)child, &ended, WEXITED | WNOWAIT), 0);
+    assert_int_equal(kill(child, 0), 0);
+    assert_true(process_has_ended(child));
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_true(process_has_ended(child));
+}
+
+static void *pause_for_ever(void *leader_gone)
+{
+    pthread_join(*(pthread_t *)leader_gone, NULL);
+    const char done = 'x';
+    if (write(STDOUT_FILENO, &done, 1) == 1)
+        pause();
+    return NULL;
+}
+
+// A process goes on when its first thread has ended.
+static void a_process_lives_as_long_as_its_threads(void **state)
+{
+    (void)state;
+    int report[2];
+    char byte;
+    assert_int_equal(pipe(report), 0);
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        pthread_t first = pthread_self(), other;
+        dup2(report[1], STDOUT_FILENO);
+        pthread_create(&other, NULL, pause_for_ever, &first);
+        pthread_exit(NULL);
+    }
+    close(report[1]);
+    assert_int_equal(read(report[0], &byte, 1), 1);
+    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL); // the first is a zombie by then
+    assert_false(process_has_ended(child));
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    close(report[0]);
+}
+
 static void commands_are_described_as_a_shell_would_read_them(void **state)
 {
     (void)state;
@@ -165,6 +216,8 @@ int main(void)
         cmocka_unit_test(a_control_group_that_is_not_there_is_told),
         cmocka_unit_test(stopping_takes_the_stubborn_too),
         cmocka_unit_test(children_die_with_a_killed_parent),
+        cmocka_unit_test(a_process_that_nobody_waited_for_has_ended),
+        cmocka_unit_test(a_process_lives_as_long_as_its_threads),
         cmocka_unit_test(commands_are_described_as_a_shell_would_read_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -67,8 +67,8 @@ static void *short_thread(void *argument)
 }
 
 // "e<N>": exchange N times; "b": exchange for ever in another thread; "f<N>": fork a child that
-// exchanges; "t<N>": N threads, one after the other; "u": make an io_uring. Each is answered by a
-// line.
+// exchanges; "z<N>": the same, and it is not waited for; "t<N>": N threads, one after the other;
+// "u": make an io_uring. Each is answered by a line.
 static int serve(void)
 {
     char line[64];
@@ -89,13 +89,15 @@ static int serve(void)
                 pthread_join(thread, NULL);
             }
             break;
-        case 'f': {
+        case 'f':
+        case 'z': {
+            siginfo_t ended;
             pid_t child = fork();
             if (child == 0) {
                 link_exchange(&link, number);
                 _exit(0);
             }
-            waitpid(child, NULL, 0);
+            waitid(P_PID, (id_t)child, &ended, WEXITED | (line[0] == 'z' ? WNOWAIT : 0));
             break;
         }
         case 'u': {
@@ -438,18 +440,18 @@ static void test_prepared(void **state)
     scene_close(&scene, &logs);
 }
 
-// Processes that come and go leave nothing: their memory serves the next ones.
-static void test_the_dead_leave_nothing(void **state)
+// Processes that come and go leave nothing: their memory serves the next ones. looks: how often the
+// collector looks after ten of them.
+static void many_come_and_go(const char *order, int looks)
 {
-    (void)state;
     struct scene scene;
     struct logs logs;
     scene_open(&scene, 1 << 20); // for some forty processes at once
     message_collector_enable(scene.collector);
     server_start(&scene);
     for (int i = 0; i < 300; i++) {
-        server_order(&scene, "f3\n");
-        for (int look = 0; look < (i % 10 == 9 ? 16 : 0); look++)
+        server_order(&scene, order);
+        for (int look = 0; look < (i % 10 == 9 ? looks : 0); look++)
             assert_int_equal(message_collector_poll(scene.collector, &scene.err), 0);
     }
     finish(&scene, &logs);
@@ -458,6 +460,19 @@ static void test_the_dead_leave_nothing(void **state)
     assert_int_equal(scene.stats.dropped, 0);
     assert_int_equal(scene.stats.calls, 300 * 6 + 1);
     scene_close(&scene, &logs);
+}
+
+static void test_the_dead_leave_nothing(void **state)
+{
+    (void)state;
+    many_come_and_go("f3\n", 16);
+}
+
+// As in a container whose first process waits for nobody.
+static void test_zombies_leave_nothing(void **state)
+{
+    (void)state;
+    many_come_and_go("z3\n", 16 * 16);
 }
 
 // The tables and chunks of a pool are full of noise; one chunk is well-formed, and lies about who
@@ -655,6 +670,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_losses_are_told_at_each_cut),
         cmocka_unit_test(test_prepared),
         cmocka_unit_test(test_the_dead_leave_nothing),
+        cmocka_unit_test(test_zombies_leave_nothing),
         cmocka_unit_test(test_garbage_beside_a_server),
         cmocka_unit_test(test_directories),
         cmocka_unit_test(test_takeover),
