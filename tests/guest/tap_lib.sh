@@ -108,7 +108,9 @@ guest_end() {
 }
 
 # Loads the memcached in the guest from out here, with a clock log, and puts both sides' logs together
-# in $work/run. COMMAND... is run just before the load, which says in $work/load.out when it begins.
+# in $work/run. COMMAND... is run just before the load, which says in $work/load.out when it begins. It
+# takes 4 s, or $load_seconds; tap_load_ends ends it before.
+tap_load_ends() { pkill -INT -f -- "load --workload $work/few.yaml .*--samples"; }
 tap_load() {
     local load tries clock status
     cat >"$work/few.yaml" <<'YAML'
@@ -133,7 +135,7 @@ YAML
         sleep 0.1
     done
     "$@"
-    "${load[@]}" --rate 100 --duration 4s --samples "$work/client" --announce --json >"$work/load.out" 2>"$work/load.err" 8>&-
+    "${load[@]}" --rate 100 --duration "${load_seconds:-4}s" --samples "$work/client" --announce --json >"$work/load.out" 2>"$work/load.err" 8>&-
     status=$?
     sed 1d "$work/load.out" >"$work/client/load.json"
     [ $status = 0 ] || [ $status = 4 ] || fail "the load: exit $status: $(cat "$work/load.err")"

@@ -14,11 +14,13 @@ receive_on() { # MASK
     echo \$1 >/sys/class/net/eth0/queues/rx-0/rps_cpus
 }
 receive_on 1
-$(guest_serve '--cores 0' 'taskset -c 0' '(nc -l -p 11213 >/dev/null; receive_on 2) 8>&- &')
+$(guest_serve '--cores 0' 'taskset -c 0' '(nc -l -p 11213 >/dev/null; receive_on 2; nc -l -p 11214 >/dev/null) 8>&- &')
 INSIDE
 guest_start -o "$work/run" -f "$work/inside" 'bash inside'
 
-move_receive() { # a second after the load began
+# A second after the load began; the guest answers again when it has been done, however busy it is.
+# The load goes on for three seconds more.
+move_receive() {
     (
         tries=100
         until grep -qs begin_ns "$work/load.out"; do
@@ -27,8 +29,16 @@ move_receive() { # a second after the load began
         done
         sleep 1
         : >/dev/tcp/10.78.0.2/11213
+        tries=200
+        until (: >/dev/tcp/10.78.0.2/11214) 2>/dev/null; do
+            tries=$((tries - 1)); [ $tries -gt 0 ] || exit 1
+            sleep 0.1
+        done
+        sleep 3
+        tap_load_ends
     ) 8>&- &
 }
+load_seconds=40
 tap_load move_receive
 
 "$BUILD/taillight" analyze "$work/run" --slice p0-100 --out "$work/run" --quiet >"$work/report" 2>&1
