@@ -36,8 +36,9 @@ guest_run() {
     [ $status -eq 0 ] || fail "exit $status"
 }
 
-expect() { # FILE FILTER: what it left is so
-    jq -e "$2" "$work/out/$1" >/dev/null || fail "$1 is not as it should be: $2: $(jq -c . "$work/out/$1" | cut -c1-3000)"
+expect() { # FILE FILTER [SHOWN]: what it left is so; else SHOWN of it is
+    jq -e "$2" "$work/out/$1" >/dev/null ||
+        fail "$1 is not as it should be: $2: $(jq -c "${3:-.}" "$work/out/$1" | cut -c1-3000)"
 }
 
 # The load itself may be inconclusive, emulated as it is; what was captured must be whole.

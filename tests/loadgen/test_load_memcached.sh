@@ -109,8 +109,9 @@ load '0|4' --workload "$dir/workload.yaml" --rate 5k --duration 2s --seed 7 --js
 load '0|4' --workload "$dir/workload.yaml" --rate 2k --duration 500ms --arrivals fixed --timeout 10s
 grep -qE '^verdict: (ok|n/a: .+)$' "$dir/out" && grep -q 'latency (from intended)' "$dir/out" || fail 'summary'
 
-# A trace of a cache is sent again: its operations, its keys as they stand there, with their sizes.
-awk 'BEGIN { for (i = 0; i < 1500; i++) printf "%d,name%d,%d,%d,1,%s,0\n", 1600000000 + i / 1000, i % 40, 10 + i % 40, 1000 * (i % 3),
+# A trace of a cache is sent again: its operations, its keys as they stand there, with their sizes, none
+# of which the workload's own keys have.
+awk 'BEGIN { for (i = 0; i < 1500; i++) printf "%d,name%d,%d,%d,1,%s,0\n", 1600000000 + i / 1000, i % 40, 40 + i % 40, 1000 * (i % 3),
     i % 5 == 4 ? "delete" : i % 5 == 3 ? "add" : "gets" }' >"$dir/trace.csv"
 stat_of() { { printf 'stats\r\nquit\r\n' >&3; tr -d '\r' <&3; } 3<>"/dev/tcp/127.0.0.1/$port" | sed -n "s/^STAT $1 //p"; }
 load 0 --prepare --arrivals "replay:$dir/trace.csv" --json
