@@ -63,9 +63,12 @@ done
 [ "$seen" -ge 2 ] || fail "the line was shown $seen times"
 tr '\r' '\n' <"$dir/out" | grep -qE '^verdict: ' || fail 'no result behind the line'
 
-on_terminal "" "${load[@]}" --rate 2k --target p50 --ci 1ns --max-duration 1500ms
-tr '\r' '\n' <"$dir/out" | grep -qE "$line (the load to be as asked for|the interval of p50)" ||
-    fail 'what the method waits for'
+for seconds in 1.5 3 6 12; do
+    on_terminal "" "${load[@]}" --rate 2k --target p50 --ci 1ns --max-duration ${seconds}s
+    waits=$(tr '\r' '\n' <"$dir/out" | grep -cE "$line (the load to be as asked for|the interval of p50)")
+    [ "$waits" -eq 0 ] || break
+done
+[ "$waits" -gt 0 ] || fail 'what the method waits for'
 
 on_terminal "" "${load[@]}" --rate 2k --duration 500ms --quiet
 grep -q 'in flight, p50' "$dir/out" && fail 'shown in spite of --quiet'

@@ -102,9 +102,21 @@ static void capture_end(struct scene *scene, struct events_capture *capture)
     setns(scene->home, CLONE_NEWNET);
 }
 
-static void what_is_held_back_is_recorded(void **state)
+static void scene_close(struct scene *scene, const struct talk *talk)
 {
-    (void)state;
+    log_reader_close(&scene->events);
+    json_decref(scene->stats);
+    close(talk->client);
+    close(talk->server);
+    close(scene->listener);
+    close(scene->client_ns);
+    close(scene->server_ns);
+    close(scene->home);
+}
+
+// Which of the four is not recorded; NULL: all are.
+static const char *what_is_missing(void)
+{
     struct scene scene = {0};
     struct events_capture *capture;
     capture_begin(&scene, &capture);
@@ -127,21 +139,29 @@ static void what_is_held_back_is_recorded(void **state)
     if (!attached(&scene, "tcp_retransmit_skb") || !attached(&scene, "tcp_probe") ||
         !attached(&scene, "net_dev_start_xmit"))
         skip();
-    assert_true(recorded(&scene, talk, &nagle));
-    assert_true(recorded(&scene, talk, &queued));
-    assert_true(recorded(&scene, talk, &reply));
-    assert_true(recorded(&scene, talk, &request));
     const json_t *dropped = json_object_get(scene.stats, "segments_dropped");
     if (attached(&scene, "kfree_skb"))
         assert_true(json_integer_value(json_object_get(dropped, "OTHERHOST")) >= 2);
-    log_reader_close(&scene.events);
-    json_decref(scene.stats);
-    close(talk->client);
-    close(talk->server);
-    close(scene.listener);
-    close(scene.client_ns);
-    close(scene.server_ns);
-    close(scene.home);
+    const char *missing = !recorded(&scene, talk, &nagle)     ? "Nagle"
+                          : !recorded(&scene, talk, &queued)  ? "the queue"
+                          : !recorded(&scene, talk, &reply)   ? "the reply sent again"
+                          : !recorded(&scene, talk, &request) ? "the request sent again"
+                                                              : NULL;
+    scene_close(&scene, talk);
+    return missing;
+}
+
+// A host that stalls in between changes what TCP does: twice that is no failure.
+static void what_is_held_back_is_recorded(void **state)
+{
+    (void)state;
+    const char *missing = what_is_missing();
+    for (int again = 0; again < 2 && missing; again++) {
+        printf("not recorded: %s; once more\n", missing);
+        missing = what_is_missing();
+    }
+    if (missing)
+        fail_msg("not recorded: %s", missing);
 }
 
 int main(void)
