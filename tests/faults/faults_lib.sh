@@ -56,11 +56,11 @@ fault_experiment() {
             tuning="tuning: {server: [{rps: {cores: [1]}}]}"
             neighbours="  fault: {host: server, kind: command, command: [$inject], cores: [1]}"
             ;;
-        second) # asked at its own pace, it notes when it is at it
+        second) # asked at its own pace, before the load that spins beside it; it notes when it is at it
             second="  second: {host: server, kind: command, port: 11212, shim: true, command: [\"$build/labserver\",
          \"--port\", \"{port}\", \"--service\", \"fixed:10us\", \"--fault\", \"$fault\", \"--fault-log\", \"$3\"]}"
             neighbours="  fault: {host: client, kind: command, cores: [1],
-         command: [\"$build/tests/faults/inject\", request, 1ms, 7ms, \"$3.asked\", \"10.181.0.2\"]}"
+         command: [chrt, -r, \"20\", \"$build/tests/faults/inject\", request, 1ms, 7ms, \"$3.asked\", \"10.181.0.2\"]}"
             ;;
         client) # another client of the same server, which notes when it waits for its replies
             sleep=', sleep: true' server+=', "--protocol", "lab"' protocol='protocol: lab'
