@@ -221,27 +221,28 @@ static double largest_fraction(const struct workload *workload, enum hash_use us
     return largest;
 }
 
-size_t workload_key_bytes_max(const struct workload *workload)
+// The most bytes that any key of a recording has, or its value.
+static size_t recorded_max(const struct workload *workload,
+                           size_t (*bytes_of)(const struct workload *workload, uint64_t index))
 {
     size_t most = 0;
-    for (uint64_t i = 0; workload->recorded && i < workload->key_count; i++) {
-        size_t bytes = key_bytes_of(workload, i);
+    for (uint64_t i = 0; i < workload->key_count; i++) {
+        size_t bytes = bytes_of(workload, i);
         most = bytes > most ? bytes : most;
     }
-    if (workload->recorded)
-        return most;
-    return key_size_at(workload, largest_fraction(workload, HASH_KEY_SIZE));
+    return most;
+}
+
+size_t workload_key_bytes_max(const struct workload *workload)
+{
+    return workload->recorded ? recorded_max(workload, key_bytes_of)
+                              : key_size_at(workload, largest_fraction(workload, HASH_KEY_SIZE));
 }
 
 size_t workload_value_bytes_max(const struct workload *workload)
 {
-    size_t most = 0;
-    for (uint64_t i = 0; workload->recorded && i < workload->key_count; i++) {
-        size_t bytes = workload_value_bytes(workload, i);
-        most = bytes > most ? bytes : most;
-    }
     if (workload->recorded)
-        return most;
+        return recorded_max(workload, workload_value_bytes);
     size_t largest = value_size_at(workload, largest_fraction(workload, HASH_VALUE_SIZE));
     return largest + 1 < workload->small_value_count ? workload->small_value_count - 1 : largest;
 }
