@@ -6,6 +6,9 @@
 # some of them also wait: all of the folders in `computing`, but for sources that say "Needs the machine
 # to itself", and elsewhere the sources that say "Runs beside others" (each at the beginning of a
 # comment's line).
+# A test that failed beside others, or while the host took more than a hundredth of the cores (steal), is
+# tried once more when all the others are through: its first failure is printed, and the sum counts such
+# tests. No other test gets a second try, none with TAILLIGHT_TRUST=1 or TAILLIGHT_ONCE=1.
 # Exit 77 of a test is a skip, with its reason as the last line it printed. TAILLIGHT_NO_SKIP=1 turns
 # skips into failures; TAILLIGHT_LONG=1 adds the long tests (test_long_*); TAILLIGHT_TRUST=1 runs
 # those of tests/trust.list, which may then do more, and test_long_trust_*, and nothing else;
@@ -13,14 +16,18 @@
 # says, or TEST_TIMEOUT seconds.
 set -u
 computing='analysis base loadgen/method tree workloads'
-if [ "${1:-}" = --one ]; then # NAME LOGS: one test, to its line and its outcome
-    name=$2 log=$(mktemp) limit='' command=("$BUILD/$2")
+core_times() { awk '/^cpu / {for (i = 2; i <= 9; i++) all += $i; print $9, all}' /proc/stat; } # stolen, all
+# --one NAME OUTCOMES PLACE: one test, to its line and its outcome; beside others, alone, or for the
+# last time, when a failure stands.
+if [ "${1:-}" = --one ]; then
+    name=$2 log=$(mktemp) limit='' command=("$BUILD/$2") disturbed=''
     case "$name" in *.sh)
         limit=$(sed -n 's/^# Time limit: \([0-9]*\) s$/\1/p' "$name")
         command=(bash "$name")
         ;;
     esac
     started=$(date +%s%N)
+    read -r stolen all <<<"$(core_times)"
     timeout "${TEST_TIMEOUT:-${limit:-300}}" "${command[@]}" >"$log" 2>&1 </dev/null
     status=$?
     seconds=$((($(date +%s%N) - started) / 10000000))
@@ -30,15 +37,21 @@ if [ "${1:-}" = --one ]; then # NAME LOGS: one test, to its line and its outcome
     elif [ $status -eq 77 ] && [ -z "${TAILLIGHT_NO_SKIP:-}" ]; then
         outcome=skipped text=$(printf '  skip  %-52s %s' "$name" "$(tail -n 1 "$log")")
     else
-        outcome=failed
+        read -r stolen_then all_then <<<"$(core_times)"
+        case "$4" in
+            beside) disturbed='beside others' ;;
+            alone) [ $(((stolen_then - stolen) * 100)) -le $((all_then - all)) ] || disturbed='while the host took cores away' ;;
+        esac
+        outcome=failed word=FAIL
+        [ -z "$disturbed" ] || outcome="again $name" word=again
         text=$(
-            printf '  FAIL  %-52s %7ss (exit %d)\n' "$name" "$seconds" "$status"
+            printf '  %-5s %-52s %7ss (exit %d%s)\n' $word "$name" "$seconds" "$status" "${disturbed:+, $disturbed}"
             grep -m 1 '^FAIL' "$log" | sed 's/^/        /' # often above what follows it
             sed 's/^/        /' "$log" | tail -n 40
         )
     fi
     flock "$3" printf '%s\n' "$text" # whole, whoever else ends just now
-    echo $outcome >>"$3"
+    echo "$outcome" >>"$3"
     rm -f "$log"
     exit
 fi
@@ -86,11 +99,19 @@ for name in "${trusted[@]}"; do # a list that names what is not there would chec
         exit 1
     }
 done
+one() { tests/preferred.sh tests/run_tests.sh --one "$1" "$outcomes" "$2"; }
+export -f one
+export outcomes
+place=${TAILLIGHT_TRUST:-${TAILLIGHT_ONCE:-}}
+place=${place:+last}
 { [ ${#beside[@]} -eq 0 ] || printf '%s\n' "${beside[@]}"; } |
-    xargs -r -P $(($(nproc) + 1)) -I '{}' tests/preferred.sh tests/run_tests.sh --one '{}' "$outcomes"
-for name in ${alone[@]+"${alone[@]}"}; do tests/preferred.sh tests/run_tests.sh --one "$name" "$outcomes"; done
-count() { grep -c "^$1$" "$outcomes"; }
-missing=$((${#beside[@]} + ${#alone[@]} - $(wc -l <"$outcomes")))
+    xargs -r -P $(($(nproc) + 1)) -I '{}' bash -c 'one "$@"' one '{}' "${place:-beside}"
+for name in ${alone[@]+"${alone[@]}"}; do one "$name" "${place:-alone}"; done
+mapfile -t again < <(sed -n 's/^again //p' "$outcomes")
+for name in ${again[@]+"${again[@]}"}; do one "$name" last; done
+count() { grep -c "^$1" "$outcomes"; }
+missing=$((${#beside[@]} + ${#alone[@]} + ${#again[@]} - $(wc -l <"$outcomes")))
 [ $missing -eq 0 ] || echo "$missing tests came to no end"
 echo "$(count passed) passed, $(count failed) failed, $(count skipped) skipped"
+[ ${#again[@]} -eq 0 ] || echo "of these, tried twice: ${again[*]}"
 [ $missing -eq 0 ] && [ "$(count failed)" -eq 0 ] && [ -s "$outcomes" ]

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Recorders whose cores are fixed when they start take those that will receive along, by what the
 # devices' settings say; and where another core received all the same, the capture says so.
+# Runs beside others: cores are counted, not timed.
 . tests/experiments/run_lib.sh
 need_capture
 need_program jq jq

@@ -2,6 +2,7 @@
 # The intel_pt backend of `taillight capture`. Where there is no Intel PT it refuses in the doctor's
 # words, before a run begins its load; what it does where there is one is tried with a software
 # event in its place, and with a script in perf's.
+# Runs beside others: files and words are looked at, no times.
 . tests/experiments/run_lib.sh
 need_program jq jq
 out=$work/capture

@@ -3,6 +3,7 @@
 # and port, and a client each with the same address and source port. Captured from outside: the threads
 # of the first, which has the shim, have the numbers that the kernel's events have, the other server is
 # left alone, and no stream has bytes of another.
+# Runs beside others: bytes and numbers are looked at, no times.
 . "$(dirname "$0")/run_lib.sh"
 need_capture
 need_program python3 python3

@@ -2,6 +2,7 @@
 # Experiments whose load comes from agents on two client hosts, for a duration and for as long as the
 # method says: all requests of those that measure are joined, connections of all have ids of their
 # own, and the server saw them all.
+# Runs beside others: requests and connections are counted, not timed.
 . "$(dirname "$0")/run_lib.sh"
 need_program jq jq
 need_capture

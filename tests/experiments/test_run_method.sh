@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # `load: {method: ...}`: the load lasts until the percentile's interval is narrow enough, in rounds
 # on new connections, and the capture as long as the load: requests of every round are explained.
+# Runs beside others: requests are counted, not timed.
 . "$(dirname "$0")/run_lib.sh"
 need_program jq jq
 need_capture

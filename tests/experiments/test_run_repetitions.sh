@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # An experiment twice: a whole run in a folder of its own each time, with a seed of its own, and what
 # the two come to together.
+# Runs beside others: files and counts are looked at, no times.
 . "$(dirname "$0")/run_lib.sh"
 need_program jq jq
 need_program memcached memcached

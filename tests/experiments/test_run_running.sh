@@ -2,6 +2,7 @@
 # A server that was started before, by somebody else and without the shim: an experiment loads and explains
 # it, and a capture from outside finds one in a network namespace and control group of its own, of a
 # process that comes after the capture. Both servers are left as they were.
+# Runs beside others: requests are counted, not timed.
 . "$(dirname "$0")/run_lib.sh"
 need_capture
 need_program jq jq

@@ -34,9 +34,9 @@ esac
 grep -q 'cannot record Intel PT: ' "$work/out/no-trace" || fail "Intel PT is not refused in words"
 
 # The kernel's record of the server's calls is the shim's, on the load's four connections and on the one
-# that asked before what the server speaks.
-expect summary.json '.calls.shim_minus_kernel | .connections >= 4 and
-    ([.receives, .sends | .both >= 100 and .other_bytes + .shim_only + .kernel_only == 0] | all)' .calls
+# that asked before what the server speaks. A receive call of a starved guest brings several requests.
+expect summary.json '.calls.shim_minus_kernel | .connections >= 4 and .sends.both >= 100 and
+    ([.receives, .sends | .both >= 30 and .other_bytes + .shim_only + .kernel_only == 0] | all)' .calls
 guest_run_is_whole 100
 expect summary.json '[.causes[]?] | length > 0'
 echo "$(jq .joined "$work/out/summary.json") requests joined on Linux $(cat "$work/out/release")"

@@ -2,6 +2,7 @@
 # Several agents load one memcached, each from a network namespace of its own: what they say they
 # sent is what the server counted; an agent that dies or falls silent is named; no agent outlives
 # its controller or its link.
+# Runs beside others: it asserts counts and words, no times.
 set -u
 build=${BUILD:-build}
 taillight=$build/taillight

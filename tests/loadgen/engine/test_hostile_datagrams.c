@@ -2,6 +2,7 @@
 //
 // UDP against a server that loses datagrams, sends them twice, in another order, too late, or sends
 // what is no reply: every request is answered once or lost, and what is surplus is counted.
+// Runs beside others: requests are counted, not timed.
 #include "tests/loadgen/engine/engine_test.h"
 
 #include <poll.h>
