@@ -93,9 +93,19 @@ static size_t affordable_requests(const struct load_plan *plan)
 int load_check_memory(const struct load_plan *plan, double rate, uint64_t duration_ns,
                       const char *lower, struct error *err)
 {
+    const double values = (double)workload_carried_bytes_max(&plan->workload);
+    const double available = available_bytes();
     double requests =
         rate * (double)duration_ns / 1e9 * rate_pattern_integral(&plan->workload.pattern, 1);
-    double wanted = requests * request_bytes(plan), available = available_bytes();
+    double wanted = requests * request_bytes(plan);
+    double buffers = values * (double)plan->options.connections; // a whole request each
+    if (available > 0 && buffers > available * memory_share)
+        return error_set(err, ERROR_INPUT,
+                         "%ld connections that send values of up to %.3g MiB need %.3g MiB of "
+                         "memory, and %.0f MiB are available: lower --connections or the values' "
+                         "sizes",
+                         (long)plan->options.connections, values / 1048576, buffers / 1048576,
+                         available / 1048576);
     // A closed loop is bounded by memory.
     if (isinf(rate) || !(available > 0) || wanted < available * memory_share)
         return 0;

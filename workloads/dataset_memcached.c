@@ -10,7 +10,9 @@
 enum {
     KEYS_AT_ONCE = 100, // read back with one request
     PROGRESS_EVERY = 2000,
-    PATIENCE_MS = 5000, // for a connection or any single answer
+    PATIENCE_MS = 5000,         // for a connection or any single answer
+    USUAL_ITEM_BYTES = 1 << 20, // the most that memcached takes when it is told no other size (-I),
+    ITEM_SLACK_BYTES = 512,     // with the key and what memcached writes beside it
 };
 
 static int memcached_refuse(const struct dataset *dataset, memcached_return_t status,
@@ -185,11 +187,17 @@ static int keys_verify(struct dataset *dataset, struct error *err)
     }
     if (dataset->report->verified == all)
         return 0;
+    const size_t longest = workload_value_bytes_max(dataset->workload);
+    char items[80] = "";
+    if (longest + ITEM_SLACK_BYTES > USUAL_ITEM_BYTES)
+        snprintf(items, sizeof items, "allow it items of %zu MiB (memcached -I %zum), ",
+                 (longest >> 20) + 1, (longest >> 20) + 1);
     return error_set(err, ERROR_FAILED,
                      "%s holds only %" PRIu64 " of the %" PRIu64 " keys it was given (%" PRIu64
-                     " MiB): give it more memory (memcached -m), or "
+                     " MiB): %sgive it more memory (memcached -m), or "
                      "take fewer or smaller values",
-                     dataset->place, dataset->report->verified, all, dataset->report->bytes >> 20);
+                     dataset->place, dataset->report->verified, all, dataset->report->bytes >> 20,
+                     items);
 }
 
 int dataset_prepare_memcached(struct dataset *dataset, struct error *err)

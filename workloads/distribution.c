@@ -81,6 +81,19 @@ double distribution_quantile(const struct distribution *distribution, double p)
     return fmax(raw_quantile(distribution, p), 0);
 }
 
+bool distribution_is_bounded(const struct distribution *distribution)
+{
+    switch (distribution->kind) {
+    case DISTRIBUTION_FIXED:
+    case DISTRIBUTION_UNIFORM:
+    case DISTRIBUTION_BIMODAL:
+    case DISTRIBUTION_EMPIRICAL:
+        return true;
+    default:
+        return false;
+    }
+}
+
 double distribution_sample(const struct distribution *distribution, gsl_rng *random)
 {
     switch (distribution->kind) {

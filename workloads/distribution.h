@@ -6,6 +6,7 @@
 #ifndef WORKLOADS_DISTRIBUTION_H
 #define WORKLOADS_DISTRIBUTION_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <gsl/gsl_rng.h>
@@ -53,6 +54,9 @@ double distribution_quantile(const struct distribution *distribution, double p);
 
 // May be +infinity: Pareto's with a shape of at most 1, GPD's and GEV's with one of at least 1.
 double distribution_mean(const struct distribution *distribution);
+
+// Whether no value is beyond what its numbers, or its table, say.
+bool distribution_is_bounded(const struct distribution *distribution);
 
 // Reads a table from a file with one value a line, or "value,weight"; empty lines and lines that
 // begin with # are passed over. The caller frees it with distribution_free. ERROR_INPUT names the

@@ -72,6 +72,7 @@ const struct protocol lab_protocol = {
     .usual_port = 11211,
     .dataset = DATASET_NONE,
     .says_service = true,
+    .value_bytes_max = LAB_PAYLOAD_BYTES_MAX,
     .request_bytes_max = request_bytes_max,
     .encode = lab_encode,
     .header_bytes = LAB_REPLY_BYTES,

@@ -120,8 +120,13 @@ struct protocol_operation {
 // How many a protocol can have, and where these two stand in one that has both.
 enum { PROTOCOL_OPERATIONS_MAX = 10, WORKLOAD_GET = 0, WORKLOAD_SET = 1 };
 
-// What workloads ask for at most; what a protocol allows itself may be less.
-enum { WORKLOAD_KEY_BYTES_MAX = 250, WORKLOAD_VALUE_BYTES_MAX = 1 << 20 };
+// What workloads ask for at most; a protocol or a server may allow less. A size without bounds of
+// its own (a tail's) is cut off at TAIL.
+enum {
+    WORKLOAD_KEY_BYTES_MAX = 250,
+    WORKLOAD_VALUE_BYTES_MAX = 64 << 20,
+    WORKLOAD_TAIL_BYTES_MAX = 1 << 20,
+};
 
 // The client that prepares the data that the requests ask for.
 enum protocol_dataset { DATASET_NONE, DATASET_MEMCACHED, DATASET_REDIS };
@@ -142,10 +147,11 @@ struct protocol {
     const struct protocol_operation *operations;
     unsigned operation_count;
     enum protocol_dataset dataset;
-    unsigned usual_port; // where such a server listens when nobody said otherwise
-    unsigned tls_port;   // the same under TLS; 0: no other
-    bool over_udp;       // it can be used over UDP (workloads/memcached_udp.h)
-    bool says_service;   // a request says how long the server is to work on it
+    unsigned usual_port;    // where such a server listens when nobody said otherwise
+    unsigned tls_port;      // the same under TLS; 0: no other
+    bool over_udp;          // it can be used over UDP (workloads/memcached_udp.h)
+    bool says_service;      // a request says how long the server is to work on it
+    size_t value_bytes_max; // the most a value may have here; 0: as many as anywhere
     // What any server of this protocol answers and what changes nothing, and how its answers begin
     // (others are another protocol's, or a refusal). Without a probe nothing is asked.
     const char *probe;

@@ -53,7 +53,7 @@ static bool read_set(struct text_span line, const char *data, size_t count,
         !next_word(&line, &expiry) || !next_word(&line, &bytes_text) ||
         request->key.count > WORKLOAD_KEY_BYTES_MAX ||
         !read_number(&flags_text, UINT32_MAX, &flags) ||
-        !read_number(&bytes_text, WORKLOAD_VALUE_BYTES_MAX, &bytes))
+        !read_number(&bytes_text, LAB_PAYLOAD_BYTES_MAX, &bytes))
         return true;
     if (count < bytes + 2)
         return false;

@@ -14,7 +14,7 @@
 enum {
     SERVER_LINE_BYTES = 32 << 10, // a get of a hundred long keys
     // With this many bytes the first request is complete, or invalid.
-    SERVER_REQUEST_BYTES_MAX = SERVER_LINE_BYTES + WORKLOAD_VALUE_BYTES_MAX + 2,
+    SERVER_REQUEST_BYTES_MAX = SERVER_LINE_BYTES + LAB_PAYLOAD_BYTES_MAX + 2,
 };
 
 enum server_request_kind {

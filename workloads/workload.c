@@ -164,7 +164,9 @@ static size_t value_size_at(const struct workload *workload, double p)
         left -= workload->small_values[i];
     }
     p = p < left ? p / left : 0;
-    return size_at(&workload->value_size_bytes, fmin(p, 1 - 0x1p-53), 0, WORKLOAD_VALUE_BYTES_MAX);
+    return size_at(&workload->value_size_bytes, fmin(p, 1 - 0x1p-53), 0,
+                   distribution_is_bounded(&workload->value_size_bytes) ? WORKLOAD_VALUE_BYTES_MAX
+                                                                        : WORKLOAD_TAIL_BYTES_MAX);
 }
 
 size_t workload_value_bytes(const struct workload *workload, uint64_t index)
@@ -245,6 +247,14 @@ size_t workload_value_bytes_max(const struct workload *workload)
         return recorded_max(workload, workload_value_bytes);
     size_t largest = value_size_at(workload, largest_fraction(workload, HASH_VALUE_SIZE));
     return largest + 1 < workload->small_value_count ? workload->small_value_count - 1 : largest;
+}
+
+size_t workload_carried_bytes_max(const struct workload *workload)
+{
+    bool carries = workload->recording; // which may have operations that the mix has not
+    for (unsigned i = 0; i < workload->protocol->operation_count; i++)
+        carries |= workload->mix[i] > 0 && workload->protocol->operations[i].carries_value;
+    return carries ? workload_value_bytes_max(workload) : 0;
 }
 
 // --- writing it down -----------------------------------------------------------------------------

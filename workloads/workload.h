@@ -138,4 +138,7 @@ size_t workload_key_digits(const struct workload *workload);
 size_t workload_key_bytes_max(const struct workload *workload);
 size_t workload_value_bytes_max(const struct workload *workload);
 
+// The longest value that a request carries: 0 when only replies do.
+size_t workload_carried_bytes_max(const struct workload *workload);
+
 #endif

@@ -20,10 +20,8 @@ enum { HEADERS_MAX = 32 }; // of HTTP requests
 static int check_sizes(const struct binding *binding, const struct node *node,
                        const struct distribution *size, double low, double high, const char *why)
 {
-    bool bounded = size->kind == DISTRIBUTION_FIXED || size->kind == DISTRIBUTION_UNIFORM ||
-                   size->kind == DISTRIBUTION_BIMODAL || size->kind == DISTRIBUTION_EMPIRICAL;
     const struct node *given = node_entry(node_child(node, "size"), 0);
-    if (!bounded)
+    if (!distribution_is_bounded(size))
         return 0;
     double ends[2] = {size->first, size->kind == DISTRIBUTION_FIXED ? size->first : size->second};
     if (size->table) {

@@ -315,6 +315,16 @@ static int check_udp(struct engine *engine, struct error *err)
     return 0;
 }
 
+static int check_values(const struct engine_shared *shared, struct error *err)
+{
+    const struct protocol *protocol = shared->settings->workload->protocol;
+    if (!protocol->value_bytes_max || shared->value_bytes <= protocol->value_bytes_max)
+        return 0;
+    return error_set(err, ERROR_INPUT,
+                     "protocol %s has values of at most %zu bytes, and the workload has one of %zu",
+                     protocol->name, protocol->value_bytes_max, shared->value_bytes);
+}
+
 static int engine_prepare(struct engine *engine, const sigset_t *signals, struct error *err)
 {
     struct engine_shared *shared = &engine->shared;
@@ -329,9 +339,12 @@ static int engine_prepare(struct engine *engine, const sigset_t *signals, struct
     result->closed_loop = settings->closed_loop;
     result->thread_count = shared->thread_count;
     shared->value_bytes = workload_value_bytes_max(workload);
+    shared->carried_bytes = workload_carried_bytes_max(workload);
     shared->request_bytes = workload->protocol->request_bytes_max(workload_key_bytes_max(workload),
-                                                                  shared->value_bytes) +
+                                                                  shared->carried_bytes) +
                             http_words_bytes(&workload->http);
+    if (check_values(shared, err) < 0)
+        return -ERROR_INPUT;
     shared->encoded_bytes = shared->request_bytes;
     if (settings->server->transport == SERVER_UDP && check_udp(engine, err) < 0)
         return -ERROR_INPUT;

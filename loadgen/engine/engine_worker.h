@@ -36,7 +36,8 @@ struct engine_shared {
     size_t encoded_bytes;   // the same before it is encrypted
     struct ssl_ctx_st *tls; // NULL: no TLS
     struct bio_method_st *tls_method;
-    size_t value_bytes; // bytes of the longest value
+    size_t value_bytes;   // bytes of the longest value
+    size_t carried_bytes; // bytes of the longest value in a request; 0: only replies have any
     struct slow_replies slow;
     _Atomic uint32_t last_id; // over all connections
     atomic_bool stop;         // a person ended the load, or another thread could not begin

@@ -129,8 +129,8 @@ static int connect_all(struct engine_worker *worker, struct error *err)
 
 static uint64_t common_value_bytes(const struct workload *workload)
 {
-    bool alike =
-        workload->value_size_bytes.kind == DISTRIBUTION_FIXED && workload->small_value_count == 0;
+    bool alike = workload->value_size_bytes.kind == DISTRIBUTION_FIXED &&
+                 workload->small_value_count == 0 && !workload->recorded;
     return alike ? workload_value_bytes(workload, 0) : UINT64_MAX;
 }
 
@@ -148,7 +148,7 @@ int engine_worker_prepare(struct engine_worker *worker, struct error *err)
     worker->unread =
         (struct connection_queue){.items = calloc(count, sizeof(void *)), .size = count};
     worker->key = calloc(1, WORKLOAD_KEY_BYTES_MAX);
-    worker->value = calloc(1, shared->value_bytes + 1);
+    worker->value = calloc(1, shared->carried_bytes + 1);
     worker->context = (struct connection_context){
         .protocol = settings->workload->protocol,
         .workload = settings->workload,

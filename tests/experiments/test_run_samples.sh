@@ -71,16 +71,17 @@ servers:
 capture: {backend: samples}
 diagnose: {slice: p85-100}
 EOF
-conclusive_run "$work/run.yaml"
 summary=$work/run/summary.json
-jq -e '.backend == "samples" and .events.dropped == 0' "$work/run/server/capture.json" >/dev/null ||
-    fail "not with events: $(cat "$work/run/server/capture.json")"
-jq -e '[.samples.hints[] | select(.functions) | .functions[0].function] as $leading |
-       $leading | any(. == "slow_function" or . == "serve_for" or contains("clock_gettime"))' "$summary" >/dev/null ||
-    fail "the server's functions do not lead: $(jq -c .samples.hints "$summary")"
-jq -e '.samples.hints[] | select(.cause == "application time")' "$summary" >/dev/null ||
-    fail "no hint for the application's own time"
-jq -e '[.samples.functions[].function] | index("slow_function") != null' "$summary" >/dev/null ||
-    fail "slow_function is not among the first: $(jq -c .samples.functions "$summary")"
+# Where others had the server's core, the slowest requests waited for that instead.
+samples_try() {
+    conclusive_run "$work/run.yaml"
+    jq -e '.backend == "samples" and .events.dropped == 0' "$work/run/server/capture.json" >/dev/null ||
+        fail "not with events: $(cat "$work/run/server/capture.json")"
+    jq -e '[.samples.hints[] | select(.functions) | .functions[0].function] as $leading |
+           $leading | any(. == "slow_function" or . == "serve_for" or contains("clock_gettime"))' "$summary" >/dev/null &&
+        jq -e '.samples.hints[] | select(.cause == "application time")' "$summary" >/dev/null &&
+        jq -e '[.samples.hints[].functions[]?.function] | index("slow_function") != null' "$summary" >/dev/null
+}
+judged_tries samples_try || fail "the server's functions do not lead, slow_function among them: $(jq -c .samples.hints "$summary")"
 grep -q '"slow_function"' "$work/run/report.html" || fail "the page has no samples"
 grep -q '^Hints: where samples were' "$work/out" || fail "the terminal says nothing of samples"

@@ -2,7 +2,7 @@
 # A processor trace of another machine: what ran there comes with it, the very files, since this machine
 # may have other builds of the same programs. There the Intel PT is a folder of the test's, and perf is
 # the real one, which is given a software event in its place.
-# Runs beside others: files and words are looked at, no times.
+# Not beside others: another memcached of that path, which this machine then ran, would be in the trace.
 . tests/experiments/run_lib.sh
 . tests/experiments/ssh_lib.sh
 need_program memcached memcached

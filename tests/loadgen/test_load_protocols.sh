@@ -64,6 +64,16 @@ mistaken() { # asked by, is
     await recognized "$1" "$2" || fail "$2 asked by $1: not recognized"
 }
 
+# Requests and replies with values of 9 MiB, to a server that takes them.
+larger() { # PROTOCOL
+    printf 'mix: {set: 1, get: 1}\nvalues: {size: {bimodal: [200, 9MiB, 0.5]}}\nkeys: {count: 10}\n' >"$dir/larger.yaml"
+    prepare --protocol "$1" --workload "$dir/larger.yaml"
+    timeout 60 "$taillight" load --server "127.0.0.1:$port" --quiet --json --rate 20 --duration 1s --connections 4 \
+        --protocol "$1" --workload "$dir/larger.yaml" --timeout 20s >"$dir/out" 2>"$dir/err"
+    [ "$(value answered)" = "$(value scheduled)" ] && [ "$(value misses)" = 0 ] && grep -q '"errors": {}' "$dir/out" ||
+        fail "$1: values of 9 MiB"
+}
+
 # --- bad input, before anything is connected -----------------------------------------------------
 refused 'is not one of: memcached, memcached-binary' --protocol gopher
 refused '--protocol: protocol http has no set' --workload var --protocol http
@@ -116,6 +126,14 @@ if have memcached; then
         [ "$(value answered)" = "$(value scheduled)" ] || fail "$protocol: an error reply ended the run"
         stop
     done
+    # Not too large for one that was told.
+    start memcached "${user[@]}" -l 127.0.0.1 -p PORT -U 0 -t 1 -m 512 -I 16m
+    for protocol in memcached memcached-binary memcached-meta; do larger $protocol; done
+    stop
+    start memcached "${user[@]}" -l 127.0.0.1 -p PORT -U 0 -t 1 -m 512
+    "$taillight" load --server "127.0.0.1:$port" --quiet --prepare --workload "$dir/larger.yaml" >"$dir/out" 2>"$dir/err"
+    [ $? = 1 ] && grep -q 'allow it items of 10 MiB (memcached -I 10m)' "$dir/err" || fail "a dataset that is too large for it"
+    stop
     # The presets.
     start memcached "${user[@]}" -l 127.0.0.1 -p PORT -U 0 -t 1 -m 256
     for preset in etc usr var; do
@@ -147,6 +165,7 @@ if have redis-server; then
         done
         [ $sum -eq "$(value answered)" ] || fail "$protocol: the server counts $sum requests"
         [ "$protocol" = redis ] || [ "$(calls hello)" = 4 ] || fail 'RESP3 was not asked for once a connection'
+        larger $protocol
         # A key of another type: error replies, counted, and the run goes on.
         redis-cli -p "$port" del "$(printf '%031d' 0)" >"$dir/log"
         redis-cli -p "$port" lpush "$(printf '%031d' 0)" x >"$dir/log"
