@@ -229,27 +229,44 @@ static double p_of(double difference, double error, double count, double effecti
     return 2 * gsl_cdf_tdist_Q(fabs(difference) / (error * sqrt(count / effective)), freedom);
 }
 
-// The least-squares line through the window medians, as its end over its begin; and the
-// significance of its slope, from coarser medians whose residuals may depend on one another.
+// Of a few values: how many are less, and half of those that are alike.
+static void rank_all(const double values[BATCHES], double ranks[BATCHES])
+{
+    for (size_t i = 0; i < BATCHES; i++) {
+        ranks[i] = 0;
+        for (size_t k = 0; k < BATCHES; k++)
+            ranks[i] += values[k] < values[i] ? 1 : values[k] == values[i] ? 0.5 : 0;
+    }
+}
+
+// The line through the batches' medians that has the median of all slopes between two of them
+// (Theil and Sen; Sen, "Estimates of the regression coefficient based on Kendall's tau", Journal of
+// the American Statistical Association 63, 1968), and how sure its direction is: by the slope of
+// the medians' ranks, whose residuals may depend on one another. A stall, however long, is one
+// rank: least squares would see the stall and not the drift around it.
 static void find_trend(const double *medians, size_t windows, struct trend *trend)
 {
-    double x[WINDOWS_MOST], coarse[BATCHES], residuals[BATCHES];
+    double x[BATCHES], coarse[BATCHES], residuals[BATCHES];
+    double slopes[BATCHES * (BATCHES - 1) / 2], work[BATCHES * BATCHES];
     double begin, slope, covariance[3], squares;
-    for (size_t i = 0; i < windows; i++)
-        x[i] = ((double)i + 0.5) / (double)windows;
-    gsl_fit_linear(x, 1, medians, 1, windows, &begin, &slope, &covariance[0], &covariance[1],
-                   &covariance[2], &squares);
-    trend->begin = begin;
-    trend->end = begin + slope;
+    size_t pairs = 0;
     for (size_t i = 0; i < BATCHES; i++) {
         size_t from = i * windows / BATCHES, to = (i + 1) * windows / BATCHES;
         x[i] = ((double)i + 0.5) / BATCHES;
-        coarse[i] = gsl_stats_mean(medians + from, 1, to - from);
+        coarse[i] = quantile_of(medians + from, to - from, 0.5, work);
+        for (size_t k = 0; k < i; k++)
+            slopes[pairs++] = (coarse[i] - coarse[k]) / (x[i] - x[k]);
     }
-    gsl_fit_linear(x, 1, coarse, 1, BATCHES, &begin, &slope, &covariance[0], &covariance[1],
+    slope = quantile_of(slopes, pairs, 0.5, work);
+    for (size_t i = 0; i < BATCHES; i++)
+        residuals[i] = coarse[i] - slope * x[i];
+    trend->begin = quantile_of(residuals, BATCHES, 0.5, work);
+    trend->end = trend->begin + slope;
+    rank_all(coarse, residuals);
+    gsl_fit_linear(x, 1, residuals, 1, BATCHES, &begin, &slope, &covariance[0], &covariance[1],
                    &covariance[2], &squares);
     for (size_t i = 0; i < BATCHES; i++)
-        residuals[i] = coarse[i] - begin - slope * x[i];
+        residuals[i] -= begin + slope * x[i];
     trend->p = p_of(slope, sqrt(covariance[2]), BATCHES, independence_worth(residuals, BATCHES));
     trend->matters = trend->p < change_significance &&
                      change_matters(fmax(trend->begin, 0), fmax(trend->end, 0), median_tolerance);
