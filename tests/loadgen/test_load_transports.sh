@@ -167,7 +167,9 @@ kill -STOP "$server" # what is not answered is lost
 timeout 60 "$taillight" load --server "udp:127.0.0.1:$port" --quiet --json --rate 1k --duration 300ms \
     --timeout 100ms --workload "$dir/small.yaml" >"$dir/out" 2>"$dir/err"
 [ $? -eq 1 ] || fail 'UDP: a silent server'
-[ $(($(value lost) + $(value timed_out))) -eq "$(value scheduled)" ] || fail 'UDP: not everything is lost'
+# A client that others keep from its core may not get to sending all.
+[ "$(value lost)" -gt 0 ] && [ $(($(value lost) + $(value timed_out) + $(value unsent))) -eq "$(value scheduled)" ] ||
+    fail 'UDP: not everything is lost'
 grep -q '"unanswered": ' "$dir/out" || fail 'UDP: not counted as unanswered'
 kill -CONT "$server"
 stop
