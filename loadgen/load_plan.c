@@ -7,12 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 
+#include "base/progress.h"
 #include "base/units.h"
 #include "loadgen/client/protocol_probe.h"
 #include "loadgen/client/tls_tunnel.h"
 #include "loadgen/engine/recording_file.h"
 #include "workloads/protocols.h"
+
+enum { LONG_RECORDING = 32 << 20 }; // bytes, that take a moment to read
 
 // --- what --slo and --sweep say ------------------------------------------------------------------
 
@@ -479,7 +483,14 @@ static int take_recording(struct load_plan *plan, struct error *err)
     struct load_options *o = &plan->options;
     if (!plan->workload.recording)
         return 0;
+    struct stat file;
+    bool long_one = stat(plan->workload.recording, &file) == 0 && file.st_size > LONG_RECORDING;
+    if (long_one) // a second or more
+        progress_phase(&plan->progress, "reading %s (%lld MiB)", plan->workload.recording,
+                       (long long)file.st_size >> 20);
     int status = recording_load(plan->workload.recording, &plan->workload, &plan->recording, err);
+    if (long_one)
+        progress_end(&plan->progress);
     if (status < 0)
         return status;
     recording_apply(&plan->recording, &plan->workload);
