@@ -25,6 +25,7 @@ struct report_options {
     const char *output;
     const char *perfetto;
     const char *plots;
+    bool png;
     bool text;
     bool full;
     bool json;
@@ -42,6 +43,8 @@ static const struct option_spec options[] = {
                   "also write the whole run for ui.perfetto.dev"),
     OPTION_STRING("plots", 0, "DIR", struct report_options, plots,
                   "also write each plot as SVG into that folder"),
+    OPTION_FLAG("png", 0, struct report_options, png,
+                "with --plots: a PNG beside each SVG (takes rsvg-convert)"),
     OPTION_FLAG("text", 0, struct report_options, text,
                 "print the terminal summary only, write no page"),
     OPTION_FLAG("full", 0, struct report_options, full,
@@ -84,7 +87,7 @@ static int write_report(const struct run_analysis *run, const struct report_opti
             return written;
     }
     if (values->plots) {
-        int written = report_plots_write(run, values->plots, err);
+        int written = report_plots_write(run, values->plots, values->png, err);
         if (written < 0)
             return written;
     }

@@ -4,12 +4,16 @@
 #ifndef ANALYSIS_REPORT_REPORT_PLOTS_H
 #define ANALYSIS_REPORT_REPORT_PLOTS_H
 
+#include <stdbool.h>
+
 #include "analysis/run/run_analysis.h"
 #include "base/error.h"
 
 // Writes an SVG of each plot that the run has data for into the folder, which is made if it is not
-// there: latency.svg, heat.svg, stages.svg, and causes.svg where there are any. ERROR_INPUT: there
-// can be no such folder.
-int report_plots_write(const struct run_analysis *run, const char *folder, struct error *err);
+// there: latency.svg, heat.svg, stages.svg, and where there are causes causes.svg, boxes.svg and
+// balloons.svg; png: and a PNG beside each, by rsvg-convert. ERROR_INPUT: there can be no such
+// folder, or there is no such program.
+int report_plots_write(const struct run_analysis *run, const char *folder, bool png,
+                       struct error *err);
 
 #endif

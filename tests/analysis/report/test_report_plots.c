@@ -8,13 +8,15 @@
 #include <cmocka.h>
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "analysis/report/latency_heat.h"
 #include "analysis/report/report_plots.h"
 #include "tests/analysis/report/report_fixture.h"
 
-static const char *const files[] = {"latency.svg", "heat.svg", "stages.svg", "causes.svg"};
+static const char *const files[] = {"latency.svg", "heat.svg",  "stages.svg",
+                                    "causes.svg",  "boxes.svg", "balloons.svg"};
 enum { FILES = sizeof files / sizeof *files };
 
 struct drawn {
@@ -43,7 +45,7 @@ static void draw(struct drawn *drawn, const struct fixture_options *options)
     snprintf(drawn->folder, sizeof drawn->folder, "/tmp/test-plots-XXXXXX");
     assert_non_null(mkdtemp(drawn->folder));
     assert_int_equal(rmdir(drawn->folder), 0); // it is to be made
-    if (report_plots_write(&drawn->fixture.run, drawn->folder, &err) < 0)
+    if (report_plots_write(&drawn->fixture.run, drawn->folder, false, &err) < 0)
         fail_msg("%s", err.text);
     for (size_t i = 0; i < FILES; i++) {
         snprintf(path, sizeof path, "%s/%s", drawn->folder, files[i]);
@@ -88,6 +90,22 @@ static void test_every_plot_is_whole(void **state)
     release(&drawn);
 }
 
+// One for each time that a cause added something, of the messages that are drawn.
+static void test_a_balloon_for_each_attribution(void **state)
+{
+    (void)state;
+    struct drawn drawn;
+    draw(&drawn, &(struct fixture_options){.requests = 4000, .rate = 20000});
+    const struct diagnosis *first = drawn.fixture.run.findings.diagnoses.items;
+    size_t wanted = 0;
+    for (size_t i = 0; i < first->attributions.count && i < 4000; i++)
+        wanted += first->attributions.items[i].ns > 0;
+    assert_true(wanted > 10);
+    assert_int_equal(count_of(drawn.text[5], "<circle"), wanted);
+    assert_non_null(strstr(drawn.text[4], " messages, median "));
+    release(&drawn);
+}
+
 // A box for each cell in which there are requests, and the background.
 static void test_heat_has_a_box_for_each_cell(void **state)
 {
@@ -111,9 +129,11 @@ static void test_names_are_text(void **state)
     (void)state;
     struct drawn drawn;
     draw(&drawn, &(struct fixture_options){.requests = 4000, .rate = 20000, .odd = true});
-    assert_null(strstr(drawn.text[3], "<!--"));
-    assert_null(strstr(drawn.text[3], "</script"));
-    assert_non_null(strstr(drawn.text[3], "&lt;/script"));
+    for (size_t i = 3; i < FILES; i++) {
+        assert_null(strstr(drawn.text[i], "<!--"));
+        assert_null(strstr(drawn.text[i], "</script"));
+        assert_non_null(strstr(drawn.text[i], "&lt;/script"));
+    }
     release(&drawn);
 }
 
@@ -123,7 +143,8 @@ static void test_only_what_there_is(void **state)
     struct drawn drawn;
     draw(&drawn, &(struct fixture_options){.requests = 4000, .rate = 20000, .no_verdict = true});
     assert_non_null(drawn.text[0]);
-    assert_null(drawn.text[3]);
+    for (size_t i = 3; i < FILES; i++)
+        assert_null(drawn.text[i]);
     release(&drawn);
     draw(&drawn, &(struct fixture_options){.requests = 0, .rate = 20000});
     for (size_t i = 0; i < FILES; i++)
@@ -136,18 +157,57 @@ static void test_a_folder_that_cannot_be(void **state)
     (void)state;
     struct error err = {0};
     struct run_analysis run = {0};
-    assert_int_equal(report_plots_write(&run, "/nowhere/plots", &err), -ERROR_INPUT);
+    assert_int_equal(report_plots_write(&run, "/nowhere/plots", false, &err), -ERROR_INPUT);
     assert_non_null(strstr(err.text, "/nowhere/plots"));
+}
+
+// A PNG beside the SVG; without the program that draws it that is said, and none is there.
+static void test_png(void **state)
+{
+    (void)state;
+    static const char *const made[] = {"latency.svg", "heat.svg", "stages.svg"};
+    struct fixture fixture;
+    struct error err = {0};
+    char folder[40], path[80], magic[8] = {0}, *before = strdup(getenv("PATH"));
+    fixture_build(&fixture,
+                  &(struct fixture_options){.requests = 4000, .rate = 20000, .no_verdict = true});
+    snprintf(folder, sizeof folder, "/tmp/test-plots-XXXXXX");
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(setenv("PATH", "/nowhere", 1), 0);
+    assert_int_equal(report_plots_write(&fixture.run, folder, true, &err), -ERROR_INPUT);
+    assert_non_null(strstr(err.text, "apt-get install librsvg2-bin"));
+    snprintf(path, sizeof path, "%s/latency.svg", folder);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(folder), 0); // nothing else is in it
+    assert_int_equal(setenv("PATH", before, 1), 0);
+    free(before);
+    if (report_plots_write(&fixture.run, folder, true, &err) < 0)
+        fail_msg("%s", err.text);
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, made[i]);
+        assert_int_equal(unlink(path), 0);
+        memcpy(strstr(path, ".svg"), ".png", 4);
+        FILE *file = fopen(path, "r");
+        assert_non_null(file);
+        assert_int_equal(fread(magic, 1, sizeof magic, file), sizeof magic);
+        assert_memory_equal(magic, "\x89PNG\r\n\x1a\n", sizeof magic);
+        fclose(file);
+        assert_int_equal(unlink(path), 0);
+    }
+    assert_int_equal(rmdir(folder), 0);
+    fixture_free(&fixture);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_plot_is_whole),
+        cmocka_unit_test(test_a_balloon_for_each_attribution),
         cmocka_unit_test(test_heat_has_a_box_for_each_cell),
         cmocka_unit_test(test_names_are_text),
         cmocka_unit_test(test_only_what_there_is),
         cmocka_unit_test(test_a_folder_that_cannot_be),
+        cmocka_unit_test(test_png),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT
+//
+// What plots written as SVG are made of. Lengths are in the picture's own units, from its upper
+// left corner.
+#ifndef ANALYSIS_REPORT_SVG_PIECES_H
+#define ANALYSIS_REPORT_SVG_PIECES_H
+
+#include <stdio.h>
+
+enum { SVG_WIDTH = 960, SVG_LEFT = 70, SVG_RIGHT = 940 }; // of a picture, and of what it plots
+
+// The head of a picture of that height on white; its end, "</svg>", is the caller's.
+void svg_begin(FILE *out, int height, const char *label);
+
+// Any text: what is markup in it is escaped. anchor: "start", "middle" or "end" stands at x.
+void svg_text(FILE *out, double x, double y, const char *anchor, const char *text);
+
+void svg_box(FILE *out, double x, double y, double width, double height, const char *colour,
+             double opacity);
+
+#endif
