@@ -40,7 +40,7 @@ static const struct option_spec options[] = {
                   "where the page goes (report.html in RUN, or view.html with requests chosen)"),
     OPTION_STRING("output", 0, "FILE", struct report_options, output, "the same as --out"),
     OPTION_STRING("perfetto", 0, "FILE", struct report_options, perfetto,
-                  "also write the whole run for ui.perfetto.dev"),
+                  "also write the run, or what was chosen of it, for ui.perfetto.dev"),
     OPTION_STRING("plots", 0, "DIR", struct report_options, plots,
                   "also write each plot as SVG into that folder"),
     OPTION_FLAG("png", 0, struct report_options, png,
@@ -82,7 +82,11 @@ static int write_report(const struct run_analysis *run, const struct report_opti
             return written;
     }
     if (values->perfetto) {
-        int written = run_perfetto_write(run, values->perfetto, err);
+        enum perfetto_extent extent = values->slices.slices.count || values->slices.messages.count
+                                          ? PERFETTO_MESSAGES
+                                      : slice_options_given(&values->slices) ? PERFETTO_WINDOWS
+                                                                             : PERFETTO_RUN;
+        int written = run_perfetto_write(run, extent, values->perfetto, err);
         if (written < 0)
             return written;
     }

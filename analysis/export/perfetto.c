@@ -29,6 +29,7 @@ enum {
     DESCRIPTOR_NAME = 2,
     DESCRIPTOR_THREAD = 4,
     DESCRIPTOR_PARENT = 5,
+    DESCRIPTOR_COUNTER = 8,
     DESCRIPTOR_CHILD_ORDERING = 11,
     DESCRIPTOR_RANK = 12,
 };
@@ -40,9 +41,10 @@ enum {
     EVENT_TYPE = 9,
     EVENT_NAME = 10,
     EVENT_TRACK = 11,
+    EVENT_VALUE = 30,
     EVENT_FLOW = 47,
 };
-enum { TYPE_BEGIN = 1, TYPE_END = 2 };
+enum { TYPE_BEGIN = 1, TYPE_END = 2, TYPE_COUNTER = 4 };
 enum { NOTE_INT = 4, NOTE_NAME = 10 };
 enum { INTERNED_CATEGORY = 1, INTERNED_NAME = 2, INTERNED_IID = 1, INTERNED_TEXT = 2 };
 
@@ -182,6 +184,17 @@ void perfetto_thread(struct perfetto_sequence *sequence, uint64_t track, uint32_
     protobuf_close(out, packet);
 }
 
+void perfetto_counter_track(struct perfetto_sequence *sequence, uint64_t track, const char *name)
+{
+    struct protobuf *out = &sequence->packets;
+    size_t packet = open_packet(sequence), descriptor = protobuf_open(out, PACKET_TRACK_DESCRIPTOR);
+    protobuf_number(out, DESCRIPTOR_TRACK, track);
+    protobuf_text(out, DESCRIPTOR_NAME, name);
+    protobuf_close(out, protobuf_open(out, DESCRIPTOR_COUNTER));
+    protobuf_close(out, descriptor);
+    protobuf_close(out, packet);
+}
+
 static uint64_t intern(struct perfetto_sequence *sequence, uint32_t field, uint64_t number,
                        const char *text)
 {
@@ -253,6 +266,18 @@ void perfetto_end(struct perfetto_sequence *sequence, uint64_t track, uint64_t t
     size_t event, packet = open_event(sequence, time_ns, &event);
     protobuf_number(out, EVENT_TYPE, TYPE_END);
     protobuf_number(out, EVENT_TRACK, track);
+    protobuf_close(out, event);
+    protobuf_close(out, packet);
+}
+
+void perfetto_counter(struct perfetto_sequence *sequence, uint64_t track, uint64_t time_ns,
+                      int64_t value)
+{
+    struct protobuf *out = &sequence->packets;
+    size_t event, packet = open_event(sequence, time_ns, &event);
+    protobuf_number(out, EVENT_TYPE, TYPE_COUNTER);
+    protobuf_number(out, EVENT_TRACK, track);
+    protobuf_number(out, EVENT_VALUE, (uint64_t)value);
     protobuf_close(out, event);
     protobuf_close(out, packet);
 }

@@ -54,6 +54,11 @@ void perfetto_track(struct perfetto_sequence *sequence, uint64_t track, uint64_t
 void perfetto_thread(struct perfetto_sequence *sequence, uint64_t track, uint32_t process,
                      uint32_t thread, const char *name);
 
+// A track of numbers over time, each of which holds until the next.
+void perfetto_counter_track(struct perfetto_sequence *sequence, uint64_t track, const char *name);
+void perfetto_counter(struct perfetto_sequence *sequence, uint64_t track, uint64_t time_ns,
+                      int64_t value);
+
 // --- slices
 
 // A new number for a name; the caller remembers which name has which.

@@ -14,6 +14,7 @@ struct run_export {
     const struct run_analysis *run;
     struct perfetto *file;
     struct perfetto_sequence sequence;
+    struct perfetto_moments moments; // that are to be seen
     struct error *err;
     int result;
 };
@@ -51,6 +52,8 @@ static void write_core(struct run_export *export, const struct core_timeline *co
     uint64_t track = run_perfetto_core_track(core->core);
     for (size_t i = 0; i <= core->spans.count && export->result == 0; i++) {
         const struct span *span = i < core->spans.count ? &core->spans.items[i] : NULL;
+        if (span && !perfetto_moments_have(&export->moments, span->begin_ns, span->end_ns))
+            continue;
         while (depth > (span ? span->depth : 0))
             perfetto_end(&export->sequence, track, (uint64_t)open[--depth]);
         if (!span)
@@ -146,6 +149,29 @@ static void write_call(struct run_export *export, const struct application_call 
     flush_full(export);
 }
 
+// A thread is named as it was when it first ran on a core that was captured.
+static void begin_thread(struct run_export *export, uint32_t thread)
+{
+    const struct host_timeline *server = &export->run->evidence.server;
+    const struct span *first = NULL;
+    char name[80];
+    for (size_t c = 0; c < server->cores.count; c++) {
+        const struct span_array *spans = &server->cores.items[c].spans;
+        for (size_t i = 0; i < spans->count; i++)
+            if (spans->items[i].kind == SPAN_TASK && spans->items[i].id == thread) {
+                first =
+                    first && first->begin_ns < spans->items[i].begin_ns ? first : &spans->items[i];
+                break;
+            }
+    }
+    snprintf(name, sizeof name, "%.40s %" PRIu32,
+             first && first->name < server->names.count ? server->names.items[first->name]
+                                                        : "thread",
+             thread);
+    perfetto_track(&export->sequence, run_perfetto_thread_track(thread), THREADS_TRACK, name,
+                   thread);
+}
+
 static void write_threads(struct run_export *export)
 {
     const struct application_calls *calls = &export->run->evidence.calls;
@@ -162,16 +188,14 @@ static void write_threads(struct run_export *export)
         perfetto_track(&export->sequence, THREADS_TRACK, 0, "server threads: socket calls", 2);
     for (size_t i = 0; i < calls->count && export->result == 0; i++) {
         const struct application_call *call = &calls->items[i];
-        char name[32];
-        snprintf(name, sizeof name, "thread %" PRIu32, call->thread);
         if (i == 0 || call->thread != call[-1].thread)
-            perfetto_track(&export->sequence, run_perfetto_thread_track(call->thread),
-                           THREADS_TRACK, name, call->thread);
+            begin_thread(export, call->thread);
         own.count = 0;
         for (; next < flows.count && flows.items[next].call == i; next++)
             if (array_push(&own, flows.items[next].flow) < 0)
                 fail_memory(export);
-        write_call(export, call, names, category, own.items, own.count);
+        if (perfetto_moments_have(&export->moments, call->entry_ns, call->exit_ns))
+            write_call(export, call, names, category, own.items, own.count);
     }
     array_free(&own);
     array_free(&flows);
@@ -232,9 +256,22 @@ static uint32_t take_row(struct run_export *export, struct rows *rows, int64_t b
     return number;
 }
 
+enum { OPERATIONS_NAMED = 32 };
 struct message_names {
-    uint64_t message, stages[STAGES], message_category, stage_category;
+    uint64_t operations[OPERATIONS_NAMED + 1]; // 0: not yet named; the last one: of any other
+    uint64_t stages[STAGES], message_category, stage_category;
 };
+
+static uint64_t name_of_operation(struct run_export *export, struct message_names *names,
+                                  uint16_t operation)
+{
+    const char *name = run_operation_name(export->run, operation);
+    bool named = name && operation < OPERATIONS_NAMED;
+    uint64_t *number = &names->operations[named ? operation : OPERATIONS_NAMED];
+    if (*number == 0)
+        *number = perfetto_name(&export->sequence, named ? name : "request");
+    return *number;
+}
 
 static void write_stages(struct run_export *export, const struct lifetime *life, uint64_t track,
                          const struct message_names *names)
@@ -262,11 +299,13 @@ static void write_stages(struct run_export *export, const struct lifetime *life,
 }
 
 static void write_message(struct run_export *export, const struct lifetime *life,
-                          const struct message_names *names, struct rows *rows)
+                          struct message_names *names, struct rows *rows)
 {
     int64_t begin = life->stamp_ns[STAMP_INTENDED], end = begin;
     for (int stage = STAMP_SEND; stage < STAGES; stage++)
         end += (int64_t)life->stage_ns[stage];
+    if (!perfetto_moments_have(&export->moments, begin, end))
+        return;
     uint64_t track = run_perfetto_row_track(take_row(export, rows, begin, end));
     const struct perfetto_note notes[] = {{"request", (int64_t)life->request},
                                           {"latency_ns", (int64_t)life->latency_ns},
@@ -275,7 +314,7 @@ static void write_message(struct run_export *export, const struct lifetime *life
                                           {"thread", life->thread}};
     const struct perfetto_slice slice = {.track = track,
                                          .time_ns = (uint64_t)begin,
-                                         .name = names->message,
+                                         .name = name_of_operation(export, names, life->operation),
                                          .category = names->message_category,
                                          .notes = notes,
                                          .note_count = sizeof notes / sizeof *notes};
@@ -290,7 +329,6 @@ static void write_messages(struct run_export *export)
     const struct lifetime_array *lives = &export->run->lifetimes.all;
     struct rows rows = {0};
     struct message_names names = {
-        .message = perfetto_name(&export->sequence, "request"),
         .message_category = perfetto_category(&export->sequence, "request"),
         .stage_category = perfetto_category(&export->sequence, "stage"),
     };
@@ -306,9 +344,84 @@ static void write_messages(struct run_export *export)
     array_free(&rows);
 }
 
+// --- numbers over time -------------------------------------------------------------------------
+
+struct queue_change {
+    int64_t time_ns;
+    int change;
+};
+struct queue_changes ARRAY_OF(struct queue_change);
+
+static int by_change_time(const void *left, const void *right)
+{
+    const struct queue_change *a = left, *b = right;
+    return order_of(a->time_ns, b->time_ns) ?: order_of(a->change, b->change);
+}
+
+// How many requests had reached the server and were not yet answered.
+static void write_queue(struct run_export *export)
+{
+    const struct lifetime_array *lives = &export->run->lifetimes.all;
+    struct queue_changes changes = {0};
+    int64_t queue = 0;
+    for (size_t i = 0; i < lives->count; i++) {
+        const struct lifetime *life = &lives->items[i];
+        if (lifetime_has(life, STAMP_NIC) && lifetime_has(life, STAMP_REPLY) &&
+            (array_push(&changes, (struct queue_change){life->stamp_ns[STAMP_NIC], 1}) < 0 ||
+             array_push(&changes, (struct queue_change){life->stamp_ns[STAMP_REPLY], -1}) < 0))
+            fail_memory(export);
+    }
+    array_sort(&changes, by_change_time);
+    if (changes.count)
+        perfetto_counter_track(&export->sequence, RUN_PERFETTO_QUEUE_TRACK,
+                               "requests in the server");
+    for (size_t i = 0; i < changes.count && export->result == 0; i++) {
+        int64_t at = changes.items[i].time_ns;
+        queue += changes.items[i].change;
+        if (!perfetto_moments_have(&export->moments, at, at))
+            continue;
+        perfetto_counter(&export->sequence, RUN_PERFETTO_QUEUE_TRACK, (uint64_t)at, queue);
+        flush_full(export);
+    }
+    array_free(&changes);
+}
+
+static int by_intended(const void *left, const void *right)
+{
+    const int64_t *a = left, *b = right;
+    return order_of(*a, *b);
+}
+
+static void write_rate(struct run_export *export)
+{
+    enum { STEP_NS = 10000000, STEPS_A_SECOND = 100 };
+    const struct lifetime_array *lives = &export->run->lifetimes.all;
+    struct times ARRAY_OF(int64_t) due = {0};
+    for (size_t i = 0; i < lives->count; i++)
+        if (lifetime_has(&lives->items[i], STAMP_INTENDED) &&
+            array_push(&due, lives->items[i].stamp_ns[STAMP_INTENDED]) < 0)
+            fail_memory(export);
+    array_sort(&due, by_intended);
+    if (due.count)
+        perfetto_counter_track(&export->sequence, RUN_PERFETTO_RATE_TRACK,
+                               "requests due, a second");
+    for (size_t i = 0; i < due.count && export->result == 0;) {
+        int64_t begin = due.items[0] + (due.items[i] - due.items[0]) / STEP_NS * STEP_NS;
+        size_t first = i;
+        while (i < due.count && due.items[i] < begin + STEP_NS)
+            i++;
+        if (perfetto_moments_have(&export->moments, begin, begin + STEP_NS))
+            perfetto_counter(&export->sequence, RUN_PERFETTO_RATE_TRACK, (uint64_t)begin,
+                             (int64_t)(i - first) * STEPS_A_SECOND);
+        flush_full(export);
+    }
+    array_free(&due);
+}
+
 // --- the file ----------------------------------------------------------------------------------
 
-int run_perfetto_write(const struct run_analysis *run, const char *path, struct error *err)
+int run_perfetto_write(const struct run_analysis *run, enum perfetto_extent extent,
+                       const char *path, struct error *err)
 {
     struct run_export export = {.run = run, .err = err};
     export.file = perfetto_create(path, "host time of the server (CLOCK_MONOTONIC_RAW)",
@@ -316,9 +429,14 @@ int run_perfetto_write(const struct run_analysis *run, const char *path, struct 
     if (!export.file)
         return -ERROR_FAILED;
     perfetto_sequence_init(&export.sequence, 1);
+    if (perfetto_moments_of(run, extent, &export.moments) < 0)
+        fail_memory(&export);
     write_messages(&export);
+    write_queue(&export);
+    write_rate(&export);
     write_cores(&export);
     write_threads(&export);
+    array_free(&export.moments.spans);
     if (export.result == 0)
         export.result = perfetto_flush(export.file, &export.sequence, err);
     perfetto_sequence_free(&export.sequence);

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: MIT
 //
-// A whole run for ui.perfetto.dev (analysis/export/perfetto.h), in host time:
+// A run, or what was asked for of it, for ui.perfetto.dev (analysis/export/perfetto.h), in host
+// time:
 // - what each core of the server did: tasks, interrupts, softirqs, functions where there are any;
 // - each thread's socket calls, where the shim was there;
 // - each answered request as a slice with its stages inside, in as few rows as they need;
 // - flows from a request's send to the call that received it, to the call that answered it, to the
-//   reply.
+//   reply;
+// - how many requests the server had, and how many were due a second.
 #ifndef ANALYSIS_RUN_PERFETTO_H
 #define ANALYSIS_RUN_PERFETTO_H
 
 #include <stdint.h>
 
+#include "analysis/export/perfetto_extent.h"
 #include "analysis/run/run_analysis.h"
 #include "base/error.h"
 
@@ -27,12 +30,15 @@ static inline uint64_t run_perfetto_row_track(uint32_t row)
 {
     return (uint64_t)3 << 40 | row;
 }
+enum { RUN_PERFETTO_QUEUE_TRACK = 4, RUN_PERFETTO_RATE_TRACK = 5 };
 // A request's flow.
 static inline uint64_t run_perfetto_flow(uint64_t request)
 {
     return request + 1;
 }
 
-int run_perfetto_write(const struct run_analysis *run, const char *path, struct error *err);
+// What only reaches into the extent is there whole.
+int run_perfetto_write(const struct run_analysis *run, enum perfetto_extent extent,
+                       const char *path, struct error *err);
 
 #endif

@@ -27,6 +27,11 @@ struct read_slice {
     char name[120], category[120];
 };
 
+struct read_value {
+    uint64_t track, time;
+    int64_t value;
+};
+
 struct read_track {
     uint64_t track, parent;
     uint32_t thread;
@@ -45,6 +50,7 @@ struct read_trace {
     struct ARRAY_OF(struct read_slice) slices;
     struct ARRAY_OF(struct read_track) tracks;
     struct ARRAY_OF(struct read_name) names;
+    struct ARRAY_OF(struct read_value) values; // of counters, in the file's order
     uint64_t packets, clock_snapshots, sequences_begun;
     const char *wrong; // the first thing that was
 };
@@ -146,13 +152,16 @@ static inline void read_track_event(struct read_trace *trace, const struct read_
                                     uint32_t sequence, uint64_t time)
 {
     struct read_event event = {.time = time, .order = trace->events.count};
+    struct read_value value = {.time = time};
     struct read_field field;
     READ_FIELDS(field, message)
     {
         if (field.number == 9)
             event.type = (unsigned)field.value;
         else if (field.number == 11)
-            event.track = field.value;
+            event.track = value.track = field.value;
+        else if (field.number == 30)
+            value.value = (int64_t)field.value;
         else if (field.number == 10)
             read_lookup(trace, sequence, false, field.value, event.name, sizeof event.name);
         else if (field.number == 3)
@@ -162,8 +171,12 @@ static inline void read_track_event(struct read_trace *trace, const struct read_
             event.flows++;
         }
     }
+    if (event.type == 4) {
+        array_push(&trace->values, value);
+        return;
+    }
     if (event.type != 1 && event.type != 2)
-        read_wrong(trace, "an event that neither begins nor ends");
+        read_wrong(trace, "an event that neither begins, nor ends, nor counts");
     array_push(&trace->events, event);
 }
 
@@ -295,6 +308,7 @@ static inline void read_trace_free(struct read_trace *trace)
     array_free(&trace->slices);
     array_free(&trace->tracks);
     array_free(&trace->names);
+    array_free(&trace->values);
 }
 
 #endif
