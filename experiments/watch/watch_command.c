@@ -27,6 +27,8 @@
 #include "experiments/watch/metrics.h"
 #include "experiments/watch/watch_interval.h"
 
+static const uint64_t USUAL_INTERVAL_NS = 5000000000;
+
 struct watch_options {
     const char *pids, *ports, *cgroups, *units, *cores, *save, *trigger, *metrics;
     uint64_t interval_ns, for_ns, saves, keep_bytes;
@@ -45,7 +47,7 @@ static const struct option_spec options[] = {
     OPTION_STRING("cores", 'c', "LIST", struct watch_options, cores,
                   "cores to record (all): \"0-2,5\""),
     OPTION_DURATION("interval", 'i', "TIME", struct watch_options, interval_ns,
-                    "how much is looked at together (5s)"),
+                    "how much is looked at together (5s, or all of a shorter --for)"),
     OPTION_DURATION("for", 0, "TIME", struct watch_options, for_ns,
                     "end by itself after so long (never)"),
     OPTION_STRING("trigger", 0, "WORDS", struct watch_options, trigger,
@@ -80,6 +82,8 @@ enum {
     POLL_MS = 100,
     ARM_MS = 60000,
     END_MS = 10000,
+    LEAST_INTERVAL_NS = 500000000,
+    LATE_INTERVAL_NS = 2000000000, // its last records are written, and said, that late at most
     ANALYSIS_NICE = 10, // it shares cores with what it watches
     HISTORY = 12,
 };
@@ -329,13 +333,22 @@ static int take_line(struct watch *watch, const char *line, struct error *err)
     return result;
 }
 
+// An interval that ends with --for is still to come when that time has passed.
+static bool goes_on(const struct watch *watch)
+{
+    const struct watch_options *o = &watch->options;
+    int64_t left = (int64_t)o->for_ns - (monotonic_ns() - watch->armed_ns);
+    if (watch->interrupted)
+        return false;
+    return !o->for_ns || left > 0 ||
+           (watch->intervals < o->for_ns / o->interval_ns && left > -LATE_INTERVAL_NS);
+}
+
 static int watch_until_end(struct watch *watch, struct error *err)
 {
     char line[LINE_BYTES];
-    const struct watch_options *o = &watch->options;
     watch->armed_ns = watch->interval_begin_ns = monotonic_ns();
-    while (!watch->interrupted &&
-           (!o->for_ns || monotonic_ns() - watch->armed_ns < (int64_t)o->for_ns)) {
+    while (goes_on(watch)) {
         // All that has been said by now, before the latest interval is looked at.
         int wait_ms = watch->next.number ? 0 : POLL_MS;
         int status, result = process_read_line(&watch->capture, line, sizeof line, wait_ms, err);
@@ -363,8 +376,14 @@ static int check_options(struct watch *watch, int positional, char **argv, struc
     if (!o->pids && !o->ports && !o->cgroups && !o->units)
         return error_set(err, ERROR_INPUT,
                          "what is to be watched? --pid, --port, --cgroup or --systemd");
-    if (o->interval_ns < 500000000)
-        return error_set(err, ERROR_INPUT, "--interval: half a second at least");
+    if (!o->interval_ns)
+        o->interval_ns = o->for_ns && o->for_ns < USUAL_INTERVAL_NS ? o->for_ns : USUAL_INTERVAL_NS;
+    if (o->interval_ns < LEAST_INTERVAL_NS)
+        return error_set(err, ERROR_INPUT, "--interval, and --for: half a second at least");
+    if (o->for_ns && o->for_ns < o->interval_ns)
+        return error_set(err, ERROR_INPUT,
+                         "--for %.3g s is shorter than --interval %.3g s: nothing would be shown",
+                         (double)o->for_ns / 1e9, (double)o->interval_ns / 1e9);
     if (o->saves == 0)
         return error_set(err, ERROR_INPUT, "--saves: 1 at least");
     watch->recorder.saves = o->saves;
@@ -399,7 +418,7 @@ int watch_command(int argc, char **argv)
 {
     struct watch watch = {
         .signals = -1,
-        .options = {.interval_ns = 5000000000, .saves = 10, .keep_bytes = 256 << 20}};
+        .options = {.saves = 10, .keep_bytes = 256 << 20}};
     struct error err = {0};
     int positional = 0;
     bool help = false;

@@ -85,6 +85,10 @@ jq -e '.without_client and .causes[0].cause == "stopped by a signal" and .latenc
     fail "what was saved says $(jq -c '[.verdict, .latency_us.max]' "$work/stall.json")"
 kill -0 $server || fail "the server has ended"
 
+# Of a short watch all is looked at.
+"$taillight" watch --pid $server --for 1s --json >"$work/short" 2>"$work/watch.err"
+[ $? = 0 ] && [ "$(wc -l <"$work/short")" = 1 ] || fail "a watch of a second: $(cat "$work/short" "$work/watch.err")"
+
 refused() { # PATTERN OPTIONS...
     "$taillight" watch "${@:2}" >"$work/out" 2>"$work/refused.err"
     [ $? -eq 2 ] || fail "exit $? instead of 2: ${*:2}"
@@ -96,5 +100,6 @@ refused 'neither like' --port 1 --trigger 'p98>1ms'
 refused 'cannot listen' --port 1 --metrics 192.0.2.1:9
 refused 'not like 127.0.0.1:9411' --port 1 --metrics 9411
 refused 'half a second' --port 1 --interval 1ms
+refused 'nothing would be shown' --port 1 --for 1s --interval 2s
 kill $server
 exit 0
