@@ -12,6 +12,7 @@
 #include "analysis/run/run_analysis.h"
 #include "analysis/run/run_analyze.h"
 #include "base/input_file.h"
+#include "loadgen/method/load_doubts.h"
 
 int64_t slice_profile_find(const struct slice_profile *slice, const char *name, enum core_role role)
 {
@@ -370,6 +371,16 @@ static void note_load(struct run_set *set, const json_t *load)
     if (!verdict || strcmp(verdict, "n/a") != 0)
         return;
     const char *reason = json_string_value(json_array_get(json_object_get(load, "reasons"), 0));
+    enum load_doubt least = LOAD_DOUBTS;
+    size_t i;
+    json_t *doubt;
+    json_array_foreach(json_object_get(load, "doubts"), i, doubt)
+    {
+        enum load_doubt named = load_doubt_named(json_string_value(doubt));
+        least = named < least ? named : least;
+    }
+    if (least < LOAD_DOUBTS)
+        reason = load_doubt_words(least).words;
     if (set->inconclusive++ == 0)
         snprintf(set->reason, sizeof set->reason, "%s", reason ? reason : "no reason is given");
 }

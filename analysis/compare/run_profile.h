@@ -79,7 +79,7 @@ struct run_set {
     struct run_profile_array profiles;   // one per run
     double offered_rate, achieved_rate;  // means over the runs
     size_t inconclusive;                 // number of runs that had such a load
-    char reason[200];                    // of the first of them
+    char reason[400];                    // of the first of them, in plain words where there are any
 };
 
 // Whether the folder is a run's own and not one of repetitions.

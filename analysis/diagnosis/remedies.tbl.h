@@ -18,6 +18,7 @@
 // --- what other programs and the machine do to the server
 REMEDY("CPU quota", false, "{server} was not allowed to run: its control group's CPU quota was used up", "raise cpu.max of its control group, or give it no more threads than the quota has cores")
 REMEDY("other programs", false, "another program, {cause}, had {core}", "keep other programs off the server's cores (cpuset, taskset), or give it more of them")
+REMEDY("load generator", false, "the load generator itself had {core}", "keep the server off the load's cores (taskset, cpuset), or load it from another host")
 REMEDY("OS threads", false, "a kernel thread, {cause}, had {core}", "see which kernel threads they are, and move them to other cores")
 REMEDY("virtual machine", false, "the host of this virtual machine gave its processor to others", "ask for a dedicated host, or for processors of its own")
 

@@ -84,7 +84,7 @@ enum {
     END_MS = 10000,
     LEAST_INTERVAL_NS = 500000000,
     LATE_INTERVAL_NS = 2000000000, // its last records are written, and said, that late at most
-    ANALYSIS_NICE = 10, // it shares cores with what it watches
+    ANALYSIS_NICE = 10,            // it shares cores with what it watches
     HISTORY = 12,
 };
 
@@ -416,9 +416,7 @@ static void say_what_was_saved(const struct watch *watch)
 
 int watch_command(int argc, char **argv)
 {
-    struct watch watch = {
-        .signals = -1,
-        .options = {.saves = 10, .keep_bytes = 256 << 20}};
+    struct watch watch = {.signals = -1, .options = {.saves = 10, .keep_bytes = 256 << 20}};
     struct error err = {0};
     int positional = 0;
     bool help = false;

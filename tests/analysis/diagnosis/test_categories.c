@@ -63,6 +63,8 @@ static void known_names_have_their_category(void **state)
     assert_string_equal(categories_of_context(&categories, SPAN_TASK, "ksoftirqd/0"), "OS threads");
     assert_string_equal(categories_of_context(&categories, SPAN_TASK, "taillight"),
                         "Taillight itself");
+    assert_string_equal(categories_of_context(&categories, SPAN_TASK, "taillight:load-0"),
+                        "load generator");
     assert_string_equal(categories_of_context(&categories, SPAN_SOFTIRQ, "NET_RX"),
                         "receive processing");
     assert_string_equal(categories_of_context(&categories, SPAN_VECTOR, "local timer"), "timers");

@@ -200,6 +200,12 @@ static const struct situation situations[] = {
      .causes = {CAUSE("taillight (capture)", "Taillight itself", ROLE_A, .9)},
      .lede = SLOW "For 90 % of that extra time Taillight's own recording had memcached's CPU core.",
      .remedy = "Record less: fewer events, or a shorter window"},
+    {.what = "the server runs on the load's core",
+     .servers = 1,
+     .causes = {CAUSE("taillight:load-0", "load generator", ROLE_A, .9)},
+     .lede = SLOW "For 90 % of that extra time the load generator itself had memcached's CPU core.",
+     .remedy = "Keep the server off the load's cores (taskset, cpuset), or load it from another "
+               "host"},
     {.what = "the client was starved of its core",
      .doubt = "rate not reached: 1260 of 2000 requests/s were answered; this client had its core "
               "for only 63 % of the time",
