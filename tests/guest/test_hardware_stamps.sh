@@ -50,6 +50,7 @@ done
 
 echo '1 0' >$parameters/setting # not what it was after booting, and not what a load sets
 settings
+load warm # the first load translates the program's code, and stalls: TCP then merges its sends
 load hardware --stamps hw
 settings
 load lo --stamps hw --server 127.0.0.1:11211
