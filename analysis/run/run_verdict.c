@@ -362,8 +362,10 @@ static void verdict_append_completeness(char *out, const struct run_analysis *ru
         text_append(out, VERDICT_BYTES, ", %s more not answered by the end of the capture",
                     text_count(run->evidence.turns_unanswered, count));
     if (run->evidence.turns_unasked)
-        text_append(out, VERDICT_BYTES, ", %s sends that answer no request",
-                    text_count(run->evidence.turns_unasked, count));
+        text_append(out, VERDICT_BYTES, ", %s send%s that answer%s no request",
+                    text_count(run->evidence.turns_unasked, count),
+                    text_plural((double)run->evidence.turns_unasked),
+                    run->evidence.turns_unasked == 1 ? "s" : "");
     uint64_t unanswered = run->lifetimes.scheduled - run->lifetimes.answered;
     if (unanswered)
         text_append(out, VERDICT_BYTES, ", %s never answered", text_count(unanswered, count));
@@ -385,9 +387,10 @@ static void verdict_append_completeness(char *out, const struct run_analysis *ru
     else if (unseen && !of_trace)
         text_append(
             out, VERDICT_BYTES,
-            "; no drop was reported, yet %s records of requests are missing (%s stamps were "
-            "had otherwise)",
-            text_count(unseen, count), text_count(recovered, other));
+            "; no drop was reported, yet %s record%s of requests %s missing (%s stamp%s had "
+            "otherwise)",
+            text_count(unseen, count), text_plural((double)unseen), unseen == 1 ? "is" : "are",
+            text_count(recovered, other), recovered == 1 ? " was" : "s were");
     else if (!any_unseen && !limits[0] && !run_trace_lack(trace, words)[0])
         text_append(out, VERDICT_BYTES, "; %s was dropped",
                     trace->errors || trace->overflows || trace->truncated ? "no record"
