@@ -42,7 +42,8 @@ static int add_messages(const struct run_analysis *run, const struct diagnosis *
 {
     for (size_t i = 0; i < diagnosis->messages.count; i++) {
         uint64_t lifetime = diagnosis->messages.items[i].lifetime;
-        if (array_push(&out->spans, moments_of_message(&run->lifetimes.all.items[lifetime])) < 0)
+        struct moments_span span = moments_of_message(&run->lifetimes.all.items[lifetime]);
+        if (span.begin_ns <= span.end_ns && array_push(&out->spans, span) < 0)
             return -1;
     }
     return 0;

@@ -149,25 +149,28 @@ static void write_call(struct run_export *export, const struct application_call 
     flush_full(export);
 }
 
-// A thread is named as it was when it first ran on a core that was captured.
+// What the thread was called when it first ran on a core that was captured; NULL: not known.
+static const char *name_of_thread(const struct host_timeline *server, uint32_t thread)
+{
+    size_t count;
+    const struct thread_stint *first = host_timeline_stints(server, thread, &count);
+    const struct core_timeline *core = count ? host_timeline_core(server, first->core) : NULL;
+    if (!core)
+        return NULL;
+    const struct span *spans = core->spans.items;
+    size_t at = array_bound(0, core->spans.count, i, spans[i].begin_ns < first->begin_ns);
+    for (; at < core->spans.count && spans[at].begin_ns < first->end_ns; at++)
+        if (spans[at].kind == SPAN_TASK && spans[at].id == thread)
+            return spans[at].name < server->names.count ? server->names.items[spans[at].name]
+                                                        : NULL;
+    return NULL;
+}
+
 static void begin_thread(struct run_export *export, uint32_t thread)
 {
-    const struct host_timeline *server = &export->run->evidence.server;
-    const struct span *first = NULL;
+    const char *known = name_of_thread(&export->run->evidence.server, thread);
     char name[80];
-    for (size_t c = 0; c < server->cores.count; c++) {
-        const struct span_array *spans = &server->cores.items[c].spans;
-        for (size_t i = 0; i < spans->count; i++)
-            if (spans->items[i].kind == SPAN_TASK && spans->items[i].id == thread) {
-                first =
-                    first && first->begin_ns < spans->items[i].begin_ns ? first : &spans->items[i];
-                break;
-            }
-    }
-    snprintf(name, sizeof name, "%.40s %" PRIu32,
-             first && first->name < server->names.count ? server->names.items[first->name]
-                                                        : "thread",
-             thread);
+    snprintf(name, sizeof name, "%.40s %" PRIu32, known ? known : "thread", thread);
     perfetto_track(&export->sequence, run_perfetto_thread_track(thread), THREADS_TRACK, name,
                    thread);
 }
