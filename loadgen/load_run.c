@@ -101,7 +101,7 @@ int load_check_memory(const struct load_plan *plan, double rate, uint64_t durati
     double buffers = values * (double)plan->options.connections; // a whole request each
     if (available > 0 && buffers > available * memory_share)
         return error_set(err, ERROR_INPUT,
-                         "%ld connections that send values of up to %.3g MiB need %.3g MiB of "
+                         "%ld connections that send values of up to %.3g MiB need %.0f MiB of "
                          "memory, and %.0f MiB are available: lower --connections or the values' "
                          "sizes",
                          (long)plan->options.connections, values / 1048576, buffers / 1048576,
