@@ -172,9 +172,18 @@ int report_command(int argc, char **argv)
         result = error_set(&err, ERROR_INPUT,
                            "report takes one run folder, not %d; see taillight report --help",
                            positional);
+    else if (result == 0 && !help && values.png && !values.plots)
+        result =
+            error_set(&err, ERROR_INPUT, "--png says how plots are drawn: it takes --plots DIR");
     else if (result == 0 && !help)
         result = rights_become_owner((const char *const *)(argv + 1), 1, values.quiet, &err);
-    if (result == 0 && !help && (report_is_load(argv[1]) || report_is_set(argv[1])))
+    bool document = result == 0 && !help && (report_is_load(argv[1]) || report_is_set(argv[1]));
+    if (document && (values.plots || values.perfetto))
+        result = error_set(&err, ERROR_INPUT,
+                           "%s: --plots and --perfetto are of a single run; this folder has "
+                           "several, or a load alone",
+                           argv[1]);
+    else if (document)
         result = report_document(argv[1], &values, &err);
     else if (result == 0 && !help)
         result = report_run(argv[1], &values, &err);

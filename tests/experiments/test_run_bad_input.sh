@@ -19,6 +19,7 @@ good='experiments/quickstart.yaml'
 broken() { sed "$1" $good >"$work/bad.yaml"; }
 
 broken 's/connections: 16/conections: 16/'
+refused 2 'it takes --plots DIR' "$taillight" report /nowhere --png
 refused 2 'bad.yaml:[0-9]+:[0-9]+: unknown key `conections`; did you mean `connections`\?' \
     "$taillight" run --check "$work/bad.yaml"
 line=$(grep -n 'conections' "$work/bad.yaml" | cut -d: -f1)
