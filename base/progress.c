@@ -3,6 +3,8 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 void progress_init(struct progress *progress, bool quiet)
@@ -38,13 +40,34 @@ void progress_phase(struct progress *progress, const char *format, ...)
     progress->open = progress->terminal;
 }
 
+// A line longer than the terminal is wide would wrap, and could not be rewritten.
+static void cut_to_width(char *line)
+{
+    struct winsize size;
+    unsigned columns = 0;
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_col == 0)
+        return;
+    for (; *line; line++) {
+        bool begins = (*line & 0xc0) != 0x80; // a character, in UTF-8
+        if (begins && ++columns >= size.ws_col) {
+            *line = '\0';
+            return;
+        }
+    }
+}
+
 void progress_update(struct progress *progress, const char *format, ...)
 {
     va_list args;
+    char line[600] = "taillight: ";
+    const size_t prefix = strlen(line);
     if (progress->quiet || !progress->terminal)
         return;
     va_start(args, format);
-    say("\r\033[Ktaillight: ", "", format, args);
+    vsnprintf(line + prefix, sizeof line - prefix, format, args);
     va_end(args);
+    cut_to_width(line);
+    fprintf(stderr, "\r\033[K%s", line);
+    fflush(stderr);
     progress->open = true;
 }

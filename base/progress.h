@@ -20,7 +20,7 @@ void progress_init(struct progress *progress, bool quiet);
 void progress_phase(struct progress *progress, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-// On a terminal, rewrites what follows the phase's text; elsewhere does nothing.
+// On a terminal, rewrites the line, cut to its width; elsewhere does nothing.
 void progress_update(struct progress *progress, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -172,6 +172,8 @@ const struct option_spec load_plan_options[] = {
                 "print a first line {\"begin_ns\": CLOCK_MONOTONIC} just before the load begins"),
     OPTION_DURATION("tell-slow", 0, "TIME", struct load_options, slow_ns,
                     "print a line {\"slow\": N}, N so far, whenever replies took longer"),
+    OPTION_FLAG("tell-live", 0, struct load_options, tell_live,
+                "print a line {\"live\": TEXT} every second: what a terminal would show"),
     OPTION_FLAG("json", 0, struct load_options, json, "print one JSON document on stdout"),
     OPTION_FLAG("quiet", 'q', struct load_options, quiet, "no progress on stderr"),
     OPTION_END,
@@ -236,10 +238,10 @@ static int check_rate(struct load_options *o, struct error *err)
         return error_set(err, ERROR_INPUT,
                          "--rate max is a closed loop, whose latency says little: it and --target, "
                          "--slo, --agent and --repetitions exclude each other");
-    if (o->slow_ns && (o->agents.count || o->sweep || o->slo))
+    if ((o->slow_ns || o->tell_live) && (o->agents.count || o->sweep || o->slo))
         return error_set(err, ERROR_INPUT,
-                         "--tell-slow is for one load, without --agent, --sweep "
-                         "or --slo");
+                         "--tell-%s is for one load, without --agent, --sweep or --slo",
+                         o->slow_ns ? "slow" : "live");
     if (o->sleep && (isinf(o->rate) || o->agents.count))
         return error_set(err, ERROR_INPUT, "--sleep excludes --rate max and --agent");
     if (isinf(o->rate) && o->depth == 0)

@@ -128,7 +128,7 @@ static int schedule_prepare(const struct load_plan *plan, const struct load_poin
                          point->seed, schedule, err);
 }
 
-// On a terminal, with a live view.
+// With a live view for whoever looks.
 static int run_engine(const struct load_plan *plan, struct engine_settings *engine,
                       const struct schedule *schedule, struct engine_result *result,
                       struct error *err)
@@ -136,7 +136,8 @@ static int run_engine(const struct load_plan *plan, struct engine_settings *engi
     char goal[40];
     struct live_view *view;
     snprintf(goal, sizeof goal, "the end of %.3g s", (double)engine->duration_ns / 1e9);
-    int status = live_view_start(&plan->progress, engine->threads, goal, &view, err);
+    int status = live_view_start(&plan->progress, plan->options.tell_live, engine->threads, goal,
+                                 &view, err);
     if (status < 0)
         return status;
     engine->live = live_view_counters(view);
@@ -207,7 +208,7 @@ static int run_target(struct load_plan *plan, struct error *err)
         text_plural((double)o->connections), o->target, settings.method.width_us);
     int status = plan->agent_count
                      ? 0
-                     : live_view_start(&plan->progress, settings.engine.threads,
+                     : live_view_start(&plan->progress, o->tell_live, settings.engine.threads,
                                        "the load to be as asked for", &settings.view, err);
     if (status < 0)
         return status;

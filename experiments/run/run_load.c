@@ -144,6 +144,8 @@ static int start_load(struct run *run, struct error *err)
     command_line_add_option(&line, "--samples", "%s", folder);
     command_line_add_list(&line, (const char *const[]){"--announce", "--json", "--quiet", NULL});
     run_add_slow(run, &line);
+    if (run->progress->terminal && !run->progress->quiet && !load->agents.count)
+        command_line_add(&line, "--tell-live");
     if (load->sleep)
         command_line_add(&line, "--sleep");
     if (load->method.percentile) {
@@ -165,6 +167,36 @@ static int load_end_error(struct run *run, int status, struct error *err)
     return supervisor_end_error(err, "the load generator", status, run->load_log);
 }
 
+// Takes a line from the begin of what a process has printed.
+static void drop_line(struct text_buffer *output)
+{
+    const char *end = output->count ? memchr(output->items, '\n', output->count) : NULL;
+    size_t bytes = end ? (size_t)(end - output->items) + 1 : output->count;
+    if (bytes)
+        memmove(output->items, output->items + bytes, output->count - bytes);
+    output->count -= bytes;
+}
+
+// Takes the lines that come while the load lasts: of slow replies, and of the live view, whose last
+// goes to `live`. What is left begins the summary, if there is anything. Returns whether replies
+// were slow.
+static bool take_notices(struct text_buffer *output, char *live, size_t live_bytes)
+{
+    bool slow = false, taken = true;
+    while (taken) {
+        json_t *line = run_first_line(output);
+        const char *view = json_string_value(json_object_get(line, "live"));
+        if (view)
+            snprintf(live, live_bytes, ": %s", view);
+        taken = view || json_object_get(line, "slow");
+        slow |= taken && !view;
+        if (taken)
+            drop_line(output);
+        json_decref(line);
+    }
+    return slow;
+}
+
 // Reads when the load's first request is due. Everything else is timed from there.
 static int wait_begin(struct run *run, struct text_buffer *output, uint64_t *begin_ns,
                       struct error *err)
@@ -179,7 +211,7 @@ static int wait_begin(struct run *run, struct text_buffer *output, uint64_t *beg
     if (json_is_integer(begin)) { // by the clock of its host
         *begin_ns = (uint64_t)(json_integer_value(begin) -
                                (run->load_here ? 0 : run_load_host(run)->clock_offset_ns));
-        run_drop_line(output);
+        drop_line(output);
     } else if (!run->load.pid) {
         result = load_end_error(run, status, err);
     } else {
@@ -203,6 +235,7 @@ static int follow_load(struct run *run, uint64_t begin_ns, struct text_buffer *o
     uint64_t end_ns = begin_ns + load->duration_ns;
     // A method loads in rounds of a second or more, and the replies to each are waited for.
     uint64_t rounds = load->method.percentile ? load->duration_ns / SECOND_NS + 1 : 1;
+    char live[256] = "";
     const double grace_s =
         END_S + (double)(rounds * load->timeout_ns) / 1e9 + requests_of(load) / END_REQUESTS_PER_S;
     uint64_t deadline_ns = end_ns + (uint64_t)(grace_s * 1e9);
@@ -218,13 +251,14 @@ static int follow_load(struct run *run, uint64_t begin_ns, struct text_buffer *o
             return result;
         run_check_neighbours(run);
         run_turn_trace(run, begin_ns, now_ns, &next_ns);
-        run_take_slow(run, output);
+        if (take_notices(output, live, sizeof live))
+            run_take_snapshot(run);
         if (now_ns < end_ns)
-            progress_update(run->progress, "loading, %s%.0f s to go",
+            progress_update(run->progress, "loading, %s%.0f s to go%s",
                             load->method.percentile ? "at most " : "",
-                            (double)(end_ns - now_ns) / SECOND_NS);
+                            (double)(end_ns - now_ns) / SECOND_NS, live);
         uint64_t wake_ns = now_ns + SECOND_NS;
-        // Only lines that tell of slow replies come before the summary.
+        // Only notices come before the summary.
         result = supervisor_wait(&run->supervisor, &run->load, output, !has_line(output),
                                  next_ns < wake_ns ? next_ns : wake_ns, status, err);
         if (result < 0 || (result && !run->load.pid))
@@ -235,7 +269,8 @@ static int follow_load(struct run *run, uint64_t begin_ns, struct text_buffer *o
 static int keep_load_summary(struct run *run, struct text_buffer *output, struct error *err)
 {
     json_error_t where;
-    run_drop_slow(output);
+    char live[2];
+    take_notices(output, live, sizeof live);
     json_t *document = output->count ? json_loadb(output->items, output->count, 0, &where) : NULL;
     if (!document)
         return error_set(err, ERROR_FAILED, "the load's summary cannot be read: %s; see %s",

@@ -71,30 +71,7 @@ void run_turn_trace(struct run *run, uint64_t begin_ns, uint64_t now_ns, uint64_
         *next_ns = due_ns[run->trace_turns];
 }
 
-void run_drop_line(struct text_buffer *output)
+void run_take_snapshot(struct run *run)
 {
-    const char *end = output->count ? memchr(output->items, '\n', output->count) : NULL;
-    size_t bytes = end ? (size_t)(end - output->items) + 1 : output->count;
-    if (bytes)
-        memmove(output->items, output->items + bytes, output->count - bytes);
-    output->count -= bytes;
-}
-
-bool run_drop_slow(struct text_buffer *output)
-{
-    static const char begin[] = "{\"slow\": ";
-    const size_t bytes = sizeof begin - 1;
-    bool any = false;
-    while (output->count > bytes && memcmp(output->items, begin, bytes) == 0 &&
-           memchr(output->items, '\n', output->count)) {
-        run_drop_line(output);
-        any = true;
-    }
-    return any;
-}
-
-void run_take_slow(struct run *run, struct text_buffer *output)
-{
-    if (run_drop_slow(output))
-        tell_capture(run, "snapshot\n");
+    tell_capture(run, "snapshot\n");
 }

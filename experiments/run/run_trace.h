@@ -21,14 +21,7 @@ void run_add_slow(const struct run *run, struct command_line *line);
 // Begins and ends the trace as its window says; *next_ns is lowered to when there is more to do.
 void run_turn_trace(struct run *run, uint64_t begin_ns, uint64_t now_ns, uint64_t *next_ns);
 
-// Takes a line from the begin of what a process has printed.
-void run_drop_line(struct text_buffer *output);
-
-// Takes the lines that tell of slow replies from there; what is left begins the load's summary, if
-// there is anything. Returns whether there were any.
-bool run_drop_slow(struct text_buffer *output);
-
-// The same, and has a snapshot taken for them.
-void run_take_slow(struct run *run, struct text_buffer *output);
+// Has a snapshot taken: a reply was slow.
+void run_take_snapshot(struct run *run);
 
 #endif

@@ -12,10 +12,11 @@
 #include "base/units.h"
 #include "base/clock.h"
 
-enum { REFRESH_NS = 250000000 };
+enum { REFRESH_NS = 250000000, TELL_NS = 1000000000 };
 
 struct live_view {
     struct progress progress; // a copy: the caller's own line must not be ended
+    bool told;                // on stdout, not on the terminal
     uint32_t threads;
     struct live_counters *counters;
     struct histogram *sum;
@@ -41,7 +42,7 @@ static const char *percentile_format(const struct live_view *view, double q, uin
     return units_format_ns(ticks / (double)khz * 1e6, out, bytes);
 }
 
-static void line_show(struct live_view *view, const char *goal)
+static void view_show(struct live_view *view, const char *goal)
 {
     uint64_t answered = 0, errors = 0, in_flight = 0, khz = 0;
     memset(view->sum, 0, sizeof *view->sum);
@@ -56,14 +57,19 @@ static void line_show(struct live_view *view, const char *goal)
     uint64_t now = (uint64_t)monotonic_ns();
     double rate =
         (double)(answered - view->answered_before) / (double)(now - view->before_ns) * 1e9;
-    char p50[32], p99[32], p999[32], errors_text[64] = "";
+    char p50[32], p99[32], p999[32], errors_text[40] = "", figures[240];
     if (errors)
         snprintf(errors_text, sizeof errors_text, ", %llu errors", (unsigned long long)errors);
-    progress_update(
-        &view->progress, "%.0f/s, %llu in flight, p50 %s, p99 %s, p99.9 %s%s; waiting for %s", rate,
-        (unsigned long long)in_flight, percentile_format(view, 0.5, khz, p50, sizeof p50),
-        percentile_format(view, 0.99, khz, p99, sizeof p99),
-        percentile_format(view, 0.999, khz, p999, sizeof p999), errors_text, goal);
+    snprintf(figures, sizeof figures, "%.0f/s, %llu in flight, p50 %s, p99 %s, p99.9 %s%s", rate,
+             (unsigned long long)in_flight, percentile_format(view, 0.5, khz, p50, sizeof p50),
+             percentile_format(view, 0.99, khz, p99, sizeof p99),
+             percentile_format(view, 0.999, khz, p999, sizeof p999), errors_text);
+    if (!view->told) {
+        progress_update(&view->progress, "%s; waiting for %s", figures, goal);
+    } else if (answered) { // what comes first on stdout is when the load begins
+        printf("{\"live\": \"%s\"}\n", figures);
+        fflush(stdout);
+    }
     view->answered_before = answered;
     view->before_ns = now;
 }
@@ -77,7 +83,7 @@ static void *view_main(void *argument)
     // lowest priority, so that it never delays the load
     pthread_setschedparam(pthread_self(), SCHED_IDLE, &none);
     while (!stop) {
-        uint64_t until_ns = (uint64_t)monotonic_ns() + REFRESH_NS;
+        uint64_t until_ns = (uint64_t)monotonic_ns() + (view->told ? TELL_NS : REFRESH_NS);
         struct timespec until = {(time_t)(until_ns / 1000000000u), (long)(until_ns % 1000000000u)};
         pthread_mutex_lock(&view->lock);
         while (!view->stop && pthread_cond_timedwait(&view->change, &view->lock, &until) == 0)
@@ -86,7 +92,7 @@ static void *view_main(void *argument)
         memcpy(goal, view->goal, sizeof goal);
         pthread_mutex_unlock(&view->lock);
         if (!stop)
-            line_show(view, goal);
+            view_show(view, goal);
     }
     return NULL;
 }
@@ -98,11 +104,11 @@ static void view_release(struct live_view *view)
     free(view);
 }
 
-int live_view_start(const struct progress *progress, uint32_t threads, const char *goal,
+int live_view_start(const struct progress *progress, bool told, uint32_t threads, const char *goal,
                     struct live_view **started, struct error *err)
 {
     *started = NULL;
-    if (progress->quiet || !progress->terminal)
+    if (!told && (progress->quiet || !progress->terminal))
         return 0;
     struct live_view *view = calloc(1, sizeof *view);
     size_t bytes = threads * sizeof *view->counters;
@@ -117,6 +123,7 @@ int live_view_start(const struct progress *progress, uint32_t threads, const cha
     }
     memset(view->counters, 0, bytes); // touches every page before the load begins
     view->progress = *progress;
+    view->told = told;
     view->threads = threads;
     view->before_ns = (uint64_t)monotonic_ns();
     snprintf(view->goal, sizeof view->goal, "%s", goal);
@@ -162,6 +169,6 @@ void live_view_stop(struct live_view *view)
     pthread_join(view->thread, NULL);
     pthread_cond_destroy(&view->change);
     pthread_mutex_destroy(&view->lock);
-    line_show(view, "the figures");
+    view_show(view, "the figures");
     view_release(view);
 }

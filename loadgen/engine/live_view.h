@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // What a person sees while a load lasts: rate, in flight, percentiles so far, errors, and the goal,
-// four times a second on a terminal. A thread of the lowest priority reads the load threads'
-// counters. Without a terminal there is no view and there are no counters.
+// four times a second on a terminal; or, for a program that shows it to somebody, a line of JSON on
+// stdout once a second. A thread of the lowest priority reads the load threads' counters. Without a
+// terminal or such a program there is no view and there are no counters.
 #ifndef LOADGEN_ENGINE_LIVE_VIEW_H
 #define LOADGEN_ENGINE_LIVE_VIEW_H
 
@@ -14,9 +15,10 @@
 
 struct live_view;
 
-// Begins the view. *view is NULL without a terminal. goal: what the load is waiting for, "10 s".
-// ERROR_FAILED: no memory or no thread.
-int live_view_start(const struct progress *progress, uint32_t threads, const char *goal,
+// Begins the view. told: on stdout, as {"live": TEXT}, from the first reply on; else on progress's
+// terminal, and *view is NULL if there is none. goal: what the load is waiting for, "10 s"; not
+// told. ERROR_FAILED: no memory or no thread.
+int live_view_start(const struct progress *progress, bool told, uint32_t threads, const char *goal,
                     struct live_view **view, struct error *err);
 
 // One counter set per load thread, for engine_settings.live; NULL for a NULL view.

@@ -25,30 +25,7 @@ server=$!
 await grep -q ready "$dir/ready" || fail 'the server is not ready'
 
 # Runs the load on a terminal; what it shows goes to out. $1: on what of it Ctrl-C is pressed, a pattern; empty: on nothing.
-on_terminal() {
-    python3 - "$@" >"$dir/out" 2>"$dir/err" <<'PYTHON'
-import os, pty, re, select, sys
-ctrl_c, shown = sys.argv[1].encode(), b""
-pid, terminal = pty.fork()
-if pid == 0:
-    os.execvp(sys.argv[2], sys.argv[2:])
-while True:
-    if ctrl_c and re.search(ctrl_c, shown):
-        os.write(terminal, b"\x03")
-        ctrl_c = b""
-    if not select.select([terminal], [], [], 0.05)[0]:
-        continue
-    try:
-        got = os.read(terminal, 65536)
-    except OSError:
-        break
-    if not got:
-        break
-    sys.stdout.buffer.write(got)
-    shown += got
-sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-PYTHON
-}
+on_terminal() { python3 tests/on_terminal.py "$1" 0 "${@:2}" >"$dir/out" 2>"$dir/err"; }
 load=("$build/taillight" load --server "127.0.0.1:$port" --workload "$dir/workload.yaml")
 line='[0-9]+/s, [0-9]+ in flight, p50 [0-9.]+ [nmu]?s, p99 [0-9.]+ [nmu]?s, p99.9 [0-9.]+ [nmu]?s; waiting for'
 

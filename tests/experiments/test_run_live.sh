@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# A run on a terminal shows what `load` would: rate, in flight, percentiles so far, in the line that says how
+# long it goes on, and no line is longer than the terminal is wide. Without a terminal there is nothing of it.
+# Runs beside others: its line waits for a moment that nobody else wants, and is given longer.
+. tests/experiments/run_lib.sh
+command -v python3 >/dev/null || skip 'no python3 to make a terminal with'
+claim_port
+narrow=60
+line='loading, [0-9]+ s to go: [0-9]+/s, [0-9]+ in flight'
+for seconds in 3 6 12 24; do
+    experiment "$work/live.yaml" local 500 ${seconds}s <<EOF
+servers: {lab: {kind: labserver, port: $port}}
+EOF
+    rm -rf "$work/live"
+    python3 tests/on_terminal.py '' $narrow "$taillight" run "$work/live.yaml" --out "$work/live" >"$work/shown" 2>"$work/live.err"
+    status=$?
+    [ $status -eq 0 ] || [ $status -eq 4 ] || fail "exit $status: $(cat "$work/shown")"
+    tr '\r' '\n' <"$work/shown" >"$work/lines"
+    ! grep -qE "$line" "$work/lines" || break
+done
+grep -qE "$line" "$work/lines" || fail "not shown: $(cat "$work/lines")"
+# A line that is rewritten begins with the sequence that clears it.
+sed -n 's/^\x1b\[K//p' "$work/lines" | awk -v most=$narrow 'length($0) >= most {exit 1}' || fail "too wide: $(cat "$work/lines")"
+jq -e .verdict "$work/live/client/load.json" >/dev/null || fail 'the summary is not what follows'
+"$taillight" run "$work/live.yaml" --out "$work/plain" --dry-run >"$work/dry" 2>&1
+grep -q -- '--announce' "$work/dry" && ! grep -q -- '--tell-live' "$work/dry" || fail 'without a terminal nobody looks'
+echo "$(grep -cE "$line" "$work/lines") lines: $(grep -E "$line" "$work/lines" | tail -n 1 | tr -d "\033")"
