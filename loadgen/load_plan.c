@@ -312,6 +312,11 @@ static int choose_workload(struct load_plan *plan, struct error *err)
                              "workload asks for (service); of the protocols, %s can",
                              protocol->name, protocol_names_with_service(able, sizeof able));
     }
+    if ((workload->read_through || workload->expiry_ns) &&
+        !protocol_has_get_and_set(workload->protocol))
+        return error_set(
+            err, ERROR_INPUT, "protocol %s has no get and set, which the workload asks for (%s)",
+            workload->protocol->name, workload->read_through ? "read_through" : "expiry");
     if (plan->url.protocol == &http_protocol && take_url(plan, err) < 0)
         return error_prefix(err, "--server");
     if (o->arrivals && workload_set_arrivals(workload, o->arrivals, err) < 0)

@@ -42,8 +42,10 @@ static size_t binary_encode(const struct request *request, char *out, size_t out
     big_endian_write(out + 8, 4, bytes - HEADER_BYTES);
     big_endian_write(out + 12, 4, request->number);
     memcpy(out + HEADER_BYTES + extras, request->key, request->key_bytes);
-    if (set)
+    if (set) {
+        big_endian_write(out + HEADER_BYTES + 4, 4, request->expiry_s);
         memcpy(out + HEADER_BYTES + extras + request->key_bytes, request->value, value_bytes);
+    }
     return bytes;
 }
 

@@ -10,7 +10,7 @@
 #include "workloads/protocol.h"
 #include "workloads/reply_parser.h"
 
-enum { HEADER_BYTES_MAX = 80 }; // of "ms  <length> O<number>\r\n\r\n"
+enum { HEADER_BYTES_MAX = 80 }; // of "ms  <length> T<expiry> O<number>\r\n\r\n"
 
 static size_t request_bytes_max(size_t key_bytes, size_t value_bytes)
 {
@@ -27,6 +27,8 @@ static size_t meta_encode(const struct request *request, char *out, size_t out_b
     at = append_text(at, set ? " " : " v");
     if (set)
         at = append_number(at, request->value_bytes);
+    if (set && request->expiry_s)
+        at = append_number(append_text(at, " T"), request->expiry_s);
     at = append_text(append_number(append_text(at, " O"), request->number), "\r\n");
     if (set)
         at = append_text(append_bytes(at, request->value, request->value_bytes), "\r\n");

@@ -9,7 +9,7 @@
 #include "workloads/login.h"
 #include "workloads/reply_parser.h"
 
-enum { HEADER_BYTES_MAX = 64 }; // of "set  0 0 <length>\r\n\r\n", without the key
+enum { HEADER_BYTES_MAX = 64 }; // of "set  0 <expiry> <length>\r\n\r\n", without the key
 
 static size_t request_bytes_max(size_t key_bytes, size_t value_bytes)
 {
@@ -24,7 +24,8 @@ static size_t text_encode(const struct request *request, char *out, size_t out_b
     char *at = append_text(out, set ? "set " : "get ");
     at = append_bytes(at, request->key, request->key_bytes);
     if (set) {
-        at = append_number(append_text(at, " 0 0 "), request->value_bytes);
+        at = append_number(append_text(at, " 0 "), request->expiry_s);
+        at = append_number(append_text(at, " "), request->value_bytes);
         at = append_text(at, "\r\n");
         at = append_bytes(at, request->value, request->value_bytes);
     }

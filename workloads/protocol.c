@@ -24,6 +24,12 @@ int protocol_operation_find(const struct protocol *protocol, const char *name)
     return -1;
 }
 
+bool protocol_has_get_and_set(const struct protocol *protocol)
+{
+    return protocol_operation_find(protocol, "get") == WORKLOAD_GET &&
+           protocol_operation_find(protocol, "set") == WORKLOAD_SET;
+}
+
 char *protocol_operation_names(const struct protocol *protocol, char *out, size_t out_bytes)
 {
     size_t used = 0;

@@ -105,6 +105,7 @@ struct request {
     const char *value;   // of operations that carry one
     size_t value_bytes;  // of that, or of the reply an operation asks for; else 0
     uint64_t number;     // of this request on its connection, from 0
+    uint32_t expiry_s;   // of a set: how long the server is to keep it; 0: for ever
     uint64_t service_ns; // lab: how long the server is to work, or request_service_from_server
     const struct http_words *http; // http: what goes around the key; NULL: what is usual
 };
@@ -186,6 +187,9 @@ struct protocol {
     extern const struct protocol symbol##_protocol;                                                \
     static const char symbol##_name[] = text;
 #include "workloads/protocols.tbl.h"
+
+// Whether they are its first two operations.
+bool protocol_has_get_and_set(const struct protocol *protocol);
 
 // The index of the operation of that name, or -1.
 int protocol_operation_find(const struct protocol *protocol, const char *name);

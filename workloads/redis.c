@@ -66,19 +66,23 @@ static size_t redis_encode(const struct request *request, char *out, size_t out_
     bool value = operations[operation].carries_value;
     if (request_bytes_max(request->key_bytes, value ? request->value_bytes : 0) > out_bytes)
         return 0;
-    char *at = out;
+    char *at = out, number[NUMBER_DIGITS_MAX];
+    bool expires = operation == REDIS_SET && request->expiry_s;
     *at++ = '*';
-    at = append_number(at, commands[operation].words);
+    at = append_number(at, commands[operation].words + (expires ? 2 : 0));
     at = append_text(append_text(at, "\r\n"), commands[operation].command);
     at = append_word(at, commands[operation].prefix, request->key, request->key_bytes);
     at = append_text(at, commands[operation].tail);
     if (value)
         at = append_word(at, "", request->value, request->value_bytes);
+    if (expires) {
+        size_t bytes = (size_t)(append_number(number, request->expiry_s) - number);
+        at = append_word(append_text(at, "$2\r\nEX\r\n"), "", number, bytes);
+    }
     if (operation == REDIS_ZADD) {
-        char member[NUMBER_DIGITS_MAX];
-        size_t bytes = (size_t)(append_number(member, request->number % SCORES) - member);
-        at = append_word(at, "", member, bytes);
-        at = append_word(at, "", member, bytes);
+        size_t bytes = (size_t)(append_number(number, request->number % SCORES) - number);
+        at = append_word(at, "", number, bytes);
+        at = append_word(at, "", number, bytes);
     }
     return (size_t)(at - out);
 }

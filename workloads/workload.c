@@ -199,6 +199,7 @@ void workload_request(const struct workload *workload, unsigned operation, uint6
         request->value_bytes = workload_value_bytes(workload, index);
     if (kind->carries_value) {
         request->value = value;
+        request->expiry_s = (uint32_t)(workload->expiry_ns / 1000000000u);
         workload_value(workload, index, value);
     }
     if (workload->service_given)
@@ -251,7 +252,8 @@ size_t workload_value_bytes_max(const struct workload *workload)
 
 size_t workload_carried_bytes_max(const struct workload *workload)
 {
-    bool carries = workload->recording; // which may have operations that the mix has not
+    // A recording may have operations that the mix has not.
+    bool carries = workload->recording || workload->read_through;
     for (unsigned i = 0; i < workload->protocol->operation_count; i++)
         carries |= workload->mix[i] > 0 && workload->protocol->operations[i].carries_value;
     return carries ? workload_value_bytes_max(workload) : 0;
@@ -282,6 +284,10 @@ json_t *workload_to_json(const struct workload *workload)
             json_array_append_new(small, json_real(workload->small_values[i]));
         json_object_set_new(json_object_get(json, "values"), "small", small);
     }
+    if (json && workload->expiry_ns)
+        json_object_set_new(
+            json_object_get(json, "values"), "expiry",
+            json_sprintf("%llus", (unsigned long long)(workload->expiry_ns / 1000000000u)));
     if (json && workload->pattern.kind != PATTERN_CONSTANT)
         json_object_set_new(
             json, "pattern",
@@ -290,6 +296,8 @@ json_t *workload_to_json(const struct workload *workload)
         json_object_set_new(
             json, "service",
             json_string(distribution_format(&workload->service_ns, UNIT_NS, text, sizeof text)));
+    if (json && workload->read_through)
+        json_object_set_new(json, "read_through", json_true());
     if (json && workload->http.before)
         json_object_set_new(json, "http", http_words_to_json(&workload->http));
     return json;

@@ -8,11 +8,13 @@
 //     protocol: memcached                       # of protocols.tbl.h
 //     mix: {get: 90, set: 10}                   # weights; the protocol names its operations
 //     keys: {count: 100k, size: {fixed: 31}, popularity: {zipf: 0.99}}   # or {uniform: true}
-//     values: {size: {uniform: [100, 300]}}     # a distribution (workloads/distribution_text.h)
-//     arrivals: exponential                     # or another (arrivals_parse), or replay:FILE
-//     pattern: ramp:0.5,1.5                     # the rate over time (workloads/rate_pattern.h)
-//     service: exponential:10us                 # lab only: how long the server is to work
-//     http: {path: "/a/{key}", host: web, headers: ["Accept: */*"]}   # http only
+//     values: {size: {uniform: [100, 300]}, expiry: 60s}   # a distribution
+//     (workloads/distribution_text.h) arrivals: exponential                     # or another
+//     (arrivals_parse), or replay:FILE pattern: ramp:0.5,1.5                     # the rate over
+//     time (workloads/rate_pattern.h) service: exponential:10us                 # lab only: how
+//     long the server is to work read_through: true                        # a get that finds
+//     nothing is followed by a set http: {path: "/a/{key}", host: web, headers: ["Accept: */*"]} #
+//     http only
 //
 // Absent keys take the value shown by workload_defaults. A key and its value are functions of the
 // key's index alone, so storing the dataset, asking for it and verifying it agree without anything
@@ -59,6 +61,8 @@ struct workload {
     struct rate_pattern pattern;  // of the rate over a run
     bool service_given;           // false: the server knows how long it works
     struct distribution service_ns;
+    uint64_t expiry_ns; // of what is set, whole seconds; 0: it stays
+    bool read_through;  // a get that finds nothing is followed by a set of its key
     struct http_words http;
     char *recording; // a file whose times are replayed instead of arrivals; NULL: none
     const struct recorded_key *recorded; // of its keys, all of them; not owned; NULL: all is drawn

@@ -101,6 +101,12 @@ static int read_values(const struct binding *binding, const struct node *node, v
     if (sum > 1 + 1e-9)
         return document_error(binding->document, small, binding->err,
                               "small: probabilities that add up to %.10g", sum);
+    if (workload->expiry_ns % 1000000000u)
+        return document_error(binding->document, node_child(node, "expiry"), binding->err,
+                              "expiry: servers count whole seconds");
+    if (workload->expiry_ns && !protocol_has_get_and_set(workload->protocol))
+        return document_error(binding->document, node_child(node, "expiry"), binding->err,
+                              "expiry: protocol %s has no set", workload->protocol->name);
     return check_sizes(binding, node, &workload->value_size_bytes, 0, WORKLOAD_VALUE_BYTES_MAX,
                        "a value");
 }
@@ -110,6 +116,9 @@ static const struct field values_rows[] = {
      INTO(struct workload, value_size_bytes), .help = "bytes of a value, by one of"},
     {"small", FIELD_TEXTS, .low = "1", .high = "64", .otherwise = "none",
      .help = "how likely values of 0, 1, ... bytes are; `size` is that of the others"},
+    {"expiry", FIELD_DURATION, .otherwise = "they stay", .low = "1s", .high = "720h",
+     INTO(struct workload, expiry_ns),
+     .help = "how long the server is to keep what a `set` stores; what --prepare stores stays"},
 };
 static const struct fields values_fields =
     FIELDS(values_rows, struct workload, .check = read_values);
@@ -205,6 +214,10 @@ static int read_workload(const struct binding *binding, const struct node *node,
         return field_misread(binding, node, "arrivals", &inner);
     if (pattern && rate_pattern_parse(pattern, &workload->pattern, &inner) < 0)
         return field_misread(binding, node, "pattern", &inner);
+    if (workload->read_through && !protocol_has_get_and_set(workload->protocol))
+        return document_error(binding->document, node_child(node, "read_through"), binding->err,
+                              "read_through: protocol %s has no get and set",
+                              workload->protocol->name);
     if (!service)
         return 0;
     char able[200];
@@ -237,6 +250,10 @@ static const struct field workload_rows[] = {
      .help = "how the rate changes over a run: ramp:0.5,1.5"},
     {"service", FIELD_TEXT, .otherwise = "the server's own",
      .help = "of protocol lab: how long the server is to work: exponential:10us"},
+    {"read_through", FIELD_SWITCH, "false", INTO(struct workload, read_through),
+     .help =
+         "whether a get that finds nothing is followed by a set of its key, which is told apart "
+         "from the requests"},
     {"http", FIELD_GROUP, .fields = &http_fields, IN_PLACE,
      .help = "of protocol http: what requests say besides the key"},
 };

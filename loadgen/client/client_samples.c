@@ -23,6 +23,23 @@ void connection_note_fault(struct client_connection *connection, const struct sa
         error_set(first, ERROR_FAILED, "the value of another key");
 }
 
+void connection_answer_fill(struct client_connection *connection, struct sample *fill,
+                            const struct reply *reply, const struct arrival *arrival)
+{
+    const struct connection_context *context = connection->context;
+    struct fill_counts *fills = &context->counts->fills;
+    uint64_t ticks = arrival->tsc - fill->intended_tsc;
+    if (reply->kind == REPLY_STORED) {
+        timed_count_note(&fills->stored, (uint64_t)((double)ticks / context->ticks_per_us * 1e3));
+    } else if (reply->kind == REPLY_NOT_STORED) {
+        fills->refused++;
+    } else {
+        fills->failed++;
+        connection_note_fault(connection, fill, reply);
+    }
+    context->fill_ended(context->owner, fill);
+}
+
 // Whether the NIC's stamp may still follow the kernel's stamp of the same bytes. A NIC that accepts
 // every setting but delivers no stamp is not waited for any longer.
 static bool hardware_may_follow(const struct connection_context *context)

@@ -60,14 +60,24 @@ static inline uint8_t connection_count_reply(struct client_connection *connectio
     return SAMPLE_ERROR_REPLY;
 }
 
+// Counts the reply to a set that followed a miss.
+void connection_answer_fill(struct client_connection *connection, struct sample *fill,
+                            const struct reply *reply, const struct arrival *arrival);
+
 // Completes the sample of a request with its reply, which is not broken (reply_is_broken).
 static inline void connection_answer(struct client_connection *connection, struct sample *sample,
                                      const struct reply *reply, const struct arrival *arrival)
 {
     struct connection_context *context = connection->context;
     struct connection_counts *counts = context->counts;
+    if (sample >= context->fills) {
+        connection_answer_fill(connection, sample, reply, arrival);
+        return;
+    }
     sample->status = connection_count_reply(connection, sample, reply);
     sample->reply_tsc = arrival->tsc;
+    if (sample->status == SAMPLE_MISS && context->fill && sample->operation == WORKLOAD_GET)
+        context->fill(context->owner, sample);
     sample->reply_begin = reply->begin;
     sample->reply_end = reply->end;
     if (context->live)

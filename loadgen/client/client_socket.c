@@ -207,6 +207,11 @@ static void settle_requests(struct client_connection *connection, enum connectio
     for (uint64_t slot = connection->answered; slot < connection->put; slot++) {
         struct sample *sample = connection_sample(connection, slot);
         bool was_sent = slot < connection->sent;
+        if (sample >= context->fills) {
+            counts->fills.lost++;
+            context->fill_ended(context->owner, sample);
+            continue;
+        }
         if (was_sent && sample->status != SAMPLE_TIMED_OUT)
             continue; // settled out of order, over UDP
         if (was_sent && !announced) {

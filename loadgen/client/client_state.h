@@ -42,6 +42,8 @@ struct connection_context {
     const struct login_words *login; // what each connection says first; NULL: nothing
     struct event_base *base;
     struct sample *samples;
+    struct sample
+        *fills; // samples from here on are of sets that follow misses (struct fill_counts)
     struct connection_counts *counts;
     struct engine_worker *owner; // the thread that these connections belong to
     uint32_t sender;             // the thread's number, for the samples
@@ -53,6 +55,9 @@ struct connection_context {
     // Notes a connection of which more may be read than it was its turn for: its next edge may
     // never come. Called from event handlers, which must not wait for a server to stop sending.
     void (*read_again)(struct engine_worker *owner, struct client_connection *connection);
+    // A get found nothing: it is followed by a set. NULL: it is not.
+    void (*fill)(struct engine_worker *owner, const struct sample *get);
+    void (*fill_ended)(struct engine_worker *owner, struct sample *fill); // the sample is free
     const atomic_bool *stop;    // the load is to end at once
     struct connection_log log;  // one entry for each connection that was established
     _Atomic uint32_t *last_id;  // ids of the connections of all threads

@@ -124,13 +124,9 @@ static void count_handshake(struct client_connection *connection)
 {
     struct connection_counts *counts = connection->context->counts;
     const SSL *tls = connection->tls->tls;
-    struct handshake_counts *kind =
-        SSL_session_reused(tls) ? &counts->resumed : &counts->handshakes;
     uint64_t ns = (uint64_t)((double)(tsc_now() - connection->tls->began_tsc) /
                              connection->context->ticks_per_us * 1e3);
-    kind->count++;
-    kind->sum_ns += ns;
-    kind->max_ns = ns > kind->max_ns ? ns : kind->max_ns;
+    timed_count_note(SSL_session_reused(tls) ? &counts->resumed : &counts->handshakes, ns);
     if (!counts->tls_suite[0])
         snprintf(counts->tls_suite, sizeof counts->tls_suite, "%s, %s", SSL_get_version(tls),
                  SSL_get_cipher_name(tls));

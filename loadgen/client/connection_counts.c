@@ -13,12 +13,14 @@ static uint64_t time_earlier(uint64_t a, uint64_t b)
     return !a || (b && b < a) ? b : a;
 }
 
-static void add_handshakes(struct handshake_counts *all, const struct handshake_counts *more)
+static void add_fills(struct fill_counts *all, const struct fill_counts *more)
 {
-    all->count += more->count;
-    all->sum_ns += more->sum_ns;
-    if (more->max_ns > all->max_ns)
-        all->max_ns = more->max_ns;
+    all->begun += more->begun;
+    timed_count_add(&all->stored, &more->stored);
+    all->refused += more->refused;
+    all->failed += more->failed;
+    all->lost += more->lost;
+    all->left_out += more->left_out;
 }
 
 void connection_counts_add(struct connection_counts *all, const struct connection_counts *more)
@@ -57,8 +59,9 @@ void connection_counts_add(struct connection_counts *all, const struct connectio
     all->tx_hardware += more->tx_hardware;
     all->tx_software += more->tx_software;
     all->stamps_unknown += more->stamps_unknown;
-    add_handshakes(&all->handshakes, &more->handshakes);
-    add_handshakes(&all->resumed, &more->resumed);
+    add_fills(&all->fills, &more->fills);
+    timed_count_add(&all->handshakes, &more->handshakes);
+    timed_count_add(&all->resumed, &more->resumed);
     if (!all->tls_suite[0])
         memcpy(all->tls_suite, more->tls_suite, sizeof all->tls_suite);
 }

@@ -24,9 +24,33 @@ enum connection_loss {
 };
 extern const char *const connection_loss_names[LOSS_REASONS]; // "closed", ..., for JSON
 
-// TLS handshakes that were completed, from the connected socket to the last of them.
-struct handshake_counts {
+// How often something happened, and how long it took.
+struct timed_count {
     uint64_t count, sum_ns, max_ns;
+};
+
+static inline void timed_count_add(struct timed_count *all, const struct timed_count *more)
+{
+    all->count += more->count;
+    all->sum_ns += more->sum_ns;
+    if (more->max_ns > all->max_ns)
+        all->max_ns = more->max_ns;
+}
+
+static inline void timed_count_note(struct timed_count *all, uint64_t ns)
+{
+    timed_count_add(all, &(struct timed_count){1, ns, ns});
+}
+
+// Of a workload that reads through: the sets that followed gets which had found nothing. They are
+// no requests of the schedule, and in none of the other counts but in_flight.
+struct fill_counts {
+    uint64_t begun;
+    struct timed_count stored; // from the reply to the get to that of the set
+    uint64_t refused;          // not stored, without an error
+    uint64_t failed;           // answered with an error, or with another's answer
+    uint64_t lost;             // put on a connection that ended
+    uint64_t left_out;         // not begun: too many were under way
 };
 
 // Counts over all connections.
@@ -58,8 +82,10 @@ struct connection_counts {
     uint64_t stamps_unknown;        // TX stamps on ended connections that belong to no request
     // TX stamps received from the NIC and from the kernel.
     uint64_t tx_hardware, tx_software;
-    struct handshake_counts handshakes,
-        resumed;                           // whole ones, and those of a session there had been
+    struct fill_counts fills;
+    // TLS handshakes that were completed, from the connected socket to the last of them: whole
+    // ones, and those of a session there had been.
+    struct timed_count handshakes, resumed;
     char tls_suite[64];                    // "TLSv1.3, TLS_AES_256_GCM_SHA384"; empty: no TLS
     struct error first_break, first_fault; // what ended a connection; what a wrong reply said
     struct error first_refusal; // why one that was connected again was not open for requests

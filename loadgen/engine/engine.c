@@ -325,6 +325,17 @@ static int check_values(const struct engine_shared *shared, struct error *err)
                      protocol->name, protocol->value_bytes_max, shared->value_bytes);
 }
 
+// Over UDP the sample of a request that is settled is still looked at: a set's could not be used
+// again.
+static int check_read_through(const struct engine_shared *shared, struct error *err)
+{
+    const struct engine_settings *settings = shared->settings;
+    if (!settings->workload->read_through || settings->server->transport != SERVER_UDP)
+        return 0;
+    return error_set(err, ERROR_INPUT, "%s: a workload with read_through needs TCP",
+                     settings->server->text);
+}
+
 static int engine_prepare(struct engine *engine, const sigset_t *signals, struct error *err)
 {
     struct engine_shared *shared = &engine->shared;
@@ -343,7 +354,7 @@ static int engine_prepare(struct engine *engine, const sigset_t *signals, struct
     shared->request_bytes = workload->protocol->request_bytes_max(workload_key_bytes_max(workload),
                                                                   shared->carried_bytes) +
                             http_words_bytes(&workload->http);
-    if (check_values(shared, err) < 0)
+    if (check_values(shared, err) < 0 || check_read_through(shared, err) < 0)
         return -ERROR_INPUT;
     shared->encoded_bytes = shared->request_bytes;
     if (settings->server->transport == SERVER_UDP && check_udp(engine, err) < 0)

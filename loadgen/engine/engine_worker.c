@@ -136,6 +136,29 @@ void engine_worker_put_again(struct engine_worker *worker, uint32_t index)
     worker->again_last = index + 1;
 }
 
+void engine_worker_fill(struct engine_worker *worker, const struct sample *get)
+{
+    struct fill_counts *fills = &worker->counts.fills;
+    if (!worker->free_fill) {
+        fills->left_out++;
+        return;
+    }
+    uint32_t index = (uint32_t)worker->free_fill - 1;
+    struct sample *fill = &worker->samples[index];
+    worker->free_fill = fill->reply_begin;
+    fill->intended_tsc = get->reply_tsc;
+    fill->operation = WORKLOAD_SET;
+    fill->key = get->key;
+    engine_worker_put_again(worker, index);
+    fills->begun++;
+}
+
+void engine_worker_end_fill(struct engine_worker *worker, struct sample *fill)
+{
+    fill->reply_begin = worker->free_fill;
+    worker->free_fill = (uint64_t)(fill - worker->samples) + 1;
+}
+
 static size_t take_again(struct engine_worker *worker)
 {
     size_t index = worker->again_first - 1;
@@ -228,7 +251,8 @@ static unsigned send_due(struct engine_worker *worker, uint64_t now, unsigned ca
              i < share && due && connection_has_room(connection, worker->shared->request_bytes);
              i++, due--) {
             size_t index = worker->again_count ? take_again(worker) : worker->next++;
-            worker->delayed_by_depth += worker->samples[index].intended_tsc < worker->full_tsc;
+            worker->delayed_by_depth += index < worker->fills_begin &&
+                                        worker->samples[index].intended_tsc < worker->full_tsc;
             put_request(worker, connection, index);
         }
         engine_worker_list_room(worker, connection);
@@ -463,7 +487,11 @@ static void run_closed_loop(struct engine_worker *worker, uint64_t start_tsc)
         now = after;
     }
     worker->sample_count = worker->next;
-    // Returns the memory that was not needed.
+}
+
+// Of a closed loop, which did not know how many it would need.
+static void return_unused_samples(struct engine_worker *worker)
+{
     size_t bytes = (worker->sample_count + 1) * sizeof *worker->samples;
     if (bytes < worker->sample_bytes &&
         mremap(worker->samples, worker->sample_bytes, bytes, 0) == worker->samples)
@@ -499,4 +527,6 @@ void engine_worker_run(struct engine_worker *worker, uint64_t start_tsc)
         worker->stamps_unknown += worker->connections[i].waits->unknown;
     while (worker->again_count) // these are never put again
         take_again(worker);
+    if (closed)
+        return_unused_samples(worker);
 }

@@ -71,6 +71,10 @@ struct engine_worker {
     // reply_begin of their samples, which is otherwise unused before the reply. Indices plus 1; 0:
     // none.
     uint64_t again_first, again_last, again_count;
+    // The sets that follow misses: their samples are the ENGINE_FILLS behind those of the requests.
+    // Free ones are a list as above.
+    size_t fills_begin;
+    uint64_t free_fill;
     size_t order;      // closed loop: index in the schedule of the next request
     uint64_t full_tsc; // when there was last no connection with room
     char *key, *value;
@@ -95,6 +99,9 @@ struct engine_worker {
     struct error err;
 };
 
+// The most sets after misses that a thread has under way.
+enum { ENGINE_FILLS = 16384 };
+
 static inline uint64_t engine_ticks(const struct engine_shared *shared, uint64_t ns)
 {
     return (uint64_t)((double)ns * shared->ticks_per_ns);
@@ -109,6 +116,10 @@ uint64_t engine_worker_turn(struct engine_worker *worker, uint64_t now);
 
 // Puts a request again, before those not yet put; its sample is reset.
 void engine_worker_put_again(struct engine_worker *worker, uint32_t sample);
+
+// Puts a set of a get's key, before those not yet put; and takes its sample back.
+void engine_worker_fill(struct engine_worker *worker, const struct sample *get);
+void engine_worker_end_fill(struct engine_worker *worker, struct sample *fill);
 
 // Queues a connection to be read again in a later round.
 void engine_worker_read_again(struct engine_worker *worker, struct client_connection *connection);

@@ -30,7 +30,8 @@ static int make_samples(struct engine_worker *worker, struct error *err)
     size_t all = closed ? shared->settings->requests_max : schedule->count;
     size_t first = worker->index, step = shared->thread_count;
     worker->sample_count = all > first ? (all - first + step - 1) / step : 0;
-    worker->sample_bytes = (worker->sample_count + 1) * sizeof *worker->samples;
+    size_t fills = shared->settings->workload->read_through ? ENGINE_FILLS : 0;
+    worker->sample_bytes = (worker->sample_count + fills + 1) * sizeof *worker->samples;
     // Populated, so that no page is touched for the first time during the load. How many samples a
     // closed loop will need is not known in advance.
     void *memory =
@@ -42,6 +43,10 @@ static int make_samples(struct engine_worker *worker, struct error *err)
                                "or a shorter run needs less)",
                                worker->sample_bytes >> 20, worker->sample_count);
     worker->context.samples = worker->samples = memory;
+    worker->fills_begin = worker->sample_count;
+    worker->context.fills = worker->samples + worker->fills_begin;
+    for (size_t i = 0; i < fills; i++)
+        engine_worker_end_fill(worker, &worker->context.fills[i]);
     worker->order = first;
     for (size_t i = 0; i < worker->sample_count && !closed; i++) {
         const struct scheduled_request *request = &schedule->items[first + i * step];
@@ -161,6 +166,8 @@ int engine_worker_prepare(struct engine_worker *worker, struct error *err)
         .on_ready = engine_worker_on_ready,
         .put_again = engine_worker_put_again,
         .read_again = engine_worker_read_again,
+        .fill = settings->workload->read_through ? engine_worker_fill : NULL,
+        .fill_ended = engine_worker_end_fill,
         .stop = &worker->shared->stop,
         .last_id = &worker->shared->last_id,
         .reader = malloc(sizeof(struct stamp_reader)),

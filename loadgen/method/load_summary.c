@@ -261,7 +261,8 @@ static void judge_replies(const struct engine_result *result, struct load_summar
     if (counts->first_fault.kind)
         snprintf(first, sizeof first, "; the first: %.*s", REPLY_SAID_BYTES + 2,
                  counts->first_fault.text);
-    if ((double)summary->misses > most_misses * (double)reads)
+    // Who reads through asked for misses.
+    if (!counts->fills.begun && (double)summary->misses > most_misses * (double)reads)
         load_summary_add_reason(summary, DOUBT_MISSES,
                                 "%llu of %llu reads found nothing, and that is what was measured; "
                                 "store the dataset first (--prepare)",

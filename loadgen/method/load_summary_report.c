@@ -36,7 +36,7 @@ static void set_count(json_t *object, const char *key, uint64_t count)
     json_object_set_new(object, key, json_integer((json_int_t)count));
 }
 
-static json_t *handshakes_json(const struct handshake_counts *counts)
+static json_t *timed_json(const struct timed_count *counts)
 {
     return json_pack(
         "{s:I,s:o,s:o}", "count", (json_int_t)counts->count, "mean_us",
@@ -49,11 +49,44 @@ static json_t *tls_json(const struct connection_counts *counts)
 {
     return !counts->tls_suite[0] ? json_null()
                                  : json_pack("{s:s,s:o,s:o}", "suite", counts->tls_suite,
-                                             "handshakes", handshakes_json(&counts->handshakes),
-                                             "resumed", handshakes_json(&counts->resumed));
+                                             "handshakes", timed_json(&counts->handshakes),
+                                             "resumed", timed_json(&counts->resumed));
 }
 
-static void print_handshakes(const struct handshake_counts *counts, const char *what, FILE *out)
+// Those that came to no end: the load ended before.
+static uint64_t fills_unfinished(const struct fill_counts *fills)
+{
+    return fills->begun - fills->stored.count - fills->refused - fills->failed - fills->lost;
+}
+
+// null: nothing was set after a miss.
+static json_t *fills_json(const struct fill_counts *fills)
+{
+    return !fills->begun ? json_null()
+                         : json_pack("{s:I,s:o,s:I,s:I,s:I,s:I,s:I}", "begun",
+                                     (json_int_t)fills->begun, "stored", timed_json(&fills->stored),
+                                     "refused", (json_int_t)fills->refused, "failed",
+                                     (json_int_t)fills->failed, "lost", (json_int_t)fills->lost,
+                                     "unfinished", (json_int_t)fills_unfinished(fills), "left_out",
+                                     (json_int_t)fills->left_out);
+}
+
+static void print_fills(const struct fill_counts *fills, FILE *out)
+{
+    if (!fills->begun)
+        return;
+    fprintf(out, "  fills      %llu set%s after a miss: %llu stored", (count_type)fills->begun,
+            text_plural((double)fills->begun), (count_type)fills->stored.count);
+    if (fills->stored.count)
+        fprintf(out, " in %.0f us each, %.0f us at most",
+                (double)fills->stored.sum_ns / (double)fills->stored.count / 1e3,
+                (double)fills->stored.max_ns / 1e3);
+    fprintf(out, ", %llu refused, %llu failed, %llu lost, %llu unfinished; %llu left out\n",
+            (count_type)fills->refused, (count_type)fills->failed, (count_type)fills->lost,
+            (count_type)fills_unfinished(fills), (count_type)fills->left_out);
+}
+
+static void print_handshakes(const struct timed_count *counts, const char *what, FILE *out)
 {
     if (counts->count)
         fprintf(out, "; %llu %s, %.0f us each, %.0f us at most", (count_type)counts->count, what,
@@ -190,6 +223,7 @@ json_t *load_summary_json(const struct load_summary *summary, const struct engin
     json_object_set_new(json, "lost_by", lost_json(counts));
     json_rows_set(json, connection_rows, counts);
     json_object_set_new(json, "tls", tls_json(counts));
+    json_object_set_new(json, "fills", fills_json(&counts->fills));
     json_object_set_new(json, "errors", errors_json(summary, result));
     json_object_set_new(json, "latency_us", percentiles_json(&summary->latency));
     json_object_set_new(json, "uncorrected_latency_us", percentiles_json(&summary->uncorrected));
@@ -331,6 +365,7 @@ void load_summary_print(const struct load_summary *summary, const struct engine_
             text_plural((double)counts->reconnects_failed), (count_type)counts->given_up,
             (count_type)counts->moved, text_plural((double)counts->moved),
             (count_type)counts->repeated);
+    print_fills(&counts->fills, out);
     if (counts->tls_suite[0]) {
         fprintf(out, "  tls        %s", counts->tls_suite);
         print_handshakes(&counts->handshakes, "handshakes", out);

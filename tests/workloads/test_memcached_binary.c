@@ -27,6 +27,14 @@ static void requests_are_encoded(void **state)
                                        "\0\0\0\0\0\0\0\0"
                                        "0017a\r\n\0z";
     check_request(protocol, &set, expected_set, sizeof expected_set - 1);
+    struct request expiring = set;
+    expiring.expiry_s = 0x010203;
+    static const char expected_expiring[] = "\x80\1\0\4\x8\0\0\0"
+                                            "\0\0\0\x11\0\0\0\7"
+                                            "\0\0\0\0\0\0\0\0"
+                                            "\0\0\0\0\0\1\2\3"
+                                            "0017a\r\n\0z";
+    check_request(protocol, &expiring, expected_expiring, sizeof expected_expiring - 1);
 }
 
 // A reply: opcode, extras and status, body bytes, opaque, and (by the caller) the body.

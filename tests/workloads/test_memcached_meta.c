@@ -25,6 +25,10 @@ static void requests_are_encoded(void **state)
     assert_memory_equal(out, expected_set, sizeof expected_set - 1);
     assert_true(sizeof expected_set - 1 <= protocol->request_bytes_max(4, 5));
     assert_int_equal(protocol->encode(&set, out, 20), 0);
+    struct request expiring = set;
+    expiring.expiry_s = 60;
+    assert_int_equal(protocol->encode(&expiring, out, sizeof out), sizeof expected_set + 3);
+    assert_memory_equal(out, "ms 0017 5 T60 O13\r\na", 20);
 }
 
 static void replies_survive_any_split(void **state)

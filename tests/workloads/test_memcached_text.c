@@ -29,6 +29,10 @@ static void requests_are_encoded(void **state)
     assert_memory_equal(out, expected, sizeof expected - 1);
     assert_true(bytes <= protocol->request_bytes_max(4, 5));
     assert_int_equal(protocol->encode(&set, out, 40), 0); // too small a buffer is left alone
+    struct request expiring = set;
+    expiring.expiry_s = 60;
+    assert_int_equal(protocol->encode(&expiring, out, sizeof out), sizeof expected);
+    assert_memory_equal(out, "set 0017 0 60 5\r\na", 18);
 }
 
 static void replies_survive_any_split(void **state)

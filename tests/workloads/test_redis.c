@@ -26,6 +26,25 @@ static void check_command(unsigned operation, uint64_t number, const char *expec
     assert_int_equal(protocol->encode(&request, out, 40), 0);
 }
 
+static void what_expires_says_when(void **state)
+{
+    (void)state;
+    static const char expected[] =
+        "*5\r\n$3\r\nSET\r\n$4\r\n0017\r\n$1\r\na\r\n$2\r\nEX\r\n$2\r\n60\r\n";
+    char out[400];
+    struct request request = {.operation = REDIS_SET,
+                              .key = "0017",
+                              .key_bytes = 4,
+                              .value = "a",
+                              .value_bytes = 1,
+                              .expiry_s = 60};
+    assert_int_equal(protocol->encode(&request, out, sizeof out), sizeof expected - 1);
+    assert_memory_equal(out, expected, sizeof expected - 1);
+    request.operation = REDIS_LPUSH; // Redis has no such thing for its lists
+    assert_int_equal(protocol->encode(&request, out, sizeof out),
+                     strlen("*3\r\n$5\r\nLPUSH\r\n$9\r\nlist:0017\r\n$1\r\na\r\n"));
+}
+
 static void requests_are_encoded(void **state)
 {
     (void)state;
@@ -196,6 +215,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_are_encoded),
+        cmocka_unit_test(what_expires_says_when),
         cmocka_unit_test(replies_survive_any_split),
         cmocka_unit_test(hiredis_agrees),
         cmocka_unit_test(resp3_survives_any_split),

@@ -52,6 +52,8 @@ static void assert_same(const struct workload *a, const struct workload *b)
     assert_int_equal(a->pattern.kind, b->pattern.kind);
     assert_true(a->pattern.values[2] == b->pattern.values[2]);
     assert_int_equal(a->service_given, b->service_given);
+    assert_int_equal(a->read_through, b->read_through);
+    assert_int_equal(a->expiry_ns, b->expiry_ns);
     assert_true(a->service_ns.third == b->service_ns.third);
     for (unsigned i = 0; i < 2; i++) {
         assert_true(sizes[i][0]->third == sizes[i][1]->third);
@@ -131,6 +133,12 @@ static void faults_are_placed(void **state)
         {"protocol: http\nmix: {get: 1, set: 1}\n",
          ":2:15: mix: protocol http has no set; it has get"},
         {"mix: {delete: 1}\n", ":1:7: mix: protocol memcached has no delete; it has get, set"},
+        {"read_through: true\nprotocol: http\n",
+         ":1:15: read_through: protocol http has no get and set"},
+        {"values: {expiry: 1500ms}\n", ":1:18: expiry: servers count whole seconds"},
+        {"values: {expiry: 721h}\n", ":1:18: expiry: 721h is outside 1s to 720h"},
+        {"protocol: http\nvalues: {expiry: 5s}\n", ":2:18: expiry: protocol http has no set"},
+        {"read_through: perhaps\n", ":1:15: `perhaps` is not known here"},
         {"preset: tec\n", ":1:9: preset: there is no preset \"tec\"; there are etc, usr, var"},
         {"preset: var\nprotocol: http\n", ":2:11: protocol: protocol http has no set"},
         {"arrivals: never\n", ":1:11: arrivals: \"never\" is neither exponential"},
@@ -226,8 +234,8 @@ static void writing_and_reading_agree(void **state)
         "mix: {set: 1.5}\nkeys: {count: 7, size: {exponential: 20}, popularity: {zipf: 1.25}}\n"
         "values: {size: {uniform: [0, 9]}}\n",
         "preset: etc\nprotocol: redis\nmix: {lrange: 1, hget: 0.25}\narrivals: uniform\n"
-        "pattern: step:0.5,1,0.25\n",
-        "values: {small: [0.1, 0.2], size: {fixed: 20}}\n",
+        "pattern: step:0.5,1,0.25\nread_through: true\n",
+        "values: {small: [0.1, 0.2], size: {fixed: 20}, expiry: 2m}\n",
         "protocol: lab\nservice: bimodal:5us,1ms,0.125\nkeys: {size: {gev: [30.5, 8.25, -0.5]}}\n"
         "values: {size: {lognormal: [100, 0.5]}}\narrivals: gpd:0,16.0292,0.154971\n"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
