@@ -22,12 +22,16 @@ cat >"$work/inside" <<'INSIDE'
 set -u
 parameters=/sys/module/phcpair/parameters
 settings() { cat $parameters/setting >>/out/settings; }
+# A machine that stalls sends what it is late with in one piece, which has one stamp: then once more.
 load() { # NAME OPTIONS...
     local name=$1
     shift
-    ./taillight load --server 10.77.0.2:11211 --rate 100 --workload few.yaml --duration 2s \
-        --connections 4 --timeout 10s --seed 1 --sleep --json --quiet "$@" >"/out/$name.json" 2>"/out/$name.err"
-    echo $? >"/out/$name.status"
+    for _ in 1 2 3; do
+        ./taillight load --server 10.77.0.2:11211 --rate 100 --workload few.yaml --duration 2s \
+            --connections 4 --timeout 10s --seed 1 --sleep --json --quiet "$@" >"/out/$name.json" 2>"/out/$name.err"
+        echo $? >"/out/$name.status"
+        grep -q 'rate not reached' "/out/$name.err" || return 0
+    done
 }
 insmod phcpair.ko || exit 1
 unshare -n sleep 600 &
