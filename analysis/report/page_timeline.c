@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// What happened on the cores that handled a message, from its first to its last stamp: nested spans
-// clipped to its life, and the other messages of the same thread meanwhile. For some messages of
-// each diagnosis: of each large cause and of each operation the worst in each part of the time, the
-// worst of each other cause, the slowest; and for a few ordinary ones to compare with. Where spans
-// are too many for a page the shortest are left out, and counted.
+// What happened on the cores that handled a message, from its first to its last stamp and a while
+// before and after: nested spans clipped to that, and the other messages of the same thread
+// meanwhile. For some messages of each diagnosis: of each large cause and of each operation the
+// worst in each part of the time, the worst of each other cause, the slowest; and for a few
+// ordinary ones to compare with. Where spans are too many for a page the shortest are left out, and
+// counted.
 #include "analysis/report/page_json.h"
 #include "base/array.h"
 
@@ -20,12 +21,19 @@ enum {
     REFERENCE_TIMELINES = 5,
     SPANS_PER_CORE = 500,
     OTHERS_PER_MESSAGE = 150,
+    AROUND_SHARE = 3, // before and after a life: this part of it each, ...
+    AROUND_LEAST_NS = 20000,
 };
 
 struct chosen_array ARRAY_OF(size_t);
 struct interval_array ARRAY_OF(struct interval);
 
-// The part of a span that lies within the message's life.
+// What is shown of a message: its life, and as long before and after it.
+struct surroundings {
+    int64_t begin_ns, end_ns, around_ns;
+};
+
+// The part of a span that lies within the message's surroundings.
 struct interval {
     const struct span *span;
     int64_t begin_ns, end_ns;
@@ -161,7 +169,7 @@ static json_t *spans_build(struct page_builder *builder, const struct interval_a
 }
 
 static json_t *core_build(struct page_builder *builder, uint16_t core, const char *roles,
-                          int64_t begin, int64_t end)
+                          const struct surroundings *shown)
 {
     json_t *object = json_object();
     const struct core_timeline *timeline = host_timeline_core(&builder->run->evidence.server, core);
@@ -172,16 +180,17 @@ static json_t *core_build(struct page_builder *builder, uint16_t core, const cha
         return object;
     struct interval_array parts = {0};
     uint64_t omitted;
-    collect_spans(builder, timeline, begin, end, &parts);
-    page_put(builder, object, "spans", spans_build(builder, &parts, begin, &omitted));
+    collect_spans(builder, timeline, shown->begin_ns - shown->around_ns,
+                  shown->end_ns + shown->around_ns, &parts);
+    page_put(builder, object, "spans", spans_build(builder, &parts, shown->begin_ns, &omitted));
     page_put(builder, object, "omitted", page_count(omitted));
     array_free(&parts);
     return object;
 }
 
 // The cores the message lived on at the server: R before the hand-off, A after it.
-static json_t *cores_build(struct page_builder *builder, const struct lifetime *life, int64_t begin,
-                           int64_t end)
+static json_t *cores_build(struct page_builder *builder, const struct lifetime *life,
+                           const struct surroundings *shown)
 {
     static const enum stamp_kind server_stamps[] = {STAMP_NIC, STAMP_HANDOFF, STAMP_APPLICATION,
                                                     STAMP_REPLY, STAMP_SERVER_TX};
@@ -205,7 +214,7 @@ static json_t *cores_build(struct page_builder *builder, const struct lifetime *
             applies = applies || (here && server_stamps[j] >= STAMP_APPLICATION);
         }
         const char *roles = receives && applies ? "RA" : receives ? "R" : "A";
-        page_append(builder, cores, core_build(builder, core, roles, begin, end));
+        page_append(builder, cores, core_build(builder, core, roles, shown));
     }
     return cores;
 }
@@ -284,13 +293,16 @@ static json_t *timeline_build(struct page_builder *builder, size_t index, bool r
 {
     const struct lifetime *life = &builder->run->lifetimes.all.items[index];
     json_t *object = json_object(), *stages = json_array();
-    int64_t begin = life_begin(life), end = life_end(life);
+    int64_t begin = life_begin(life), end = life_end(life), around = (end - begin) / AROUND_SHARE;
+    const struct surroundings shown = {begin, end,
+                                       around > AROUND_LEAST_NS ? around : AROUND_LEAST_NS};
     for (int stage = 0; stage < STAGES; stage++)
         page_append(builder, stages, page_ns(life->stage_ns[stage]));
     page_put(builder, object, "id", page_count(life->request));
     page_put(builder, object, "reference", json_boolean(reference));
     page_put(builder, object, "begin_ns", page_since_begin(builder, begin));
     page_put(builder, object, "life_ns", page_ns((double)(end - begin)));
+    page_put(builder, object, "around_ns", page_ns((double)shown.around_ns));
     page_put(builder, object, "latency_ns", page_ns(life->latency_ns));
     page_put(builder, object, "state", json_integer(life->state));
     page_put(builder, object, "operation", json_integer(life->operation));
@@ -300,7 +312,7 @@ static json_t *timeline_build(struct page_builder *builder, size_t index, bool r
     page_put(builder, object, "batch_position", json_integer(life->batch_position));
     page_put(builder, object, "stages", stages);
     page_put(builder, object, "stamps", stamps_build(builder, life, begin));
-    page_put(builder, object, "cores", cores_build(builder, life, begin, end));
+    page_put(builder, object, "cores", cores_build(builder, life, &shown));
     page_put(builder, object, "others", others_build(builder, index, begin));
     return object;
 }

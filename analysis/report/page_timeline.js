@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // One message's life: its stamps as lines, its stages, what ran on each core it lived on (spans
-// nest downwards), and the other messages of its thread meanwhile. After NSight's figures 5 and 8.
+// nest downwards), also a while before and after, and the other messages of its thread meanwhile. After
+// NSight's figures 5 and 8.
 
 const timelines = new Map(data.timelines.map(one => [one.id, one]));
 
@@ -23,6 +24,7 @@ function timelineFromStages(diagnosis, index) {
     partial: true,
     begin_ns: messages.at_ns[index],
     life_ns: at,
+    around_ns: 0,
     latency_ns: messages.latency_ns[index],
     stages,
     stamps,
@@ -73,8 +75,13 @@ class TimelinePlot {
   load(timeline) {
     this.timeline = timeline;
     this.others = timeline ? packRows(timeline.others.from ?? [], timeline.others.until ?? []) : [];
-    if (timeline) this.viewport.extent(0, timeline.life_ns);
+    if (timeline) this.viewport.extent(-timeline.around_ns, timeline.life_ns + timeline.around_ns);
     this.draw();
+  }
+
+  // Without what was before and after it.
+  showLife() {
+    if (this.timeline) this.viewport.set(0, this.timeline.life_ns);
   }
 
   // Where everything stands; the height follows from it.
@@ -181,7 +188,9 @@ class TimelinePlot {
   }
 
   drawStages(context, places) {
-    const {stamps, stages} = this.timeline;
+    const {stamps, stages, life_ns: life, around_ns: around} = this.timeline;
+    for (const [from, to, text] of [[-around, 0, 'before'], [life, life + around, 'after']])
+      if (around) this.box(context, from, to, places.stages, 22, theme().idle, theme().muted, text, null);
     for (let i = 1; i < stamps.length; i++) {
       const {kind, at} = stamps[i], from = stamps[i - 1].at, stage = data.stages[kind];
       if (at <= from) continue;
@@ -268,7 +277,7 @@ class TimelinePlot {
           ROW - 2, cause ? causeColour(colours, rank) : idle ? colours.idle : kind[1] ?? lost,
           !here ? null : cause ? '#111214' : kind[2] ?? colours.muted,
           `${name} ${inside}`,
-          `${name} (${kind[0]})\n${inside}${cut}${cut ? ' within this life' : ''}, from ${
+          `${name} (${kind[0]})\n${inside}${cut}${cut ? ' within what is shown' : ''}, from ${
               duration(spans.from[i])}`,
           Math.max(spans.from[i], from));
     }

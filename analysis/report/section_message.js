@@ -220,8 +220,11 @@ function renderMessageControls() {
                   'An ordinary message') :
               '',
           element(
+              'button', {type: 'button', click: () => timelinePlot.showLife()},
+              'Its life'),
+          element(
               'button', {type: 'button', click: () => timelinePlot.viewport.reset()},
-              'Whole life'));
+              'Before and after'));
 }
 
 sections.push({

@@ -159,9 +159,11 @@ static void test_what_is_not_finite_is_null(void **state)
     fixture_free(&fixture);
 }
 
-// Every span lies within the life, and inside the spans that are open when it begins.
-static void check_spans(const json_t *core, json_int_t life)
+// Every span lies within the life and what is around it, and inside the spans that are open when it
+// begins. Returns how many lie before the life or after it.
+static size_t check_spans(const json_t *core, json_int_t life, json_int_t around)
 {
+    size_t outside = 0;
     const json_t *spans = get(core, "spans");
     size_t count = json_array_size(get(spans, "from"));
     json_int_t open_until[8] = {0};
@@ -169,13 +171,15 @@ static void check_spans(const json_t *core, json_int_t life)
         json_int_t from = json_integer_value(json_array_get(get(spans, "from"), i));
         json_int_t length = json_integer_value(json_array_get(get(spans, "length"), i));
         json_int_t depth = json_integer_value(json_array_get(get(spans, "depth"), i));
-        assert_true(from >= 0 && length > 0 && from + length <= life);
+        assert_true(from >= -around && length > 0 && from + length <= life + around);
+        outside += from + length <= 0 || from >= life;
         assert_true(json_integer_value(json_array_get(get(spans, "whole"), i)) >= length);
         assert_true(depth >= 0 && depth < 8);
         if (depth > 0)
             assert_true(from + length <= open_until[depth - 1]);
         open_until[depth] = from + length;
     }
+    return outside;
 }
 
 static void test_timelines_hold_the_slowest(void **state)
@@ -185,7 +189,7 @@ static void test_timelines_hold_the_slowest(void **state)
     fixture_build(&fixture, &usual);
     json_t *page = page_of(&fixture.run);
     const json_t *timelines = get(page, "timelines");
-    size_t references = 0, spans = 0, names = json_array_size(get(page, "names"));
+    size_t references = 0, spans = 0, around = 0, names = json_array_size(get(page, "names"));
     assert_int_equal(integer(json_array_get(timelines, 0), "id"),
                      fixture.run.lifetimes.all
                          .items[fixture.run.findings.diagnoses.items[0].messages.items[0].lifetime]
@@ -196,7 +200,8 @@ static void test_timelines_hold_the_slowest(void **state)
         assert_int_equal(json_array_size(get(one, "stamps")), STAMP_KINDS);
         assert_int_equal(json_array_size(cores), 2);
         for (size_t c = 0; c < 2; c++) {
-            check_spans(json_array_get(cores, c), integer(one, "life_ns"));
+            around += check_spans(json_array_get(cores, c), integer(one, "life_ns"),
+                                  integer(one, "around_ns"));
             const json_t *of = get(get(json_array_get(cores, c), "spans"), "name");
             spans += json_array_size(of);
             for (size_t s = 0; s < json_array_size(of); s++)
@@ -205,6 +210,7 @@ static void test_timelines_hold_the_slowest(void **state)
     }
     assert_int_equal(references, 5);
     assert_true(spans > json_array_size(timelines));
+    assert_true(around > json_array_size(timelines)); // what happened before and after is there
     json_decref(page);
     fixture_free(&fixture);
 }
@@ -300,10 +306,12 @@ static void test_omitted_spans_are_counted(void **state)
     life->stamp_ns[STAMP_REPLY_READ] = run->lifetimes.end_ns;
     struct core_timeline *timeline = &run->evidence.server.cores.items[0];
     size_t within = 0;
-    for (size_t i = 0; i < timeline->spans.count; i++)
-        within += timeline->spans.items[i].begin_ns < run->lifetimes.end_ns &&
-                  timeline->spans.items[i].end_ns > run->lifetimes.begin_ns;
     json_t *page = page_of(run);
+    const int64_t around = integer(json_array_get(get(page, "timelines"), 0), "around_ns");
+    assert_int_equal(around, (run->lifetimes.end_ns - life->stamp_ns[STAMP_INTENDED]) / 3);
+    for (size_t i = 0; i < timeline->spans.count; i++)
+        within += timeline->spans.items[i].begin_ns < run->lifetimes.end_ns + around &&
+                  timeline->spans.items[i].end_ns > run->lifetimes.begin_ns - around;
     const json_t *core = json_array_get(get(json_array_get(get(page, "timelines"), 0), "cores"), 0);
     size_t shown = json_array_size(get(get(core, "spans"), "from"));
     assert_true(within > 1000 && shown <= 500 && shown > 100);
