@@ -424,6 +424,9 @@ int run_set_add(struct run_set *set, const struct run_analysis *run, struct erro
     if (result == 0)
         result =
             take_profile(run, &set->slices, &set->profiles.items[set->profiles.count - 1], err);
+    if (result == 0 && sample_stacks_add(&set->stacks, 0, &run->evidence.samples.profile) < 0)
+        result = error_set(err, ERROR_FAILED, "out of memory for the samples of %s",
+                           run->evidence.run_dir);
     memcpy(set->name, run->evidence.name, sizeof set->name);
     note_load(set, run->evidence.load);
     double count = (double)set->profiles.count;
@@ -465,6 +468,7 @@ void run_set_free(struct run_set *set)
         array_free(&set->latencies.items[i]);
     for (size_t i = 0; i < set->profiles.count; i++)
         run_profile_free(&set->profiles.items[i]);
+    sample_stacks_free(&set->stacks);
     array_free(&set->latencies);
     array_free(&set->profiles);
     array_free(&set->slices);

@@ -9,6 +9,7 @@
 #include "analysis/compare/percentile_shift.h"
 #include "analysis/compare/resample.h"
 #include "analysis/run/run_analysis.h"
+#include "analysis/samples/sample_stacks.h"
 #include "base/progress.h"
 
 // The time of one component in one message.
@@ -77,6 +78,7 @@ struct run_set {
     char name[128];                      // of the experiment
     struct latency_run_array latencies;  // one per run
     struct run_profile_array profiles;   // one per run
+    struct sample_stacks stacks;         // of all runs that were sampled, on the first side
     double offered_rate, achieved_rate;  // means over the runs
     size_t inconclusive;                 // number of runs that had such a load
     char reason[400];                    // of the first of them, in plain words where there are any

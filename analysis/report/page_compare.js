@@ -309,10 +309,23 @@ function chooseSlice(index) {
   renderSlice();
 }
 
+const flameGraph = data.samples && new FlameGraph(byId('flame-plot'), 'the base');
+
+// Of all requests, whatever the slice.
+function renderSamples() {
+  if (!flameGraph) return;
+  const {base_totals: base, candidate_totals: candidate} = data.samples;
+  byId('samples').hidden = false;
+  byId('samples-lead').textContent =
+      `${plural(candidate[0], 'sample')} of the candidate against ${count(base[0])} of the base.`;
+  flameGraph.show(flameTree(data.samples, candidate, base));
+}
+
 function redraw() {
   renderCurves();
   renderShifts();
   renderSlice();
+  flameGraph?.draw();
 }
 
 function start() {
@@ -324,6 +337,7 @@ function start() {
   if (data.slices.length > 1)
     choice(byId('slices'), 'Slice', data.slices.map((slice, i) => [i, sliceName(slice)]), 0, chooseSlice);
   chooseSlice(0);
+  renderSamples();
   byId('footer').textContent = `Taillight ${data.taillight_version}`;
   let pending = 0;
   addEventListener('resize', () => {

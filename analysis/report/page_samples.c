@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The page's samples: what they hint at, and the flame graph.
+#include "analysis/report/flame_columns.h"
 #include "analysis/report/page_json.h"
-
-#include <stdlib.h>
-
-enum {
-    NODES_MOST = 4000,         // of the flame graph
-    LEAST_PER_TEN_THOUSAND = 5 // of the samples; narrower ones could not be seen
-};
 
 static json_t *hints_build(struct page_builder *builder)
 {
@@ -35,31 +29,22 @@ static json_t *hints_build(struct page_builder *builder)
     return list;
 }
 
-// Columns, a parent before its children; what is too rare to be seen is left out.
-static void put_nodes(struct page_builder *builder, json_t *object)
+// Of all samples, and of those in the time of slow messages and of ordinary ones.
+static json_t *flame_build(const struct run_samples *samples)
 {
-    const struct sample_profile *profile = &builder->run->evidence.samples.profile;
-    const struct sample_nodes *nodes = &profile->nodes;
-    json_t *parents = json_array(), *names = json_array(), *totals = json_array();
-    int32_t *numbers = malloc((nodes->count + 1) * sizeof *numbers);
-    int32_t count = 0;
-    builder->failed |= !numbers;
-    for (size_t i = 0; numbers && i < nodes->count; i++) {
-        const struct sample_node *node = &nodes->items[i];
-        bool root = i == 0;
-        numbers[i] = -1;
-        if (count == NODES_MOST || (!root && numbers[node->parent] < 0) ||
-            node->total * 10000 < nodes->items[0].total * LEAST_PER_TEN_THOUSAND)
-            continue;
-        numbers[i] = count++;
-        page_append(builder, parents, json_integer(root ? -1 : numbers[node->parent]));
-        page_append(builder, names, page_text(root ? "all" : profile->names.items[node->name]));
-        page_append(builder, totals, page_count(node->total));
+    static const char *const keys[] = {"totals", "slice_totals", "reference_totals"};
+    const struct sample_profile *profile = &samples->profile;
+    struct flame_columns columns;
+    flame_columns_begin(&columns, sizeof keys / sizeof *keys);
+    for (size_t i = 0; i < profile->nodes.count; i++) {
+        const struct sample_node *node = &profile->nodes.items[i];
+        const struct node_samples near =
+            samples->hints.nodes ? samples->hints.nodes[i] : (struct node_samples){0};
+        const uint64_t totals[] = {node->total, near.slice, near.reference};
+        flame_columns_add(&columns, node->parent, i ? profile->names.items[node->name] : "all",
+                          totals);
     }
-    free(numbers);
-    page_put(builder, object, "parents", parents);
-    page_put(builder, object, "functions", names);
-    page_put(builder, object, "totals", totals);
+    return flame_columns_json(&columns, keys);
 }
 
 json_t *page_samples_build(struct page_builder *builder)
@@ -74,6 +59,6 @@ json_t *page_samples_build(struct page_builder *builder)
     page_put(builder, object, "lost", page_count(samples->profile.lost));
     page_put(builder, object, "least", page_count(SAMPLE_HINT_LEAST));
     page_put(builder, object, "hints", hints_build(builder));
-    put_nodes(builder, object);
+    page_put(builder, object, "flame", flame_build(samples));
     return object;
 }

@@ -6,12 +6,13 @@
 #include <string.h>
 
 #include "analysis/compare/comparison_json.h"
+#include "analysis/report/flame_columns.h"
 #include "analysis/report/page_write.h"
 #include "base/text.h"
 #include "base/units.h"
 
-static const char *const scripts[] = {"page_plot.js", "page_views.js", "page_compare_plots.js",
-                                      "page_compare.js", NULL};
+static const char *const scripts[] = {"page_plot.js",          "page_views.js",   "page_flame.js",
+                                      "page_compare_plots.js", "page_compare.js", NULL};
 
 // --- on the terminal
 // -------------------------------------------------------------------------------
@@ -251,9 +252,35 @@ static json_t *balloons_json(const struct slice_shift *slice, const struct slice
                      c.cause, "us", c.us);
 }
 
+// The functions that both sides' samples were in, as the page draws them: columns, a parent before
+// its children. null: a side was not sampled, or there is no memory.
+static json_t *samples_json(const struct comparison *comparison)
+{
+    struct sample_stacks both = {0};
+    struct flame_columns columns;
+    bool sampled = true;
+    flame_columns_begin(&columns, COMPARE_SIDES);
+    for (unsigned side = 0; side < COMPARE_SIDES && sampled; side++)
+        sampled = comparison->sides[side]->stacks.nodes.count > 0 &&
+                  sample_stacks_join(&both, side, &comparison->sides[side]->stacks) == 0;
+    for (size_t i = 0; sampled && i < both.nodes.count; i++) {
+        const struct stack_node *node = &both.nodes.items[i];
+        flame_columns_add(&columns, node->parent,
+                          i ? name_pool_text(both.names, node->name) : "all", node->total);
+    }
+    sample_stacks_free(&both);
+    static const char *const totals[] = {"base_totals", "candidate_totals"};
+    json_t *object = flame_columns_json(&columns, totals);
+    if (sampled && object)
+        return object;
+    json_decref(object);
+    return json_null();
+}
+
 static json_t *document_of(const struct comparison *comparison)
 {
     json_t *document = comparison_json(comparison), *slices = json_object_get(document, "slices");
+    json_object_set_new(document, "samples", samples_json(comparison));
     for (size_t i = 0; i < comparison->asked && comparison_is_single(comparison); i++) {
         const struct slice_shift *slice = &comparison->shifts.items[i].shift;
         json_t *sides[COMPARE_SIDES];

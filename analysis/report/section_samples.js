@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Samples of the server's cores: in which functions they were for each cause, and all of them as a
-// flame graph (upside down: callers on top). A click or Enter makes a function fill the width; the
-// topmost row leads back.
-
-const FLAME_ROW = 18, FLAME_ROWS = 40;
+// Samples of the server's cores: in which functions they were for each cause, and as a flame graph: all of
+// them, or those in slow messages' time against ordinary ones'.
 
 function hintRow(hint) {
   const {cause, role, slice, reference, functions} = hint, {least} = data.samples;
@@ -16,68 +13,16 @@ function hintRow(hint) {
   ];
 }
 
-// Who is called by whom: the children of each function, most samples first.
-function flameTree() {
-  const {parents, functions, totals} = data.samples;
-  const nodes =
-      functions.map((name, i) => ({name, total: totals[i], parent: parents[i], children: []}));
-  for (const node of nodes)
-    if (node.parent >= 0) nodes[node.parent].children.push(node);
-  for (const node of nodes) node.children.sort((a, b) => b.total - a.total);
-  return nodes;
+// Each of the graphs that can be drawn: [key, what it is called, its tree].
+function flameGraphs() {
+  const {flame, least} = data.samples, {totals, slice_totals: slice, reference_totals: reference} = flame,
+        graphs = [['all', 'all samples', flameTree(flame, totals)]];
+  if (slice[0] >= least && reference[0] >= least)
+    graphs.push(['slow', 'slow messages, against ordinary ones', flameTree(flame, slice, reference)]);
+  return graphs;
 }
 
-function flameBox(node, x, y, width, whole, choose) {
-  const words = `${node.name}: ${plural(node.total, 'sample')}, ${percent(node.total, whole)}`,
-        shown = Math.floor((width - 6) / 7);
-  const box = svg(
-      'g', {
-        class: 'flame',
-        tabindex: '0',
-        role: 'button',
-        'aria-label': words,
-        click: () => choose(node),
-        keydown: event => {
-          if (event.key === 'Enter') choose(node);
-        }
-      },
-      svg('title', {}, words),
-      svg('rect', {x, y, width: Math.max(width - 1, .5), height: FLAME_ROW - 1}));
-  if (shown >= 4)
-    box.append(svg(
-        'text', {x: x + 3, y: y + FLAME_ROW - 5},
-        node.name.length > shown ? node.name.slice(0, shown - 1) + '…' : node.name));
-  return box;
-}
-
-// The chosen function over the whole width, its callers above it, what it called below.
-function drawFlame(nodes, chosen) {
-  const place = byId('flame-plot'), width = Math.max(700, place.clientWidth), boxes = [];
-  const whole = nodes[0].total, choose = node => drawFlame(nodes, node);
-  const above = [];
-  for (let node = chosen; node.parent >= 0; node = nodes[node.parent])
-    above.unshift(nodes[node.parent]);
-  above.forEach((node, i) => boxes.push(flameBox(node, 0, i * FLAME_ROW, width, whole, choose)));
-  let deepest = above.length;
-  const lay = (node, x, level) => {
-    const wide = node.total / chosen.total * width;
-    if (wide < 1 || level - above.length >= FLAME_ROWS) return;
-    deepest = Math.max(deepest, level);
-    boxes.push(flameBox(node, x, level * FLAME_ROW, wide, whole, choose));
-    for (const child of node.children) {
-      lay(child, x, level + 1);
-      x += child.total / chosen.total * width;
-    }
-  };
-  lay(chosen, 0, above.length);
-  place.replaceChildren(svg(
-      'svg', {
-        viewBox: `0 0 ${width} ${(deepest + 1) * FLAME_ROW}`,
-        role: 'group',
-        'aria-label': 'Flame graph: functions by their samples, callers on top'
-      },
-      ...boxes));
-}
+let flameGraph;
 
 sections.push({
   id: 'samples',
@@ -98,12 +43,20 @@ sections.push({
             table(
                 [['cause', true], ['samples'], ['in ordinary ones'], ['functions (in ordinary ones)', true]],
                 samples.hints.map(hintRow), 'Functions that the samples were in, by cause')),
-        element('h3', {}, 'All samples'),
+        element('h3', {}, 'Flame graph'), element('div', {class: 'controls', id: 'flame-controls'}),
         hint(
             'Callers on top; the width is the share of the samples. Click a function, or choose it by ',
             element('kbd', {}, 'Enter'), ', to see it over the whole width.'),
+        element('p', {class: 'hint', id: 'flame-words', hidden: true},
+            'Of the samples in the time of slow messages: orange where a function has more of them than of those of ordinary messages (those around the median), blue where less, the stronger the more; what only ordinary ones have is not drawn.'),
         element('div', {class: 'plot wide', id: 'flame-plot'}));
-    const nodes = flameTree();
-    drawFlame(nodes, nodes[0]);
-  }
+    flameGraph = new FlameGraph(byId('flame-plot'), 'ordinary messages');
+    const graphs = flameGraphs(), show = key => {
+      byId('flame-words').hidden = key === 'all';
+      flameGraph.show(graphs.find(([name]) => name === key)[2]);
+    };
+    if (graphs.length > 1) choice(byId('flame-controls'), 'Samples', graphs, 'all', show);
+    show('all');
+  },
+  draw: () => flameGraph.draw()
 });

@@ -34,6 +34,7 @@ int run_samples_add(const char *run_dir, const json_t *capture, const struct dia
 void run_samples_free(struct run_samples *samples)
 {
     sample_profile_free(&samples->profile);
+    sample_hints_free(&samples->hints);
 }
 
 // --- as JSON -------------------------------------------------------------------------------------

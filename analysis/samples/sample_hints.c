@@ -17,6 +17,7 @@ struct finder {
     struct index_array hints; // by component: the hint's number plus 1; 0: not looked up yet
     enum side side;
     uint8_t *seen;    // by sample: bit per hint that has counted it, on this side
+    bool *taken;      // by sample: it is counted for its node, on this side
     uint64_t *counts; // by side, hint and name
     bool out_of_memory;
 };
@@ -79,6 +80,27 @@ static uint32_t hint_of(struct finder *finder, uint32_t component)
 
 // --- counting ------------------------------------------------------------------------------------
 
+static void take_nodes(struct finder *finder, const struct named_sample *samples, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        bool *taken = &finder->taken[samples + i - finder->profile->samples.items];
+        struct node_samples *node = &finder->out->nodes[samples[i].node];
+        if (!*taken)
+            ++*(finder->side == SLICE ? &node->slice : &node->reference);
+        *taken = true;
+    }
+}
+
+// Adds to each node what it called: children have greater numbers.
+static void sum_nodes(const struct sample_profile *profile, struct node_samples *nodes)
+{
+    for (size_t i = profile->nodes.count; i-- > 1;) {
+        struct node_samples *parent = &nodes[profile->nodes.items[i].parent];
+        parent->slice += nodes[i].slice;
+        parent->reference += nodes[i].reference;
+    }
+}
+
 static void take_piece(uint32_t component, uint16_t core, int64_t begin_ns, int64_t end_ns,
                        void *context)
 {
@@ -86,11 +108,12 @@ static void take_piece(uint32_t component, uint16_t core, int64_t begin_ns, int6
     const struct sample_profile *profile = finder->profile;
     uint32_t hint = hint_of(finder, component) - 1;
     size_t count = 0;
-    if (core == NO_CORE || hint == SAMPLE_HINTS_MOST)
+    if (core == NO_CORE)
         return;
     const struct named_sample *samples =
         sample_profile_between(profile, core, begin_ns, end_ns, &count);
-    for (size_t i = 0; i < count; i++) {
+    take_nodes(finder, samples, count);
+    for (size_t i = 0; i < count && hint < SAMPLE_HINTS_MOST; i++) {
         uint8_t *seen = &finder->seen[samples + i - profile->samples.items];
         uint32_t name = profile->nodes.items[samples[i].node].name;
         if (*seen & 1u << hint)
@@ -110,6 +133,7 @@ static int take_messages(struct finder *finder, const struct diagnosed_array *me
     int result = 0;
     finder->side = side;
     memset(finder->seen, 0, finder->profile->samples.count);
+    memset(finder->taken, 0, finder->profile->samples.count * sizeof *finder->taken);
     step = step > 1 ? step : 1;
     for (double at = 0; result == 0 && at < (double)messages->count; at += step) {
         shares.count = 0;
@@ -166,12 +190,15 @@ static int find(struct finder *finder, const struct diagnosis *diagnosis)
     finder->counts = calloc((size_t)SIDES * SAMPLE_HINTS_MOST * finder->profile->names.count + 1,
                             sizeof *finder->counts);
     finder->seen = calloc(finder->profile->samples.count + 1, sizeof *finder->seen);
-    if (!finder->counts || !finder->seen)
+    finder->taken = calloc(finder->profile->samples.count + 1, sizeof *finder->taken);
+    finder->out->nodes = calloc(finder->profile->nodes.count + 1, sizeof *finder->out->nodes);
+    if (!finder->counts || !finder->seen || !finder->taken || !finder->out->nodes)
         return -1;
     choose_causes(finder, diagnosis);
     int result = take_messages(finder, &diagnosis->messages, SLICE, &finder->out->slice_messages);
     if (result == 0)
         result = take_reference(finder, diagnosis);
+    sum_nodes(finder->profile, finder->out->nodes);
     for (size_t i = 0; result == 0 && i < finder->out->count; i++)
         name_functions(finder, i);
     return result;
@@ -195,7 +222,14 @@ int sample_hints_find(const struct sample_profile *profile, const struct diagnos
     array_free(&finder.hints);
     free(finder.counts);
     free(finder.seen);
+    free(finder.taken);
     return result;
+}
+
+void sample_hints_free(struct sample_hints *hints)
+{
+    free(hints->nodes);
+    *hints = (struct sample_hints){0};
 }
 
 // --- instants ------------------------------------------------------------------------------------

@@ -34,16 +34,25 @@ struct sample_hint {
     size_t function_count;
 };
 
+// Samples in a function and in all that it called which lie in the lifetimes of messages, whatever
+// held them up then. Each counts once.
+struct node_samples {
+    uint64_t slice, reference;
+};
+
 struct sample_hints {
     struct sample_hint items[SAMPLE_HINTS_MOST];
     size_t count;
+    struct node_samples *nodes; // owned; by node of the profile. NULL: nothing was looked at
     uint64_t slice_messages, reference_messages; // that were looked at
 };
 
 // in: what the diagnosis was made from. Causes of the diagnosis in their order, and at the end
-// "application time (A)" where it is none of them. -1: no memory.
+// "application time (A)" where it is none of them. -1: no memory. The caller frees, after a failure
+// too.
 int sample_hints_find(const struct sample_profile *profile, const struct diagnosis_input *in,
                       const struct diagnosis *diagnosis, struct sample_hints *out);
+void sample_hints_free(struct sample_hints *hints);
 
 // At which instant the core was where a sample says. A counter's interrupt is an NMI: at the
 // sample's own time. The clock's (cpu-clock) is an ordinary timer interrupt: perf notes the time

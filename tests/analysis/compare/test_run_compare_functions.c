@@ -2,7 +2,7 @@
 //
 // Two runs of random servers against each other whose functions are known: the one that got slower
 // is found, with about its true size; the time in functions adds up; one run without functions says
-// so.
+// so. And sampled: their call stacks are added up by the names in them.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,6 +13,20 @@
 #include "tests/analysis/diagnosis/synthetic.h"
 
 static const struct diagnosis_slice slices[] = {{.low = 0, .high = 1}, {.low = 0.9, .high = 1}};
+
+// 100 samples of the base, in the one order; 200 of the candidate, in the other.
+static void sample(struct sample_profile *profile, bool candidate)
+{
+    static const char *const names[2][3] = {{"memcached", "assoc_find", "out_string"},
+                                            {"out_string", "assoc_find", "memcached"}};
+    static const struct sample_node nodes[2][4] = {
+        {{0, 0, 0, 100}, {0, 0, 0, 100}, {1, 1, 40, 40}, {1, 2, 60, 60}},
+        {{0, 0, 0, 200}, {0, 2, 0, 200}, {1, 0, 60, 60}, {1, 1, 140, 140}}};
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(array_push(&profile->names, strdup(names[candidate][i])), 0);
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(array_push(&profile->nodes, nodes[candidate][i]), 0);
+}
 
 static void take(struct run_set *out, unsigned causes, uint64_t seed, bool functions)
 {
@@ -42,7 +56,9 @@ static void take(struct run_set *out, unsigned causes, uint64_t seed, bool funct
         assert_int_equal(diagnose(&in, &slices[i], &diagnosis, &err), 0);
         assert_int_equal(array_push(&run.findings.diagnoses, diagnosis), 0);
     }
+    sample(&run.evidence.samples.profile, causes != 0);
     assert_int_equal(run_set_add(out, &run, &err), 0);
+    run_samples_free(&run.evidence.samples);
     for (size_t i = 0; i < 2; i++)
         diagnosis_free(&run.findings.diagnoses.items[i]);
     array_free(&run.findings.diagnoses);
@@ -111,6 +127,30 @@ static void functions_of_one_run_are_not_compared(void **state)
     comparison_free(&comparison);
 }
 
+static void stacks_are_added_up_by_their_names(void **state)
+{
+    (void)state;
+    struct sample_stacks both = {0};
+    struct comparison comparison;
+    compare(&comparison, 1u << CAUSED_BY_SLOW_USER, true);
+    for (unsigned side = 0; side < COMPARE_SIDES; side++) {
+        assert_int_equal(comparison.read[side].stacks.nodes.count, 4);
+        for (int twice = 0; twice < 2; twice++)
+            assert_int_equal(sample_stacks_join(&both, side, &comparison.read[side].stacks), 0);
+    }
+    assert_int_equal(both.nodes.count, 4);
+    for (size_t i = 0; i < 4; i++) {
+        const struct stack_node *node = &both.nodes.items[i];
+        const char *name = i ? name_pool_text(both.names, node->name) : "";
+        bool found = strcmp(name, "assoc_find") == 0, out = strcmp(name, "out_string") == 0;
+        assert_int_equal(node->total[COMPARE_BASE], found ? 80 : out ? 120 : 200);
+        assert_int_equal(node->total[COMPARE_CANDIDATE], found ? 280 : out ? 120 : 400);
+        assert_true(i == 0 || node->parent < i);
+    }
+    sample_stacks_free(&both);
+    comparison_free(&comparison);
+}
+
 // `test_run_compare_functions --write FILE` only writes the page, for test_report_page.sh.
 int main(int argc, char **argv)
 {
@@ -127,6 +167,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_slower_function_is_found),
         cmocka_unit_test(functions_of_one_run_are_not_compared),
+        cmocka_unit_test(stacks_are_added_up_by_their_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

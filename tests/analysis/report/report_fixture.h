@@ -194,6 +194,36 @@ static void fixture_findings(struct run_analysis *run, bool odd)
                  "every 20.0 ms (98 %% of 51 times)");
 }
 
+// Samples of the application's core: slow messages have most of theirs in the hog, ordinary ones
+// few.
+static void fixture_samples(struct run_samples *samples)
+{
+    enum { SERVER, SERVE, HOG_THREAD, HOG, FUNCTIONS };
+    static const char *const names[FUNCTIONS] = {"memcached", "drive_machine", "yes", "full_write"};
+    static const struct sample_node nodes[] = {{0, 0, 0, 1000},
+                                               {0, SERVER, 0, 800},
+                                               {1, SERVE, 800, 800},
+                                               {0, HOG_THREAD, 0, 200},
+                                               {3, HOG, 200, 200}};
+    static const struct node_samples near[] = {
+        {300, 400}, {90, 390}, {90, 390}, {210, 10}, {210, 10}};
+    struct sample_profile *profile = &samples->profile;
+    int failed = 0;
+    samples->present = true;
+    samples->frequency = 999;
+    snprintf(profile->event, sizeof profile->event, "cycles");
+    for (size_t i = 0; i < FUNCTIONS; i++)
+        failed |= array_push(&profile->names, strdup(names[i])) < 0;
+    for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++)
+        failed |= array_push(&profile->nodes, nodes[i]) < 0;
+    for (int64_t i = 0; i < 1000; i++)
+        failed |= array_push(&profile->samples, ((struct named_sample){i, 3, i < 800 ? 2 : 4})) < 0;
+    samples->hints.nodes = malloc(sizeof near);
+    if (failed || !samples->hints.nodes)
+        abort();
+    memcpy(samples->hints.nodes, near, sizeof near);
+}
+
 // Builds the run. Free with fixture_free.
 static inline void fixture_build(struct fixture *f, const struct fixture_options *options)
 {
@@ -230,6 +260,8 @@ static inline void fixture_build(struct fixture *f, const struct fixture_options
         fixture_verdict(run, options);
         fixture_findings(run, options->odd);
     }
+    if (options->everything)
+        fixture_samples(&run->evidence.samples);
     fixture_documents(run);
 }
 
@@ -257,6 +289,7 @@ static inline void fixture_free(struct fixture *f)
     array_free(&run->lifetimes.all);
     applications_free(&run->lifetimes.applications);
     host_timeline_free(&run->evidence.server);
+    run_samples_free(&run->evidence.samples);
     free(run->evidence.application_threads);
     json_decref(run->evidence.experiment);
     json_decref(run->evidence.load);

@@ -303,6 +303,14 @@ static void a_hogs_function_leads(void **state)
     assert_int_equal(own->functions[0].name, NAME_SERVE);
     assert_true(own->reference > 0);
     assert_int_equal(hints.slice_messages, k.diagnosis.messages.count);
+    // What tells slow messages from ordinary ones is how much of their samples the hog has.
+    const struct node_samples *all = &hints.nodes[0], *of_hog = &hints.nodes[NODE_HOG];
+    assert_true(all->slice >= hog->slice && all->reference >= own->reference);
+    assert_true(of_hog->slice >= hog->functions[0].slice && of_hog->slice * 2 > all->slice);
+    assert_true(of_hog->reference * 10 < all->reference);
+    for (size_t i = 1; i < k.profile.nodes.count; i++)
+        assert_true(hints.nodes[i].slice <= hints.nodes[k.profile.nodes.items[i].parent].slice);
+    sample_hints_free(&hints);
     release(&k);
 }
 
@@ -317,11 +325,14 @@ static void a_slow_application_names_its_function(void **state)
     const struct sample_hint *own = hint_of(&hints, "application time");
     assert_int_equal(own->functions[0].name, NAME_HOG);
     assert_true(own->functions[0].reference * 10 <= own->reference);
+    sample_hints_free(&hints);
     release(&k);
     build(&k, FAULT_SLOW, 5000);
     k.diagnosis.not_available = true; // no verdict, no hint
     assert_int_equal(sample_hints_find(&k.profile, &in, &k.diagnosis, &hints), 0);
     assert_int_equal(hints.count, 0);
+    assert_null(hints.nodes);
+    sample_hints_free(&hints);
     release(&k);
 }
 
