@@ -9,7 +9,7 @@ function setMessage(id) {
 }
 
 function chooseDiagnosis(index, id = data.diagnoses[index]?.messages.id[0] ?? null) {
-  Object.assign(view, {diagnosis: index, cause: null, category: null});
+  Object.assign(view, {diagnosis: index, cause: null, category: null, span: null});
   setMessage(id);
   updateSections('diagnosis');
 }
@@ -22,6 +22,15 @@ function chooseCause(key, scroll) {
   const first = view.cause === null ? undefined : listedMessages()[0];
   if (first !== undefined) chooseMessage(current().messages.id[first]);
   if (scroll && view.cause !== null) byId('causes').scrollIntoView({block: 'start'});
+}
+
+// Only the messages of that piece of time then, in every view that is of messages; null: all.
+function chooseSpan(span) {
+  if (!current()) return;
+  view.span = span;
+  updateSections('cause');
+  const listed = listedMessages();
+  if (listed.length && !listed.includes(view.message)) chooseMessage(current().messages.id[listed[0]]);
 }
 
 // Where a message stands: in the diagnosis that is shown, else in another one.

@@ -87,6 +87,7 @@ const view = {
   id: null,
   cause: null,
   category: null,
+  span: null, // the piece of time whose messages are shown, [from, to] in ns since the run began; null: all
   grouped: true,
   sort: 'total',
   spread: 'order'
@@ -120,9 +121,9 @@ const spanRank = (kind, name) => causeContexts.get(
     kind === 1 ? name.replace(/^([^/]+)\/.*$/, '$1') : name + (SPAN_WORDS[kind] ?? '\n')) ?? 99;
 
 // The causes of a diagnosis as a reader takes them, the largest first: {key, causes, ns}.
-function readersCauses(diagnosis) {
+function readersCauses(diagnosis, causes = diagnosis?.causes ?? []) {
   const all = new Map();
-  for (const cause of diagnosis?.causes ?? []) {
+  for (const cause of causes) {
     const one = all.get(causeKey(cause)) ?? {key: causeKey(cause), causes: [], ns: 0};
     one.causes.push(cause);
     one.ns += cause.total_ns || 0;
@@ -131,12 +132,16 @@ function readersCauses(diagnosis) {
   return [...all.values()].sort((a, b) => b.ns - a.ns);
 }
 
-// The messages to list: all, or those that the chosen cause slowed, the most slowed first.
+const inSpan = at_ns => view.span === null || (at_ns >= view.span[0] && at_ns < view.span[1]);
+
+// The messages to list, of the chosen piece of time: all, or those that the chosen cause slowed, the most
+// slowed first.
 function listedMessages() {
-  const {messages, attributions, causes, shown} = current();
-  if (view.cause === null) return Array.from({length: shown}, (_, i) => i);
+  const {messages, attributions, causes, shown} = current(),
+        own = Array.from({length: shown}, (_, i) => i).filter(i => inSpan(messages.at_ns[i]));
+  if (view.cause === null) return own;
   const chosen = causes.map(cause => causeKey(cause) === view.cause), added = new Map();
-  for (let i = 0; i < shown; i++)
+  for (const i of own)
     for (let j = messages.first[i]; j < messages.first[i + 1]; j++)
       if (chosen[attributions.cause[j]])
         added.set(i, (added.get(i) ?? 0) + (attributions.ns[j] || 0));
@@ -159,6 +164,50 @@ function timeOrder(diagnosis) {
     diagnosis.extremes = [latencies[latencies.length - 1], latencies[0]];
   }
   return diagnosis.byTime;
+}
+
+// What a cause added to messages: as the diagnosis has it of all of them.
+function spread(values) {
+  const sorted = Float64Array.from(values).sort(), at = q => sorted[Math.round(q * (sorted.length - 1))] ?? null;
+  return {
+    messages: sorted.length,
+    total_ns: sorted.reduce((sum, ns) => sum + ns, 0),
+    min_ns: at(0),
+    p25_ns: at(.25),
+    median_ns: at(.5),
+    p75_ns: at(.75),
+    max_ns: at(1)
+  };
+}
+
+// The causes on show, with what they added to the messages of the chosen piece of time; those that slowed
+// none of these are left out.
+let spanned = {};
+function shownCauses() {
+  const diagnosis = current();
+  if (!diagnosis || view.span === null) return diagnosis?.causes ?? [];
+  if (spanned.diagnosis === diagnosis && spanned.span === view.span) return spanned.causes;
+  const {messages, attributions, causes} = diagnosis, values = causes.map(() => []);
+  for (let i = 0; i < diagnosis.shown; i++)
+    if (inSpan(messages.at_ns[i]))
+      for (let j = messages.first[i]; j < messages.first[i + 1]; j++)
+        values[attributions.cause[j]]?.push(attributions.ns[j] || 0);
+  const own = causes.map((cause, i) => Object.assign(Object.create(cause), spread(values[i]))).filter(cause => cause.messages);
+  spanned = {diagnosis, span: view.span, causes: own};
+  return own;
+}
+
+// How many messages are slow in the chosen piece of time, and how much longer than ordinary ones they took.
+function shownExtra() {
+  const diagnosis = current();
+  if (view.span === null) return {messages: diagnosis.total, ns: diagnosis.extra_ns ?? 0};
+  const {messages, shown} = diagnosis, extra = {messages: 0, ns: 0};
+  for (let i = 0; i < shown; i++)
+    if (inSpan(messages.at_ns[i])) {
+      extra.messages++;
+      extra.ns += Math.max(messages.deviation_ns[i] || 0, 0);
+    }
+  return extra;
 }
 
 // The causes of one message, largest first.

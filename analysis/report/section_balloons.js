@@ -107,7 +107,7 @@ class BalloonPlot {
     const {times, logs} = current(), byTime = view.spread === 'time',
           [low, high] = this.y.logarithms, {bottom, top} = this.size;
     for (let place = first; place < after; place++) {
-      if (Number.isNaN(logs[place])) continue;
+      if (Number.isNaN(logs[place]) || !inSpan(times[place])) continue;
       each(
           place, this.x(byTime ? times[place] : place + 0.5),
           bottom + (logs[place] - low) / (high - low || 1) * (top - bottom));
@@ -181,7 +181,7 @@ class BalloonPlot {
     const {from, to} = this.viewport, {causes} = colours;
     const key =
         [
-          view.diagnosis, view.cause, view.category, view.spread, from, to, width, causes[0],
+          view.diagnosis, view.cause, view.category, view.span, view.spread, from, to, width, causes[0],
           colours.paper
         ].join();
     if (this.picture?.key !== key) {

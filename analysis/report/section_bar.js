@@ -7,13 +7,13 @@ const BAR_PARTS = 6, BAR_WORDS = 5;
 
 // [key, name, words, ns, rank]; without a key there is nothing to choose.
 function barParts(diagnosis) {
-  const all = readersCauses(diagnosis), named = all.slice(0, BAR_PARTS), rest = all.slice(BAR_PARTS);
+  const all = readersCauses(diagnosis, shownCauses()), named = all.slice(0, BAR_PARTS), rest = all.slice(BAR_PARTS);
   const sum = list => list.reduce((total, one) => total + one.ns, 0),
-        unknown = (diagnosis.extra_ns || 0) - sum(all);
+        whole = shownExtra().ns, unknown = whole - sum(all);
   const parts = named.map(({key, causes: [cause], ns}) => ({key, name: causeName(cause), cause, ns}));
   if (rest.length)
     parts.push({name: plural(rest.length, 'smaller cause'), words: plural(rest.length, 'smaller cause'), ns: sum(rest)});
-  if (unknown > 0.005 * diagnosis.extra_ns)
+  if (unknown > 0.005 * whole)
     parts.push({name: 'not known', words: 'nobody knows where it went', ns: unknown, unknown: true});
   return parts.filter(part => part.ns > 0);
 }
@@ -69,15 +69,15 @@ function barWords(part, whole) {
 }
 
 function renderBar() {
-  const place = byId('cause-bar'), diagnosis = current(), whole = diagnosis?.extra_ns ?? 0,
+  const place = byId('cause-bar'), diagnosis = current(), extra = diagnosis ? shownExtra() : {ns: 0}, whole = extra.ns,
         parts = diagnosis && whole > 0 ? barParts(diagnosis) : [];
   place.hidden = parts.length === 0 || diagnosis.not_available;
   if (place.hidden) return;
   place.replaceChildren(
       element(
           'p', {class: 'hint'},
-          `Where the extra time of the ${plural(diagnosis.total, 'slow message')} went${
-              view.diagnosis ? ` (${diagnosis.label})` : ''}. Choose a cause to see its messages.`),
+          `Where the extra time of the ${plural(extra.messages, 'slow message')} went${
+              view.diagnosis ? ` (${diagnosis.label})` : ''}${view.span ? `, ${spanWords()}` : ''}. Choose a cause to see its messages.`),
       element('div', {class: 'bar'}, ...parts.map(part => barPiece(part, whole, place.clientWidth))),
       element('ul', {class: 'bar-words'}, ...parts.slice(0, BAR_WORDS).map(part => barWords(part, whole))));
 }

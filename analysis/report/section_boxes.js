@@ -10,7 +10,7 @@ const SORTS = {
   deviation: cause => cause.median_ns,
   messages: cause => cause.messages
 };
-const sortedCauses = () => current().causes.filter(inCategory).sort(
+const sortedCauses = () => shownCauses().filter(inCategory).sort(
     (a, b) => (SORTS[view.sort](b) || 0) - (SORTS[view.sort](a) || 0));
 
 function boxRow(cause, y, x, size, own) {
@@ -77,7 +77,7 @@ function boxRow(cause, y, x, size, own) {
               (text, i) => svg(
                   'text', {x: size.width - [168, 84, 4][i], y: middle + 4, 'text-anchor': 'end'},
                   text)));
-  const mine = own.find(one => one.cause === cause);
+  const mine = own.find(one => one.cause === cause || one.cause === Object.getPrototypeOf(cause));
   if (mine && mine.ns > 0)
     row.append(svg('circle', {
       cx: at(mine.ns),
@@ -151,8 +151,7 @@ function renderBoxControls() {
 }
 
 function renderCauseTable() {
-  const whole = current().messages.deviation_ns.reduce((sum, ns) => sum + Math.max(ns || 0, 0), 0),
-        all = current().total === current().shown;
+  const {ns: whole} = shownExtra(), all = current().total === current().shown;
   byId('cause-table')
       .replaceChildren(table(
           [
@@ -160,7 +159,7 @@ function renderCauseTable() {
             ['messages'], ['least'], ['quartile'], ['median'], ['quartile'], ['most'], ['total'],
             ['of the extra time']
           ],
-          current().causes.filter(inCategory).map(
+          shownCauses().filter(inCategory).map(
               cause =>
                   [cause.name, data.roles[cause.role], cause.category,
                    cause.explains ? 'yes' : 'no', count(cause.messages), duration(cause.min_ns), duration(cause.p25_ns),

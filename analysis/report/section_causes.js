@@ -11,7 +11,7 @@ const causeShown = cause =>
 // The categories of the diagnosis on show with their time, the largest first.
 function categoriesOf(diagnosis) {
   const totals = new Map();
-  for (const {category, total_ns: ns} of diagnosis.causes)
+  for (const {category, total_ns: ns} of diagnosis === current() ? shownCauses() : diagnosis.causes)
     totals.set(category, (totals.get(category) ?? 0) + (ns || 0));
   return [...totals].map(([name, total]) => ({name, total})).sort((a, b) => b.total - a.total);
 }
@@ -34,15 +34,21 @@ function chooseCategory(category) {
   updateSections('cause');
 }
 
+const spanWords = () => `due from ${seconds(Math.round(view.span[0]))} to ${seconds(Math.round(view.span[1]))}`;
+
+function showAll() {
+  Object.assign(view, {cause: null, category: null});
+  chooseSpan(null);
+}
+
 // The choice is also written as text, since buttons are not printed.
 function renderCategoryNote() {
-  const note = byId('category-note');
-  const cause = current().causes.find(one => causeKey(one) === view.cause);
-  note.hidden = view.category === null && !cause;
-  note.replaceChildren(
-      cause ? `Only messages that were slowed because ${cause.words}. ` :
-              `Only causes of the category “${view.category}” are shown. `,
-      element('button', {type: 'button', click: () => cause ? chooseCause(view.cause) : chooseCategory(null)}, 'Show all'));
+  const note = byId('category-note'), words = [], cause = current()?.causes.find(one => causeKey(one) === view.cause);
+  if (view.span) words.push(`Only messages ${spanWords()}: ${plural(shownExtra().messages, 'slow one')}.`);
+  if (cause) words.push(`Only messages that were slowed because ${cause.words}.`);
+  if (view.category !== null) words.push(`Only causes of the category “${view.category}” are shown.`);
+  note.hidden = words.length === 0;
+  note.replaceChildren(words.join(' ') + ' ', element('button', {type: 'button', click: showAll}, 'Show all'));
 }
 
 function sliceWords(diagnosis) {

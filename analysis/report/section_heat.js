@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Latency over time, of every request; below, when the causes of the slow ones were at work. A
-// column leads to its slowest request. The window that is diagnosed stays bright.
+// column leads to its slowest request; several columns are a piece of time, of which all the other views
+// then show the messages. The window that is diagnosed, and the piece that was chosen, stay bright.
 
 const HEAT_HEIGHT = 300, HEAT_STRIPS = 5, HEAT_STRIP = 13;
 
@@ -21,15 +22,20 @@ class HeatMap {
       tabindex: 0,
       role: 'application',
       'aria-roledescription': 'heat map',
-      'aria-label': 'Latency over time. Left and right choose a piece of time, Enter its slowest message.',
+      'aria-label':
+          'Latency over time. Left and right choose an instant, Enter its slowest message; with Shift a piece of time, whose messages all views then show, Escape all again.',
       keydown: event => this.key(event),
+      pointerdown: event => this.down(event),
       pointermove: event => this.hover(event),
+      pointerup: event => this.up(event),
+      pointercancel: () => this.cancel(),
       pointerleave: hideTip,
-      click: event => this.choose(this.columnAt(event)),
       blur: () => this.mark(null)
     });
     place.replaceChildren(this.canvas);
     this.column = null;
+    this.anchor = null;  // the column where a piece of time began that keys choose
+    this.drag = null;  // [first column, last] while a piece of time is being chosen
   }
 
   load() {
@@ -54,6 +60,7 @@ class HeatMap {
     this.drawStrips(context, colours, column, bottom + 8);
     this.times(context, colours, bottom + 8 + this.strips.length * HEAT_STRIP);
     this.outside(context, colours, height - 34);
+    this.piece(context, colours, height - 34);
     if (this.column !== null) {
       context.strokeStyle = colours.ink;
       context.strokeRect(this.left + this.column * column - .5, 6, column + 1, height - 40);
@@ -97,16 +104,60 @@ class HeatMap {
       context.fillText(`${Number(tick.toPrecision(6))} s`, this.left + tick / whole * (this.right - this.left), y + 14);
   }
 
-  // What the diagnosis on show is not about.
-  outside(context, colours, bottom) {
-    const {from_ns: from, to_ns: to} = current() ?? {}, whole = data.measures.duration_ns || 1,
-          x = ns => this.left + ns / whole * (this.right - this.left);
-    if (!known(from)) return;
+  // Lets what is not from..to fade.
+  fade(context, colours, [from, to], bottom) {
+    const whole = data.measures.duration_ns || 1, x = ns => this.left + ns / whole * (this.right - this.left);
     context.globalAlpha = .65;
     context.fillStyle = colours.paper;
     context.fillRect(this.left, 0, x(from) - this.left, bottom);
     context.fillRect(x(to), 0, this.right - x(to), bottom);
     context.globalAlpha = 1;
+    return [x(from), x(to)];
+  }
+
+  // What the diagnosis on show is not about.
+  outside(context, colours, bottom) {
+    const {from_ns: from, to_ns: to} = current() ?? {};
+    if (known(from)) this.fade(context, colours, [from, to], bottom);
+  }
+
+  // The piece of time that was chosen, or is being chosen.
+  piece(context, colours, bottom) {
+    const span = this.drag ? this.spanOf(...this.drag) : view.span;
+    if (!span) return;
+    const [from, to] = this.fade(context, colours, span, bottom);
+    context.strokeStyle = colours.accent;
+    context.strokeRect(from, 6, to - from, bottom - 6);
+  }
+
+  spanOf(a, b) {
+    const step = (data.measures.duration_ns || 1) / data.heat.columns;
+    return [Math.min(a, b) * step, (Math.max(a, b) + 1) * step];
+  }
+
+  down(event) {
+    const column = event.button === 0 ? this.columnAt(event) : null;
+    if (column === null) return;
+    this.drag = [column, column];
+    if (event.isTrusted) this.canvas.setPointerCapture(event.pointerId);  // a test's pointer cannot be held
+  }
+
+  // Within one column it was a click.
+  up(event) {
+    const drag = this.drag;
+    this.drag = null;
+    if (!drag) return;
+    if (drag[0] === drag[1])
+      this.choose(this.columnAt(event));
+    else
+      chooseSpan(this.spanOf(...drag));
+    this.draw();
+  }
+
+  // A finger that scrolls.
+  cancel() {
+    this.drag = null;
+    this.draw();
   }
 
   columnAt(event) {
@@ -128,6 +179,10 @@ class HeatMap {
 
   hover(event) {
     const column = this.columnAt(event);
+    if (this.drag) {
+      this.drag[1] = column ?? this.drag[1];
+      this.draw();
+    }
     if (column === null)
       hideTip();
     else
@@ -159,8 +214,11 @@ class HeatMap {
     }[event.key];
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === 'Enter') this.choose(this.column);
+    if (event.key === 'Escape') chooseSpan(null);
     if (next === undefined) return;
     event.preventDefault();
+    this.anchor = event.shiftKey ? this.anchor ?? at : null;
+    if (this.anchor !== null) chooseSpan(this.spanOf(this.anchor, next));
     this.mark(next);
   }
 }
@@ -180,7 +238,7 @@ sections.push({
   place: 9,
   has: () => Boolean(data.heat),
   markup: `
-    <p class="lead">Every request: the stronger the colour, the more of them; the strips below show when the largest causes held up slow ones. Click a piece of time, or choose it by <kbd>←</kbd> <kbd>→</kbd> and <kbd>Enter</kbd>, to see its slowest message.</p>
+    <p class="lead">Every request: the stronger the colour, the more of them; the strips below show when the largest causes held up slow ones. Click an instant, or choose it by <kbd>←</kbd> <kbd>→</kbd> and <kbd>Enter</kbd>, to see its slowest message. Drag over a piece of time, or hold <kbd>Shift</kbd>, and the causes, balloons, boxes and lists are of its messages; <kbd>Esc</kbd> shows all again.</p>
     <div class="plot" id="heat-plot"></div>
     <div class="controls" id="heat-legend"></div>`,
   start: () => {
@@ -190,7 +248,10 @@ sections.push({
     heatMap.load();
     renderHeatLegend();
   },
-  cause: () => renderHeatLegend(),
+  cause: () => {
+    heatMap.draw();
+    renderHeatLegend();
+  },
   draw: () => {
     heatMap.draw();
     renderHeatLegend();

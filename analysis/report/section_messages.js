@@ -69,8 +69,9 @@ function renderMessageTable() {
           'div', {class: 'controls'},
           element(
               'span', {class: 'label'},
-              `${count(shown)} of ${plural(view.cause === null ? diagnosis.total : listed.length, 'message')}${
-                  view.cause === null ? '' : ' that this slowed'}; ● has its timeline on this page`),
+              `${count(shown)} of ${
+                  plural(view.cause === null && view.span === null ? diagnosis.total : listed.length, 'message')}${
+                  view.cause === null ? '' : ' that this slowed'}${view.span ? `, ${spanWords()}` : ''}; ● has its timeline on this page`),
           more));
 }
 
