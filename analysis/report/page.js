@@ -14,13 +14,22 @@ function chooseDiagnosis(index, id = data.diagnoses[index]?.messages.id[0] ?? nu
   updateSections('diagnosis');
 }
 
+// What is chosen has changed, and with it which messages are listed; index: the one to show then, if any.
+function showListed(index) {
+  if (index === undefined) {
+    updateSections('cause');
+    return;
+  }
+  setMessage(current().messages.id[index]);
+  updateSections('cause', 'message');
+  history.replaceState(null, '', `#message=${view.id}`);
+}
+
 // Only its messages then, and of these the one that it slowed most; once more: all again.
 function chooseCause(key, scroll) {
   view.cause = view.cause === key ? null : key;
   if (view.cause !== null) view.category = null;
-  updateSections('cause');
-  const first = view.cause === null ? undefined : listedMessages()[0];
-  if (first !== undefined) chooseMessage(current().messages.id[first]);
+  showListed(view.cause === null ? undefined : listedMessages()[0]);
   if (scroll && view.cause !== null) byId('causes').scrollIntoView({block: 'start'});
 }
 
@@ -28,9 +37,8 @@ function chooseCause(key, scroll) {
 function chooseSpan(span) {
   if (!current()) return;
   view.span = span;
-  updateSections('cause');
   const listed = listedMessages();
-  if (listed.length && !listed.includes(view.message)) chooseMessage(current().messages.id[listed[0]]);
+  showListed(listed.includes(view.message) ? undefined : listed[0]);
 }
 
 // Where a message stands: in the diagnosis that is shown, else in another one.

@@ -68,14 +68,15 @@ function addSections() {
     }
 }
 
-// occasion: 'draw', 'diagnosis', 'cause' or 'message'
-function updateSections(occasion) {
+// occasions: 'draw', 'diagnosis', 'cause' or 'message'; of several, the first that a section knows.
+function updateSections(...occasions) {
   for (const section of sections) {
     const {id, within, has = () => !within || current().messages.id.length > 0} = section;
     if (within && byId(within).hidden) continue;
     if (within) byId(id).hidden = !has();
     if (byId(id).hidden || isFolded(id)) continue;
-    const update = section[occasion] ?? (within && occasion === 'diagnosis' ? section.draw : null);
+    const update = occasions.map(one => section[one]).find(Boolean) ??
+        (within && occasions.includes('diagnosis') ? section.draw : null);
     update?.();
   }
 }

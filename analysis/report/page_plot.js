@@ -102,16 +102,21 @@ const LIGHT = ['#d55e00', '#0072b2', '#009e73', '#cc79a7', '#e69f00', '#56b4e9',
 const DARK = ['#f07f2e', '#4a9fdc', '#1fbf93', '#dc92bb', '#f0b429', '#7cc8f5', '#d8cb3c'];
 const SHAPES = ['circle', 'square', 'triangle', 'diamond', 'down', 'plus', 'star'];
 
+// The last one, since asking for the style makes the browser compute what has changed on the page since.
+let lastTheme;
+
 function theme() {
+  const printing = document.documentElement.classList.contains('printing'),
+        dark = matchMedia('(prefers-color-scheme: dark)').matches && !printing;
+  if (lastTheme?.dark === dark && lastTheme.printing === printing) return lastTheme;
   const style = getComputedStyle(document.documentElement),
         get = name => style.getPropertyValue('--' + name).trim();
-  const dark = matchMedia('(prefers-color-scheme: dark)').matches &&
-      !document.documentElement.classList.contains('printing');
-  const colours = {dark, causes: dark ? DARK : LIGHT, other: dark ? '#8b8e96' : '#7d8087'};
+  const colours = {dark, printing, causes: dark ? DARK : LIGHT, other: dark ? '#8b8e96' : '#7d8087'};
   for (const name
            of ['paper', 'raised', 'ink', 'muted', 'faint', 'line', 'grid', 'accent', 'curve',
                'band', 'idle', 'selected'])
     colours[name] = get(name);
+  lastTheme = colours;
   return colours;
 }
 const causeColour = (colours, rank) => colours.causes[rank] || colours.other;
@@ -180,10 +185,12 @@ const hideTip = () => {
 function fitCanvas(canvas, height) {
   const width = Math.max(300, canvas.parentElement.clientWidth),
         ratio = window.devicePixelRatio || 1;
+  const wide = Math.round(width * ratio), high = Math.round(height * ratio), context = canvas.getContext('2d');
   canvas.style.height = height + 'px';
-  canvas.width = Math.round(width * ratio);
-  canvas.height = Math.round(height * ratio);
-  const context = canvas.getContext('2d');
+  if (canvas.width === wide && canvas.height === high && context.reset)
+    context.reset();  // cheaper than memory of the same size
+  else
+    Object.assign(canvas, {width: wide, height: high});
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.clearRect(0, 0, width, height);
   context.font =

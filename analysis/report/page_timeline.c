@@ -21,7 +21,7 @@ enum {
     REFERENCE_TIMELINES = 5,
     SPANS_PER_CORE = 500,
     OTHERS_PER_MESSAGE = 150,
-    AROUND_SHARE = 3, // before and after a life: this part of it each, ...
+    AROUND_SHARE = 5, // before and after a life: this part of it each, ...
     AROUND_LEAST_NS = 20000,
 };
 

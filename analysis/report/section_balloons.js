@@ -12,7 +12,10 @@ class BalloonPlot {
           'Slow messages in order of time. Arrow keys choose a message; the table of the slowest messages has the same data.'
     });
     this.legend = element('div', {class: 'legend', style: 'padding-left:66px'});
-    place.replaceChildren(this.canvas, this.legend);
+    // What changes with every choice is drawn above, since many thousand balloons take longer than a pointer
+    // may wait.
+    this.above = element('canvas', {'aria-hidden': 'true'});
+    place.replaceChildren(element('div', {class: 'layers'}, this.canvas, this.above), this.legend);
     this.height = 420;
     this.size = {left: 66, right: 900, top: 14, bottom: this.height - 42};
     this.viewport = new Viewport(
@@ -33,7 +36,7 @@ class BalloonPlot {
       this.viewport.extent(0, messages.id.length);
     this.largest = diagnosis.attributions.ns.reduce((most, ns) => Math.max(most, ns || 0), 1);
     this.sprites = new Map();
-    this.picture = null;
+    this.painted = null;
     this.draw();
   }
 
@@ -119,12 +122,12 @@ class BalloonPlot {
   balloons() {
     const {messages, attributions, causes, byTime} = current(), range = this.visible(),
           most = this.largestRadius(range), others = SHAPES.length, kinds = others + 1,
-          cell = range[1] - range[0] > 20000 ? 4 : 2, beyond = 24,
+          cell = range[1] - range[0] > 1500 ? 4 : 2, beyond = 24,
           columns = Math.ceil((this.size.right - this.size.left + 2 * beyond) / cell) + 1,
           rows = Math.ceil(this.height / cell) + 1,
           kindOf = causes.map(
               cause => causeShown(cause) ? Math.min(causeRank(cause), others) : -1),
-          largest = new Array(columns * rows * kinds), found = [];
+          largest = new Int32Array(columns * rows * kinds), found = [];  // places in `found` plus 1
     this.eachVisible(range, (place, x, y) => {
       const index = byTime[place], column = (x - this.size.left + beyond) / cell | 0;
       if (column < 0 || column >= columns) return;
@@ -133,9 +136,9 @@ class BalloonPlot {
         if (kind < 0) continue;
         const size =
             Math.max(3, Math.round(2 * most * Math.sqrt((attributions.ns[j] || 0) / this.largest)));
-        const slot = (column * rows + (y / cell | 0)) * kinds + kind, seen = largest[slot];
+        const slot = (column * rows + (y / cell | 0)) * kinds + kind, seen = found[largest[slot] - 1];
         if (!seen)
-          found.push(largest[slot] = {x, y, size, rank: kind < others ? kind : 99});
+          largest[slot] = found.push({x, y, size, rank: kind < others ? kind : 99});
         else if (seen.size < size)
           Object.assign(seen, {x, y, size});
       }
@@ -158,14 +161,12 @@ class BalloonPlot {
   }
 
   draw() {
-    const {context, width} = fitCanvas(this.canvas, this.height), colours = theme();
+    const {context, width} = fitCanvas(this.above, this.height), colours = theme();
     this.size.right = width - 18;
     Object.assign(this, this.scales());
-    this.drawAll(context, colours, width);
-    context.save();
+    this.drawBelow(colours, width);
     this.clip(context);
     this.chosen(context, colours);
-    context.restore();
     this.viewport.drawDrag(context, this.size.bottom, colours);
   }
 
@@ -175,26 +176,18 @@ class BalloonPlot {
     context.clip();
   }
 
-  // Axes and balloons, from a picture of them while nothing but the choice changes: many thousand
-  // balloons take longer to draw than a pointer may wait.
-  drawAll(context, colours, width) {
+  // Axes and balloons, unless they are as they were.
+  drawBelow(colours, width) {
     const {from, to} = this.viewport, {causes} = colours;
     const key =
         [
           view.diagnosis, view.cause, view.category, view.span, view.spread, from, to, width, causes[0],
           colours.paper
         ].join();
-    if (this.picture?.key !== key) {
-      this.paint(context, colours);
-      this.drawLegend();
-      const copy = document.createElement('canvas');
-      copy.width = this.canvas.width;
-      copy.height = this.canvas.height;
-      copy.getContext('2d').drawImage(this.canvas, 0, 0);
-      this.picture = {key, copy};
-    } else {
-      context.drawImage(this.picture.copy, 0, 0, width, this.height);
-    }
+    if (this.painted === key) return;
+    this.painted = key;
+    this.paint(fitCanvas(this.canvas, this.height).context, colours);
+    this.drawLegend();
   }
 
   paint(context, colours) {
@@ -411,7 +404,7 @@ sections.push({
   message: () => balloons.draw(),
   draw: () => {
     balloons.sprites = new Map();
-    balloons.picture = null;
+    balloons.painted = null;
     balloons.draw();
   }
 });

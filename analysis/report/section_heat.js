@@ -61,6 +61,7 @@ class HeatMap {
     this.times(context, colours, bottom + 8 + this.strips.length * HEAT_STRIP);
     this.outside(context, colours, height - 34);
     this.piece(context, colours, height - 34);
+    this.drawn = view.span;
     if (this.column !== null) {
       context.strokeStyle = colours.ink;
       context.strokeRect(this.left + this.column * column - .5, 6, column + 1, height - 40);
@@ -249,7 +250,7 @@ sections.push({
     renderHeatLegend();
   },
   cause: () => {
-    heatMap.draw();
+    if (heatMap.drawn !== view.span) heatMap.draw();
     renderHeatLegend();
   },
   draw: () => {

@@ -308,7 +308,7 @@ static void test_omitted_spans_are_counted(void **state)
     size_t within = 0;
     json_t *page = page_of(run);
     const int64_t around = integer(json_array_get(get(page, "timelines"), 0), "around_ns");
-    assert_int_equal(around, (run->lifetimes.end_ns - life->stamp_ns[STAMP_INTENDED]) / 3);
+    assert_int_equal(around, (run->lifetimes.end_ns - life->stamp_ns[STAMP_INTENDED]) / 5);
     for (size_t i = 0; i < timeline->spans.count; i++)
         within += timeline->spans.items[i].begin_ns < run->lifetimes.end_ns + around &&
                   timeline->spans.items[i].end_ns > run->lifetimes.begin_ns - around;
