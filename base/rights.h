@@ -27,9 +27,9 @@ bool rights_invoker(struct person *out);
 // process must read nothing. A death signal (PR_SET_PDEATHSIG) is to be asked for again.
 int rights_give_up(const struct person *person, struct error *err);
 
-// Stays who it is, and gives up all capabilities in the same way: those that root has, or those that
-// somebody else was given (setpriv, a systemd unit's AmbientCapabilities). ERROR_FAILED where any is
-// left.
+// Stays who it is, and gives up all capabilities in the same way: those that root has, or those
+// that somebody else was given (setpriv, a systemd unit's AmbientCapabilities). ERROR_FAILED where
+// any is left.
 int rights_give_up_capabilities(struct error *err);
 
 // Whether that person may do `mode` (access(2)) with a path; false also when nobody can tell. Only

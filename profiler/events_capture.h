@@ -39,8 +39,9 @@ struct events_capture;
 
 // Loads and attaches. Connections that exist already are looked up in the network namespace of the
 // caller, and later in those of watched processes. Missing privileges are ERROR_FAILED and named.
-// The capture runs until stop or free. A person who interrupts meanwhile (process_is_interrupted) is
-// ERROR_FAILED at once; the process should then end soon, since what was begun goes on until then.
+// The capture runs until stop or free. A person who interrupts meanwhile (process_is_interrupted)
+// is ERROR_FAILED at once; the process should then end soon, since what was begun goes on until
+// then.
 int events_capture_open(const struct events_capture_settings *settings, struct events_capture **out,
                         struct error *err);
 

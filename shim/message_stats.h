@@ -33,18 +33,18 @@ struct message_stats {
     uint64_t outgoing;     // the same: connected ones
     uint64_t dropped;      // calls lost, all reasons below together; also in the log's header
     uint64_t dropped_full; // the memory for records was full
-    uint64_t dropped_without_ring;  // a signal, or the thread's end, came between
-    uint64_t dropped_memory;        // more than the collector's memory can hold
-    uint64_t rejected;              // invalid entries
-    uint64_t unidentified;          // calls of a connection that was never identified
-    uint64_t doubtful;              // calls whose bytes' place is not known, or that were not seen
-    uint64_t doubtful_connections;  // whose byte counts are not the kernel's
+    uint64_t dropped_without_ring;   // a signal, or the thread's end, came between
+    uint64_t dropped_memory;         // more than the collector's memory can hold
+    uint64_t rejected;               // invalid entries
+    uint64_t unidentified;           // calls of a connection that was never identified
+    uint64_t doubtful;               // calls whose bytes' place is not known, or that were not seen
+    uint64_t doubtful_connections;   // whose byte counts are not the kernel's
     uint64_t incomplete_connections; // some of whose calls are among those that were lost
-    uint64_t checks, checks_agreed; // of the two counts; those that came out even
-    uint64_t behind;                // descriptors that were closed in a way that was not seen
-    uint64_t late;                  // calls that ended after their connection was closed
-    uint64_t unseen_connections;    // beyond the shim's tables, or used through stdio
-    uint64_t damaged;               // parts of the shared memory that made no sense
+    uint64_t checks, checks_agreed;  // of the two counts; those that came out even
+    uint64_t behind;                 // descriptors that were closed in a way that was not seen
+    uint64_t late;                   // calls that ended after their connection was closed
+    uint64_t unseen_connections;     // beyond the shim's tables, or used through stdio
+    uint64_t damaged;                // parts of the shared memory that made no sense
     uint64_t untold;  // calls of threads of another PID namespace whose number here is not known
     uint64_t foreign; // processes claimed by a user who has none such
     struct peer_program_array peers; // of the connected ones

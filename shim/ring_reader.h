@@ -47,7 +47,8 @@ void ring_reader_take(struct ring_reader *reader, const struct ring_chunk *chunk
 void ring_reader_take_live(struct ring_reader *reader, const struct ring_chunk *chunk,
                            uint64_t *room);
 
-// Gives back the memory of what is empty: of the many threads that a server may have had, few go on.
+// Gives back the memory of what is empty: of the many threads that a server may have had, few go
+// on.
 void ring_reader_trim(struct ring_reader *reader);
 
 void ring_reader_free(struct ring_reader *reader);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
 // What fuzzers have been given once, they are given again: fuzz_*.corpus beside a fuzzer holds its
-// inputs, a line of base64 each. The first were made of the fuzzers' words, of examples and of random
-// bytes; `make corpora` puts in their place what reaches the most of the code with the fewest bytes,
-// of what `make fuzz` has found. What once broke something is added by hand.
-// The fuzzers abort where they find fault, and this test with them; the line is named before.
-// Runs beside others: it only computes.
+// inputs, a line of base64 each. The first were made of the fuzzers' words, of examples and of
+// random bytes; `make corpora` puts in their place what reaches the most of the code with the
+// fewest bytes, of what `make fuzz` has found. What once broke something is added by hand. The
+// fuzzers abort where they find fault, and this test with them; the line is named before. Runs
+// beside others: it only computes.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -58,7 +58,7 @@ for words in "analyze $run --out $work/closed/else" "report $run -o $work/closed
     grep -q 'Permission denied' "$work/read.err" || fail "taillight $words does not say why not"
     grep -q "reading $run as nobody" "$work/read.err" || fail "taillight $words does not say who reads"
 done
-[ -z "$(ls -A "$work/closed" | grep -v '^run$')" ] || fail "something was written as root"
+[ -z "$(find "$work/closed" -mindepth 1 -maxdepth 1 ! -name run)" ] || fail "something was written as root"
 rm "$run/report.html" "$run/summary.json"
 "$taillight" analyze "$run" --quiet >"$work/out" 2>"$work/read.err"
 "$taillight" report "$run" --quiet >"$work/out" 2>"$work/read.err"

@@ -18,7 +18,7 @@ perf record -q -e cpu-clock -a -o "$work/made" -- true >/dev/null 2>"$work/perf.
 mount -t tmpfs none /sys/bus/event_source/devices || skip "/sys cannot be mounted over"
 mkdir -p /sys/bus/event_source/devices/intel_pt/caps
 cd /sys/bus/event_source/devices/intel_pt || exit 1
-echo 8 >type
+echo 8 >./type
 for cap in mtc psb_cyc; do echo 1 >caps/$cap; done
 for mask in mtc_periods cycle_thresholds psb_periods; do echo 3f >caps/$mask; done
 cd - >/dev/null || exit 1

@@ -66,7 +66,8 @@ watch_try() {
 }
 judged_tries watch_try || fail "the watch does not show what happened"
 [ -z "$(find /tmp -maxdepth 1 -name "taillight-watch-$watch-*")" ] || fail "its folder is still there"
-for left in $(find /tmp -maxdepth 1 -name 'taillight-watch-*'); do
+for left in /tmp/taillight-watch-*; do
+    [ -e "$left" ] || continue
     left=${left#/tmp/taillight-watch-}
     kill -0 "${left%%-*}" 2>/dev/null || fail "a killed watch's folder is still there: $left"
 done

@@ -378,7 +378,10 @@ static inline bool visit_answer(struct visit *visit, const char *request, char *
         visit_read_all(visit);
         return false;
     case DOUBLED_REPLIES:
-        return visit_say(visit, good, count) && visit_say(visit, good, count);
+        for (int twice = 0; twice < 2; twice++)
+            if (!visit_say(visit, good, count))
+                return false;
+        return true;
     case OTHERS_REPLIES:
         return visit_say(visit, good, speech->good(request, visit->number ^ 1, good));
     case BYTE_BEHIND_REPLY:

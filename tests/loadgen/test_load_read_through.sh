@@ -42,7 +42,7 @@ start_memcached() {
     stop_server
     claim_port
     at=127.0.0.1:$port
-    memcached -u nobody -l 127.0.0.1 -U 0 -t 1 -p $port "$@" &
+    memcached -u nobody -l 127.0.0.1 -U 0 -t 1 -p $port &
     server=$!
     await ports_listening $port || fail 'memcached does not listen'
 }

@@ -271,7 +271,7 @@ static bool finish(const struct prefixes *prefixes, const uint8_t *code, size_t 
     if (prefixes->narrow && !prefixes->rex_w) // processors differ
         return false;
     if (immediate == 1)
-        out->distance = (int8_t)code[without_immediate];
+        out->distance = code[without_immediate] - (code[without_immediate] < 0x80 ? 0 : 0x100);
     else
         memcpy(&out->distance, code + without_immediate, sizeof out->distance);
     return true;

@@ -45,7 +45,8 @@ MODULE_PARM_DESC(coalesce_packets, "with coalesce_us: so many do not wait any lo
 
 static int coalesce_end = -1;
 module_param(coalesce_end, int, 0644);
-MODULE_PARM_DESC(coalesce_end, "with coalesce_us: only what phc0 (0) or phc1 (1) receives; -1: both");
+MODULE_PARM_DESC(coalesce_end,
+                 "with coalesce_us: only what phc0 (0) or phc1 (1) receives; -1: both");
 
 struct end {
     struct net_device *device;
