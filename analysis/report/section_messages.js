@@ -2,7 +2,7 @@
 //
 // The table of the slowest messages, or of those that the chosen cause slowed.
 
-const ROWS_FIRST = 24;  // more than the table shows without scrolling
+const ROWS_FIRST = 16;  // more than the table shows without scrolling
 let rowsShown = ROWS_FIRST;
 
 function messageRow(diagnosis, index) {
