@@ -24,12 +24,15 @@ function flameTree({parents, functions}, totals, usual) {
   return nodes;
 }
 
-// Stronger the more of the share is new, or gone.
-function flameStyle({change, usual}) {
-  if (change === null) return null;
+// How a function is filled, stronger the more of its share is new, or gone; and its name on that.
+function flameStyles({change, usual}) {
+  if (change === null) return [null, null];
   const {causes, idle} = theme(), most = Math.max(change + usual, usual),
         strength = most > 0 ? Math.round(100 * Math.abs(change) / most) : 0;
-  return `fill:color-mix(in srgb, ${causes[change > 0 ? 0 : 1]} ${strength}%, ${idle})`;
+  return [
+    `fill:color-mix(in srgb, ${causes[change > 0 ? 0 : 1]} ${strength}%, ${idle})`,
+    strength > 70 ? 'fill:#111214' : null
+  ];
 }
 
 // `others`: what the samples beside these are called.
@@ -51,7 +54,7 @@ class FlameGraph {
   box(node, x, y, width) {
     const words = `${node.name}: ${plural(node.total, 'sample')}, ${percent(node.total, this.nodes[0].total)}${
               node.change === null ? '' : `; ${percent(node.usual)} in ${this.others}`}`,
-          shown = Math.floor((width - 6) / 7);
+          shown = Math.floor((width - 6) / 7), [fill, ink] = flameStyles(node);
     const box = svg(
         'g', {
           class: 'flame',
@@ -64,10 +67,10 @@ class FlameGraph {
           }
         },
         svg('title', {}, words),
-        svg('rect', {x, y, width: Math.max(width - 1, .5), height: FLAME_ROW - 1, style: flameStyle(node)}));
+        svg('rect', {x, y, width: Math.max(width - 1, .5), height: FLAME_ROW - 1, style: fill}));
     if (shown >= 4)
       box.append(svg(
-          'text', {x: x + 3, y: y + FLAME_ROW - 5},
+          'text', {x: x + 3, y: y + FLAME_ROW - 5, style: ink},
           node.name.length > shown ? node.name.slice(0, shown - 1) + '…' : node.name));
     return box;
   }
