@@ -224,7 +224,7 @@ class BalloonPlot {
     for (const [position, label] of this.ticks()) {
       const at = Math.round(this.x(position)) + 0.5;
       line(at, bottom, at, bottom + 5);
-      context.fillText(label, at, bottom + 16);
+      context.fillText(label, Math.min(at, right - 8), bottom + 16);
     }
     context.strokeStyle = colours.line;
     line(left, bottom + 0.5, right, bottom + 0.5);
