@@ -267,6 +267,12 @@ static void judge_replies(const struct engine_result *result, struct load_summar
                                 "%llu of %llu reads found nothing, and that is what was measured; "
                                 "store the dataset first (--prepare)",
                                 (count_type)summary->misses, (count_type)reads);
+    const uint64_t unfilled = counts->fills.refused + counts->fills.failed;
+    if ((double)unfilled > share_tolerance * (double)counts->fills.begun)
+        load_summary_add_reason(summary, DOUBT_ERRORS,
+                                "%llu of %llu sets after a miss were not done, so that the cache "
+                                "stayed empty%s",
+                                (count_type)unfilled, (count_type)counts->fills.begun, first);
     if ((double)counts->wrong_values > few)
         load_summary_add_reason(
             summary, DOUBT_WRONG_VALUES,
