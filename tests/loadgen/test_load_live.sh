@@ -3,26 +3,9 @@
 # before the result; with --quiet, and without a terminal, nothing of it. Ctrl-C still ends the run.
 # Runs beside others: its line waits for a moment that nobody else wants, and is given longer.
 set -u
-build=${BUILD:-build}
 command -v python3 >/dev/null || { echo 'no python3 to make a terminal with'; exit 77; }
-dir=$(mktemp -d /tmp/live-test-XXXXXX)
-server=0
-cleanup() {
-    [ "$server" -ne 0 ] && kill "$server" && wait "$server" 2>/dev/null
-    rm -rf "$dir"
-}
-trap cleanup EXIT
-fail() {
-    echo "FAIL: $*"
-    for f in "$dir"/out "$dir"/err; do [ -s "$f" ] && { echo "--- $f"; tr '\r' '\n' <"$f" | tail -n 40; }; done
-    exit 1
-}
-. "$(dirname "$0")/../ports.sh"
-claim_port
-printf 'keys: {count: 100}\nmix: {get: 1, set: 0}\n' >"$dir/workload.yaml"
-"$build/labserver" --port $port --service fixed:20us >"$dir/ready" 2>"$dir/server" &
-server=$!
-await grep -q ready "$dir/ready" || fail 'the server is not ready'
+. "$(dirname "$0")/load_lib.sh"
+start_server --service fixed:20us
 
 # Runs the load on a terminal; what it shows goes to out. $1: on what of it Ctrl-C is pressed, a pattern; empty: on nothing.
 on_terminal() { python3 tests/on_terminal.py "$1" 0 "${@:2}" >"$dir/out" 2>"$dir/err"; }

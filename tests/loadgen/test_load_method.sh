@@ -5,33 +5,7 @@
 # then the client is late by itself, and the load says so; such a try is made again, a few times. What
 # is not seen then is skipped, the rest is not; tests/loadgen/method/ has all of it with known series.
 set -u
-build=${BUILD:-build}
-dir=$(mktemp -d /tmp/met-test-XXXXXX)
-server=0
-cleanup() {
-    [ "$server" -ne 0 ] && kill -9 "$server" && wait "$server" 2>/dev/null
-    rm -rf "$dir"
-}
-trap cleanup EXIT
-fail() {
-    echo "FAIL: $*"
-    for f in "$dir"/out "$dir"/err; do [ -s "$f" ] && { echo "--- $f"; head -n 40 "$f"; }; done
-    exit 1
-}
-. "$(dirname "$0")/../ports.sh"
-claim_port
-printf 'keys: {count: 100}\nmix: {get: 0, set: 1}\n' >"$dir/workload.yaml"
-
-start_server() {
-    stop_server
-    "$build/labserver" --port $port "$@" >"$dir/ready" 2>"$dir/server" &
-    server=$!
-    await grep -q ready "$dir/ready" || fail "labserver $* did not become ready"
-}
-stop_server() {
-    [ "$server" -ne 0 ] && kill "$server" && wait "$server" 2>/dev/null
-    server=0
-}
+. "$(dirname "$0")/load_lib.sh"
 load() {
     timeout 30 "$build/taillight" load --server "127.0.0.1:$port" --workload "$dir/workload.yaml" \
         --json --quiet "$@" >"$dir/out" 2>"$dir/err"
@@ -39,7 +13,6 @@ load() {
 reasons() { sed -n '/^  "reasons": \[/,/^  \]/p' "$dir/out"; }
 value() { sed -n "s/^ *\"$1\": \"\{0,1\}\([^\",]*\)\"\{0,1\},\{0,1\}$/\1/p" "$dir/out" | head -n 1; }
 finding() { sed -n '/"checks": {/,/}/p' "$dir/out" | sed -n "s/^ *\"$1\": \"\(.*\)\".*/\1/p"; }
-records() { od -A n -t u8 -j 24 -N 8 "$1" | tr -d ' '; } # of a log's header
 busy='client biased|the median wanders|arrivals wrong|did not keep up|had its core for only|out of CPU|not independent|not stationary'
 
 unseen=() # what a machine this busy did not show

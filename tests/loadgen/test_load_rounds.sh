@@ -3,29 +3,11 @@
 # kept; a rate in steps; a recording sent again.
 # Runs beside others: it asserts words and counts; a busy machine may make a load inconclusive.
 set -u
-build=${BUILD:-build}
-dir=$(mktemp -d /tmp/rounds-test-XXXXXX)
-server=0
-cleanup() {
-    [ "$server" -ne 0 ] && kill -9 "$server" && wait "$server" 2>/dev/null
-    rm -rf "$dir"
-}
-trap cleanup EXIT
-fail() {
-    echo "FAIL: $*"
-    for f in "$dir"/out "$dir"/err; do [ -s "$f" ] && { echo "--- $f"; head -n 40 "$f"; }; done
-    exit 1
-}
-. "$(dirname "$0")/../ports.sh"
-claim_port
-printf 'keys: {count: 100}\nmix: {get: 0, set: 1}\n' >"$dir/workload.yaml"
-"$build/labserver" --port $port --service fixed:50us >"$dir/ready" 2>"$dir/server" &
-server=$!
-await grep -q ready "$dir/ready" || fail 'the server is not ready'
+. "$(dirname "$0")/load_lib.sh"
+start_server --service fixed:50us
 command=("$build/taillight" load --server "127.0.0.1:$port" --workload "$dir/workload.yaml" --json --quiet)
 load() { timeout 30 "${command[@]}" "$@" >"$dir/out" 2>"$dir/err"; }
 value() { sed "1{/begin_ns/d}" "$dir/out" | jq -r "$1"; }
-records() { od -A n -t u8 -j 24 -N 8 "$1" | tr -d ' '; } # of a log's header
 refused() {
     load "${@:2}"
     [ $? -eq 2 ] && grep -qF -- "$1" "$dir/err" || fail "${*:2}: not refused with $1"

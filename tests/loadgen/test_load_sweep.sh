@@ -4,29 +4,12 @@
 # SLO finds a rate below that, none, or says that it cannot tell. --hgrm. Asserts words and counts,
 # never times; on a busy machine a search may well be inconclusive.
 set -u
-build=${BUILD:-build}
-dir=$(mktemp -d /tmp/sweep-test-XXXXXX)
-server=0
-cleanup() {
-    [ "$server" -ne 0 ] && kill "$server" && wait "$server" 2>/dev/null
-    rm -rf "$dir"
-}
-trap cleanup EXIT
-fail() {
-    echo "FAIL: $*"
-    for f in "$dir"/out "$dir"/err; do [ -s "$f" ] && { echo "--- $f"; head -n 60 "$f"; }; done
-    exit 1
-}
-. "$(dirname "$0")/../ports.sh"
-claim_port
-printf 'keys: {count: 100}\nmix: {get: 1, set: 0}\n' >"$dir/workload.yaml"
+. "$(dirname "$0")/load_lib.sh"
 load() {
     timeout 60 "$build/taillight" load --server "127.0.0.1:$port" --workload "$dir/workload.yaml" \
         --quiet "$@" >"$dir/out" 2>"$dir/err"
 }
-"$build/labserver" --port $port --service fixed:100us >"$dir/ready" 2>"$dir/server" &
-server=$!
-await grep -q ready "$dir/ready" || fail 'the server is not ready'
+start_server --service fixed:100us
 
 refused() {
     load "${@:2}"
