@@ -123,12 +123,29 @@ static int longest_first(const void *left, const void *right)
            order_of(a->command, b->command);
 }
 
-void culprits_finish(struct culprits *culprits)
+// Lets `of_service` name their places after they were sorted.
+static int renumber(struct culprits *culprits)
+{
+    uint32_t *place = malloc((culprits->items.count + 1) * sizeof *place);
+    if (!place)
+        return -1;
+    for (size_t i = 0; i < culprits->items.count; i++)
+        place[culprits->items.items[i].number] = (uint32_t)i;
+    for (size_t i = 0; i < culprits->order->services.count; i++)
+        if (culprits->of_service[i] != NOT_SERVED)
+            culprits->of_service[i] = place[culprits->of_service[i]];
+    free(place);
+    return 0;
+}
+
+int culprits_finish(struct culprits *culprits)
 {
     for (size_t i = 0; i < culprits->items.count; i++) {
         struct culprit *one = &culprits->items.items[i];
         one->each_ns /= (double)one->services;
         one->each_bytes /= (double)one->services;
+        one->number = (uint32_t)i;
     }
     array_sort(&culprits->items, longest_first);
+    return renumber(culprits);
 }

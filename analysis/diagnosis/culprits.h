@@ -29,6 +29,7 @@ struct culprit {
     double each_ns;      // how long one took, on average
     double each_bytes;   // of its reply, on average
     uint64_t last;       // message counted last + 1
+    uint32_t number;     // in the order in which they were found
 };
 struct culprit_array ARRAY_OF(struct culprit);
 
@@ -50,7 +51,8 @@ void culprits_free(struct culprits *culprits);
 // A service held up a message for so long. -1: no memory.
 int culprits_add(struct culprits *culprits, uint32_t service, uint64_t message, double ns);
 
-// The averages, and those first that held up others longest. `items` is the caller's to take.
-void culprits_finish(struct culprits *culprits);
+// The averages, and those first that held up others longest; `of_service` follows. `items` is the
+// caller's to take. -1: no memory.
+int culprits_finish(struct culprits *culprits);
 
 #endif

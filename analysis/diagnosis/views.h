@@ -42,6 +42,7 @@ enum core_role blocking_scope_role(enum blocking_scope scope);
 struct blocker {
     uint64_t lifetime; // NO_LIFETIME: not a known request of the load
     uint32_t service;  // (service_order.h), or NOT_SERVED
+    uint32_t culprit;  // of diagnosis_views.culprits, or NOT_SERVED
     float ns;          // how long it occupied the thread or core while the other waited
     uint8_t scope;
 };
@@ -58,6 +59,8 @@ struct message_view {
     float blocked_ns[BLOCKING_SCOPES];
     uint32_t blockers;      // listed
     uint64_t first_blocker; // in diagnosis_views.blockers, longest first
+    uint32_t contexts;      // that its cores were in
+    uint64_t first_context; // in diagnosis_views.context_times
 };
 struct message_view_array ARRAY_OF(struct message_view);
 
@@ -105,8 +108,16 @@ struct core_context {
     uint16_t core;
     double ns[VIEW_SIDES];    // of the messages' time from M(n) to server TX
     double share[VIEW_SIDES]; // of that time on all cores
+    size_t place;             // core and name as a number, while the views are made
 };
 struct core_context_array ARRAY_OF(struct core_context);
+
+// How long a message's core was in one of diagnosis_views.contexts.
+struct context_time {
+    uint32_t context;
+    float ns;
+};
+struct context_time_array ARRAY_OF(struct context_time);
 
 struct diagnosis_views {
     bool available;                     // false: no verdict, or no socket calls were captured
@@ -122,7 +133,8 @@ struct diagnosis_views {
     uint64_t slow_behind;               // messages of which waiting for others does
     struct core_context_array contexts; // by role, core, and the slice's time, most first
     double context_ns[VIEW_SIDES];      // their sums
-    uint64_t reference_messages;        // that were examined
+    struct context_time_array context_times;
+    uint64_t reference_messages; // that were examined
 };
 enum { WORST_BLOCKERS = 20 };
 

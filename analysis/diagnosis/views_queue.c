@@ -39,7 +39,11 @@ static void keep_blocker(struct reader *reader, const struct blocker *one)
 static void note_blocker(struct reader *reader, uint64_t lifetime, uint32_t service,
                          enum blocking_scope scope, double ns)
 {
-    const struct blocker one = {lifetime, service, (float)ns, (uint8_t)scope};
+    const struct blocker one = {.lifetime = lifetime,
+                                .service = service,
+                                .culprit = NOT_SERVED,
+                                .ns = (float)ns,
+                                .scope = (uint8_t)scope};
     reader->out->blocked_by[scope]++;
     reader->out->blocked_ns[scope] += (float)ns;
     if (reader->sums) {

@@ -38,7 +38,11 @@ json_t *page_fields_build(struct page_builder *builder, const struct result_fiel
 json_t *page_curve_build(struct page_builder *builder, bool corrected); // page_curve.c
 json_t *page_heat_build(struct page_builder *builder); // page_heat.c; null: nothing was answered
 json_t *page_diagnosis_build(struct page_builder *builder,
-                             size_t number);                // of run->findings.diagnoses
+                             size_t number); // of run->findings.diagnoses
+// What is beside causes in it: of the first `detailed` messages one by one; null: nothing
+// (page_views.c).
+json_t *page_views_build(struct page_builder *builder, const struct diagnosis *diagnosis,
+                         size_t detailed);
 json_t *page_timelines_build(struct page_builder *builder); // page_timeline.c
 json_t *page_span_kinds(void); // of these: [label, colour, colour of text on it] by number
 json_t *page_samples_build(struct page_builder *builder); // page_samples.c; null: none

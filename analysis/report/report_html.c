@@ -220,9 +220,9 @@ json_t *page_data_build(const struct run_analysis *run, struct error *err)
 }
 
 // What the sections share comes before them. Each section_*.js adds itself; page.js runs them.
-static const char *const scripts[] = {"page_plot.js",   "page_terms.js", "page_views.js",
-                                      "page_causes.js", "page_flame.js", "page_timeline.js",
-                                      "section_*.js",   "page.js",       NULL};
+static const char *const scripts[] = {
+    "page_plot.js",  "page_terms.js",    "page_views.js", "page_causes.js", "page_chosen.js",
+    "page_flame.js", "page_timeline.js", "section_*.js",  "page.js",        NULL};
 
 // The terminal summary, for browsers without scripts. The caller frees; NULL: no memory.
 static char *plain_summary(const struct run_analysis *run)

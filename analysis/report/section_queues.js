@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Queues: what was ahead of the slice's messages, compared with ordinary ones; what their cores did
-// meanwhile; and which requests held up others.
+// Queues: what was ahead of the slice's messages, or of those chosen, compared with ordinary ones; what their
+// cores did meanwhile; and which requests held up others.
 
 const VIEW_SIDES = ['these messages', 'ordinary ones'];
 
@@ -11,7 +11,8 @@ function requestButton(id, text) {
 }
 
 function renderBlocking() {
-  const {by, worst_blockers: worst, culprits} = current().views.blocking;
+  const {blocking: {by, worst_blockers: worst, culprits}, words} = shownViews();
+  byId('blocking-chosen').textContent = words && `${words} Below the first table, of each its eight longest.`;
   byId('blocking-table').replaceChildren(table(
       [['held up by', true], ['core', true], ['messages'], ['median'], ['total'], ['mean'], ['ordinary mean']],
       by.map(one => [
@@ -44,14 +45,16 @@ function renderBlocking() {
 }
 
 function renderQueues() {
-  const {queue} = current().views;
+  const {queue, words} = shownViews();
+  byId('queue-chosen').textContent = words;
   const sides = [queue, queue.map(one => ({...one, ahead: one.reference_ahead, us: one.reference_us}))];
   renderQueue(byId('queue-plot'), sides, VIEW_SIDES);
   byId('queue-table').replaceChildren(queueTable(sides, VIEW_SIDES));
 }
 
 function renderCores() {
-  const {contexts} = current().views;
+  const {contexts, words} = shownViews();
+  byId('contexts-chosen').textContent = words;
   const sides = [contexts, contexts.map(one => ({...one, share: one.reference_share}))];
   renderContexts(byId('contexts-plot'), sides, VIEW_SIDES, causeContexts);
   byId('contexts-table').replaceChildren(contextTable(sides, VIEW_SIDES));
@@ -68,8 +71,10 @@ sections.push({
   has: hasViews,
   markup: `
     <p class="hint">What a message had ahead of it from its arrival to its reply: calls of its thread for others, requests served first, hand-offs by the kernel. Ordinary ones are those around the median.</p>
+    <p class="hint" id="queue-chosen"></p>
     <div class="plot wide" id="queue-plot"></div>
     <details><summary>As a table</summary><div id="queue-table"></div></details>`,
+  cause: () => renderQueues(),
   draw: () => renderQueues()
 });
 
@@ -82,8 +87,10 @@ sections.push({
   has: hasViews,
   markup: `
     <p class="hint">Shares of the messages' time on the server, from M(n) until the reply left, by core and context.</p>
+    <p class="hint" id="contexts-chosen"></p>
     <div class="plot wide" id="contexts-plot"></div>
     <details><summary>As a table</summary><div id="contexts-table"></div></details>`,
+  cause: () => renderCores(),
   draw: () => renderCores()
 });
 
@@ -96,10 +103,12 @@ sections.push({
   has: hasViews,
   markup: `
     <p class="hint">Which requests the core or the thread served while a message waited: on the same connection, in the same batch (epoll return) or an earlier one, in another thread on its core, or handed over first on its receive core.</p>
+    <p class="hint" id="blocking-chosen"></p>
     <div id="blocking-table"></div>
     <h3>Whose requests held up others longest</h3>
     <div id="culprits-table"></div>
     <h3>The single ones</h3>
     <div id="blockers-table"></div>`,
+  cause: () => renderBlocking(),
   draw: () => renderBlocking()
 });

@@ -262,6 +262,29 @@ static double share_of(const struct diagnosis_views *views, const char *name, in
     return ns / views->context_ns[side];
 }
 
+// What the messages' cores did one by one is what they did together; each that a thread or core
+// served first is somebody's.
+static void messages_add_up(const struct diagnosis_views *views)
+{
+    double *sums = calloc(views->contexts.count, sizeof *sums);
+    for (size_t i = 0; i < views->messages.count; i++) {
+        const struct message_view *view = &views->messages.items[i];
+        assert_true(view->contexts > 0);
+        for (uint32_t c = 0; c < view->contexts; c++) {
+            const struct context_time *one = &views->context_times.items[view->first_context + c];
+            sums[one->context] += (double)one->ns;
+        }
+        for (uint32_t b = 0; b < view->blockers; b++) {
+            const struct blocker *one = &views->blockers.items[view->first_blocker + b];
+            if (one->scope != BLOCKED_BY_CORE_R && one->ns > 0)
+                assert_true(one->culprit < views->culprits.count);
+        }
+    }
+    for (size_t i = 0; i < views->contexts.count; i++)
+        assert_float_equal(sums[i], views->contexts.items[i].ns[VIEW_SLICE], 1000);
+    free(sums);
+}
+
 static void contexts_add_up_and_show_the_hog(void **state)
 {
     (void)state;
@@ -271,6 +294,7 @@ static void contexts_add_up_and_show_the_hog(void **state)
     options.faults = 100;
     diagnosed_build(&d, &options);
     const struct diagnosis_views *views = &d.diagnosis.views;
+    messages_add_up(views);
     double expected = 0;
     for (size_t i = 0; i < d.diagnosis.messages.count; i++) {
         const struct lifetime *life = &d.lives.items[d.diagnosis.messages.items[i].lifetime];

@@ -178,11 +178,18 @@ static void fixture_views(struct fixture *f, struct diagnosis *diagnosis)
     const struct spread few = {0.4, 0, 0, 0, 1, 5}, many = {7.5, 0, 2, 6, 11, 61};
     for (size_t i = 0; i < diagnosis->messages.count; i++) {
         uint64_t lifetime = diagnosis->messages.items[i].lifetime;
-        struct message_view view = {.first_blocker = views->blockers.count};
+        struct message_view view = {.first_blocker = views->blockers.count,
+                                    .first_context = views->context_times.count,
+                                    .contexts = 2};
         for (int kind = 0; kind < QUEUE_KINDS; kind++)
             view.ahead[kind] = (uint32_t)(fixture_uniform(f) * 20);
+        for (uint32_t context = 1; context <= view.contexts; context++)
+            if (array_push(&views->context_times,
+                           ((struct context_time){context, 4e5F / (float)context})) < 0)
+                abort();
         for (uint64_t b = 1; b <= 12 && b <= lifetime; b++, view.blockers++)
             if (array_push(&views->blockers, (struct blocker){.lifetime = lifetime - b,
+                                                              .culprit = NOT_SERVED,
                                                               .ns = (float)(90000 / b),
                                                               .scope = (uint8_t)(b % 3)}) < 0)
                 abort();
@@ -202,10 +209,10 @@ static void fixture_views(struct fixture *f, struct diagnosis *diagnosis)
                                       2e5,
                                       {2e5, 1e3}};
     static const struct core_context contexts[] = {
-        {"NET_RX softirq", ROLE_R, FIXTURE_RECEIVE_CORE, {2e6, 4e6}, {0}},
-        {"yes", ROLE_A, FIXTURE_APPLICATION_CORE, {6e7, 1e5}, {0}},
-        {"memcached", ROLE_A, FIXTURE_APPLICATION_CORE, {3e7, 2e7}, {0}},
-        {"idle", ROLE_A, FIXTURE_APPLICATION_CORE, {1e6, 3e6}, {0}}};
+        {"NET_RX softirq", ROLE_R, FIXTURE_RECEIVE_CORE, {2e6, 4e6}, {0}, 0},
+        {"yes", ROLE_A, FIXTURE_APPLICATION_CORE, {6e7, 1e5}, {0}, 0},
+        {"memcached", ROLE_A, FIXTURE_APPLICATION_CORE, {3e7, 2e7}, {0}, 0},
+        {"idle", ROLE_A, FIXTURE_APPLICATION_CORE, {1e6, 3e6}, {0}, 0}};
     for (size_t i = 0; i < sizeof contexts / sizeof *contexts; i++) {
         views->context_ns[VIEW_SLICE] += contexts[i].ns[VIEW_SLICE];
         views->context_ns[VIEW_REFERENCE] += contexts[i].ns[VIEW_REFERENCE];
