@@ -257,6 +257,7 @@ int diagnosis_pick(const struct diagnosis_input *input, const struct diagnosis_s
     *out = (struct diagnosis){.slice = *slice,
                               .part = input->part,
                               .granularity_ns = input->granularity_ns,
+                              .reference_latency_ns = NAN,
                               .coverage_median = NAN,
                               .coverage_min = NAN,
                               .coverage_total = NAN};

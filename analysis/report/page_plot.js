@@ -85,6 +85,7 @@ function linearTicks(low, high, wanted) {
 // 1, 2 and 5 of each decade, or only 1 where there would be too many.
 function logTicks(low, high, wanted) {
   const all = [];
+  if (!(low > 0 && high < Infinity)) return all;
   for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power++)
     for (const factor of [1, 2, 5]) {
       const value = Number((factor * 10 ** power).toPrecision(3));

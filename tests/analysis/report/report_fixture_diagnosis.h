@@ -282,6 +282,8 @@ static void fixture_diagnose(struct fixture *f, const struct fixture_options *op
     diagnosis.slice_low_ns = slow ? ranked[slow - 1].latency : NAN;
     if (options->no_verdict) {
         diagnosis.not_available = true;
+        diagnosis.reference_count = 0;
+        diagnosis.reference_latency_ns = NAN;
         snprintf(diagnosis.reason, sizeof diagnosis.reason, "only %zu of %zu requests were joined",
                  count, run->lifetimes.all.count);
     }
