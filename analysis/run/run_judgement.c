@@ -33,13 +33,13 @@ bool run_cause_is_client(const struct cause *cause)
 const struct cause *run_clients_fault(const struct diagnosis *diagnosis)
 {
     const struct cause *first = NULL;
-    double client = 0, all = run_diagnosis_extra_ns(diagnosis);
+    double client = 0, apart = 0, all = run_diagnosis_extra_ns(diagnosis);
     for (size_t i = 0; i < diagnosis->causes.count; i++) {
         const struct cause *cause = &diagnosis->causes.items[i];
         if (cause->apart)
-            all -= cause->total_ns;
+            apart += cause->total_ns;
         else if (run_cause_is_client(cause))
             client += cause->total_ns, first = first ? first : cause;
     }
-    return client > MOSTLY * all ? first : NULL;
+    return client > MOSTLY * (all - apart) && client > apart ? first : NULL;
 }

@@ -22,8 +22,8 @@ bool run_is_calm(const struct diagnosis *diagnosis);
 // full, or one has yet to be opened: what the load then waits for is the server.
 bool run_cause_is_client(const struct cause *cause);
 
-// The client's largest cause where most of what is to be explained is its own: then a server is not
-// judged by it. Else NULL.
+// The client's largest cause where most of what is to be explained is its own, and more than what
+// neither side did: then a server is not judged by it. Else NULL.
 const struct cause *run_clients_fault(const struct diagnosis *diagnosis);
 
 #endif

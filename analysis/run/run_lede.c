@@ -224,32 +224,37 @@ static void append_latency(char *out, const struct run_analysis *run,
                 run->evidence.without_client ? "in the server " : "", usual);
 }
 
-// Where there is no diagnosis: what is known all the same.
-static void append_quantiles(char *out, const struct run_analysis *run)
+// Where there is no diagnosis: what is known all the same. Returns whether that is how many
+// requests were never answered.
+static bool append_quantiles(char *out, const struct run_analysis *run)
 {
     enum { P50 = 0, P99 = 2 };
-    const double *value = run->lifetimes.latency.value_ns;
-    char p50[32], p99[32];
-    if (run->lifetimes.answered == 0 || !(value[P99] > 0))
-        return;
+    const struct run_lifetimes *lives = &run->lifetimes;
+    const double *value = lives->latency.value_ns;
+    char p50[32], p99[32], unanswered[32], all[32];
+    if (lives->answered == 0 || !(value[P99] > 0))
+        return false;
     if (isinf(value[P99]))
-        text_append(out, LEDE_BYTES, " More than 1 in 100 requests were never answered.");
+        text_append(out, LEDE_BYTES, " More than 1 in 100 requests were never answered: %s of %s.",
+                    text_count(lives->scheduled - lives->answered, unanswered),
+                    text_count(lives->scheduled, all));
     else
         text_append(out, LEDE_BYTES,
                     " 1 in 100 requests took %s or more, half of them %s or less; why is not "
                     "known.",
                     units_format_ns(value[P99], p99, sizeof p99),
                     units_format_ns(value[P50], p50, sizeof p50));
+    return isinf(value[P99]);
 }
 
-// Which requests all of that is not about.
-static void append_left_out(char *out, const struct run_analysis *run)
+// Which requests all of that is not about; told: of those without an answer it has been said.
+static void append_left_out(char *out, const struct run_analysis *run, bool told)
 {
     char count[32];
     const struct run_lifetimes *lives = &run->lifetimes;
     uint64_t unanswered = lives->scheduled - lives->answered;
     uint64_t lost = lives->answered - lives->states[LIFETIME_WHOLE];
-    if (unanswered)
+    if (unanswered && !told)
         text_append(out, LEDE_BYTES, " Besides, %s request%s never answered.",
                     text_count(unanswered, count), unanswered == 1 ? " was" : "s were");
     if (lives->states[LIFETIME_WHOLE] && (double)lost > MOST_NOT_JOINED * (double)lives->answered)
@@ -303,6 +308,7 @@ void run_lede(const struct run_analysis *run, struct run_lede *out)
         run->findings.diagnoses.count ? run->findings.diagnoses.items : NULL;
     char words[RUN_TRACE_WORDS], clean[600];
     const char *doubt = doubt_of(run, first, words), *helps = run_load_doubt_words(run).helps;
+    bool told = false;
     *out = (struct run_lede){0};
     if (doubt) {
         text_clean(doubt, false, clean, sizeof clean);
@@ -316,9 +322,9 @@ void run_lede(const struct run_analysis *run, struct run_lede *out)
         text_append(out->text, LEDE_BYTES, "%s", doubt ? " As measured, " : "");
         append_diagnosis(out, run, first);
     } else {
-        append_quantiles(out->text, run);
+        told = append_quantiles(out->text, run);
     }
-    append_left_out(out->text, run);
+    append_left_out(out->text, run, told);
     if (doubt) // first of all, a run that can be trusted
         snprintf(out->remedy, sizeof out->remedy, "%s", helps ? helps : "");
     capitalise(out->text);
