@@ -124,7 +124,8 @@ int protocol_probe(const struct server_address *resolved, const struct protocol 
         quote(words);
         return error_set(err, ERROR_INPUT,
                          "%s wants a login (\"%s\"): give --user, and the password by "
-                         "--password-file or " LOGIN_PASSWORD_VARIABLE,
+                         "--password-file or " LOGIN_PASSWORD_VARIABLE
+                         "; in an experiment `load: {user: ..., password_file: ...}`",
                          resolved->text, words);
     }
     bool silent = answer == ANSWER_NONE;
@@ -136,11 +137,15 @@ int protocol_probe(const struct server_address *resolved, const struct protocol 
     quote(said);
     if (other && !said[0])
         return error_set(err, ERROR_INPUT,
-                         "%s answers nothing to what asks for %s, but speaks %s: try --protocol %s",
-                         resolved->text, protocol->name, other->name, other->name);
-    return other ? error_set(err, ERROR_INPUT,
-                             "%s does not answer as %s does (\"%s\"), but as %s: try --protocol %s",
-                             resolved->text, protocol->name, said, other->name, other->name)
-                 : error_set(err, ERROR_INPUT, "%s does not answer as %s does, but: \"%s\"",
-                             resolved->text, protocol->name, said);
+                         "%s answers nothing to what asks for %s, but speaks %s: try --protocol "
+                         "%s, or `protocol: %s` in the workload",
+                         resolved->text, protocol->name, other->name, other->name, other->name);
+    return other
+               ? error_set(err, ERROR_INPUT,
+                           "%s does not answer as %s does (\"%s\"), but as %s: try --protocol %s, "
+                           "or `protocol: %s` in the workload",
+                           resolved->text, protocol->name, said, other->name, other->name,
+                           other->name)
+               : error_set(err, ERROR_INPUT, "%s does not answer as %s does, but: \"%s\"",
+                           resolved->text, protocol->name, said);
 }
