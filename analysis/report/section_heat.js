@@ -239,7 +239,7 @@ sections.push({
   place: 9,
   has: () => Boolean(data.heat),
   markup: `
-    <p class="lead">Every request: the stronger the colour, the more of them; the strips below show when the largest causes held up slow ones. Click an instant, or choose it by <kbd>←</kbd> <kbd>→</kbd> and <kbd>Enter</kbd>, to see its slowest message. Drag over a piece of time, or hold <kbd>Shift</kbd>, and the causes, balloons, boxes, queues, cores and lists are of its messages; <kbd>Esc</kbd> shows all again.</p>
+    <p class="lead">Every request: the stronger the colour, the more of them; the strips below show when the largest causes held up slow ones. Click an instant, or choose it by <kbd>←</kbd> <kbd>→</kbd> and <kbd>Enter</kbd>, to see its slowest message. Drag over a piece of time, or hold <kbd>Shift</kbd>, and the causes, balloons, boxes, queues, cores and lists are of its messages, and the curve of its latency stands beside that of all; <kbd>Esc</kbd> shows all again.</p>
     <div class="plot" id="heat-plot"></div>
     <div class="controls" id="heat-legend"></div>`,
   start: () => {

@@ -20,16 +20,29 @@ function curvePath(curve, x, y, floor) {
   return path;
 }
 
-// A missing bound means requests that were never answered: it lies beyond the right edge.
-function intervalBand(curve, x, y, floor, highest) {
+// A missing bound means requests that were never answered: it lies beyond the right edge. What lies beyond an edge is
+// drawn on it.
+function intervalBand(curve, x, y, floor, [lowest, highest]) {
   const band = curve.intervals;
   if (!band || band.rank.length < 2) return '';
   const share = i => y(Math.max(exceeding(curve, band.rank[i]), floor)).toFixed(1);
   const forward =
-      band.rank.map((_, i) => `${x(Math.max(band.low[i] ?? highest, 1)).toFixed(1)} ${share(i)}`);
+      band.rank.map((_, i) => `${x(Math.max(band.low[i] ?? highest, lowest)).toFixed(1)} ${share(i)}`);
   const back =
-      band.rank.map((_, i) => `${x(band.high[i] ?? highest).toFixed(1)} ${share(i)}`).reverse();
+      band.rank.map((_, i) => `${x(Math.min(band.high[i] ?? highest, highest)).toFixed(1)} ${share(i)}`).reverse();
   return 'M' + forward.concat(back).join('L') + 'Z';
+}
+
+// Of the chosen piece of time, from the heat map's cells: the share that is slower than each row's lower bound.
+function chosenPath(x, y, floor) {
+  const {columns, rows, cells, low_ns: low, high_ns: high} = data.heat, step = (data.measures.duration_ns || 1) / columns,
+        [from, to] = view.span.map(ns => Math.round(ns / step)), levels = new Float64Array(rows + 1);
+  for (let at = from * (rows + 1); at < to * (rows + 1); at++) levels[at % (rows + 1)] += cells[at];
+  const all = levels.reduce((sum, one) => sum + one, 0), points = [];
+  let left = all;
+  for (let row = 0; row <= rows && left > 0; left -= levels[row++])
+    points.push(`${x(low * (high / low) ** (row / rows)).toFixed(1)} ${y(Math.max(left / all, floor)).toFixed(1)}`);
+  return points.length ? 'M' + points.join('L') : '';
 }
 
 function latencyExtent() {
@@ -145,6 +158,8 @@ function latencyReadout(plot, x, size) {
   plot.append(line, hit);
 }
 
+let latencyDrawn;  // for which piece of time
+
 function renderLatency() {
   const place = byId('latency-plot'), corrected = data.curves.corrected,
         uncorrected = data.curves.uncorrected;
@@ -165,7 +180,7 @@ function renderLatency() {
   });
   latencyAxes(plot, x, y, size, floor, extent);
   plot.append(
-      svg('path', {d: intervalBand(corrected, x, y, floor, extent[1]), fill: 'var(--band)'}),
+      svg('path', {d: intervalBand(corrected, x, y, floor, extent), fill: 'var(--band)'}),
       data.counts.without_client ? '' : svg('path', {
         d: curvePath(uncorrected, x, y, floor),
         fill: 'none',
@@ -179,7 +194,16 @@ function renderLatency() {
         stroke: 'var(--curve)',
         'stroke-width': 2.2,
         'stroke-linejoin': 'round'
-      }));
+      }),
+      view.span && data.heat ? svg('path', {
+        class: 'chosen',
+        d: chosenPath(x, y, floor),
+        fill: 'none',
+        stroke: 'var(--accent)',
+        'stroke-width': 1.6
+      }) :
+                               '');
+  latencyDrawn = view.span;
   neverAnswered(plot, corrected, y, size, floor);
   latencyMarks(plot, x, y, size, floor);
   latencyReadout(plot, x, size);
@@ -197,8 +221,15 @@ function renderLatency() {
               'span', {},
               line({stroke: 'var(--muted)', 'stroke-width': 1.4, 'stroke-dasharray': '5 4'}),
               'from the actual send (hides waiting at the client)'),
+          view.span && data.heat ?
+              element('span', {}, line({stroke: 'var(--accent)', 'stroke-width': 1.6}), `requests ${spanWords()}, in ${data.heat.rows} steps`) :
+              '',
           element(
               'span', {}, line({stroke: 'var(--band)', 'stroke-width': 10}), '95 % confidence')));
+}
+
+function renderLatencyAnew() {
+  if (latencyDrawn !== view.span) renderLatency();
 }
 
 function renderLatencyTable() {
@@ -229,5 +260,7 @@ sections.push({
     <div class="plot" id="latency-plot"></div>
     <details><summary>As a table</summary><div id="latency-table"></div></details>`,
   start: () => renderLatencyTable(),
+  diagnosis: () => renderLatencyAnew(),
+  cause: () => renderLatencyAnew(),
   draw: () => renderLatency()
 });
