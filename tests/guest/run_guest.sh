@@ -11,9 +11,10 @@
 # NIC, eth0, whose other end is that tap device of the network namespace this runs in; with -q EMULATOR is
 # started in place of qemu-system-x86_64, with its arguments. The guest lives
 # in memory, is emulated (TCG: its timings mean nothing), and is gone after SECONDS (120) at most,
-# which is exit 124. Rarely an emulated core loses its timer and the others wait for it for ever, as
-# the guest boots or later: its console says so, or nothing; it is booted a second time. Exit 77 and a
-# reason: there is no guest to be had here.
+# which is exit 124. Its cores take turns in one thread: with a thread each (TAILLIGHT_GUEST_ACCEL) the
+# emulator's clock jumps, and a core loses its timer, now and then. Rarely the others then wait for it for
+# ever, as the guest boots or later: its console says so, or nothing; it is booted a second time. Exit 77
+# and a reason: there is no guest to be had here.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 : "${BUILD:=build}"
@@ -98,7 +99,7 @@ truncate -s 256M "$work/disk"
 boot() {
     : >"$work/output"
     : >"$work/console"
-    timeout -k 5 "$seconds" "$qemu" -machine pc -accel "${TAILLIGHT_GUEST_ACCEL:-tcg,thread=multi}" -cpu max -smp "$cores" -m 1536 \
+    timeout -k 5 "$seconds" "$qemu" -machine pc -accel "${TAILLIGHT_GUEST_ACCEL:-tcg,thread=single}" -cpu max -smp "$cores" -m 1536 \
         -kernel "$kernel/boot/vmlinuz-$version" -initrd "$work/initramfs" \
         -append "console=ttyS0 tsc=reliable no_timer_check panic=-1 quiet" -nodefaults -no-reboot -display none \
         -serial "file:$work/console" -serial "file:$work/output" \

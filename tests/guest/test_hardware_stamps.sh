@@ -30,7 +30,9 @@ load() { # NAME OPTIONS...
         ./taillight load --server 10.77.0.2:11211 --rate 100 --workload few.yaml --duration 2s \
             --connections 4 --timeout 10s --seed 1 --sleep --json --quiet "$@" >"/out/$name.json" 2>"/out/$name.err"
         echo $? >"/out/$name.status"
-        grep -q 'rate not reached' "/out/$name.err" || return 0
+        grep -q 'rate not reached' "/out/$name.err" ||
+            { grep -q 'client biased: late' "/out/$name.err" && jq -e '.stamps.user > 0.1 * .answered' "/out/$name.json" >/dev/null; } ||
+            return 0
     done
 }
 insmod phcpair.ko || exit 1

@@ -33,6 +33,7 @@ work=$(mktemp -d /tmp/taillight-lab-XXXXXX)
 LAB_PAGE=$(mktemp /dev/shm/taillight-lab-XXXXXX)
 trap 'rm -rf "$work" "$LAB_PAGE"' EXIT
 trap 'exit 130' INT TERM
+export TAILLIGHT_GUEST_ACCEL=${TAILLIGHT_GUEST_ACCEL:-tcg,thread=multi} # the plugin's, a thread a core
 export LAB_PAGE LAB_OUT=$work/lab LAB_OPTIONS=$given LAB_CPUS=$cores
 export LAB_QEMU=$made/qemu LAB_PLUGIN=$made/pt_plugin.so LAB_BYTES=$((64 << 20))
 truncate -s $LAB_BYTES "$LAB_PAGE"
