@@ -178,6 +178,10 @@ struct protocol {
     // ERROR_INPUT: the protocol cannot say such a thing. NULL: it knows no login.
     int (*log_in)(const struct login *login, struct login_words *words, struct error *err);
     bool greets; // a greeting goes in front of the first request, and its reply is no request's
+    // Of a protocol whose servers form clusters: the slot of a request's key (CLUSTER_SLOTS of
+    // them), which says which server has it. The operation behind the last then asks a server to
+    // answer the next request although the slot is not its own yet. NULL: it has no clusters.
+    unsigned (*slot)(unsigned operation, const char *key, size_t key_bytes);
     // Whether that kind of reply can answer that operation.
     bool (*answers)(unsigned operation, enum reply_kind kind);
 };

@@ -5,6 +5,7 @@
 
 #include "workloads/encode.h"
 #include "workloads/login.h"
+#include "workloads/redis_cluster.h"
 #include "workloads/reply_parser.h"
 
 static const uint64_t bulk_bytes_limit = 512u << 20; // proto-max-bulk-len
@@ -60,9 +61,21 @@ static char *append_word(char *at, const char *prefix, const char *bytes, size_t
     return append_text(at, "\r\n");
 }
 
+// Without a key, and with an answer of its own.
+static size_t encode_asking(char *out, size_t out_bytes)
+{
+    static const char asking[] = "*1\r\n$6\r\nASKING\r\n";
+    if (out_bytes < sizeof asking - 1)
+        return 0;
+    memcpy(out, asking, sizeof asking - 1);
+    return sizeof asking - 1;
+}
+
 static size_t redis_encode(const struct request *request, char *out, size_t out_bytes)
 {
     unsigned operation = request->operation;
+    if (operation == REDIS_ASKING)
+        return encode_asking(out, out_bytes);
     bool value = operations[operation].carries_value;
     if (request_bytes_max(request->key_bytes, value ? request->value_bytes : 0) > out_bytes)
         return 0;
@@ -126,6 +139,18 @@ static size_t redis_encode_resp3(const struct request *request, char *out, size_
 static size_t request_bytes_max_resp3(size_t key_bytes, size_t value_bytes)
 {
     return request_bytes_max(key_bytes, value_bytes) + 64;
+}
+
+static unsigned redis_slot(unsigned operation, const char *key, size_t key_bytes)
+{
+    char whole[sizeof "counter:" + WORKLOAD_KEY_BYTES_MAX];
+    const char *prefix = commands[operation].prefix;
+    size_t prefix_bytes = strlen(prefix);
+    if (!prefix_bytes)
+        return cluster_slot(key, key_bytes);
+    memcpy(whole, prefix, prefix_bytes);
+    memcpy(whole + prefix_bytes, key, key_bytes);
+    return cluster_slot(whole, prefix_bytes + key_bytes);
 }
 
 // --- replies -------------------------------------------------------------------------------------
@@ -332,6 +357,7 @@ const struct protocol redis_protocol = {
     .judge_line = redis_judge,
     .end_data = redis_end_data,
     .log_in = redis_log_in,
+    .slot = redis_slot,
     .answers = redis_answers,
 };
 
@@ -350,5 +376,6 @@ const struct protocol redis_resp3_protocol = {
     .end_data = redis_end_data,
     .log_in = redis_log_in,
     .greets = true,
+    .slot = redis_slot,
     .answers = redis_answers,
 };

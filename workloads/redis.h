@@ -7,6 +7,8 @@
 // The replies are parsed here, in place, without the allocation per reply of hiredis' reader,
 // which in Debian 12 knows no RESP3 either; the tests hold this parser against that reader.
 //
+// In a cluster (workloads/redis_cluster.h) all nodes speak the same.
+//
 // A key serves several types, so all but strings prefix it: "list:", "hash:", "zset:", "counter:".
 #ifndef WORKLOADS_REDIS_H
 #define WORKLOADS_REDIS_H
@@ -25,6 +27,7 @@ enum redis_operation {
     REDIS_ZADD,   // ZADD zset:key score member, both number % 100
     REDIS_ZRANGE, // ZRANGE zset:key 0 9
     REDIS_OPERATIONS,
+    REDIS_ASKING = REDIS_OPERATIONS, // ASKING: in no mix; goes before what a node was asked for
 };
 _Static_assert((int)REDIS_OPERATIONS <= (int)PROTOCOL_OPERATIONS_MAX, "they fit in a mix");
 

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT
+//
+// A connection of hiredis, for what is asked besides the load: the dataset, who owns which slots.
+#ifndef WORKLOADS_REDIS_CLIENT_H
+#define WORKLOADS_REDIS_CLIENT_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+#include "workloads/login.h"
+
+struct redisContext;
+
+// Connects and logs in, waiting that long for each answer, as for all later ones. host: a name, an
+// address or, beginning with "/", the path of a UNIX socket, for which port is ignored. login may
+// be NULL. *redis is the caller's to free (redisFree), NULL after an error. ERROR_INPUT: the login
+// is refused, and the answer quoted; ERROR_FAILED: nobody answers, with hiredis' words.
+int redis_client_open(const char *host, uint16_t port, const struct login_words *login,
+                      unsigned patience_ms, struct redisContext **redis, struct error *err);
+
+#endif
