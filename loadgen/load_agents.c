@@ -171,6 +171,7 @@ static int run_fleet(const struct load_plan *plan, const struct agent_spec *spec
                                             .count = plan->agent_count,
                                             .workload = &plan->workload,
                                             .server = plan->server.text,
+                                            .cluster = engine.cluster,
                                             .login = &plan->login,
                                             .tls = &plan->tls,
                                             .duration_ns = duration_ns,

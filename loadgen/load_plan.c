@@ -118,6 +118,9 @@ const struct option_spec load_plan_options[] = {
                   "--tls, believing this file's certificates (PEM) instead of the machine's"),
     OPTION_FLAG("tls-insecure", 0, struct load_options, tls_insecure,
                 "--tls, believing any certificate"),
+    OPTION_FLAG("cluster", 0, struct load_options, cluster,
+                "the server is a node of a Redis Cluster: load them all, each with its own keys; "
+                "redis+cluster://HOST:PORT does it too"),
     OPTION_STRING("workload", 'w', "FILE", struct load_options, workload,
                   "what is asked: a YAML file, or etc, usr or var (100k keys, 90 % get)"),
     OPTION_STRING("rate", 'r', "N", struct load_options, rate_text,
@@ -369,6 +372,25 @@ static int choose_tls(struct load_plan *plan, struct error *err)
     return status < 0 ? error_prefix(err, o->tls_ca ? "--tls-ca" : "--tls") : 0;
 }
 
+// A cluster's keys are at its nodes, whose addresses its own nodes say.
+static int choose_nodes(struct load_plan *plan, struct error *err)
+{
+    struct load_options *o = &plan->options;
+    o->cluster |= plan->url.cluster;
+    if (!o->cluster)
+        return 0;
+    if (!plan->workload.protocol->slot)
+        return error_set(err, ERROR_INPUT, "--cluster: protocol %s has no clusters",
+                         plan->workload.protocol->name);
+    if (plan->server.transport != SERVER_TCP)
+        return error_set(err, ERROR_INPUT, "--cluster: a node is at HOST:PORT, not at %s",
+                         plan->server.text);
+    if (plan->login.database)
+        return error_set(err, ERROR_INPUT, "--cluster: a cluster has database 0 only, not %u",
+                         plan->login.database);
+    return 0;
+}
+
 static int check_target(struct load_plan *plan, struct error *err)
 {
     struct load_options *o = &plan->options;
@@ -549,7 +571,7 @@ int load_plan_make(struct load_plan *plan, int positional, char **argv, struct e
     status = choose_workload(plan, err);
     if (status < 0)
         return status;
-    if (choose_login(plan, err) < 0 || choose_tls(plan, err) < 0)
+    if (choose_login(plan, err) < 0 || choose_tls(plan, err) < 0 || choose_nodes(plan, err) < 0)
         return -(int)err->kind;
     if ((!o->prepare && check_pattern(plan, err) < 0) || take_recording(plan, err) < 0)
         return -(int)err->kind;
@@ -586,6 +608,7 @@ struct engine_settings load_plan_engine(const struct load_plan *plan)
 {
     const struct load_options *o = &plan->options;
     return (struct engine_settings){.server = &plan->server,
+                                    .cluster = o->cluster,
                                     .login = &plan->login_words,
                                     .tls = &plan->tls,
                                     .workload = &plan->workload,

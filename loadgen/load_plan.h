@@ -64,7 +64,7 @@ struct load_options {
     uint64_t repetitions;
     const char *restart;
     struct option_list agents;
-    bool tls, tls_insecure;
+    bool tls, tls_insecure, cluster;
     bool prepare, announce, tell_live, sleep, json, quiet;
 };
 

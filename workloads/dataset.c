@@ -5,8 +5,9 @@
 #include <stdlib.h>
 
 int dataset_prepare(const struct workload *workload, const char *host, uint16_t port,
-                    const char *place, const struct login *login, dataset_progress *progress,
-                    void *context, struct dataset_report *report, struct error *err)
+                    const struct dataset_nodes *nodes, const char *place, const struct login *login,
+                    dataset_progress *progress, void *context, struct dataset_report *report,
+                    struct error *err)
 {
     *report = (struct dataset_report){0};
     if (workload->protocol->dataset == DATASET_NONE)
@@ -14,6 +15,7 @@ int dataset_prepare(const struct workload *workload, const char *host, uint16_t 
     struct dataset dataset = {.workload = workload,
                               .host = host,
                               .port = port,
+                              .nodes = nodes,
                               .login = login,
                               .tunnelled = place != NULL,
                               .progress = progress,

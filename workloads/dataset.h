@@ -16,10 +16,12 @@
 // its exact value. host is a name, an address or, beginning with "/", the path of a UNIX socket,
 // for which port is ignored. place: the name in messages of a server behind a tunnel of TLS, where
 // keys are stored one after the other; NULL: it is there itself. login: who it is to be done as.
+// nodes: the keys are at these, not at host, which then is a name for all of them; NULL: they are.
 // progress may be NULL. A server that is absent, refuses, or lost keys (too little memory) is
 // ERROR_FAILED.
 int dataset_prepare(const struct workload *workload, const char *host, uint16_t port,
-                    const char *place, const struct login *login, dataset_progress *progress,
-                    void *context, struct dataset_report *report, struct error *err);
+                    const struct dataset_nodes *nodes, const char *place, const struct login *login,
+                    dataset_progress *progress, void *context, struct dataset_report *report,
+                    struct error *err);
 
 #endif

@@ -20,10 +20,21 @@ struct dataset_report {
 // Told now and then how far it is; `phase` is "storing" or "verifying".
 typedef void dataset_progress(void *context, const char *phase, uint64_t done, uint64_t all);
 
+// The nodes of a Redis Cluster, and which of them each slot's keys are stored at.
+struct dataset_nodes {
+    const uint16_t *owners; // of each of CLUSTER_SLOTS
+    const struct dataset_node {
+        const char *host; // as in dataset_prepare
+        uint16_t port;
+    } * nodes;
+    size_t count;
+};
+
 struct dataset {
     const struct workload *workload;
     const char *host;
     uint16_t port;
+    const struct dataset_nodes *nodes; // NULL: all keys are at host and port
     const struct login *login;
     char place[300]; // both, for messages
     bool tunnelled;  // what comes from host is not the server, but a tunnel to it
@@ -33,7 +44,7 @@ struct dataset {
     char *value; // room for the longest
     union {      // opened and freed by the client
         struct memcached_st *memcached;
-        struct redisContext *redis;
+        struct redisContext **redis; // one for each node
     };
 };
 

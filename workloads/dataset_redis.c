@@ -10,11 +10,13 @@
 
 #include "workloads/dataset_client.h"
 #include "workloads/redis.h"
+#include "workloads/redis_client.h"
+#include "workloads/redis_cluster.h"
 
 enum {
     COMMANDS_AT_ONCE = 256, // in flight, pipelined
     PROGRESS_EVERY = 2000,
-    PATIENCE_S = 5, // for a connection or any single answer
+    PATIENCE_MS = 5000, // for a connection or any single answer
     KEY_BYTES_MAX = WORKLOAD_KEY_BYTES_MAX + 8,
 };
 
@@ -31,37 +33,37 @@ static int redis_refuse(const struct dataset *dataset, const char *doing, const 
                      doing, dataset->place, why);
 }
 
-// In RESP2, whatever the load speaks: this client knows no other.
-static int log_in(struct dataset *dataset, struct error *err)
+static size_t count_nodes(const struct dataset *dataset)
 {
-    struct login_words words;
-    int result = login_make_words(dataset->login, &redis_protocol, &words, err);
-    if (result == 0 && words.count)
-        redisAppendFormattedCommand(dataset->redis, words.bytes, words.count);
-    for (unsigned i = 0; i < words.answers && result == 0; i++) {
-        redisReply *reply = NULL;
-        if (redisGetReply(dataset->redis, (void **)&reply) != REDIS_OK)
-            return redis_refuse(dataset, "load", dataset->redis->errstr, err);
-        if (reply->type == REDIS_REPLY_ERROR)
-            result = error_set(err, ERROR_INPUT, "%s refuses the login: \"%s\"", dataset->place,
-                               reply->str);
-        freeReplyObject(reply);
-    }
-    return result;
+    return dataset->nodes ? dataset->nodes->count : 1;
 }
 
-static int open_client(struct dataset *dataset, struct error *err)
+static void close_clients(struct dataset *dataset)
 {
-    const struct timeval patience = {PATIENCE_S, 0};
-    dataset->redis = dataset->host[0] == '/'
-                         ? redisConnectUnixWithTimeout(dataset->host, patience)
-                         : redisConnectWithTimeout(dataset->host, dataset->port, patience);
+    for (size_t i = 0; dataset->redis && i < count_nodes(dataset); i++)
+        if (dataset->redis[i])
+            redisFree(dataset->redis[i]);
+    free(dataset->redis);
+}
+
+// In RESP2, whatever the load speaks: this client knows no other.
+static int open_clients(struct dataset *dataset, struct error *err)
+{
+    const struct dataset_node alone = {dataset->host, dataset->port};
+    const struct dataset_node *nodes = dataset->nodes ? dataset->nodes->nodes : &alone;
+    struct login_words words;
+    int result = login_make_words(dataset->login, &redis_protocol, &words, err);
+    if (result < 0)
+        return result;
+    dataset->redis = calloc(count_nodes(dataset), sizeof *dataset->redis);
     if (!dataset->redis)
         return error_set(err, ERROR_FAILED, "out of memory for the dataset");
-    if (dataset->redis->err)
-        return redis_refuse(dataset, "load", dataset->redis->errstr, err);
-    redisSetTimeout(dataset->redis, patience);
-    return log_in(dataset, err);
+    for (size_t i = 0; i < count_nodes(dataset) && result == 0; i++)
+        result = redis_client_open(nodes[i].host, nodes[i].port, &words, PATIENCE_MS,
+                                   &dataset->redis[i], err);
+    if (result == -ERROR_INPUT)
+        return error_prefix(err, "%s", dataset->place);
+    return result < 0 ? redis_refuse(dataset, "load", err->text, err) : 0;
 }
 
 static size_t make_key(const struct dataset *dataset, enum data_type type, uint64_t index,
@@ -70,6 +72,17 @@ static size_t make_key(const struct dataset *dataset, enum data_type type, uint6
     size_t prefix_bytes = strlen(prefixes[type]);
     memcpy(key, prefixes[type], prefix_bytes);
     return prefix_bytes + workload_key(dataset->workload, index, key + prefix_bytes);
+}
+
+// Whom that key is stored at.
+static struct redisContext *client_of(const struct dataset *dataset, enum data_type type,
+                                      uint64_t index)
+{
+    char key[KEY_BYTES_MAX];
+    if (!dataset->nodes)
+        return dataset->redis[0];
+    size_t bytes = make_key(dataset, type, index, key);
+    return dataset->redis[dataset->nodes->owners[cluster_slot(key, bytes)]];
 }
 
 // Puts the commands that make one key's data of a type. Returns how many.
@@ -82,6 +95,7 @@ static int append_store(struct dataset *dataset, enum data_type type, uint64_t i
     char key[KEY_BYTES_MAX];
     size_t key_bytes = make_key(dataset, type, index, key);
     size_t value_bytes = workload_value_bytes(dataset->workload, index);
+    struct redisContext *redis = client_of(dataset, type, index);
     const char *words[WORDS] = {names[type], key};
     size_t bytes[WORDS] = {strlen(names[type]), key_bytes};
     int count = 2;
@@ -102,10 +116,10 @@ static int append_store(struct dataset *dataset, enum data_type type, uint64_t i
     dataset->report->stored++;
     dataset->report->bytes += key_bytes + (size_t)values * value_bytes;
     if (type == TYPE_STRING)
-        return redisAppendCommandArgv(dataset->redis, count, words, bytes) == REDIS_OK ? 1 : -1;
+        return redisAppendCommandArgv(redis, count, words, bytes) == REDIS_OK ? 1 : -1;
     // Otherwise this would be added to what an earlier run left.
-    return redisAppendCommand(dataset->redis, "DEL %b", key, key_bytes) == REDIS_OK &&
-                   redisAppendCommandArgv(dataset->redis, count, words, bytes) == REDIS_OK
+    return redisAppendCommand(redis, "DEL %b", key, key_bytes) == REDIS_OK &&
+                   redisAppendCommandArgv(redis, count, words, bytes) == REDIS_OK
                ? 2
                : -1;
 }
@@ -116,7 +130,8 @@ static int append_read(struct dataset *dataset, enum data_type type, uint64_t in
                                                "ZRANGE %b 0 -1"};
     char key[KEY_BYTES_MAX];
     size_t key_bytes = make_key(dataset, type, index, key);
-    return redisAppendCommand(dataset->redis, formats[type], key, key_bytes) == REDIS_OK ? 1 : -1;
+    struct redisContext *redis = client_of(dataset, type, index);
+    return redisAppendCommand(redis, formats[type], key, key_bytes) == REDIS_OK ? 1 : -1;
 }
 
 static bool is_value(const struct dataset *dataset, const redisReply *reply, size_t bytes)
@@ -152,11 +167,12 @@ static int take_replies(struct dataset *dataset, enum data_type type, uint64_t i
 {
     char key[KEY_BYTES_MAX];
     size_t key_bytes = verify ? make_key(dataset, type, index, key) : 0;
+    struct redisContext *redis = client_of(dataset, type, index);
     int result = 0;
     for (int i = 0; i < count && result == 0; i++) {
         redisReply *reply = NULL;
-        if (redisGetReply(dataset->redis, (void **)&reply) != REDIS_OK)
-            return redis_refuse(dataset, verify ? "verify" : "store", dataset->redis->errstr, err);
+        if (redisGetReply(redis, (void **)&reply) != REDIS_OK)
+            return redis_refuse(dataset, verify ? "verify" : "store", redis->errstr, err);
         if (reply->type == REDIS_REPLY_ERROR)
             result = redis_refuse(dataset, verify ? "verify" : "store", reply->str, err);
         else if (verify && !reply_matches(dataset, type, index, reply))
@@ -203,12 +219,11 @@ int dataset_prepare_redis(struct dataset *dataset, struct error *err)
                                 [TYPE_LIST] = mix[REDIS_LRANGE] > 0 || mix[REDIS_LPOP] > 0,
                                 [TYPE_HASH] = mix[REDIS_HGET] > 0,
                                 [TYPE_SORTED_SET] = mix[REDIS_ZRANGE] > 0};
-    int result = open_client(dataset, err);
+    int result = open_clients(dataset, err);
     for (int verify = 0; verify < 2 && result == 0; verify++)
         for (enum data_type type = 0; type < TYPES && result == 0; type++)
             if (wanted[type])
                 result = dataset_pass(dataset, type, verify, err);
-    if (dataset->redis)
-        redisFree(dataset->redis);
+    close_clients(dataset);
     return result;
 }

@@ -204,6 +204,7 @@ static int agent_load(struct agent *agent, const struct agent_plan *plan,
     struct engine_result result = {0};
     struct engine_settings settings = {
         .server = &server,
+        .cluster = plan->cluster,
         .login = &login,
         .tls = &plan->tls,
         .workload = workload,

@@ -346,6 +346,7 @@ static int start_agent(struct fleet *fleet, struct member *member, struct error 
     struct agent_plan plan = {.spec = *spec,
                               .login = *settings->login,
                               .tls = *settings->tls,
+                              .cluster = settings->cluster,
                               .duration_ns = settings->duration_ns,
                               .timeout_ns = settings->timeout_ns,
                               .reconnect_ns = settings->reconnect_ns,

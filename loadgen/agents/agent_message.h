@@ -22,6 +22,7 @@
 struct agent_plan {
     struct agent_spec spec; // without its place: the controller has already put it there
     char server[300];
+    bool cluster; // as in struct engine_settings
     struct login login;
     struct tls_settings tls;
     uint64_t duration_ns, timeout_ns, reconnect_ns; // as in struct engine_settings

@@ -40,6 +40,8 @@ static void add_figures(struct engine_result *pool, const struct engine_result *
     if (one->stamps_why.kind)
         pool->stamps_why = one->stamps_why;
     pool->thread_count += one->thread_count;
+    if (one->nodes > pool->nodes)
+        pool->nodes = one->nodes;
     pool->delayed_by_depth += one->delayed_by_depth;
     pool->cpu_ns += one->cpu_ns;
     pool->spin_tsc += one->spin_tsc;

@@ -58,12 +58,14 @@ static uint64_t power_of_two(uint64_t at_least)
     return power;
 }
 
-int connection_open(struct client_connection *connection, uint32_t id,
-                    struct connection_context *context, uint32_t depth, size_t out_bytes,
-                    struct error *err)
+static int connection_make(struct client_connection *connection, uint32_t id,
+                           struct connection_context *context, uint32_t depth, size_t out_bytes,
+                           struct error *err)
 {
     *connection = (struct client_connection){.socket_fd = -1,
                                              .id = id,
+                                             .server = connection->server,
+                                             .room = connection->room,
                                              .context = context,
                                              .depth = depth,
                                              .out_bytes = out_bytes,
@@ -90,14 +92,31 @@ int connection_open(struct client_connection *connection, uint32_t id,
         return error_set(err, ERROR_FAILED, "out of memory for connection %u", id);
     memset(connection->slots, 0xff, (connection->slot_mask + 1) * sizeof *connection->slots);
     memset(connection->out, 0, out_bytes); // touches every page before the load begins
-    return connection_begin(connection, true, err);
+    return 0;
+}
+
+int connection_open(struct client_connection *connection, uint32_t id,
+                    struct connection_context *context, uint32_t depth, size_t out_bytes,
+                    struct error *err)
+{
+    int status = connection_make(connection, id, context, depth, out_bytes, err);
+    return status < 0 ? status : connection_begin(connection, true, err);
+}
+
+int connection_open_later(struct client_connection *connection, struct connection_context *context,
+                          uint32_t depth, size_t out_bytes, struct error *err)
+{
+    int status = connection_make(connection, 0, context, depth, out_bytes, err);
+    if (status == 0)
+        connection_begin_later(connection);
+    return status;
 }
 
 static int wait_for_server(const struct client_connection *connection, short events,
                            int64_t deadline_ms, const char *in_vain, struct error *err)
 {
     struct pollfd ready = {.fd = connection->socket_fd, .events = events};
-    const char *server = connection->context->server->text;
+    const char *server = connection->server->text;
     const atomic_bool *stop = connection->context->stop;
     int found = 0;
     for (int64_t left = 1; found <= 0 && left > 0 && !atomic_load(stop);) {
@@ -253,6 +272,11 @@ static void take_reply(struct client_connection *connection, const struct reply 
         return;
     }
     counts->in_flight--;
+    if (connection->context->redirect && reply_is_fault(reply->kind) &&
+        connection->context->redirect(connection, connection->answered)) {
+        connection->answered++;
+        return;
+    }
     connection_answer(connection, connection_sample(connection, connection->answered++), reply,
                       arrival);
 }
@@ -264,11 +288,13 @@ static bool take_bytes(struct client_connection *connection, size_t count,
 {
     const struct protocol *protocol = connection->context->protocol;
     const char *at = connection->context->receive_buffer;
+    const size_t at_once =
+        connection->context->redirect ? 1 : REPLY_BATCH; // each one's words count
     while (count) {
         struct reply replies[REPLY_BATCH];
         size_t found;
         size_t used =
-            reply_parse(protocol, &connection->parser, at, count, replies, REPLY_BATCH, &found);
+            reply_parse(protocol, &connection->parser, at, count, replies, at_once, &found);
         if (connection->tls)
             client_tls_place(connection, replies, found);
         for (size_t i = 0; i < found; i++) {

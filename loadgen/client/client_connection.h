@@ -18,10 +18,15 @@
 #include "loadgen/client/client_samples.h"
 #include "loadgen/client/client_state.h"
 
-// Allocates a connection's memory and begins to connect, without waiting for the result.
+// Allocates a connection's memory and begins to connect, without waiting for the result. The caller
+// has set its server and room, and keeps what they point to.
 int connection_open(struct client_connection *connection, uint32_t id,
                     struct connection_context *context, uint32_t depth, size_t out_bytes,
                     struct error *err);
+
+// The same while the load lasts: the event loop connects, as after a connection's end.
+int connection_open_later(struct client_connection *connection, struct connection_context *context,
+                          uint32_t depth, size_t out_bytes, struct error *err);
 
 // Waits until the socket is connected, or until deadline_ms (CLOCK_MONOTONIC), and begins what
 // comes before the first request.

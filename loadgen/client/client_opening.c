@@ -17,7 +17,7 @@ static int opening_broke(const struct client_connection *connection, const char 
                          struct error *err)
 {
     return error_set(err, ERROR_FAILED, "%s broke a connection off before it had answered: %s",
-                     connection->context->server->text, why);
+                     connection->server->text, why);
 }
 
 static int send_words(struct client_connection *connection, struct error *err)
@@ -47,7 +47,7 @@ static int take_answer(struct client_connection *connection, const struct reply 
     if (reply->kind == REPLY_STORED)
         return 0;
     return error_set(err, reply->kind == REPLY_SERVER_ERROR ? ERROR_FAILED : ERROR_INPUT,
-                     "%s refuses the login: \"%s\"", connection->context->server->text,
+                     "%s refuses the login: \"%s\"", connection->server->text,
                      *said ? said : reply_kind_names[reply->kind]);
 }
 

@@ -29,6 +29,8 @@ void connection_answer_fill(struct client_connection *connection, struct sample 
     const struct connection_context *context = connection->context;
     struct fill_counts *fills = &context->counts->fills;
     uint64_t ticks = arrival->tsc - fill->intended_tsc;
+    if (fill == context->scrap)
+        return;
     if (reply->kind == REPLY_STORED) {
         timed_count_note(&fills->stored, (uint64_t)((double)ticks / context->ticks_per_us * 1e3));
     } else if (reply->kind == REPLY_NOT_STORED) {

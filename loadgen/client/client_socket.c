@@ -38,7 +38,7 @@ static int server_refuse(const struct server_address *server, struct error *err)
 
 int connection_begin(struct client_connection *connection, bool patient, struct error *err)
 {
-    const struct server_address *server = connection->context->server;
+    const struct server_address *server = connection->server;
     const int on = 1, receive_bytes = DATAGRAMS_BYTES;
     int family = server->socket_address.ss_family;
     bool udp = server->transport == SERVER_UDP;
@@ -119,7 +119,7 @@ int connection_finish(struct client_connection *connection, struct error *err)
     getsockopt(connection->socket_fd, SOL_SOCKET, SO_ERROR, &failure, &bytes);
     if (failure) {
         errno = failure;
-        return server_refuse(context->server, err);
+        return server_refuse(connection->server, err);
     }
     if (context->kernel_stamps &&
         client_stamps_enable(connection->socket_fd, context->hardware_stamps, err) < 0)
@@ -128,10 +128,10 @@ int connection_finish(struct client_connection *connection, struct error *err)
         return error_set(err, ERROR_FAILED, "out of memory for the log of connections");
     busy_poll(connection);
     struct connection entry = connection_describe(connection);
-    if (connection->opened_ms) { // it is a reconnect
+    if (connection->opened_ms || !connection->id)
         connection->id = entry.id = atomic_fetch_add(context->last_id, 1) + 1;
+    if (connection->ended_tsc) // it is a reconnect
         entry.opening_100us = opening_100us(connection, entry.opened_time);
-    }
     context->log.items[context->log.count++] = entry;
     connection->opened_ms = monotonic_ms();
     return connection_opening_begin(connection, err);
@@ -175,6 +175,14 @@ static void close_socket(struct client_connection *connection)
     connection->socket_fd = -1;
 }
 
+void connection_begin_later(struct client_connection *connection)
+{
+    connection->state = CONNECTION_PAUSING;
+    connection->down_ms = monotonic_ms();
+    connection->attempts = 1;
+    set_timer(connection, 0);
+}
+
 // Schedules the next attempt after a pause, or gives the connection up.
 static void try_again(struct client_connection *connection)
 {
@@ -207,6 +215,8 @@ static void settle_requests(struct client_connection *connection, enum connectio
     for (uint64_t slot = connection->answered; slot < connection->put; slot++) {
         struct sample *sample = connection_sample(connection, slot);
         bool was_sent = slot < connection->sent;
+        if (sample == context->scrap)
+            continue;
         if (sample >= context->fills) {
             counts->fills.lost++;
             context->fill_ended(context->owner, sample);
@@ -297,6 +307,10 @@ bool connection_reopened(struct client_connection *connection)
         return false;
     }
     event_del(connection->timer);
+    if (!connection->ended_tsc) {
+        counts->redirections.connections++;
+        return true;
+    }
     counts->reconnects++;
     counts->last_reconnect_tsc = tsc_now();
     return true;

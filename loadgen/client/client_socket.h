@@ -19,6 +19,9 @@ int connection_finish(struct client_connection *connection, struct error *err);
 // From here on the event loop watches the socket.
 int connection_watch(struct client_connection *connection, struct error *err);
 
+// To be called instead of connection_begin while the event loop runs: it connects from there.
+void connection_begin_later(struct client_connection *connection);
+
 // --- opening connections again -------------------------------------------------------------------
 // The end of a connection and how it is opened again. The first attempt is made without delay,
 // later ones after pauses that double up to PAUSE_MS_MAX. A connection that never answers anything

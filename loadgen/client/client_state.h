@@ -29,6 +29,7 @@ struct connection_log ARRAY_OF(struct connection);
 struct bio_method_st;
 struct client_connection;
 struct client_tls;
+struct connection_queue;
 struct engine_worker;
 struct ssl_ctx_st;
 struct workload;
@@ -38,7 +39,6 @@ struct connection_context {
     const struct protocol *protocol; // the workload's
     const struct workload *workload; // what replies are held against
     uint64_t value_bytes;            // of every value, where all are alike; else UINT64_MAX
-    const struct server_address *server;
     const struct login_words *login; // what each connection says first; NULL: nothing
     struct event_base *base;
     struct sample *samples;
@@ -55,6 +55,11 @@ struct connection_context {
     // Notes a connection of which more may be read than it was its turn for: its next edge may
     // never come. Called from event handlers, which must not wait for a server to stop sending.
     void (*read_again)(struct engine_worker *owner, struct client_connection *connection);
+    // A reply to the request in that slot is an error: true if the request is put again, at another
+    // server or later, instead of having it for its reply. NULL: it never is.
+    bool (*redirect)(struct client_connection *connection, uint64_t slot);
+    // What is put besides requests has this sample, behind all others, which nobody reads.
+    struct sample *scrap;
     // A get found nothing: it is followed by a set. NULL: it is not.
     void (*fill)(struct engine_worker *owner, const struct sample *get);
     void (*fill_ended)(struct engine_worker *owner, struct sample *fill); // the sample is free
@@ -96,10 +101,12 @@ enum connection_state {
 
 struct client_connection {
     int socket_fd; // -1: none at present
-    uint32_t id;
+    uint32_t id;   // 0: it was never open
     enum connection_state state;
-    struct event *event; // its readiness, edge-triggered
-    struct event *timer; // for the next attempt to open it again
+    const struct server_address *server; // resolved
+    struct connection_queue *room;       // where its owner queues it while it has room
+    struct event *event;                 // its readiness, edge-triggered
+    struct event *timer;                 // for the next attempt to open it again
     struct connection_context *context;
     char *out; // bytes [out_begin, out_end) are encoded and not yet taken by the kernel
     size_t out_bytes, out_begin, out_end;

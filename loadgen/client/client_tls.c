@@ -107,7 +107,7 @@ int client_tls_begin(struct client_connection *connection, struct error *err)
         tls = connection->tls = calloc(1, sizeof *tls);
     if (!tls)
         return no_memory(connection, err);
-    tls->tls = tls_connection_make(context->tls, context->server);
+    tls->tls = tls_connection_make(context->tls, connection->server);
     BIO *wire = tls->tls ? BIO_new(context->tls_method) : NULL;
     if (!wire)
         return no_memory(connection, err);
@@ -146,7 +146,7 @@ int client_tls_shake(struct client_connection *connection, struct error *err)
     }
     return SSL_get_error(tls->tls, done) == SSL_ERROR_WANT_READ
                ? 0
-               : tls_refuse(tls->tls, connection->context->server, err);
+               : tls_refuse(tls->tls, connection->server, err);
 }
 
 void client_tls_end(struct client_connection *connection)

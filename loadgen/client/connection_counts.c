@@ -23,6 +23,19 @@ static void add_fills(struct fill_counts *all, const struct fill_counts *more)
     all->left_out += more->left_out;
 }
 
+static void add_redirections(struct redirection_counts *all, const struct redirection_counts *more)
+{
+    all->moved += more->moved;
+    all->asked += more->asked;
+    all->retried += more->retried;
+    all->unknown += more->unknown;
+    all->given_up += more->given_up;
+    all->unreachable += more->unreachable;
+    all->connections += more->connections;
+    all->map_reads += more->map_reads;
+    all->map_failures += more->map_failures;
+}
+
 void connection_counts_add(struct connection_counts *all, const struct connection_counts *more)
 {
     for (unsigned kind = 0; kind < REPLY_KINDS; kind++)
@@ -60,6 +73,7 @@ void connection_counts_add(struct connection_counts *all, const struct connectio
     all->tx_software += more->tx_software;
     all->stamps_unknown += more->stamps_unknown;
     add_fills(&all->fills, &more->fills);
+    add_redirections(&all->redirections, &more->redirections);
     timed_count_add(&all->handshakes, &more->handshakes);
     timed_count_add(&all->resumed, &more->resumed);
     if (!all->tls_suite[0])

@@ -53,6 +53,18 @@ struct fill_counts {
     uint64_t left_out;         // not begun: too many were under way
 };
 
+// Of a load whose keys are on several servers (loadgen/client/node_map.h): what these sent
+// elsewhere.
+struct redirection_counts {
+    uint64_t moved, asked; // requests put again, at the node that MOVED or ASK named
+    uint64_t retried;      // put again after a pause: TRYAGAIN, CLUSTERDOWN, READONLY, ...
+    uint64_t unknown;      // of those moved and asked: to a node that was not known yet
+    uint64_t given_up;     // redirected too often, or tried for too long: the error is their reply
+    uint64_t unreachable;  // requests never sent: at the end no connection to their node was open
+    uint64_t connections;  // opened to nodes that appeared meanwhile
+    uint64_t map_reads, map_failures; // how often who has what was asked anew, and nobody answered
+};
+
 // Counts over all connections.
 struct connection_counts {
     uint64_t replies[REPLY_KINDS];
@@ -83,6 +95,7 @@ struct connection_counts {
     // TX stamps received from the NIC and from the kernel.
     uint64_t tx_hardware, tx_software;
     struct fill_counts fills;
+    struct redirection_counts redirections;
     // TLS handshakes that were completed, from the connected socket to the last of them: whole
     // ones, and those of a session there had been.
     struct timed_count handshakes, resumed;

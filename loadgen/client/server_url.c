@@ -10,6 +10,11 @@
 static int find_protocol(const char *text, size_t scheme_bytes, struct server_url *url,
                          struct error *err)
 {
+    static const char suffix[] = "+cluster";
+    enum { SUFFIX_BYTES = sizeof suffix - 1 };
+    url->cluster = scheme_bytes > SUFFIX_BYTES &&
+                   memcmp(text + scheme_bytes - SUFFIX_BYTES, suffix, SUFFIX_BYTES) == 0;
+    scheme_bytes -= url->cluster ? SUFFIX_BYTES : 0;
     char scheme[40], plain[40];
     snprintf(scheme, sizeof scheme, "%.*s", (int)scheme_bytes, text);
     snprintf(plain, sizeof plain, "%.*s", (int)strlen(scheme) - 1, scheme);

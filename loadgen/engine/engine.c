@@ -24,6 +24,7 @@
 #include "loadgen/client/client_tls.h"
 #include "loadgen/client/server_route.h"
 #include "loadgen/client/tls_settings.h"
+#include "loadgen/engine/engine_nodes.h"
 #include "loadgen/engine/engine_worker.h"
 #include "loadgen/engine/thread_cores.h"
 #include "workloads/memcached_udp.h"
@@ -155,6 +156,7 @@ enum {
     CACHE_LINE = 64,
     FILES_A_THREAD = 8, // of its event loop
     FILES_BESIDES = 64,
+    ASKING_BYTES = 128, // room before a request for what a node of a cluster may want there
 };
 
 struct engine {
@@ -162,6 +164,7 @@ struct engine {
     struct engine_result *result;
     struct engine_worker **workers; // each in memory of its own
     uint32_t begun;                 // threads that have been started
+    struct engine_nodes nodes;
     int signal_fd, news;
     struct nic_stamps nic;
     struct clock_follower nic_clock;  // runs while shared.hardware_stamps is set
@@ -367,6 +370,10 @@ static int engine_prepare(struct engine *engine, const sigset_t *signals, struct
         if (!shared->tls_method)
             return error_set(err, ERROR_FAILED, "out of memory for TLS");
     }
+    if (engine_nodes_open(settings, shared->thread_count, &engine->nodes, err) < 0)
+        return -(int)err->kind;
+    shared->nodes = engine->nodes.map;
+    shared->request_bytes += shared->nodes ? ASKING_BYTES : 0;
     engine->signal_fd = signalfd(-1, signals, SFD_NONBLOCK | SFD_CLOEXEC);
     engine->news = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (settings->slow_ns)
@@ -599,6 +606,7 @@ int engine_run(const struct engine_settings *settings, const struct schedule *sc
     int status = engine_prepare(&engine, &signals, err);
     if (status == 0)
         status = engine_drive(&engine, err);
+    engine_nodes_close(&engine.nodes, result);
     engine_close(&engine);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (status < 0)

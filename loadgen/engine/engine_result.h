@@ -58,6 +58,7 @@ struct engine_result {
     uint64_t stamps_missing;   // sent requests whose TX stamp did not come
     uint64_t stamps_unknown;   // TX stamps that belong to no request
     struct connection_counts counts;
+    uint32_t nodes; // that were known at the end; 0: there is one server
 };
 
 // Memory for that many samples; sample_count stays as it is.

@@ -21,7 +21,9 @@ enum {
 };
 
 struct engine_settings {
-    const struct server_address *server; // resolved
+    const struct server_address *server; // resolved; a cluster's node, or a sentinel
+    bool cluster;                        // the keys are on the nodes of a cluster
+    const char *sentinel;                // the server is asked for this master; NULL: it is loaded
     const struct tls_settings *tls;      // NULL: none
     const struct login_words *login;     // what each connection says first; NULL: nothing
     const struct workload *workload;

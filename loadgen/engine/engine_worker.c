@@ -31,20 +31,6 @@ enum {
 
 // --- connections with room -----------------------------------------------------------------------
 
-static void queue_push(struct connection_queue *queue, struct client_connection *connection)
-{
-    uint32_t place = queue->first + queue->count++;
-    queue->items[place < queue->size ? place : place - queue->size] = connection;
-}
-
-static struct client_connection *queue_pop(struct connection_queue *queue)
-{
-    struct client_connection *connection = queue->items[queue->first];
-    queue->first = queue->first + 1 == queue->size ? 0 : queue->first + 1;
-    queue->count--;
-    return connection;
-}
-
 // In a closed loop a connection gets its next requests when all before them are answered: as many
 // as the depth allows, in one send call and, likely, one receive call of the server. Sending one
 // request per reply would keep them apart for ever once they are apart. (Over UDP a reply may never
@@ -63,15 +49,16 @@ void engine_worker_list_room(struct engine_worker *worker, struct client_connect
     if (connection->listed || is_draining(worker, connection) ||
         !connection_has_room(connection, worker->shared->request_bytes))
         return;
-    queue_push(&worker->room, connection);
+    connection_queue_push(connection->room, connection);
     connection->listed = true;
 }
 
 // The next connection in turn that has room, or NULL. One without room is queued again when it has.
-static struct client_connection *take_room(struct engine_worker *worker)
+static struct client_connection *take_room(struct engine_worker *worker,
+                                           struct connection_queue *room)
 {
-    while (worker->room.count) {
-        struct client_connection *connection = queue_pop(&worker->room);
+    while (room->count) {
+        struct client_connection *connection = connection_queue_pop(room);
         connection->listed = false;
         if (connection_has_room(connection, worker->shared->request_bytes))
             return connection;
@@ -90,7 +77,7 @@ static void list_unstamped(struct engine_worker *worker, struct client_connectio
 {
     if (connection->unstamped || !stamps_waiting(connection))
         return;
-    queue_push(&worker->unstamped, connection);
+    connection_queue_push(&worker->unstamped, connection);
     connection->unstamped = true;
 }
 
@@ -100,7 +87,7 @@ static void take_stamps_in_turn(struct engine_worker *worker, uint64_t now, bool
 {
     if (!worker->unstamped.count)
         return;
-    struct client_connection *connection = queue_pop(&worker->unstamped);
+    struct client_connection *connection = connection_queue_pop(&worker->unstamped);
     connection->unstamped = false;
     uint32_t waiting = stamps_waiting(connection);
     if (waiting &&
@@ -124,16 +111,21 @@ static void take_last_stamps(struct engine_worker *worker)
 
 void engine_worker_put_again(struct engine_worker *worker, uint32_t index)
 {
-    struct sample *sample = &worker->samples[index];
-    *sample = (struct sample){.intended_tsc = sample->intended_tsc,
-                              .operation = sample->operation,
-                              .key = sample->key,
-                              .status = SAMPLE_UNSENT};
-    if (worker->again_count++)
-        worker->samples[worker->again_last - 1].reply_begin = index + 1;
-    else
-        worker->again_first = index + 1;
-    worker->again_last = index + 1;
+    request_reset(&worker->samples[index]);
+    request_list_push(&worker->again, worker->samples, index);
+}
+
+bool engine_worker_redirect(struct client_connection *connection, uint64_t slot)
+{
+    const struct connection_context *context = connection->context;
+    struct engine_worker *worker = context->owner;
+    uint32_t *place = &connection->slots[slot & connection->slot_mask];
+    const uint32_t scrap = (uint32_t)(context->scrap - worker->samples);
+    if (*place == scrap || !lanes_redirect(worker->lanes, *place, connection->server,
+                                           connection->parser.said, tsc_now()))
+        return false;
+    *place = scrap; // a stamp that is still to come is of no use
+    return true;
 }
 
 void engine_worker_fill(struct engine_worker *worker, const struct sample *get)
@@ -146,6 +138,8 @@ void engine_worker_fill(struct engine_worker *worker, const struct sample *get)
     uint32_t index = (uint32_t)worker->free_fill - 1;
     struct sample *fill = &worker->samples[index];
     worker->free_fill = fill->reply_begin;
+    if (worker->lanes)
+        worker->lanes->redirections[index] = 0;
     fill->intended_tsc = get->reply_tsc;
     fill->operation = WORKLOAD_SET;
     fill->key = get->key;
@@ -161,16 +155,13 @@ void engine_worker_end_fill(struct engine_worker *worker, struct sample *fill)
 
 static size_t take_again(struct engine_worker *worker)
 {
-    size_t index = worker->again_first - 1;
-    worker->again_first = worker->samples[index].reply_begin;
-    worker->samples[index].reply_begin = 0;
-    worker->again_count--;
-    return index;
+    return request_list_take(&worker->again, worker->samples);
 }
 
 static bool has_more(const struct engine_worker *worker)
 {
-    return worker->again_count || worker->next < worker->sample_count;
+    return worker->again.count || worker->next < worker->sample_count ||
+           (worker->lanes && worker->lanes->waiting);
 }
 
 // The next request of a closed loop, whose intended time is now.
@@ -227,11 +218,54 @@ static void flush_dirty(struct engine_worker *worker, uint64_t now)
 // How many of the requests that one round sends are due.
 static unsigned count_due(const struct engine_worker *worker, uint64_t now)
 {
-    size_t due = worker->again_count, at = worker->next;
+    size_t due = worker->again.count, at = worker->next;
     while (due < REQUESTS_AT_ONCE && at < worker->sample_count &&
            worker->samples[at].intended_tsc <= now)
         due++, at++;
     return due < REQUESTS_AT_ONCE ? (unsigned)due : REQUESTS_AT_ONCE;
+}
+
+// Puts the next request of a lane, behind ASKING where its node wants that.
+static void put_of_lane(struct engine_worker *worker, struct lane *lane,
+                        struct client_connection *connection)
+{
+    const struct connection_context *context = &worker->context;
+    bool asking;
+    size_t index = lane_take(worker->lanes, lane, &asking);
+    const struct request ask = {.operation = context->protocol->operation_count,
+                                .number = connection->put};
+    if (asking)
+        connection_put(connection, (uint32_t)(context->scrap - worker->samples), &ask);
+    worker->delayed_by_depth +=
+        index < worker->fills_begin && worker->samples[index].intended_tsc < lane->full_tsc;
+    put_request(worker, connection, index);
+}
+
+// As send_due, each request on a connection to its node.
+static unsigned send_to_nodes(struct engine_worker *worker, uint64_t now, unsigned calls)
+{
+    struct lanes *lanes = worker->lanes;
+    struct lane *lane;
+    for (unsigned due = count_due(worker, now); due; due--) {
+        bool fresh = !worker->again.count;
+        lanes_deal(lanes, fresh ? worker->next++ : take_again(worker), fresh);
+    }
+    uint64_t left = lanes->waiting < REQUESTS_AT_ONCE ? lanes->waiting : REQUESTS_AT_ONCE;
+    const uint64_t share = (left + calls - 1) / calls;
+    while (left && worker->dirty_count < calls && (lane = lanes_next_ready(lanes))) {
+        struct client_connection *connection = take_room(worker, &lane->room);
+        if (!connection)
+            continue;
+        for (uint64_t i = 0; i < share && left && lane->requests.count &&
+                             connection_has_room(connection, worker->shared->request_bytes);
+             i++, left--)
+            put_of_lane(worker, lane, connection);
+        engine_worker_list_room(worker, connection);
+    }
+    lanes_note_full(lanes, now);
+    calls = worker->dirty_count;
+    flush_dirty(worker, now);
+    return calls;
 }
 
 // Puts what is due and hands it to the kernel in at most that many send calls, one per connection.
@@ -239,9 +273,11 @@ static unsigned count_due(const struct engine_worker *worker, uint64_t now)
 // high for single calls or because there was no room, share them. Returns the number of calls.
 static unsigned send_due(struct engine_worker *worker, uint64_t now, unsigned calls)
 {
+    if (worker->lanes)
+        return send_to_nodes(worker, now, calls);
     unsigned due = count_due(worker, now), share = (due + calls - 1) / calls;
     while (due && worker->dirty_count < calls) {
-        struct client_connection *connection = take_room(worker);
+        struct client_connection *connection = take_room(worker, &worker->room);
         if (!connection) {
             // While no connection is open the delay is not due to the depth.
             worker->full_tsc = worker->context.open ? now : worker->full_tsc;
@@ -250,7 +286,7 @@ static unsigned send_due(struct engine_worker *worker, uint64_t now, unsigned ca
         for (unsigned i = 0;
              i < share && due && connection_has_room(connection, worker->shared->request_bytes);
              i++, due--) {
-            size_t index = worker->again_count ? take_again(worker) : worker->next++;
+            size_t index = worker->again.count ? take_again(worker) : worker->next++;
             worker->delayed_by_depth += index < worker->fills_begin &&
                                         worker->samples[index].intended_tsc < worker->full_tsc;
             put_request(worker, connection, index);
@@ -262,21 +298,53 @@ static unsigned send_due(struct engine_worker *worker, uint64_t now, unsigned ca
     return calls;
 }
 
+// Draws requests until one is that lane's. Others wait for their nodes meanwhile, no more than may
+// be in flight: then the slowest node holds up the load, as it would hold up a client that waits.
+static bool draw_for_lane(struct engine_worker *worker, const struct lane *lane, uint64_t now)
+{
+    const uint64_t most = (uint64_t)worker->connection_count * worker->shared->depth;
+    while (!lane->requests.count && (worker->again.count || worker->next < worker->sample_count) &&
+           worker->lanes->waiting < most) {
+        bool fresh = !worker->again.count;
+        lanes_deal(worker->lanes, fresh ? take_next_of_order(worker, now) : take_again(worker),
+                   fresh);
+    }
+    return lane->requests.count;
+}
+
+static void send_more_to_nodes(struct engine_worker *worker, uint64_t now)
+{
+    for (uint32_t node = 0; node < worker->lanes->count; node++) {
+        struct lane *lane = &worker->lanes->items[node];
+        struct client_connection *connection = NULL;
+        while (lane->room.count && draw_for_lane(worker, lane, now) &&
+               (connection = take_room(worker, &lane->room)))
+            while (connection_has_room(connection, worker->shared->request_bytes) &&
+                   draw_for_lane(worker, lane, now))
+                put_of_lane(worker, lane, connection);
+    }
+    flush_dirty(worker, now);
+}
+
 // A closed loop: fills every connection that may be filled.
 static void send_more(struct engine_worker *worker, uint64_t now)
 {
+    if (worker->lanes) {
+        send_more_to_nodes(worker, now);
+        return;
+    }
     struct client_connection *connection;
-    while (has_more(worker) && (connection = take_room(worker)))
+    while (has_more(worker) && (connection = take_room(worker, &worker->room)))
         while (has_more(worker) && connection_has_room(connection, worker->shared->request_bytes))
             put_request(worker, connection,
-                        worker->again_count ? take_again(worker) : take_next_of_order(worker, now));
+                        worker->again.count ? take_again(worker) : take_next_of_order(worker, now));
     flush_dirty(worker, now);
 }
 
 // The time at which the next request is to be put.
 static uint64_t next_due(const struct engine_worker *worker)
 {
-    if (worker->again_count)
+    if (worker->again.count || (worker->lanes && lanes_are_ready(worker->lanes)))
         return 0;
     return worker->next < worker->sample_count ? worker->samples[worker->next].intended_tsc
                                                : UINT64_MAX;
@@ -308,7 +376,7 @@ void engine_worker_on_ready(evutil_socket_t socket_fd, short what, void *argumen
     }
     connection_ready(connection, what & EV_CLOSED);
     engine_worker_list_room(worker, connection);
-    if (worker->shared->settings->closed_loop || !worker->room.count)
+    if (worker->shared->settings->closed_loop || !connection->room->count)
         return;
     send_while_due(worker, tsc_now(), 1);
 }
@@ -317,7 +385,7 @@ void engine_worker_read_again(struct engine_worker *worker, struct client_connec
 {
     if (connection->unread)
         return;
-    queue_push(&worker->unread, connection);
+    connection_queue_push(&worker->unread, connection);
     connection->unread = true;
 }
 
@@ -327,7 +395,7 @@ static void poll_once(struct engine_worker *worker)
 {
     event_base_loop(worker->base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
     for (uint32_t left = worker->unread.count; left; left--) {
-        struct client_connection *connection = queue_pop(&worker->unread);
+        struct client_connection *connection = connection_queue_pop(&worker->unread);
         connection->unread = false;
         if (connection_is_open(connection))
             engine_worker_on_ready(connection->socket_fd, EV_READ, connection);
@@ -340,6 +408,8 @@ static void look_in_turn(struct engine_worker *worker, uint64_t now)
     if (now < worker->look_tsc)
         return;
     worker->look_tsc = now + engine_ticks(worker->shared, LOOK_NS);
+    if (worker->lanes)
+        lanes_look(worker->lanes, now);
     for (uint32_t left = worker->connection_count / LOOKED_AT + 1; left; left--) {
         worker->looked = worker->looked + 1 < worker->connection_count ? worker->looked + 1 : 0;
         connection_look(&worker->connections[worker->looked]);
@@ -525,8 +595,10 @@ void engine_worker_run(struct engine_worker *worker, uint64_t start_tsc)
     worker->stamps_unknown = worker->counts.stamps_unknown;
     for (uint32_t i = 0; i < worker->connection_count && worker->context.kernel_stamps; i++)
         worker->stamps_unknown += worker->connections[i].waits->unknown;
-    while (worker->again_count) // these are never put again
+    while (worker->again.count) // these are never put again
         take_again(worker);
+    if (worker->lanes)
+        lanes_end(worker->lanes, worker->fills_begin);
     if (closed)
         return_unused_samples(worker);
 }

@@ -18,8 +18,11 @@
 
 #include "loadgen/client/client_connection.h"
 #include "loadgen/client/slow_replies.h"
+#include "loadgen/engine/connection_queue.h"
 #include "loadgen/engine/engine_result.h"
 #include "loadgen/engine/engine_settings.h"
+#include "loadgen/engine/lanes.h"
+#include "loadgen/engine/request_list.h"
 #include "loadgen/engine/schedule.h"
 
 // What all threads read. Written before they begin, but for `stop`.
@@ -36,18 +39,12 @@ struct engine_shared {
     size_t encoded_bytes;   // the same before it is encrypted
     struct ssl_ctx_st *tls; // NULL: no TLS
     struct bio_method_st *tls_method;
-    size_t value_bytes;   // bytes of the longest value
-    size_t carried_bytes; // bytes of the longest value in a request; 0: only replies have any
+    size_t value_bytes;     // bytes of the longest value
+    size_t carried_bytes;   // bytes of the longest value in a request; 0: only replies have any
+    struct node_map *nodes; // NULL: there is one server
     struct slow_replies slow;
     _Atomic uint32_t last_id; // over all connections
     atomic_bool stop;         // a person ended the load, or another thread could not begin
-};
-
-// A queue of connections that wait for something; each is in it at most once.
-struct connection_queue {
-    struct client_connection **items;
-    uint32_t size; // room for all of the thread's connections
-    uint32_t first, count;
 };
 
 struct engine_worker {
@@ -67,12 +64,10 @@ struct engine_worker {
     uint32_t looked;   // the last one
     uint64_t empty_poll_tsc, empty_pause_tsc; // duration of an idle round
     size_t next;                              // first of its requests not yet put
-    // Requests to be put again because their connection ended: a list linked through the
-    // reply_begin of their samples, which is otherwise unused before the reply. Indices plus 1; 0:
-    // none.
-    uint64_t again_first, again_last, again_count;
+    struct request_list again;                // to be put again because their connection ended
+    struct lanes *lanes; // of a load on several nodes; NULL: all connections are alike
     // The sets that follow misses: their samples are the ENGINE_FILLS behind those of the requests.
-    // Free ones are a list as above.
+    // Free ones are linked as a request_list is. What is put besides has the one behind these.
     size_t fills_begin;
     uint64_t free_fill;
     size_t order;      // closed loop: index in the schedule of the next request
@@ -120,6 +115,9 @@ void engine_worker_put_again(struct engine_worker *worker, uint32_t sample);
 // Puts a set of a get's key, before those not yet put; and takes its sample back.
 void engine_worker_fill(struct engine_worker *worker, const struct sample *get);
 void engine_worker_end_fill(struct engine_worker *worker, struct sample *fill);
+
+// A reply to the request in that slot is an error: true if the request is put again instead.
+bool engine_worker_redirect(struct client_connection *connection, uint64_t slot);
 
 // Queues a connection to be read again in a later round.
 void engine_worker_read_again(struct engine_worker *worker, struct client_connection *connection);

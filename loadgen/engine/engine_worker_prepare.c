@@ -20,6 +20,8 @@ enum {
     OUT_BYTES_ALL = 64 << 20,   // of all of them
     CONNECTS_AT_ONCE = 64,      // by all threads: half of what small backlogs hold ...
     CONNECT_PAUSE_NS = 3000000, // ... and time for the server to accept them
+    LANES_LOOK_NS = 5000000,    // how often waiting requests are looked after (lanes_look)
+    LANES_PAUSE_NS = 20000000,  // before a request is tried again where nobody could answer it
 };
 
 static int make_samples(struct engine_worker *worker, struct error *err)
@@ -45,6 +47,7 @@ static int make_samples(struct engine_worker *worker, struct error *err)
     worker->context.samples = worker->samples = memory;
     worker->fills_begin = worker->sample_count;
     worker->context.fills = worker->samples + worker->fills_begin;
+    worker->context.scrap = worker->context.fills + fills;
     for (size_t i = 0; i < fills; i++)
         engine_worker_end_fill(worker, &worker->context.fills[i]);
     worker->order = first;
@@ -91,6 +94,16 @@ static int64_t connect_deadline(void)
     return monotonic_ms() + CONNECT_MS;
 }
 
+// Of a connection's output buffer.
+static size_t choose_out_bytes(const struct engine_shared *shared)
+{
+    const struct login_words *login = shared->settings->login;
+    size_t out_bytes = OUT_BYTES_ALL / shared->settings->connections;
+    out_bytes = out_bytes > OUT_BYTES ? OUT_BYTES : out_bytes;
+    out_bytes = out_bytes < shared->request_bytes ? shared->request_bytes : out_bytes;
+    return login && out_bytes < login->count ? login->count : out_bytes;
+}
+
 // Connects a few at a time. A connection that finds the server's backlog full is retried by its
 // kernel only a second later, or seems open but is not.
 static int connect_all(struct engine_worker *worker, struct error *err)
@@ -100,11 +113,7 @@ static int connect_all(struct engine_worker *worker, struct error *err)
     uint32_t count = worker->connection_count;
     uint32_t at_once = CONNECTS_AT_ONCE / shared->thread_count;
     at_once = at_once ? at_once : 1;
-    size_t out_bytes = OUT_BYTES_ALL / shared->settings->connections;
-    out_bytes = out_bytes > OUT_BYTES ? OUT_BYTES : out_bytes;
-    out_bytes = out_bytes < shared->request_bytes ? shared->request_bytes : out_bytes;
-    const struct login_words *login = shared->settings->login;
-    out_bytes = login && out_bytes < login->count ? login->count : out_bytes;
+    const size_t out_bytes = choose_out_bytes(shared);
     for (uint32_t first = 0; first < count; first += at_once) {
         uint32_t end = count - first < at_once ? count : first + at_once;
         if (first)
@@ -132,6 +141,39 @@ static int connect_all(struct engine_worker *worker, struct error *err)
     return 0;
 }
 
+// All connections are alike, or each is in its node's lane.
+static int make_lanes(struct engine_worker *worker, struct error *err)
+{
+    const struct engine_shared *shared = worker->shared;
+    struct lanes *lanes = NULL;
+    for (uint32_t i = 0; i < worker->connection_count && !shared->nodes; i++) {
+        worker->connections[i].server = shared->settings->server;
+        worker->connections[i].room = &worker->room;
+    }
+    if (!shared->nodes)
+        return 0;
+    worker->lanes = lanes = calloc(1, sizeof *lanes);
+    if (!lanes)
+        return error_set(err, ERROR_FAILED, "out of memory for the nodes");
+    *lanes = (struct lanes){
+        .map = shared->nodes,
+        .context = &worker->context,
+        .workload = shared->settings->workload,
+        .samples = worker->samples,
+        .redirections = calloc(worker->sample_count + ENGINE_FILLS, 1),
+        .look_ticks = engine_ticks(shared, LANES_LOOK_NS),
+        .pause_ticks = engine_ticks(shared, LANES_PAUSE_NS),
+        .patience_ticks = engine_ticks(shared, shared->settings->timeout_ns),
+        .depth = shared->depth,
+        .out_bytes = choose_out_bytes(shared),
+        .connection_count = &worker->connection_count,
+    };
+    if (!lanes->redirections)
+        return error_set(err, ERROR_FAILED, "out of memory for the nodes");
+    worker->context.redirect = engine_worker_redirect;
+    return lanes_make(lanes, worker->connections, worker->connection_count, err);
+}
+
 static uint64_t common_value_bytes(const struct workload *workload)
 {
     bool alike = workload->value_size_bytes.kind == DISTRIBUTION_FIXED &&
@@ -144,21 +186,20 @@ int engine_worker_prepare(struct engine_worker *worker, struct error *err)
     const struct engine_shared *shared = worker->shared;
     const struct engine_settings *settings = shared->settings;
     uint32_t all = settings->connections, step = shared->thread_count;
-    uint32_t count = (all - worker->index + step - 1) / step;
+    const uint32_t begun = (all - worker->index + step - 1) / step;
+    const uint32_t count =
+        begun + (shared->nodes ? lanes_spare_connections(begun, node_map_count(shared->nodes)) : 0);
     worker->connections = calloc(count, sizeof *worker->connections);
     worker->dirty = calloc(count, sizeof(void *));
-    worker->room = (struct connection_queue){.items = calloc(count, sizeof(void *)), .size = count};
-    worker->unstamped =
-        (struct connection_queue){.items = calloc(count, sizeof(void *)), .size = count};
-    worker->unread =
-        (struct connection_queue){.items = calloc(count, sizeof(void *)), .size = count};
+    bool queued = connection_queue_make(&worker->room, count) == 0 &&
+                  connection_queue_make(&worker->unstamped, count) == 0 &&
+                  connection_queue_make(&worker->unread, count) == 0;
     worker->key = calloc(1, WORKLOAD_KEY_BYTES_MAX);
     worker->value = calloc(1, shared->carried_bytes + 1);
     worker->context = (struct connection_context){
         .protocol = settings->workload->protocol,
         .workload = settings->workload,
         .value_bytes = common_value_bytes(settings->workload),
-        .server = settings->server,
         .login = settings->login,
         .counts = &worker->counts,
         .owner = worker,
@@ -191,10 +232,9 @@ int engine_worker_prepare(struct engine_worker *worker, struct error *err)
         shared->tls ? calloc(1, RECEIVE_BYTES) : worker->context.receive_buffer;
     if (worker->context.live)
         live_set(&worker->context.live->tsc_khz, (uint64_t)(shared->ticks_per_ns * 1e6));
-    if (!worker->connections || !worker->dirty || !worker->room.items || !worker->unstamped.items ||
-        !worker->unread.items || !worker->key || !worker->value || !worker->context.reader ||
-        !worker->context.receive_buffer || !worker->context.wire_buffer ||
-        (shared->tls && !worker->context.request_buffer) ||
+    if (!worker->connections || !worker->dirty || !queued || !worker->key || !worker->value ||
+        !worker->context.reader || !worker->context.receive_buffer ||
+        !worker->context.wire_buffer || (shared->tls && !worker->context.request_buffer) ||
         array_reserve(&worker->context.log, count) < 0)
         return error_set(err, ERROR_FAILED, "out of memory for %u connections", count);
     if (settings->server->transport == SERVER_UDP) {
@@ -206,10 +246,12 @@ int engine_worker_prepare(struct engine_worker *worker, struct error *err)
     }
     for (uint32_t i = 0; i < count; i++)
         worker->connections[i].socket_fd = -1;
-    worker->connection_count = count;
+    worker->connection_count = begun;
     memset(worker->context.receive_buffer, 0, RECEIVE_BYTES);
     stamp_reader_init(worker->context.reader);
     int status = make_samples(worker, err);
+    if (status == 0)
+        status = make_lanes(worker, err);
     if (status == 0)
         status = make_event_base(worker, err);
     worker->context.base = worker->base;
@@ -224,6 +266,11 @@ void engine_worker_close(struct engine_worker *worker)
         event_free(worker->alarm);
     if (worker->base)
         event_base_free(worker->base);
+    if (worker->lanes) {
+        lanes_free(worker->lanes);
+        free(worker->lanes->redirections);
+    }
+    free(worker->lanes);
     free(worker->connections);
     free(worker->dirty);
     free(worker->room.items);

@@ -217,12 +217,23 @@ static void judge_connections(const struct engine_result *result, struct load_su
                                 counts->first_refusal.text);
 }
 
+static void judge_nodes(const struct engine_result *result, struct load_summary *summary)
+{
+    const uint64_t unreachable = result->counts.redirections.unreachable;
+    if (unreachable)
+        load_summary_add_reason(summary, DOUBT_DISCONNECTED,
+                                "%llu requests waited in vain for a connection to the node that "
+                                "has their key (%u nodes are known)",
+                                (count_type)unreachable, result->nodes);
+}
+
 static void judge_end(const struct engine_result *result, struct load_summary *summary)
 {
     if (result->end == ENGINE_INTERRUPTED)
         load_summary_add_reason(summary, DOUBT_INTERRUPTED, "interrupted after %.3f s",
                                 summary->duration_s);
     judge_connections(result, summary);
+    judge_nodes(result, summary);
     if (result->counts.datagrams_refused)
         load_summary_add_reason(summary, summary->answered ? DOUBT_RESTARTED : DOUBT_ABSENT,
                                 "server %s: nobody listened, and datagrams were refused %llu times",
@@ -251,16 +262,25 @@ static bool rate_is_reached(const struct load_summary *summary)
     return answered >= summary->offered_rate * over_s * (1 - summary_rate_tolerance);
 }
 
+static const char cluster_helps[] = " (a cluster: --cluster asks each node for its keys)";
+
+// One node of a cluster was asked for all keys.
+static bool is_of_cluster(const struct engine_result *result)
+{
+    static const char moved[] = "\"-MOVED ";
+    return !result->nodes && strncmp(result->counts.first_fault.text, moved, sizeof moved - 1) == 0;
+}
+
 // Whether the replies are those that the requests asked for.
 static void judge_replies(const struct engine_result *result, struct load_summary *summary)
 {
     const struct connection_counts *counts = &result->counts;
     const double few = share_tolerance * (double)summary->answered;
     const uint64_t reads = summary->misses + counts->replies[REPLY_VALUE];
-    char first[REPLY_SAID_BYTES + 20] = "";
+    char first[REPLY_SAID_BYTES + 80] = "";
     if (counts->first_fault.kind)
-        snprintf(first, sizeof first, "; the first: %.*s", REPLY_SAID_BYTES + 2,
-                 counts->first_fault.text);
+        snprintf(first, sizeof first, "; the first: %.*s%s", REPLY_SAID_BYTES + 2,
+                 counts->first_fault.text, is_of_cluster(result) ? cluster_helps : "");
     // Who reads through asked for misses.
     if (!counts->fills.begun && (double)summary->misses > most_misses * (double)reads)
         load_summary_add_reason(summary, DOUBT_MISSES,

@@ -86,6 +86,42 @@ static void print_fills(const struct fill_counts *fills, FILE *out)
             (count_type)fills_unfinished(fills), (count_type)fills->left_out);
 }
 
+#define NODES(key, member) JSON_ROW(key, struct redirection_counts, member)
+
+static const struct json_row node_rows[] = {
+    NODES("moved", moved),
+    NODES("asked", asked),
+    NODES("retried", retried),
+    NODES("to_unknown", unknown),
+    NODES("given_up", given_up),
+    NODES("unreachable", unreachable),
+    NODES("connections_opened", connections),
+    NODES("map_reads", map_reads),
+    NODES("map_failures", map_failures),
+};
+
+// null: there was one server.
+static json_t *nodes_json(const struct engine_result *result)
+{
+    return !result->nodes ? json_null()
+                          : json_rows_set(json_pack("{s:I}", "known", (json_int_t)result->nodes),
+                                          node_rows, &result->counts.redirections);
+}
+
+static void print_nodes(const struct engine_result *result, FILE *out)
+{
+    const struct redirection_counts *counts = &result->counts.redirections;
+    if (!result->nodes)
+        return;
+    fprintf(out,
+            "  nodes      %u; %llu request%s moved, %llu asked elsewhere once, %llu tried later, "
+            "%llu given up, %llu out of reach; the map read again %llu time%s\n",
+            result->nodes, (count_type)counts->moved, text_plural((double)counts->moved),
+            (count_type)counts->asked, (count_type)counts->retried, (count_type)counts->given_up,
+            (count_type)counts->unreachable, (count_type)counts->map_reads,
+            text_plural((double)counts->map_reads));
+}
+
 static void print_handshakes(const struct timed_count *counts, const char *what, FILE *out)
 {
     if (counts->count)
@@ -222,6 +258,7 @@ json_t *load_summary_json(const struct load_summary *summary, const struct engin
     json_rows_set(json, request_rows, summary);
     json_object_set_new(json, "lost_by", lost_json(counts));
     json_rows_set(json, connection_rows, counts);
+    json_object_set_new(json, "nodes", nodes_json(result));
     json_object_set_new(json, "tls", tls_json(counts));
     json_object_set_new(json, "fills", fills_json(&counts->fills));
     json_object_set_new(json, "errors", errors_json(summary, result));
@@ -365,6 +402,7 @@ void load_summary_print(const struct load_summary *summary, const struct engine_
             text_plural((double)counts->reconnects_failed), (count_type)counts->given_up,
             (count_type)counts->moved, text_plural((double)counts->moved),
             (count_type)counts->repeated);
+    print_nodes(result, out);
     print_fills(&counts->fills, out);
     if (counts->tls_suite[0]) {
         fprintf(out, "  tls        %s", counts->tls_suite);

@@ -108,6 +108,8 @@ int rounds_add(struct rounds *rounds, struct engine_result *round, uint64_t dura
         pool->paused_tsc += round->start_tsc > until ? round->start_tsc - until : 0;
         pool->end_tsc = round->end_tsc;
         pool->end = round->end;
+        if (round->nodes > pool->nodes)
+            pool->nodes = round->nodes;
         pool->delayed_by_depth += round->delayed_by_depth;
         pool->cpu_ns += round->cpu_ns;
         pool->spin_tsc += round->spin_tsc;

@@ -28,6 +28,8 @@ static void urls_name_their_protocol(void **state)
         {"rediss://localhost", "redis", "localhost:6379", "", true},
         {"rediss://localhost/0", "redis", "localhost:6379", "", true},
         {"redis-resp3s://localhost", "redis-resp3", "localhost:6379", "", true},
+        {"redis+cluster://localhost", "redis", "localhost:6379", "", false},
+        {"redis-resp3s+cluster://[::1]:7000", "redis-resp3", "[::1]:7000", "", true},
         {"web:8080", NULL, "web:8080", "", false},
         {"unix:/run/a", NULL, "unix:/run/a", "", false},
     };
@@ -43,6 +45,7 @@ static void urls_name_their_protocol(void **state)
                             good[i].protocol ? good[i].protocol : "");
         assert_string_equal(url.path, good[i].path);
         assert_int_equal(url.tls, good[i].tls);
+        assert_int_equal(url.cluster, strstr(good[i].text, "+cluster") != NULL);
         assert_string_equal(login.user, "");
         assert_int_equal(login.database, 0);
     }

@@ -49,8 +49,9 @@ static void memcached_answers_everything(void **state)
     struct error err;
     workload_defaults(&workload);
     workload.key_count = 500;
-    assert_int_equal(
-        dataset_prepare(&workload, "127.0.0.1", port, NULL, &login, NULL, NULL, &report, &err), 0);
+    assert_int_equal(dataset_prepare(&workload, "127.0.0.1", port, NULL, NULL, &login, NULL, NULL,
+                                     &report, &err),
+                     0);
     assert_int_equal(report.verified, 500);
     for (int depth = 0; depth < 2; depth++) {
         run(&workload, port, 5000, 3, depth ? 2 : 0, STAMP_MODE_AUTO, patient_ms, &result, &tally);

@@ -163,7 +163,7 @@ static void reset_before_a_send(struct lab *lab)
     assert_int_equal(worker->counts.ended, 1);
     assert_int_equal(worker->counts.in_flight, 0);
     assert_int_equal(worker->counts.moved, 1); // what was not sent goes to another connection
-    assert_int_equal(worker->again_count, 1);
+    assert_int_equal(worker->again.count, 1);
 }
 
 // It answered, and said that it closes: then the end is an orderly one, with nothing lost.

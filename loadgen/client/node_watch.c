@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT
+#include "loadgen/client/node_watch.h"
+
+#include <errno.h>
+#include <hiredis/hiredis.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "loadgen/client/tls_tunnel.h"
+#include "workloads/redis_client.h"
+
+enum {
+    FIRST_PATIENCE_MS = 5000, // for each answer before the load ...
+    PATIENCE_MS = 500,        // ... and while it lasts, when others can be asked instead
+    PAUSE_MS = 100,           // between two times that the map is read
+    SENTINEL_MS = 1000,       // a sentinel is asked this often, whether anybody wants it or not
+};
+
+struct node_watch {
+    struct node_source source;
+    struct node_map *map;
+    uint32_t turn; // the node that was asked last
+    pthread_t thread;
+    atomic_bool stop;
+    struct node_watch_counts counts;
+};
+
+static int read_from(const struct node_source *source, const struct server_address *server,
+                     unsigned patience_ms, struct cluster_ranges *ranges, struct error *err)
+{
+    const bool tls = !source->sentinel && source->tls && source->tls->on;
+    const struct server_address *place = server;
+    struct tls_tunnel *tunnel = NULL;
+    struct redisContext *redis = NULL;
+    int status = tls ? tls_tunnel_open(source->tls, server, &tunnel, err) : 0;
+    if (status < 0)
+        return status;
+    if (tunnel)
+        place = tls_tunnel_address(tunnel);
+    status = redis_client_open(place->host, place->port, source->sentinel ? NULL : source->login,
+                               patience_ms, &redis, err);
+    if (status == 0)
+        status = source->sentinel ? sentinel_read(redis, source->sentinel, ranges, err)
+                                  : cluster_read(redis, server->host, ranges, err);
+    if (redis)
+        redisFree(redis);
+    status = tls_tunnel_close(tunnel, status, err);
+    return status < 0 ? error_prefix(err, "%s", server->text) : 0;
+}
+
+int node_watch_read(const struct node_source *source, struct node_map *map, struct error *err)
+{
+    struct cluster_ranges ranges = {0};
+    int status = read_from(source, source->server, FIRST_PATIENCE_MS, &ranges, err);
+    if (status == 0 && node_map_take(map, &ranges, err) < 0)
+        status = error_prefix(err, "%s", source->server->text);
+    array_free(&ranges);
+    unsigned unserved = status == 0 ? node_map_unserved(map) : 0;
+    return unserved ? error_set(err, ERROR_FAILED,
+                                "%s: the cluster is not whole: of its %d slots %u are no node's",
+                                source->server->text, CLUSTER_SLOTS, unserved)
+                    : status;
+}
+
+// A cluster's nodes in turn, and whoever was asked first. True: one has answered.
+static bool read_again(struct node_watch *watch)
+{
+    struct cluster_ranges ranges = {0};
+    struct error why;
+    const uint32_t nodes = watch->source.sentinel ? 0 : node_map_count(watch->map);
+    bool taken = false;
+    for (uint32_t i = 0; i <= nodes && !taken && !atomic_load(&watch->stop); i++) {
+        watch->turn = watch->turn < nodes ? watch->turn + 1 : 0;
+        const struct server_address *server =
+            watch->turn < nodes ? &watch->map->nodes[watch->turn] : watch->source.server;
+        taken = read_from(&watch->source, server, PATIENCE_MS, &ranges, &why) == 0 &&
+                node_map_take(watch->map, &ranges, &why) == 0;
+    }
+    array_free(&ranges);
+    return taken;
+}
+
+static void *watch_main(void *argument)
+{
+    struct node_watch *watch = argument;
+    struct pollfd wake = {.fd = watch->map->wake, .events = POLLIN};
+    pthread_setname_np(pthread_self(), "load-nodes");
+    while (!atomic_load(&watch->stop)) {
+        uint64_t asked;
+        int ready = poll(&wake, 1, watch->source.sentinel ? SENTINEL_MS : -1);
+        if (ready > 0 && read(wake.fd, &asked, sizeof asked) != sizeof asked)
+            continue;
+        if ((ready < 0 && errno != EINTR) || atomic_load(&watch->stop))
+            break;
+        // What becomes known from here on is asked for again.
+        atomic_store(&watch->map->wanted, false);
+        *(read_again(watch) ? &watch->counts.reads : &watch->counts.failures) += 1;
+        for (int ms = 0; ms < PAUSE_MS && !atomic_load(&watch->stop); ms += 10)
+            nanosleep(&(struct timespec){0, 10000000}, NULL);
+    }
+    return NULL;
+}
+
+int node_watch_begin(const struct node_source *source, struct node_map *map,
+                     struct node_watch **watch, struct error *err)
+{
+    struct node_watch *begun = calloc(1, sizeof *begun);
+    *watch = NULL;
+    if (!begun)
+        return error_set(err, ERROR_FAILED, "out of memory for the map of the nodes");
+    begun->source = *source;
+    begun->map = map;
+    map->wake = eventfd(0, EFD_CLOEXEC);
+    sigset_t all, before; // signals are for those who wait for them
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    int failure = map->wake < 0 ? errno : pthread_create(&begun->thread, NULL, watch_main, begun);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (failure) {
+        if (map->wake >= 0)
+            close(map->wake);
+        map->wake = -1;
+        free(begun);
+        errno = failure;
+        return error_set_errno(err, ERROR_FAILED, "cannot watch the nodes");
+    }
+    *watch = begun;
+    return 0;
+}
+
+struct node_watch_counts node_watch_end(struct node_watch *watch)
+{
+    const uint64_t one = 1;
+    if (!watch)
+        return (struct node_watch_counts){0};
+    atomic_store(&watch->stop, true);
+    ssize_t written = write(watch->map->wake, &one, sizeof one);
+    (void)written;
+    pthread_join(watch->thread, NULL);
+    struct node_watch_counts counts = watch->counts;
+    close(watch->map->wake);
+    watch->map->wake = -1;
+    free(watch);
+    return counts;
+}
