@@ -52,25 +52,25 @@ static int task_name_length(const char *name)
     return slash && slash != name ? (int)(slash - name) : (int)strlen(name);
 }
 
-static void name_context(struct component *component, const char *name, enum span_kind kind)
+char *component_context_name(const char *name, enum span_kind kind, char *out, size_t bytes)
 {
-    size_t bytes = sizeof component->name;
     switch (kind) {
     case SPAN_TASK:
-        snprintf(component->name, bytes, "%.*s", task_name_length(name), name);
-        return;
+        snprintf(out, bytes, "%.*s", task_name_length(name), name);
+        return out;
     case SPAN_SOFTIRQ:
     case SPAN_IRQ:
     case SPAN_VECTOR:
-        snprintf(component->name, bytes, "%.50s %s", name, span_kind_word(kind));
-        return;
+        snprintf(out, bytes, "%.50s %s", name, span_kind_word(kind));
+        return out;
     case SPAN_STOLEN: // these names say enough by themselves
     case SPAN_IDLE:
     case SPAN_UNKNOWN:
     case SPAN_FUNCTION:
-        snprintf(component->name, bytes, "%s", name);
-        return;
+        break;
     }
+    snprintf(out, bytes, "%s", name);
+    return out;
 }
 
 static struct component context_component(const struct component_table *table, const char *name,
@@ -78,7 +78,7 @@ static struct component context_component(const struct component_table *table, c
 {
     struct component component = {
         .role = role, .class = CAUSE_CONTEXT, .explains = true, .functions = true};
-    name_context(&component, name, kind);
+    component_context_name(name, kind, component.name, sizeof component.name);
     component.category = categories_of_context(table->categories, kind, name);
     return component;
 }

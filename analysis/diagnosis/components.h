@@ -104,4 +104,8 @@ enum function_anomaly { FUNCTION_SLOWER, FUNCTION_MORE_CALLS, FUNCTION_UNEXPECTE
 int64_t component_of_function(struct component_table *table, const char *function,
                               enum function_anomaly anomaly, uint32_t within, const char *category);
 
+// What a context is called, by its span's name and kind: "NET_RX softirq", a kernel thread without
+// the number of its core. Returns out.
+char *component_context_name(const char *name, enum span_kind kind, char *out, size_t bytes);
+
 #endif

@@ -119,6 +119,16 @@ struct context_time {
 };
 struct context_time_array ARRAY_OF(struct context_time);
 
+// A function, or the task, interrupt or softirq that it ran in, where one called it; the first is
+// the root, and parents come before those that they called.
+struct call_node {
+    uint32_t parent;       // of diagnosis_views.calls
+    uint32_t name;         // of the server's names
+    uint8_t kind;          // enum span_kind
+    double ns[VIEW_SIDES]; // in it, and in what it called
+};
+struct call_node_array ARRAY_OF(struct call_node);
+
 struct diagnosis_views {
     bool available;                     // false: no verdict, or no socket calls were captured
     struct message_view_array messages; // as the diagnosis's messages
@@ -134,7 +144,8 @@ struct diagnosis_views {
     struct core_context_array contexts; // by role, core, and the slice's time, most first
     double context_ns[VIEW_SIDES];      // their sums
     struct context_time_array context_times;
-    uint64_t reference_messages; // that were examined
+    struct call_node_array calls; // empty: no calls are known
+    uint64_t reference_messages;  // that were examined
 };
 enum { WORST_BLOCKERS = 20 };
 

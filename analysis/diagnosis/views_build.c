@@ -239,4 +239,5 @@ void views_free(struct diagnosis_views *views)
     array_free(&views->culprits);
     array_free(&views->contexts);
     array_free(&views->context_times);
+    array_free(&views->calls);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analysis/diagnosis/components.h"
+#include "analysis/diagnosis/views_calls.h"
 #include "base/quantile.h"
 
 enum { CORE_ROLES = 2 };
@@ -25,6 +26,7 @@ struct context_sums {
     struct component_table table; // contexts by name
     size_t rows;                  // per side: R then A, by core in the host's order
     struct component_sums *sums;
+    struct call_tree calls;
     struct placed_time_array times; // of the slice's messages, one after the other
     struct size_array first;        // where each message's begin
     // While a message is added.
@@ -44,6 +46,7 @@ void context_sums_free(struct context_sums *sums)
     array_free(&sums->times);
     array_free(&sums->first);
     component_table_fini(&sums->table);
+    call_tree_free(&sums->calls);
     free(sums);
 }
 
@@ -113,6 +116,8 @@ static void add_core(struct context_sums *sums, enum core_role role, uint16_t nu
     sums->row = (role == ROLE_A ? sums->rows / CORE_ROLES : 0) + row;
     sums->role = role;
     core_timeline_pieces(core, begin_ns, end_ns, add_piece, sums);
+    if (call_tree_add(&sums->calls, core, begin_ns, end_ns, sums->side) < 0)
+        sums->out_of_memory = true;
 }
 
 static size_t first_stint_after(const struct thread_stint *stints, size_t count, int64_t time_ns)
@@ -205,8 +210,10 @@ static int take_times(const struct context_sums *sums, struct diagnosis_views *o
     return status;
 }
 
-int context_sums_take(const struct context_sums *sums, struct diagnosis_views *out)
+int context_sums_take(struct context_sums *sums, struct diagnosis_views *out)
 {
+    out->calls = sums->calls.nodes;
+    sums->calls.nodes = (struct call_node_array){0};
     for (size_t row = 0; row < sums->rows; row++)
         if (take_row(sums, row, out) < 0)
             return -1;

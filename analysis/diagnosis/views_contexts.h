@@ -17,8 +17,8 @@ void context_sums_free(struct context_sums *sums);
 // Adds a message to a side (VIEW_SLICE, VIEW_REFERENCE). -1: no memory.
 int context_sums_add(struct context_sums *sums, uint64_t lifetime, int side);
 
-// Sets the contexts of the views, and which of them each message of the slice was in, for how long.
-// -1: no memory.
-int context_sums_take(const struct context_sums *sums, struct diagnosis_views *out);
+// Sets the contexts of the views, which of them each message of the slice was in and for how long,
+// and the calls. Once. -1: no memory.
+int context_sums_take(struct context_sums *sums, struct diagnosis_views *out);
 
 #endif

@@ -35,10 +35,10 @@ function flameStyles({change, usual}) {
   ];
 }
 
-// `others`: what the samples beside these are called.
+// `others`: what those beside these are called; `amount`: a total in words.
 class FlameGraph {
-  constructor(place, others) {
-    Object.assign(this, {place, others, nodes: null, chosen: null});
+  constructor(place, others, amount = total => plural(total, 'sample')) {
+    Object.assign(this, {place, others, amount, nodes: null, chosen: null});
   }
 
   show(nodes) {
@@ -52,7 +52,7 @@ class FlameGraph {
   }
 
   box(node, x, y, width) {
-    const words = `${node.name}: ${plural(node.total, 'sample')}, ${percent(node.total, this.nodes[0].total)}${
+    const words = `${node.name}: ${this.amount(node.total)}, ${percent(node.total, this.nodes[0].total)}${
               node.change === null ? '' : `; ${percent(node.usual)} in ${this.others}`}`,
           shown = Math.floor((width - 6) / 7), [fill, ink] = flameStyles(node);
     const box = svg(
@@ -97,7 +97,7 @@ class FlameGraph {
         'svg', {
           viewBox: `0 0 ${width} ${(deepest + 1) * FLAME_ROW}`,
           role: 'group',
-          'aria-label': 'Flame graph: functions by their samples, callers on top'
+          'aria-label': 'Flame graph: functions by their share, callers on top'
         },
         ...boxes));
   }

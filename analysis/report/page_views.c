@@ -5,8 +5,10 @@
 // its cores did, so that the page can show the same of some of them.
 #include <stdio.h>
 
+#include "analysis/diagnosis/components.h"
 #include "analysis/export/run_summary.h"
 #include "analysis/lifetime/service_order.h"
+#include "analysis/report/flame_columns.h"
 #include "analysis/report/page_json.h"
 #include "analysis/run/run_analysis.h"
 #include "analysis/run/run_culprits.h"
@@ -117,6 +119,27 @@ static void put_contexts(struct page_builder *builder, const struct diagnosis_vi
     page_put(builder, object, "contexts", own);
 }
 
+// The slice's calls beside ordinary ones'; null: none are known.
+static json_t *calls_build(const struct run_analysis *run, const struct diagnosis_views *views)
+{
+    static const char *const keys[] = {"slice_totals", "reference_totals"};
+    struct flame_columns columns;
+    char name[144];
+    if (views->calls.count == 0)
+        return json_null();
+    flame_columns_begin(&columns, VIEW_SIDES);
+    for (size_t i = 0; i < views->calls.count; i++) {
+        const struct call_node *node = &views->calls.items[i];
+        const uint64_t totals[] = {(uint64_t)node->ns[VIEW_SLICE],
+                                   (uint64_t)node->ns[VIEW_REFERENCE]};
+        const char *of = run->evidence.server.names.items[node->name];
+        flame_columns_add(&columns, node->parent,
+                          i ? component_context_name(of, node->kind, name, sizeof name) : "all",
+                          totals);
+    }
+    return flame_columns_json(&columns, keys);
+}
+
 // The operations of the requests that are named, where the page does not have them otherwise.
 static json_t *operations_build(struct page_builder *builder, const struct diagnosis *diagnosis,
                                 size_t detailed)
@@ -152,6 +175,7 @@ json_t *page_views_build(struct page_builder *builder, const struct diagnosis *d
     run_summary_add_views(object, builder->run, diagnosis);
     page_put(builder, object, "scopes", scopes_build(builder));
     page_put(builder, object, "messages", messages);
+    page_put(builder, object, "calls", calls_build(builder->run, views));
     page_put(builder, object, "operations", operations_build(builder, diagnosis, detailed));
     return object;
 }

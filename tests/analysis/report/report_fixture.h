@@ -277,6 +277,7 @@ static inline void fixture_free(struct fixture *f)
         array_free(&run->findings.diagnoses.items[i].views.blockers);
         array_free(&run->findings.diagnoses.items[i].views.contexts);
         array_free(&run->findings.diagnoses.items[i].views.context_times);
+        array_free(&run->findings.diagnoses.items[i].views.calls);
         array_free(&run->findings.diagnoses.items[i].views.worst);
     }
     array_free(&run->findings.diagnoses);

@@ -439,6 +439,19 @@ static size_t check_functions(const struct traced_run *run, const struct run_ana
     return functions;
 }
 
+// How much of the time with known calls a side's messages spent in a function, and in what it
+// called.
+static double share_in_calls(const struct run_analysis *found, const char *name, int side)
+{
+    const struct call_node_array *calls = &found->findings.diagnoses.items[0].views.calls;
+    double ns = 0;
+    for (size_t i = 1; i < calls->count; i++)
+        if (calls->items[i].kind == SPAN_FUNCTION &&
+            strcmp(found->evidence.server.names.items[calls->items[i].name], name) == 0)
+            ns += calls->items[i].ns[side];
+    return ns / calls->items[0].ns[side];
+}
+
 static void functions_of_a_trace_enter_the_lives(void **state)
 {
     struct traced_run *run = *state;
@@ -462,6 +475,10 @@ static void functions_of_a_trace_enter_the_lives(void **state)
         assert_well_formed(&found.evidence.server.cores.items[c]);
     assert_true(check_lives(run, &found) > 100);
     assert_true(check_functions(run, &found) > 100);
+    // The slow function stands out among the calls of slow messages, also in who called it.
+    double slow = share_in_calls(&found, "inner", VIEW_SLICE);
+    assert_true(slow > 0.5 && slow > 2 * share_in_calls(&found, "inner", VIEW_REFERENCE));
+    assert_true(share_in_calls(&found, "work", VIEW_SLICE) >= slow);
     run_analysis_free(&found);
 }
 
