@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Waiting for one thing while watching others.
+// Runs beside others: deadlines that must not pass are far away.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -2,6 +2,7 @@
 //
 // Driving `perf record`: its command line, and the conversation with it, against a script that
 // speaks perf's part well or badly, and against the real one with a software event.
+// Runs beside others: what comes in time has half a minute, and what does not never comes.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

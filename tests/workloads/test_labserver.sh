@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # labserver: its options, its protocol over a bare socket, and that its service time is spent.
-# Needs the machine to itself, for the load.
+# Runs beside others: no reply may be quicker than its service, and no other time is asked.
 set -u
 build=${BUILD:-build}
 dir=$(mktemp -d /tmp/test-labserver-XXXXXX)
