@@ -580,6 +580,7 @@ static void process_report(const struct attached *attached, struct message_stats
         process->name[i] = page->name[i] >= ' ' && page->name[i] < 127 ? page->name[i] : '?';
     stats->dropped_full += page->dropped_full;
     stats->dropped_without_ring += page->without_ring;
+    stats->dropped_unnamed += page->unnamed;
     stats->late += page->late;
     stats->behind += page->stale;
     stats->unseen_connections += page->unwatched + page->stdio;
@@ -625,8 +626,8 @@ static int stats_gather(struct message_collector *collector, struct message_stat
     stats->untold = collector->untold;
     stats->foreign = collector->foreign;
     stats->dropped_full += collector->lost;
-    stats->dropped =
-        stats->dropped_full + stats->dropped_without_ring + stats->dropped_memory + stats->rejected;
+    stats->dropped = stats->dropped_full + stats->dropped_without_ring + stats->dropped_unnamed +
+                     stats->dropped_memory + stats->rejected;
     return 0;
 }
 
@@ -637,7 +638,8 @@ static uint64_t lost_so_far(struct message_collector *collector)
     uint64_t lost = collector->lost;
     for (size_t i = 0; i < collector->processes.count; i++)
         lost += collector->processes.items[i].page.dropped_full +
-                collector->processes.items[i].page.without_ring;
+                collector->processes.items[i].page.without_ring +
+                collector->processes.items[i].page.unnamed;
     for (size_t i = 0; i < collector->readers.count; i++)
         lost += collector->readers.items[i]->unkept + collector->readers.items[i]->rejected;
     return lost;

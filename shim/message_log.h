@@ -5,7 +5,9 @@
 // (LOG_CONNECTIONS, the server's side; ids are shared by both).
 //
 // Offsets count the bytes of the connection since it was accepted or connected, per direction, so
-// they match the other end's offsets without knowing the protocol (design §4). What a process
+// they match the other end's offsets without knowing the protocol (design §4). Of a UDP socket,
+// which is one connection whoever is at its other end, they hold what names the datagram instead
+// (base/datagram_key.h). What a process
 // connected to (struct connection.outgoing) is logged beside what it accepted.
 #ifndef SHIM_MESSAGE_LOG_H
 #define SHIM_MESSAGE_LOG_H

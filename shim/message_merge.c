@@ -144,7 +144,8 @@ static bool call_identify(struct message_merge *merge, struct identity *identity
         merge->doubtful_calls++;
         return false;
     }
-    if (call->kind == CALL_RECEIVE || call->kind == CALL_SEND) {
+    const bool has_stream = identity->announcement.protocol != CONNECTION_UDP;
+    if (has_stream && (call->kind == CALL_RECEIVE || call->kind == CALL_SEND)) {
         unsigned direction = call->kind == CALL_SEND;
         uint64_t *first = &identity->first[direction], *end = &identity->end[direction];
         uint64_t call_end = call->offset + call->length;

@@ -108,6 +108,10 @@ void message_warning_write(struct message_stats *stats, const struct message_not
     if (stats->dropped_without_ring)
         append(text, bytes, "%llu calls lost in signal handlers, or by threads at their end",
                (unsigned long long)stats->dropped_without_ring);
+    if (stats->dropped_unnamed)
+        append(text, bytes,
+               "%llu datagrams not recorded: the server took them without asking whose they are",
+               (unsigned long long)stats->dropped_unnamed);
     if (stats->dropped_memory)
         append(text, bytes, "%llu calls beyond what is kept in memory: capture for a shorter time",
                (unsigned long long)stats->dropped_memory);
@@ -197,14 +201,16 @@ json_t *message_stats_json(const struct message_stats *stats)
 {
     return json_pack(
         "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
+        "s:I, "
         "s:I, s:I, s:I, s:o, s:o, s:o, s:s}",
         "calls", (json_int_t)stats->calls, "connections", (json_int_t)stats->connections,
         "outgoing", (json_int_t)stats->outgoing, "dropped", (json_int_t)stats->dropped,
         "dropped_full", (json_int_t)stats->dropped_full, "dropped_without_ring",
-        (json_int_t)stats->dropped_without_ring, "dropped_memory",
-        (json_int_t)stats->dropped_memory, "rejected", (json_int_t)stats->rejected, "unidentified",
-        (json_int_t)stats->unidentified, "doubtful", (json_int_t)stats->doubtful,
-        "doubtful_connections", (json_int_t)stats->doubtful_connections, "incomplete_connections",
+        (json_int_t)stats->dropped_without_ring, "dropped_unnamed",
+        (json_int_t)stats->dropped_unnamed, "dropped_memory", (json_int_t)stats->dropped_memory,
+        "rejected", (json_int_t)stats->rejected, "unidentified", (json_int_t)stats->unidentified,
+        "doubtful", (json_int_t)stats->doubtful, "doubtful_connections",
+        (json_int_t)stats->doubtful_connections, "incomplete_connections",
         (json_int_t)stats->incomplete_connections, "checks", (json_int_t)stats->checks,
         "checks_agreed", (json_int_t)stats->checks_agreed, "closed_unseen",
         (json_int_t)stats->behind, "late", (json_int_t)stats->late, "unseen_connections",

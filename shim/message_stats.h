@@ -34,6 +34,7 @@ struct message_stats {
     uint64_t dropped;      // calls lost, all reasons below together; also in the log's header
     uint64_t dropped_full; // the memory for records was full
     uint64_t dropped_without_ring;   // a signal, or the thread's end, came between
+    uint64_t dropped_unnamed;        // datagrams of which nobody said whose they are
     uint64_t dropped_memory;         // more than the collector's memory can hold
     uint64_t rejected;               // invalid entries
     uint64_t unidentified;           // calls of a connection that was never identified

@@ -53,13 +53,13 @@ struct connection_slot {
     _Atomic uint32_t next_free;  // in the list of free slots
     uint32_t id;                 // unique within the process, from 1
     uint16_t local_port;         // host byte order
-    uint16_t peer_port;          // host byte order
+    uint16_t peer_port;          // host byte order; of a UDP socket 0 where it has many peers
+    uint8_t outgoing;            // as struct connection
+    uint8_t protocol;            // the same
     uint64_t cookie;
     uint64_t opened_tsc;
     uint8_t local[16];
     uint8_t peer[16];
-    uint8_t outgoing; // as struct connection
-    uint8_t protocol; // the same
 } __attribute__((aligned(128)));
 
 // Private memory that a forked child finds zeroed (MADV_WIPEONFORK): how a child, made by
@@ -124,8 +124,15 @@ struct observation {
     uint16_t generation;
     uint16_t entry_core;
     bool recording;
-    const void *received; // where a receive call puts its first bytes, and how many at most
-    size_t room;          // 0: nobody may look there
+    const void *payload;         // where the first bytes lie that it moves, and how many at most
+    size_t room;                 // 0: nobody may look there
+    const struct sockaddr *peer; // of a datagram: who is at its other end
+    socklen_t peer_bytes;        // 0: the program was not told, and did not say
+};
+
+struct call_exit {
+    uint64_t tsc;
+    uint16_t core;
 };
 
 // preload.c: attaching to a collector
@@ -139,7 +146,9 @@ long shim_filter_call(long number, long a, long b, long c, long d, long e, long 
 // preload_syscall.c
 void shim_syscall_start(void);
 
-// preload_identify.c
+// preload_identify.c; the first writes an address as IPv6 (IPv4 mapped) and a host-order port, and
+// is false where it is no internet address
+bool shim_address_read(const struct sockaddr_storage *address, uint8_t out[16], uint16_t *port);
 uint32_t shim_descriptor_identify(int fd);
 uint64_t shim_cookie(int fd);
 void shim_rights_received(struct msghdr *message);
@@ -169,7 +178,13 @@ void shim_message_received(struct observation *observation, struct msghdr *messa
                            long moved);
 void shim_messages_received(struct observation *observation, struct mmsghdr *messages, int flags,
                             int filled);
+void shim_message_sent(struct observation *observation, const struct msghdr *message, long moved);
 void shim_messages_sent(struct observation *observation, struct mmsghdr *messages, int taken);
+
+// preload_datagram.c: the same of datagrams, which have no stream
+void shim_datagram_moved(const struct observation *observation, const struct call_exit *exit,
+                         enum call_kind kind, uint64_t bytes, uint64_t rx_ns);
+socklen_t shim_smallest_room(const struct mmsghdr *messages, unsigned count);
 
 // preload_check.c: the kernel's count of the bytes that a program has taken out of a connection and
 // put into it.
@@ -263,11 +278,6 @@ static inline void shim_record_end(void)
     shim_thread.busy = false;
 }
 
-struct call_exit {
-    uint64_t tsc;
-    uint16_t core;
-};
-
 // With which command begins what was received, where the collector wants to know.
 static inline uint8_t shim_command(const struct observation *observation, enum call_kind kind,
                                    uint32_t length)
@@ -275,7 +285,7 @@ static inline uint8_t shim_command(const struct observation *observation, enum c
     if (likely(!atomic_load_explicit(&shim.control->commands, memory_order_relaxed)) ||
         kind != CALL_RECEIVE || !observation->room || observation->slot->outgoing)
         return 0;
-    return command_word_of(observation->received,
+    return command_word_of(observation->payload,
                            length < observation->room ? length : observation->room);
 }
 
@@ -337,12 +347,21 @@ static inline bool shim_stream_advance(const struct observation *observation,
     return true;
 }
 
+static inline bool is_of_datagrams(const struct observation *observation)
+{
+    return observation->slot->protocol == CONNECTION_UDP;
+}
+
 // The same with the exit already stamped: calls that move several messages share one.
 static inline void observe_moved(struct observation *observation, const struct call_exit *exit,
                                  enum call_kind kind, uint64_t bytes, uint64_t rx_ns)
 {
     uint64_t offset;
     enum direction direction = kind == CALL_SEND ? DIRECTION_OUT : DIRECTION_IN;
+    if (unlikely(is_of_datagrams(observation))) {
+        shim_datagram_moved(observation, exit, kind, bytes, rx_ns);
+        return;
+    }
     if (!shim_stream_advance(observation, direction, bytes, &offset))
         return;
     if (observation->recording && shim_announce(observation)) {
@@ -363,6 +382,28 @@ static inline void observe_end(struct observation *observation, enum call_kind k
     if (observation->recording)
         exit.tsc = tsc_now_on_core(&exit.core);
     observe_moved(observation, &exit, kind, (uint64_t)moved, 0);
+}
+
+static inline void note_payload(struct observation *observation, const void *payload, size_t room)
+{
+    observation->payload = payload;
+    observation->room = room;
+}
+
+// Where a message's first bytes are.
+static inline void note_parts(struct observation *observation, const struct msghdr *message)
+{
+    bool any = message->msg_iov && message->msg_iovlen;
+    note_payload(observation, any ? message->msg_iov->iov_base : NULL,
+                 any ? message->msg_iov->iov_len : 0);
+}
+
+// bytes: of the address, which count as none where there was less room.
+static inline void note_peer(struct observation *observation, const void *peer, socklen_t bytes,
+                             socklen_t room)
+{
+    observation->peer = peer;
+    observation->peer_bytes = peer && bytes <= room ? bytes : 0;
 }
 
 // The body of a function that passes on a call and returns how many bytes it moved: observed when
@@ -387,8 +428,7 @@ static inline void observe_end(struct observation *observation, enum call_kind k
             return (type)(call);                                                                   \
         struct observation observation = observe_begin(fd, entry);                                 \
         const type moved = (type)(call);                                                           \
-        observation.received = (into);                                                             \
-        observation.room = (bytes);                                                                \
+        note_payload(&observation, (into), (bytes));                                               \
         observe_end(&observation, CALL_RECEIVE, moved);                                            \
         return moved;                                                                              \
     } while (0)

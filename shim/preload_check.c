@@ -129,7 +129,7 @@ static void check(const struct observation *observation, unsigned directions)
     const struct connection_slot *slot = observation->slot;
     struct ring_check check = {.tsc = tsc_now(), .directions = (uint8_t)directions};
     bool other = slot->cookie && shim_cookie(observation->fd) != slot->cookie;
-    if (!is_still_its(observation) || slot->protocol == CONNECTION_UNIX)
+    if (!is_still_its(observation) || slot->protocol != CONNECTION_TCP)
         return;
     if (other) {
         check.other = 1;

@@ -15,8 +15,7 @@
 
 enum { PROTOCOL_MPTCP = 262 };
 
-// Writes an address as IPv6 (IPv4 mapped) and a host-order port. False: not an internet address.
-static bool address_read(const struct sockaddr_storage *address, uint8_t out[16], uint16_t *port)
+bool shim_address_read(const struct sockaddr_storage *address, uint8_t out[16], uint16_t *port)
 {
     if (address->ss_family == AF_INET) {
         const struct sockaddr_in *v4 = (const struct sockaddr_in *)address;
@@ -35,12 +34,18 @@ static bool address_read(const struct sockaddr_storage *address, uint8_t out[16]
     return false;
 }
 
+// -1: not a socket.
+static int protocol_of(int fd)
+{
+    int protocol = -1;
+    socklen_t bytes = sizeof protocol;
+    return getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &bytes) == 0 ? protocol : -1;
+}
+
 static bool is_tcp(int fd)
 {
-    int protocol = 0;
-    socklen_t bytes = sizeof protocol;
-    return getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &bytes) == 0 &&
-           (protocol == IPPROTO_TCP || protocol == PROTOCOL_MPTCP);
+    int protocol = protocol_of(fd);
+    return protocol == IPPROTO_TCP || protocol == PROTOCOL_MPTCP;
 }
 
 static bool is_stream(int fd)
@@ -74,14 +79,14 @@ static bool accepted_identify(int fd, const struct sockaddr *given, socklen_t gi
     struct sockaddr_storage local = {0}, peer = {0};
     socklen_t bytes = sizeof local;
     if (getsockname(fd, (struct sockaddr *)&local, &bytes) < 0 ||
-        !address_read(&local, slot->local, &slot->local_port))
+        !shim_address_read(&local, slot->local, &slot->local_port))
         return false;
     if (shim.port ? shim.port != slot->local_port
                   : atomic_load(&shim.control->state) != CONTROL_NONE &&
                         !ring_wants_port(shim.control->ports, slot->local_port))
         return false;
     if (!is_tcp(fd) || !peer_read(fd, given, given_bytes, &peer) ||
-        !address_read(&peer, slot->peer, &slot->peer_port))
+        !shim_address_read(&peer, slot->peer, &slot->peer_port))
         return false;
     slot->protocol = CONNECTION_TCP;
     slot->cookie = shim_cookie(fd);
@@ -125,9 +130,9 @@ static bool peer_identify(int fd, const struct sockaddr *given, socklen_t given_
     }
     slot->protocol = CONNECTION_TCP;
     bytes = sizeof local;
-    if (!address_read(&peer, slot->peer, &slot->peer_port) || !is_tcp(fd) ||
+    if (!shim_address_read(&peer, slot->peer, &slot->peer_port) || !is_tcp(fd) ||
         getsockname(fd, (struct sockaddr *)&local, &bytes) < 0 ||
-        !address_read(&local, slot->local, &slot->local_port))
+        !shim_address_read(&local, slot->local, &slot->local_port))
         return false;
     slot->cookie = shim_cookie(fd);
     return true;
@@ -218,6 +223,29 @@ static uint32_t connection_find(int fd)
     return shim_connection_join(fd, &facts);
 }
 
+// Watches a UDP socket at which a server of the capture is asked. One that is not bound yet may be
+// one.
+static uint32_t datagram_socket_find(int fd)
+{
+    struct sockaddr_storage local = {0}, peer = {0};
+    struct connection_slot facts = {.protocol = CONNECTION_UDP, .cookie = shim_cookie(fd)};
+    socklen_t bytes = sizeof local;
+    uint32_t known = shim_descriptor_adopt(fd, facts.cookie);
+    if (known || getsockname(fd, (struct sockaddr *)&local, &bytes) < 0)
+        return known;
+    bool internet = shim_address_read(&local, facts.local, &facts.local_port);
+    if (internet && facts.local_port == 0)
+        return 0;
+    if (!internet || !is_of_the_capture(facts.local_port)) {
+        shim_descriptor_is_other(fd);
+        return 0;
+    }
+    bytes = sizeof peer;
+    if (getpeername(fd, (struct sockaddr *)&peer, &bytes) == 0)
+        shim_address_read(&peer, facts.peer, &facts.peer_port);
+    return shim_connection_join(fd, &facts);
+}
+
 uint32_t shim_descriptor_identify(int fd)
 {
     uint32_t state = atomic_load_explicit(&shim.control->state, memory_order_relaxed);
@@ -225,9 +253,12 @@ uint32_t shim_descriptor_identify(int fd)
         return 0; // it is looked at when somebody wants to know
     int saved = errno;
     uint32_t entry = 0;
-    if (is_tcp(fd))
+    int protocol = protocol_of(fd);
+    if (protocol == IPPROTO_TCP || protocol == PROTOCOL_MPTCP)
         entry = shim_descriptor_adopt(fd, shim_cookie(fd)) ?: connection_find(fd);
-    else if (errno != EBADF)
+    else if (protocol == IPPROTO_UDP)
+        entry = datagram_socket_find(fd);
+    else if (protocol >= 0 || errno != EBADF)
         shim_descriptor_is_other(fd);
     errno = saved;
     return entry;

@@ -45,9 +45,18 @@ SHIM_EXPORT ssize_t __recv(int fd, void *buffer, size_t bytes, int flags)
 SHIM_EXPORT ssize_t recvfrom(int fd, void *restrict buffer, size_t bytes, int flags,
                              __SOCKADDR_ARG from, socklen_t *restrict from_bytes)
 {
-    PASS_ON_RECEIVED(ssize_t, fd, flags & NOT_OF_THE_STREAM ? 0 : shim_watched(fd), buffer,
-                     flags & MSG_TRUNC ? 0 : bytes,
-                     real.recvfrom(fd, buffer, bytes, flags, from, from_bytes));
+    const uint32_t watched = flags & NOT_OF_THE_STREAM ? 0 : shim_watched(fd);
+    if (likely(!watched))
+        return real.recvfrom(fd, buffer, bytes, flags, from, from_bytes);
+    struct observation observation = observe_begin(fd, watched);
+    const bool asks = is_of_datagrams(&observation) && from.__sockaddr__ && from_bytes;
+    const socklen_t room = asks ? *from_bytes : 0;
+    const ssize_t moved = real.recvfrom(fd, buffer, bytes, flags, from, from_bytes);
+    note_payload(&observation, buffer, flags & MSG_TRUNC ? 0 : bytes);
+    if (unlikely(asks))
+        note_peer(&observation, from.__sockaddr__, *from_bytes, room);
+    observe_end(&observation, CALL_RECEIVE, moved);
+    return moved;
 }
 
 // The kernel's RX stamp, where the application has asked for one: the software stamp of
@@ -70,14 +79,15 @@ static uint64_t rx_stamp(struct msghdr *message)
     return 0;
 }
 
-// Where a message's first bytes are; MSG_TRUNC: nowhere.
-static void note_parts(struct observation *observation, const struct msghdr *message, int flags)
+// A message that was received; MSG_TRUNC: nobody may look for its bytes. peer_bytes holds how much
+// room there was for the address.
+static void note_message(struct observation *observation, const struct msghdr *message, int flags)
 {
-    observation->room = 0;
-    if (flags & MSG_TRUNC || !message->msg_iov || !message->msg_iovlen)
-        return;
-    observation->received = message->msg_iov->iov_base;
-    observation->room = message->msg_iov->iov_len;
+    if (flags & MSG_TRUNC)
+        observation->room = 0;
+    else
+        note_parts(observation, message);
+    note_peer(observation, message->msg_name, message->msg_namelen, observation->peer_bytes);
 }
 
 void shim_message_received(struct observation *observation, struct msghdr *message, int flags,
@@ -85,7 +95,7 @@ void shim_message_received(struct observation *observation, struct msghdr *messa
 {
     if (observation && moved > 0) {
         struct call_exit exit = {0};
-        note_parts(observation, message, flags);
+        note_message(observation, message, flags);
         if (observation->recording)
             exit.tsc = tsc_now_on_core(&exit.core);
         observe_moved(observation, &exit, CALL_RECEIVE, (uint64_t)moved, rx_stamp(message));
@@ -103,6 +113,8 @@ SHIM_EXPORT ssize_t recvmsg(int fd, struct msghdr *message, int flags)
         return moved;
     }
     struct observation observation = observe_begin(fd, watched);
+    if (unlikely(is_of_datagrams(&observation)) && message)
+        observation.peer_bytes = message->msg_namelen;
     ssize_t moved = real.recvmsg(fd, message, flags);
     shim_message_received(&observation, message, flags, moved);
     return moved;
@@ -112,13 +124,15 @@ void shim_messages_received(struct observation *observation, struct mmsghdr *mes
                             int filled)
 {
     struct call_exit exit = {0};
+    const socklen_t room = observation ? observation->peer_bytes : 0;
     if (observation && observation->recording)
         exit.tsc = tsc_now_on_core(&exit.core);
     for (int i = 0; i < filled; i++) {
         if (!observation) {
             shim_rights_received(&messages[i].msg_hdr);
         } else if (messages[i].msg_len > 0) {
-            note_parts(observation, &messages[i].msg_hdr, flags);
+            observation->peer_bytes = room;
+            note_message(observation, &messages[i].msg_hdr, flags);
             observe_moved(observation, &exit, CALL_RECEIVE, messages[i].msg_len,
                           rx_stamp(&messages[i].msg_hdr));
         }
@@ -135,6 +149,8 @@ SHIM_EXPORT int recvmmsg(int fd, struct mmsghdr *messages, unsigned count, int f
         return filled;
     }
     struct observation observation = observe_begin(fd, watched);
+    if (unlikely(is_of_datagrams(&observation)) && messages)
+        observation.peer_bytes = shim_smallest_room(messages, count);
     int filled = real.recvmmsg(fd, messages, count, flags, timeout);
     shim_messages_received(&observation, messages, flags, filled);
     return filled;

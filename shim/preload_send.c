@@ -40,12 +40,35 @@ SHIM_EXPORT ssize_t __send(int fd, const void *buffer, size_t bytes, int flags)
 SHIM_EXPORT ssize_t sendto(int fd, const void *buffer, size_t bytes, int flags,
                            __CONST_SOCKADDR_ARG to, socklen_t to_bytes)
 {
-    PASS_ON(fd, shim_watched(fd), CALL_SEND, real.sendto(fd, buffer, bytes, flags, to, to_bytes));
+    const uint32_t watched = shim_watched(fd);
+    if (likely(!watched))
+        return real.sendto(fd, buffer, bytes, flags, to, to_bytes);
+    struct observation observation = observe_begin(fd, watched);
+    const ssize_t moved = real.sendto(fd, buffer, bytes, flags, to, to_bytes);
+    note_payload(&observation, buffer, bytes);
+    note_peer(&observation, to.__sockaddr__, to_bytes, to_bytes);
+    observe_end(&observation, CALL_SEND, moved);
+    return moved;
+}
+
+void shim_message_sent(struct observation *observation, const struct msghdr *message, long moved)
+{
+    if (moved <= 0)
+        return;
+    note_parts(observation, message);
+    note_peer(observation, message->msg_name, message->msg_namelen, message->msg_namelen);
+    observe_end(observation, CALL_SEND, moved);
 }
 
 SHIM_EXPORT ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 {
-    PASS_ON(fd, shim_watched(fd), CALL_SEND, real.sendmsg(fd, message, flags));
+    const uint32_t watched = shim_watched(fd);
+    if (likely(!watched))
+        return real.sendmsg(fd, message, flags);
+    struct observation observation = observe_begin(fd, watched);
+    const ssize_t moved = real.sendmsg(fd, message, flags);
+    shim_message_sent(&observation, message, moved);
+    return moved;
 }
 
 void shim_messages_sent(struct observation *observation, struct mmsghdr *messages, int taken)
@@ -53,9 +76,14 @@ void shim_messages_sent(struct observation *observation, struct mmsghdr *message
     struct call_exit exit = {0};
     if (observation->recording)
         exit.tsc = tsc_now_on_core(&exit.core);
-    for (int i = 0; i < taken; i++)
-        if (messages[i].msg_len > 0)
-            observe_moved(observation, &exit, CALL_SEND, messages[i].msg_len, 0);
+    for (int i = 0; i < taken; i++) {
+        const struct msghdr *message = &messages[i].msg_hdr;
+        if (messages[i].msg_len == 0)
+            continue;
+        note_parts(observation, message);
+        note_peer(observation, message->msg_name, message->msg_namelen, message->msg_namelen);
+        observe_moved(observation, &exit, CALL_SEND, messages[i].msg_len, 0);
+    }
 }
 
 SHIM_EXPORT int sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags)

@@ -41,6 +41,10 @@ static long receive_messages(const struct words *w)
     struct observation observation;
     if (watched)
         observation = observe_begin((int)w->a, watched);
+    if (watched && is_of_datagrams(&observation) && w->b)
+        observation.peer_bytes =
+            many ? shim_smallest_room((const struct mmsghdr *)w->b, (unsigned)w->c)
+                 : ((const struct msghdr *)w->b)->msg_namelen;
     long result = make(w);
     if (many)
         shim_messages_received(watched ? &observation : NULL, (struct mmsghdr *)w->b, (int)flags,
@@ -58,7 +62,30 @@ static long send_messages(const struct words *w)
         return make(w);
     struct observation observation = observe_begin((int)w->a, watched);
     long result = make(w);
-    shim_messages_sent(&observation, (struct mmsghdr *)w->b, (int)result);
+    if (w->number == SYS_sendmmsg)
+        shim_messages_sent(&observation, (struct mmsghdr *)w->b, (int)result);
+    else
+        shim_message_sent(&observation, (const struct msghdr *)w->b, result);
+    return result;
+}
+
+// recvfrom and sendto: who is at the other end stands in the call.
+static long move_addressed(const struct words *w)
+{
+    const bool receives = w->number == SYS_recvfrom;
+    const uint32_t watched = receives && (w->d & NOT_OF_THE_STREAM) ? 0 : shim_watched((int)w->a);
+    if (!watched)
+        return make(w);
+    struct observation observation = observe_begin((int)w->a, watched);
+    const bool asks = receives && is_of_datagrams(&observation) && w->e && w->f;
+    const socklen_t *bytes = asks ? (const socklen_t *)w->f : NULL;
+    const socklen_t room = asks ? *bytes : receives ? 0 : (socklen_t)w->f;
+    long result = make(w);
+    note_payload(&observation, (const void *)w->b,
+                 receives && (w->d & MSG_TRUNC) ? 0 : (size_t)w->c);
+    if (asks || !receives)
+        note_peer(&observation, (const void *)w->e, asks ? *bytes : room, room);
+    observe_end(&observation, receives ? CALL_RECEIVE : CALL_SEND, result);
     return result;
 }
 
@@ -141,18 +168,17 @@ __attribute__((visibility("hidden"), used)) long shim_syscall_seen(long number, 
     case SYS_preadv2:
         PASS_ON_PARTS(long, fd, shim_watched(fd), (const struct iovec *)b, c, make(&w));
     case SYS_recvfrom:
-        PASS_ON_RECEIVED(long, fd, d &NOT_OF_THE_STREAM ? 0 : shim_watched(fd), (const void *)b,
-                         d &MSG_TRUNC ? 0 : (size_t)c, make(&w));
+    case SYS_sendto:
+        return move_addressed(&w);
     case SYS_recvmsg:
     case SYS_recvmmsg:
         return receive_messages(&w);
     case SYS_write:
     case SYS_writev:
     case SYS_pwritev2:
-    case SYS_sendto:
-    case SYS_sendmsg:
     case SYS_sendfile:
         PASS_ON_AS(long, fd, shim_watched(fd), CALL_SEND, make(&w));
+    case SYS_sendmsg:
     case SYS_sendmmsg:
         return send_messages(&w);
     case SYS_splice:

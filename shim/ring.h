@@ -97,7 +97,8 @@ struct process_page {
     _Atomic uint64_t stale;        // descriptors closed without the shim seeing it
     _Atomic uint64_t accepted;     // connections watched
     _Atomic uint32_t inert;        // enum inert_reason: the shim stopped doing anything
-    uint32_t reserved[9];
+    _Atomic uint32_t unnamed;      // datagrams not recorded: nobody said whose they are
+    uint32_t reserved[8];
 };
 _Static_assert(sizeof(struct process_page) == 128, "two cache lines");
 
