@@ -40,6 +40,11 @@ static struct bpf_program *program_of(const struct events_bpf *programs, size_t 
     return bpf_object__find_program_by_name(programs->obj, name);
 }
 
+static const char *tracepoint_of(const struct event_program *program)
+{
+    return program->name + (program->group == EVENT_GROUP_DATAGRAMS ? strlen("udp_") : 0);
+}
+
 // The offset of a per-CPU variable among all per-CPU variables; -1: there is no such variable.
 static int64_t offset_among_cores(const struct btf *btf, const char *name)
 {
@@ -85,7 +90,7 @@ static int ask_btf(unsigned groups, bool wanted[EVENT_PROGRAMS], struct loader *
         if (event_programs[i].iterator)
             continue;
         char name[64];
-        snprintf(name, sizeof name, "btf_trace_%s", event_programs[i].name);
+        snprintf(name, sizeof name, "btf_trace_%s", tracepoint_of(&event_programs[i]));
         if (btf__find_by_name_kind(btf, name, BTF_KIND_TYPEDEF) >= 0)
             continue;
         const char *stand_in = event_programs[i].stand_in;
@@ -94,7 +99,8 @@ static int ask_btf(unsigned groups, bool wanted[EVENT_PROGRAMS], struct loader *
         } else {
             wanted[i] = false;
             snprintf(states[i].reason, sizeof states[i].reason,
-                     "this kernel has no tracepoint %s in its BTF", event_programs[i].name);
+                     "this kernel has no tracepoint %s in its BTF",
+                     tracepoint_of(&event_programs[i]));
         }
     }
     loader->can_cast = btf__find_by_name_kind(btf, "bpf_rdonly_cast", BTF_KIND_FUNC) > 0;

@@ -21,8 +21,10 @@ enum event_group {
     EVENT_GROUP_CONNECTIONS = 1 << 5, // who the sockets are
     EVENT_GROUP_WAITS = 1 << 6,       // disks, and what threads do for the kernel's memory
     EVENT_GROUP_CALLS = 1 << 7,       // of whoever has the sockets, where there is no shim
-    EVENT_GROUPS_ALL = (1 << 8) - 1,
-    EVENT_GROUPS_DEFAULT = EVENT_GROUPS_ALL & ~EVENT_GROUP_CALLS,
+    // Messages over UDP. Their programs are called after the tracepoint, with udp_ before.
+    EVENT_GROUP_DATAGRAMS = 1 << 8,
+    EVENT_GROUPS_ALL = (1 << 9) - 1,
+    EVENT_GROUPS_DEFAULT = EVENT_GROUPS_ALL & ~(EVENT_GROUP_CALLS | EVENT_GROUP_DATAGRAMS),
 };
 
 enum {
@@ -32,7 +34,7 @@ enum {
 };
 
 struct event_program {
-    const char *name; // the program's and, but for the iterator, the tracepoint's
+    const char *name; // the program's and, but for the iterator and datagrams, the tracepoint's
     enum event_group group;
     bool iterator;     // attached when run, not a tracepoint
     const char *gives; // what is missing without it

@@ -56,7 +56,7 @@ void network_counters_read(struct network_counters *out)
     read_text("/proc/self/net/snmp", snmp, sizeof snmp);
     read_text("/proc/self/net/netstat", netstat, sizeof netstat);
     for (size_t i = 0; i < NETWORK_COUNTERS; i++)
-        out->values[i] = network_counter_in(strcmp(rows[i].group, "Tcp") == 0 ? snmp : netstat,
+        out->values[i] = network_counter_in(strcmp(rows[i].group, "TcpExt") == 0 ? netstat : snmp,
                                             rows[i].group, rows[i].name);
 }
 

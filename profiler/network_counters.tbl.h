@@ -4,8 +4,8 @@
 // macro defined before.
 //
 //     NETWORK_COUNTER(name, GROUP, one, means)
-//         as /proc/net/snmp (Tcp) or /proc/net/netstat (TcpExt) calls it; means: what was counted,
-//         in words that a number stands before, one: those for 1.
+//         as /proc/net/snmp (Tcp, Udp) or /proc/net/netstat (TcpExt) calls it; means: what was
+//         counted, in words that a number stands before, one: those for 1.
 
 // clang-format off
 NETWORK_COUNTER(ListenOverflows, TcpExt, "connection found the accept queue full (the server's backlog, net.core.somaxconn)", "connections found the accept queue full (the server's backlog, net.core.somaxconn)")
@@ -22,6 +22,7 @@ NETWORK_COUNTER(RetransSegs, Tcp, "segment sent again", "segments sent again")
 NETWORK_COUNTER(TCPSpuriousRTOs, TcpExt, "needless retransmission timeout", "needless retransmission timeouts")
 NETWORK_COUNTER(TCPOFOQueue, TcpExt, "segment received out of order", "segments received out of order")
 NETWORK_COUNTER(InErrs, Tcp, "segment received damaged", "segments received damaged")
+NETWORK_COUNTER(RcvbufErrors, Udp, "datagram dropped, a socket's receive buffer was full (net.core.rmem_default)", "datagrams dropped, a socket's receive buffer was full (net.core.rmem_default)")
 // clang-format on
 
 #undef NETWORK_COUNTER

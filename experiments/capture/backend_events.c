@@ -44,7 +44,8 @@ static int events_start(struct capture *capture, bool needed, void **state, stru
         .port_count = capture->options.port_count,
         .ring_bytes = capture->options.buffer_bytes,
         .nic = capture->options.nic,
-        .groups = capture->options.kernel_calls ? EVENT_GROUPS_ALL : EVENT_GROUPS_DEFAULT};
+        .groups = EVENT_GROUPS_DEFAULT | (capture->options.kernel_calls ? EVENT_GROUP_CALLS : 0) |
+                  (capture->options.datagrams ? EVENT_GROUP_DATAGRAMS : 0)};
     struct events_capture *events = NULL;
     (void)needed;
     if (CPU_COUNT(&settings.cores)) // else all

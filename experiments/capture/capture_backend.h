@@ -60,6 +60,7 @@ struct capture_options {
     bool commands;          // with which command begins what servers receive, as the shim sees it
     const char *calls_word; // of --calls; NULL: auto
     const char *nic;        // by whose clock messages arrive; NULL: the kernel's
+    bool datagrams;         // UDP goes to some of these ports
     bool kernel_calls;      // socket calls are recorded by the kernel's events
     bool leaves_to_shim;    // but of processes in which the shim works
     uint64_t sample_rate;

@@ -29,8 +29,8 @@
 static const struct option_spec options[] = {
     OPTION_STRING("out", 'o', "DIR", struct capture_options, out, "where the logs go; needed"),
     OPTION_STRING("port", 'p', "LIST", struct capture_options, port_list,
-                  "the servers' TCP ports, as in \"11211,6379\"; needed for kernel events and the "
-                  "shim"),
+                  "the servers' TCP ports, as in \"11211,6379\", with udp: before one for UDP too; "
+                  "needed for kernel events and the shim"),
     OPTION_STRING("backend", 'b', "NAME", struct capture_options, backend_name,
                   "auto (events and intel_pt where possible), none" CAPTURE_BACKENDS(
                       CAPTURE_BACKEND_WORD) ": a named one is needed"),
@@ -151,6 +151,8 @@ static int take_ports(struct capture_options *o, struct error *err)
     const char *at = o->port_list ? o->port_list : "";
     while (*at) {
         char *end;
+        bool datagrams = strncmp(at, "udp:", 4) == 0;
+        at += datagrams ? 4 : 0;
         unsigned long port = strtoul(at, &end, 10);
         if (end == at || port < 1 || port > 65535 || (*end && *end != ',') ||
             (*end == ',' && !end[1]))
@@ -159,6 +161,7 @@ static int take_ports(struct capture_options *o, struct error *err)
         if (o->port_count == RING_PORTS)
             return error_set(err, ERROR_INPUT, "--port: %d ports at most", RING_PORTS);
         o->ports[o->port_count++] = (uint16_t)port;
+        o->datagrams |= datagrams;
         at = end + (*end == ',');
     }
     o->given_port_count = o->port_count;
@@ -242,6 +245,9 @@ static int check_options(struct capture *capture, int positional, char **argv, s
         return -ERROR_INPUT;
     if (choose_calls(o, err) < 0 || take_ports(o, err) < 0)
         return -ERROR_INPUT;
+    if (o->datagrams && !o->shim)
+        capture_warn(capture, "without the shim nothing is known of socket calls over UDP: "
+                              "requests have no M(a) and no reply stamp");
     return find_servers(capture, err);
 }
 

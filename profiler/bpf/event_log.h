@@ -32,6 +32,16 @@ enum {
                                                            "gap");
 #include "profiler/bpf/events.tbl.h"
 
+// A bit of the flags of SEGMENT, HANDOFF, TRANSMIT, ARRIVAL and DROPPED: of a datagram. id: the
+// server's port; a: the datagram's key (base/datagram_key.h) in place of an offset; b: of a SEGMENT
+// and TRANSMIT what it is of TCP's, else 0.
+enum { EVENT_OF_DATAGRAM = 1 << 7 };
+
+enum dropped_flags {
+    DROPPED_TO_CLIENT = 1 << 0, // a reply, else a request
+    DROPPED_BY_SOCKET = 1 << 1, // its socket's receive buffer was full, else on its way
+};
+
 enum switch_flags {
     SWITCH_PREEMPTED = 1 << 0, // the thread that left was still runnable
     SWITCH_EXITED = 1 << 1,    // the thread that left is dead

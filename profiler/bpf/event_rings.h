@@ -53,6 +53,14 @@ struct stream {
     uint8_t local[16]; // the same
 };
 
+// The datagram that a core delivers right now: from its arrival at IP to its hand-off it stays on
+// that core, and no other one comes in between.
+struct datagram_delivery {
+    uint64_t key;  // base/datagram_key.h
+    uint32_t port; // local; 0: none
+    uint32_t reserved;
+};
+
 // Whether a core's scheduler, interrupt and page-fault events are recorded. In the last two states
 // the first program to write a record on the core writes EVENT_WATCHED before it.
 enum core_watch {

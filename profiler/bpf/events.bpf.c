@@ -8,6 +8,7 @@
 // may interrupt one another; a record's last store is the one that makes it whole.
 #include "profiler/bpf/record.bpf.h"
 
+#include "profiler/bpf/datagrams.bpf.h"
 #include "profiler/bpf/interrupts.bpf.h"
 #include "profiler/bpf/memory.bpf.h"
 #include "profiler/bpf/messages.bpf.h"

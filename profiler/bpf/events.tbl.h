@@ -70,7 +70,8 @@ EVENT(VECTOR_ENTRY, 7, "vector_entry", entry(VECTOR), "id: `enum event_vector`",
 EVENT(VECTOR_EXIT, 8, "vector_exit", exit(VECTOR), "id: `enum event_vector`", "it ends")
 EVENT(PAGE_FAULT, 9, "page_fault", fault, "id: thread; a: address; b: instruction; flags: `enum fault_flags`",
       "a thread touches a page that is not there")
-// Messages, by socket and byte offset. Offsets count payload: neither SYN nor FIN.
+// Messages, by socket and byte offset. Offsets count payload: neither SYN nor FIN. With the flag
+// EVENT_OF_DATAGRAM the same of a datagram, by the server's port and the datagram's key.
 EVENT(SEGMENT, 10, "segment", nothing, "id: socket; a: stream offset after the segment; b: skb->tstamp (CLOCK_REALTIME ns; 0: none)",
       "M(n). TCP looked at it at `time`: later than its arrival when the socket was busy")
 EVENT(STAMPED, 35, "stamped", nothing, "id: socket; a: stream offset after the segment; b: the NIC's stamp (CLOCK_REALTIME ns, converted from the NIC's clock when it was written); flags: STAMPED_MERGED: of the first of several packets that were merged",
@@ -81,6 +82,8 @@ EVENT(TRANSMIT, 12, "transmit", nothing, "id: socket; a: stream offset after the
       "bytes are handed to the device. A retransmission repeats its offset; stacked devices (VLAN, bond) report a buffer once each")
 EVENT(ARRIVAL, 13, "arrival", nothing, "id: socket; a: stream offset after the segment",
       "M(n) where the link is virtual (veth, loopback): a segment as its sender put it onto this host's backlog. There skb->tstamp is set only when IP delivers it")
+EVENT(DROPPED, 36, "dropped", nothing, "id: server's port; a: the datagram's key; b: the kernel's reason (enum skb_drop_reason); flags: `enum dropped_flags`",
+      "the kernel threw a datagram away, on its way to the server or to the client, wherever on this machine")
 // Substitutes for a HANDOFF that the kernel did not deliver (see SWITCH_UNSEEN).
 EVENT(TAKEN, 14, "taken", nothing, "id: socket; a: stream offset it has read up to; b: when the socket's last segment was processed (tcp_sock.tcp_clock_cache, CLOCK_MONOTONIC ns)",
       "the application took bytes whose HANDOFF was not recorded")
@@ -198,6 +201,11 @@ EVENT_PROGRAM(net_dev_start_xmit, TRANSMIT, false, "when replies reach the devic
 EVENT_PROGRAM(tcp_retransmit_skb, TRANSMIT, false, "what was lost and sent again", NULL)
 EVENT_PROGRAM(kfree_skb, CONNECTIONS, false, "why the kernel threw segments away", NULL)
 EVENT_PROGRAM(inet_sock_set_state, CONNECTIONS, false, "connections accepted from now on", NULL)
+EVENT_PROGRAM(udp_netif_receive_skb, DATAGRAMS, false, "M(n) over UDP", NULL)
+EVENT_PROGRAM(udp_sk_data_ready, DATAGRAMS, false, "M(h) over UDP", "sock_def_readable")
+EVENT_PROGRAM(udp_netif_rx, DATAGRAMS, false, "M(n) over UDP on virtual links", NULL)
+EVENT_PROGRAM(udp_net_dev_start_xmit, DATAGRAMS, false, "when replies over UDP reach the device", NULL)
+EVENT_PROGRAM(udp_kfree_skb, DATAGRAMS, false, "where datagrams are lost", NULL)
 EVENT_PROGRAM(known_sockets, CONNECTIONS, true, "connections older than the capture", NULL)
 // clang-format on
 

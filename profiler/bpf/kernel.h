@@ -288,7 +288,12 @@ enum { RECOVERY_FAST = 3, RECOVERY_TIMEOUT = 4 }; // enum tcp_ca_state
 
 enum sock_flags { SOCK_DONE = 1 }; // include/net/sock.h: a FIN has arrived
 
-enum { FAMILY_INET = 2, FAMILY_INET6 = 10, PROTOCOL_TCP = 6, MSG_PEEK = 2 };
+enum { FAMILY_INET = 2, FAMILY_INET6 = 10, PROTOCOL_TCP = 6, PROTOCOL_UDP = 17, MSG_PEEK = 2 };
+
+enum skb_drop_reason { // since 5.17; the numbers are the running kernel's
+    SKB_DROP_REASON_SOCKET_RCVBUFF = 6,
+    SKB_DROP_REASON_PROTO_MEM = 20,
+};
 
 enum { // include/net/tcp_states.h: part of the user interface, so fixed
     STATE_ESTABLISHED = 1,

@@ -108,12 +108,10 @@ static __always_inline uint32_t namespace_of(const struct sock_common *common)
     return bpf_core_field_exists(common->skc_net.net) ? common->skc_net.net->ns.inum : 0;
 }
 
-static __always_inline bool namespace_watched(const struct sock_common *common)
+// Whether a namespace is watched (0: this kernel has no others), where `first` is the first that is
+// (0: all are).
+static __always_inline bool namespace_in_set(uint32_t first, uint32_t namespace)
 {
-    uint32_t first = *(volatile uint32_t *)&watched_namespaces[0];
-    if (!first)
-        return true;
-    uint32_t namespace = namespace_of(common);
     if (namespace == first || !namespace)
         return true;
 #pragma unroll
@@ -121,6 +119,12 @@ static __always_inline bool namespace_watched(const struct sock_common *common)
         if (watched_namespaces[i] == namespace)
             return true;
     return false;
+}
+
+static __always_inline bool namespace_watched(const struct sock_common *common)
+{
+    uint32_t first = *(volatile uint32_t *)&watched_namespaces[0];
+    return !first || namespace_in_set(first, namespace_of(common));
 }
 
 // This core's ring if its scheduler and interrupt events are wanted.
