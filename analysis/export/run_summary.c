@@ -238,6 +238,12 @@ static json_t *join_json(const struct run_analysis *run)
                                "calls", run->evidence.has_calls);
 #define JOIN_COUNT(name, means) json_object_set_new(object, #name, count_of(join->name));
 #include "analysis/lifetime/lifetimes.tbl.h"
+    json_t *lost = json_object();
+    for (unsigned i = 0; i < DATAGRAM_LOSSES; i++)
+        if (join->datagrams_lost[i])
+            json_object_set_new(lost, datagram_loss_key((enum datagram_loss)i),
+                                count_of(join->datagrams_lost[i]));
+    json_object_set_new(object, "datagrams_lost", lost);
     json_object_set_new(
         object, "unpaired_records",
         count_of(run->evidence.server.unpaired + run->evidence.server.lost_intervals));

@@ -8,25 +8,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "analysis/lifetime/streams.h"
-
-// The server's records, by what stamp they make.
-enum passage_kind {
-    SEGMENTS,
-    HANDOFFS,
-    TRANSMITS,
-    ARRIVALS,          // go before segments: the link was virtual
-    NIC_STAMPS,        // go before both: when the NIC had it
-    TAKES,             // stand in for hand-offs that were not delivered
-    RESENDS_TO_SERVER, // and what holds messages up (holdups.h)
-    RESENDS_TO_CLIENT,
-    HELDS,
-    QUEUES,
-    EVENT_PASSAGES,
-    RECEIVES = EVENT_PASSAGES,
-    SENDS,
-    PASSAGE_KINDS
-};
+#include "analysis/lifetime/datagram_losses.h"
+#include "analysis/lifetime/passages.h"
 
 struct joiner {
     const struct join_input *in;
@@ -41,6 +24,7 @@ struct joiner {
     uint16_t *received_on; // by connection: the core of its latest recorded hand-off, or NO_CORE
     uint32_t *socket_of;   // by client connection: position in the sockets table
     uint32_t *calls_of;    // by client connection: position in the shim's table
+    uint8_t *dropped;      // by sample, over UDP: datagram_drop_note()
     double error_ns;       // of the difference of two converted times
     bool nic_stamps;       // there are any
 };
@@ -77,6 +61,12 @@ static inline void set_stamp(struct joiner *joiner, struct lifetime *life, enum 
     life->stamp_ns[kind] = time_ns;
     life->stamp_core[kind] = core;
     life->present |= (uint16_t)(1u << kind);
+}
+
+static bool is_over_udp(const struct joiner *joiner, uint32_t client)
+{
+    return client != NO_CONNECTION &&
+           joiner->in->client_connections[client].protocol == CONNECTION_UDP;
 }
 
 // --- one lifetime per sample, with the client's own stamps ---------------------------------------
@@ -150,109 +140,20 @@ static int pile_requests(struct joiner *joiner)
     return result;
 }
 
-// --- the server's records as passages ------------------------------------------------------------
-
-static enum passage_kind event_passage(const struct event *event)
-{
-    switch (event->kind) {
-    case EVENT_SEGMENT:
-        return SEGMENTS;
-    case EVENT_HANDOFF:
-        return HANDOFFS;
-    case EVENT_TRANSMIT:
-        return TRANSMITS;
-    case EVENT_ARRIVAL:
-        return ARRIVALS;
-    case EVENT_STAMPED:
-        return NIC_STAMPS;
-    case EVENT_TAKEN:
-        return TAKES;
-    case EVENT_RETRANSMIT:
-        return event->flags & RETRANSMIT_BY_CLIENT ? RESENDS_TO_SERVER : RESENDS_TO_CLIENT;
-    case EVENT_HELD:
-        return HELDS;
-    case EVENT_QUEUED:
-        return QUEUES;
-    default:
-        return PASSAGE_KINDS;
-    }
-}
-
-static int pile_events(struct joiner *joiner, const struct connection_index *sockets,
-                       enum passage_kind kind, size_t wanted)
-{
-    const struct join_input *in = joiner->in;
-    size_t count = 0;
-    struct passage *passages = malloc((wanted ? wanted : 1) * sizeof *passages);
-    if (!passages)
-        return -1;
-    for (size_t i = 0; count < wanted; i++) {
-        const struct event *event = &in->events[i];
-        if (event_passage(event) != kind)
-            continue;
-        passages[count++] =
-            (struct passage){.time_ns = host_time(joiner, HOST_CLOCK_MONOTONIC, event->time),
-                             .end = event->payload.a,
-                             .record = (uint32_t)i,
-                             .pile = connection_index_find(sockets, event->id)};
-    }
-    int result = piles_build(&joiner->passages[kind], passages, count, in->socket_count);
-    free(passages);
-    return result;
-}
-
-static int pile_calls(struct joiner *joiner, const struct connection_index *connections,
-                      enum passage_kind kind)
-{
-    const struct application_calls *calls = joiner->in->calls;
-    enum call_kind wanted = kind == RECEIVES ? CALL_RECEIVE : CALL_SEND;
-    struct passage *passages = malloc((calls->count ? calls->count : 1) * sizeof *passages);
-    size_t count = 0;
-    if (!passages)
-        return -1;
-    for (size_t i = 0; i < calls->count; i++) {
-        const struct application_call *call = &calls->items[i];
-        if (call->kind != wanted)
-            continue;
-        passages[count++] =
-            (struct passage){.time_ns = kind == RECEIVES ? call->exit_ns : call->entry_ns,
-                             .end = call->offset + call->length,
-                             .record = (uint32_t)i,
-                             .pile = connection_index_find(connections, call->connection)};
-    }
-    int result =
-        piles_build(&joiner->passages[kind], passages, count, joiner->in->shim_connection_count);
-    free(passages);
-    return result;
-}
-
 static int pile_server(struct joiner *joiner)
 {
     const struct join_input *in = joiner->in;
-    struct connection_index sockets = {0}, connections = {0};
-    size_t counts[PASSAGE_KINDS + 1] = {0};
-    int result = -1;
-    for (size_t i = 0; in->events && i < in->event_count; i++)
-        counts[event_passage(&in->events[i])]++;
-    if (connection_index_init(&sockets, in->sockets, in->events ? in->socket_count : 0) < 0 ||
-        connection_index_init(&connections, in->shim_connections,
-                              in->calls ? in->shim_connection_count : 0) < 0)
-        goto done;
-    for (int kind = 0; kind < PASSAGE_KINDS; kind++) {
-        bool of_calls = kind == RECEIVES || kind == SENDS;
-        if (of_calls ? !in->calls : !in->events)
-            continue;
-        result = of_calls ? pile_calls(joiner, &connections, (enum passage_kind)kind)
-                          : pile_events(joiner, &sockets, (enum passage_kind)kind, counts[kind]);
-        if (result < 0)
-            goto done;
-    }
-    joiner->nic_stamps = counts[NIC_STAMPS] > 0;
-    result = 0;
-done:
-    connection_index_fini(&sockets);
-    connection_index_fini(&connections);
-    return result;
+    const struct server_records records = {
+        .events = in->events,
+        .event_count = in->event_count,
+        .sockets = in->sockets,
+        .socket_count = in->socket_count,
+        .calls = in->calls,
+        .connections = in->shim_connections,
+        .connection_count = in->shim_connection_count,
+        .clock = in->clock,
+    };
+    return passages_build(&records, joiner->passages, &joiner->nic_stamps);
 }
 
 // --- which connection is which -------------------------------------------------------------------
@@ -420,6 +321,23 @@ static void note_time(struct joiner *joiner, const struct lifetime *life, enum p
             host_time(joiner, HOST_CLOCK_MONOTONIC, event->payload.b);
 }
 
+static void stamp_by_passage(struct joiner *joiner, struct lifetime *life, enum passage_kind kind,
+                             enum stamp_kind stamp, const struct passage *passage)
+{
+    if (kind == ARRIVALS || kind == NIC_STAMPS || kind == TAKES) {
+        note_time(joiner, life, kind, passage);
+        return;
+    }
+    if (kind == SEGMENTS)
+        joiner->segment_ns[life->request] = passage->time_ns;
+    if (kind == HANDOFFS)
+        check_segment(joiner, life, passage->time_ns);
+    if (kind == RECEIVES || kind == SENDS)
+        stamp_by_call(joiner, life, stamp, passage);
+    else
+        stamp_by_event(joiner, life, stamp, passage);
+}
+
 static void stamp_pile(struct joiner *joiner, size_t client, uint32_t server,
                        enum passage_kind kind, enum stamp_kind stamp)
 {
@@ -438,20 +356,69 @@ static void stamp_pile(struct joiner *joiner, size_t client, uint32_t server,
             at++;
         if (at == end)
             return;
-        if (kind == ARRIVALS || kind == NIC_STAMPS || kind == TAKES) {
-            note_time(joiner, life, kind, &piles->items[at]);
-            continue;
-        }
-        if (is_of_later_bytes(joiner, &piles->items[at], kind, offset))
-            continue;
-        if (kind == SEGMENTS)
-            joiner->segment_ns[life->request] = piles->items[at].time_ns;
-        if (kind == HANDOFFS)
-            check_segment(joiner, life, piles->items[at].time_ns);
-        if (kind == RECEIVES || kind == SENDS)
-            stamp_by_call(joiner, life, stamp, &piles->items[at]);
-        else
-            stamp_by_event(joiner, life, stamp, &piles->items[at]);
+        bool noted = kind == ARRIVALS || kind == NIC_STAMPS || kind == TAKES;
+        if (noted || !is_of_later_bytes(joiner, &piles->items[at], kind, offset))
+            stamp_by_passage(joiner, life, kind, stamp, &piles->items[at]);
+    }
+}
+
+// --- the stamps of a client's datagrams ----------------------------------------------------------
+// Their records lie by number (datagrams.h): a request's are those of its own number, in order of
+// time. Of a request that came twice the first one counts; a reply may take several datagrams, of
+// which the last one counts that the client can have waited for.
+
+static const struct passage *reply_passage(const struct joiner *joiner, const struct lifetime *life,
+                                           const struct passage *first, size_t count)
+{
+    size_t last = 0;
+    bool read = lifetime_has(life, STAMP_REPLY_READ) && !joiner->in->client_clock;
+    int64_t until_ns = read ? life->stamp_ns[STAMP_REPLY_READ] : INT64_MAX;
+    while (last + 1 < count && first[last + 1].time_ns <= until_ns)
+        last++;
+    return &first[last];
+}
+
+// The passages of a request's own datagrams, among those from *at on; *count of them.
+static const struct passage *passages_of(const struct piles *piles, uint32_t server,
+                                         uint64_t number, size_t *at, size_t *count)
+{
+    size_t end = piles->starts[server + 1];
+    while (*at < end && piles->items[*at].end < number)
+        ++*at;
+    for (*count = 0; *at + *count < end && piles->items[*at + *count].end == number;)
+        ++*count;
+    return &piles->items[*at];
+}
+
+static void stamp_datagrams(struct joiner *joiner, size_t client, uint32_t server,
+                            enum passage_kind kind, enum stamp_kind stamp)
+{
+    const struct piles *requests = &joiner->requests, *piles = &joiner->passages[kind];
+    if (server == NO_CONNECTION)
+        return;
+    size_t at = piles->starts[server], count;
+    for (size_t r = requests->starts[client]; r < requests->starts[client + 1]; r++) {
+        struct lifetime *life = &joiner->lives[requests->items[r].record];
+        const struct passage *one = passages_of(piles, server, requests->items[r].end, &at, &count);
+        if (count && (kind == TRANSMITS || kind == SENDS))
+            one = reply_passage(joiner, life, one, count);
+        if (count)
+            stamp_by_passage(joiner, life, kind, stamp, one);
+    }
+}
+
+static void note_drops(struct joiner *joiner, size_t client, uint32_t server)
+{
+    const struct piles *requests = &joiner->requests, *piles = &joiner->passages[DROPS];
+    if (server == NO_CONNECTION)
+        return;
+    size_t at = piles->starts[server], count;
+    for (size_t r = requests->starts[client]; r < requests->starts[client + 1]; r++) {
+        const struct passage *drops =
+            passages_of(piles, server, requests->items[r].end, &at, &count);
+        for (size_t i = 0; i < count; i++)
+            datagram_drop_note(&joiner->dropped[requests->items[r].record],
+                               &joiner->in->events[drops[i].record]);
     }
 }
 
@@ -496,17 +463,22 @@ static void walk_connection(struct joiner *joiner, size_t client)
     if (joiner->requests.starts[client] == joiner->requests.starts[client + 1])
         return;
     uint32_t socket = joiner->socket_of[client], calls = joiner->calls_of[client];
+    bool datagrams = is_over_udp(joiner, (uint32_t)client);
+    void (*stamp)(struct joiner *, size_t, uint32_t, enum passage_kind, enum stamp_kind) =
+        datagrams ? stamp_datagrams : stamp_pile;
     joiner->counts->connections++;
     joiner->counts->connections_without_socket += socket == NO_CONNECTION;
     joiner->counts->connections_without_calls += calls == NO_CONNECTION;
-    stamp_pile(joiner, client, socket, SEGMENTS, STAMP_NIC);
-    stamp_pile(joiner, client, socket, HANDOFFS, STAMP_HANDOFF);
-    stamp_pile(joiner, client, socket, TRANSMITS, STAMP_SERVER_TX);
-    stamp_pile(joiner, client, socket, ARRIVALS, STAMP_NIC);
-    stamp_pile(joiner, client, socket, NIC_STAMPS, STAMP_NIC);
-    stamp_pile(joiner, client, socket, TAKES, STAMP_HANDOFF);
-    stamp_pile(joiner, client, calls, RECEIVES, STAMP_APPLICATION);
-    stamp_pile(joiner, client, calls, SENDS, STAMP_REPLY);
+    stamp(joiner, client, socket, SEGMENTS, STAMP_NIC);
+    stamp(joiner, client, socket, HANDOFFS, STAMP_HANDOFF);
+    stamp(joiner, client, socket, TRANSMITS, STAMP_SERVER_TX);
+    stamp(joiner, client, socket, ARRIVALS, STAMP_NIC);
+    stamp(joiner, client, socket, NIC_STAMPS, STAMP_NIC);
+    stamp(joiner, client, socket, TAKES, STAMP_HANDOFF);
+    if (datagrams)
+        note_drops(joiner, client, socket);
+    stamp(joiner, client, calls, RECEIVES, STAMP_APPLICATION);
+    stamp(joiner, client, calls, SENDS, STAMP_REPLY);
     if (socket != NO_CONNECTION)
         count_segments(joiner, socket);
     count_sharing(joiner, client);
@@ -650,6 +622,10 @@ static void finish_lifetime(struct joiner *joiner, struct lifetime *life)
         life->state = LIFETIME_NO_CONNECTION;
     else
         life->state = (uint8_t)state_of_known(joiner, life);
+    if (life->state == LIFETIME_UNANSWERED && lifetime_has(life, STAMP_SEND) &&
+        is_over_udp(joiner, life->connection))
+        joiner->counts->datagrams_lost[datagram_loss_of(life, joiner->dropped[life->request],
+                                                        joiner->in->events != NULL)]++;
 }
 
 static uint16_t *make_cores(size_t count)
@@ -729,9 +705,10 @@ int join_lifetimes(const struct join_input *input, struct lifetime_array *out,
         joiner.arrival_ns = make_times(input->sample_count);
         joiner.stamped_ns = make_times(input->sample_count);
         joiner.processed_ns = make_times(input->sample_count);
+        joiner.dropped = calloc(input->sample_count + 1, sizeof *joiner.dropped);
         joiner.received_on = make_cores(input->client_connection_count);
         result = joiner.segment_ns && joiner.arrival_ns && joiner.stamped_ns &&
-                         joiner.processed_ns && joiner.received_on
+                         joiner.processed_ns && joiner.received_on && joiner.dropped
                      ? pile_requests(&joiner)
                      : -1;
     }
@@ -759,6 +736,7 @@ int join_lifetimes(const struct join_input *input, struct lifetime_array *out,
     free(joiner.stamped_ns);
     free(joiner.processed_ns);
     free(joiner.received_on);
+    free(joiner.dropped);
     free(joiner.socket_of);
     free(joiner.calls_of);
     if (result < 0) {

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "analysis/lifetime/calls.h"
+#include "analysis/lifetime/datagram_losses.h"
 #include "analysis/lifetime/holdups.h"
 #include "analysis/lifetime/lifetime.h"
 #include "analysis/lifetime/two_hosts.h"
@@ -45,6 +46,7 @@ struct join_input {
 struct join_counts {
 #define JOIN_COUNT(name, means) uint64_t name;
 #include "analysis/lifetime/lifetimes.tbl.h"
+    uint64_t datagrams_lost[DATAGRAM_LOSSES]; // of the requests over UDP without an answer
     struct disorder disorder;
     struct two_hosts hosts; // how their clocks relate, where they are two
 };

@@ -8,6 +8,9 @@
 //         why a request has no whole life; the words are what users and JSON see.
 //     HOLDUP(NAME, means)
 //         why TCP, or what is below it, held bytes of a message back (holdups.h).
+//     DATAGRAM_LOSS(NAME, "key", words, means)
+//         where a request over UDP that was not answered was last seen (datagram_losses.h); the key
+//         is that of summary.json, the words follow a number.
 //     JOIN_COUNT(name, means)
 //         what the join counts (struct join_counts), by its key in summary.json.
 #ifndef STAMP
@@ -18,6 +21,9 @@
 #endif
 #ifndef HOLDUP
 #define HOLDUP(NAME, means)
+#endif
+#ifndef DATAGRAM_LOSS
+#define DATAGRAM_LOSS(NAME, key, words, means)
 #endif
 #ifndef JOIN_COUNT
 #define JOIN_COUNT(name, means)
@@ -58,6 +64,14 @@ HOLDUP(CORK, "less than a segment waits for more")
 HOLDUP(PACING, "the connection's pacing rate")
 HOLDUP(QUEUE, "a queueing discipline has it")
 
+DATAGRAM_LOSS(TO_SERVER, "to_server", "lost on the way to the server", "no record of the request on the server, or the kernel threw it away before")
+DATAGRAM_LOSS(SERVER_SOCKET, "server_socket", "lost in the server's socket, whose receive buffer was full", "the kernel threw the request away there")
+DATAGRAM_LOSS(SERVER_KERNEL, "server_kernel", "lost in the server's kernel", "the request has an M(n), and no M(h)")
+DATAGRAM_LOSS(SERVER, "server", "not answered by the server", "it was handed to the server, which sent no reply")
+DATAGRAM_LOSS(TO_CLIENT, "to_client", "lost on the way to the client, or there too late", "the reply was sent")
+DATAGRAM_LOSS(CLIENT_SOCKET, "client_socket", "lost in the client's socket, whose receive buffer was full", "the kernel threw the reply away there; known where client and server are on one machine")
+DATAGRAM_LOSS(UNKNOWN, "unknown", "lost, nobody knows where", "there is no capture of kernel events")
+
 JOIN_COUNT(connections, "the client's connections that carried requests")
 JOIN_COUNT(connections_without_socket, "of these, unknown to the kernel's table")
 JOIN_COUNT(connections_without_calls, "of these, without any socket call on record, by the shim or the kernel")
@@ -86,4 +100,5 @@ JOIN_COUNT(queued, "replies that a queueing discipline had for longer than 10 us
 #undef STAMP
 #undef LIFETIME_STATE
 #undef HOLDUP
+#undef DATAGRAM_LOSS
 #undef JOIN_COUNT

@@ -66,6 +66,19 @@ int piles_build(struct piles *piles, const struct passage *passages, size_t coun
     return 0;
 }
 
+static int compare_numbers(const void *left, const void *right)
+{
+    const struct passage *a = left, *b = right;
+    return order_of(a->end, b->end) ?: compare_passages(a, b);
+}
+
+void pile_order_by_number(struct piles *piles, size_t pile)
+{
+    size_t first = piles->starts[pile], count = piles->starts[pile + 1] - first;
+    if (count > 1)
+        qsort(piles->items + first, count, sizeof *piles->items, compare_numbers);
+}
+
 void piles_free(struct piles *piles)
 {
     free(piles->items);

@@ -46,6 +46,9 @@ struct piles {
 // keeps `passages`. -1 when memory runs out.
 int piles_build(struct piles *piles, const struct passage *passages, size_t count,
                 size_t pile_count);
+// Sorts the pile of a connection over UDP, whose offsets are the numbers of its datagrams: by
+// number, then by time.
+void pile_order_by_number(struct piles *piles, size_t pile);
 void piles_free(struct piles *piles);
 
 // For every connection of a table, the position of the one in another table that is the same side's

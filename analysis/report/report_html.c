@@ -57,6 +57,22 @@ static json_t *latency_build(struct page_builder *builder, const struct latency_
     return object;
 }
 
+// Over UDP: how many requests were lost where, in words; else none.
+static json_t *datagrams_lost_build(struct page_builder *builder)
+{
+    json_t *list = json_array();
+    for (unsigned i = 0; i < DATAGRAM_LOSSES; i++) {
+        uint64_t count = builder->run->lifetimes.join.datagrams_lost[i];
+        if (count == 0)
+            continue;
+        json_t *one = json_object();
+        page_put(builder, one, "words", page_text(datagram_loss_words((enum datagram_loss)i)));
+        page_put(builder, one, "count", page_count(count));
+        page_append(builder, list, one);
+    }
+    return list;
+}
+
 // The names the columns refer to by number: stamps, stages, roles, states, quantiles.
 static void put_vocabulary(struct page_builder *builder, json_t *page)
 {
@@ -90,6 +106,7 @@ static void put_vocabulary(struct page_builder *builder, json_t *page)
     page_put(builder, page, "stages", stages);
     page_put(builder, page, "roles", roles);
     page_put(builder, page, "states", states);
+    page_put(builder, page, "datagrams_lost", datagrams_lost_build(builder));
     page_put(builder, page, "quantiles", quantiles);
     page_put(builder, page, "span_kinds", page_span_kinds());
 }

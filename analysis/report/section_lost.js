@@ -76,6 +76,8 @@ function leaves(value, path = [], out = []) {
 function renderLosses() {
   const rows =
       Object.entries(WEAKENS).map(([key, [what, weakens]]) => [what, data.counts[key], weakens]);
+  for (const {words, count: number} of data.datagrams_lost ?? [])
+    rows.push([`requests over UDP ${words}`, number, 'They count as never answered.']);
   data.states.forEach((state, i) => {
     if (i > 1)
       rows.push([

@@ -447,9 +447,19 @@ static void write_warnings(const struct summary *s)
         }
 }
 
+// Over UDP it is known where requests were lost, not only that they were.
+static uint64_t datagrams_lost(const struct run_analysis *run)
+{
+    uint64_t lost = 0;
+    for (unsigned i = 0; i < DATAGRAM_LOSSES; i++)
+        lost += run->lifetimes.join.datagrams_lost[i];
+    return lost;
+}
+
 static void write_losses(const struct summary *s)
 {
     const struct run_analysis *run = s->run;
+    const uint64_t placed = datagrams_lost(run);
     const struct {
         const char *what;
         uint64_t count;
@@ -458,7 +468,7 @@ static void write_losses(const struct summary *s)
         {"sends that answer no request", run->evidence.turns_unasked},
         {"unsent", run->lifetimes.unsent},
         {"timed out", run->lifetimes.timed_out},
-        {"lost with their connection", run->lifetimes.lost},
+        {"lost with their connection", placed ? 0 : run->lifetimes.lost},
         {"kernel events dropped", run->evidence.dropped_events},
         {"socket calls dropped", run->evidence.dropped_calls},
         {"samples dropped", run->evidence.dropped_samples},
@@ -477,6 +487,11 @@ static void write_losses(const struct summary *s)
         if (losses[i].count)
             used += (size_t)snprintf(line + used, sizeof line - used, "%s%s %s", used ? ", " : "",
                                      text_count(losses[i].count, count), losses[i].what);
+    for (unsigned i = 0; i < DATAGRAM_LOSSES; i++)
+        if (run->lifetimes.join.datagrams_lost[i])
+            used += (size_t)snprintf(line + used, sizeof line - used, "%s%s %s", used ? ", " : "",
+                                     text_count(run->lifetimes.join.datagrams_lost[i], count),
+                                     datagram_loss_words((enum datagram_loss)i));
     for (int state = LIFETIME_NO_CONNECTION; state < LIFETIME_STATES; state++)
         if (run->lifetimes.states[state])
             used +=

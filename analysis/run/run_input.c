@@ -266,6 +266,46 @@ static int take_kernel_calls(struct run_input *input, struct error *err)
                       : 0;
 }
 
+// --- requests over UDP ---------------------------------------------------------------------------
+
+// Where the load came over UDP: makes a connection of each client in the server's logs.
+static int take_datagrams(struct run_input *input, struct error *err)
+{
+    const struct datagrams_input in = {
+        .samples = input->samples.records,
+        .sample_count = input->samples.count,
+        .clients = input->client_connections.records,
+        .client_count = input->client_connections.count,
+        .events = input->has_events ? input->events.records : NULL,
+        .event_count = input->events.count,
+        .sockets = input->sockets.records,
+        .socket_count = input->sockets.count,
+        .calls = input->has_calls ? input->calls.records : NULL,
+        .call_count = input->calls.count,
+        .connections = input->shim_connections.records,
+        .connection_count = input->shim_connections.count,
+        .clock = input->clock,
+        .client_clock = input->apart ? &input->client_clock : NULL,
+    };
+    struct datagrams *out = &input->datagrams;
+    if (datagrams_resolve(&in, out) < 0)
+        return error_set(err, ERROR_FAILED, "no memory for the datagrams of %zu requests",
+                         input->samples.count);
+    if (out->any && input->has_events) {
+        input->events.records = out->events.items; // the mappings stay for closing
+        input->sockets.records = out->sockets.items;
+        input->sockets.count = out->sockets.count;
+    }
+    if (out->any && input->has_calls) {
+        input->calls.records = out->calls.items;
+        input->shim_connections.records = out->connections.items;
+        input->shim_connections.count = out->connections.count;
+        array_free(&input->accepted_calls); // they were copied once more
+        array_free(&input->accepted_connections);
+    }
+    return 0;
+}
+
 // --- clocks --------------------------------------------------------------------------------------
 
 static int64_t convert_by_map(const void *context, enum host_clock clock, uint64_t value)
@@ -417,7 +457,7 @@ int run_input_open(struct run_input *input, const char *run_dir, struct run_segm
         (result = open_server(input, run_dir, err)) < 0 ||
         (result = split_by_direction(input, run_dir, err)) < 0 ||
         (result = open_clocks(input, run_dir, err)) < 0 ||
-        (result = take_kernel_calls(input, err)) < 0)
+        (result = take_datagrams(input, err)) < 0 || (result = take_kernel_calls(input, err)) < 0)
         return result;
     return cut_samples(input, run_dir, err);
 }
@@ -436,6 +476,7 @@ void run_input_close(struct run_input *input)
     array_free(&input->peer_calls);
     array_free(&input->accepted_connections);
     array_free(&input->peer_connections);
+    datagrams_free(&input->datagrams);
     kernel_calls_free(&input->kernel_calls);
     clock_map_free(input->clock_map);
     clock_map_free(input->client_clock_map);

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "analysis/lifetime/call_comparison.h"
+#include "analysis/lifetime/datagrams.h"
 #include "analysis/lifetime/kernel_calls.h"
 #include "analysis/run/run_path.h"
 #include "analysis/run/run_segments.h"
@@ -31,6 +32,7 @@ struct run_input {
     size_t calls_by_kernel;                                  // of these calls: the last ones
     struct ARRAY_OF(struct call) accepted_calls, peer_calls; // and what they connected to
     struct ARRAY_OF(struct connection) accepted_connections, peer_connections;
+    struct datagrams datagrams; // of a load over UDP: what took these logs' place
     struct kernel_calls kernel_calls;
     struct call_comparison comparison; // of the shim's calls and the kernel's
     bool has_client_events;            // client/events.tlog

@@ -347,6 +347,22 @@ static void verdict_append_trace(char *out, const struct run_trace *trace)
         text_append(out, VERDICT_BYTES, ")");
 }
 
+// Over UDP it is known where requests were lost.
+static void verdict_append_datagrams(char *out, const uint64_t lost[DATAGRAM_LOSSES])
+{
+    const char *before = " (";
+    char count[32];
+    for (unsigned i = 0; i < DATAGRAM_LOSSES; i++) {
+        if (lost[i] == 0)
+            continue;
+        text_append(out, VERDICT_BYTES, "%s%s %s", before, text_count(lost[i], count),
+                    datagram_loss_words((enum datagram_loss)i));
+        before = "; ";
+    }
+    if (before[0] == ';')
+        text_append(out, VERDICT_BYTES, ")");
+}
+
 static void verdict_append_completeness(char *out, const struct run_analysis *run)
 {
     char joined[32], scheduled[32], count[32], other[32], worst[32], words[RUN_TRACE_WORDS];
@@ -369,6 +385,7 @@ static void verdict_append_completeness(char *out, const struct run_analysis *ru
     uint64_t unanswered = run->lifetimes.scheduled - run->lifetimes.answered;
     if (unanswered)
         text_append(out, VERDICT_BYTES, ", %s never answered", text_count(unanswered, count));
+    verdict_append_datagrams(out, run->lifetimes.join.datagrams_lost);
     if (run->lifetimes.states[LIFETIME_WHOLE] < run->lifetimes.answered)
         verdict_append_not_joined(out, run);
     uint64_t dropped =

@@ -60,6 +60,13 @@ static void print_join_counts(void)
 #include "analysis/lifetime/lifetimes.tbl.h"
 }
 
+static void print_datagram_losses(void)
+{
+    printf("| key | words | known by |\n|---|---|---|\n");
+#define DATAGRAM_LOSS(NAME, key, words, means) printf("| `%s` | %s | %s |\n", key, words, means);
+#include "analysis/lifetime/lifetimes.tbl.h"
+}
+
 static void print_lifetime_states(void)
 {
     printf("| state | when |\n|---|---|\n");
@@ -108,6 +115,7 @@ static const struct {
     {"components", print_components},
     {"budget states", print_budget_states},
     {"join counts", print_join_counts},
+    {"datagram losses", print_datagram_losses},
     {"lifetime states", print_lifetime_states},
     {"protocols", print_protocols},
     {"protocol names", print_protocol_names},
