@@ -50,6 +50,23 @@ static int check_port(const struct binding *binding, const struct experiment_ser
     return 0;
 }
 
+static const char *transport_word(unsigned index)
+{
+    static const char *const words[] = {"tcp", "udp", NULL};
+    return words[index];
+}
+
+// Over UDP the kernel's events do not have the socket calls.
+static int check_transport(const struct binding *binding, const struct node *node,
+                           const struct experiment_server *server)
+{
+    if (!server->over_udp || server->shim)
+        return 0;
+    return document_error(binding->document, node_key(node, "shim"), binding->err,
+                          "shim: over UDP only the shim sees socket calls; leave `shim` out, or "
+                          "write `transport: tcp`");
+}
+
 // What cannot be said of a server that runs already.
 static int check_running(const struct binding *binding, const struct node *node,
                          const struct experiment_host *host, struct experiment_server *server)
@@ -87,6 +104,10 @@ static int check_server(const struct binding *binding, const struct node *node, 
     const struct experiment_host *host = &reading->experiment->hosts.items[server->host];
     if (server->kind->runs_already && (result = check_running(binding, node, host, server)) < 0)
         return result;
+    const char *transport = node_text(node_child(node, "transport"));
+    server->over_udp = transport && strcmp(transport, transport_word(1)) == 0;
+    if ((result = check_transport(binding, node, server)) < 0)
+        return result;
     server->cores = host->cores;
     if ((result = read_cores(binding, node, host, &server->cores)) < 0)
         return result;
@@ -122,6 +143,9 @@ static const struct field server_rows[] = {
      .help = "of kind command, needed: program and arguments; {address} and {port} are filled in"},
     {"shim", FIELD_SWITCH, "true", INTO(struct experiment_server, shim),
      .help = "see its socket calls"},
+    {"transport", FIELD_WORD, "tcp", .word = transport_word,
+     .help = "of memcached: what the load comes over; its keys are stored over TCP, whose port UDP "
+             "has too"},
     {"pid", FIELD_COUNT, .low = "1", .high = "4194304", INTO(struct experiment_server, pid),
      .otherwise = "not known by it", .help = "of kind running: a process, with those it starts"},
     {"cgroup", FIELD_TEXT, INTO(struct experiment_server, cgroup), .otherwise = "not known by it",

@@ -58,6 +58,7 @@ struct experiment_server {
     struct word_array options;  // for memcached
     struct word_array command;  // of kind command
     bool shim;
+    bool over_udp; // the load comes over UDP
     uint16_t port;
     cpu_set_t cores;
     // Of kind running:

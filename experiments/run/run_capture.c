@@ -143,14 +143,15 @@ static const char *nic_of(struct run *run)
 int run_start_capture(struct run *run, struct error *err)
 {
     struct host *host = run_server_host(run);
-    char ports[6 * EXPERIMENT_SERVERS_MAX + 1], cores[256], helpers[256];
+    char ports[(6 + sizeof "udp:") * EXPERIMENT_SERVERS_MAX + 1], cores[256], helpers[256];
     char client_cores[256]; // the line keeps pointers to all of these
     struct run_trace_words words;
     struct command_line line = {.failed = false};
     progress_phase(run->progress, "arming the capture");
     run_folder_path(run->folder, "logs/capture.log", run->capture_log);
     for (size_t i = 0, used = 0; i < run->experiment->servers.count; i++)
-        used += (size_t)snprintf(ports + used, sizeof ports - used, "%s%u", i ? "," : "",
+        used += (size_t)snprintf(ports + used, sizeof ports - used, "%s%s%u", i ? "," : "",
+                                 run->experiment->servers.items[i].over_udp ? "udp:" : "",
                                  run->experiment->servers.items[i].port);
     const char *const fixed[] = {
         "taillight",      "capture",

@@ -58,8 +58,9 @@ static const char *begin_load(struct run *run, const struct host *host, const ch
     command_line_add_list(line, (const char *const[]){"taillight", "load", mode, NULL});
     const struct experiment_server *server =
         &run->experiment->servers.items[run->experiment->load.to];
-    command_line_add_option(line, "--server", "%s:%u", server_address(server, run_server_host(run)),
-                            server->port);
+    // Keys are stored over TCP, which loses none.
+    command_line_add_option(line, "--server", "%s%s:%u", !mode && server->over_udp ? "udp:" : "",
+                            server_address(server, run_server_host(run)), server->port);
     command_line_add_option(line, "--workload", "%s/workload.yaml", *folder);
     add_connection(&run->experiment->load, line);
     return !run->files_inside ? NULL : there ? host->directory : run->folder->path;

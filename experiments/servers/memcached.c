@@ -19,14 +19,10 @@ static int memcached_check(const struct experiment_server *plan, size_t *option,
     static const struct {
         char letter;
         const char *instead;
-    } taken[] = {{'p', "use the key `port`"},
-                 {'t', "use the key `threads`"},
-                 {'m', "use the key `memory`"},
-                 {'l', "the run chooses the address"},
-                 {'U', "it is off"},
-                 {'s', "the load comes over TCP"},
-                 {'d', "the run must see it end"},
-                 {'u', "the run chooses the user"},
+    } taken[] = {{'p', "use the key `port`"},       {'t', "use the key `threads`"},
+                 {'m', "use the key `memory`"},     {'l', "the run chooses the address"},
+                 {'U', "use the key `transport`"},  {'s', "the load comes over TCP or UDP"},
+                 {'d', "the run must see it end"},  {'u', "the run chooses the user"},
                  {'P', "the run knows its process"}};
     for (*option = 0; *option + 1 < plan->options.count; ++*option)
         for (size_t k = 0; k < sizeof taken / sizeof *taken; k++)
@@ -56,7 +52,7 @@ static int memcached_make_command(struct command_line *line, const struct experi
     command_line_add(line, "-l");
     command_line_add(line, host->address);
     command_line_add_number(line, "-p", plan->port);
-    command_line_add_number(line, "-U", 0);
+    command_line_add_number(line, "-U", plan->over_udp ? plan->port : 0);
     command_line_add_number(line, "-t", plan->threads);
     command_line_add_number(line, "-m", plan->memory_bytes >> 20);
     command_line_add_list(line, plan->options.items);
@@ -66,7 +62,7 @@ static int memcached_make_command(struct command_line *line, const struct experi
 const struct server_kind server_memcached = {
     .name = "memcached",
     .help = "memcached, keeping its keys in memory only",
-    .keys = (const char *const[]){"threads", "memory", "options", NULL},
+    .keys = (const char *const[]){"threads", "memory", "options", "transport", NULL},
     .protocol = "memcached",
     .port = 11211,
     .thread_a_core = true,
