@@ -6,11 +6,11 @@
 nodes=()
 buses=()
 pids=()
-start_node() { # options of redis-server ...
+start_node() {
     claim_port
     local bus=$port
     start redis-server --port PORT --bind 127.0.0.1 --save '' --dir "$dir" --cluster-enabled yes --cluster-port "$bus" \
-        --cluster-node-timeout 2000 --cluster-config-file "nodes-$bus.conf" --cluster-require-full-coverage no "$@"
+        --cluster-node-timeout 2000 --cluster-config-file "nodes-$bus.conf" --cluster-require-full-coverage no
     nodes+=("$port")
     pids+=("${servers[-1]}")
     buses+=("$bus")
