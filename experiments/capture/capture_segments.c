@@ -16,12 +16,12 @@
 #include "experiments/common/run_folder.h"
 
 // A segment costs time on a core that the load may share: a short capture has none, and a slow one
-// only small ones. The first is early, so that a capture that is killed leaves all but its last
-// moments. One is due when so much waits, or so long after the one before.
+// only small ones. Elsewhere the first is early, so that a capture that is killed leaves all but
+// its last moments. One is due when so much waits, or so long after the one before.
 enum {
     SEGMENT_BYTES = 32 << 20, // or half of what the rings hold, if that is more
     SMALL_BYTES = 32 << 20,
-    FIRST_AFTER_S = 2,  // the first, and ...
+    FIRST_AFTER_S = 2,  // the first, where no load is disturbed, and ...
     SMALL_AFTER_S = 10, // ... the next ones of no more than SMALL_BYTES
     ANY_AFTER_S = 30,
     SEGMENT_NICE = 10,
@@ -57,13 +57,23 @@ static uint64_t segment_bytes(const struct capture *capture)
     return rings / 2 > SEGMENT_BYTES ? rings / 2 : SEGMENT_BYTES;
 }
 
+// Whether what it writes takes time from the load.
+static bool shares_load_core(const struct capture *capture)
+{
+    const struct capture_options *o = &capture->options;
+    cpu_set_t both;
+    CPU_AND(&both, &o->client_cores, &o->helper_cores);
+    return CPU_COUNT(&both) > 0;
+}
+
 static bool is_due(const struct capture *capture, uint64_t waiting)
 {
     uint64_t age_ns = (uint64_t)monotonic_ns() - capture->segments.cut_ns;
     uint64_t age_s = age_ns / 1000000000, asked_ns = capture->options.segment_ns;
     if (asked_ns)
         return age_ns >= asked_ns || waiting >= segment_bytes(capture);
-    bool first = capture->segments.first == 1 && capture->segments.kept.count == 0;
+    bool first = capture->segments.first == 1 && capture->segments.kept.count == 0 &&
+                 !shares_load_core(capture);
     return waiting &&
            (waiting >= segment_bytes(capture) || age_s >= ANY_AFTER_S ||
             (age_s >= (first ? FIRST_AFTER_S : SMALL_AFTER_S) && waiting <= SMALL_BYTES));

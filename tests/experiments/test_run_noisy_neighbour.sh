@@ -24,4 +24,6 @@ noisy_try() {
     [ "$top" = "yes (A)" ]
 }
 judged_tries noisy_try || fail "the second half blames $top first, not yes (A)"
+# The capture works on the load's core: in so short a run it wrote nothing meanwhile.
+[ -s "$run/server/events.tlog" ] && [ ! -e "$run/server/events-000001.tlog" ] || fail "a segment was written beside the load"
 check_nothing_left "$run" ""
