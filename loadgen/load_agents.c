@@ -172,6 +172,7 @@ static int run_fleet(const struct load_plan *plan, const struct agent_spec *spec
                                             .workload = &plan->workload,
                                             .server = plan->server.text,
                                             .cluster = engine.cluster,
+                                            .sentinel = engine.sentinel,
                                             .login = &plan->login,
                                             .tls = &plan->tls,
                                             .duration_ns = duration_ns,

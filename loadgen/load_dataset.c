@@ -53,11 +53,34 @@ static int prepare_cluster(const struct load_plan *plan, struct ways *ways,
     return status;
 }
 
+// The address of a sentinel's master.
+static int find_master(const struct load_plan *plan, struct server_address *master,
+                       struct error *err)
+{
+    const struct node_source source = {.server = &plan->server, .sentinel = plan->options.sentinel};
+    struct node_map *map = malloc(sizeof *map);
+    if (!map)
+        return error_set(err, ERROR_FAILED, "out of memory for the nodes");
+    node_map_init(map, false);
+    int status = node_watch_read(&source, map, err);
+    if (status == 0)
+        *master = map->nodes[node_map_owner(map, 0)];
+    free(map);
+    return status;
+}
+
 int load_dataset_prepare(const struct load_plan *plan, dataset_progress *progress, void *context,
                          struct dataset_report *report, struct error *err)
 {
     const struct server_address *server = &plan->server;
+    struct server_address master;
     struct tls_tunnel *tunnel = NULL;
+    if (plan->options.sentinel) {
+        int status = find_master(plan, &master, err);
+        if (status < 0)
+            return status;
+        server = &master;
+    }
     if (plan->options.cluster) {
         struct ways *ways = calloc(1, sizeof *ways);
         int status = ways ? prepare_cluster(plan, ways, progress, context, report, err)

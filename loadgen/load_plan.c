@@ -15,6 +15,7 @@
 #include "loadgen/client/tls_tunnel.h"
 #include "loadgen/engine/recording_file.h"
 #include "workloads/protocols.h"
+#include "workloads/redis_cluster.h"
 
 enum { LONG_RECORDING = 32 << 20 }; // bytes, that take a moment to read
 
@@ -121,6 +122,8 @@ const struct option_spec load_plan_options[] = {
     OPTION_FLAG("cluster", 0, struct load_options, cluster,
                 "the server is a node of a Redis Cluster: load them all, each with its own keys; "
                 "redis+cluster://HOST:PORT does it too"),
+    OPTION_STRING("sentinel", 0, "NAME", struct load_options, sentinel,
+                  "the server is a Redis Sentinel: load the master of that name, whoever it is"),
     OPTION_STRING("workload", 'w', "FILE", struct load_options, workload,
                   "what is asked: a YAML file, or etc, usr or var (100k keys, 90 % get)"),
     OPTION_STRING("rate", 'r', "N", struct load_options, rate_text,
@@ -372,20 +375,27 @@ static int choose_tls(struct load_plan *plan, struct error *err)
     return status < 0 ? error_prefix(err, o->tls_ca ? "--tls-ca" : "--tls") : 0;
 }
 
-// A cluster's keys are at its nodes, whose addresses its own nodes say.
+// A cluster's keys are at its nodes, whose addresses its own nodes say; a sentinel says its
+// master's.
 static int choose_nodes(struct load_plan *plan, struct error *err)
 {
     struct load_options *o = &plan->options;
     o->cluster |= plan->url.cluster;
-    if (!o->cluster)
+    const char *option = o->cluster ? "--cluster" : "--sentinel";
+    if (!o->cluster && !o->sentinel)
         return 0;
+    if (o->cluster && o->sentinel)
+        return error_set(err, ERROR_INPUT, "--cluster and --sentinel exclude each other");
+    if (o->sentinel && (!o->sentinel[0] || strlen(o->sentinel) >= SENTINEL_NAME_BYTES))
+        return error_set(err, ERROR_INPUT, "--sentinel: a master's name has 1 to %d bytes",
+                         SENTINEL_NAME_BYTES - 1);
     if (!plan->workload.protocol->slot)
-        return error_set(err, ERROR_INPUT, "--cluster: protocol %s has no clusters",
-                         plan->workload.protocol->name);
+        return error_set(err, ERROR_INPUT, "%s: protocol %s has no clusters and no sentinels",
+                         option, plan->workload.protocol->name);
     if (plan->server.transport != SERVER_TCP)
-        return error_set(err, ERROR_INPUT, "--cluster: a node is at HOST:PORT, not at %s",
+        return error_set(err, ERROR_INPUT, "%s: the server is at HOST:PORT, not at %s", option,
                          plan->server.text);
-    if (plan->login.database)
+    if (o->cluster && plan->login.database)
         return error_set(err, ERROR_INPUT, "--cluster: a cluster has database 0 only, not %u",
                          plan->login.database);
     return 0;
@@ -585,7 +595,8 @@ int load_plan_make(struct load_plan *plan, int positional, char **argv, struct e
     }
     status = server_address_resolve(&plan->server, err);
     // Agents may reach what this process does not; a login will be answered or refused itself.
-    if (status == 0 && !plan->agents && !plan->login_words.count)
+    // A sentinel speaks no TLS because its master does, and is asked for that one itself.
+    if (status == 0 && !plan->agents && !plan->login_words.count && !o->sentinel)
         status = probe(plan, err);
     return status;
 }
@@ -609,6 +620,7 @@ struct engine_settings load_plan_engine(const struct load_plan *plan)
     const struct load_options *o = &plan->options;
     return (struct engine_settings){.server = &plan->server,
                                     .cluster = o->cluster,
+                                    .sentinel = o->sentinel,
                                     .login = &plan->login_words,
                                     .tls = &plan->tls,
                                     .workload = &plan->workload,

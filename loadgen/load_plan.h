@@ -56,7 +56,7 @@ double sweep_range_rate(const struct sweep_range *range, size_t i);
 struct load_options {
     const char *server, *protocol, *rate_text, *workload, *arrivals, *stamps, *samples, *target;
     const char *sweep, *slo, *out, *hgrm;
-    const char *user, *password_file, *tls_ca;
+    const char *user, *password_file, *tls_ca, *sentinel;
     double rate; // of rate_text; INFINITY: max, a closed loop
     double confidence;
     uint64_t threads, connections, depth, duration_ns, interval_ns, max_duration_ns, seed,

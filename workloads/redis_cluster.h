@@ -14,7 +14,7 @@
 
 struct redisContext;
 
-enum { CLUSTER_SLOTS = 16384, CLUSTER_HOST_BYTES = 128 };
+enum { CLUSTER_SLOTS = 16384, CLUSTER_HOST_BYTES = 128, SENTINEL_NAME_BYTES = 256 };
 
 // CRC-16/XMODEM of the key, or of what stands between its first "{" and the next "}" where that is
 // not nothing; modulo CLUSTER_SLOTS.

@@ -205,6 +205,7 @@ static int agent_load(struct agent *agent, const struct agent_plan *plan,
     struct engine_settings settings = {
         .server = &server,
         .cluster = plan->cluster,
+        .sentinel = plan->sentinel[0] ? plan->sentinel : NULL,
         .login = &login,
         .tls = &plan->tls,
         .workload = workload,

@@ -354,6 +354,8 @@ static int start_agent(struct fleet *fleet, struct member *member, struct error 
                               .quantile = settings->quantile,
                               .confidence = settings->confidence};
     snprintf(plan.server, sizeof plan.server, "%s", settings->server);
+    snprintf(plan.sentinel, sizeof plan.sentinel, "%s",
+             settings->sentinel ? settings->sentinel : "");
     int status = start_process(member, err);
     if (status < 0)
         return error_prefix(err, "agent %s", spec->name);

@@ -16,13 +16,15 @@
 #include "loadgen/client/tls_settings.h"
 #include "loadgen/engine/engine.h"
 #include "workloads/login.h"
+#include "workloads/redis_cluster.h"
 #include "workloads/workload.h"
 
 // What the controller tells one agent to do.
 struct agent_plan {
     struct agent_spec spec; // without its place: the controller has already put it there
     char server[300];
-    bool cluster; // as in struct engine_settings
+    bool cluster;                       // as in struct engine_settings; so is
+    char sentinel[SENTINEL_NAME_BYTES]; // empty: none
     struct login login;
     struct tls_settings tls;
     uint64_t duration_ns, timeout_ns, reconnect_ns; // as in struct engine_settings

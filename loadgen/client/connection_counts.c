@@ -32,6 +32,8 @@ static void add_redirections(struct redirection_counts *all, const struct redire
     all->given_up += more->given_up;
     all->unreachable += more->unreachable;
     all->connections += more->connections;
+    timed_count_add(&all->failovers, &more->failovers);
+    all->first_failover_tsc = time_earlier(all->first_failover_tsc, more->first_failover_tsc);
     all->map_reads += more->map_reads;
     all->map_failures += more->map_failures;
 }

@@ -62,6 +62,11 @@ struct redirection_counts {
     uint64_t given_up;     // redirected too often, or tried for too long: the error is their reply
     uint64_t unreachable;  // requests never sent: at the end no connection to their node was open
     uint64_t connections;  // opened to nodes that appeared meanwhile
+    // A sentinel's masters that took over, as the first thread saw it: from the first sign (a
+    // connection that ended, or an answer of somebody who is no master) to the new one's first
+    // answer; and when that of the first of them was. 0: there was none.
+    struct timed_count failovers;
+    uint64_t first_failover_tsc;
     uint64_t map_reads, map_failures; // how often who has what was asked anew, and nobody answered
 };
 

@@ -491,7 +491,7 @@ static bool is_over(struct engine_worker *worker, uint64_t now, uint64_t deadlin
     const struct connection_counts *counts = &worker->counts;
     if (atomic_load_explicit(&worker->shared->stop, memory_order_relaxed))
         worker->end = ENGINE_INTERRUPTED;
-    else if (counts->given_up == worker->connection_count)
+    else if (counts->given_up == worker->connection_count && !worker->lanes)
         worker->end = ENGINE_BROKEN;
     else if (!has_more(worker) && counts->in_flight == 0)
         worker->end = ENGINE_COMPLETE;

@@ -16,12 +16,13 @@
 enum {
     CONNECT_MS = 5000,
     RECEIVE_BYTES = 256 << 10,
-    OUT_BYTES = 64 << 10,       // of a connection's output buffer, where requests allow
-    OUT_BYTES_ALL = 64 << 20,   // of all of them
-    CONNECTS_AT_ONCE = 64,      // by all threads: half of what small backlogs hold ...
-    CONNECT_PAUSE_NS = 3000000, // ... and time for the server to accept them
-    LANES_LOOK_NS = 5000000,    // how often waiting requests are looked after (lanes_look)
-    LANES_PAUSE_NS = 20000000,  // before a request is tried again where nobody could answer it
+    OUT_BYTES = 64 << 10,         // of a connection's output buffer, where requests allow
+    OUT_BYTES_ALL = 64 << 20,     // of all of them
+    CONNECTS_AT_ONCE = 64,        // by all threads: half of what small backlogs hold ...
+    CONNECT_PAUSE_NS = 3000000,   // ... and time for the server to accept them
+    LANES_LOOK_NS = 5000000,      // how often waiting requests are looked after (lanes_look)
+    LANES_REVIVE_NS = 1000000000, // before a node that was given up is tried again
+    LANES_PAUSE_NS = 20000000,    // before a request is tried again where nobody could answer it
 };
 
 static int make_samples(struct engine_worker *worker, struct error *err)
@@ -163,6 +164,7 @@ static int make_lanes(struct engine_worker *worker, struct error *err)
         .redirections = calloc(worker->sample_count + ENGINE_FILLS, 1),
         .look_ticks = engine_ticks(shared, LANES_LOOK_NS),
         .pause_ticks = engine_ticks(shared, LANES_PAUSE_NS),
+        .revive_ticks = engine_ticks(shared, LANES_REVIVE_NS),
         .patience_ticks = engine_ticks(shared, shared->settings->timeout_ns),
         .depth = shared->depth,
         .out_bytes = choose_out_bytes(shared),

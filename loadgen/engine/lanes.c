@@ -5,10 +5,12 @@
 #include <stdlib.h>
 
 #include "loadgen/client/client_connection.h"
+#include "loadgen/client/client_socket.h"
 #include "loadgen/client/connection_counts.h"
 
 enum {
     LATER_NODES = 16,   // nodes that may appear and get connections
+    SIGN_US = 10000000, // a master that changes so long after a sign has another reason
     LANE_ASKING = 0x80, // in `redirections`: ASKING is to go before it
     REDIRECTIONS_MOST = 16,
     REDIRECTIONS_AT_ONCE = 4, // those after these wait for what the nodes tell one another
@@ -47,6 +49,7 @@ int lanes_make(struct lanes *lanes, struct client_connection *connections, uint3
     const uint32_t nodes = node_map_count(lanes->map);
     lanes->count = nodes;
     lanes->changes = node_map_changes(lanes->map);
+    lanes->failover.master = node_map_owner(lanes->map, 0);
     lanes->a_node = connections_a_node(count, nodes);
     lanes->spare = connections + count;
     lanes->spare_count = lanes_spare_connections(count, nodes);
@@ -87,6 +90,20 @@ static bool lane_is_open(const struct lane *lane)
         if (connection_is_open(&lane->connections[i]))
             return true;
     return false;
+}
+
+// Connections that were given up.
+static void revive_lane(struct lanes *lanes, struct lane *lane, uint64_t now)
+{
+    if (now < lane->revive_tsc)
+        return;
+    lane->revive_tsc = now + lanes->revive_ticks;
+    for (uint32_t i = 0; i < lane->connection_count; i++) {
+        if (lane->connections[i].state != CONNECTION_GONE)
+            continue;
+        connection_begin_later(&lane->connections[i]);
+        lanes->context->counts->given_up--;
+    }
 }
 
 // --- requests ------------------------------------------------------------------------------------
@@ -165,6 +182,48 @@ void lanes_note_full(struct lanes *lanes, uint64_t now)
     }
 }
 
+// --- failovers -----------------------------------------------------------------------------------
+
+static void note_sign(struct lanes *lanes, uint64_t now)
+{
+    if (!lanes->failover.sign_tsc)
+        lanes->failover.sign_tsc = now;
+}
+
+// Whether one of its connections has had an answer.
+static bool lane_has_answered(const struct lane *lane)
+{
+    for (uint32_t i = 0; i < lane->connection_count; i++)
+        if (lane->connections[i].answered)
+            return true;
+    return false;
+}
+
+// Of a sentinel's master; all threads see the same, and the first one counts.
+static void look_for_failover(struct lanes *lanes, uint64_t now)
+{
+    const double ticks_per_us = lanes->context->ticks_per_us;
+    struct redirection_counts *counts = &lanes->context->counts->redirections;
+    const uint32_t master = node_map_owner(lanes->map, 0);
+    const struct lane *lane = &lanes->items[master];
+    if (master != lanes->failover.master) {
+        note_sign(lanes, now);
+        lanes->failover.master = master;
+        lanes->failover.under_way = true;
+    }
+    const uint64_t since = now - lanes->failover.sign_tsc;
+    if (lanes->failover.under_way && lane_has_answered(lane)) {
+        timed_count_note(&counts->failovers, (uint64_t)((double)since / ticks_per_us * 1e3));
+        if (!counts->first_failover_tsc)
+            counts->first_failover_tsc = lanes->failover.sign_tsc;
+        lanes->failover.under_way = false;
+        lanes->failover.sign_tsc = 0;
+    } else if (!lanes->failover.under_way && lanes->failover.sign_tsc && lane_is_open(lane) &&
+               (double)since / ticks_per_us > SIGN_US) {
+        lanes->failover.sign_tsc = 0; // nothing came of it
+    }
+}
+
 // --- sent elsewhere ------------------------------------------------------------------------------
 
 // Another node is named. False: not one that this key can be at, or too often.
@@ -211,6 +270,7 @@ bool lanes_redirect(struct lanes *lanes, size_t index, const struct server_addre
     if (to.kind != REDIRECTION_LATER)
         return follow(lanes, index, from, &to, now);
     node_map_want(lanes->map);
+    note_sign(lanes, now);
     if (now - sample->intended_tsc > lanes->patience_ticks) {
         lanes->context->counts->redirections.given_up++;
         return false;
@@ -258,11 +318,17 @@ void lanes_look(struct lanes *lanes, uint64_t now)
             continue;
         if (!lane->connection_count)
             open_lane(lanes, node);
+        else
+            revive_lane(lanes, lane, now);
         node_map_want(lanes->map);
     }
-    if (lanes->ended != counts->ended + counts->reconnects_failed)
+    if (lanes->ended != counts->ended + counts->reconnects_failed) {
         node_map_want(lanes->map);
+        note_sign(lanes, now);
+    }
     lanes->ended = counts->ended + counts->reconnects_failed;
+    if (!lanes->map->by_slot && lanes->context->sender == 0)
+        look_for_failover(lanes, now);
 }
 
 void lanes_end(struct lanes *lanes, size_t fills)

@@ -23,7 +23,8 @@ struct lane {
     struct request_list requests;          // that wait for one
     struct client_connection *connections; // all to this node
     uint32_t connection_count;
-    uint64_t full_tsc; // when there was last none with room, although one was open
+    uint64_t full_tsc;   // when there was last none with room, although one was open
+    uint64_t revive_tsc; // when connections that were given up are tried again
 };
 
 struct lanes {
@@ -40,7 +41,12 @@ struct lanes {
     uint32_t changes;          // of the map, when what waits was dealt
     uint64_t ended;            // connections that had ended when the map was last asked for
     uint64_t look_tsc;         // when to look again at all this
-    uint64_t look_ticks, pause_ticks, patience_ticks;
+    uint64_t look_ticks, pause_ticks, patience_ticks, revive_ticks;
+    struct {
+        uint32_t master;   // the one that was loaded last
+        uint64_t sign_tsc; // when it first seemed to be none any more; 0: it does not
+        bool under_way;    // there is a new one, which has not answered yet
+    } failover;            // of a sentinel's master
 
     // For connections to nodes that appear: the thread's that are not in use yet.
     struct client_connection *spare;
@@ -77,7 +83,8 @@ bool lanes_redirect(struct lanes *lanes, size_t index, const struct server_addre
                     const char *said, uint64_t now);
 
 // Now and then: what waits is dealt anew when owners have changed or its pause is over, nodes that
-// nobody is connected to get connections, and the map is asked for where it seems to be wrong.
+// nobody is connected to get connections, those that were given up are tried again as long as
+// requests wait for them, and the map is asked for where it seems to be wrong.
 void lanes_look(struct lanes *lanes, uint64_t now);
 
 // The load is over: empties the lists, and counts what waited for a node without a connection.

@@ -100,12 +100,24 @@ static const struct json_row node_rows[] = {
     NODES("map_failures", map_failures),
 };
 
+// When the first of them was, from the load's start.
+static double failover_seconds(const struct engine_result *result)
+{
+    const uint64_t tsc = result->counts.redirections.first_failover_tsc;
+    return (double)(int64_t)(tsc - result->start_tsc) / result->tsc_hz;
+}
+
 // null: there was one server.
 static json_t *nodes_json(const struct engine_result *result)
 {
-    return !result->nodes ? json_null()
-                          : json_rows_set(json_pack("{s:I}", "known", (json_int_t)result->nodes),
-                                          node_rows, &result->counts.redirections);
+    const struct redirection_counts *counts = &result->counts.redirections;
+    if (!result->nodes)
+        return json_null();
+    json_t *nodes = json_pack(
+        "{s:I,s:o,s:o}", "known", (json_int_t)result->nodes, "failovers",
+        timed_json(&counts->failovers), "first_failover_s",
+        json_number_or_null(counts->failovers.count ? failover_seconds(result) : (double)NAN));
+    return json_rows_set(nodes, node_rows, counts);
 }
 
 static void print_nodes(const struct engine_result *result, FILE *out)
@@ -120,6 +132,12 @@ static void print_nodes(const struct engine_result *result, FILE *out)
             (count_type)counts->asked, (count_type)counts->retried, (count_type)counts->given_up,
             (count_type)counts->unreachable, (count_type)counts->map_reads,
             text_plural((double)counts->map_reads));
+    if (counts->failovers.count)
+        fprintf(out,
+                "  failovers  %llu, the first %.3f s after the start; %.3f s at most without a "
+                "master\n",
+                (count_type)counts->failovers.count, failover_seconds(result),
+                (double)counts->failovers.max_ns / 1e9);
 }
 
 static void print_handshakes(const struct timed_count *counts, const char *what, FILE *out)

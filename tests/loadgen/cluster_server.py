@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 #
-# A Redis Cluster of one process that sends requests elsewhere as no cluster should:
-# cluster_server.py PORT OTHER-PORT BEHAVIOUR. Both ports say that PORT owns the lower half of the
-# slots and OTHER-PORT the upper.
+# Redis Clusters of two nodes that send requests elsewhere as no cluster should:
+# cluster_server.py BEHAVIOUR PORT OTHER-PORT ... Both ports of a cluster say that PORT owns the lower
+# half of the slots and OTHER-PORT the upper.
 import binascii
 import socket
 import sys
@@ -10,23 +10,22 @@ import threading
 
 from redis_words import words
 
-port, other, behaviour = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
-NONSENSE = [b'MOVED', b'MOVED x 127.0.0.1:%d' % other, b'MOVED 16384 127.0.0.1:%d' % other, b'MOVED %d 127.0.0.1:0',
-            b'MOVED %d 127.0.0.1:99999', b'MOVED %d', b'ASK %d :', b'ASK %d 127.0.0.1', b'MOVED -1 127.0.0.1:%d' % other]
+NONSENSE = [b'MOVED', b'MOVED x 127.0.0.1:6379', b'MOVED 16384 127.0.0.1:6379', b'MOVED %d 127.0.0.1:0',
+            b'MOVED %d 127.0.0.1:99999', b'MOVED %d', b'ASK %d :', b'ASK %d 127.0.0.1', b'MOVED -1 127.0.0.1:6379']
 
 
 def slot_of(key):
     return binascii.crc_hqx(key, 0) % 16384
 
 
-def say_slots(here):
+def say_slots(port, other):
     def node(of, first, last):
         return b'*3\r\n:%d\r\n:%d\r\n*3\r\n$9\r\n127.0.0.1\r\n:%d\r\n$40\r\n%040d\r\n' % (first, last, of, of)
     return b'*2\r\n' + node(port, 0, 8191) + node(other, 8192, 16383)
 
 
-def answer(here, key, number):
-    slot, there = slot_of(key), other if here == port else port
+def answer(behaviour, here, there, key, number):
+    slot = slot_of(key)
     if behaviour == 'nowhere':
         return b'-MOVED %d 127.0.0.1:1\r\n' % slot
     if behaviour == 'nobody':
@@ -51,13 +50,13 @@ def answer(here, key, number):
     return b'-ERR what is %s\r\n' % behaviour.encode()
 
 
-def serve(connection, here):
+def serve(connection, behaviour, port, other, here):
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     source, number = connection.makefile('rb'), 0
     try:
         while (command := words(source)) is not None:
             if command[0] == b'CLUSTER':
-                connection.sendall(say_slots(here))
+                connection.sendall(say_slots(port, other))
             elif command[0] == b'PING':
                 connection.sendall(b'+PONG\r\n')
             elif command[0] == b'ASKING':
@@ -68,21 +67,24 @@ def serve(connection, here):
                 connection.sendall(b'-MOVED %d 127.0.0.1:%d\r\n' % (slot_of(command[1]), other))
             else:
                 number += 1
-                connection.sendall(answer(here, command[1], number))
+                connection.sendall(answer(behaviour, here, other if here == port else port, command[1], number))
         connection.shutdown(socket.SHUT_RDWR)
     except OSError:
         pass
     connection.close()
 
 
-def listen(here):
+def listen(here, cluster):
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(('127.0.0.1', here))
     listener.listen(64)
     while True:
-        threading.Thread(target=serve, args=(listener.accept()[0], here), daemon=True).start()
+        threading.Thread(target=serve, args=(listener.accept()[0], *cluster, here), daemon=True).start()
 
 
-threading.Thread(target=listen, args=(other,), daemon=True).start()
-listen(port)
+for at in range(1, len(sys.argv), 3):
+    cluster = sys.argv[at], int(sys.argv[at + 1]), int(sys.argv[at + 2])
+    for here in cluster[1:]:
+        threading.Thread(target=listen, args=(here, cluster), daemon=True).start()
+threading.Event().wait()

@@ -17,7 +17,7 @@ accounted() { # what: every request in one way
     [ "$sum" = "$(value scheduled)" ] || fail "$1: $sum of $(value scheduled) accounted for"
 }
 of_nodes() { # key: a count of the document's "nodes", in which `moved` is not the document's own
-    sed -n "/^  \"nodes\": {/,/}/s/^    \"$1\": \([0-9]*\).*/\1/p" "$dir/out"
+    sed -n "/^  \"nodes\": {/,/^  }/s/^    \"$1\": \([0-9]*\).*/\1/p" "$dir/out"
 }
 refused() { # text, options ...
     timeout 20 "$taillight" load --rate 1k --duration 100ms --quiet "${@:2}" >"$dir/out" 2>"$dir/err"
@@ -41,10 +41,10 @@ calls() { # number of the node, command
 called() { [ "$(calls "$1" "$2")" -gt "${3:-0}" ]; }
 
 # --- what is wrong before anybody is asked -------------------------------------------------------
-refused 'protocol memcached has no clusters' --cluster --server 127.0.0.1:1
+refused 'protocol memcached has no clusters and no sentinels' --cluster --server 127.0.0.1:1
 refused 'protocol http has no clusters' --server http+cluster://127.0.0.1:1
 refused 'a cluster has database 0 only' --server redis+cluster://127.0.0.1:1/3
-refused 'a node is at HOST:PORT' --cluster --protocol redis --server unix:/run/nobody
+refused 'the server is at HOST:PORT' --cluster --protocol redis --server unix:/run/nobody
 
 # --- a cluster with its keys ---------------------------------------------------------------------
 start redis-server --port PORT --bind 127.0.0.1 --save '' --dir "$dir"
@@ -81,7 +81,7 @@ for threads in 1 2; do
     [ $sum = "$(value answered)" ] || fail "$threads threads: the nodes were asked $sum times for $(value answered) answers"
 done
 load --server "$at" --rate max --duration 200ms --timeout 20s --connections 6 --depth 4
-[ "$(value answered)" = "$(value scheduled)" ] && [ "$(value scheduled)" -gt 100 ] || fail 'closed loop: not everything was answered'
+[ "$(value answered)" = "$(value scheduled)" ] && [ "$(value scheduled)" -gt 0 ] || fail 'closed loop: not everything was answered'
 load --server "redis-resp3+cluster://127.0.0.1:${nodes[0]}" --rate 4k --duration 200ms --timeout 20s --agent symmetric,name=a --agent symmetric,name=b
 [ "$(value answered)" = "$(value scheduled)" ] && [ "$(of_nodes known)" = 3 ] || fail 'agents: not everything was answered'
 timeout 60 "$taillight" load --server "127.0.0.1:${nodes[0]}" --protocol redis --quiet --rate 1k --duration 100ms >"$dir/out" 2>"$dir/err"
@@ -127,12 +127,22 @@ grep -q 'requests waited in vain for a connection to the node that has their key
 printf 'protocol: redis\nkeys: {count: 100}\nmix: {get: 1}\nvalues: {size: {fixed: 1}}\n' >"$dir/workload.yaml"
 hostile=(nowhere nobody nonsense circle itself ask-circle another-slot long down closes wavers)
 loads=()
+places=()
+ports=()
 for behaviour in "${hostile[@]}"; do
     claim_port
-    other=$port
-    start python3 "$here/cluster_server.py" PORT "$other" "$behaviour"
-    await ports_listening "$other" || fail "$behaviour does not listen"
-    timeout 60 "$taillight" load --server "redis+cluster://127.0.0.1:$port" --quiet --json --sleep --rate 400 --duration 200ms --timeout 1s \
+    ports+=("$port")
+    places+=("$behaviour" "$port")
+    claim_port
+    places+=("$port")
+done
+python3 "$here/cluster_server.py" "${places[@]}" >"$dir/log" 2>&1 &
+servers+=($!)
+await ports_listening "$port" || fail 'the hostile clusters do not listen'
+for i in "${!hostile[@]}"; do
+    behaviour=${hostile[i]}
+    await ports_listening "${ports[i]}" || fail "$behaviour does not listen"
+    timeout 60 "$taillight" load --server "redis+cluster://127.0.0.1:${ports[i]}" --quiet --json --sleep --rate 400 --duration 200ms --timeout 1s \
         --connections 2 --stamps user --workload "$dir/workload.yaml" >"$dir/$behaviour.out" 2>"$dir/$behaviour.err" &
     loads+=($!)
 done
