@@ -44,9 +44,11 @@ enum datagram_loss datagram_loss_of(const struct lifetime *life, uint8_t drops, 
     if ((drops & DROPPED_REPLY_ON_WAY) || lifetime_has(life, STAMP_SERVER_TX) ||
         lifetime_has(life, STAMP_REPLY))
         return DATAGRAM_LOST_TO_CLIENT;
-    if (lifetime_has(life, STAMP_APPLICATION) || lifetime_has(life, STAMP_HANDOFF))
+    if (lifetime_has(life, STAMP_APPLICATION))
         return DATAGRAM_LOST_SERVER;
-    if (drops & DROPPED_REQUEST_BY_SOCKET)
+    if (drops & DROPPED_REQUEST_BY_SOCKET) // whatever was handed over then was another one
         return DATAGRAM_LOST_SERVER_SOCKET;
+    if (lifetime_has(life, STAMP_HANDOFF))
+        return DATAGRAM_LOST_SERVER;
     return lifetime_has(life, STAMP_NIC) ? DATAGRAM_LOST_SERVER_KERNEL : DATAGRAM_LOST_TO_SERVER;
 }

@@ -347,14 +347,17 @@ static int add_connections(struct resolver *resolver)
 int datagrams_resolve(const struct datagrams_input *in, struct datagrams *out)
 {
     *out = (struct datagrams){0};
-    for (size_t c = 0; c < in->client_count; c++)
-        out->any |= in->clients[c].protocol == CONNECTION_UDP;
+    for (size_t c = 0; c < in->client_count && !out->any; c++)
+        out->any = in->clients[c].protocol == CONNECTION_UDP;
+    // Else they are strangers', and must not be taken for a socket's.
+    for (size_t i = 0; in->events && i < in->event_count && !out->any; i++)
+        out->any = is_of_datagram(&in->events[i]);
     if (!out->any)
         return 0;
     struct resolver resolver = {.in = in, .out = out, .apart = in->client_clock != NULL};
     resolver.slack_ns =
         resolver.apart ? SLACK_OF_TWO_HOSTS : SLACK_NS + (int64_t)fmin(2 * in->clock.error_ns, 1e9);
-    resolver.senders = calloc(in->client_count, sizeof *resolver.senders);
+    resolver.senders = calloc(in->client_count + 1, sizeof *resolver.senders);
     int result = resolver.senders ? index_senders(&resolver) : -1;
     if (result == 0)
         result = note_sends(&resolver);

@@ -40,7 +40,7 @@ struct datagrams_input {
 
 // The server's logs, with each client of a UDP socket as a connection.
 struct datagrams {
-    bool any; // else all is empty: the logs stay as they are
+    bool any; // else all is empty: there are none, and the logs stay as they are
     struct ARRAY_OF(struct event) events;
     struct ARRAY_OF(struct connection) sockets;
     struct ARRAY_OF(struct call) calls;
