@@ -240,6 +240,20 @@ static int read_target(const struct binding *binding, const struct node *node)
                           servers->items[0].name);
 }
 
+// Nobody logs in over UDP, and there is no TLS of it.
+static int check_over_udp(const struct binding *binding, const struct node *load)
+{
+    const struct reading *reading = binding->context;
+    const struct experiment *experiment = reading->experiment;
+    const struct experiment_server *server = &experiment->servers.items[experiment->load.to];
+    const char *key = experiment->load.user ? "user" : experiment->load.tls ? "tls" : NULL;
+    if (!server->over_udp || !key)
+        return 0;
+    return document_error(binding->document, node_key(load, key), binding->err,
+                          "`%s` is for TCP, and the load comes to `%s` over UDP (its `transport`)",
+                          key, server->name);
+}
+
 int read_load_ends(const struct binding *binding, const struct node *root)
 {
     const struct reading *reading = binding->context;
@@ -248,6 +262,8 @@ int read_load_ends(const struct binding *binding, const struct node *root)
     // Where agents load, the first of them runs on the host, unless another is named.
     const struct node *first = node_entry(agents, 0);
     int result = read_target(binding, load);
+    if (result == 0)
+        result = check_over_udp(binding, load);
     if (result == 0)
         result = node_child(load, "from") || !node_child(first, "host")
                      ? read_host(binding, load, "from", "client", from)

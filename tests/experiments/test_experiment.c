@@ -427,6 +427,28 @@ static void servers_of_every_kind(void **state)
            "x.yaml:3:28: `command` is for `kind: command`; redis takes `options`");
 }
 
+static void servers_may_be_loaded_over_udp(void **state)
+{
+    (void)state;
+    struct experiment e;
+    parse(SERVED("{transport: udp}", "{protocol: memcached-meta}"), &e);
+    assert_true(e.servers.items[0].over_udp && e.servers.items[0].shim);
+    experiment_free(&e);
+    parse(SERVED("{transport: tcp, shim: false}", "{}"), &e);
+    assert_false(e.servers.items[0].over_udp);
+    experiment_free(&e);
+    refuse(SERVED("{transport: sctp}", "{}"),
+           "x.yaml:3:26: `sctp` is not known here; it may be: tcp, udp");
+    refuse(SERVED("{kind: redis, transport: udp}", "{protocol: redis}"),
+           "x.yaml:3:28: `transport` is for `kind: memcached`");
+    refuse(SERVED("{transport: udp, shim: false}", "{}"),
+           "x.yaml:3:31: shim: over UDP only the shim sees socket calls; leave `shim` out, or "
+           "write `transport: tcp`");
+    refuse("name: x\nhosts: {client: {}, server: {}}\nservers: {s: {transport: udp}}\n"
+           "load: {rate: 1, tls: true}\n",
+           "x.yaml:4:17: `tls` is for TCP, and the load comes to `s` over UDP (its `transport`)");
+}
+
 static void references_are_followed(void **state)
 {
     (void)state;
@@ -517,6 +539,7 @@ int main(void)
         cmocka_unit_test(impossible_agents_are_placed),
         cmocka_unit_test(a_method_replaces_the_duration),
         cmocka_unit_test(servers_of_every_kind),
+        cmocka_unit_test(servers_may_be_loaded_over_udp),
         cmocka_unit_test(references_are_followed),
         cmocka_unit_test(impossible_values_are_placed),
         cmocka_unit_test(impossible_loads_are_placed),
