@@ -35,12 +35,16 @@ void datagram_drop_note(uint8_t *drops, const struct event *drop)
 }
 
 // From the end of its way to the begin: how far it came is what counts.
-enum datagram_loss datagram_loss_of(const struct lifetime *life, uint8_t drops, bool has_events)
+enum datagram_loss datagram_loss_of(const struct lifetime *life, uint8_t drops, bool has_events,
+                                    uint64_t timeout_ns)
 {
     if (!has_events)
         return DATAGRAM_LOST_UNKNOWN;
     if (drops & DROPPED_REPLY_BY_SOCKET)
         return DATAGRAM_LOST_CLIENT_SOCKET;
+    if (timeout_ns && lifetime_has(life, STAMP_SERVER_TX) &&
+        life->stamp_ns[STAMP_SERVER_TX] - life->stamp_ns[STAMP_SEND] >= (int64_t)timeout_ns)
+        return DATAGRAM_LOST_TOO_LATE;
     if ((drops & DROPPED_REPLY_ON_WAY) || lifetime_has(life, STAMP_SERVER_TX) ||
         lifetime_has(life, STAMP_REPLY))
         return DATAGRAM_LOST_TO_CLIENT;

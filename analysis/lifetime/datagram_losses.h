@@ -24,7 +24,8 @@ const char *datagram_loss_words(enum datagram_loss loss); // "lost on the way to
 void datagram_drop_note(uint8_t *drops, const struct event *drop);
 
 // Where a request that was sent and has no answer was lost. has_events: there is a capture of
-// kernel events.
-enum datagram_loss datagram_loss_of(const struct lifetime *life, uint8_t drops, bool has_events);
+// kernel events; timeout_ns: for how long its client waited, 0: not known.
+enum datagram_loss datagram_loss_of(const struct lifetime *life, uint8_t drops, bool has_events,
+                                    uint64_t timeout_ns);
 
 #endif

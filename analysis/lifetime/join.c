@@ -625,7 +625,8 @@ static void finish_lifetime(struct joiner *joiner, struct lifetime *life)
     if (life->state == LIFETIME_UNANSWERED && lifetime_has(life, STAMP_SEND) &&
         is_over_udp(joiner, life->connection))
         joiner->counts->datagrams_lost[datagram_loss_of(life, joiner->dropped[life->request],
-                                                        joiner->in->events != NULL)]++;
+                                                        joiner->in->events != NULL,
+                                                        joiner->in->timeout_ns)]++;
 }
 
 static uint16_t *make_cores(size_t count)

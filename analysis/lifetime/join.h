@@ -39,6 +39,7 @@ struct join_input {
     const struct application_calls *calls; // NULL: no shim
     const struct connection *shim_connections;
     size_t shim_connection_count;
+    uint64_t timeout_ns;      // over UDP: for how long each reply was waited for; 0: not known
     struct time_source clock; // of the server's host, and of the client's if that is the same
     const struct time_source *client_clock; // of the client's host; NULL: the same
 };

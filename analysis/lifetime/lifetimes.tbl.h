@@ -68,7 +68,8 @@ DATAGRAM_LOSS(TO_SERVER, "to_server", "lost on the way to the server", "no recor
 DATAGRAM_LOSS(SERVER_SOCKET, "server_socket", "lost in the server's socket, whose receive buffer was full", "the kernel threw the request away there")
 DATAGRAM_LOSS(SERVER_KERNEL, "server_kernel", "lost in the server's kernel", "the request has an M(n), and no M(h)")
 DATAGRAM_LOSS(SERVER, "server", "not answered by the server", "it was handed to the server, which sent no reply")
-DATAGRAM_LOSS(TO_CLIENT, "to_client", "lost on the way to the client, or there too late", "the reply was sent")
+DATAGRAM_LOSS(TOO_LATE, "too_late", "answered when nobody waited for it any more", "the reply was sent after the load's `timeout`, as far as the experiment says it")
+DATAGRAM_LOSS(TO_CLIENT, "to_client", "lost on the way to the client", "the reply was sent")
 DATAGRAM_LOSS(CLIENT_SOCKET, "client_socket", "lost in the client's socket, whose receive buffer was full", "the kernel threw the reply away there; known where client and server are on one machine")
 DATAGRAM_LOSS(UNKNOWN, "unknown", "lost, nobody knows where", "there is no capture of kernel events")
 

@@ -180,6 +180,14 @@ static int divide_network(struct run_analysis *run, const struct run_input *inpu
     return input->without_client ? 0 : run_hops_add(&hops, &run->lifetimes.hops, err);
 }
 
+// For how long the load waited for a reply; 0: nobody says.
+static uint64_t reply_timeout_ns(const struct run_analysis *run)
+{
+    const json_t *load = json_object_get(run->evidence.experiment, "load");
+    json_int_t timeout_ns = json_integer_value(json_object_get(load, "timeout_ns"));
+    return timeout_ns > 0 ? (uint64_t)timeout_ns : 0;
+}
+
 static int join_requests(struct run_analysis *run, const struct join_input *in, struct turns *turns,
                          struct error *err)
 {
@@ -244,6 +252,7 @@ static int rebuild(struct run_analysis *run, struct run_input *input, struct eve
         .calls = input->has_calls ? &run->evidence.calls : NULL,
         .shim_connections = input->shim_connections.records,
         .shim_connection_count = input->shim_connections.count,
+        .timeout_ns = reply_timeout_ns(run),
         .clock = input->clock,
         .client_clock = input->apart ? &input->client_clock : NULL,
     };

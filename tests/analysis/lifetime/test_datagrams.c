@@ -16,6 +16,7 @@ enum { SOCKET = 1 }; // the server's one, as the shim calls it
 struct over_udp {
     struct joined joined;
     struct datagrams datagrams;
+    uint64_t timeout_ns;
     struct time_source client_clock; // convert NULL: client and server are on one machine
 };
 
@@ -122,6 +123,7 @@ static void join(struct over_udp *u)
         .calls = &j->calls,
         .shim_connections = u->datagrams.connections.items,
         .shim_connection_count = u->datagrams.connections.count,
+        .timeout_ns = u->timeout_ns,
         .clock = clock,
         .client_clock = u->client_clock.convert ? &u->client_clock : NULL,
     };
@@ -370,6 +372,20 @@ static void losses_have_a_place(void **state)
     drop(&u);
 }
 
+static void replies_may_be_too_late(void **state)
+{
+    (void)state;
+    struct over_udp u;
+    struct scenario_options options = many(160);
+    make(&u, &options);
+    lose(&u.joined.scenario);
+    u.timeout_ns = 1;
+    join(&u);
+    assert_int_equal(u.joined.counts.datagrams_lost[DATAGRAM_LOST_TOO_LATE], 10);
+    assert_int_equal(u.joined.counts.datagrams_lost[DATAGRAM_LOST_TO_CLIENT], 0);
+    drop(&u);
+}
+
 static void without_events_nobody_knows_where(void **state)
 {
     (void)state;
@@ -494,6 +510,7 @@ int main(void)
         cmocka_unit_test(doubled_datagrams_count_once),
         cmocka_unit_test(datagrams_may_overtake),
         cmocka_unit_test(losses_have_a_place),
+        cmocka_unit_test(replies_may_be_too_late),
         cmocka_unit_test(without_events_nobody_knows_where),
         cmocka_unit_test(strangers_are_left_alone),
         cmocka_unit_test(a_load_over_tcp_is_left_alone),
