@@ -3,6 +3,7 @@
 
 #include <gsl/gsl_rng.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
@@ -62,38 +63,81 @@ static double weights_sum(const struct workload *workload)
     return sum;
 }
 
-static int draw_all(const struct workload *workload, const struct distribution *gaps,
-                    double ns_per_gap, uint64_t duration_ns, gsl_rng *streams[STREAMS],
-                    struct schedule *schedule, struct error *err)
-{
+struct schedule_drawer {
+    const struct workload *workload;
+    struct distribution gaps;
     struct rank_sampler keys;
-    rank_sampler_init(&keys, &workload->popularity, workload->key_count);
-    double sum = weights_sum(workload);
-    // Drawn for a constant rate over the pattern's integral, then moved to where the integral
-    // reaches it.
-    const struct rate_pattern *pattern = &workload->pattern;
-    double duration = (double)duration_ns, x = 0;
-    double end = rate_pattern_integral(pattern, 1) * duration;
-    double at = distribution_sample(gaps, streams[STREAM_TIMES]) * ns_per_gap;
-    while (at < end) {
-        if (pattern->kind != PATTERN_CONSTANT)
-            x = rate_pattern_inverse(pattern, at / duration, x);
-        double offset_ns =
-            pattern->kind == PATTERN_CONSTANT ? at : fmin(x * duration, duration - 1);
-        const struct scheduled_request request = {
-            .offset_ns = (uint64_t)offset_ns,
-            .key = (uint32_t)rank_sample(&keys, streams[STREAM_KEYS]),
-            .operation = draw_operation(workload, sum, streams[STREAM_OPERATIONS]),
-        };
-        // A shape may have most of its weight near 0: such gaps would never fill the duration.
+    gsl_rng *streams[STREAMS];
+    double sum, ns_per_gap, duration, end;
+    double at, x; // of the next request: in the pattern's integral, and for the search there
+};
+
+int schedule_drawer_open(const struct workload *workload, const struct distribution *arrivals,
+                         double rate, uint64_t duration_ns, uint64_t seed,
+                         struct schedule_drawer **opened, struct error *err)
+{
+    struct schedule_drawer *drawer = *opened = calloc(1, sizeof *drawer);
+    if (!drawer)
+        return error_set(err, ERROR_FAILED, "out of memory for the schedule");
+    if (open_streams(seed, drawer->streams, err) < 0) {
+        schedule_drawer_close(drawer);
+        *opened = NULL;
+        return -ERROR_FAILED;
+    }
+    drawer->workload = workload;
+    drawer->gaps = *arrivals;
+    rank_sampler_init(&drawer->keys, &workload->popularity, workload->key_count);
+    drawer->sum = weights_sum(workload);
+    drawer->ns_per_gap = 1e9 / rate / distribution_mean(arrivals);
+    drawer->duration = (double)duration_ns;
+    drawer->end = rate_pattern_integral(&workload->pattern, 1) * drawer->duration;
+    drawer->at = distribution_sample(arrivals, drawer->streams[STREAM_TIMES]) * drawer->ns_per_gap;
+    return 0;
+}
+
+void schedule_drawer_close(struct schedule_drawer *drawer)
+{
+    if (drawer)
+        close_streams(drawer->streams);
+    free(drawer);
+}
+
+// Drawn for a constant rate over the pattern's integral, then moved to where the integral reaches
+// it.
+bool schedule_drawer_next(struct schedule_drawer *drawer, struct scheduled_request *request)
+{
+    const struct rate_pattern *pattern = &drawer->workload->pattern;
+    const double duration = drawer->duration;
+    if (!(drawer->at < drawer->end))
+        return false;
+    double offset_ns = drawer->at;
+    if (pattern->kind != PATTERN_CONSTANT) {
+        drawer->x = rate_pattern_inverse(pattern, drawer->at / duration, drawer->x);
+        offset_ns = fmin(drawer->x * duration, duration - 1);
+    }
+    *request = (struct scheduled_request){
+        .offset_ns = (uint64_t)offset_ns,
+        .key = (uint32_t)rank_sample(&drawer->keys, drawer->streams[STREAM_KEYS]),
+        .operation =
+            draw_operation(drawer->workload, drawer->sum, drawer->streams[STREAM_OPERATIONS]),
+    };
+    drawer->at +=
+        distribution_sample(&drawer->gaps, drawer->streams[STREAM_TIMES]) * drawer->ns_per_gap;
+    return true;
+}
+
+// A shape may have most of its weight near 0: such gaps would never fill the duration.
+static int draw_all(struct schedule_drawer *drawer, struct schedule *schedule, struct error *err)
+{
+    struct scheduled_request request;
+    while (schedule_drawer_next(drawer, &request)) {
         if (schedule->count == SCHEDULE_REQUESTS_MAX)
             return error_set(err, ERROR_INPUT,
                              "the arrivals come to more than 2 billion requests in %.3f s",
-                             (double)duration_ns / 1e9);
+                             drawer->duration / 1e9);
         if (array_push(schedule, request) < 0)
             return error_set(err, ERROR_FAILED, "out of memory for a schedule of %zu requests",
                              schedule->count);
-        at += distribution_sample(gaps, streams[STREAM_TIMES]) * ns_per_gap;
     }
     return 0;
 }
@@ -101,6 +145,7 @@ static int draw_all(const struct workload *workload, const struct distribution *
 int schedule_draw(const struct workload *workload, const struct distribution *arrivals, double rate,
                   uint64_t duration_ns, uint64_t seed, struct schedule *schedule, struct error *err)
 {
+    struct schedule_drawer *drawer;
     *schedule = (struct schedule){0};
     double expected =
         rate * (double)duration_ns / 1e9 * rate_pattern_integral(&workload->pattern, 1);
@@ -109,16 +154,14 @@ int schedule_draw(const struct workload *workload, const struct distribution *ar
                          "%.0f requests/s for %.3f s are %.3g requests; at most 2 billion can be "
                          "scheduled",
                          rate, (double)duration_ns / 1e9, expected);
-    gsl_rng *streams[STREAMS];
-    int result = open_streams(seed, streams, err);
     size_t likely = (size_t)(expected + 5 * sqrt(expected) + 16);
+    int result = schedule_drawer_open(workload, arrivals, rate, duration_ns, seed, &drawer, err);
     if (result == 0 && array_reserve(schedule, likely) < 0)
         result =
             error_set(err, ERROR_FAILED, "out of memory for a schedule of %zu requests", likely);
-    double ns_per_gap = 1e9 / rate / distribution_mean(arrivals);
     if (result == 0)
-        result = draw_all(workload, arrivals, ns_per_gap, duration_ns, streams, schedule, err);
-    close_streams(streams);
+        result = draw_all(drawer, schedule, err);
+    schedule_drawer_close(drawer);
     if (result < 0)
         schedule_free(schedule);
     return result;

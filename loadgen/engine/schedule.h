@@ -5,6 +5,7 @@
 #ifndef LOADGEN_ENGINE_SCHEDULE_H
 #define LOADGEN_ENGINE_SCHEDULE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,6 +32,17 @@ struct schedule {
 int schedule_draw(const struct workload *workload, const struct distribution *arrivals, double rate,
                   uint64_t duration_ns, uint64_t seed, struct schedule *schedule,
                   struct error *err);
+
+// The same schedule, one request after the other: what is drawn is not kept, so there is no limit
+// to its length. workload must outlive it. ERROR_FAILED: out of memory.
+struct schedule_drawer;
+int schedule_drawer_open(const struct workload *workload, const struct distribution *arrivals,
+                         double rate, uint64_t duration_ns, uint64_t seed,
+                         struct schedule_drawer **drawer, struct error *err);
+// False: that was all.
+bool schedule_drawer_next(struct schedule_drawer *drawer, struct scheduled_request *request);
+void schedule_drawer_close(struct schedule_drawer *drawer); // NULL is allowed
+
 // For a load without a schedule: `count` operations and keys, without times, to be used in that
 // order over and over. The same seed draws the same ones as schedule_draw does.
 int schedule_draw_order(const struct workload *workload, size_t count, uint64_t seed,

@@ -213,6 +213,42 @@ static void the_impossible_is_refused(void **state)
                      -ERROR_INPUT);
 }
 
+// Drawn in blocks of any size, as a long load does it, it is the one that is drawn at once; also
+// where the rate changes.
+static void one_by_one_it_is_the_same(void **state)
+{
+    (void)state;
+    for (unsigned changing = 0; changing < 2; changing++) {
+        struct workload workload;
+        struct schedule schedule;
+        struct schedule_drawer *drawer;
+        struct scheduled_request request;
+        struct error err;
+        size_t count = 0;
+        workload_defaults(&workload);
+        workload.mix[WORKLOAD_SET] = 0.3;
+        if (changing)
+            workload.pattern =
+                (struct rate_pattern){.kind = PATTERN_STEP, .count = 3, .values = {0.5, 2, 1}};
+        draw(DISTRIBUTION_EXPONENTIAL, 11, &workload, &schedule);
+        assert_int_equal(schedule_drawer_open(
+                             &workload,
+                             &(struct distribution){.kind = DISTRIBUTION_EXPONENTIAL, .first = 1},
+                             rate, duration_ns, 11, &drawer, &err),
+                         0);
+        for (; schedule_drawer_next(drawer, &request); count++) {
+            assert_true(count < schedule.count);
+            assert_int_equal(request.offset_ns, schedule.items[count].offset_ns);
+            assert_int_equal(request.key, schedule.items[count].key);
+            assert_int_equal(request.operation, schedule.items[count].operation);
+        }
+        assert_int_equal(count, schedule.count);
+        assert_false(schedule_drawer_next(drawer, &request));
+        schedule_drawer_close(drawer);
+        schedule_free(&schedule);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -223,6 +259,7 @@ int main(void)
         cmocka_unit_test(seeds_repeat_and_differ),
         cmocka_unit_test(mix_and_keys_are_kept),
         cmocka_unit_test(the_impossible_is_refused),
+        cmocka_unit_test(one_by_one_it_is_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
