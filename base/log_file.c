@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "base/log_file.h"
 
+#include <stdio_ext.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/input_file.h"
@@ -45,6 +47,30 @@ int log_writer_append(struct log_writer *writer, const void *records, size_t cou
     if (count && fwrite(records, writer->header.record_bytes, count, writer->out.file) != count)
         return error_set_errno(err, ERROR_FAILED, "cannot write %s", writer->out.path);
     writer->header.records += count;
+    return 0;
+}
+
+int log_writer_flush(struct log_writer *writer, struct error *err)
+{
+    return fflush(writer->out.file) == 0
+               ? 0
+               : error_set_errno(err, ERROR_FAILED, "cannot write %s", writer->out.path);
+}
+
+int log_writer_cut(struct log_writer *writer, struct error *err)
+{
+    FILE *file = writer->out.file;
+    struct stat there;
+    if (fstat(fileno(file), &there) < 0 || !S_ISREG(there.st_mode) ||
+        there.st_size < (off_t)sizeof writer->header)
+        return -(int)err->kind;
+    const size_t record_bytes = writer->header.record_bytes;
+    uint64_t records = ((uint64_t)there.st_size - sizeof writer->header) / record_bytes;
+    __fpurge(file);
+    clearerr(file);
+    if (ftruncate(fileno(file), (off_t)(sizeof writer->header + records * record_bytes)) < 0)
+        return -(int)err->kind;
+    writer->header.records = records;
     return 0;
 }
 

@@ -51,6 +51,14 @@ int log_writer_open(struct log_writer *writer, const char *path, enum log_kind k
 int log_writer_append(struct log_writer *writer, const void *records, size_t count,
                       struct error *err);
 
+// Hands all records to the kernel: a full disk is an error here.
+int log_writer_flush(struct log_writer *writer, struct error *err);
+
+// After a failed append or flush: goes back to the last record that is in the file whole, which may
+// then be closed with what it has (header.records). ERROR_FAILED: not even that can be done; err
+// then stays as it was.
+int log_writer_cut(struct log_writer *writer, struct error *err);
+
 // Writes the header with the final counts, syncs and renames to the real name. On failure the
 // partial file is removed.
 int log_writer_close(struct log_writer *writer, uint64_t dropped, struct error *err);

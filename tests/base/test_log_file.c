@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -135,6 +137,37 @@ static void a_full_disk_is_an_error_and_leaves_nothing(void **state)
     assert_int_not_equal(access(partial, F_OK), 0);
 }
 
+// Of a log that the disk does not take whole, what it took can be kept.
+static void a_log_is_cut_where_the_disk_was_full(void **state)
+{
+    (void)state;
+    enum { RECORDS = 1000, LIMIT = 5003 }; // in the middle of a record
+    uint64_t records[RECORDS];
+    struct rlimit before, few;
+    struct log_writer writer;
+    struct log_reader reader;
+    struct error err = {0};
+    for (uint64_t i = 0; i < RECORDS; i++)
+        records[i] = i * i;
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &before);
+    few = (struct rlimit){LIMIT, before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &few), 0);
+    assert_int_equal(log_writer_open(&writer, path, LOG_CLOCK, 4, 8, &err), 0);
+    int status = log_writer_append(&writer, records, RECORDS, &err);
+    assert_true(status < 0 || log_writer_flush(&writer, &err) < 0);
+    assert_int_equal(log_writer_cut(&writer, &err), 0);
+    const uint64_t kept = (LIMIT - sizeof writer.header) / 8;
+    assert_int_equal(writer.header.records, kept);
+    assert_int_equal(log_writer_close(&writer, RECORDS - kept, &err), 0);
+    setrlimit(RLIMIT_FSIZE, &before);
+    assert_int_equal(log_reader_open(&reader, path, LOG_CLOCK, 4, 8, &err), 0);
+    assert_int_equal(reader.count, kept);
+    assert_int_equal(reader.header.dropped, RECORDS - kept);
+    assert_memory_equal(reader.records, records, kept * 8);
+    log_reader_close(&reader);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -143,6 +176,7 @@ int main(void)
         cmocka_unit_test(other_logs_and_damaged_ones_are_refused),
         cmocka_unit_test(every_damaged_header_byte_is_survived),
         cmocka_unit_test(a_full_disk_is_an_error_and_leaves_nothing),
+        cmocka_unit_test(a_log_is_cut_where_the_disk_was_full),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
