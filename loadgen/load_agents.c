@@ -237,7 +237,7 @@ static int take_round(void *context, uint64_t duration_ns, uint64_t seed, bool f
                       struct engine_result *round, struct error *err)
 {
     struct agent_rounds *rounds = context;
-    const struct load_point point = {rounds->plan->options.rate, duration_ns, seed};
+    const struct load_point point = {rounds->plan->options.rate, duration_ns, seed, 0};
     fleet_outcome_free(&rounds->last);
     int status = make_specs(rounds->plan, &point, rounds->specs, err);
     if (status == 0)

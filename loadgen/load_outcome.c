@@ -25,19 +25,33 @@ int load_make_directory(const char *path, struct error *err)
     return 0;
 }
 
+static int check_spool(const struct sample_totals *totals, const char *path, struct error *err)
+{
+    if (!totals->spooled || totals->spool_count == totals->counts.scheduled)
+        return 0;
+    return error_set(err, ERROR_FAILED, "%s has only the first %llu of %llu samples: %s", path,
+                     (unsigned long long)totals->spool_count,
+                     (unsigned long long)totals->counts.scheduled, totals->spool_why.text);
+}
+
 int load_write_logs(const char *directory, const struct engine_result *result,
                     const struct connection *connections, uint32_t connection_count,
                     struct error *err)
 {
-    char path[4200];
+    char path[4200], samples[4200];
+    struct error whole;
     snprintf(path, sizeof path, "%s/connections.tlog", directory);
+    snprintf(samples, sizeof samples, "%s/samples.tlog", directory);
     int status = log_write(path, LOG_CONNECTIONS, SAMPLE_LOG_VERSION, sizeof *connections,
                            connections, connection_count, 0, err);
-    if (status < 0)
-        return status;
-    snprintf(path, sizeof path, "%s/samples.tlog", directory);
-    return log_write(path, LOG_SAMPLES, SAMPLE_LOG_VERSION, sizeof *result->samples,
-                     result->samples, result->sample_count, 0, err);
+    if (result->totals && check_spool(result->totals, samples, &whole) < 0) {
+        *err = whole; // what filled the disk, if it is full
+        return -(int)err->kind;
+    }
+    return status < 0 || result->totals
+               ? status
+               : log_write(samples, LOG_SAMPLES, SAMPLE_LOG_VERSION, sizeof *result->samples,
+                           result->samples, result->sample_count, 0, err);
 }
 
 json_t *load_result_json(const struct engine_result *result, const struct load_facts *facts,
@@ -82,19 +96,11 @@ int load_verdict(const struct load_summary *summary, struct error *err)
     return 0;
 }
 
-// Latency from the intended time, in nanoseconds; what was never answered is infinite.
-static int write_percentiles(const char *path, const struct engine_result *result,
-                             struct error *err)
+// In nanoseconds. NULL: out of memory.
+static struct histogram *histogram_of_samples(const struct engine_result *result)
 {
     struct histogram *histogram = calloc(1, sizeof *histogram);
-    struct new_file out;
-    int status = histogram ? new_file_open(&out, path, err)
-                           : error_set(err, ERROR_FAILED, "out of memory for %s", path);
-    if (status < 0) {
-        free(histogram);
-        return status;
-    }
-    for (size_t i = 0; i < result->sample_count; i++) {
+    for (size_t i = 0; histogram && i < result->sample_count; i++) {
         const struct sample *sample = &result->samples[i];
         double ns = (double)(int64_t)(sample->reply_tsc - sample->intended_tsc) / result->tsc_hz;
         if (sample_is_answered(sample))
@@ -102,12 +108,29 @@ static int write_percentiles(const char *path, const struct engine_result *resul
         else
             histogram_record_infinite(histogram);
     }
+    return histogram;
+}
+
+// Latency from the intended time; what was never answered is infinite.
+static int write_percentiles(const char *path, const struct engine_result *result,
+                             struct error *err)
+{
+    const struct sample_totals *totals = result->totals;
+    struct histogram *made = totals ? NULL : histogram_of_samples(result);
+    const struct histogram *histogram = totals ? &totals->latency.histogram : made;
+    struct new_file out;
+    int status = histogram ? new_file_open(&out, path, err)
+                           : error_set(err, ERROR_FAILED, "out of memory for %s", path);
+    if (status < 0) {
+        free(made);
+        return status;
+    }
     status = histogram_write_percentiles(
-        histogram, 1000,
+        histogram, totals ? result->tsc_hz / 1e6 : 1000,
         "latency in us from the intended time to the reply; requests never sent, lost or "
         "unanswered are infinite",
         out.file, err);
-    free(histogram);
+    free(made);
     return new_file_finish(&out, status, err);
 }
 

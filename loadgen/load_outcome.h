@@ -26,6 +26,7 @@ struct load_outcome {
 struct load_point {
     double rate; // INFINITY: a closed loop
     uint64_t duration_ns, seed;
+    uint64_t memory_bytes; // that its requests may take, being more than fit; 0: all are kept
 };
 
 void load_outcome_free(struct load_outcome *outcome);
@@ -47,7 +48,8 @@ json_t *load_result_json(const struct engine_result *result, const struct load_f
 // first reason when it cannot be trusted, else 0.
 int load_verdict(const struct load_summary *summary, struct error *err);
 
-// Writes samples.tlog and connections.tlog into a folder.
+// Writes samples.tlog and connections.tlog into a folder. In bounded memory the former is there
+// already, or the error is why it is not whole.
 int load_write_logs(const char *directory, const struct engine_result *result,
                     const struct connection *connections, uint32_t connection_count,
                     struct error *err);

@@ -98,6 +98,8 @@ double sweep_range_rate(const struct sweep_range *range, size_t i)
 
 enum { REPETITIONS_MAX = 1000 };
 
+static const uint64_t memory_least = 16 << 20;
+
 static const uint64_t seed_not_given = UINT64_MAX;
 static const uint64_t duration_not_given = UINT64_MAX;
 static const uint64_t duration_default = 10000000000u;
@@ -170,6 +172,9 @@ const struct option_spec load_plan_options[] = {
                 "sleep between requests and leave the core to others; requests are sent later"),
     OPTION_STRING("samples", 0, "DIR", struct load_options, samples,
                   "write samples.tlog and connections.tlog there"),
+    OPTION_BYTES(
+        "memory", 0, "SIZE", struct load_options, memory_bytes,
+        "what requests may take (1GiB); of a longer load a sample and histograms are kept"),
     OPTION_STRING("hgrm", 0, "FILE", struct load_options, hgrm,
                   "write the latency's percentiles in us as HdrHistogram does"),
     OPTION_FLAG("prepare", 0, struct load_options, prepare,
@@ -272,6 +277,8 @@ static int check_numbers(struct load_options *o, struct error *err)
         return error_set(err, ERROR_INPUT, "--repetitions and --target exclude each other");
     if (o->repetitions > 1 && o->hgrm)
         return error_set(err, ERROR_INPUT, "--repetitions and --hgrm exclude each other");
+    if (o->memory_bytes && o->memory_bytes < memory_least)
+        return error_set(err, ERROR_INPUT, "--memory must be 16MiB at least");
     if (o->restart && o->repetitions == 1)
         return error_set(err, ERROR_INPUT, "--restart is for --repetitions");
     if (!o->prepare && o->duration_ns == 0)

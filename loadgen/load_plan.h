@@ -62,6 +62,7 @@ struct load_options {
     uint64_t threads, connections, depth, duration_ns, interval_ns, max_duration_ns, seed,
         timeout_ns, reconnect_ns, slow_ns;
     uint64_t repetitions;
+    uint64_t memory_bytes; // 0: not given
     const char *restart;
     struct option_list agents;
     bool tls, tls_insecure, cluster;

@@ -121,9 +121,9 @@ static int run_all(struct repeat *repeat, struct error *err)
     while (status == 0 && !repeat->interrupted && repeat->done < o->repetitions) {
         struct load_outcome outcome;
         // The first repetition has the seed of a plain load, so that it is the same.
-        const struct load_point point = {o->rate, o->duration_ns,
-                                         repeat->done ? hash64(o->seed + repeat->done) & 0xffffffff
-                                                      : o->seed};
+        const struct load_point point = {
+            o->rate, o->duration_ns,
+            repeat->done ? hash64(o->seed + repeat->done) & 0xffffffff : o->seed, 0};
         if (repeat->done && o->restart && (status = restart_server(plan, err)) < 0)
             break;
         progress_phase(&plan->progress, "repetition %u of %llu: loading %s for %.3g s at %.0f/s",

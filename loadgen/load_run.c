@@ -15,6 +15,7 @@
 #include "loadgen/method/method_rounds.h"
 
 static const double memory_share = 0.8; // of what is available, for samples
+static const double memory_default = 1 << 30;
 
 static int run_report(const struct load_plan *plan, const struct engine_result *result,
                       const struct load_summary *summary, const struct method *method,
@@ -84,35 +85,73 @@ static double request_bytes(const struct load_plan *plan)
 // How many requests a closed loop may put.
 static size_t affordable_requests(const struct load_plan *plan)
 {
-    const double enough = 1e9, most_bytes = available_bytes() * memory_share;
+    const double enough = 1e9, allowed = (double)plan->options.memory_bytes;
+    const double most_bytes = allowed > 0 ? allowed : available_bytes() * memory_share;
     double requests = most_bytes > 0 ? most_bytes / request_bytes(plan) : enough;
     return (size_t)fmin(requests, enough);
+}
+
+static double requests_expected(const struct load_plan *plan, double rate, uint64_t duration_ns)
+{
+    return rate * (double)duration_ns / 1e9 * rate_pattern_integral(&plan->workload.pattern, 1);
+}
+
+// A connection has room for a whole request.
+static int check_buffers(const struct load_plan *plan, double available, struct error *err)
+{
+    const double values = (double)workload_carried_bytes_max(&plan->workload);
+    double buffers = values * (double)plan->options.connections;
+    if (!(available > 0) || buffers <= available * memory_share)
+        return 0;
+    return error_set(err, ERROR_INPUT,
+                     "%ld connections that send values of up to %.3g MiB need %.0f MiB of "
+                     "memory, and %.0f MiB are available: lower --connections or the values' "
+                     "sizes",
+                     (long)plan->options.connections, values / 1048576, buffers / 1048576,
+                     available / 1048576);
 }
 
 // If /proc does not say what is available, the load is allowed.
 int load_check_memory(const struct load_plan *plan, double rate, uint64_t duration_ns,
                       const char *lower, struct error *err)
 {
-    const double values = (double)workload_carried_bytes_max(&plan->workload);
-    const double available = available_bytes();
-    double requests =
-        rate * (double)duration_ns / 1e9 * rate_pattern_integral(&plan->workload.pattern, 1);
+    const double available = available_bytes(), allowed = (double)plan->options.memory_bytes;
+    double requests = requests_expected(plan, rate, duration_ns);
     double wanted = requests * request_bytes(plan);
-    double buffers = values * (double)plan->options.connections; // a whole request each
-    if (available > 0 && buffers > available * memory_share)
-        return error_set(err, ERROR_INPUT,
-                         "%ld connections that send values of up to %.3g MiB need %.0f MiB of "
-                         "memory, and %.0f MiB are available: lower --connections or the values' "
-                         "sizes",
-                         (long)plan->options.connections, values / 1048576, buffers / 1048576,
-                         available / 1048576);
+    if (check_buffers(plan, available, err) < 0)
+        return -ERROR_INPUT;
     // A closed loop is bounded by memory.
-    if (isinf(rate) || !(available > 0) || wanted < available * memory_share)
+    if (isinf(rate))
+        return 0;
+    if (allowed > 0 && wanted > allowed)
+        return error_set(err, ERROR_INPUT,
+                         "%.3g requests need %.3g MiB of memory for their samples, and --memory "
+                         "allows %.0f MiB, which bounds only a single load with a --rate and a "
+                         "--duration and without --agent or a recording: raise it, or lower %s",
+                         requests, wanted / 1048576, allowed / 1048576, lower);
+    if (!(available > 0) || wanted < available * memory_share)
         return 0;
     return error_set(err, ERROR_INPUT,
                      "%.3g requests need %.3g MiB of memory for their samples, and %.0f MiB are "
                      "available: lower %s",
                      requests, wanted / 1048576, available / 1048576, lower);
+}
+
+// What the requests of a single load may take, if they need more than that and can do with it; 0:
+// they are all kept.
+static uint64_t memory_bound(const struct load_plan *plan)
+{
+    const struct load_options *o = &plan->options;
+    const double available = available_bytes() * memory_share;
+    double bytes = o->memory_bytes ? (double)o->memory_bytes : memory_default;
+    if (available > 0 && !o->memory_bytes)
+        bytes = fmin(bytes, available);
+    // The NIC's stamps are converted after the load.
+    bool stamps = plan->stamps != STAMP_MODE_HARDWARE || o->memory_bytes;
+    bool can = stamps && isfinite(o->rate) && !o->target && !plan->agent_count &&
+               o->repetitions == 1 && plan->recording.requests.count == 0;
+    double wanted = requests_expected(plan, o->rate, o->duration_ns) * request_bytes(plan);
+    return can && wanted > bytes ? (uint64_t)bytes : 0;
 }
 
 static int schedule_prepare(const struct load_plan *plan, const struct load_point *point,
@@ -146,6 +185,24 @@ static int run_engine(const struct load_plan *plan, struct engine_settings *engi
     return status;
 }
 
+// Of more requests than fit into memory: drawn while the load lasts, and only a sample is kept.
+static int run_bounded(const struct load_plan *plan, const struct load_point *point,
+                       struct engine_settings *engine, struct engine_result *result,
+                       struct error *err)
+{
+    char spool[4200];
+    if (plan->options.samples)
+        snprintf(spool, sizeof spool, "%s/samples.tlog", plan->options.samples);
+    engine->memory_bytes = point->memory_bytes;
+    engine->spool = plan->options.samples ? spool : NULL;
+    int status = schedule_drawer_open(&plan->workload, &plan->workload.arrivals, point->rate,
+                                      point->duration_ns, point->seed, &engine->drawer, err);
+    if (status == 0)
+        status = run_engine(plan, engine, NULL, result, err);
+    schedule_drawer_close(engine->drawer);
+    return status;
+}
+
 int load_run_once(const struct load_plan *plan, const struct load_point *point,
                   struct load_outcome *outcome, struct error *err)
 {
@@ -161,8 +218,9 @@ int load_run_once(const struct load_plan *plan, const struct load_point *point,
     settings.duration_s = (double)point->duration_ns / 1e9;
     engine.closed_loop = isinf(point->rate);
     engine.requests_max = engine.closed_loop ? affordable_requests(plan) : 0;
-    int status = schedule_prepare(plan, point, &schedule, err);
-    if (status == 0)
+    int status = point->memory_bytes ? run_bounded(plan, point, &engine, &outcome->result, err)
+                                     : schedule_prepare(plan, point, &schedule, err);
+    if (status == 0 && !point->memory_bytes)
         status = run_engine(plan, &engine, &schedule, &outcome->result, err);
     schedule_free(&schedule);
     settings.stolen = machine_stolen_since(&began);
@@ -175,7 +233,7 @@ int load_run_once(const struct load_plan *plan, const struct load_point *point,
 static int run_duration(struct load_plan *plan, struct error *err)
 {
     const struct load_options *o = &plan->options;
-    const struct load_point point = {o->rate, o->duration_ns, o->seed};
+    const struct load_point point = {o->rate, o->duration_ns, o->seed, memory_bound(plan)};
     struct load_outcome outcome;
     char rate[40] = "as many";
     if (isfinite(o->rate))
@@ -228,9 +286,11 @@ static int run_target(struct load_plan *plan, struct error *err)
 int load_run(struct load_plan *plan, struct error *err)
 {
     const struct load_options *o = &plan->options;
-    int status =
-        load_check_memory(plan, o->rate, o->target ? o->max_duration_ns : o->duration_ns,
-                          o->target ? "--rate or --max-duration" : "--rate or --duration", err);
+    int status = memory_bound(plan)
+                     ? check_buffers(plan, available_bytes(), err)
+                     : load_check_memory(
+                           plan, o->rate, o->target ? o->max_duration_ns : o->duration_ns,
+                           o->target ? "--rate or --max-duration" : "--rate or --duration", err);
     if (status < 0)
         return status;
     return o->target ? run_target(plan, err) : run_duration(plan, err);

@@ -204,6 +204,10 @@ static const struct field load_rows[] = {
      .help = "whose times count: the card's, the kernel's or the program's"},
     {"timeout", FIELD_DURATION, "1s", .low = "1ms", .high = "60s",
      INTO(struct experiment_load, timeout_ns), .help = "for one reply"},
+    {"memory", FIELD_BYTES, .low = "16MiB", .otherwise = "1GiB",
+     INTO(struct experiment_load, memory_bytes),
+     .help = "what its requests may take; of a longer load a sample and histograms are kept, and "
+             "all of it in samples.tlog"},
     {"user", FIELD_TEXT, .otherwise = "none", INTO(struct experiment_load, user),
      .help = "who the connections say they are, where the server wants a login"},
     {"password_file", FIELD_TEXT, .otherwise = "TAILLIGHT_PASSWORD of the environment",

@@ -137,6 +137,7 @@ struct experiment_load {
     uint64_t seed;
     const char *stamps;
     uint64_t timeout_ns;
+    uint64_t memory_bytes;                // of its requests; 0: the load generator's default
     const char *user, *password_file;     // of a server that wants a login; NULL: none is named
     bool tls, tls_insecure;               // insecure: believing any certificate
     const char *tls_ca;                   // believing this file's; NULL: the machine's

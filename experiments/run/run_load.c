@@ -142,6 +142,8 @@ static int start_load(struct run *run, struct error *err)
     command_line_add_number(&line, "--seed", load->seed);
     command_line_add_option(&line, "--stamps", "%s", load->stamps);
     command_line_add_ns(&line, "--timeout", load->timeout_ns);
+    if (load->memory_bytes)
+        command_line_add_number(&line, "--memory", load->memory_bytes);
     command_line_add_option(&line, "--samples", "%s", folder);
     command_line_add_list(&line, (const char *const[]){"--announce", "--json", "--quiet", NULL});
     run_add_slow(run, &line);

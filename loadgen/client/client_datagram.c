@@ -197,8 +197,7 @@ static struct assembly *make_assembly(struct client_connection *connection, uint
 // Forgets the oldest requests that are settled.
 static void pass_settled(struct client_connection *connection)
 {
-    while (connection->settled_ahead &&
-           connection_sample(connection, connection->answered)->status != SAMPLE_TIMED_OUT) {
+    while (connection->settled_ahead && !connection_awaits(connection, connection->answered)) {
         connection->answered++;
         connection->settled_ahead--;
     }
@@ -282,8 +281,7 @@ static void take_datagram(struct client_connection *connection, struct mmsghdr *
         return;
     }
     uint64_t number = connection->answered + (uint16_t)(frame.id - (uint16_t)connection->answered);
-    if (number >= connection->sent ||
-        connection_sample(connection, number)->status != SAMPLE_TIMED_OUT) {
+    if (number >= connection->sent || !connection_awaits(connection, number)) {
         counts->datagrams_surplus++;
         return;
     }

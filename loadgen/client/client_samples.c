@@ -67,6 +67,9 @@ int connection_take_stamps(struct client_connection *connection, uint64_t now_ts
             connection->waits, stamp->last_byte, hardware || !hardware_may_follow(context));
         for (uint32_t k = 0; wait && k < wait->requests; k++) {
             struct sample *sample = connection_sample(connection, wait->first_slot + k);
+            if (!connection_holds(connection, wait->first_slot + k) ||
+                sample->request_end > wait->last_byte + 1)
+                continue; // it came too late
             sample->tx_ns = stamp->at.ns;
             sample->tx_source = (uint8_t)stamp->at.source;
         }

@@ -16,6 +16,28 @@ static inline struct sample *connection_sample(struct client_connection *connect
     return &connection->context->samples[connection->slots[slot & connection->slot_mask]];
 }
 
+// Whether a request that was put still has its sample: in bounded memory it loses it once nothing
+// more is expected, and another request takes the place.
+static inline bool connection_holds(const struct client_connection *connection, uint64_t slot)
+{
+    const struct connection_context *context = connection->context;
+    const uint64_t index = connection->slots[slot & connection->slot_mask];
+    if (!context->final || index > context->ring_mask) // a set that follows a miss
+        return true;
+    const uint64_t newest = *context->next - 1;
+    const uint64_t number = newest - ((newest - index) & context->ring_mask);
+    return number >= context->final && context->samples[index].connection == connection->id;
+}
+
+// Over UDP, where replies come in any order: whether a datagram that was sent still waits for its
+// reply.
+static inline bool connection_awaits(struct client_connection *connection, uint64_t number)
+{
+    const struct sample *sample = connection_sample(connection, number);
+    return connection_holds(connection, number) && sample->status == SAMPLE_TIMED_OUT &&
+           sample->request_begin == number;
+}
+
 // The times at which bytes of replies arrived.
 struct arrival {
     uint64_t tsc, stream_end;

@@ -222,8 +222,8 @@ static void settle_requests(struct client_connection *connection, enum connectio
             context->fill_ended(context->owner, sample);
             continue;
         }
-        if (was_sent && sample->status != SAMPLE_TIMED_OUT)
-            continue; // settled out of order, over UDP
+        if (was_sent && context->datagrams && !connection_awaits(connection, slot))
+            continue; // settled out of order
         if (was_sent && !announced) {
             sample->status = SAMPLE_LOST;
             counts->lost[reason]++;

@@ -42,6 +42,11 @@ struct connection_context {
     const struct login_words *login; // what each connection says first; NULL: nothing
     struct event_base *base;
     struct sample *samples;
+    // In bounded memory samples are a ring (loadgen/engine/sample_ring.h): of number n it is n &
+    // ring_mask. This thread has those from `final` on, *next is the first it has not put. Else all
+    // bits of the mask are set, and final is 0.
+    uint64_t ring_mask, final;
+    const size_t *next;
     struct sample
         *fills; // samples from here on are of sets that follow misses (struct fill_counts)
     struct connection_counts *counts;

@@ -26,6 +26,7 @@
 #include "loadgen/client/tls_settings.h"
 #include "loadgen/engine/engine_nodes.h"
 #include "loadgen/engine/engine_worker.h"
+#include "loadgen/engine/sample_drain.h"
 #include "loadgen/engine/thread_cores.h"
 #include "workloads/memcached_udp.h"
 #include "workloads/protocols.h"
@@ -119,7 +120,7 @@ static int merge_connections(const struct engine_shared *shared,
 static int engine_merge(const struct engine_shared *shared, struct engine_worker *const *workers,
                         struct engine_result *result, struct error *err)
 {
-    int status = merge_samples(shared, workers, result, err);
+    int status = shared->schedule ? merge_samples(shared, workers, result, err) : 0;
     if (status == 0)
         status = merge_connections(shared, workers, result, err);
     if (status < 0)
@@ -169,6 +170,7 @@ struct engine {
     struct nic_stamps nic;
     struct clock_follower nic_clock;  // runs while shared.hardware_stamps is set
     struct clock_follower host_clock; // runs with settings->keep_clock
+    struct sample_drain drain;        // in bounded memory
 };
 
 // --- preparation ---------------------------------------------------------------------------------
@@ -210,6 +212,15 @@ static int choose_hardware_stamps(struct engine *engine, struct error *err)
     struct engine_result *result = engine->result;
     if (settings->stamps == STAMP_MODE_SOFTWARE)
         return 0;
+    if (!engine->shared.schedule) {
+        // They are converted after the load, when the two clocks are known.
+        error_set(&result->hardware_why, ERROR_INPUT,
+                  "the NIC's stamps are for loads whose samples all fit into memory");
+        if (settings->stamps == STAMP_MODE_AUTO)
+            return 0;
+        return error_set(err, ERROR_INPUT, "%s; use --stamps sw, or more --memory",
+                         result->hardware_why.text);
+    }
     int status = begin_nic_stamps(engine, &result->hardware_why);
     engine->shared.hardware_stamps = result->hardware_stamps = status == 0;
     engine->shared.hardware_tx = status == 0 && engine->nic.tx;
@@ -290,6 +301,7 @@ static int make_workers(struct engine *engine, struct error *err)
         worker->index = i;
         worker->core = -1;
         worker->news = engine->news;
+        worker->ring = engine->drain.rings ? &engine->drain.rings[i] : NULL;
         sem_init(&worker->go, 0, 0);
     }
     if (!engine->workers || !engine->workers[count - 1])
@@ -339,6 +351,29 @@ static int check_read_through(const struct engine_shared *shared, struct error *
                      settings->server->text);
 }
 
+enum { RING_LEAST = 1024 }; // samples of a thread
+
+// Of the memory that a load may take, its rings get a quarter, and a third what is kept of its
+// samples, which are judged in the rest.
+static int bound_memory(struct engine *engine, struct error *err)
+{
+    struct engine_shared *shared = &engine->shared;
+    const struct engine_settings *settings = shared->settings;
+    const size_t bytes = settings->memory_bytes;
+    const size_t each = bytes / 4 / shared->thread_count / sizeof(struct sample);
+    for (shared->ring_size = 1; shared->ring_size <= each / 2;)
+        shared->ring_size *= 2;
+    if (shared->ring_size < RING_LEAST || bytes / 3 < 2 * TOTALS_STRETCH * sizeof(struct sample))
+        return error_set(err, ERROR_INPUT,
+                         "%zu MiB of memory do not suffice for the requests of %u threads: "
+                         "more --memory",
+                         bytes >> 20, shared->thread_count);
+    int status = sample_totals_new(bytes / 3, settings->spool, &engine->result->totals, err);
+    return status < 0 ? status
+                      : sample_drain_open(&engine->drain, shared->thread_count, settings->drawer,
+                                          engine->result->totals, err);
+}
+
 static int engine_prepare(struct engine *engine, const sigset_t *signals, struct error *err)
 {
     struct engine_shared *shared = &engine->shared;
@@ -384,6 +419,8 @@ static int engine_prepare(struct engine *engine, const sigset_t *signals, struct
     shared->ticks_per_ns = result->tsc_hz / 1e9;
     shared->slow.over_tsc = engine_ticks(shared, settings->slow_ns);
     int status = raise_file_limit(settings->connections, shared->thread_count, err);
+    if (status == 0 && settings->drawer)
+        status = bound_memory(engine, err);
     if (status == 0)
         status = make_workers(engine, err);
     return status < 0 ? status : choose_stamps(engine, err);
@@ -495,7 +532,10 @@ static uint64_t choose_start(const struct engine *engine)
 {
     const struct engine_settings *settings = engine->shared.settings;
     // Turns the schedule's offsets into instants; this takes a moment for long schedules.
-    uint64_t needs_ns = SETTLE_NS + engine->shared.schedule->count * 3;
+    const struct schedule *schedule = engine->shared.schedule;
+    uint64_t count =
+        schedule ? schedule->count : engine->shared.ring_size * engine->shared.thread_count;
+    uint64_t needs_ns = SETTLE_NS + count * 3;
     if (!settings->agree)
         return tsc_now() + engine_ticks(&engine->shared, needs_ns);
     uint64_t begin_ns = settings->agree(settings->agree_context, needs_ns);
@@ -503,6 +543,21 @@ static uint64_t choose_start(const struct engine *engine)
         return 0;
     int64_t ahead_ns = (int64_t)begin_ns - monotonic_ns();
     return tsc_now() + (uint64_t)(int64_t)((double)ahead_ns * engine->shared.ticks_per_ns);
+}
+
+// Where a person ended the load, requests not yet due were never offered.
+static void merge_drained(struct engine *engine)
+{
+    struct engine_result *result = engine->result;
+    struct sample_totals *totals = result->totals;
+    sample_drain_end(&engine->drain,
+                     result->end == ENGINE_INTERRUPTED ? result->end_tsc : UINT64_MAX);
+    sample_totals_finish(totals);
+    result->samples = totals->kept;
+    result->sample_count = totals->kept_count;
+    result->sample_bytes = totals->kept_size * sizeof *totals->kept;
+    totals->kept = NULL;
+    result->stamps_missing = result->kernel_stamps ? totals->counts.tx_missing : 0;
 }
 
 // From here on the stamps of the NIC are in CLOCK_REALTIME, like all others.
@@ -520,6 +575,20 @@ static void convert_hardware_stamps(struct engine *engine)
     }
 }
 
+// On other cores than the load threads', where there are any.
+static int begin_drain(struct engine *engine, uint64_t start_tsc, struct error *err)
+{
+    const cpu_set_t *taken = &engine->result->cores;
+    cpu_set_t allowed, others;
+    bool known = sched_getaffinity(0, sizeof allowed, &allowed) == 0;
+    if (known) {
+        CPU_AND(&others, &allowed, taken);   // those of them that may be used, and ...
+        CPU_XOR(&others, &allowed, &others); // ... all but these
+    }
+    return sample_drain_begin(&engine->drain, start_tsc,
+                              known && CPU_COUNT(&others) ? &others : NULL, err);
+}
+
 // --- the whole -----------------------------------------------------------------------------------
 
 static int engine_drive(struct engine *engine, struct error *err)
@@ -527,6 +596,8 @@ static int engine_drive(struct engine *engine, struct error *err)
     struct engine_result *result = engine->result;
     uint64_t start = 0;
     int status = begin_threads(engine, err);
+    if (status == 0 && engine->drain.rings)
+        sample_drain_fill(&engine->drain, engine->shared.ticks_per_ns);
     if (status == 0) {
         start = choose_start(engine);
         if (!start)
@@ -537,6 +608,8 @@ static int engine_drive(struct engine *engine, struct error *err)
     if (start && engine->shared.settings->keep_clock && engine->shared.kernel_stamps)
         status =
             clock_follower_begin(&engine->host_clock, clock_read_host, -1, "CLOCK_REALTIME", err);
+    if (status == 0 && engine->drain.rings)
+        status = begin_drain(engine, start, err);
     if (status < 0)
         start = 0;
     struct tsc_pair first = tsc_take_pair();
@@ -554,6 +627,8 @@ static int engine_drive(struct engine *engine, struct error *err)
     result->tsc_hz = tsc_rate_between(&first, &second);
     result->start_tsc = start;
     status = engine_merge(&engine->shared, engine->workers, result, err);
+    if (status == 0 && !engine->shared.schedule)
+        merge_drained(engine);
     if (status == 0 && result->hardware_stamps)
         convert_hardware_stamps(engine);
     return status;
@@ -572,6 +647,7 @@ static void engine_close(struct engine *engine)
         free(worker);
     }
     free(engine->workers);
+    sample_drain_close(&engine->drain);
     if (engine->shared.hardware_stamps)
         clock_follower_free(&engine->nic_clock);
     clock_follower_free(&engine->host_clock);

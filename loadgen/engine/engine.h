@@ -10,6 +10,10 @@
 // and no page is touched for the first time. The calling thread waits for the others, and for
 // signals.
 //
+// With a drawer and memory_bytes a load may be of any length: another thread draws its schedule
+// while it lasts and takes its finished samples away (loadgen/engine/sample_drain.h). `schedule` is
+// then NULL, and the result has totals and a sample of the requests.
+//
 // With closed_loop it sends as much as the server answers: each connection sends as many requests
 // as its depth allows, and the next ones when all of these are answered. A request's intended time
 // is then the time it was put, and its latency is what a waiting client sees; the result says so.

@@ -21,6 +21,7 @@ void engine_result_free(struct engine_result *result)
 {
     if (result->samples)
         munmap(result->samples, result->sample_bytes);
+    sample_totals_free(result->totals);
     free(result->connections);
     array_free(&result->clock);
     memset(result, 0, sizeof *result);

@@ -15,6 +15,7 @@
 #include "loadgen/client/clock_follower.h"
 #include "loadgen/client/connection_counts.h"
 #include "loadgen/client/sample_log.h"
+#include "loadgen/engine/sample_totals.h"
 
 enum engine_end {
     ENGINE_COMPLETE,    // every request was answered
@@ -26,9 +27,11 @@ enum engine_end {
 // The owner frees the arrays with engine_result_free.
 struct engine_result {
     enum engine_end end;
-    struct sample *samples;         // one per scheduled request, in schedule order
-    size_t sample_count;            // of an interrupted load: those that were due by then
-    size_t sample_bytes;            // of the mapping
+    struct sample *samples; // one per scheduled request, in schedule order
+    size_t sample_count;    // of an interrupted load: those that were due by then
+    size_t sample_bytes;    // of the mapping
+    // In bounded memory: of all samples, while those above are what is kept of them; else NULL.
+    struct sample_totals *totals;
     struct connection *connections; // all that were established, reconnects included; ids 1, 2, ...
     uint32_t connection_count;
     uint32_t connections_at_once; // as asked for

@@ -25,6 +25,8 @@ enum {
     LAST_STAMPS_NS = 50000000, // after the end
     LOOK_NS = 1000000,         // so often one connection in LOOKED_AT is looked at without an event
     LOOKED_AT = 1000,
+    STAMP_PATIENCE_NS = 1000000000, // after the send call: then a sample goes without its TX stamp
+    RELEASED_AT_ONCE = 256,         // samples, in a round: more than it sends
     EMPTY_ROUNDS = 201, // rounds timed before the start, to know the cost of an idle one ...
     EMPTY_ROUNDS_NS = 10000000, // ... for no longer than this
 };
@@ -158,10 +160,37 @@ static size_t take_again(struct engine_worker *worker)
     return request_list_take(&worker->again, worker->samples);
 }
 
+static struct sample *sample_at(const struct engine_worker *worker, size_t number)
+{
+    return &worker->samples[number & worker->mask];
+}
+
+// Looks whether more of its requests are there.
+static void look_for_more(struct engine_worker *worker)
+{
+    if (!worker->ring || worker->next < worker->ready || worker->sample_count != SIZE_MAX)
+        return;
+    // In this order: what is ready when none will follow is all.
+    bool whole = atomic_load_explicit(&worker->ring->drawn.whole, memory_order_acquire);
+    worker->ready = atomic_load_explicit(&worker->ring->drawn.ready, memory_order_acquire);
+    if (whole)
+        worker->sample_count = worker->ready;
+}
+
 static bool has_more(const struct engine_worker *worker)
 {
     return worker->again.count || worker->next < worker->sample_count ||
            (worker->lanes && worker->lanes->waiting);
+}
+
+// Where the request whose sample has that index stands in the schedule; a set that follows a miss
+// stands nowhere, and only has to differ.
+static uint64_t place_of(const struct engine_worker *worker, size_t index)
+{
+    const size_t newest = worker->next - 1;
+    const size_t number =
+        index < worker->fills_begin ? newest - ((newest - index) & worker->mask) : index;
+    return worker->index + number * worker->shared->thread_count;
 }
 
 // The next request of a closed loop, whose intended time is now.
@@ -187,8 +216,8 @@ static void put_request(struct engine_worker *worker, struct client_connection *
     const struct sample *sample = &worker->samples[index];
     struct request request;
     workload_request(shared->settings->workload, sample->operation, sample->key,
-                     worker->index + index * shared->thread_count, connection->put, worker->key,
-                     worker->value, &request);
+                     place_of(worker, index), connection->put, worker->key, worker->value,
+                     &request);
     connection_put(connection, (uint32_t)index, &request);
     if (!connection->dirty) {
         connection->dirty = true;
@@ -219,8 +248,8 @@ static void flush_dirty(struct engine_worker *worker, uint64_t now)
 static unsigned count_due(const struct engine_worker *worker, uint64_t now)
 {
     size_t due = worker->again.count, at = worker->next;
-    while (due < REQUESTS_AT_ONCE && at < worker->sample_count &&
-           worker->samples[at].intended_tsc <= now)
+    while (due < REQUESTS_AT_ONCE && at < worker->ready &&
+           sample_at(worker, at)->intended_tsc <= now)
         due++, at++;
     return due < REQUESTS_AT_ONCE ? (unsigned)due : REQUESTS_AT_ONCE;
 }
@@ -248,7 +277,7 @@ static unsigned send_to_nodes(struct engine_worker *worker, uint64_t now, unsign
     struct lane *lane;
     for (unsigned due = count_due(worker, now); due; due--) {
         bool fresh = !worker->again.count;
-        lanes_deal(lanes, fresh ? worker->next++ : take_again(worker), fresh);
+        lanes_deal(lanes, fresh ? worker->next++ & worker->mask : take_again(worker), fresh);
     }
     uint64_t left = lanes->waiting < REQUESTS_AT_ONCE ? lanes->waiting : REQUESTS_AT_ONCE;
     const uint64_t share = (left + calls - 1) / calls;
@@ -286,7 +315,7 @@ static unsigned send_due(struct engine_worker *worker, uint64_t now, unsigned ca
         for (unsigned i = 0;
              i < share && due && connection_has_room(connection, worker->shared->request_bytes);
              i++, due--) {
-            size_t index = worker->again.count ? take_again(worker) : worker->next++;
+            size_t index = worker->again.count ? take_again(worker) : worker->next++ & worker->mask;
             worker->delayed_by_depth += index < worker->fills_begin &&
                                         worker->samples[index].intended_tsc < worker->full_tsc;
             put_request(worker, connection, index);
@@ -342,12 +371,13 @@ static void send_more(struct engine_worker *worker, uint64_t now)
 }
 
 // The time at which the next request is to be put.
-static uint64_t next_due(const struct engine_worker *worker)
+static uint64_t next_due(struct engine_worker *worker)
 {
     if (worker->again.count || (worker->lanes && lanes_are_ready(worker->lanes)))
         return 0;
-    return worker->next < worker->sample_count ? worker->samples[worker->next].intended_tsc
-                                               : UINT64_MAX;
+    look_for_more(worker);
+    return worker->next < worker->ready ? sample_at(worker, worker->next)->intended_tsc
+                                        : UINT64_MAX;
 }
 
 // Sends before it reads: sends what is due, and what becomes due meanwhile, while there is room;
@@ -415,6 +445,30 @@ static void look_in_turn(struct engine_worker *worker, uint64_t now)
         connection_look(&worker->connections[worker->looked]);
         engine_worker_list_room(worker, &worker->connections[worker->looked]);
     }
+}
+
+// --- samples that nothing changes any more -------------------------------------------------------
+
+// A request in flight may be answered, one that is not sent may move; and a TX stamp may come later
+// than the reply, for which it has time as long as there is room.
+static bool is_final(const struct engine_worker *worker, const struct sample *sample, uint64_t now)
+{
+    if (sample->status == SAMPLE_UNSENT || sample->status == SAMPLE_TIMED_OUT)
+        return false;
+    return !worker->context.kernel_stamps || sample->tx_ns ||
+           worker->next - worker->context.final > worker->mask / 2 ||
+           now > sample->sent_tsc + engine_ticks(worker->shared, STAMP_PATIENCE_NS);
+}
+
+// Gives them away, a few at a time.
+static void release_samples(struct engine_worker *worker, uint64_t now)
+{
+    uint64_t *final = &worker->context.final, begin = *final;
+    while (*final < worker->next && *final - begin < RELEASED_AT_ONCE &&
+           is_final(worker, sample_at(worker, *final), now))
+        ++*final;
+    if (*final != begin)
+        atomic_store_explicit(&worker->ring->sent.final, *final, memory_order_release);
 }
 
 // --- the load ------------------------------------------------------------------------------------
@@ -521,6 +575,8 @@ uint64_t engine_worker_turn(struct engine_worker *worker, uint64_t now)
             take_stamps_in_turn(worker, now, false);
     }
     look_in_turn(worker, now);
+    if (worker->ring)
+        release_samples(worker, now);
     uint64_t after = tsc_now();
     if (!worker->context.progress)
         note_idle(worker, after - now, empty);
@@ -572,7 +628,9 @@ void engine_worker_run(struct engine_worker *worker, uint64_t start_tsc)
 {
     const uint64_t awake = engine_ticks(worker->shared, 2000000);
     bool closed = worker->shared->settings->closed_loop;
-    for (size_t i = 0; i < worker->sample_count && !closed; i++)
+    if (worker->ring)
+        worker->ready = atomic_load(&worker->ring->drawn.ready);
+    for (size_t i = 0; i < worker->ready; i++)
         worker->samples[i].intended_tsc += start_tsc;
     while (tsc_now() + awake < start_tsc && !atomic_load(&worker->shared->stop)) {
         struct timespec pause = {0, 1000000};
@@ -601,4 +659,7 @@ void engine_worker_run(struct engine_worker *worker, uint64_t start_tsc)
         lanes_end(worker->lanes, worker->fills_begin);
     if (closed)
         return_unused_samples(worker);
+    // What an interrupted load never offered is for sample_drain_end() to say.
+    if (worker->ring && worker->end != ENGINE_INTERRUPTED)
+        atomic_store_explicit(&worker->ring->sent.ended, true, memory_order_release);
 }

@@ -23,12 +23,14 @@
 #include "loadgen/engine/engine_settings.h"
 #include "loadgen/engine/lanes.h"
 #include "loadgen/engine/request_list.h"
+#include "loadgen/engine/sample_ring.h"
 #include "loadgen/engine/schedule.h"
 
 // What all threads read. Written before they begin, but for `stop`.
 struct engine_shared {
     const struct engine_settings *settings;
-    const struct schedule *schedule;
+    const struct schedule *schedule; // NULL: in bounded memory, it is drawn meanwhile
+    size_t ring_size;                // of each thread, then; a power of two
     uint32_t thread_count;
     uint32_t depth;
     bool kernel_stamps;
@@ -64,8 +66,11 @@ struct engine_worker {
     uint32_t looked;   // the last one
     uint64_t empty_poll_tsc, empty_pause_tsc; // duration of an idle round
     size_t next;                              // first of its requests not yet put
-    struct request_list again;                // to be put again because their connection ended
-    struct lanes *lanes; // of a load on several nodes; NULL: all connections are alike
+    size_t ready;              // first of them that is not there yet, as far as known
+    uint64_t mask;             // request n is samples[n & mask]; without a ring all bits are set
+    struct sample_ring *ring;  // in bounded memory; else NULL
+    struct request_list again; // to be put again because their connection ended
+    struct lanes *lanes;       // of a load on several nodes; NULL: all connections are alike
     // The sets that follow misses: their samples are the ENGINE_FILLS behind those of the requests.
     // Free ones are linked as a request_list is. What is put besides has the one behind these.
     size_t fills_begin;
@@ -76,8 +81,8 @@ struct engine_worker {
 
     // What the result takes over.
     struct sample *samples; // of its requests, in their order
-    size_t sample_count;
-    size_t sample_bytes; // of the mapping
+    size_t sample_count;    // SIZE_MAX: it is not known yet
+    size_t sample_bytes;    // of the mapping
     struct connection_counts counts;
     enum engine_end end;
     bool requests_spent;

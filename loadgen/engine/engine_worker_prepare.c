@@ -25,16 +25,12 @@ enum {
     LANES_PAUSE_NS = 20000000,    // before a request is tried again where nobody could answer it
 };
 
-static int make_samples(struct engine_worker *worker, struct error *err)
+// Memory for so many samples, and for those of the sets that follow misses.
+static int take_samples(struct engine_worker *worker, size_t count, struct error *err)
 {
-    const struct engine_shared *shared = worker->shared;
-    const struct schedule *schedule = shared->schedule;
-    bool closed = shared->settings->closed_loop;
-    size_t all = closed ? shared->settings->requests_max : schedule->count;
-    size_t first = worker->index, step = shared->thread_count;
-    worker->sample_count = all > first ? (all - first + step - 1) / step : 0;
-    size_t fills = shared->settings->workload->read_through ? ENGINE_FILLS : 0;
-    worker->sample_bytes = (worker->sample_count + fills + 1) * sizeof *worker->samples;
+    bool closed = worker->shared->settings->closed_loop;
+    size_t fills = worker->shared->settings->workload->read_through ? ENGINE_FILLS : 0;
+    worker->sample_bytes = (count + fills + 1) * sizeof *worker->samples;
     // Populated, so that no page is touched for the first time during the load. How many samples a
     // closed loop will need is not known in advance.
     void *memory =
@@ -44,15 +40,42 @@ static int make_samples(struct engine_worker *worker, struct error *err)
         return error_set_errno(err, ERROR_FAILED,
                                "cannot take %zu MiB for the samples of %zu requests (a lower rate "
                                "or a shorter run needs less)",
-                               worker->sample_bytes >> 20, worker->sample_count);
+                               worker->sample_bytes >> 20, count);
     worker->context.samples = worker->samples = memory;
-    worker->fills_begin = worker->sample_count;
+    worker->fills_begin = count;
     worker->context.fills = worker->samples + worker->fills_begin;
     worker->context.scrap = worker->context.fills + fills;
     for (size_t i = 0; i < fills; i++)
         engine_worker_end_fill(worker, &worker->context.fills[i]);
+    return 0;
+}
+
+// What is in it comes later.
+static int make_ring(struct engine_worker *worker, struct error *err)
+{
+    const size_t size = worker->shared->ring_size;
+    if (take_samples(worker, size, err) < 0)
+        return -ERROR_FAILED;
+    worker->ring->samples = worker->samples;
+    worker->ring->mask = worker->mask = size - 1;
+    worker->sample_count = SIZE_MAX;
+    return 0;
+}
+
+static int make_samples(struct engine_worker *worker, struct error *err)
+{
+    const struct engine_shared *shared = worker->shared;
+    const struct schedule *schedule = shared->schedule;
+    bool closed = shared->settings->closed_loop;
+    size_t first = worker->index, step = shared->thread_count;
+    size_t all = closed ? shared->settings->requests_max : schedule->count;
+    worker->sample_count = all > first ? (all - first + step - 1) / step : 0;
+    worker->mask = UINT64_MAX;
+    if (take_samples(worker, worker->sample_count, err) < 0)
+        return -ERROR_FAILED;
     worker->order = first;
-    for (size_t i = 0; i < worker->sample_count && !closed; i++) {
+    worker->ready = closed ? 0 : worker->sample_count;
+    for (size_t i = 0; i < worker->ready; i++) {
         const struct scheduled_request *request = &schedule->items[first + i * step];
         worker->samples[i] =
             (struct sample){.intended_tsc = engine_ticks(worker->shared, request->offset_ns),
@@ -161,7 +184,7 @@ static int make_lanes(struct engine_worker *worker, struct error *err)
         .context = &worker->context,
         .workload = shared->settings->workload,
         .samples = worker->samples,
-        .redirections = calloc(worker->sample_count + ENGINE_FILLS, 1),
+        .redirections = calloc(worker->fills_begin + ENGINE_FILLS, 1),
         .look_ticks = engine_ticks(shared, LANES_LOOK_NS),
         .pause_ticks = engine_ticks(shared, LANES_PAUSE_NS),
         .revive_ticks = engine_ticks(shared, LANES_REVIVE_NS),
@@ -251,7 +274,9 @@ int engine_worker_prepare(struct engine_worker *worker, struct error *err)
     worker->connection_count = begun;
     memset(worker->context.receive_buffer, 0, RECEIVE_BYTES);
     stamp_reader_init(worker->context.reader);
-    int status = make_samples(worker, err);
+    worker->context.next = &worker->next;
+    int status = worker->ring ? make_ring(worker, err) : make_samples(worker, err);
+    worker->context.ring_mask = worker->mask;
     if (status == 0)
         status = make_lanes(worker, err);
     if (status == 0)

@@ -19,7 +19,7 @@ LOAD_DOUBT(INTERRUPTED, "interrupted", "the load was interrupted", "let it run t
 LOAD_DOUBT(AGENT_LOST, "agent-lost", "an agent of the load was lost", "look at that agent's machine and at the link to it")
 LOAD_DOUBT(RESTARTED, "restarted", "the server went away while it was measured", "look at the server's log: was it restarted, or killed?")
 LOAD_DOUBT(DISCONNECTED, "disconnected", "connections to the server broke", "look at the server's log, its limit of connections, and what lies between")
-LOAD_DOUBT(MEMORY, "memory", "the load generator had no memory for more requests", "a shorter load or a lower rate")
+LOAD_DOUBT(MEMORY, "memory", "the load generator had no memory for more requests", "a shorter load, a lower rate, or more --memory")
 LOAD_DOUBT(TOO_SHORT, "too-short", "the load was too short to judge", "a longer load")
 
 // --- what was answered is not what was asked for

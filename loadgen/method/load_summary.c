@@ -57,30 +57,68 @@ static int take_latency(double *values, size_t count, struct load_percentiles *o
     return 0;
 }
 
-static void count_statuses(const struct engine_result *result, struct load_summary *summary)
+static struct sample_counts count_statuses(const struct engine_result *result)
 {
-    summary->scheduled = result->sample_count;
-    for (size_t i = 0; i < result->sample_count; i++) {
-        const struct sample *sample = &result->samples[i];
-        summary->sent += sample->sent_tsc != 0;
-        summary->answered += sample_is_answered(sample) != 0;
-        summary->misses += sample->status == SAMPLE_MISS;
-        summary->error_replies += sample->status == SAMPLE_ERROR_REPLY;
-        summary->unsent += sample->status == SAMPLE_UNSENT;
-        summary->timed_out += sample->status == SAMPLE_TIMED_OUT;
-        summary->lost += sample->status == SAMPLE_LOST;
-        if (!sample_is_answered(sample))
-            continue;
-        bool stamped = sample->tx_source && sample->rx_source;
-        bool hardware = sample->tx_source == STAMP_HARDWARE && sample->rx_source == STAMP_HARDWARE;
-        summary->stamps_hardware += hardware;
-        summary->stamps_one_way +=
-            stamped && !hardware &&
-            (sample->tx_source == STAMP_HARDWARE || sample->rx_source == STAMP_HARDWARE);
-        summary->stamps_software += stamped && !hardware;
-        summary->stamps_user += !stamped;
+    struct sample_counts counts = {0};
+    if (result->totals)
+        return result->totals->counts;
+    for (size_t i = 0; i < result->sample_count; i++)
+        sample_counts_note(&counts, &result->samples[i]);
+    return counts;
+}
+
+static void take_counts(const struct sample_counts *counts, struct load_summary *summary)
+{
+    summary->scheduled = counts->scheduled;
+    summary->sent = counts->sent;
+    summary->answered = counts->answered;
+    summary->misses = counts->misses;
+    summary->error_replies = counts->error_replies;
+    summary->unsent = counts->unsent;
+    summary->timed_out = counts->timed_out;
+    summary->lost = counts->lost;
+    summary->stamps_hardware = counts->stamps_hardware;
+    summary->stamps_one_way = counts->stamps_one_way;
+    summary->stamps_software = counts->stamps_software;
+    summary->stamps_user = counts->stamps_user;
+}
+
+// --- of all samples, when only some of them are kept ---------------------------------------------
+
+// per_us: how many of the values' units.
+static double value_at(const struct sample_values *values, double q, double per_us)
+{
+    double found = histogram_quantile(&values->histogram, q);
+    return isfinite(found) ? fmin(found, (double)values->max) / per_us : found;
+}
+
+// An interval comes from what is kept, the percentile from all: both are estimates of the same, and
+// the interval holds either.
+static void take_values(const struct sample_values *values, double per_us,
+                        struct load_percentiles *out)
+{
+    out->count = histogram_count(&values->histogram);
+    for (unsigned i = 0; i < SUMMARY_QUANTILES; i++) {
+        struct quantile_interval *interval = &out->interval[i];
+        const double us = value_at(values, summary_quantiles[i], per_us);
+        out->us[i] = quantile_is_seen(out->count, summary_quantiles[i]) || isinf(us) ? us : NAN;
+        interval->low = interval->known ? fmin(interval->low, us) : NAN;
+        interval->high = interval->known ? fmax(interval->high, us) : NAN;
     }
 }
+
+static void take_totals(const struct engine_result *result, struct load_summary *summary)
+{
+    const struct sample_totals *totals = result->totals;
+    const double per_us = result->tsc_hz / 1e6;
+    take_values(&totals->latency, per_us, &summary->latency);
+    take_values(&totals->uncorrected, per_us, &summary->uncorrected);
+    take_values(&totals->network, 1e3, &summary->network);
+    summary->lateness_p50_us = value_at(&totals->lateness, 0.5, per_us);
+    summary->lateness_p99_us = value_at(&totals->lateness, 0.99, per_us);
+}
+
+// --- of the samples ------------------------------------------------------------------------------
 
 // The values taken from every request, in one pass over memory, since samples are large.
 struct columns {
@@ -129,13 +167,9 @@ static int take_latencies(const struct engine_result *result, double *room,
     return status;
 }
 
-static void take_rates(const struct engine_result *result, uint64_t duration_ns,
-                       struct load_summary *summary)
+static void take_rates(const struct engine_result *result, uint64_t last_reply,
+                       uint64_t duration_ns, struct load_summary *summary)
 {
-    uint64_t last_reply = result->start_tsc;
-    for (size_t i = 0; i < result->sample_count; i++)
-        if (result->samples[i].reply_tsc > last_reply)
-            last_reply = result->samples[i].reply_tsc;
     uint64_t loaded_from = result->start_tsc + result->paused_tsc;
     double until_last =
         last_reply > loaded_from ? (double)(last_reply - loaded_from) / result->tsc_hz : 0;
@@ -313,6 +347,27 @@ static void judge_replies(const struct engine_result *result, struct load_summar
             (count_type)counts->unexpected, (count_type)summary->answered, first);
 }
 
+// In bounded memory: requests that this client itself made late. doubt: of the load, where nothing
+// else is known.
+static void judge_memory(const struct engine_result *result, enum load_doubt doubt,
+                         struct load_summary *summary)
+{
+    const struct sample_totals *totals = result->totals;
+    const double few = share_tolerance * (double)summary->scheduled;
+    if (totals && (double)totals->late_full > few)
+        load_summary_add_reason(
+            summary, doubt == DOUBT_OVERLOADED ? DOUBT_MEMORY : doubt,
+            "%llu of %llu requests had to wait for room in this client's memory (--memory), which "
+            "was full of requests that had been open for long",
+            (count_type)totals->late_full, (count_type)summary->scheduled);
+    if (totals && (double)totals->late_drawn > few)
+        load_summary_add_reason(
+            summary, DOUBT_STARVED,
+            "%llu of %llu requests were drawn late: the thread that draws them, and takes their "
+            "samples, did not keep up; it needs a part of a core beside the load threads'",
+            (count_type)totals->late_drawn, (count_type)summary->scheduled);
+}
+
 static void judge_load(const struct engine_result *result, struct load_summary *summary)
 {
     char whose[80] = "the server did not keep up";
@@ -340,6 +395,7 @@ static void judge_load(const struct engine_result *result, struct load_summary *
             (count_type)result->delayed_by_depth, (count_type)summary->scheduled,
             result->connections_at_once, result->depth,
             result->depth_is_cap ? ", the in-flight cap" : "", whose);
+    judge_memory(result, doubt, summary);
     judge_replies(result, summary);
 }
 
@@ -351,9 +407,12 @@ int load_summarise(const struct engine_result *result, uint64_t duration_ns,
     if (!room)
         return error_set(err, ERROR_FAILED, "out of memory for the percentiles of %zu requests",
                          result->sample_count);
-    count_statuses(result, summary);
+    const struct sample_counts counts = count_statuses(result);
+    take_counts(&counts, summary);
     int status = take_latencies(result, room, summary, err);
-    take_rates(result, duration_ns, summary);
+    if (result->totals)
+        take_totals(result, summary);
+    take_rates(result, counts.last_reply_tsc, duration_ns, summary);
     free(room);
     if (status < 0)
         return status;

@@ -7,6 +7,7 @@
 #include "base/json_rows.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "loadgen/method/load_bounds.h"
 #include "loadgen/method/load_summary.h"
 
 typedef unsigned long long count_type; // what printf's %llu takes
@@ -303,6 +304,7 @@ json_t *load_summary_json(const struct load_summary *summary, const struct engin
     set_count(json, "tx_stamps_unknown", result->stamps_unknown);
     set_count(json, "rx_stamps_missing", counts->rx_missing);
     set_count(json, "rx_coalesced", counts->rx_coalesced);
+    json_object_set_new(json, "bounded", load_bounds_json(result, facts->protocol));
     json_object_set_new(json, "method",
                         json_pack("{s:s,s:f,s:f}", "stop", "duration", "confidence",
                                   summary_confidence, "rate_tolerance", summary_rate_tolerance));
@@ -452,4 +454,5 @@ void load_summary_print(const struct load_summary *summary, const struct engine_
     else
         fprintf(out, "  stamps     by this program only%s%s\n", result->stamps_why.kind ? ": " : "",
                 result->stamps_why.text);
+    load_bounds_print(result, out);
 }

@@ -249,6 +249,22 @@ static void judge_queued(const struct engine_result *run, struct send_times *tim
             : quantile_of(times->queued_us, times->queued, 0.5, times->queued_us);
 }
 
+// Replaces ascending times by the gaps between them, but for pauses, gaps longer than that: where
+// requests between two are not kept. Returns how many; *between_us is their sum.
+static size_t take_gaps(struct send_times *times, double pause_us, double *between_us)
+{
+    size_t gaps = 0;
+    *between_us = times->count ? times->us[times->count - 1] - times->us[0] : 0;
+    for (size_t i = 1; i < times->count; i++) {
+        const double gap = times->us[i] - times->us[i - 1];
+        if (gap > pause_us)
+            *between_us -= gap;
+        else
+            times->us[gaps++] = gap;
+    }
+    return gaps;
+}
+
 int arrivals_judge(const struct engine_result *run, const struct arrivals_asked *asked,
                    struct arrivals *result, struct error *err)
 {
@@ -265,10 +281,8 @@ int arrivals_judge(const struct engine_result *run, const struct arrivals_asked 
         judge_queued(run, &times, result);
         double stretch = into_operational_time(asked, &times);
         quantile_sort(times.us, times.count);
-        size_t gaps = times.count ? times.count - 1 : 0;
-        double between_us = gaps ? times.us[gaps] - times.us[0] : 0;
-        for (size_t i = 0; i < gaps; i++)
-            times.us[i] = times.us[i + 1] - times.us[i];
+        double between_us;
+        size_t gaps = take_gaps(&times, run->totals ? pause_gaps * mean_us : INFINITY, &between_us);
         if (gaps >= GAPS_LEAST && between_us > 0)
             judge_gaps(run, asked->process, times.us, gaps, between_us, mean_us,
                        result->back_to_back_us * stretch, times.queued_us, result);

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -82,6 +83,60 @@ static inline void check_offsets(const struct engine_result *result)
     }
 }
 
+// Loads in bounded memory, in rings of RING samples: far fewer than the load has.
+static bool in_bounded_memory;
+enum { RING = 1024 };
+
+// Puts all samples of the file in place of those that were kept.
+static inline void take_spooled(const char *path, struct engine_result *result)
+{
+    const struct sample_totals *totals = result->totals;
+    struct log_reader log;
+    struct error err;
+    if (log_reader_open(&log, path, LOG_SAMPLES, SAMPLE_LOG_VERSION, sizeof(struct sample), &err) <
+        0)
+        fail_msg("%s", err.text);
+    assert_int_equal(log.count, totals->counts.scheduled);
+    assert_int_equal(log.count, totals->spool_count);
+    munmap(result->samples, result->sample_bytes);
+    assert_int_equal(engine_result_take_samples(result, log.count, &err), 0);
+    memcpy(result->samples, log.records, log.count * sizeof *result->samples);
+    result->sample_count = log.count;
+    log_reader_close(&log);
+    struct sample_counts counts = {0};
+    for (size_t i = 0; i < result->sample_count; i++)
+        sample_counts_note(&counts, &result->samples[i]);
+    assert_memory_equal(&counts, &totals->counts, sizeof counts);
+}
+
+// As engine_run, with a schedule that is drawn meanwhile.
+static inline int run_bounded(struct engine_settings settings, const struct distribution *arrivals,
+                              double rate, uint64_t seed, struct engine_result *result,
+                              struct error *err)
+{
+    char spool[] = "/tmp/taillight-spool-XXXXXX";
+    const size_t threads = settings.threads ? settings.threads : 1;
+    close(mkstemp(spool));
+    settings.spool = spool;
+    settings.memory_bytes = 6 * RING * sizeof(struct sample) * threads;
+    assert_int_equal(schedule_drawer_open(settings.workload, arrivals, rate, settings.duration_ns,
+                                          seed, &settings.drawer, err),
+                     0);
+    int status = engine_run(&settings, NULL, result, err);
+    schedule_drawer_close(settings.drawer);
+    if (status == 0)
+        take_spooled(spool, result);
+    unlink(spool);
+    return status;
+}
+
+// Once more, in bounded memory.
+static inline int run_in_bounded_memory(const struct CMUnitTest *tests, size_t count)
+{
+    in_bounded_memory = true;
+    return _cmocka_run_group_tests("in bounded memory", tests, count, NULL, NULL);
+}
+
 // Runs and checks what must hold of any run.
 static inline void run_threads(uint32_t threads, const struct workload *workload, uint16_t port,
                                double rate, uint32_t connections, uint32_t depth,
@@ -91,13 +146,11 @@ static inline void run_threads(uint32_t threads, const struct workload *workload
     struct error err = {0};
     struct schedule schedule;
     struct server_address address;
-    const uint64_t duration_ns = 400000000;
+    const struct distribution arrivals = {.kind = DISTRIBUTION_EXPONENTIAL, .first = 1};
+    const uint64_t duration_ns = 400000000, seed = 9;
     resolve(port, &address);
-    assert_int_equal(
-        schedule_draw(workload,
-                      &(struct distribution){.kind = DISTRIBUTION_EXPONENTIAL, .first = 1}, rate,
-                      duration_ns, 9, &schedule, &err),
-        0);
+    assert_int_equal(schedule_draw(workload, &arrivals, rate, duration_ns, seed, &schedule, &err),
+                     0);
     const struct engine_settings settings = {.server = &address,
                                              .workload = workload,
                                              .threads = threads,
@@ -107,7 +160,8 @@ static inline void run_threads(uint32_t threads, const struct workload *workload
                                              .duration_ns = duration_ns,
                                              .timeout_ns = timeout_ms * 1000000,
                                              .reconnect_ns = 300000000};
-    if (engine_run(&settings, &schedule, result, &err) < 0)
+    if ((in_bounded_memory ? run_bounded(settings, &arrivals, rate, seed, result, &err)
+                           : engine_run(&settings, &schedule, result, &err)) < 0)
         fail_msg("%s", err.text);
     assert_int_equal(result->sample_count, schedule.count);
     memset(tally, 0, sizeof *tally);

@@ -331,5 +331,11 @@ int main(void)
         cmocka_unit_test(big_requests_leave_in_pieces),
         cmocka_unit_test(an_absent_server_is_an_error),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const struct CMUnitTest bounded[] = {
+        cmocka_unit_test(memcached_answers_everything),
+        cmocka_unit_test(threads_share_one_schedule),
+        cmocka_unit_test(big_requests_leave_in_pieces),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL) +
+           run_in_bounded_memory(bounded, sizeof bounded / sizeof *bounded);
 }

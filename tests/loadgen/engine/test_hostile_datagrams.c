@@ -184,15 +184,15 @@ static int run_at(uint16_t port, const struct workload *workload, enum stamp_mod
     struct server_address address;
     struct schedule schedule;
     char text[40];
-    const uint64_t duration_ns = 300000000;
+    // In bounded memory twice round the ring, with what waits until its time is up.
+    const struct distribution arrivals = {.kind = DISTRIBUTION_EXPONENTIAL, .first = 1};
+    const uint64_t duration_ns = in_bounded_memory ? 900000000 : 300000000, seed = 3;
+    const double rate = in_bounded_memory ? 1200 : 1000;
     snprintf(text, sizeof text, "udp:127.0.0.1:%u", port);
     assert_int_equal(server_address_parse(text, &address, err), 0);
     assert_int_equal(server_address_resolve(&address, err), 0);
-    assert_int_equal(
-        schedule_draw(workload,
-                      &(struct distribution){.kind = DISTRIBUTION_EXPONENTIAL, .first = 1}, 1000,
-                      duration_ns, 3, &schedule, err),
-        0);
+    assert_int_equal(schedule_draw(workload, &arrivals, rate, duration_ns, seed, &schedule, err),
+                     0);
     const struct engine_settings settings = {.server = &address,
                                              .workload = workload,
                                              .connections = 2,
@@ -200,7 +200,9 @@ static int run_at(uint16_t port, const struct workload *workload, enum stamp_mod
                                              .duration_ns = duration_ns,
                                              .timeout_ns = timeout_ms * 1000000,
                                              .reconnect_ns = 300000000};
-    int status = engine_run(&settings, &schedule, &outcome->result, err);
+    int status = in_bounded_memory
+                     ? run_bounded(settings, &arrivals, rate, seed, &outcome->result, err)
+                     : engine_run(&settings, &schedule, &outcome->result, err);
     schedule_free(&schedule);
     return status;
 }
@@ -409,5 +411,14 @@ int main(void)
         cmocka_unit_test(nobody_there_is_told),
         cmocka_unit_test(what_does_not_go_over_udp_is_refused),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const struct CMUnitTest bounded[] = {
+        cmocka_unit_test(all_are_answered),
+        cmocka_unit_test(what_is_not_answered_is_lost),
+        cmocka_unit_test(answers_twice_count_once),
+        cmocka_unit_test(answers_find_their_request),
+        cmocka_unit_test(nonsense_answers_nobody),
+        cmocka_unit_test(answers_to_nothing_are_surplus),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL) +
+           run_in_bounded_memory(bounded, sizeof bounded / sizeof *bounded);
 }
