@@ -160,33 +160,71 @@ int cluster_read(struct redisContext *redis, const char *host, struct cluster_ra
     return result;
 }
 
+// A host and a port as sentinels write them: both as text.
+static bool take_place(const redisReply *host, const redisReply *port, struct cluster_range *range)
+{
+    uint64_t number = 0;
+    if (!host || !port || host->type != REDIS_REPLY_STRING || port->type != REDIS_REPLY_STRING ||
+        host->len >= sizeof range->host)
+        return false;
+    const char *digits = port->str, *end = digits + strlen(digits);
+    if (!line_digits(&digits, end, UINT16_MAX, &number) || digits != end || number < 1 ||
+        number > UINT16_MAX)
+        return false;
+    *range = (struct cluster_range){.first = 0, .last = CLUSTER_SLOTS - 1};
+    snprintf(range->host, sizeof range->host, "%s", host->str);
+    range->port = (uint16_t)number;
+    return true;
+}
+
 int sentinel_read(struct redisContext *redis, const char *name, struct cluster_ranges *ranges,
                   struct error *err)
 {
     redisReply *reply = redisCommand(redis, "SENTINEL get-master-addr-by-name %s", name);
-    struct cluster_range all = {.first = 0, .last = CLUSTER_SLOTS - 1};
+    struct cluster_range all;
     int result = 0;
     ranges->count = 0;
     if (!reply)
         return read_fails(redis->errstr, err);
-    const bool named = reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
-                       reply->element[0]->type == REDIS_REPLY_STRING &&
-                       reply->element[1]->type == REDIS_REPLY_STRING &&
-                       reply->element[0]->len < (size_t)CLUSTER_HOST_BYTES;
-    const char *port = named ? reply->element[1]->str : "", *end = port + strlen(port);
-    uint64_t number = 0;
     if (reply->type == REDIS_REPLY_ERROR)
         result = error_set(err, ERROR_INPUT, "it is no sentinel: \"%.100s\"", reply->str);
     else if (reply->type == REDIS_REPLY_NIL)
         result = error_set(err, ERROR_INPUT, "it knows no master named \"%s\"", name);
-    else if (!line_digits(&port, end, UINT16_MAX, &number) || port != end || number < 1 ||
-             number > UINT16_MAX)
+    else if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
+             !take_place(reply->element[0], reply->element[1], &all))
         result = read_fails("its answer to SENTINEL get-master-addr-by-name cannot be", err);
-    if (result == 0) {
-        snprintf(all.host, sizeof all.host, "%s", reply->element[0]->str);
-        all.port = (uint16_t)number;
-        if (array_push(ranges, all) < 0)
-            result = read_fails("out of memory for a sentinel's master", err);
+    else if (array_push(ranges, all) < 0)
+        result = read_fails("out of memory for a sentinel's master", err);
+    freeReplyObject(reply);
+    return result;
+}
+
+// The value behind that name in a list of names and values.
+static const redisReply *named_value(const redisReply *list, const char *name)
+{
+    for (size_t i = 0; list->type == REDIS_REPLY_ARRAY && i + 1 < list->elements; i += 2)
+        if (list->element[i]->type == REDIS_REPLY_STRING &&
+            strcmp(list->element[i]->str, name) == 0)
+            return list->element[i + 1];
+    return NULL;
+}
+
+int sentinels_read(struct redisContext *redis, const char *name, struct cluster_ranges *sentinels,
+                   struct error *err)
+{
+    redisReply *reply = redisCommand(redis, "SENTINEL sentinels %s", name);
+    int result = 0;
+    sentinels->count = 0;
+    if (!reply)
+        return read_fails(redis->errstr, err);
+    if (reply->type != REDIS_REPLY_ARRAY)
+        result = read_fails("its answer to SENTINEL sentinels is none", err);
+    for (size_t i = 0; result == 0 && i < reply->elements; i++) {
+        struct cluster_range one;
+        if (take_place(named_value(reply->element[i], "ip"), named_value(reply->element[i], "port"),
+                       &one) &&
+            array_push(sentinels, one) < 0)
+            result = read_fails("out of memory for sentinels", err);
     }
     freeReplyObject(reply);
     return result;

@@ -57,4 +57,9 @@ int cluster_read(struct redisContext *redis, const char *host, struct cluster_ra
 int sentinel_read(struct redisContext *redis, const char *name, struct cluster_ranges *ranges,
                   struct error *err);
 
+// Asks a sentinel for the others that watch that master: a range for each, whose slots say nothing.
+// What it says of one that cannot be is passed over.
+int sentinels_read(struct redisContext *redis, const char *name, struct cluster_ranges *sentinels,
+                   struct error *err);
+
 #endif

@@ -39,19 +39,25 @@ void node_map_want(struct node_map *map)
     (void)written; // the counter cannot overflow
 }
 
+int node_map_place(const struct cluster_range *range, struct server_address *place,
+                   struct error *err)
+{
+    char text[CLUSTER_HOST_BYTES + 20];
+    snprintf(text, sizeof text, strchr(range->host, ':') ? "[%s]:%u" : "%s:%u", range->host,
+             range->port);
+    int status = server_address_parse(text, place, err);
+    return status < 0 ? status : server_address_resolve(place, err);
+}
+
 // NODE_NONE with *err: it cannot be one.
 static uint32_t add_node(struct node_map *map, const struct cluster_range *range, struct error *err)
 {
     const uint32_t count = node_map_count(map);
-    char text[CLUSTER_HOST_BYTES + 20];
     if (count == NODES_MOST) {
         error_set(err, ERROR_FAILED, "there are more than %d nodes", NODES_MOST);
         return NODE_NONE;
     }
-    snprintf(text, sizeof text, strchr(range->host, ':') ? "[%s]:%u" : "%s:%u", range->host,
-             range->port);
-    struct server_address *node = &map->nodes[count];
-    if (server_address_parse(text, node, err) < 0 || server_address_resolve(node, err) < 0)
+    if (node_map_place(range, &map->nodes[count], err) < 0)
         return NODE_NONE;
     atomic_store_explicit(&map->count, count + 1, memory_order_release);
     return count;

@@ -54,6 +54,10 @@ void node_map_move(struct node_map *map, unsigned slot, uint32_t node);
 // Asks for the map to be read anew, soon; may be called as often as one likes.
 void node_map_want(struct node_map *map);
 
+// The address of a range's node, looked up. ERROR_INPUT: there is none.
+int node_map_place(const struct cluster_range *range, struct server_address *place,
+                   struct error *err);
+
 // Takes in what was read. One thread at a time; looks up the names of nodes that are new. Slots
 // that are in no range keep their owners: whoever asks those is told better. ERROR_INPUT: a name
 // that is not known; ERROR_FAILED: too many nodes. What came before is taken in.

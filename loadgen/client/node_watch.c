@@ -22,17 +22,23 @@ enum {
     SENTINEL_MS = 1000,       // a sentinel is asked this often, whether anybody wants it or not
 };
 
+enum { SENTINELS_MOST = 16 };
+
 struct node_watch {
     struct node_source source;
     struct node_map *map;
-    uint32_t turn; // the node that was asked last
+    uint32_t turn; // the node, or other sentinel, that was asked last; beyond them: the source
+    struct server_address sentinels[SENTINELS_MOST]; // the others
+    uint32_t sentinel_count;
     pthread_t thread;
     atomic_bool stop;
     struct node_watch_counts counts;
 };
 
+// others: gets the sentinels that a sentinel knows; NULL: nobody asks.
 static int read_from(const struct node_source *source, const struct server_address *server,
-                     unsigned patience_ms, struct cluster_ranges *ranges, struct error *err)
+                     unsigned patience_ms, struct cluster_ranges *ranges,
+                     struct cluster_ranges *others, struct error *err)
 {
     const bool tls = !source->sentinel && source->tls && source->tls->on;
     const struct server_address *place = server;
@@ -48,6 +54,8 @@ static int read_from(const struct node_source *source, const struct server_addre
     if (status == 0)
         status = source->sentinel ? sentinel_read(redis, source->sentinel, ranges, err)
                                   : cluster_read(redis, server->host, ranges, err);
+    if (status == 0 && source->sentinel && others)
+        status = sentinels_read(redis, source->sentinel, others, err);
     if (redis)
         redisFree(redis);
     status = tls_tunnel_close(tunnel, status, err);
@@ -57,7 +65,7 @@ static int read_from(const struct node_source *source, const struct server_addre
 int node_watch_read(const struct node_source *source, struct node_map *map, struct error *err)
 {
     struct cluster_ranges ranges = {0};
-    int status = read_from(source, source->server, FIRST_PATIENCE_MS, &ranges, err);
+    int status = read_from(source, source->server, FIRST_PATIENCE_MS, &ranges, NULL, err);
     if (status == 0 && node_map_take(map, &ranges, err) < 0)
         status = error_prefix(err, "%s", source->server->text);
     array_free(&ranges);
@@ -68,21 +76,44 @@ int node_watch_read(const struct node_source *source, struct node_map *map, stru
                     : status;
 }
 
-// A cluster's nodes in turn, and whoever was asked first. True: one has answered.
+// The other sentinels, as the one that answered knows them: without itself, and with those before
+// it that it has not met any more.
+static void keep_sentinels(struct node_watch *watch, const struct cluster_ranges *others)
+{
+    struct error why;
+    for (size_t i = 0; i < others->count && watch->sentinel_count < SENTINELS_MOST; i++) {
+        const struct cluster_range *one = &others->items[i];
+        struct server_address *place = &watch->sentinels[watch->sentinel_count];
+        bool known = false;
+        for (uint32_t k = 0; k < watch->sentinel_count && !known; k++)
+            known = watch->sentinels[k].port == one->port &&
+                    strcmp(watch->sentinels[k].host, one->host) == 0;
+        if (!known && node_map_place(one, place, &why) == 0)
+            watch->sentinel_count++;
+    }
+}
+
+// A cluster's nodes in turn, and whoever was asked first. Of sentinels the one that answered last,
+// as long as it answers: others may learn of a failover later. True: one has answered.
 static bool read_again(struct node_watch *watch)
 {
-    struct cluster_ranges ranges = {0};
+    struct cluster_ranges ranges = {0}, others = {0};
     struct error why;
-    const uint32_t nodes = watch->source.sentinel ? 0 : node_map_count(watch->map);
+    const bool sentinel = watch->source.sentinel;
+    const struct server_address *places = sentinel ? watch->sentinels : watch->map->nodes;
+    const uint32_t count = sentinel ? watch->sentinel_count : node_map_count(watch->map);
     bool taken = false;
-    for (uint32_t i = 0; i <= nodes && !taken && !atomic_load(&watch->stop); i++) {
-        watch->turn = watch->turn < nodes ? watch->turn + 1 : 0;
+    for (uint32_t i = 0; i <= count && !taken && !atomic_load(&watch->stop); i++) {
+        if (!sentinel || i)
+            watch->turn = watch->turn < count ? watch->turn + 1 : 0;
         const struct server_address *server =
-            watch->turn < nodes ? &watch->map->nodes[watch->turn] : watch->source.server;
-        taken = read_from(&watch->source, server, PATIENCE_MS, &ranges, &why) == 0 &&
+            watch->turn < count ? &places[watch->turn] : watch->source.server;
+        taken = read_from(&watch->source, server, PATIENCE_MS, &ranges, &others, &why) == 0 &&
                 node_map_take(watch->map, &ranges, &why) == 0;
     }
+    keep_sentinels(watch, &others);
     array_free(&ranges);
+    array_free(&others);
     return taken;
 }
 
@@ -115,6 +146,7 @@ int node_watch_begin(const struct node_source *source, struct node_map *map,
     if (!begun)
         return error_set(err, ERROR_FAILED, "out of memory for the map of the nodes");
     begun->source = *source;
+    begun->turn = SENTINELS_MOST;
     begun->map = map;
     map->wake = eventfd(0, EFD_CLOEXEC);
     sigset_t all, before; // signals are for those who wait for them

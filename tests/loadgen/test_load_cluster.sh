@@ -25,6 +25,7 @@ refused() { # text, options ...
     grep -qF -- "$1" "$dir/err" || fail "load ${*:2}: does not say $1"
 }
 begin() { # options ...: in the background, until it is told to end
+    rm -f "$dir/out" # of the load before
     timeout 120 "$taillight" load --server "$at" --quiet --json --announce --workload "$dir/workload.yaml" \
         --duration 100s "$@" >"$dir/out" 2>"$dir/err" &
     loading=$!

@@ -19,6 +19,7 @@ accounted() { # what: every request in one way
     [ "$sum" = "$(value scheduled)" ] || fail "$1: $sum of $(value scheduled) accounted for"
 }
 begin() { # options ...: in the background, until it is told to end
+    rm -f "$dir/out" # of the load before
     timeout 120 "$taillight" load "${at[@]}" --quiet --json --announce --rate 1k --workload "$dir/workload.yaml" \
         --duration 100s --connections 4 "$@" >"$dir/out" 2>"$dir/err" &
     loading=$!
@@ -50,11 +51,16 @@ is_synced() { redis-cli -p "$1" info replication | grep -q master_link_status:up
 await is_synced "$second" || fail 'the replica does not follow'
 printf 'sentinel monitor cache 127.0.0.1 %s 1\nsentinel down-after-milliseconds cache 500\nsentinel failover-timeout cache 2000\n' \
     "$first" >"$dir/sentinel.conf"
+cp "$dir/sentinel.conf" "$dir/other.conf" # each writes its own
 start redis-server "$dir/sentinel.conf" --sentinel --port PORT --bind 127.0.0.1 --dir "$dir"
 sentinel=$port
-knows_replica() { redis-cli -p "$sentinel" sentinel replicas cache | grep -qx "$second"; }
-await knows_replica || fail 'the sentinel does not find the replica'
-at=(--server "127.0.0.1:$sentinel" --sentinel cache)
+start redis-server "$dir/other.conf" --sentinel --port PORT --bind 127.0.0.1 --dir "$dir"
+other=$port other_pid=${servers[-1]}
+knows() { # sentinel: the replica, and the other sentinel
+    redis-cli -p "$1" sentinel replicas cache | grep -qx "$second" && redis-cli -p "$1" sentinel sentinels cache | grep -q .
+}
+await knows "$sentinel" && await knows "$other" || fail 'the sentinels do not find the replica, or each other'
+at=(--server "127.0.0.1:$other" --sentinel cache)
 
 # --- the master's name, and its data -------------------------------------------------------------
 printf 'protocol: redis\nkeys: {count: 100}\nmix: {get: 1, set: 1}\n' >"$dir/workload.yaml"
@@ -62,9 +68,17 @@ refused 'it knows no master named "caches"' --server "127.0.0.1:$sentinel" --sen
 timeout 60 "$taillight" load "${at[@]}" --quiet --prepare --workload "$dir/workload.yaml" >"$dir/out" 2>"$dir/err" || fail 'the dataset'
 [ "$(redis-cli -p "$first" dbsize)" = 100 ] || fail 'the dataset is not at the master'
 
-# --- a failover that somebody asks for -----------------------------------------------------------
+# --- a failover that somebody asks for, of another sentinel than the load knew -------------------
 begin --threads 2
 await called "$first" get 100 || fail 'the master is not loaded'
+visits() { redis-cli -p "$other" info stats | tr -d '\r' | sed -n 's/^total_connections_received://p'; }
+before=$(visits) looks=0
+asked() { # two more times, besides by this
+    looks=$((looks + 1))
+    [ $(($(visits) - before - looks)) -ge 2 ]
+}
+await asked || fail 'the sentinel is not asked again'
+kill -9 "$other_pid"
 redis-cli -p "$sentinel" sentinel failover cache >"$dir/said"
 await is_master "$second" || fail 'the sentinel does not fail over'
 before=$(calls "$second" get)
@@ -78,9 +92,14 @@ grep -qE '"(client_error|server_error|mismatched|wrong_value|unexpected)"' "$dir
 [ $(($(value answered) * 10)) -gt $(($(value scheduled) * 9)) ] || fail 'a failover: requests are missing'
 
 # --- a master that is killed ---------------------------------------------------------------------
+at=(--server "127.0.0.1:$sentinel" --sentinel cache)
 follows() { redis-cli -p "$first" info replication | tr -d '\r' | grep -qx -e role:slave && is_synced "$first"; }
 redis-cli -p "$first" replicaof 127.0.0.1 "$second" >"$dir/said" # as the sentinel will have it in ten seconds
 await follows || fail 'the old master does not follow the new one'
+redis-server "$dir/other.conf" --sentinel --port "$other" --bind 127.0.0.1 --dir "$dir" >"$dir/log" 2>&1 &
+servers+=($!)
+can_agree() { redis-cli -p "$sentinel" sentinel ckquorum cache | grep -q ^OK; }
+await can_agree || fail 'the sentinel that was killed does not come back'
 begin --reconnect 200ms
 await called "$second" get 300 || fail 'the new master is not loaded'
 kill -9 "$second_pid"
