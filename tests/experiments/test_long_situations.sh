@@ -4,7 +4,8 @@
 # that cannot be trusted. The headline, what helps, and the exit code are as listed, "Inconclusive" goes with exit 4 and
 # nothing else, and terminal, page and summary.json say the same of each number. SITUATION=word: those with it in
 # their name; TOLD=FILE keeps what was said.
-# A machine that is busy with other things shows them: four attempts.
+# A machine that is busy with other things shows them: four attempts. (The faults' programs are real-time ones, to which
+# the kernel gives 95 % of a core where anybody else wants some of it.)
 . tests/faults/faults_lib.sh
 need_faults
 need_program chromium chromium
