@@ -200,13 +200,23 @@ void connection_put(struct client_connection *connection, uint32_t sample_index,
         counts->in_flight_max = counts->in_flight;
 }
 
+// Up to where the bytes of that request go, which is put and not sent yet. What is put besides
+// requests is always in front of one.
+static uint64_t end_of_request(struct client_connection *connection, uint64_t slot)
+{
+    const struct sample *sample = connection_sample(connection, slot);
+    return sample != connection->context->scrap
+               ? sample->request_end
+               : connection_sample(connection, slot + 1)->request_begin;
+}
+
 // The kernel has taken everything up to bytes_sent: marks the complete requests as sent.
 static void mark_sent(struct client_connection *connection, uint64_t before, uint64_t after)
 {
     uint64_t first = connection->sent;
     while (connection->sent < connection->put) {
         struct sample *sample = connection_sample(connection, connection->sent);
-        if (sample->request_end > connection->bytes_sent)
+        if (end_of_request(connection, connection->sent) > connection->bytes_sent)
             break;
         sample->send_tsc = before;
         sample->sent_tsc = after;
