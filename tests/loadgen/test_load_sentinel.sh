@@ -49,7 +49,7 @@ start_redis --replicaof 127.0.0.1 "$first"
 second=$port second_pid=${servers[-1]}
 is_synced() { redis-cli -p "$1" info replication | grep -q master_link_status:up; }
 await is_synced "$second" || fail 'the replica does not follow'
-printf 'sentinel monitor cache 127.0.0.1 %s 1\nsentinel down-after-milliseconds cache 500\nsentinel failover-timeout cache 2000\n' \
+printf 'sentinel monitor cache 127.0.0.1 %s 1\nsentinel down-after-milliseconds cache 2000\nsentinel failover-timeout cache 2000\n' \
     "$first" >"$dir/sentinel.conf"
 cp "$dir/sentinel.conf" "$dir/other.conf" # each writes its own
 start redis-server "$dir/sentinel.conf" --sentinel --port PORT --bind 127.0.0.1 --dir "$dir"
