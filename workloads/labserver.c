@@ -320,8 +320,12 @@ static void answer_request(struct worker *worker, const struct server_request *r
 
 // --- connections ---------------------------------------------------------------------------------
 
-static void close_client(struct client *client)
+// A child of the fault that forks may have the socket, too: only so its end is seen by the client,
+// and nothing more is heard of it.
+static void close_client(const struct worker *worker, struct client *client)
 {
+    epoll_ctl(worker->epoll, EPOLL_CTL_DEL, client->socket_fd, NULL);
+    shutdown(client->socket_fd, SHUT_RDWR);
     close(client->socket_fd);
     free(client);
 }
@@ -366,7 +370,7 @@ static void read_client(struct worker *worker, struct client *client)
     if (count < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (count <= 0) {
-        close_client(client);
+        close_client(worker, client);
         return;
     }
     client->used += (size_t)count;
@@ -383,7 +387,7 @@ static void read_client(struct worker *worker, struct client *client)
         at += taken;
     }
     if (worker->closing) {
-        close_client(client);
+        close_client(worker, client);
         return;
     }
     client->used -= at;
@@ -405,9 +409,10 @@ static void accept_client(struct worker *worker)
     setsockopt(socket_fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     client->socket_fd = socket_fd;
     client->used = 0;
+    client->nagle = false;
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = client};
     if (epoll_ctl(worker->epoll, EPOLL_CTL_ADD, socket_fd, &event) < 0)
-        close_client(client);
+        close_client(worker, client);
 }
 
 static void *worker_main(void *argument)

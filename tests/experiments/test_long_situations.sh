@@ -4,8 +4,8 @@
 # that cannot be trusted. The headline, what helps, and the exit code are as listed, "Inconclusive" goes with exit 4 and
 # nothing else, and terminal, page and summary.json say the same of each number. SITUATION=word: those with it in
 # their name; TOLD=FILE keeps what was said.
-# A machine that is busy with other things shows them: four attempts. (The faults' programs are real-time ones, to which
-# the kernel gives 95 % of a core where anybody else wants some of it.)
+# A machine that is busy with other things shows them: four attempts in which it was ours. (Not as real-time programs, as where faults are
+# scored: of these the kernel keeps 50 ms of each second back, and a load that spins is late then.)
 . tests/faults/faults_lib.sh
 need_faults
 need_program chromium chromium
@@ -73,7 +73,7 @@ EOF
 }
 no_shim() {
     fault_experiment "hog on A" 2s "$work/fault.log" | sed 's/shim: true/shim: false/' >"$work/s.yaml"
-    chrt -r 10 "$taillight" run "$work/s.yaml" --out "$work/run" --quiet >"$work/out" 2>"$work/run.err"
+    "$taillight" run "$work/s.yaml" --out "$work/run" --quiet >"$work/out" 2>"$work/run.err"
 }
 no_capture() {
     experiment "$work/s.yaml" netns 3k 1s <<EOF
@@ -124,7 +124,7 @@ nobody_there() {
 fault() { # CLASS
     [[ $(column "$1" 2)$(column "$1" 3) != *@(limited|swap,)* ]] || swap_on || return 77
     fault_experiment "$1" 2s "$work/fault.log" >"$work/s.yaml"
-    chrt -r 10 "$taillight" run "$work/s.yaml" --out "$work/run" --quiet >"$work/out" 2>"$work/run.err"
+    "$taillight" run "$work/s.yaml" --out "$work/run" --quiet >"$work/out" 2>"$work/run.err"
     local status=$?
     rmdir /sys/fs/cgroup/{cpu/,}taillight-quota /sys/fs/cgroup/{memory/,}taillight-memory \
         /sys/fs/cgroup/{blkio/,}taillight-disk 2>/dev/null
@@ -187,18 +187,38 @@ try() {
         as_listed "$1" $?
     ) >"$work/said" 2>&1 </dev/null
 }
+# Whether the host of this virtual machine took more than a two hundredth of the cores since: OLD-TICKS OLD-STOLEN
+was_disturbed() {
+    local all stolen
+    read -r all stolen < <(core_ticks)
+    [ $(((stolen - $2) * 200)) -gt $((all - $1)) ]
+}
+# Until it is as listed: four attempts in which the machine was ours, and eight at most. False: it never was; 2: nor
+# was the machine ever ours.
+attempts() {
+    local attempt judged=0 before
+    for attempt in 1 2 3 4 5 6 7 8; do
+        read -ra before < <(core_ticks)
+        try "$1" && return
+        was_disturbed "${before[@]}" && said='the host took cores away' || said='' judged=$((judged + 1))
+        echo "$1, attempt $attempt${said:+ ($said)}: $(tr '\n' ' ' <"$work/said")"
+        [ $judged -lt 4 ] || return 1
+    done
+    [ $judged -gt 0 ] || return 2
+    return 1
+}
 tried=0 wrong=''
 while read -r situation; do
     [[ $situation == *"${SITUATION:-}"* ]] || continue
     without=$(lacks "$situation")
     [ -z "$without" ] || { echo "$situation: left out, there is no" $without; continue; }
-    for attempt in 1 2 3 4; do
-        try "$situation" && break
-        echo "$situation, attempt $attempt: $(tr '\n' ' ' <"$work/said")"
-        [ $attempt -lt 4 ] || wrong+=", $situation"
-    done
+    attempts "$situation"
+    case $? in
+        0) tried=$((tried + 1)) ;;
+        1) tried=$((tried + 1)) wrong+=", $situation" ;;
+        *) echo "$situation: left out, the host took the cores away each time" ;;
+    esac
     { echo "== $situation"; cat "$work/said"; } >>"${TOLD:-/dev/null}"
-    tried=$((tried + 1))
 done < <(names)
 echo "$tried situations"
 [ -z "$wrong" ] || fail "not as listed: ${wrong#, }"
