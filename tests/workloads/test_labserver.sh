@@ -7,6 +7,7 @@ dir=$(mktemp -d /tmp/test-labserver-XXXXXX)
 server=0
 cleanup() {
     [ "$server" -ne 0 ] && kill -9 "$server" 2>/dev/null
+    [ -z "${spinner:-}" ] || kill "$spinner" 2>/dev/null
     rm -rf "$dir"
 }
 trap cleanup EXIT
@@ -64,16 +65,22 @@ printf 'VALUE c 0 4\r\nabcd\r\nVALUE n 0 1\r\nn\r\nEND\r\nCLIENT_ERROR bad data 
 head -c "$(stat -c %s "$dir/expected")" "$dir/out" | cmp - "$dir/expected" || fail 'the protocol'
 stop
 
-# A child that it forks has its clients' sockets, too: one that leaves meanwhile is forgotten once.
+# A child that it forks has its clients' sockets, too, and ends when it gets the core: who leaves meanwhile is
+# forgotten once.
 start --fault 'fork,4ms,5ms' --fault-log "$dir/faults"
+taskset -cp "$(taskset -cp $$ | sed 's/.*[ ,-]//')" "$server" >"$dir/out"
+taskset -c "$(taskset -cp "$server" | sed 's/.* //')" sh -c 'while :; do :; done' &
+spinner=$!
 for i in {1..60}; do
     exec 3<>"/dev/tcp/127.0.0.1/$port" || fail "the server ended after $i clients"
     printf 'set a 0 0 1\r\nx\r\nquit\r\n' >&3
-    timeout 5 cat <&3 >"$dir/out" || fail "client $i does not see its end"
+    timeout 20 cat <&3 >"$dir/out" || fail "client $i does not see its end"
     exec 3>&-
 done
+kill $spinner
 kill -0 "$server" || fail 'a forking server died of clients that left'
 stop
+claim_port # its last children may still have the other
 
 # No reply can be quicker than the service time; an idle server adds little, but that is not asked.
 # That holds as well when the server's own work is part of it.
