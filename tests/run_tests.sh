@@ -2,7 +2,7 @@
 # Runs every test under BUILD and tests/**/test_*.sh, before whatever else wants the cores
 # (preferred.sh), and prints a line for each as it ends. The machine's cores are part of what the
 # end-to-end tests measure, so a test has the machine to itself, as far as that is ours to say,
-# unless it is known to compute only. Those run first, one more at a time than there are cores, since
+# unless it is known to compute only. Those run first, twice as many at a time as there are cores and one, since
 # some of them also wait: all of the folders in `computing`, but for sources that say "Needs the machine
 # to itself", and elsewhere the sources that say "Runs beside others" (each at the beginning of a
 # comment's line).
@@ -105,7 +105,7 @@ export outcomes
 place=${TAILLIGHT_TRUST:-${TAILLIGHT_ONCE:-}}
 place=${place:+last}
 { [ ${#beside[@]} -eq 0 ] || printf '%s\n' "${beside[@]}"; } |
-    xargs -r -P $(($(nproc) + 1)) -I '{}' bash -c 'one "$@"' one '{}' "${place:-beside}"
+    xargs -r -P $((2 * $(nproc) + 1)) -I '{}' bash -c 'one "$@"' one '{}' "${place:-beside}"
 for name in ${alone[@]+"${alone[@]}"}; do one "$name" "${place:-alone}"; done
 mapfile -t again < <(sed -n 's/^again //p' "$outcomes")
 for name in ${again[@]+"${again[@]}"}; do one "$name" last; done

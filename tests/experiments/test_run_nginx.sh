@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # NGINX as the server and as a neighbour under a load of its own: the run writes all it needs, keeps
 # what the neighbour's load found, and leaves no process, also when it is killed.
+# Runs beside others: nothing is timed.
 . tests/experiments/run_lib.sh
 need_capture
 PATH=$PATH:/usr/sbin

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Whole runs in other protocols than memcached's: Redis with its dataset, the laboratory server, and
 # HTTP from a server that closes its connections now and then.
+# Runs beside others: requests are counted, not timed.
 . tests/experiments/run_lib.sh
 need_capture
 need_program redis-server redis-server

@@ -3,6 +3,7 @@
 #
 # Many connections: all come about, all are used, every request is accounted for and has its stamps;
 # and what is said when there are no local ports for so many.
+# Runs beside others: requests are counted, not timed.
 set -u
 . "$(dirname "$0")/../ports.sh"
 taillight=${BUILD:-build}/taillight

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The engine against real servers (memcached, labserver): every scheduled request is accounted for.
+// Runs beside others: requests are counted, not timed.
 #include "tests/loadgen/engine/engine_test.h"
 
 #include <sched.h>
