@@ -11,6 +11,8 @@ function setMessage(id) {
 function chooseDiagnosis(index, id = data.diagnoses[index]?.messages.id[0] ?? null) {
   Object.assign(view, {diagnosis: index, cause: null, category: null, span: null});
   setMessage(id);
+  // The sections of the diagnosis stand in its element; without a message only those that need none.
+  byId('diagnosis').hidden = !current()?.messages.id.length && !current()?.ordinary?.length;
   updateSections('diagnosis');
 }
 
@@ -70,6 +72,7 @@ function printing(on) {
   document.documentElement.classList.toggle('printing', on);
   if (on) unfoldAll();
   redraw();
+  drawUndrawn();
 }
 
 function start() {
@@ -77,6 +80,7 @@ function start() {
   explainTerms(byId('numbers'));
   chooseDiagnosis(0);
   chooseFromAddress();
+  drawUndrawn();
   byId('footer').textContent = `Taillight ${data.version} · ${data.run}`;
   let pending = 0;
   addEventListener('resize', () => {

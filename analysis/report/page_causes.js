@@ -68,8 +68,42 @@ function addSections() {
     }
 }
 
+// What is due for a section that the reader does not see is drawn soon after, a section at a time: no click
+// waits for it. [{id, update}], in the order in which they came.
+const undrawn = [];
+
+function isInView(id) {
+  const {top, bottom} = byId(id).getBoundingClientRect();
+  return bottom > 0 && top < innerHeight;
+}
+
+function drawOne({id, update}) {
+  if (!byId(id).hidden && !isFolded(id)) update();  // else it is drawn when it is shown
+}
+
+function drawNext() {
+  const one = undrawn.shift();
+  if (undrawn.length) setTimeout(drawNext);
+  if (one) drawOne(one);
+}
+
+function drawLater(one) {
+  if (undrawn.some(({id, update}) => id === one.id && update === one.update)) return;
+  undrawn.push(one);
+  if (undrawn.length === 1) setTimeout(drawNext);
+}
+
+// What is left for these sections, or for all; before this returns.
+function drawUndrawn(ids = undrawn.map(({id}) => id)) {
+  for (const one of undrawn.filter(({id}) => ids.includes(id))) {
+    undrawn.splice(undrawn.indexOf(one), 1);
+    drawOne(one);
+  }
+}
+
 // occasions: 'draw', 'diagnosis', 'cause' or 'message'; of several, the first that a section knows.
 function updateSections(...occasions) {
+  const due = [];
   for (const section of sections) {
     const {id, within, has = () => !within || current().messages.id.length > 0} = section;
     if (within && byId(within).hidden) continue;
@@ -77,8 +111,11 @@ function updateSections(...occasions) {
     if (byId(id).hidden || isFolded(id)) continue;
     const update = occasions.map(one => section[one]).find(Boolean) ??
         (within && occasions.includes('diagnosis') ? section.draw : null);
-    update?.();
+    if (update) due.push({id, update});
   }
+  const seen = due.map(({id}) => id).filter(isInView);
+  due.forEach(drawLater);
+  drawUndrawn(seen);
 }
 
 // What the reader is looking at. `message` is an index into the diagnosis's messages, or null.

@@ -68,11 +68,9 @@ function sliceWords(diagnosis) {
                     ''}${shown}`;
 }
 
-// The sections of the diagnosis follow in its element; without a message only those that need none.
 function renderDiagnosis() {
   const diagnosis = current(), has = diagnosis && diagnosis.messages.id.length > 0;
   renderWindows();
-  byId('diagnosis').hidden = !has && !diagnosis?.ordinary?.length;
   byId('slice-lead').textContent = !diagnosis ?
       'Nothing was diagnosed: the run has no capture, or nothing to explain.' :
       has || diagnosis.not_available ? sliceWords(diagnosis) :
