@@ -225,11 +225,13 @@ void link_poll(struct link *const *links, size_t count, struct pollfd *others, s
         int link_ms = link_watch(links[i], &ready[2 * i]);
         wait_ms = link_ms < wait_ms ? link_ms : wait_ms;
     }
-    memcpy(&ready[2 * count], others, other_count * sizeof *others);
+    if (other_count)
+        memcpy(&ready[2 * count], others, other_count * sizeof *others);
     if (poll(ready, 2 * count + other_count, wait_ms == INT_MAX ? -1 : wait_ms) <= 0)
         for (size_t i = 0; i < 2 * count + other_count; i++)
             ready[i].revents = 0;
-    memcpy(others, &ready[2 * count], other_count * sizeof *others);
+    if (other_count)
+        memcpy(others, &ready[2 * count], other_count * sizeof *others);
     for (size_t i = 0; i < count; i++)
         link_serve(links[i], &ready[2 * i]);
 }

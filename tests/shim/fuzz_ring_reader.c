@@ -72,7 +72,8 @@ static void logs_verify(const char *dir, const struct message_merge *merge)
     snprintf(path, sizeof path, "%s/connections.tlog", dir);
     if (log_reader_open(&connections, path, LOG_CONNECTIONS, 1, sizeof(struct connection), &err))
         abort();
-    assert(calls.count == merge->calls && connections.count == merge->connections);
+    assert(calls.count == merge->calls &&
+           connections.count == merge->connections + merge->outgoing);
     const struct call *all = calls.records;
     for (size_t i = 0; i < calls.count; i++) {
         assert(i == 0 || all[i - 1].entry_tsc <= all[i].entry_tsc);
