@@ -2,7 +2,8 @@
 # A processor trace of another machine: what ran there comes with it, the very files, since this machine
 # may have other builds of the same programs. There the Intel PT is a folder of the test's, and perf is
 # the real one, which is given a software event in its place.
-# Not beside others: another memcached of that path, which this machine then ran, would be in the trace.
+# The memcached is of a path that only these two hosts have: others that run here are in the trace, too.
+# Runs beside others: nothing is timed.
 . tests/experiments/run_lib.sh
 . tests/experiments/ssh_lib.sh
 need_program memcached memcached
@@ -11,7 +12,7 @@ need_program perf linux-perf
 [ "$(nproc)" -ge 2 ] || skip "client and server need a core each; this machine has one for us"
 perf record -q -e cpu-clock -a -o "$work/made" -- true >/dev/null 2>"$work/perf.err" ||
     skip "perf record does not work here (no perf, or not permitted)"
-mkdir "$work/bin" "$work/programs"
+mkdir "$work/bin" "$work/here"
 cat >"$work/bin/perf" <<END
 #!/bin/bash
 # As perf, but for the event, and buffers that only a trace has.
@@ -26,13 +27,13 @@ done
 exec $(command -v perf) "\${words[@]}"
 END
 chmod 755 "$work/bin/perf"
-# Another build than this machine's, as a memcached of the same path there.
-memcached=$(readlink -f "$(command -v memcached)")
-cp "$memcached" "$work/programs/memcached"
-echo "another build" >>"$work/programs/memcached"
+# Another build than the near host's, as a memcached of the same path there.
+memcached=/usr/local/bin/memcached
+cp "$(command -v memcached)" "$work/here/memcached"
+cp "$work/here/memcached" "$work/bin/memcached"
+echo "another build" >>"$work/bin/memcached"
 ssh_hosts far
-inside far mount --bind "$work/programs/memcached" "$memcached" || skip "nothing can be mounted here"
-inside far mount --bind "$work/bin" /usr/local/bin
+inside far mount --bind "$work/bin" /usr/local/bin || skip "nothing can be mounted here"
 inside far mount -t tmpfs none /sys/bus/event_source/devices || skip "/sys cannot be mounted over"
 inside far sh -c 'cd /sys/bus/event_source/devices && mkdir -p intel_pt/caps && echo 8 >intel_pt/type'
 
@@ -48,12 +49,12 @@ load: {from: client, rate: 2000, duration: 1s, connections: 8, timeout: 1s}
 capture: {backend: intel_pt, calls: none}
 EOF
 run=$work/run
-near "$taillight" run "$work/far.yaml" --out "$run" >"$work/out" 2>"$work/cmd.err"
+near sh -c 'mount --bind "$0" /usr/local/bin && exec "$@"' "$work/here" "$taillight" run "$work/far.yaml" --out "$run" >"$work/out" 2>"$work/cmd.err"
 status=$?
 [ $status -eq 4 ] || fail "exit $status instead of 4, for nothing was traced"
 tr -s ' \n' ' ' <"$work/out" | grep -q 'functions are N/A: ' || fail "the terminal does not say why functions are unknown"
 [ -e "$run/server/perf.data" ] || fail "the recording is not here"
-cmp -s "$run/server/symfs$memcached" "$work/programs/memcached" ||
+cmp -s "$run/server/symfs$memcached" "$work/bin/memcached" ||
     fail "the program that ran is not here: $(find "$run/server/symfs" -type f | head -20)"
 [ -s "$run/server/symfs/[vdso]" ] || fail "the vdso is not here"
 jq -e '.intel_pt.code | .files > 2 and .bytes > 100000' "$run/server/capture.json" >/dev/null ||
