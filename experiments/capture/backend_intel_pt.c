@@ -293,17 +293,31 @@ static void collect_code(struct trace *trace, json_t *document)
     capture_warn(trace->capture, text);
 }
 
+// What there is of the recording, at its end or before. NULL: no memory.
+static json_t *trace_document(const struct trace *trace)
+{
+    uint64_t on_ns = trace->on_ns;
+    if (trace->on)
+        on_ns += (uint64_t)(monotonic_ns() - trace->on_since_ns);
+    return json_pack("{s:s, s:s, s:s, s:b, s:i, s:i, s:I}", "perf_data", perf_data_name, "event",
+                     trace->event, "command", trace->recorder.command, "kcore", trace->kcore,
+                     "snapshots", (int)trace->recorder.snapshots, "snapshots_refused",
+                     (int)trace->refused, "on_ns", (json_int_t)on_ns);
+}
+
+static json_t *intel_pt_so_far(void *state, json_t *dropped)
+{
+    (void)dropped;
+    return trace_document(state);
+}
+
 static int trace_finish(struct trace *trace, json_t **document, struct error *err)
 {
     struct error problem;
     note_off(trace);
     if (!trace->broken && perf_recorder_stop(&trace->recorder, &problem) < 0)
         note_broken(trace, &problem);
-    *document =
-        json_pack("{s:s, s:s, s:s, s:b, s:i, s:i, s:I}", "perf_data", perf_data_name, "event",
-                  trace->event, "command", trace->recorder.command, "kcore", trace->kcore,
-                  "snapshots", (int)trace->recorder.snapshots, "snapshots_refused",
-                  (int)trace->refused, "on_ns", (json_int_t)trace->on_ns);
+    *document = trace_document(trace);
     if (!*document)
         return error_set(err, ERROR_FAILED, "out of memory");
     count_recorded(trace, *document);
@@ -444,7 +458,7 @@ const struct capture_backend backend_intel_pt = {
     .kept = backend_keeps_nothing,
     .ring_bytes = backend_keeps_nothing,
     .cut = backend_needs_no_cut,
-    .so_far = backend_has_figures_at_its_end,
+    .so_far = intel_pt_so_far,
     .disable = intel_pt_disable,
     .stop = intel_pt_stop,
     .free = intel_pt_free,

@@ -77,6 +77,14 @@ static void keep_kallsyms(const char *out)
         fclose(from);
 }
 
+// What there is of the recording, at its end or before. NULL: no memory.
+static json_t *samples_document(const struct samples *samples)
+{
+    return json_pack("{s:s, s:s, s:i, s:s}", "perf_data", perf_data_name, "event",
+                     samples->found.event, "frequency", (int)samples->frequency, "command",
+                     samples->recorder.command);
+}
+
 // lost: samples and other records that perf did not get; throttled: how often the kernel took no
 // samples for a while because there were too many.
 static int samples_finish(struct samples *samples, json_t **document, struct error *err)
@@ -89,13 +97,13 @@ static int samples_finish(struct samples *samples, json_t **document, struct err
         result = perf_data_open(samples->path, &counts_only, &data, err);
     if (result < 0)
         return result;
-    *document =
-        json_pack("{s:s, s:s, s:i, s:s, s:I, s:I, s:I, s:I}", "perf_data", perf_data_name, "event",
-                  samples->found.event, "frequency", (int)samples->frequency, "command",
-                  samples->recorder.command, "samples", (json_int_t)data.counts[PERF_SAMPLE],
-                  "lost", (json_int_t)(data.lost_records + data.lost_samples), "throttled",
+    *document = samples_document(samples);
+    json_object_update_new(
+        *document,
+        json_pack("{s:I, s:I, s:I, s:I}", "samples", (json_int_t)data.counts[PERF_SAMPLE], "lost",
+                  (json_int_t)(data.lost_records + data.lost_samples), "throttled",
                   (json_int_t)data.counts[PERF_THROTTLE], "complaints",
-                  (json_int_t)(data.complaint_count - (data.events_over_limit > 0)));
+                  (json_int_t)(data.complaint_count - (data.events_over_limit > 0))));
     perf_data_free(&data);
     return *document ? 0 : error_set(err, ERROR_FAILED, "out of memory");
 }
@@ -119,6 +127,8 @@ static int samples_start(struct capture *capture, bool needed, void **state, str
         return error_set(err, ERROR_FAILED, "out of memory");
     *state = samples;
     int result = samples_begin(samples, capture, err);
+    if (result == 0)
+        keep_kallsyms(capture->options.out);
     if (result == 0 && samples->frequency < capture->options.sample_rate) {
         snprintf(text, sizeof text, "%u samples a second are taken: the kernel allows no more",
                  samples->frequency);
@@ -130,6 +140,13 @@ static int samples_start(struct capture *capture, bool needed, void **state, str
 static int samples_poll(void *state, struct error *err)
 {
     return perf_recorder_check(&((struct samples *)state)->recorder, err);
+}
+
+// The rest stands in what perf has written by then.
+static json_t *samples_so_far(void *state, json_t *dropped)
+{
+    (void)dropped;
+    return samples_document(state);
 }
 
 static int samples_disable(void *state, struct error *err)
@@ -144,7 +161,6 @@ static int samples_stop(struct capture *capture, void *state, json_t *dropped, j
     int result = samples_finish(state, document, err);
     if (result < 0)
         return result;
-    keep_kallsyms(capture->options.out);
     json_t *lost = json_object_get(*document, "lost"),
            *throttled = json_object_get(*document, "throttled");
     if (json_integer_value(lost) || json_integer_value(throttled)) {
@@ -176,7 +192,7 @@ const struct capture_backend backend_samples = {
     .kept = backend_keeps_nothing,
     .ring_bytes = backend_keeps_nothing,
     .cut = backend_needs_no_cut,
-    .so_far = backend_has_figures_at_its_end,
+    .so_far = samples_so_far,
     .disable = samples_disable,
     .stop = samples_stop,
     .free = samples_free,

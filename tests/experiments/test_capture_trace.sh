@@ -118,6 +118,13 @@ grep -q 'the trace may not be whole: perf record ended badly .*No space left on 
 [ -s "$out.full/clock.tlog" ] || fail "no clock log where perf failed at the end"
 holds "$out.full" '.intel_pt.ended.broken'
 
+# It is killed: what perf wrote until then belongs to what is left of the capture.
+begin "$out.killed" --segment 100ms
+await grep -q '"segment":2' "$work/out" || fail "no segment: $(cat "$work/out" "$work/cmd.err")"
+kill -9 $capture
+wait $capture
+holds "$out.killed" '.intel_pt.perf_data == "perf.data" and .intel_pt.on_ns > 0 and .segments.ended == false'
+
 # It begins and ends when it is told to; snapshots beyond those that are kept are counted.
 begin "$out.told" --pt-waits --snapshot --pt-keep 1
 printf 'trace on\nsnapshot\nsnapshot\nsnapshot\ntrace off\n' >&7

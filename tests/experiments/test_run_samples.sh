@@ -44,8 +44,22 @@ hot=$!
 { await grep -q ready "$work/ready"; sleep 0.3; } | "$taillight" capture --out "$out" --backend samples --no-events --cores "$core" --quiet \
     >"$work/ready" 2>"$work/cmd.err"
 status=$?
-kill "$hot"
 [ $status -eq 0 ] || fail "exit $status"
+# Another one is killed: what perf wrote until then belongs to what is left of it.
+: >"$work/killed.ready"
+exec 7> >("$taillight" capture --out "$work/killed" --backend samples --no-events --segment 300ms --cores "$core" --quiet >"$work/killed.ready")
+killed=$!
+await grep -q '"segment":2' "$work/killed.ready" || fail "no segment is written"
+written() { [ -n "$(find "$work/killed/perf.data" -size +50k)" ]; }
+await written || fail "perf has written nothing yet"
+kill -9 $killed
+exec 7>&-
+kill "$hot"
+jq -e '.samples.perf_data == "perf.data" and .segments.ended == false' "$work/killed/capture.json" >/dev/null ||
+    fail "the killed one's capture.json: $(cat "$work/killed/capture.json")"
+[ -s "$work/killed/kallsyms" ] || fail "the killed one has no names of the kernel's functions"
+"$taillight" analyze "$work/killed/perf.data" --quiet --top 1000 2>"$work/cmd.err" | grep -q hot_function ||
+    fail "the killed one's samples cannot be read: $(cat "$work/cmd.err")"
 jq -e '.samples == true and .events == false' "$work/ready" >/dev/null || fail "not ready to sample"
 jq -e '.backend == "samples" and .samples.samples > 100 and .samples.lost == .dropped.samples and
        .samples.perf_data == "perf.data" and .samples.frequency == 3989' "$out/capture.json" >/dev/null ||
