@@ -6,7 +6,7 @@
 # The namespaces are called ssh<pid>-<name>; `here` is where the controller runs.
 #
 # What runs there is preferred as tests/preferred.sh does it. Each connection's sshd and each command is a session of its
-# own, which may be another user's: so all of them are, again and again, where other tests run beside.
+# own, which may be another user's: so all of them are, again and again.
 prefer='{ echo -20 >/proc/self/autogroup; } 2>/dev/null; exec nice -n -20'
 near() { ip netns exec "ssh$$-here" "$@"; }
 far() { local name=$1; shift; ip netns exec "ssh$$-$name" "$@"; }
@@ -72,22 +72,25 @@ ssh_serve() {
     ip netns exec "ssh$$-$1" nice -n $((-$(nice))) taskset -c "${sshd_cores[$1]:-0-$(($(nproc --all) - 1))}" "${sshd:-$(command -v sshd || echo /usr/sbin/sshd)}" -D -e -f "$work/$1-sshd_config" \
         </dev/null 2>"$work/$1-sshd.log" &
     echo $! >"$work/$1-sshd.pid"
-    ! grep -q '^# Runs beside others' "$0" || prefer_sessions $! & # a test of times would find the loop
+    prefer_sessions $! &
     await grep -q 'Server listening' "$work/$1-sshd.log" || fail "the sshd of $1 does not listen"
 }
-# SSHD: what it starts, as long as it runs. Makes no process itself, which a test might find as a cause.
+# SSHD: what it starts, as long as it runs. Makes no process, and looks seldom where nothing changes, lest it is what a
+# test finds.
 prefer_sessions() {
-    local pid pids children never
+    local pid pids children never all before='' same=0
     exec {never}<> <(:)
     while [ -e "/proc/$1" ]; do
-        pids=("$1")
+        pids=("$1") all=''
         while [ ${#pids[@]} -gt 0 ]; do
-            pid=${pids[0]}
+            pid=${pids[0]} all+=" $pid" children=()
             read -r -a children <"/proc/$pid/task/$pid/children"
             pids=("${pids[@]:1}" "${children[@]}")
             echo -20 >"/proc/$pid/autogroup"
         done
-        read -r -t 0.2 -u "$never"
+        if [ "$all" = "$before" ]; then same=$((same + 1)); else same=0; fi
+        before=$all
+        read -r -t $((same < 10 ? 0 : 1)).1 -u "$never"
     done 2>/dev/null
 }
 
