@@ -366,9 +366,10 @@ json_t *run_summary_json(const struct run_analysis *run)
         json_t *value;
     } parts[] = {
         {"unmatched", unmatched_json(run)},
-        {"dropped", json_pack("{s:o, s:o, s:o}", "events", count_of(evidence->dropped_events),
+        {"dropped", json_pack("{s:o, s:o, s:o, s:o}", "events", count_of(evidence->dropped_events),
                               "calls", count_of(evidence->dropped_calls), "samples",
-                              count_of(evidence->dropped_samples))},
+                              count_of(evidence->dropped_samples), "client_events",
+                              count_of(evidence->dropped_client_events))},
         {"latency_us", latency_json(&lives->latency)},
         {"latency_ci_us", intervals_json(&lives->latency)},
         {"uncorrected_latency_us", latency_json(&lives->uncorrected_latency)},

@@ -472,6 +472,7 @@ static void write_losses(const struct summary *s)
         {"kernel events dropped", run->evidence.dropped_events},
         {"socket calls dropped", run->evidence.dropped_calls},
         {"samples dropped", run->evidence.dropped_samples},
+        {"kernel events of the load's cores dropped", run->evidence.dropped_client_events},
         {"spans without begin or end", run->evidence.server.unpaired},
         {"gaps in the capture", run->evidence.server.lost_intervals},
         {"requests on cores that were not recorded then", run->lifetimes.unseen.unrecorded},

@@ -78,9 +78,9 @@ void run_diagnosis_input(const struct run_analysis *run, struct diagnosis_input 
         .hop_names = run->lifetimes.hops.names,
         .peers = &run->lifetimes.peers,
         .server = run->evidence.has_events ? &run->evidence.server : NULL,
-        .client = !run->evidence.has_client_events  ? NULL
-                  : run->lifetimes.join.hosts.apart ? &run->evidence.client
-                                                    : &run->evidence.server,
+        .client = !run->evidence.has_client_events   ? NULL
+                  : run->evidence.has_client_capture ? &run->evidence.client
+                                                     : &run->evidence.server,
         .client_turns = &run->lifetimes.client_turns,
         .openings = &run->lifetimes.openings,
         .application_threads = run->evidence.application_threads,

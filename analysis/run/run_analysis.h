@@ -57,8 +57,9 @@ struct run_evidence {
     bool without_client;
     uint64_t turns_unanswered, turns_unasked;
     struct host_timeline server;
-    bool has_client_events;         // there are kernel events of the load's host
-    struct host_timeline client;    // where it is another machine
+    bool has_client_events;  // there are kernel events of the load's cores
+    bool has_client_capture; // from a capture of their own, in `client`, not in `server`
+    struct host_timeline client;
     struct application_calls calls; // the server's socket calls, by the shim or the kernel
     uint64_t calls_by_shim, calls_by_kernel;
     struct call_comparison comparison;              // of what both have
@@ -70,8 +71,9 @@ struct run_evidence {
     struct run_functions functions;
     struct run_samples samples;
     uint64_t dropped_events, dropped_calls, dropped_samples;
-    double dropped_share;  // of all events and calls
-    double clock_error_ns; // stated bound of the difference of two stamps
+    uint64_t dropped_client_events; // of the load's cores alone: they say nothing of the server
+    double dropped_share;           // of all events and calls
+    double clock_error_ns;          // stated bound of the difference of two stamps
 };
 
 // What became of each request: its stamps from all logs joined, and what they amount to.

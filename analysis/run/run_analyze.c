@@ -102,14 +102,19 @@ static int take_client(struct run_analysis *run, const struct run_input *input, 
                        input->apart ? &input->client_clock : &input->clock,
                        run->lifetimes.begin_ns) < 0)
         return error_set(err, ERROR_FAILED, "no memory for the load's connections");
-    run->evidence.has_client_events = input->apart
-                                          ? input->has_client_events
-                                          : run->evidence.has_events && !input->without_client;
+    run->evidence.has_client_capture = input->has_client_events;
+    run->evidence.has_client_events =
+        input->has_client_events ||
+        (run->evidence.has_events && !input->without_client && !input->apart);
     if (!run->evidence.has_client_events)
         return 0;
-    if (input->apart)
+    if (input->has_client_events) {
         result = host_timeline_build(input->client_events.records, input->client_events.count,
-                                     &input->client_clock, &run->evidence.client, err);
+                                     input->apart ? &input->client_clock : &input->clock,
+                                     &run->evidence.client, err);
+        run->evidence.dropped_client_events =
+            input->client_events.header.dropped + run->evidence.client.damaged;
+    }
     if (result == 0 &&
         client_turns_build(&run->lifetimes.client_turns, run->lifetimes.all.items,
                            run->lifetimes.all.count, input->client_connections.records,

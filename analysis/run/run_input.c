@@ -54,6 +54,22 @@ static int read_json(json_t **out, const char *run_dir, const char *name, struct
     return error_set(err, ERROR_INPUT, "%s: a JSON object was expected", path);
 }
 
+// What the cores of the load's host did, where those of the server's capture are not its.
+static int open_client_events(struct run_input *input, const char *run_dir, struct error *err)
+{
+    struct run_segments *segments = &input->client_segments;
+    int result = run_segments_read(segments, input->client_capture, run_dir, "client",
+                                   run_segments_affordable(), err);
+    if (result < 0)
+        return result;
+    input->has_client_events = segments->any || is_there(run_dir, "client/events.tlog");
+    if (!input->has_client_events)
+        return 0;
+    return segments->any ? run_segments_open_events(segments, run_dir, &input->client_events, err)
+                         : open_log(&input->client_events, run_dir, "client/events.tlog",
+                                    LOG_EVENTS, EVENT_LOG_VERSION, sizeof(struct event), err);
+}
+
 static int open_client(struct run_input *input, const char *run_dir, struct error *err)
 {
     input->without_client = !is_there(run_dir, "client/samples.tlog");
@@ -72,11 +88,7 @@ static int open_client(struct run_input *input, const char *run_dir, struct erro
     if (result == 0 && input->samples.count == 0)
         result = error_set(err, ERROR_INPUT,
                            "%s/client/samples.tlog: no request in it: nothing to analyze", run_dir);
-    input->has_client_events = is_there(run_dir, "client/events.tlog");
-    if (result == 0 && input->has_client_events)
-        result = open_log(&input->client_events, run_dir, "client/events.tlog", LOG_EVENTS,
-                          EVENT_LOG_VERSION, sizeof(struct event), err);
-    return result;
+    return result == 0 ? open_client_events(input, run_dir, err) : result;
 }
 
 static int open_server(struct run_input *input, const char *run_dir, struct error *err)
@@ -360,9 +372,12 @@ static int open_clocks(struct run_input *input, const char *run_dir, struct erro
         result = check_boot(run_dir, "server/events.tlog", &input->events, server, err);
     if (result == 0 && input->has_calls)
         result = check_boot(run_dir, "server/calls.tlog", &input->calls, server, err);
-    if (result < 0 || input->without_client ||
-        memcmp(input->samples.header.boot_id, server, sizeof server) == 0)
+    if (result < 0 || input->without_client)
         return result;
+    if (memcmp(input->samples.header.boot_id, server, sizeof server) == 0)
+        return input->has_client_events
+                   ? check_boot(run_dir, "client/events.tlog", &input->client_events, server, err)
+                   : 0;
     input->apart = true;
     result = open_clock(run_dir, "client/clock.tlog",
                         "client and server are of different boots, and the client's stamps cannot "
@@ -440,15 +455,17 @@ int run_input_open(struct run_input *input, const char *run_dir, struct run_segm
 {
     *input = (struct run_input){0};
     static const char *const documents[] = {"experiment.json", "client/load.json",
-                                            "server/capture.json", "facts.json"};
-    json_t **const places[] = {&input->experiment, &input->load, &input->capture, &input->facts};
+                                            "client/capture.json", "server/capture.json",
+                                            "facts.json"};
+    json_t **const places[] = {&input->experiment, &input->load, &input->client_capture,
+                               &input->capture, &input->facts};
     int result = 0;
     if (access(run_dir, F_OK) != 0)
         return error_set_errno(err, ERROR_INPUT, "cannot open run folder %s", run_dir);
     for (size_t i = 0; i < sizeof documents / sizeof *documents && result == 0; i++)
         result = read_json(places[i], run_dir, documents[i], err);
     if (result == 0)
-        result = run_segments_read(&input->segments, input->capture, run_dir,
+        result = run_segments_read(&input->segments, input->capture, run_dir, "server",
                                    run_segments_affordable(), err);
     if (result == 0 && !run_segments_keep(&input->segments, range))
         result = error_set(err, ERROR_FAILED, "%s: segments %u to %u of it are not there any more",
@@ -472,6 +489,7 @@ void run_input_close(struct run_input *input)
     log_reader_close(&input->calls);
     log_reader_close(&input->shim_connections);
     run_segments_free(&input->segments);
+    run_segments_free(&input->client_segments);
     array_free(&input->accepted_calls);
     array_free(&input->peer_calls);
     array_free(&input->accepted_connections);
@@ -483,6 +501,7 @@ void run_input_close(struct run_input *input)
     json_decref(input->experiment);
     json_decref(input->load);
     json_decref(input->capture);
+    json_decref(input->client_capture);
     json_decref(input->facts);
     *input = (struct run_input){0};
 }

@@ -35,8 +35,9 @@ struct run_input {
     struct datagrams datagrams; // of a load over UDP: what took these logs' place
     struct kernel_calls kernel_calls;
     struct call_comparison comparison; // of the shim's calls and the kernel's
-    bool has_client_events;            // client/events.tlog
+    bool has_client_events;            // client/events.tlog, of a capture on the load's host
     struct log_reader client_events;
+    struct run_segments client_segments; // of that capture
     struct clock_map *clock_map;
     struct time_source clock; // of the server's host
     char boot_id[40];         // of its clock log
@@ -45,7 +46,8 @@ struct run_input {
     struct time_source client_clock;
     struct run_segments segments; // of the capture
     char ends[600];               // that and why not all requests are looked at; empty: they are
-    json_t *experiment, *load, *capture, *facts; // NULL where the file is not there
+    // NULL where the file is not there
+    json_t *experiment, *load, *capture, *client_capture, *facts;
 };
 
 // Opens what is there. The client's logs, but for a capture that was made without a run, and the

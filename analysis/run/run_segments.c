@@ -23,9 +23,9 @@ static void piece_path(const struct run_segments *segments, const char *run_dir,
 {
     char name[64];
     if (n < segments->count)
-        snprintf(name, sizeof name, "server/%s-%06u.tlog", what, segments->first + n);
+        snprintf(name, sizeof name, "%s/%s-%06u.tlog", segments->side, what, segments->first + n);
     else
-        snprintf(name, sizeof name, "server/%s.tlog", what);
+        snprintf(name, sizeof name, "%s/%s.tlog", segments->side, what);
     run_path(out, run_dir, name);
 }
 
@@ -56,19 +56,19 @@ uint64_t run_segments_affordable(void)
 }
 
 int run_segments_read(struct run_segments *segments, const json_t *capture, const char *run_dir,
-                      uint64_t most_bytes, struct error *err)
+                      const char *side, uint64_t most_bytes, struct error *err)
 {
     const json_t *from = json_object_get(capture, "segments");
     const char *why = json_string_value(json_object_get(from, "why"));
     json_int_t first = json_integer_value(json_object_get(from, "first")),
                count = json_integer_value(json_object_get(from, "count"));
-    *segments = (struct run_segments){.any = from != NULL};
+    *segments = (struct run_segments){.side = side, .any = from != NULL};
     if (!from)
         return 0;
     if (first < 1 || first > SEGMENTS_MAX || count < 0 || count > SEGMENTS_MAX)
         return error_set(err, ERROR_INPUT,
-                         "%s/server/capture.json: segments %lld and the %lld after it cannot be",
-                         run_dir, (long long)first, (long long)count);
+                         "%s/%s/capture.json: segments %lld and the %lld after it cannot be",
+                         run_dir, side, (long long)first, (long long)count);
     segments->ended = json_is_true(json_object_get(from, "ended"));
     segments->first = (unsigned)first;
     segments->count = (unsigned)count;

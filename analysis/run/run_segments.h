@@ -14,8 +14,9 @@
 #include "base/log_file.h"
 
 struct run_segments {
-    bool any;   // there are segments
-    bool ended; // the capture ended by itself: what came after the last one is there, too
+    const char *side; // the folder of the run that they are in: "server" or "client"
+    bool any;         // there are segments
+    bool ended;       // the capture ended by itself: what came after the last one is there, too
     unsigned first, count;
     unsigned left_out;         // segments before these for which memory does not suffice
     int64_t from_ns, until_ns; // host time: what is not between is not in them; 0: no limit
@@ -23,10 +24,10 @@ struct run_segments {
     void *memory[2];           // of the logs that were put together
 };
 
-// Takes "segments" of capture.json (which may be NULL), and leaves the oldest out where all
-// together have more bytes than this.
+// Takes "segments" of this side's capture.json (which may be NULL), and leaves the oldest out where
+// all together have more bytes than this. side is a literal.
 int run_segments_read(struct run_segments *segments, const json_t *capture, const char *run_dir,
-                      uint64_t most_bytes, struct error *err);
+                      const char *side, uint64_t most_bytes, struct error *err);
 
 // Which of them to look at, by their numbers. first 0: all.
 struct run_segment_range {
@@ -40,7 +41,7 @@ bool run_segments_keep(struct run_segments *segments, struct run_segment_range r
 // time.
 uint64_t run_segments_affordable(void);
 
-// Opens all of server/events*.tlog or server/calls*.tlog as one, the events of each core together
+// Opens all of the side's events*.tlog or calls*.tlog as one, the events of each core together
 // in order of time, the calls in order of their entry. The reader must be closed before the
 // segments are freed.
 int run_segments_open_events(struct run_segments *segments, const char *run_dir,

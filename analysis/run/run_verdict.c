@@ -414,6 +414,11 @@ static void verdict_append_completeness(char *out, const struct run_analysis *ru
                                                                           : "nothing");
     if (limits[0])
         text_append(out, VERDICT_BYTES, "; %s", limits);
+    if (run->evidence.dropped_client_events)
+        text_append(out, VERDICT_BYTES, "; %s record%s of the load's cores %s dropped",
+                    text_count(run->evidence.dropped_client_events, count),
+                    text_plural((double)run->evidence.dropped_client_events),
+                    run->evidence.dropped_client_events == 1 ? "was" : "were");
     uint64_t not_by_nic = join->without_nic_stamp + join->wrong_nic_stamps;
     if (not_by_nic)
         text_append(out, VERDICT_BYTES, "; %s M(n) stamp%s the kernel's, not the NIC's",

@@ -36,19 +36,25 @@ static void warn_of_missing_stamps(struct capture *capture, const struct events_
     capture_warn(capture, text);
 }
 
+static unsigned groups_of(const struct capture_options *options)
+{
+    return options->client_alone
+               ? EVENT_GROUP_SCHEDULER | EVENT_GROUP_INTERRUPTS // all that tells what a core did
+               : EVENT_GROUPS_DEFAULT | (options->kernel_calls ? EVENT_GROUP_CALLS : 0) |
+                     (options->datagrams ? EVENT_GROUP_DATAGRAMS : 0);
+}
+
 static int events_start(struct capture *capture, bool needed, void **state, struct error *err)
 {
-    struct events_capture_settings settings = {
-        .cores = capture->options.cores,
-        .ports = capture->options.ports,
-        .port_count = capture->options.port_count,
-        .ring_bytes = capture->options.buffer_bytes,
-        .nic = capture->options.nic,
-        .groups = EVENT_GROUPS_DEFAULT | (capture->options.kernel_calls ? EVENT_GROUP_CALLS : 0) |
-                  (capture->options.datagrams ? EVENT_GROUP_DATAGRAMS : 0)};
+    struct events_capture_settings settings = {.cores = capture->options.cores,
+                                               .ports = capture->options.ports,
+                                               .port_count = capture->options.port_count,
+                                               .ring_bytes = capture->options.buffer_bytes,
+                                               .nic = capture->options.nic,
+                                               .groups = groups_of(&capture->options)};
     struct events_capture *events = NULL;
     (void)needed;
-    if (CPU_COUNT(&settings.cores)) // else all
+    if (CPU_COUNT(&settings.cores) || capture->options.client_alone) // else all
         CPU_OR(&settings.cores, &settings.cores, &capture->options.client_cores);
     if (capture->options.no_events)
         return 0;

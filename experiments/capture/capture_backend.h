@@ -56,6 +56,7 @@ struct capture_options {
     uint64_t keep_bytes;           // of the latest segments; 0: all
     cpu_set_t cores, helper_cores; // empty: all
     cpu_set_t client_cores;        // beside them, for kernel events alone; empty: none
+    bool client_alone;             // these are all: there is no server on this host
     bool no_events, quiet, shim_in_environment;
     bool commands;          // with which command begins what servers receive, as the shim sees it
     const char *calls_word; // of --calls; NULL: auto

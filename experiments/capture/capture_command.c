@@ -46,7 +46,8 @@ static const struct option_spec options[] = {
         "the card by whose clock messages arrive, M(n), where it stamps every packet that "
         "it receives (by the kernel's clock, later)"),
     OPTION_CORES("client-cores", 0, "LIST", struct capture_options, client_cores,
-                 "cores of a load on this host, for kernel events alone"),
+                 "cores of a load on this host, for kernel events alone; with --backend none: "
+                 "nothing else is recorded, and no port needed"),
     OPTION_STRING("shim", 0, "DIR", struct capture_options, shim,
                   "also collect the calls of servers started with TAILLIGHT_SHIM_DIR=DIR"),
     OPTION_STRING(
@@ -119,7 +120,8 @@ static const struct command_usage usage = {
     .options = options,
 };
 
-// Sets which backends are wanted and needed, as --backend says.
+// Sets which backends are wanted and needed, as --backend says. With `none` the cores of a
+// load are recorded all the same, where that is possible: this is not the server's host.
 static int choose_backends(struct capture *capture, struct error *err)
 {
     struct capture_options *o = &capture->options;
@@ -133,16 +135,18 @@ static int choose_backends(struct capture *capture, struct error *err)
         return error_set(
             err, ERROR_INPUT,
             "--backend: \"%s\" is none of auto, none" CAPTURE_BACKENDS(CAPTURE_BACKEND_WORD), name);
+    o->client_alone = !capture_choice_records(choice) && CPU_COUNT(&o->client_cores) > 0;
+    const bool events = capture_choice_records(choice) || o->client_alone;
     for (unsigned i = 0; i < CAPTURE_BACKENDS_COUNT; i++) {
         const struct capture_backend *backend = capture_backends[i];
         capture->needed[i] = choice == i + 1;
         capture->wanted[i] = capture->needed[i] || (choice == 0 && backend->is_auto) ||
-                             (backend->is_always && capture_choice_records(choice));
+                             (backend->is_always && events);
         int result = backend->check(o, capture->needed[i], err);
         if (result < 0)
             return result;
     }
-    o->no_events |= !capture_choice_records(choice);
+    o->no_events |= !events;
     return 0;
 }
 
@@ -199,7 +203,7 @@ static int find_servers(struct capture *capture, struct error *err)
         if (result < 0)
             return result;
     }
-    if (o->port_count || (o->no_events && !o->shim))
+    if (o->port_count || ((o->no_events || o->client_alone) && !o->shim))
         return 0;
     if (!capture->running)
         return error_set(err, ERROR_INPUT,
@@ -221,11 +225,11 @@ static int choose_calls(struct capture_options *o, struct error *err)
     if (!capture_calls_name(calls))
         return error_set(err, ERROR_INPUT, "--calls: \"%s\" is none of auto, kernel, none",
                          o->calls_word);
-    if (calls == CAPTURE_CALLS_KERNEL && o->no_events)
+    if (calls == CAPTURE_CALLS_KERNEL && (o->no_events || o->client_alone))
         return error_set(err, ERROR_INPUT,
                          "--calls kernel needs kernel events, which --no-events or --backend none "
                          "excludes");
-    o->kernel_calls = calls != CAPTURE_CALLS_NONE && !o->no_events;
+    o->kernel_calls = calls != CAPTURE_CALLS_NONE && !o->no_events && !o->client_alone;
     o->leaves_to_shim = calls == CAPTURE_CALLS_AUTO && o->shim;
     return 0;
 }

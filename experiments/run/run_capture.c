@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The phases that record: `taillight capture` on the server's host, and a clock log on the load's
-// host where that may have another clock.
+// The phases that record: `taillight capture` on the server's host, and another one on the load's
+// host where that may be another machine, of its clock and of what the load's cores did.
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,15 +15,14 @@
 enum {
     ARM_TIMEOUT_S = 60,    // to load its programs
     CAPTURE_GRACE_S = 240, // to write its logs
-    CLOCK_TIMEOUT_S = 30,
 };
 
-int run_wait_ready(struct run *run, struct process *capture, const char *what, const char *log_path,
-                   struct error *err)
+int run_wait_ready(struct run *run, const struct host *host, struct process *capture,
+                   const char *what, const char *log_path, struct error *err)
 {
     struct text_buffer output = {0};
     int status = 0;
-    bool far = run_server_host(run)->kind->is_elsewhere;
+    bool far = host && host->kind->is_elsewhere;
     int result = supervisor_wait(&run->supervisor, capture, &output, true,
                                  supervisor_now_ns() + ARM_TIMEOUT_S * SECOND_NS, &status, err);
     json_t *line = run_first_line(&output);
@@ -31,8 +30,7 @@ int run_wait_ready(struct run *run, struct process *capture, const char *what, c
         size_t i;
         json_t *text;
         json_array_foreach(json_object_get(line, "warnings"), i, text)
-            run_warn(run, "capture%s%s: %s", far ? " on host " : "",
-                     far ? run_server_host(run)->plan->name : "",
+            run_warn(run, "capture%s%s: %s", far ? " on host " : "", far ? host->plan->name : "",
                      json_string_value(text) ?: "a warning that is no text");
         result = 0;
     } else if (result > 0 && !capture->pid) {
@@ -49,13 +47,11 @@ int run_wait_ready(struct run *run, struct process *capture, const char *what, c
     return result;
 }
 
-// The cores of the load, where they are on the server's machine.
-static int load_cores(struct run *run, cpu_set_t *out)
+// The cores of the load that are on this machine; returns how many.
+static int near_load_cores(struct run *run, cpu_set_t *out)
 {
     const struct experiment_agent_array *agents = &run->experiment->load.agents;
     CPU_ZERO(out);
-    if (run_server_host(run)->kind->is_elsewhere)
-        return 0;
     for (size_t i = 0; i < agents->count || (i == 0 && agents->count == 0); i++) {
         const struct host *host =
             agents->count ? &run->hosts.items[agents->items[i].host] : run_load_host(run);
@@ -65,11 +61,33 @@ static int load_cores(struct run *run, cpu_set_t *out)
     return CPU_COUNT(out);
 }
 
-// Memory for kernel events, per core that is recorded. Unless the experiment gives it: enough that
-// the ring is less than half full when the load ends, so that nothing has to drain it meanwhile;
-// within 32 and 256 MiB a core, and 1 GiB in all. A load that would fill more is written to disk
-// while it goes on, and needs no more than the least.
-static uint64_t buffer_bytes(struct run *run)
+// Those that the server's capture records.
+static int load_cores_beside_server(struct run *run, cpu_set_t *out)
+{
+    CPU_ZERO(out);
+    return run_server_host(run)->kind->is_elsewhere ? 0 : near_load_cores(run, out);
+}
+
+// Those that a capture of their own records, on the load's host. Agents behind ssh are on hosts of
+// their own, where none is made.
+static int load_cores_apart(struct run *run, cpu_set_t *out)
+{
+    const struct host *load = run_load_host(run), *server = run_server_host(run);
+    CPU_ZERO(out);
+    if (run->load_here || load == server || !capture_choice_records(run->experiment->backend))
+        return 0;
+    if (load->kind->is_elsewhere)
+        *out = load->plan->cores;
+    else if (server->kind->is_elsewhere)
+        near_load_cores(run, out);
+    return CPU_COUNT(out);
+}
+
+// Memory for kernel events, per core of so many that are recorded. Unless the experiment gives it:
+// enough that the ring is less than half full when the load ends, so that nothing has to drain it
+// meanwhile; within 32 and 256 MiB a core, and 1 GiB in all. A load that would fill more is written
+// to disk while it goes on, and needs no more than the least.
+static uint64_t buffer_bytes(const struct run *run, int cores)
 {
     enum { EVENTS_PER_REQUEST = 16, EVENT_BYTES = 32 };
     const struct experiment *experiment = run->experiment;
@@ -77,20 +95,16 @@ static uint64_t buffer_bytes(struct run *run)
         return experiment->buffer_bytes;
     double wanted = 2.0 * experiment->load.rate * (double)experiment->load.duration_ns / 1e9 *
                     EVENTS_PER_REQUEST * EVENT_BYTES;
-    cpu_set_t cores;
-    load_cores(run, &cores);
-    CPU_OR(&cores, &cores, &run_server_host(run)->plan->cores);
-    double most = (1 << 30) / (double)CPU_COUNT(&cores);
+    double most = (1 << 30) / (double)cores;
     most = most > 256 << 20 ? 256 << 20 : most;
     return wanted > 2 * most || wanted < 32 << 20 ? 32 << 20
            : wanted > most                        ? (uint64_t)most
                                                   : (uint64_t)wanted;
 }
 
-// The cores for our own work on the server's host.
-static char *helper_cores(struct run *run, char *out, size_t out_bytes)
+// The cores for our own work on a host.
+static char *helper_cores(struct run *run, const struct host *host, char *out, size_t out_bytes)
 {
-    const struct host *host = run_server_host(run);
     if (host->kind->is_elsewhere && run->log.dry) {
         snprintf(out, out_bytes, "CORES"); // only its machine knows which it has
         return out;
@@ -158,12 +172,12 @@ int run_start_capture(struct run *run, struct error *err)
         "--out",          run->server_dir,
         "--port",         ports,
         "--cores",        units_format_cores(&host->plan->cores, cores, sizeof cores),
-        "--helper-cores", helper_cores(run, helpers, sizeof helpers),
+        "--helper-cores", helper_cores(run, host, helpers, sizeof helpers),
         "--backend",      capture_choice_name(run->experiment->backend),
         "--quiet",        NULL};
     command_line_add_list(&line, fixed);
-    cpu_set_t clients;
-    if (load_cores(run, &clients))
+    cpu_set_t clients, all;
+    if (load_cores_beside_server(run, &clients))
         command_line_add_option(&line, "--client-cores", "%s",
                                 units_format_cores(&clients, client_cores, sizeof client_cores));
     if (run->shim_dir[0])
@@ -176,14 +190,15 @@ int run_start_capture(struct run *run, struct error *err)
     add_running(run, &line);
     if (run->shim_dir[0] && run->experiment->shim_memory_bytes)
         command_line_add_number(&line, "--shim-memory", run->experiment->shim_memory_bytes);
-    command_line_add_number(&line, "--buffer", buffer_bytes(run));
+    CPU_OR(&all, &clients, &host->plan->cores);
+    command_line_add_number(&line, "--buffer", buffer_bytes(run, CPU_COUNT(&all)));
     run_add_trace(run, &words, &line);
     if (host->kind->is_elsewhere && capture_choice_records(run->experiment->backend))
         command_line_add(&line, "--pt-code");
     int result =
         run_start_command(run, host, &line, true, NULL, run->capture_log, NULL, &run->capture, err);
     if (result == 0 && !run->log.dry)
-        result = run_wait_ready(run, &run->capture, "the capture", run->capture_log, err);
+        result = run_wait_ready(run, host, &run->capture, "the capture", run->capture_log, err);
     if (result < 0 || run->log.dry)
         return result;
     run->capturing = true;
@@ -203,7 +218,7 @@ int run_stop_capture(struct run *run, struct error *err)
                              CAPTURE_GRACE_S, err);
 }
 
-// --- the client's clock --------------------------------------------------------------------------
+// --- the client's clock and cores ----------------------------------------------------------------
 
 static bool any_is_elsewhere(const struct run *run)
 {
@@ -217,18 +232,26 @@ static bool any_is_elsewhere(const struct run *run)
 // log is enough.
 int run_start_clock(struct run *run, struct error *err)
 {
-    char log[LOG_PATH_BYTES];
+    char log[LOG_PATH_BYTES], cores[256], helpers[256];
     struct host *host = run->load_here ? NULL : run_load_host(run);
+    cpu_set_t clients;
     if (!any_is_elsewhere(run))
         return 0;
     const char *const words[] = {"taillight", "capture", "--out",   run->load_dir,
                                  "--backend", "none",    "--quiet", NULL};
     struct command_line line = {.failed = false};
     command_line_add_list(&line, words);
+    if (load_cores_apart(run, &clients)) {
+        command_line_add_option(&line, "--client-cores", "%s",
+                                units_format_cores(&clients, cores, sizeof cores));
+        command_line_add_option(&line, "--helper-cores", "%s",
+                                helper_cores(run, host, helpers, sizeof helpers));
+        command_line_add_number(&line, "--buffer", buffer_bytes(run, CPU_COUNT(&clients)));
+    }
     run_folder_path(run->folder, "logs/client-clock.log", log);
     int result = run_start_command(run, host, &line, true, NULL, log, NULL, &run->clock, err);
     return result == 0 && !run->log.dry
-               ? run_wait_ready(run, &run->clock, "the clock log", log, err)
+               ? run_wait_ready(run, host, &run->clock, "the client's capture", log, err)
                : result;
 }
 
@@ -239,7 +262,7 @@ int run_stop_clock(struct run *run, struct error *err)
         return 0;
     close(run->clock.input);
     run->clock.input = -1;
-    return supervisor_finish(&run->supervisor, &run->clock, "the clock log",
+    return supervisor_finish(&run->supervisor, &run->clock, "the client's capture",
                              run_folder_path(run->folder, "logs/client-clock.log", log),
-                             CLOCK_TIMEOUT_S, err);
+                             CAPTURE_GRACE_S, err);
 }

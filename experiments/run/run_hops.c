@@ -51,7 +51,7 @@ int run_start_hops(struct run *run, struct error *err)
                                    NULL, &run->hops, err);
     if (result < 0 || run->log.dry)
         return result;
-    result = run_wait_ready(run, &run->hops, what, run->hops_log, err);
+    result = run_wait_ready(run, run_server_host(run), &run->hops, what, run->hops_log, err);
     if (result == 0)
         supervisor_watch(&run->supervisor, &run->hops, what, run->hops_log);
     return result;

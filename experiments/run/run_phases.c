@@ -52,7 +52,7 @@ int run_start_command(struct run *run, struct host *host, struct command_line *l
     const char **argv = line->words.items;
     argv[0] = program;
     if (host)
-        place = host_place(host, host->kind->is_elsewhere && host != run_load_host(run)
+        place = host_place(host, host->kind->is_elsewhere && (input || host != run_load_host(run))
                                      ? &host->helpers
                                      : &run_load_host(run)->plan->cores);
     if (run->shim_dir[0] && host == run_server_host(run))

@@ -52,7 +52,7 @@ struct run {
     char hops_log[LOG_PATH_BYTES];
     struct process load;
     char load_log[LOG_PATH_BYTES];
-    struct process clock; // records the load host's clock, where the server's is not the same
+    struct process clock; // records the load host's clock and cores, where the server's are others
     // Where they write, on their hosts. The load's agents may be elsewhere than their controller.
     char server_dir[LOG_PATH_BYTES], client_dir[LOG_PATH_BYTES], load_dir[LOG_PATH_BYTES];
     bool files_inside; // the workload names its files relative to the run's folder, or directory
@@ -77,16 +77,18 @@ void run_warn(struct run *run, const char *format, ...) __attribute__((format(pr
 
 // Starts a taillight command on a host, away from the server's cores, with its stdout in a pipe.
 // as: who it is there (NULL: as we are).
-// input: its stdin, too. The line, whose first word becomes its path, is
+// input: its stdin, too; so are those made that record, which on another machine keep off the
+// load's cores as well. The line, whose first word becomes its path, is
 // freed. host NULL: here, on no host of the run.
 // directory: its working directory (NULL: ours).
 int run_start_command(struct run *run, struct host *host, struct command_line *line, bool input,
                       const char *directory, const char *log_path, const struct person *as,
                       struct process *process, struct error *err);
 
-// Waits for a capture on the server's host to say that it is ready; its warnings become the run's.
-int run_wait_ready(struct run *run, struct process *capture, const char *what, const char *log_path,
-                   struct error *err);
+// Waits for a capture on a host (NULL: here, on no host of the run) to say that it is ready; its
+// warnings become the run's.
+int run_wait_ready(struct run *run, const struct host *host, struct process *capture,
+                   const char *what, const char *log_path, struct error *err);
 
 // The first line of what a child has printed, as JSON; NULL: not one. The caller owns it.
 json_t *run_first_line(const struct text_buffer *output);
@@ -133,7 +135,8 @@ int run_fetch(struct run *run, struct error *err);
 int run_start_capture(struct run *run, struct error *err);
 int run_stop_capture(struct run *run, struct error *err);
 
-// client/clock.tlog, where client and server may have different clocks.
+// client/clock.tlog, where client and server may have different clocks, and client/events.tlog with
+// what the load's cores did, where the server's capture does not see them.
 int run_start_clock(struct run *run, struct error *err);
 int run_stop_clock(struct run *run, struct error *err);
 

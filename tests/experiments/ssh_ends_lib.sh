@@ -53,6 +53,8 @@ ssh_ended() { # NAME EXIT PATTERN BROKEN-AT
     for left in $programs; do
         bpftool prog show id "$left" >/dev/null 2>&1 && fail "$1: BPF program $left is left"
     done
+    is_quiet_here() { [ -z "$(ip netns pids "ssh$$-here" | sed 's|.*|/proc/&/comm|' | xargs cat 2>/dev/null | grep '^taillight')" ]; }
+    await is_quiet_here || fail "$1: the capture of the load's cores goes on here"
     left=$(($(date +%s) - $4))
     [ $left -le 11 ] || fail "$1: took $left s"
     echo "$1: $left s, $(tail -n 1 "$work/$1.err" | cut -c1-200)"

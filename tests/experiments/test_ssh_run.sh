@@ -40,7 +40,7 @@ judged_tries ssh_try || fail "the second half blames $top, and not yes (A)"
 grep -q "^server: copy this program there, into $work/server-files/taillight-HASH, and start a keeper, through: ssh -F $ssh_config .* -- server\$" \
     "$work/dry" || fail "how the host is reached: $(grep copy "$work/dry")"
 said_is_done "$work/dry" "$run/commands.log"
-for wrote in client/samples.tlog client/load.json server/events.tlog server/calls.tlog server/clock.tlog facts.json; do
+for wrote in client/samples.tlog client/load.json client/events.tlog server/events.tlog server/calls.tlog server/clock.tlog facts.json; do
     [ -s "$run/$wrote" ] || fail "no $wrote"
 done
 (cd "$run/workload" && sha256sum -- *) | awk '{ exit substr($2, 1, 16) != substr($1, 1, 16) }' ||

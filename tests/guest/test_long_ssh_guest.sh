@@ -76,6 +76,8 @@ expect() { # FILE FILTER
 }
 expect experiment.json ".hosts.server.kernel | test(\"$(cat "$work/out/release")\")"
 expect experiment.json ".hosts.server.boot_id != \"$(cat /proc/sys/kernel/random/boot_id)\""
+[ -s "$work/run/client/events.tlog" ] || fail "the load's own cores were not recorded"
+expect client/capture.json '.client_cores == "1" and (.events.records > 0) and .ports == []'
 expect summary.json '.requests > 300 and .joined >= 0.95 * .requests'
 expect summary.json '.hosts.exchanges >= .joined and .hosts.negative_trips == 0 and .hosts.bound_p50_us > 0'
 expect summary.json '.order_violations <= 0.01 * .requests and .worst_stage_sum_error_ns == 0'
