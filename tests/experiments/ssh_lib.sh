@@ -46,7 +46,7 @@ KbdInteractiveAuthentication no
 UsePAM no
 PermitRootLogin prohibit-password
 StrictModes no
-SetEnv TAILLIGHT_STATE_DIR=$work/$name-state
+SetEnv TAILLIGHT_STATE_DIR=$work/$name-state HOME=$work/$name-files
 ForceCommand $prefer sh -c "\$SSH_ORIGINAL_COMMAND"
 EOF
         echo "10.246.0.$number $(cut -d' ' -f1,2 "$work/$name-key.pub")" >>"$work/known_hosts"
