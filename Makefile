@@ -104,11 +104,11 @@ $(BUILD)/workloads/presets.o: $(wildcard workloads/*.yaml)
 
 # --- the shim: lives in other people's processes, so it links nothing but libc -----------------
 
-$(BUILD)/libtaillight-shim.so: $(preload) $(wildcard shim/*.h base/*.h)
-	@mkdir -p $(@D)
+preloaded := $(preload:%.c=$(BUILD)/%.o)
+$(preloaded): CFLAGS := $(filter-out -fsanitize=%,$(CFLAGS)) -fvisibility=hidden
+$(BUILD)/libtaillight-shim.so: $(preloaded)
 	$(if $(Q),@echo '  LD    $@')
-	$(Q)$(CC) $(CPPFLAGS) $(filter-out -fsanitize=%,$(CFLAGS)) -fvisibility=hidden -shared -Wl,-z,defs \
-	    -o $@ $(preload) -ldl
+	$(Q)$(CC) -shared -Wl,-z,defs -o $@ $^ -ldl
 
 $(BUILD)/labserver: $(BUILD)/workloads/labserver.o $(library)
 	$(if $(Q),@echo '  LD    $@')
@@ -318,5 +318,5 @@ format:
 clean:
 	rm -rf build build-*
 
--include $(objects:.o=.d) $(BUILD)/taillight.d $(programs:%.c=$(BUILD)/%.d) $(tests:=.d) $(benches:=.d) $(helpers:=.d) $(fuzzers:=.d) \
+-include $(objects:.o=.d) $(preloaded:.o=.d) $(BUILD)/taillight.d $(programs:%.c=$(BUILD)/%.d) $(tests:=.d) $(benches:=.d) $(helpers:=.d) $(fuzzers:=.d) \
     $(replayed:=.d)

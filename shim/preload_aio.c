@@ -4,7 +4,7 @@
 // connection's are counted when the program takes the outcome, once for each operation. A reply was
 // given when the operation was begun: that time waits in the part of the control block that is
 // libc's own and unused.
-#include "shim/preload.h"
+#include "shim/preload_local.h"
 
 #include <string.h>
 

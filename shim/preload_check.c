@@ -5,69 +5,9 @@
 // be wrong in silence. So the two counts are compared as a connection ends, as the program ends,
 // and now and then in between: never more than once in CHECK_CYCLES by a thread. What the
 // comparison means is for the collector to say, who sees all processes that share a connection.
-#include "shim/preload.h"
-
-#include <linux/sockios.h>
-#include <linux/tcp.h>
-#include <netinet/in.h>
-#include <stddef.h>
-#include <string.h>
-#include <sys/ioctl.h>
+#include "shim/preload_local.h"
 
 enum { TRIES = 4 }; // to read numbers that belong together
-
-enum { // include/net/tcp_states.h: part of the user interface, so fixed
-    FIN_WAIT1 = 4,
-    FIN_WAIT2 = 5,
-    TIME_WAIT = 6,
-    CLOSED = 7,
-    CLOSE_WAIT = 8,
-    LAST_ACK = 9,
-    CLOSING = 11,
-};
-
-static uint64_t in_states(uint8_t state, unsigned states)
-{
-    return states >> state & 1;
-}
-
-static bool info_read(int fd, struct tcp_info *info)
-{
-    socklen_t bytes = sizeof *info;
-    memset(info, 0, sizeof *info);
-    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, info, &bytes) == 0 &&
-           bytes >= offsetof(struct tcp_info, tcpi_bytes_received) + sizeof(uint64_t);
-}
-
-// The kernel counts what has arrived and what was acknowledged; what is still in its queues is
-// between that and the program. A FIN counts as 1.
-bool shim_count_kernel(int fd, bool outgoing, struct kernel_counts *out)
-{
-    const unsigned fin_received =
-        1u << CLOSE_WAIT | 1u << LAST_ACK | 1u << CLOSING | 1u << TIME_WAIT;
-    const unsigned fin_sent =
-        1u << FIN_WAIT1 | 1u << FIN_WAIT2 | 1u << CLOSING | 1u << LAST_ACK | 1u << TIME_WAIT;
-    struct tcp_info before, after;
-    for (int tries = 0; tries < TRIES; tries++) {
-        int unread, unacknowledged;
-        if (!info_read(fd, &before) || ioctl(fd, SIOCINQ, &unread) < 0 ||
-            ioctl(fd, SIOCOUTQ, &unacknowledged) < 0 || !info_read(fd, &after))
-            return false;
-        if (before.tcpi_bytes_received != after.tcpi_bytes_received ||
-            before.tcpi_bytes_acked != after.tcpi_bytes_acked ||
-            before.tcpi_state != after.tcpi_state)
-            continue;
-        uint8_t state = after.tcpi_state;
-        out->ended = state == CLOSED;
-        const uint64_t received = after.tcpi_bytes_received, acknowledged = after.tcpi_bytes_acked;
-        out->bytes[DIRECTION_IN] = received - (uint64_t)unread - in_states(state, fin_received);
-        // The SYN of whoever connects is acknowledged, too.
-        out->bytes[DIRECTION_OUT] =
-            acknowledged + (uint64_t)unacknowledged - in_states(state, fin_sent) - outgoing;
-        return true;
-    }
-    return false; // it is never quiet: another time
-}
 
 static uint64_t moved_by(const struct observation *observation, int direction)
 {

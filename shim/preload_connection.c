@@ -3,7 +3,7 @@
 // Which descriptors are watched, and whose bytes they carry. A connection lives in a slot; the
 // descriptors that name it (dup) hold references; the last one gone frees the slot, whose counters
 // get the next generation so that a call still under way cannot be charged to its next user.
-#include "shim/preload.h"
+#include "shim/preload_local.h"
 
 #include <string.h>
 #include <sys/syscall.h>

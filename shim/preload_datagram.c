@@ -3,7 +3,7 @@
 // Datagrams, which have no stream that their calls could be found in by an offset: each call is
 // recorded with what names its datagram (base/datagram_key.h) instead. Who the client is, is what
 // the program was told by the kernel, or told it; a socket that is connected needs neither.
-#include "shim/preload.h"
+#include "shim/preload_local.h"
 
 #include <netinet/in.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 //
 // The calls that make and unmake connections and descriptors: accept, connect, close, dup and their
 // kin, and what preload_syscall.c shares of them.
-#include "shim/preload.h"
+#include "shim/preload_local.h"
 
 #include <stdarg.h>
 #include <sys/syscall.h>

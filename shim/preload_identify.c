@@ -3,9 +3,8 @@
 // What a descriptor is: a connection that is to be watched or something else. That is asked as it
 // is accepted or connected, and of one that came in another way when it is first used: inherited,
 // sent by another process, or made by a system call that went past the shim.
-#include "shim/preload.h"
+#include "shim/preload_local.h"
 
-#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stddef.h>
 #include <string.h>
@@ -14,25 +13,6 @@
 #include "base/connection.h"
 
 enum { PROTOCOL_MPTCP = 262 };
-
-bool shim_address_read(const struct sockaddr_storage *address, uint8_t out[16], uint16_t *port)
-{
-    if (address->ss_family == AF_INET) {
-        const struct sockaddr_in *v4 = (const struct sockaddr_in *)address;
-        static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-        memcpy(out, mapped, sizeof mapped);
-        memcpy(out + 12, &v4->sin_addr, 4);
-        *port = ntohs(v4->sin_port);
-        return true;
-    }
-    if (address->ss_family == AF_INET6) {
-        const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)address;
-        memcpy(out, &v6->sin6_addr, 16);
-        *port = ntohs(v6->sin6_port);
-        return true;
-    }
-    return false;
-}
 
 // -1: not a socket.
 static int protocol_of(int fd)
@@ -64,13 +44,6 @@ static bool peer_read(int fd, const struct sockaddr *given, socklen_t given_byte
     else if (getpeername(fd, (struct sockaddr *)peer, &bytes) < 0)
         return false; // reset already: nothing will be read from it
     return true;
-}
-
-uint64_t shim_cookie(int fd)
-{
-    uint64_t cookie = 0;
-    socklen_t bytes = sizeof cookie;
-    return getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &bytes) == 0 ? cookie : 0;
 }
 
 static bool accepted_identify(int fd, const struct sockaddr *given, socklen_t given_bytes,

@@ -77,3 +77,30 @@ void real_calls_find(void)
     finding = false;
     errno = saved;
 }
+
+// --- the kernel's own ---------------------------------------------------------------------------
+
+__attribute__((visibility("hidden"), used)) long shim_kernel_refused(long result)
+{
+    errno = (int)-result;
+    return -1;
+}
+
+__asm__(".text\n"
+        ".globl shim_kernel\n"
+        ".hidden shim_kernel\n"
+        ".type shim_kernel, @function\n"
+        "shim_kernel:\n"
+        "    mov %rdi, %rax\n"
+        "    mov %rsi, %rdi\n"
+        "    mov %rdx, %rsi\n"
+        "    mov %rcx, %rdx\n"
+        "    mov %r8, %r10\n"
+        "    mov %r9, %r8\n"
+        "    mov 8(%rsp), %r9\n"
+        "    syscall\n"
+        "    mov %rax, %rdi\n"
+        "    cmp $-4095, %rax\n"
+        "    jae shim_kernel_refused\n"
+        "    ret\n"
+        ".size shim_kernel, . - shim_kernel\n");

@@ -2,7 +2,7 @@
 //
 // The calls that take bytes out of a connection. Peeking takes none, and the error queue holds no
 // bytes of the stream: both go straight through.
-#include "shim/preload.h"
+#include "shim/preload_local.h"
 
 #include <string.h>
 #include <sys/syscall.h>

@@ -4,7 +4,7 @@
 // would never have made without the shim, so nothing is tried: where a filter is in force when the
 // shim starts, and from the moment the process installs one, the shim is inert and says so. Of a
 // filter that lets the shim's calls pass the user may say so: TAILLIGHT_SHIM_SECCOMP=allowed.
-#include "shim/preload.h"
+#include "shim/preload_local.h"
 
 #include <stdarg.h>
 #include <stdlib.h>

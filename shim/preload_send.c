@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The calls that put bytes into a connection. What counts is what the kernel took.
-#include "shim/preload.h"
+#include "shim/preload_local.h"
 
 #include <stdarg.h>
 #include <sys/syscall.h>

@@ -209,12 +209,6 @@ __attribute__((visibility("hidden"), used)) long shim_syscall_seen(long number, 
     }
 }
 
-__attribute__((visibility("hidden"), used)) long shim_kernel_refused(long result)
-{
-    errno = (int)-result;
-    return -1;
-}
-
 __attribute__((visibility("hidden"))) long (*shim_real_syscall)(long number, ...) = shim_kernel;
 
 void shim_syscall_start(void)
@@ -238,21 +232,4 @@ __asm__(".text\n"
         "    cmpb $0, (%r11, %rdi)\n"
         "    jne shim_syscall_seen\n"
         "1:  jmp *shim_real_syscall(%rip)\n"
-        ".size syscall, . - syscall\n"
-        ".globl shim_kernel\n"
-        ".hidden shim_kernel\n"
-        ".type shim_kernel, @function\n"
-        "shim_kernel:\n"
-        "    mov %rdi, %rax\n"
-        "    mov %rsi, %rdi\n"
-        "    mov %rdx, %rsi\n"
-        "    mov %rcx, %rdx\n"
-        "    mov %r8, %r10\n"
-        "    mov %r9, %r8\n"
-        "    mov 8(%rsp), %r9\n"
-        "    syscall\n"
-        "    mov %rax, %rdi\n"
-        "    cmp $-4095, %rax\n"
-        "    jae shim_kernel_refused\n"
-        "    ret\n"
-        ".size shim_kernel, . - shim_kernel\n");
+        ".size syscall, . - syscall\n");

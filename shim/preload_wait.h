@@ -6,7 +6,7 @@
 #ifndef SHIM_PRELOAD_WAIT_H
 #define SHIM_PRELOAD_WAIT_H
 
-#include "shim/preload.h"
+#include "shim/preload_local.h"
 
 // False for the threads that are left alone: they jump on to the real call and never come back
 // here, since one more return after a system call costs a misprediction.

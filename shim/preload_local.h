@@ -14,8 +14,8 @@
 // kernel's own (preload_check.c).
 //
 // This is the one place with file-scope state: a preloaded library has nowhere else to keep it.
-#ifndef SHIM_PRELOAD_H
-#define SHIM_PRELOAD_H
+#ifndef SHIM_PRELOAD_LOCAL_H
+#define SHIM_PRELOAD_LOCAL_H
 
 #include <errno.h>
 #include <pthread.h>
@@ -135,7 +135,10 @@ struct call_exit {
     uint16_t core;
 };
 
-// preload.c: attaching to a collector
+// preload_attach.c: a process or thread to a collector; filtered: with no system call but the
+// loader's
+void shim_attach(void);
+void shim_attach_filtered(void);
 void shim_observe_slow(struct observation *observation);
 void shim_ring_retire(void *unused);
 
@@ -146,11 +149,19 @@ long shim_filter_call(long number, long a, long b, long c, long d, long e, long 
 // preload_syscall.c
 void shim_syscall_start(void);
 
-// preload_identify.c; the first writes an address as IPv6 (IPv4 mapped) and a host-order port, and
-// is false where it is no internet address
+// preload_socket.c: an address as IPv6 (IPv4 mapped) and a host-order port, false where it is no
+// internet address; the cookie, 0 where there is none; and the bytes that a program has taken out
+// of a connection and put into it
 bool shim_address_read(const struct sockaddr_storage *address, uint8_t out[16], uint16_t *port);
-uint32_t shim_descriptor_identify(int fd);
 uint64_t shim_cookie(int fd);
+struct kernel_counts {
+    uint64_t bytes[2]; // by direction
+    bool ended;        // each may be 1 too many: it is not known whether a FIN is among them
+};
+bool shim_count_kernel(int fd, bool outgoing, struct kernel_counts *out);
+
+// preload_identify.c
+uint32_t shim_descriptor_identify(int fd);
 void shim_rights_received(struct msghdr *message);
 void shim_connection_accepted(int fd, const struct sockaddr *peer, socklen_t peer_bytes,
                               struct observation *observation);
@@ -186,13 +197,7 @@ void shim_datagram_moved(const struct observation *observation, const struct cal
                          enum call_kind kind, uint64_t bytes, uint64_t rx_ns);
 socklen_t shim_smallest_room(const struct mmsghdr *messages, unsigned count);
 
-// preload_check.c: the kernel's count of the bytes that a program has taken out of a connection and
-// put into it.
-struct kernel_counts {
-    uint64_t bytes[2]; // by direction
-    bool ended;        // each may be 1 too many: it is not known whether a FIN is among them
-};
-bool shim_count_kernel(int fd, bool outgoing, struct kernel_counts *out);
+// preload_check.c: the shim's counts against the kernel's
 void shim_check_sample(const struct observation *observation, enum direction direction);
 void shim_check_end(const struct observation *observation);
 
