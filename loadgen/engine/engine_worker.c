@@ -101,10 +101,26 @@ static void take_stamps_in_turn(struct engine_worker *worker, uint64_t now, bool
     list_unstamped(worker, connection);
 }
 
-// The last stamps may still be on their way.
+// Reads all that came, on whichever connection.
+static void take_all_stamps(struct engine_worker *worker, uint64_t now)
+{
+    worker->stamps_taken_tsc = now;
+    for (uint32_t left = worker->unstamped.count; left; left--) {
+        struct client_connection *connection = connection_queue_pop(&worker->unstamped);
+        connection->unstamped = false;
+        while (connection_take_stamps(connection, now) == STAMP_BATCH)
+            ;
+        list_unstamped(worker, connection);
+    }
+    worker->context.progress = true;
+}
+
+// The last stamps may still be on their way. Those that came are read whatever the time: a thread
+// that lost its core meanwhile finds the deadline passed.
 static void take_last_stamps(struct engine_worker *worker)
 {
     uint64_t now = tsc_now(), deadline = now + engine_ticks(worker->shared, LAST_STAMPS_NS);
+    take_all_stamps(worker, now);
     for (; worker->unstamped.count && now < deadline; now = tsc_now())
         take_stamps_in_turn(worker, now, true);
 }
@@ -450,14 +466,20 @@ static void look_in_turn(struct engine_worker *worker, uint64_t now)
 // --- samples that nothing changes any more -------------------------------------------------------
 
 // A request in flight may be answered, one that is not sent may move; and a TX stamp may come later
-// than the reply, for which it has time as long as there is room.
-static bool is_final(const struct engine_worker *worker, const struct sample *sample, uint64_t now)
+// than the reply, for which it has time as long as there is room. It may have come and not be read,
+// too, where this thread had no core meanwhile.
+static bool is_final(struct engine_worker *worker, const struct sample *sample, uint64_t now)
 {
     if (sample->status == SAMPLE_UNSENT || sample->status == SAMPLE_TIMED_OUT)
         return false;
-    return !worker->context.kernel_stamps || sample->tx_ns ||
-           worker->next - worker->context.final > worker->mask / 2 ||
-           now > sample->sent_tsc + engine_ticks(worker->shared, STAMP_PATIENCE_NS);
+    if (!worker->context.kernel_stamps || sample->tx_ns)
+        return true;
+    if (worker->next - worker->context.final <= worker->mask / 2 &&
+        now <= sample->sent_tsc + engine_ticks(worker->shared, STAMP_PATIENCE_NS))
+        return false;
+    if (worker->stamps_taken_tsc <= sample->sent_tsc)
+        take_all_stamps(worker, now);
+    return true;
 }
 
 // Gives them away, a few at a time.

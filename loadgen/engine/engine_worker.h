@@ -62,8 +62,9 @@ struct engine_worker {
     struct connection_queue unstamped; // connections with sends that wait for their TX stamps
     struct connection_queue unread;    // connections to be read again without an event
     struct connection_context context;
-    uint64_t look_tsc; // when the next connection is looked at without an event
-    uint32_t looked;   // the last one
+    uint64_t stamps_taken_tsc; // when the stamps of all connections were last read
+    uint64_t look_tsc;         // when the next connection is looked at without an event
+    uint32_t looked;           // the last one
     uint64_t empty_poll_tsc, empty_pause_tsc; // duration of an idle round
     size_t next;                              // first of its requests not yet put
     size_t ready;              // first of them that is not there yet, as far as known

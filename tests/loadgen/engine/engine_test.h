@@ -17,6 +17,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "loadgen/engine/engine.h"
 
 static inline int listen_anywhere(uint16_t *port)
@@ -49,6 +50,17 @@ static inline void resolve(uint16_t port, struct server_address *address)
 
 // For replies that do come: the machine may be busy.
 static const uint64_t patient_ms = 20000;
+
+// Called when all connections stand, before anything is sent on them; NULL: nothing waits.
+static void (*await_server)(void);
+
+// As engine_settings.agree has it.
+static inline uint64_t begin_after_server(void *unused, uint64_t needs_ns)
+{
+    (void)unused;
+    await_server();
+    return (uint64_t)monotonic_ns() + needs_ns;
+}
 
 struct tally {
     size_t by_status[6];
@@ -159,7 +171,8 @@ static inline void run_threads(uint32_t threads, const struct workload *workload
                                              .stamps = stamps,
                                              .duration_ns = duration_ns,
                                              .timeout_ns = timeout_ms * 1000000,
-                                             .reconnect_ns = 300000000};
+                                             .reconnect_ns = 300000000,
+                                             .agree = await_server ? begin_after_server : NULL};
     if ((in_bounded_memory ? run_bounded(settings, &arrivals, rate, seed, result, &err)
                            : engine_run(&settings, &schedule, result, &err)) < 0)
         fail_msg("%s", err.text);
