@@ -18,6 +18,11 @@ enum {
     PIECES_LOG2 = 3, // the width is looked at over eighths, quarters, halves and the whole
 };
 
+// Percentiles that are looked at beside whichever are asked for, so that an interval is the same in
+// whatever company it is asked for.
+enum { NEIGHBOURS = 6 };
+static const double neighbours[NEIGHBOURS] = {0.25, 0.5, 0.9, 0.99, 0.999, 0.9999};
+
 static const double finite_variance = 2;     // a tail index up to this has none
 static const double heavy_excess = 3;        // of p99 that is a local tail index of 1.5
 static const double still_shrinking = -0.25; // half the theory's slope
@@ -212,10 +217,47 @@ static void widen_by_scatter(const double *values, size_t count, double confiden
     }
 }
 
-// count: not 0. work: room for all values. ERROR_FAILED: out of memory.
-static int take_asked(const double *values, size_t count, double confidence, struct asked *asked,
-                      size_t quantiles, double *work, struct error *err)
+// The scatter may widen an interval beyond all values that were seen, which says nothing more.
+static void bound_by_seen(const double *values, size_t count, struct asked *asked, size_t quantiles)
 {
+    double least = values[0], greatest = values[0];
+    for (size_t i = 1; i < count; i++) {
+        least = fmin(least, values[i]);
+        greatest = fmax(greatest, values[i]);
+    }
+    for (size_t k = 0; k < quantiles; k++) {
+        if (!asked[k].interval.known)
+            continue;
+        asked[k].interval.low = fmax(asked[k].interval.low, least);
+        asked[k].interval.high = fmin(asked[k].interval.high, greatest);
+    }
+}
+
+// Each percentile is widened by itself, p90 possibly to below p50's interval: but it is above what
+// p50 is above. A lower percentile that may be higher than this one's interval makes this one's
+// wider, not its own narrower: of extreme percentiles the blocks say nothing, so their upper ends
+// are the less sure ones.
+static void order_by_neighbours(struct asked *asked, size_t quantiles,
+                                const struct asked near[NEIGHBOURS])
+{
+    for (size_t k = 0; k < quantiles; k++)
+        for (size_t i = 0; i < NEIGHBOURS; i++) {
+            struct quantile_interval *own = &asked[k].interval;
+            if (!own->known || !near[i].interval.known || near[i].quantile > asked[k].quantile)
+                continue;
+            own->low = fmax(own->low, near[i].interval.low);
+            own->high = fmax(own->high, near[i].interval.high);
+        }
+}
+
+// asked: followed by room for the NEIGHBOURS. count: not 0. work: room for all values.
+// ERROR_FAILED: out of memory.
+static int take_asked(const double *values, size_t count, double confidence, struct asked *asked,
+                      size_t own, double *work, struct error *err)
+{
+    const size_t quantiles = own + NEIGHBOURS;
+    for (size_t i = 0; i < NEIGHBOURS; i++)
+        asked[own + i] = (struct asked){.quantile = neighbours[i]};
     size_t *ranks = calloc(3 * quantiles + 1, sizeof *ranks);
     double *found = calloc(3 * quantiles + 1, sizeof *found);
     struct quantile_interval *plain = calloc(quantiles + 1, sizeof *plain);
@@ -228,6 +270,8 @@ static int take_asked(const double *values, size_t count, double confidence, str
         take_clustering(values, count, asked, quantiles);
         widen_by_clustering(values, count, confidence, asked, quantiles, work, ranks, found);
         widen_by_scatter(values, count, confidence, plain, asked, quantiles, work, ranks, found);
+        bound_by_seen(values, count, asked, quantiles);
+        order_by_neighbours(asked, own, asked + own);
     }
     free(plain);
     free(found);
@@ -239,7 +283,7 @@ int percentile_intervals_take(const double *values, size_t count, const double *
                               size_t quantile_count, double confidence, double *found,
                               struct quantile_interval *intervals, struct error *err)
 {
-    struct asked *asked = calloc(quantile_count + 1, sizeof *asked);
+    struct asked *asked = calloc(quantile_count + NEIGHBOURS, sizeof *asked);
     double *work = malloc((count + 1) * sizeof *work);
     int status = asked && work
                      ? 0
@@ -320,12 +364,12 @@ int percentile_interval_take(const double *values, size_t count, size_t thinning
     if (beyond >= TAIL_LEAST)
         result->tail_index = hill_tail_index(values, count, beyond, work);
     result->count = count;
-    struct asked asked = {.quantile = q};
-    int status = take_asked(values, count, confidence, &asked, 1, work, err);
-    result->value = asked.value;
-    result->interval = asked.interval;
-    result->clustering = asked.clustering;
-    result->worth = asked.worth;
+    struct asked asked[1 + NEIGHBOURS] = {{.quantile = q}};
+    int status = take_asked(values, count, confidence, asked, 1, work, err);
+    result->value = asked->value;
+    result->interval = asked->interval;
+    result->clustering = asked->clustering;
+    result->worth = asked->worth;
     result->width = width_of(&result->interval);
     judge_tail(kept, independence_thin(values, count, thinning, kept), q, confidence, work, result);
     result->heavy = result->tail_index <= finite_variance || result->shrinking > still_shrinking ||

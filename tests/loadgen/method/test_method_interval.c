@@ -129,6 +129,47 @@ static void the_interval_is_as_wide_as_dependence_makes_it(void **state)
     assert_in_range(covered, 91, 100);
 }
 
+// Stalls, which the blocks' scatter makes much of: intervals of any percentiles are in order,
+// within what was seen, and the same whatever else is asked for.
+static void intervals_are_ordered_and_within_what_was_seen(void **state)
+{
+    (void)state;
+    enum { COUNT = 8000, ASKED = 6 };
+    static const double quantiles[ASKED] = {0.25, 0.5, 0.9, 0.99, 0.999, 0.9999};
+    double *values = calloc(COUNT, sizeof *values), found[ASKED];
+    gsl_rng *random = new_random(41);
+    struct quantile_interval all[ASKED];
+    unsigned bounded = 0;
+    for (unsigned round = 0; round < 40; round++) {
+        struct percentile_interval alone;
+        struct error err;
+        double stalled = 0, least = INFINITY, greatest = 0;
+        for (size_t i = 0; i < COUNT; i++) {
+            stalled = gsl_rng_uniform(random) < 0.001 ? 1e5 : fmax(0, stalled - 200);
+            values[i] = gsl_ran_exponential(random, 100) + stalled;
+            least = fmin(least, values[i]);
+            greatest = fmax(greatest, values[i]);
+        }
+        assert_int_equal(
+            percentile_intervals_take(values, COUNT, quantiles, ASKED, 0.95, found, all, &err), 0);
+        for (size_t i = 0; i < ASKED; i++) {
+            take(values, COUNT, quantiles[i], &alone);
+            assert_int_equal(all[i].known, alone.interval.known);
+            if (!all[i].known)
+                continue;
+            assert_true(all[i].low == alone.interval.low && all[i].high == alone.interval.high);
+            assert_true(least <= all[i].low && all[i].low <= found[i] && found[i] <= all[i].high &&
+                        all[i].high <= greatest);
+            assert_true(i == 0 || !all[i - 1].known ||
+                        (all[i - 1].low <= all[i].low && all[i - 1].high <= all[i].high));
+            bounded += all[i].high == greatest;
+        }
+    }
+    assert_true(bounded > 0); // by what was seen: without that they went beyond
+    gsl_rng_free(random);
+    free(values);
+}
+
 static void clusters_beyond_the_percentile_are_seen(void **state)
 {
     (void)state;
@@ -211,6 +252,7 @@ int main(void)
         cmocka_unit_test(the_needed_number_reaches_the_width),
         cmocka_unit_test(tail_index_is_the_paretos),
         cmocka_unit_test(the_interval_is_as_wide_as_dependence_makes_it),
+        cmocka_unit_test(intervals_are_ordered_and_within_what_was_seen),
         cmocka_unit_test(clusters_beyond_the_percentile_are_seen),
         cmocka_unit_test(heavy_tails_are_told_from_light_ones),
         cmocka_unit_test(unanswered_requests_are_not_hidden),
