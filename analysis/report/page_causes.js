@@ -69,8 +69,9 @@ function addSections() {
 }
 
 // What is due for a section that the reader does not see is drawn soon after, a section at a time: no click
-// waits for it. [{id, update}], in the order in which they came.
-const undrawn = [];
+// waits for it, nor for what they see once it has waited for CLICK_MS: then the browser shows what there is.
+// [{id, update}], in the order in which they shall be drawn.
+const undrawn = [], CLICK_MS = 16;
 
 function isInView(id) {
   const {top, bottom} = byId(id).getBoundingClientRect();
@@ -93,9 +94,10 @@ function drawLater(one) {
   if (undrawn.length === 1) setTimeout(drawNext);
 }
 
-// What is left for these sections, or for all; before this returns.
-function drawUndrawn(ids = undrawn.map(({id}) => id)) {
+// What is left for these sections, or for all, before this returns; none is begun after `end`.
+function drawUndrawn(ids = undrawn.map(({id}) => id), end = Infinity) {
   for (const one of undrawn.filter(({id}) => ids.includes(id))) {
+    if (performance.now() > end) return;
     undrawn.splice(undrawn.indexOf(one), 1);
     drawOne(one);
   }
@@ -103,7 +105,7 @@ function drawUndrawn(ids = undrawn.map(({id}) => id)) {
 
 // occasions: 'draw', 'diagnosis', 'cause' or 'message'; of several, the first that a section knows.
 function updateSections(...occasions) {
-  const due = [];
+  const due = [], end = performance.now() + CLICK_MS;
   for (const section of sections) {
     const {id, within, has = () => !within || current().messages.id.length > 0} = section;
     if (within && byId(within).hidden) continue;
@@ -113,9 +115,10 @@ function updateSections(...occasions) {
         (within && occasions.includes('diagnosis') ? section.draw : null);
     if (update) due.push({id, update});
   }
-  const seen = due.map(({id}) => id).filter(isInView);
-  due.forEach(drawLater);
-  drawUndrawn(seen);
+  const seen = due.map(({id}) => id).filter(isInView), isSeen = ({id}) => seen.includes(id);
+  due.filter(isSeen).forEach(drawLater);
+  due.filter(one => !isSeen(one)).forEach(drawLater);
+  drawUndrawn(seen, end);
 }
 
 // What the reader is looking at. `message` is an index into the diagnosis's messages, or null.
