@@ -33,6 +33,7 @@ const volatile uint64_t key;          // of packet_flow(), and of trailers
 // Of hops that carry.
 const volatile uint64_t run;        // the trailers' number
 const volatile uint16_t asked;      // hops that are to stamp, one bit each
+const volatile uint8_t stamps_room; // how many stamps a trailer has room for
 const volatile uint32_t room_bytes; // how long an IP packet may be with its trailer
 const volatile uint32_t link_bytes; // before the IP packet, without VLAN tags: 14, or 0
 
@@ -50,7 +51,8 @@ struct reading_state {
     struct packet_head head;
     uint32_t transport_at, payload_at; // from the IP header
     bool is_fragment, is_later_fragment;
-    bool opens; // a SYN
+    bool opens;    // a SYN
+    bool is_plain; // the IP packet begins right behind the link layer
 };
 
 static __always_inline void count(uint64_t *counter)
@@ -58,10 +60,44 @@ static __always_inline void count(uint64_t *counter)
     __sync_fetch_and_add(counter, 1);
 }
 
-// Bytes from the IP header on, which both directions have, with or without a link layer before it
-// and with or without a VLAN's tag.
-static __always_inline bool load(struct __sk_buff *skb, uint32_t at, void *out, uint32_t bytes)
+// Of a number of bytes that the compiler knows, at any address: by words, where it would go byte by
+// byte. `out` lies at a multiple of 8.
+static __always_inline void copy(void *out, const uint8_t *from, uint32_t bytes)
 {
+    uint32_t at = 0;
+    for (; at + 8 <= bytes; at += 8)
+        *(uint64_t *)(out + at) = *(const volatile uint64_t *)(from + at);
+    if (at + 4 <= bytes) {
+        *(uint32_t *)(out + at) = *(const volatile uint32_t *)(from + at);
+        at += 4;
+    }
+    for (; at < bytes; at++)
+        *(uint8_t *)(out + at) = from[at];
+}
+
+// Whether the IP packet is known to begin at link_bytes of the frame: nothing, like a VLAN's tag,
+// is in between.
+static __always_inline bool is_plain(struct __sk_buff *skb)
+{
+    const uint8_t *frame = (const uint8_t *)(long)skb->data;
+    return link_bytes && frame + link_bytes <= (const uint8_t *)(long)skb->data_end &&
+           *(const uint16_t *)(frame + link_bytes - 2) == (uint16_t)skb->protocol;
+}
+
+// Bytes from the IP header on: from where they lie as a rule, which takes a few instructions; else,
+// with something before the header or in another part of the packet, by the kernel.
+static __always_inline bool load(struct __sk_buff *skb, const struct reading_state *state,
+                                 uint32_t at, void *out, uint32_t bytes)
+{
+    enum { MOST = 0x7fff }; // the verifier follows offsets up to 64 KiB
+    const uint8_t *from = (const uint8_t *)(long)skb->data + link_bytes;
+    if (state->is_plain && at < MOST) {
+        from += at;
+        if (from + bytes <= (const uint8_t *)(long)skb->data_end) {
+            copy(out, from, bytes);
+            return true;
+        }
+    }
     return bpf_skb_load_bytes_relative(skb, at, out, bytes, BPF_HDR_START_NET) == 0;
 }
 
@@ -86,8 +122,8 @@ static __always_inline struct packet_address mapped(const uint8_t *bytes)
 static __always_inline enum reading read_ipv4(struct __sk_buff *skb, struct reading_state *state)
 {
     enum { MORE = 0x2000, OFFSET = 0x1fff };
-    uint8_t ip[20];
-    if (!load(skb, 0, ip, sizeof ip) || ip[0] >> 4 != PACKET_IPV4)
+    uint8_t ip[20] __attribute__((aligned(8)));
+    if (!load(skb, state, 0, ip, sizeof ip) || ip[0] >> 4 != PACKET_IPV4)
         return READ_UNREADABLE;
     state->head.family = PACKET_IPV4;
     state->head.protocol = ip[9];
@@ -106,12 +142,12 @@ static __always_inline enum reading read_extensions(struct __sk_buff *skb,
                                                     struct reading_state *state)
 {
     enum { HOP_BY_HOP = 0, ROUTING = 43, FRAGMENT = 44, DESTINATION = 60, MOST = 4 };
-    uint8_t extension[8];
+    uint8_t extension[8] __attribute__((aligned(8)));
     for (int i = 0; i < MOST; i++) {
         uint8_t kind = state->head.protocol;
         if (kind != HOP_BY_HOP && kind != ROUTING && kind != FRAGMENT && kind != DESTINATION)
             break;
-        if (!load(skb, state->transport_at, extension, sizeof extension))
+        if (!load(skb, state, state->transport_at, extension, sizeof extension))
             return READ_UNREADABLE;
         if (kind == FRAGMENT) {
             state->is_fragment = true;
@@ -126,8 +162,8 @@ static __always_inline enum reading read_extensions(struct __sk_buff *skb,
 
 static __always_inline enum reading read_ipv6(struct __sk_buff *skb, struct reading_state *state)
 {
-    uint8_t ip[40];
-    if (!load(skb, 0, ip, sizeof ip) || ip[0] >> 4 != PACKET_IPV6)
+    uint8_t ip[40] __attribute__((aligned(8)));
+    if (!load(skb, state, 0, ip, sizeof ip) || ip[0] >> 4 != PACKET_IPV6)
         return READ_UNREADABLE;
     state->head.family = PACKET_IPV6;
     state->head.protocol = ip[6];
@@ -141,8 +177,8 @@ static __always_inline enum reading read_ipv6(struct __sk_buff *skb, struct read
 static __always_inline enum reading read_udp(struct __sk_buff *skb, struct reading_state *state)
 {
     enum { HEADER = 8 };
-    uint8_t udp[HEADER];
-    if (!load(skb, state->transport_at, udp, sizeof udp) || number16(udp + 4) < HEADER)
+    uint8_t udp[HEADER] __attribute__((aligned(8)));
+    if (!load(skb, state, state->transport_at, udp, sizeof udp) || number16(udp + 4) < HEADER)
         return READ_UNREADABLE;
     state->head.source_port = number16(udp);
     state->head.destination_port = number16(udp + 2);
@@ -154,8 +190,8 @@ static __always_inline enum reading read_udp(struct __sk_buff *skb, struct readi
 static __always_inline enum reading read_tcp(struct __sk_buff *skb, struct reading_state *state)
 {
     enum { SYN = 2 };
-    uint8_t tcp[20];
-    if (!load(skb, state->transport_at, tcp, sizeof tcp))
+    uint8_t tcp[20] __attribute__((aligned(8)));
+    if (!load(skb, state, state->transport_at, tcp, sizeof tcp))
         return READ_UNREADABLE;
     uint32_t headers = state->transport_at + (uint32_t)(tcp[12] >> 4) * 4;
     if (headers > state->head.ip_bytes)
@@ -174,6 +210,7 @@ static __always_inline enum reading read_head(struct __sk_buff *skb, struct read
 {
     enum { ETHERTYPE_IPV4 = 0x0800, ETHERTYPE_IPV6 = 0x86dd };
     enum reading reading;
+    state->is_plain = is_plain(skb);
     if (skb->protocol == bpf_htons(ETHERTYPE_IPV4))
         reading = read_ipv4(skb, state);
     else if (skb->protocol == bpf_htons(ETHERTYPE_IPV6))
@@ -200,12 +237,12 @@ static __always_inline void read_prefix(struct __sk_buff *skb, const struct read
     if (bytes > state->head.payload_bytes)
         bytes = state->head.payload_bytes;
     if (bytes >= PACKET_PREFIX_WORDS * 8) {
-        load(skb, state->payload_at, prefix, PACKET_PREFIX_WORDS * 8);
+        load(skb, state, state->payload_at, prefix, PACKET_PREFIX_WORDS * 8);
         return;
     }
     asm volatile("" : "+r"(bytes)); // so that the verifier sees the bounds of what is passed on
     if (bytes > 0 && bytes < PACKET_PREFIX_WORDS * 8)
-        load(skb, state->payload_at, prefix, bytes);
+        bpf_skb_load_bytes_relative(skb, state->payload_at, prefix, bytes, BPF_HDR_START_NET);
 }
 
 // True if any byte of a stream's packet is sampled.
@@ -289,19 +326,20 @@ int hop_look(struct __sk_buff *skb)
 // --- hops that carry -----------------------------------------------------------------------------
 
 // Where the IP packet begins. Negative: not where it should.
-static __always_inline int packet_begin(struct __sk_buff *skb)
+static __always_inline int packet_begin(struct __sk_buff *skb, const struct reading_state *state)
 {
     enum { TAG = 0x8100, OUTER_TAG = 0x88a8 };
     uint8_t type[2];
     uint8_t here[6], there[6];
     uint32_t at = link_bytes;
-    if (at == 0)
-        return 0;
+    if (at == 0 || state->is_plain)
+        return (int)at;
     if (bpf_skb_load_bytes(skb, at - 2, type, sizeof type) < 0)
         return -1;
     if (number16(type) == TAG || number16(type) == OUTER_TAG)
         at += 4;
-    if (bpf_skb_load_bytes(skb, at, here, sizeof here) < 0 || !load(skb, 0, there, sizeof there))
+    if (bpf_skb_load_bytes(skb, at, here, sizeof here) < 0 ||
+        bpf_skb_load_bytes_relative(skb, 0, there, sizeof there, BPF_HDR_START_NET) < 0)
         return -1;
     for (unsigned i = 0; i < sizeof here; i++)
         if (here[i] != there[i])
@@ -331,7 +369,7 @@ static __always_inline bool find_carried(struct __sk_buff *skb, struct carried *
         count(&counts.fragments); // each of its parts would be as long as may be
         return false;
     }
-    int at = packet_begin(skb);
+    int at = packet_begin(skb, &it->state);
     if (at < 0 || skb->len < (uint32_t)at + it->state.head.ip_bytes) {
         count(&counts.unreadable);
         return false;
@@ -357,8 +395,7 @@ static __always_inline bool stream_goes_on(const struct hop_record *record)
 static __always_inline bool may_begin(struct __sk_buff *skb, const struct carried *it,
                                       struct hop_record *record)
 {
-    uint32_t most = it->state.head.ip_bytes + sizeof(struct capsule_trailer) +
-                    8 * (uint32_t)__builtin_popcount(asked);
+    uint32_t most = it->state.head.ip_bytes + trailer_bytes(stamps_room);
     if (!identify(skb, &it->state, record))
         return false;
     if (record->flags & HOP_OPENS) {
@@ -402,8 +439,8 @@ int hop_begin(struct __sk_buff *skb)
         return CONTINUE;
     uint32_t before = skb->len;
     trailer.stamp = trailer_stamp(it.now, hop);
-    trailer.head = trailer_begin(key, run, asked, record.flow, trailer.stamp);
-    if (bpf_skb_change_tail(skb, it.trailer_at + sizeof trailer, 0) < 0) {
+    trailer.head = trailer_begin(key, run, asked, stamps_room, record.flow, trailer.stamp);
+    if (bpf_skb_change_tail(skb, it.trailer_at + trailer_bytes(stamps_room), 0) < 0) {
         count(&counts.not_stamped);
     } else if (bpf_skb_store_bytes(skb, it.trailer_at, &trailer, sizeof trailer, 0) < 0) {
         bpf_skb_change_tail(skb, before, 0);
@@ -419,7 +456,7 @@ static __always_inline bool read_trailer(struct __sk_buff *skb, const struct car
                                          struct capsule_trailer *head)
 {
     if (it->behind_bytes >= sizeof *head + 8 &&
-        load(skb, it->state.head.ip_bytes, head, sizeof *head) &&
+        load(skb, &it->state, it->state.head.ip_bytes, head, sizeof *head) &&
         trailer_is_ours(head, run, it->behind_bytes))
         return true;
     if (it->behind_bytes && skb->len > LEAST_FRAME_BYTES)
@@ -429,6 +466,28 @@ static __always_inline bool read_trailer(struct __sk_buff *skb, const struct car
     return false;
 }
 
+// Writes one more stamp behind a trailer's head, and what changes of that. False: they do not lie
+// in the packet's first part, where programs may write.
+static __always_inline bool write_stamp(struct __sk_buff *skb, const struct carried *it,
+                                        struct capsule_trailer head)
+{
+    enum { MOST = 0x7fff }; // the verifier follows offsets up to 64 KiB
+    uint8_t *end = (uint8_t *)(long)skb->data_end;
+    uint64_t stamp = trailer_stamp(it->now, hop);
+    uint32_t trailer_at = it->trailer_at;
+    if (trailer_at > MOST)
+        return false;
+    uint8_t *at = (uint8_t *)(long)skb->data + trailer_at;
+    uint8_t *stamp_at = at + sizeof head + 8 * trailer_count(&head);
+    if (at + sizeof head > end || stamp_at + sizeof stamp > end)
+        return false;
+    trailer_append(&head, stamp);
+    *(volatile uint64_t *)stamp_at = stamp;
+    *(volatile uint64_t *)at = *(uint64_t *)&head;
+    *(volatile uint64_t *)(at + offsetof(struct capsule_trailer, chain)) = head.chain;
+    return true;
+}
+
 SEC("tc")
 int hop_carry(struct __sk_buff *skb)
 {
@@ -436,19 +495,17 @@ int hop_carry(struct __sk_buff *skb)
     struct capsule_trailer head;
     if (!find_carried(skb, &it) || !read_trailer(skb, &it, &head))
         return CONTINUE;
-    if (!(head.asked >> hop & 1) || head.count >= TRAILER_STAMPS_MAX) {
+    if (!(head.asked >> hop & 1)) {
         count(&counts.unsampled);
         return CONTINUE;
     }
-    uint32_t stamp_at = it.trailer_at + sizeof head + 8 * (uint32_t)head.count;
-    uint64_t stamp = trailer_stamp(it.now, hop);
-    trailer_append(&head, stamp);
-    if (bpf_skb_change_tail(skb, stamp_at + sizeof stamp, 0) < 0 ||
-        bpf_skb_store_bytes(skb, stamp_at, &stamp, sizeof stamp, 0) < 0 ||
-        bpf_skb_store_bytes(skb, it.trailer_at, &head, sizeof head, 0) < 0)
-        count(&counts.not_stamped);
-    else
+    uint32_t trailer_end = it.trailer_at + trailer_bytes(trailer_room(&head));
+    if (trailer_count(&head) < trailer_room(&head) &&
+        (write_stamp(skb, &it, head) ||
+         (bpf_skb_pull_data(skb, trailer_end) == 0 && write_stamp(skb, &it, head))))
         count(&counts.stamped);
+    else
+        count(&counts.not_stamped);
     return CONTINUE;
 }
 
@@ -459,12 +516,12 @@ static __always_inline bool read_stamps(struct __sk_buff *skb, const struct carr
 {
     uint64_t chain = trailer_chain(key, run, head->asked, record->packet.flow);
     uint32_t at = it->state.head.ip_bytes + sizeof *head;
-    for (uint32_t i = 0; i < HOPS_MAX - 1 && i < head->count; i++) {
-        if (!load(skb, at + 8 * i, &record->stamps[i], sizeof record->stamps[i]))
+    for (uint32_t i = 0; i < TRAILER_STAMPS_MAX && i < trailer_count(head); i++) {
+        if (!load(skb, &it->state, at + 8 * i, &record->stamps[i], sizeof record->stamps[i]))
             return false;
         chain = trailer_link(chain, record->stamps[i]);
     }
-    return chain == head->chain && head->count < HOPS_MAX;
+    return chain == head->chain;
 }
 
 SEC("tc")
@@ -484,7 +541,7 @@ int hop_end(struct __sk_buff *skb)
         count(&counts.damaged);
         return CONTINUE;
     }
-    uint64_t stamps = head.count;
+    uint64_t stamps = trailer_count(&head);
     asm volatile("" : "+r"(stamps)); // so that the verifier sees the bounds of what is passed on
     if (stamps >= HOPS_MAX)
         return CONTINUE;

@@ -4,7 +4,10 @@
 // does not know of it passes on or cuts off (figure 3 of the paper; with a version, the number of
 // the run and a chain of hashes besides, so that nothing else is taken for it).
 //
-//     | IP header ... payload | head | stamp | stamp | ...
+//     | IP header ... payload | head | stamp | stamp | zeros, for the hops to come |
+//
+// Its length is fixed where the packet begins to carry it: a packet that grew at each hop would be
+// copied at many of them, and the way's MTUs must have room for all of it anyway.
 //
 // Its 16-bit ones' complement sum is 0 at every time: whoever computes a TCP or UDP checksum to the
 // packet's end instead of the payload's, as kernels and network cards do, gets the same checksum.
@@ -20,12 +23,12 @@
 
 #include "base/hash.h"
 
-enum { TRAILER_MAGIC = 0x4354, TRAILER_VERSION = 1, TRAILER_STAMPS_MAX = 14 };
+enum { TRAILER_MAGIC = 0x4354, TRAILER_VERSION = 2, TRAILER_STAMPS_MAX = 14 };
 
 struct capsule_trailer {
     uint16_t magic;   // TRAILER_MAGIC
     uint8_t version;  // TRAILER_VERSION
-    uint8_t count;    // of stamps that follow
+    uint8_t counts;   // of stamps there (the low four bits), and of those there is room for
     uint16_t asked;   // one bit for each hop that is to stamp the packet
     uint16_t balance; // makes the sum 0
     uint64_t run;     // random
@@ -47,6 +50,22 @@ static inline uint64_t trailer_stamp_time(uint64_t stamp)
 static inline unsigned trailer_stamp_hop(uint64_t stamp)
 {
     return stamp & 15;
+}
+
+static inline uint32_t trailer_count(const struct capsule_trailer *head)
+{
+    return head->counts & 15;
+}
+
+static inline uint32_t trailer_room(const struct capsule_trailer *head)
+{
+    return head->counts >> 4;
+}
+
+// Of all of a trailer with room for so many stamps.
+static inline uint32_t trailer_bytes(uint32_t room)
+{
+    return (uint32_t)sizeof(struct capsule_trailer) + 8 * room;
 }
 
 // Where a chain begins. The key is the run's own, and in no packet; with the flow a trailer that is
@@ -75,7 +94,7 @@ static inline uint32_t trailer_sum(uint64_t bytes)
 static inline uint32_t trailer_head_sum(const struct capsule_trailer *head)
 {
     uint64_t first = (uint64_t)head->magic | (uint64_t)head->version << 16 |
-                     (uint64_t)head->count << 24 | (uint64_t)head->asked << 32 |
+                     (uint64_t)head->counts << 24 | (uint64_t)head->asked << 32 |
                      (uint64_t)head->balance << 48;
     return trailer_sum((uint64_t)trailer_sum(first) + trailer_sum(head->run) +
                        trailer_sum(head->chain));
@@ -88,13 +107,13 @@ static inline void trailer_balance(struct capsule_trailer *head, uint32_t stamps
     head->balance = (uint16_t)~trailer_sum((uint64_t)trailer_head_sum(head) + stamps);
 }
 
-// The head of a packet's trailer with its first stamp.
+// The head of a packet's trailer with its first stamp. room: for how many stamps, this one too.
 static inline struct capsule_trailer trailer_begin(uint64_t key, uint64_t run, uint16_t asked,
-                                                   uint64_t flow, uint64_t stamp)
+                                                   uint32_t room, uint64_t flow, uint64_t stamp)
 {
     struct capsule_trailer head = {.magic = TRAILER_MAGIC,
                                    .version = TRAILER_VERSION,
-                                   .count = 1,
+                                   .counts = (uint8_t)(room << 4 | 1),
                                    .asked = asked,
                                    .run = run,
                                    .chain =
@@ -103,13 +122,17 @@ static inline struct capsule_trailer trailer_begin(uint64_t key, uint64_t run, u
     return head;
 }
 
-// Takes one more stamp in. The stamps before need not be read: their sum is what the head lacks.
+// Takes one more stamp in, for which there is room. The sum stays 0 if the balance loses what the
+// rest gains (RFC 1624): the stamp, the new chain for the old one, and one more in the counts.
 static inline void trailer_append(struct capsule_trailer *head, uint64_t stamp)
 {
-    uint32_t before = ~trailer_head_sum(head) & 0xffff;
-    head->count++;
+    uint64_t before = ~head->chain, one_more = 1u << 24;
+    head->counts++;
     head->chain = trailer_link(head->chain, stamp);
-    trailer_balance(head, trailer_sum((uint64_t)before + trailer_sum(stamp)));
+    uint64_t gained = one_more + (uint32_t)stamp + (stamp >> 32) + (uint32_t)head->chain +
+                      (head->chain >> 32) + (uint32_t)before + (before >> 32);
+    head->balance =
+        (uint16_t)trailer_sum((uint64_t)head->balance + (~trailer_sum(gained) & 0xffff));
 }
 
 // Whether it is one of this run, by what can be seen without its stamps. bytes: how many lie behind
@@ -117,8 +140,8 @@ static inline void trailer_append(struct capsule_trailer *head, uint64_t stamp)
 static inline bool trailer_is_ours(const struct capsule_trailer *head, uint64_t run, uint32_t bytes)
 {
     return head->magic == TRAILER_MAGIC && head->version == TRAILER_VERSION && head->run == run &&
-           head->count >= 1 && head->count <= TRAILER_STAMPS_MAX &&
-           bytes >= sizeof *head + 8u * head->count;
+           trailer_count(head) >= 1 && trailer_count(head) <= trailer_room(head) &&
+           trailer_room(head) <= TRAILER_STAMPS_MAX && bytes >= trailer_bytes(trailer_room(head));
 }
 
 #endif

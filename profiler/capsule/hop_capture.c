@@ -219,6 +219,20 @@ static uint32_t room_of(const struct hop_capture *capture)
     return room;
 }
 
+// How many stamps a packet may get: it passes an interface on its way in or out, and where it ends
+// none is written.
+static uint8_t stamps_room_of(const struct hop_capture_settings *settings)
+{
+    uint8_t interfaces = 0;
+    for (size_t i = 0; i < settings->hop_count; i++) {
+        bool again = false;
+        for (size_t k = 0; k < i; k++)
+            again |= hop_specs_share(&settings->hops[i], &settings->hops[k]);
+        interfaces += !again;
+    }
+    return interfaces > TRAILER_STAMPS_MAX ? TRAILER_STAMPS_MAX : interfaces;
+}
+
 // Loads the program of hop number `index`, with the first hop's ring.
 static int hop_load(struct hop_capture *capture, size_t index,
                     const struct hop_capture_settings *settings, struct error *err)
@@ -232,6 +246,7 @@ static int hop_load(struct hop_capture *capture, size_t index,
     programs->rodata->sample_limit = packet_sample_limit(settings->one_in);
     programs->rodata->run = capture->run;
     programs->rodata->asked = (uint16_t)((1u << capture->hop_count) - 1);
+    programs->rodata->stamps_room = stamps_room_of(settings);
     programs->rodata->room_bytes = room_of(capture);
     programs->rodata->link_bytes = capture->hops[index].link_bytes;
     programs->bss->filter = settings->filter;

@@ -98,19 +98,19 @@ int hop_spec_parse(const char *text, struct hop_spec out[2], size_t *count, stru
     return 0;
 }
 
-static bool same_interface(const struct hop_spec *a, const struct hop_spec *b)
+bool hop_specs_share(const struct hop_spec *a, const struct hop_spec *b)
 {
     return strcmp(a->interface, b->interface) == 0 && strcmp(a->namespace, b->namespace) == 0;
 }
 
 int hop_specs_carry(struct hop_spec *specs, size_t count, struct error *err)
 {
-    if (count < 2 || same_interface(&specs[0], &specs[count - 1]))
+    if (count < 2 || hop_specs_share(&specs[0], &specs[count - 1]))
         return error_set(err, ERROR_INPUT,
                          "--carry: packets are carried from the first --hop to the last, which are "
                          "to be two interfaces");
-    bool both_first = same_interface(&specs[0], &specs[1]);
-    bool both_last = same_interface(&specs[count - 1], &specs[count - 2]);
+    bool both_first = hop_specs_share(&specs[0], &specs[1]);
+    bool both_last = hop_specs_share(&specs[count - 1], &specs[count - 2]);
     for (size_t i = 0; i < count; i++) {
         bool first = i == 0 || (i == 1 && both_first);
         bool last = i == count - 1 || (i == count - 2 && both_last);

@@ -5,6 +5,7 @@
 #ifndef PROFILER_CAPSULE_HOP_SPEC_H
 #define PROFILER_CAPSULE_HOP_SPEC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -34,6 +35,9 @@ const char *hop_role_name(enum hop_role role); // "looks", "begins", ...
 // NAME: what it is called in reports. Does not look whether any of it is there. Errors:
 // ERROR_INPUT.
 int hop_spec_parse(const char *text, struct hop_spec out[2], size_t *count, struct error *err);
+
+// Whether they are at the same interface.
+bool hop_specs_share(const struct hop_spec *a, const struct hop_spec *b);
 
 // Gives hops their part in a way that begins at the first and ends at the last of them. Where both
 // directions of an end are there, it is the end of what sends and receives: what goes out begins

@@ -25,7 +25,7 @@ static struct whole carried(unsigned stamps, uint64_t seed)
     for (unsigned i = 0; i < stamps; i++) {
         out.stamps[i] = trailer_stamp(hash64(seed + i) >> 8, i % 16);
         if (i == 0)
-            out.head = trailer_begin(KEY, RUN, 0x7fff, FLOW, out.stamps[0]);
+            out.head = trailer_begin(KEY, RUN, 0x7fff, TRAILER_STAMPS_MAX, FLOW, out.stamps[0]);
         else
             trailer_append(&out.head, out.stamps[i]);
     }
@@ -52,9 +52,8 @@ static void checksums_stay_what_they_are(void **state)
             struct whole trailer = carried(stamps, payload * 100 + stamps);
             for (size_t i = 0; i < payload; i++)
                 packet[i] = (uint8_t)hash64(payload * 1000 + i);
-            memcpy(packet + payload, &trailer, sizeof trailer.head + 8 * stamps);
-            assert_int_equal(checksum(packet, payload),
-                             checksum(packet, payload + sizeof trailer.head + 8 * stamps));
+            memcpy(packet + payload, &trailer, sizeof trailer);
+            assert_int_equal(checksum(packet, payload), checksum(packet, payload + sizeof trailer));
         }
 }
 
@@ -62,7 +61,8 @@ static void stamps_come_back(void **state)
 {
     (void)state;
     struct whole trailer = carried(TRAILER_STAMPS_MAX, 5);
-    assert_int_equal(trailer.head.count, TRAILER_STAMPS_MAX);
+    assert_int_equal(trailer_count(&trailer.head), TRAILER_STAMPS_MAX);
+    assert_int_equal(trailer_room(&trailer.head), TRAILER_STAMPS_MAX);
     uint64_t chain = trailer_chain(KEY, RUN, 0x7fff, FLOW);
     for (unsigned i = 0; i < TRAILER_STAMPS_MAX; i++) {
         assert_int_equal(trailer_stamp_hop(trailer.stamps[i]), i);
@@ -77,15 +77,20 @@ static void stamps_come_back(void **state)
 static void no_bit_can_be_changed(void **state)
 {
     (void)state;
-    enum { STAMPS = 3, BYTES = sizeof(struct capsule_trailer) + 8 * STAMPS };
-    for (unsigned bit = 0; bit < 8 * BYTES; bit++) {
+    enum {
+        STAMPS = 3,
+        BYTES = sizeof(struct whole),
+        USED = sizeof(struct capsule_trailer) + 8 * STAMPS
+    };
+    for (unsigned bit = 0; bit < 8 * USED; bit++) {
         struct whole trailer = carried(STAMPS, 8);
         ((uint8_t *)&trailer)[bit / 8] ^= (uint8_t)(1u << bit % 8);
         bool is_balance = bit / 16 == offsetof(struct capsule_trailer, balance) / 2;
-        if (is_balance || !trailer_is_ours(&trailer.head, RUN, BYTES))
-            continue; // the balance is not looked at
+        bool is_room = bit / 4 == offsetof(struct capsule_trailer, counts) * 2 + 1;
+        if (is_balance || is_room || !trailer_is_ours(&trailer.head, RUN, BYTES))
+            continue; // neither the balance nor the room is part of the chain
         uint64_t chain = trailer_chain(KEY, RUN, trailer.head.asked, FLOW);
-        for (unsigned i = 0; i < trailer.head.count && i < TRAILER_STAMPS_MAX; i++)
+        for (unsigned i = 0; i < trailer_count(&trailer.head); i++)
             chain = trailer_link(chain, trailer.stamps[i]);
         if (chain == trailer.head.chain)
             fail_msg("bit %u is not missed", bit);
@@ -96,14 +101,16 @@ static void what_others_wrote_is_not_ours(void **state)
 {
     (void)state;
     struct whole trailer = carried(2, 8);
-    uint32_t bytes = sizeof trailer.head + 16;
+    uint32_t bytes = sizeof trailer;
     assert_true(trailer_is_ours(&trailer.head, RUN, bytes));
     assert_true(trailer_is_ours(&trailer.head, RUN, bytes + 30)); // a frame that was filled up
     assert_false(trailer_is_ours(&trailer.head, RUN, bytes - 1));
     assert_false(trailer_is_ours(&trailer.head, RUN + 1, bytes));
-    trailer.head.count = 0;
+    trailer.head.counts = TRAILER_STAMPS_MAX << 4;
     assert_false(trailer_is_ours(&trailer.head, RUN, bytes));
-    trailer.head.count = TRAILER_STAMPS_MAX + 1;
+    trailer.head.counts = (TRAILER_STAMPS_MAX + 1) << 4 | 1;
+    assert_false(trailer_is_ours(&trailer.head, RUN, 65535));
+    trailer.head.counts = 2 << 4 | 3;
     assert_false(trailer_is_ours(&trailer.head, RUN, 65535));
     // The same trailer behind a packet of another flow, and of another run's key.
     assert_int_not_equal(trailer_chain(KEY, RUN, 3, FLOW), trailer_chain(KEY, RUN, 3, FLOW + 1));

@@ -22,6 +22,7 @@
 #include "tests/profiler/capsule/capsule_programs.h"
 
 enum { KEY = 4711, RUN = 31, HOP = 5, ASKED = 0x7fff, ROOM = 1500, CONTINUE = 0xffffffff };
+enum { STAMPS = TRAILER_STAMPS_MAX, TRAILER = sizeof(struct capsule_trailer) + 8 * STAMPS };
 
 struct scene {
     struct capsule_bpf *programs;
@@ -47,6 +48,7 @@ static void begin(struct scene *scene, uint32_t one_in, uint16_t asked)
     scene->programs->rodata->run = RUN;
     scene->programs->rodata->hop = HOP;
     scene->programs->rodata->asked = asked;
+    scene->programs->rodata->stamps_room = STAMPS;
     scene->programs->rodata->room_bytes = ROOM;
     scene->programs->rodata->link_bytes = LINK_BYTES;
     scene->programs->rodata->sample_limit = packet_sample_limit(one_in);
@@ -148,11 +150,11 @@ static void packets_are_what_they_were(void **state)
                                           : segment((uint32_t)(++records * 2000), lengths[i]);
                 struct frame frame = before;
                 pass_begin(&scene, &frame);
-                assert_int_equal(frame.count, before.count + 24 + 8);
+                assert_int_equal(frame.count, before.count + TRAILER);
                 assert_memory_equal(frame.bytes, before.bytes, before.count);
                 for (unsigned n = 1; n <= between; n++) {
                     pass_carry(&scene, &frame);
-                    assert_int_equal(frame.count, before.count + 24 + 8 + 8 * n);
+                    assert_int_equal(frame.count, before.count + TRAILER);
                     assert_memory_equal(frame.bytes, before.bytes, before.count);
                 }
                 size_t so_far = scene.records;
@@ -184,7 +186,8 @@ static void damaged_trailers_are_counted(void **state)
     pass_begin(&scene, &carried);
     pass_carry(&scene, &carried);
     const struct hop_counts *counts = &scene.programs->bss->counts;
-    for (size_t at = before.count; at < carried.count; at++) {
+    for (size_t at = before.count; at < before.count + sizeof(struct capsule_trailer) + 8 * 2;
+         at++) {
         struct frame frame = carried;
         bool of_balance = at - before.count == 6 || at - before.count == 7;
         bool of_run = at - before.count < 4 || (at - before.count >= 8 && at - before.count < 16);
@@ -233,7 +236,7 @@ static void foreign_bytes_are_left_alone(void **state)
     frame = before;
     frame.count = 60;
     pass_begin(&scene, &frame);
-    assert_int_equal(frame.count, bytes + 24 + 8);
+    assert_int_equal(frame.count, bytes + TRAILER);
     pass_end(&scene, &frame);
     assert_true(same(&frame, &before));
     assert_int_equal(scene.programs->bss->counts.foreign, 3);
@@ -245,8 +248,8 @@ static void what_may_not_grow_is_left_alone(void **state)
 {
     (void)state;
     struct scene scene;
-    enum { THREE_HOPS = 0x7, MOST = ROOM - 24 - 3 * 8 };
-    begin(&scene, 1, THREE_HOPS);
+    enum { MOST = ROOM - TRAILER };
+    begin(&scene, 1, ASKED);
     const struct hop_counts *counts = &scene.programs->bss->counts;
     struct frame before = datagram(MOST - 28, 7), frame = before;
     pass_begin(&scene, &frame);

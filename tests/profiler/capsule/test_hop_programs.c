@@ -38,12 +38,15 @@ static int take(void *context, void *data, size_t bytes)
     return array_push(&scene->records, *(struct hop_record *)data);
 }
 
-static void begin(struct scene *scene, const char *filter, uint32_t one_in)
+// link: how many bytes are before the IP packet, as far as the program is told: 0 stands for what
+// is not known, where the kernel is asked for each header.
+static void begin(struct scene *scene, void **link, const char *filter, uint32_t one_in)
 {
     *scene = (struct scene){.programs = capsule_bpf__open()};
     assert_non_null(scene->programs);
     scene->programs->rodata->key = KEY;
     scene->programs->rodata->hop = HOP;
+    scene->programs->rodata->link_bytes = *(const uint32_t *)*link;
     scene->programs->rodata->sample_limit = packet_sample_limit(one_in);
     assert_int_equal(packet_filter_parse(filter, &scene->programs->bss->filter, NULL), 0);
     assert_int_equal(capsule_bpf__load(scene->programs), 0);
@@ -108,11 +111,10 @@ static uint64_t expected_datagram(struct packet_head *of, size_t bytes, size_t t
 
 static void datagrams_of_every_length(void **state)
 {
-    (void)state;
     static const size_t lengths[] = {0, 1, 2, 17, 46, 63, 64, 65, 200, 1400};
     struct scene scene;
     struct frame frame;
-    begin(&scene, "udp port 11211", 1);
+    begin(&scene, state, "udp port 11211", 1);
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
         for (unsigned options = 0; options <= 40; options += 20) {
             struct packet_head of = head(4, PACKET_UDP);
@@ -140,10 +142,9 @@ static void datagrams_of_every_length(void **state)
 
 static void streams_are_known_by_their_bytes(void **state)
 {
-    (void)state;
     struct scene scene;
     struct frame frame;
-    begin(&scene, "tcp and dst port 11211", 1);
+    begin(&scene, state, "tcp and dst port 11211", 1);
     for (unsigned options = 0; options <= 40; options += 4) {
         struct packet_head of = head(4, PACKET_TCP);
         ipv4(&frame, 6, 0, 1, 0x4000, 20 + options + 300);
@@ -167,10 +168,9 @@ static void streams_are_known_by_their_bytes(void **state)
 // Sampled or not: from its number the stream's bytes are counted.
 static void where_a_stream_begins_is_recorded(void **state)
 {
-    (void)state;
     struct scene scene;
     struct frame frame;
-    begin(&scene, "tcp", 1 << 20);
+    begin(&scene, state, "tcp", 1 << 20);
     ipv4(&frame, 6, 0, 1, 0x4000, 20 + 40);
     tcp_flagged(&frame, 0xffffffff, 40, 2);
     pass(&scene, &frame);
@@ -185,10 +185,9 @@ static void where_a_stream_begins_is_recorded(void **state)
 
 static void ipv6_with_what_may_stand_before_the_ports(void **state)
 {
-    (void)state;
     struct scene scene;
     struct frame frame;
-    begin(&scene, "ip6 udp port 11211", 1);
+    begin(&scene, state, "ip6 udp port 11211", 1);
     struct packet_head of = head(6, PACKET_UDP);
     ipv6(&frame, 17, 8 + 30);
     udp(&frame, 30);
@@ -224,10 +223,9 @@ static void ipv6_with_what_may_stand_before_the_ports(void **state)
 
 static void of_fragments_the_first_stands_for_all(void **state)
 {
-    (void)state;
     struct scene scene;
     struct frame frame;
-    begin(&scene, "udp port 11211 and host 10.0.0.2", 1);
+    begin(&scene, state, "udp port 11211 and host 10.0.0.2", 1);
     struct packet_head of = head(4, PACKET_UDP);
     of.datagram_id = 77;
     ipv4(&frame, 17, 0, 77, 0x2000, 8 + 1000);
@@ -252,10 +250,9 @@ static void of_fragments_the_first_stands_for_all(void **state)
 
 static void what_is_not_asked_for_is_left_out(void **state)
 {
-    (void)state;
     struct scene scene;
     struct frame frame;
-    begin(&scene, "udp dst port 11212", 1);
+    begin(&scene, state, "udp dst port 11212", 1);
     ipv4(&frame, 17, 0, 1, 0, 8 + 20);
     udp(&frame, 20);
     payload(&frame, 20, 1);
@@ -275,10 +272,9 @@ static void what_is_not_asked_for_is_left_out(void **state)
 // Every datagram and segment cut at every byte: no record but of what is whole enough.
 static void what_ends_too_early_is_counted(void **state)
 {
-    (void)state;
     struct scene scene;
     struct frame frame;
-    begin(&scene, "", 1);
+    begin(&scene, state, "", 1);
     size_t given = 0;
     for (int kind = 0; kind < 4; kind++) {
         if (kind < 2)
@@ -317,12 +313,11 @@ static void what_ends_too_early_is_counted(void **state)
 // What is sampled is what the header says, the same at every hop.
 static void sampling_is_by_what_a_packet_is(void **state)
 {
-    (void)state;
     enum { PACKETS = 800, ONE_IN = 4 };
     struct scene scene;
     struct frame frame;
     size_t expected = 0, covers = 0;
-    begin(&scene, "", ONE_IN);
+    begin(&scene, state, "", ONE_IN);
     for (unsigned n = 0; n < PACKETS; n++) {
         struct packet_head of = head(4, PACKET_UDP);
         of.datagram_id = (uint16_t)n;
@@ -362,11 +357,10 @@ static void sampling_is_by_what_a_packet_is(void **state)
 // Nobody reads: what does not fit is counted.
 static void a_full_ring_is_counted(void **state)
 {
-    (void)state;
     enum { PACKETS = 200 };
     struct scene scene;
     struct frame frame;
-    begin(&scene, "", 1);
+    begin(&scene, state, "", 1);
     ipv4(&frame, 17, 0, 1, 0, 8 + 20);
     udp(&frame, 20);
     payload(&frame, 20, 1);
@@ -386,18 +380,22 @@ static void a_full_ring_is_counted(void **state)
     end(&scene);
 }
 
+#define EITHER(test)                                                                               \
+    cmocka_unit_test_prestate(test, &known), cmocka_unit_test_prestate(test, &unknown)
+
 int main(void)
 {
+    uint32_t known = LINK_BYTES, unknown = 0;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(datagrams_of_every_length),
-        cmocka_unit_test(streams_are_known_by_their_bytes),
-        cmocka_unit_test(where_a_stream_begins_is_recorded),
-        cmocka_unit_test(ipv6_with_what_may_stand_before_the_ports),
-        cmocka_unit_test(of_fragments_the_first_stands_for_all),
-        cmocka_unit_test(what_is_not_asked_for_is_left_out),
-        cmocka_unit_test(what_ends_too_early_is_counted),
-        cmocka_unit_test(sampling_is_by_what_a_packet_is),
-        cmocka_unit_test(a_full_ring_is_counted),
+        EITHER(datagrams_of_every_length),
+        EITHER(streams_are_known_by_their_bytes),
+        EITHER(where_a_stream_begins_is_recorded),
+        EITHER(ipv6_with_what_may_stand_before_the_ports),
+        EITHER(of_fragments_the_first_stands_for_all),
+        EITHER(what_is_not_asked_for_is_left_out),
+        EITHER(what_ends_too_early_is_counted),
+        EITHER(sampling_is_by_what_a_packet_is),
+        EITHER(a_full_ring_is_counted),
     };
     if (!programs_can_be_loaded())
         return 77;
