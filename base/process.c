@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "base/process.h"
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/new_file.h"
 
 #include <errno.h>
@@ -93,6 +94,23 @@ static void become_person(const struct process_place *place, pid_t parent, int r
         fail_start(report, "tie its life to its parent's");
 }
 
+// Of 62 bits, below RLIM_INFINITY, and none that somebody would set.
+uint64_t process_mark_number(const char *variable)
+{
+    return UINT64_C(1) << 61 | hash_bytes(variable, strlen(variable)) >> 3;
+}
+
+// Where a stricter limit is set already, the mark in the environment is all there is.
+static void limit_mark(const char *variable)
+{
+    struct rlimit limit;
+    if (strncmp(variable, PROCESS_MARK, strlen(PROCESS_MARK)) != 0 ||
+        getrlimit(RLIMIT_LOCKS, &limit) < 0)
+        return;
+    limit.rlim_cur = process_mark_number(variable);
+    setrlimit(RLIMIT_LOCKS, &limit);
+}
+
 static void child_exec(const char *const *argv, const struct process_place *place, pid_t parent,
                        const int in[2], const int out[2], int report)
 {
@@ -118,9 +136,11 @@ static void child_exec(const char *const *argv, const struct process_place *plac
     become_person(place, parent, report);
     if (place->directory && chdir(place->directory) < 0)
         fail_start(report, "enter its directory");
-    for (const char *const *variable = place->environment; variable && *variable; variable++)
+    for (const char *const *variable = place->environment; variable && *variable; variable++) {
         if (putenv((char *)(uintptr_t)*variable) != 0)
             fail_start(report, "set its environment");
+        limit_mark(*variable);
+    }
     execvp(argv[0], (char *const *)(uintptr_t)argv);
     fail_start(report, "start");
 }

@@ -16,12 +16,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/process.h"
 
 enum { MOST_ENVIRONMENT_BYTES = 2 << 20, LOOK_EVERY_NS = 5000000 };
 
 void process_tree_make_mark(char mark[TREE_MARK_BYTES], uint64_t run, unsigned number)
 {
-    snprintf(mark, TREE_MARK_BYTES, "TAILLIGHT_HOST=%d-%llx/%u", getpid(), (unsigned long long)run,
+    snprintf(mark, TREE_MARK_BYTES, PROCESS_MARK "%d-%llx/%u", getpid(), (unsigned long long)run,
              number);
 }
 
@@ -44,6 +45,21 @@ static bool has_variable(int process, const char *variable, char *room)
     return false;
 }
 
+static bool has_limit(int process, uint64_t wanted)
+{
+    static const char name[] = "Max file locks";
+    char path[64], line[160];
+    bool found = false;
+    snprintf(path, sizeof path, "/proc/%d/limits", process);
+    FILE *limits = fopen(path, "re");
+    while (limits && !found && fgets(line, sizeof line, limits))
+        found = strncmp(line, name, sizeof name - 1) == 0 &&
+                strtoull(line + sizeof name - 1, NULL, 10) == wanted;
+    if (limits)
+        fclose(limits);
+    return found;
+}
+
 static bool is_in_network(int process, const char *network)
 {
     char path[64], found[64];
@@ -59,7 +75,8 @@ static bool kill_if_ours(int process, const char *mark, const char *network, cha
     int handle = (int)syscall(SYS_pidfd_open, process, 0);
     if (handle < 0)
         return false;
-    bool ours = (mark[0] && has_variable(process, mark, room)) ||
+    bool ours = (mark[0] && (has_limit(process, process_mark_number(mark)) ||
+                             has_variable(process, mark, room))) ||
                 (network[0] && is_in_network(process, network));
     if (ours)
         syscall(SYS_pidfd_send_signal, handle, SIGKILL, NULL, 0);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // All processes that a host's servers, neighbours and commands became, however they forked, left
-// their session or were adopted by init. They are known by a mark in their environment, which
-// children inherit, and, on a host that is a network namespace, by that. Needs no privilege beyond
-// that to kill them, and no control group.
+// their session, cleared their environment or were adopted by init. They are known by a mark
+// (base/process.h), which children inherit, and, on a host that is a network namespace, by that.
+// Needs no privilege beyond that to kill them, and no control group.
 #ifndef EXPERIMENTS_KEEPER_PROCESS_TREE_H
 #define EXPERIMENTS_KEEPER_PROCESS_TREE_H
 
