@@ -2,7 +2,47 @@
 #include "workloads/redis_client.h"
 
 #include <hiredis/hiredis.h>
+#include <pthread.h>
 #include <sys/time.h>
+
+// An array's length is a server's word, and hiredis takes memory for so many elements before the
+// first has come: no list that is asked for here is longer than a cluster's slots.
+enum { ELEMENTS_MOST = 1 << 16 };
+
+#if HIREDIS_MAJOR >= 1
+void redis_client_limit(struct redisContext *redis)
+{
+    redis->reader->maxelements = ELEMENTS_MOST;
+}
+#else // 0.14, whose limit is our own way of making an array
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static redisReplyObjectFunctions limited; // hiredis' but for that one
+
+static void *make_array(const redisReadTask *task, int elements)
+{
+    const redisReplyObjectFunctions *own = task->privdata;
+    return elements <= ELEMENTS_MOST ? own->createArray(task, elements) : NULL;
+}
+
+static void limited_make(void)
+{
+    redisReader *reader = redisReaderCreate();
+    if (!reader)
+        return;
+    limited = *reader->fn;
+    limited.createArray = make_array;
+    redisReaderFree(reader);
+}
+
+void redis_client_limit(struct redisContext *redis)
+{
+    pthread_once(&once, limited_make);
+    if (!limited.createArray)
+        return;
+    redis->reader->privdata = redis->reader->fn;
+    redis->reader->fn = &limited;
+}
+#endif
 
 static int log_in(struct redisContext *redis, const struct login_words *login, struct error *err)
 {
@@ -33,6 +73,7 @@ int redis_client_open(const char *host, uint16_t port, const struct login_words 
         result = error_set(err, ERROR_FAILED, "%s", (*redis)->errstr);
     else
         redisSetTimeout(*redis, patience);
+    redis_client_limit(*redis);
     if (result == 0 && login)
         result = log_in(*redis, login, err);
     if (result < 0) {

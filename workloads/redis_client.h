@@ -18,4 +18,8 @@ struct redisContext;
 int redis_client_open(const char *host, uint16_t port, const struct login_words *login,
                       unsigned patience_ms, struct redisContext **redis, struct error *err);
 
+// From now on an answer that says to be a longer list than any that is asked for here is "out of
+// memory"; redis_client_open has done so.
+void redis_client_limit(struct redisContext *redis);
+
 #endif
