@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/hash.h"
 #include "base/map.h"
@@ -324,6 +325,12 @@ static int packet_count(struct joining *j, const struct packet *packet)
     return take_delays(route, &passage);
 }
 
+static int by_packets(const void *a, const void *b)
+{
+    const struct packet_route *x = a, *y = b;
+    return order_of(y->packets, x->packets) ?: memcmp(x->hops, y->hops, sizeof x->hops);
+}
+
 int packet_join_records(struct hop_record *records, size_t count, uint64_t begin_ns,
                         uint64_t end_ns, struct packet_join *out, struct error *err)
 {
@@ -336,6 +343,8 @@ int packet_join_records(struct hop_record *records, size_t count, uint64_t begin
         choose_routes(&j);
     for (size_t i = 0; i < j.packets.count && result == 0; i++)
         result = packet_count(&j, &j.packets.items[i]);
+    // With the packets that were not seen at all of its hops another may be the most used.
+    qsort(out->routes, out->route_count, sizeof *out->routes, by_packets);
     array_free(&j.packets);
     array_free(&j.ways);
     map_free(&j.way_map);
