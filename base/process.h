@@ -16,10 +16,10 @@
 #include "base/error.h"
 #include "base/rights.h"
 
-// A variable of that name marks a process and whatever comes of it, however that forks or leaves its
-// session: beside the environment, which programs clear or write over, the kernel keeps the mark's
-// number as the soft limit of file locks (RLIMIT_LOCKS), which children inherit and nothing has
-// obeyed since Linux 2.4.25 (setrlimit(2)).
+// A variable of that name marks a process and whatever comes of it, however that forks or leaves
+// its session: beside the environment, which programs clear or write over, the kernel keeps the
+// mark's number as the soft limit of file locks (RLIMIT_LOCKS), which children inherit and nothing
+// has obeyed since Linux 2.4.25 (setrlimit(2)).
 #define PROCESS_MARK "TAILLIGHT_HOST="
 uint64_t process_mark_number(const char *variable);
 

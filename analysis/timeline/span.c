@@ -93,7 +93,8 @@ const struct waking *host_timeline_wakings(const struct host_timeline *host, uin
 const struct thread_moment *thread_moments_of(const struct thread_moment_array *moments,
                                               uint32_t thread, size_t *count)
 {
-    return OF_THREAD(moments, thread, count);
+    *count = 0;
+    return moments->count ? OF_THREAD(moments, thread, count) : NULL;
 }
 
 const struct thread_owner *host_timeline_owner(const struct host_timeline *host, uint32_t thread)

@@ -5,6 +5,7 @@
 . tests/experiments/run_lib.sh
 need_capture
 claim_port
+# CAPTURE_SECONDS=1800 CAPTURE_ONLY=killed: half an hour, and the first part alone.
 seconds=${CAPTURE_SECONDS:-60} rate=${CAPTURE_RATE:-20000}
 
 # capture FOLDER [MORE OPTIONS]: a memcached with the shim, a capture of it and a load: $capture, $load
@@ -25,20 +26,25 @@ start_capture() {
         --samples "$out/client" --json --quiet >"$out/client/load.json" 2>"$work/load.err" &
     load=$!
 }
-memory() { awk '/VmHWM/ {print int($2 / 1024)}' "/proc/$capture/status"; }
+# What the capture's processes take at their highest, in MiB.
+memory() {
+    local pid
+    for pid in $capture $(pgrep -P "$capture"); do cat "/proc/$pid/status"; done 2>/dev/null |
+        awk '/VmHWM/ {sum += $2} END {print int(sum / 1024)}'
+}
 ends_at() { # FOLDER
     "$taillight" analyze "$1" >"$work/out" 2>"$work/analyze.err"
-    [ $? -le 4 ] && grep -q 'What there is of the capture ends' "$work/out" ||
+    [ $? -le 4 ] && grep -Eq 'What there is of the capture (begins [0-9.]* s and )?ends' "$work/out" ||
         fail "$1: $(cat "$work/out" "$work/analyze.err")"
     grep -o 'What there is of the capture[^:]*: [^.;]*' "$work/out"
 }
 
 start_capture "$work/killed"
-sleep $((seconds / 4))
-early=$(memory)
-sleep $((seconds / 2))
-late=$(memory)
-echo "memory at its highest: $early MiB after $((seconds / 4)) s, $late MiB after $((seconds * 3 / 4)) s"
+for eighth in 1 2 3 4 5 6; do
+    sleep $((seconds / 8))
+    late=$(memory)
+    echo "after $((eighth * seconds / 8)) s: $late MiB at its highest, $(du -sm "$work/killed/server" | cut -f1) MiB on disk"
+done
 [ "$late" -le 256 ] || fail "the capture takes $late MiB"
 kill -9 "$capture"
 wait $load
@@ -46,6 +52,7 @@ wait $load
 kill $server
 wait $server
 ends_at "$work/killed"
+[ "${CAPTURE_ONLY:-}" != killed ] || exit 0
 
 mkdir "$work/small"
 # Room for the load's samples, 96 bytes each, in the fifth that stays free; all but 60 MiB of the rest
