@@ -24,7 +24,7 @@ int plot_causes(const struct run_analysis *run, FILE *out)
 {
     struct named_cause causes[CAUSES_DRAWN];
     const struct diagnosis *first = run->findings.diagnoses.items;
-    size_t count = run_named_causes(first, false, causes, CAUSES_DRAWN);
+    size_t count = run_named_causes(first, ALL_CAUSES, causes, CAUSES_DRAWN);
     double whole = run_diagnosis_extra_ns(first);
     svg_begin(out, (int)count * 46 + 20, "What made the slow requests slow");
     for (size_t i = 0; i < count; i++) {
@@ -85,7 +85,7 @@ int plot_boxes(const struct run_analysis *run, FILE *out)
     enum { TOP = 14, BOX_ROW = 46 };
     struct named_cause causes[CAUSES_DRAWN];
     const struct diagnosis *first = run->findings.diagnoses.items;
-    size_t count = run_named_causes(first, false, causes, CAUSES_DRAWN);
+    size_t count = run_named_causes(first, ALL_CAUSES, causes, CAUSES_DRAWN);
     double least = INFINITY, most = 0, bottom = TOP + (double)count * BOX_ROW;
     char text[40], words[CAUSE_WORDS_BYTES];
     for (size_t i = 0; i < count; i++) {
@@ -141,7 +141,7 @@ int plot_balloons(const struct run_analysis *run, FILE *out)
     enum { TOP = 24, BOTTOM = 360, LEGEND = BOTTOM + 40, LEGEND_ROW = 20, RADIUS = 14 };
     struct named_cause causes[CAUSES_DRAWN];
     const struct diagnosis *first = run->findings.diagnoses.items;
-    size_t count = run_named_causes(first, false, causes, CAUSES_DRAWN);
+    size_t count = run_named_causes(first, ALL_CAUSES, causes, CAUSES_DRAWN);
     size_t all = first->attributions.count, drawn = all < BALLOONS_DRAWN ? all : BALLOONS_DRAWN;
     double least = INFINITY, most = 0;
     char text[CAUSE_WORDS_BYTES];

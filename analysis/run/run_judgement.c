@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/run/run_judgement.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "analysis/run/run_analysis.h"
 
 #define STANDS_OUT_OF_NORMAL 0.25 // share of what an ordinary message takes
+#define STANDS_OUT_NS        20e3 // each: what any kernel's interrupts, wake-ups and turns add
 #define MOSTLY               0.5
 
 bool run_cause_stands_out(const struct diagnosis *diagnosis, const struct cause *cause)
@@ -13,7 +15,7 @@ bool run_cause_stands_out(const struct diagnosis *diagnosis, const struct cause 
     double each = cause->total_ns / (double)diagnosis->messages.count;
     return !cause->apart &&
            cause->total_ns >= STANDS_OUT_SHARE * run_diagnosis_extra_ns(diagnosis) &&
-           each >= STANDS_OUT_OF_NORMAL * diagnosis->reference_latency_ns;
+           each >= fmax(STANDS_OUT_NS, STANDS_OUT_OF_NORMAL * diagnosis->reference_latency_ns);
 }
 
 bool run_is_calm(const struct diagnosis *diagnosis)

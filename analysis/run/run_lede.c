@@ -13,7 +13,6 @@
 enum { NAMED_CAUSES = 2 };
 #define WORTH_A_CLAUSE  0.2  // share of the extra time: the second cause is named from there on
 #define WORTH_A_DOUBT   0.25 // the share of which nobody knows where it went
-#define MOSTLY          0.5
 #define MOST_NOT_JOINED 0.01 // of the answered requests that could not be followed, without a word
 
 // --- a cause in words ----------------------------------------------------------------------------
@@ -114,13 +113,20 @@ static struct named_cause gather(const struct cause_array *causes, size_t i)
     return out;
 }
 
-size_t run_named_causes(const struct diagnosis *diagnosis, bool client, struct named_cause *out,
-                        size_t most)
+static bool is_of(const struct cause *cause, enum whose_causes whose)
+{
+    return whose == ALL_CAUSES ||
+           (whose == CLIENTS_CAUSES ? run_cause_is_client(cause)
+                                    : cause->apart == (whose == CAUSES_APART));
+}
+
+size_t run_named_causes(const struct diagnosis *diagnosis, enum whose_causes whose,
+                        struct named_cause *out, size_t most)
 {
     size_t count = 0;
     for (size_t i = 0; i < diagnosis->causes.count; i++) {
         struct named_cause one = gather(&diagnosis->causes, i);
-        if (!one.cause || (client && !run_cause_is_client(one.cause)))
+        if (!one.cause || !is_of(one.cause, whose))
             continue;
         size_t at = count;
         for (; at > 0 && out[at - 1].total_ns < one.total_ns; at--)
@@ -140,33 +146,77 @@ static int percent_of(double part, double whole)
     return value >= 99.95 ? 100 : (int)fmax(1, fmin(99, round(value)));
 }
 
+// Whether a cause is said after the first: a good part of the time, or the first that either side
+// can mend.
+static bool is_worth_a_clause(const struct diagnosis *diagnosis, const struct named_cause *named,
+                              bool after_apart)
+{
+    return named->total_ns >= WORTH_A_CLAUSE * run_diagnosis_extra_ns(diagnosis) ||
+           (after_apart && run_cause_stands_out(diagnosis, named->cause));
+}
+
 // "For 78 % of that extra time another program, `yes`, had memcached's CPU core; for 20 % ..."
-static void append_causes(struct run_lede *out, const struct run_analysis *run,
-                          const struct diagnosis *diagnosis, bool client)
+// Returns what helps against the first, "" if nothing is known or there is none.
+static const char *append_shares(struct run_lede *out, const struct run_analysis *run,
+                                 const struct diagnosis *diagnosis, enum whose_causes whose)
 {
     struct named_cause picked[NAMED_CAUSES] = {0};
     char words[CAUSE_WORDS_BYTES];
-    double whole = run_diagnosis_extra_ns(diagnosis), all = 0;
-    size_t count = run_named_causes(diagnosis, client, picked, NAMED_CAUSES);
-    bool calm = run_is_calm(diagnosis);
-    // Where nothing stands out, only what is neither the server's doing nor the client's may.
-    if (calm && (count == 0 || !picked[0].cause->apart || picked[0].total_ns < MOSTLY * whole))
-        return;
-    for (size_t i = 0; i < count; i++) {
-        if (i && picked[i].total_ns < WORTH_A_CLAUSE * whole)
+    double whole = run_diagnosis_extra_ns(diagnosis);
+    size_t count = run_named_causes(diagnosis, whose, picked, NAMED_CAUSES), named = 0;
+    bool after_apart = whose == ALL_CAUSES && count && picked[0].cause->apart;
+    if (after_apart)
+        count = 1 + run_named_causes(diagnosis, OTHER_CAUSES, picked + 1, 1);
+    for (; named < count; named++) {
+        if ((named || whose == CAUSES_APART) &&
+            !is_worth_a_clause(diagnosis, &picked[named], after_apart))
             break;
-        text_append(out->text, LEDE_BYTES, "%s %d %%%s %s", i ? "; for" : " For",
-                    percent_of(picked[i].total_ns, whole), i ? "" : " of that extra time",
-                    run_cause_words(run, &diagnosis->causes, picked[i].index, words));
+        text_append(out->text, LEDE_BYTES, "%s %d %%%s %s", named ? "; for" : " For",
+                    percent_of(picked[named].total_ns, whole), named ? "" : " of that extra time",
+                    run_cause_words(run, &diagnosis->causes, picked[named].index, words));
     }
+    text_append(out->text, LEDE_BYTES, "%s", named ? "." : "");
+    const struct remedy *remedy = named ? remedy_of(picked[0].cause->category) : NULL;
+    return remedy ? remedy->helps : "";
+}
+
+// Where nothing stands out. "The largest small things: memcached was woken late, or waited for its
+// turn (12.0 us of each on average); ..."
+static void append_small(struct run_lede *out, const struct run_analysis *run,
+                         const struct diagnosis *diagnosis)
+{
+    struct named_cause picked[NAMED_CAUSES] = {0};
+    char words[CAUSE_WORDS_BYTES], each[32];
+    size_t count = run_named_causes(diagnosis, OTHER_CAUSES, picked, NAMED_CAUSES);
+    for (size_t i = 0; i < count; i++)
+        text_append(out->text, LEDE_BYTES, "%s%s (%s%s)",
+                    i           ? "; "
+                    : count > 1 ? " The largest small things: "
+                                : " The largest small thing: ",
+                    run_cause_words(run, &diagnosis->causes, picked[i].index, words),
+                    units_format_ns(picked[i].total_ns / (double)diagnosis->messages.count, each,
+                                    sizeof each),
+                    i ? "" : " of each on average");
+    text_append(out->text, LEDE_BYTES, "%s", count ? "." : "");
+}
+
+static void append_causes(struct run_lede *out, const struct run_analysis *run,
+                          const struct diagnosis *diagnosis, bool client)
+{
+    double whole = run_diagnosis_extra_ns(diagnosis), all = 0;
+    bool calm = run_is_calm(diagnosis);
+    const char *helps = append_shares(out, run, diagnosis,
+                                      calm     ? CAUSES_APART
+                                      : client ? CLIENTS_CAUSES
+                                               : ALL_CAUSES);
+    if (calm)
+        append_small(out, run, diagnosis);
     for (size_t i = 0; i < diagnosis->causes.count; i++)
         all += diagnosis->causes.items[i].total_ns;
-    text_append(out->text, LEDE_BYTES, ".");
-    if (whole - all >= WORTH_A_DOUBT * whole)
+    if ((!calm || helps[0]) && whole - all >= WORTH_A_DOUBT * whole)
         text_append(out->text, LEDE_BYTES, " Of another %d %% nobody knows where it went.",
                     percent_of(whole - all, whole));
-    const struct remedy *remedy = remedy_of(picked[0].cause->category);
-    text_append(out->remedy, sizeof out->remedy, "%s", remedy ? remedy->helps : "");
+    text_append(out->remedy, sizeof out->remedy, "%s", helps);
 }
 
 // --- how slow ------------------------------------------------------------------------------------

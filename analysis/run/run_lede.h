@@ -11,7 +11,8 @@ enum { LEDE_BYTES = 2000, CAUSE_WORDS_BYTES = 500, LEDE_REMEDY_BYTES = 300 };
 
 struct run_lede {
     // "1 in 100 requests took 3.80 ms or more (usually 53.2 us). For 78 % of that extra time
-    // another program, `yes`, had memcached's CPU core."; "Inconclusive: ..." where the run is.
+    // another program, `yes`, had memcached's CPU core."; "Nothing stands out: ..." with how much
+    // the largest small things add; "Inconclusive: ..." where the run is.
     char text[LEDE_BYTES];
     // What helps against what was named first, a cause ("Keep other programs off ...") or why the
     // load cannot be trusted; "": nothing known.
@@ -36,8 +37,15 @@ struct named_cause {
     double total_ns;           // of all of them
 };
 
-// The largest `most`, the client's own alone or all; returns how many there are.
-size_t run_named_causes(const struct diagnosis *diagnosis, bool client, struct named_cause *out,
-                        size_t most);
+enum whose_causes {
+    ALL_CAUSES,
+    CLIENTS_CAUSES, // run_cause_is_client
+    CAUSES_APART,   // what the tool or a virtual machine's host did
+    OTHER_CAUSES,   // than these
+};
+
+// The largest `most` of them; returns how many there are.
+size_t run_named_causes(const struct diagnosis *diagnosis, enum whose_causes whose,
+                        struct named_cause *out, size_t most);
 
 #endif

@@ -97,8 +97,41 @@ static const struct situation situations[] = {
     {.what = "nothing stands out",
      .deviation_ns = 10000,
      .causes = {{.name = "yes", .category = "other programs", .role = ROLE_A, .total_ns = 6e5}},
-     .lede = "Nothing stands out: 1 in 100 requests took 3.80 ms or more (usually 53.2 us).",
+     .lede = "Nothing stands out: 1 in 100 requests took 3.80 ms or more (usually 53.2 us). The "
+             "largest small thing: another program, `yes`, had the server's CPU core (6.00 us of "
+             "each on average).",
      .remedy = ""},
+    {.what = "a good part of what is small, and of a fast server",
+     .servers = 1,
+     .deviation_ns = 60000,
+     .causes = {{.name = "wake-up latency",
+                 .category = "scheduling",
+                 .role = ROLE_A,
+                 .total_ns = 19.9e3 * MESSAGES},
+                {.name = "virtual CPU taken away",
+                 .category = "virtual machine",
+                 .role = ROLE_A,
+                 .apart = true,
+                 .total_ns = 24e3 * MESSAGES},
+                {.name = "NET_RX softirq",
+                 .category = "receive processing",
+                 .role = ROLE_R,
+                 .total_ns = 14e3 * MESSAGES}},
+     .lede = "Nothing stands out: 1 in 100 requests took 3.80 ms or more (usually 53.2 us). For 40 "
+             "% of that extra time the host of this virtual machine gave its processor to others. "
+             "The largest small things: memcached was woken late, or waited for its turn (19.9 us "
+             "of each on average); the kernel was receiving other packets on the CPU core that "
+             "received packets for memcached (14.0 us).",
+     .remedy = "Ask for a dedicated host, or for processors of its own"},
+    {.what = "20 us of each, a third of it all",
+     .servers = 1,
+     .deviation_ns = 60000,
+     .causes = {{.name = "wake-up latency",
+                 .category = "scheduling",
+                 .role = ROLE_A,
+                 .total_ns = 20e3 * MESSAGES}},
+     .lede = SLOW "For 33 % of that extra time memcached was woken late, or waited for its turn. "
+                  "Of another 67 % nobody knows where it went."},
     {.what = "nothing but the virtual machine's host",
      .causes = {{.name = "virtual CPU taken away",
                  .category = "virtual machine",
@@ -118,6 +151,22 @@ static const struct situation situations[] = {
                 CAUSE("yes", "client's cores", ROLE_CLIENT, .2)},
      .lede = SLOW "For 70 % of that extra time the host of this virtual machine gave its processor "
                   "to others; for 20 % the load generator did not have its CPU core: `yes`.",
+     .remedy = "Ask for a dedicated host, or for processors of its own"},
+    {.what = "the virtual machine's host, and less of the server's, which stands out all the same",
+     .servers = 1,
+     .causes = {{.name = "virtual CPU taken away",
+                 .category = "virtual machine",
+                 .role = ROLE_A,
+                 .apart = true,
+                 .total_ns = .5 * ALL_NS},
+                {.name = "taillight (capture)",
+                 .category = "Taillight itself",
+                 .role = ROLE_A,
+                 .apart = true,
+                 .total_ns = .3 * ALL_NS},
+                CAUSE("yes", "other programs", ROLE_A, .12)},
+     .lede = SLOW "For 50 % of that extra time the host of this virtual machine gave its processor "
+                  "to others; for 12 % another program, `yes`, had memcached's CPU core.",
      .remedy = "Ask for a dedicated host, or for processors of its own"},
     {.what = "no cause",
      .lede = "1 in 100 requests took 3.80 ms or more (usually 53.2 us); nothing was found that "
@@ -253,7 +302,9 @@ static const struct situation situations[] = {
      .deviation_ns = 10000,
      .causes = {{.name = "yes", .category = "other programs", .role = ROLE_A, .total_ns = 6e5}},
      .lede = "Inconclusive: most reads found nothing, and that is what was measured. As measured, "
-             "nothing stands out: 1 in 100 requests took 3.80 ms or more (usually 53.2 us).",
+             "nothing stands out: 1 in 100 requests took 3.80 ms or more (usually 53.2 us). The "
+             "largest small thing: another program, `yes`, had the server's CPU core (6.00 us of "
+             "each on average).",
      .remedy = "Store the dataset first (--prepare)"},
     {.what = "another protocol",
      .doubt = "3920 of 3920 replies were errors; the first: \"-ERR unknown command\"",
