@@ -72,6 +72,22 @@ static int refuse_unknown(const char *word)
     return ERROR_INPUT;
 }
 
+static const struct command *find_command(const char *name)
+{
+    for (const struct command *c = commands; c->name; c++)
+        if (strcmp(name, c->name) == 0)
+            return c;
+    return NULL;
+}
+
+// "help run" is "run --help".
+static int help_on(char *name)
+{
+    const struct command *command = find_command(name);
+    char option[] = "--help", *arguments[] = {name, option, NULL};
+    return command ? command->main(2, arguments) : refuse_unknown(name);
+}
+
 int main(int argc, char **argv)
 {
     // writing to a closed pipe shall return an error, not kill the program
@@ -80,6 +96,8 @@ int main(int argc, char **argv)
         print_help(stderr);
         return ERROR_INPUT;
     }
+    if (strcmp(argv[1], "help") == 0 && argc > 2)
+        return help_on(argv[2]);
     if (is_word(argv[1], "help", "--help", "-h")) {
         print_help(stdout);
         return 0;
@@ -88,8 +106,8 @@ int main(int argc, char **argv)
         printf("taillight %s\n", TAILLIGHT_VERSION);
         return 0;
     }
-    for (const struct command *c = commands; c->name; c++)
-        if (strcmp(argv[1], c->name) == 0)
-            return c->main(argc - 1, argv + 1);
+    const struct command *command = find_command(argv[1]);
+    if (command)
+        return command->main(argc - 1, argv + 1);
     return refuse_unknown(argv[1]);
 }

@@ -44,6 +44,21 @@ unsigned suggestion_distance(const char *written, const char *word)
     return distance * 3 <= longer ? distance : SUGGESTION_FAR;
 }
 
+// The only one that begins so: "dur" for duration.
+static const char *only_longer(const char *written, const char *const *words, size_t count)
+{
+    const char *found = NULL;
+    size_t bytes = strlen(written);
+    for (size_t i = 0; bytes >= 2 && i < count; i++) {
+        if (strncmp(written, words[i], bytes) != 0)
+            continue;
+        if (found)
+            return NULL;
+        found = words[i];
+    }
+    return found;
+}
+
 const char *suggestion_nearest(const char *written, const char *const *words, size_t count)
 {
     const char *nearest = NULL;
@@ -55,7 +70,7 @@ const char *suggestion_nearest(const char *written, const char *const *words, si
             nearest = words[i];
         }
     }
-    return nearest;
+    return nearest ? nearest : only_longer(written, words, count);
 }
 
 char *suggestion_write(const char *written, const char *const *words, size_t count, char *out,

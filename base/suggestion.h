@@ -13,7 +13,8 @@ enum { SUGGESTION_FAR = 64 };
 // much for a typing mistake. Words of 64 bytes and more are never near.
 unsigned suggestion_distance(const char *written, const char *word);
 
-// The nearest of `count` words, or NULL if none is near.
+// The nearest of `count` words; if none is near, the only one that begins with what was written, of
+// two letters or more; else NULL.
 const char *suggestion_nearest(const char *written, const char *const *words, size_t count);
 
 // Writes "; did you mean `word`?" when one is near, else "; it may be: a, b, c". Returns out.

@@ -31,6 +31,17 @@ static void near_words_are_found(void **state)
     assert_string_equal(nearest("rate"), "rate");
 }
 
+static void beginnings_are_found(void **state)
+{
+    (void)state;
+    assert_string_equal(nearest("dur"), "duration");
+    assert_string_equal(nearest("co"), "connections");
+    assert_string_equal(nearest("d"), "(none)"); // depth, too
+    assert_string_equal(nearest("c"), "(none)"); // says too little
+    const char *const alike[] = {"core", "cores", "count"};
+    assert_null(suggestion_nearest("co", alike, 3));
+}
+
 static void far_words_are_not(void **state)
 {
     (void)state;
@@ -61,6 +72,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(near_words_are_found),
+        cmocka_unit_test(beginnings_are_found),
         cmocka_unit_test(far_words_are_not),
         cmocka_unit_test(hints_are_sentences),
     };

@@ -19,6 +19,7 @@ for word in -h --help help; do expect 0 'usage: taillight COMMAND' $word; done
 for word in -V --version version; do expect 0 'taillight 0.' $word; done
 expect 2 'usage: taillight COMMAND'
 expect 2 'did you mean `load`?' laod
+expect 2 'did you mean `history`?' hist
 expect 2 'frobnicate: unknown command; see taillight --help' frobnicate
 expect 2 'did you mean `--duration`?' load --duraton 5
 commands=$("$taillight" help | sed -n 's/^  \([a-z]*\)  .*/\1/p')
@@ -26,4 +27,5 @@ commands=$("$taillight" help | sed -n 's/^  \([a-z]*\)  .*/\1/p')
 for command in $commands; do
     expect 0 "usage: taillight $command" "$command" -h
     expect 0 "usage: taillight $command" "$command" --help
+    expect 0 "usage: taillight $command" help "$command"
 done
