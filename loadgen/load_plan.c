@@ -663,7 +663,7 @@ struct method_settings load_plan_method(const struct load_plan *plan)
 struct load_facts load_plan_facts(const struct load_plan *plan)
 {
     return (struct load_facts){.server = plan->server.text,
-                               .protocol = plan->workload.protocol->name,
+                               .protocol = plan->workload.protocol,
                                .workload = plan->options.workload,
                                .rate = plan->options.rate,
                                .arrivals = plan->arrivals,

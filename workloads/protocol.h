@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct custom;
 struct error;
 struct http_words;
 struct login;
@@ -108,6 +109,7 @@ struct request {
     uint32_t expiry_s;   // of a set: how long the server is to keep it; 0: for ever
     uint64_t service_ns; // lab: how long the server is to work, or request_service_from_server
     const struct http_words *http; // http: what goes around the key; NULL: what is usual
+    const struct custom *custom;   // custom: what requests say; NULL: what is usual
 };
 
 struct protocol_operation {
@@ -173,6 +175,11 @@ struct protocol {
     enum reply_progress (*judge_header)(struct reply_parser *parser); // in parser->line
     enum reply_progress (*judge_line)(struct reply_parser *parser, const struct reply_line *line);
     enum reply_progress (*end_data)(struct reply_parser *parser); // the value is whole
+    // Or, of a protocol whose replies are made of neither: takes bytes of a reply, at least one and
+    // none behind its end, and returns how many.
+    size_t (*take)(const struct protocol *protocol, struct reply_parser *parser, const char *bytes,
+                   size_t count, enum reply_progress *progress);
+    const struct custom *custom; // of a protocol that a workload describes (workloads/custom.h)
     // What a connection says before its first request to be that user, in that database; with
     // parser->login set, its answers are parsed like replies to requests: a fault is a refusal.
     // ERROR_INPUT: the protocol cannot say such a thing. NULL: it knows no login.

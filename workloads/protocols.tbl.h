@@ -10,5 +10,6 @@ PROTOCOL(memcached_meta, "memcached-meta")
 PROTOCOL(redis, "redis")
 PROTOCOL(redis_resp3, "redis-resp3")
 PROTOCOL(http, "http")
+PROTOCOL(custom, "custom")
 PROTOCOL(lab, "lab")
 #undef PROTOCOL

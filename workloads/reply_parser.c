@@ -6,8 +6,7 @@
 
 enum { LINE_BYTES_MAX = 64 << 10 }; // one that goes on for longer never ends
 
-// Keeps how a fault began, for people.
-static void note_said(struct reply_parser *parser, const char *bytes, size_t count)
+void reply_note_said(struct reply_parser *parser, const char *bytes, size_t count)
 {
     size_t said = count < sizeof parser->said ? count : sizeof parser->said - 1;
     if (parser->quoted || !count)
@@ -55,7 +54,7 @@ static size_t take_data(struct reply_parser *parser, const char *bytes, size_t c
     size_t taken = count < left ? count : (size_t)left;
     const uint64_t words = parser->raw_data ? left : left > 2 ? left - 2 : 0;
     if (reply_is_fault(parser->kind))
-        note_said(parser, bytes, taken < words ? taken : (size_t)words);
+        reply_note_said(parser, bytes, taken < words ? taken : (size_t)words);
     for (size_t i = left > 2 ? (size_t)(left - 2) : 0; i < taken && !parser->raw_data; i++)
         if (bytes[i] != (left - i == 2 ? '\r' : '\n'))
             parser->data_damaged = true;
@@ -81,7 +80,9 @@ static size_t take_part(const struct protocol *protocol, struct reply_parser *pa
     size_t taken;
     bool whole;
     *progress = REPLY_UNDER_WAY;
-    if (parser->data_left) {
+    if (protocol->take) {
+        taken = protocol->take(protocol, parser, bytes, count, progress);
+    } else if (parser->data_left) {
         taken = take_data(parser, bytes, count);
         if (parser->data_left == 0)
             *progress = protocol->end_data(parser);
@@ -92,7 +93,7 @@ static size_t take_part(const struct protocol *protocol, struct reply_parser *pa
         else if (parser->line_bytes > LINE_BYTES_MAX)
             *progress = reply_lose(parser, REPLY_OVERSIZED);
         if (whole && reply_is_fault(parser->kind) && !parser->data_left)
-            note_said(parser, line.bytes, line.count); // else its words are that data
+            reply_note_said(parser, line.bytes, line.count); // else its words are that data
     } else if (parser->resync) {
         const char *found = memchr(bytes, protocol->header_begin, count);
         taken = found ? (size_t)(found - bytes) : count;

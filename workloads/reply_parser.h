@@ -12,6 +12,9 @@
 size_t reply_parse(const struct protocol *protocol, struct reply_parser *parser, const char *bytes,
                    size_t count, struct reply *replies, size_t replies_max, size_t *reply_count);
 
+// Keeps how the reply under way, a fault, began, for people; what is said first counts.
+void reply_note_said(struct reply_parser *parser, const char *bytes, size_t count);
+
 // --- what judges return --------------------------------------------------------------------------
 
 static inline enum reply_progress reply_end(struct reply_parser *parser, enum reply_kind kind)

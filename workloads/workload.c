@@ -38,6 +38,8 @@ void workload_free(struct workload *workload)
     distribution_free(&workload->arrivals);
     distribution_free(&workload->service_ns);
     http_words_free(&workload->http);
+    custom_free(workload->custom);
+    workload->custom = NULL;
     free(workload->recording);
     workload->recording = NULL;
 }
@@ -57,6 +59,8 @@ int workload_set_protocol(struct workload *workload, const struct protocol *prot
 {
     double mix[WORKLOAD_OPERATIONS] = {0};
     const struct protocol *old = workload->protocol;
+    if (protocol == &custom_protocol && workload->custom)
+        protocol = &workload->custom->protocol;
     if (has_default_mix(workload)) {
         workload->protocol = protocol;
         take_default_mix(workload);
@@ -193,7 +197,8 @@ void workload_request(const struct workload *workload, unsigned operation, uint6
                                 .key_bytes = workload_key(workload, index, key),
                                 .number = number,
                                 .service_ns = request_service_from_server,
-                                .http = workload->http.before ? &workload->http : NULL};
+                                .http = workload->http.before ? &workload->http : NULL,
+                                .custom = workload->custom};
     const struct protocol_operation *kind = &workload->protocol->operations[operation];
     if (kind->carries_value || kind->states_size)
         request->value_bytes = workload_value_bytes(workload, index);
@@ -300,6 +305,8 @@ json_t *workload_to_json(const struct workload *workload)
         json_object_set_new(json, "read_through", json_true());
     if (json && workload->http.before)
         json_object_set_new(json, "http", http_words_to_json(&workload->http));
+    if (json && workload->protocol->custom)
+        json_object_set_new(json, "custom", custom_to_json(workload->custom));
     return json;
 }
 

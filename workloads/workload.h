@@ -28,6 +28,7 @@
 #include <jansson.h>
 
 #include "base/error.h"
+#include "workloads/custom.h"
 #include "workloads/distribution.h"
 #include "workloads/distribution_text.h"
 #include "workloads/http_words.h"
@@ -64,7 +65,8 @@ struct workload {
     uint64_t expiry_ns; // of what is set, whole seconds; 0: it stays
     bool read_through;  // a get that finds nothing is followed by a set of its key
     struct http_words http;
-    char *recording; // a file whose times are replayed instead of arrivals; NULL: none
+    struct custom *custom; // what protocol custom is here; NULL: as it is without a description
+    char *recording;       // a file whose times are replayed instead of arrivals; NULL: none
     const struct recorded_key *recorded; // of its keys, all of them; not owned; NULL: all is drawn
 };
 

@@ -8,6 +8,7 @@
 
 #include "base/fields.h"
 #include "base/units.h"
+#include "workloads/custom_file.h"
 #include "workloads/protocols.h"
 #include "workloads/workload.h"
 
@@ -107,6 +108,10 @@ static int read_values(const struct binding *binding, const struct node *node, v
     if (workload->expiry_ns && !protocol_has_get_and_set(workload->protocol))
         return document_error(binding->document, node_child(node, "expiry"), binding->err,
                               "expiry: protocol %s has no set", workload->protocol->name);
+    if (workload->expiry_ns && workload->custom &&
+        !custom_says_expiry(workload->custom, WORKLOAD_SET))
+        return document_error(binding->document, node_child(node, "expiry"), binding->err,
+                              "expiry: the request set of `custom` has no {expiry_s}");
     return check_sizes(binding, node, &workload->value_size_bytes, 0, WORKLOAD_VALUE_BYTES_MAX,
                        "a value");
 }
@@ -164,10 +169,19 @@ static int begin_workload(const struct binding *binding, const struct node *node
     struct error inner;
     const char *preset = node_text(node_child(node, "preset")),
                *name = node_text(node_child(node, "protocol"));
+    const struct node *custom = node_child(node, "custom");
     workload_defaults(workload);
     if (preset && workload_load_preset(preset, workload, &inner) < 0)
         return field_misread(binding, node, "preset", &inner);
-    if (name && workload_set_protocol(workload, protocol_find(name), &inner) < 0)
+    const struct protocol *protocol = name ? protocol_find(name) : NULL;
+    if (custom && protocol != &custom_protocol)
+        return document_error(binding->document, custom, binding->err,
+                              "custom: the protocol is %s, which needs no description; write "
+                              "protocol: custom",
+                              (protocol ? protocol : workload->protocol)->name);
+    if (custom && custom_read(binding, custom, &workload->custom) < 0)
+        return -ERROR_INPUT;
+    if (protocol && workload_set_protocol(workload, protocol, &inner) < 0)
         return field_misread(binding, node, "protocol", &inner);
     return 0;
 }
@@ -256,6 +270,8 @@ static const struct field workload_rows[] = {
          "from the requests"},
     {"http", FIELD_GROUP, .fields = &http_fields, IN_PLACE,
      .help = "of protocol http: what requests say besides the key"},
+    {"custom", FIELD_GROUP, .fields = &custom_fields,
+     .otherwise = "a line with the key, a line back", .help = "of protocol custom: what it is"},
 };
 const struct fields workload_fields =
     FIELDS(workload_rows, struct workload, .begin = begin_workload, .check = read_workload);

@@ -170,7 +170,7 @@ static int send_result(struct agent *agent, const struct agent_plan *plan,
                                              .duration_s = (double)plan->duration_ns / 1e9,
                                              .turn = plan->spec.connections};
     const struct load_facts facts = {.server = plan->server,
-                                     .protocol = workload->protocol->name,
+                                     .protocol = workload->protocol,
                                      .rate = plan->spec.rate,
                                      .arrivals = "",
                                      .seed = plan->spec.seed};

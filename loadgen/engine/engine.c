@@ -391,7 +391,8 @@ static int engine_prepare(struct engine *engine, const sigset_t *signals, struct
     shared->carried_bytes = workload_carried_bytes_max(workload);
     shared->request_bytes = workload->protocol->request_bytes_max(workload_key_bytes_max(workload),
                                                                   shared->carried_bytes) +
-                            http_words_bytes(&workload->http);
+                            http_words_bytes(&workload->http) +
+                            (workload->custom ? custom_bytes(workload->custom) : 0);
     if (check_values(shared, err) < 0 || check_read_through(shared, err) < 0)
         return -ERROR_INPUT;
     shared->encoded_bytes = shared->request_bytes;

@@ -5,7 +5,7 @@
 
 #include "base/json_numbers.h"
 #include "base/text.h"
-#include "workloads/protocols.h"
+#include "workloads/protocol.h"
 
 typedef unsigned long long count_type; // what printf's %llu takes
 
@@ -29,7 +29,7 @@ static json_t *slow_request_json(const struct engine_result *result,
                                  const struct protocol *protocol, const struct sample *sample)
 {
     const bool sent = sample->sent_tsc, stamped = sample->tx_ns && sample->rx_ns;
-    const char *operation = protocol ? protocol->operations[sample->operation].name : NULL;
+    const char *operation = protocol->operations[sample->operation].name;
     return json_pack(
         "{s:f,s:o,s:s*,s:I,s:I,s:o,s:o}", "at_s",
         us_between(result, result->start_tsc, sample->intended_tsc) / 1e6, "latency_us",
@@ -43,19 +43,18 @@ static json_t *slow_request_json(const struct engine_result *result,
                                     : (double)NAN));
 }
 
-static json_t *slow_json(const struct engine_result *result, const char *protocol)
+static json_t *slow_json(const struct engine_result *result, const struct protocol *protocol)
 {
     const struct sample_totals *totals = result->totals;
     json_t *requests = json_array();
     for (size_t i = 0; i < totals->slow_count; i++)
-        json_array_append_new(
-            requests, slow_request_json(result, protocol_find(protocol), &totals->slowest[i]));
+        json_array_append_new(requests, slow_request_json(result, protocol, &totals->slowest[i]));
     return json_pack("{s:o,s:I,s:o}", "over_us", json_number_or_null(slow_over_us(result)),
                      "without_reply_left_out", (json_int_t)totals->slow_left_out, "requests",
                      requests);
 }
 
-json_t *load_bounds_json(const struct engine_result *result, const char *protocol)
+json_t *load_bounds_json(const struct engine_result *result, const struct protocol *protocol)
 {
     const struct sample_totals *totals = result->totals;
     if (!totals)

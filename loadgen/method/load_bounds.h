@@ -10,9 +10,8 @@
 
 #include "loadgen/engine/engine_result.h"
 
-// The member "bounded" of docs/load-json.md; null: all samples were kept. protocol: its name. The
-// caller owns it.
-json_t *load_bounds_json(const struct engine_result *result, const char *protocol);
+// The member "bounded" of docs/load-json.md; null: all samples were kept. The caller owns it.
+json_t *load_bounds_json(const struct engine_result *result, const struct protocol *protocol);
 
 // A line or more for people; nothing when all samples were kept.
 void load_bounds_print(const struct engine_result *result, FILE *out);

@@ -68,7 +68,7 @@ void load_summary_take_reasons(struct load_summary *summary, const json_t *docum
 // The settings that are reported with the figures.
 struct load_facts {
     const char *server;
-    const char *protocol;
+    const struct protocol *protocol;
     const char *workload; // its file, or NULL
     double rate;          // as asked for
     const char *arrivals; // as arrivals_format writes them

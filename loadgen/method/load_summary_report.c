@@ -259,7 +259,7 @@ json_t *load_summary_json(const struct load_summary *summary, const struct engin
     if (facts->warning && facts->warning[0])
         json_object_set_new(json, "warnings", json_pack("[s]", facts->warning));
     json_object_set_new(json, "server", json_string(facts->server));
-    json_object_set_new(json, "protocol", json_string(facts->protocol));
+    json_object_set_new(json, "protocol", json_string(facts->protocol->name));
     json_object_set_new(json, "workload",
                         facts->workload ? json_string(facts->workload) : json_null());
     json_object_set_new(json, "rate",
@@ -370,7 +370,7 @@ void load_summary_print(const struct load_summary *summary, const struct engine_
                         const struct load_facts *facts, FILE *out)
 {
     const struct connection_counts *counts = &result->counts;
-    fprintf(out, "%s: %s at ", facts->server, facts->protocol);
+    fprintf(out, "%s: %s at ", facts->server, facts->protocol->name);
     if (result->closed_loop)
         fprintf(out, "as many requests/s as are answered (closed loop");
     else

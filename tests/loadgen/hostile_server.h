@@ -105,6 +105,7 @@ struct speech {
     size_t (*good)(const char *request, unsigned number, char *out);
     struct text part; // of a reply that goes on
     struct text huge, longest, negative, letters, error;
+    const char *description; // of protocol custom: the workload's `custom`
 };
 
 static inline size_t end_of_line(const char *bytes, size_t count)
@@ -184,6 +185,31 @@ static inline size_t good_http(const char *request, unsigned number, char *out)
     return (size_t)sprintf(out, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc");
 }
 
+static inline size_t end_of_frame(const char *bytes, size_t count)
+{
+    uint32_t length;
+    if (count < 4)
+        return 0;
+    memcpy(&length, bytes, 4);
+    return count >= 4 + ntohl(length) ? 4 + ntohl(length) : 0;
+}
+
+static inline size_t good_line(const char *request, unsigned number, char *out)
+{
+    (void)request, (void)number;
+    return (size_t)sprintf(out, "VALUE abc\r\n");
+}
+
+static inline size_t good_frame(const char *request, unsigned number, char *out)
+{
+    memcpy(out, "\0\0\0\x8__\0VALU", 11);
+    out[4] = (char)(number >> 8);
+    out[5] = (char)number;
+    (void)request;
+    out[11] = 'E';
+    return 12;
+}
+
 static inline size_t good_lab(const char *request, unsigned number, char *out)
 {
     uint32_t low = htonl(number);
@@ -200,30 +226,38 @@ static inline size_t good_lab(const char *request, unsigned number, char *out)
 static const struct speech speeches[] = {
     {"memcached", end_of_line, good_text, TEXT("VALUE k 0 3\r\nabc\r\n"),
      TEXT("VALUE k 0 99999999999999999999\r\n"), TEXT("VALUE k 0 1073741824\r\nab"),
-     TEXT("VALUE k 0 -1\r\n"), TEXT("VALUE k 0 abc\r\n"), TEXT("SERVER_ERROR no\r\n")},
+     TEXT("VALUE k 0 -1\r\n"), TEXT("VALUE k 0 abc\r\n"), TEXT("SERVER_ERROR no\r\n"), NULL},
     {"memcached-binary", end_of_binary, good_binary, TEXT(BINARY("\0\0\0\4", "\0\0")),
      TEXT(BINARY("\xff\xff\xff\xff", "\0\0")), TEXT(BINARY("\x40\0\0\0", "\0\0")),
      TEXT(BINARY("\x80\0\0\0", "\0\0")), TEXT(BINARY("\0\0\0\0", "\0\0")),
-     TEXT(BINARY("\0\0\0\4", "\0\x82") "\0\0\0\0")},
+     TEXT(BINARY("\0\0\0\4", "\0\x82") "\0\0\0\0"), NULL},
     {"memcached-meta", end_of_line, good_meta, TEXT("VA 99999999 "),
      TEXT("VA 99999999999999999999\r\n"), TEXT("VA 1073741824\r\nab"), TEXT("VA -1\r\n"),
-     TEXT("VA abc\r\n"), TEXT("SERVER_ERROR no\r\n")},
+     TEXT("VA abc\r\n"), TEXT("SERVER_ERROR no\r\n"), NULL},
     {"redis", end_of_five_lines, good_redis, TEXT("*2\r\n$1\r\na\r\n"),
      TEXT("$99999999999999999999\r\n"), TEXT("$536870912\r\nab"), TEXT("$-2\r\n"), TEXT("*x\r\n"),
-     TEXT("-ERR no\r\n")},
+     TEXT("-ERR no\r\n"), NULL},
     {"redis-resp3", end_of_five_lines, good_redis, TEXT(">1\r\n|1\r\n+a\r\n:1\r\n+b\r\n"),
      TEXT("%99999999999999999999\r\n"), TEXT("%1000000000\r\n"), TEXT("=-5\r\n"), TEXT("~x\r\n"),
-     TEXT("!5\r\nERR x\r\n")},
+     TEXT("!5\r\nERR x\r\n"), NULL},
     {"http", end_of_head, good_http, TEXT("HTTP/1.1 100 Continue\r\nA: b\r\n\r\n"),
      TEXT(HTTP("Content-Length: 99999999999999999999\r\n\r\n")),
      TEXT(HTTP("Content-Length: 1099511627776\r\n\r\nab")),
      TEXT(HTTP("Content-Length: -1\r\n\r\n")),
      TEXT(HTTP("Transfer-Encoding: chunked\r\n\r\nxyz\r\n")),
-     TEXT("HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n")},
+     TEXT("HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n"), NULL},
     {"lab", end_of_lab, good_lab, TEXT("LABR\0\0\0\0\0\0\0\0\0\0\0\0"),
      TEXT("LABR\xff\xff\xff\xff\0\0\0\0\0\0\0\0"), TEXT("LABR\0\x10\0\0\0\0\0\0\0\0\0\0"),
      TEXT("LABR\x80\0\0\0\0\0\0\0\0\0\0\0"), TEXT("LABX\0\0\0\3\0\0\0\0\0\0\0\0"),
-     TEXT("ERR!\0\0\0\0\0\0\0\0\0\0\0\0")},
+     TEXT("ERR!\0\0\0\0\0\0\0\0\0\0\0\0"), NULL},
+    {"custom", end_of_line, good_line, TEXT("VALUE "), TEXT("VALUE 99999999999999999999\r\n"),
+     TEXT("VALUE 1073741824"), TEXT("-1\r\n"), TEXT("abc\r\n"), TEXT("ERR no\r\n"),
+     "{requests: {get: \"get {key}\\r\\n\"}, reply: {until: \"\\r\\n\", most: 1MiB, ok: [VALUE], "
+     "error: [ERR]}}"},
+    {"custom", end_of_frame, good_frame, TEXT("\0\0\0\x8"), TEXT("\xff\xff\xff\xff"),
+     TEXT("\x4\0\0\0"), TEXT("\x80\0\0\0"), TEXT("abcdefghi"), TEXT("\0\0\0\5\0\0\1no"),
+     "{requests: {get: \"{rest_size:u32}{number:u16}{key}\"}, reply: {length: {bytes: 4}, "
+     "number: {at: 4, bytes: 2}, status_at: 6, ok: [\"{hex:00}\"]}}"},
 };
 enum { SPEECHES = sizeof speeches / sizeof *speeches };
 

@@ -46,6 +46,8 @@ static void workload_write(const struct trial *trial, char *path, size_t bytes)
     const char *protocol = trial->server.speech->protocol;
     fprintf(file, "protocol: %s\nmix: {%s: 1}\nkeys: {count: 100}\nvalues: {size: {fixed: 3}}\n",
             protocol, strcmp(protocol, "lab") == 0 ? "call" : "get");
+    if (trial->server.speech->description)
+        fprintf(file, "custom: %s\n", trial->server.speech->description);
     fclose(file);
 }
 

@@ -129,9 +129,10 @@ static void protocols_are_whole(void **state)
         filled("a protocol", "name", protocol->name);
         filled(protocol->name, "speaks", protocol->speaks);
         filled(protocol->name, "replies", protocol->replies);
-        if (!protocol->request_bytes_max || !protocol->encode || !protocol->end_data ||
-            (protocol->header_bytes ? !protocol->judge_header : !protocol->judge_line) ||
-            !protocol->answers)
+        const bool judges =
+            protocol->header_bytes ? protocol->judge_header != NULL : protocol->judge_line != NULL;
+        const bool takes_apart = protocol->take || (protocol->end_data && judges);
+        if (!protocol->request_bytes_max || !protocol->encode || !takes_apart || !protocol->answers)
             fail_msg("%s: a function is missing", protocol->name);
         assert_in_range(protocol->operation_count, 1, PROTOCOL_OPERATIONS_MAX);
         for (unsigned k = 0; k < protocol->operation_count; k++)

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "workloads/custom.h"
 #include "workloads/http_words.h"
 #include "workloads/protocol.h"
 #include "workloads/reply_parser.h"
@@ -90,7 +91,8 @@ static inline void check_request(const struct protocol *protocol, const struct r
                                  const char *expected, size_t expected_bytes)
 {
     size_t room = protocol->request_bytes_max(request->key_bytes, request->value_bytes) +
-                  (request->http ? http_words_bytes(request->http) : 0);
+                  (request->http ? http_words_bytes(request->http) : 0) +
+                  (request->custom ? custom_bytes(request->custom) : 0);
     char *out = malloc(room);
     assert_non_null(out);
     size_t bytes = protocol->encode(request, out, room);

@@ -165,6 +165,49 @@ static void faults_are_placed(void **state)
         {"count: 1k\n", ":1:1: unknown key `count`; did you mean `keys.count`?"},
         {"preset: etc\nkeys: {popularity: {uniform: false}}\n", ":2:30: uniform: \"false\" is"},
         {"a: &x [*x]\n", ":1:4: nested deeper than"},
+        {"custom: {requests: {get: a}}\n", ":1:9: custom: the protocol is memcached"},
+        {"protocol: custom\ncustom: {}\n", ":2:9: requests: what is sent, by name"},
+        {"protocol: custom\ncustom: {requests: {}}\n", ":2:20: requests: what is sent"},
+        {"protocol: custom\ncustom:\n  requests:\n    a: \"{kye}\"\n",
+         ":4:8: a: {kye} is not known here; there are {key}, {value}"},
+        {"protocol: custom\ncustom: {requests: {a: \"{number:u17}\"}}\n",
+         ":2:24: a: {number:u17} is not known here"},
+        {"protocol: custom\ncustom: {requests: {a: \"{key:u8}\"}}\n", ":2:24: a: {key:u8} is not"},
+        {"protocol: custom\ncustom: {requests: {a: \"{key\"}}\n", ":2:24: a: \"{key\": a brace"},
+        {"protocol: custom\ncustom: {requests: {a: \"\"}}\n", ":2:24: a: no bytes at all"},
+        {"protocol: custom\ncustom: {requests: {a: '{key}\\r\\n'}}\n", ":2:24: a: a backslash"},
+        {"protocol: custom\ncustom: {requests: {a: \"\\x80\"}}\n", ":2:24: a: a byte beyond ASCII"},
+        {"protocol: custom\ncustom: {requests: {a: \"{hex:0}\"}}\n", ":2:24: a: {hex:0}: not two"},
+        {"protocol: custom\ncustom: {requests: {a: \"{hex:0g}\"}}\n",
+         ":2:24: a: {hex:0g}: \"0g\" is"},
+        {"protocol: custom\ncustom: {requests: {a: \"{value}{value}\"}}\n",
+         ":2:24: a: {value} more than once"},
+        {"protocol: custom\ncustom: {requests: {a: \"{rest_size:u8}{key}\"}}\n",
+         ":2:24: a: {rest_size:u8} has no room"},
+        {"protocol: custom\ncustom: {requests: {a: \"{rest_size-4}{key}ab\"}}\n",
+         ":2:24: a: {rest_size-4}: only 3 bytes are sure"},
+        {"protocol: custom\ncustom: {requests: {a: \"{key_size+1}\"}}\n",
+         ":2:24: a: {key_size+1} is"},
+        {"protocol: custom\ncustom: {requests: {a: \"{rest_size-}{key}\"}}\n",
+         ":2:24: a: {rest_size-} is"},
+        {"protocol: custom\ncustom: {requests: {\"a b\": x}}\n", ":2:21: "},
+        {"protocol: custom\ncustom: {requests: {a: x}, reply: {most: 1k}}\n",
+         ":2:35: reply: either until or length"},
+        {"protocol: custom\ncustom: {requests: {a: x}, reply: {until: a, length: {at: 0}}}\n",
+         ":2:35: reply: either until or length"},
+        {"protocol: custom\ncustom: {requests: {a: x}, reply: {until: \"{key}\"}}\n",
+         ":2:43: until: \"{key}\": what replies have"},
+        {"protocol: custom\ncustom: {requests: {a: x}, reply: {until: a, ok: [b, \"\"]}}\n",
+         ":2:54: ok: no bytes at all"},
+        {"protocol: custom\ncustom: {requests: {a: x}, reply: {length: {bytes: 9}}}\n",
+         ":2:52: bytes: 9 is outside 1 to 8"},
+        {"protocol: custom\nmix: {b: 1}\ncustom: {requests: {a: x}}\n",
+         ":2:7: mix: protocol custom has no b; it has a"},
+        {"protocol: custom\nvalues: {expiry: 1s}\n"
+         "custom: {requests: {get: x, set: \"{value}\"}}\n",
+         ":2:18: expiry: the request set of `custom` has no {expiry_s}"},
+        {"preset: etc\nprotocol: custom\ncustom: {requests: {get: x}}\n",
+         ":2:11: protocol: protocol custom has no set"},
         {"- 1\n", ":1:1: the document takes keys with values"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -263,6 +306,48 @@ static void protocols_have_their_own_mixes(void **state)
     assert_int_equal(load_text(lab, sizeof lab - 1, &workload, &err), 0);
     assert_true(workload.mix[0] == 1 && workload.mix[1] == 0);
     assert_true(workload.service_given && workload.service_ns.second == 100000);
+}
+
+// What is written down is the same protocol again.
+static void a_description_is_kept(void **state)
+{
+    (void)state;
+    struct workload workload, again;
+    struct request request;
+    struct error err;
+    char key[WORKLOAD_KEY_BYTES_MAX], value[300], out[1024], other[1024];
+    static const char text[] =
+        "protocol: custom\nmix: {put: 3, set: 1}\nvalues: {expiry: 5s, size: {fixed: 4}}\n"
+        "keys: {count: 10, size: {fixed: 3}}\n"
+        "custom:\n"
+        "  requests:\n"
+        "    put: \"{{{hex:00}{rest_size:u16le}{key}={value:letters}\"\n"
+        "    set: \"set {key} {expiry_s} {value_size}\\r\\n{value}\\r\\n\"\n"
+        "    get: \"{number}\"\n"
+        "  reply: {length: {at: 2, bytes: 2, order: little, adds: -4}, number: {at: 4},\n"
+        "    most: 1MiB, status_at: 8, ok: [a], miss: [b, \"{hex:7b5c}\"], stored: [c], error: "
+        "[d]}\n";
+    assert_int_equal(load_text(text, sizeof text - 1, &workload, &err), 0);
+    assert_true(protocol_has_get_and_set(workload.protocol));
+    assert_int_equal(protocol_operation_find(workload.protocol, "put"), 2);
+    assert_true(workload.mix[2] > 2 && workload.mix[1] > 0 && workload.mix[0] < 0.5);
+    char *yaml = workload_to_yaml(&workload);
+    if (workload_parse("again", yaml, strlen(yaml), &again, &err) < 0)
+        fail_msg("%s in %s", err.text, yaml);
+    assert_memory_equal(&again.custom->reply, &workload.custom->reply, sizeof again.custom->reply);
+    for (unsigned operation = 0; operation < 3; operation++) {
+        workload_request(&workload, operation, 7, 0, 11, key, value, &request);
+        size_t bytes = workload.protocol->encode(&request, out, sizeof out);
+        request.custom = again.custom;
+        assert_int_equal(again.protocol->encode(&request, other, sizeof other), bytes);
+        assert_memory_equal(out, other, bytes);
+    }
+    assert_int_equal(workload_set_protocol(&workload, protocol_find("http"), &err), -ERROR_INPUT);
+    assert_int_equal(workload_set_protocol(&workload, &custom_protocol, &err), 0);
+    assert_ptr_equal(workload.protocol, &workload.custom->protocol);
+    free(yaml);
+    workload_free(&again);
+    workload_free(&workload);
 }
 
 static void http_has_words_of_its_own(void **state)
@@ -438,6 +523,7 @@ int main(void)
         cmocka_unit_test(absent_file_is_named),
         cmocka_unit_test(writing_and_reading_agree),
         cmocka_unit_test(protocols_have_their_own_mixes),
+        cmocka_unit_test(a_description_is_kept),
         cmocka_unit_test(http_has_words_of_its_own),
         cmocka_unit_test(changing_protocols_keeps_the_mix_by_name),
         cmocka_unit_test(requests_follow_from_their_places),
