@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/text.h"
+#include "loadgen/engine/recording_monitor.h"
 
 enum { COLUMNS_MOST = 32, NUMBER_MOST = 64, REQUESTS_MOST = 1 << 28 };
 
@@ -45,16 +46,14 @@ static const enum column twitter[] = {COLUMN_TIME,       COLUMN_KEY,   COLUMN_KE
                                       COLUMN_OTHER};
 enum { TWITTER_COLUMNS = sizeof twitter / sizeof *twitter };
 
+static const enum column monitor[] = {COLUMN_TIME, COLUMN_OPERATION, COLUMN_KEY, COLUMN_KEY_SIZE,
+                                      COLUMN_VALUE_SIZE};
+enum { MONITOR_COLUMNS = sizeof monitor / sizeof *monitor };
+
 // What others call operations, and what those are here.
 static const char *const synonyms[][2] = {
     {"gets", "get"},   {"read", "get"},    {"add", "set"},   {"replace", "set"}, {"cas", "set"},
     {"append", "set"}, {"prepend", "set"}, {"write", "set"}, {"update", "set"},  {"insert", "set"},
-};
-
-// A part of the text.
-struct piece {
-    const char *at;
-    size_t bytes;
 };
 
 struct reading {
@@ -65,6 +64,7 @@ struct reading {
     enum column columns[COLUMNS_MOST]; // what they hold
     size_t column_count;               // 0: nobody knows yet
     bool has[COLUMNS];
+    bool monitor;                       // what Redis' MONITOR printed
     bool fractions;                     // of seconds
     double begin, before;               // the first time, below 0: none yet; and the last
     struct ARRAY_OF(struct piece) keys; // the keys' texts, by number
@@ -148,6 +148,14 @@ static int name_columns(struct reading *reading, const struct piece *fields, siz
                        "is no time in seconds, nor names of columns with `time` among them");
 }
 
+static void set_columns(struct reading *reading, const enum column *columns, size_t count)
+{
+    memcpy(reading->columns, columns, count * sizeof *columns);
+    for (size_t i = 0; i < count; i++)
+        reading->has[columns[i]] = true;
+    reading->column_count = count;
+}
+
 // By the first line; 1: it was one of names.
 static int choose_columns(struct reading *reading, const struct piece *fields, size_t count)
 {
@@ -159,10 +167,7 @@ static int choose_columns(struct reading *reading, const struct piece *fields, s
     if (count != 1 && count != TWITTER_COLUMNS)
         return wrong(reading, "has columns that no line above names: time, key, operation, "
                               "key_size, value_size");
-    memcpy(reading->columns, twitter, count * sizeof *twitter);
-    for (size_t i = 0; i < count; i++)
-        reading->has[reading->columns[i]] = true;
-    reading->column_count = count;
+    set_columns(reading, twitter, count);
     return 0;
 }
 
@@ -207,10 +212,10 @@ static bool take_operation(const struct reading *reading, struct piece piece,
 
 static int take_key(struct reading *reading, struct piece piece, struct scheduled_request *request)
 {
-    const uint64_t hash = hash_bytes(piece.at, piece.bytes);
-    const struct piece *keys = reading->keys.items;
     if (piece.bytes == 0)
         return wrong(reading, "has no key");
+    const uint64_t hash = hash_bytes(piece.at, piece.bytes);
+    const struct piece *keys = reading->keys.items;
     request->key =
         map_find(&reading->keys_map, hash, at,
                  keys[at].bytes == piece.bytes && memcmp(keys[at].at, piece.at, piece.bytes) == 0);
@@ -233,6 +238,8 @@ static int take_sizes(struct reading *reading, const struct piece *fields, uint3
         double bytes;
         if (column != COLUMN_KEY_SIZE && column != COLUMN_VALUE_SIZE)
             continue;
+        if (reading->monitor && fields[i].bytes == 0)
+            continue; // the command says nothing of it
         if (!read_number(fields[i], &bytes) || !(bytes >= 0 && bytes <= UINT32_MAX - 1))
             return wrong(reading, "has a size that is no number of bytes");
         if (column == COLUMN_KEY_SIZE)
@@ -278,10 +285,41 @@ static int take_request(struct reading *reading, const struct piece *fields)
     return result;
 }
 
+static struct piece print_size(char text[NUMBER_MOST], bool known, size_t bytes)
+{
+    return (struct piece){text, known ? (size_t)snprintf(text, NUMBER_MOST, "%zu", bytes) : 0};
+}
+
+static int take_monitor(struct reading *reading, struct piece line)
+{
+    struct monitor_line said;
+    char key_size[NUMBER_MOST], value_size[NUMBER_MOST];
+    if (!monitor_line_read(line, &said))
+        return wrong(reading, "is no line of MONITOR, as those above");
+    const struct piece fields[MONITOR_COLUMNS] = {
+        said.time, said.operation, said.key, print_size(key_size, true, said.key_bytes),
+        print_size(value_size, said.has_value, said.value_bytes)};
+    return take_request(reading, fields);
+}
+
+// The first line says what the others are.
+static bool is_monitor(struct reading *reading, struct piece line)
+{
+    if (reading->column_count == 0 && monitor_line_begins(line)) {
+        reading->monitor = true;
+        set_columns(reading, monitor, MONITOR_COLUMNS);
+    }
+    return reading->monitor;
+}
+
 static int take_line(struct reading *reading, struct piece line)
 {
     struct piece fields[COLUMNS_MOST];
     char text[80];
+    if (reading->column_count == 0 && (piece_is(line, "OK") || piece_is(line, "+OK")))
+        return 0; // Redis' answer, in front of what MONITOR prints
+    if (is_monitor(reading, line))
+        return take_monitor(reading, line);
     size_t count = take_apart(line, fields);
     if (count > COLUMNS_MOST)
         return wrong(reading, "has too many columns");

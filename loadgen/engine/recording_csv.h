@@ -6,7 +6,7 @@
 // traces: time, key, key size, value size, client, operation, TTL (Yang, Yue and Rashmi, "A large
 // scale analysis of hundreds of in-memory cache clusters at Twitter", OSDI 2020). Sizes are in
 // bytes, times in seconds; a trace whose times are whole seconds has each second's requests spread
-// over it.
+// over it. Or what Redis' MONITOR prints (loadgen/engine/recording_monitor.h).
 #ifndef LOADGEN_ENGINE_RECORDING_CSV_H
 #define LOADGEN_ENGINE_RECORDING_CSV_H
 

@@ -180,6 +180,33 @@ if have redis-server; then
         grep -q "\"client_error\": $(value answered)" "$dir/out" || fail "$protocol: WRONGTYPE is not counted"
         stop
     done
+    # What its MONITOR prints of a load is a load itself: the same requests, to keys and of values as long.
+    start redis-server --port PORT --bind 127.0.0.1 --save '' --dir "$dir"
+    before='' after=''
+    redis-cli -p "$port" monitor >"$dir/monitor" 2>&1 &
+    monitor=$!
+    listening() { grep -q '^OK' "$dir/monitor"; }
+    await listening || fail 'MONITOR: it does not answer'
+    load --workload "$dir/redis.yaml" --protocol redis
+    for command in get set incr lpush lpop lrange hset hget zadd zrange; do
+        before="$before $(calls $command)"
+    done
+    scheduled=$(value scheduled)
+    printed() { [ "$(grep -cE '"(GET|SET|INCR|LPUSH|LPOP|LRANGE|HSET|HGET|ZADD|ZRANGE)"' "$dir/monitor")" = "$scheduled" ]; }
+    await printed || fail 'MONITOR: not every request was printed'
+    kill "$monitor"
+    wait "$monitor" 2>/dev/null
+    redis-cli -p "$port" config resetstat >"$dir/log"
+    timeout 60 "$taillight" load --server "127.0.0.1:$port" --quiet --json --protocol redis --duration 20s --timeout 20s \
+        --connections 4 --arrivals "replay:$dir/monitor" >"$dir/out" 2>"$dir/err"
+    case $? in 0 | 4) ;; *) fail 'MONITOR: it is not sent again' ;; esac
+    [ "$(value scheduled)" = "$scheduled" ] && [ "$(value answered)" = "$scheduled" ] || fail 'MONITOR: not all is sent again'
+    grep -q 'left out: protocol redis has no PING' "$dir/out" || fail 'MONITOR: what is left out is not said'
+    for command in get set incr lpush lpop lrange hset hget zadd zrange; do
+        after="$after $(calls $command)"
+    done
+    [ "$before" = "$after" ] || fail "MONITOR:$after calls instead of$before"
+    stop
     # A server without room refuses the dataset in words.
     start redis-server --port PORT --bind 127.0.0.1 --save '' --dir "$dir" --maxmemory 1mb
     timeout 30 "$taillight" load --server "127.0.0.1:$port" --quiet --prepare --workload etc --protocol redis \

@@ -91,6 +91,45 @@ static void a_trace_of_a_cache_is_sent_again(void **state)
     recording_free(&recording);
 }
 
+// What Redis prints of what it is asked: keys as long as they were, values of what is stored, and
+// nothing of scripts and of commands without a like here.
+static void what_monitor_printed_is_sent_again(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "OK\n"
+        "1339518083.107412 [0 127.0.0.1:60866] \"get\" \"user:1\"\n"
+        "1339518083.107500 [0 127.0.0.1:60866] \"PING\"\n"
+        "1339518083.207412 [3 [::1]:60866] \"SETEX\" \"a\\x00\\\"\\n\" \"60\" \"b, ] \\\\c\"\n"
+        "1339518083.207500 [0 lua] \"get\" \"user:1\"\n"
+        "+1339518083.307412 [0 unix:/tmp/r] \"set\" \"user:1\" \"abc\" \"EX\" \"5\"\r\n"
+        "1339518083.407412 [0 127.0.0.1:1] \"get\" \"b\"\n";
+    struct recording recording;
+    struct workload workload;
+    struct error err;
+    workload_defaults(&workload);
+    if (parse(text, &recording, &err) < 0)
+        fail_msg("%s", err.text);
+    assert_int_equal(recording.requests.count, 4);
+    assert_int_equal(recording.left_out, 2);
+    assert_string_equal(recording.left_out_first, "PING");
+    recording_apply(&recording, &workload);
+    static const unsigned operations[] = {WORKLOAD_GET, WORKLOAD_SET, WORKLOAD_SET, WORKLOAD_GET};
+    static const uint32_t keys[] = {0, 1, 0, 2};
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(recording.requests.items[i].operation, operations[i]);
+        assert_int_equal(recording.requests.items[i].key, keys[i]);
+        assert_in_range(recording.requests.items[i].offset_ns,
+                        i * 100000000 > 200 ? i * 100000000 - 200 : 0, i * 100000000 + 200);
+    }
+    assert_int_equal(recording.keys.items[0].key_bytes, 6);
+    assert_int_equal(recording.keys.items[1].key_bytes, 4);
+    assert_int_equal(workload_value_bytes(&workload, 0), 3);
+    assert_int_equal(workload_value_bytes(&workload, 1), 7);
+    assert_int_equal(workload_value_bytes(&workload, 2), 200); // nothing is known of it
+    recording_free(&recording);
+}
+
 // Columns by name, in any order; what is not recorded is drawn.
 static void columns_have_names(void **state)
 {
@@ -144,6 +183,16 @@ static void what_is_no_recording_is_refused_with_its_line(void **state)
         {"-1\n2\n", "r.csv:1: what stands here is before"},
         {"0\n1e300\n", "r.csv:2: what stands here is later than a week"},
         {"1\n", "r.csv: a recording has two requests at least"},
+        {"1.5 [0 a:1] \"get\" \"a\"\n2.5 [0 a:1] \"get\" \"a\n",
+         "r.csv:2: what stands here is no line of"},
+        {"1.5 [0 a:1] \"get\" \"a\"\n2.5,get,a\n",
+         "r.csv:2: what stands here is no line of MONITOR"},
+        {"1.5 [0 a:1] \"get\" \"a\"\n1.4 [0 a:1] \"get\" \"a\"\n",
+         "r.csv:2: what stands here is before"},
+        {"1.5 [0 a:1] \"get\"\n", "r.csv:1: what stands here has no key"},
+        {"1.5 [0 a:1\n", "r.csv:1: what stands here is no line of MONITOR"},
+        {"1.5 [0 a:1] get a\n", "r.csv:1: what stands here is no line of MONITOR"},
+        {"1.5 [0 a:1] \"get\" \"a\\x\n", "r.csv:1: what stands here is no line of MONITOR"},
         {"0\n0\n", "r.csv: a recording has two requests at least"},
         {"", "r.csv: a recording has two requests at least"},
     };
@@ -212,6 +261,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(times_come_back_at_any_rate),
         cmocka_unit_test(a_trace_of_a_cache_is_sent_again),
+        cmocka_unit_test(what_monitor_printed_is_sent_again),
         cmocka_unit_test(columns_have_names),
         cmocka_unit_test(what_is_no_recording_is_refused_with_its_line),
         cmocka_unit_test(a_sample_log_is_repeated_whole),

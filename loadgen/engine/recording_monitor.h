@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+//
+// A line of what Redis' MONITOR prints (src/replication.c and sdscatrepr of its sources):
+//
+//     1339518083.107412 [0 127.0.0.1:60866] "set" "key" "a value\x00"
+//
+// The words are C strings: what cannot be printed is \xHH, or a backslash and a letter.
+#ifndef LOADGEN_ENGINE_RECORDING_MONITOR_H
+#define LOADGEN_ENGINE_RECORDING_MONITOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+// A part of a recording's text.
+struct piece {
+    const char *at;
+    size_t bytes;
+};
+
+struct monitor_line {
+    struct piece time;      // in seconds
+    struct piece operation; // by the name that it has here; "lua" of what a script called
+    struct piece key;       // as it is written there; empty: the command has none
+    size_t key_bytes;
+    bool has_value; // the command stores one
+    size_t value_bytes;
+};
+
+// Whether a recording that begins with that line is such a one.
+bool monitor_line_begins(struct piece line);
+
+// Takes any bytes. False: it is none.
+bool monitor_line_read(struct piece line, struct monitor_line *out);
+
+#endif
