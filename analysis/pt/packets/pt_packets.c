@@ -307,16 +307,20 @@ static int scan_packet(struct scan *scan, struct error *err)
     return result;
 }
 
-// Passes TNT packets of one byte, of which most of a trace consists.
+// Passes TNT packets of one byte and targets of jumps, of which most of a trace consists.
 static void scan_branches(struct scan *scan, size_t stop)
 {
-    size_t at = scan->at;
-    while (at < stop && pt_is_short_tnt(scan->data[at]))
-        at++;
-    size_t passed = at - scan->at;
+    size_t at = scan->at, passed = 0, targets = 0;
+    for (size_t bytes; at < stop; at += bytes, passed++) {
+        bytes = pt_is_short_tnt(scan->data[at]) ? 1 : pt_tip_bytes(scan->data[at]);
+        if (bytes == 0 || bytes > scan->bytes - at)
+            break;
+        targets += bytes > 1 || scan->data[at] & 1;
+    }
     scan->at = at;
     scan->out->packets += passed;
-    scan->out->count[PT_KIND_TNT] += passed;
+    scan->out->count[PT_KIND_TIP] += targets;
+    scan->out->count[PT_KIND_TNT] += passed - targets;
     if (passed)
         scan->after_header = false;
 }

@@ -99,6 +99,13 @@ static inline bool pt_is_short_tnt(uint8_t first)
     return !(first & 1) && first > 2;
 }
 
+// And most others: the target of a jump, with that many bytes in all; 0: another packet, or none.
+static inline size_t pt_tip_bytes(uint8_t first)
+{
+    static const uint8_t by_compression[8] = {1, 3, 5, 7, 7, 0, 9, 0};
+    return (first & 0x1f) == 0x0d ? by_compression[first >> 5] : 0;
+}
+
 // Of the packet at the first of `left` bytes, at least 1. Only a scan knows where BIP packets may
 // be; here they are TNT packets or none.
 struct pt_shape pt_packet_shape(const uint8_t *at, size_t left);

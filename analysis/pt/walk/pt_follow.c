@@ -369,6 +369,67 @@ int pt_follow_next(struct pt_follow *follow, struct pt_block *block)
     return result < 0 ? result : take_event(follow);
 }
 
+bool pt_follow_ask(struct pt_follow *follow, uint32_t *from, uint32_t *asked)
+{
+    struct pt_query *query = &follow->query;
+    if (follow->has_event || !follow->enabled || !follow->long_mode)
+        return false;
+    const struct pt_stretch *stretch = stretch_here(follow);
+    if (!stretch)
+        return false;
+    *from = follow->stretch;
+    if (query->tnt_bits == 0) {
+        bool decides = stretch->end == PT_STRETCH_BRANCH || stretch->end == PT_STRETCH_RETURN;
+        if (pt_query_has_target(query)) {
+            *asked = PT_PATH_TO_TARGET;
+            return stretch->end != PT_STRETCH_BRANCH;
+        }
+        if (!decides) { // before the time of the next branch
+            *asked = PT_PATH_TO_DECISION;
+            return stretch->end == PT_STRETCH_ON;
+        }
+        if (pt_query_fill(query) < 0)
+            return false; // the next query reports the same status
+    }
+    unsigned rest = query->tnt_bits > PT_PATH_BITS ? query->tnt_bits - (unsigned)PT_PATH_BITS : 0u;
+    unsigned bits = query->tnt_bits - rest;
+    *asked = (uint32_t)(query->tnt >> rest) & ((1u << bits) - 1);
+    *asked |= 1u << bits;
+    return true;
+}
+
+static void push_returns(struct pt_follow *follow, const struct pt_path *path)
+{
+    // as if they, and those that the path popped again, were pushed one by one
+    unsigned most = (unsigned)PT_FOLLOW_RETURNS - path->peak;
+    if (follow->return_count > most)
+        follow->return_count = most;
+    for (unsigned i = 0; i < path->return_count; i++)
+        push_return(follow, path->push[i].ip, path->push[i].caller);
+}
+
+int pt_follow_pass(struct pt_follow *follow, const struct pt_path *path)
+{
+    struct pt_query *query = &follow->query;
+    query->tnt_bits = (uint8_t)(query->tnt_bits - path->bits);
+    if (path->peak)
+        push_returns(follow, path);
+    if (path->indirect != PT_NO_STRETCH) {
+        int status = go_indirect(follow, path->indirect);
+        return status < 0 ? status : take_event(follow);
+    }
+    if (path->pops) {
+        pop_return(follow);
+    } else {
+        follow->stretch = path->to;
+        follow->ip = follow->stretches->items[path->to].ip;
+    }
+    if (path->bits == 0 || query->tnt_bits)
+        return 0;
+    follow->status = pt_query_status(query);
+    return follow->status & (pts_event_pending | pts_eos) ? take_event(follow) : 0;
+}
+
 // Passes branches inside the function while links are known and TNT bits are there.
 static void pass_linked(struct pt_follow *follow, uint64_t key, struct pt_follow_passed *passed)
 {
@@ -377,7 +438,7 @@ static void pass_linked(struct pt_follow *follow, uint64_t key, struct pt_follow
     struct pt_follow_passed sum = *passed;
     uint64_t tnt = query->tnt;
     unsigned bits = query->tnt_bits;
-    while (bits && stretch->inner_branch && stretch->key == key) {
+    while (bits && sum.blocks < PT_PATH_BITS && stretch->inner_branch && stretch->key == key) {
         bool taken = tnt >> (bits - 1) & 1;
         uint32_t next = taken ? stretch->taken_stretch : stretch->next_stretch;
         if (next == PT_NO_STRETCH)
@@ -394,13 +455,12 @@ static void pass_linked(struct pt_follow *follow, uint64_t key, struct pt_follow
     *passed = sum;
 }
 
-int pt_follow_branches(struct pt_follow *follow, uint64_t key, uint64_t most,
-                       struct pt_follow_passed *passed)
+int pt_follow_branches(struct pt_follow *follow, uint64_t key, struct pt_follow_passed *passed)
 {
     struct pt_query *query = &follow->query;
     if (follow->has_event || !follow->enabled || !follow->long_mode)
         return 0;
-    while (passed->instructions < most) {
+    while (passed->blocks < PT_PATH_BITS) {
         const struct pt_stretch *stretch = stretch_here(follow);
         if (!stretch || !stretch->inner_branch || stretch->key != key)
             return 0;

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analysis/pt/walk/pt_paths.h"
 #include "analysis/pt/walk/pt_query.h"
 #include "analysis/pt/walk/pt_stretches.h"
 
@@ -60,14 +61,25 @@ static inline const struct pt_stretch *pt_follow_passed_stretch(const struct pt_
     return follow->passed == PT_NO_STRETCH ? NULL : &follow->stretches->items[follow->passed];
 }
 
+// Which path (pt_paths.h) would be next. False: none, an event or the end is.
+bool pt_follow_ask(struct pt_follow *follow, uint32_t *from, uint32_t *asked);
+
+// Whether its return addresses are there.
+static inline bool pt_follow_may_pass(const struct pt_follow *follow, const struct pt_path *path)
+{
+    return !path->pops || follow->return_count > 0;
+}
+
+// Passes that path. The status behind it, as of pt_follow_next.
+int pt_follow_pass(struct pt_follow *follow, const struct pt_path *path);
+
 struct pt_follow_passed {
     uint64_t blocks, instructions, last_ip;
 };
 
-// Passes blocks while they lie in the function with that key (0: in none that is known), end in a
-// conditional jump, and no event comes; about `most` instructions at the most. The status is that
-// after the last block; 0 when there was none.
-int pt_follow_branches(struct pt_follow *follow, uint64_t key, uint64_t most,
-                       struct pt_follow_passed *passed);
+// Passes a path's length of blocks at the most, while they lie in the function with that key (0: in
+// none that is known), end in a conditional jump, and no event comes. The status is that after the
+// last block; 0 when there was none.
+int pt_follow_branches(struct pt_follow *follow, uint64_t key, struct pt_follow_passed *passed);
 
 #endif

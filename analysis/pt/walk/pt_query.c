@@ -40,9 +40,25 @@ int pt_query_status(const struct pt_query *query)
 
 // --- reading ahead -------------------------------------------------------------------------------
 
+// Whether what follows is of the two usual kinds and answers a query.
+static inline bool fetch_usual(struct pt_query *query)
+{
+    if (query->at >= query->end)
+        return false;
+    if (pt_is_short_tnt(*query->at))
+        query->next = PT_KIND_TNT;
+    else if (pt_tip_bytes(*query->at))
+        query->next = PT_KIND_TIP;
+    else
+        return false;
+    return true;
+}
+
 // Up to the next packet that answers a query.
 static int read_ahead(struct pt_query *query)
 {
+    if (fetch_usual(query))
+        return 0;
     for (;;) {
         int result = pt_query_fetch(query);
         if (result < 0)
@@ -60,8 +76,10 @@ static int read_ahead(struct pt_query *query)
 }
 
 // As read_ahead, but the end is reported by the status, and by the next query.
-static int read_ahead_or_end(struct pt_query *query)
+static inline int read_ahead_or_end(struct pt_query *query)
 {
+    if (fetch_usual(query))
+        return 0;
     int result = read_ahead(query);
     if (result == PT_QUERY_UNUSUAL) {
         query->next = PT_NEXT_BROKEN;
@@ -138,6 +156,36 @@ int pt_query_branch(struct pt_query *query, bool *taken)
     return pt_query_status(query);
 }
 
+enum { LONGEST_TARGET = 9 };
+
+bool pt_query_has_target(const struct pt_query *query)
+{
+    return query->next == PT_KIND_TIP && query->tip.count == 0 && query->tnt_bits == 0 &&
+           query->at[0] >> 5 && query->end - query->at >= LONGEST_TARGET;
+}
+
+// Reads it: bytes of the last address are replaced, as its compression says.
+static int read_target(struct pt_query *query)
+{
+    static const uint64_t replaced[8] = {[1] = 0xffff,
+                                         [2] = 0xffffffff,
+                                         [3] = 0xffffffffffff,
+                                         [4] = 0xffffffffffff,
+                                         [6] = UINT64_MAX};
+    unsigned compression = *query->at >> 5;
+    uint64_t value;
+    memcpy(&value, query->at + 1, sizeof value);
+    value &= replaced[compression];
+    if (compression == 3)
+        query->ip = (uint64_t)((int64_t)(value << 16) >> 16);
+    else
+        query->ip = (query->ip & ~replaced[compression]) | value;
+    query->ip_known = true;
+    query->ip_suppressed = false;
+    query->at += pt_tip_bytes(*query->at);
+    return 0;
+}
+
 int pt_query_indirect(struct pt_query *query, uint64_t *ip)
 {
     for (;;) {
@@ -146,7 +194,7 @@ int pt_query_indirect(struct pt_query *query, uint64_t *ip)
         if (pt_query_will_event(query) || tnt_waits(query))
             return -pte_bad_query;
         bool answer = query->next == PT_KIND_TIP;
-        int result = pt_query_read(query);
+        int result = pt_query_has_target(query) ? read_target(query) : pt_query_read(query);
         if (result < 0)
             return result;
         if (answer)

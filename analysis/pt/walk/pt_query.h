@@ -30,6 +30,9 @@ static inline uint64_t pt_query_offset(const struct pt_query *query)
     return (uint64_t)(query->at - query->begin);
 }
 
+// Whether a jump's target is next, and whole.
+bool pt_query_has_target(const struct pt_query *query);
+
 // Makes the branches of the next TNT packets ready when there are none. 0 or a negative status.
 int pt_query_fill(struct pt_query *query);
 // When the last of them was taken: the status that says what comes next.

@@ -79,12 +79,14 @@ static void walk_enter(struct pt_walk *walk, uint64_t ip)
 
 // --- flows ---------------------------------------------------------------------------------------
 
-// Room for one more flow; NULL: no memory.
-static struct pt_flow *flow_room(struct pt_walk *walk)
+// Room for some more flows; NULL: no memory.
+static inline struct pt_flow *flow_room(struct pt_walk *walk, size_t more)
 {
     struct pt_flows *flows = &walk->piece->flows;
-    if (array_reserve(flows, flows->count + 1) == 0)
-        return &flows->items[flows->count++];
+    if (array_reserve(flows, flows->count + more) == 0) {
+        flows->count += more;
+        return flows->items + (flows->count - more);
+    }
     if (!walk->failed) {
         walk->failed = true;
         error_set(walk->err, ERROR_FAILED, "out of memory for the flow of control");
@@ -94,26 +96,38 @@ static struct pt_flow *flow_room(struct pt_walk *walk)
 
 static void pt_walk_emit(struct pt_walk *walk, const struct pt_flow *flow)
 {
-    struct pt_flow *room = flow_room(walk);
+    struct pt_flow *room = flow_room(walk, 1);
     if (room)
         *room = *flow;
 }
 
-// Completes a flow: control arrives at `to`. What is completed is the copy: a struct that was just
-// written in part is slow to copy as a whole.
-static void walk_arrive(struct pt_walk *walk, const struct pt_flow *flow, uint64_t to)
+// Completes a flow: control arrives at `to`, in that function. What is completed is the copy: a
+// struct that was just written in part is slow to copy as a whole.
+static inline void walk_arrive_in(struct pt_walk *walk, const struct pt_flow *flow, uint64_t to,
+                                  const struct pt_function *function)
 {
-    struct pt_flow *room = flow_room(walk);
-    if (to)
-        walk_enter(walk, to);
+    struct pt_flow *room = flow_room(walk, 1);
+    walk->function_space = walk->space;
+    walk->function = *function;
     if (!room)
         return;
     *room = *flow;
     room->to = to;
+    room->function = function->key;
+    room->at_start = function->key && function->whole && function->low == to;
+}
+
+// The same in the function that is there; `to` 0: unknown.
+static void walk_arrive(struct pt_walk *walk, const struct pt_flow *flow, uint64_t to)
+{
     if (to) {
-        room->function = walk->function.key;
-        room->at_start = walk->function.key && walk->function.whole && walk->function.low == to;
+        walk_enter(walk, to);
+        walk_arrive_in(walk, flow, to, &walk->function);
+        return;
     }
+    struct pt_flow lost = *flow;
+    lost.to = 0;
+    pt_walk_emit(walk, &lost);
 }
 
 // Completes the pending transfer, if any: it went to `to`; 0: unknown.
@@ -487,6 +501,97 @@ static int walk_error(struct pt_walk *walk, uint64_t ip, const char *what)
     return 0;
 }
 
+// --- many blocks at once -------------------------------------------------------------------------
+
+// Arrives where the path begins, as at a block's begin. False: it is not known to be the same for
+// the path as for the walk.
+static bool walk_enter_path(struct pt_walk *walk, const struct pt_path *path)
+{
+    const struct pt_follow *follow = &walk->walker->follow;
+    const struct pt_reading *read = &follow->query.read;
+    const struct pt_function *here = &walk->function, *first = &path->first;
+    uint64_t ip = follow->ip;
+    if ((read->known && read->tsc == walk->passed_tsc) || flow_is_ahead(walk))
+        return false;
+    if (walk->pending.kind != PT_FLOW_NONE) {
+        walk_arrive_in(walk, &walk->pending, ip, first);
+        walk->pending.kind = PT_FLOW_NONE;
+        return true;
+    }
+    if (here->low == first->low && here->high == first->high && here->key == first->key &&
+        walk->function_space == walk->space)
+        return true;
+    if (here->key == follow->stretches->items[path->from].key || pt_walk_inside(walk, ip))
+        return false;
+    pt_walk_jump(walk, ip, false);
+    return true;
+}
+
+static void walk_emit_path(struct pt_walk *walk, const struct pt_path *path)
+{
+    struct pt_piece *piece = walk->piece;
+    const struct pt_flow *from = walk->walker->paths.flows.items + path->flows;
+    uint32_t before = (uint32_t)piece->counts.instructions;
+    uint64_t times[2] = {walk->tsc, walk->tsc};
+    if (path->timed) {
+        pt_walk_read_time(walk, false);
+        times[1] = walk->tsc;
+    }
+    size_t whole = path->flow_count - path->leaves;
+    struct pt_flow *to = flow_room(walk, whole);
+    for (size_t i = 0; to && i < whole; i++) {
+        to[i] = from[i];
+        to[i].tsc = times[from[i].tsc];
+        to[i].instruction += before;
+    }
+    if (path->leaves) {
+        walk->pending = from[whole];
+        walk->pending.instruction += before;
+    }
+}
+
+// What was executed on the path, and where it leads. Returns the decoder's status.
+static int walk_pass_path(struct pt_walk *walk, const struct pt_path *path)
+{
+    struct pt_walk_counts *counts = &walk->piece->counts;
+    bool leaves = path->leaves, indirect = path->indirect != PT_NO_STRETCH;
+    walk_emit_path(walk, path);
+    counts->instructions += path->instructions;
+    counts->blocks += path->blocks;
+    counts->calls += path->calls;
+    counts->returns += path->returned;
+    walk->last_ip = path->last_ip;
+    walk->enabled = true;
+    walk->function = path->last;
+    int status = pt_follow_pass(&walk->walker->follow, path);
+    if (leaves || indirect) { // the decoder may have read on since
+        bool marked = leaves && walk->pending.kind == PT_FLOW_RETURN;
+        pt_walk_read_time(walk, marked);
+        walk->pending.tsc = walk->tsc;
+        walk->pending.ahead = marked && flow_is_ahead(walk);
+    }
+    return status;
+}
+
+// Passes paths while they are known. Returns the decoder's status.
+static int walk_paths(struct pt_walk *walk)
+{
+    struct pt_walker *walker = walk->walker;
+    uint64_t most = walk->piece->counts.instructions + STALL_INSTRUCTIONS;
+    uint32_t from, asked;
+    int status = 0;
+    while (status == 0 && !walk->failed && walk->piece->counts.instructions < most &&
+           pt_follow_ask(&walker->follow, &from, &asked)) {
+        const struct pt_path *path = pt_paths_find(&walker->paths, from, asked);
+        if (!path || !pt_follow_may_pass(&walker->follow, path) || !walk_enter_path(walk, path))
+            return 0;
+        status = walk_pass_path(walk, path);
+    }
+    return status;
+}
+
+// --- from a PSB ----------------------------------------------------------------------------------
+
 // Most blocks end in a conditional jump inside the function they began in, and leave no flow. Walks
 // such blocks, and then the first other one, unless an event comes before it (block->ninsn is 0
 // then). Returns the decoder's status.
@@ -494,13 +599,17 @@ static int walk_plain_blocks(struct pt_walk *walk, struct pt_block *block)
 {
     struct pt_follow_passed passed = {.last_ip = walk->last_ip};
     int status = 0;
-    if (walk->pending.kind != PT_FLOW_NONE)
-        return pt_walker_next(walk->walker, block);
     block->ninsn = 0;
     if (walk->walker->following)
-        status = pt_follow_branches(&walk->walker->follow, walk->function.key, STALL_INSTRUCTIONS,
-                                    &passed);
-    while (status == 0) {
+        status = walk_paths(walk);
+    if (status != 0)
+        return status;
+    if (walk->pending.kind != PT_FLOW_NONE)
+        return pt_walker_next(walk->walker, block);
+    passed.last_ip = walk->last_ip;
+    if (walk->walker->following)
+        status = pt_follow_branches(&walk->walker->follow, walk->function.key, &passed);
+    while (status == 0 && !(walk->walker->following && passed.blocks)) {
         status = pt_walker_next(walk->walker, block);
         if (walk->walker->following || block->iclass != ptic_cond_jump ||
             !pt_walk_inside(walk, block->ip) || !pt_walk_inside(walk, block->end_ip) ||

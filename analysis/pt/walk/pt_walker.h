@@ -34,6 +34,7 @@ struct pt_walker {
     bool careful;   // never use `follow`
     bool following; // `follow` reads the bytes of the piece, otherwise `decoder`
     struct pt_stretches stretches;
+    struct pt_paths paths;
     struct pt_follow follow;
     struct pt_block_decoder *decoder;
     const uint8_t *data; // the bytes of the piece

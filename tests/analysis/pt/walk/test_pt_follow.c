@@ -18,6 +18,7 @@ static void whole_traces_are_followed_all_the_way(void **state)
     struct both_ways sum = {0};
     assert_int_equal(seeds_both_ways(1, SEEDS, false, &sum), 0);
     assert_true(sum.flows > SEEDS * 100);
+    assert_true(sum.paths > SEEDS * 10);
     assert_int_equal(sum.errors, 0);
     assert_int_equal(sum.followed_bytes, sum.bytes);
 }

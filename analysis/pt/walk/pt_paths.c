@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/pt/walk/pt_paths.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MOST_STRETCHES = 64, // in a path
+    MOST_FLOWS = 32,
+    FLOWS_A_STRETCH = 3, // at the most
+    CALLED = 1u << 31,   // in a slot: not a path, but what was asked for there last
+};
+
+void pt_paths_init(struct pt_paths *paths, struct pt_stretches *stretches,
+                   const struct pt_symbols *symbols)
+{
+    *paths = (struct pt_paths){.stretches = stretches, .symbols = symbols, .most = PT_PATH_MOST};
+}
+
+void pt_paths_free(struct pt_paths *paths)
+{
+    free(paths->slots);
+    array_free(&paths->list);
+    array_free(&paths->flows);
+    paths->slots = NULL;
+}
+
+// --- going a path --------------------------------------------------------------------------------
+// As a walk (pt_walk_once.c) goes from block to block, to the last detail.
+
+struct course {
+    struct pt_paths *paths;
+    struct pt_path path;
+    struct pt_function function; // where it is
+    struct pt_flow flows[MOST_FLOWS];
+    unsigned left; // branches
+};
+
+static struct pt_function function_at(const struct pt_paths *paths, uint32_t space, uint64_t ip)
+{
+    struct pt_function found = {0};
+    if (!paths->symbols) // all code is one function
+        found.high = UINT64_MAX;
+    else if (!paths->symbols->find(paths->symbols->context, space, ip, &found))
+        found = (struct pt_function){0};
+    return found;
+}
+
+static bool inside(const struct course *course, uint64_t ip)
+{
+    return ip - course->function.low < course->function.high - course->function.low;
+}
+
+static struct pt_flow *add_flow(struct course *course, enum pt_flow_kind kind, uint64_t from)
+{
+    struct pt_flow *flow = &course->flows[course->path.flow_count++];
+    *flow = (struct pt_flow){.kind = (uint8_t)kind,
+                             .from = from,
+                             .tsc = course->path.timed,
+                             .instruction = course->path.instructions};
+    return flow;
+}
+
+static void jump(struct course *course, uint32_t space, uint64_t ip, bool direct)
+{
+    uint64_t left = course->function.key;
+    if (course->paths->symbols)
+        course->function = function_at(course->paths, space, ip);
+    if (course->function.key == left)
+        return;
+    struct pt_flow *flow = add_flow(course, PT_FLOW_JUMP, course->path.last_ip);
+    flow->to = ip;
+    flow->unmarked = true;
+    flow->function = course->function.key;
+    flow->at_start = course->function.whole && (direct || course->function.low == ip);
+}
+
+static void arrive(struct course *course, const struct pt_stretch *stretch)
+{
+    struct pt_flow *flow = &course->flows[course->path.flow_count - 1];
+    if (course->paths->symbols)
+        course->function = function_at(course->paths, stretch->space, stretch->ip);
+    flow->to = stretch->ip;
+    flow->function = course->function.key;
+    flow->at_start =
+        course->function.key && course->function.whole && course->function.low == stretch->ip;
+    course->path.leaves = false;
+}
+
+// What passing the stretch leaves in the walk. False: not on a path.
+static bool pass(struct course *course, const struct pt_stretch *stretch)
+{
+    struct pt_path *path = &course->path;
+    enum pt_insn_class class = (enum pt_insn_class)stretch->class;
+    if (class == ptic_far_call || class == ptic_far_return || class == ptic_far_jump)
+        return false;
+    if (path->leaves)
+        arrive(course, stretch);
+    else if (path->blocks && stretch->key != course->function.key && !inside(course, stretch->ip))
+        jump(course, stretch->space, stretch->ip, false);
+    path->blocks++;
+    path->instructions += stretch->instructions;
+    path->last_ip = stretch->end_ip;
+    if (!(stretch->key == course->function.key && stretch->one_function) &&
+        !inside(course, stretch->end_ip))
+        jump(course, stretch->space, stretch->end_ip, true);
+    if (class == ptic_cond_jump)
+        return true;
+    path->timed = true;
+    path->leaves = class == ptic_call || class == ptic_return;
+    if (class == ptic_call) {
+        add_flow(course, PT_FLOW_CALL, stretch->end_ip)->unmarked = true;
+        path->calls++;
+    } else if (class == ptic_return) {
+        add_flow(course, PT_FLOW_RETURN, stretch->end_ip);
+        path->returned++;
+    }
+    return true;
+}
+
+static void push(struct pt_path *path, uint64_t ip, uint32_t caller)
+{
+    if (!ip)
+        return;
+    path->push[path->return_count++] = (struct pt_path_return){ip, caller};
+    if (path->return_count > path->peak)
+        path->peak = path->return_count;
+}
+
+// Whether a path may go over that stretch, whose decision, if it has one, is then known.
+static bool may_pass(const struct course *course, const struct pt_stretch *stretch)
+{
+    const struct pt_path *path = &course->path;
+    if (path->flow_count + FLOWS_A_STRETCH > MOST_FLOWS || path->return_count == PT_PATH_RETURNS)
+        return false;
+    bool taken = path->asked >> (course->left ? course->left - 1 : 0) & 1;
+    switch ((enum pt_stretch_end)stretch->end) {
+    case PT_STRETCH_ON:
+        return true;
+    case PT_STRETCH_BRANCH:
+        return course->left > 0;
+    case PT_STRETCH_RETURN:
+        return course->left ? taken : path->asked == PT_PATH_TO_TARGET;
+    case PT_STRETCH_CALL:
+    case PT_STRETCH_TRANSFER:
+        return path->asked == PT_PATH_TO_TARGET;
+    default:
+        return false;
+    }
+}
+
+// Passes the stretch `at`; *next: what follows it, where the path does not end. False: not passed.
+static bool step(struct course *course, uint32_t at, uint64_t *next)
+{
+    struct pt_path *path = &course->path;
+    const struct pt_stretch *stretch = &course->paths->stretches->items[at];
+    bool decides = stretch->end == PT_STRETCH_BRANCH || stretch->end == PT_STRETCH_RETURN;
+    if (!may_pass(course, stretch) || !pass(course, stretch))
+        return false;
+    *next = 0;
+    if (decides && course->left) {
+        bool taken = path->asked >> --course->left & 1;
+        path->bits++;
+        if (stretch->end == PT_STRETCH_BRANCH)
+            *next = taken ? stretch->taken : stretch->next;
+        else if (path->return_count)
+            *next = path->push[--path->return_count].ip;
+        else
+            path->pops = true;
+    } else if (stretch->end == PT_STRETCH_ON) {
+        push(path, stretch->returns_to, at);
+        *next = stretch->next;
+    } else {
+        if (stretch->end == PT_STRETCH_CALL)
+            push(path, stretch->returns_to, at);
+        path->indirect = at;
+    }
+    return true;
+}
+
+// False: the stretches were forgotten meanwhile, or there is no memory.
+static bool go(struct course *course)
+{
+    struct pt_path *path = &course->path;
+    struct pt_stretches *stretches = course->paths->stretches;
+    uint32_t space = stretches->items[path->from].space, at = path->from;
+    for (int i = 0; i < MOST_STRETCHES && at != PT_NO_STRETCH; i++) {
+        uint64_t next;
+        if (!step(course, at, &next))
+            break;
+        bool ends = path->pops || path->indirect != PT_NO_STRETCH;
+        at = ends ? PT_NO_STRETCH : pt_stretches_find(stretches, space, next, PT_AIM_DECISION, 0);
+        if (stretches->generation != course->paths->generation || (!ends && at == PT_NO_STRETCH))
+            return false;
+        if (path->bits && !course->left)
+            break;
+    }
+    path->to = at;
+    return true;
+}
+
+// --- the table -----------------------------------------------------------------------------------
+
+static int paths_forget(struct pt_paths *paths)
+{
+    if (!paths->slots && !(paths->slots = malloc(PT_PATH_SLOTS * sizeof *paths->slots)))
+        return -1;
+    memset(paths->slots, 0, PT_PATH_SLOTS * sizeof *paths->slots);
+    paths->list.count = paths->flows.count = 0;
+    paths->generation = paths->stretches->generation;
+    return 0;
+}
+
+static const struct pt_path *keep(struct pt_paths *paths, struct course *course)
+{
+    struct pt_flows *flows = &paths->flows;
+    struct pt_path *path = &course->path;
+    path->flows = (uint32_t)flows->count;
+    path->last = course->function;
+    if (array_reserve(flows, flows->count + path->flow_count) < 0 ||
+        array_push(&paths->list, *path) < 0)
+        return NULL;
+    memcpy(flows->items + flows->count, course->flows, path->flow_count * sizeof *course->flows);
+    flows->count += path->flow_count;
+    return &paths->list.items[paths->list.count - 1];
+}
+
+const struct pt_path *pt_paths_learn(struct pt_paths *paths, uint32_t from, uint32_t asked)
+{
+    const struct pt_path *learned;
+    if ((!paths->slots || paths->generation != paths->stretches->generation ||
+         paths->list.count >= paths->most) &&
+        paths_forget(paths) < 0)
+        return NULL;
+    uint32_t *slot = &paths->slots[pt_path_slot(from, asked)];
+    uint32_t called = CALLED | ((from << 9 ^ asked) & ~CALLED);
+    if (*slot != called) {
+        *slot = called;
+        return NULL;
+    }
+    const struct pt_stretch *stretch = &paths->stretches->items[from];
+    struct course course;
+    course.paths = paths;
+    course.function = function_at(paths, stretch->space, stretch->ip);
+    course.left = asked ? 31 - (unsigned)__builtin_clz(asked) : 0;
+    course.path = (struct pt_path){.from = from,
+                                   .asked = asked,
+                                   .to = PT_NO_STRETCH,
+                                   .indirect = PT_NO_STRETCH,
+                                   .first = course.function};
+    if (!go(&course) || !(learned = keep(paths, &course)))
+        return NULL;
+    *slot = (uint32_t)paths->list.count;
+    return learned->blocks ? learned : NULL;
+}

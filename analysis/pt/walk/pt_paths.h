@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+//
+// What several branches in a row come to, so that they are passed in one step. A path begins at a
+// stretch (pt_stretches.h) and goes the way that the next few TNT bits say, over calls and the
+// returns from them; how many instructions that is, and which flows of control a walk leaves there,
+// is worked out once. Most of a long trace goes ways that it went before.
+#ifndef ANALYSIS_PT_WALK_PT_PATHS_H
+#define ANALYSIS_PT_WALK_PT_PATHS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analysis/pt/image/pt_image.h"
+#include "analysis/pt/walk/pt_flow.h"
+#include "analysis/pt/walk/pt_stretches.h"
+#include "base/array.h"
+
+enum {
+    PT_PATH_BITS = 8,
+    PT_PATH_RETURNS = 4, // return addresses that a path may leave
+    PT_PATH_SLOTS = 1 << 15,
+    PT_PATH_MOST = 1 << 14,
+};
+
+// What a path is asked for: PT_PATH_BITS branches or fewer, the next one uppermost, with a 1 above
+// them as in a TNT packet. Without branches, what comes before the next decision ...
+enum {
+    PT_PATH_TO_DECISION = 0,
+    PT_PATH_TO_TARGET = 1, // ... and with it, when that is a jump whose target the trace has
+};
+
+struct pt_path {
+    // Until here what it is asked for:
+    uint32_t from; // the stretch where it begins
+    uint32_t asked;
+    // What it does:
+    uint32_t to;       // the stretch where it leads; PT_NO_STRETCH: see `pops` and `indirect`
+    uint32_t indirect; // the stretch whose target the trace has; PT_NO_STRETCH: none
+    uint32_t blocks;   // 0: it cannot be passed
+    uint32_t instructions, calls, returned;
+    uint64_t last_ip;   // its last instruction
+    uint32_t flows;     // the first of them in pt_paths.flows
+    uint8_t flow_count; // their times and instructions are for the walk to fill in: `tsc` is not 0
+                        // if they have the time of the packet with the branches
+    uint8_t bits;       // how many branches it takes
+    uint8_t peak;       // the most return addresses it has more than at its beginning
+    uint8_t return_count;
+    bool pops;   // it ends with a return to an address from before its beginning
+    bool timed;  // the walk's time becomes that of the packet with the branches
+    bool leaves; // the last flow is still without a target
+    struct pt_path_return {
+        uint64_t ip;
+        uint32_t caller;
+    } push[PT_PATH_RETURNS];        // return addresses that it leaves
+    struct pt_function first, last; // the functions where it begins and ends
+};
+
+struct pt_paths {
+    struct pt_stretches *stretches;
+    const struct pt_symbols *symbols;
+    uint32_t *slots; // the path that was asked for there last + 1, or how it was called
+    struct pt_path_list ARRAY_OF(struct pt_path) list;
+    struct pt_flows flows;
+    uint32_t generation; // of the stretches
+    uint32_t most;       // paths; fewer than PT_PATH_MOST only to test what happens then
+};
+
+// The stretches and symbols must outlive it; symbols may be NULL. No memory is taken before a path
+// is asked for.
+void pt_paths_init(struct pt_paths *paths, struct pt_stretches *stretches,
+                   const struct pt_symbols *symbols);
+void pt_paths_free(struct pt_paths *paths);
+
+// Learns a path when it is asked for the second time in a row at its place in the table: what runs
+// once is not worth it. When there are too many, or the stretches were forgotten, all paths are.
+// Valid until the next call. NULL: it is to be walked block by block.
+const struct pt_path *pt_paths_learn(struct pt_paths *paths, uint32_t from, uint32_t asked);
+
+static inline uint32_t pt_path_slot(uint32_t from, uint32_t asked)
+{
+    uint64_t mixed = ((uint64_t)from << 9 ^ asked) * 0x9e3779b97f4a7c15u;
+    _Static_assert(PT_PATH_SLOTS == 1 << 15 && PT_PATH_BITS < 9, "the hash fits");
+    return (uint32_t)(mixed >> 49);
+}
+
+static inline const struct pt_path *pt_paths_find(struct pt_paths *paths, uint32_t from,
+                                                  uint32_t asked)
+{
+    if (paths->slots && paths->generation == paths->stretches->generation) {
+        uint32_t found = paths->slots[pt_path_slot(from, asked)] - 1;
+        const struct pt_path *path = &paths->list.items[found];
+        if (found < paths->list.count && path->from == from && path->asked == asked)
+            return path->blocks ? path : NULL;
+    }
+    return pt_paths_learn(paths, from, asked);
+}
+
+#endif
