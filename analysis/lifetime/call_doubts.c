@@ -8,6 +8,7 @@
 #include "base/array.h"
 
 enum { RECEIVED, SENT, DIRECTIONS };
+enum { ENOUGH_AGREE = 8 };
 enum { SLACK_NS = 2000 }; // beyond the clocks' error: a call is longer than what its stamps enclose
 
 // Where the shim says that a call took its bytes from, or put them.
@@ -172,7 +173,8 @@ static int event_judge(const struct reach *reach, int direction, uint64_t offset
     return offset == reach->entered || offset == reach->exited;
 }
 
-// From when on the calls are not believed; INT64_MAX: they are all.
+// From when on the calls are not believed; INT64_MAX: they are all. Counts that are off by whole
+// replies agree by chance where a transmit comes late: a doubt goes only when many events agree.
 static int64_t believed_until(const struct doubter *doubter, size_t socket, int direction)
 {
     const struct piles *piles = &doubter->events[direction];
@@ -180,6 +182,7 @@ static int64_t believed_until(const struct doubter *doubter, size_t socket, int 
     struct reach reach = {.entered = first->begin, .exited = first->begin};
     int64_t agreed_ns = INT64_MIN;
     uint64_t before = 0;
+    unsigned agreeing = 0; // in a row, since the last that did not
     bool doubtful = false;
     for (size_t i = piles->starts[socket]; i < piles->starts[socket + 1]; i++) {
         const struct passage *event = &piles->items[i];
@@ -188,8 +191,9 @@ static int64_t believed_until(const struct doubter *doubter, size_t socket, int 
             continue;
         reach_go_on(doubter, &reach, event->time_ns);
         int judged = event_judge(&reach, direction, event->end, before);
-        doubtful = judged < 0 || (doubtful && judged == 0);
-        agreed_ns = judged > 0 ? event->time_ns : agreed_ns;
+        agreeing = judged < 0 ? 0 : agreeing + (judged > 0);
+        doubtful = judged < 0 || (doubtful && agreeing < ENOUGH_AGREE);
+        agreed_ns = judged > 0 && !doubtful ? event->time_ns : agreed_ns;
         before = event->end > before ? event->end : before;
     }
     reach_go_on(doubter, &reach, INT64_MAX / 2);

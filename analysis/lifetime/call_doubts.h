@@ -30,7 +30,8 @@ struct call_doubts {
 };
 
 // Takes those calls out of *calls that came after the last event with which a socket's calls
-// agreed, where a later one contradicts them. Bytes in and bytes out are looked at each by itself.
+// agreed, where a later one contradicts them and few or none agree after it. Bytes in and bytes out
+// are looked at each by itself.
 // -1: no memory.
 int call_doubts_settle(struct application_calls *calls, const struct call_doubts_input *in,
                        struct call_doubts *out);
