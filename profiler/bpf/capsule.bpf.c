@@ -75,6 +75,17 @@ static __always_inline void copy(void *out, const uint8_t *from, uint32_t bytes)
         *(uint8_t *)(out + at) = from[at];
 }
 
+enum { DIRECT_MAX = 0x7fff }; // the verifier follows places in a packet up to 64 KiB
+
+// A place in a packet that is not beyond DIRECT_MAX, so that the verifier sees it, whatever the
+// compiler did with the check: older kernels forget the bounds of what is spilled.
+static __always_inline uint32_t bounded(uint32_t at)
+{
+    if (!__builtin_constant_p(at))
+        asm volatile("" : "+r"(at));
+    return at & DIRECT_MAX;
+}
+
 // Whether the IP packet is known to begin at link_bytes of the frame: nothing, like a VLAN's tag,
 // is in between.
 static __always_inline bool is_plain(struct __sk_buff *skb)
@@ -89,10 +100,9 @@ static __always_inline bool is_plain(struct __sk_buff *skb)
 static __always_inline bool load(struct __sk_buff *skb, const struct reading_state *state,
                                  uint32_t at, void *out, uint32_t bytes)
 {
-    enum { MOST = 0x7fff }; // the verifier follows offsets up to 64 KiB
     const uint8_t *from = (const uint8_t *)(long)skb->data + link_bytes;
-    if (state->is_plain && at < MOST) {
-        from += at;
+    if (state->is_plain && at <= DIRECT_MAX) {
+        from += bounded(at);
         if (from + bytes <= (const uint8_t *)(long)skb->data_end) {
             copy(out, from, bytes);
             return true;
@@ -240,9 +250,12 @@ static __always_inline void read_prefix(struct __sk_buff *skb, const struct read
         load(skb, state, state->payload_at, prefix, PACKET_PREFIX_WORDS * 8);
         return;
     }
-    asm volatile("" : "+r"(bytes)); // so that the verifier sees the bounds of what is passed on
-    if (bytes > 0 && bytes < PACKET_PREFIX_WORDS * 8)
-        bpf_skb_load_bytes_relative(skb, state->payload_at, prefix, bytes, BPF_HDR_START_NET);
+    if (bytes == 0)
+        return;
+    uint32_t more = bytes - 1;
+    asm volatile("" : "+r"(more)); // so that the verifier, of older kernels too, sees the bounds
+    more &= PACKET_PREFIX_WORDS * 8 - 1;
+    bpf_skb_load_bytes_relative(skb, state->payload_at, prefix, more + 1, BPF_HDR_START_NET);
 }
 
 // True if any byte of a stream's packet is sampled.
@@ -471,13 +484,11 @@ static __always_inline bool read_trailer(struct __sk_buff *skb, const struct car
 static __always_inline bool write_stamp(struct __sk_buff *skb, const struct carried *it,
                                         struct capsule_trailer head)
 {
-    enum { MOST = 0x7fff }; // the verifier follows offsets up to 64 KiB
     uint8_t *end = (uint8_t *)(long)skb->data_end;
     uint64_t stamp = trailer_stamp(it->now, hop);
-    uint32_t trailer_at = it->trailer_at;
-    if (trailer_at > MOST)
+    if (it->trailer_at > DIRECT_MAX)
         return false;
-    uint8_t *at = (uint8_t *)(long)skb->data + trailer_at;
+    uint8_t *at = (uint8_t *)(long)skb->data + bounded(it->trailer_at);
     uint8_t *stamp_at = at + sizeof head + 8 * trailer_count(&head);
     if (at + sizeof head > end || stamp_at + sizeof stamp > end)
         return false;

@@ -16,18 +16,18 @@
 #include <sys/ioctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "profiler/bpf/capsule_trailer.h"
 #include "profiler/capsule/capsule_skeleton.h"
+#include "profiler/capsule/hop_attachment.h"
 #include "profiler/capsule/packet_words.h"
 #include "profiler/host_facts.h"
 
 struct hop {
     struct capsule_bpf *programs; // with counts of its own
-    int link;                     // -1: not attached
+    struct hop_attachment attachment;
     enum hop_role role;
     bool gone, cut;
     unsigned interface;  // its number in its namespace
@@ -48,41 +48,6 @@ struct hop_capture {
 enum { DRAIN_RECORDS = 65536 }; // at a time, however fast more come
 
 // --- one hop -------------------------------------------------------------------------------------
-
-// Of <linux/bpf.h> since 6.6, which may be newer than the headers and the libbpf this is built
-// with.
-enum { TCX_INGRESS = 46, TCX_EGRESS = 47 };
-
-struct tcx_link_request {
-    uint32_t program, interface, attach_type, flags;
-    uint64_t rest[6]; // relative to which other program: zeros, after those that are there
-};
-
-static int tcx_attach(int program, unsigned interface, enum hop_direction direction)
-{
-    struct tcx_link_request request = {
-        .program = (uint32_t)program,
-        .interface = interface,
-        .attach_type = direction == HOP_INGRESS ? TCX_INGRESS : TCX_EGRESS,
-    };
-    return (int)syscall(SYS_bpf, BPF_LINK_CREATE, &request, sizeof request);
-}
-
-// The kernel keeps the link of an interface that is gone, and says that it is of none.
-static bool link_is_dead(int link)
-{
-    enum { TCX_INTERFACE = 16 }; // where bpf_link_info.tcx.ifindex lies
-    union {
-        struct bpf_link_info info;
-        uint8_t bytes[sizeof(struct bpf_link_info)];
-    } answer;
-    uint32_t bytes = sizeof answer, interface = 0;
-    memset(&answer, 0, sizeof answer);
-    if (bpf_obj_get_info_by_fd(link, &answer, &bytes) < 0)
-        return false;
-    memcpy(&interface, answer.bytes + TCX_INTERFACE, sizeof interface);
-    return interface == 0;
-}
 
 static int refuse_privileges(struct error *err)
 {
@@ -155,17 +120,18 @@ static int hop_inspect(struct hop *hop, const struct hop_spec *spec, struct erro
 // The same: attaches its program.
 static int hop_attach(struct hop *hop, const struct hop_spec *spec, struct error *err)
 {
-    hop->link = tcx_attach(bpf_program__fd(program_of(hop)), hop->interface, spec->direction);
-    if (hop->link >= 0)
-        return 0;
-    if (errno == EPERM)
+    int result = hop_attachment_make(&hop->attachment, bpf_program__fd(program_of(hop)),
+                                     hop->interface, spec->direction, hop->attachment.made);
+    if (result == -EPERM)
         return refuse_privileges(err);
-    if (errno == EINVAL || errno == EOPNOTSUPP)
+    if (result == -EINVAL || result == -EOPNOTSUPP)
         return error_set(err, ERROR_FAILED,
-                         "cannot attach %s: this kernel has no tcx, which came with Linux 6.6 "
-                         "(CONFIG_NET_XGRESS)",
+                         "cannot attach %s: this kernel has neither tcx, which came with Linux 6.6 "
+                         "(CONFIG_NET_XGRESS), nor filters of clsact (CONFIG_NET_SCH_INGRESS, "
+                         "CONFIG_NET_CLS_BPF)",
                          spec->name);
-    return error_set_errno(err, ERROR_FAILED, "cannot attach %s", spec->name);
+    errno = -result;
+    return result < 0 ? error_set_errno(err, ERROR_FAILED, "cannot attach %s", spec->name) : 0;
 }
 
 typedef int hop_action(struct hop *hop, const struct hop_spec *spec, struct error *err);
@@ -299,6 +265,17 @@ static int record_take(void *context, void *data, size_t bytes)
     return --capture->left ? 0 : -EAGAIN; // negative: libbpf stops after this one
 }
 
+// Whether an earlier hop made what this one is to be attached to (hop_attachment_make()).
+static bool interface_is_ours(const struct hop_capture *capture,
+                              const struct hop_capture_settings *settings, size_t hop)
+{
+    for (size_t i = 0; i < settings->hop_count; i++)
+        if (i != hop && capture->hops[i].attachment.made &&
+            hop_specs_share(&settings->hops[i], &settings->hops[hop]))
+            return true;
+    return false;
+}
+
 static int hops_open(struct hop_capture *capture, const struct hop_capture_settings *settings,
                      struct error *err)
 {
@@ -308,7 +285,7 @@ static int hops_open(struct hop_capture *capture, const struct hop_capture_setti
         return error_set_errno(err, ERROR_FAILED, "cannot get a random number");
     capture->hop_count = settings->hop_count;
     for (size_t i = 0; i < settings->hop_count; i++) {
-        capture->hops[i].link = -1;
+        capture->hops[i].attachment = HOP_ATTACHMENT_NONE;
         capture->hops[i].role = settings->hops[i].role;
     }
     for (size_t i = 0; i < settings->hop_count && result == 0; i++)
@@ -326,8 +303,10 @@ static int hops_open(struct hop_capture *capture, const struct hop_capture_setti
     static const enum hop_role order[] = {HOP_ENDS, HOP_CARRIES, HOP_LOOKS, HOP_BEGINS};
     for (size_t role = 0; role < sizeof order / sizeof *order; role++)
         for (size_t i = 0; i < settings->hop_count && result == 0; i++)
-            if (settings->hops[i].role == order[role])
+            if (settings->hops[i].role == order[role]) {
+                capture->hops[i].attachment.made = interface_is_ours(capture, settings, i);
                 result = in_namespace(&capture->hops[i], &settings->hops[i], hop_attach, err);
+            }
     return result;
 }
 
@@ -358,11 +337,10 @@ bool hop_capture_drain(struct hop_capture *capture)
 
 static void hop_detach(struct hop *hop)
 {
-    if (hop->link < 0)
+    if (!hop_attachment_is_there(&hop->attachment))
         return;
-    hop->gone = link_is_dead(hop->link);
-    close(hop->link);
-    hop->link = -1;
+    hop->gone = hop_attachment_is_gone(&hop->attachment);
+    hop_attachment_end(&hop->attachment);
 }
 
 void hop_capture_begin_no_more(struct hop_capture *capture)
@@ -395,14 +373,15 @@ bool hop_capture_is_cut(const struct hop_capture *capture, size_t hop)
 bool hop_capture_is_gone(const struct hop_capture *capture, size_t hop)
 {
     const struct hop *it = &capture->hops[hop];
-    return it->gone || (it->link >= 0 && link_is_dead(it->link));
+    return it->gone || hop_attachment_is_gone(&it->attachment);
 }
 
 size_t hop_capture_attached(const struct hop_capture *capture)
 {
     size_t attached = 0;
     for (size_t i = 0; i < capture->hop_count; i++)
-        attached += capture->hops[i].link >= 0 && !hop_capture_is_gone(capture, i);
+        attached += hop_attachment_is_there(&capture->hops[i].attachment) &&
+                    !hop_capture_is_gone(capture, i);
     return attached;
 }
 

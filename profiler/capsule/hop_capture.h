@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Attaches the hops of Time Capsule and takes in what they record. A hop is a BPF link at an
-// interface (tcx, Linux 6.6): it lives as long as the process that made it, so that even one that
-// is killed leaves nothing attached, and other programs at the same interface run as before.
+// Attaches the hops of Time Capsule (hop_attachment.h) and takes in what they record. Even where
+// the process that made them is killed they leave nothing attached, and other programs at the same
+// interface run as before.
 //
 // All hops of one machine have one clock, whichever network namespace they are in.
 //
