@@ -32,9 +32,9 @@ for program in ip memcached python3 jq; do
 done
 unshare -n true 2>/dev/null || skip "network namespaces cannot be made here: it takes root"
 
-# A namespace, by the process that holds it: hold NAME, then $NAME is its number.
+# A namespace, by the process that holds it, for $hold_seconds at most: hold NAME, then $NAME is its number.
 hold() {
-    unshare -n sleep 300 &
+    unshare -n sleep "${hold_seconds:-300}" &
     children+=($!)
     printf -v "$1" %s $!
     await is_elsewhere $! || fail "a network namespace does not come up"

@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# What Time Capsule costs those whose packets it stamps: the paper's own table. Requests to memcached pass ten
+# interfaces (two ends, four bridges) on their way; none, some or all of them are hops, which look or carry, and
+# sample 1/1 or 1/16. Each round has every setting once, in an order of its own, and is compared with itself: the
+# median over the rounds of what a setting adds to the latency at RATE (20k/s) and takes from the throughput of a
+# closed loop. ROUNDS=N (7), SECONDS_EACH=S (2), HOPS="2 5 10", SAMPLES="1 1/16". Requests only: fifteen hops
+# are the most, and replies would pass ten more.
+set -u
+BUILD=${BUILD:-build}
+export BUILD
+. tests/profiler/capsule/route_lib.sh
+rounds=${ROUNDS:-7} each=${SECONDS_EACH:-2} rate=${RATE:-20k}
+read -r -a hop_counts <<<"${HOPS:-2 5 10}"
+read -r -a samples <<<"${SAMPLES:-1 1/16}"
+hold_seconds=7200
+[ "$(nproc)" -ge 2 ] || skip "it takes two cores, one for the server and one for the load"
+
+hold client
+hold middle
+hold server
+in_namespace "$middle" sh -e -c "
+    ip link add a0 type veth peer name eth0 netns $client
+    ip link add d1 type veth peer name eth0 netns $server
+    ip link add a1 type veth peer name b0
+    ip link add b1 type veth peer name c0
+    ip link add c1 type veth peer name d0
+    for bridge in a b c d; do
+        ip link add \$bridge-bridge type bridge
+        for port in 0 1; do ip link set \$bridge\$port master \$bridge-bridge up; done
+        ip link set \$bridge-bridge up
+    done" || skip "bridges and veth pairs cannot be made here"
+for end in "$client 1" "$server 2"; do
+    in_namespace "${end% *}" sh -e -c "
+        ip link set lo up
+        ip addr add 10.99.0.${end#* }/24 dev eth0
+        ip link set eth0 up" || fail "no addresses"
+done
+stop_cutting || skip "bridges here hand packets to iptables, and that cannot be changed"
+way=("eth0:egress@$client=client" "a0:ingress@$middle" "a1:egress@$middle" "b0:ingress@$middle" "b1:egress@$middle"
+    "c0:ingress@$middle" "c1:egress@$middle" "d0:ingress@$middle" "d1:egress@$middle" "eth0:ingress@$server=server")
+nsenter -t "$server" -n taskset -c 0 memcached -u root -t 1 -l 10.99.0.2 -p 11211 -U 0 >"$work/memcached.err" 2>&1 &
+children+=($!)
+await in_namespace "$client" bash -c 'exec 3<>/dev/tcp/10.99.0.2/11211' || fail "memcached does not come up"
+load() { in_namespace "$client" taskset -c 1 "$taillight" load --server 10.99.0.2:11211 --connections 8 --quiet --json "$@" </dev/null; }
+load --prepare >/dev/null 2>"$work/prepare.err" || fail "no dataset"
+
+# COUNT of the ten: both ends, and the others evenly between.
+hops_of() {
+    for ((i = 0; i < $1; i++)); do printf -- '--hop %s ' "${way[$((i * 9 / ($1 - 1)))]}"; done
+}
+
+measure() { # ROUND SETTING: hops, kind and sample
+    local hops kind sample capsule='' option=() status lat thr
+    IFS=, read -r hops kind sample <<<"$2"
+    if [ "$hops" != 0 ]; then
+        [ "$kind" = look ] || option=(--carry)
+        # shellcheck disable=SC2046 # words
+        "$taillight" capsule $(hops_of "$hops") "${option[@]}" --sample "$sample" --filter 'tcp dst port 11211' \
+            --json >"$work/capsule.json" 2>"$work/capsule.err" &
+        capsule=$!
+        children+=($capsule)
+        measures "$work/capsule.err"
+    fi
+    lat=$(load --rate "$rate" --duration "${each}s" 2>"$work/load.err")
+    status=$?
+    [ $status = 0 ] || [ $status = 4 ] || fail "the load: exit $status"
+    thr=$(load --rate max --duration "${each}s" 2>"$work/load.err")
+    status=$?
+    [ $status = 0 ] || [ $status = 4 ] || fail "the closed loop: exit $status"
+    if [ -n "$capsule" ]; then
+        kill -INT $capsule
+        wait $capsule || fail "$2: the capsule: exit $?"
+        jq -e --argjson hops "$hops" '[.routes[] | select((.hops | length) == $hops) | .packets] | add > 0' \
+            "$work/capsule.json" >/dev/null || fail "$2: packets did not pass all hops: $(jq -c '[.routes[] | [.packets, (.hops | length)]]' "$work/capsule.json")"
+    fi
+    jq -n -c --arg setting "$2" --argjson round "$1" --argjson lat "$lat" --argjson thr "$thr" '{$setting, $round,
+        p50: $lat.latency_us.p50, p99: $lat.latency_us.p99, rps: $thr.achieved_rate}' >>"$work/lines"
+    rm -f "$work/capsule.err"
+}
+
+settings=("0,none,1")
+for hops in "${hop_counts[@]}"; do
+    for sample in "${samples[@]}"; do settings+=("$hops,look,$sample" "$hops,carry,$sample"); done
+done
+for ((round = 1; round <= rounds; round++)); do
+    while read -r setting; do measure "$round" "$setting"; done < <(printf '%s\n' "${settings[@]}" | shuf)
+done
+
+# What each setting adds to the round's own 0,none.
+jq -s '
+    def spread: sort | {value: .[(length - 1) / 2 | floor], runs: length, min: .[0], max: .[-1]};
+    group_by(.round) | map((map(select(.setting == "0,none,1"))[0]) as $plain | map({setting,
+        p50: (100 * (.p50 / $plain.p50 - 1)), p99: (100 * (.p99 / $plain.p99 - 1)), rps: (100 * (.rps / $plain.rps - 1)),
+        plain: [.p50, .p99, .rps]})) | add | group_by(.setting)
+    | map({key: .[0].setting, value: {p50: (map(.p50) | spread), p99: (map(.p99) | spread), rps: (map(.rps) | spread),
+        plain: [(map(.plain[0]), map(.plain[1]), map(.plain[2])) | spread.value]}}) | from_entries' "$work/lines" >"$work/table" ||
+    fail "the table cannot be made"
+jq -r '
+    def n: (. * 10 | round / 10) | tostring;
+    def cell: "\(.value | n) (\(.min | n) to \(.max | n))";
+    "hops,kind,sample|p50, added %|p99, added %|throughput, added %|p50 us, p99 us, requests/s",
+    (to_entries | sort_by(.key | split(",") | [(.[0] | tonumber), .[1], .[2]])[]
+        | "\(.key)|\(.value.p50 | cell)|\(.value.p99 | cell)|\(.value.rps | cell)|\(.value.plain | map(n) | join(", "))")' "$work/table" |
+    awk -F '|' '{ printf "  %-18s %-24s %-26s %-24s %s\n", $1, $2, $3, $4, $5 }'
+mkdir -p "$BUILD/bench"
+jq '{name: "capsule", metrics: ([to_entries[] | .key as $setting | (.value | {p50, p99, rps}) | to_entries[]
+    | {key: (($setting | gsub("[,/]"; "_")) + "_" + .key), value: (.value + {unit: "%"})}] | from_entries)}' "$work/table" \
+    >"$BUILD/bench/capsule.json" || fail "no capsule.json"
