@@ -2,7 +2,7 @@
 #
 # `taillight capsule` where the kernel has no tcx: clsact_scene.sh COMMAND..., which runs taillight. Hops that look and
 # that carry see all packets between two namespaces; and however it ends, interfaces are as they were.
-# Run by test_capsule_clsact.sh, and in a guest by test_long_capsule_guest.sh; needs ip, tc, memcached and jq.
+# Run by test_long_capsule_clsact.sh, and in a guest by test_long_capsule_guest.sh; needs ip, tc, memcached and jq.
 set -u
 scene=$(mktemp -d /tmp/taillight-clsact-XXXXXX)
 taillight=("$@")

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: MIT
 #
 # `taillight capsule` as on a kernel without tcx (clsact_scene.sh).
-# Runs beside others: it counts packets, and times nothing.
 set -u
 here=$(dirname "$0")
 for program in ip tc memcached python3 jq; do
