@@ -111,7 +111,7 @@ function renderShifts() {
 }
 
 function renderCurves() {
-  const place = byId('curve-plot'), width = Math.max(800, place.clientWidth),
+  const place = byId('curve-plot'), width = Math.max(320, place.clientWidth),
         curves = SIDES.map(side => data[side].curve.filter(([, us]) => known(us) && us > 0)),
         all = curves.flat();
   if (!all.length) {
