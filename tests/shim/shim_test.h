@@ -33,6 +33,21 @@ struct places {
     char out[128];          // a directory for the logs, made
 };
 
+// Removes both directories, whatever is in them (one level).
+static inline void places_clear(const struct places *places)
+{
+    const char *dirs[] = {places->rings, places->out};
+    for (int i = 0; i < 2; i++) {
+        DIR *list = opendir(dirs[i]);
+        if (!list)
+            continue;
+        for (struct dirent *entry; (entry = readdir(list));)
+            unlinkat(dirfd(list), entry->d_name, 0);
+        closedir(list);
+        rmdir(dirs[i]);
+    }
+}
+
 static inline void places_init(struct places *places, const char *name)
 {
     static int number; // a failed test leaves its directories to be looked at
@@ -61,22 +76,8 @@ static inline void places_init(struct places *places, const char *name)
     snprintf(places->environment, sizeof places->environment, "TAILLIGHT_SHIM_DIR=%s",
              places->rings);
     snprintf(places->out, sizeof places->out, "/tmp/shim-%s-%d-%d", name, (int)getpid(), number);
+    places_clear(places); // of a test that failed, whose number the kernel has given out again
     assert_int_equal(mkdir(places->out, 0700), 0);
-}
-
-// Removes both directories, whatever is in them (one level).
-static inline void places_clear(const struct places *places)
-{
-    const char *dirs[] = {places->rings, places->out};
-    for (int i = 0; i < 2; i++) {
-        DIR *list = opendir(dirs[i]);
-        if (!list)
-            continue;
-        for (struct dirent *entry; (entry = readdir(list));)
-            unlinkat(dirfd(list), entry->d_name, 0);
-        closedir(list);
-        rmdir(dirs[i]);
-    }
 }
 
 struct logs {
