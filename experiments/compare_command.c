@@ -115,7 +115,12 @@ static int compare_folders(char *const folders[COMPARE_SIDES], const struct comp
     struct comparison comparison = {.has_base = true};
     struct progress progress;
     progress_init(&progress, chosen->quiet);
-    int result = read_gates(chosen->gates, folders[COMPARE_CANDIDATE], &gates, err);
+    // Both, before either is analysed, which may take minutes.
+    int result = run_set_check(folders[COMPARE_BASE], err);
+    if (result == 0)
+        result = run_set_check(folders[COMPARE_CANDIDATE], err);
+    if (result == 0)
+        result = read_gates(chosen->gates, folders[COMPARE_CANDIDATE], &gates, err);
     if (result == 0)
         result = slice_options_read(&chosen->slices, &slices, err);
     if (result == 0 && chosen->slices.messages.count &&

@@ -435,17 +435,22 @@ int run_set_add(struct run_set *set, const struct run_analysis *run, struct erro
     return result;
 }
 
+int run_set_check(const char *path, struct error *err)
+{
+    if (count_runs(path) > 0)
+        return 0;
+    return error_set(err, ERROR_INPUT,
+                     "%s is neither a run folder (with client/samples.tlog) nor one of "
+                     "repetitions (with repetition-1)",
+                     path);
+}
+
 int run_set_read(struct run_set *set, const char *path, const char *categories,
                  struct progress *progress, struct error *err)
 {
     snprintf(set->path, sizeof set->path, "%s", path);
     size_t count = count_runs(path);
-    if (count == 0)
-        return error_set(err, ERROR_INPUT,
-                         "%s is neither a run folder (with client/samples.tlog) nor one of "
-                         "repetitions (with repetition-1)",
-                         path);
-    int result = 0;
+    int result = run_set_check(path, err);
     for (size_t i = 0; i < count && result == 0; i++) {
         char folder[PATH_BYTES];
         struct run_analysis run;

@@ -87,6 +87,9 @@ struct run_set {
 // Whether the folder is a run's own and not one of repetitions.
 bool run_set_is_run(const char *path);
 
+// ERROR_INPUT: there is no run in it.
+int run_set_check(const char *path, struct error *err);
+
 // The folder of a repetition, counted from 0.
 char *run_set_folder(const char *path, size_t index, char *out, size_t out_bytes);
 

@@ -39,6 +39,10 @@ compare() { # EXIT MORE-OPTIONS...
     [ $status = "$wanted" ] || fail "exit $status instead of $wanted: compare $*"
 }
 # The candidate's own gates, with a base: the fourth is judged as well.
+# What is no run is refused before the other side is analysed, which takes long.
+"$taillight" compare "$work/run" "$work/no-run" >"$work/out" 2>"$work/cmp.err"
+[ $? = 2 ] && [ "$(wc -l <"$work/cmp.err")" = 1 ] && grep -q 'no-run is neither a run folder' "$work/cmp.err" ||
+    fail "compare with a folder that is not there: $(cat "$work/cmp.err")"
 compare 3 --json
 jq -e '.gates[0].outcome == "failed" and (.gates | length) == 4 and .base.runs == 3' "$work/out" >/dev/null || fail "the document"
 jq -e '[.percentiles[].change] | all(. == null or . == 0)' "$work/out" >/dev/null || fail "a run differs from itself"
