@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -28,18 +29,20 @@ static const char not_allowed[] = "a reply that the protocol does not allow";
 // or 0. If a send failed, a stream that ends then was not closed in order.
 static bool replies_receive(struct client_connection *connection, bool to_the_end, int send_error);
 
-void connection_ready(struct client_connection *connection, bool ended)
+void connection_ready(struct client_connection *connection, uint32_t events)
 {
+    const struct connection_context *context = connection->context;
     connection->context->progress = true;
     if (connection->state < CONNECTION_OPEN && !connection_reopened(connection))
         return;
-    // Readiness is edge-triggered. libevent reports a stamp on the error queue (EPOLLERR) much like
-    // new data or new room, so each edge checks everything that may have changed. With level
-    // triggering the event would repeat for as long as a stamp waits on the error queue.
-    if (connection->context->datagrams)
+    // Readiness is edge-triggered: with level triggering the event would repeat for as long as a
+    // stamp waits on the error queue. An edge tells all that is ready, not only what is new. That
+    // of a stamp has EPOLLERR, like an error; but a stream that broke is also at its end.
+    const uint32_t ends = EPOLLRDHUP | EPOLLHUP;
+    if (context->datagrams)
         datagram_receive(connection);
-    else
-        replies_receive(connection, ended, 0);
+    else if ((events & (EPOLLIN | ends)) || !context->kernel_stamps)
+        replies_receive(connection, events & ends, 0);
     if (connection->blocked)
         connection_flush(connection);
 }
@@ -84,10 +87,9 @@ static int connection_make(struct client_connection *connection, uint32_t id,
     connection->waits = context->kernel_stamps ? calloc(1, sizeof *connection->waits) : NULL;
     connection->slots = calloc(connection->slot_mask + 1, sizeof *connection->slots);
     connection->out = malloc(out_bytes + (context->tls ? TLS_SLACK_BYTES : 0));
-    connection->event = event_new(context->base, -1, 0, context->on_ready, connection);
     connection->timer = event_new(
         context->base, -1, 0, context->datagrams ? datagram_timer : connection_retry, connection);
-    if (!connection->slots || !connection->out || !connection->event || !connection->timer ||
+    if (!connection->slots || !connection->out || !connection->timer ||
         (context->kernel_stamps && !connection->waits))
         return error_set(err, ERROR_FAILED, "out of memory for connection %u", id);
     memset(connection->slots, 0xff, (connection->slot_mask + 1) * sizeof *connection->slots);
@@ -161,8 +163,6 @@ int connection_await(struct client_connection *connection, int64_t deadline_ms, 
 
 void connection_close(struct client_connection *connection)
 {
-    if (connection->event)
-        event_free(connection->event);
     if (connection->timer)
         event_free(connection->timer);
     if (connection->socket_fd >= 0)

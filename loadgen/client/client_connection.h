@@ -39,12 +39,11 @@ int connection_await(struct client_connection *connection, int64_t deadline_ms, 
 
 void connection_close(struct client_connection *connection);
 
-// Handles the events of its socket. ended: the server has closed it, perhaps behind its last bytes.
-void connection_ready(struct client_connection *connection, bool ended);
+// Handles the events of its socket (epoll's).
+void connection_ready(struct client_connection *connection, uint32_t events);
 
-// Reads to the end of what came, without an event. A FIN that came together with data has its event
-// (`ended`), but a reset has none that libevent tells from a stamp on the error queue: who waits
-// for replies and gets none looks now and then.
+// Reads to the end of what came, without an event: who waits for replies and gets none looks now
+// and then.
 void connection_look(struct client_connection *connection);
 
 // Encodes the request of a sample behind what is already buffered. Call only if there is room.

@@ -7,6 +7,7 @@
 #include <netinet/tcp.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
@@ -139,11 +140,11 @@ int connection_finish(struct client_connection *connection, struct error *err)
 
 int connection_watch(struct client_connection *connection, struct error *err)
 {
-    event_assign(connection->event, connection->context->base, connection->socket_fd,
-                 EV_READ | EV_WRITE | EV_CLOSED | EV_PERSIST | EV_ET, connection->context->on_ready,
-                 connection);
-    return event_add(connection->event, NULL) < 0
-               ? error_set(err, ERROR_FAILED, "cannot watch connection %u", connection->id)
+    struct epoll_event watched = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
+                                  .data.ptr = connection};
+    return epoll_ctl(connection->context->epoll_fd, EPOLL_CTL_ADD, connection->socket_fd,
+                     &watched) < 0
+               ? error_set_errno(err, ERROR_FAILED, "cannot watch connection %u", connection->id)
                : 0;
 }
 
@@ -168,7 +169,6 @@ static void set_timer(struct client_connection *connection, int64_t ms)
 
 static void close_socket(struct client_connection *connection)
 {
-    event_del(connection->event);
     event_del(connection->timer);
     if (connection->socket_fd >= 0)
         close(connection->socket_fd);

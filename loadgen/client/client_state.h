@@ -40,7 +40,8 @@ struct connection_context {
     const struct workload *workload; // what replies are held against
     uint64_t value_bytes;            // of every value, where all are alike; else UINT64_MAX
     const struct login_words *login; // what each connection says first; NULL: nothing
-    struct event_base *base;
+    struct event_base *base;         // of the timers
+    int epoll_fd;                    // of the sockets, edge-triggered
     struct sample *samples;
     // In bounded memory samples are a ring (loadgen/engine/sample_ring.h): of number n it is n &
     // ring_mask. This thread has those from `final` on, *next is the first it has not put. Else all
@@ -54,11 +55,10 @@ struct connection_context {
     uint32_t sender;             // the thread's number, for the samples
     // Puts a request into the output buffer and returns its bytes there; NULL: as it is encoded.
     size_t (*put)(struct client_connection *connection, const struct request *request);
-    event_callback_fn on_ready; // event handler of a connection: calls connection_ready
     // Takes back a request whose connection ended before it was sent, or answered.
     void (*put_again)(struct engine_worker *owner, uint32_t sample);
     // Notes a connection of which more may be read than it was its turn for: its next edge may
-    // never come. Called from event handlers, which must not wait for a server to stop sending.
+    // never come. Called when a socket is ready, where nobody waits for a server to stop sending.
     void (*read_again)(struct engine_worker *owner, struct client_connection *connection);
     // A reply to the request in that slot is an error: true if the request is put again, at another
     // server or later, instead of having it for its reply. NULL: it never is.
@@ -110,7 +110,6 @@ struct client_connection {
     enum connection_state state;
     const struct server_address *server; // resolved
     struct connection_queue *room;       // where its owner queues it while it has room
-    struct event *event;                 // its readiness, edge-triggered
     struct event *timer;                 // for the next attempt to open it again
     struct connection_context *context;
     char *out; // bytes [out_begin, out_end) are encoded and not yet taken by the kernel

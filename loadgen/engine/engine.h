@@ -4,7 +4,7 @@
 // and never waits for a reply to do so (design §7).
 //
 // Its threads (loadgen/engine/engine_worker.h) spin, unless told to sleep: on the TSC when the next
-// request is near, else on the sockets' readiness (libevent). Each request takes the next
+// request is near, else on the sockets' readiness (epoll). Each request takes the next
 // connection in turn that has room; if none has, requests wait in schedule order and their lateness
 // is recorded. Requests that wait together share send calls. After the start nothing is allocated,
 // and no page is touched for the first time. The calling thread waits for the others, and for

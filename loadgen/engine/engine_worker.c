@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "loadgen/engine/engine_worker.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <time.h>
 
@@ -15,6 +17,7 @@ enum {
     // up to this many due requests get a send call each; more share these calls
     CALLS_AT_ONCE = 4,
     CALLS_BEFORE_A_READ = 8,  // after this many calls a reply is read even if requests are due
+    EVENTS_AT_ONCE = 64,      // of one round
     REQUESTS_AT_ONCE = 64,    // in all calls of one round together
     NEAR_NS = 2000,           // a request due this soon: spin instead of polling
     QUIET_NS = 30000,         // nothing due for this long: there is time to read TX stamps
@@ -410,17 +413,10 @@ static void send_while_due(struct engine_worker *worker, uint64_t now, unsigned 
 
 // Sometimes replies wait on many connections; a request that is due waits for at most one of them
 // to be read.
-void engine_worker_on_ready(evutil_socket_t socket_fd, short what, void *argument)
+static void take_readiness(struct engine_worker *worker, struct client_connection *connection,
+                           uint32_t events)
 {
-    (void)socket_fd;
-    struct client_connection *connection = argument;
-    struct engine_worker *worker = connection->context->owner;
-    // How long a round lasts depends on how much the servers send: a person does not wait for that.
-    if (atomic_load_explicit(&worker->shared->stop, memory_order_relaxed)) {
-        event_base_loopbreak(worker->base);
-        return;
-    }
-    connection_ready(connection, what & EV_CLOSED);
+    connection_ready(connection, events);
     engine_worker_list_room(worker, connection);
     if (worker->shared->settings->closed_loop || !connection->room->count)
         return;
@@ -435,17 +431,34 @@ void engine_worker_read_again(struct engine_worker *worker, struct client_connec
     connection->unread = true;
 }
 
-// One round of events, and of what earlier rounds left unread. Never more: to go on until nothing
-// is ready, as libevent does on its own account, would last as long as a server keeps sending.
-static void poll_once(struct engine_worker *worker)
+// How long a round lasts depends on how much the servers send: a person does not wait for that.
+static bool is_stopped(const struct engine_worker *worker)
 {
-    event_base_loop(worker->base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
-    for (uint32_t left = worker->unread.count; left; left--) {
+    return atomic_load_explicit(&worker->shared->stop, memory_order_relaxed);
+}
+
+// A connection may end meanwhile; only its timer opens it again, which is not looked at here.
+static void take_events(struct engine_worker *worker, const struct epoll_event *events, int count)
+{
+    for (int i = 0; i < count && !is_stopped(worker); i++)
+        take_readiness(worker, events[i].data.ptr, events[i].events);
+    for (uint32_t left = worker->unread.count; left && !is_stopped(worker); left--) {
         struct client_connection *connection = connection_queue_pop(&worker->unread);
         connection->unread = false;
         if (connection_is_open(connection))
-            engine_worker_on_ready(connection->socket_fd, EV_READ, connection);
+            take_readiness(worker, connection, EPOLLIN);
     }
+}
+
+void engine_worker_poll(struct engine_worker *worker)
+{
+    struct epoll_event events[EVENTS_AT_ONCE];
+    take_events(worker, events, epoll_wait(worker->context.epoll_fd, events, EVENTS_AT_ONCE, 0));
+}
+
+static void run_timers(struct engine_worker *worker)
+{
+    event_base_loop(worker->base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
 }
 
 // Each connection is looked at once a second, or more often where they are few.
@@ -454,6 +467,7 @@ static void look_in_turn(struct engine_worker *worker, uint64_t now)
     if (now < worker->look_tsc)
         return;
     worker->look_tsc = now + engine_ticks(worker->shared, LOOK_NS);
+    run_timers(worker);
     if (worker->lanes)
         lanes_look(worker->lanes, now);
     for (uint32_t left = worker->connection_count / LOOKED_AT + 1; left; left--) {
@@ -535,26 +549,32 @@ static void pause_once(struct engine_worker *worker)
 // Measures what an idle round costs: medians, of rounds before the start.
 static void measure_empty_rounds(struct engine_worker *worker)
 {
-    worker->empty_poll_tsc = median_round(worker, poll_once);
+    worker->empty_poll_tsc = median_round(worker, engine_worker_poll);
     worker->empty_pause_tsc = median_round(worker, pause_once);
+}
+
+static void wait_for_events(struct engine_worker *worker, const struct timespec *wait)
+{
+    struct epoll_event events[EVENTS_AT_ONCE];
+    const int epoll_fd = worker->context.epoll_fd;
+    int count = epoll_pwait2(epoll_fd, events, EVENTS_AT_ONCE, wait, NULL);
+    if (count < 0 && errno == ENOSYS) // before Linux 5.11 to the millisecond, rather too early
+        count = epoll_wait(epoll_fd, events, EVENTS_AT_ONCE, (int)(wait->tv_nsec / 1000000));
+    take_events(worker, events, count);
 }
 
 // Waits for a reply, for the next request's time, or for 10 ms, so that the end is noticed. Time
 // asleep counts as spinning, in the processor's time too: what is left is the cost of requests.
 static void sleep_until(struct engine_worker *worker, uint64_t now, uint64_t due)
 {
-    const uint64_t longest_ns = 10000000;
+    const long longest_ns = 10000000;
     double ns = (double)(due - now) / worker->shared->ticks_per_ns;
-    uint64_t us = (ns < (double)longest_ns ? (uint64_t)ns : longest_ns) / 1000;
     uint64_t cpu_ns = (uint64_t)clock_now_ns(CLOCK_THREAD_CPUTIME_ID);
-    struct timeval wait = {.tv_usec = (suseconds_t)us};
-    if (worker->unread.count) {
-        poll_once(worker);
-    } else {
-        evtimer_add(worker->alarm, &wait);
-        event_base_loop(worker->base, EVLOOP_ONCE);
-        evtimer_del(worker->alarm);
-    }
+    const struct timespec wait = {.tv_nsec = ns < (double)longest_ns ? (long)ns : longest_ns};
+    if (worker->unread.count)
+        engine_worker_poll(worker);
+    else
+        wait_for_events(worker, &wait);
     uint64_t passed = tsc_now() - now,
              worked = engine_ticks(worker->shared,
                                    (uint64_t)clock_now_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns);
@@ -565,7 +585,7 @@ static void sleep_until(struct engine_worker *worker, uint64_t now, uint64_t due
 static bool is_over(struct engine_worker *worker, uint64_t now, uint64_t deadline)
 {
     const struct connection_counts *counts = &worker->counts;
-    if (atomic_load_explicit(&worker->shared->stop, memory_order_relaxed))
+    if (is_stopped(worker))
         worker->end = ENGINE_INTERRUPTED;
     else if (counts->given_up == worker->connection_count && !worker->lanes)
         worker->end = ENGINE_BROKEN;
@@ -584,7 +604,7 @@ uint64_t engine_worker_turn(struct engine_worker *worker, uint64_t now)
     worker->context.progress = false;
     if (due <= now) {
         send_while_due(worker, now, CALLS_AT_ONCE);
-        poll_once(worker);
+        engine_worker_poll(worker);
     } else if (due - now <= engine_ticks(worker->shared, NEAR_NS)) {
         _mm_pause();
         empty = worker->empty_pause_tsc;
@@ -592,7 +612,7 @@ uint64_t engine_worker_turn(struct engine_worker *worker, uint64_t now)
         sleep_until(worker, now, due);
         worker->context.progress = true; // records which part of it was idle
     } else {
-        poll_once(worker);
+        engine_worker_poll(worker);
         if (!worker->context.progress && due - now > engine_ticks(worker->shared, QUIET_NS))
             take_stamps_in_turn(worker, now, false);
     }
@@ -628,7 +648,7 @@ static void run_closed_loop(struct engine_worker *worker, uint64_t start_tsc)
         look_in_turn(worker, now);
         send_more(worker, now);
         worker->requests_spent |= now < end && worker->next == worker->sample_count;
-        poll_once(worker);
+        engine_worker_poll(worker);
         uint64_t after = tsc_now();
         if (!worker->context.progress)
             note_idle(worker, after - now, worker->empty_poll_tsc);
@@ -657,7 +677,8 @@ void engine_worker_run(struct engine_worker *worker, uint64_t start_tsc)
     while (tsc_now() + awake < start_tsc && !atomic_load(&worker->shared->stop)) {
         struct timespec pause = {0, 1000000};
         nanosleep(&pause, NULL);
-        poll_once(worker);
+        engine_worker_poll(worker);
+        run_timers(worker);
     }
     measure_empty_rounds(worker);
     uint64_t ready = tsc_now();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // One thread of the engine: its own connections, share of the schedule, samples, counters, and
-// libevent base. While the load lasts the only thing that threads share and write is the flag that
-// ends it, so no thread waits for another, or for a cache line that another one writes.
+// epoll and timers. While the load lasts the only thing that threads share and write is the flag
+// that ends it, so no thread waits for another, or for a cache line that another one writes.
 //
 // Thread w of T sends requests w, w + T, w + 2T, ... of the one schedule on connections w, w + T,
 // ...: together they send exactly that schedule, for any arrivals and any T. (For Poisson arrivals
@@ -52,8 +52,7 @@ struct engine_shared {
 struct engine_worker {
     struct engine_shared *shared;
     uint32_t index;
-    struct event_base *base;
-    struct event *alarm; // timer of a thread that sleeps
+    struct event_base *base; // of its timers
     struct client_connection *connections;
     uint32_t connection_count;
     struct client_connection **dirty; // connections to flush, in the order of their first request
@@ -108,8 +107,9 @@ static inline uint64_t engine_ticks(const struct engine_shared *shared, uint64_t
     return (uint64_t)((double)ns * shared->ticks_per_ns);
 }
 
-// The event handler of a connection.
-void engine_worker_on_ready(evutil_socket_t socket_fd, short what, void *connection);
+// One round of what is ready, and of what earlier rounds left unread. Never more: to go on until
+// nothing is ready would last as long as a server keeps sending.
+void engine_worker_poll(struct engine_worker *worker);
 
 // One round of an open loop at `now`: sends what is due, then reads; with nothing due it looks for
 // replies and reads stamps. Returns the time when it ended.

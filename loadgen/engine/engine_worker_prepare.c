@@ -3,8 +3,11 @@
 // A thread of the engine before and after the load: allocating memory, connecting, closing.
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/tsc.h"
@@ -86,30 +89,20 @@ static int make_samples(struct engine_worker *worker, struct error *err)
     return 0;
 }
 
-// Its only purpose is that the event loop returns.
-static void on_alarm(evutil_socket_t socket_fd, short what, void *argument)
-{
-    (void)socket_fd, (void)what, (void)argument;
-}
-
 static int make_event_base(struct engine_worker *worker, struct error *err)
 {
     struct event_config *config = event_config_new();
     if (config) {
-        event_config_require_features(config, EV_FEATURE_ET);
         event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK | EVENT_BASE_FLAG_NO_CACHE_TIME);
-        if (worker->shared->settings->sleeps) // to the microsecond
-            event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER);
         worker->base = event_base_new_with_config(config);
         event_config_free(config);
     }
-    if (!worker->base)
-        return error_set_errno(err, ERROR_FAILED,
-                               "libevent offers no edge-triggered readiness here");
+    worker->context.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (!worker->base || worker->context.epoll_fd < 0)
+        return error_set_errno(err, ERROR_FAILED, "cannot wait for sockets");
+    // Else the kernel wakes a thread that sleeps up to 50 us late (prctl(2)).
     if (worker->shared->settings->sleeps)
-        worker->alarm = evtimer_new(worker->base, on_alarm, NULL);
-    if (worker->shared->settings->sleeps && !worker->alarm)
-        return error_set(err, ERROR_FAILED, "out of memory for a timer");
+        prctl(PR_SET_TIMERSLACK, 1);
     return 0;
 }
 
@@ -229,7 +222,7 @@ int engine_worker_prepare(struct engine_worker *worker, struct error *err)
         .counts = &worker->counts,
         .owner = worker,
         .sender = worker->index,
-        .on_ready = engine_worker_on_ready,
+        .epoll_fd = -1,
         .put_again = engine_worker_put_again,
         .read_again = engine_worker_read_again,
         .fill = settings->workload->read_through ? engine_worker_fill : NULL,
@@ -289,8 +282,8 @@ void engine_worker_close(struct engine_worker *worker)
 {
     for (uint32_t i = 0; i < worker->connection_count; i++)
         connection_close(&worker->connections[i]);
-    if (worker->alarm)
-        event_free(worker->alarm);
+    if (worker->context.epoll_fd > 0)
+        close(worker->context.epoll_fd);
     if (worker->base)
         event_base_free(worker->base);
     if (worker->lanes) {

@@ -3,7 +3,6 @@
 // One thread of the engine, turned by hand, with this test as its server: what it does first when
 // requests are due while replies wait, what becomes of a reply that waits when a send fails or the
 // stream ends behind it, and which replies are what was asked for.
-#include <event2/event.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -140,7 +139,7 @@ static void what_becomes_due_waits_for_one_reply(void **state)
         send_one(lab, i);
         reply(lab, i, "END\r\n");
     }
-    event_base_loop(lab->worker.base, EVLOOP_NONBLOCK);
+    engine_worker_poll(&lab->worker);
     const bool first = samples[0].reply_tsc < samples[1].reply_tsc;
     const uint64_t reads[] = {samples[!first].reply_tsc, samples[first].reply_tsc};
     assert_true(is_sent(lab, 2));
@@ -298,7 +297,7 @@ static void what_is_said_before_a_close_is_quoted(void **state)
     close(lab->accepted[0]);
     struct pollfd ended = {.fd = worker->connections[0].socket_fd, .events = POLLRDHUP};
     assert_int_equal(poll(&ended, 1, 10000), 1);
-    event_base_loop(worker->base, EVLOOP_NONBLOCK);
+    engine_worker_poll(worker);
     assert_int_equal(worker->counts.ended, 1);
     assert_int_equal(worker->counts.unexpected, 1);
     assert_non_null(strstr(worker->counts.first_break.text,
