@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "loadgen/load_plan.h"
 
+#include <ctype.h>
+#include <errno.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -17,6 +19,7 @@
 #include "workloads/protocols.h"
 #include "workloads/redis_cluster.h"
 
+enum { STAMPS_EVERY_MAX = 1000000 };
 enum { LONG_RECORDING = 32 << 20 }; // bytes, that take a moment to read
 
 // --- what --slo and --sweep say ------------------------------------------------------------------
@@ -163,7 +166,8 @@ const struct option_spec load_plan_options[] = {
     OPTION_STRING("restart", 0, "COMMAND", struct load_options, restart,
                   "restarts the server between repetitions; its dataset is stored again"),
     OPTION_STRING("stamps", 0, "KIND", struct load_options, stamps,
-                  "auto (default); hw: the NIC's, sw: the kernel's, or an error; user: none"),
+                  "auto (default); hw: the NIC's, sw: the kernel's (sw:1/16: of one send call in "
+                  "16), or an error; user: none"),
     OPTION_DURATION("timeout", 0, "TIME", struct load_options, timeout_ns,
                     "how long replies are waited for after the end (1s); over UDP each of them"),
     OPTION_DURATION("reconnect", 0, "TIME", struct load_options, reconnect_ns,
@@ -213,18 +217,39 @@ void load_plan_free(struct load_plan *plan)
     free(plan->agents);
 }
 
+static int parse_stamps_every(const char *text, struct load_plan *plan, struct error *err)
+{
+    char *end;
+    errno = 0;
+    unsigned long every = strtoul(text, &end, 10);
+    if (errno || !isdigit((unsigned char)*text) || *end || every < 2 || every > STAMPS_EVERY_MAX)
+        return error_set(err, ERROR_INPUT,
+                         "--stamps sw:1/N: \"%s\" is no number of send calls from 2 to %d of which "
+                         "one is stamped",
+                         text, STAMPS_EVERY_MAX);
+    if (plan->options.agents.count)
+        return error_set(err, ERROR_INPUT,
+                         "--stamps sw:1/N is for a load by this process, without --agent");
+    plan->stamps = STAMP_MODE_SOFTWARE;
+    plan->stamps_every = (uint32_t)every;
+    return 0;
+}
+
 static int check_kinds(struct load_plan *plan, struct error *err)
 {
     static const char *const names[] = {[STAMP_MODE_AUTO] = "auto",
                                         [STAMP_MODE_SOFTWARE] = "sw",
                                         [STAMP_MODE_USER] = "user",
                                         [STAMP_MODE_HARDWARE] = "hw"};
+    static const char thinned[] = "sw:1/";
     for (unsigned mode = 0; mode < sizeof names / sizeof *names; mode++)
         if (strcmp(plan->options.stamps, names[mode]) == 0) {
             plan->stamps = (enum stamp_mode)mode;
             return 0;
         }
-    return error_set(err, ERROR_INPUT, "--stamps: \"%s\" is not auto, hw, sw or user",
+    if (strncmp(plan->options.stamps, thinned, sizeof thinned - 1) == 0)
+        return parse_stamps_every(plan->options.stamps + sizeof thinned - 1, plan, err);
+    return error_set(err, ERROR_INPUT, "--stamps: \"%s\" is not auto, hw, sw, sw:1/N or user",
                      plan->options.stamps);
 }
 
@@ -635,6 +660,7 @@ struct engine_settings load_plan_engine(const struct load_plan *plan)
                                     .connections = (uint32_t)o->connections,
                                     .depth = (uint32_t)o->depth,
                                     .stamps = plan->stamps,
+                                    .stamps_every = plan->stamps_every,
                                     .duration_ns = o->duration_ns,
                                     .sleeps = o->sleep,
                                     .closed_loop = isinf(o->rate),

@@ -214,6 +214,9 @@ int load_run_once(const struct load_plan *plan, const struct load_point *point,
         return load_agents_once(plan, point, outcome, err);
     const struct machine_time began = machine_time_read();
     engine.duration_ns = point->duration_ns;
+    // Who keeps the samples, for a diagnosis or to look into them, wants the stamps of each.
+    engine.stamps_may_thin = plan->stamps == STAMP_MODE_AUTO && !plan->options.samples &&
+                             plan->options.repetitions == 1 && !point->memory_bytes;
     settings.rate = point->rate;
     settings.duration_s = (double)point->duration_ns / 1e9;
     engine.closed_loop = isinf(point->rate);

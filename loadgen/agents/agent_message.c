@@ -355,7 +355,7 @@ static int check_samples(const struct engine_result *result, struct error *err)
     for (size_t i = 0; i < result->sample_count; i++) {
         const struct sample *sample = &result->samples[i];
         if (sample->connection > result->connection_count || sample->status > SAMPLE_LOST ||
-            sample->tx_source > STAMP_USER || sample->rx_source > STAMP_USER)
+            sample->tx_source > STAMP_LEFT_OUT || sample->rx_source > STAMP_USER)
             return error_set(err, ERROR_INPUT, "sample %zu that came cannot be", i);
     }
     return 0;

@@ -211,7 +211,8 @@ static uint64_t end_of_request(struct client_connection *connection, uint64_t sl
 }
 
 // The kernel has taken everything up to bytes_sent: marks the complete requests as sent.
-static void mark_sent(struct client_connection *connection, uint64_t before, uint64_t after)
+static void mark_sent(struct client_connection *connection, bool stamped, uint64_t before,
+                      uint64_t after)
 {
     uint64_t first = connection->sent;
     while (connection->sent < connection->put) {
@@ -221,11 +222,22 @@ static void mark_sent(struct client_connection *connection, uint64_t before, uin
         sample->send_tsc = before;
         sample->sent_tsc = after;
         sample->status = SAMPLE_TIMED_OUT; // until its reply comes
+        sample->tx_source = stamped || !connection->waits ? STAMP_NONE : STAMP_LEFT_OUT;
         connection->sent++;
     }
-    if (connection->waits)
+    if (connection->waits && stamped)
         stamp_waits_push(connection->waits, connection->bytes_sent - 1, first,
                          (uint32_t)(connection->sent - first), after);
+}
+
+// Whether the next send call has a TX stamp. Drawn (Knuth's MMIX generator), since what is every
+// 16th may be every 16th of something else, too.
+static bool draw_stamped(struct connection_context *context)
+{
+    if (context->stamps_every < 2)
+        return true;
+    context->stamps_random = context->stamps_random * 6364136223846793005u + 1442695040888963407u;
+    return (context->stamps_random >> 32) % context->stamps_every == 0;
 }
 
 // A server that closes answers later bytes with a reset (RFC 9112, 9.6). The send call then fails
@@ -246,10 +258,14 @@ void connection_flush(struct client_connection *connection)
         datagram_flush(connection);
         return;
     }
-    size_t wanted = connection->out_end - connection->out_begin;
+    const char *bytes = connection->out + connection->out_begin;
+    const size_t wanted = connection->out_end - connection->out_begin;
+    const int flags = MSG_NOSIGNAL | MSG_DONTWAIT;
+    const bool stamped = connection->waits && draw_stamped(connection->context);
     uint64_t before = tsc_now();
-    ssize_t taken = send(connection->socket_fd, connection->out + connection->out_begin, wanted,
-                         MSG_NOSIGNAL | MSG_DONTWAIT);
+    ssize_t taken = stamped && connection->context->stamps_every
+                        ? client_stamps_send(connection->socket_fd, bytes, wanted, flags)
+                        : send(connection->socket_fd, bytes, wanted, flags);
     uint64_t after = tsc_now();
     if (taken < 0 && (errno == EAGAIN || errno == EINTR)) {
         connection->blocked = true;
@@ -264,7 +280,7 @@ void connection_flush(struct client_connection *connection)
     connection->blocked = (size_t)taken < wanted;
     if (connection->out_begin == connection->out_end)
         connection->out_begin = connection->out_end = 0;
-    mark_sent(connection, before, after);
+    mark_sent(connection, stamped, before, after);
 }
 
 // A broken reply answers nobody: its request is lost when the connection ends.

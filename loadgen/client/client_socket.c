@@ -123,7 +123,8 @@ int connection_finish(struct client_connection *connection, struct error *err)
         return server_refuse(connection->server, err);
     }
     if (context->kernel_stamps &&
-        client_stamps_enable(connection->socket_fd, context->hardware_stamps, err) < 0)
+        client_stamps_enable(connection->socket_fd, context->hardware_stamps,
+                             context->stamps_every ? STAMPED_ASKED : STAMPED_ALL, err) < 0)
         return -ERROR_FAILED;
     if (array_reserve(&context->log, context->log.count + 1) < 0)
         return error_set(err, ERROR_FAILED, "out of memory for the log of connections");

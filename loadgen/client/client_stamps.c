@@ -32,9 +32,11 @@ static int stamps_refuse(struct error *err)
                            "Linux 5.1); use --stamps user");
 }
 
-int client_stamps_enable(int socket_fd, bool hardware, struct error *err)
+int client_stamps_enable(int socket_fd, bool hardware, enum stamped_sends sends, struct error *err)
 {
     unsigned flags = stamp_flags | (hardware ? hardware_flags : 0);
+    if (sends == STAMPED_ASKED)
+        flags &= ~(unsigned)SOF_TIMESTAMPING_TX_SOFTWARE;
     if (set_flags(socket_fd, flags | SOF_TIMESTAMPING_OPT_ID | OPT_ID_TCP) == 0)
         return 0;
     // Without OPT_ID_TCP the count begins at the first unacknowledged byte: the same on a
@@ -48,6 +50,23 @@ int client_stamps_supported(int socket_fd, struct error *err)
 {
     // OPT_ID is refused on a socket that is not connected; every kernel with the rest has it.
     return set_flags(socket_fd, stamp_flags) == 0 ? 0 : stamps_refuse(err);
+}
+
+ssize_t client_stamps_send(int socket_fd, const char *bytes, size_t count, int flags)
+{
+    const unsigned asked = SOF_TIMESTAMPING_TX_SOFTWARE;
+    char control[CMSG_SPACE(sizeof asked)] __attribute__((aligned(16))) = {0};
+    struct iovec whole = {(void *)(uintptr_t)bytes, count};
+    const struct msghdr message = {.msg_iov = &whole,
+                                   .msg_iovlen = 1,
+                                   .msg_control = control,
+                                   .msg_controllen = sizeof control};
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SO_TIMESTAMPING;
+    header->cmsg_len = CMSG_LEN(sizeof asked);
+    memcpy(CMSG_DATA(header), &asked, sizeof asked);
+    return sendmsg(socket_fd, &message, flags);
 }
 
 // ts[0] is the kernel's, ts[2] the NIC's.

@@ -24,10 +24,19 @@ enum stamp_mode {
     STAMP_MODE_HARDWARE,
 };
 
+// Which send calls have TX stamps.
+enum stamped_sends {
+    STAMPED_ALL,
+    STAMPED_ASKED, // those of client_stamps_send
+};
+
 // Turns RX and TX software stamps on, with `hardware` the NIC's beside them. Call before the first
 // byte is sent, so that byte 0 of the connection is byte 0 of the stamps. ERROR_FAILED where the
 // kernel has no such stamps.
-int client_stamps_enable(int socket_fd, bool hardware, struct error *err);
+int client_stamps_enable(int socket_fd, bool hardware, enum stamped_sends sends, struct error *err);
+
+// As send(2) on a stream, with a TX stamp of the kernel's (timestamping.rst, 1.3.4).
+ssize_t client_stamps_send(int socket_fd, const char *bytes, size_t count, int flags);
 
 // Tries it on a TCP socket: 0, or ERROR_FAILED with the reason.
 int client_stamps_supported(int socket_fd, struct error *err);

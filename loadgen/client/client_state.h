@@ -90,6 +90,9 @@ struct connection_context {
     struct live_counters
         *live; // this thread's (loadgen/client/connection_counts.h); NULL: no live view
     struct slow_replies *slow; // of all threads (loadgen/client/slow_replies.h); NULL: nobody asks
+    // One send call in so many has a TX stamp; which, is drawn. 0: each has, and always will.
+    uint32_t stamps_every;
+    uint64_t stamps_random; // state of what draws them
     bool kernel_stamps;
     bool hardware_stamps; // NIC stamps in addition to the kernel's
     bool hardware_tx;     // also of what is sent

@@ -32,6 +32,7 @@ enum stamp_source {
     STAMP_HARDWARE = 1, // the NIC's, converted into CLOCK_REALTIME (base/nic_stamps.h)
     STAMP_SOFTWARE = 2, // kernel, CLOCK_REALTIME
     STAMP_USER = 3,     // this program, TSC
+    STAMP_LEFT_OUT = 4, // none was asked for: not every send call is stamped
 };
 
 enum sample_flags {
@@ -69,6 +70,12 @@ struct sample {
     uint32_t key;        // index of the key in the key space
 };
 _Static_assert(sizeof(struct sample) == 96, "the log format is fixed");
+
+// True when a sent request should have a TX stamp and has none.
+static inline int sample_lacks_stamp(const struct sample *sample)
+{
+    return sample->sent_tsc && !sample->tx_ns && sample->tx_source != STAMP_LEFT_OUT;
+}
 
 // True when the request was answered, whatever the answer.
 static inline int sample_is_answered(const struct sample *sample)

@@ -125,6 +125,9 @@ static int engine_merge(const struct engine_shared *shared, struct engine_worker
         status = merge_connections(shared, workers, result, err);
     if (status < 0)
         return status;
+    result->thinned_tsc = atomic_load(&shared->thinned_tsc);
+    if (result->thinned_tsc)
+        result->stamps_every = ENGINE_STAMPS_THINNED;
     result->end = ENGINE_COMPLETE;
     for (uint32_t i = 0; i < shared->thread_count; i++) {
         const struct engine_worker *worker = workers[i];
@@ -147,14 +150,13 @@ static int engine_merge(const struct engine_shared *shared, struct engine_worker
            result->samples[result->sample_count - 1].intended_tsc > result->end_tsc)
         result->sample_count--;
     for (size_t i = 0; result->kernel_stamps && i < result->sample_count; i++)
-        result->stamps_missing += result->samples[i].sent_tsc && !result->samples[i].tx_ns;
+        result->stamps_missing += sample_lacks_stamp(&result->samples[i]) != 0;
     return 0;
 }
 
 enum {
     SETTLE_NS = 20000000, // pause between the last connect and the first request
     CALIBRATE_NS = 30000000,
-    CACHE_LINE = 64,
     FILES_A_THREAD = 8, // of its event loop
     FILES_BESIDES = 64,
     ASKING_BYTES = 128, // room before a request for what a node of a cluster may want there
@@ -262,6 +264,24 @@ static int choose_stamps(struct engine *engine, struct error *err)
     return status < 0 ? 0 : choose_hardware_stamps(engine, err);
 }
 
+// Which send calls the kernel stamps. Of all of them those of which the NIC's are wanted; a
+// datagram that is not stamped would not be counted by the stamps' ids (timestamping.rst).
+static int choose_stamped_sends(struct engine *engine, struct error *err)
+{
+    const struct engine_settings *settings = engine->shared.settings;
+    const bool udp = settings->server->transport == SERVER_UDP;
+    if (settings->stamps_every > 1 && udp)
+        return error_set(err, ERROR_INPUT,
+                         "%s: over UDP each datagram is stamped, or none: --stamps sw, or user",
+                         settings->server->text);
+    if (engine->shared.kernel_stamps && !engine->shared.hardware_stamps && !udp)
+        engine->shared.stamps_every =
+            settings->stamps_every ? settings->stamps_every : settings->stamps_may_thin;
+    engine->result->stamps_every =
+        engine->shared.stamps_every > 1 ? engine->shared.stamps_every : 0;
+    return 0;
+}
+
 // One core per thread, of those that this process may use. A single thread may use any of them,
 // since there are no other threads to avoid.
 static int choose_cores(struct engine *engine, struct error *err)
@@ -273,6 +293,8 @@ static int choose_cores(struct engine *engine, struct error *err)
     if (wanted > engine->shared.settings->connections)
         return error_set(err, ERROR_INPUT, "%u threads need as many connections, not %u", wanted,
                          engine->shared.settings->connections);
+    if (engine->shared.settings->share_cores)
+        return 0;
     if (sched_getaffinity(0, sizeof allowed, &allowed) < 0)
         return error_set_errno(err, ERROR_FAILED, "cannot find out which cores there are");
     thread_cores_choose(&allowed, wanted, thread_cores_topology, &engine->result->cores);
@@ -290,7 +312,7 @@ static int choose_cores(struct engine *engine, struct error *err)
 static int make_workers(struct engine *engine, struct error *err)
 {
     uint32_t count = engine->shared.thread_count;
-    const size_t bytes = (sizeof(struct engine_worker) + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+    const size_t bytes = sizeof(struct engine_worker);
     engine->workers = calloc(count, sizeof(void *));
     for (uint32_t i = 0; engine->workers && i < count; i++) {
         struct engine_worker *worker = engine->workers[i] = aligned_alloc(CACHE_LINE, bytes);
@@ -424,7 +446,9 @@ static int engine_prepare(struct engine *engine, const sigset_t *signals, struct
         status = bound_memory(engine, err);
     if (status == 0)
         status = make_workers(engine, err);
-    return status < 0 ? status : choose_stamps(engine, err);
+    if (status == 0)
+        status = choose_stamps(engine, err);
+    return status < 0 ? status : choose_stamped_sends(engine, err);
 }
 
 // --- threads -------------------------------------------------------------------------------------

@@ -41,6 +41,10 @@ struct engine_result {
     uint32_t depth;    // the bound in effect
     bool depth_is_cap; // that bound is ENGINE_IN_FLIGHT_CAP
     bool kernel_stamps;
+    // One send call in so many has a TX stamp, from thinned_tsc on (0: from the begin); 0: each
+    // has.
+    uint32_t stamps_every;
+    uint64_t thinned_tsc;
     bool closed_loop;
     bool requests_spent; // closed loop: it ended because requests_max were put
     // the NIC was told to stamp; the stamps that came are in the samples

@@ -18,6 +18,7 @@ struct tls_settings;
 
 enum {
     ENGINE_IN_FLIGHT_CAP = 65536,       // over all connections, when no depth is asked for
+    ENGINE_STAMPS_THINNED = 16,         // then one send call in so many is stamped
     ENGINE_CLOSED_LOOP_ORDER = 1 << 20, // requests that a closed loop repeats in turn
 };
 
@@ -29,9 +30,13 @@ struct engine_settings {
     const struct login_words *login;     // what each connection says first; NULL: nothing
     const struct workload *workload;
     uint32_t threads; // with several, each is pinned to a core of its own; 0: one
+    bool share_cores; // none is pinned, and there may be more of them than cores
     uint32_t connections;
     uint32_t depth; // in flight per connection; 0: as many as the cap allows
     enum stamp_mode stamps;
+    // Of the kernel's TX stamps, by STAMP_MODE_SOFTWARE: one send call in so many has one; 0: each.
+    uint32_t stamps_every;
+    bool stamps_may_thin; // with STAMP_MODE_AUTO: when the client has hardly any time left
     bool keep_clock; // keeps how CLOCK_REALTIME, in which stamps are, and the TSC related meanwhile
     uint64_t duration_ns; // of the schedule
     // sleep between requests, leaving the core to others, instead of spinning

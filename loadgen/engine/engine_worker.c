@@ -16,7 +16,10 @@
 enum {
     // up to this many due requests get a send call each; more share these calls
     CALLS_AT_ONCE = 4,
-    CALLS_BEFORE_A_READ = 8,  // after this many calls a reply is read even if requests are due
+    CALLS_BEFORE_A_READ = 8, // after this many calls a reply is read even if requests are due
+    WINDOW_NS = 20000000,    // so long a thread idled less than 1 / BUSY_SHARE of the time, ...
+    BUSY_SHARE = 20,
+    BUSY_WINDOWS = 3,         // ... so often in a row: it has none to spare
     EVENTS_AT_ONCE = 64,      // of one round
     REQUESTS_AT_ONCE = 64,    // in all calls of one round together
     NEAR_NS = 2000,           // a request due this soon: spin instead of polling
@@ -461,6 +464,31 @@ static void run_timers(struct engine_worker *worker)
     event_base_loop(worker->base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
 }
 
+// A client without time to spare is late and measures itself: then it does without most TX stamps,
+// the dearest part of them (docs/performance.md). All threads do, for good, so that the requests
+// that have one are a fair sample of those from then on.
+static void thin_stamps(struct engine_worker *worker, uint64_t now)
+{
+    struct engine_shared *shared = worker->shared;
+    uint64_t none = 0;
+    if (worker->context.stamps_every != 1)
+        return;
+    if (!atomic_load_explicit(&shared->thinned_tsc, memory_order_relaxed)) {
+        const uint64_t passed = now - worker->window_tsc;
+        if (passed < engine_ticks(shared, WINDOW_NS))
+            return;
+        const uint64_t idled = worker->spin_tsc + worker->asleep_tsc - worker->window_spin_tsc;
+        const bool busy = worker->window_tsc && idled * BUSY_SHARE < passed;
+        worker->busy_windows = busy ? worker->busy_windows + 1 : 0;
+        worker->window_tsc = now;
+        worker->window_spin_tsc = worker->spin_tsc + worker->asleep_tsc;
+        if (worker->busy_windows < BUSY_WINDOWS)
+            return;
+        atomic_compare_exchange_strong(&shared->thinned_tsc, &none, now);
+    }
+    worker->context.stamps_every = ENGINE_STAMPS_THINNED;
+}
+
 // Each connection is looked at once a second, or more often where they are few.
 static void look_in_turn(struct engine_worker *worker, uint64_t now)
 {
@@ -468,6 +496,8 @@ static void look_in_turn(struct engine_worker *worker, uint64_t now)
         return;
     worker->look_tsc = now + engine_ticks(worker->shared, LOOK_NS);
     run_timers(worker);
+    if (worker->shared->settings->stamps_may_thin)
+        thin_stamps(worker, now);
     if (worker->lanes)
         lanes_look(worker->lanes, now);
     for (uint32_t left = worker->connection_count / LOOKED_AT + 1; left; left--) {
@@ -486,7 +516,7 @@ static bool is_final(struct engine_worker *worker, const struct sample *sample, 
 {
     if (sample->status == SAMPLE_UNSENT || sample->status == SAMPLE_TIMED_OUT)
         return false;
-    if (!worker->context.kernel_stamps || sample->tx_ns)
+    if (!worker->context.kernel_stamps || !sample_lacks_stamp(sample))
         return true;
     if (worker->next - worker->context.final <= worker->mask / 2 &&
         now <= sample->sent_tsc + engine_ticks(worker->shared, STAMP_PATIENCE_NS))

@@ -26,7 +26,10 @@
 #include "loadgen/engine/sample_ring.h"
 #include "loadgen/engine/schedule.h"
 
-// What all threads read. Written before they begin, but for `stop`.
+enum { CACHE_LINE = 64 };
+
+// What all threads read. Written before they begin, but for what has a cache line of its own at the
+// end: that is written seldom, or by a person.
 struct engine_shared {
     const struct engine_settings *settings;
     const struct schedule *schedule; // NULL: in bounded memory, it is drawn meanwhile
@@ -34,8 +37,9 @@ struct engine_shared {
     uint32_t thread_count;
     uint32_t depth;
     bool kernel_stamps;
-    bool hardware_stamps; // the NIC's stamps are on, in addition to the kernel's
-    bool hardware_tx;     // also of what is sent
+    uint32_t stamps_every; // as in connection_context, at the begin
+    bool hardware_stamps;  // the NIC's stamps are on, in addition to the kernel's
+    bool hardware_tx;      // also of what is sent
     double ticks_per_ns;
     size_t request_bytes;   // bytes of the longest request, as it leaves
     size_t encoded_bytes;   // the same before it is encrypted
@@ -44,11 +48,15 @@ struct engine_shared {
     size_t value_bytes;     // bytes of the longest value
     size_t carried_bytes;   // bytes of the longest value in a request; 0: only replies have any
     struct node_map *nodes; // NULL: there is one server
-    struct slow_replies slow;
-    _Atomic uint32_t last_id; // over all connections
-    atomic_bool stop;         // a person ended the load, or another thread could not begin
+    atomic_bool stop;       // a person ended the load, or another thread could not begin
+    // When a thread had so little time left that from then on fewer send calls are stamped; 0:
+    // never.
+    _Atomic uint64_t thinned_tsc;
+    _Atomic uint32_t last_id __attribute__((aligned(CACHE_LINE))); // over all connections
+    struct slow_replies slow __attribute__((aligned(CACHE_LINE)));
 };
 
+// Only its own thread writes it while the load lasts.
 struct engine_worker {
     struct engine_shared *shared;
     uint32_t index;
@@ -61,9 +69,11 @@ struct engine_worker {
     struct connection_queue unstamped; // connections with sends that wait for their TX stamps
     struct connection_queue unread;    // connections to be read again without an event
     struct connection_context context;
-    uint64_t stamps_taken_tsc; // when the stamps of all connections were last read
-    uint64_t look_tsc;         // when the next connection is looked at without an event
-    uint32_t looked;           // the last one
+    uint64_t window_tsc, window_spin_tsc; // since when it is seen how much it idles; spin_tsc then
+    uint32_t busy_windows;                // so often in a row it hardly did
+    uint64_t stamps_taken_tsc;            // when the stamps of all connections were last read
+    uint64_t look_tsc;                    // when the next connection is looked at without an event
+    uint32_t looked;                      // the last one
     uint64_t empty_poll_tsc, empty_pause_tsc; // duration of an idle round
     size_t next;                              // first of its requests not yet put
     size_t ready;              // first of them that is not there yet, as far as known
@@ -97,7 +107,7 @@ struct engine_worker {
     uint64_t start_tsc;
     int status; // result of engine_worker_prepare, with `err`
     struct error err;
-};
+} __attribute__((aligned(CACHE_LINE)));
 
 // The most sets after misses that a thread has under way.
 enum { ENGINE_FILLS = 16384 };

@@ -244,6 +244,8 @@ int engine_worker_prepare(struct engine_worker *worker, struct error *err)
         .request_buffer = shared->tls ? malloc(shared->encoded_bytes) : NULL,
         .put = shared->tls ? client_tls_put : NULL,
         .kernel_stamps = shared->kernel_stamps,
+        .stamps_every = shared->stamps_every,
+        .stamps_random = worker->index,
         .hardware_stamps = shared->hardware_stamps,
         .hardware_tx = shared->hardware_tx};
     worker->context.wire_buffer =

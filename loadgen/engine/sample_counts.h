@@ -20,7 +20,7 @@ static inline void sample_counts_note(struct sample_counts *counts, const struct
 {
     counts->scheduled++;
     counts->sent += sample->sent_tsc != 0;
-    counts->tx_missing += sample->sent_tsc && !sample->tx_ns;
+    counts->tx_missing += sample_lacks_stamp(sample) != 0;
     counts->misses += sample->status == SAMPLE_MISS;
     counts->error_replies += sample->status == SAMPLE_ERROR_REPLY;
     counts->unsent += sample->status == SAMPLE_UNSENT;
@@ -31,7 +31,8 @@ static inline void sample_counts_note(struct sample_counts *counts, const struct
     if (!sample_is_answered(sample))
         return;
     counts->answered++;
-    const int stamped = sample->tx_source && sample->rx_source;
+    const int stamped =
+        sample->tx_source && sample->tx_source != STAMP_LEFT_OUT && sample->rx_source;
     const int tx = sample->tx_source == STAMP_HARDWARE, rx = sample->rx_source == STAMP_HARDWARE;
     counts->stamps_hardware += tx && rx;
     counts->stamps_one_way += stamped && tx != rx;

@@ -126,13 +126,19 @@ struct columns {
     size_t latencies, sends, stamped;
 };
 
+// Of requests from before fewer send calls were stamped as many count as of those after that.
+static bool counts_for_network(const struct engine_result *result, size_t i)
+{
+    return result->samples[i].send_tsc >= result->thinned_tsc || i % result->stamps_every == 0;
+}
+
 static void fill_columns(const struct engine_result *result, struct columns *columns)
 {
     for (size_t i = 0; i < result->sample_count; i++) {
         const struct sample *sample = &result->samples[i];
         const bool answered = sample_is_answered(sample);
         columns->latency[columns->latencies++] = sample_latency_us(sample, result->tsc_hz);
-        if (sample->tx_ns && sample->rx_ns)
+        if (sample->tx_ns && sample->rx_ns && counts_for_network(result, i))
             columns->network[columns->stamped++] =
                 (double)(int64_t)(sample->rx_ns - sample->tx_ns) / 1e3;
         if (!sample->sent_tsc)

@@ -298,6 +298,13 @@ json_t *load_summary_json(const struct load_summary *summary, const struct engin
                   result->hardware_stamps ? json_real((double)result->hardware_error_ns / 1e3)
                                           : json_null(),
                   "why", result->hardware_why.kind ? result->hardware_why.text : NULL));
+    if (result->stamps_every)
+        json_object_set_new(
+            json, "stamps_thinned",
+            json_pack("{s:i,s:f}", "every", (int)result->stamps_every, "from_s",
+                      result->thinned_tsc
+                          ? (double)(result->thinned_tsc - result->start_tsc) / result->tsc_hz
+                          : 0.0));
     set_count(json, "unmatched_stamps",
               result->stamps_missing + result->stamps_unknown + counts->rx_missing);
     set_count(json, "tx_stamps_missing", result->stamps_missing);
@@ -451,7 +458,16 @@ void load_summary_print(const struct load_summary *summary, const struct engine_
                 (count_type)summary->stamps_user, (count_type)result->stamps_missing,
                 (count_type)counts->rx_missing, (count_type)counts->rx_coalesced,
                 (count_type)result->stamps_unknown);
-    else
+    if (result->kernel_stamps && result->thinned_tsc)
+        fprintf(out,
+                "             from %.3f s on TX stamps of one send call in %u only, drawn by lot: "
+                "the client had no time for more (--stamps sw: all, whatever they cost)\n",
+                (double)(result->thinned_tsc - result->start_tsc) / result->tsc_hz,
+                result->stamps_every);
+    else if (result->kernel_stamps && result->stamps_every)
+        fprintf(out, "             TX stamps of one send call in %u, drawn by lot\n",
+                result->stamps_every);
+    if (!result->kernel_stamps)
         fprintf(out, "  stamps     by this program only%s%s\n", result->stamps_why.kind ? ": " : "",
                 result->stamps_why.text);
     load_bounds_print(result, out);

@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 
 #include "base/process.h"
+#include "loadgen/engine/engine_worker.h"
 #include "workloads/dataset.h"
 
 static void start_server(struct process *server, const char *const *argv, uint16_t port)
@@ -88,6 +89,89 @@ static void start_labserver(struct process *server, uint16_t port, const char *t
     snprintf(path, sizeof path, "%s/labserver", build ? build : "build");
     const char *const argv[] = {path, "--port", port_text, "--threads", threads, NULL};
     start_server(server, argv, port);
+}
+
+// Of every send call the stamp came, was left out, or is counted as missing.
+static void stamps_of_some_send_calls(void **state)
+{
+    (void)state;
+    uint16_t port = free_port();
+    struct process server;
+    struct workload workload;
+    struct engine_result result;
+    struct tally tally;
+    size_t stamped = 0, left_out = 0;
+    start_labserver(&server, port, "1");
+    gets_only(&workload);
+    stamps_every = 4;
+    run(&workload, port, 5000, 16, 0, STAMP_MODE_SOFTWARE, patient_ms, &result, &tally);
+    stamps_every = 0;
+    process_stop(&server, 1000);
+    assert_int_equal(result.end, ENGINE_COMPLETE);
+    assert_int_equal(result.stamps_every, 4);
+    for (size_t i = 0; i < result.sample_count; i++) {
+        const struct sample *sample = &result.samples[i];
+        stamped += sample->tx_ns != 0;
+        left_out += sample->tx_source == STAMP_LEFT_OUT;
+        assert_true(!sample->tx_ns || sample->tx_source == STAMP_SOFTWARE);
+        assert_true(!sample->tx_ns || !sample->rx_ns || sample->rx_ns > sample->tx_ns);
+    }
+    assert_int_equal(stamped + left_out + result.stamps_missing, result.sample_count);
+    // A busy machine has fewer calls than requests, so the bounds are wide.
+    assert_in_range(stamped, result.sample_count / 16, result.sample_count / 2);
+    assert_true(left_out > result.sample_count / 2);
+    engine_result_free(&result);
+}
+
+// What a load thread writes shares no cache line with what others read or write.
+static void threads_share_no_cache_line(void **state)
+{
+    (void)state;
+    const size_t lines[] = {
+        offsetof(struct engine_shared, settings) / CACHE_LINE,
+        offsetof(struct engine_shared, stop) / CACHE_LINE,
+        offsetof(struct engine_shared, last_id) / CACHE_LINE,
+        offsetof(struct engine_shared, slow) / CACHE_LINE,
+    };
+    assert_true(lines[0] <= lines[1] && lines[1] < lines[2] && lines[2] < lines[3]);
+    assert_int_equal(offsetof(struct engine_shared, last_id) % CACHE_LINE, 0);
+    assert_int_equal(offsetof(struct engine_shared, slow) % CACHE_LINE, 0);
+    assert_int_equal(_Alignof(struct engine_shared), CACHE_LINE);
+    assert_int_equal(sizeof(struct engine_shared) % CACHE_LINE, 0);
+    assert_int_equal(sizeof(struct engine_worker) % CACHE_LINE, 0);
+    assert_int_equal(sizeof(struct live_counters) % CACHE_LINE, 0);
+    assert_int_equal(offsetof(struct sample_ring, drawn) % CACHE_LINE, 0);
+    assert_int_equal(offsetof(struct sample_ring, sent) % CACHE_LINE, 0);
+    assert_int_equal(sizeof(struct sample_ring) % CACHE_LINE, 0);
+}
+
+// Far more of them than there are cores: each request once, in the schedule's order.
+static void many_threads_share_one_schedule(void **state)
+{
+    (void)state;
+    enum { MANY = 64 };
+    uint16_t port = free_port();
+    struct process server;
+    struct workload workload;
+    struct engine_result result;
+    struct tally tally;
+    start_labserver(&server, port, "1");
+    gets_only(&workload);
+    share_cores = true;
+    run_threads(MANY, &workload, port, 5000, 2 * MANY, 0, STAMP_MODE_AUTO, patient_ms, &result,
+                &tally);
+    share_cores = false;
+    process_stop(&server, 1000);
+    assert_int_equal(result.end, ENGINE_COMPLETE);
+    assert_int_equal(result.thread_count, MANY);
+    assert_int_equal(tally.by_status[SAMPLE_ANSWERED] + tally.by_status[SAMPLE_MISS],
+                     result.sample_count);
+    assert_int_equal(result.counts.unexpected + result.counts.in_flight, 0);
+    for (size_t i = 0; i < result.sample_count; i++) {
+        assert_int_equal(sample_sender(&result.samples[i]), i % MANY);
+        assert_int_equal((result.samples[i].connection - 1) % MANY, i % MANY);
+    }
+    engine_result_free(&result);
 }
 
 // Two threads send the one schedule: every request of it once, in its order, each thread on its own
@@ -325,7 +409,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memcached_answers_everything),
+        cmocka_unit_test(stamps_of_some_send_calls),
+        cmocka_unit_test(threads_share_no_cache_line),
         cmocka_unit_test(threads_share_one_schedule),
+        cmocka_unit_test(many_threads_share_one_schedule),
         cmocka_unit_test(a_closed_loop_asks_as_much_as_is_answered),
         cmocka_unit_test(a_deep_closed_loop_has_its_stamps),
         cmocka_unit_test(what_cannot_begin_says_why),
