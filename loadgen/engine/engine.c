@@ -27,32 +27,15 @@
 #include "loadgen/engine/engine_nodes.h"
 #include "loadgen/engine/engine_worker.h"
 #include "loadgen/engine/sample_drain.h"
+#include "loadgen/engine/sample_merge.h"
 #include "loadgen/engine/thread_cores.h"
 #include "workloads/memcached_udp.h"
 #include "workloads/protocols.h"
 
 // --- the threads' results become one -------------------------------------------------------------
 
-// The thread whose sample is next: requests of a schedule were dealt to the threads in turn; in a
-// closed loop the sample that was put first is next.
-static uint32_t next_thread(const struct engine_shared *shared,
-                            struct engine_worker *const *workers, size_t merged,
-                            const size_t *taken)
-{
-    uint32_t threads = shared->thread_count, first = threads;
-    if (!shared->settings->closed_loop)
-        return (uint32_t)(merged % threads);
-    for (uint32_t i = 0; i < threads; i++) {
-        const struct engine_worker *worker = workers[i];
-        if (taken[i] < worker->sample_count &&
-            (first == threads || worker->samples[taken[i]].intended_tsc <
-                                     workers[first]->samples[taken[first]].intended_tsc))
-            first = i;
-    }
-    return first;
-}
-
-// Puts the threads' samples into the order of their intended times. A single thread's already are.
+// Puts the threads' samples into the order of their intended times, and gives the memory of each
+// back. A single thread's already are in order.
 static int merge_samples(const struct engine_shared *shared, struct engine_worker *const *workers,
                          struct engine_result *result, struct error *err)
 {
@@ -66,19 +49,19 @@ static int merge_samples(const struct engine_shared *shared, struct engine_worke
         first->samples = NULL;
         return 0;
     }
-    size_t *taken = calloc(threads, sizeof *taken);
-    int status = taken ? engine_result_take_samples(result, result->sample_count, err)
+    struct sample_part *parts = calloc(threads, sizeof *parts);
+    int status = parts ? engine_result_take_samples(result, result->sample_count, err)
                        : error_set(err, ERROR_FAILED, "out of memory");
-    if (status < 0) {
-        free(taken);
-        return status;
+    for (uint32_t i = 0; status == 0 && i < threads; i++)
+        parts[i] = (struct sample_part){workers[i]->samples, workers[i]->sample_count};
+    if (status == 0)
+        status = sample_merge(parts, threads, !shared->settings->closed_loop, result->samples, err);
+    free(parts);
+    for (uint32_t i = 0; status == 0 && i < threads; i++) {
+        munmap(workers[i]->samples, workers[i]->sample_bytes);
+        workers[i]->samples = NULL;
     }
-    for (size_t i = 0; i < result->sample_count; i++) {
-        uint32_t thread = next_thread(shared, workers, i, taken);
-        result->samples[i] = workers[thread]->samples[taken[thread]++];
-    }
-    free(taken);
-    return 0;
+    return status;
 }
 
 // How the load as a whole ended: the first of these that any thread reported.
