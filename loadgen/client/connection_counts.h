@@ -121,6 +121,9 @@ void connection_counts_add(struct connection_counts *all, const struct connectio
 struct live_counters {
     uint64_t tsc_khz; // ns per tick of the histogram; written before the first reply
     uint64_t in_flight, answered, errors;
+    // The schedule's debt: by how much the oldest request is late that is due and not sent although
+    // a connection has room (ticks); and of the time so far, how much the thread had nothing to do.
+    uint64_t behind, idle;
     struct histogram latency; // latency from the intended time, in ticks
 } __attribute__((aligned(64)));
 

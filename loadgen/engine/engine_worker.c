@@ -489,6 +489,16 @@ static void thin_stamps(struct engine_worker *worker, uint64_t now)
     worker->context.stamps_every = ENGINE_STAMPS_THINNED;
 }
 
+// For the live view. What waits for a connection with room is the server's debt.
+static void show_debt(struct engine_worker *worker, uint64_t now)
+{
+    struct live_counters *live = worker->context.live;
+    const bool room = worker->room.count && !worker->shared->settings->closed_loop;
+    const uint64_t due = room ? next_due(worker) : UINT64_MAX;
+    live_set(&live->behind, due && due < now ? now - due : 0);
+    live_set(&live->idle, worker->spin_tsc + worker->asleep_tsc);
+}
+
 // Each connection is looked at once a second, or more often where they are few.
 static void look_in_turn(struct engine_worker *worker, uint64_t now)
 {
@@ -496,6 +506,8 @@ static void look_in_turn(struct engine_worker *worker, uint64_t now)
         return;
     worker->look_tsc = now + engine_ticks(worker->shared, LOOK_NS);
     run_timers(worker);
+    if (worker->context.live)
+        show_debt(worker, now);
     if (worker->shared->settings->stamps_may_thin)
         thin_stamps(worker, now);
     if (worker->lanes)

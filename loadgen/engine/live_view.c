@@ -12,7 +12,8 @@
 #include "base/units.h"
 #include "base/clock.h"
 
-enum { REFRESH_NS = 250000000, TELL_NS = 1000000000 };
+enum { REFRESH_NS = 250000000, TELL_NS = 1000000000, BEHIND_NS = 1000000 };
+static const double idle_least = 0.02; // as in load_summary.c
 
 struct live_view {
     struct progress progress; // a copy: the caller's own line must not be ended
@@ -25,7 +26,8 @@ struct live_view {
     pthread_cond_t change;
     bool stop;
     char goal[300];
-    uint64_t answered_before, before_ns; // state of the previous refresh, for the rate
+    // state of the previous refresh, for the rate and the share of time that the threads idled
+    uint64_t answered_before, idle_before, before_ns;
 };
 
 static uint64_t counter_read(const uint64_t *counter)
@@ -42,9 +44,22 @@ static const char *percentile_format(const struct live_view *view, double q, uin
     return units_format_ns(ticks / (double)khz * 1e6, out, bytes);
 }
 
+// What the client's own cores cannot do, while it happens; in words that say what helps.
+static void client_format(uint64_t behind_ticks, double idle, uint64_t khz, char *out, size_t bytes)
+{
+    const double behind_ns = khz ? (double)behind_ticks / (double)khz * 1e6 : 0;
+    char late[32];
+    *out = '\0';
+    if (behind_ns >= BEHIND_NS)
+        snprintf(out, bytes, ", the client is %s behind: more --threads, or agents",
+                 units_format_ns(behind_ns, late, sizeof late));
+    else if (idle >= 0 && idle < idle_least)
+        snprintf(out, bytes, ", the client has no time left");
+}
+
 static void view_show(struct live_view *view, const char *goal)
 {
-    uint64_t answered = 0, errors = 0, in_flight = 0, khz = 0;
+    uint64_t answered = 0, errors = 0, in_flight = 0, khz = 0, behind = 0, idle = 0;
     memset(view->sum, 0, sizeof *view->sum);
     for (uint32_t i = 0; i < view->threads; i++) {
         const struct live_counters *one = &view->counters[i];
@@ -52,18 +67,26 @@ static void view_show(struct live_view *view, const char *goal)
         errors += counter_read(&one->errors);
         in_flight += counter_read(&one->in_flight);
         khz = counter_read(&one->tsc_khz);
+        const uint64_t late = counter_read(&one->behind);
+        behind = late > behind ? late : behind;
+        idle += counter_read(&one->idle);
         histogram_merge(view->sum, &one->latency);
     }
     uint64_t now = (uint64_t)monotonic_ns();
     double rate =
         (double)(answered - view->answered_before) / (double)(now - view->before_ns) * 1e9;
-    char p50[32], p99[32], p999[32], errors_text[40] = "", figures[240];
+    // Of a load that has begun.
+    const double ticks = (double)(now - view->before_ns) * (double)khz / 1e6 * view->threads;
+    const double idled =
+        view->idle_before && ticks > 0 ? (double)(idle - view->idle_before) / ticks : -1;
+    char p50[32], p99[32], p999[32], errors_text[40] = "", client[100], figures[340];
+    client_format(behind, idled, khz, client, sizeof client);
     if (errors)
         snprintf(errors_text, sizeof errors_text, ", %llu errors", (unsigned long long)errors);
-    snprintf(figures, sizeof figures, "%.0f/s, %llu in flight, p50 %s, p99 %s, p99.9 %s%s", rate,
+    snprintf(figures, sizeof figures, "%.0f/s, %llu in flight, p50 %s, p99 %s, p99.9 %s%s%s", rate,
              (unsigned long long)in_flight, percentile_format(view, 0.5, khz, p50, sizeof p50),
              percentile_format(view, 0.99, khz, p99, sizeof p99),
-             percentile_format(view, 0.999, khz, p999, sizeof p999), errors_text);
+             percentile_format(view, 0.999, khz, p999, sizeof p999), errors_text, client);
     if (!view->told) {
         progress_update(&view->progress, "%s; waiting for %s", figures, goal);
     } else if (answered) { // what comes first on stdout is when the load begins
@@ -71,6 +94,7 @@ static void view_show(struct live_view *view, const char *goal)
         fflush(stdout);
     }
     view->answered_before = answered;
+    view->idle_before = idle;
     view->before_ns = now;
 }
 

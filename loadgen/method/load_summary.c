@@ -374,9 +374,31 @@ static void judge_memory(const struct engine_result *result, enum load_doubt dou
             (count_type)totals->late_drawn, (count_type)summary->scheduled);
 }
 
+// That the client is at its end, what it can do, and what helps. What the kernel's stamps say of
+// the server holds nevertheless: they wait for nobody.
+static void client_at_its_end(const struct engine_result *result,
+                              const struct load_summary *summary, char *out, size_t bytes)
+{
+    const double us = summary->cpu_us_per_request, *network = summary->network.us;
+    const bool stamped = summary->network.count && isfinite(network[0]);
+    char can[80] = "", server[80] = "";
+    if (us > 0)
+        snprintf(can, sizeof can, ", at %.2f us of CPU a request no more than about %.0f/s", us,
+                 1e6 / us * result->thread_count);
+    if (stamped)
+        snprintf(server, sizeof server, "; by the kernel's stamps the server's p50 is %.1f us",
+                 network[0]);
+    snprintf(
+        out, bytes,
+        "this client ran out of CPU%s (p99 of how late requests left: %.3g ms): more --threads on "
+        "cores of their own, agents%s%s",
+        can, isfinite(summary->lateness_p99_us) ? summary->lateness_p99_us / 1e3 : 0,
+        result->kernel_stamps && !result->stamps_every ? ", or --stamps sw:1/16" : "", server);
+}
+
 static void judge_load(const struct engine_result *result, struct load_summary *summary)
 {
-    char whose[80] = "the server did not keep up";
+    char whose[300] = "the server did not keep up";
     enum load_doubt doubt = DOUBT_OVERLOADED;
     if (summary->core_share < core_share_least) {
         doubt = DOUBT_STARVED;
@@ -384,7 +406,7 @@ static void judge_load(const struct engine_result *result, struct load_summary *
                  summary->core_share * 100);
     } else if (summary->spin_fraction < busy_spin_fraction) {
         doubt = DOUBT_SPENT;
-        snprintf(whose, sizeof whose, "this client ran out of CPU");
+        client_at_its_end(result, summary, whose, sizeof whose);
     }
     if (result->end != ENGINE_INTERRUPTED && result->end != ENGINE_BROKEN &&
         !rate_is_reached(summary))

@@ -222,6 +222,7 @@ struct bench_lab {
     struct experiment_setting settings[BENCH_SIDES];
     struct host_array hosts;
     char dir[64];
+    bool loopback; // clients run in the server's namespace, on their own core as ever
 };
 
 // Two hosts on a veth cable whose TCP uses that congestion control. Ends with 77 where that cannot
@@ -398,6 +399,8 @@ static inline void bench_start(struct bench_lab *lab, struct process *process,
     char log[100];
     struct error err;
     struct process_place place = host_place(&lab->hosts.items[BENCH_CLIENT], NULL);
+    if (lab->loopback)
+        place.netns = lab->hosts.items[BENCH_SERVER].netns;
     snprintf(log, sizeof log, "%s/client.log", lab->dir);
     place.log_path = log;
     place.pipe_output = true;

@@ -16,7 +16,10 @@
 // the same, though the client then idles longer, since idling is what its count leaves out. Where
 // that does not hold over the rounds, the benchmark fails; on a crowded machine it may not.
 //
-//     BENCH_ROUNDS (5), BENCH_SECONDS (3)     writes $BUILD/bench/loadgen.json
+//     BENCH_ROUNDS (5), BENCH_SECONDS (3)
+//     BENCH_LOOPBACK (0)     1: over loopback, instead of a veth pair
+//     BENCH_CASES            only cases whose name holds this: "redis", "depth16"
+//                            writes $BUILD/bench/loadgen.json
 #include "tests/bench/bench.h"
 
 enum { REDIS_PORT = 22441, MEMCACHED_PORT = 22442, NGINX_PORT = 22443 };
@@ -100,21 +103,38 @@ static struct peer_result run_wrk(struct bench *bench, int depth, struct bench_o
     return result;
 }
 
+#define REDIS_WORKLOAD                                                                             \
+    "mix: {get: 1}\nkeys: {count: 10k, size: {fixed: 16}}\nvalues: {size: {fixed: 200}}\n"
+#define MEMCACHED_WORKLOAD                                                                         \
+    "mix: {get: 90, set: 10}\nkeys: {count: 10k, size: {fixed: 64}}\nvalues: {size: {fixed: "      \
+    "200}}\n"
+
 static const struct load_case cases[] = {
     {"redis_depth1", "redis", "redis-benchmark", REDIS, REDIS_PORT, 1, run_redis_benchmark,
-     "mix: {get: 1}\nkeys: {count: 10k, size: {fixed: 16}}\nvalues: {size: {fixed: 200}}\n"},
+     REDIS_WORKLOAD},
+    {"redis_depth8", "redis", "redis-benchmark", REDIS, REDIS_PORT, 8, run_redis_benchmark,
+     REDIS_WORKLOAD},
     {"redis_depth16", "redis", "redis-benchmark", REDIS, REDIS_PORT, 16, run_redis_benchmark,
-     "mix: {get: 1}\nkeys: {count: 10k, size: {fixed: 16}}\nvalues: {size: {fixed: 200}}\n"},
+     REDIS_WORKLOAD},
+    {"redis_depth64", "redis", "redis-benchmark", REDIS, REDIS_PORT, 64, run_redis_benchmark,
+     REDIS_WORKLOAD},
     {"memcached_depth1", "memcached", "memaslap", MEMCACHED, MEMCACHED_PORT, 1, run_memaslap,
-     "mix: {get: 90, set: 10}\nkeys: {count: 10k, size: {fixed: 64}}\n"
-     "values: {size: {fixed: 200}}\n"},
-    {"memcached_depth8", "memcached", NULL, MEMCACHED, MEMCACHED_PORT, 8, NULL,
-     "mix: {get: 90, set: 10}\nkeys: {count: 10k, size: {fixed: 64}}\n"
-     "values: {size: {fixed: 200}}\n"},
+     MEMCACHED_WORKLOAD},
+    {"memcached_depth8", "memcached", NULL, MEMCACHED, MEMCACHED_PORT, 8, NULL, MEMCACHED_WORKLOAD},
+    {"memcached_depth16", "memcached", NULL, MEMCACHED, MEMCACHED_PORT, 16, NULL,
+     MEMCACHED_WORKLOAD},
+    {"memcached_depth64", "memcached", NULL, MEMCACHED, MEMCACHED_PORT, 64, NULL,
+     MEMCACHED_WORKLOAD},
     {"http_depth1", "http", "wrk", NGINX, NGINX_PORT, 1, run_wrk,
      "mix: {get: 1}\nkeys: {count: 10k, size: {fixed: 16}}\n"},
 };
 enum { CASES = sizeof cases / sizeof *cases };
+
+static bool is_asked_for(const struct load_case *load)
+{
+    const char *wanted = getenv("BENCH_CASES");
+    return !wanted || strstr(load->name, wanted);
+}
 
 // What may lie between the engine's count and the kernel's: of the process's time, since the two
 // clocks tick differently; once, to begin and to end; and per request, to draw the schedule and
@@ -123,8 +143,9 @@ static const double beside_least = -0.02, once_s = 0.2, beside_most_us = 3, idle
 
 // --- ours ----------------------------------------------------------------------------------------
 
-enum variant { VARIANT_MAX, VARIANT_STAMPS, VARIANT_OPEN, VARIANT_HALF, VARIANTS };
-static const char *const variant_names[VARIANTS] = {"max", "stamps", "open", "half"};
+enum variant { VARIANT_MAX, VARIANT_STAMPS, VARIANT_THINNED, VARIANT_OPEN, VARIANT_HALF, VARIANTS };
+static const char *const variant_names[VARIANTS] = {"max", "stamps", "thinned", "open", "half"};
+static const char *const variant_stamps[VARIANTS] = {"user", "sw", "sw:1/16", "user", "user"};
 
 static void write_workload(const struct bench *bench, const struct load_case *load, char path[100])
 {
@@ -132,8 +153,8 @@ static void write_workload(const struct bench *bench, const struct load_case *lo
     bench_write_text(path, load->workload);
 }
 
-// As fast as the server answers, the same with the kernel's stamps, at a rate of its own, or at
-// half that.
+// As fast as the server answers, the same with the kernel's stamps of all sends or of one in 16, at
+// a rate of its own, or at half that.
 static void run_ours(struct bench *bench, const struct load_case *load, enum variant variant,
                      double rate, int round)
 {
@@ -150,8 +171,7 @@ static void run_ours(struct bench *bench, const struct load_case *load, enum var
                   "--connections 16 --depth %d --duration %.3fs --stamps %s --seed %d --json "
                   "--quiet",
                   bench_build(), bench_server_address(&bench->lab), load->port, load->protocol,
-                  path, rate_text, load->depth, bench->seconds,
-                  variant == VARIANT_STAMPS ? "sw" : "user", round + 1);
+                  path, rate_text, load->depth, bench->seconds, variant_stamps[variant], round + 1);
     bench_run(&bench->lab, &command, &bench->servers[load->target], &outcome);
     json_t *json = bench_load_json(&outcome, &command);
     double answered = bench_json_number(json, "answered");
@@ -293,11 +313,14 @@ static bool report(const struct bench *bench)
            "engine", "process", "server", "spinning");
     for (int i = 0; i < CASES; i++) {
         const char *load = cases[i].name;
+        if (!is_asked_for(&cases[i]))
+            continue;
         printf("%s\n", load);
         if (cases[i].run_peer)
             print_row(m, load, "peer", cases[i].peer);
         print_row(m, load, "max", "taillight load, max");
         print_row(m, load, "stamps", "the same, kernel stamps");
+        print_row(m, load, "thinned", "stamps of one send in 16");
         print_row(m, load, "open", "taillight load, open loop");
         if (cases[i].run_peer)
             printf("  ratio to %s: CPU x%.2f (whole process x%.2f), rate x%.2f; stamps x%.2f\n",
@@ -317,9 +340,12 @@ int main(void)
     bench.seconds = bench_setting("BENCH_SECONDS", 3, 0.5, 20);
     bench_need("redis-benchmark", "redis-server", "memcaslap", "wrk", "nginx", "memcached", NULL);
     bench_lab_open(&bench.lab, "reno");
+    bench.lab.loopback = bench_setting("BENCH_LOOPBACK", 0, 0, 1) > 0;
     start_servers(&bench);
     for (int round = 0; round < bench.rounds; round++)
         for (int i = 0; i < CASES; i++) {
+            if (!is_asked_for(&cases[i]))
+                continue;
             bench_progress("round %d of %d: %s", round + 1, bench.rounds, cases[i].name);
             run_case(&bench, &cases[i], round);
         }

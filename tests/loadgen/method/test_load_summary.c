@@ -209,6 +209,7 @@ static void a_slow_server_is_no_result(void **state)
         run.samples[i].reply_tsc = 1000000 + (i + 1) * 1080000;
     summarise(&run, &summary);
     assert_non_null(strstr(summary.reasons[0], "this client ran out of CPU"));
+    assert_non_null(strstr(summary.reasons[0], "more --threads on cores of their own, agents"));
     assert_int_equal(summary.doubts[0], DOUBT_SPENT);
 }
 
