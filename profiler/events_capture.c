@@ -22,6 +22,7 @@
 #include "profiler/events_programs.h"
 #include "profiler/events_skeleton.h"
 #include "profiler/nic_arrivals.h"
+#include "profiler/payload_frames.h"
 #include "profiler/receive_stamps.h"
 #include "profiler/segment_drops.h"
 #include "profiler/watched_namespaces.h"
@@ -56,6 +57,7 @@ struct events_capture {
     struct nic_arrivals nic;
     struct error nic_lack; // why there is none, where one is asked for
     uint64_t ports[65536 / 64];
+    struct payload_frames *frames; // NULL: the payload is not looked at
     struct program_costs costs;
     bool processes_watched;        // the watched namespaces are those of processes, not a guess
     struct connection_array ended; // connections that were taken out of the programs' table
@@ -108,6 +110,7 @@ static int maps_prepare(struct events_bpf *programs, void *context, struct error
                          (unsigned long long)(base * sizeof(struct event) >> 20));
     capture->records_bytes = base * sizeof(struct event);
     programs->rodata->can_follow = scheduler;
+    programs->rodata->looks_at_payload = capture->settings.grammar != NULL;
     programs->rodata->nic_stamps = capture->nic.clock >= 0;
     programs->rodata->records_calls = capture->settings.groups & EVENT_GROUP_CALLS;
     memcpy(programs->bss->watched_ports, capture->ports, sizeof capture->ports);
@@ -115,7 +118,10 @@ static int maps_prepare(struct events_bpf *programs, void *context, struct error
     programs->bss->watched_namespaces[0] = watched_namespaces_guess(capture->ports);
     if (bpf_map__set_max_entries(programs->maps.events, (uint32_t)base) < 0 ||
         bpf_map__set_max_entries(programs->maps.sockets, capture->settings.connections) < 0 ||
-        bpf_map__set_max_entries(programs->maps.streams, 2 * capture->settings.connections) < 0)
+        bpf_map__set_max_entries(programs->maps.streams, 2 * capture->settings.connections) < 0 ||
+        bpf_map__set_max_entries(programs->maps.payload, capture->settings.grammar
+                                                             ? (uint32_t)PAYLOAD_RING_BYTES
+                                                             : (uint32_t)getpagesize()) < 0)
         return error_set_errno(err, ERROR_FAILED, "cannot size the BPF maps");
     return 0;
 }
@@ -337,6 +343,13 @@ int events_capture_open(const struct events_capture_settings *settings, struct e
                                  capture->records_bytes >> 20);
         goto fail;
     }
+    if (capture->settings.grammar) {
+        result = payload_frames_open(capture->settings.grammar,
+                                     bpf_map__fd(capture->programs->maps.payload), &capture->frames,
+                                     err);
+        if (result < 0)
+            goto fail;
+    }
     look_up_known_sockets(capture);
     *out = capture;
     return 0;
@@ -430,6 +443,7 @@ void events_capture_poll(struct events_capture *capture)
         if (waiting > ring->mask / 2 && !core_drain(capture, core, most, false))
             capture->memory_full = true;
     }
+    payload_frames_poll(capture->frames);
     sockets_evict(capture);
     nic_arrivals_poll(&capture->nic);
     program_costs_poll(&capture->costs, records);
@@ -461,6 +475,33 @@ static void sort_events(struct event_array *events)
     }
 }
 
+static int compare_times(const void *left, const void *right)
+{
+    const struct event *a = left, *b = right;
+    return order_of(a->time, b->time) ?: order_of(a->payload.a, b->payload.a);
+}
+
+// Puts where messages end among the events of that core, which are in order of time.
+static int add_frames(struct events_capture *capture, unsigned core)
+{
+    if (!capture->frames)
+        return 0;
+    struct frame_array *frames = payload_frames_of(capture->frames, core);
+    struct event_array *events = &capture->drained[core];
+    if (array_reserve(events, events->count + frames->count) < 0)
+        return -1;
+    array_sort(frames, compare_times);
+    size_t event = events->count, to = events->count + frames->count;
+    for (size_t frame = frames->count; frame > 0;) {
+        bool later = event > 0 && events->items[event - 1].time > frames->items[frame - 1].time;
+        events->items[--to] = later ? events->items[--event] : frames->items[--frame];
+    }
+    events->count += frames->count;
+    capture->all_records += frames->count;
+    frames->count = 0;
+    return 0;
+}
+
 static int write_events(struct events_capture *capture, const char *out_dir, const char *name,
                         uint64_t dropped, struct error *err)
 {
@@ -475,8 +516,11 @@ static int write_events(struct events_capture *capture, const char *out_dir, con
     for (unsigned core = 0; core < capture->core_count; core++) {
         convert_stamps(capture, &capture->drained[core]);
         sort_events(&capture->drained[core]);
-        result = log_writer_append(&writer, capture->drained[core].items,
-                                   capture->drained[core].count, err);
+        if (add_frames(capture, core) < 0)
+            result = error_set(err, ERROR_FAILED, "no memory for where messages end");
+        else
+            result = log_writer_append(&writer, capture->drained[core].items,
+                                       capture->drained[core].count, err);
         if (result < 0) {
             log_writer_discard(&writer);
             return result;
@@ -577,6 +621,8 @@ static void forget_records(struct events_capture *capture)
         event_kinds_count(capture->drained[core].items, capture->drained[core].count,
                           capture->kinds);
         capture->drained[core].count = 0;
+        if (capture->frames)
+            payload_frames_of(capture->frames, core)->count = 0;
     }
     capture->drained_records = 0;
 }
@@ -633,6 +679,7 @@ int events_capture_cut(struct events_capture *capture, const char *out_dir, cons
     for (unsigned core = 0; core < capture->core_count; core++)
         if (!core_drain(capture, core, UINT64_MAX, false))
             capture->memory_full = true;
+    payload_frames_poll(capture->frames);
     if (out_dir) {
         uint64_t dropped = 0;
         for (unsigned core = 0; core < capture->core_count; core++)
@@ -688,7 +735,7 @@ static json_t *stats_json(const struct events_capture *capture, const struct los
         units_format_cores(&others, followed, sizeof followed);
     return json_pack(
         "{s:o, s:o, s:I, s:I, s:O, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:s, s:s, "
-        "s:o, s:o, s:o*}",
+        "s:o, s:o, s:o*, s:o*}",
         "programs", programs_json(capture), "events", event_kinds_json(capture->kinds), "records",
         (json_int_t)capture->all_records, "dropped", (json_int_t)losses->dropped,
         "dropped_per_core", losses->per_core, "unfinished", (json_int_t)capture->unfinished,
@@ -699,7 +746,11 @@ static json_t *stats_json(const struct events_capture *capture, const struct los
         "cores", units_format_cores(&capture->settings.cores, cores, sizeof cores), "followed",
         followed, "ports", ports_json(capture), "segments_dropped",
         segment_drops_json(capture->programs->bss->segments_dropped), "nic",
-        capture->settings.nic ? nic_json(capture) : NULL);
+        capture->settings.nic ? nic_json(capture) : NULL, "framing",
+        capture->frames
+            ? payload_frames_json(capture->frames, capture->programs->bss->payload_unseen,
+                                  capture->programs->bss->payload_lost)
+            : NULL);
 }
 
 json_t *events_capture_so_far(const struct events_capture *capture)
@@ -747,6 +798,7 @@ int events_capture_stop(struct events_capture *capture, const char *out_dir, jso
     program_costs_end(&capture->costs);
     look_up_known_sockets(capture); // connections whose beginning was not seen
     finish_records(capture, &losses);
+    payload_frames_poll(capture->frames);
     int result = out_dir ? write_events(capture, out_dir, "events.tlog",
                                         losses.dropped - capture->told_dropped, err)
                          : 0;
@@ -776,6 +828,7 @@ void events_capture_free(struct events_capture *capture)
     if (capture->records != MAP_FAILED)
         munmap(capture->records, capture->records_bytes);
     program_costs_end(&capture->costs);
+    payload_frames_free(capture->frames);
     events_bpf__destroy(capture->programs);
     if (capture->stamps_fd >= 0)
         close(capture->stamps_fd);

@@ -20,6 +20,8 @@
 #include "profiler/bpf/event_log.h"
 #include "profiler/events_programs.h"
 
+struct framing_grammar;
+
 struct events_capture_settings {
     // Whose scheduler, interrupt and fault events to record; empty: all. Those of another core are
     // recorded as soon as it delivers to a watched socket, or gets a thread that reads from one.
@@ -31,8 +33,10 @@ struct events_capture_settings {
                            // take at most 128 MiB together, and at least a sixteenth.
     uint64_t memory_bytes; // memory for drained records in all; 0: 2 GiB
     const char *nic;       // whose stamps to take of what it receives; NULL: none
-    uint32_t connections;  // how many the table of sockets holds at once; 0: 65536. Those that have
-                           // ended make room for others
+    const struct framing_grammar *grammar; // by which messages are told apart: the first bytes of
+                                           // calls are looked at (with EVENT_GROUP_CALLS); NULL: no
+    uint32_t connections; // how many the table of sockets holds at once; 0: 65536. Those that have
+                          // ended make room for others
 };
 
 struct events_capture;
@@ -100,7 +104,8 @@ void events_capture_followed(const struct events_capture *capture, cpu_set_t *ou
 //    "sockets_dropped": n, "receive_stamps": "on", "memory_full": bool, "cores": "0-1",
 //    "followed": "2",
 //    "ports": [...], "segments_dropped": {REASON: n},
-//    "nic": {"interface": "eth0", "error_ns": n, "unread": n} or {…, "reason": "…"}}
+//    "nic": {"interface": "eth0", "error_ns": n, "unread": n} or {…, "reason": "…"},
+//    "framing": {"protocol": "redis", …} (profiler/payload_frames.h; only with a grammar)}
 // runs, mean_ns: for a moment in which there was traffic, as a sample; else left out.
 // nic: the one that was asked for; error_ns: how far a stamp may be off by the readings of its
 // clock; unread: readings that failed. dropped: the ring was full. sockets_dropped: the table of

@@ -12,9 +12,21 @@ struct call_of_connection {
     int64_t time_ns; // when it received, or began to send
 };
 
+// A message of one direction, by its framing.
+struct frame {
+    uint32_t connection; // position in the table
+    uint8_t flags;       // enum framed_flags
+    uint32_t number;
+    uint64_t begin, end;
+};
+
+struct frame_array ARRAY_OF(struct frame);
+struct call_array ARRAY_OF(struct call_of_connection);
+
 struct finder {
-    const struct application_calls *calls;
-    const struct connection *table;
+    const struct turns_input *in;
+    struct frame_array frames; // by connection, direction and offset
+    struct call_array left;    // of one connection: calls that are in no frame
     struct turns *out;
 };
 
@@ -61,11 +73,11 @@ static void answer(struct sample *turn, const struct application_call *call)
 // Along the calls of one connection.
 static int take_turns(struct finder *finder, const struct call_of_connection *at, size_t count)
 {
-    const struct connection *connection = &finder->table[at->connection];
+    const struct connection *connection = &finder->in->connections[at->connection];
     struct sample turn = {0};
     int result = 0;
     for (size_t i = 0; i < count && result == 0; i++) {
-        const struct application_call *call = &finder->calls->items[at[i].call];
+        const struct application_call *call = &finder->in->calls->items[at[i].call];
         if (call->kind == CALL_RECEIVE) {
             if (turn.reply_end) {
                 result = end_turn(finder, &turn);
@@ -82,6 +94,153 @@ static int take_turns(struct finder *finder, const struct call_of_connection *at
     return result < 0 ? result : end_turn(finder, &turn);
 }
 
+// --- by framing ----------------------------------------------------------------------------------
+
+static bool is_reply(const struct frame *frame)
+{
+    return frame->flags & FRAMED_REPLY;
+}
+
+static int by_offset(const void *left, const void *right)
+{
+    const struct frame *a = left, *b = right;
+    return order_of(a->connection, b->connection) ?:
+           order_of(is_reply(a), is_reply(b)) ?:
+           order_of(a->end, b->end);
+}
+
+static int gather_frames(struct finder *finder, const struct connection_index *index)
+{
+    for (size_t i = 0; i < finder->in->event_count; i++) {
+        const struct event *event = &finder->in->events[i];
+        if (event->kind != EVENT_FRAMED)
+            continue;
+        const struct frame frame = {.connection = connection_index_find(index, event->id),
+                                    .flags = event->flags,
+                                    .number = (uint32_t)event->payload.b,
+                                    .begin = event->payload.a - (event->payload.b >> 32),
+                                    .end = event->payload.a};
+        if (frame.connection != NO_CONNECTION && frame.begin < frame.end &&
+            array_push(&finder->frames, frame) < 0)
+            return -1;
+    }
+    array_sort(&finder->frames, by_offset);
+    return 0;
+}
+
+// The calls of one direction of a connection, and the frames of that.
+struct direction {
+    const struct finder *finder;
+    const struct call_of_connection *calls;
+    size_t call_count, call; // the next to look at
+    enum call_kind kind;
+    const struct frame *frames;
+    size_t frame_count, frame;
+};
+
+// The next call of that direction that ends behind an offset; NULL: there is none.
+static const struct application_call *call_behind(struct direction *direction, uint64_t offset)
+{
+    for (; direction->call < direction->call_count; direction->call++) {
+        const struct application_call *call =
+            &direction->finder->in->calls->items[direction->calls[direction->call].call];
+        if (call->kind == direction->kind && call->offset + call->length > offset)
+            return call;
+    }
+    return NULL;
+}
+
+// The call that moved a frame's last byte.
+static const struct application_call *call_of_frame(struct direction *direction,
+                                                    const struct frame *frame)
+{
+    const struct application_call *call = call_behind(direction, frame->end - 1);
+    return call && call->offset < frame->end ? call : NULL;
+}
+
+static int take_message(struct finder *finder, struct direction directions[2],
+                        const struct connection *connection)
+{
+    const struct frame *request = &directions[0].frames[directions[0].frame],
+                       *reply = &directions[1].frames[directions[1].frame];
+    const struct application_call *received = call_of_frame(&directions[0], request),
+                                  *sent = call_of_frame(&directions[1], reply);
+    if (!received || !sent)
+        return 0; // its calls were not recorded: before the capture, or lost
+    const struct sample sample = {.connection = connection->id,
+                                  .request_begin = request->begin,
+                                  .request_end = request->end,
+                                  .reply_begin = reply->begin,
+                                  .reply_end = reply->end,
+                                  .intended_tsc = (uint64_t)received->exit_ns,
+                                  .send_tsc = (uint64_t)received->exit_ns,
+                                  .sent_tsc = (uint64_t)received->exit_ns,
+                                  .reply_tsc = (uint64_t)sent->exit_ns};
+    return array_push(&finder->out->samples, sample) < 0 ||
+                   array_push(&finder->out->framed, sent->exit_ns) < 0
+               ? -1
+               : 0;
+}
+
+// The request and the reply of the same number; numbers ascend with the offset.
+static int match_frames(struct finder *finder, struct direction directions[2],
+                        const struct connection *connection)
+{
+    int result = 0;
+    while (directions[0].frame < directions[0].frame_count && result == 0) {
+        const struct frame *request = &directions[0].frames[directions[0].frame];
+        if (request->flags & FRAMED_UNANSWERED) {
+            directions[0].frame++;
+            continue;
+        }
+        while (directions[1].frame < directions[1].frame_count &&
+               directions[1].frames[directions[1].frame].number < request->number)
+            directions[1].frame++;
+        if (directions[1].frame < directions[1].frame_count &&
+            directions[1].frames[directions[1].frame].number == request->number)
+            result = take_message(finder, directions, connection);
+        else
+            finder->out->unanswered++;
+        directions[0].frame++;
+    }
+    return result;
+}
+
+// Whether a call moved bytes of a frame; calls are asked for in the order of their offsets.
+static bool is_framed(struct direction *direction, const struct application_call *call)
+{
+    while (direction->frame < direction->frame_count &&
+           direction->frames[direction->frame].end <= call->offset)
+        direction->frame++;
+    return direction->frame < direction->frame_count &&
+           direction->frames[direction->frame].begin < call->offset + call->length;
+}
+
+// Along the calls of one connection that has frames. What these do not cover takes turns.
+static int take_frames(struct finder *finder, const struct call_of_connection *at, size_t count,
+                       const struct frame *frames, size_t frame_count)
+{
+    size_t requests = array_bound(0, frame_count, i, !is_reply(&frames[i]));
+    const struct direction begun[2] = {
+        {finder, at, count, 0, CALL_RECEIVE, frames, requests, 0},
+        {finder, at, count, 0, CALL_SEND, frames + requests, frame_count - requests, 0}};
+    struct direction directions[2] = {begun[0], begun[1]};
+    int result = match_frames(finder, directions, &finder->in->connections[at->connection]);
+    directions[0] = begun[0];
+    directions[1] = begun[1];
+    finder->left.count = 0;
+    for (size_t i = 0; i < count && result == 0; i++) {
+        const struct application_call *call = &finder->in->calls->items[at[i].call];
+        if (!is_framed(&directions[call->kind == CALL_SEND], call))
+            result = array_push(&finder->left, at[i]);
+    }
+    return result < 0 || finder->left.count == 0
+               ? result
+               : take_turns(finder, finder->left.items, finder->left.count);
+}
+
+// -------------------------------------------------------------------------------------------------
+
 static struct connection seen_by_client(const struct connection *server)
 {
     struct connection client = *server;
@@ -94,20 +253,30 @@ static struct connection seen_by_client(const struct connection *server)
     return client;
 }
 
-int turns_find(const struct application_calls *calls, const struct connection *connections,
-               size_t connection_count, struct turns *out)
+static int take_connection(struct finder *finder, const struct call_of_connection *at, size_t count)
 {
-    struct ARRAY_OF(struct call_of_connection) order = {0};
+    const struct frame_array *all = &finder->frames;
+    size_t first = array_bound(0, all->count, i, all->items[i].connection < at->connection);
+    size_t after = array_bound(first, all->count, i, all->items[i].connection == at->connection);
+    return after > first ? take_frames(finder, at, count, all->items + first, after - first)
+                         : take_turns(finder, at, count);
+}
+
+int turns_find(const struct turns_input *in, struct turns *out)
+{
+    struct call_array order = {0};
     struct connection_index index = {0};
-    struct finder finder = {calls, connections, out};
+    struct finder finder = {.in = in, .out = out};
     *out = (struct turns){0};
-    int result = connection_index_init(&index, connections, connection_count);
-    for (size_t i = 0; i < calls->count && result == 0; i++) {
-        const struct application_call *call = &calls->items[i];
+    int result = connection_index_init(&index, in->connections, in->connection_count);
+    if (result == 0)
+        result = gather_frames(&finder, &index);
+    for (size_t i = 0; i < in->calls->count && result == 0; i++) {
+        const struct application_call *call = &in->calls->items[i];
         bool moves = (call->kind == CALL_RECEIVE || call->kind == CALL_SEND) && call->length;
         uint32_t at = moves ? connection_index_find(&index, call->connection) : NO_CONNECTION;
         int64_t time_ns = call->kind == CALL_RECEIVE ? call->exit_ns : call->entry_ns;
-        if (at != NO_CONNECTION && connections[at].protocol == CONNECTION_TCP)
+        if (at != NO_CONNECTION && in->connections[at].protocol == CONNECTION_TCP)
             result = array_push(&order, (struct call_of_connection){at, (uint32_t)i, time_ns});
     }
     array_sort(&order, by_connection);
@@ -116,31 +285,41 @@ int turns_find(const struct application_calls *calls, const struct connection *c
         for (after = first; after < order.count; after++)
             if (order.items[after].connection != at->connection)
                 break;
-        result = array_push(&out->connections, seen_by_client(&connections[at->connection]));
+        result = array_push(&out->connections, seen_by_client(&in->connections[at->connection]));
         if (result == 0)
-            result = take_turns(&finder, at, after - first);
+            result = take_connection(&finder, at, after - first);
     }
     array_sort(&out->samples, by_receipt);
     connection_index_fini(&index);
     array_free(&order);
+    array_free(&finder.frames);
+    array_free(&finder.left);
     return result;
+}
+
+static bool is_kept(int64_t answered_ns, int64_t after_ns, int64_t until_ns)
+{
+    return answered_ns > after_ns && answered_ns <= until_ns;
 }
 
 void turns_keep(struct turns *turns, int64_t after_ns, int64_t until_ns)
 {
-    size_t kept = 0;
-    for (size_t i = 0; i < turns->samples.count; i++) {
-        int64_t answered_ns = (int64_t)turns->samples.items[i].reply_tsc;
-        if (answered_ns > after_ns && answered_ns <= until_ns)
+    size_t kept = 0, framed = 0;
+    for (size_t i = 0; i < turns->samples.count; i++)
+        if (is_kept((int64_t)turns->samples.items[i].reply_tsc, after_ns, until_ns))
             turns->samples.items[kept++] = turns->samples.items[i];
-    }
+    for (size_t i = 0; i < turns->framed.count; i++)
+        if (is_kept(turns->framed.items[i], after_ns, until_ns))
+            turns->framed.items[framed++] = turns->framed.items[i];
     turns->samples.count = kept;
+    turns->framed.count = framed;
 }
 
 void turns_free(struct turns *turns)
 {
     array_free(&turns->samples);
     array_free(&turns->connections);
+    array_free(&turns->framed);
 }
 
 // --- the order of arrival ------------------------------------------------------------------------

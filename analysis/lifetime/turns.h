@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
-// Requests without a client of ours: on a connection that a server accepted, a message is what
-// arrives until the server answers, and its answer what the server sends until more arrives. Found
-// by the turns that the two directions take, without a look at any byte; requests that are answered
-// together are one message. What is known of them is what the server's host recorded: they live
-// from M(n) to server TX, and that, not what the client saw, is their latency.
+// Requests without a client of ours. Where the capture says where messages end, by their protocol's
+// own framing (EVENT_FRAMED), a message is a request and the reply of the same number. Elsewhere,
+// on a connection that a server accepted, it is what arrives until the server answers, and its
+// answer what the server sends until more arrives: the turns that the two directions take, without
+// a look at any byte; requests that are answered together are one message then. What is known of
+// them is what the server's host recorded: they live from M(n) to server TX, and that, not what the
+// client saw, is their latency.
 #ifndef ANALYSIS_LIFETIME_TURNS_H
 #define ANALYSIS_LIFETIME_TURNS_H
 
@@ -18,22 +20,31 @@
 #include "base/array.h"
 #include "base/connection.h"
 #include "loadgen/client/sample_log.h"
+#include "profiler/bpf/event_log.h"
 
 struct turns {
     // As a load would have recorded them, but with host time for TSC, and the call that received a
     // request for its sending (join_input.sample_clock, without_client).
     struct ARRAY_OF(struct sample) samples;
     struct ARRAY_OF(struct connection) connections; // as the clients see them
+    struct ARRAY_OF(int64_t) framed; // when each message was answered that is so by its framing
     uint64_t
         unanswered; // messages that were not answered before the capture or the connection ended
     uint64_t
         unasked; // send calls on a connection on which nothing had been asked since it was seen
 };
 
+struct turns_input {
+    const struct application_calls *calls;
+    const struct connection *connections;
+    size_t connection_count;
+    const struct event *events; // of which those count that are EVENT_FRAMED; ids as of `calls`
+    size_t event_count;
+};
+
 // Finds the messages of TCP connections that were accepted; in order of when they were received.
 // The caller frees with turns_free either way. -1: no memory.
-int turns_find(const struct application_calls *calls, const struct connection *connections,
-               size_t connection_count, struct turns *out);
+int turns_find(const struct turns_input *in, struct turns *out);
 void turns_free(struct turns *turns);
 
 // Keeps only what was answered after one moment and up to another (host time).

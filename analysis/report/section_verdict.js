@@ -114,13 +114,18 @@ function renderHeadline() {
           element('dd', {class: 'note'}, note))));
 }
 
+function toldApart() {
+  const {framed_requests: framed, scheduled} = data.counts;
+  return !framed ? 'by turns' : framed === scheduled ? 'by framing' : `by framing (${count(framed)}) and by turns`;
+}
+
 function renderNumbers() {
   const {measures, counts} = data, first = data.diagnoses[0], late = measures.lateness_p99_ns,
                    dropped = counts.dropped_events + counts.dropped_calls + counts.dropped_samples;
   const rate = value => known(value) ? count(value) + ' /s' : '–';
   const cells = [
     counts.without_client ?
-        ['Rate', rate(measures.achieved_rate), 'of clients that are not ours'] :
+        ['Rate', rate(measures.achieved_rate), `of clients that are not ours, told apart ${toldApart()}`] :
         ['Offered', rate(measures.offered_rate), `achieved ${rate(measures.achieved_rate)}`],
     ['Requests', count(counts.scheduled), `in ${duration(measures.duration_ns, '–')}`],
     [

@@ -147,9 +147,17 @@ static int take_turns(struct run_analysis *run, struct run_input *input,
                       const struct run_request *request, struct turns *turns, struct error *err)
 {
     const struct log_reader *table = &input->shim_connections;
-    int result = turns_find(&run->evidence.calls, table->records, table->count, turns);
+    // The shim's connections have other numbers than the events'.
+    const bool has_frames = input->has_events && run->evidence.calls_by_shim == 0;
+    const struct turns_input in = {.calls = &run->evidence.calls,
+                                   .connections = table->records,
+                                   .connection_count = table->count,
+                                   .events = has_frames ? input->events.records : NULL,
+                                   .event_count = has_frames ? input->events.count : 0};
+    int result = turns_find(&in, turns);
     if (request->answered_until_ns)
         turns_keep(turns, request->answered_after_ns, request->answered_until_ns);
+    run->evidence.turns_framed = turns->framed.count;
     run->evidence.turns_unanswered = turns->unanswered;
     run->evidence.turns_unasked = turns->unasked;
     input->samples.records = turns->samples.items; // not mapped: nothing to unmap
@@ -219,12 +227,12 @@ static int rebuild(struct run_analysis *run, struct run_input *input, struct eve
     if (result == 0 && input->has_calls && !input->has_events)
         result = take_events_of_trace(run, input, traced, progress, err);
     run->evidence.without_client = input->without_client;
+    run->evidence.calls_by_kernel = input->calls_by_kernel;
+    run->evidence.calls_by_shim = input->calls.count - input->calls_by_kernel;
     if (result == 0 && input->without_client)
         result = take_turns(run, input, request, turns, err);
     run->evidence.has_events = input->has_events;
     run->evidence.has_calls = input->has_calls;
-    run->evidence.calls_by_kernel = input->calls_by_kernel;
-    run->evidence.calls_by_shim = input->calls.count - input->calls_by_kernel;
     run->evidence.comparison = input->comparison;
     progress_phase(progress, "rebuilding timelines from %zu events", input->events.count);
     if (result == 0 && input->has_events)

@@ -363,6 +363,25 @@ static void verdict_append_datagrams(char *out, const uint64_t lost[DATAGRAM_LOS
         text_append(out, VERDICT_BYTES, ")");
 }
 
+const char *run_told_apart(const struct run_analysis *run, char *words, size_t bytes)
+{
+    const json_t *events = json_object_get(run->evidence.capture, "events"),
+                 *framing = json_object_get(events, "framing");
+    const char *protocol = json_string_value(json_object_get(framing, "protocol"));
+    uint64_t framed = run->evidence.turns_framed, turns = run->lifetimes.scheduled - framed;
+    char count[32], other[32];
+    if (framed == 0)
+        snprintf(words, bytes, "by turns%s%s", protocol ? ", none by its framing as " : "",
+                 protocol ? protocol : "");
+    else if (turns == 0)
+        snprintf(words, bytes, "by %s framing", protocol ? protocol : "their");
+    else
+        snprintf(words, bytes, "by %s framing (%s) and by turns (%s)",
+                 protocol ? protocol : "their", text_count(framed, count),
+                 text_count(turns, other));
+    return words;
+}
+
 static void verdict_append_completeness(char *out, const struct run_analysis *run)
 {
     char joined[32], scheduled[32], count[32], other[32], worst[32], words[RUN_TRACE_WORDS];
@@ -370,7 +389,8 @@ static void verdict_append_completeness(char *out, const struct run_analysis *ru
     if (run->evidence.without_client)
         text_append(out, VERDICT_BYTES,
                     "The clients are not ours: latency is the server's own, from a request's "
-                    "arrival to the last byte of its answer. ");
+                    "arrival to the last byte of its answer; requests are told apart %s. ",
+                    run_told_apart(run, words, sizeof words));
     text_append(out, VERDICT_BYTES, "%s of %s requests joined",
                 text_count(run->lifetimes.states[LIFETIME_WHOLE], joined),
                 text_count(run->lifetimes.scheduled, scheduled));

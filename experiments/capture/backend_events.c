@@ -51,6 +51,7 @@ static int events_start(struct capture *capture, bool needed, void **state, stru
                                                .port_count = capture->options.port_count,
                                                .ring_bytes = capture->options.buffer_bytes,
                                                .nic = capture->options.nic,
+                                               .grammar = capture->options.grammar,
                                                .groups = groups_of(&capture->options)};
     struct events_capture *events = NULL;
     (void)needed;

@@ -60,10 +60,12 @@ struct capture_options {
     bool no_events, quiet, shim_in_environment;
     bool commands;          // with which command begins what servers receive, as the shim sees it
     const char *calls_word; // of --calls; NULL: auto
-    const char *nic;        // by whose clock messages arrive; NULL: the kernel's
-    bool datagrams;         // UDP goes to some of these ports
-    bool kernel_calls;      // socket calls are recorded by the kernel's events
-    bool leaves_to_shim;    // but of processes in which the shim works
+    const char *framing;    // a protocol's name; NULL: no payload is looked at
+    const struct framing_grammar *grammar; // the same
+    const char *nic;                       // by whose clock messages arrive; NULL: the kernel's
+    bool datagrams;                        // UDP goes to some of these ports
+    bool kernel_calls;                     // socket calls are recorded by the kernel's events
+    bool leaves_to_shim;                   // but of processes in which the shim works
     uint64_t sample_rate;
     const char *perf; // program; NULL: the one in PATH
     struct capture_trace_options trace;

@@ -23,6 +23,7 @@
 #include "experiments/common/run_folder.h"
 #include "experiments/common/supervisor.h"
 #include "profiler/receive_cores.h"
+#include "workloads/framing_protocols.h"
 
 #define CAPTURE_BACKEND_WORD(name) ", " #name
 
@@ -54,6 +55,9 @@ static const struct option_spec options[] = {
         "calls", 0, "WORD", struct capture_options, calls_word,
         "socket calls from the kernel, of any program as it runs: auto (where the shim does not "
         "work), kernel (beside the shim's, too), none"),
+    OPTION_STRING("framing", 0, "PROTOCOL", struct capture_options, framing,
+                  "redis, memcached or http: look at the first bytes of the socket calls that the "
+                  "kernel has, and tell messages apart by them; nothing of them is kept"),
     OPTION_FLAG("shim-in-environment", 0, struct capture_options, shim_in_environment,
                 "the same, with DIR in TAILLIGHT_SHIM_DIR, where other users do not see it"),
     OPTION_FLAG("commands", 0, struct capture_options, commands,
@@ -215,6 +219,23 @@ static int find_servers(struct capture *capture, struct error *err)
     return 0;
 }
 
+static int choose_framing(struct capture_options *o, struct error *err)
+{
+    if (!o->framing)
+        return 0;
+    o->grammar = framing_find(o->framing);
+    if (!o->grammar)
+        return error_set(err, ERROR_INPUT, "--framing: \"%s\" is none of redis, memcached, http",
+                         o->framing);
+    if (o->shim)
+        return error_set(err, ERROR_INPUT, "--framing is for captures without the shim");
+    if (!o->kernel_calls)
+        return error_set(err, ERROR_INPUT,
+                         "--framing looks at the socket calls that the kernel has, which --calls "
+                         "none, --no-events or --backend none excludes");
+    return 0;
+}
+
 // Whether the kernel's events are to have the socket calls.
 static int choose_calls(struct capture_options *o, struct error *err)
 {
@@ -247,7 +268,7 @@ static int check_options(struct capture *capture, int positional, char **argv, s
                          "--shim-in-environment: there is no TAILLIGHT_SHIM_DIR in it");
     if (choose_backends(capture, err) < 0)
         return -ERROR_INPUT;
-    if (choose_calls(o, err) < 0 || take_ports(o, err) < 0)
+    if (choose_calls(o, err) < 0 || choose_framing(o, err) < 0 || take_ports(o, err) < 0)
         return -ERROR_INPUT;
     if (o->datagrams && !o->shim)
         capture_warn(capture, "without the shim nothing is known of socket calls over UDP: "

@@ -32,7 +32,8 @@ struct metrics {
     struct counted_cause causes[CAUSES_KEPT];
     size_t cause_count;
     double other_causes, extra, explained, own_seconds;
-    uint64_t intervals, without_verdict, requests, joined, dropped, unanswered, saved, not_saved;
+    uint64_t intervals, without_verdict, requests, joined, framed, dropped, unanswered, saved,
+        not_saved;
 
     pthread_t thread;
     bool serves;
@@ -70,6 +71,7 @@ static void count_run(struct metrics *metrics, const struct run_analysis *run)
     metrics->requests += run->lifetimes.scheduled;
     metrics->joined += run->lifetimes.states[LIFETIME_WHOLE];
     metrics->dropped += run->evidence.dropped_events + run->evidence.dropped_calls;
+    metrics->framed += run->evidence.turns_framed;
     metrics->unanswered += run->evidence.turns_unanswered;
     for (size_t i = 0; i < run->lifetimes.all.count; i++) {
         const struct lifetime *life = &run->lifetimes.all.items[i];
@@ -137,6 +139,8 @@ static void write_counters(struct metric_output *out, const struct metrics *metr
          (double)metrics->without_verdict},
         {"requests", "", "requests that were answered", (double)metrics->requests},
         {"joined_requests", "", "of these, with every stamp", (double)metrics->joined},
+        {"framed_requests", "", "of the answered, told apart by framing; the others by turns",
+         (double)metrics->framed},
         {"unanswered_requests", "", "requests without an answer at the end of their interval",
          (double)metrics->unanswered},
         {"dropped_records", "", "records of the kernel's events that were lost",

@@ -30,7 +30,7 @@
 static const uint64_t USUAL_INTERVAL_NS = 5000000000;
 
 struct watch_options {
-    const char *pids, *ports, *cgroups, *units, *cores, *save, *trigger, *metrics;
+    const char *pids, *ports, *cgroups, *units, *cores, *framing, *save, *trigger, *metrics;
     uint64_t interval_ns, for_ns, saves, keep_bytes;
     bool json, quiet;
 };
@@ -46,6 +46,9 @@ static const struct option_spec options[] = {
     OPTION_STRING("systemd", 0, "LIST", struct watch_options, units, "the same of systemd's units"),
     OPTION_STRING("cores", 'c', "LIST", struct watch_options, cores,
                   "cores to record (all): \"0-2,5\""),
+    OPTION_STRING("framing", 0, "PROTOCOL", struct watch_options, framing,
+                  "redis, memcached or http: look at the first bytes of the servers' socket calls, "
+                  "and tell requests apart by them, also those that are pipelined"),
     OPTION_DURATION("interval", 'i', "TIME", struct watch_options, interval_ns,
                     "how much is looked at together (5s, or all of a shorter --for)"),
     OPTION_DURATION("for", 0, "TIME", struct watch_options, for_ns,
@@ -71,9 +74,10 @@ static const struct command_usage usage = {
     .name = "watch",
     .arguments = "{--pid PID | --port PORT | --cgroup PATH | --systemd UNIT} [options]",
     .summary = "Watches a server as it runs, and says why its slowest requests are slow.",
-    .details = "The server is neither restarted nor changed, and its clients may be anybody's: a "
-               "request is what arrives\non a connection until the server answers, and its latency "
-               "the server's own. Ends at Ctrl-C.",
+    .details =
+        "The server is neither restarted nor changed, and its clients may be anybody's: a "
+        "request is what arrives\non a connection until the server answers, or with --framing "
+        "what its protocol says, and its\nlatency the server's own. Ends at Ctrl-C.",
     .options = options,
 };
 
@@ -169,7 +173,7 @@ static int start_capture(struct watch *watch, struct error *err)
     } given[] = {{"--out", watch->folder}, {"--segment", segment},   {"--keep", keep},
                  {"--backend", "events"},  {"--calls", "kernel"},    {"--pid", o->pids},
                  {"--port", o->ports},     {"--cgroup", o->cgroups}, {"--systemd", o->units},
-                 {"--cores", o->cores}};
+                 {"--cores", o->cores},    {"--framing", o->framing}};
     const struct process_place how = {
         .log_path = watch->log, .pipe_input = true, .pipe_output = true, .has_children = true};
     if (program_path_self(self, sizeof self, err) < 0)

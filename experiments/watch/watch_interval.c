@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "analysis/run/result_fields.h"
+#include "analysis/run/run_verdict.h"
 #include "base/json_numbers.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -105,7 +106,7 @@ void watch_interval_details(const struct watch_interval *interval,
 {
     const struct run_analysis *run = interval->run;
     const struct summary s = {.run = run, .style = style, .out = out};
-    char count[32], of[32];
+    char count[32], of[32], apart[RUN_TOLD_APART_WORDS];
     if (!run)
         return;
     const struct diagnosis *diagnosis = diagnosis_of(interval);
@@ -120,10 +121,12 @@ void watch_interval_details(const struct watch_interval *interval,
         fprintf(out, "  explained %s", summary_percent(diagnosis->coverage_total, 1, count));
     else
         fprintf(out, "  explained -");
-    fprintf(out, "; joined %s of %s; %s records dropped; the capture took %.1f %% of a core\n",
+    fprintf(out,
+            "; joined %s of %s, told apart %s; %s records dropped; the capture took %.1f %% of a "
+            "core\n",
             text_count(run->lifetimes.states[LIFETIME_WHOLE], count),
-            text_count(run->lifetimes.scheduled, of), text_count(dropped_of(run), (char[32]){0}),
-            100 * interval->own_share);
+            text_count(run->lifetimes.scheduled, of), run_told_apart(run, apart, sizeof apart),
+            text_count(dropped_of(run), (char[32]){0}), 100 * interval->own_share);
 }
 
 // --- for scripts ---------------------------------------------------------------------------------
@@ -176,6 +179,7 @@ static void put_requests(json_t *line, const struct watch_interval *interval)
     } parts[] = {
         {"requests", json_integer((json_int_t)run->lifetimes.scheduled)},
         {"joined", json_integer((json_int_t)run->lifetimes.states[LIFETIME_WHOLE])},
+        {"framed", json_integer((json_int_t)run->evidence.turns_framed)},
         {"rate", json_real((double)run->lifetimes.scheduled / interval->seconds)},
         {"latency_us", latency_json(&run->lifetimes.latency, false)},
         {"latency_ci_us", latency_json(&run->lifetimes.latency, true)},

@@ -42,6 +42,11 @@ enum dropped_flags {
     DROPPED_BY_SOCKET = 1 << 1, // its socket's receive buffer was full, else on its way
 };
 
+enum framed_flags {
+    FRAMED_REPLY = 1 << 0,      // else a request
+    FRAMED_UNANSWERED = 1 << 1, // one to which no reply comes: it has no number
+};
+
 enum switch_flags {
     SWITCH_PREEMPTED = 1 << 0, // the thread that left was still runnable
     SWITCH_EXITED = 1 << 1,    // the thread that left is dead

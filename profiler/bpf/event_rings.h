@@ -22,6 +22,25 @@ enum {
     EVENTS_DROP_REASONS = 256, // of the kernel's enum skb_drop_reason that are counted
 };
 
+// The first bytes of what a socket call moved, where they may be looked at: for the reader's eyes
+// only, which takes from them where messages end.
+enum {
+    PAYLOAD_SHORT = 96,
+    PAYLOAD_LONG = 2048,
+    PAYLOAD_PIECES = 128, // of a call's vector
+};
+
+struct payload_head {
+    uint64_t time;
+    uint64_t offset; // of the first byte in that direction's stream
+    uint32_t id;
+    uint32_t bytes; // that the call moved
+    uint16_t seen;  // of these, behind the head
+    uint16_t core;
+    uint8_t is_reply;
+    uint8_t reserved[3];
+};
+
 // What the programs note in the first reserved byte of a connection in their table.
 enum { SOCKET_ENDED = 1 };
 

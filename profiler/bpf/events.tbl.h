@@ -94,6 +94,8 @@ EVENT(SENDING, 31, "sending", nothing, "id: socket; a: stream offset written up 
       "the reply: a send call has the socket and begins to take bytes")
 EVENT(SENT, 32, "sent", nothing, "id: socket; a: stream offset it has written up to; b: thread (low half) and bytes (high half)",
       "a send call that took bytes returns from the socket")
+EVENT(FRAMED, 37, "framed", nothing, "id: socket; a: stream offset after the message; b: its number (low half), the same of a request and its reply, and its bytes (high half); flags: `enum framed_flags`",
+      "a request or reply ends there by the protocol's own framing, where the payload may be looked at; in the call of that time. Written by the reader: nothing of the payload is")
 // Why a thread does not run.
 EVENT(BLOCKED, 15, "blocked", moment(pauses), "id: thread; a: the system call it is in (x86-64 number, BLOCKED_NO_CALL: none); b: its state (task_struct.__state); flags: `enum blocked_flags`",
       "a user thread leaves its core to sleep, just before its SWITCH. Waits for sockets to become ready (epoll_wait, poll, select) are a flag of the SWITCH only; the end of a thread is not recorded")

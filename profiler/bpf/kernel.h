@@ -131,7 +131,7 @@ struct irqaction {
 struct pt_regs {
     unsigned long orig_ax;
     unsigned long ip;
-    unsigned long di, si; // a system call's first and second argument
+    unsigned long di, si, dx; // a system call's first three arguments
 } KERNEL_TYPE;
 
 struct qstr {

@@ -5,6 +5,7 @@
 #ifndef PROFILER_BPF_MESSAGES_BPF_H
 #define PROFILER_BPF_MESSAGES_BPF_H
 
+#include "profiler/bpf/payload.bpf.h"
 #include "profiler/bpf/record.bpf.h"
 
 // tcp_sock.bytes_received and bytes_acked count from the connection's start. On an accepted
@@ -538,8 +539,11 @@ static __always_inline int record_received(struct sock *sk, int bytes)
     uint32_t id = socket_id(sk);
     if (bpf_core_field_exists(tcp->tcp_clock_cache) && !was_handed(id, taken))
         record_message(EVENT_TAKEN, 0, id, taken, tcp->tcp_clock_cache);
-    return calls_wanted() ? record_message(EVENT_RECEIVED, 0, id, taken, call_detail(thread, bytes))
-                          : 0;
+    if (!calls_wanted())
+        return 0;
+    if (looks_at_payload)
+        payload_note(id, taken, (uint32_t)bytes, false);
+    return record_message(EVENT_RECEIVED, 0, id, taken, call_detail(thread, bytes));
 }
 
 SEC("tp_btf/sock_recv_length")
@@ -600,8 +604,11 @@ static __always_inline int record_sent(struct sock *sk, int bytes)
     if (!tcp)
         return 0;
     follow_server(bpf_get_smp_processor_id(), thread);
-    return record_message(EVENT_SENT, 0, socket_id(sk), sent_offset(sk, tcp->write_seq),
-                          call_detail(thread, bytes));
+    uint32_t id = socket_id(sk);
+    uint64_t written = sent_offset(sk, tcp->write_seq);
+    if (looks_at_payload)
+        payload_note(id, written, (uint32_t)bytes, true);
+    return record_message(EVENT_SENT, 0, id, written, call_detail(thread, bytes));
 }
 
 SEC("tp_btf/sock_send_length")

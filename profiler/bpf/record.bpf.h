@@ -49,6 +49,12 @@ struct {
     __type(value, uint32_t);
 } namesakes SEC(".maps");
 
+// Where they are not asked for it is of a page. The loader sets it.
+struct {
+    __uint(type, BPF_MAP_TYPE_RINGBUF);
+    __uint(max_entries, 4096);
+} payload SEC(".maps");
+
 struct core_ring rings[EVENTS_MAX_CORES];
 // by the low bits of the thread's number: threads that have watched sockets
 uint32_t servers[EVENTS_SERVERS];
@@ -68,11 +74,14 @@ uint64_t sockets_entered;
 uint64_t sockets_dropped;
 uint64_t sockets_refused[EVENTS_REFUSED / 64];  // one bit a socket, by the low bits of its id
 uint64_t segments_dropped[EVENTS_DROP_REASONS]; // by the kernel's reason
-uint64_t watched_ports[65536 / 64];             // one bit a port; more may come
-const volatile bool can_follow;                 // cores that were not asked for
-const volatile bool records_calls;              // on watched sockets, as they return
-const volatile bool nic_stamps;                 // of what arrives, where the NIC took one
-const volatile bool can_cast;                   // the kernel has bpf_rdonly_cast (6.2)
+uint64_t payload_unseen;              // calls whose bytes are not where these programs can look
+uint64_t payload_lost;                // that found the ring full
+uint64_t watched_ports[65536 / 64];   // one bit a port; more may come
+const volatile bool can_follow;       // cores that were not asked for
+const volatile bool records_calls;    // on watched sockets, as they return
+const volatile bool looks_at_payload; // the first bytes of these calls
+const volatile bool nic_stamps;       // of what arrives, where the NIC took one
+const volatile bool can_cast;         // the kernel has bpf_rdonly_cast (6.2)
 // Where a core's steal_time lies from its run queue, which BPF can find; 0: not known.
 const volatile int64_t steal_from_run_queue;
 

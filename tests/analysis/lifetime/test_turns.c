@@ -13,8 +13,10 @@ static void join_turns(struct joined *j, struct turns *turns, struct lifetime_ar
     struct join_counts counts;
     struct error err = {0};
     input = input_of(j);
-    assert_int_equal(turns_find(&j->calls, j->scenario.shim.items, j->scenario.shim.count, turns),
-                     0);
+    const struct turns_input in = {.calls = &j->calls,
+                                   .connections = j->scenario.shim.items,
+                                   .connection_count = j->scenario.shim.count};
+    assert_int_equal(turns_find(&in, turns), 0);
     input.samples = turns->samples.items;
     input.sample_count = turns->samples.count;
     input.sample_clock = HOST_CLOCK_RAW;
@@ -83,7 +85,8 @@ static void find(struct application_call *calls, size_t count, uint64_t opened_t
 {
     const struct connection one = {.id = 7, .protocol = CONNECTION_TCP, .opened_time = opened_time};
     const struct application_calls all = {.items = calls, .count = count};
-    assert_int_equal(turns_find(&all, &one, 1, out), 0);
+    const struct turns_input in = {.calls = &all, .connections = &one, .connection_count = 1};
+    assert_int_equal(turns_find(&in, out), 0);
 }
 
 // What comes and goes in pieces is one message; the last one has no answer yet.
@@ -127,11 +130,74 @@ static void what_nobody_asked_for_is_counted(void **state)
     turns_free(&turns);
 }
 
+static struct event frame(uint8_t flags, uint64_t end, uint64_t bytes, uint32_t number)
+{
+    return (struct event){.kind = EVENT_FRAMED,
+                          .flags = flags,
+                          .id = 7,
+                          .payload = {.a = end, .b = bytes << 32 | number}};
+}
+
+// Two requests in one call, each with the call that its own answer ended in; a third one across
+// calls, behind one to which no answer comes; what no frame covers takes turns.
+static void requests_that_came_together_are_told_apart(void **state)
+{
+    (void)state;
+    struct turns turns;
+    struct application_call calls[] = {
+        call(CALL_RECEIVE, 0, 25, 100), call(CALL_SEND, 0, 8, 300),
+        call(CALL_SEND, 8, 8, 400),     call(CALL_RECEIVE, 25, 15, 500),
+        call(CALL_SEND, 16, 4, 600),    call(CALL_RECEIVE, 40, 10, 700),
+        call(CALL_SEND, 20, 10, 800),
+    };
+    const struct event events[] = {
+        frame(0, 10, 10, 4),
+        frame(0, 20, 10, 5),
+        frame(FRAMED_UNANSWERED, 28, 8, 0),
+        frame(0, 40, 12, 6),
+        frame(FRAMED_REPLY, 5, 5, 4),
+        frame(FRAMED_REPLY, 16, 11, 5),
+        frame(FRAMED_REPLY, 20, 4, 6),
+        {.kind = EVENT_SENT, .id = 7},
+    };
+    const struct connection one = {.id = 7, .protocol = CONNECTION_TCP, .opened_time = 1};
+    const struct application_calls all = {.items = calls, .count = sizeof calls / sizeof *calls};
+    const struct turns_input in = {.calls = &all,
+                                   .connections = &one,
+                                   .connection_count = 1,
+                                   .events = events,
+                                   .event_count = sizeof events / sizeof *events};
+    assert_int_equal(turns_find(&in, &turns), 0);
+    assert_int_equal(turns.samples.count, 4);
+    assert_int_equal(turns.framed.count, 3);
+    static const struct {
+        uint64_t begin, end, received, reply_begin, reply_end, answered;
+    } wanted[] = {{0, 10, 105, 0, 5, 305},
+                  {10, 20, 105, 5, 16, 405},
+                  {28, 40, 505, 16, 20, 605},
+                  {40, 50, 705, 20, 30, 805}};
+    for (size_t i = 0; i < 4; i++) {
+        const struct sample *sample = &turns.samples.items[i];
+        assert_true(sample->request_begin == wanted[i].begin);
+        assert_true(sample->request_end == wanted[i].end);
+        assert_true(sample->send_tsc == wanted[i].received);
+        assert_true(sample->reply_begin == wanted[i].reply_begin);
+        assert_true(sample->reply_end == wanted[i].reply_end);
+        assert_true(sample->reply_tsc == wanted[i].answered);
+    }
+    assert_int_equal(turns.unanswered + turns.unasked, 0);
+    turns_keep(&turns, 305, 700);
+    assert_int_equal(turns.samples.count, 2);
+    assert_int_equal(turns.framed.count, 2);
+    turns_free(&turns);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_messages_are_the_loads),
         cmocka_unit_test(pieces_are_one_message),
+        cmocka_unit_test(requests_that_came_together_are_told_apart),
         cmocka_unit_test(what_nobody_asked_for_is_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
