@@ -2,7 +2,7 @@
 //
 // The dataset of Redis, by hiredis, pipelined. What the mix reads decides what is stored: strings
 // for get, lists of REDIS_RANGE elements for lrange and lpop, hashes of one field for hget, sorted
-// sets of REDIS_RANGE members for zrange.
+// sets of REDIS_RANGE members for zrange, streams of as many entries for xrange, and the script.
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -20,9 +20,9 @@ enum {
     KEY_BYTES_MAX = WORKLOAD_KEY_BYTES_MAX + 8,
 };
 
-enum data_type { TYPE_STRING, TYPE_LIST, TYPE_HASH, TYPE_SORTED_SET, TYPES };
+enum data_type { TYPE_STRING, TYPE_LIST, TYPE_HASH, TYPE_SORTED_SET, TYPE_STREAM, TYPES };
 
-static const char *const prefixes[TYPES] = {"", "list:", "hash:", "zset:"};
+static const char *const prefixes[TYPES] = {"", "list:", "hash:", "zset:", "stream:"};
 
 static int redis_refuse(const struct dataset *dataset, const char *doing, const char *why,
                         struct error *err)
@@ -85,21 +85,38 @@ static struct redisContext *client_of(const struct dataset *dataset, enum data_t
     return dataset->redis[dataset->nodes->owners[cluster_slot(key, bytes)]];
 }
 
+// Whose value is dataset->value. Returns how many commands that took.
+static int append_stream(struct dataset *dataset, const char *key, size_t key_bytes,
+                         size_t value_bytes, struct redisContext *redis)
+{
+    if (redisAppendCommand(redis, "DEL %b", key, key_bytes) != REDIS_OK)
+        return -1;
+    for (int i = 0; i < REDIS_RANGE; i++)
+        if (redisAppendCommand(redis, "XADD %b %d-0 field %b", key, key_bytes, i + 1,
+                               dataset->value, value_bytes) != REDIS_OK)
+            return -1;
+    dataset->report->stored++;
+    dataset->report->bytes += key_bytes + REDIS_RANGE * value_bytes;
+    return 1 + REDIS_RANGE;
+}
+
 // Puts the commands that make one key's data of a type. Returns how many.
 static int append_store(struct dataset *dataset, enum data_type type, uint64_t index)
 {
     enum { WORDS = 2 + 2 * REDIS_RANGE };
     static const char *const digits[REDIS_RANGE] = {"0", "1", "2", "3", "4",
                                                     "5", "6", "7", "8", "9"};
-    static const char *const names[TYPES] = {"SET", "RPUSH", "HSET", "ZADD"};
+    static const char *const names[TYPE_STREAM] = {"SET", "RPUSH", "HSET", "ZADD"};
     char key[KEY_BYTES_MAX];
     size_t key_bytes = make_key(dataset, type, index, key);
     size_t value_bytes = workload_value_bytes(dataset->workload, index);
     struct redisContext *redis = client_of(dataset, type, index);
+    workload_value(dataset->workload, index, dataset->value);
+    if (type == TYPE_STREAM)
+        return append_stream(dataset, key, key_bytes, value_bytes, redis);
     const char *words[WORDS] = {names[type], key};
     size_t bytes[WORDS] = {strlen(names[type]), key_bytes};
     int count = 2;
-    workload_value(dataset->workload, index, dataset->value);
     if (type == TYPE_HASH) {
         words[count] = "field";
         bytes[count++] = 5;
@@ -127,7 +144,7 @@ static int append_store(struct dataset *dataset, enum data_type type, uint64_t i
 static int append_read(struct dataset *dataset, enum data_type type, uint64_t index)
 {
     static const char *const formats[TYPES] = {"GET %b", "LRANGE %b 0 -1", "HGET %b field",
-                                               "ZRANGE %b 0 -1"};
+                                               "ZRANGE %b 0 -1", "XRANGE %b - +"};
     char key[KEY_BYTES_MAX];
     size_t key_bytes = make_key(dataset, type, index, key);
     struct redisContext *redis = client_of(dataset, type, index);
@@ -152,6 +169,11 @@ static bool reply_matches(struct dataset *dataset, enum data_type type, uint64_t
         return false;
     for (size_t i = 0; i < reply->elements; i++) {
         const redisReply *element = reply->element[i];
+        if (type == TYPE_STREAM &&
+            (element->type != REDIS_REPLY_ARRAY || element->elements != 2 ||
+             element->element[1]->type != REDIS_REPLY_ARRAY || element->element[1]->elements != 2 ||
+             !is_value(dataset, element->element[1]->element[1], bytes)))
+            return false;
         if (type == TYPE_LIST && !is_value(dataset, element, bytes))
             return false;
         if (type == TYPE_SORTED_SET && (element->type != REDIS_REPLY_STRING || element->len != 1 ||
@@ -212,14 +234,34 @@ static int dataset_pass(struct dataset *dataset, enum data_type type, bool verif
     return 0;
 }
 
+// At each server; that its name is the one that requests say is seen by the answer.
+static int load_script(struct dataset *dataset, struct error *err)
+{
+    int result = 0;
+    for (size_t i = 0; i < count_nodes(dataset) && result == 0; i++) {
+        struct redisContext *redis = dataset->redis[i];
+        redisReply *reply = redisCommand(redis, "SCRIPT LOAD %s", REDIS_SCRIPT_TEXT);
+        if (!reply || reply->type == REDIS_REPLY_ERROR)
+            result = redis_refuse(dataset, "load", reply ? reply->str : redis->errstr, err);
+        else if (reply->type != REDIS_REPLY_STRING || strcmp(reply->str, REDIS_SCRIPT_SHA) != 0)
+            result = redis_refuse(dataset, "load", "it gives the script another name", err);
+        freeReplyObject(reply);
+    }
+    return result;
+}
+
 int dataset_prepare_redis(struct dataset *dataset, struct error *err)
 {
     const double *mix = dataset->workload->mix;
-    const bool wanted[TYPES] = {[TYPE_STRING] = mix[REDIS_GET] > 0 || mix[REDIS_SET] > 0,
+    const bool wanted[TYPES] = {[TYPE_STRING] = mix[REDIS_GET] > 0 || mix[REDIS_SET] > 0 ||
+                                                mix[REDIS_SCRIPT] > 0,
                                 [TYPE_LIST] = mix[REDIS_LRANGE] > 0 || mix[REDIS_LPOP] > 0,
                                 [TYPE_HASH] = mix[REDIS_HGET] > 0,
-                                [TYPE_SORTED_SET] = mix[REDIS_ZRANGE] > 0};
+                                [TYPE_SORTED_SET] = mix[REDIS_ZRANGE] > 0,
+                                [TYPE_STREAM] = mix[REDIS_XRANGE] > 0};
     int result = open_clients(dataset, err);
+    if (result == 0 && mix[REDIS_SCRIPT] > 0)
+        result = load_script(dataset, err);
     for (int verify = 0; verify < 2 && result == 0; verify++)
         for (enum data_type type = 0; type < TYPES && result == 0; type++)
             if (wanted[type])

@@ -121,7 +121,7 @@ struct protocol_operation {
 };
 
 // How many a protocol can have, and where these two stand in one that has both.
-enum { PROTOCOL_OPERATIONS_MAX = 10, WORKLOAD_GET = 0, WORKLOAD_SET = 1 };
+enum { PROTOCOL_OPERATIONS_MAX = 16, WORKLOAD_GET = 0, WORKLOAD_SET = 1 };
 
 // What workloads ask for at most; a protocol or a server may allow less. A size without bounds of
 // its own (a tail's) is cut off at TAIL.

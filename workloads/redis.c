@@ -31,8 +31,13 @@ static const struct {
     [REDIS_HGET] = {"$4\r\nHGET\r\n", "hash:", 3, "$5\r\nfield\r\n"},
     [REDIS_ZADD] = {"$4\r\nZADD\r\n", "zset:", 4, ""},
     [REDIS_ZRANGE] = {"$6\r\nZRANGE\r\n", "zset:", 4, "$1\r\n0\r\n$1\r\n9\r\n"},
+    [REDIS_XADD] = {"$4\r\nXADD\r\n", "stream:", 8,
+                    "$6\r\nMAXLEN\r\n$1\r\n~\r\n$4\r\n1000\r\n$1\r\n*\r\n$5\r\nfield\r\n"},
+    [REDIS_XRANGE] = {"$6\r\nXRANGE\r\n", "stream:", 6,
+                      "$1\r\n-\r\n$1\r\n+\r\n$5\r\nCOUNT\r\n$2\r\n10\r\n"},
+    [REDIS_SCRIPT] = {"$7\r\nEVALSHA\r\n$40\r\n" REDIS_SCRIPT_SHA "\r\n$1\r\n1\r\n", "", 5, ""},
 };
-_Static_assert(REDIS_RANGE == 10, "the ranges above end at 9");
+_Static_assert(REDIS_RANGE == 10, "the ranges above end at 9, or count 10");
 
 static const struct protocol_operation operations[REDIS_OPERATIONS] = {
     [REDIS_GET] = {.name = "get", .weight = 90, .returns_value = true},
@@ -45,6 +50,9 @@ static const struct protocol_operation operations[REDIS_OPERATIONS] = {
     [REDIS_HGET] = {.name = "hget", .returns_value = true},
     [REDIS_ZADD] = {.name = "zadd"},
     [REDIS_ZRANGE] = {.name = "zrange"},
+    [REDIS_XADD] = {.name = "xadd", .carries_value = true},
+    [REDIS_XRANGE] = {.name = "xrange"},
+    [REDIS_SCRIPT] = {.name = "script", .carries_value = true, .returns_value = true},
 };
 
 static size_t request_bytes_max(size_t key_bytes, size_t value_bytes)
@@ -322,15 +330,16 @@ static enum reply_progress redis_judge(struct reply_parser *parser, const struct
 static bool redis_answers(unsigned operation, enum reply_kind kind)
 {
     static const bool reads[REDIS_OPERATIONS] = {
-        [REDIS_GET] = true,  [REDIS_LPOP] = true,   [REDIS_LRANGE] = true,
-        [REDIS_HGET] = true, [REDIS_ZRANGE] = true,
+        [REDIS_GET] = true,    [REDIS_LPOP] = true,   [REDIS_LRANGE] = true, [REDIS_HGET] = true,
+        [REDIS_ZRANGE] = true, [REDIS_XRANGE] = true, [REDIS_SCRIPT] = true,
     };
     switch (kind) {
     case REPLY_VALUE:
+        return reads[operation] || operation == REDIS_XADD; // the entry's id
     case REPLY_MISS:
         return reads[operation];
     case REPLY_STORED:
-        return !reads[operation];
+        return !reads[operation] && operation != REDIS_XADD;
     default:
         return kind != REPLY_NOT_STORED; // an error can answer any operation
     }

@@ -9,7 +9,8 @@
 //
 // In a cluster (workloads/redis_cluster.h) all nodes speak the same.
 //
-// A key serves several types, so all but strings prefix it: "list:", "hash:", "zset:", "counter:".
+// A key serves several types, so all but strings prefix it: "list:", "hash:", "zset:", "counter:",
+// "stream:".
 #ifndef WORKLOADS_REDIS_H
 #define WORKLOADS_REDIS_H
 
@@ -26,11 +27,20 @@ enum redis_operation {
     REDIS_HGET,   // HGET hash:key field
     REDIS_ZADD,   // ZADD zset:key score member, both number % 100
     REDIS_ZRANGE, // ZRANGE zset:key 0 9
+    REDIS_XADD,   // XADD stream:key MAXLEN ~ 1000 * field value
+    REDIS_XRANGE, // XRANGE stream:key - + COUNT 10
+    REDIS_SCRIPT, // EVALSHA of the script below, with key and value
     REDIS_OPERATIONS,
     REDIS_ASKING = REDIS_OPERATIONS, // ASKING: in no mix; goes before what a node was asked for
 };
 _Static_assert((int)REDIS_OPERATIONS <= (int)PROTOCOL_OPERATIONS_MAX, "they fit in a mix");
 
-enum { REDIS_RANGE = 10 }; // elements of a list or sorted set that a range asks for
+enum { REDIS_RANGE = 10 }; // elements of a list, sorted set or stream that a range asks for
+
+// Puts another value in a key's place and returns the one that was there. Servers know it once it
+// was loaded (--prepare), by its SHA-1.
+#define REDIS_SCRIPT_TEXT                                                                          \
+    "local old = redis.call('GET', KEYS[1]) redis.call('SET', KEYS[1], ARGV[1]) return old"
+#define REDIS_SCRIPT_SHA "8fd28eae7b66ec43e16e171725052a59ab66be92"
 
 #endif

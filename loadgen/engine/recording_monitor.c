@@ -4,13 +4,15 @@
 #include <string.h>
 #include <strings.h>
 
+enum { VALUE_LAST = 1 << 20 }; // an xadd has options in front of it
+
 // Commands that store a value, which word of them it is, and what they are called here.
 static const struct {
     const char *command, *operation;
     unsigned value_at;
 } stores[] = {
     {"set", "set", 2},    {"setnx", "set", 2},   {"setex", "set", 3}, {"psetex", "set", 3},
-    {"append", "set", 2}, {"lpush", "lpush", 2}, {"hset", "hset", 3},
+    {"append", "set", 2}, {"lpush", "lpush", 2}, {"hset", "hset", 3}, {"xadd", "xadd", VALUE_LAST},
 };
 
 bool monitor_line_begins(struct piece line)
@@ -82,7 +84,7 @@ bool monitor_line_read(struct piece line, struct monitor_line *out)
             out->key = word;
             out->key_bytes = bytes;
         }
-        if (i == value_at) {
+        if (i == value_at || value_at == VALUE_LAST) {
             out->has_value = true;
             out->value_bytes = bytes;
         }

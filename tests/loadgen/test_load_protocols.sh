@@ -150,7 +150,7 @@ fi
 # --- Redis ---------------------------------------------------------------------------------------
 if have redis-server; then
     printf 'protocol: redis\nkeys: {count: 200}\nvalues: {size: {uniform: [0, 300]}}\nmix: {get: 3, set: 1, incr: 1, ' >"$dir/redis.yaml"
-    printf 'lpush: 1, lpop: 1, lrange: 1, hset: 1, hget: 1, zadd: 1, zrange: 1}\n' >>"$dir/redis.yaml"
+    printf 'lpush: 1, lpop: 1, lrange: 1, hset: 1, hget: 1, zadd: 1, zrange: 1, xadd: 1, xrange: 1, script: 1}\n' >>"$dir/redis.yaml"
     calls() { # of a command, by the server's own count
         redis-cli -p "$port" info commandstats | sed -n "s/^cmdstat_$1:calls=\([0-9]*\),.*/\1/p"
     }
@@ -158,15 +158,16 @@ if have redis-server; then
         start redis-server --port PORT --bind 127.0.0.1 --save '' --dir "$dir"
         mistaken memcached-binary redis
         prepare --workload "$dir/redis.yaml" --protocol $protocol
-        grep -q '"verified": 800' "$dir/out" || fail "$protocol: the dataset"
+        grep -q '"verified": 1000' "$dir/out" || fail "$protocol: the dataset"
         redis-cli -p "$port" config resetstat >"$dir/log"
         load --workload "$dir/redis.yaml" --protocol $protocol --arrivals lognormal:1,0.5
         [ "$(value misses)" = 0 ] || fail "$protocol: misses"
         sum=0
-        for command in get set incr lpush lpop lrange hset hget zadd zrange; do
+        for command in get set incr lpush lpop lrange hset hget zadd zrange xadd xrange evalsha; do
             [ "$(calls $command)" -gt 50 ] || fail "$protocol: $command was hardly called"
             sum=$((sum + $(calls $command)))
         done
+        sum=$((sum - 2 * $(calls evalsha))) # the script gets and sets
         [ $sum -eq "$(value answered)" ] || fail "$protocol: the server counts $sum requests"
         [ "$protocol" = redis ] || [ "$(calls hello)" = 4 ] || fail 'RESP3 was not asked for once a connection'
         larger $protocol
@@ -187,12 +188,13 @@ if have redis-server; then
     monitor=$!
     listening() { grep -q '^OK' "$dir/monitor"; }
     await listening || fail 'MONITOR: it does not answer'
-    load --workload "$dir/redis.yaml" --protocol redis
-    for command in get set incr lpush lpop lrange hset hget zadd zrange; do
+    sed 's/, script: 1//' "$dir/redis.yaml" >"$dir/monitored.yaml"
+    load --workload "$dir/monitored.yaml" --protocol redis
+    for command in get set incr lpush lpop lrange hset hget zadd zrange xadd xrange; do
         before="$before $(calls $command)"
     done
     scheduled=$(value scheduled)
-    printed() { [ "$(grep -cE '"(GET|SET|INCR|LPUSH|LPOP|LRANGE|HSET|HGET|ZADD|ZRANGE)"' "$dir/monitor")" = "$scheduled" ]; }
+    printed() { [ "$(grep -cE '"(GET|SET|INCR|LPUSH|LPOP|LRANGE|HSET|HGET|ZADD|ZRANGE|XADD|XRANGE)"' "$dir/monitor")" = "$scheduled" ]; }
     await printed || fail 'MONITOR: not every request was printed'
     kill "$monitor"
     wait "$monitor" 2>/dev/null
@@ -202,7 +204,7 @@ if have redis-server; then
     case $? in 0 | 4) ;; *) fail 'MONITOR: it is not sent again' ;; esac
     [ "$(value scheduled)" = "$scheduled" ] && [ "$(value answered)" = "$scheduled" ] || fail 'MONITOR: not all is sent again'
     grep -q 'left out: protocol redis has no PING' "$dir/out" || fail 'MONITOR: what is left out is not said'
-    for command in get set incr lpush lpop lrange hset hget zadd zrange; do
+    for command in get set incr lpush lpop lrange hset hget zadd zrange xadd xrange; do
         after="$after $(calls $command)"
     done
     [ "$before" = "$after" ] || fail "MONITOR:$after calls instead of$before"

@@ -62,6 +62,16 @@ static void requests_are_encoded(void **state)
                   "*4\r\n$4\r\nZADD\r\n$9\r\nzset:0017\r\n$2\r\n34\r\n$2\r\n34\r\n");
     check_command(REDIS_ZRANGE, 0,
                   "*4\r\n$6\r\nZRANGE\r\n$9\r\nzset:0017\r\n$1\r\n0\r\n$1\r\n9\r\n");
+    check_command(REDIS_XADD, 0,
+                  "*8\r\n$4\r\nXADD\r\n$11\r\nstream:0017\r\n$6\r\nMAXLEN\r\n$1\r\n~\r\n"
+                  "$4\r\n1000\r\n$1\r\n*\r\n$5\r\nfield\r\n$4\r\na\r\nz\r\n");
+    check_command(
+        REDIS_XRANGE, 0,
+        "*6\r\n$6\r\nXRANGE\r\n$11\r\nstream:0017\r\n$1\r\n-\r\n$1\r\n+\r\n$5\r\nCOUNT\r\n"
+        "$2\r\n10\r\n");
+    check_command(REDIS_SCRIPT, 0,
+                  "*5\r\n$7\r\nEVALSHA\r\n$40\r\n" REDIS_SCRIPT_SHA
+                  "\r\n$1\r\n1\r\n$4\r\n0017\r\n$4\r\na\r\nz\r\n");
 }
 
 static const char resp2[] = "$5\r\nhello\r\n"
