@@ -220,7 +220,9 @@ static const struct pt_path *keep(struct pt_paths *paths, struct course *course)
     if (array_reserve(flows, flows->count + path->flow_count) < 0 ||
         array_push(&paths->list, *path) < 0)
         return NULL;
-    memcpy(flows->items + flows->count, course->flows, path->flow_count * sizeof *course->flows);
+    if (path->flow_count)
+        memcpy(flows->items + flows->count, course->flows,
+               path->flow_count * sizeof *course->flows);
     flows->count += path->flow_count;
     return &paths->list.items[paths->list.count - 1];
 }

@@ -88,9 +88,9 @@ static inline const struct pt_path *pt_paths_find(struct pt_paths *paths, uint32
 {
     if (paths->slots && paths->generation == paths->stretches->generation) {
         uint32_t found = paths->slots[pt_path_slot(from, asked)] - 1;
-        const struct pt_path *path = &paths->list.items[found];
-        if (found < paths->list.count && path->from == from && path->asked == asked)
-            return path->blocks ? path : NULL;
+        if (found < paths->list.count && paths->list.items[found].from == from &&
+            paths->list.items[found].asked == asked)
+            return paths->list.items[found].blocks ? &paths->list.items[found] : NULL;
     }
     return pt_paths_learn(paths, from, asked);
 }

@@ -530,15 +530,17 @@ static bool walk_enter_path(struct pt_walk *walk, const struct pt_path *path)
 static void walk_emit_path(struct pt_walk *walk, const struct pt_path *path)
 {
     struct pt_piece *piece = walk->piece;
-    const struct pt_flow *from = walk->walker->paths.flows.items + path->flows;
     uint32_t before = (uint32_t)piece->counts.instructions;
     uint64_t times[2] = {walk->tsc, walk->tsc};
     if (path->timed) {
         pt_walk_read_time(walk, false);
         times[1] = walk->tsc;
     }
+    if (path->flow_count == 0)
+        return;
+    const struct pt_flow *from = walk->walker->paths.flows.items + path->flows;
     size_t whole = path->flow_count - path->leaves;
-    struct pt_flow *to = flow_room(walk, whole);
+    struct pt_flow *to = whole ? flow_room(walk, whole) : NULL;
     for (size_t i = 0; to && i < whole; i++) {
         to[i] = from[i];
         to[i].tsc = times[from[i].tsc];
