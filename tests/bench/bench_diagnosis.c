@@ -108,7 +108,7 @@ static struct speed measure(unsigned messages)
                                         .messages = messages,
                                         .gap_ns = 60000,
                                         .noise = 0.1,
-                                        .causes = (1u << SYNTHETIC_CHOSEN) - 1,
+                                        .causes = UINT32_MAX >> (32 - SYNTHETIC_CHOSEN),
                                         .hits = messages / 2000,
                                         .leaves = SPANS_PER_MESSAGE - 41,
                                         .functions = true};

@@ -28,10 +28,19 @@ static inline int synthetic_by_moment(const void *left, const void *right)
     return order_of(a->thread, b->thread) ?: order_of(a->time_ns, b->time_ns);
 }
 
+static inline int synthetic_by_wait(const void *left, const void *right)
+{
+    const struct peer_wait *a = left, *b = right;
+    return order_of(a->thread, b->thread) ?: order_of(a->begin_ns, b->begin_ns);
+}
+
 static inline void synthetic_build(struct synthetic *s, const struct synthetic_options *options)
 {
     static const char *const names[] = {
-#define SYNTHETIC_TEXT(name) [NAME_##name] = NAME_##name == NAME_holder ? "memcached:lru" : #name,
+#define SYNTHETIC_TEXT(name)                                                                       \
+    [NAME_##name] = NAME_##name == NAME_holder   ? "memcached:lru"                                 \
+                    : NAME_##name == NAME_writer ? "redis:bio"                                     \
+                                                 : #name,
         SYNTHETIC_NAMES(SYNTHETIC_TEXT)};
     *s = (struct synthetic){.options = *options,
                             .random = options->seed * 2654435761u + 88172645463325252u};
@@ -55,6 +64,7 @@ static inline void synthetic_build(struct synthetic *s, const struct synthetic_o
     synthetic_send(s);
     synthetic_receive(s);
     synthetic_application(s);
+    synthetic_join_calls(s);
     synthetic_ahead(s);
     struct disorder disorder = {0};
     for (size_t i = 0; i < s->lives.count; i++)
@@ -63,6 +73,7 @@ static inline void synthetic_build(struct synthetic *s, const struct synthetic_o
     array_sort(&s->server.stints, synthetic_by_stint);
     array_sort(&s->server.wakings, synthetic_by_waking);
     array_sort(&s->server.pauses, synthetic_by_moment);
+    array_sort(&s->peers.waits, synthetic_by_wait);
     for (size_t c = 0; c < SYNTHETIC_CORES; c++) {
         struct core_timeline *core = &s->server.cores.items[c];
         if (core_timeline_link(core) < 0)

@@ -8,25 +8,31 @@
 #include "analysis/lifetime/lifetime.h"
 
 enum synthetic_cause {
-    CAUSED_BY_TASK_A,     // a busy neighbour has the application's core
-    CAUSED_BY_IRQ_A,      // a device interrupt during the service
-    CAUSED_BY_SOFTIRQ_A,  // a softirq during the service
-    CAUSED_BY_WAKE_UP,    // the woken thread is switched in late
-    CAUSED_BY_SLEEP,      // the thread sleeps in the middle of the service, nobody knows what for
-    CAUSED_BY_LOCK,       // it waits for a lock, whose holder waits for a device
-    CAUSED_BY_TIMER,      // it sleeps for a stated time
-    CAUSED_BY_PEER,       // it waits for another server's answer, nobody knows on which connection
-    CAUSED_BY_FAR,        // the same, on one that it made to a server that was not captured
-    CAUSED_BY_BACKEND,    // to one that was: it is that one's work
-    CAUSED_BY_QUOTA,      // its control group may not run
-    CAUSED_BY_SEND_QUEUE, // TCP keeps the reply for a while
-    CAUSED_BY_DELIVERY,   // the interrupt comes late
-    CAUSED_BY_TASK_R,     // a task keeps the softirq from its core
-    CAUSED_BY_SLOW_USER,  // a leaf of the application is slow
-    CAUSED_BY_SLOW_SEND,  // the kernel is slow to send
-    CAUSED_BY_SLOW_RECEIVE, // the kernel is slow to receive
-    CAUSED_BY_MORE_CALLS,   // the application calls a function many times
-    CAUSED_BY_UNEXPECTED,   // a page fault, with all that it calls
+    CAUSED_BY_TASK_A,    // a busy neighbour has the application's core
+    CAUSED_BY_IRQ_A,     // a device interrupt during the service
+    CAUSED_BY_SOFTIRQ_A, // a softirq during the service
+    CAUSED_BY_WAKE_UP,   // the woken thread is switched in late
+    CAUSED_BY_SLEEP,     // the thread sleeps in the middle of the service, nobody knows what for
+    CAUSED_BY_LOCK,      // it waits for a lock, whose holder waits for a device
+    CAUSED_BY_TIMER,     // it sleeps for a stated time
+    CAUSED_BY_PEER,      // it waits for another server's answer, nobody knows on which connection
+    CAUSED_BY_FAR,       // the same, on one that it made to a server that was not captured
+    CAUSED_BY_BACKEND,   // to one that was: it is that one's work
+    CAUSED_BY_BACKEND_TASK,  // or a busy neighbour has its core,
+    CAUSED_BY_BACKEND_LOCK,  // it waits for a lock itself,
+    CAUSED_BY_BACKEND_TIMER, // it sleeps for a stated time,
+    CAUSED_BY_BACKEND_QUOTA, // its control group may not run,
+    CAUSED_BY_BACKEND_BUSY,  // it serves somebody else first,
+    CAUSED_BY_BACKEND_FAR,   // or it asks the one that was not captured: time is CAUSED_BY_FAR
+    CAUSED_BY_QUOTA,         // its control group may not run
+    CAUSED_BY_SEND_QUEUE,    // TCP keeps the reply for a while
+    CAUSED_BY_DELIVERY,      // the interrupt comes late
+    CAUSED_BY_TASK_R,        // a task keeps the softirq from its core
+    CAUSED_BY_SLOW_USER,     // a leaf of the application is slow
+    CAUSED_BY_SLOW_SEND,     // the kernel is slow to send
+    CAUSED_BY_SLOW_RECEIVE,  // the kernel is slow to receive
+    CAUSED_BY_MORE_CALLS,    // the application calls a function many times
+    CAUSED_BY_UNEXPECTED,    // a page fault, with all that it calls
     CAUSED_BY_CLIENT_QUEUE,
     CAUSED_BY_CLIENT_STACK,
     CAUSED_BY_NETWORK,
@@ -57,6 +63,12 @@ static const struct synthetic_name {
     [CAUSED_BY_PEER] = {"waiting for a packet", ROLE_A},
     [CAUSED_BY_FAR] = {"waiting for postgres (10.0.0.9:5432)", ROLE_A},
     [CAUSED_BY_BACKEND] = {"redis: application time", ROLE_A},
+    [CAUSED_BY_BACKEND_TASK] = {"redis: nginx", ROLE_A},
+    [CAUSED_BY_BACKEND_LOCK] = {"redis: lock wait (futex): held by bio, blocked in fsync (nvme0q1)",
+                                ROLE_A},
+    [CAUSED_BY_BACKEND_BUSY] = {"redis: head-of-line blocking", ROLE_A},
+    [CAUSED_BY_BACKEND_TIMER] = {"redis: sleeping (timer)", ROLE_A},
+    [CAUSED_BY_BACKEND_QUOTA] = {"redis: throttled (CPU quota)", ROLE_A},
     [CAUSED_BY_QUOTA] = {"throttled (CPU quota)", ROLE_A},
     [CAUSED_BY_SEND_QUEUE] = {"send queue", ROLE_A},
     [CAUSED_BY_DELIVERY] = {"interrupt delivery", ROLE_R},
@@ -87,6 +99,7 @@ static const struct synthetic_name {
     X(backup)                                                                                      \
     X(bystander)                                                                                   \
     X(holder)                                                                                      \
+    X(writer)                                                                                      \
     X(local_timer)                                                                                 \
     X(redis)                                                                                       \
     X(eth0)                                                                                        \

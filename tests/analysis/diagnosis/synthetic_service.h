@@ -72,20 +72,6 @@ static inline int64_t synthetic_command(struct synthetic *s, size_t at, int64_t 
     return now;
 }
 
-// The thread waits for a lock. Its holder had to write something first.
-static inline void synthetic_hold(struct synthetic *s, int64_t now, int64_t end)
-{
-    enum { FUTEX = 202, FSYNC = 74, NVME = 40 };
-    synthetic_block(s, now, SYNTHETIC_THREAD, FUTEX);
-    synthetic_wake(s, now - 100, SYNTHETIC_HOLDER, SYNTHETIC_THREAD, 0);
-    synthetic_switch(s, 0, now, SPAN_TASK, SYNTHETIC_HOLDER, NAME_holder, NAME_main_loop);
-    synthetic_block(s, now + 1000, SYNTHETIC_HOLDER, FSYNC);
-    synthetic_spare(s, now + 1000);
-    synthetic_interrupt(s, end - 4000, SPAN_IRQ, NVME, NAME_nvme0q1, SYNTHETIC_HOLDER);
-    synthetic_switch(s, 0, end - 2000, SPAN_TASK, SYNTHETIC_HOLDER, NAME_holder, NAME_main_loop);
-    synthetic_wake(s, end - 300, SYNTHETIC_THREAD, SYNTHETIC_HOLDER, 0);
-}
-
 // In the middle of its work the thread stops running.
 static inline int64_t synthetic_stop(struct synthetic *s, size_t at, int64_t now)
 {
@@ -94,14 +80,14 @@ static inline int64_t synthetic_stop(struct synthetic *s, size_t at, int64_t now
     enum synthetic_cause cause = (enum synthetic_cause)(s->hit[message] - 1);
     if (s->hit[message] == 0 || cause < CAUSED_BY_SLEEP || cause > CAUSED_BY_QUOTA)
         return now;
-    if (cause == CAUSED_BY_FAR || cause == CAUSED_BY_BACKEND)
+    if (cause >= CAUSED_BY_FAR && cause <= CAUSED_BY_BACKEND_FAR)
         return synthetic_ask(s, at, now);
     if (cause != CAUSED_BY_QUOTA)
         synthetic_call(s, 0, now += 20, NAME_futex_wait);
     now += 200;
     int64_t end = now + s->hit_ns[message];
     if (cause == CAUSED_BY_LOCK) {
-        synthetic_hold(s, now, end);
+        synthetic_hold(s, false, now, end);
     } else {
         s->left = cause == CAUSED_BY_QUOTA  ? STINT_THROTTLED
                   : cause == CAUSED_BY_PEER ? STINT_WAITS

@@ -28,9 +28,11 @@ struct synthetic_options {
     bool bystander;  // a program that wants nothing but what is left of the application's core
 };
 
+_Static_assert(SYNTHETIC_CHOSEN <= 32, "each has a bit of synthetic_options.causes");
+
 enum { SYNTHETIC_CORES = 2, SYNTHETIC_THREAD = 100, SYNTHETIC_NEIGHBOUR = 666 };
 enum { SYNTHETIC_OTHER_THREAD = 200, SYNTHETIC_OTHER = 1 }; // the other server: application 1
-enum { SYNTHETIC_HOLDER = 101, SYNTHETIC_BYSTANDER = 900 };
+enum { SYNTHETIC_HOLDER = 101, SYNTHETIC_OTHER_HOLDER = 201, SYNTHETIC_BYSTANDER = 900 };
 enum { SYNTHETIC_CONNECTIONS = 64, SYNTHETIC_DEEPEST = 32, SYNTHETIC_REQUEST_BYTES = 40 };
 #define SYNTHETIC_BEGIN_NS 1000000000LL
 
@@ -55,9 +57,9 @@ struct synthetic {
     struct synthetic_options options;
     struct lifetime_array lives; // in order of arrival at the server
     struct host_timeline server;
-    struct application_calls calls;
-    struct peers peers;            // what its thread asked of other servers
-    struct synthetic_truth *truth; // by message
+    struct application_calls calls, backend_calls; // the latter's go behind the former
+    struct peers peers;                            // what its thread asked of other servers
+    struct synthetic_truth *truth;                 // by message
     struct ARRAY_OF(struct synthetic_hindrance) hindrances;
     int64_t *hit_ns;              // by message: how long the chosen cause lasts
     uint8_t *hit;                 // by message: the chosen cause plus 1, 0 none
@@ -73,8 +75,9 @@ struct synthetic {
 // Whether there is another server beside.
 static inline bool synthetic_has_other(const struct synthetic_options *options)
 {
-    return (options->causes &
-            (1u << CAUSED_BY_SERVER_A | 1u << CAUSED_BY_SERVER_R | 1u << CAUSED_BY_BACKEND)) != 0;
+    enum { SERVERS = 1u << CAUSED_BY_SERVER_A | 1u << CAUSED_BY_SERVER_R };
+    const unsigned asked = (2u << CAUSED_BY_BACKEND_FAR) - (1u << CAUSED_BY_BACKEND);
+    return (options->causes & (SERVERS | asked)) != 0;
 }
 
 static inline double synthetic_uniform(struct synthetic *s)
@@ -204,16 +207,25 @@ static inline void synthetic_block(struct synthetic *s, int64_t time, uint32_t t
                    (struct thread_moment){.time_ns = time, .thread = thread, .value = call});
 }
 
+// A call of a thread of the server, or of the one that it asks.
+static inline void synthetic_socket_of(struct synthetic *s, uint32_t thread, uint8_t kind,
+                                       int64_t entry, int64_t exit, uint32_t connection,
+                                       uint64_t offset)
+{
+    SYNTHETIC_PUSH(thread == SYNTHETIC_THREAD ? &s->calls : &s->backend_calls,
+                   (struct application_call){.entry_ns = entry,
+                                             .exit_ns = exit,
+                                             .offset = offset,
+                                             .length = SYNTHETIC_REQUEST_BYTES,
+                                             .connection = connection,
+                                             .thread = thread,
+                                             .kind = kind});
+}
+
 static inline void synthetic_socket(struct synthetic *s, uint8_t kind, int64_t entry, int64_t exit,
                                     uint32_t connection, uint64_t offset)
 {
-    SYNTHETIC_PUSH(&s->calls, (struct application_call){.entry_ns = entry,
-                                                        .exit_ns = exit,
-                                                        .offset = offset,
-                                                        .length = SYNTHETIC_REQUEST_BYTES,
-                                                        .connection = connection,
-                                                        .thread = SYNTHETIC_THREAD,
-                                                        .kind = kind});
+    synthetic_socket_of(s, SYNTHETIC_THREAD, kind, entry, exit, connection, offset);
 }
 
 #endif
