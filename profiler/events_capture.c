@@ -24,6 +24,7 @@
 #include "profiler/nic_arrivals.h"
 #include "profiler/payload_frames.h"
 #include "profiler/receive_stamps.h"
+#include "profiler/runtime_probes.h"
 #include "profiler/segment_drops.h"
 #include "profiler/watched_namespaces.h"
 
@@ -59,6 +60,7 @@ struct events_capture {
     uint64_t ports[65536 / 64];
     struct payload_frames *frames; // NULL: the payload is not looked at
     struct program_costs costs;
+    struct runtime_probes probes;
     bool processes_watched;        // the watched namespaces are those of processes, not a guess
     struct connection_array ended; // connections that were taken out of the programs' table
     uint64_t sockets_seen;         // entered into it when it was last looked through
@@ -231,6 +233,7 @@ void events_capture_watch_process(struct events_capture *capture, uint32_t proce
     struct stat there;
     if (!capture->programs || !process)
         return;
+    runtime_probes_add(&capture->probes, process);
     bool further = port_add(capture, port);
     snprintf(path, sizeof path, "/proc/%u/ns/net", process);
     int home = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
@@ -297,6 +300,11 @@ static int programs_attach_patiently(struct events_capture *capture, bool *aband
     return result;
 }
 
+static bool is_loaded(const struct bpf_program *program)
+{
+    return bpf_program__fd(program) >= 0;
+}
+
 int events_capture_open(const struct events_capture_settings *settings, struct events_capture **out,
                         struct error *err)
 {
@@ -351,6 +359,11 @@ int events_capture_open(const struct events_capture_settings *settings, struct e
             goto fail;
     }
     look_up_known_sockets(capture);
+    if (is_loaded(capture->programs->progs.collection_begin) &&
+        is_loaded(capture->programs->progs.collection_end)) {
+        capture->probes.begin = capture->programs->progs.collection_begin;
+        capture->probes.end = capture->programs->progs.collection_end;
+    }
     *out = capture;
     return 0;
 fail:
@@ -735,7 +748,7 @@ static json_t *stats_json(const struct events_capture *capture, const struct los
         units_format_cores(&others, followed, sizeof followed);
     return json_pack(
         "{s:o, s:o, s:I, s:I, s:O, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:s, s:s, "
-        "s:o, s:o, s:o*, s:o*}",
+        "s:o, s:o, s:{s:i, s:i, s:s*}, s:o*, s:o*}",
         "programs", programs_json(capture), "events", event_kinds_json(capture->kinds), "records",
         (json_int_t)capture->all_records, "dropped", (json_int_t)losses->dropped,
         "dropped_per_core", losses->per_core, "unfinished", (json_int_t)capture->unfinished,
@@ -745,7 +758,9 @@ static json_t *stats_json(const struct events_capture *capture, const struct los
         "receive_stamps", receive_stamps_name(capture->stamps), "memory_full", capture->memory_full,
         "cores", units_format_cores(&capture->settings.cores, cores, sizeof cores), "followed",
         followed, "ports", ports_json(capture), "segments_dropped",
-        segment_drops_json(capture->programs->bss->segments_dropped), "nic",
+        segment_drops_json(capture->programs->bss->segments_dropped), "collections", "probed",
+        (int)capture->probes.probed, "refused", (int)capture->probes.refused, "why",
+        capture->probes.refused ? capture->probes.why.text : NULL, "nic",
         capture->settings.nic ? nic_json(capture) : NULL, "framing",
         capture->frames
             ? payload_frames_json(capture->frames, capture->programs->bss->payload_unseen,
@@ -770,6 +785,7 @@ json_t *events_capture_so_far(const struct events_capture *capture)
 // Stops the programs and drains what is left in the rings. Counts what was lost on the way.
 static void finish_records(struct events_capture *capture, struct losses *losses)
 {
+    runtime_probes_end(&capture->probes);
     events_bpf__detach(capture->programs);
     // Programs that were running on other cores end within microseconds.
     nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
@@ -828,6 +844,7 @@ void events_capture_free(struct events_capture *capture)
     if (capture->records != MAP_FAILED)
         munmap(capture->records, capture->records_bytes);
     program_costs_end(&capture->costs);
+    runtime_probes_end(&capture->probes);
     payload_frames_free(capture->frames);
     events_bpf__destroy(capture->programs);
     if (capture->stamps_fd >= 0)

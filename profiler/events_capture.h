@@ -104,10 +104,12 @@ void events_capture_followed(const struct events_capture *capture, cpu_set_t *ou
 //    "sockets_dropped": n, "receive_stamps": "on", "memory_full": bool, "cores": "0-1",
 //    "followed": "2",
 //    "ports": [...], "segments_dropped": {REASON: n},
+//    "collections": {"probed": n, "refused": n, "why": "…"},
 //    "nic": {"interface": "eth0", "error_ns": n, "unread": n} or {…, "reason": "…"},
 //    "framing": {"protocol": "redis", …} (profiler/payload_frames.h; only with a grammar)}
 // runs, mean_ns: for a moment in which there was traffic, as a sample; else left out.
-// nic: the one that was asked for; error_ns: how far a stamp may be off by the readings of its
+// collections: processes whose garbage collections are recorded, and those where the kernel refused
+// to. nic: the one that was asked for; error_ns: how far a stamp may be off by the readings of its
 // clock; unread: readings that failed. dropped: the ring was full. sockets_dropped: the table of
 // sockets was. unfinished: records a program never completed. skipped: the kernel did not run a
 // program that would have interrupted itself. unseen_switches: threads that left without having

@@ -87,7 +87,7 @@ static int ask_btf(unsigned groups, bool wanted[EVENT_PROGRAMS], struct loader *
             snprintf(states[i].reason, sizeof states[i].reason, "not asked for");
             continue;
         }
-        if (event_programs[i].iterator)
+        if (event_programs[i].iterator || event_programs[i].group == EVENT_GROUP_COLLECTIONS)
             continue;
         char name[64];
         snprintf(name, sizeof name, "btf_trace_%s", tracepoint_of(&event_programs[i]));
@@ -238,6 +238,10 @@ int events_programs_attach(unsigned groups, events_prepare *prepare, void *conte
         if (!use[i])
             continue;
         struct bpf_program *program = program_of(programs, i, states);
+        if (event_programs[i].group == EVENT_GROUP_COLLECTIONS) {
+            states[i].attached = true;
+            continue;
+        }
         struct bpf_link **link = link_of(programs, program);
         *link = bpf_program__attach(program);
         states[i].attached = *link != NULL;

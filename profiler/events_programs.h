@@ -23,7 +23,8 @@ enum event_group {
     EVENT_GROUP_CALLS = 1 << 7,       // of whoever has the sockets, where there is no shim
     // Messages over UDP. Their programs are called after the tracepoint, with udp_ before.
     EVENT_GROUP_DATAGRAMS = 1 << 8,
-    EVENT_GROUPS_ALL = (1 << 9) - 1,
+    EVENT_GROUP_COLLECTIONS = 1 << 9, // of runtimes; attached to places in watched processes
+    EVENT_GROUPS_ALL = (1 << 10) - 1,
     EVENT_GROUPS_DEFAULT = EVENT_GROUPS_ALL & ~(EVENT_GROUP_CALLS | EVENT_GROUP_DATAGRAMS),
 };
 
@@ -34,7 +35,8 @@ enum {
 };
 
 struct event_program {
-    const char *name; // the program's and, but for the iterator and datagrams, the tracepoint's
+    const char
+        *name; // the program's and, but for iterator, datagrams and collections, the tracepoint's
     enum event_group group;
     bool iterator;     // attached when run, not a tracepoint
     const char *gives; // what is missing without it
@@ -47,7 +49,7 @@ extern const struct event_program event_programs[EVENT_PROGRAMS];
 
 struct event_program_state {
     bool asked;       // its group was asked for
-    bool attached;    // it runs (an iterator: it can)
+    bool attached;    // it runs (an iterator, or one for processes: it can)
     bool stood_in;    // by its stand-in
     char reason[200]; // why not, in words; "" when attached
 };

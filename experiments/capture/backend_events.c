@@ -87,6 +87,13 @@ static void warn_of_limits(struct capture *capture, const json_t *document)
                  (long long)unknown);
         capture_warn(capture, text);
     }
+    const json_t *collections = json_object_get(document, "collections");
+    if (json_integer_value(json_object_get(collections, "refused")) > 0) {
+        snprintf(text, sizeof text, "garbage collections of %lld processes were not seen: %.120s",
+                 (long long)json_integer_value(json_object_get(collections, "refused")),
+                 json_string_value(json_object_get(collections, "why")) ?: "nobody says why");
+        capture_warn(capture, text);
+    }
     if (json_is_true(json_object_get(document, "memory_full")))
         capture_warn(capture, "the memory for kernel events was full, what came later was lost: "
                               "capture for a shorter time");

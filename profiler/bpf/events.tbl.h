@@ -27,7 +27,7 @@
 //     EVENT_QUEUE(NAME, number, name)
 //         a queueing discipline by the name that `tc` knows it by, a flag of QUEUED.
 //     EVENT_DETOUR(NAME, number, "cause")
-//         what a thread can be doing for the kernel's memory, a flag of DETOUR, and what that is
+//         what a thread can be doing for the kernel's memory, or its runtime's, a flag of DETOUR, and what that is
 //         called as a cause.
 //     EVENT_PROGRAM(name, GROUP, iterator, gives, stand_in)
 //         see struct event_program (profiler/events_programs.h).
@@ -132,7 +132,7 @@ EVENT(DISK, 27, "disk", nothing, "id: the disk's number (major << 20 | minor); t
 EVENT(DISK_DONE, 28, "disk_done", disk_done, "id: the disk's number; a: when its driver got the request, 0: not known; b: when the request was made, 0: not known (both CLOCK_MONOTONIC ns); flags: `enum disk_operation`",
       "a disk has completed a request, or a part of it, on whatever core")
 EVENT(DETOUR, 29, "detour", detour, "id: thread; a: since when (CLOCK_MONOTONIC ns); flags: `enum event_detour`",
-      "a thread has done something for the kernel's memory; of DIRTY it is the beginning")
+      "a thread has done something for the kernel's memory, or, COLLECTION, for its runtime's; of DIRTY it is the beginning")
 
 EVENT_COMPONENT(STOLEN, "virtual CPU taken away")
 
@@ -149,6 +149,7 @@ EVENT_DETOUR(COMPACTION, 3, "memory compaction")
 EVENT_DETOUR(FORK, 4, "fork: copies page tables")
 EVENT_DETOUR(DIRTY, 5, "writeback throttling")
 EVENT_DETOUR(SWAP_IN, 6, "swap-in")
+EVENT_DETOUR(COLLECTION, 7, "garbage collection")
 
 EVENT_QUEUE(OTHER, 0, "other")
 EVENT_QUEUE(PFIFO_FAST, 1, "pfifo_fast")
@@ -191,6 +192,8 @@ EVENT_PROGRAM(mm_compaction_begin, WAITS, false, "memory compaction", NULL)
 EVENT_PROGRAM(mm_compaction_end, WAITS, false, "memory compaction", NULL)
 EVENT_PROGRAM(sched_process_fork, WAITS, false, "copying page tables in fork", NULL)
 EVENT_PROGRAM(balance_dirty_pages, WAITS, false, "writers that wait for writeback", NULL)
+EVENT_PROGRAM(collection_begin, COLLECTIONS, false, "garbage collections of CPython and Node.js", NULL)
+EVENT_PROGRAM(collection_end, COLLECTIONS, false, "garbage collections of CPython and Node.js", NULL)
 EVENT_PROGRAM(block_rq_issue, WAITS, false, "when disks began with requests", NULL)
 EVENT_PROGRAM(block_rq_complete, WAITS, false, "which disk a thread waited for", NULL)
 EVENT_PROGRAM(tcp_probe, RECEIVE, false, "M(n): the stamp of each segment", NULL)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // What a thread does for the kernel's memory instead of its own work: reclaim, compaction, copying
-// page tables in fork, swapping in, waiting for dirty pages to be written. Part of events.bpf.c.
+// page tables in fork, swapping in, waiting for dirty pages to be written. And for its runtime's:
+// garbage collection. Part of events.bpf.c.
 #ifndef PROFILER_BPF_MEMORY_BPF_H
 #define PROFILER_BPF_MEMORY_BPF_H
 
@@ -58,6 +59,22 @@ static __always_inline int detour_ends(uint32_t kind, uint64_t child)
 DETOUR_PROGRAMS(mm_vmscan_direct_reclaim_begin, mm_vmscan_direct_reclaim_end, DETOUR_RECLAIM)
 DETOUR_PROGRAMS(mm_vmscan_memcg_reclaim_begin, mm_vmscan_memcg_reclaim_end, DETOUR_GROUP_RECLAIM)
 DETOUR_PROGRAMS(mm_compaction_begin, mm_compaction_end, DETOUR_COMPACTION)
+
+// A runtime collects garbage in the thread that serves, as probes in its program say
+// (profiler/runtime_probes.h).
+SEC("uprobe")
+int collection_begin(void *context)
+{
+    (void)context;
+    return detour_begins(DETOUR_COLLECTION, 0);
+}
+
+SEC("uprobe")
+int collection_end(void *context)
+{
+    (void)context;
+    return detour_ends(DETOUR_COLLECTION, 0);
+}
 
 // The kernel counts pages of memory that is not the thread's own: of another process, or, in a
 // fork, of the child's, once for each part that was copied. Only the end of the fork tells.

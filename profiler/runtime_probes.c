@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: MIT
+#include "profiler/runtime_probes.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+// A process more costs its server no time, but each place in it is a descriptor of ours.
+enum { MOST_PROCESSES = 256, MOST_PLACES = 8 };
+
+// A place in a file, as the kernel takes it.
+struct place {
+    uint64_t offset;
+    uint64_t semaphore; // offset of the word that turns a static probe on; 0: there is none
+    bool at_return;     // of the function there
+};
+
+struct places {
+    struct place begin[MOST_PLACES], end[MOST_PLACES];
+    unsigned begins, ends;
+};
+
+// --- in a file -----------------------------------------------------------------------------------
+
+// 0: no part of the file is loaded there.
+static uint64_t offset_of(Elf *elf, uint64_t address)
+{
+    size_t count = 0;
+    elf_getphdrnum(elf, &count);
+    for (size_t i = 0; i < count; i++) {
+        GElf_Phdr part;
+        if (gelf_getphdr(elf, (int)i, &part) && part.p_type == PT_LOAD && address >= part.p_vaddr &&
+            address - part.p_vaddr < part.p_memsz)
+            return address - part.p_vaddr + part.p_offset;
+    }
+    return 0;
+}
+
+static Elf_Scn *section_named(Elf *elf, const char *name, GElf_Shdr *header)
+{
+    size_t names;
+    if (elf_getshdrstrndx(elf, &names) < 0)
+        return NULL;
+    for (Elf_Scn *section = NULL; (section = elf_nextscn(elf, section));) {
+        const char *found =
+            gelf_getshdr(section, header) ? elf_strptr(elf, names, header->sh_name) : NULL;
+        if (found && strcmp(found, name) == 0)
+            return section;
+    }
+    return NULL;
+}
+
+static void place_add(struct place *list, unsigned *count, struct place place)
+{
+    if (place.offset && *count < MOST_PLACES)
+        list[(*count)++] = place;
+}
+
+// A note of a static probe: where it is, where .stapsdt.base was as that was written, where its
+// semaphore is; then its provider and name (systemtap's sys/sdt.h).
+static void take_note(Elf *elf, const char *note, size_t bytes, uint64_t base,
+                      struct places *places)
+{
+    uint64_t words[3];
+    const char *provider = note + sizeof words, *end = note + bytes;
+    if (bytes <= sizeof words || end[-1] != '\0')
+        return;
+    const char *name = provider + strlen(provider) + 1;
+    memcpy(words, note, sizeof words);
+    if (name >= end || strcmp(provider, "python") != 0)
+        return;
+    const uint64_t moved = base - words[1];
+    const struct place place = {.offset = offset_of(elf, words[0] + moved),
+                                .semaphore = words[2] ? offset_of(elf, words[2] + moved) : 0};
+    if (strcmp(name, "gc__start") == 0)
+        place_add(places->begin, &places->begins, place);
+    if (strcmp(name, "gc__done") == 0)
+        place_add(places->end, &places->ends, place);
+}
+
+static void find_python(Elf *elf, struct places *places)
+{
+    GElf_Shdr header, based;
+    GElf_Nhdr note;
+    size_t name, content;
+    if (!section_named(elf, ".stapsdt.base", &based))
+        return;
+    Elf_Scn *section = section_named(elf, ".note.stapsdt", &header);
+    Elf_Data *data = section ? elf_getdata(section, NULL) : NULL;
+    for (size_t at = 0; data && (at = gelf_getnote(data, at, &note, &name, &content)) > 0;)
+        take_note(elf, (const char *)data->d_buf + content, note.n_descsz, based.sh_addr, places);
+}
+
+static void find_node(Elf *elf, struct places *places)
+{
+    static const char collects[] = "_ZN2v88internal4Heap14CollectGarbageE";
+    GElf_Shdr header;
+    Elf_Scn *section = section_named(elf, ".dynsym", &header);
+    Elf_Data *data = section ? elf_getdata(section, NULL) : NULL;
+    const size_t count = data && header.sh_entsize ? header.sh_size / header.sh_entsize : 0;
+    for (size_t i = 0; i < count && i < INT32_MAX; i++) {
+        GElf_Sym symbol;
+        const char *name = gelf_getsym(data, (int)i, &symbol)
+                               ? elf_strptr(elf, header.sh_link, symbol.st_name)
+                               : NULL;
+        if (!name || symbol.st_value == 0 || strncmp(name, collects, sizeof collects - 1) != 0)
+            continue;
+        const uint64_t offset = offset_of(elf, symbol.st_value);
+        place_add(places->begin, &places->begins, (struct place){.offset = offset});
+        place_add(places->end, &places->ends, (struct place){.offset = offset, .at_return = true});
+    }
+}
+
+// The runtimes, by how the files begin that they are in.
+static const struct runtime {
+    const char *file;
+    void (*find)(Elf *elf, struct places *places);
+} runtimes[] = {{"python3", find_python},
+                {"libpython3", find_python},
+                {"node", find_node},
+                {"libnode", find_node}};
+
+// The file is its owner's, who may be anybody: it is read, not mapped, so that it may shrink
+// meanwhile, and nothing that is no file or larger than such programs are is looked at.
+static int find_places(const char *path, const struct runtime *runtime, struct places *places,
+                       struct error *err)
+{
+    const off_t most_bytes = 512 << 20;
+    struct stat status;
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file < 0 && errno == ENOENT)
+        return 0; // the process has ended
+    if (file < 0)
+        return error_set_errno(err, ERROR_FAILED, "cannot read %s", path);
+    elf_version(EV_CURRENT);
+    bool plain = fstat(file, &status) == 0 && S_ISREG(status.st_mode);
+    Elf *elf = plain && status.st_size <= most_bytes ? elf_begin(file, ELF_C_READ, NULL) : NULL;
+    if (elf && elf_kind(elf) == ELF_K_ELF && gelf_getclass(elf) == ELFCLASS64)
+        runtime->find(elf, places);
+    elf_end(elf);
+    close(file);
+    return 0;
+}
+
+// --- in a process --------------------------------------------------------------------------------
+
+static int attach(struct runtime_probes *probes, const struct bpf_program *program,
+                  uint32_t process, const char *path, const struct place *place)
+{
+    LIBBPF_OPTS(bpf_uprobe_opts, options, .ref_ctr_offset = place->semaphore,
+                .retprobe = place->at_return);
+    libbpf_print_fn_t printer = libbpf_set_print(NULL); // what matters is in the counts
+    struct bpf_link *link =
+        bpf_program__attach_uprobe_opts(program, (pid_t)process, path, place->offset, &options);
+    libbpf_set_print(printer);
+    if (!link)
+        return error_set_errno(&probes->why, ERROR_FAILED, "no probe in process %u", process);
+    if (array_push(&probes->links, link) == 0)
+        return 0;
+    bpf_link__destroy(link);
+    return error_set(&probes->why, ERROR_FAILED, "no memory for a probe");
+}
+
+// An end without its begin would be none, and a begin without its end a collection that lasts.
+static void attach_all(struct runtime_probes *probes, uint32_t process, const char *path,
+                       const struct places *places)
+{
+    const size_t before = probes->links.count;
+    int result = 0;
+    if (places->begins == 0 || places->ends == 0)
+        return;
+    for (unsigned i = 0; i < places->ends && result == 0; i++)
+        result = attach(probes, probes->end, process, path, &places->end[i]);
+    for (unsigned i = 0; i < places->begins && result == 0; i++)
+        result = attach(probes, probes->begin, process, path, &places->begin[i]);
+    while (result < 0 && probes->links.count > before)
+        bpf_link__destroy(probes->links.items[--probes->links.count]);
+    probes->probed += result == 0;
+    probes->refused += result < 0 && kill((pid_t)process, 0) == 0; // it is still there
+}
+
+// Takes a line of /proc/PID/maps: "begin-end r-xp offset device inode  /path". True: it has a
+// runtime.
+static bool take_mapping(struct runtime_probes *probes, uint32_t process, char *line)
+{
+    char path[4400];
+    char *file = strchr(line, '/');
+    line[strcspn(line, "\n")] = '\0';
+    const char *name = file ? strrchr(file, '/') + 1 : "";
+    if (!file || !strstr(line, " r-xp "))
+        return false;
+    for (size_t i = 0; i < sizeof runtimes / sizeof *runtimes; i++) {
+        struct places places = {.begins = 0};
+        if (strncmp(name, runtimes[i].file, strlen(runtimes[i].file)) != 0)
+            continue;
+        snprintf(path, sizeof path, "/proc/%u/root%s", process, file);
+        if (find_places(path, &runtimes[i], &places, &probes->why) == 0)
+            attach_all(probes, process, path, &places);
+        else
+            probes->refused++;
+        return places.begins > 0;
+    }
+    return false;
+}
+
+void runtime_probes_add(struct runtime_probes *probes, uint32_t process)
+{
+    char path[64], line[4400];
+    for (size_t i = 0; i < probes->processes.count; i++)
+        if (probes->processes.items[i] == process)
+            return;
+    if (!probes->begin || !probes->end || probes->processes.count >= MOST_PROCESSES ||
+        array_push(&probes->processes, process) < 0)
+        return;
+    snprintf(path, sizeof path, "/proc/%u/maps", process);
+    FILE *maps = fopen(path, "re");
+    while (maps && fgets(line, sizeof line, maps) && !take_mapping(probes, process, line))
+        ;
+    if (maps)
+        fclose(maps);
+}
+
+void runtime_probes_end(struct runtime_probes *probes)
+{
+    for (size_t i = 0; i < probes->links.count; i++)
+        bpf_link__destroy(probes->links.items[i]);
+    array_free(&probes->links);
+    array_free(&probes->processes);
+    probes->begin = probes->end = NULL;
+}

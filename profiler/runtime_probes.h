@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+//
+// Where the runtime of a language collects garbage in the very thread that serves, nothing but the
+// runtime itself can say so: of a server's process, finds the places in its programs' files at
+// which CPython (its static probes gc__start and gc__done) and Node.js (V8's
+// Heap::CollectGarbage) begin and end to collect, and attaches BPF programs there (uprobes).
+// Other processes of the same file are left alone.
+#ifndef PROFILER_RUNTIME_PROBES_H
+#define PROFILER_RUNTIME_PROBES_H
+
+#include <stdint.h>
+
+#include "base/array.h"
+#include "base/error.h"
+
+struct bpf_link;
+struct bpf_program;
+
+struct runtime_probes {
+    const struct bpf_program *begin, *end; // of a collection
+    struct ARRAY_OF(struct bpf_link *) links;
+    struct ARRAY_OF(uint32_t) processes; // that were looked at
+    unsigned probed, refused;            // of these: with probes, and those where it failed
+    struct error why;                    // the first of those
+};
+
+// Looks at a process; a second time does nothing. What has no such runtime costs a look at its
+// mapped files. A failure is counted.
+void runtime_probes_add(struct runtime_probes *probes, uint32_t process);
+
+// Takes all of them away, counts stay. Harmless on a zeroed one.
+void runtime_probes_end(struct runtime_probes *probes);
+
+#endif

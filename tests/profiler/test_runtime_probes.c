@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT
+//
+// A Python and a Node.js program collect garbage a known number of times, one after the other,
+// while they are captured: each collection is recorded, of that process's thread, and none of
+// another process of the same program's that was not watched. Runs beside others: it counts.
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/log_file.h"
+#include "profiler/bpf/event_log.h"
+#include "profiler/events_capture.h"
+
+enum { COLLECTIONS = 20 };
+
+// A program that says so when it is there, collects when it reads a byte, and says that it has.
+struct program {
+    pid_t process;
+    int to, from;
+};
+
+static bool program_start(struct program *program, char *const *argv)
+{
+    int to[2], from[2];
+    char byte;
+    assert_true(pipe(to) == 0 && pipe(from) == 0);
+    program->process = fork();
+    if (program->process == 0) {
+        dup2(to[0], 0);
+        dup2(from[1], 1);
+        close(to[1]);
+        close(from[0]);
+        execvp(argv[0], argv);
+        _exit(127);
+    }
+    close(to[0]);
+    close(from[1]);
+    program->to = to[1];
+    program->from = from[0];
+    return read(program->from, &byte, 1) == 1;
+}
+
+static void program_collect(const struct program *program)
+{
+    char byte = 'c';
+    assert_int_equal(write(program->to, &byte, 1), 1);
+    assert_int_equal(read(program->from, &byte, 1), 1);
+}
+
+static void program_end(struct program *program)
+{
+    kill(program->process, SIGKILL);
+    waitpid(program->process, NULL, 0);
+    close(program->to);
+    close(program->from);
+}
+
+// How many collections were recorded of a thread; -1: something else was that should not be.
+static int count_collections(const char *folder, pid_t watched)
+{
+    char path[128];
+    struct log_reader reader;
+    struct error err = {0};
+    int count = 0;
+    snprintf(path, sizeof path, "%s/events.tlog", folder);
+    assert_int_equal(
+        log_reader_open(&reader, path, LOG_EVENTS, EVENT_LOG_VERSION, sizeof(struct event), &err),
+        0);
+    const struct event *events = reader.records;
+    for (size_t i = 0; i < reader.count && count >= 0; i++) {
+        if (events[i].kind != EVENT_DETOUR || events[i].flags != DETOUR_COLLECTION)
+            continue;
+        bool sound = events[i].id == (uint32_t)watched && events[i].payload.a < events[i].time;
+        count = sound ? count + 1 : -1;
+    }
+    log_reader_close(&reader);
+    unlink(path);
+    snprintf(path, sizeof path, "%s/sockets.tlog", folder);
+    unlink(path);
+    rmdir(folder);
+    return count;
+}
+
+static void collections_are_recorded(char *const *argv)
+{
+    const struct events_capture_settings settings = {
+        .groups = EVENT_GROUP_SCHEDULER | EVENT_GROUP_COLLECTIONS, .ring_bytes = 4 << 20};
+    char folder[] = "/tmp/taillight-collections-XXXXXX";
+    struct program program, other;
+    struct events_capture *capture;
+    struct error err = {0};
+    json_t *stats = NULL;
+    assert_non_null(mkdtemp(folder));
+    if (!program_start(&program, argv) || !program_start(&other, argv)) {
+        print_message("there is no %s\n", argv[0]);
+        rmdir(folder);
+        skip();
+    }
+    if (events_capture_open(&settings, &capture, &err) < 0)
+        fail_msg("%s", err.text);
+    events_capture_watch_process(capture, (uint32_t)program.process, 0);
+    events_capture_watch_process(capture, (uint32_t)program.process, 0);
+    for (int i = 0; i < COLLECTIONS; i++) {
+        program_collect(&program);
+        program_collect(&other);
+    }
+    assert_int_equal(events_capture_stop(capture, folder, &stats, &err), 0);
+    program_collect(&program); // nothing is left in it that would hurt
+    events_capture_free(capture);
+    program_end(&program);
+    program_end(&other);
+    const json_t *told = json_object_get(stats, "collections");
+    json_int_t probed = json_integer_value(json_object_get(told, "probed"));
+    json_int_t refused = json_integer_value(json_object_get(told, "refused"));
+    const char *why = json_string_value(json_object_get(told, "why"));
+    int count = count_collections(folder, program.process);
+    print_message("%s: %d of %d collections; probed %d, refused %d %s\n", argv[0], count,
+                  COLLECTIONS, (int)probed, (int)refused, why ? why : "");
+    bool here = probed == 1 && refused == 0;
+    json_decref(stats);
+    if (!here) { // no static probes in this Python, no such function in this Node.js, no uprobes
+        assert_int_equal(count, 0);
+        skip();
+    }
+    assert_int_equal(count, COLLECTIONS);
+}
+
+static void pythons_are(void **state)
+{
+    (void)state;
+    collections_are_recorded((char *[]){"/usr/bin/python3", "-c",
+                                        "import gc, os\n"
+                                        "gc.disable()\n"
+                                        "os.write(1, b'r')\n"
+                                        "while os.read(0, 1):\n"
+                                        "    gc.collect()\n"
+                                        "    os.write(1, b'd')\n",
+                                        NULL});
+}
+
+static void nodes_are(void **state)
+{
+    (void)state;
+    collections_are_recorded(
+        (char *[]){"node", "--expose-gc", "-e",
+                   "const fs = require('fs'), byte = Buffer.alloc(1);\n"
+                   "fs.writeSync(1, 'r');\n"
+                   "while (fs.readSync(0, byte, 0, 1)) { gc(); fs.writeSync(1, 'd'); }\n",
+                   NULL});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pythons_are),
+        cmocka_unit_test(nodes_are),
+    };
+    if (getuid() != 0) {
+        print_message("kernel events take root\n");
+        return 77;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
