@@ -69,7 +69,8 @@ static bool is_in_network(int process, const char *network)
     return bytes > 0 && strcmp(found, network) == 0;
 }
 
-// The handle is taken first: then the process that is looked at is the one that is killed.
+// The handle is taken first: then the process that is looked at is the one that is killed. One that
+// only waits for its parent to notice its end has its limits still, and is no more to be killed.
 static bool kill_if_ours(int process, const char *mark, const char *network, char *room)
 {
     int handle = (int)syscall(SYS_pidfd_open, process, 0);
@@ -81,7 +82,7 @@ static bool kill_if_ours(int process, const char *mark, const char *network, cha
     if (ours)
         syscall(SYS_pidfd_send_signal, handle, SIGKILL, NULL, 0);
     close(handle);
-    return ours;
+    return ours && !process_has_ended(process);
 }
 
 static unsigned kill_once(const char *mark, const char *network, char *room)

@@ -255,6 +255,26 @@ static void trees_end_with_it(void **state)
     }
 }
 
+// A process whose end nobody has noticed keeps its limits, and with them its mark.
+static void what_has_ended_does_not_live_on(void **state)
+{
+    (void)state;
+    struct error err;
+    struct process process;
+    char mark[TREE_MARK_BYTES];
+    process_tree_make_mark(mark, 2, 0);
+    const char *argv[] = {"sleep", "987", NULL};
+    const char *environment[] = {mark, NULL};
+    struct process_place place = {.environment = environment};
+    if (process_start(&process, argv, &place, &err) < 0)
+        fail_msg("%s", err.text);
+    assert_int_equal(process_tree_kill(mark, "", 60000), 0);
+    siginfo_t ended = {0};
+    assert_int_equal(waitid(P_PID, (id_t)process.pid, &ended, WEXITED | WNOWAIT), 0);
+    assert_int_equal(ended.si_status, SIGKILL);
+    process_stop(&process, 0);
+}
+
 static void keeper_of_run(struct keeper *keeper, uint64_t run, unsigned number)
 {
     struct error err;
@@ -401,6 +421,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_done_is_said),
         cmocka_unit_test(its_death_is_an_error_not_a_hang),
         cmocka_unit_test(trees_end_with_it),
+        cmocka_unit_test(what_has_ended_does_not_live_on),
         cmocka_unit_test(overlapping_runs_are_refused),
         cmocka_unit_test(listeners_are_found),
         cmocka_unit_test(a_journal_outlives_its_keeper),
