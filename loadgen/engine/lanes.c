@@ -226,6 +226,20 @@ static void look_for_failover(struct lanes *lanes, uint64_t now)
 
 // --- sent elsewhere ------------------------------------------------------------------------------
 
+// What may be otherwise in a moment is tried again until the request's time is over.
+static bool try_later(struct lanes *lanes, size_t index, uint64_t now)
+{
+    struct sample *sample = &lanes->samples[index];
+    node_map_want(lanes->map);
+    if (now - sample->intended_tsc > lanes->patience_ticks) {
+        lanes->context->counts->redirections.given_up++;
+        return false;
+    }
+    request_reset(sample);
+    pause_request(lanes, index, now);
+    return true;
+}
+
 // Another node is named. False: not one that this key can be at, or too often.
 static bool follow(struct lanes *lanes, size_t index, const struct server_address *from,
                    const struct redirection *to, uint64_t now)
@@ -238,16 +252,14 @@ static bool follow(struct lanes *lanes, size_t index, const struct server_addres
         counts->given_up++;
         return false;
     }
-    ++*redirections;
     *(to->kind == REDIRECTION_MOVED ? &counts->moved : &counts->asked) += 1;
-    request_reset(&lanes->samples[index]);
     uint32_t node = node_map_find(lanes->map, to->host[0] ? to->host : from->host, to->port);
-    if (node == NODE_NONE) {
+    if (node == NODE_NONE) { // it may be new: the map has it when it owns something
         counts->unknown++;
-        node_map_want(lanes->map);
-        pause_request(lanes, index, now);
-        return true;
+        return try_later(lanes, index, now);
     }
+    ++*redirections;
+    request_reset(&lanes->samples[index]);
     if (to->kind == REDIRECTION_MOVED)
         node_map_move(lanes->map, to->slot, node);
     if (*redirections > REDIRECTIONS_AT_ONCE) {
@@ -264,20 +276,14 @@ bool lanes_redirect(struct lanes *lanes, size_t index, const struct server_addre
                     const char *said, uint64_t now)
 {
     const struct redirection to = redirection_parse(said);
-    struct sample *sample = &lanes->samples[index];
     if (to.kind == REDIRECTION_NONE)
         return false;
     if (to.kind != REDIRECTION_LATER)
         return follow(lanes, index, from, &to, now);
-    node_map_want(lanes->map);
     note_sign(lanes, now);
-    if (now - sample->intended_tsc > lanes->patience_ticks) {
-        lanes->context->counts->redirections.given_up++;
+    if (!try_later(lanes, index, now))
         return false;
-    }
     lanes->context->counts->redirections.retried++;
-    request_reset(sample);
-    pause_request(lanes, index, now);
     return true;
 }
 
