@@ -86,7 +86,7 @@ struct load_plan {
     char warning[600];          // of what is not replayed; empty: there is nothing to say
     enum stamp_mode stamps;
     uint32_t stamps_every; // one send call in so many; 0: each
-    double quantile; // the target percentile, or the SLO's
+    double quantile;       // the target percentile, or the SLO's
     // Of --sweep; of --slo, the range to search: `to` may be +infinity, and `step` is how close the
     // result and a rate that misses it must be (a difference, or with geometric a factor).
     struct sweep_range sweep;

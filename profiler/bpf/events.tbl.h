@@ -27,8 +27,8 @@
 //     EVENT_QUEUE(NAME, number, name)
 //         a queueing discipline by the name that `tc` knows it by, a flag of QUEUED.
 //     EVENT_DETOUR(NAME, number, "cause")
-//         what a thread can be doing for the kernel's memory, or its runtime's, a flag of DETOUR, and what that is
-//         called as a cause.
+//         what a thread can be doing for the kernel's memory, or its runtime's, a flag of DETOUR,
+//         and what that is called as a cause.
 //     EVENT_PROGRAM(name, GROUP, iterator, gives, stand_in)
 //         see struct event_program (profiler/events_programs.h).
 //
