@@ -51,8 +51,12 @@ static struct framed_connection *connection_of(struct payload_frames *frames, ui
     struct framed_connection **place = &frames->connections[id % CONNECTIONS];
     if (!*place)
         *place = calloc(1, sizeof **place);
-    if (*place && (*place)->id != id)
+    if (*place && (*place)->id != id) {
+        // Two that share a place throw each other out: that is out of step, too, unless the other
+        // one had all its answers.
+        frames->lost += (*place)->framing.asked != (*place)->framing.answered;
         **place = (struct framed_connection){.id = id, .framing = {.grammar = frames->grammar}};
+    }
     return *place;
 }
 
