@@ -32,6 +32,8 @@ static int parse_scaled(const char *text, const struct suffix *suffixes, const c
             }
         }
     }
+    if (text[0] == '-' && ((text[1] >= '0' && text[1] <= '9') || text[1] == '.'))
+        return error_set(err, ERROR_INPUT, "\"%s\" is negative (write it like %s)", text, example);
     return error_set(err, ERROR_INPUT, "\"%s\" is not %s (write it like %s)", text, what, example);
 }
 

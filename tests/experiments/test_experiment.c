@@ -493,6 +493,8 @@ static void impossible_loads_are_placed(void **state)
 #define BEFORE_LOAD "name: x\nhosts: {client: {}, server: {}}\nservers: {cache: {}}\n"
     refuse(BEFORE_LOAD "load: {rate: fast}\n",
            "x.yaml:4:14: rate: \"fast\" is not a number (write it like 20000, 20k or 1.5M)");
+    refuse(BEFORE_LOAD "load: {rate: -1}\n",
+           "x.yaml:4:14: rate: \"-1\" is negative (write it like 20000, 20k or 1.5M)");
     refuse(BEFORE_LOAD "load: {to: cache}\n",
            "x.yaml:4:7: load: `rate` is missing; requests per second, e.g. `rate: 20k`");
     refuse(BEFORE_LOAD "load: {rate: 0}\n",
