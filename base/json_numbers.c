@@ -11,6 +11,12 @@ json_t *json_number_or_null(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
+void json_set_percentile(json_t *object, const char *name, double value)
+{
+    if (!isnan(value))
+        json_object_set_new(object, name, json_number_or_null(value));
+}
+
 json_t *json_number_pair(double low, double high)
 {
     return json_pack("[o,o]", json_number_or_null(low), json_number_or_null(high));

@@ -13,6 +13,11 @@
 // The caller owns what is returned; NULL: out of memory.
 json_t *json_number_or_null(double value);
 
+// Sets a percentile of latencies in an object under its name. One that requests without an answer
+// reach (infinite) is null; one that too few requests reach (NaN; quantile_is_seen) is left out, so
+// that nobody takes it for the other.
+void json_set_percentile(json_t *object, const char *name, double value);
+
 // [low, high].
 json_t *json_number_pair(double low, double high);
 

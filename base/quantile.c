@@ -14,6 +14,11 @@ bool quantile_is_seen(size_t count, double q)
     return count > 0 && (q >= 1 || (double)count * (1 - q) >= 1 - rounding);
 }
 
+double quantile_if_seen(double value, size_t count, double q)
+{
+    return quantile_is_seen(count, q) || isinf(value) ? value : NAN;
+}
+
 size_t quantile_rank(size_t count, double q)
 {
     double rank = ceil(q * (double)count);

@@ -24,6 +24,10 @@ double quantile_sorted(const double *sorted, size_t count, double q);
 // it is the greatest.
 bool quantile_is_seen(size_t count, double q);
 
+// The value that was found for that quantile, or NaN if so many values are not enough to speak of
+// it. An infinite one (never answered) is known from fewer.
+double quantile_if_seen(double value, size_t count, double q);
+
 // The index of that value, 0 to count - 1. count must not be 0.
 size_t quantile_rank(size_t count, double q);
 

@@ -51,13 +51,20 @@ void load_curve_free(struct load_curve *curve)
 
 // --- JSON ----------------------------------------------------------------------------------------
 
-static json_t *percentiles_json(const struct load_percentiles *found, bool intervals)
+static json_t *percentiles_json(const struct load_percentiles *found)
+{
+    json_t *object = json_object();
+    for (unsigned i = 0; i < SHOWN; i++)
+        json_set_percentile(object, summary_quantile_names[shown[i]], found->us[shown[i]]);
+    return object;
+}
+
+static json_t *intervals_json(const struct load_percentiles *found)
 {
     json_t *object = json_object();
     for (unsigned i = 0; i < SHOWN; i++)
         json_object_set_new(object, summary_quantile_names[shown[i]],
-                            intervals ? json_interval_or_null(&found->interval[shown[i]])
-                                      : json_number_or_null(found->us[shown[i]]));
+                            json_interval_or_null(&found->interval[shown[i]]));
     return object;
 }
 
@@ -73,9 +80,9 @@ static json_t *point_json(const struct curve_point *point, bool search)
         json_number_or_null(summary->offered_rate), "achieved_rate",
         json_number_or_null(summary->achieved_rate), "scheduled", (json_int_t)summary->scheduled,
         "answered", (json_int_t)summary->answered, "latency_us",
-        percentiles_json(&summary->latency, false), "ci_us",
-        percentiles_json(&summary->latency, true), "verdict", summary->ok ? "ok" : "n/a", "reasons",
-        reasons, "spin_fraction", json_number_or_null(summary->spin_fraction), "saturated",
+        percentiles_json(&summary->latency), "ci_us", intervals_json(&summary->latency), "verdict",
+        summary->ok ? "ok" : "n/a", "reasons", reasons, "spin_fraction",
+        json_number_or_null(summary->spin_fraction), "saturated",
         load_saturation_json(&point->saturation));
     if (json && search) {
         json_object_set_new(json, "target_us", json_number_or_null(point->target_us));

@@ -6,6 +6,7 @@
 
 #include "analysis/run/result_fields.h"
 #include "base/json_numbers.h"
+#include "base/quantile.h"
 #include "base/text.h"
 
 static const char *const side_names[COMPARE_SIDES] = {"base", "candidate"};
@@ -211,7 +212,7 @@ static json_t *percentile_json(const struct comparison *comparison,
                                                                            "base_ci_us",
                                                                            "candidate_ci_us"};
     for (int side = 0; side < COMPARE_SIDES; side++) {
-        json_object_set_new(object, us[side], json_micros(shift->ns[side]));
+        json_set_percentile(object, us[side], shift->ns[side] / 1000);
         json_object_set_new(object, ci[side],
                             shift->known ? interval_json(&shift->ns_interval[side], 1000)
                                          : json_null());
@@ -254,9 +255,11 @@ static json_t *set_json(const struct run_set *set, const struct latency_set *lat
     const double *sorted = latency_set_sorted(latencies, &count);
     json_t *latency = json_object();
     uint64_t scheduled = 0, answered = 0, joined = 0;
-    for (int q = 0; q < LATENCY_QUANTILES; q++)
-        json_object_set_new(latency, latency_quantile_names[q],
-                            json_micros(quantile_sorted(sorted, count, latency_quantiles[q])));
+    for (int q = 0; q < LATENCY_QUANTILES; q++) {
+        const double ns = quantile_sorted(sorted, count, latency_quantiles[q]);
+        json_set_percentile(latency, latency_quantile_names[q],
+                            quantile_if_seen(ns, count, latency_quantiles[q]) / 1000);
+    }
     for (size_t r = 0; r < set->profiles.count; r++) {
         scheduled += set->profiles.items[r].scheduled;
         answered += set->profiles.items[r].answered;

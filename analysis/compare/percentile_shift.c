@@ -154,7 +154,8 @@ static void take_side(const struct latency_set *set, int side, double confidence
                       struct percentile_shift *out)
 {
     const struct figure_context context = {set, out->quantile};
-    out->ns[side] = quantile_sorted(set->sorted, set->count, out->quantile);
+    out->ns[side] = quantile_if_seen(quantile_sorted(set->sorted, set->count, out->quantile),
+                                     set->count, out->quantile);
     out->never[side] = in_every_run_never(set, out->quantile);
     out->spread[side] = resample_spread(set->resample, log_percentile, &context);
     double beyond = (double)set->count * (1 - out->quantile);

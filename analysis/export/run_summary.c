@@ -23,7 +23,7 @@ static json_t *latency_json(const struct latency_summary *latency)
 {
     json_t *object = json_object();
     for (int i = 0; i < LATENCY_QUANTILES; i++)
-        json_object_set_new(object, latency_quantile_names[i], micros(latency->value_ns[i]));
+        json_set_percentile(object, latency_quantile_names[i], latency->value_ns[i] / 1000);
     return object;
 }
 

@@ -9,7 +9,8 @@ const shown = {
   slice: 0,
   cause: null
 };
-const micros = us => known(us) ? duration(us * 1000) : 'never';
+// null: never answered; what is missing, too few requests reach.
+const micros = us => known(us) ? duration(us * 1000) : us === undefined ? 'too few requests' : 'never';
 const signed = us => known(us) ? (us < 0 ? '−' : '+') + duration(Math.abs(us) * 1000) : '?';
 const changeLabel = change => `${change.cause ?? change.function} (${change.role})`;
 // An outline means the same as the colour, for readers who cannot see colours.
@@ -53,7 +54,7 @@ function renderLatency() {
     const one = judged.get(name), [now, before] = SIDES.map(side => one ? one[`${side}_us`] : data[side].latency_us[name]);
     return [
       name, micros(before) + bracket(one?.base_ci_us), micros(now) + bracket(one?.candidate_ci_us),
-      known(now) && before > 0 ? signedPercent(now / before - 1) : '–',
+      one?.change_ci && known(one.change) ? signedPercent(one.change) : '–',
       one?.change_ci ? `[${one.change_ci.map(signedPercent).join(', ')}]` : '–'
     ];
   };

@@ -7,7 +7,8 @@ const SERIES = ['p50', 'p99', 'p99.9'];
 const size = {width: 1180, height: 460, left: 84, right: 1130, top: 34, bottom: 400};
 const ordered = [...data.points].sort((a, b) => a.rate - b.rate);
 const achieved = point => point.achieved_rate ?? 0;
-const microseconds = us => known(us) ? duration(us * 1000) : '∞';
+// null: never answered; what is missing, too few requests reach.
+const microseconds = us => known(us) ? duration(us * 1000) : us === undefined ? '–' : '∞';
 const rateText = rate => known(rate) ? count(rate) : '–';
 const saturated = point => point.saturated.who !== 'none';
 

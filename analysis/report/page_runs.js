@@ -3,7 +3,8 @@
 // What the pages of several runs share: values over runs in their order, with intervals, levels and
 // the places where they changed.
 
-const microseconds = us => known(us) ? duration(us * 1000) : 'never';
+// null: never answered; what is missing, too few requests reach.
+const microseconds = us => known(us) ? duration(us * 1000) : us === undefined ? '–' : 'never';
 const interval = (low, high) =>
     known(low) && known(high) ? ` [${microseconds(low)}, ${microseconds(high)}]` : '';
 

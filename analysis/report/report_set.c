@@ -67,7 +67,9 @@ json_t *report_set_read(const char *directory, struct error *err)
 
 static const char *duration(const json_t *us, char out[32])
 {
-    return json_is_number(us) ? units_format_ns(json_number_value(us) * 1000, out, 32) : "never";
+    return json_is_number(us) ? units_format_ns(json_number_value(us) * 1000, out, 32)
+           : us               ? "never"
+                              : "known of too few requests";
 }
 
 static void verdict_append_pooled(const json_t *document, char *out, size_t bytes)

@@ -235,7 +235,7 @@ function renderLatencyAnew() {
 function renderLatencyTable() {
   const interval = (series, i) => known(series.low[i]) ?
       `${duration(series.low[i])} – ${duration(series.high[i])}` :
-      'too few samples';
+      'too few requests';
   byId('latency-table')
       .replaceChildren(table(
           [
@@ -244,10 +244,10 @@ function renderLatencyTable() {
           ],
           data.quantiles.map(
               (name, i) =>
-                  [name, duration(data.latency.value[i]), interval(data.latency, i),
+                  [name, percentileWords(data.latency, i), interval(data.latency, i),
                    ...(data.counts.without_client ?
                            [] :
-                           [duration(data.uncorrected.value[i], '–'), interval(data.uncorrected, i)])]),
+                           [percentileWords(data.uncorrected, i, '–'), interval(data.uncorrected, i)])]),
           'Latency by percentile'));
 }
 

@@ -77,15 +77,16 @@ function renderStageControls() {
         stageScale = key;
         renderStages();
       });
-  const used = stagesInUse();
+  const used = stagesInUse(), seen = data.stage_ns.filter(row => rowTotal(row) > 0),
+        names = data.quantiles.filter((name, i) => rowTotal(data.stage_ns[i]) > 0);
   byId('stages-table')
       .replaceChildren(table(
-          [['stage', true], ['where', true], ...data.quantiles.map(name => [name])],
+          [['stage', true], ['where', true], ...names.map(name => [name])],
           used.map(
                   i =>
                       [data.stages[i].name, stageMark(data.stages[i]),
-                       ...data.stage_ns.map(row => duration(row[i], '–'))])
-              .concat([['sum', '', ...data.stage_ns.map(row => duration(rowTotal(row)))]]),
+                       ...seen.map(row => duration(row[i], '–'))])
+              .concat([['sum', '', ...seen.map(row => duration(rowTotal(row)))]]),
           'Stages by percentile'));
 }
 

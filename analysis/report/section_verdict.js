@@ -9,11 +9,15 @@ const fromWhen = () => data.counts.without_client ?
     'in the server, from a request’s arrival to its answer’s last byte' :
     'from the intended send time';
 
+// Percentile number `i`; one that too few requests reach is not one that was never answered.
+const percentileWords = (series, i, missing = 'never') =>
+    series.few[i] ? 'too few requests' : duration(series.value[i], missing);
+
 function howMuch() {
   const words =
       data.quantiles
           .map(
-              (name, i) => known(data.latency.value[i]) || data.counts.answered > 0 ?
+              (name, i) => known(data.latency.value[i]) || (data.counts.answered > 0 && !data.latency.few[i]) ?
                   `${name === 'max' ? 'the slowest' : name} ${duration(data.latency.value[i])}` :
                   null)
           .filter(Boolean);
@@ -91,14 +95,14 @@ function renderJudgement() {
 
 // The numbers that most come for.
 function renderHeadline() {
-  const {measures, counts, latency} = data, value = name => latency.value[data.quantiles.indexOf(name)];
+  const {measures, counts, latency} = data, index = name => data.quantiles.indexOf(name);
   const between = name => {
-    const i = data.quantiles.indexOf(name);
+    const i = index(name);
     return known(latency.low[i]) && known(latency.high[i]) ?
         `${duration(latency.low[i])} to ${duration(latency.high[i])}` :
         'too few for an interval';
   };
-  const shown = name => known(value(name)) ? duration(value(name)) : counts.answered ? 'never' : '–';
+  const shown = name => counts.answered ? percentileWords(latency, index(name)) : '–';
   const cells = [
     ['Half of the requests within', shown('p50'), 'p50'], ['99 in 100 within', shown('p99'), `p99, 95 %: ${between('p99')}`],
     ['999 in 1,000 within', shown('p99.9'), `p99.9, 95 %: ${between('p99.9')}`],

@@ -245,8 +245,7 @@ static int summarise(const double *values, size_t count, const json_t *load,
     int result = percentile_intervals_take(values, count, latency_quantiles, LATENCY_QUANTILES,
                                            CONFIDENCE, out->value_ns, out->interval_ns, err);
     for (int i = 0; i < LATENCY_QUANTILES && result == 0; i++) {
-        if (!quantile_is_seen(count, latency_quantiles[i]) && !isinf(out->value_ns[i]))
-            out->value_ns[i] = NAN;
+        out->value_ns[i] = quantile_if_seen(out->value_ns[i], count, latency_quantiles[i]);
         if (!rate_is_constant(load))
             out->interval_ns[i] = (struct quantile_interval){false, NAN, NAN};
     }
@@ -326,6 +325,8 @@ static int compute_stages(struct run_analysis *run)
     for (int q = 0; q < LATENCY_QUANTILES; q++) {
         size_t low, high;
         band_around(latency_quantiles[q], count, &low, &high);
+        if (!quantile_is_seen(count, latency_quantiles[q]))
+            low = high; // nobody knows its latency, nor of what that consists
         for (int stage = 0; stage < STAGES; stage++) {
             double sum = 0;
             for (size_t i = low; i < high; i++)

@@ -159,9 +159,9 @@ static struct hop_row row_of(const struct run_hops *hops, size_t part, enum hop_
     for (size_t i = 0; i < values->count; i++)
         row.mean_ns += values->items[i] / (double)values->count;
     for (size_t i = 0; i < HOP_QUANTILES; i++)
-        row.value_ns[i] = quantile_is_seen(values->count, hop_quantiles[i])
-                              ? quantile_sorted(values->items, values->count, hop_quantiles[i])
-                              : (double)NAN;
+        row.value_ns[i] =
+            quantile_if_seen(quantile_sorted(values->items, values->count, hop_quantiles[i]),
+                             values->count, hop_quantiles[i]);
     return row;
 }
 

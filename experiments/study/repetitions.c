@@ -114,8 +114,8 @@ static int pool(struct series *series, struct error *err)
         percentile_intervals_take(all->items, all->count, summary_quantiles, SUMMARY_QUANTILES,
                                   confidence, series->pooled_us, series->pooled_interval, err);
     for (unsigned i = 0; i < SUMMARY_QUANTILES && result == 0; i++)
-        if (!quantile_is_seen(all->count, summary_quantiles[i]) && !isinf(series->pooled_us[i]))
-            series->pooled_us[i] = NAN;
+        series->pooled_us[i] =
+            quantile_if_seen(series->pooled_us[i], all->count, summary_quantiles[i]);
     return result;
 }
 
@@ -124,8 +124,7 @@ static json_t *pooled_json(const struct series *series)
     json_t *latency = json_object(), *intervals = json_object();
     const struct latency_array *all = &series->latencies;
     for (unsigned i = 0; i < SUMMARY_QUANTILES; i++) {
-        json_object_set_new(latency, summary_quantile_names[i],
-                            json_number_or_null(series->pooled_us[i]));
+        json_set_percentile(latency, summary_quantile_names[i], series->pooled_us[i]);
         if (summary_quantiles[i] < 1)
             json_object_set_new(intervals, summary_quantile_names[i],
                                 json_interval_or_null(&series->pooled_interval[i]));

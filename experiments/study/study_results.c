@@ -36,7 +36,9 @@ int study_result_add_run(struct study_result *result, const struct run_folder *f
         double *own = all->items + before;
         quantile_sort(own, all->count - before);
         for (int q = 0; q < STUDY_QUANTILES; q++)
-            one.latency_us[q] = quantile_sorted(own, all->count - before, study_quantiles[q]);
+            one.latency_us[q] =
+                quantile_if_seen(quantile_sorted(own, all->count - before, study_quantiles[q]),
+                                 all->count - before, study_quantiles[q]);
         if (array_push(&result->runs, one) < 0)
             status = error_set(err, ERROR_FAILED, "out of memory for the latencies of all runs");
     }
@@ -74,9 +76,10 @@ struct run_spread {
 static struct run_spread spread_of(const struct study_result *result, int q)
 {
     double values[1000];
-    size_t count = result->runs.count < 1000 ? result->runs.count : 1000;
-    for (size_t i = 0; i < count; i++)
-        values[i] = result->runs.items[i].latency_us[q];
+    size_t count = 0;
+    for (size_t i = 0; i < result->runs.count && count < 1000; i++)
+        if (!isnan(result->runs.items[i].latency_us[q]))
+            values[count++] = result->runs.items[i].latency_us[q];
     quantile_sort(values, count);
     return (struct run_spread){quantile_sorted(values, count, 0),
                                quantile_sorted(values, count, 0.5),
@@ -98,7 +101,7 @@ static const char *beside_first(const struct study_results *results, size_t step
 static void write_us(FILE *out, double us)
 {
     if (!isfinite(us))
-        fputs("never", out);
+        fputs(isnan(us) ? "-" : "never", out);
     else
         fprintf(out, us < 100 ? "%.1f" : "%.0f", us);
 }
@@ -229,12 +232,11 @@ static json_t *latency_json(const struct study_result *result)
         json_t *all = json_array();
         for (size_t i = 0; i < result->runs.count; i++)
             json_array_append_new(all, json_number_or_null(result->runs.items[i].latency_us[q]));
-        json_object_set_new(latency, study_quantile_names[q],
-                            json_pack("{s:o,s:o,s:o,s:o}", "median",
-                                      json_number_or_null(spread_of(result, q).median), "runs", all,
-                                      "pooled", json_number_or_null(result->pooled_us[q]),
-                                      "pooled_ci",
-                                      json_interval_or_null(&result->pooled_interval[q])));
+        json_t *one = json_pack("{s:o,s:o}", "runs", all, "pooled_ci",
+                                json_interval_or_null(&result->pooled_interval[q]));
+        json_set_percentile(one, "median", spread_of(result, q).median);
+        json_set_percentile(one, "pooled", result->pooled_us[q]);
+        json_object_set_new(latency, study_quantile_names[q], one);
     }
     return latency;
 }
@@ -306,8 +308,8 @@ static int pool(struct study_result *result, struct error *err)
     int status = percentile_intervals_take(all->items, all->count, study_quantiles, STUDY_QUANTILES,
                                            0.95, result->pooled_us, result->pooled_interval, err);
     for (int q = 0; q < STUDY_QUANTILES && status == 0; q++)
-        if (!quantile_is_seen(all->count, study_quantiles[q]) && !isinf(result->pooled_us[q]))
-            result->pooled_us[q] = NAN;
+        result->pooled_us[q] =
+            quantile_if_seen(result->pooled_us[q], all->count, study_quantiles[q]);
     quantile_sort(all->items, all->count);
     return status;
 }

@@ -154,16 +154,23 @@ static json_t *slowest_json(const struct lifetime *slowest)
     return json_pack("{s:f, s:o}", "latency_us", slowest->latency_ns / 1000, "stages_us", stages);
 }
 
-static json_t *latency_json(const struct latency_summary *latency, bool intervals)
+static json_t *latency_json(const struct latency_summary *latency)
+{
+    json_t *object = json_object();
+    for (int q = 0; q < LATENCY_QUANTILES; q++)
+        json_set_percentile(object, latency_quantile_names[q], latency->value_ns[q] / 1000);
+    return object;
+}
+
+static json_t *intervals_json(const struct latency_summary *latency)
 {
     json_t *object = json_object();
     for (int q = 0; q < LATENCY_QUANTILES; q++) {
         const struct quantile_interval *interval = &latency->interval_ns[q];
-        json_t *value = !intervals ? json_number_or_null(latency->value_ns[q] / 1000)
-                        : interval->known
-                            ? json_number_pair(interval->low / 1000, interval->high / 1000)
-                            : json_null();
-        json_object_set_new(object, latency_quantile_names[q], value);
+        json_object_set_new(object, latency_quantile_names[q],
+                            interval->known
+                                ? json_number_pair(interval->low / 1000, interval->high / 1000)
+                                : json_null());
     }
     return object;
 }
@@ -181,8 +188,8 @@ static void put_requests(json_t *line, const struct watch_interval *interval)
         {"joined", json_integer((json_int_t)run->lifetimes.states[LIFETIME_WHOLE])},
         {"framed", json_integer((json_int_t)run->evidence.turns_framed)},
         {"rate", json_real((double)run->lifetimes.scheduled / interval->seconds)},
-        {"latency_us", latency_json(&run->lifetimes.latency, false)},
-        {"latency_ci_us", latency_json(&run->lifetimes.latency, true)},
+        {"latency_us", latency_json(&run->lifetimes.latency)},
+        {"latency_ci_us", intervals_json(&run->lifetimes.latency)},
         {"verdict_available", json_boolean(available)},
         {"reason", json_string(available   ? ""
                                : diagnosis ? diagnosis->reason

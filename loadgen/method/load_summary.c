@@ -35,8 +35,7 @@ static void take_percentiles(double *values, size_t count, struct load_percentil
     if (count)
         quantile_select(values, count, ranks, SUMMARY_QUANTILES, values, out->us);
     for (unsigned i = 0; i < SUMMARY_QUANTILES; i++) {
-        if (!quantile_is_seen(count, summary_quantiles[i]) && !isinf(out->us[i]))
-            out->us[i] = NAN;
+        out->us[i] = quantile_if_seen(out->us[i], count, summary_quantiles[i]);
         out->interval[i] = (struct quantile_interval){false, NAN, NAN};
     }
     out->count = count;
@@ -101,7 +100,7 @@ static void take_values(const struct sample_values *values, double per_us,
     for (unsigned i = 0; i < SUMMARY_QUANTILES; i++) {
         struct quantile_interval *interval = &out->interval[i];
         const double us = value_at(values, summary_quantiles[i], per_us);
-        out->us[i] = quantile_is_seen(out->count, summary_quantiles[i]) || isinf(us) ? us : NAN;
+        out->us[i] = quantile_if_seen(us, out->count, summary_quantiles[i]);
         interval->low = interval->known ? fmin(interval->low, us) : NAN;
         interval->high = interval->known ? fmax(interval->high, us) : NAN;
     }

@@ -18,8 +18,7 @@ static json_t *percentiles_json(const struct load_percentiles *percentiles)
 {
     json_t *object = json_object();
     for (unsigned i = 0; i < SUMMARY_QUANTILES; i++)
-        json_object_set_new(object, summary_quantile_names[i],
-                            json_number_or_null(percentiles->us[i]));
+        json_set_percentile(object, summary_quantile_names[i], percentiles->us[i]);
     return object;
 }
 

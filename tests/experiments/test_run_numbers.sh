@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# The terminal, the page and summary.json of a run say the same of each number that they share.
+# The terminal, the page and summary.json of a run say the same of each number that they share, and so do those of a
+# comparison of two runs; a percentile that too few requests reach is kept back everywhere, and not said to be "never".
 # Runs beside others: what is measured is of no interest, only that it is told once.
 . "$(dirname "$0")/run_lib.sh"
 need_capture
@@ -12,8 +13,11 @@ experiment "$work/numbers.yaml" netns 3k 1s <<<'servers: {cache: {kind: memcache
 status=$?
 [ $status = 0 ] || [ $status = 4 ] || fail "exit $status"
 "$taillight" report "$work/run" --text --full >"$work/terminal" 2>"$work/report.err"
-timeout 120 chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --virtual-time-budget=3000 \
-    --user-data-dir="$work/profile" --dump-dom "file://$work/run/report.html" >"$work/dom" 2>"$work/browser.err"
+drawn() { # PAGE, to stdout after its scripts have run
+    timeout 120 chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --virtual-time-budget=3000 \
+        --user-data-dir="$work/profile" --dump-dom "file://$1" 2>"$work/browser.err"
+}
+drawn "$work/run/report.html" >"$work/dom"
 grep -q 'data-ready="yes"' "$work/dom" || fail "the page did not become ready"
 told() {
     python3 tests/experiments/one_number.py "$work/run/summary.json" "$work/terminal" "$work/dom" \
@@ -25,3 +29,24 @@ cat "$work/told"
 sed -i 's/of the [0-9,]* slow messages/of the 9 slow messages/' "$work/dom"
 told && fail "two counts of slow messages are not seen"
 grep -q 'FAIL: slow messages differs' "$work/told" || fail "another difference: $(cat "$work/told")"
+
+experiment "$work/few.yaml" netns 300 1s <<<'servers: {cache: {kind: memcached, threads: 1}}'
+"$taillight" run "$work/few.yaml" --out "$work/few" --quiet >"$work/few.out" 2>"$work/few.err"
+status=$?
+[ $status = 0 ] || [ $status = 4 ] || fail "few requests: exit $status"
+[ "$(json "$work/few/summary.json" '$.answered')" = "$(json "$work/few/summary.json" '$.requests')" ] ||
+    skip "not all of 300 requests were answered"
+drawn "$work/few/report.html" >"$work/few.dom"
+grep -q '999 in 1,000 within</dt><dd>too few requests<' "$work/few.dom" || fail "the page does not say that p99.9 has too few"
+"$taillight" compare "$work/few" "$work/run" --quiet --out "$work/compared.html" >"$work/compared" 2>"$work/compare.err"
+"$taillight" compare "$work/few" "$work/run" --quiet --json >"$work/compared.json" 2>"$work/compare.err"
+drawn "$work/compared.html" >"$work/compared.dom"
+told_of() { # BASE
+    python3 tests/experiments/compared_numbers.py "$work/compared.json" "$work/compared" "$work/compared.dom" \
+        "$work/$1/summary.json" "$work/run/summary.json" >"$work/told"
+}
+told_of few || fail "$(cat "$work/told")"
+cat "$work/told"
+# A check that can fail: another run than the one that was compared.
+told_of run && fail "percentiles of another run are not seen"
+grep -q 'FAIL: base p50 differs' "$work/told" || fail "another run: $(cat "$work/told")"
