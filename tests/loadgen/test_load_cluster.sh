@@ -8,6 +8,7 @@ set -u
 command -v redis-server >/dev/null && command -v redis-cli >/dev/null || { echo 'redis-server is not installed'; exit 77; }
 command -v python3 >/dev/null || { echo 'python3 is not installed'; exit 77; }
 load() { # options ...: its exit code may be 4, the machine may be busy
+    [[ "$*" =~ --rate\ max|--agent ]] || set -- --sleep "$@"
     timeout 60 "$taillight" load --quiet --json --seed 5 --workload "$dir/workload.yaml" "$@" >"$dir/out" 2>"$dir/err"
     case $? in 0 | 4) ;; *) fail "load $*" ;; esac
     accounted "load $*"
@@ -26,7 +27,7 @@ refused() { # text, options ...
 }
 begin() { # options ...: in the background, until it is told to end
     rm -f "$dir/out" # of the load before
-    timeout 120 "$taillight" load --server "$at" --quiet --json --announce --workload "$dir/workload.yaml" \
+    timeout 120 "$taillight" load --server "$at" --sleep --quiet --json --announce --workload "$dir/workload.yaml" \
         --duration 100s "$@" >"$dir/out" 2>"$dir/err" &
     loading=$!
     await grep -q begin_ns "$dir/out" || fail "load $*: does not begin"

@@ -35,7 +35,7 @@ value() {
 # The load's own exit code may be 4: the machine may be busy. What it counts must add up all the same.
 load() { # options ...
     gets=$(stat_of cmd_get) sets=$(stat_of cmd_set) touches=$(stat_of cmd_touch)
-    timeout 60 "$taillight" load --server "127.0.0.1:$port" --quiet --json --rate 4k --duration 500ms \
+    timeout 60 "$taillight" load --server "127.0.0.1:$port" --sleep --quiet --json --rate 4k --duration 500ms \
         --timeout 20s --seed 5 --connections 4 "$@" >"$dir/out" 2>"$dir/err"
     case $? in 0 | 4) ;; *) fail "load $*" ;; esac
     [ "$(value scheduled)" -gt 1500 ] || fail "load $*: only $(value scheduled) requests"

@@ -34,7 +34,7 @@ have() {
 }
 # The load's own exit code may be 4: the machine may be busy. What it counts must add up all the same.
 load() {
-    timeout 60 "$taillight" load --server "127.0.0.1:$port" --quiet --json --rate 4k --duration 500ms \
+    timeout 60 "$taillight" load --server "127.0.0.1:$port" --sleep --quiet --json --rate 4k --duration 500ms \
         --timeout 20s --seed 5 --connections 4 "$@" >"$dir/out" 2>"$dir/err"
     case $? in 0 | 4) ;; *) fail "load $*" ;; esac
     [ "$(value answered)" = "$(value scheduled)" ] || fail "load $*: not everything was answered"

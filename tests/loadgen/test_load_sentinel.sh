@@ -20,7 +20,7 @@ accounted() { # what: every request in one way
 }
 begin() { # options ...: in the background, until it is told to end
     rm -f "$dir/out" # of the load before
-    timeout 120 "$taillight" load "${at[@]}" --quiet --json --announce --rate 1k --workload "$dir/workload.yaml" \
+    timeout 120 "$taillight" load "${at[@]}" --sleep --quiet --json --announce --rate 1k --workload "$dir/workload.yaml" \
         --duration 100s --connections 4 "$@" >"$dir/out" 2>"$dir/err" &
     loading=$!
     await grep -q begin_ns "$dir/out" || fail "load $*: does not begin"

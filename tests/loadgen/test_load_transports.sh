@@ -58,7 +58,7 @@ answers() { # place
 requests() { ask "$1" stats | awk '/^STAT cmd_[gs]et /{sum += $3} END {print sum}'; }
 printf 'mix: {get: 1, set: 1}\nkeys: {count: 500}\n' >"$dir/small.yaml"
 load() { # server, options ...: the exit code may be 4, the machine may be busy
-    timeout 60 "$taillight" load --server "$1" --quiet --json --rate 2k --duration 300ms --timeout 20s \
+    timeout 60 "$taillight" load --server "$1" --sleep --quiet --json --rate 2k --duration 300ms --timeout 20s \
         --connections 4 --workload "$dir/small.yaml" --samples "$dir/logs" "${@:2}" >"$dir/out" 2>"$dir/err"
     case $? in 0 | 4) ;; *) fail "load $*" ;; esac
     [ "$(value answered)" = "$(value scheduled)" ] || fail "load $*: not everything was answered"
@@ -72,7 +72,7 @@ load_udp() { # place to ask, server, options ...
     local before dropped unanswered counted
     before=$(requests "$1")
     dropped=$(drops)
-    timeout 60 "$taillight" load --server "$2" --quiet --json --rate 2k --duration 300ms --timeout 3s \
+    timeout 60 "$taillight" load --server "$2" --sleep --quiet --json --rate 2k --duration 300ms --timeout 3s \
         --connections 4 --workload "$dir/small.yaml" --samples "$dir/logs" "${@:3}" >"$dir/out" 2>"$dir/err"
     case $? in 0 | 4) ;; *) fail "load $*" ;; esac
     counted=$(($(requests "$1") - before))
