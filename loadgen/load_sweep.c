@@ -119,7 +119,8 @@ int load_sweep(struct load_plan *plan, struct error *err)
         }
     }
     if (status == 0 && !highest_ok(&sweep))
-        status = error_set(err, ERROR_INCONCLUSIVE, "inconclusive: at no rate: %s",
+        status = error_set(err, ERROR_INCONCLUSIVE,
+                           "inconclusive: the figures of no rate can be trusted; of the first: %s",
                            sweep.curve.points.items[0].summary.reasons[0]);
     load_curve_free(&sweep.curve);
     return status;

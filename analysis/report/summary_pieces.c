@@ -142,3 +142,23 @@ void summary_heading_field(const struct summary *s, const char *text, int width)
     summary_field(s, text, width);
     fprintf(s->out, "%s", summary_plain(s));
 }
+
+const char *summary_cause_mark(const struct cause *cause)
+{
+    return cause->apart ? " +" : cause->explains ? "" : " *";
+}
+
+void summary_explain_marks(const struct summary *s, const struct diagnosis *diagnosis, size_t shown)
+{
+    bool located = false, apart = false;
+    for (size_t i = 0; i < diagnosis->causes.count && i < shown; i++) {
+        const struct cause *cause = &diagnosis->causes.items[i];
+        located |= !cause->explains && !cause->apart;
+        apart |= cause->apart;
+    }
+    if (located)
+        fprintf(s->out, "  * where the time was lost, but not why: not counted as explained\n");
+    if (apart)
+        fprintf(s->out,
+                "  + not the server's doing: Taillight's, or the virtual machine's host's\n");
+}

@@ -44,6 +44,12 @@ int summary_columns(const char *text);
 void summary_field(const struct summary *s, const char *text, int width);
 void summary_bar(const struct summary *s, double part, int cells);
 
+// The mark behind a cause that explains nothing (" *", located only) or is not the server's doing
+// (" +"); and a line for each mark that the first `shown` causes have.
+const char *summary_cause_mark(const struct cause *cause);
+void summary_explain_marks(const struct summary *s, const struct diagnosis *diagnosis,
+                           size_t shown);
+
 // Words broken into lines of the style's width, all but the first indented.
 void summary_wrapped(const struct summary *s, const char *text, int indent);
 

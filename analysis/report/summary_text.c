@@ -285,9 +285,7 @@ static void write_cause_table(const struct summary *s, const struct diagnosis *d
         fprintf(s->out, " %9s  ", summary_duration(cause->total_ns, a));
         summary_bar(s, cause->total_ns / whole, BAR_CELLS);
         fprintf(s->out, " %s%s\n", summary_percent(cause->total_ns, whole, b),
-                cause->explains ? ""
-                : cause->apart  ? " +"
-                                : " *");
+                summary_cause_mark(cause));
     }
 }
 
@@ -302,17 +300,7 @@ static void write_coverage(const struct summary *s, const struct diagnosis *diag
             summary_percent(diagnosis->coverage_total, 1, a),
             summary_percent(diagnosis->coverage_median, 1, b),
             summary_percent(diagnosis->coverage_min, 1, c));
-    bool located = false, apart = false;
-    for (size_t i = 0; i < count && i < shown; i++) {
-        const struct cause *cause = &diagnosis->causes.items[i];
-        located |= !cause->explains && !cause->apart;
-        apart |= cause->apart;
-    }
-    if (located)
-        fprintf(s->out, "  * where the time was lost, but not why: not counted as explained\n");
-    if (apart)
-        fprintf(s->out,
-                "  + not the server's doing: Taillight's, or the virtual machine's host's\n");
+    summary_explain_marks(s, diagnosis, shown);
 }
 
 static void write_diagnosis(const struct summary *s, const struct diagnosis *diagnosis)

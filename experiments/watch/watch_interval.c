@@ -78,12 +78,11 @@ static void write_causes(const struct diagnosis *diagnosis, const struct summary
                                 sizeof added));
         summary_bar(s, cause->total_ns / whole, BAR_CELLS);
         fprintf(s->out, " %s%s\n", summary_percent(cause->total_ns, whole, share),
-                cause->apart      ? " +"
-                : cause->explains ? ""
-                                  : " *");
+                summary_cause_mark(cause));
     }
     if (diagnosis->causes.count == 0)
         fprintf(s->out, "    no cause found\n");
+    summary_explain_marks(s, diagnosis, CAUSES_SHOWN);
 }
 
 static void write_slowest(const struct lifetime *slowest, FILE *out)
