@@ -216,7 +216,7 @@ static void sweep_stage(struct decomposer *decomposer, const struct lifetime *li
     find_turns(&path, begin_ns, end_ns);
     path.full_ns -= path.full_ns > INT64_MIN ? moved_ns : 0;
     path.others_ns -= path.others_ns > INT64_MIN ? moved_ns : 0;
-    if (stage == COMPONENT_NETWORK_TO_CLIENT)
+    if (stage == COMPONENT_NETWORK_TO_CLIENT || stage == COMPONENT_WAY_BACK)
         sweep_network(&path, begin_ns - moved_ns, end_ns - moved_ns);
     else
         thread_periods(in->client, path.sweep.thread, begin_ns - moved_ns, end_ns - moved_ns,

@@ -247,6 +247,19 @@ static int64_t cut_stays(struct decomposer *decomposer, int64_t *at_ns, int64_t 
     return to_ns;
 }
 
+static enum fixed_component component_of_way_in(const struct lifetime *life)
+{
+    return life->untaken >> STAMP_NIC & 1 ? COMPONENT_WAY_IN : COMPONENT_NETWORK_TO_SERVER;
+}
+
+static enum fixed_component component_of_way_back(const struct lifetime *life)
+{
+    bool undivided = (life->untaken >> STAMP_SERVER_TX & 1) != 0;
+    if (!isfinite(life->hosts_error_ns))
+        return undivided ? COMPONENT_BOTH_WAYS : COMPONENT_NETWORK_BOTH_WAYS;
+    return undivided ? COMPONENT_WAY_BACK : COMPONENT_NETWORK_TO_CLIENT;
+}
+
 static void add_stage(struct decomposer *decomposer, const struct lifetime *life,
                       const struct stage_ends *ends, enum stamp_kind stage,
                       enum fixed_component component)
@@ -255,7 +268,7 @@ static void add_stage(struct decomposer *decomposer, const struct lifetime *life
     while (at < to) {
         int64_t until = cut_holdups(decomposer, &at, to);
         until = cut_stays(decomposer, &at, until);
-        if (until > at && component != COMPONENT_NETWORK_TO_SERVER)
+        if (until > at && stage != STAMP_NIC)
             client_path_sweep(decomposer, life, component, at, until);
         else if (until > at)
             decomposer_add(decomposer, component, (double)(until - at));
@@ -305,10 +318,10 @@ static void follow_to_peer(struct decomposer *decomposer, const struct peer_wait
     decomposer->waited = waited;
     decomposer->tiers++;
     decomposer->holdups = holdups_of(&in->peers->holdups, wait->life, &decomposer->holdup_count);
-    add_between(decomposer, COMPONENT_NETWORK_TO_SERVER, begin_ns, ends.at[STAMP_NIC]);
+    add_between(decomposer, component_of_way_in(life), begin_ns, ends.at[STAMP_NIC]);
     sweep_receiving(decomposer, life, &ends);
     sweep_service(decomposer, life, &ends);
-    add_between(decomposer, COMPONENT_NETWORK_TO_CLIENT, ends.at[STAMP_SERVER_TX], end_ns);
+    add_between(decomposer, component_of_way_back(life), ends.at[STAMP_SERVER_TX], end_ns);
     decomposer->tier = above.tier;
     decomposer->waited = above.waited;
     decomposer->tiers = above.tiers;
@@ -333,10 +346,8 @@ int decompose(struct decomposer *decomposer, uint64_t lifetime, struct component
     decomposer->traced = decomposer->in->server != NULL;
     add_stage(decomposer, life, &ends, STAMP_SEND, COMPONENT_CLIENT_QUEUE);
     add_stage(decomposer, life, &ends, STAMP_CLIENT_TX, COMPONENT_CLIENT_STACK);
-    add_stage(decomposer, life, &ends, STAMP_NIC, COMPONENT_NETWORK_TO_SERVER);
-    add_stage(decomposer, life, &ends, STAMP_CLIENT_RX,
-              isfinite(life->hosts_error_ns) ? COMPONENT_NETWORK_TO_CLIENT
-                                             : COMPONENT_NETWORK_BOTH_WAYS);
+    add_stage(decomposer, life, &ends, STAMP_NIC, component_of_way_in(life));
+    add_stage(decomposer, life, &ends, STAMP_CLIENT_RX, component_of_way_back(life));
     add_stage(decomposer, life, &ends, STAMP_REPLY_READ, COMPONENT_CLIENT_RECEIVE);
     sweep_receiving(decomposer, life, &ends);
     sweep_service(decomposer, life, &ends);

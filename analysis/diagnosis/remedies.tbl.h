@@ -58,6 +58,7 @@ REMEDY("congestion window", false, "TCP held replies back until earlier ones wer
 REMEDY("Nagle and delayed ACK", false, "TCP held the end of replies back to send it with more", "set TCP_NODELAY on the server's sockets, or write a reply with one call; no TCP_CORK, no MSG_MORE")
 REMEDY("pacing", false, "TCP spread the replies over time", "look at the connection's congestion control, and at SO_MAX_PACING_RATE")
 REMEDY("queueing discipline", false, "a network device's queueing discipline held packets back", "look at it with tc -s qdisc: its rate and its length")
+REMEDY("network or stack", true, "the bytes were on their way between the client and {server}, in the network or its own stack", "have the stack or the NIC stamp what arrives, or compare with a run over the kernel's stack")
 REMEDY("network", true, "the bytes were on their way between the hosts", "look at the link, its queues and its interrupt moderation")
 REMEDY("NIC delay", true, "the packets had come and the processor had not been told", "less interrupt moderation, or shallower idle states")
 REMEDY("receive processing", true, "the kernel was receiving other packets on {core}", "spread receive processing over cores (RSS, RPS)")

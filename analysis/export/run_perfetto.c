@@ -338,7 +338,7 @@ static void write_messages(struct run_export *export)
     for (int stage = STAMP_SEND; stage < STAGES; stage++)
         names.stages[stage] = perfetto_name(
             &export->sequence,
-            stage_name((enum stamp_kind)stage, export->run->lifetimes.join.hosts.both_ways));
+            stage_name((enum stamp_kind)stage, join_undivided(&export->run->lifetimes.join)));
     perfetto_track(&export->sequence, MESSAGES_TRACK, 0, "requests", 0);
     for (size_t i = 0; i < lives->count && export->result == 0; i++)
         if (lives->items[i].state != LIFETIME_UNANSWERED &&

@@ -222,7 +222,7 @@ static json_t *stages_json(const struct run_analysis *run)
         json_array_append_new(
             stages,
             json_pack("{s:s, s:s, s:s, s:s, s:o}", "stage",
-                      stage_name((enum stamp_kind)stage, run->lifetimes.join.hosts.both_ways),
+                      stage_name((enum stamp_kind)stage, join_undivided(&run->lifetimes.join)),
                       "role", role_name(stage_role((enum stamp_kind)stage)), "machine",
                       run_stage_machine(run, (enum stamp_kind)stage), "ends_at",
                       stamp_name((enum stamp_kind)stage), "mean_us", at));
@@ -234,7 +234,7 @@ static json_t *join_json(const struct run_analysis *run)
 {
     const struct join_counts *join = &run->lifetimes.join;
     bool of_trace = run->evidence.trace.handoffs || run->evidence.trace.handoffs_unknown;
-    json_t *object = json_pack("{s:b, s:b}", "events", run->evidence.has_events && !of_trace,
+    json_t *object = json_pack("{s:b, s:b}", "events", run_has_server_events(run) && !of_trace,
                                "calls", run->evidence.has_calls);
 #define JOIN_COUNT(name, means) json_object_set_new(object, #name, count_of(join->name));
 #include "analysis/lifetime/lifetimes.tbl.h"

@@ -607,11 +607,58 @@ static enum lifetime_state state_of_known(const struct joiner *joiner, const str
     return state;
 }
 
+static bool has_own_stack(const struct join_input *in, uint32_t client)
+{
+    for (size_t i = 0; i < in->own_stack_count; i++)
+        if (in->own_stacks[i] == in->client_connections[client].peer_port)
+            return true;
+    return false;
+}
+
+// Of a user-space network stack the kernel sees nothing, unless the packets come to it all the
+// same; and of no stack, where its events were not recorded.
+static void note_untaken(const struct joiner *joiner, struct lifetime *life)
+{
+    const struct join_input *in = joiner->in;
+    if (in->without_client || life->connection == NO_CONNECTION ||
+        (in->events && !has_own_stack(in, life->connection)))
+        return;
+    life->untaken = 1u << STAMP_HANDOFF | 1u << STAMP_SERVER_TX;
+    if (joiner->socket_of[life->connection] == NO_CONNECTION)
+        life->untaken |= 1u << STAMP_NIC;
+    life->untaken &= (uint16_t)~life->present;
+}
+
+// Since when its thread could have it is not known, but by M(a) it did.
+static void place_untaken(struct lifetime *life)
+{
+    if (!lifetime_has(life, STAMP_APPLICATION))
+        return;
+    for (int kind = STAMP_HANDOFF; kind >= STAMP_NIC; kind--)
+        if (life->untaken >> kind & 1)
+            life->stamp_ns[kind] = life->stamp_ns[STAMP_APPLICATION];
+    if (life->untaken >> STAMP_HANDOFF & 1 && lifetime_has(life, STAMP_NIC))
+        life->stamp_ns[STAMP_HANDOFF] = life->stamp_ns[STAMP_NIC]; // its thread fetches it itself
+}
+
+static void count_untaken(struct joiner *joiner, const struct lifetime *life)
+{
+    struct join_counts *counts = joiner->counts;
+    if (life->state != LIFETIME_WHOLE)
+        return;
+    bool arrival = !(life->untaken >> STAMP_NIC & 1);
+    counts->without_arrivals += !arrival;
+    counts->without_handoffs += arrival && life->untaken >> STAMP_HANDOFF & 1;
+    counts->without_departures += life->untaken >> STAMP_SERVER_TX & 1;
+}
+
 static void finish_lifetime(struct joiner *joiner, struct lifetime *life)
 {
     check_retransmission(joiner, life);
     if (joiner->in->without_client)
         take_ends_of_server(life); // again: what arrived first may not have got through
+    note_untaken(joiner, life);
+    place_untaken(life);
     lifetime_compute_stages(life, joiner->error_ns, &joiner->counts->disorder);
     if (!lifetime_has(life, STAMP_INTENDED) || !lifetime_has(life, STAMP_REPLY_READ) ||
         !lifetime_has(life, STAMP_SEND))
@@ -622,11 +669,19 @@ static void finish_lifetime(struct joiner *joiner, struct lifetime *life)
         life->state = LIFETIME_NO_CONNECTION;
     else
         life->state = (uint8_t)state_of_known(joiner, life);
+    count_untaken(joiner, life);
     if (life->state == LIFETIME_UNANSWERED && lifetime_has(life, STAMP_SEND) &&
         is_over_udp(joiner, life->connection))
         joiner->counts->datagrams_lost[datagram_loss_of(life, joiner->dropped[life->request],
                                                         joiner->in->events != NULL,
                                                         joiner->in->timeout_ns)]++;
+}
+
+unsigned join_undivided(const struct join_counts *counts)
+{
+    return (counts->hosts.both_ways ? UNDIVIDED_NETWORK : 0u) |
+           (counts->without_arrivals ? UNDIVIDED_WAY_IN : 0u) |
+           (counts->without_departures ? UNDIVIDED_WAY_BACK : 0u);
 }
 
 static uint16_t *make_cores(size_t count)

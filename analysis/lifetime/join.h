@@ -39,6 +39,10 @@ struct join_input {
     const struct application_calls *calls; // NULL: no shim
     const struct connection *shim_connections;
     size_t shim_connection_count;
+    // Ports of servers whose network stack is their own (VMA, DPDK): what the kernel does not see
+    // of their connections is not missing.
+    const uint16_t *own_stacks;
+    size_t own_stack_count;
     uint64_t timeout_ns;      // over UDP: for how long each reply was waited for; 0: not known
     struct time_source clock; // of the server's host, and of the client's if that is the same
     const struct time_source *client_clock; // of the client's host; NULL: the same
@@ -51,6 +55,9 @@ struct join_counts {
     struct disorder disorder;
     struct two_hosts hosts; // how their clocks relate, where they are two
 };
+
+// Which stages are not divided, of any whole life: of enum undivided, for stage_name().
+unsigned join_undivided(const struct join_counts *counts);
 
 // Builds one lifetime per sample, in the samples' order, with states and stages. The caller frees
 // *out and *holdups with array_free. Only lack of memory fails.

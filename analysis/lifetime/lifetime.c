@@ -38,10 +38,14 @@ const char *stamp_name(enum stamp_kind kind)
     return kind < STAMP_KINDS ? stamp_names[kind] : "?";
 }
 
-const char *stage_name(enum stamp_kind ends_at, bool both_ways)
+const char *stage_name(enum stamp_kind ends_at, unsigned undivided)
 {
-    if (both_ways && ends_at == STAMP_CLIENT_RX)
-        return "network (both ways)";
+    if (ends_at == STAMP_CLIENT_RX && undivided & UNDIVIDED_NETWORK)
+        return undivided & UNDIVIDED_WAY_BACK ? "both ways, undivided" : "network (both ways)";
+    if (ends_at == STAMP_CLIENT_RX && undivided & UNDIVIDED_WAY_BACK)
+        return "way back, undivided";
+    if (ends_at == STAMP_NIC && undivided & UNDIVIDED_WAY_IN)
+        return "way in, undivided";
     return (unsigned)ends_at < STAGES ? stages[ends_at].name : "?";
 }
 
@@ -102,7 +106,7 @@ enum lifetime_state lifetime_state_of_stamps(const struct lifetime *life)
         !lifetime_has(life, STAMP_REPLY_READ))
         return LIFETIME_UNANSWERED;
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
-        if (!lifetime_has(life, needed[i].stamp))
+        if (!lifetime_has(life, needed[i].stamp) && !(life->untaken >> needed[i].stamp & 1))
             return needed[i].without;
     return LIFETIME_WHOLE;
 }
@@ -154,6 +158,7 @@ void lifetime_compute_stages(struct lifetime *life, double clock_error_ns,
     life->uncorrected_latency_ns = uncorrected > 0 ? (double)uncorrected : 0;
     int64_t cursor = begin;
     int previous = STAMP_INTENDED;
+    bool no_arrival = life->untaken >> STAMP_NIC & 1 && lifetime_has(life, STAMP_APPLICATION);
     for (int kind = STAMP_SEND; kind < STAMP_KINDS; kind++) {
         if (!lifetime_has(life, (enum stamp_kind)kind)) {
             life->merged |= (uint16_t)(1u << kind);
@@ -162,8 +167,13 @@ void lifetime_compute_stages(struct lifetime *life, double clock_error_ns,
         if (!isfinite(life->hosts_error_ns) && kind == STAMP_NIC)
             life->merged |= 1u << STAMP_NIC; // into the way back
         int64_t end = place_stamp(life, kind, previous, cursor, clock_error_ns, disorder);
-        life->stage_ns[kind] = (double)(end - cursor);
+        int stage = kind == STAMP_APPLICATION && no_arrival ? STAMP_NIC : kind;
+        life->stage_ns[stage] = (double)(end - cursor);
         cursor = end;
         previous = kind;
     }
+    if (no_arrival && isfinite(life->hosts_error_ns))
+        life->merged &= (uint16_t) ~(1u << STAMP_NIC);
+    if (no_arrival)
+        life->merged |= 1u << STAMP_APPLICATION;
 }

@@ -21,13 +21,21 @@ enum stamp_kind {
 
 // A stage ends at the stamp of the same position: stage[STAMP_NIC] is what lies before M(n).
 // STAMP_INTENDED ends none. Where a stamp could not be taken at all, its stage merges into the
-// next one that has a stamp and reads 0 (struct lifetime.merged).
+// next one that has a stamp and reads 0 (struct lifetime.merged). But without M(n) all up to M(a)
+// is in stage[STAMP_NIC]: nobody knows how much of it is the network's.
 enum { STAGES = STAMP_KINDS };
 
+// What is one stage, because nothing takes the stamps that would divide it; bits.
+enum undivided {
+    UNDIVIDED_NETWORK = 1,  // the network's two ways are one stage, the one that ends at client RX
+    UNDIVIDED_WAY_IN = 2,   // from the client to M(a): stage[STAMP_NIC]
+    UNDIVIDED_WAY_BACK = 4, // from the reply to the client: stage[STAMP_CLIENT_RX]
+};
+
 // Names as the user sees them: "intended", "M(n)"; "client queue", "R core", "A core", ...
-// both_ways: the network's two ways are one stage, the one that ends at client RX.
+// undivided: of enum undivided.
 const char *stamp_name(enum stamp_kind kind);
-const char *stage_name(enum stamp_kind ends_at, bool both_ways);
+const char *stage_name(enum stamp_kind ends_at, unsigned undivided);
 
 // Where the work of a stage happens.
 enum core_role { ROLE_CLIENT, ROLE_NETWORK, ROLE_R, ROLE_A, ROLES };
@@ -47,9 +55,11 @@ enum { NO_CORE = 0xffff };
 
 struct lifetime {
     uint64_t request;                 // index in the sample log
-    int64_t stamp_ns[STAMP_KINDS];    // host time; meaningful where present
+    int64_t stamp_ns[STAMP_KINDS];    // host time; meaningful where present. Of an untaken M(n) or
+                                      // M(h) since when it is known to be at the thread's disposal
     uint16_t stamp_core[STAMP_KINDS]; // NO_CORE where unknown
     uint16_t present;                 // bit per stamp_kind
+    uint16_t untaken;                 // bit per stamp that nothing could take: not missing
     uint16_t merged;                  // bit per stage that reads 0 for want of a stamp
     uint16_t disordered;              // bit per stamp that lies before its predecessor by more than
                                       // the clock error; the stage reads 0
@@ -112,7 +122,8 @@ void lifetime_compute_stages(struct lifetime *life, double clock_error_ns,
                              struct disorder *disorder);
 
 // The state that follows from the stamps that are present, for an answered request whose connection
-// the server knows.
+// the server knows. It can be whole without those that are untaken: of a user-space network stack
+// with M(a) and the reply alone, or with M(n) beside (NSight §8).
 enum lifetime_state lifetime_state_of_stamps(const struct lifetime *life);
 
 // How long a part of a whole lifetime took; NAN where it lacks the stamp at its end.

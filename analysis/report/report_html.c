@@ -86,7 +86,7 @@ static void put_vocabulary(struct page_builder *builder, json_t *page)
         bool ends_stage = kind != STAMP_INTENDED;
         page_put(builder, stage, "name",
                  page_text(ends_stage ? stage_name((enum stamp_kind)kind,
-                                                   builder->run->lifetimes.join.hosts.both_ways)
+                                                   join_undivided(&builder->run->lifetimes.join))
                                       : ""));
         page_put(builder, stage, "role",
                  ends_stage ? json_integer(stage_role((enum stamp_kind)kind)) : json_null());

@@ -130,7 +130,7 @@ static int draw_stages(const struct run_analysis *run, FILE *out)
         double x = LEFT + used % 5 * 172, y = legend + used / 5 * 22;
         svg_box(out, x, y, 12, 12, stage_tints[stage - 1], 1);
         svg_text(out, x + 18, y + 11, "start",
-                 stage_name((enum stamp_kind)stage, run->lifetimes.join.hosts.both_ways));
+                 stage_name((enum stamp_kind)stage, join_undivided(&run->lifetimes.join)));
         used++;
     }
     fputs("</svg>\n", out);

@@ -219,7 +219,7 @@ static void write_stages(const struct summary *s)
         }
         enum core_role role = stage_role((enum stamp_kind)stage);
         write_machine(s, run_stage_machine(s->run, (enum stamp_kind)stage), &machine);
-        write_stage(s, stage_name((enum stamp_kind)stage, s->run->lifetimes.join.hosts.both_ways),
+        write_stage(s, stage_name((enum stamp_kind)stage, join_undivided(&s->run->lifetimes.join)),
                     role == ROLE_R || role == ROLE_A ? role_name(role) : "", ns);
     }
     char others[32];

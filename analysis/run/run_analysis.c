@@ -77,7 +77,7 @@ void run_diagnosis_input(const struct run_analysis *run, struct diagnosis_input 
         .hops = run->lifetimes.hops.present ? &run->lifetimes.hops.stays : NULL,
         .hop_names = run->lifetimes.hops.names,
         .peers = &run->lifetimes.peers,
-        .server = run->evidence.has_events ? &run->evidence.server : NULL,
+        .server = run_has_server_events(run) ? &run->evidence.server : NULL,
         .client = !run->evidence.has_client_events   ? NULL
                   : run->evidence.has_client_capture ? &run->evidence.client
                                                      : &run->evidence.server,

@@ -52,6 +52,7 @@ struct run_evidence {
     json_t *facts;              // facts.json, or NULL
     char ends[600];             // that and why not all requests are looked at; empty: they are
     bool has_events, has_calls; // which of the server's logs there were
+    bool of_load_alone;         // these events are of the load's cores, and of no message
     // A capture alone: the requests are those of clients that nobody knows, and live from M(n) to
     // server TX (turns.h).
     bool without_client;
@@ -156,6 +157,12 @@ struct load_doubt_words run_load_doubt_words(const struct run_analysis *run);
 // where the processor's trace was asked for by name, functions. Else commands end with
 // ERROR_INCONCLUSIVE.
 bool run_is_conclusive(const struct run_analysis *run);
+
+// Whether there are kernel events of the server.
+static inline bool run_has_server_events(const struct run_analysis *run)
+{
+    return run->evidence.has_events && !run->evidence.of_load_alone;
+}
 
 // How much longer than an ordinary one the diagnosis' messages took, all together.
 double run_diagnosis_extra_ns(const struct diagnosis *diagnosis);

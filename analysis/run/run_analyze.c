@@ -19,6 +19,8 @@
 
 #define DEFAULT_SLICE "p99-100"
 
+enum { MOST_SERVERS = 64 }; // with a network stack of their own; an experiment has fewer
+
 static int compare_threads(const void *left, const void *right)
 {
     uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
@@ -201,6 +203,30 @@ static uint64_t reply_timeout_ns(const struct run_analysis *run)
     return timeout_ns > 0 ? (uint64_t)timeout_ns : 0;
 }
 
+// Whether the capture was asked for no record of the server: then its events are those of the
+// load's cores, of no message.
+static bool is_of_load_alone(const struct run_analysis *run)
+{
+    const char *asked = json_string_value(json_object_get(run->evidence.capture, "asked"));
+    return asked && strcmp(asked, "none") == 0;
+}
+
+// Which servers have a network stack of their own, by the experiment.
+static size_t find_own_stacks(const struct run_analysis *run, uint16_t ports[MOST_SERVERS])
+{
+    const char *name;
+    size_t count = 0;
+    json_t *server, *servers = json_object_get(run->evidence.experiment, "servers");
+    json_object_foreach(servers, name, server)
+    {
+        json_int_t port = json_integer_value(json_object_get(server, "port"));
+        if (json_is_true(json_object_get(server, "own_stack")) && port > 0 && port <= UINT16_MAX &&
+            count < MOST_SERVERS)
+            ports[count++] = (uint16_t)port;
+    }
+    return count;
+}
+
 static int join_requests(struct run_analysis *run, const struct join_input *in, struct turns *turns,
                          struct error *err)
 {
@@ -232,6 +258,7 @@ static int rebuild(struct run_analysis *run, struct run_input *input, struct eve
     if (result == 0 && input->without_client)
         result = take_turns(run, input, request, turns, err);
     run->evidence.has_events = input->has_events;
+    run->evidence.of_load_alone = is_of_load_alone(run);
     run->evidence.has_calls = input->has_calls;
     run->evidence.comparison = input->comparison;
     progress_phase(progress, "rebuilding timelines from %zu events", input->events.count);
@@ -251,6 +278,8 @@ static int rebuild(struct run_analysis *run, struct run_input *input, struct eve
     if (collect_threads(run) < 0 || keep_connections(run, input) < 0)
         return error_set(err, ERROR_FAILED, "no memory for the server's threads");
     progress_phase(progress, "joining %zu requests", input->samples.count);
+    uint16_t own_stacks[MOST_SERVERS];
+    const size_t own_stack_count = find_own_stacks(run, own_stacks);
     const struct join_input joined = {
         .samples = input->samples.records,
         .sample_clock = input->without_client ? HOST_CLOCK_RAW : HOST_CLOCK_TSC,
@@ -258,13 +287,15 @@ static int rebuild(struct run_analysis *run, struct run_input *input, struct eve
         .sample_count = input->samples.count,
         .client_connections = input->client_connections.records,
         .client_connection_count = input->client_connections.count,
-        .events = input->events.records,
-        .event_count = input->events.count,
+        .events = run_has_server_events(run) ? input->events.records : NULL,
+        .event_count = run_has_server_events(run) ? input->events.count : 0,
         .sockets = input->sockets.records,
         .socket_count = input->sockets.count,
         .calls = input->has_calls ? &run->evidence.calls : NULL,
         .shim_connections = input->shim_connections.records,
         .shim_connection_count = input->shim_connections.count,
+        .own_stacks = own_stacks,
+        .own_stack_count = own_stack_count,
         .timeout_ns = reply_timeout_ns(run),
         .clock = input->clock,
         .client_clock = input->apart ? &input->client_clock : NULL,

@@ -280,7 +280,7 @@ static void verdict_append_not_joined(char *out, const struct run_analysis *run)
     }
     if (before[0] == ',')
         text_append(out, VERDICT_BYTES, ")");
-    if (run->evidence.has_events && run->lifetimes.join.connections_without_socket)
+    if (run_has_server_events(run) && run->lifetimes.join.connections_without_socket)
         text_append(out, VERDICT_BYTES, "; the capture never saw %s of %s connections",
                     text_count(run->lifetimes.join.connections_without_socket, count),
                     text_count(run->lifetimes.join.connections, of));
@@ -289,6 +289,30 @@ static void verdict_append_not_joined(char *out, const struct run_analysis *run)
                     run->evidence.calls_by_kernel ? "the record of socket calls" : "the shim",
                     text_count(run->lifetimes.join.connections_without_calls, count),
                     text_count(run->lifetimes.join.connections, of));
+}
+
+// Which stamps nothing took of requests that were joined, and what is not divided therefore.
+static void verdict_append_undivided(char *out, const struct run_analysis *run)
+{
+    char count[32];
+    const struct join_counts *join = &run->lifetimes.join;
+    const char *why = run_has_server_events(run)
+                          ? "the server's network stack is its own"
+                          : "no kernel events were recorded on the server's host";
+    if (join->without_arrivals)
+        text_append(out, VERDICT_BYTES,
+                    "; of %s nothing takes M(n) and M(h) (%s): all between client and M(a) is one "
+                    "stage, in which network, stack and waiting cannot be told apart",
+                    text_count(join->without_arrivals, count), why);
+    if (join->without_handoffs)
+        text_append(out, VERDICT_BYTES,
+                    "; of %s nothing takes M(h) (%s): the server's thread is "
+                    "taken to fetch them itself from M(n) on",
+                    text_count(join->without_handoffs, count), why);
+    if (join->without_departures)
+        text_append(out, VERDICT_BYTES,
+                    "; of %s nothing takes server TX, so that the way back begins with the reply",
+                    text_count(join->without_departures, count));
 }
 
 // Which cores were not recorded while messages were on them, and for how long it is unknown what
@@ -408,6 +432,7 @@ static void verdict_append_completeness(char *out, const struct run_analysis *ru
     verdict_append_datagrams(out, run->lifetimes.join.datagrams_lost);
     if (run->lifetimes.states[LIFETIME_WHOLE] < run->lifetimes.answered)
         verdict_append_not_joined(out, run);
+    verdict_append_undivided(out, run);
     uint64_t dropped =
         run->evidence.dropped_events + run->evidence.dropped_calls + run->evidence.dropped_samples;
     const struct join_counts *join = &run->lifetimes.join;

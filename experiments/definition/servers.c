@@ -56,10 +56,14 @@ static const char *transport_word(unsigned index)
     return words[index];
 }
 
-// Over UDP the kernel's events do not have the socket calls.
+// Of both the kernel's events do not have the socket calls.
 static int check_transport(const struct binding *binding, const struct node *node,
                            const struct experiment_server *server)
 {
+    if (server->own_stack && !server->shim)
+        return document_error(binding->document, node_key(node, "own_stack"), binding->err,
+                              "own_stack: only the shim sees the socket calls of such a server; "
+                              "leave `shim` out, or `own_stack`");
     if (!server->over_udp || server->shim)
         return 0;
     return document_error(binding->document, node_key(node, "shim"), binding->err,
@@ -143,6 +147,9 @@ static const struct field server_rows[] = {
      .help = "of kind command, needed: program and arguments; {address} and {port} are filled in"},
     {"shim", FIELD_SWITCH, "true", INTO(struct experiment_server, shim),
      .help = "see its socket calls"},
+    {"own_stack", FIELD_SWITCH, "false", INTO(struct experiment_server, own_stack),
+     .help = "its network stack is its own, not the kernel's (VMA, DPDK): what the kernel does not "
+             "see of its connections is not missing, but one stage with the network"},
     {"transport", FIELD_WORD, "tcp", .word = transport_word,
      .help = "of memcached: what the load comes over; its keys are stored over TCP, whose port UDP "
              "has too"},

@@ -58,7 +58,8 @@ struct experiment_server {
     struct word_array options;  // for memcached
     struct word_array command;  // of kind command
     bool shim;
-    bool over_udp; // the load comes over UDP
+    bool over_udp;  // the load comes over UDP
+    bool own_stack; // its network stack is not the kernel's
     uint16_t port;
     cpu_set_t cores;
     // Of kind running:

@@ -121,7 +121,7 @@ static void write_latencies(struct metric_output *out, const struct metrics *met
     format->end(out);
     format->begin(out, &stages);
     for (int stage = STAMP_HANDOFF; stage <= STAMP_SERVER_TX; stage++) {
-        const char *name = stage_name((enum stamp_kind)stage, false);
+        const char *name = stage_name((enum stamp_kind)stage, 0);
         format->histogram(out, &(struct metric_labels){1, {{"stage", name}}},
                           &metrics->stages[stage]);
     }

@@ -93,7 +93,7 @@ static void write_slowest(const struct lifetime *slowest, FILE *out)
     for (int stage = 1; stage < STAGES; stage++) {
         if (!(slowest->stage_ns[stage] > 0))
             continue;
-        fprintf(out, "%s%s %s", before, stage_name((enum stamp_kind)stage, false),
+        fprintf(out, "%s%s %s", before, stage_name((enum stamp_kind)stage, 0),
                 units_format_ns(slowest->stage_ns[stage], text, sizeof text));
         before = ", ";
     }
@@ -148,7 +148,7 @@ static json_t *slowest_json(const struct lifetime *slowest)
         return json_null();
     for (int stage = 1; stage < STAGES; stage++)
         if (slowest->stage_ns[stage] > 0)
-            json_object_set_new(stages, stage_name((enum stamp_kind)stage, false),
+            json_object_set_new(stages, stage_name((enum stamp_kind)stage, 0),
                                 json_real(slowest->stage_ns[stage] / 1000));
     return json_pack("{s:f, s:o}", "latency_us", slowest->latency_ns / 1000, "stages_us", stages);
 }

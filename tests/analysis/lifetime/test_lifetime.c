@@ -112,6 +112,7 @@ static void random_stamps_always_add_up(void **state)
             if (rand() % 5)
                 life.present |= (uint16_t)(1u << k);
         }
+        life.untaken = (uint16_t)(rand() & (1 << STAMP_NIC | 1 << STAMP_HANDOFF) & ~life.present);
         lifetime_compute_stages(&life, 50, &disorder);
         for (int k = 0; k < STAGES; k++)
             assert_true(life.stage_ns[k] >= 0);
@@ -144,12 +145,42 @@ static void states_follow_from_stamps(void **state)
     assert_int_equal(lifetime_state_of_stamps(&life), LIFETIME_NO_NIC);
 }
 
+static void what_nothing_takes_is_not_missing(void **state)
+{
+    (void)state;
+    struct lifetime life = regular();
+    struct disorder disorder = {0};
+    drop(&life, STAMP_HANDOFF);
+    life.untaken = 1 << STAMP_HANDOFF;
+    assert_int_equal(lifetime_state_of_stamps(&life), LIFETIME_WHOLE);
+    lifetime_compute_stages(&life, 10, &disorder);
+    assert_true(life.stage_ns[STAMP_NIC] == 100 && life.stage_ns[STAMP_APPLICATION] == 200);
+    assert_int_equal(life.merged, 1 << STAMP_HANDOFF);
+    drop(&life, STAMP_NIC);
+    assert_int_equal(lifetime_state_of_stamps(&life), LIFETIME_NO_NIC);
+    life.untaken |= 1 << STAMP_NIC;
+    assert_int_equal(lifetime_state_of_stamps(&life), LIFETIME_WHOLE);
+    lifetime_compute_stages(&life, 10, &disorder);
+    assert_true(life.stage_ns[STAMP_NIC] == 300 && life.stage_ns[STAMP_APPLICATION] == 0);
+    assert_int_equal(life.merged, 1 << STAMP_HANDOFF | 1 << STAMP_APPLICATION);
+    assert_true(sum_of(&life) == life.latency_ns);
+    assert_true(isnan(lifetime_part_ns(&life, PART_RECEIVE)));
+    assert_true(lifetime_part_ns(&life, PART_SERVICE) == 100);
+    drop(&life, STAMP_APPLICATION);
+    assert_int_equal(lifetime_state_of_stamps(&life), LIFETIME_NO_APPLICATION);
+    assert_string_equal(stage_name(STAMP_NIC, UNDIVIDED_WAY_IN), "way in, undivided");
+    assert_string_equal(stage_name(STAMP_CLIENT_RX, UNDIVIDED_WAY_BACK), "way back, undivided");
+    assert_string_equal(stage_name(STAMP_CLIENT_RX, UNDIVIDED_WAY_BACK | UNDIVIDED_NETWORK),
+                        "both ways, undivided");
+    assert_string_equal(stage_name(STAMP_NIC, UNDIVIDED_NETWORK), "network to server");
+}
+
 static void everything_has_a_name(void **state)
 {
     (void)state;
     for (int k = 0; k < STAMP_KINDS; k++) {
         assert_true(strlen(stamp_name((enum stamp_kind)k)) > 3);
-        assert_true(k == STAMP_INTENDED || strlen(stage_name((enum stamp_kind)k, false)) > 3);
+        assert_true(k == STAMP_INTENDED || strlen(stage_name((enum stamp_kind)k, 0)) > 3);
     }
     for (int s = 0; s < LIFETIME_STATES; s++)
         for (int t = 0; t < s; t++)
@@ -168,6 +199,7 @@ int main(void)
         cmocka_unit_test(unanswered_have_no_stages),
         cmocka_unit_test(random_stamps_always_add_up),
         cmocka_unit_test(states_follow_from_stamps),
+        cmocka_unit_test(what_nothing_takes_is_not_missing),
         cmocka_unit_test(everything_has_a_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

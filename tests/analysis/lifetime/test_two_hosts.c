@@ -121,7 +121,7 @@ static void unrelated_clocks_merge_the_ways(void **state)
     assert_int_equal(two.counts.disorder.violations, 0);
     for (size_t i = 0; i < two.lives.count; i++)
         assert_true(two.lives.items[i].hosts_error_ns > 1e300);
-    assert_string_equal(stage_name(STAMP_CLIENT_RX, true), "network (both ways)");
+    assert_string_equal(stage_name(STAMP_CLIENT_RX, UNDIVIDED_NETWORK), "network (both ways)");
     release(&one);
     release(&two);
 }
