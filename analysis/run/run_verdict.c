@@ -406,6 +406,28 @@ const char *run_told_apart(const struct run_analysis *run, char *words, size_t b
     return words;
 }
 
+// What went wrong with the stamps that the client's kernel or NIC takes.
+static void verdict_append_client_stamps(char *out, const json_t *load)
+{
+    static const struct {
+        const char *key, *words;
+    } rows[] = {{"tx_stamps_missing", "of sends are missing"},
+                {"rx_stamps_missing", "of replies are missing"},
+                {"tx_stamps_late", "came too late"},
+                {"tx_stamps_double", "came twice"},
+                {"tx_stamps_unknown", "are of no known send"}};
+    const char *before = "; of the client's stamps ";
+    char count[32];
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        json_int_t stamps = json_integer_value(json_object_get(load, rows[i].key));
+        if (stamps <= 0)
+            continue;
+        text_append(out, VERDICT_BYTES, "%s%s %s", before, text_count((uint64_t)stamps, count),
+                    rows[i].words);
+        before = ", ";
+    }
+}
+
 static void verdict_append_completeness(char *out, const struct run_analysis *run)
 {
     char joined[32], scheduled[32], count[32], other[32], worst[32], words[RUN_TRACE_WORDS];
@@ -464,6 +486,7 @@ static void verdict_append_completeness(char *out, const struct run_analysis *ru
                     text_count(run->evidence.dropped_client_events, count),
                     text_plural((double)run->evidence.dropped_client_events),
                     run->evidence.dropped_client_events == 1 ? "was" : "were");
+    verdict_append_client_stamps(out, run->evidence.load);
     uint64_t not_by_nic = join->without_nic_stamp + join->wrong_nic_stamps;
     if (not_by_nic)
         text_append(out, VERDICT_BYTES, "; %s M(n) stamp%s the kernel's, not the NIC's",

@@ -46,7 +46,6 @@ static void add_figures(struct engine_result *pool, const struct engine_result *
     pool->cpu_ns += one->cpu_ns;
     pool->spin_tsc += one->spin_tsc;
     pool->stamps_missing += one->stamps_missing;
-    pool->stamps_unknown += one->stamps_unknown;
     pool->connections_at_once += one->connections_at_once;
     connection_counts_add(&pool->counts, &one->counts);
     pool->counts.in_flight_max += one->counts.in_flight_max; // at the same time

@@ -51,6 +51,33 @@ static bool hardware_may_follow(const struct connection_context *context)
            (context->counts->tx_hardware || context->counts->tx_software < PATIENCE);
 }
 
+// Gives the requests of a send call its stamp, but for those whose samples are gone.
+static void take_stamp(struct client_connection *connection, const struct stamp_wait *wait,
+                       const struct kernel_stamp *at)
+{
+    bool late = false;
+    for (uint32_t k = 0; k < wait->requests; k++) {
+        struct sample *sample = connection_sample(connection, wait->first_slot + k);
+        if (!connection_holds(connection, wait->first_slot + k) ||
+            sample->request_end > wait->last_byte + 1) {
+            late = true;
+            continue;
+        }
+        sample->tx_ns = at->ns;
+        sample->tx_source = (uint8_t)at->source;
+    }
+    connection->context->counts->stamps_late += late;
+}
+
+static void count_unmatched(struct client_connection *connection, uint32_t last_byte, bool last)
+{
+    struct connection_counts *counts = connection->context->counts;
+    uint64_t *const fates[] = {[STAMP_UNKNOWN] = &counts->stamps_unknown,
+                               [STAMP_LATE] = &counts->stamps_late,
+                               [STAMP_DOUBLE] = &counts->stamps_double};
+    ++*fates[stamp_waits_fate(connection->waits, last_byte, last)];
+}
+
 int connection_take_stamps(struct client_connection *connection, uint64_t now_tsc)
 {
     struct connection_context *context = connection->context;
@@ -63,16 +90,13 @@ int connection_take_stamps(struct client_connection *connection, uint64_t now_ts
         bool hardware = stamp->at.source == STAMP_HARDWARE;
         uint64_t *count = hardware ? &context->counts->tx_hardware : &context->counts->tx_software;
         *count += 1;
-        const struct stamp_wait *wait = stamp_waits_match(
-            connection->waits, stamp->last_byte, hardware || !hardware_may_follow(context));
-        for (uint32_t k = 0; wait && k < wait->requests; k++) {
-            struct sample *sample = connection_sample(connection, wait->first_slot + k);
-            if (!connection_holds(connection, wait->first_slot + k) ||
-                sample->request_end > wait->last_byte + 1)
-                continue; // it came too late
-            sample->tx_ns = stamp->at.ns;
-            sample->tx_source = (uint8_t)stamp->at.source;
-        }
+        bool last = hardware || !hardware_may_follow(context);
+        const struct stamp_wait *wait =
+            stamp_waits_match(connection->waits, stamp->last_byte, last);
+        if (wait)
+            take_stamp(connection, wait, &stamp->at);
+        else
+            count_unmatched(connection, stamp->last_byte, last);
     }
     context->counts->foreign_errors += (unsigned)taken - stamps;
     connection->waits->oldest_tsc = now_tsc;

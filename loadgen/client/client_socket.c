@@ -239,10 +239,8 @@ static void settle_requests(struct client_connection *connection, enum connectio
 // Resets it to the state of a connection that has sent nothing.
 static void forget_stream(struct client_connection *connection)
 {
-    if (connection->waits) {
-        connection->context->counts->stamps_unknown += connection->waits->unknown;
+    if (connection->waits)
         memset(connection->waits, 0, sizeof *connection->waits);
-    }
     connection->put = connection->sent = connection->answered = 0;
     connection->bytes_put = connection->bytes_sent = connection->bytes_received = 0;
     connection->out_begin = connection->out_end = 0;

@@ -140,11 +140,20 @@ const struct stamp_wait *stamp_waits_match(struct stamp_waits *waits, uint32_t l
             found = wait;
         }
     }
-    if (!found)
-        waits->unknown++;
     while (waits->first < waits->next && wait_at(waits, waits->first)->stamped)
         waits->first++;
     return found;
+}
+
+enum stamp_fate stamp_waits_fate(const struct stamp_waits *waits, uint32_t last_byte, bool last)
+{
+    uint64_t oldest = waits->next > STAMP_WAITS ? waits->next - STAMP_WAITS : 0;
+    for (uint64_t i = waits->next; i > oldest; i--) {
+        const struct stamp_wait *wait = &waits->items[(i - 1) % STAMP_WAITS];
+        if ((uint32_t)wait->last_byte == last_byte)
+            return wait->stamped || (wait->half_stamped && !last) ? STAMP_DOUBLE : STAMP_LATE;
+    }
+    return STAMP_UNKNOWN;
 }
 
 void stamp_waits_forget_before(struct stamp_waits *waits, uint64_t slot)

@@ -77,7 +77,6 @@ struct stamp_waits {
     struct stamp_wait items[STAMP_WAITS];
     uint64_t first, next; // sequence numbers; items[n % STAMP_WAITS]
     uint64_t oldest_tsc;  // when the oldest of a list that had been empty was added
-    uint64_t unknown;     // stamps that belong to no waiting send call (retransmissions)
     // Since the error queue was last seen empty: number of send calls; and the first slot used
     // after that.
     uint32_t untaken;
@@ -93,10 +92,18 @@ static inline uint32_t stamp_waits_count(const struct stamp_waits *waits)
 void stamp_waits_push(struct stamp_waits *waits, uint64_t last_byte, uint64_t first_slot,
                       uint32_t requests, uint64_t now_tsc);
 
-// The send call that the stamp belongs to, or NULL (counted). Valid until the next push. Unless it
-// is the `last` stamp of its bytes, the send call stays in the list for another one.
+// The send call that the stamp belongs to, or NULL: no waiting one. Valid until the next push.
+// Unless it is the `last` stamp of its bytes, the send call stays in the list for another one.
 const struct stamp_wait *stamp_waits_match(struct stamp_waits *waits, uint32_t last_byte,
                                            bool last);
+
+// What a stamp is that no waiting send call has, as far as the latest STAMP_WAITS of them say.
+enum stamp_fate {
+    STAMP_UNKNOWN, // of no send call
+    STAMP_LATE,    // of one that was given up
+    STAMP_DOUBLE,  // of one that had its stamp: its bytes were sent again
+};
+enum stamp_fate stamp_waits_fate(const struct stamp_waits *waits, uint32_t last_byte, bool last);
 
 // Stops waiting for slots before `slot`, which are about to be used again.
 void stamp_waits_forget_before(struct stamp_waits *waits, uint64_t slot);

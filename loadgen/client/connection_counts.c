@@ -74,6 +74,8 @@ void connection_counts_add(struct connection_counts *all, const struct connectio
     all->tx_hardware += more->tx_hardware;
     all->tx_software += more->tx_software;
     all->stamps_unknown += more->stamps_unknown;
+    all->stamps_late += more->stamps_late;
+    all->stamps_double += more->stamps_double;
     add_fills(&all->fills, &more->fills);
     add_redirections(&all->redirections, &more->redirections);
     timed_count_add(&all->handshakes, &more->handshakes);

@@ -96,7 +96,9 @@ struct connection_counts {
     uint64_t datagrams_malformed;   // datagrams that are not part of a reply
     uint64_t datagrams_surplus;     // duplicates, late ones, and answers to no request
     uint64_t datagrams_unassembled; // of replies for which there was no room
-    uint64_t stamps_unknown;        // TX stamps on ended connections that belong to no request
+    uint64_t stamps_unknown;        // TX stamps that belong to no known send call
+    uint64_t stamps_late;   // that came when a request of theirs had no use for them any more
+    uint64_t stamps_double; // of bytes that had one: they were sent again
     // TX stamps received from the NIC and from the kernel.
     uint64_t tx_hardware, tx_software;
     struct fill_counts fills;

@@ -122,7 +122,6 @@ static int engine_merge(const struct engine_shared *shared, struct engine_worker
         result->spin_tsc += worker->spin_tsc;
         result->delayed_by_depth += worker->delayed_by_depth;
         result->requests_spent |= worker->requests_spent;
-        result->stamps_unknown += worker->stamps_unknown;
         connection_counts_add(&result->counts, &worker->counts);
         result->counts.in_flight_max += worker->counts.in_flight_max;
         if (worker->context.busy_poll_why.kind)

@@ -63,7 +63,6 @@ struct engine_result {
     uint64_t cpu_ns;           // of the threads together, over the run
     uint64_t spin_tsc;         // part of that time in which threads looked for work and found none
     uint64_t stamps_missing;   // sent requests whose TX stamp did not come
-    uint64_t stamps_unknown;   // TX stamps that belong to no request
     struct connection_counts counts;
     uint32_t nodes; // that were known at the end; 0: there is one server
 };

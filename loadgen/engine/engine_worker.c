@@ -735,9 +735,6 @@ void engine_worker_run(struct engine_worker *worker, uint64_t start_tsc)
     worker->cpu_ns += (uint64_t)((double)worker->asleep_tsc / worker->shared->ticks_per_ns);
     worker->end_tsc = tsc_now();
     take_last_stamps(worker);
-    worker->stamps_unknown = worker->counts.stamps_unknown;
-    for (uint32_t i = 0; i < worker->connection_count && worker->context.kernel_stamps; i++)
-        worker->stamps_unknown += worker->connections[i].waits->unknown;
     while (worker->again.count) // these are never put again
         take_again(worker);
     if (worker->lanes)

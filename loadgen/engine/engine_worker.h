@@ -97,7 +97,7 @@ struct engine_worker {
     enum engine_end end;
     bool requests_spent;
     uint64_t asleep_tsc; // of a thread that sleeps; also part of cpu_ns and spin_tsc
-    uint64_t end_tsc, late_tsc, cpu_ns, spin_tsc, delayed_by_depth, stamps_unknown;
+    uint64_t end_tsc, late_tsc, cpu_ns, spin_tsc, delayed_by_depth;
 
     // Between the thread and the one that started it (engine.c).
     pthread_t thread;

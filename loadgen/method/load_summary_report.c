@@ -305,9 +305,12 @@ json_t *load_summary_json(const struct load_summary *summary, const struct engin
                           ? (double)(result->thinned_tsc - result->start_tsc) / result->tsc_hz
                           : 0.0));
     set_count(json, "unmatched_stamps",
-              result->stamps_missing + result->stamps_unknown + counts->rx_missing);
+              result->stamps_missing + counts->stamps_unknown + counts->stamps_late +
+                  counts->stamps_double + counts->rx_missing);
     set_count(json, "tx_stamps_missing", result->stamps_missing);
-    set_count(json, "tx_stamps_unknown", result->stamps_unknown);
+    set_count(json, "tx_stamps_unknown", counts->stamps_unknown);
+    set_count(json, "tx_stamps_late", counts->stamps_late);
+    set_count(json, "tx_stamps_double", counts->stamps_double);
     set_count(json, "rx_stamps_missing", counts->rx_missing);
     set_count(json, "rx_coalesced", counts->rx_coalesced);
     json_object_set_new(json, "bounded", load_bounds_json(result, facts->protocol));
@@ -452,11 +455,12 @@ void load_summary_print(const struct load_summary *summary, const struct engine_
         fprintf(out,
                 "  stamps     %llu by the NIC, %llu by the kernel, %llu by this program; TX "
                 "missing %llu, "
-                "RX missing %llu, RX coalesced %llu, unknown %llu\n",
+                "late %llu, double %llu, unknown %llu, RX missing %llu, coalesced %llu\n",
                 (count_type)summary->stamps_hardware, (count_type)summary->stamps_software,
                 (count_type)summary->stamps_user, (count_type)result->stamps_missing,
-                (count_type)counts->rx_missing, (count_type)counts->rx_coalesced,
-                (count_type)result->stamps_unknown);
+                (count_type)counts->stamps_late, (count_type)counts->stamps_double,
+                (count_type)counts->stamps_unknown, (count_type)counts->rx_missing,
+                (count_type)counts->rx_coalesced);
     if (result->kernel_stamps && result->thinned_tsc)
         fprintf(out,
                 "             from %.3f s on TX stamps of one send call in %u only, drawn by lot: "

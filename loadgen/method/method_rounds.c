@@ -116,7 +116,6 @@ int rounds_add(struct rounds *rounds, struct engine_result *round, uint64_t dura
         pool->stamps_missing += round->stamps_missing;
         if (round->hardware_error_ns > pool->hardware_error_ns)
             pool->hardware_error_ns = round->hardware_error_ns;
-        pool->stamps_unknown += round->stamps_unknown;
         connection_counts_add(&pool->counts, &round->counts);
         if (round->counts.in_flight_max > pool->counts.in_flight_max)
             pool->counts.in_flight_max = round->counts.in_flight_max;

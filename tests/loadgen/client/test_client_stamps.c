@@ -112,14 +112,16 @@ static void stamps_find_their_send(void **state)
         assert_non_null(wait);
         assert_int_equal(wait->first_slot, order[i]);
     }
-    assert_int_equal(waits.unknown, 0);
     assert_null(stamp_waits_match(&waits, 99, true)); // again: a retransmission
+    assert_int_equal(stamp_waits_fate(&waits, 99, true), STAMP_DOUBLE);
     assert_null(stamp_waits_match(&waits, 98, true)); // not the last byte of any send
-    assert_int_equal(waits.unknown, 2);
+    assert_int_equal(stamp_waits_fate(&waits, 98, true), STAMP_UNKNOWN);
     assert_int_equal(stamp_waits_count(&waits), 7); // from the fourth on
     stamp_waits_forget_before(&waits, 4);
-    assert_int_equal(stamp_waits_count(&waits), 6); // those behind it were stamped, and go next
-    assert_null(stamp_waits_match(&waits, 0, true));
+    assert_int_equal(stamp_waits_count(&waits), 6);    // those behind it were stamped, and go next
+    assert_null(stamp_waits_match(&waits, 399, true)); // it was given up
+    assert_int_equal(stamp_waits_fate(&waits, 399, true), STAMP_LATE);
+    assert_int_equal(stamp_waits_fate(&waits, 499, true), STAMP_DOUBLE);
     assert_int_equal(stamp_waits_count(&waits), 0);
 }
 
@@ -141,6 +143,7 @@ static void overflow_gives_up_the_oldest(void **state)
         stamp_waits_push(&waits, i, i, 1, 0);
     assert_int_equal(stamp_waits_count(&waits), STAMP_WAITS);
     assert_null(stamp_waits_match(&waits, 4, true));
+    assert_int_equal(stamp_waits_fate(&waits, 4, true), STAMP_UNKNOWN); // too long ago
     assert_non_null(stamp_waits_match(&waits, 5, true));
     stamp_waits_forget_before(&waits, UINT64_MAX);
     assert_int_equal(stamp_waits_count(&waits), 0);
@@ -155,12 +158,16 @@ static void the_nics_stamp_follows_the_kernels(void **state)
     assert_int_equal(stamp_waits_match(&waits, 9, false)->first_slot, 0);
     assert_int_equal(stamp_waits_count(&waits), 2);   // the NIC's is to come
     assert_null(stamp_waits_match(&waits, 9, false)); // the kernel's again: a retransmission
+    assert_int_equal(stamp_waits_fate(&waits, 9, false), STAMP_DOUBLE);
     assert_int_equal(stamp_waits_match(&waits, 9, true)->first_slot, 0);
     assert_int_equal(stamp_waits_count(&waits), 1);
     assert_int_equal(stamp_waits_match(&waits, 19, true)->first_slot,
                      1); // and without the kernel's
     assert_int_equal(stamp_waits_count(&waits), 0);
-    assert_int_equal(waits.unknown, 1);
+    stamp_waits_push(&waits, 29, 2, 1, 0);
+    assert_non_null(stamp_waits_match(&waits, 29, false));
+    stamp_waits_forget_before(&waits, 3);
+    assert_int_equal(stamp_waits_fate(&waits, 29, true), STAMP_LATE); // the NIC's, after all
 }
 
 // What lies on the error queue counts, not what waits for it: calls with many requests use the
