@@ -114,7 +114,7 @@ static int report_document(const char *directory, const struct report_options *v
                            struct error *err)
 {
     bool is_load = report_is_load(directory);
-    char in_folder[4200], verdict[600];
+    char in_folder[4200], verdict[1400], clean[1400];
     snprintf(in_folder, sizeof in_folder, "%s/report.html", directory);
     const char *path = values->output ? values->output : in_folder;
     json_t *document = is_load ? report_load_read(directory, err) : report_set_read(directory, err);
@@ -134,7 +134,7 @@ static int report_document(const char *directory, const struct report_options *v
     if (status < 0 || values->json)
         return status;
     if (!values->quiet || values->text)
-        printf("%s\n", verdict);
+        printf("%s\n", text_clean(verdict, false, clean, sizeof clean));
     if (!values->text)
         printf("%s%s\n", values->quiet ? "" : "\nReport: ", path);
     return fflush(stdout) == EOF ? error_set_errno(err, ERROR_FAILED, "cannot print") : 0;

@@ -410,7 +410,7 @@ static bool surely_moved(const struct resample_interval *interval, bool up)
     return up ? interval->low > 0 : interval->high < 0;
 }
 
-size_t slice_shift_named(const struct slice_shift *shift, bool up, struct named_cause *out,
+size_t slice_shift_named(const struct slice_shift *shift, bool up, struct named_shift *out,
                          size_t most)
 {
     double least = fabs(shift->mean_ns[COMPARE_CANDIDATE] - shift->mean_ns[COMPARE_BASE]) / 20;
@@ -423,7 +423,7 @@ size_t slice_shift_named(const struct slice_shift *shift, bool up, struct named_
             if (by_median ? !by_mean && surely_moved(&cause->median_interval, up) &&
                                 fabs(cause->median_difference_ns) >= least
                           : by_mean)
-                out[count++] = (struct named_cause){cause, by_median};
+                out[count++] = (struct named_shift){cause, by_median};
         }
     return count;
 }

@@ -81,14 +81,14 @@ int slice_shift(const struct slice_profile_list sides[COMPARE_SIDES], double con
                 struct slice_shift *out, struct error *err);
 void slice_shift_free(struct slice_shift *shift);
 
-struct named_cause {
+struct named_shift {
     const struct cause_shift *cause;
     bool by_median; // its mean did not surely move, its median did
 };
 
 // Selects the causes to name: those that surely moved up (or down) by at least a twentieth of the
 // latency's shift, means first. At most `most`; returns how many.
-size_t slice_shift_named(const struct slice_shift *shift, bool up, struct named_cause *out,
+size_t slice_shift_named(const struct slice_shift *shift, bool up, struct named_shift *out,
                          size_t most);
 
 // "nginx (A)".

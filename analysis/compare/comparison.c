@@ -55,7 +55,7 @@ static void say_usual(const struct cause_shift *cause, char *text, size_t bytes)
 // The causes that surely moved in the same direction as the percentile.
 static void say_causes(const struct slice_shift *around, bool up, char *text, size_t bytes)
 {
-    struct named_cause named[NAMED_CAUSES];
+    struct named_shift named[NAMED_CAUSES];
     if (!around->available) {
         text_append(text, bytes, "; why is not known: %s", around->reason);
         return;

@@ -90,16 +90,49 @@ static void verdict_append_pooled(const json_t *document, char *out, size_t byte
                     json_is_true(exceeds) ? "more than" : "no more than");
 }
 
+// What the document lists.
+static const char *member_noun(const json_t *document)
+{
+    return json_object_get(document, "pooled")   ? "repetition"
+           : json_object_get(document, "rounds") ? "step"
+                                                 : "configuration";
+}
+
+char *report_set_doubt(const json_t *document, char out[REPORT_DOUBT_BYTES])
+{
+    const json_t *list = json_object_get(document, "list"), *row;
+    const char *reason = NULL;
+    char clean[REPORT_DOUBT_BYTES];
+    size_t doubtful = 0, i;
+    json_array_foreach(list, i, row)
+    {
+        const char *verdict = json_string_value(json_object_get(row, "load_verdict"));
+        const json_t *reasons = json_object_get(row, "load_reasons");
+        if (!verdict || strcmp(verdict, "n/a") != 0)
+            continue;
+        if (doubtful++ == 0)
+            reason = json_string_value(json_array_get(reasons, 0));
+    }
+    out[0] = '\0';
+    if (doubtful)
+        snprintf(out, REPORT_DOUBT_BYTES,
+                 "Inconclusive: the load of %zu of %zu %s%s cannot be trusted: %s", doubtful,
+                 json_array_size(list), member_noun(document),
+                 text_plural((double)json_array_size(list)),
+                 text_clean(reason ? reason : "it does not say why", false, clean, sizeof clean));
+    return out;
+}
+
 void report_set_verdict(const json_t *document, char *out, size_t out_bytes)
 {
     size_t count = json_array_size(json_object_get(document, "list"));
     const json_t *rounds = json_object_get(document, "rounds");
+    char doubt[REPORT_DOUBT_BYTES];
     bool pooled = json_object_get(document, "pooled") != NULL;
-    snprintf(out, out_bytes, "%zu %s%s of %s", count,
-             pooled   ? "repetition"
-             : rounds ? "step"
-                      : "configuration",
-             count == 1 ? "" : "s", json_string_value(json_object_get(document, "name")));
+    report_set_doubt(document, doubt);
+    snprintf(out, out_bytes, "%s%s%zu %s%s of %s", doubt, doubt[0] ? ". " : "", count,
+             member_noun(document), text_plural((double)count),
+             json_string_value(json_object_get(document, "name")));
     if (json_integer_value(rounds) > 1)
         text_append(out, out_bytes, ", %lld rounds", (long long)json_integer_value(rounds));
     if (pooled) {
@@ -164,7 +197,7 @@ static json_t *page_data(const char *directory, struct error *err)
 
 int report_set_write(const char *directory, const char *path, struct error *err)
 {
-    char in_folder[PATH_BYTES], verdict[800];
+    char in_folder[PATH_BYTES], verdict[1400];
     json_t *data = page_data(directory, err);
     if (!data)
         return -(int)err->kind;

@@ -18,7 +18,13 @@ bool report_is_set(const char *directory);
 // Reads its document. ERROR_INPUT: it is not what `taillight run` writes. The caller owns it.
 json_t *report_set_read(const char *directory, struct error *err);
 
-// The result in a sentence.
+enum { REPORT_DOUBT_BYTES = 600 };
+
+// Of how many of its runs the load cannot be trusted, and why in the first of these: "Inconclusive:
+// ..."; "" if it can be in all. Returns out.
+char *report_set_doubt(const json_t *document, char out[REPORT_DOUBT_BYTES]);
+
+// The result in a sentence, after the doubt.
 void report_set_verdict(const json_t *document, char *out, size_t out_bytes);
 
 // Writes the page; path NULL: report.html in the folder.

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "analysis/analyze_command.h"
 #include "analysis/export/run_summary.h"
@@ -10,6 +11,7 @@
 #include "analysis/report/summary_text.h"
 #include "analysis/run/run_analysis.h"
 #include "analysis/run/run_analyze.h"
+#include "analysis/run/run_lede.h"
 #include "base/json_numbers.h"
 #include "base/log_file.h"
 #include "loadgen/client/sample_log.h"
@@ -25,6 +27,12 @@ static int print_results(const struct run_analysis *run,
         style.full = settings->full;
         summary_text_write(run, &style, stdout);
         printf("\nReport: ");
+    } else if (!run_is_conclusive(run)) { // else the exit code alone would say it
+        struct run_lede lede;
+        run_lede(run, &lede);
+        const char *end = strstr(lede.text, ". ");
+        fprintf(stderr, "%.*s\n", (int)(end ? (size_t)(end - lede.text) : strlen(lede.text)),
+                lede.text);
     }
     printf("%s\n", report);
     if (fflush(stdout) == EOF)

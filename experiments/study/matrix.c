@@ -268,13 +268,17 @@ static json_t *repeated_row(const struct run_folder *folder, struct error *err)
 {
     json_t *all = run_folder_read_json(folder, "repetitions.json", err), *row = NULL;
     json_t *pooled = json_object_get(all, "pooled");
+    char doubt[REPORT_DOUBT_BYTES] = "";
     if (all)
-        row =
-            json_pack("{s:O,s:O,s:O,s:O,s:O,s:o}", "requests", json_object_get(pooled, "requests"),
-                      "latency_us", json_object_get(pooled, "latency_us"), "ci_us",
-                      json_object_get(pooled, "ci_us"), "between", json_object_get(all, "between"),
-                      "repetitions", json_object_get(all, "count"), "server_cpu_us",
-                      repeated_cpu(folder, json_object_get(all, "list")));
+        row = json_pack(
+            "{s:O,s:O,s:O,s:O,s:O,s:o,s:s}", "requests", json_object_get(pooled, "requests"),
+            "latency_us", json_object_get(pooled, "latency_us"), "ci_us",
+            json_object_get(pooled, "ci_us"), "between", json_object_get(all, "between"),
+            "repetitions", json_object_get(all, "count"), "server_cpu_us",
+            repeated_cpu(folder, json_object_get(all, "list")), "load_verdict",
+            report_set_doubt(all, doubt)[0] ? "n/a" : "ok");
+    if (row && doubt[0])
+        json_object_set_new(row, "load_reasons", json_pack("[s]", doubt));
     if (all && !row)
         error_set(err, ERROR_FAILED, "%s: repetitions.json lacks something", folder->path);
     json_decref(all);
@@ -286,6 +290,7 @@ static json_t *repeated_row(const struct run_folder *folder, struct error *err)
 static int write_matrix(const struct run_folder *folder, const char *name, json_t *list,
                         const struct run_results_settings *results, struct error *err)
 {
+    char doubt[REPORT_DOUBT_BYTES];
     json_t *document = json_pack("{s:s,s:I,s:O}", "name", name, "count",
                                  (json_int_t)json_array_size(list), "list", list);
     int result = document ? run_folder_write_json(folder, "matrix.json", document, err)
@@ -296,11 +301,14 @@ static int write_matrix(const struct run_folder *folder, const char *name, json_
         result = report_set_write(folder->path, NULL, err);
     if (result == 0 && results->json)
         result = json_print_new(json_incref(document), JSON_FOR_PEOPLE, "the table", err);
-    else if (result == 0 && results->quiet)
-        printf("%s/report.html\n", folder->path);
     else if (result == 0) {
-        print_table(list, stdout);
-        printf("\nReport: %s/report.html\n", folder->path);
+        if (!results->quiet)
+            print_table(list, stdout);
+        if (!results->quiet)
+            putchar('\n');
+        if (report_set_doubt(document, doubt)[0])
+            fprintf(results->quiet ? stderr : stdout, "%s\n", doubt);
+        printf("%s%s/report.html\n", results->quiet ? "" : "Report: ", folder->path);
     }
     if (result == 0 && fflush(stdout) == EOF)
         result = error_set_errno(err, ERROR_FAILED, "cannot print the table");

@@ -170,6 +170,9 @@ static int print_repetitions(const struct series *series, json_t *document,
         return 0;
     if (results->json)
         return json_print_new(json_incref(document), JSON_FOR_PEOPLE, "the repetitions", err);
+    char doubt[REPORT_DOUBT_BYTES];
+    if (report_set_doubt(document, doubt)[0])
+        fprintf(results->quiet ? stderr : stdout, "%s\n", doubt);
     if (!results->quiet)
         print_words(series, found);
     printf("%s%s/report.html\n", results->quiet ? "" : "Report: ", series->folder.path);

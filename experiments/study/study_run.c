@@ -6,6 +6,7 @@
 
 #include "analysis/compare/comparison_json.h"
 #include "analysis/report/report_compare.h"
+#include "analysis/report/report_set.h"
 #include "base/hash.h"
 #include "base/json_numbers.h"
 #include "experiments/capture/capture_backend.h"
@@ -264,8 +265,15 @@ static int print_results(const struct series *series, const struct run_results_s
         return document ? json_print_new(document, JSON_FOR_PEOPLE, "the results", err)
                         : -ERROR_FAILED;
     }
+    char doubt[REPORT_DOUBT_BYTES];
+    json_t *document = report_set_read(series->folder.path, err);
+    if (!document)
+        return -ERROR_FAILED;
     if (!results->quiet)
         study_results_print(&series->results, stdout);
+    if (report_set_doubt(document, doubt)[0])
+        fprintf(results->quiet ? stderr : stdout, "%s\n", doubt);
+    json_decref(document);
     printf("%s%s/report.html\n", results->quiet ? "" : "Report: ", series->folder.path);
     return fflush(stdout) == EOF ? error_set_errno(err, ERROR_FAILED, "cannot print the results")
                                  : 0;

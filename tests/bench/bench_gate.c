@@ -197,7 +197,7 @@ static void judge(const struct run_set *const pools[COMPARE_SIDES],
     if (shift.known)
         out->outcome =
             gate_judge_increase(shift.shift, shift.interval.low, shift.interval.high, limit);
-    struct named_cause named[NAMED];
+    struct named_shift named[NAMED];
     size_t count = slice_shift_named(&causes, true, named, NAMED);
     for (size_t i = 0; i < count; i++) {
         char name[100];

@@ -80,7 +80,7 @@ static void a_mixture(void **state)
     (void)state;
     struct sides sides;
     struct slice_shift shift;
-    struct named_cause named[3];
+    struct named_shift named[3];
     struct error err = {0};
     make(&sides, 2e6, 2.2e6);
     assert_int_equal(slice_shift(sides.lists, 0.99, &shift, &err), 0);
@@ -105,7 +105,7 @@ static void equal_sides(void **state)
     (void)state;
     struct sides sides;
     struct slice_shift shift;
-    struct named_cause named[3];
+    struct named_shift named[3];
     struct error err = {0};
     make(&sides, 2e6, 2e6);
     assert_int_equal(slice_shift(sides.lists, 0.99, &shift, &err), 0);
@@ -121,7 +121,7 @@ static void means_first(void **state)
     (void)state;
     struct sides sides;
     struct slice_shift shift;
-    struct named_cause named[3];
+    struct named_shift named[3];
     struct error err = {0};
     make(&sides, 2e6, 9e6);
     assert_int_equal(slice_shift(sides.lists, 0.99, &shift, &err), 0);

@@ -78,11 +78,14 @@ done
 "$taillight" report "$folder/repetitions" >"$folder/out" || fail "repetitions: no page"
 grep -qF '2 repetitions of <b>hostile</b>; 20 requests in all: p99 400 us [300 us, never]; the repetitions differ by more than chance' \
     "$folder/out" || fail "repetitions: the sentence"
+grep -qF 'Inconclusive: the load of 2 of 2 repetitions cannot be trusted: </script><b>hostile</b>. 2 repetitions of' "$folder/out" ||
+    fail "repetitions: the doubt"
 open_page "$folder/repetitions/report.html"
 [ "$(in_page 'class="point"') $(in_page 'class="level"')" = "6 2" ] || fail "repetitions: marks $(in_page 'class="point"')"
 grep -q 'href="./repetition-1/report.html"' "$folder/dom" && grep -q 'href="./javascript%3Aalert(1)/report.html"' "$folder/dom" ||
     fail "repetitions: the links"
 grep -q '1 gate failed, 1 gate passed' "$folder/dom" && [ "$(in_page 'p50 at most 1us')" -ge 2 ] || fail "repetitions: the gates"
+grep -qF 'Inconclusive: the load of 2 of 2 repetitions' "$folder/dom" || fail "repetitions: the page does not doubt them"
 "$taillight" report "$folder/study" -q >"$folder/out" || fail "study: no page"
 open_page "$folder/study/report.html"
 for one in one two; do
