@@ -95,6 +95,8 @@ static int run_one(struct series *series, struct experiment *experiment, uint64_
     int result = experiment_set_seed(experiment, seed, err);
     if (result < 0)
         return result;
+    progress_phase(settings->progress, "repetition %zu of %llu", series->repetitions.count + 1,
+                   (unsigned long long)experiment->repetitions);
     result = run_experiment(experiment, &here, &folder, err);
     if (result == 0)
         result = run_results_write(&folder, &silent, &series->kept, &available, err);
