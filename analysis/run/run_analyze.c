@@ -149,6 +149,7 @@ static int take_turns(struct run_analysis *run, struct run_input *input,
                       const struct run_request *request, struct turns *turns, struct error *err)
 {
     const struct log_reader *table = &input->shim_connections;
+    const struct run_segments *segments = &input->segments;
     // The shim's connections have other numbers than the events'.
     const bool has_frames = input->has_events && run->evidence.calls_by_shim == 0;
     const struct turns_input in = {.calls = &run->evidence.calls,
@@ -159,6 +160,8 @@ static int take_turns(struct run_analysis *run, struct run_input *input,
     int result = turns_find(&in, turns);
     if (request->answered_until_ns)
         turns_keep(turns, request->answered_after_ns, request->answered_until_ns);
+    else if (segments->from_ns || segments->until_ns)
+        turns_keep(turns, segments->from_ns, segments->until_ns ? segments->until_ns : INT64_MAX);
     run->evidence.turns_framed = turns->framed.count;
     run->evidence.turns_unanswered = turns->unanswered;
     run->evidence.turns_unasked = turns->unasked;

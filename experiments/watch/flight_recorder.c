@@ -40,10 +40,21 @@ int flight_recorder_trigger(struct flight_recorder *recorder, const char *text, 
     return 0;
 }
 
-bool flight_recorder_wants(const struct flight_recorder *recorder, const struct run_analysis *run)
+int flight_recorder_windows(struct flight_recorder *recorder, const struct run_analysis *run,
+                            int64_t from_ns, int64_t until_ns, struct slow_windows *out,
+                            struct error *err)
 {
-    return recorder->folder && recorder->any_trigger &&
-           run->lifetimes.latency.value_ns[recorder->quantile] > recorder->above_ns;
+    double slowest = run->lifetimes.latency.value_ns[LATENCY_QUANTILES - 1];
+    const struct slow_window all = {from_ns, until_ns, slowest, 0};
+    int result = 0;
+    if (!recorder->any_trigger)
+        return 0;
+    if (recorder->quantile == LATENCY_QUANTILES - 1)
+        result = slow_windows_find(&run->lifetimes.all, recorder->above_ns, from_ns, until_ns,
+                                   recorder->saves, &recorder->slow_ended_ns, out);
+    else if (run->lifetimes.latency.value_ns[recorder->quantile] > recorder->above_ns)
+        result = array_push(out, all);
+    return result == 0 ? 0 : error_set(err, ERROR_FAILED, "no memory for what is to be saved");
 }
 
 // --- saving --------------------------------------------------------------------------------------
@@ -109,7 +120,7 @@ static int keep_named(const struct flight_recorder *recorder, const char *captur
 
 // capture.json, but for the segments that are not there.
 static int write_document(const struct flight_recorder *recorder, const char *capture_dir,
-                          unsigned from_segment, unsigned segment, int64_t from_ns,
+                          struct run_segment_range range, const struct slow_window *window,
                           struct error *err)
 {
     char path[RUN_PATH_BYTES + 64];
@@ -119,9 +130,10 @@ static int write_document(const struct flight_recorder *recorder, const char *ca
     if (!document)
         return -ERROR_FAILED;
     json_t *segments = json_object_get(document, "segments");
-    json_object_set_new(segments, "first", json_integer(from_segment));
-    json_object_set_new(segments, "count", json_integer(segment - from_segment + 1));
-    json_object_set_new(segments, "from_ns", json_integer(from_ns));
+    json_object_set_new(segments, "first", json_integer(range.first));
+    json_object_set_new(segments, "count", json_integer(range.last - range.first + 1));
+    json_object_set_new(segments, "from_ns", json_integer(window->from_ns));
+    json_object_set_new(segments, "until_ns", json_integer(window->until_ns));
     json_object_set_new(segments, "why",
                         json_string("it was saved while the watch went on (taillight watch)"));
     snprintf(path, sizeof path, "%s/capture.json", recorder->path);
@@ -131,7 +143,7 @@ static int write_document(const struct flight_recorder *recorder, const char *ca
 }
 
 int flight_recorder_save(struct flight_recorder *recorder, const char *capture_dir,
-                         unsigned from_segment, unsigned segment, int64_t from_ns,
+                         struct run_segment_range segments, const struct slow_window *window,
                          struct error *err)
 {
     static const char *const beside[] = {"sockets.tlog", "clock.tlog"};
@@ -140,12 +152,12 @@ int flight_recorder_save(struct flight_recorder *recorder, const char *capture_d
     time_t now = time(NULL);
     strftime(when, sizeof when, "%Y%m%dT%H%M%SZ", gmtime_r(&now, &utc));
     make_room(recorder);
-    snprintf(recorder->path, sizeof recorder->path, "%s/%s%s-%06u", recorder->folder, prefix, when,
-             segment);
+    snprintf(recorder->path, sizeof recorder->path, "%s/%s%s-%06llu", recorder->folder, prefix,
+             when, (unsigned long long)recorder->saved + 1);
     if (mkdir(recorder->path, 0700) < 0)
         return error_set_errno(err, ERROR_FAILED, "cannot make the folder %s", recorder->path);
     int result = 0;
-    for (unsigned number = from_segment; number <= segment && result == 0; number++) {
+    for (unsigned number = segments.first; number <= segments.last && result == 0; number++) {
         char name[64];
         snprintf(name, sizeof name, "events-%06u.tlog", number);
         result = keep_named(recorder, capture_dir, name, true, err);
@@ -153,9 +165,11 @@ int flight_recorder_save(struct flight_recorder *recorder, const char *capture_d
     for (size_t i = 0; i < sizeof beside / sizeof *beside && result == 0; i++)
         result = keep_named(recorder, capture_dir, beside[i], true, err);
     if (result == 0)
-        result = write_document(recorder, capture_dir, from_segment, segment, from_ns, err);
+        result = write_document(recorder, capture_dir, segments, window, err);
     if (result < 0)
         run_folder_remove(recorder->path);
     recorder->saved += result == 0;
+    if (result == 0 && window->stretches > 1)
+        recorder->shared += window->stretches;
     return result;
 }

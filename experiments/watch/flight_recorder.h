@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Keeps what was recorded around a slow request: of a capture in segments that goes on, the latest
+// Keeps what was recorded around slow requests: of a capture in segments that goes on, the latest
 // ones become a folder of their own, which `analyze` and `report` open. The oldest such folders
 // make room for new ones.
 #ifndef EXPERIMENTS_WATCH_FLIGHT_RECORDER_H
@@ -10,8 +10,10 @@
 #include <stdint.h>
 
 #include "analysis/run/run_analysis.h"
+#include "analysis/run/run_segments.h"
 #include "base/error.h"
 #include "experiments/common/run_folder.h"
+#include "experiments/watch/slow_windows.h"
 
 struct flight_recorder {
     const char *folder;        // that the saved ones are made in; NULL: nothing is saved
@@ -19,7 +21,9 @@ struct flight_recorder {
     bool any_trigger;          // there is one:
     int quantile;              // which of latency_quantiles
     double above_ns;           // beyond which the records are saved
+    int64_t slow_ended_ns;     // when the latest stretch of slow requests had ended, host time
     uint64_t saved, gone;      // how many were, and how many of these made room since
+    uint64_t shared;           // stretches of slow requests that share a window with others
     char path[RUN_PATH_BYTES]; // of the latest
 };
 
@@ -27,13 +31,18 @@ struct flight_recorder {
 // report has. ERROR_INPUT says what is wrong with it.
 int flight_recorder_trigger(struct flight_recorder *recorder, const char *text, struct error *err);
 
-// Whether these requests are slow enough.
-bool flight_recorder_wants(const struct flight_recorder *recorder, const struct run_analysis *run);
+// What to save of an interval, from from_ns to until_ns, with these requests: a window for each
+// stretch of too slow ones, at most as many as are kept; for a percentile that is too high, all of
+// it. The caller frees *out. No memory is ERROR_FAILED.
+int flight_recorder_windows(struct flight_recorder *recorder, const struct run_analysis *run,
+                            int64_t from_ns, int64_t until_ns, struct slow_windows *out,
+                            struct error *err);
 
-// Makes <folder>/<UTC time> of the segments from_segment to segment (their numbers) of the capture
-// in capture_dir. What it cannot do is ERROR_FAILED, and leaves nothing behind.
+// Makes <folder>/slow-<UTC time>-<how many were saved> of these segments of the capture in
+// capture_dir, of which an analysis looks at the window's requests. What it cannot do is
+// ERROR_FAILED, and leaves nothing behind.
 int flight_recorder_save(struct flight_recorder *recorder, const char *capture_dir,
-                         unsigned from_segment, unsigned segment, int64_t from_ns,
+                         struct run_segment_range segments, const struct slow_window *window,
                          struct error *err);
 
 #endif

@@ -114,7 +114,7 @@ struct watch {
     struct summary_style style;
     char history[HISTORY][200];
     unsigned intervals;
-    uint64_t not_saved;
+    uint64_t not_saved, not_looked_at; // windows; intervals whose records could not be read
 };
 
 // --- the folder for the time being ---------------------------------------------------------------
@@ -248,17 +248,46 @@ static int show(struct watch *watch, const struct watch_interval *interval, stru
     return ferror(stdout) ? error_set(err, ERROR_FAILED, "cannot write to stdout") : 0;
 }
 
-static void save(struct watch *watch, struct run_segment_range segments, int64_t before_ns,
-                 struct watch_interval *interval)
+// The page names the one with the slowest request.
+static void save_windows(struct watch *watch, struct run_segment_range segments,
+                         const struct slow_windows *windows, struct watch_interval *interval)
 {
     struct error err;
-    if (flight_recorder_save(&watch->recorder, watch->folder, segments.first, segments.last,
-                             segments.first < segments.last ? before_ns : 0, &err) == 0) {
-        interval->saved = watch->recorder.path;
-        return;
+    double slowest_ns = -1;
+    for (size_t i = 0; i < windows->count; i++) {
+        const struct slow_window *window = &windows->items[i];
+        if (flight_recorder_save(&watch->recorder, watch->folder, segments, window, &err) < 0) {
+            watch->not_saved++;
+            fprintf(stderr, "taillight: not saved: %s\n", err.text);
+            continue;
+        }
+        interval->windows++;
+        if (window->slowest_ns > slowest_ns) {
+            slowest_ns = window->slowest_ns;
+            snprintf(interval->saved, sizeof interval->saved, "%s", watch->recorder.path);
+        }
     }
-    watch->not_saved++;
-    fprintf(stderr, "taillight: not saved: %s\n", err.text);
+}
+
+// run: NULL where the interval could not be looked at.
+static int save_what_is_wanted(struct watch *watch, const struct run_analysis *run,
+                               struct run_segment_range segments, int64_t from_ns,
+                               struct watch_interval *interval, struct error *err)
+{
+    struct slow_windows windows = {0};
+    int result = 0;
+    if (run)
+        result =
+            flight_recorder_windows(&watch->recorder, run, from_ns, watch->until_ns, &windows, err);
+    if (result == 0 && watch->save_asked && windows.count == 0)
+        result = array_push(&windows, (struct slow_window){from_ns, watch->until_ns, 0, 0}) == 0
+                     ? 0
+                     : error_set(err, ERROR_FAILED, "no memory for what is to be saved");
+    if (result == 0)
+        save_windows(watch, segments, &windows, interval);
+    watch->save_asked = false;
+    array_free(&windows);
+    return result;
 }
 
 // An interval has ended, or several while the one before was looked at: their records are on disk.
@@ -291,16 +320,16 @@ static int take_interval(struct watch *watch, struct watch_segment next, struct 
         interval.problem = "no request was answered";
     else
         interval.problem = problem.text;
-    if (watch->save_asked || (any && flight_recorder_wants(&watch->recorder, &run)))
-        save(watch, segments, before_ns, &interval);
-    watch->save_asked = false;
+    watch->not_looked_at += !any && problem.kind != ERROR_INCONCLUSIVE;
+    int result = save_what_is_wanted(watch, any ? &run : NULL, segments, before_ns, &interval, err);
     const struct metrics_interval counted = {.run = interval.run,
                                              .own_seconds = interval.own_share * interval.seconds,
                                              .saved = watch->recorder.saved,
                                              .not_saved = watch->not_saved};
     if (watch->metrics)
         metrics_add(watch->metrics, &counted);
-    int result = show(watch, &interval, err);
+    if (result == 0)
+        result = show(watch, &interval, err);
     watch->intervals++;
     if (any)
         run_analysis_free(&run);
@@ -411,16 +440,29 @@ static void say_what_was_not_looked_at(const struct watch *watch)
 
 static void say_what_was_saved(const struct watch *watch)
 {
-    if (watch->recorder.saved || watch->not_saved)
+    const struct flight_recorder *recorder = &watch->recorder;
+    if (recorder->saved || watch->not_saved)
         fprintf(stderr,
-                "taillight: %llu saved in %s, %llu of them made room since, %llu could not be\n",
-                (unsigned long long)watch->recorder.saved, watch->recorder.folder,
-                (unsigned long long)watch->recorder.gone, (unsigned long long)watch->not_saved);
+                "taillight: %llu saved in %s, %llu folders made room since, %llu could not be\n",
+                (unsigned long long)recorder->saved, recorder->folder,
+                (unsigned long long)recorder->gone, (unsigned long long)watch->not_saved);
+    if (recorder->shared)
+        fprintf(stderr,
+                "taillight: %llu stretches of slow requests share a folder with others: they were "
+                "more than --saves in an interval\n",
+                (unsigned long long)recorder->shared);
+    if (watch->not_looked_at)
+        fprintf(stderr,
+                "taillight: %llu intervals could not be looked at: what was slow in them is not "
+                "saved\n",
+                (unsigned long long)watch->not_looked_at);
 }
 
 int watch_command(int argc, char **argv)
 {
-    struct watch watch = {.signals = -1, .options = {.saves = 10, .keep_bytes = 256 << 20}};
+    struct watch watch = {.signals = -1,
+                          .options = {.saves = 10, .keep_bytes = 256 << 20},
+                          .recorder = {.slow_ended_ns = INT64_MIN}};
     struct error err = {0};
     int positional = 0;
     bool help = false;

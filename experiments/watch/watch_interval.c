@@ -55,8 +55,11 @@ void watch_interval_line(const struct watch_interval *interval, FILE *out)
             fprintf(out, "  %s %-9s", name,
                     known ? units_format_ns(lives->latency.value_ns[q], text, sizeof text) : "-");
     }
-    fprintf(out, "%s%s\n", interval->saved ? "  saved: " : "",
-            interval->saved ? interval->saved : "");
+    if (interval->windows)
+        fprintf(out, "  saved: %s", interval->saved);
+    if (interval->windows > 1)
+        fprintf(out, " and %zu more", interval->windows - 1);
+    fputc('\n', out);
 }
 
 static void write_causes(const struct diagnosis *diagnosis, const struct summary *s)
@@ -210,8 +213,10 @@ json_t *watch_interval_json(const struct watch_interval *interval)
     struct tm utc;
     char when[32];
     strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&interval->ended.tv_sec, &utc));
-    json_t *line = json_pack("{s:s, s:f, s:f, s:s*}", "at", when, "seconds", interval->seconds,
-                             "own_share", interval->own_share, "saved", interval->saved);
+    json_t *line = json_pack("{s:s, s:f, s:f, s:s*, s:I}", "at", when, "seconds", interval->seconds,
+                             "own_share", interval->own_share, "saved",
+                             interval->windows ? interval->saved : NULL, "windows",
+                             (json_int_t)interval->windows);
     if (line && interval->run)
         put_requests(line, interval);
     else if (line)

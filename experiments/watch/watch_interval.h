@@ -11,6 +11,7 @@
 
 #include "analysis/report/summary_pieces.h"
 #include "analysis/run/run_analysis.h"
+#include "experiments/common/run_folder.h"
 
 struct watch_interval {
     const struct run_analysis *run; // NULL: nothing was asked of the servers, or `problem`
@@ -18,7 +19,8 @@ struct watch_interval {
     struct timespec ended;          // CLOCK_REALTIME
     double seconds;                 // how long it was
     double own_share;               // of a core, taken by the capture's process meanwhile
-    const char *saved;              // folder that its records were saved in; NULL: they were not
+    size_t windows;                 // of it that were saved, each in a folder of its own
+    char saved[RUN_PATH_BYTES];     // the one with the slowest request
 };
 
 // One line of numbers: when, rate, percentiles.
