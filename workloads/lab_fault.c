@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
@@ -61,6 +62,7 @@ static const char *const kind_names[] = {
     [LAB_FAULT_PAGES] = "pages",     [LAB_FAULT_HALVES] = "halves", [LAB_FAULT_SYNC] = "sync",
     [LAB_FAULT_FORK] = "fork",       [LAB_FAULT_SWAP] = "swap",     [LAB_FAULT_LOCK] = "lock",
     [LAB_FAULT_COMPACT] = "compact", [LAB_FAULT_DEAF] = "deaf",     [LAB_FAULT_COLLECT] = "collect",
+    [LAB_FAULT_SYN] = "syn",
 };
 
 int lab_fault_parse(const char *text, struct lab_fault *fault, struct error *err)
@@ -82,7 +84,7 @@ int lab_fault_parse(const char *text, struct lab_fault *fault, struct error *err
     }
     return error_set(err, ERROR_INPUT,
                      "--fault: \"%s\" is none of slow, calls, pages, halves, sync, fork, swap, "
-                     "compact, lock, deaf, "
+                     "compact, lock, deaf, syn, "
                      "collect",
                      kind);
 }
@@ -139,6 +141,14 @@ static bool takes_lock(const struct lab_fault *fault)
     return fault->kind == LAB_FAULT_LOCK || fault->kind == LAB_FAULT_COLLECT;
 }
 
+// Whether connections are closed now and then, and not to be opened again.
+static bool closes_connections(const struct lab_fault *fault)
+{
+    return fault->kind == LAB_FAULT_DEAF || fault->kind == LAB_FAULT_SYN;
+}
+
+enum { QUEUE_PLACES = 2 }; // more than it holds with a length of 0
+
 // A connection to the server itself, which takes a place in its queue. -1: none was left.
 static int connect_to_itself(const struct lab_fault *fault)
 {
@@ -153,31 +163,62 @@ static int connect_to_itself(const struct lab_fault *fault)
     return client;
 }
 
-// Takes no connections for a time, at regular intervals, with a queue that holds one and has it.
-static void *hold_queue(void *argument)
+// Connections are not taken, and the queue holds one and has it.
+static void fill_queue(const struct lab_fault *fault, int clients[QUEUE_PLACES])
 {
-    enum { PLACES = 2, BACKLOG = 1024 };
+    struct epoll_event event = {.events = 0};
+    epoll_ctl(fault->epoll, EPOLL_CTL_MOD, fault->listener, &event);
+    listen(fault->listener, 0);
+    for (int i = 0; i < QUEUE_PLACES; i++)
+        clients[i] = connect_to_itself(fault);
+}
+
+static void empty_queue(const struct lab_fault *fault, const int clients[QUEUE_PLACES])
+{
+    enum { BACKLOG = 1024 };
+    struct epoll_event event = {.events = EPOLLIN};
+    for (int i = 0; i < QUEUE_PLACES; i++)
+        close(clients[i]);
+    listen(fault->listener, BACKLOG);
+    epoll_ctl(fault->epoll, EPOLL_CTL_MOD, fault->listener, &event);
+}
+
+// As ordinary programs, which hold nobody up.
+static bool command_firewall(const char *nft)
+{
+    char command[192];
+    snprintf(command, sizeof command, "chrt -o 0 nft '%s'", nft);
+    return system(command) == 0;
+}
+
+static bool drop_openings(void)
+{
+    return command_firewall("add rule ip taillight-syn input tcp flags & (syn | ack) == syn drop");
+}
+
+// Nobody can open a connection for a time, at regular intervals, and those that there are are
+// closed.
+static void *refuse_connections(void *argument)
+{
     struct lab_fault *fault = argument;
     const struct timespec length = timespec_of(fault->length_ns);
     const struct timespec rest = timespec_of(fault->every_ns - fault->length_ns);
-    struct epoll_event event = {.data.ptr = NULL};
+    bool by_firewall = fault->kind == LAB_FAULT_SYN;
     for (;;) {
-        int clients[PLACES];
+        int clients[QUEUE_PLACES];
         nanosleep(&rest, NULL);
         int64_t begin = fault_log_now();
-        event.events = 0;
-        epoll_ctl(fault->epoll, EPOLL_CTL_MOD, fault->listener, &event);
-        listen(fault->listener, 0);
-        for (int i = 0; i < PLACES; i++)
-            clients[i] = connect_to_itself(fault);
+        if (!by_firewall)
+            fill_queue(fault, clients);
+        else if (!drop_openings())
+            continue;
         fault->deaf = true;
         nanosleep(&length, NULL);
         fault->deaf = false;
-        for (int i = 0; i < PLACES; i++)
-            close(clients[i]);
-        listen(fault->listener, BACKLOG);
-        event.events = EPOLLIN;
-        epoll_ctl(fault->epoll, EPOLL_CTL_MOD, fault->listener, &event);
+        if (by_firewall)
+            command_firewall("flush chain ip taillight-syn input");
+        else
+            empty_queue(fault, clients);
         fault_log_add(&fault->log, begin, fault_log_now(), kind_names[fault->kind]);
     }
     return NULL;
@@ -251,9 +292,13 @@ int lab_fault_start(struct lab_fault *fault, const char *log_path, struct error 
         result = prepare_compaction(fault, err);
     if (fault->kind == LAB_FAULT_FORK || fault->kind == LAB_FAULT_SWAP)
         result = prepare_memory(fault, err);
-    if (fault->kind == LAB_FAULT_DEAF &&
-        pthread_create(&fault->holder, NULL, hold_queue, fault) != 0)
-        return error_set(err, ERROR_FAILED, "cannot start the thread that fills the queue");
+    if (fault->kind == LAB_FAULT_SYN &&
+        !command_firewall("table ip taillight-syn { chain input { type filter hook input priority "
+                          "0; }; }"))
+        return error_set(err, ERROR_FAILED, "cannot make the firewall (nft)");
+    if (closes_connections(fault) &&
+        pthread_create(&fault->holder, NULL, refuse_connections, fault) != 0)
+        return error_set(err, ERROR_FAILED, "cannot start the thread that refuses connections");
     if (takes_lock(fault)) {
         pthread_mutex_init(&fault->lock, NULL);
         if (pthread_create(&fault->holder, NULL, hold_lock, fault) != 0)
@@ -359,7 +404,7 @@ void lab_fault_begin_service(struct lab_fault *fault)
         return;
     }
     int64_t now = fault_log_now();
-    if (fault->kind != LAB_FAULT_HALVES && fault->kind != LAB_FAULT_DEAF && now >= fault->due_ns &&
+    if (fault->kind != LAB_FAULT_HALVES && !closes_connections(fault) && now >= fault->due_ns &&
         fault->log.used < FAULT_LOG_LINES)
         fault_inflict(fault, now);
 }

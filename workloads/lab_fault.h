@@ -46,6 +46,7 @@ enum lab_fault_kind {
     LAB_FAULT_COMPACT, // it has the kernel compact memory, over and over, for that long
     LAB_FAULT_DEAF,    // its queue of connections is full and it takes none; it closes those it has
                        // after a reply
+    LAB_FAULT_SYN,     // the same, but a firewall (nft) throws away what opens connections
     LAB_FAULT_LOCK, // another thread holds the lock that every request takes, and sleeps that long
     LAB_FAULT_COLLECT, // the same, named like Java's that stops the world, works and waits by turns
 };
@@ -60,13 +61,13 @@ struct lab_fault {
     char *memory;         // what `fresh` lies in (fork, swap), or what is written (sync)
     int file;             // sync; what compacts memory (compact)
     pthread_mutex_t lock; // taken by every request (lock, collect)
-    pthread_t holder;     // (lock, collect, deaf)
+    pthread_t holder;     // (lock, collect, deaf, syn)
     _Atomic bool deaf;    // now
-    int listener, epoll;  // where connections are taken, and what waits for them (deaf)
+    int listener, epoll;  // where connections are taken, and what waits for them (deaf, syn)
 };
 
 // "KIND,LENGTH,EVERY" with the kinds slow, calls, pages, halves (whose length does not matter),
-// sync, fork, swap, compact, lock, deaf and collect: "slow,1ms,20ms".
+// sync, fork, swap, compact, lock, deaf, syn and collect: "slow,1ms,20ms".
 int lab_fault_parse(const char *text, struct lab_fault *fault, struct error *err);
 
 // Begins. Without a kind it does nothing; listener and epoll are the server's by then. The fault

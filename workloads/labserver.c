@@ -526,7 +526,8 @@ static void print_usage(FILE *out)
         "each request takes), compact (the kernel compacts memory), deaf (its queue of connections "
         "is full,\nand it takes none; it "
         "closes each after "
-        "a reply), collect (it works by turns, and is\ncalled as Java's that stops the "
+        "a reply), syn (the same, but a firewall drops what opens connections), collect (it works "
+        "by turns, and is\ncalled as Java's that stops the "
         "world); one worker.\nPrints \"ready\" when it listens; runs until killed.\n",
         out);
 }

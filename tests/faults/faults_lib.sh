@@ -81,7 +81,11 @@ fault_experiment() {
             rate=1k sleep=', sleep: true'
             neighbours="  fault: {host: $host, kind: command, command: [$inject, \"$to\"], cores: [1]}"
             ;;
-        deaf) # few connections, none of which has room for a second request
+        firewall)
+            rate=1k sleep=', sleep: true'
+            neighbours="  fault: {host: server, kind: command, command: [$inject], cores: [1]}"
+            ;;
+        deaf | syn) # few connections, none of which has room for a second request
             rate=400 connections=2 depth=1 timeout=', timeout: 10s' sleep=', sleep: true'
             server+=", \"--fault\", \"$fault\", \"--fault-log\", \"$3\""
             ;;
@@ -123,6 +127,12 @@ swap_on() {
         swapon "$work/swap" 2>"$work/swap.err" && trap 'swapoff "$work/swap"; rm "$work/swap"' EXIT
 }
 
+# Whether the verdict says that a firewall threw segments away, where one did.
+names_drops() {
+    [[ $(column "$1" 2) != @(firewall|syn) ]] ||
+        jq -e '.verdict | test("threw segments away: .*\\(NETFILTER_DROP\\)")' "$work/run/summary.json" >/dev/null
+}
+
 # Runs it and prints the scores, a line of JSON. Everything is a real-time program, so that what else
 # the machine does is not what is measured; the load's arrivals are not what is tested either, so that
 # its verdict of them (exit 4) does not matter. fault_score CLASS DURATION
@@ -131,6 +141,7 @@ fault_score() {
     if [[ $(column "$1" 2)$(column "$1" 3) = *@(limited|swap,)* ]]; then
         swap_on || skip "$1: nothing can be swapped to: $(cat "$work/swap.err")"
     fi
+    [[ $(column "$1" 2) != @(firewall|syn) ]] || need_program nft nftables
     [ "$(column "$1" 2)" != held ] || [ -e "/sys/dev/block/$(stat -c %Hd:%Ld "$work")" ] ||
         skip "$1: $work is on no disk"
     for attempt in 1 2 3; do
@@ -142,6 +153,7 @@ fault_score() {
         rmdir /sys/fs/cgroup/{cpu/,}taillight-quota /sys/fs/cgroup/{memory/,}taillight-memory \
             /sys/fs/cgroup/{blkio/,}taillight-disk 2>/dev/null
         [ $status -eq 0 ] || [ $status -eq 4 ] || fail "$1: the run ends with exit $status"
+        names_drops "$1" || fail "$1: the verdict does not name the firewall: $(jq -r .verdict "$work/run/summary.json")"
         "$build/tests/faults/score" "$1" "$work/run" "$work/fault.log" "$(column "$1" 4)" \
             "$(column "$1" 5)" 2>"$work/score.err" && return
     done

@@ -32,6 +32,7 @@
 // queue    the device sends 100 Mbit/s at most from the beginning on, and now and then datagrams
 // that
 //          take LENGTH are put into its queueing discipline (tbf), for nobody at ADDRESS
+// firewall a firewall (nft) throws away what comes for labserver's port, LENGTH long
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -587,6 +588,32 @@ static void fill_queue(struct injector *injector, struct interval *out)
     out->end_ns = out->begin_ns + (int64_t)injector->length_ns;
 }
 
+// --- a firewall ----------------------------------------------------------------------------------
+
+#define FIREWALL "taillight-firewall"
+
+// The network namespace that it is in ends with the run.
+static int prepare_firewall(struct injector *injector, struct error *err)
+{
+    static const char command[] =
+        "nft 'table ip " FIREWALL " { chain input { type filter hook input priority 0; }; }'";
+    (void)injector;
+    return system(command) == 0
+               ? 0
+               : error_set(err, ERROR_FAILED, "cannot make the firewall: %s", command);
+}
+
+// The commands take their time as ordinary programs, which hold nobody up.
+static void drop_requests(struct injector *injector, struct interval *out)
+{
+    int64_t begin = fault_log_now();
+    if (system("chrt -o 0 nft add rule ip " FIREWALL " input tcp dport 11211 drop") != 0)
+        return;
+    sleep_ns(injector->length_ns);
+    if (system("chrt -o 0 nft flush chain ip " FIREWALL " input") == 0)
+        *out = (struct interval){begin, fault_log_now()};
+}
+
 // --- a bystander ---------------------------------------------------------------------------------
 
 static int be_bystander(int policy, struct error *err)
@@ -708,6 +735,7 @@ static const struct kind {
     {"unread", NULL, leave_unread},
     {"loss", prepare_link, lose},
     {"queue", prepare_queue, fill_queue},
+    {"firewall", prepare_firewall, drop_requests},
 };
 
 static const struct kind *kind_of(const char *name)
@@ -737,7 +765,7 @@ int main(int argc, char **argv)
         return error_report(&err);
     if (!kind) {
         fputs("usage: inject hog|softoff|softirq|timers|stop|migrate|quota|network|request|command|"
-              "burst|unread|loss|queue LENGTH EVERY LOG [ADDRESS]\n",
+              "burst|unread|loss|queue|firewall LENGTH EVERY LOG [ADDRESS]\n",
               stderr);
         return 2;
     }

@@ -28,6 +28,8 @@ static void texts_are_understood_or_refused(void **state)
     assert_int_equal(fault.kind, LAB_FAULT_LOCK);
     assert_int_equal(lab_fault_parse("deaf,20ms,1s", &fault, &err), 0);
     assert_int_equal(fault.kind, LAB_FAULT_DEAF);
+    assert_int_equal(lab_fault_parse("syn,20ms,1s", &fault, &err), 0);
+    assert_int_equal(fault.kind, LAB_FAULT_SYN);
     const char *const refused[] = {"",
                                    "slow",
                                    "slow,1ms",
