@@ -35,7 +35,7 @@ COMPONENT(BOTH_WAYS, "both ways, undivided", NETWORK, UNEXPLAINED, false, false,
 COMPONENT(CLIENT_RECEIVE, "client receive", CLIENT, STAGE, true, false, "client", "from the client's device to the receive call's return")
 COMPONENT(CLIENT_OTHERS, "client busy with other requests", CLIENT, BLOCKING, true, false, "client's threads", "the load's thread sends or reads for other requests meanwhile")
 COMPONENT(CLIENT_FULL, "every connection full", CLIENT, BLOCKING, true, false, "full connections", "no connection of the load's thread has room for the request: it waits for a reply")
-COMPONENT(CLIENT_OPENING, "connection being opened", CLIENT, BLOCKING, true, false, "connections", "the connection that then takes the request is being opened again: the server does not take it")
+COMPONENT(CLIENT_OPENING, "connection being opened", CLIENT, BLOCKING, true, false, "connections", "the connection that then takes the request is being opened again: the server does not take it, or what opens it is lost")
 COMPONENT(CLIENT_WAKE_UP, "client wake-up latency", CLIENT, GAP, true, false, "client's cores", "the load's thread is to run, its core idles")
 COMPONENT(CLIENT_ASLEEP, "client asleep", CLIENT, GAP, true, false, "client", "the load's thread sleeps: its timer or its wake-up is late")
 COMPONENT(CLIENT_THROTTLED, "throttled (CPU quota)", CLIENT, GAP, true, false, "client's cores", "the load's thread could run, but its control group's quota is used up")
