@@ -53,7 +53,7 @@ int64_t fault_log_now(void)
 }
 
 enum { PAGE_BYTES = 4096, EXTRA_CALL_NS = 2000 };
-enum { WRITTEN_BYTES = 1 << 20, SYNCED_BYTES = 4 * WRITTEN_BYTES, MEMORY_BYTES = 256 << 20 };
+enum { WRITTEN_BYTES = 4 << 20, SYNCED_BYTES = 4 * WRITTEN_BYTES, MEMORY_BYTES = 256 << 20 };
 
 static const size_t fresh_bytes = (size_t)1 << 30; // bytes of address space; used at some 4 GB/s
 
@@ -233,6 +233,7 @@ static int prepare_file(struct lab_fault *fault, const char *log_path, struct er
         mmap(NULL, WRITTEN_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (fault->memory == MAP_FAILED || fault->file < 0 || unlink(path) < 0)
         return error_set_errno(err, ERROR_FAILED, "cannot write %s", path);
+    madvise(fault->memory, WRITTEN_BYTES, MADV_HUGEPAGE);
     memset(fault->memory, 1, WRITTEN_BYTES);
     for (off_t at = 0; at < SYNCED_BYTES; at += WRITTEN_BYTES) // it has its blocks from now on
         if (pwrite(fault->file, fault->memory, WRITTEN_BYTES, at) != WRITTEN_BYTES)
