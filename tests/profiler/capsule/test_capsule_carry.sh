@@ -99,6 +99,29 @@ wait $asked || fail "what came back was changed when the command was killed: $(c
 for place in "$client" "$middle" "$server"; do
     [ "$(programs_at "$place")" = 0 ] || fail "a killed command leaves programs attached"
 done
+# A hop that is taken away while packets carry, first one between, then the one that takes trailers off.
+timeout 60 "$taillight" capsule "${hops[@]}" --carry --filter 'port 7007' --json >"$work/removed.json" 2>"$work/removed.err" &
+capsule=$!
+children+=($capsule)
+measures "$work/removed.err"
+ask 10.99.0.2 0.1 >"$work/removed" || fail "what came back was changed"
+for place in "$middle p1" "$server eth0"; do
+    ask 10.99.0.2 0.5 >"$work/removed" 2>"$work/asked.err" &
+    asked=$!
+    in_namespace "${place% *}" python3 "$here/detach.py" "${place#* }" || fail "nothing can be taken from $place"
+    wait $asked || fail "what came back was changed when a hop was taken away: $(cat "$work/asked.err")"
+    ask 10.99.0.2 0.1 >"$work/removed" || fail "what came back was changed after a hop was taken away"
+done
+kill -INT $capsule
+wait $capsule || fail "hops were taken away: exit $?"
+jq -e --arg there "$there" --arg between "p1:ingress@$middle" --arg last "eth0:ingress@$server" '
+    def all_hops(key): [.hops[][key]] | add;
+    (.hops | map({key: .name, value: .}) | from_entries) as $hop
+    | any(.routes[]; (.hops | map(.hop) | join(" ")) == $there and .packets > 0)
+    and $hop[$between].stamped > 0 and $hop[$last].ended > $hop[$between].stamped
+    and all_hops("begun") > all_hops("ended") and all_hops("ended") == all_hops("recorded")
+    and all_hops("damaged") + all_hops("dropped") == 0' "$work/removed.json" >/dev/null ||
+    fail "hops taken away: $(jq -c '[.routes[] | {packets, complete, hops: [.hops[].hop]}], (.hops[] | {name, role, matched, begun, stamped, ended, recorded, damaged, not_stamped, dropped})' "$work/removed.json")"
 # Nobody ever had to send again because a trailer had become part of a checksum.
 for place in "$client" "$server"; do
     in_namespace "$place" python3 - <<'PY' || fail "checksums were wrong, or their count is not known"
