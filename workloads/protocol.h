@@ -68,6 +68,9 @@ struct reply_parser {
     uint16_t values;      // how many values the reply under way holds
     uint8_t state;        // the protocol's own; 0 between replies
     uint8_t kind;         // enum reply_kind of the reply under way, as far as known
+    uint8_t parts_due;    // of the reply under way: parts in front of its last one still to come
+    uint8_t parts_past;   // and those that came
+    uint8_t part_fault;   // the first of them that was a fault; 0: none
     bool in_reply;        // a byte of the reply under way has been seen
     bool skipping;        // the line under way is too long: ignore it to its end
     bool data_damaged;    // the value was not followed by its line end
@@ -118,6 +121,10 @@ struct protocol_operation {
     bool carries_value; // the request carries the key's value
     bool states_size;   // it states the length of the reply, which is the key's value size
     bool returns_value; // a value in reply has the size of the key's value
+    // It is several commands, of which each but the last is answered before: by so many parts in
+    // front of its reply, which together with them is one. A reader of replies says so in the
+    // parser's parts_due before the first byte.
+    uint8_t parts;
 };
 
 // How many a protocol can have, and where these two stand in one that has both.

@@ -12,7 +12,7 @@ static const uint64_t bulk_bytes_limit = 512u << 20; // proto-max-bulk-len
 static const uint64_t elements_limit = 1u << 30;     // of one aggregate; below 2^32 in Redis
 
 enum {
-    HEADER_BYTES_MAX = 192, // of the longest command, without key and value
+    HEADER_BYTES_MAX = 192, // of the longest request, without keys and value
     SCORES = 100,
 };
 
@@ -35,6 +35,7 @@ static const struct {
                     "$6\r\nMAXLEN\r\n$1\r\n~\r\n$4\r\n1000\r\n$1\r\n*\r\n$5\r\nfield\r\n"},
     [REDIS_XRANGE] = {"$6\r\nXRANGE\r\n", "stream:", 6,
                       "$1\r\n-\r\n$1\r\n+\r\n$5\r\nCOUNT\r\n$2\r\n10\r\n"},
+    [REDIS_TRANSACTION] = {"$3\r\nSET\r\n", "", 3, ""}, // what it ends with, but for EXEC
     [REDIS_SCRIPT] = {"$7\r\nEVALSHA\r\n$40\r\n" REDIS_SCRIPT_SHA "\r\n$1\r\n1\r\n", "", 5, ""},
 };
 _Static_assert(REDIS_RANGE == 10, "the ranges above end at 9, or count 10");
@@ -53,11 +54,15 @@ static const struct protocol_operation operations[REDIS_OPERATIONS] = {
     [REDIS_XADD] = {.name = "xadd", .carries_value = true},
     [REDIS_XRANGE] = {.name = "xrange"},
     [REDIS_SCRIPT] = {.name = "script", .carries_value = true, .returns_value = true},
+    [REDIS_TRANSACTION] = {.name = "transaction",
+                           .carries_value = true,
+                           .returns_value = true,
+                           .parts = 3}, // OK and twice QUEUED, in front of EXEC's reply
 };
 
 static size_t request_bytes_max(size_t key_bytes, size_t value_bytes)
 {
-    return key_bytes + value_bytes + HEADER_BYTES_MAX;
+    return 2 * key_bytes + value_bytes + HEADER_BYTES_MAX;
 }
 
 static char *append_word(char *at, const char *prefix, const char *bytes, size_t count)
@@ -88,7 +93,12 @@ static size_t redis_encode(const struct request *request, char *out, size_t out_
     if (request_bytes_max(request->key_bytes, value ? request->value_bytes : 0) > out_bytes)
         return 0;
     char *at = out, number[NUMBER_DIGITS_MAX];
-    bool expires = operation == REDIS_SET && request->expiry_s;
+    bool transaction = operation == REDIS_TRANSACTION;
+    bool expires = (operation == REDIS_SET || transaction) && request->expiry_s;
+    if (transaction) {
+        at = append_text(at, "*1\r\n$5\r\nMULTI\r\n*2\r\n$3\r\nGET\r\n");
+        at = append_word(at, "", request->key, request->key_bytes);
+    }
     *at++ = '*';
     at = append_number(at, commands[operation].words + (expires ? 2 : 0));
     at = append_text(append_text(at, "\r\n"), commands[operation].command);
@@ -105,6 +115,8 @@ static size_t redis_encode(const struct request *request, char *out, size_t out_
         at = append_word(at, "", number, bytes);
         at = append_word(at, "", number, bytes);
     }
+    if (transaction)
+        at = append_text(at, "*1\r\n$4\r\nEXEC\r\n");
     return (size_t)(at - out);
 }
 
@@ -184,13 +196,24 @@ static enum reply_kind kind_of_error(const struct reply_line *line)
     return REPLY_CLIENT_ERROR;
 }
 
-// The kind becomes the reply's when this is its outermost element.
+// Of the reply that EXEC has, by the parts in front of it.
+static bool is_of_transaction(const struct reply_parser *parser)
+{
+    return parser->parts_past && !parser->parts_due;
+}
+
+// The kind becomes the reply's when this is its outermost element, or, within EXEC's reply, an
+// error, which one of its commands had, or nothing found. Nil in EXEC's place: it was aborted.
 static void set_kind(struct reply_parser *parser, enum reply_kind kind)
 {
-    if (parser->state != STATE_BEGIN)
-        return;
-    parser->kind = (uint8_t)kind;
-    parser->state = STATE_WITHIN;
+    if (parser->state == STATE_BEGIN) {
+        bool aborted = kind == REPLY_MISS && is_of_transaction(parser);
+        parser->kind = (uint8_t)(aborted ? REPLY_CLIENT_ERROR : kind);
+        parser->state = STATE_WITHIN;
+    } else if (parser->state == STATE_WITHIN && is_of_transaction(parser) &&
+               (kind == REPLY_MISS || reply_is_fault(kind)) && !reply_is_fault(parser->kind)) {
+        parser->kind = (uint8_t)kind;
+    }
 }
 
 // "<type><length>". Returns false if it is not a number; -1 is returned as absent.
@@ -330,8 +353,9 @@ static enum reply_progress redis_judge(struct reply_parser *parser, const struct
 static bool redis_answers(unsigned operation, enum reply_kind kind)
 {
     static const bool reads[REDIS_OPERATIONS] = {
-        [REDIS_GET] = true,    [REDIS_LPOP] = true,   [REDIS_LRANGE] = true, [REDIS_HGET] = true,
-        [REDIS_ZRANGE] = true, [REDIS_XRANGE] = true, [REDIS_SCRIPT] = true,
+        [REDIS_GET] = true,    [REDIS_LPOP] = true,        [REDIS_LRANGE] = true,
+        [REDIS_HGET] = true,   [REDIS_ZRANGE] = true,      [REDIS_XRANGE] = true,
+        [REDIS_SCRIPT] = true, [REDIS_TRANSACTION] = true,
     };
     switch (kind) {
     case REPLY_VALUE:
@@ -355,7 +379,7 @@ const struct protocol redis_protocol = {
     .name = redis_name,
     .speaks = "RESP2",
     .replies = "nil and empty are misses; `OOM`, `LOADING`, `BUSY`, `MISCONF`, `READONLY`, … the "
-               "server's errors, others the client's",
+               "server's errors, others the client's; a transaction that is aborted is an error",
     .operations = operations,
     .operation_count = REDIS_OPERATIONS,
     .usual_port = 6379,

@@ -17,19 +17,20 @@
 #include "workloads/protocol.h"
 
 enum redis_operation {
-    REDIS_GET,    // GET key
-    REDIS_SET,    // SET key value
-    REDIS_INCR,   // INCR counter:key
-    REDIS_LPUSH,  // LPUSH list:key value
-    REDIS_LPOP,   // LPOP list:key
-    REDIS_LRANGE, // LRANGE list:key 0 9
-    REDIS_HSET,   // HSET hash:key field value
-    REDIS_HGET,   // HGET hash:key field
-    REDIS_ZADD,   // ZADD zset:key score member, both number % 100
-    REDIS_ZRANGE, // ZRANGE zset:key 0 9
-    REDIS_XADD,   // XADD stream:key MAXLEN ~ 1000 * field value
-    REDIS_XRANGE, // XRANGE stream:key - + COUNT 10
-    REDIS_SCRIPT, // EVALSHA of the script below, with key and value
+    REDIS_GET,         // GET key
+    REDIS_SET,         // SET key value
+    REDIS_INCR,        // INCR counter:key
+    REDIS_LPUSH,       // LPUSH list:key value
+    REDIS_LPOP,        // LPOP list:key
+    REDIS_LRANGE,      // LRANGE list:key 0 9
+    REDIS_HSET,        // HSET hash:key field value
+    REDIS_HGET,        // HGET hash:key field
+    REDIS_ZADD,        // ZADD zset:key score member, both number % 100
+    REDIS_ZRANGE,      // ZRANGE zset:key 0 9
+    REDIS_XADD,        // XADD stream:key MAXLEN ~ 1000 * field value
+    REDIS_XRANGE,      // XRANGE stream:key - + COUNT 10
+    REDIS_SCRIPT,      // EVALSHA of the script below, with key and value
+    REDIS_TRANSACTION, // MULTI, GET key, SET key value, EXEC, in one piece
     REDIS_OPERATIONS,
     REDIS_ASKING = REDIS_OPERATIONS, // ASKING: in no mix; goes before what a node was asked for
 };

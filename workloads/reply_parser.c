@@ -125,6 +125,7 @@ static void finish_reply(struct reply_parser *parser, bool lost, struct reply *r
     parser->line_bytes = 0;
     parser->values = 0;
     parser->state = parser->kind = 0;
+    parser->parts_due = parser->parts_past = parser->part_fault = 0;
     parser->in_reply = parser->skipping = parser->data_damaged = false;
     parser->chunked = parser->sized = parser->raw_data = false;
     parser->resync = lost;
@@ -143,6 +144,26 @@ static bool pass_greeting(const struct protocol *protocol, struct reply_parser *
     return true;
 }
 
+// True for a part in front of the reply's last one, which ends here: it says that its command was
+// taken. Where one was not, the first that says so is the reply, whatever comes after it.
+static bool pass_part(struct reply_parser *parser)
+{
+    if (!parser->parts_due || reply_is_broken(parser->kind))
+        return false;
+    if (!parser->part_fault && parser->kind != REPLY_STORED) {
+        if (!reply_is_fault(parser->kind)) {
+            parser->kind = REPLY_MALFORMED;
+            return false;
+        }
+        parser->part_fault = parser->kind;
+    }
+    parser->parts_due--;
+    parser->parts_past++;
+    parser->state = parser->kind = 0;
+    parser->value_bytes = 0;
+    return true;
+}
+
 size_t reply_parse(const struct protocol *protocol, struct reply_parser *parser, const char *bytes,
                    size_t count, struct reply *replies, size_t replies_max, size_t *reply_count)
 {
@@ -157,8 +178,10 @@ size_t reply_parse(const struct protocol *protocol, struct reply_parser *parser,
         size_t taken = take_part(protocol, parser, bytes + used, count - used, &progress);
         used += taken;
         parser->offset += taken;
-        if (progress != REPLY_UNDER_WAY && !pass_greeting(protocol, parser)) {
+        if (progress != REPLY_UNDER_WAY && !pass_greeting(protocol, parser) && !pass_part(parser)) {
             broken = reply_is_broken(parser->kind);
+            if (parser->part_fault && !broken)
+                parser->kind = parser->part_fault;
             finish_reply(parser, progress == REPLY_LOST, &replies[(*reply_count)++]);
         }
     }

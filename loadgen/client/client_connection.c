@@ -307,18 +307,32 @@ static void take_reply(struct client_connection *connection, const struct reply 
                       arrival);
 }
 
+// A reply begins: of how many parts it is follows from what it answers.
+static void expect_parts(struct client_connection *connection)
+{
+    const struct connection_context *context = connection->context;
+    if (connection->parser.in_reply || connection->answered == connection->sent)
+        return;
+    const struct sample *sample = connection_sample(connection, connection->answered);
+    if (sample != context->scrap)
+        connection->parser.parts_due = context->protocol->operations[sample->operation].parts;
+}
+
 // Returns false when replies break the protocol: it is then unknown which requests later replies
 // answer.
 static bool take_bytes(struct client_connection *connection, size_t count,
                        const struct arrival *arrival)
 {
-    const struct protocol *protocol = connection->context->protocol;
-    const char *at = connection->context->receive_buffer;
-    const size_t at_once =
-        connection->context->redirect ? 1 : REPLY_BATCH; // each one's words count
+    const struct connection_context *context = connection->context;
+    const struct protocol *protocol = context->protocol;
+    const char *at = context->receive_buffer;
+    // One, where more is to be known of each than what it comes to: its words, or its parts.
+    const size_t at_once = context->redirect || context->in_parts ? 1 : REPLY_BATCH;
     while (count) {
         struct reply replies[REPLY_BATCH];
         size_t found;
+        if (context->in_parts)
+            expect_parts(connection);
         size_t used =
             reply_parse(protocol, &connection->parser, at, count, replies, at_once, &found);
         if (connection->tls)

@@ -63,6 +63,7 @@ struct connection_context {
     // A reply to the request in that slot is an error: true if the request is put again, at another
     // server or later, instead of having it for its reply. NULL: it never is.
     bool (*redirect)(struct client_connection *connection, uint64_t slot);
+    bool in_parts; // the replies to some operations come in parts (struct protocol_operation)
     // What is put in front of a request has this sample, behind all others, which nobody reads.
     struct sample *scrap;
     // A get found nothing: it is followed by a set. NULL: it is not.

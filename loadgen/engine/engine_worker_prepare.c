@@ -199,6 +199,15 @@ static uint64_t common_value_bytes(const struct workload *workload)
     return alike ? workload_value_bytes(workload, 0) : UINT64_MAX;
 }
 
+static bool come_in_parts(const struct workload *workload)
+{
+    const struct protocol *protocol = workload->protocol;
+    for (unsigned i = 0; i < protocol->operation_count; i++)
+        if (protocol->operations[i].parts && (workload->mix[i] > 0 || workload->recording))
+            return true;
+    return false;
+}
+
 int engine_worker_prepare(struct engine_worker *worker, struct error *err)
 {
     const struct engine_shared *shared = worker->shared;
@@ -225,6 +234,7 @@ int engine_worker_prepare(struct engine_worker *worker, struct error *err)
         .epoll_fd = -1,
         .put_again = engine_worker_put_again,
         .read_again = engine_worker_read_again,
+        .in_parts = come_in_parts(settings->workload),
         .fill = settings->workload->read_through ? engine_worker_fill : NULL,
         .fill_ended = engine_worker_end_fill,
         .stop = &worker->shared->stop,

@@ -2,8 +2,8 @@
 //
 // A server of any protocol that behaves in one of many bad ways: a row of BEHAVIOURS and a case of
 // visit_behave() each. It is a process of its own, with a thread for each connection, until it is
-// killed. It answers gets only, and knows of each protocol (a row of speeches[]) where a request
-// ends, a good reply, and some bad ones.
+// killed. It answers one operation only, and knows of each protocol (a row of speeches[]) where a
+// request ends, a good reply, and some bad ones.
 #ifndef TESTS_LOADGEN_HOSTILE_SERVER_H
 #define TESTS_LOADGEN_HOSTILE_SERVER_H
 
@@ -99,7 +99,7 @@ struct text {
     }
 
 struct speech {
-    const char *protocol;
+    const char *protocol, *operation;
     size_t (*request_end)(const char *bytes,
                           size_t count); // of the first request; 0: not there yet
     size_t (*good)(const char *request, unsigned number, char *out);
@@ -179,6 +179,18 @@ static inline size_t good_redis(const char *request, unsigned number, char *out)
     return (size_t)sprintf(out, "$3\r\nabc\r\n");
 }
 
+static inline size_t end_of_transaction(const char *bytes, size_t count)
+{
+    const char *end = memmem(bytes, count, "EXEC\r\n", 6);
+    return end ? (size_t)(end - bytes) + 6 : 0;
+}
+
+static inline size_t good_transaction(const char *request, unsigned number, char *out)
+{
+    (void)request, (void)number;
+    return (size_t)sprintf(out, "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n$3\r\nabc\r\n+OK\r\n");
+}
+
 static inline size_t good_http(const char *request, unsigned number, char *out)
 {
     (void)request, (void)number;
@@ -224,37 +236,44 @@ static inline size_t good_lab(const char *request, unsigned number, char *out)
     "\0\0\0\0\0\0\0\0"
 #define HTTP(rest) "HTTP/1.1 200 OK\r\n" rest
 static const struct speech speeches[] = {
-    {"memcached", end_of_line, good_text, TEXT("VALUE k 0 3\r\nabc\r\n"),
+    {"memcached", "get", end_of_line, good_text, TEXT("VALUE k 0 3\r\nabc\r\n"),
      TEXT("VALUE k 0 99999999999999999999\r\n"), TEXT("VALUE k 0 1073741824\r\nab"),
      TEXT("VALUE k 0 -1\r\n"), TEXT("VALUE k 0 abc\r\n"), TEXT("SERVER_ERROR no\r\n"), NULL},
-    {"memcached-binary", end_of_binary, good_binary, TEXT(BINARY("\0\0\0\4", "\0\0")),
+    {"memcached-binary", "get", end_of_binary, good_binary, TEXT(BINARY("\0\0\0\4", "\0\0")),
      TEXT(BINARY("\xff\xff\xff\xff", "\0\0")), TEXT(BINARY("\x40\0\0\0", "\0\0")),
      TEXT(BINARY("\x80\0\0\0", "\0\0")), TEXT(BINARY("\0\0\0\0", "\0\0")),
      TEXT(BINARY("\0\0\0\4", "\0\x82") "\0\0\0\0"), NULL},
-    {"memcached-meta", end_of_line, good_meta, TEXT("VA 99999999 "),
+    {"memcached-meta", "get", end_of_line, good_meta, TEXT("VA 99999999 "),
      TEXT("VA 99999999999999999999\r\n"), TEXT("VA 1073741824\r\nab"), TEXT("VA -1\r\n"),
      TEXT("VA abc\r\n"), TEXT("SERVER_ERROR no\r\n"), NULL},
-    {"redis", end_of_five_lines, good_redis, TEXT("*2\r\n$1\r\na\r\n"),
+    {"redis", "get", end_of_five_lines, good_redis, TEXT("*2\r\n$1\r\na\r\n"),
      TEXT("$99999999999999999999\r\n"), TEXT("$536870912\r\nab"), TEXT("$-2\r\n"), TEXT("*x\r\n"),
      TEXT("-ERR no\r\n"), NULL},
-    {"redis-resp3", end_of_five_lines, good_redis, TEXT(">1\r\n|1\r\n+a\r\n:1\r\n+b\r\n"),
+    {"redis", "transaction", end_of_transaction, good_transaction,
+     TEXT("+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n$1\r\na\r\n"),
+     TEXT("+OK\r\n+QUEUED\r\n+QUEUED\r\n*99999999999999999999\r\n"),
+     TEXT("+OK\r\n+QUEUED\r\n+QUEUED\r\n*1073741824\r\n+OK\r\n"),
+     TEXT("+OK\r\n+QUEUED\r\n+QUEUED\r\n*-2\r\n"), TEXT("+OK\r\n$3\r\nabc\r\n"),
+     TEXT("-ERR no\r\n-ERR no\r\n-ERR no\r\n-EXECABORT no\r\n"), NULL},
+    {"redis-resp3", "get", end_of_five_lines, good_redis, TEXT(">1\r\n|1\r\n+a\r\n:1\r\n+b\r\n"),
      TEXT("%99999999999999999999\r\n"), TEXT("%1000000000\r\n"), TEXT("=-5\r\n"), TEXT("~x\r\n"),
      TEXT("!5\r\nERR x\r\n"), NULL},
-    {"http", end_of_head, good_http, TEXT("HTTP/1.1 100 Continue\r\nA: b\r\n\r\n"),
+    {"http", "get", end_of_head, good_http, TEXT("HTTP/1.1 100 Continue\r\nA: b\r\n\r\n"),
      TEXT(HTTP("Content-Length: 99999999999999999999\r\n\r\n")),
      TEXT(HTTP("Content-Length: 1099511627776\r\n\r\nab")),
      TEXT(HTTP("Content-Length: -1\r\n\r\n")),
      TEXT(HTTP("Transfer-Encoding: chunked\r\n\r\nxyz\r\n")),
      TEXT("HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n"), NULL},
-    {"lab", end_of_lab, good_lab, TEXT("LABR\0\0\0\0\0\0\0\0\0\0\0\0"),
+    {"lab", "call", end_of_lab, good_lab, TEXT("LABR\0\0\0\0\0\0\0\0\0\0\0\0"),
      TEXT("LABR\xff\xff\xff\xff\0\0\0\0\0\0\0\0"), TEXT("LABR\0\x10\0\0\0\0\0\0\0\0\0\0"),
      TEXT("LABR\x80\0\0\0\0\0\0\0\0\0\0\0"), TEXT("LABX\0\0\0\3\0\0\0\0\0\0\0\0"),
      TEXT("ERR!\0\0\0\0\0\0\0\0\0\0\0\0"), NULL},
-    {"custom", end_of_line, good_line, TEXT("VALUE "), TEXT("VALUE 99999999999999999999\r\n"),
-     TEXT("VALUE 1073741824"), TEXT("-1\r\n"), TEXT("abc\r\n"), TEXT("ERR no\r\n"),
+    {"custom", "get", end_of_line, good_line, TEXT("VALUE "),
+     TEXT("VALUE 99999999999999999999\r\n"), TEXT("VALUE 1073741824"), TEXT("-1\r\n"),
+     TEXT("abc\r\n"), TEXT("ERR no\r\n"),
      "{requests: {get: \"get {key}\\r\\n\"}, reply: {until: \"\\r\\n\", most: 1MiB, ok: [VALUE], "
      "error: [ERR]}}"},
-    {"custom", end_of_frame, good_frame, TEXT("\0\0\0\x8"), TEXT("\xff\xff\xff\xff"),
+    {"custom", "get", end_of_frame, good_frame, TEXT("\0\0\0\x8"), TEXT("\xff\xff\xff\xff"),
      TEXT("\x4\0\0\0"), TEXT("\x80\0\0\0"), TEXT("abcdefghi"), TEXT("\0\0\0\5\0\0\1no"),
      "{requests: {get: \"{rest_size:u32}{number:u16}{key}\"}, reply: {length: {bytes: 4}, "
      "number: {at: 4, bytes: 2}, status_at: 6, ok: [\"{hex:00}\"]}}"},

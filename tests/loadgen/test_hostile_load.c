@@ -37,15 +37,14 @@ struct trial {
     char folder[64];
 };
 
-// Gets alone: what the server answers.
+// One operation alone: what the server answers.
 static void workload_write(const struct trial *trial, char *path, size_t bytes)
 {
     snprintf(path, bytes, "%s/workload", trial->folder);
     FILE *file = fopen(path, "we");
     assert_non_null(file);
-    const char *protocol = trial->server.speech->protocol;
     fprintf(file, "protocol: %s\nmix: {%s: 1}\nkeys: {count: 100}\nvalues: {size: {fixed: 3}}\n",
-            protocol, strcmp(protocol, "lab") == 0 ? "call" : "get");
+            trial->server.speech->protocol, trial->server.speech->operation);
     if (trial->server.speech->description)
         fprintf(file, "custom: %s\n", trial->server.speech->description);
     fclose(file);

@@ -90,7 +90,7 @@ timeout 60 "$taillight" load --server "127.0.0.1:${nodes[0]}" --protocol redis -
 grep -q 'MOVED.*--cluster' "$dir/out" || fail 'who loads one node is not told of --cluster'
 
 # --- slots that move, and a node that appears ----------------------------------------------------
-printf 'protocol: redis\nkeys: {count: 60}\nmix: {get: 1, set: 1}\n' >"$dir/workload.yaml"
+printf 'protocol: redis\nkeys: {count: 60}\nmix: {get: 1, set: 1, transaction: 1}\n' >"$dir/workload.yaml"
 mapfile -t slots < <(for key in $(at_node 0 --scan | grep -v : | sort | head -n 12); do at_node 0 cluster keyslot "$key"; done)
 start_node
 join_node 3

@@ -150,7 +150,7 @@ fi
 # --- Redis ---------------------------------------------------------------------------------------
 if have redis-server; then
     printf 'protocol: redis\nkeys: {count: 200}\nvalues: {size: {uniform: [0, 300]}}\nmix: {get: 3, set: 1, incr: 1, ' >"$dir/redis.yaml"
-    printf 'lpush: 1, lpop: 1, lrange: 1, hset: 1, hget: 1, zadd: 1, zrange: 1, xadd: 1, xrange: 1, script: 1}\n' >>"$dir/redis.yaml"
+    printf 'lpush: 1, lpop: 1, lrange: 1, hset: 1, hget: 1, zadd: 1, zrange: 1, xadd: 1, xrange: 1, script: 1, transaction: 1}\n' >>"$dir/redis.yaml"
     calls() { # of a command, by the server's own count
         redis-cli -p "$port" info commandstats | sed -n "s/^cmdstat_$1:calls=\([0-9]*\),.*/\1/p"
     }
@@ -163,12 +163,13 @@ if have redis-server; then
         load --workload "$dir/redis.yaml" --protocol $protocol --arrivals lognormal:1,0.5
         [ "$(value misses)" = 0 ] || fail "$protocol: misses"
         sum=0
-        for command in get set incr lpush lpop lrange hset hget zadd zrange xadd xrange evalsha; do
+        for command in get set incr lpush lpop lrange hset hget zadd zrange xadd xrange evalsha exec; do
             [ "$(calls $command)" -gt 50 ] || fail "$protocol: $command was hardly called"
             sum=$((sum + $(calls $command)))
         done
-        sum=$((sum - 2 * $(calls evalsha))) # the script gets and sets
+        sum=$((sum - 2 * $(calls evalsha) - 2 * $(calls exec))) # the script gets and sets, and so do transactions
         [ $sum -eq "$(value answered)" ] || fail "$protocol: the server counts $sum requests"
+        [ "$(calls multi)" = "$(calls exec)" ] || fail "$protocol: transactions are not whole"
         [ "$protocol" = redis ] || [ "$(calls hello)" = 4 ] || fail 'RESP3 was not asked for once a connection'
         larger $protocol
         # A key of another type: error replies, counted, and the run goes on.
@@ -188,7 +189,7 @@ if have redis-server; then
     monitor=$!
     listening() { grep -q '^OK' "$dir/monitor"; }
     await listening || fail 'MONITOR: it does not answer'
-    sed 's/, script: 1//' "$dir/redis.yaml" >"$dir/monitored.yaml"
+    sed 's/, script: 1, transaction: 1//' "$dir/redis.yaml" >"$dir/monitored.yaml"
     load --workload "$dir/monitored.yaml" --protocol redis
     for command in get set incr lpush lpop lrange hset hget zadd zrange xadd xrange; do
         before="$before $(calls $command)"
@@ -214,6 +215,14 @@ if have redis-server; then
     timeout 30 "$taillight" load --server "127.0.0.1:$port" --quiet --prepare --workload etc --protocol redis \
         >"$dir/out" 2>"$dir/err"
     [ $? -eq 1 ] && grep -q 'OOM' "$dir/err" || fail 'a full Redis: no clear error'
+    # Nor does it take what a transaction would set, and aborts each of them.
+    printf 'protocol: redis\nmix: {transaction: 1}\n' >"$dir/aborted.yaml"
+    timeout 60 "$taillight" load --server "127.0.0.1:$port" --quiet --json --rate 500 --duration 200ms --depth 8 --connections 2 \
+        --workload "$dir/aborted.yaml" --timeout 20s >"$dir/out" 2>"$dir/err"
+    [ $? -eq 4 ] && [ "$(value answered)" = "$(value scheduled)" ] && grep -q "\"server_error\": $(value answered)" "$dir/out" &&
+        grep -q -e '-OOM' "$dir/out" || fail 'aborted transactions are not errors, or not quoted'
+    [ "$(redis-cli -p "$port" info errorstats | sed -n 's/^errorstat_EXECABORT:count=\([0-9]*\).*/\1/p')" = "$(value answered)" ] ||
+        fail 'the server aborted others'
     stop
 fi
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Any bytes, split anywhere, give the same replies as in one piece, and those cover the stream
-// without gap or overlap: in the protocol that the first byte names.
+// without gap or overlap: in the protocol that the first byte names, and, where that
+// has replies in parts, in as many as it says.
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 enum { REPLIES = 4096 };
 
 static size_t parse_all(const struct protocol *protocol, const uint8_t *data, size_t size,
-                        size_t piece, struct reply *replies)
+                        size_t piece, uint8_t parts, struct reply *replies)
 {
     struct reply_parser parser = {0};
     size_t total = 0, at = 0;
@@ -20,8 +21,10 @@ static size_t parse_all(const struct protocol *protocol, const uint8_t *data, si
         size_t count = size - at < piece ? size - at : piece, found = 0;
         char *copy = malloc(count);
         memcpy(copy, data + at, count);
-        size_t used =
-            reply_parse(protocol, &parser, copy, count, replies + total, REPLIES - total, &found);
+        if (parts && !parser.in_reply)
+            parser.parts_due = parts;
+        size_t used = reply_parse(protocol, &parser, copy, count, replies + total,
+                                  parts ? 1 : REPLIES - total, &found);
         free(copy);
         if (used == 0 || used > count)
             abort();
@@ -31,6 +34,14 @@ static size_t parse_all(const struct protocol *protocol, const uint8_t *data, si
     return total;
 }
 
+static bool answers_in_parts(const struct protocol *protocol)
+{
+    for (unsigned i = 0; i < protocol->operation_count; i++)
+        if (protocol->operations[i].parts)
+            return true;
+    return false;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -38,9 +49,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     const struct protocol *protocol = protocols[data[0] % PROTOCOLS];
     static struct reply whole[REPLIES], split[REPLIES];
-    size_t piece = 1 + data[1];
-    size_t count = parse_all(protocol, data + 2, size - 2, size, whole);
-    if (parse_all(protocol, data + 2, size - 2, piece, split) != count ||
+    const size_t piece = 1 + data[1];
+    const uint8_t parts = answers_in_parts(protocol) ? data[0] / PROTOCOLS % 4 : 0;
+    size_t count = parse_all(protocol, data + 2, size - 2, size, parts, whole);
+    if (parse_all(protocol, data + 2, size - 2, piece, parts, split) != count ||
         memcmp(whole, split, count * sizeof *whole) != 0)
         abort();
     for (size_t i = 0; i < count; i++)

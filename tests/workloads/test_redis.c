@@ -74,6 +74,106 @@ static void requests_are_encoded(void **state)
                   "\r\n$1\r\n1\r\n$4\r\n0017\r\n$4\r\na\r\nz\r\n");
 }
 
+static void a_transaction_is_four_commands(void **state)
+{
+    (void)state;
+    static const char before[] = "*1\r\n$5\r\nMULTI\r\n*2\r\n$3\r\nGET\r\n$4\r\n0017\r\n",
+                      set[] = "*3\r\n$3\r\nSET\r\n$4\r\n0017\r\n$1\r\na\r\n",
+                      set_ex[] =
+                          "*5\r\n$3\r\nSET\r\n$4\r\n0017\r\n$1\r\na\r\n$2\r\nEX\r\n$2\r\n60\r\n",
+                      after[] = "*1\r\n$4\r\nEXEC\r\n";
+    struct request request = {.operation = REDIS_TRANSACTION,
+                              .key = "0017",
+                              .key_bytes = 4,
+                              .value = "a",
+                              .value_bytes = 1};
+    char expected[400];
+    int bytes = sprintf(expected, "%s%s%s", before, set, after);
+    check_request(protocol, &request, expected, (size_t)bytes);
+    request.expiry_s = 60;
+    bytes = sprintf(expected, "%s%s%s", before, set_ex, after);
+    check_request(protocol, &request, expected, (size_t)bytes);
+    // The longest fits in what is said to be the most.
+    char key[WORKLOAD_KEY_BYTES_MAX], value[300] = {0}, out[2000];
+    memset(key, 'k', sizeof key);
+    request = (struct request){.operation = REDIS_TRANSACTION,
+                               .key = key,
+                               .key_bytes = sizeof key,
+                               .value = value,
+                               .value_bytes = sizeof value,
+                               .expiry_s = UINT32_MAX};
+    size_t most = protocol->request_bytes_max(sizeof key, sizeof value);
+    assert_in_range(protocol->encode(&request, out, most), 1, most);
+}
+
+// What the parts in front of EXEC's reply, and it, make together, in one piece and byte by byte.
+static void check_transaction(const struct protocol *of, const char *text, enum reply_kind kind,
+                              uint64_t value_bytes, const char *said)
+{
+    for (int bytewise = 0; bytewise < 2; bytewise++) {
+        struct reply_parser parser = {.parts_due = 3, .number = 1};
+        struct stream stream = {.bytes = text, .count = strlen(text)};
+        for (size_t at = 0, piece; at < stream.count; at += piece) {
+            piece = bytewise ? 1 : stream.count;
+            feed(of, &parser, &stream, at, at + piece, 1);
+        }
+        assert_int_equal(stream.reply_count, 1);
+        assert_int_equal(stream.replies[0].kind, kind);
+        assert_int_equal(stream.replies[0].begin, 0);
+        if (reply_is_broken(kind))
+            continue;
+        assert_int_equal(stream.replies[0].end, stream.count);
+        assert_int_equal(parser.parts_due + parser.parts_past + parser.part_fault, 0);
+        if (said)
+            assert_string_equal(parser.said, said);
+        else
+            assert_int_equal(stream.replies[0].value_bytes, value_bytes);
+    }
+}
+
+static void a_transactions_reply_comes_in_parts(void **state)
+{
+    (void)state;
+#define QUEUED "+QUEUED\r\n"
+#define TAKEN  "+OK\r\n" QUEUED QUEUED
+    check_transaction(protocol, TAKEN "*2\r\n$3\r\nabc\r\n+OK\r\n", REPLY_VALUE, 3, NULL);
+    check_transaction(protocol, TAKEN "*2\r\n$-1\r\n+OK\r\n", REPLY_MISS, 0, NULL);
+    check_transaction(&redis_resp3_protocol, TAKEN "*2\r\n_\r\n+OK\r\n", REPLY_MISS, 0, NULL);
+    check_transaction(&redis_resp3_protocol,
+                      "+OK\r\n" QUEUED ">1\r\n+push\r\n" QUEUED "*2\r\n$3\r\nabc\r\n+OK\r\n",
+                      REPLY_VALUE, 3, NULL);
+    // It was aborted: by a key that was watched, or since a command was refused, which is why.
+    check_transaction(protocol, TAKEN "*-1\r\n", REPLY_CLIENT_ERROR, 0, "*-1");
+    check_transaction(&redis_resp3_protocol, TAKEN "_\r\n", REPLY_CLIENT_ERROR, 0, "_");
+    check_transaction(protocol,
+                      "+OK\r\n" QUEUED "-OOM command not allowed\r\n-EXECABORT because\r\n",
+                      REPLY_SERVER_ERROR, 0, "-OOM command not allowed");
+    check_transaction(protocol, "+OK\r\n-MOVED 1 a:1\r\n-MOVED 1 a:2\r\n-EXECABORT because\r\n",
+                      REPLY_CLIENT_ERROR, 0, "-MOVED 1 a:1");
+    check_transaction(protocol, TAKEN "-EXECABORT because\r\n", REPLY_CLIENT_ERROR, 0,
+                      "-EXECABORT because");
+    // It knows no MULTI, so that the commands are answered at once.
+    check_transaction(protocol, "-NOPERM multi\r\n$3\r\nabc\r\n+OK\r\n-ERR EXEC without MULTI\r\n",
+                      REPLY_CLIENT_ERROR, 0, "-NOPERM multi");
+    // It was done but for one command.
+    check_transaction(protocol, TAKEN "*2\r\n-WRONGTYPE no\r\n+OK\r\n", REPLY_CLIENT_ERROR, 0,
+                      "-WRONGTYPE no");
+    check_transaction(protocol, TAKEN "*2\r\n$3\r\nabc\r\n-OOM no\r\n", REPLY_SERVER_ERROR, 0,
+                      "-OOM no");
+    // What no command is answered by while others are to follow.
+    check_transaction(protocol, "+OK\r\n$3\r\nabc\r\n", REPLY_MALFORMED, 0, NULL);
+    check_transaction(protocol, "+OK\r\n" QUEUED "?\r\n", REPLY_MALFORMED, 0, NULL);
+#undef TAKEN
+#undef QUEUED
+    // The greeting's answer comes in front of the first.
+    struct reply_parser parser = {.parts_due = 3};
+    struct stream stream = STREAM("%1\r\n+server\r\n+redis\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n"
+                                  "*2\r\n$3\r\nabc\r\n+OK\r\n");
+    feed(&redis_resp3_protocol, &parser, &stream, 0, stream.count, 8);
+    assert_int_equal(stream.reply_count, 1);
+    assert_int_equal(stream.replies[0].kind, REPLY_VALUE);
+}
+
 static const char resp2[] = "$5\r\nhello\r\n"
                             "$-1\r\n"
                             "+OK\r\n"
@@ -225,6 +325,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_are_encoded),
+        cmocka_unit_test(a_transaction_is_four_commands),
+        cmocka_unit_test(a_transactions_reply_comes_in_parts),
         cmocka_unit_test(what_expires_says_when),
         cmocka_unit_test(replies_survive_any_split),
         cmocka_unit_test(hiredis_agrees),
