@@ -125,7 +125,7 @@ static void faults_are_placed(void **state)
         {"keys: {size: {fixed: 30, exponential: 3}}\n",
          ":1:26: one distribution, please: fixed or exponential"},
         {"keys: {popularity: {zipf: 2}}\n", ":1:27: zipf: 2 is not between 0 and 2"},
-        {"keys: {popularity: {zipf: -1}}\n", ":1:27: zipf: \"-1\" is not a number"},
+        {"keys: {popularity: {zipf: -1}}\n", ":1:27: zipf: \"-1\" is negative"},
         {"keys: {popularity: {zipf: 1, uniform: true}}\n", ":1:20: popularity: either"},
         {"mix: {get: 0, set: 0}\n", ":1:6: mix: the weights must add up"},
         {"mix: {get: x}\n", ":1:12: get: \"x\" is not a number"},
