@@ -124,6 +124,7 @@ struct diagnosis {
     double slice_low_ns, slice_high_ns;    // latency range of the slice
     double granularity_ns;                 // smaller differences were ignored
     struct diagnosed_array messages;       // slowest first
+    uint64_t passed_over;                  // of the slice, beyond these: see diagnosis_pick
     struct cause_array causes;             // largest total first
     struct attribution_array attributions; // grouped by message, in the order of `messages`
     struct ordinary_part_array ordinary;   // largest first
@@ -177,9 +178,16 @@ enum { DIAGNOSIS_MIN_CANDIDATES = 50 };
 struct lifetime_indices ARRAY_OF(uint64_t);
 
 // Only selects the slice's messages: out->messages, slowest first, without causes; *candidates gets
-// all whole lifetimes of its window. The caller frees both, also after a failure (no memory).
+// all whole lifetimes of its window. Where the lives of all are too long to be walked along (a
+// server that stood still for half a minute under load), out->messages is an evenly spaced
+// selection by latency that begins with the slowest, and passed_over counts the others. The caller
+// frees both, also after a failure (no memory).
 int diagnosis_pick(const struct diagnosis_input *input, const struct diagnosis_slice *slice,
                    struct diagnosis *out, struct lifetime_indices *candidates, struct error *err);
+
+// How many messages the causes are of, in words: "2,000 messages", "166 of 180,000 messages, evenly
+// chosen". Returns out.
+char *diagnosis_messages_words(const struct diagnosis *diagnosis, char *out, size_t out_bytes);
 
 int diagnose(const struct diagnosis_input *input, const struct diagnosis_slice *slice,
              struct diagnosis *out, struct error *err);

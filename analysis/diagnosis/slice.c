@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "analysis/diagnosis/diagnosis.h"
+#include "base/text.h"
 #include "base/units.h"
 
 static const char *skip_spaces(const char *text)
@@ -99,6 +100,19 @@ char *diagnosis_slice_label(const struct diagnosis_slice *slice, int64_t begin_n
         snprintf(window, sizeof window, "%.3g-%.3g s", (double)(slice->from_ns - begin_ns) / 1e9,
                  (double)(slice->to_ns - begin_ns) / 1e9);
     snprintf(out, out_bytes, "%s, %s", diagnosis_slice_words(slice, what, sizeof what), window);
+    return out;
+}
+
+char *diagnosis_messages_words(const struct diagnosis *diagnosis, char *out, size_t out_bytes)
+{
+    char taken[32], all[32];
+    const size_t count = diagnosis->messages.count;
+    text_count(count, taken);
+    if (diagnosis->passed_over)
+        snprintf(out, out_bytes, "%s of %s messages, evenly chosen", taken,
+                 text_count(count + diagnosis->passed_over, all));
+    else
+        snprintf(out, out_bytes, "%s message%s", taken, text_plural((double)count));
     return out;
 }
 

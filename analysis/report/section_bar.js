@@ -76,7 +76,8 @@ function renderBar() {
   place.replaceChildren(
       element(
           'p', {class: 'hint'},
-          `Where the extra time of the ${plural(extra.messages, 'slow message')} went${
+          `Where the extra time of the ${plural(extra.messages, 'slow message')}${
+              diagnosis.passed_over && !view.span ? `, evenly chosen of ${count(diagnosis.total + diagnosis.passed_over)},` : ''} went${
               view.diagnosis ? ` (${diagnosis.label})` : ''}${view.span ? `, ${spanWords()}` : ''}. Choose a cause to see its messages.`),
       element('div', {class: 'bar'}, ...parts.map(part => barPiece(part, whole, place.clientWidth))),
       element('ul', {class: 'bar-words'}, ...parts.slice(0, BAR_WORDS).map(part => barWords(part, whole))));

@@ -305,7 +305,7 @@ static void write_coverage(const struct summary *s, const struct diagnosis *diag
 
 static void write_diagnosis(const struct summary *s, const struct diagnosis *diagnosis)
 {
-    char a[32], b[32], c[32], d[32], label[160];
+    char low[32], high[32], usual[32], messages[96], label[160];
     diagnosis_slice_label(&diagnosis->slice, s->run->lifetimes.begin_ns, label, sizeof label);
     fprintf(s->out, "\n%sWhy: %s%s", summary_strong(s), label, summary_plain(s));
     if (diagnosis->not_available) {
@@ -315,10 +315,11 @@ static void write_diagnosis(const struct summary *s, const struct diagnosis *dia
         summary_wrapped(s, reason, 7);
         return;
     }
-    fprintf(s->out, ": %s messages, %s to %s; an ordinary one takes %s\n",
-            text_count(diagnosis->messages.count, a), summary_duration(diagnosis->slice_low_ns, b),
-            summary_duration(diagnosis->slice_high_ns, c),
-            summary_duration(diagnosis->reference_latency_ns, d));
+    fprintf(s->out, ": %s, %s to %s; an ordinary one takes %s\n",
+            diagnosis_messages_words(diagnosis, messages, sizeof messages),
+            summary_duration(diagnosis->slice_low_ns, low),
+            summary_duration(diagnosis->slice_high_ns, high),
+            summary_duration(diagnosis->reference_latency_ns, usual));
     if (diagnosis->causes.count == 0) {
         fprintf(s->out, "  no cause found\n");
     } else {

@@ -84,6 +84,7 @@ const struct result_field diagnosis_fields[] = {
     {"latency_high_us", "latency_high_ns", "slice_high_ns", RESULT_NS, DIAGNOSIS(slice_high_ns)},
     {"candidates", "candidates", "candidates", RESULT_COUNT, DIAGNOSIS(candidates)},
     {"messages", "messages", "total", RESULT_COUNT, DIAGNOSIS(messages.count)},
+    {"passed_over", NULL, "passed_over", RESULT_COUNT, DIAGNOSIS(passed_over)},
     {"reference_messages", "reference_messages", "reference_count", RESULT_COUNT,
      DIAGNOSIS(reference_count)},
     {NULL, "reference_latency_ns", "reference_latency_ns", RESULT_NS,

@@ -260,7 +260,7 @@ static void append_latency(char *out, const struct run_analysis *run,
     } else if (slice->min_latency_ns > 0) {
         units_format_ns(slice->min_latency_ns, low, sizeof low);
         text_append(out, LEDE_BYTES, "%s request%s took longer than %s",
-                    text_count(diagnosis->messages.count, count),
+                    text_count(diagnosis->messages.count + diagnosis->passed_over, count),
                     text_plural((double)diagnosis->messages.count), low);
     } else if (slice->high >= 1) {
         append_share(out, 1 - slice->low);

@@ -21,25 +21,22 @@ enum side { EITHER_SIDE, CLIENT_SIDE, SERVER_SIDE };
 
 static void verdict_append_slice(char *out, const struct diagnosis *diagnosis)
 {
-    char bound[32], count[32];
+    char bound[32], messages[96];
     const struct diagnosis_slice *slice = &diagnosis->slice;
-    const char *plural = diagnosis->messages.count == 1 ? "" : "s";
+    diagnosis_messages_words(diagnosis, messages, sizeof messages);
     if (slice->one)
         text_append(out, VERDICT_BYTES, "Request %llu (%s)", (unsigned long long)slice->request,
                     units_format_ns(diagnosis->slice_low_ns, bound, sizeof bound));
     else if (slice->min_latency_ns > 0)
-        text_append(out, VERDICT_BYTES, "The requests slower than %s (%s message%s)",
-                    units_format_ns(slice->min_latency_ns, bound, sizeof bound),
-                    text_count(diagnosis->messages.count, count), plural);
+        text_append(out, VERDICT_BYTES, "The requests slower than %s (%s)",
+                    units_format_ns(slice->min_latency_ns, bound, sizeof bound), messages);
     else if (slice->high >= 1)
-        text_append(out, VERDICT_BYTES, "The slowest %.4g %% of requests (>= %s, %s message%s)",
+        text_append(out, VERDICT_BYTES, "The slowest %.4g %% of requests (>= %s, %s)",
                     100 * (1 - slice->low),
-                    units_format_ns(diagnosis->slice_low_ns, bound, sizeof bound),
-                    text_count(diagnosis->messages.count, count), plural);
+                    units_format_ns(diagnosis->slice_low_ns, bound, sizeof bound), messages);
     else
-        text_append(out, VERDICT_BYTES, "The requests between p%.4g and p%.4g (%s message%s)",
-                    100 * slice->low, 100 * slice->high,
-                    text_count(diagnosis->messages.count, count), plural);
+        text_append(out, VERDICT_BYTES, "The requests between p%.4g and p%.4g (%s)",
+                    100 * slice->low, 100 * slice->high, messages);
 }
 
 static double median_deviation(const struct diagnosis *diagnosis)

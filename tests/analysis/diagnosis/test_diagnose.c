@@ -10,6 +10,7 @@
 #include "analysis/diagnosis/diagnosis.h"
 #include "analysis/lifetime/join.h"
 #include "analysis/timeline/timeline.h"
+#include "base/text.h"
 #include "tests/analysis/diagnosis/scenario_joined.h"
 
 struct diagnosed {
@@ -118,6 +119,42 @@ static void assert_sound(const struct diagnosis *g)
     for (size_t i = 1; i < g->causes.count; i++)
         assert_true(g->causes.items[i - 1].total_ns >= g->causes.items[i].total_ns);
     free(sums);
+}
+
+// Lives too long for all to be walked along, by a core that does a hundred things in a nanosecond.
+static void of_too_much_some_are_taken(void **state)
+{
+    (void)state;
+    struct diagnosed d;
+    struct scenario_options options = usual;
+    const struct diagnosis_slice half = {.low = 0.5, .high = 1};
+    options.fault = FAULT_HOG;
+    rebuild(&d, &options);
+    run_slice(&d, &half);
+    const size_t all = d.diagnosis.messages.count;
+    const double slowest_ns = d.lives.items[d.diagnosis.messages.items[0].lifetime].latency_ns;
+    assert_true(all > 1900);
+    assert_int_equal(d.diagnosis.passed_over, 0);
+    struct core_timeline busy = {.core = 60000, .scheduled = true};
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(array_push(&busy.spans, ((struct span){.begin_ns = i > 50, .end_ns = 1})),
+                         0);
+    assert_int_equal(array_push(&d.server.cores, busy), 0);
+    run_slice(&d, &half);
+    const struct diagnosis *g = &d.diagnosis;
+    assert_sound(g);
+    assert_int_equal(g->messages.count, 200);
+    assert_int_equal(g->messages.count + g->passed_over, all);
+    assert_true(d.lives.items[g->messages.items[0].lifetime].latency_ns >= slowest_ns);
+    for (size_t i = 1; i < g->messages.count; i++) // each once, the slowest first
+        assert_true(g->messages.items[i - 1].lifetime != g->messages.items[i].lifetime &&
+                    d.lives.items[g->messages.items[i - 1].lifetime].latency_ns >=
+                        d.lives.items[g->messages.items[i].lifetime].latency_ns);
+    char words[96], expected_words[96], count[32];
+    snprintf(expected_words, sizeof expected_words, "200 of %s messages, evenly chosen",
+             text_count(all, count));
+    assert_string_equal(diagnosis_messages_words(g, words, sizeof words), expected_words);
+    release(&d);
 }
 
 static void print_diagnosis(const struct diagnosis *g)
@@ -521,6 +558,7 @@ static void slice_texts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(of_too_much_some_are_taken),
         cmocka_unit_test(each_fault_is_the_top_cause),
         cmocka_unit_test(what_the_nic_keeps_is_not_the_cores),
         cmocka_unit_test(threads_receive_as_softirqs_do),
