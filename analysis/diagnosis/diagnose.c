@@ -21,6 +21,8 @@
 static bool in_window(const struct diagnosis_slice *slice, const struct lifetime *life)
 {
     int64_t at = life->stamp_ns[STAMP_INTENDED];
+    if (slice->of_application && life->application != slice->application)
+        return false;
     return slice->from_ns == slice->to_ns || (at >= slice->from_ns && at < slice->to_ns);
 }
 

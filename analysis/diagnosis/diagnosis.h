@@ -35,6 +35,8 @@ struct diagnosis_slice {
                             // turns them into host time before it diagnoses)
     bool one;               // only the request whose number is `request`
     uint64_t request;
+    bool of_application; // only what one of several servers answered: the window's messages are its
+    uint16_t application;
 };
 struct diagnosis_slice_array ARRAY_OF(struct diagnosis_slice);
 

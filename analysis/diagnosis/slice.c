@@ -121,7 +121,8 @@ bool diagnosis_slice_is_same(const struct diagnosis_slice *a, const struct diagn
     return fabs(a->low - b->low) < 1e-9 && fabs(a->high - b->high) < 1e-9 &&
            a->min_latency_ns == b->min_latency_ns && a->from_ns == b->from_ns &&
            a->to_ns == b->to_ns && a->relative == b->relative && a->one == b->one &&
-           a->request == b->request;
+           a->request == b->request && a->of_application == b->of_application &&
+           a->application == b->application;
 }
 
 int64_t diagnosis_slice_add(struct diagnosis_slice_array *all, const struct diagnosis_slice *slice)

@@ -279,6 +279,21 @@ static int summarise_latencies(struct run_analysis *run, double *values, struct 
     return 0;
 }
 
+int run_latency_of_application(const struct run_analysis *run, uint16_t application,
+                               struct latency_summary *out, struct error *err)
+{
+    size_t count = 0;
+    double *values = malloc((run->lifetimes.all.count + 1) * sizeof *values);
+    if (!values)
+        return error_set(err, ERROR_FAILED, "no memory for a server's latency");
+    for (size_t i = 0; i < run->lifetimes.all.count; i++)
+        if (run->lifetimes.all.items[i].application == application)
+            values[count++] = run->lifetimes.all.items[i].latency_ns;
+    int result = summarise(values, count, run->evidence.load, out, err);
+    free(values);
+    return result;
+}
+
 static int by_latency(const void *left, const void *right)
 {
     const struct lifetime *a = *(const struct lifetime *const *)left;

@@ -189,6 +189,10 @@ const char *run_stage_machine(const struct run_analysis *analysis, enum stamp_ki
 // memory.
 int run_statistics(struct run_analysis *run);
 
+// The latency of the requests alone that one of several servers answered.
+int run_latency_of_application(const struct run_analysis *run, uint16_t application,
+                               struct latency_summary *out, struct error *err);
+
 // asked: a file that the user names, or NULL. A bad file is ERROR_INPUT with its line.
 int run_categories_read(struct run_categories *categories, const char *run_dir, const char *asked,
                         struct error *err);

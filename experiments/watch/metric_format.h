@@ -19,7 +19,7 @@ struct metric_family {
     enum metric_type type;
 };
 
-enum { METRIC_LABELS = 3, METRIC_LABEL_BYTES = 400 };
+enum { METRIC_LABELS = 4, METRIC_LABEL_BYTES = 400 };
 
 struct metric_labels {
     size_t count;

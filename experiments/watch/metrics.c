@@ -15,7 +15,8 @@
 #include "experiments/watch/metric_formats.h"
 
 enum {
-    CAUSES_KEPT = 100, // more names than these are counted together
+    CAUSES_KEPT = 100, // of a server; more names than these are counted together
+    SERVERS_KEPT = 64, // so are the servers after these
     ADDRESS_BYTES = 256,
     REQUEST_BYTES = 8192, // of a scraper's header
 };
@@ -26,14 +27,21 @@ struct counted_cause {
     double seconds;
 };
 
-struct metrics {
-    pthread_mutex_t lock; // of all below
+struct counted_server {
+    char name[80];
     struct metric_histogram latency, stages[STAGES];
     struct counted_cause causes[CAUSES_KEPT];
     size_t cause_count;
-    double other_causes, extra, explained, own_seconds;
-    uint64_t intervals, without_verdict, requests, joined, framed, dropped, unanswered, saved,
-        not_saved;
+    double other_causes, extra, explained;
+    uint64_t requests, joined, without_verdict;
+};
+
+struct metrics {
+    pthread_mutex_t lock; // of all below
+    struct counted_server *servers[SERVERS_KEPT + 1];
+    size_t server_count;
+    double own_seconds;
+    uint64_t intervals, framed, dropped, unanswered, saved, not_saved;
 
     pthread_t thread;
     bool serves;
@@ -43,20 +51,20 @@ struct metrics {
 
 // --- counting ------------------------------------------------------------------------------------
 
-static void count_cause(struct metrics *metrics, const struct cause *cause)
+static void count_cause(struct counted_server *server, const struct cause *cause)
 {
     size_t i = 0;
-    for (; i < metrics->cause_count; i++)
-        if (metrics->causes[i].role == cause->role &&
-            strcmp(metrics->causes[i].name, cause->name) == 0)
+    for (; i < server->cause_count; i++)
+        if (server->causes[i].role == cause->role &&
+            strcmp(server->causes[i].name, cause->name) == 0)
             break;
     if (i == CAUSES_KEPT) {
-        metrics->other_causes += cause->total_ns / 1e9;
+        server->other_causes += cause->total_ns / 1e9;
         return;
     }
-    struct counted_cause *counted = &metrics->causes[i];
-    if (i == metrics->cause_count) {
-        metrics->cause_count++;
+    struct counted_cause *counted = &server->causes[i];
+    if (i == server->cause_count) {
+        server->cause_count++;
         counted->role = cause->role;
         snprintf(counted->name, sizeof counted->name, "%s", cause->name);
         snprintf(counted->category, sizeof counted->category, "%s", cause->category);
@@ -64,46 +72,84 @@ static void count_cause(struct metrics *metrics, const struct cause *cause)
     counted->seconds += cause->total_ns / 1e9;
 }
 
-static void count_run(struct metrics *metrics, const struct run_analysis *run)
+static void count_latencies(struct counted_server *server, const struct run_analysis *run,
+                            uint16_t application)
 {
-    const struct diagnosis *diagnosis =
-        run->findings.diagnoses.count ? run->findings.diagnoses.items : NULL;
-    metrics->requests += run->lifetimes.scheduled;
-    metrics->joined += run->lifetimes.states[LIFETIME_WHOLE];
-    metrics->dropped += run->evidence.dropped_events + run->evidence.dropped_calls;
-    metrics->framed += run->evidence.turns_framed;
-    metrics->unanswered += run->evidence.turns_unanswered;
     for (size_t i = 0; i < run->lifetimes.all.count; i++) {
         const struct lifetime *life = &run->lifetimes.all.items[i];
-        if (!isfinite(life->latency_ns))
+        if (life->application != application || !isfinite(life->latency_ns))
             continue;
-        metric_observe(&metrics->latency, life->latency_ns / 1e9);
+        metric_observe(&server->latency, life->latency_ns / 1e9);
         for (int stage = STAMP_HANDOFF; stage <= STAMP_SERVER_TX; stage++)
             if (life->state == LIFETIME_WHOLE && !(life->merged >> stage & 1))
-                metric_observe(&metrics->stages[stage], life->stage_ns[stage] / 1e9);
+                metric_observe(&server->stages[stage], life->stage_ns[stage] / 1e9);
     }
+}
+
+static void count_diagnosis(struct counted_server *server, const struct diagnosis *diagnosis)
+{
     if (!diagnosis || diagnosis->not_available) {
-        metrics->without_verdict++;
+        server->without_verdict++;
         return;
     }
     double extra = run_diagnosis_extra_ns(diagnosis) / 1e9;
-    metrics->extra += extra;
+    server->extra += extra;
     if (isfinite(diagnosis->coverage_total))
-        metrics->explained += extra * diagnosis->coverage_total;
+        server->explained += extra * diagnosis->coverage_total;
     for (size_t i = 0; i < diagnosis->causes.count; i++)
-        count_cause(metrics, &diagnosis->causes.items[i]);
+        count_cause(server, &diagnosis->causes.items[i]);
 }
 
-void metrics_add(struct metrics *metrics, const struct metrics_interval *interval)
+// The one with that name, which is added; the last place is that of all others. NULL: no memory.
+static struct counted_server *find_server(struct metrics *metrics, const char *name)
 {
+    for (size_t i = 0; i < metrics->server_count; i++)
+        if (strcmp(metrics->servers[i]->name, name) == 0)
+            return metrics->servers[i];
+    if (metrics->server_count > SERVERS_KEPT)
+        return metrics->servers[SERVERS_KEPT];
+    struct counted_server *new = calloc(1, sizeof *new);
+    if (!new)
+        return NULL;
+    snprintf(new->name, sizeof new->name, "%s",
+             metrics->server_count < SERVERS_KEPT ? name : "others");
+    return metrics->servers[metrics->server_count++] = new;
+}
+
+static int count_servers(struct metrics *metrics, const struct metrics_interval *interval)
+{
+    for (size_t i = 0; i < interval->servers->all.count; i++) {
+        const struct watch_server *server = &interval->servers->all.items[i];
+        if (server->application == NO_APPLICATION)
+            continue;
+        struct counted_server *counted = find_server(metrics, server->name);
+        if (!counted)
+            return -1;
+        counted->requests += server->requests.count;
+        counted->joined += server->requests.joined;
+        count_latencies(counted, interval->run, server->application);
+        count_diagnosis(counted, server->requests.diagnosis);
+    }
+    return 0;
+}
+
+int metrics_add(struct metrics *metrics, const struct metrics_interval *interval, struct error *err)
+{
+    int result = 0;
     pthread_mutex_lock(&metrics->lock);
     metrics->intervals++;
     metrics->own_seconds += interval->own_seconds;
     metrics->saved = interval->saved;
     metrics->not_saved = interval->not_saved;
-    if (interval->run)
-        count_run(metrics, interval->run);
+    if (interval->run) {
+        const struct run_evidence *evidence = &interval->run->evidence;
+        metrics->dropped += evidence->dropped_events + evidence->dropped_calls;
+        metrics->framed += evidence->turns_framed;
+        metrics->unanswered += evidence->turns_unanswered;
+        result = count_servers(metrics, interval);
+    }
     pthread_mutex_unlock(&metrics->lock);
+    return result < 0 ? error_set(err, ERROR_FAILED, "no memory for a server's metrics") : 0;
 }
 
 // --- writing -------------------------------------------------------------------------------------
@@ -117,15 +163,79 @@ static void write_latencies(struct metric_output *out, const struct metrics *met
                                                 METRIC_HISTOGRAM};
     const struct metric_format *format = out->format;
     format->begin(out, &latency);
-    format->histogram(out, &(struct metric_labels){0}, &metrics->latency);
-    format->end(out);
-    format->begin(out, &stages);
-    for (int stage = STAMP_HANDOFF; stage <= STAMP_SERVER_TX; stage++) {
-        const char *name = stage_name((enum stamp_kind)stage, 0);
-        format->histogram(out, &(struct metric_labels){1, {{"stage", name}}},
-                          &metrics->stages[stage]);
+    for (size_t i = 0; i < metrics->server_count; i++) {
+        const struct counted_server *server = metrics->servers[i];
+        format->histogram(out, &(struct metric_labels){1, {{"server", server->name}}},
+                          &server->latency);
     }
     format->end(out);
+    format->begin(out, &stages);
+    for (size_t i = 0; i < metrics->server_count; i++)
+        for (int stage = STAMP_HANDOFF; stage <= STAMP_SERVER_TX; stage++) {
+            const struct counted_server *server = metrics->servers[i];
+            const char *name = stage_name((enum stamp_kind)stage, 0);
+            format->histogram(
+                out, &(struct metric_labels){2, {{"server", server->name}, {"stage", name}}},
+                &server->stages[stage]);
+        }
+    format->end(out);
+}
+
+// What is counted of each server.
+struct server_counter {
+    struct metric_family family;
+    double (*value)(const struct counted_server *server);
+};
+
+static double requests_of(const struct counted_server *server)
+{
+    return (double)server->requests;
+}
+
+static double joined_of(const struct counted_server *server)
+{
+    return (double)server->joined;
+}
+
+static double without_verdict_of(const struct counted_server *server)
+{
+    return (double)server->without_verdict;
+}
+
+static double extra_of(const struct counted_server *server)
+{
+    return server->extra;
+}
+
+static double explained_of(const struct counted_server *server)
+{
+    return server->explained;
+}
+
+static const struct server_counter server_counters[] = {
+    {{"intervals_without_verdict", "", "intervals with requests but no causes (N/A)",
+      METRIC_COUNTER},
+     without_verdict_of},
+    {{"requests", "", "requests that were answered", METRIC_COUNTER}, requests_of},
+    {{"joined_requests", "", "of these, with every stamp", METRIC_COUNTER}, joined_of},
+    {{"extra_seconds", "seconds",
+      "what the slowest per cent of each interval took longer than its median", METRIC_COUNTER},
+     extra_of},
+    {{"explained_seconds", "seconds", "of that, what the causes explain", METRIC_COUNTER},
+     explained_of},
+};
+
+static void write_server_counters(struct metric_output *out, const struct metrics *metrics)
+{
+    for (size_t c = 0; c < sizeof server_counters / sizeof *server_counters; c++) {
+        out->format->begin(out, &server_counters[c].family);
+        for (size_t i = 0; i < metrics->server_count; i++) {
+            const struct counted_server *server = metrics->servers[i];
+            out->format->counter(out, &(struct metric_labels){1, {{"server", server->name}}},
+                                 server_counters[c].value(server));
+        }
+        out->format->end(out);
+    }
 }
 
 static void write_counters(struct metric_output *out, const struct metrics *metrics)
@@ -135,19 +245,12 @@ static void write_counters(struct metric_output *out, const struct metrics *metr
         double value;
     } counters[] = {
         {"intervals", "", "intervals that were looked at", (double)metrics->intervals},
-        {"intervals_without_verdict", "", "of these, with requests but no causes (N/A)",
-         (double)metrics->without_verdict},
-        {"requests", "", "requests that were answered", (double)metrics->requests},
-        {"joined_requests", "", "of these, with every stamp", (double)metrics->joined},
         {"framed_requests", "", "of the answered, told apart by framing; the others by turns",
          (double)metrics->framed},
         {"unanswered_requests", "", "requests without an answer at the end of their interval",
          (double)metrics->unanswered},
         {"dropped_records", "", "records of the kernel's events that were lost",
          (double)metrics->dropped},
-        {"extra_seconds", "seconds",
-         "what the slowest per cent of each interval took longer than its median", metrics->extra},
-        {"explained_seconds", "seconds", "of that, what the causes explain", metrics->explained},
         {"own_cpu_seconds", "seconds", "processor time of the capture's process",
          metrics->own_seconds},
         {"saved_windows", "", "folders of records around slow requests", (double)metrics->saved},
@@ -161,11 +264,11 @@ static void write_counters(struct metric_output *out, const struct metrics *metr
     }
 }
 
-static void write_cause(struct metric_output *out, const char *cause, const char *category,
-                        const char *role, double seconds)
+static void write_cause(struct metric_output *out, const char *server, const char *cause,
+                        const char *category, const char *role, double seconds)
 {
     const struct metric_labels labels = {
-        3, {{"cause", cause}, {"category", category}, {"role", role}}};
+        4, {{"server", server}, {"cause", cause}, {"category", category}, {"role", role}}};
     out->format->counter(out, &labels, seconds);
 }
 
@@ -175,12 +278,16 @@ static void write_causes(struct metric_output *out, const struct metrics *metric
         "cause_seconds", "seconds",
         "what each cause added to the slowest per cent of each interval", METRIC_COUNTER};
     out->format->begin(out, &causes);
-    for (size_t i = 0; i < metrics->cause_count; i++) {
-        const struct counted_cause *cause = &metrics->causes[i];
-        write_cause(out, cause->name, cause->category, role_name(cause->role), cause->seconds);
+    for (size_t s = 0; s < metrics->server_count; s++) {
+        const struct counted_server *server = metrics->servers[s];
+        for (size_t i = 0; i < server->cause_count; i++) {
+            const struct counted_cause *cause = &server->causes[i];
+            write_cause(out, server->name, cause->name, cause->category, role_name(cause->role),
+                        cause->seconds);
+        }
+        if (server->other_causes > 0)
+            write_cause(out, server->name, "others", "others", "", server->other_causes);
     }
-    if (metrics->other_causes > 0)
-        write_cause(out, "others", "others", "", metrics->other_causes);
     out->format->end(out);
 }
 
@@ -201,6 +308,7 @@ static void answer(struct evhttp_request *request, void *context)
     evhttp_add_header(headers, "Vary", "Accept");
     pthread_mutex_lock(&metrics->lock);
     write_latencies(&out, metrics);
+    write_server_counters(&out, metrics);
     write_counters(&out, metrics);
     write_causes(&out, metrics);
     pthread_mutex_unlock(&metrics->lock);
@@ -269,6 +377,8 @@ void metrics_free(struct metrics *metrics)
         evhttp_free(metrics->http);
     if (metrics->base)
         event_base_free(metrics->base);
+    for (size_t i = 0; i < metrics->server_count; i++)
+        free(metrics->servers[i]);
     pthread_mutex_destroy(&metrics->lock);
     free(metrics);
 }

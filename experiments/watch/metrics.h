@@ -9,6 +9,7 @@
 
 #include "analysis/run/run_analysis.h"
 #include "base/error.h"
+#include "experiments/watch/watch_servers.h"
 
 struct metrics;
 
@@ -18,12 +19,14 @@ int metrics_open(const char *address, struct metrics **out, struct error *err);
 void metrics_free(struct metrics *metrics); // harmless on NULL
 
 // Adds an interval's requests, NULL: there were none; what the capture's process took meanwhile;
-// and how many folders are saved, or could not be.
+// and how many folders are saved, or could not be. No memory is ERROR_FAILED.
 struct metrics_interval {
     const struct run_analysis *run;
+    const struct watch_servers *servers; // among which these requests are divided
     double own_seconds;
     uint64_t saved, not_saved; // since the watch began
 };
-void metrics_add(struct metrics *metrics, const struct metrics_interval *interval);
+int metrics_add(struct metrics *metrics, const struct metrics_interval *interval,
+                struct error *err);
 
 #endif

@@ -26,6 +26,7 @@
 #include "experiments/watch/flight_recorder.h"
 #include "experiments/watch/metrics.h"
 #include "experiments/watch/watch_interval.h"
+#include "experiments/watch/watch_servers.h"
 
 static const uint64_t USUAL_INTERVAL_NS = 5000000000;
 
@@ -89,7 +90,7 @@ enum {
     LEAST_INTERVAL_NS = 500000000,
     LATE_INTERVAL_NS = 2000000000, // its last records are written, and said, that late at most
     ANALYSIS_NICE = 10,            // it shares cores with what it watches
-    HISTORY = 12,
+    HISTORY = 12,                  // lines
 };
 
 struct watch_segment {
@@ -112,8 +113,9 @@ struct watch {
     uint64_t capture_ticks;
     bool terminal;
     struct summary_style style;
-    char history[HISTORY][200];
-    unsigned intervals;
+    struct watch_servers servers;
+    char history[HISTORY][250];
+    unsigned lines, intervals;
     uint64_t not_saved, not_looked_at; // windows; intervals whose records could not be read
 };
 
@@ -220,25 +222,39 @@ static uint64_t capture_ticks(const struct watch *watch)
 
 // --- what is shown -------------------------------------------------------------------------------
 
+// On a terminal it is shown with those before it.
+static int add_line(struct watch *watch, const struct watch_interval *interval,
+                    const struct watch_server *server, struct error *err)
+{
+    char *line = watch->history[watch->lines++ % HISTORY];
+    FILE *text = fmemopen(line, sizeof watch->history[0], "w");
+    if (!text)
+        return error_set(err, ERROR_FAILED, "no memory for a line");
+    watch_interval_line(interval, server, text);
+    fclose(text);
+    if (!watch->terminal)
+        fputs(line, stdout);
+    return 0;
+}
+
 static int show(struct watch *watch, const struct watch_interval *interval, struct error *err)
 {
     if (watch->options.json)
         return json_print_new(watch_interval_json(interval), JSON_COMPACT | JSON_REAL_PRECISION(9),
                               "a line", err);
-    char *line = watch->history[watch->intervals % HISTORY];
-    FILE *text = fmemopen(line, sizeof watch->history[0], "w");
-    if (!text)
-        return error_set(err, ERROR_FAILED, "no memory for a line");
-    watch_interval_line(interval, text);
-    fclose(text);
+    size_t count = watch->servers.all.count;
+    int result = count < 2 ? add_line(watch, interval, NULL, err) : 0;
+    for (size_t i = 0; i < count && count > 1 && result == 0; i++)
+        result = add_line(watch, interval, &watch->servers.all.items[i], err);
+    if (result < 0)
+        return result;
     if (!watch->terminal) {
-        fputs(line, stdout);
         if (!watch->options.quiet)
             watch_interval_details(interval, &watch->style, stdout);
     } else {
-        unsigned shown = watch->intervals + 1 < HISTORY ? watch->intervals + 1 : HISTORY;
+        unsigned shown = watch->lines < HISTORY ? watch->lines : HISTORY;
         printf("\033[H\033[J");
-        for (unsigned i = watch->intervals + 1 - shown; i <= watch->intervals; i++)
+        for (unsigned i = watch->lines - shown; i < watch->lines; i++)
             fputs(watch->history[i % HISTORY], stdout);
         putchar('\n');
         watch_interval_details(interval, &watch->style, stdout);
@@ -302,7 +318,7 @@ static int take_interval(struct watch *watch, struct watch_segment next, struct 
                                         .segments = segments,
                                         .answered_after_ns = watch->until_ns,
                                         .answered_until_ns = next.until_ns};
-    struct watch_interval interval = {.problem = ""};
+    struct watch_interval interval = {.problem = "", .servers = &watch->servers};
     int64_t now = monotonic_ns(), before_ns = watch->until_ns;
     uint64_t ticks = capture_ticks(watch);
     clock_gettime(CLOCK_REALTIME, &interval.ended);
@@ -322,12 +338,15 @@ static int take_interval(struct watch *watch, struct watch_segment next, struct 
         interval.problem = problem.text;
     watch->not_looked_at += !any && problem.kind != ERROR_INCONCLUSIVE;
     int result = save_what_is_wanted(watch, any ? &run : NULL, segments, before_ns, &interval, err);
+    if (result == 0)
+        result = watch_servers_divide(&watch->servers, interval.run, err);
     const struct metrics_interval counted = {.run = interval.run,
+                                             .servers = &watch->servers,
                                              .own_seconds = interval.own_share * interval.seconds,
                                              .saved = watch->recorder.saved,
                                              .not_saved = watch->not_saved};
-    if (watch->metrics)
-        metrics_add(watch->metrics, &counted);
+    if (result == 0 && watch->metrics)
+        result = metrics_add(watch->metrics, &counted, err);
     if (result == 0)
         result = show(watch, &interval, err);
     watch->intervals++;
@@ -495,6 +514,7 @@ int watch_command(int argc, char **argv)
     if (watch.folder[0])
         run_folder_remove(watch.folder);
     metrics_free(watch.metrics);
+    watch_servers_free(&watch.servers);
     say_what_was_saved(&watch);
     if (watch.signals >= 0)
         close(watch.signals);

@@ -9,55 +9,59 @@
 #include "base/text.h"
 #include "base/units.h"
 
-enum { CAUSES_SHOWN = 5, BAR_CELLS = 10, NAME_COLUMNS = 40 };
-
-static const struct diagnosis *diagnosis_of(const struct watch_interval *interval)
-{
-    const struct diagnosis_array *all = &interval->run->findings.diagnoses;
-    return all->count ? all->items : NULL;
-}
-
-// NULL: none is whole.
-static const struct lifetime *slowest_of(const struct run_analysis *run)
-{
-    const struct lifetime *slowest = NULL;
-    for (size_t i = 0; i < run->lifetimes.all.count; i++) {
-        const struct lifetime *life = &run->lifetimes.all.items[i];
-        if (life->state == LIFETIME_WHOLE && (!slowest || life->latency_ns > slowest->latency_ns))
-            slowest = life;
-    }
-    return slowest;
-}
+enum { CAUSES_SHOWN = 5, BAR_CELLS = 10, NAME_COLUMNS = 40, SERVER_COLUMNS = 20 };
 
 static uint64_t dropped_of(const struct run_analysis *run)
 {
     return run->evidence.dropped_events + run->evidence.dropped_calls;
 }
 
-void watch_interval_line(const struct watch_interval *interval, FILE *out)
+static bool has_verdict(const struct watch_requests *requests)
+{
+    return requests->diagnosis && !requests->diagnosis->not_available;
+}
+
+static const char *why_no_verdict(const struct watch_requests *requests)
+{
+    return requests->diagnosis ? requests->diagnosis->reason : "nothing was diagnosed";
+}
+
+static void write_numbers(const struct watch_requests *requests, double seconds, FILE *out)
+{
+    char text[32];
+    fprintf(out, "%9.0f/s", (double)requests->count / seconds);
+    for (int q = 0; q < LATENCY_QUANTILES && requests->count; q++) {
+        const char *name = latency_quantile_names[q];
+        // What rests on fewer than a few requests is the slowest, which is there as that.
+        bool known =
+            q == LATENCY_QUANTILES - 1 || (double)requests->count * (1 - latency_quantiles[q]) >= 5;
+        if (q != 1 && q != 4)
+            fprintf(out, "  %s %-9s", name,
+                    known ? units_format_ns(requests->latency->value_ns[q], text, sizeof text)
+                          : "-");
+    }
+}
+
+void watch_interval_line(const struct watch_interval *interval, const struct watch_server *server,
+                         FILE *out)
 {
     struct tm local;
-    char when[16], text[32];
+    char when[16], name[sizeof server->name];
     strftime(when, sizeof when, "%H:%M:%S", localtime_r(&interval->ended.tv_sec, &local));
     fprintf(out, "%s ", when);
+    if (server)
+        fprintf(out, " %-*s", SERVER_COLUMNS, text_clean(server->name, true, name, sizeof name));
     if (!interval->run) {
         fprintf(out, " %s\n", interval->problem);
         return;
     }
-    const struct run_lifetimes *lives = &interval->run->lifetimes;
-    fprintf(out, "%9.0f/s", (double)lives->scheduled / interval->seconds);
-    for (int q = 0; q < LATENCY_QUANTILES; q++) {
-        const char *name = latency_quantile_names[q];
-        // What rests on fewer than a few requests is the slowest, which is there as that.
-        bool known = q == LATENCY_QUANTILES - 1 ||
-                     (double)lives->scheduled * (1 - latency_quantiles[q]) >= 5;
-        if (q != 1 && q != 4)
-            fprintf(out, "  %s %-9s", name,
-                    known ? units_format_ns(lives->latency.value_ns[q], text, sizeof text) : "-");
-    }
-    if (interval->windows)
+    const struct watch_requests all = watch_requests_of_all(interval->run);
+    write_numbers(server ? &server->requests : &all, interval->seconds, out);
+    // The windows are of all servers: said once.
+    const bool first = !server || server == interval->servers->all.items;
+    if (first && interval->windows)
         fprintf(out, "  saved: %s", interval->saved);
-    if (interval->windows > 1)
+    if (first && interval->windows > 1)
         fprintf(out, " and %zu more", interval->windows - 1);
     fputc('\n', out);
 }
@@ -103,31 +107,50 @@ static void write_slowest(const struct lifetime *slowest, FILE *out)
     fputc('\n', out);
 }
 
+static void write_requests(const struct watch_requests *requests, const struct summary *s)
+{
+    char count[32], of[32];
+    if (has_verdict(requests))
+        write_causes(requests->diagnosis, s);
+    else
+        fprintf(s->out, "  N/A: %s\n", why_no_verdict(requests));
+    if (requests->slowest)
+        write_slowest(requests->slowest, s->out);
+    if (has_verdict(requests))
+        fprintf(s->out, "  explained %s",
+                summary_percent(requests->diagnosis->coverage_total, 1, count));
+    else
+        fprintf(s->out, "  explained -");
+    fprintf(s->out, "; joined %s of %s", text_count(requests->joined, count),
+            text_count(requests->count, of));
+}
+
 void watch_interval_details(const struct watch_interval *interval,
                             const struct summary_style *style, FILE *out)
 {
     const struct run_analysis *run = interval->run;
     const struct summary s = {.run = run, .style = style, .out = out};
-    char count[32], of[32], apart[RUN_TOLD_APART_WORDS];
+    const struct watch_servers *servers = interval->servers;
+    char apart[RUN_TOLD_APART_WORDS];
     if (!run)
         return;
-    const struct diagnosis *diagnosis = diagnosis_of(interval);
-    const struct lifetime *slowest = slowest_of(run);
-    if (diagnosis && !diagnosis->not_available)
-        write_causes(diagnosis, &s);
-    else
-        fprintf(out, "  N/A: %s\n", diagnosis ? diagnosis->reason : "nothing was diagnosed");
-    if (slowest)
-        write_slowest(slowest, out);
-    if (diagnosis && !diagnosis->not_available)
-        fprintf(out, "  explained %s", summary_percent(diagnosis->coverage_total, 1, count));
-    else
-        fprintf(out, "  explained -");
-    fprintf(out,
-            "; joined %s of %s, told apart %s; %s records dropped; the capture took %.1f %% of a "
-            "core\n",
-            text_count(run->lifetimes.states[LIFETIME_WHOLE], count),
-            text_count(run->lifetimes.scheduled, of), run_told_apart(run, apart, sizeof apart),
+    if (servers->all.count < 2) {
+        const struct watch_requests all = watch_requests_of_all(run);
+        write_requests(&all, &s);
+        fputs(",", out);
+    }
+    for (size_t i = 0; i < servers->all.count && servers->all.count > 1; i++) {
+        const struct watch_server *server = &servers->all.items[i];
+        char name[sizeof server->name];
+        if (server->application == NO_APPLICATION)
+            continue;
+        fprintf(out, "%s%s%s\n", summary_strong(&s),
+                text_clean(server->name, !style->unicode, name, sizeof name), summary_plain(&s));
+        write_requests(&server->requests, &s);
+        fputc('\n', out);
+    }
+    fprintf(out, "%s told apart %s; %s records dropped; the capture took %.1f %% of a core\n",
+            servers->all.count < 2 ? "" : " ", run_told_apart(run, apart, sizeof apart),
             text_count(dropped_of(run), (char[32]){0}), 100 * interval->own_share);
 }
 
@@ -177,35 +200,59 @@ static json_t *intervals_json(const struct latency_summary *latency)
     return object;
 }
 
-static void put_requests(json_t *line, const struct watch_interval *interval)
+static void put_requests(json_t *object, const struct watch_requests *requests, double seconds)
 {
-    const struct run_analysis *run = interval->run;
-    const struct diagnosis *diagnosis = diagnosis_of(interval);
-    const bool available = diagnosis && !diagnosis->not_available;
+    const struct diagnosis *diagnosis = has_verdict(requests) ? requests->diagnosis : NULL;
     const struct {
         const char *key;
         json_t *value;
     } parts[] = {
-        {"requests", json_integer((json_int_t)run->lifetimes.scheduled)},
-        {"joined", json_integer((json_int_t)run->lifetimes.states[LIFETIME_WHOLE])},
-        {"framed", json_integer((json_int_t)run->evidence.turns_framed)},
-        {"rate", json_real((double)run->lifetimes.scheduled / interval->seconds)},
-        {"latency_us", latency_json(&run->lifetimes.latency)},
-        {"latency_ci_us", intervals_json(&run->lifetimes.latency)},
-        {"verdict_available", json_boolean(available)},
-        {"reason", json_string(available   ? ""
-                               : diagnosis ? diagnosis->reason
-                                           : "nothing was diagnosed")},
-        {"slice_messages", json_integer(available ? (json_int_t)diagnosis->messages.count : 0)},
+        {"requests", json_integer((json_int_t)requests->count)},
+        {"joined", json_integer((json_int_t)requests->joined)},
+        {"rate", json_real((double)requests->count / seconds)},
+        {"latency_us", latency_json(requests->latency)},
+        {"latency_ci_us", intervals_json(requests->latency)},
+        {"verdict_available", json_boolean(diagnosis != NULL)},
+        {"reason", json_string(diagnosis ? "" : why_no_verdict(requests))},
+        {"slice_messages", json_integer(diagnosis ? (json_int_t)diagnosis->messages.count : 0)},
         {"ordinary_us",
-         json_number_or_null(available ? diagnosis->reference_latency_ns / 1000 : NAN)},
-        {"causes", causes_json(available ? diagnosis : NULL)},
-        {"coverage_total", json_number_or_null(available ? diagnosis->coverage_total : NAN)},
-        {"slowest", slowest_json(slowest_of(run))},
-        {"dropped", json_integer((json_int_t)dropped_of(run))},
+         json_number_or_null(diagnosis ? diagnosis->reference_latency_ns / 1000 : NAN)},
+        {"causes", causes_json(diagnosis)},
+        {"coverage_total", json_number_or_null(diagnosis ? diagnosis->coverage_total : NAN)},
+        {"slowest", slowest_json(requests->slowest)},
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        json_object_set_new(line, parts[i].key, parts[i].value);
+        json_object_set_new(object, parts[i].key, parts[i].value);
+}
+
+static void put_nothing(json_t *object, const char *reason)
+{
+    json_object_update_new(object, json_pack("{s:i, s:b, s:s}", "requests", 0, "verdict_available",
+                                             0, "reason", reason));
+}
+
+static json_t *servers_json(const struct watch_interval *interval)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < interval->servers->all.count; i++) {
+        const struct watch_server *server = &interval->servers->all.items[i];
+        json_t *one = json_pack("{s:s}", "server", server->name);
+        if (server->requests.count)
+            put_requests(one, &server->requests, interval->seconds);
+        else
+            put_nothing(one, interval->run ? "no request was answered" : interval->problem);
+        json_array_append_new(list, one);
+    }
+    return list;
+}
+
+static void put_all(json_t *line, const struct watch_interval *interval)
+{
+    const struct run_analysis *run = interval->run;
+    const struct watch_requests all = watch_requests_of_all(run);
+    put_requests(line, &all, interval->seconds);
+    json_object_set_new(line, "framed", json_integer((json_int_t)run->evidence.turns_framed));
+    json_object_set_new(line, "dropped", json_integer((json_int_t)dropped_of(run)));
 }
 
 json_t *watch_interval_json(const struct watch_interval *interval)
@@ -218,10 +265,10 @@ json_t *watch_interval_json(const struct watch_interval *interval)
                              interval->windows ? interval->saved : NULL, "windows",
                              (json_int_t)interval->windows);
     if (line && interval->run)
-        put_requests(line, interval);
+        put_all(line, interval);
     else if (line)
-        json_object_update_new(line,
-                               json_pack("{s:i, s:b, s:s}", "requests", 0, "verdict_available", 0,
-                                         "reason", interval->problem));
+        put_nothing(line, interval->problem);
+    if (line)
+        json_object_set_new(line, "servers", servers_json(interval));
     return line;
 }

@@ -12,22 +12,25 @@
 #include "analysis/report/summary_pieces.h"
 #include "analysis/run/run_analysis.h"
 #include "experiments/common/run_folder.h"
+#include "experiments/watch/watch_servers.h"
 
 struct watch_interval {
     const struct run_analysis *run; // NULL: nothing was asked of the servers, or `problem`
-    const char *problem;            // why there is nothing to show; "": there is
-    struct timespec ended;          // CLOCK_REALTIME
-    double seconds;                 // how long it was
-    double own_share;               // of a core, taken by the capture's process meanwhile
-    size_t windows;                 // of it that were saved, each in a folder of its own
-    char saved[RUN_PATH_BYTES];     // the one with the slowest request
+    const struct watch_servers *servers;
+    const char *problem;        // why there is nothing to show; "": there is
+    struct timespec ended;      // CLOCK_REALTIME
+    double seconds;             // how long it was
+    double own_share;           // of a core, taken by the capture's process meanwhile
+    size_t windows;             // of it that were saved, each in a folder of its own
+    char saved[RUN_PATH_BYTES]; // the one with the slowest request
 };
 
-// One line of numbers: when, rate, percentiles.
-void watch_interval_line(const struct watch_interval *interval, FILE *out);
+// One line of numbers: when, rate, percentiles; of all requests, or of this server's with its name.
+void watch_interval_line(const struct watch_interval *interval, const struct watch_server *server,
+                         FILE *out);
 
-// The causes of the slowest per cent with what they added, the slowest message's stages, what was
-// lost and what the watch itself took.
+// For each server the causes of the slowest per cent with what they added and the slowest message's
+// stages; what was lost and what the watch itself took.
 void watch_interval_details(const struct watch_interval *interval,
                             const struct summary_style *style, FILE *out);
 

@@ -18,8 +18,9 @@ with open(sys.argv[2], encoding="utf-8") as file:
     lines = [json.loads(line) for line in file]
 
 
-def total(name):
-    return sum(s.value for s in families[name].samples if s.name == name + "_total")
+def total(name, **labels):
+    return sum(s.value for s in families[name].samples
+               if s.name == name + "_total" and labels.items() <= s.labels.items())
 
 
 def histogram(name, **labels):
@@ -39,15 +40,24 @@ requests = sum(line["requests"] for line in lines)
 joined = sum(line.get("joined", 0) for line in lines)
 assert total("taillight_requests") == requests, (total("taillight_requests"), requests)
 assert total("taillight_joined_requests") == joined
-buckets, count, seconds = histogram("taillight_latency_seconds")
-assert count == requests and seconds > 0
-slowest = max(line["latency_us"]["max"] for line in lines if line["requests"]) / 1e6
-below = max((bound for bound in buckets if bound < slowest), default=0)
-assert buckets[below] < count, "the slowest request is in its bucket"
-stages = {s.labels["stage"] for s in families["taillight_stage_seconds"].samples}
-assert stages == {"R core", "A core", "application", "server stack"}, stages
-assert all(histogram("taillight_stage_seconds", stage=stage)[1] <= joined for stage in stages)
-added = sum(cause["total_us"] for line in lines for cause in line.get("causes", [])) / 1e6
+names = {server["server"] for line in lines for server in line["servers"]}
+assert {s.labels["server"] for s in families["taillight_requests"].samples} == names and len(names) == 2, names
+for name in names:
+    of = [server for line in lines for server in line["servers"]
+          if server["server"] == name and server["requests"]]
+    requests = sum(server["requests"] for server in of)
+    joined = sum(server["joined"] for server in of)
+    assert total("taillight_requests", server=name) == requests > 0
+    buckets, count, seconds = histogram("taillight_latency_seconds", server=name)
+    assert count == requests and seconds > 0
+    slowest = max(server["latency_us"]["max"] for server in of) / 1e6
+    below = max((bound for bound in buckets if bound < slowest), default=0)
+    assert buckets[below] < count, "the slowest request is in its bucket"
+    stages = {s.labels["stage"] for s in families["taillight_stage_seconds"].samples}
+    assert stages == {"R core", "A core", "application", "server stack"}, stages
+    assert all(histogram("taillight_stage_seconds", server=name, stage=stage)[1] <= joined for stage in stages)
+added = sum(cause["total_us"] for line in lines for server in line["servers"]
+            for cause in server.get("causes", [])) / 1e6
 assert math.isclose(total("taillight_cause_seconds"), added, rel_tol=1e-6), (added,)
 stopped = [s for s in families["taillight_cause_seconds"].samples
            if s.labels["cause"] == "stopped by a signal"]

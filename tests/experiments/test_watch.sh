@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# A server that nobody prepared, watched as it runs: each request is counted once, a stall has its
-# name, what was recorded around it is saved and can be analyzed by itself, and nothing is left.
+# Servers that nobody prepared, watched as they run: each request is counted once, and with its server;
+# a stall of one has its name there, what was recorded around it is saved and can be analyzed by itself,
+# and nothing is left.
 # Runs beside others: what else is busy makes it wait, and nothing is timed.
 . "$(dirname "$0")/run_lib.sh"
 need_capture
@@ -9,9 +10,12 @@ claim_port
 memcached -u root -l 127.0.0.1 -p "$port" -U 0 -t 1 2>/dev/null &
 server=$!
 await bash -c "</dev/tcp/127.0.0.1/$port" || fail "the server does not listen"
-metrics=$port
-claim_port
-scraped=$port port=$metrics
+ports=("$port")
+for _ in 1 2; do claim_port && ports+=("$port"); done
+port=${ports[0]} other_port=${ports[1]} scraped=${ports[2]}
+memcached -u root -l 127.0.0.1 -p "$other_port" -U 0 -t 1 2>/dev/null &
+other=$!
+await bash -c "</dev/tcp/127.0.0.1/$other_port" || fail "the other server does not listen"
 printf 'keys: {count: 100}\nmix: {get: 1, set: 0}\n' >"$work/workload.yaml"
 
 # Its folder is removed after it was killed, by the next one.
@@ -32,7 +36,7 @@ scrape() {
 watch_try() {
     local asked folder
     rm -rf "$work/saved"
-    coproc watching { exec "$taillight" watch --pid $server --interval 1s --json --trigger '>150ms' \
+    coproc watching { exec "$taillight" watch --pid $server,$other --interval 1s --json --trigger '>150ms' \
         --save "$work/saved" --saves 2 --metrics ":$scraped" 2>"$work/watch.err"; }
     watch=$watching_PID
     exec {lines}<&"${watching[0]}"
@@ -40,12 +44,17 @@ watch_try() {
     "$taillight" load --server "127.0.0.1:$port" --workload "$work/workload.yaml" --rate 500 --duration 3s \
         --connections 8 --depth 1 --sleep --json --quiet >"$work/load.json" 2>"$work/load.err" &
     load=$!
+    "$taillight" load --server "127.0.0.1:$other_port" --workload "$work/workload.yaml" --rate 50 --duration 3s \
+        --connections 2 --depth 1 --sleep --json --quiet >"$work/other.json" 2>"$work/other.err" &
+    other_load=$!
     sleep 1.3
     kill -STOP $server && sleep 0.3 && kill -CONT $server
     sleep 0.5 # two stalls that may lie in one interval, or on its border, have a window each
     kill -STOP $server && sleep 0.3 && kill -CONT $server
     wait $load
     [[ $? == [04] ]] || fail "the load ended with an error"
+    wait $other_load
+    [[ $? == [04] ]] || fail "the other load ended with an error"
     echo "$line" >"$work/lines"
     grep -q '^CapEff:[[:space:]]*0*$' "/proc/$watch/status" || fail "who reads the records has capabilities"
     for wanted in 1 2 3 4 5 6; do # the last request's interval has ended when one is without any
@@ -57,13 +66,20 @@ watch_try() {
     wait $watch || fail "the watch ended with $?"
     cat <&$lines >>"$work/lines" # of an interval that has ended since
     exec {lines}<&-
-    # The load asks first what the server speaks, on a connection of its own.
-    asked=$(jq '.answered' "$work/load.json")
-    jq -es --argjson asked "$asked" 'map(.requests) | add | (. >= 0.99 * $asked and . <= $asked + 10)' \
-        "$work/lines" >/dev/null || { echo "$asked answered, seen: $(jq -c .requests "$work/lines" | tr '\n' ' ')"; return 1; }
+    # A load asks first what the server speaks, on a connection of its own.
+    for of in "load $port" "other $other_port"; do
+        asked=$(jq '.answered' "$work/${of% *}.json")
+        jq -es --argjson asked "$asked" --arg server "memcached:${of#* }" 'map(.servers[] | select(.server == $server) | .requests)
+            | add | (. >= 0.99 * $asked and . <= $asked + 10)' "$work/lines" >/dev/null ||
+            { echo "$of: $asked answered, seen: $(jq -c '[.servers[] | [.server, .requests]]' "$work/lines" | tr '\n' ' ')"; return 1; }
+    done
+    jq -es 'all(.requests == ([.servers[].requests] | add // 0))' "$work/lines" >/dev/null || fail "the servers' requests are not the sum"
     jq -es 'map(select(.saved)) | length >= 1 and
         (max_by(.latency_us.max) | .latency_us.max > 200000 and .slowest.latency_us > 200000
-            and .causes[0].cause == "stopped by a signal" and .causes[0].role == "A")' "$work/lines" >/dev/null ||
+            and .causes[0].cause == "stopped by a signal" and .causes[0].role == "A"
+            and (.servers[] | select(.server == "memcached:'"$port"'") | .causes[0].cause == "stopped by a signal"))
+        and ([.[].servers[] | select(.server == "memcached:'"$other_port"'") | .causes[]?.cause]
+            | index("stopped by a signal") == null)' "$work/lines" >/dev/null ||
         { echo "the stall: $(jq -c '[.latency_us.max, .saved, .causes[0].cause, .reason]' "$work/lines" | tr '\n' ' ')"; return 1; }
     jq -es 'map(.windows) | add == 2' "$work/lines" >/dev/null ||
         { echo "two stalls, windows: $(jq -c '[.windows, .latency_us.max]' "$work/lines" | tr '\n' ' ')"; return 1; }
@@ -107,5 +123,5 @@ refused 'cannot listen' --port 1 --metrics 192.0.2.1:9
 refused 'not like 127.0.0.1:9411' --port 1 --metrics 9411
 refused 'half a second' --port 1 --interval 1ms
 refused 'nothing would be shown' --port 1 --for 1s --interval 2s
-kill $server
+kill $server $other
 exit 0

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT
+#include "experiments/watch/watch_servers.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+
+// Of a control group in which servers come and go; further ones are named while they are asked.
+enum { SERVERS_REMEMBERED = 64 };
+
+static const struct diagnosis *diagnosis_of(const struct run_analysis *run)
+{
+    return run->findings.diagnoses.count ? run->findings.diagnoses.items : NULL;
+}
+
+static void count_life(struct watch_requests *requests, const struct lifetime *life)
+{
+    requests->count++;
+    if (life->state != LIFETIME_WHOLE)
+        return;
+    requests->joined++;
+    if (!requests->slowest || life->latency_ns > requests->slowest->latency_ns)
+        requests->slowest = life;
+}
+
+struct watch_requests watch_requests_of_all(const struct run_analysis *run)
+{
+    struct watch_requests requests = {.latency = &run->lifetimes.latency,
+                                      .diagnosis = diagnosis_of(run)};
+    for (size_t i = 0; i < run->lifetimes.all.count; i++)
+        count_life(&requests, &run->lifetimes.all.items[i]);
+    return requests;
+}
+
+// Where it is among the servers; one that is new is added. -1: no memory.
+static int64_t find_server(struct watch_servers *servers, const struct application *application)
+{
+    struct watch_server new = {
+        .port = application->port, .process = application->process, .application = NO_APPLICATION};
+    text_clean(application->name, false, new.program, sizeof new.program);
+    new.program[strcspn(new.program, ":")] = '\0'; // a port, there where others have that name
+    for (size_t i = 0; i < servers->all.count; i++) {
+        const struct watch_server *known = &servers->all.items[i];
+        if (known->application == NO_APPLICATION && strcmp(known->program, new.program) == 0 &&
+            (known->port == new.port || known->process == new.process))
+            return (int64_t)i;
+    }
+    snprintf(new.name, sizeof new.name, "%s:%u", new.program, new.port);
+    if (array_push(&servers->all, new) < 0)
+        return -1;
+    servers->not_kept += servers->all.count > SERVERS_REMEMBERED;
+    return (int64_t)servers->all.count - 1;
+}
+
+static int judge_server(struct watch_server *server, const struct run_analysis *run,
+                        struct error *err)
+{
+    const struct diagnosis *whole = diagnosis_of(run);
+    struct diagnosis_input in;
+    int result = run_latency_of_application(run, server->application, &server->latency, err);
+    server->requests.latency = &server->latency;
+    server->requests.diagnosis = whole;
+    if (result < 0 || !whole || server->requests.count == run->lifetimes.all.count)
+        return result;
+    struct diagnosis_slice slice = whole->slice;
+    slice.of_application = true;
+    slice.application = server->application;
+    run_diagnosis_input(run, &in);
+    server->requests.diagnosis = &server->diagnosis;
+    return diagnose(&in, &slice, &server->diagnosis, err);
+}
+
+static void begin_interval(struct watch_servers *servers)
+{
+    for (size_t i = 0; i < servers->all.count; i++) {
+        struct watch_server *server = &servers->all.items[i];
+        diagnosis_free(&server->diagnosis);
+        server->diagnosis = (struct diagnosis){0};
+        server->requests = (struct watch_requests){0};
+        server->application = NO_APPLICATION;
+    }
+    servers->all.count -= servers->not_kept;
+    servers->not_kept = 0;
+}
+
+// The server of each application that answered something, which are added.
+static int find_asked(struct watch_servers *servers, const struct run_analysis *run)
+{
+    const struct applications *applications = &run->lifetimes.applications;
+    for (size_t i = 0; i < run->lifetimes.all.count; i++) {
+        const struct lifetime *life = &run->lifetimes.all.items[i];
+        size_t at = 0;
+        while (at < servers->all.count && servers->all.items[at].application != life->application)
+            at++;
+        if (at == servers->all.count && life->application < applications->items.count) {
+            int64_t found = find_server(servers, &applications->items.items[life->application]);
+            if (found < 0)
+                return -1;
+            at = (size_t)found;
+            servers->all.items[at].application = life->application;
+        }
+        if (at < servers->all.count)
+            count_life(&servers->all.items[at].requests, life);
+    }
+    return 0;
+}
+
+int watch_servers_divide(struct watch_servers *servers, const struct run_analysis *run,
+                         struct error *err)
+{
+    int result = 0;
+    begin_interval(servers);
+    if (!run)
+        return 0;
+    if (find_asked(servers, run) < 0)
+        return error_set(err, ERROR_FAILED, "no memory for the servers");
+    for (size_t i = 0; i < servers->all.count && result == 0; i++)
+        if (servers->all.items[i].application != NO_APPLICATION)
+            result = judge_server(&servers->all.items[i], run, err);
+    return result;
+}
+
+void watch_servers_free(struct watch_servers *servers)
+{
+    begin_interval(servers);
+    array_free(&servers->all);
+}
