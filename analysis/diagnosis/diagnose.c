@@ -15,6 +15,7 @@
 #include "analysis/diagnosis/reference.h"
 #include "analysis/diagnosis/rhythm.h"
 #include "analysis/diagnosis/views_build.h"
+#include "analysis/diagnosis/walk_budget.h"
 #include "base/array.h"
 #include "base/quantile.h"
 
@@ -76,42 +77,22 @@ static int slowest_first(const void *left, const void *right, void *context)
     return order_of(other, one) ?: order_of(a->lifetime, b->lifetime);
 }
 
-// A message is walked along what the cores did in its life. So many pieces of that are looked at in
-// all, some tens of seconds of work; of so many messages at least.
-#define MOST_PIECES 3e8
+// Some seconds of work.
+#define MOST_PIECES 1e8
 enum { LEAST_WALKED = 200 };
-
-// What a core did in a nanosecond, at the busiest of a host.
-static double pieces_of_host(const struct host_timeline *host)
-{
-    double most = 0;
-    for (size_t i = 0; host && i < host->cores.count; i++) {
-        const struct span_array *spans = &host->cores.items[i].spans;
-        if (spans->count < 2)
-            continue;
-        double ns = (double)(spans->items[spans->count - 1].begin_ns - spans->items[0].begin_ns);
-        most = fmax(most, (double)spans->count / fmax(ns, 1));
-    }
-    return most;
-}
 
 // Leaves as many of the messages as can be walked along.
 static void thin_messages(const struct diagnosis_input *in, struct diagnosis *out)
 {
     struct diagnosed_array *messages = &out->messages;
+    const size_t all = messages->count;
     double ns = 0;
-    for (size_t i = 0; i < messages->count; i++)
+    for (size_t i = 0; i < all; i++)
         ns += lifetime_part_ns(&in->lifetimes[messages->items[i].lifetime], in->part);
-    double pieces = ns * fmax(pieces_of_host(in->server), pieces_of_host(in->client));
-    double share = MOST_PIECES / pieces;
-    size_t taken = share < 1 ? (size_t)(share * (double)messages->count) : messages->count;
-    taken = taken < LEAST_WALKED ? LEAST_WALKED : taken;
-    if (taken >= messages->count)
-        return;
-    for (size_t i = 0; i < taken; i++)
-        messages->items[i] = messages->items[i * messages->count / taken];
-    out->passed_over = messages->count - taken;
-    messages->count = taken;
+    messages->count = walk_budget(in, MOST_PIECES, ns, all, LEAST_WALKED);
+    for (size_t i = 0; i < messages->count; i++)
+        messages->items[i] = messages->items[i * all / messages->count];
+    out->passed_over = all - messages->count;
 }
 
 static int pick_messages(const struct diagnosis_input *in, struct diagnosis *out,

@@ -4,12 +4,14 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/quantile.h"
+#include "analysis/diagnosis/walk_budget.h"
 #include "base/array.h"
+#include "base/quantile.h"
 
 // An operation with fewer messages around its median is compared with messages of all operations.
 // Of more than the largest number an evenly spaced selection is decomposed: the median of 5,000 is
-// as good as that of more.
+// as good as that of more, and of messages with very long lives fewer have to do (walk_budget.h).
+#define MOST_PIECES 2e7
 enum { MIN_REFERENCES = 20, MAX_TAKEN_APART = 20 * REFERENCE_SAMPLE };
 #define BAND_LOW  0.4
 #define BAND_HIGH 0.6
@@ -136,13 +138,26 @@ static void spent_free(struct spent *spent)
     array_free(&spent->calls);
 }
 
+// How many of the messages are taken apart: all, or a multiple of REFERENCE_SAMPLE, so that those
+// of reference_sample() are among them.
+static size_t selection_of(const struct decomposer *decomposer, const struct ranked *ranked,
+                           size_t count)
+{
+    size_t most = count < MAX_TAKEN_APART ? count : MAX_TAKEN_APART;
+    double ns = 0;
+    for (size_t i = 0; i < most; i++)
+        ns += ranked[i * count / most].latency_ns;
+    size_t walked = walk_budget(decomposer->in, MOST_PIECES, ns, most, REFERENCE_SAMPLE);
+    return walked < most ? walked - walked % REFERENCE_SAMPLE : most;
+}
+
 // Decomposes an evenly spaced selection of messages.
 static int spent_collect(struct spent *out, struct decomposer *decomposer,
                          const struct ranked *ranked, size_t count)
 {
     struct component_share_array shares = {0};
     struct path_share_array paths = {0};
-    *out = (struct spent){.messages = count < MAX_TAKEN_APART ? count : MAX_TAKEN_APART};
+    *out = (struct spent){.messages = selection_of(decomposer, ranked, count)};
     int result = 0;
     for (size_t i = 0; i < out->messages && result == 0; i++) {
         shares.count = paths.count = 0;
