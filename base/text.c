@@ -28,6 +28,12 @@ char *text_percent(double fraction, char out[TEXT_NUMBER_BYTES])
     return out;
 }
 
+int text_whole_percent(double part, double whole)
+{
+    const double value = 100 * part / whole;
+    return value >= 99.95 ? 100 : value > 0 ? (int)fmax(1, fmin(99, round(value))) : 0;
+}
+
 char *text_signed_ns(double ns, char out[TEXT_NUMBER_BYTES])
 {
     out[0] = ns < 0 ? '-' : '+';

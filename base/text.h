@@ -27,6 +27,10 @@ char *text_signed_ns(double ns, char out[TEXT_NUMBER_BYTES]);
 // out, always NUL-terminated.
 char *text_clean(const char *text, bool ascii, char *out, size_t out_bytes);
 
+// A share in whole percent, as every sentence and bar has it: never rounded up to all, nor down to
+// nothing.
+int text_whole_percent(double part, double whole);
+
 // What so many things end in: "" for one, else "s".
 static inline const char *text_plural(double count)
 {

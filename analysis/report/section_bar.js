@@ -33,8 +33,14 @@ function barLook({key, cause, unknown}) {
   };
 }
 
+// As the sentences have it: never rounded up to all, nor down to nothing.
+function barShare(part, whole) {
+  const value = 100 * part.ns / whole;
+  return value >= 99.95 ? '100 %' : value > 0 && value < .5 ? '<1 %' : `${Math.min(99, Math.round(value))} %`;
+}
+
 function barPiece(part, whole, width) {
-  const look = barLook(part), share = `${Math.round(100 * part.ns / whole)} %`,
+  const look = barLook(part), share = barShare(part, whole),
         pixels = part.ns / whole * width, label = `${part.name} ${share}`;
   return element(
       part.key ? 'button' : 'span', {
@@ -65,7 +71,7 @@ function barWords(part, whole) {
             pointerleave: hideTip
           },
           part.unknown ? element('span', {class: 'swatch unknown'}) : swatch(part.cause ? causeRank(part.cause) : 99),
-          element('b', {}, `${Math.round(100 * part.ns / whole)} %`), element('span', {}, part.cause?.words ?? part.words)));
+          element('b', {}, barShare(part, whole)), element('span', {}, part.cause?.words ?? part.words)));
 }
 
 function renderBar() {

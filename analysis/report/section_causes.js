@@ -57,7 +57,10 @@ function sliceWords(diagnosis) {
   const shown = diagnosis.shown < diagnosis.total ?
       ` The ${count(diagnosis.shown)} slowest are in this report.` :
       '';
-  return `${plural(diagnosis.total, 'message')} of ${count(diagnosis.candidates)} took ${
+  const all = diagnosis.total + diagnosis.passed_over, of = diagnosis.passed_over ?
+      ` Their lives are too long to take all apart: what follows is of ${count(diagnosis.total)}, evenly chosen.` :
+      '';
+  return `${plural(all, 'message')} of ${count(diagnosis.candidates)} took ${
              duration(diagnosis.slice_low_ns)} to ${
              duration(diagnosis.slice_high_ns)}; an ordinary one takes ${
              duration(diagnosis.reference_latency_ns, 'an unknown time')} ` +
@@ -65,7 +68,7 @@ function sliceWords(diagnosis) {
              duration(diagnosis.granularity_ns, '–')} are ignored.${
              left ? ` ${plural(left, 'message')} could not be followed and ${
                         left === 1 ? 'is' : 'are'} left out.` :
-                    ''}${shown}`;
+                    ''}${of}${shown}`;
 }
 
 function renderDiagnosis() {

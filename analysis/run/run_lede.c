@@ -139,13 +139,6 @@ size_t run_named_causes(const struct diagnosis *diagnosis, enum whose_causes who
     return count;
 }
 
-// A share is never rounded up to all, nor down to nothing.
-static int percent_of(double part, double whole)
-{
-    double value = 100 * part / whole;
-    return value >= 99.95 ? 100 : (int)fmax(1, fmin(99, round(value)));
-}
-
 // Whether a cause is said after the first: a good part of the time, or the first that either side
 // can mend.
 static bool is_worth_a_clause(const struct diagnosis *diagnosis, const struct named_cause *named,
@@ -172,7 +165,8 @@ static const char *append_shares(struct run_lede *out, const struct run_analysis
             !is_worth_a_clause(diagnosis, &picked[named], after_apart))
             break;
         text_append(out->text, LEDE_BYTES, "%s %d %%%s %s", named ? "; for" : " For",
-                    percent_of(picked[named].total_ns, whole), named ? "" : " of that extra time",
+                    text_whole_percent(picked[named].total_ns, whole),
+                    named ? "" : " of that extra time",
                     run_cause_words(run, &diagnosis->causes, picked[named].index, words));
     }
     text_append(out->text, LEDE_BYTES, "%s", named ? "." : "");
@@ -215,7 +209,7 @@ static void append_causes(struct run_lede *out, const struct run_analysis *run,
         all += diagnosis->causes.items[i].total_ns;
     if ((!calm || helps[0]) && whole - all >= WORTH_A_DOUBT * whole)
         text_append(out->text, LEDE_BYTES, " Of another %d %% nobody knows where it went.",
-                    percent_of(whole - all, whole));
+                    text_whole_percent(whole - all, whole));
     text_append(out->remedy, sizeof out->remedy, "%s", helps);
 }
 
@@ -310,7 +304,7 @@ static void append_left_out(char *out, const struct run_analysis *run, bool told
     if (lives->states[LIFETIME_WHOLE] && (double)lost > MOST_NOT_JOINED * (double)lives->answered)
         text_append(out, LEDE_BYTES,
                     " %d %% of the answered requests could not be followed and are not in this.",
-                    percent_of((double)lost, (double)lives->answered));
+                    text_whole_percent((double)lost, (double)lives->answered));
 }
 
 // --- the whole -----------------------------------------------------------------------------------

@@ -56,11 +56,11 @@ static void verdict_append_cause(char *out, const struct diagnosis *diagnosis,
         text_append(out, VERDICT_BYTES, "adds %s", each);
         return;
     }
-    text_append(out, VERDICT_BYTES, "%s%.0f %%",
+    text_append(out, VERDICT_BYTES, "%s%d %%",
                 !first            ? ""
                 : cause->explains ? "explains "
                                   : "(located, not explained) ",
-                100 * cause->total_ns / deviation);
+                text_whole_percent(cause->total_ns, deviation));
     if (cause->shape[0])
         text_append(out, VERDICT_BYTES, ", %s", cause->shape);
 }
@@ -90,8 +90,8 @@ static void verdict_append_apart(char *out, const struct diagnosis *diagnosis, d
         const struct cause *cause = &diagnosis->causes.items[i];
         if (!cause->apart || cause->total_ns < WORTH_NAMING * deviation)
             continue;
-        text_append(out, VERDICT_BYTES, "%s%s (%s) %.0f %%", before, cause->name,
-                    role_name(cause->role), 100 * cause->total_ns / deviation);
+        text_append(out, VERDICT_BYTES, "%s%s (%s) %d %%", before, cause->name,
+                    role_name(cause->role), text_whole_percent(cause->total_ns, deviation));
         before = ", ";
     }
 }
@@ -233,9 +233,9 @@ static void verdict_append_budget(char *out, const struct time_budget *budget)
     const struct thread_budget *busiest = &budget->names.items[0];
     size_t count = thread_budget_parts(busiest, WORTH_NAMING, parts, NAMED_PARTS);
     for (size_t i = 0; i < count; i++)
-        text_append(out, VERDICT_BYTES, "%s%s %.0f %%",
+        text_append(out, VERDICT_BYTES, "%s%s %d %%",
                     i ? ", " : "The time of its threads: ", parts[i].name,
-                    100 * parts[i].ns / busiest->whole_ns);
+                    text_whole_percent((double)parts[i].ns, (double)busiest->whole_ns));
     if (count)
         text_append(out, VERDICT_BYTES, " (%s). ", busiest->name);
 }
