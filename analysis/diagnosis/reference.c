@@ -279,6 +279,14 @@ static struct ranked *rank_by_latency(const struct lifetime *lifetimes, enum lif
     return ranked;
 }
 
+static bool is_one_operation(const struct ranked *ranked, size_t count)
+{
+    for (size_t i = 1; i < count; i++)
+        if (ranked[i].operation != ranked[0].operation)
+            return false;
+    return true;
+}
+
 int reference_set_build(struct reference_set *set, struct decomposer *decomposer,
                         const uint64_t *candidates, size_t count)
 {
@@ -292,7 +300,7 @@ int reference_set_build(struct reference_set *set, struct decomposer *decomposer
         qsort(ranked, count, sizeof *ranked, compare_latency);
         result = build_one(&set->pooled, decomposer, ranked, count);
     }
-    if (count && result == 0) {
+    if (result == 0 && !is_one_operation(ranked, count)) { // else the pooled one is its own
         qsort(ranked, count, sizeof *ranked, compare_operation);
         result = build_operations(set, decomposer, ranked, count);
     }
