@@ -356,14 +356,14 @@ static int diagnose_into(struct diagnosis_array *out, const struct diagnosis_inp
 }
 
 static int diagnose_all(struct run_analysis *run, const struct diagnosis_slice_array *slices,
-                        struct error *err)
+                        bool parts, struct error *err)
 {
     struct diagnosis_input in;
     int result = 0;
     run_diagnosis_input(run, &in);
     for (size_t i = 0; i < slices->count && result == 0; i++)
         result = diagnose_into(&run->findings.diagnoses, &in, &slices->items[i], err);
-    for (size_t i = 0; i < (PARTS - 1) * slices->count && result == 0; i++) {
+    for (size_t i = 0; parts && i < (PARTS - 1) * slices->count && result == 0; i++) {
         in.part = (enum lifetime_part)(PART_WHOLE + 1 + i % (PARTS - 1));
         result =
             diagnose_into(&run->findings.part_diagnoses, &in, &slices->items[i / (PARTS - 1)], err);
@@ -573,10 +573,10 @@ static int explain(struct run_analysis *run, const struct run_input *input,
     slices.count = diagnosed;
     progress_phase(progress, "diagnosing");
     if (result == 0)
-        result = diagnose_all(run, &slices, err);
-    if (result == 0)
+        result = diagnose_all(run, &slices, !request->whole_alone, err);
+    if (result == 0 && !request->whole_alone)
         result = account_for_threads(run, err);
-    if (result == 0)
+    if (result == 0 && !request->whole_alone)
         result = find_shared_traits(run, input, err);
     if (result == 0)
         result =

@@ -20,6 +20,9 @@ struct run_request {
     // requests that were answered between these (host time; 0, 0: all).
     struct run_segment_range segments;
     int64_t answered_after_ns, answered_until_ns;
+    // Explain whole lifetimes alone: neither their parts, nor what the servers' threads did, nor
+    // what slow requests share.
+    bool whole_alone;
 };
 
 // Reads a run folder and fills *out; the caller frees. Bad or missing files are ERROR_INPUT. It is

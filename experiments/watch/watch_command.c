@@ -317,7 +317,8 @@ static int take_interval(struct watch *watch, struct watch_segment next, struct 
     const struct run_request request = {.run_dir = watch->folder,
                                         .segments = segments,
                                         .answered_after_ns = watch->until_ns,
-                                        .answered_until_ns = next.until_ns};
+                                        .answered_until_ns = next.until_ns,
+                                        .whole_alone = true};
     struct watch_interval interval = {.problem = "", .servers = &watch->servers};
     int64_t now = monotonic_ns(), before_ns = watch->until_ns;
     uint64_t ticks = capture_ticks(watch);
