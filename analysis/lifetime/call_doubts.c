@@ -8,7 +8,7 @@
 #include "base/array.h"
 
 enum { RECEIVED, SENT, DIRECTIONS };
-enum { ENOUGH_AGREE = 8 };
+enum { ENOUGH_AGREE = 8, ENOUGH_SHORT = 8 };
 enum { SLACK_NS = 2000 }; // beyond the clocks' error: a call is longer than what its stamps enclose
 
 // Where the shim says that a call took its bytes from, or put them.
@@ -161,13 +161,60 @@ static void reach_go_on(const struct doubter *doubter, struct reach *reach, int6
             reach->exited = calls[reach->next_exited].end;
 }
 
+// Bytes too many among those sent contradict no single transmit: it only looks late. But the kernel
+// sends what it has, so the last transmit before the next call ends where a call ended, or, where
+// the send queue does not empty, anywhere. That it is the same number of bytes short of the calls
+// time and again, in the middle of one of them, says that so many were never sent.
+struct surplus {
+    uint64_t bytes;   // the number that was seen most of late
+    unsigned votes;   // for it, less those for others
+    uint64_t entered; // as of the last transmit
+    uint64_t short_of;
+    size_t next_end; // the first call that ends behind it
+};
+
+// Whether a transmit ends where a call does.
+static bool ends_a_call(const struct doubter *doubter, struct surplus *surplus, uint64_t offset)
+{
+    const struct placed_call *calls = doubter->placed.items;
+    while (surplus->next_end < doubter->placed.count && calls[surplus->next_end].end < offset)
+        surplus->next_end++;
+    return surplus->next_end < doubter->placed.count && calls[surplus->next_end].end == offset;
+}
+
+static void surplus_vote(struct surplus *surplus, uint64_t bytes)
+{
+    if (surplus->votes == 0)
+        surplus->bytes = bytes;
+    if (surplus->bytes == bytes)
+        surplus->votes++;
+    else
+        surplus->votes--;
+}
+
+static int transmit_judge(const struct doubter *doubter, const struct reach *reach,
+                          struct surplus *surplus, uint64_t offset)
+{
+    if (surplus->short_of && reach->entered > surplus->entered)
+        surplus_vote(surplus, surplus->short_of);
+    surplus->entered = reach->entered;
+    surplus->short_of = reach->entered - offset;
+    if (ends_a_call(doubter, surplus, offset)) {
+        surplus->votes = 0;
+        surplus->short_of = 0;
+        return 1;
+    }
+    return surplus->votes >= ENOUGH_SHORT ? -1 : 0;
+}
+
 // Whether an event contradicts the calls (-1), agrees with them (1), or says nothing of them.
-static int event_judge(const struct reach *reach, int direction, uint64_t offset, uint64_t before)
+static int event_judge(const struct doubter *doubter, const struct reach *reach,
+                       struct surplus *surplus, int direction, uint64_t offset, uint64_t before)
 {
     if (offset > reach->entered)
         return -1;
-    if (direction == SENT)
-        return offset > before; // else it is sent again
+    if (direction == SENT) // what is sent again says nothing
+        return offset > before ? transmit_judge(doubter, reach, surplus, offset) : 0;
     if (offset < reach->exited)
         return -1;
     return offset == reach->entered || offset == reach->exited;
@@ -180,6 +227,7 @@ static int64_t believed_until(const struct doubter *doubter, size_t socket, int 
     const struct piles *piles = &doubter->events[direction];
     const struct placed_call *first = doubter->placed.items;
     struct reach reach = {.entered = first->begin, .exited = first->begin};
+    struct surplus surplus = {.votes = 0};
     int64_t agreed_ns = INT64_MIN;
     uint64_t before = 0;
     unsigned agreeing = 0; // in a row, since the last that did not
@@ -190,7 +238,7 @@ static int64_t believed_until(const struct doubter *doubter, size_t socket, int 
             event->end >> 48)
             continue;
         reach_go_on(doubter, &reach, event->time_ns);
-        int judged = event_judge(&reach, direction, event->end, before);
+        int judged = event_judge(doubter, &reach, &surplus, direction, event->end, before);
         agreeing = judged < 0 ? 0 : agreeing + (judged > 0);
         doubtful = judged < 0 || (doubtful && agreeing < ENOUGH_AGREE);
         agreed_ns = judged > 0 && !doubtful ? event->time_ns : agreed_ns;

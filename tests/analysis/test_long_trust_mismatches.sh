@@ -23,11 +23,12 @@ for server in memcached redis; do
     "$BUILD/tests/analysis/inject_mismatches" "$work/$server" "$count" "$seed" >"$work/found" 2>"$work/look.err" ||
         fail "$server: cannot be looked at"
     echo "$server: $(cat "$work/found")"
-    # Where the count of sent bytes is too high no event says so: only the kernel's own count does,
-    # which the shim asks for in the server (tests/shim/test_evidence.c).
-    for kind in missed short; do
+    # Bytes too many among those sent take some calls to be noticed, which at the recording's end do
+    # not come any more: the busier the machine, the more of a short recording is its end.
+    for kind in missed:95:95 short:95:95 strange:75:85; do
+        IFS=: read -r kind least_found least_out <<<"$kind"
         read -r found of out wrong < <(sed "s/.*$kind: \([0-9]*\) of \([0-9]*\) found, \([0-9]*\) of \([0-9]*\).*/\1 \2 \3 \4/" "$work/found")
-        [ "$of" -gt 0 ] && [ $((found * 100)) -ge $((of * 95)) ] && [ $((out * 100)) -ge $((wrong * 95)) ] ||
+        [ "$of" -gt 0 ] && [ $((found * 100)) -ge $((of * least_found)) ] && [ $((out * 100)) -ge $((wrong * least_out)) ] ||
             fail "$server: of calls that were $kind only $found of $of are found, and $out of $wrong taken out"
     done
     # Of what nobody touched next to nothing is doubted.

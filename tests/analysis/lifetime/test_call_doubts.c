@@ -159,6 +159,40 @@ static void missed_replies_are_found(void **state)
     assert_int_equal(left_of(&talk, 2, CALL_RECEIVE), ROUNDS);
 }
 
+// From the 60th reply on the shim counted bytes of something else before it: no transmit goes
+// beyond what was sent, but all stop short of it, by as much.
+static void bytes_never_sent_are_found(void **state)
+{
+    (void)state;
+    struct talk talk;
+    talk_make(&talk);
+    for (size_t i = 0; i < talk.call_count; i++) {
+        struct application_call *one = &talk.calls[i];
+        if (one->connection == 2 && one->kind == CALL_SEND && one->offset >= 60 * REPLY)
+            one->offset += 7;
+    }
+    struct call_doubts doubts = talk_settle(&talk);
+    assert_int_equal(doubts.sockets, 1);
+    assert_in_range(left_of(&talk, 2, CALL_SEND), 59, 60);
+    assert_int_equal(left_of(&talk, 2, CALL_RECEIVE), ROUNDS);
+}
+
+// A full send queue: the kernel is always behind, and cuts what it sends as it likes.
+static void late_transmits_are_no_doubt(void **state)
+{
+    (void)state;
+    struct talk talk;
+    talk_make(&talk);
+    for (size_t i = 0; i < talk.event_count; i++) {
+        struct event *event = &talk.events[i];
+        if (event->kind == EVENT_TRANSMIT && event->payload.a > 20 * REPLY)
+            event->payload.a -= 20 * REPLY - event->payload.a / REPLY * 13 % REPLY;
+    }
+    struct call_doubts doubts = talk_settle(&talk);
+    assert_int_equal(doubts.sockets, 0);
+    assert_int_equal(doubts.calls, 0);
+}
+
 // The descriptor became a file's after the connection's end, and the shim read on.
 static void more_than_arrived_is_found(void **state)
 {
@@ -225,6 +259,8 @@ int main(void)
         cmocka_unit_test(missed_bytes_are_found),
         cmocka_unit_test(agreement_by_chance_proves_nothing),
         cmocka_unit_test(missed_replies_are_found),
+        cmocka_unit_test(bytes_never_sent_are_found),
+        cmocka_unit_test(late_transmits_are_no_doubt),
         cmocka_unit_test(more_than_arrived_is_found),
         cmocka_unit_test(gaps_are_no_doubt),
         cmocka_unit_test(blocking_calls_agree),
