@@ -247,6 +247,9 @@ static int run_in_folder(struct run *run, struct error *err)
         run_warn(run, "%s", undone.text);
     }
     supervisor_close(&run->supervisor);
+    // Who interrupts while all is undone does not want it analyzed either.
+    if (result == 0)
+        result = supervisor_check(&run->supervisor, err);
 out:
     command_log_close(&run->log);
     return result;
