@@ -81,6 +81,12 @@ static void streams_redirect(const struct process_place *place, const int in[2],
         fail_start(report, "redirect its input and output");
 }
 
+// What it gets when its parent dies.
+static int death_signal(const struct process_place *place)
+{
+    return place->has_children || place->writes_at_end ? SIGTERM : SIGKILL;
+}
+
 // After all that takes rights: its namespace, group, priority and log. A change of user takes the
 // death signal back.
 static void become_person(const struct process_place *place, pid_t parent, int report)
@@ -90,7 +96,7 @@ static void become_person(const struct process_place *place, pid_t parent, int r
         return;
     if (rights_give_up(place->as, &ignored) < 0)
         fail_start(report, "give up root's rights");
-    if (prctl(PR_SET_PDEATHSIG, place->has_children ? SIGTERM : SIGKILL) < 0 || getppid() != parent)
+    if (prctl(PR_SET_PDEATHSIG, death_signal(place)) < 0 || getppid() != parent)
         fail_start(report, "tie its life to its parent's");
 }
 
@@ -115,7 +121,7 @@ static void child_exec(const char *const *argv, const struct process_place *plac
                        const int in[2], const int out[2], int report)
 {
     // The parent may already be gone when the death signal is armed.
-    if (prctl(PR_SET_PDEATHSIG, place->has_children ? SIGTERM : SIGKILL) < 0 || getppid() != parent)
+    if (prctl(PR_SET_PDEATHSIG, death_signal(place)) < 0 || getppid() != parent)
         fail_start(report, "tie its life to its parent's");
     sigset_t none;
     sigemptyset(&none);

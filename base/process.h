@@ -37,6 +37,7 @@ struct process_place {
     int nice;             // its priority, -20 to 19
     const char *directory;   // working directory; NULL: ours
     bool has_children;       // it starts processes of its own: they end with it
+    bool writes_at_end;      // when we die it is told to end (SIGTERM), not killed
     const struct person *as; // who it is, without any capability (base/rights.h); NULL: as we are
     bool dry;                // dry run: starts nothing and reports success
 };

@@ -26,7 +26,11 @@
 #include "experiments/keeper/setting_lock.h"
 #include "shim/message_collector.h"
 
-enum { PROBE_TIMEOUT_MS = 300, TREE_TIMEOUT_MS = 3000 };
+enum {
+    PROBE_TIMEOUT_MS = 300,
+    TREE_TIMEOUT_MS = 3000,
+    WRITE_TIMEOUT_MS = 5000, // for what a load and a capture have until now
+};
 
 struct changes ARRAY_OF(struct keeper_change);
 
@@ -43,14 +47,17 @@ static int find_path(const char *pattern, unsigned index, char path[KEEPER_TEXT_
     return number;
 }
 
-// Ends the processes, undoes the changes.
-static void undo_all(const struct changes *changes, const char *mark, bool isolated,
+// Ends the processes, undoes the changes. orphaned: the run died, and its load and its capture
+// write what they have.
+static void undo_all(const struct changes *changes, const char *mark, bool isolated, bool orphaned,
                      struct keeper_answer *answer)
 {
     char network[64] = "";
     *answer = (struct keeper_answer){.number = 0};
     if (isolated && readlink("/proc/self/ns/net", network, sizeof network - 1) < 0)
         network[0] = '\0';
+    if (orphaned)
+        process_tree_await_program(mark, network, WRITE_TIMEOUT_MS);
     unsigned left = process_tree_kill(mark, network, TREE_TIMEOUT_MS);
     if (left) {
         answer->number = EBUSY;
@@ -167,7 +174,7 @@ static void serve_requests(int channel, bool isolated)
         if (got < 0 && errno == EINTR)
             continue;
         if (got != sizeof request || request.verb == VERB_END) {
-            undo_all(&changes, mark, isolated, &answer);
+            undo_all(&changes, mark, isolated, got != sizeof request, &answer);
             keeper_journal_end(&journal, answer.number == 0);
             send(channel, &answer, sizeof answer, MSG_NOSIGNAL);
             break;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -69,48 +70,81 @@ static bool is_in_network(int process, const char *network)
     return bytes > 0 && strcmp(found, network) == 0;
 }
 
-// The handle is taken first: then the process that is looked at is the one that is killed. One that
-// only waits for its parent to notice its end has its limits still, and is no more to be killed.
-static bool kill_if_ours(int process, const char *mark, const char *network, char *room)
+// Whether it runs this program.
+static bool is_this_program(int process)
+{
+    char path[64];
+    struct stat own, other;
+    snprintf(path, sizeof path, "/proc/%d/exe", process);
+    return stat("/proc/self/exe", &own) == 0 && stat(path, &other) == 0 &&
+           own.st_dev == other.st_dev && own.st_ino == other.st_ino;
+}
+
+// Which processes are ours, and what is to be done to them.
+struct tree {
+    const char *mark, *network;
+    char *room;      // for an environment
+    int signal;      // 0: none
+    bool of_program; // only those that run this one
+};
+
+// The handle is taken first: then the process that is looked at is the one that is signalled. One
+// that only waits for its parent to notice its end has its limits still, and is no more to be
+// killed.
+static bool signal_if_ours(const struct tree *tree, int process)
 {
     int handle = (int)syscall(SYS_pidfd_open, process, 0);
     if (handle < 0)
         return false;
-    bool ours = (mark[0] && (has_limit(process, process_mark_number(mark)) ||
-                             has_variable(process, mark, room))) ||
-                (network[0] && is_in_network(process, network));
+    bool ours = (tree->mark[0] && (has_limit(process, process_mark_number(tree->mark)) ||
+                                   has_variable(process, tree->mark, tree->room))) ||
+                (tree->network[0] && is_in_network(process, tree->network));
+    ours = ours && (!tree->of_program || is_this_program(process));
     if (ours)
-        syscall(SYS_pidfd_send_signal, handle, SIGKILL, NULL, 0);
+        syscall(SYS_pidfd_send_signal, handle, tree->signal, NULL, 0);
     close(handle);
     return ours && !process_has_ended(process);
 }
 
-static unsigned kill_once(const char *mark, const char *network, char *room)
+static unsigned signal_once(const struct tree *tree)
 {
     unsigned found = 0;
     DIR *all = opendir("/proc");
     for (struct dirent *entry; all && (entry = readdir(all));) {
         int process = atoi(entry->d_name);
         if (process > 0 && process != getpid())
-            found += kill_if_ours(process, mark, network, room);
+            found += signal_if_ours(tree, process);
     }
     if (all)
         closedir(all);
     return found;
 }
 
-unsigned process_tree_kill(const char *mark, const char *network, int wait_ms)
+// Signals them, or looks at them, until there is none. Returns how many are still there.
+static unsigned signal_tree(struct tree *tree, int wait_ms)
 {
-    char *room = malloc(MOST_ENVIRONMENT_BYTES);
-    unsigned found = room ? 0 : 1;
-    for (long deadline_ms = monotonic_ms() + wait_ms; room;) {
-        found = kill_once(mark, network, room);
+    tree->room = malloc(MOST_ENVIRONMENT_BYTES);
+    unsigned found = tree->room ? 0 : 1;
+    for (long deadline_ms = monotonic_ms() + wait_ms; tree->room;) {
+        found = signal_once(tree);
         if (found == 0 || monotonic_ms() >= deadline_ms)
             break;
         nanosleep(&(struct timespec){.tv_nsec = LOOK_EVERY_NS}, NULL);
     }
-    free(room);
+    free(tree->room);
     return found;
+}
+
+unsigned process_tree_kill(const char *mark, const char *network, int wait_ms)
+{
+    struct tree tree = {.mark = mark, .network = network, .signal = SIGKILL};
+    return signal_tree(&tree, wait_ms);
+}
+
+void process_tree_await_program(const char *mark, const char *network, int wait_ms)
+{
+    struct tree tree = {.mark = mark, .network = network, .signal = 0, .of_program = true};
+    signal_tree(&tree, wait_ms);
 }
 
 void process_tree_adopt_orphans(void)

@@ -20,6 +20,11 @@ void process_tree_make_mark(char mark[TREE_MARK_BYTES], uint64_t run, unsigned n
 // Returns how many are still there after wait_ms.
 unsigned process_tree_kill(const char *mark, const char *network, int wait_ms);
 
+// Waits until those of these processes that run this program have ended: a load and a capture,
+// which were told to by the kernel when their run died (`writes_at_end` of base/process.h), and
+// write what they have.
+void process_tree_await_program(const char *mark, const char *network, int wait_ms);
+
 // Makes orphans below this process its children.
 void process_tree_adopt_orphans(void);
 

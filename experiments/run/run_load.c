@@ -145,6 +145,8 @@ static int start_load(struct run *run, struct error *err)
     if (load->memory_bytes)
         command_line_add_number(&line, "--memory", load->memory_bytes);
     command_line_add_option(&line, "--samples", "%s", folder);
+    if (!host || !host->kind->is_elsewhere) // if this program dies, nobody reads what is printed
+        command_line_add_option(&line, "--out", "%s", folder);
     command_line_add_list(&line, (const char *const[]){"--announce", "--json", "--quiet", NULL});
     run_add_slow(run, &line);
     if (run->progress->terminal && !run->progress->quiet && !load->agents.count)

@@ -63,6 +63,7 @@ int run_start_command(struct run *run, struct host *host, struct command_line *l
     place.pipe_input = input;
     place.as = as;
     place.pipe_output = true;
+    place.writes_at_end = true;
     result = host ? host->kind->start_process(host, argv, &place, process, err)
                   : process_start(process, argv, &place, err);
     command_log_write(&run->log, host ? host->plan->name : "run", "%s%s",

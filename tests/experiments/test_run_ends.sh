@@ -97,6 +97,12 @@ if [ -n "$tuning" ]; then
 fi
 kill -9 $pid
 ended killed 137 ''
+# Its load and its capture have written what they had, which can be analyzed.
+for file in client/load.json client/samples.tlog server/capture.json server/clock.tlog; do
+    [ -s "$run/$file" ] || fail "killed: there is no $file: $(cat "$run"/logs/load.log "$run"/logs/capture.log)"
+done
+"$taillight" analyze "$run" --quiet --out "$work/of-killed" >"$work/analyzed" 2>"$work/analyze.err"
+[[ $? == [04] ]] && grep -q 'interrupted after' "$work/of-killed/summary.json" || fail "killed: what it left cannot be analyzed"
 [ -z "$tuning" ] || [ "$(cat /proc/sys/vm/stat_interval)" = "$before" ] || fail "killed: still tuned"
 [ -z "$tuning" ] || [ -z "$irq" ] || [ "$(cat "/proc/irq/$irq/smp_affinity_list")" = "$irq_before" ] ||
     fail "killed: IRQ $irq is not back"
