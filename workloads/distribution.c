@@ -67,7 +67,9 @@ static double raw_quantile(const struct distribution *d, double p)
     case DISTRIBUTION_GEV: // Coles 2001, 3.1
         return p > 0 ? d->first + d->second * growth_scaled(d->third, -log(-log(p))) : 0;
     case DISTRIBUTION_BIMODAL:
-        return p < 1 - d->third ? d->first : d->second;
+        if (d->first <= d->second)
+            return p < 1 - d->third ? d->first : d->second;
+        return p < d->third ? d->second : d->first;
     case DISTRIBUTION_EMPIRICAL:
         return table_quantile(d->table, p);
     case DISTRIBUTION_KINDS:

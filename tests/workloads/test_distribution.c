@@ -343,6 +343,35 @@ static void zipf_reaches_a_billion(void **state)
     gsl_rng_free(random);
 }
 
+// The largest size is that of the largest fraction, so no quantile may lie below an earlier one.
+static void quantiles_ascend(void **state)
+{
+    (void)state;
+    static const struct distribution some[] = {
+        {.kind = DISTRIBUTION_BIMODAL, .first = 10, .second = 200000, .third = 0.3},
+        {.kind = DISTRIBUTION_BIMODAL, .first = 200000, .second = 10, .third = 0.3},
+        {.kind = DISTRIBUTION_BIMODAL, .first = 200000, .second = 10, .third = 1},
+        {.kind = DISTRIBUTION_BIMODAL, .first = 200000, .second = 10, .third = 0},
+        {.kind = DISTRIBUTION_UNIFORM, .first = 1, .second = 9},
+        {.kind = DISTRIBUTION_GPD, .first = 0, .second = 214, .third = 0.35},
+        {.kind = DISTRIBUTION_GEV, .first = 30, .second = 8, .third = 0.08},
+        {.kind = DISTRIBUTION_GEV, .first = 30, .second = 8, .third = -0.5},
+    };
+    for (size_t k = 0; k < sizeof some / sizeof *some; k++) {
+        double before = distribution_quantile(&some[k], 0);
+        for (int i = 1; i < 1000; i++) {
+            const double value = distribution_quantile(&some[k], i / 1000.0);
+            assert_true(value >= before);
+            before = value;
+        }
+    }
+    static const double share_of_10[] = {0.7, 0.3}; // of the first two
+    for (int i = 0; i < 2; i++) {
+        assert_true(distribution_quantile(&some[i], share_of_10[i] - 0.01) == 10);
+        assert_true(distribution_quantile(&some[i], share_of_10[i] + 0.01) == 200000);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -355,6 +384,7 @@ int main(void)
         cmocka_unit_test(exponential_is_exponential),
         cmocka_unit_test(fixed_is_fixed),
         cmocka_unit_test(ranks_have_their_probabilities),
+        cmocka_unit_test(quantiles_ascend),
         cmocka_unit_test(zipf_reaches_a_billion),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
