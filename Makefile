@@ -166,9 +166,9 @@ $(BUILD)/tests/bench/bench_schedule: LDLIBS += -lpcap
 
 debian := build-essential pkg-config clang llvm bpftool libbpf-dev libelf-dev libdw-dev zlib1g-dev \
           libevent-dev libssl-dev libhiredis-dev libmemcached-dev libipt-dev libgsl-dev libyaml-dev \
-          libjansson-dev libsqlite3-dev libzstd-dev libtraceevent-dev memcached iproute2 procps \
+          libjansson-dev libpcap0.8 libpcap0.8-dev libsqlite3-dev libzstd-dev libtraceevent-dev memcached iproute2 procps \
           openssh-client
-debian_check := libcmocka-dev nftables openssh-server libpcap0.8-dev chromium sqlite3 redis-server nginx-light openssl sasl2-bin python3 python3-jsonschema python3-yaml python3-prometheus-client linux-perf xz-utils jq groff-base protobuf-compiler librsvg2-bin \
+debian_check := libcmocka-dev nftables openssh-server chromium sqlite3 redis-server nginx-light openssl sasl2-bin python3 python3-jsonschema python3-yaml python3-prometheus-client linux-perf xz-utils jq groff-base protobuf-compiler librsvg2-bin \
                 qemu-system-x86 cpio busybox-static kmod # the guest of tests/guest
 debian_long := gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user fish zsh binutils dpkg-dev prometheus curl liburing-dev golang-go lighttpd gunicorn haproxy postgresql redis-tools nodejs default-jdk-headless # of experiments/causes
 debian_bench := redis-tools libmemcached-tools wrk # the peers

@@ -548,6 +548,25 @@ static int check_pattern(const struct load_plan *plan, struct error *err)
     return 0;
 }
 
+// What of the recording is not replayed.
+static void tell_losses(struct load_plan *plan)
+{
+    const struct recording *recording = &plan->recording;
+    int used = 0;
+    if (recording->left_out)
+        used = snprintf(plan->warning, sizeof plan->warning,
+                        "%s: %llu of %llu requests are left out: protocol %s has no %s",
+                        plan->workload.recording, (unsigned long long)recording->left_out,
+                        (unsigned long long)(recording->left_out + recording->requests.count),
+                        plan->workload.protocol->name, recording->left_out_first);
+    if ((recording->gaps || recording->damaged) && used >= 0 && used < (int)sizeof plan->warning)
+        snprintf(plan->warning + used, sizeof plan->warning - (size_t)used,
+                 "%s%s: requests are missing at %llu gaps in what clients sent, and in %llu "
+                 "damaged packets",
+                 used ? "; " : "", plan->workload.recording, (unsigned long long)recording->gaps,
+                 (unsigned long long)recording->damaged);
+}
+
 // The recording's own rate and length are used unless others are asked for.
 static int take_recording(struct load_plan *plan, struct error *err)
 {
@@ -565,12 +584,7 @@ static int take_recording(struct load_plan *plan, struct error *err)
     if (status < 0)
         return status;
     recording_apply(&plan->recording, &plan->workload);
-    if (plan->recording.left_out)
-        snprintf(plan->warning, sizeof plan->warning,
-                 "%s: %llu of %llu requests are left out: protocol %s has no %s",
-                 plan->workload.recording, (unsigned long long)plan->recording.left_out,
-                 (unsigned long long)(plan->recording.left_out + plan->recording.requests.count),
-                 plan->workload.protocol->name, plan->recording.left_out_first);
+    tell_losses(plan);
     double rate = recording_rate(&plan->recording);
     if (!(o->rate > 0))
         o->rate = rate;

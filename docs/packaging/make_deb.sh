@@ -44,7 +44,7 @@ make_package() { # FOLDER NAME DEPENDS SECTION SUMMARY MORE
         echo "Priority: optional"
         echo "Installed-Size: $(du -sk "$1" | cut -f 1)"
         echo "Depends: $3"
-        [ "$2" != taillight ] || echo "Recommends: linux-perf, openssh-client, iproute2"
+        [ "$2" != taillight ] || printf '%s\n' 'Recommends: linux-perf, openssh-client, iproute2' 'Suggests: libpcap0.8' # replays packets
         echo "Description: $5"
         echo " $6"
     } >"$1/DEBIAN/control"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // A recorded schedule that is sent again (`--arrivals replay:FILE`, recording_file.h): a
-// samples.tlog, whose intended times, operations and keys are repeated, or text (recording_csv.h),
-// of which what it does not say is drawn from the workload.
+// samples.tlog, whose intended times, operations and keys are repeated, or text (recording_csv.h)
+// or packets (recording_pcap.h), of which what it does not say is drawn from the workload.
 #ifndef LOADGEN_ENGINE_RECORDING_H
 #define LOADGEN_ENGINE_RECORDING_H
 
@@ -22,6 +22,10 @@ struct recording {
     // Requests that the protocol has no operation for, and what the first of them asked for.
     uint64_t left_out;
     char left_out_first[32];
+    // Of packets: places where a client's bytes are missing or are no commands, up to the next
+    // segment that begins one; and packets that could not be read, or were of one connection too
+    // many.
+    uint64_t gaps, damaged;
 };
 
 void recording_free(struct recording *recording);

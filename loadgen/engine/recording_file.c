@@ -2,6 +2,7 @@
 #include "loadgen/engine/recording_file.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include "base/log_file.h"
 #include "loadgen/client/sample_log.h"
 #include "loadgen/engine/recording_csv.h"
+#include "loadgen/engine/recording_pcap.h"
 
 static const double longest_s = 86400;
 
@@ -31,18 +33,21 @@ static int load_text(const char *path, const struct workload *workload, struct r
     return status;
 }
 
-// --- samples.tlog --------------------------------------------------------------------------------
-
-static bool is_log(const char *path)
+static int load_pcap(const char *path, const struct workload *workload, struct recording *recording,
+                     struct error *err)
 {
-    char magic[8] = "";
-    int fd = input_open(path, NULL);
-    bool is = fd >= 0 && read(fd, magic, sizeof magic) == sizeof magic &&
-              memcmp(magic, "TAILLOG", sizeof magic) == 0;
-    if (fd >= 0)
+    int fd = input_open(path, err);
+    if (fd < 0)
+        return error_prefix(err, "the recording");
+    FILE *file = fdopen(fd, "rb");
+    if (!file) {
         close(fd);
-    return is;
+        return error_set(err, ERROR_FAILED, "%s: out of memory", path);
+    }
+    return recording_parse_pcap(file, path, workload, recording, err);
 }
+
+// --- samples.tlog --------------------------------------------------------------------------------
 
 // Times are in ticks of the TSC, whose rate the log does not have: it is derived from the kernel
 // stamps of the sends.
@@ -109,9 +114,17 @@ static int load_log(const char *path, const struct workload *workload, struct re
 int recording_load(const char *path, const struct workload *workload, struct recording *recording,
                    struct error *err)
 {
+    char magic[8] = "";
     *recording = (struct recording){0};
-    int status = is_log(path) ? load_log(path, workload, recording, err)
-                              : load_text(path, workload, recording, err);
+    int fd = input_open(path, NULL);
+    ssize_t got = fd >= 0 ? read(fd, magic, sizeof magic) : 0;
+    if (fd >= 0)
+        close(fd);
+    int status = got == sizeof magic && memcmp(magic, "TAILLOG", sizeof magic) == 0
+                     ? load_log(path, workload, recording, err)
+                 : got > 0 && pcap_begins(magic, (size_t)got)
+                     ? load_pcap(path, workload, recording, err)
+                     : load_text(path, workload, recording, err);
     if (status < 0)
         recording_free(recording);
     return status;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A recorded schedule from a file: a samples.tlog, or text (recording_csv.h).
+// A recorded schedule from a file: a samples.tlog, text (recording_csv.h), or packets
+// (recording_pcap.h).
 #ifndef LOADGEN_ENGINE_RECORDING_FILE_H
 #define LOADGEN_ENGINE_RECORDING_FILE_H
 

@@ -4,15 +4,15 @@
 #include <string.h>
 #include <strings.h>
 
-enum { VALUE_LAST = 1 << 20 }; // an xadd has options in front of it
-
 // Commands that store a value, which word of them it is, and what they are called here.
 static const struct {
     const char *command, *operation;
     unsigned value_at;
 } stores[] = {
-    {"set", "set", 2},    {"setnx", "set", 2},   {"setex", "set", 3}, {"psetex", "set", 3},
-    {"append", "set", 2}, {"lpush", "lpush", 2}, {"hset", "hset", 3}, {"xadd", "xadd", VALUE_LAST},
+    {"set", "set", 2},    {"setnx", "set", 2},
+    {"setex", "set", 3},  {"psetex", "set", 3},
+    {"append", "set", 2}, {"lpush", "lpush", 2},
+    {"hset", "hset", 3},  {"xadd", "xadd", MONITOR_VALUE_LAST},
 };
 
 bool monitor_line_begins(struct piece line)
@@ -46,12 +46,11 @@ static bool word_is(struct piece word, const char *text)
     return word.bytes == strlen(text) && strncasecmp(word.at, text, word.bytes) == 0;
 }
 
-// Which word of that command is a value; 0: none. Names the operation, too.
-static unsigned value_place(struct monitor_line *out)
+unsigned monitor_value_place(struct piece *operation)
 {
     for (size_t i = 0; i < sizeof stores / sizeof *stores; i++)
-        if (word_is(out->operation, stores[i].command)) {
-            out->operation = (struct piece){stores[i].operation, strlen(stores[i].operation)};
+        if (word_is(*operation, stores[i].command)) {
+            *operation = (struct piece){stores[i].operation, strlen(stores[i].operation)};
             return stores[i].value_at;
         }
     return 0;
@@ -78,13 +77,13 @@ bool monitor_line_read(struct piece line, struct monitor_line *out)
     line.at = bracket + 1;
     if (!take_word(&line, &out->operation, &bytes))
         return false;
-    const unsigned value_at = value_place(out);
+    const unsigned value_at = monitor_value_place(&out->operation);
     for (unsigned i = 1; take_word(&line, &word, &bytes); i++) {
         if (i == 1) {
             out->key = word;
             out->key_bytes = bytes;
         }
-        if (i == value_at || value_at == VALUE_LAST) {
+        if (i == value_at || value_at == MONITOR_VALUE_LAST) {
             out->has_value = true;
             out->value_bytes = bytes;
         }

@@ -26,6 +26,12 @@ struct monitor_line {
     size_t value_bytes;
 };
 
+enum { MONITOR_VALUE_LAST = 1 << 20 }; // an xadd has options in front of it
+
+// Which word of that command of Redis is a value; 0: none. Gives the command the name that it has
+// here.
+unsigned monitor_value_place(struct piece *operation);
+
 // Whether a recording that begins with that line is such a one.
 bool monitor_line_begins(struct piece line);
 

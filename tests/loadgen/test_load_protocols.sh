@@ -185,6 +185,13 @@ if have redis-server; then
     # What its MONITOR prints of a load is a load itself: the same requests, to keys and of values as long.
     start redis-server --port PORT --bind 127.0.0.1 --save '' --dir "$dir"
     before='' after=''
+    captured=''
+    if [ "$(id -u)" = 0 ]; then
+        python3 "$(dirname "$0")/capture_packets.py" "$port" "$dir/packets" 2>"$dir/log" &
+        captured=$!
+        capturing() { [ -s "$dir/packets" ]; }
+        await capturing || fail 'no capture of packets'
+    fi
     redis-cli -p "$port" monitor >"$dir/monitor" 2>&1 &
     monitor=$!
     listening() { grep -q '^OK' "$dir/monitor"; }
@@ -197,8 +204,8 @@ if have redis-server; then
     scheduled=$(value scheduled)
     printed() { [ "$(grep -cE '"(GET|SET|INCR|LPUSH|LPOP|LRANGE|HSET|HGET|ZADD|ZRANGE|XADD|XRANGE)"' "$dir/monitor")" = "$scheduled" ]; }
     await printed || fail 'MONITOR: not every request was printed'
-    kill "$monitor"
-    wait "$monitor" 2>/dev/null
+    kill "$monitor" $captured
+    wait "$monitor" $captured 2>/dev/null
     redis-cli -p "$port" config resetstat >"$dir/log"
     timeout 60 "$taillight" load --server "127.0.0.1:$port" --quiet --json --protocol redis --duration 20s --timeout 20s \
         --connections 4 --arrivals "replay:$dir/monitor" >"$dir/out" 2>"$dir/err"
@@ -209,6 +216,20 @@ if have redis-server; then
         after="$after $(calls $command)"
     done
     [ "$before" = "$after" ] || fail "MONITOR:$after calls instead of$before"
+    # So are its packets.
+    if [ "$captured" ]; then
+        redis-cli -p "$port" config resetstat >"$dir/log"
+        timeout 60 "$taillight" load --server "127.0.0.1:$port" --quiet --json --protocol redis --duration 20s --timeout 20s \
+            --connections 4 --arrivals "replay:$dir/packets" >"$dir/out" 2>"$dir/err"
+        case $? in 0 | 4) ;; *) fail 'packets: they are not sent again' ;; esac
+        [ "$(value scheduled)" = "$scheduled" ] && [ "$(value answered)" = "$scheduled" ] || fail 'packets: not all is sent again'
+        grep -q 'are missing' "$dir/out" && fail 'packets: some are missing'
+        after=''
+        for command in get set incr lpush lpop lrange hset hget zadd zrange xadd xrange; do
+            after="$after $(calls $command)"
+        done
+        [ "$before" = "$after" ] || fail "packets:$after calls instead of$before"
+    fi
     stop
     # A server without room refuses the dataset in words.
     start redis-server --port PORT --bind 127.0.0.1 --save '' --dir "$dir" --maxmemory 1mb

@@ -1,21 +1,32 @@
 // SPDX-License-Identifier: MIT
 //
-// A recording's text is anyone's: whatever its bytes, it is refused or its times ascend, its
-// operations are the protocol's and its keys those that it counts.
+// A recording's text or packets are anyone's: whatever the bytes, it is refused or its times
+// ascend, its operations are the protocol's and its keys those that it counts.
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "loadgen/engine/recording_csv.h"
+#include "loadgen/engine/recording_pcap.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+static int parse(const uint8_t *data, size_t size, const struct workload *workload,
+                 struct recording *recording)
+{
+    struct error err;
+    if (!pcap_begins(data, size))
+        return recording_parse((const char *)data, size, "input", workload, recording, &err);
+    FILE *file = fmemopen((void *)(uintptr_t)data, size, "rb");
+    return file ? recording_parse_pcap(file, "input", workload, recording, &err) : -1;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct recording recording;
-    struct error err;
+    struct recording recording = {0};
     struct workload workload;
     workload_defaults(&workload);
-    if (recording_parse((const char *)data, size, "input", &workload, &recording, &err) < 0) {
+    if (parse(data, size, &workload, &recording) < 0) {
         recording_free(&recording);
         return 0;
     }
