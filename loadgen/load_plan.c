@@ -86,7 +86,7 @@ int sweep_range_parse(const char *text, struct sweep_range *range, struct error 
                          range->geometric ? "x1" : "0");
     double steps = range->geometric ? log(range->to / range->from) / log(range->step)
                                     : (range->to - range->from) / range->step;
-    if (!(steps < SWEEP_RATES_MAX))
+    if (!(steps + rounding < SWEEP_RATES_MAX))
         return error_set(err, ERROR_INPUT, "\"%s\" are more than %d rates", text, SWEEP_RATES_MAX);
     range->count = (size_t)(steps + rounding) + 1;
     return 0;
