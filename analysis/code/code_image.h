@@ -7,6 +7,7 @@
 #ifndef ANALYSIS_CODE_CODE_IMAGE_H
 #define ANALYSIS_CODE_CODE_IMAGE_H
 
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -79,6 +80,10 @@ struct code_images {
     struct code_space fallback; // for processes without any mapping: the files named by the user
     struct code_descriptors ARRAY_OF(int) descriptors; // of files in memory; closed at the end
 };
+
+// What to say of `unverified`.
+#define CODE_UNVERIFIED_NOTE                                                                       \
+    "files without a recorded build-id, which may have changed since they ran: %" PRIu64
 
 void code_images_free(struct code_images *images);
 

@@ -5,6 +5,7 @@
 #include "analysis/code/symbols.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,8 +120,22 @@ struct symbols {
     struct jit_array jit; // by pid
     bool all_loaded;      // all tables are loaded: nothing may change any more
     uint32_t unknown;
-    uint64_t unreadable;
+    struct symbol_complaints complaints;
 };
+
+// Without memory for its text a table that cannot be read is no more than without names.
+static void __attribute__((format(printf, 2, 3)))
+complain_of_symbols(struct symbols *symbols, const char *format, ...)
+{
+    char *text = NULL;
+    va_list arguments;
+    va_start(arguments, format);
+    if (vasprintf(&text, format, arguments) < 0)
+        text = NULL;
+    va_end(arguments);
+    if (text && array_push(&symbols->complaints, text) < 0)
+        free(text);
+}
 
 static uint32_t add_name(struct symbols *symbols, const char *name)
 {
@@ -176,6 +191,9 @@ void symbols_free(struct symbols *symbols)
     array_free(&symbols->jit);
     symbol_table_free(&symbols->kernel);
     array_free(&symbols->made);
+    for (size_t i = 0; i < symbols->complaints.count; i++)
+        free(symbols->complaints.items[i]);
+    array_free(&symbols->complaints);
     name_pool_free(symbols->names);
     free(symbols->files);
     free(symbols->jit_dir);
@@ -188,9 +206,9 @@ struct name_pool *symbols_names(struct symbols *symbols)
     return symbols->names;
 }
 
-uint64_t symbols_unreadable(const struct symbols *symbols)
+const struct symbol_complaints *symbols_complaints(const struct symbols *symbols)
 {
-    return symbols->unreadable;
+    return &symbols->complaints;
 }
 
 // --- the kernel ----------------------------------------------------------------------------------
@@ -237,14 +255,15 @@ static void load_kernel(struct symbols *symbols)
 {
     symbols->kernel_loaded = true;
     const char *kallsyms = symbols->images->kallsyms;
+    struct error err = {0};
     if (kallsyms) {
-        if (symbol_table_add_kallsyms(&symbols->kernel, symbols->names, kallsyms, NULL) < 0)
-            symbols->unreadable++;
+        if (symbol_table_add_kallsyms(&symbols->kernel, symbols->names, kallsyms, &err) < 0)
+            complain_of_symbols(symbols, "the kernel's functions have no names: %s", err.text);
     } else if (!host_kernel_is_recorded(symbols, &symbols->kernel)) {
         symbol_table_free(&symbols->kernel);
     }
     if (symbols->data && made_symbols_read(symbols->data, symbols->names, &symbols->made) < 0)
-        symbols->unreadable++;
+        complain_of_symbols(symbols, "out of memory for functions that the kernel made");
     symbol_table_sort(&symbols->kernel);
 }
 
@@ -257,9 +276,10 @@ static void load_file(struct symbols *symbols, uint32_t file)
     loaded->loaded = true;
     if (code->kind != CODE_ELF)
         return;
-    if (symbol_table_add_elf(&loaded->table, symbols->names, code->path, symbols->debug_dir, NULL) <
+    struct error err = {0};
+    if (symbol_table_add_elf(&loaded->table, symbols->names, code->path, symbols->debug_dir, &err) <
         0)
-        symbols->unreadable++;
+        complain_of_symbols(symbols, "%s", err.text);
     symbol_table_sort(&loaded->table);
 }
 
@@ -273,12 +293,16 @@ static const struct symbol_table *jit_table(struct symbols *symbols, uint32_t pi
     struct jit_symbols fresh = {.pid = pid};
     char path[4096];
     uint64_t malformed = 0; // such lines are skipped
+    struct error err = {0};
     snprintf(path, sizeof path, "%s/perf-%" PRIu32 ".map", symbols->jit_dir, pid);
     if (access(path, F_OK) < 0)
         snprintf(path, sizeof path, "/tmp/perf-%" PRIu32 ".map", pid);
     if (access(path, F_OK) == 0 &&
-        symbol_table_add_jit_map(&fresh.table, symbols->names, path, &malformed, NULL) < 0)
-        symbols->unreadable++;
+        symbol_table_add_jit_map(&fresh.table, symbols->names, path, &malformed, &err) < 0)
+        complain_of_symbols(symbols, "compiled functions have no names: %s", err.text);
+    if (malformed)
+        complain_of_symbols(symbols, "%s: %" PRIu64 " malformed line%s left out", path, malformed,
+                            malformed == 1 ? "" : "s");
     symbol_table_sort(&fresh.table);
     if (array_push(&symbols->jit, fresh) < 0) {
         symbol_table_free(&fresh.table);

@@ -38,8 +38,9 @@ struct name_pool *symbols_names(struct symbols *symbols);
 // call it. Negative only when out of memory.
 int symbols_load_all(struct symbols *symbols, struct error *err);
 
-// How many files and maps had symbols that could not be read.
-uint64_t symbols_unreadable(const struct symbols *symbols);
+// What could not be read of the tables so far, and why: one text a table, for people.
+struct symbol_complaints ARRAY_OF(char *);
+const struct symbol_complaints *symbols_complaints(const struct symbols *symbols);
 
 // Names the address in a process at a time. Always fills *hit; false where no symbol covers it: the
 // name is then that of the file ("[libc.so.6]") or "[unknown]", and begin == end == address.

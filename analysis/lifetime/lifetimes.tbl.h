@@ -77,6 +77,7 @@ JOIN_COUNT(connections, "the client's connections that carried requests")
 JOIN_COUNT(connections_without_socket, "of these, unknown to the kernel's table")
 JOIN_COUNT(connections_without_calls, "of these, without any socket call on record, by the shim or the kernel")
 JOIN_COUNT(unknown_connections, "samples whose connection the client's own table lacks")
+JOIN_COUNT(foreign_datagrams, "records of datagrams that no connection of the load sent: others use the port")
 JOIN_COUNT(segments_repeated, "segments that brought nothing new: retransmits, reordering")
 // Requests whose own record is lost, which the first one that covers them shows: it is of later
 // bytes only. They do without that stamp.

@@ -362,15 +362,25 @@ static void note_problems(struct pt_trace *trace, const struct recording *record
     if (data->aux_truncated)
         pt_trace_note(trace, "the trace was cut %" PRIu64 " times: its buffer was full",
                       data->aux_truncated);
+    if (data->without_time)
+        pt_trace_note(trace, "%" PRIu64 " records lack the time that they should have",
+                      data->without_time);
     if (recording->patches.left_out)
         pt_trace_note(
             trace, "%" PRIu64 " changes of the kernel's code are not applied: there are too many",
             recording->patches.left_out);
+    uint64_t unverified = 0;
     for (size_t i = 0; i < trace->code.sets.count; i++) {
-        const struct code_complaint_array *all = &trace->code.sets.items[i]->images.complaints;
+        const struct pt_code_set *set = trace->code.sets.items[i];
+        const struct code_complaint_array *all = &set->images.complaints;
         for (size_t k = 0; k < all->count; k++)
             pt_trace_note(trace, "%s", all->items[k].text);
+        for (size_t k = 0; set->symbols && k < symbols_complaints(set->symbols)->count; k++)
+            pt_trace_note(trace, "%s", symbols_complaints(set->symbols)->items[k]);
+        unverified += set->images.unverified;
     }
+    if (unverified)
+        pt_trace_note(trace, CODE_UNVERIFIED_NOTE, unverified);
 }
 
 static int recording_load(struct pt_trace *trace, struct recording *recording, const char *path,

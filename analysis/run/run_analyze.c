@@ -304,6 +304,7 @@ static int rebuild(struct run_analysis *run, struct run_input *input, struct eve
         .client_clock = input->apart ? &input->client_clock : NULL,
     };
     result = join_requests(run, &joined, turns, err);
+    run->lifetimes.join.foreign_datagrams = input->datagrams.strangers;
     if (result == 0)
         result = divide_network(run, input, err);
     // Two stamps differ by twice a clock's error at most.

@@ -283,6 +283,13 @@ static int name_samples(struct sample_profile *profile, const struct perf_data *
     for (size_t i = 0; result == 0 && i < missing->count; i++)
         if (note(profile, missing->items[i].text) < 0)
             result = error_set(err, ERROR_FAILED, "no memory for what code is missing");
+    char unverified[128];
+    snprintf(unverified, sizeof unverified, CODE_UNVERIFIED_NOTE, names.images.unverified);
+    if (result == 0 && names.images.unverified && note(profile, unverified) < 0)
+        result = error_set(err, ERROR_FAILED, "no memory for what code is not verified");
+    for (size_t i = 0; result == 0 && i < symbols_complaints(names.symbols)->count; i++)
+        if (note(profile, symbols_complaints(names.symbols)->items[i]) < 0)
+            result = error_set(err, ERROR_FAILED, "no memory for what names are missing");
     sample_names_fini(&names);
     return result;
 }

@@ -408,6 +408,41 @@ static void an_address_has_one_name_after_another(void **state)
     free(maker.bytes);
 }
 
+static void what_cannot_be_read_is_told(void **state)
+{
+    (void)state;
+    char path[600], recording[200];
+    snprintf(recording, sizeof recording, "%s/hid", folder.path);
+    snprintf(path, sizeof path, "mkdir -p %s/kcore_dir", recording);
+    assert_true(run_quietly(path));
+    write_file("hid/kcore_dir/kallsyms", "0000000000000000 T _text\n", path, sizeof path);
+    write_file("perf-6.map", "30000 100 jitted\nno line of a map\n", path, sizeof path);
+    struct maker maker = make_file();
+    make_mmap2(&maker, 6, 0x30000, 0x1000, 0, "//anon", 10, PROT_READ | PROT_EXEC);
+    make_file_end(&maker);
+    struct perf_input input = {"made", maker.bytes, maker.count};
+    struct perf_data data;
+    struct perf_maps maps;
+    struct code_images images;
+    struct error err;
+    struct code_image_options options = {.recording = recording};
+    assert_int_equal(perf_data_parse(&input, 1, NULL, &data, &err), 0);
+    assert_int_equal(perf_maps_build(&data, 0, &maps, &err), 0);
+    assert_int_equal(code_images_build(&maps, &options, &images, &err), 0);
+    struct symbols *symbols = symbols_alloc(&data, &images, folder.path, NULL, &err);
+    assert_non_null(symbols);
+    assert_int_equal(symbols_load_all(symbols, &err), 0);
+    const struct symbol_complaints *complaints = symbols_complaints(symbols);
+    assert_int_equal(complaints->count, 2);
+    assert_non_null(strstr(complaints->items[0], "kallsyms: all addresses are 0"));
+    assert_non_null(strstr(complaints->items[1], "perf-6.map: 1 malformed line left out"));
+    symbols_free(symbols);
+    code_images_free(&images);
+    perf_maps_free(&maps);
+    perf_data_free(&data);
+    free(maker.bytes);
+}
+
 static void a_recordings_addresses_are_named(void **state)
 {
     (void)state;
@@ -467,7 +502,7 @@ static void a_recordings_addresses_are_named(void **state)
         assert_false(symbols_find(symbols, 5, 10, 0x50000004, &hit));
         assert_string_equal(name_pool_text(names, hit.name), "[perf-5.map]");
         assert_false(hit.known);
-        assert_int_equal(symbols_unreadable(symbols), 0);
+        assert_int_equal(symbols_complaints(symbols)->count, 0);
         if (all)
             ask_from_several_threads(symbols, mine);
         symbols_free(symbols);
@@ -495,6 +530,7 @@ int main(void)
         cmocka_unit_test(dwarf_names_a_file_without_symbol_table),
         cmocka_unit_test(what_is_no_elf_file_is_an_error),
         cmocka_unit_test(an_address_has_one_name_after_another),
+        cmocka_unit_test(what_cannot_be_read_is_told),
         cmocka_unit_test(a_recordings_addresses_are_named),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
