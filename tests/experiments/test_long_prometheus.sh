@@ -13,7 +13,7 @@ need_program prometheus prometheus
 ports=()
 for ((i = 0; i < 6; i++)); do claim_port && ports+=("$port"); done
 memcached_port=${ports[0]} redis_port=${ports[1]}
-taskset -c 0 memcached -u root -l 127.0.0.1 -p "$memcached_port" -U 0 -t 1 2>/dev/null &
+taskset -c 1 memcached -u root -l 127.0.0.1 -p "$memcached_port" -U 0 -t 1 2>/dev/null &
 memcached=$!
 taskset -c 0 redis-server --port "$redis_port" --bind 127.0.0.1 --save '' >/dev/null &
 redis=$!
