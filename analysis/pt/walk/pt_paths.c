@@ -203,9 +203,10 @@ static bool go(struct course *course)
 
 static int paths_forget(struct pt_paths *paths)
 {
-    if (!paths->slots && !(paths->slots = malloc(PT_PATH_SLOTS * sizeof *paths->slots)))
+    if (paths->slots)
+        memset(paths->slots, 0, PT_PATH_SLOTS * sizeof *paths->slots);
+    else if (!(paths->slots = calloc(PT_PATH_SLOTS, sizeof *paths->slots)))
         return -1;
-    memset(paths->slots, 0, PT_PATH_SLOTS * sizeof *paths->slots);
     paths->list.count = paths->flows.count = 0;
     paths->generation = paths->stretches->generation;
     return 0;
