@@ -148,6 +148,11 @@ const struct pt_code_part *pt_code_bytes_part(struct pt_code_bytes *bytes, uint3
     return at < parts->count && parts->items[at].low <= address ? &parts->items[at] : NULL;
 }
 
+bool pt_code_bytes_lack(struct pt_code_bytes *bytes, uint32_t space, uint64_t address)
+{
+    return layout_find(bytes, space) && !pt_code_bytes_part(bytes, space, address);
+}
+
 const uint8_t *pt_code_bytes_at(struct pt_code_bytes *bytes, const struct pt_code_part *part)
 {
     const struct pt_section_entry *entry = &bytes->memory->sections.items[part->section];

@@ -7,6 +7,7 @@
 #ifndef ANALYSIS_PT_IMAGE_PT_CODE_BYTES_H
 #define ANALYSIS_PT_IMAGE_PT_CODE_BYTES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -44,6 +45,9 @@ void pt_code_bytes_free(struct pt_code_bytes *bytes);
 // until the next call.
 const struct pt_code_part *pt_code_bytes_part(struct pt_code_bytes *bytes, uint32_t space,
                                               uint64_t address);
+
+// Whether there is certainly none.
+bool pt_code_bytes_lack(struct pt_code_bytes *bytes, uint32_t space, uint64_t address);
 
 // The byte at the part's `low`; the others follow. NULL: its file cannot be read.
 const uint8_t *pt_code_bytes_at(struct pt_code_bytes *bytes, const struct pt_code_part *part);

@@ -357,10 +357,12 @@ int pt_follow_next(struct pt_follow *follow, struct pt_block *block)
     if (follow->has_event)
         return next_to_event(follow, block);
     if (!follow->enabled)
-        return status_when_not_followed(follow->status & pts_eos ? -pte_eos : PT_FOLLOW_UNUSUAL);
+        return follow->status & pts_eos ? -pte_eos : -pte_no_enable;
     struct pt_stretch *stretch = follow->long_mode ? stretch_here(follow) : NULL;
     if (!stretch || stretch->end == PT_STRETCH_UNUSUAL)
         return PT_FOLLOW_UNUSUAL;
+    if (stretch->end == PT_STRETCH_UNMAPPED)
+        return -pte_nomap;
     uint32_t generation = follow->stretches->generation;
     fill_block(follow, follow->stretch, block);
     int result = follow_stretch(follow, follow->passed);

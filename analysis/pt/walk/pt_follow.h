@@ -3,10 +3,10 @@
 // The fast way through a trace. A query decoder (pt_query.h) reads the packets, makes the events
 // and keeps the time; the code between is followed through stretches (pt_stretches.h) instead of
 // being looked up block by block. The result is, bit for bit, that of libipt's block decoder:
-// pt_follow_next and pt_follow_event behave like pt_blk_next and pt_blk_event. Anything out of the
-// ordinary (an error, a mode other than 64-bit, a rare event) ends with PT_FOLLOW_UNUSUAL: what
-// lies between the PSBs around it is then walked with libipt's block decoder (pt_walk.c), so that
-// errors are always libipt's own.
+// pt_follow_next and pt_follow_event behave like pt_blk_next and pt_blk_event. Of errors it finds
+// two: code that is nowhere, and a trace that goes on while tracing is off. Anything else out of
+// the ordinary (another error, a mode other than 64-bit, a rare event) ends with PT_FOLLOW_UNUSUAL:
+// what lies between the PSBs around it is then walked with libipt's block decoder (pt_walk.c).
 #ifndef ANALYSIS_PT_WALK_PT_FOLLOW_H
 #define ANALYSIS_PT_WALK_PT_FOLLOW_H
 

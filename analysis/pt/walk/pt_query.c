@@ -122,14 +122,14 @@ static void join_tnt(struct pt_query *query)
         query->tnt_seams = (query->tnt_seams | 1) << count;
         query->tnt_bits = (uint8_t)(query->tnt_bits + count);
     }
+    query->tnt_end = query->at;
 }
 
 // Whether the branches of a packet wait behind those of the present one: then a jump's target
 // cannot be next.
 static bool tnt_waits(const struct pt_query *query)
 {
-    uint64_t behind = query->tnt_seams & ((1ull << query->tnt_bits) - 1) & ~1ull;
-    return query->tnt_bits && (behind || query->next == PT_KIND_TNT);
+    return query->tnt_bits && (pt_query_tnt_waiting(query) || query->next == PT_KIND_TNT);
 }
 
 int pt_query_fill(struct pt_query *query)

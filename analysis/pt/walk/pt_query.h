@@ -25,9 +25,17 @@ int pt_query_branch(struct pt_query *query, bool *taken);
 int pt_query_indirect(struct pt_query *query, uint64_t *ip);
 int pt_query_event(struct pt_query *query, struct pt_event *event);
 
+// How many of the TNT packets that were taken together libipt would not have read yet.
+static inline unsigned pt_query_tnt_waiting(const struct pt_query *query)
+{
+    uint64_t rest = (2ull << query->tnt_bits) - 2; // a packet may begin with the next bit
+    return (unsigned)__builtin_popcountll(query->tnt_seams & rest);
+}
+
 static inline uint64_t pt_query_offset(const struct pt_query *query)
 {
-    return (uint64_t)(query->at - query->begin);
+    unsigned waiting = query->tnt_bits ? pt_query_tnt_waiting(query) : 0; // each is one byte
+    return (uint64_t)((waiting ? query->tnt_end - waiting : query->at) - query->begin);
 }
 
 // Whether a jump's target is next, and whole.

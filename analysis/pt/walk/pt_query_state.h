@@ -26,6 +26,7 @@ struct pt_query {
     const uint8_t *begin, *end, *at; // `at`: the next packet
     uint64_t tnt;                    // branches: the next one is the uppermost of tnt_bits bits
     uint64_t tnt_seams;              // bit n: n bits before the last one another packet begins
+    const uint8_t *tnt_end;          // behind the packets that were taken together
     uint8_t tnt_bits;
     uint8_t next; // what stands at `at` (pt_query_packets.h), as far as reading ahead got
     bool enabled; // tracing is on

@@ -148,7 +148,9 @@ static enum pt_stretch_end learn_from_bytes(struct pt_stretches *stretches,
     const uint8_t *code = part ? pt_code_bytes_at(&stretches->bytes, part) : NULL;
     bool aimed = stretch->aim == PT_AIM_ADDRESS;
     if (!code)
-        return PT_STRETCH_UNUSUAL;
+        return !aimed && pt_code_bytes_lack(&stretches->bytes, stretch->space, stretch->ip)
+                   ? PT_STRETCH_UNMAPPED
+                   : PT_STRETCH_UNUSUAL;
     const uint64_t low = part->low, span = part->last - low;
     for (uint64_t at = stretch->ip; stretch->instructions < MOST_INSTRUCTIONS;) {
         struct pt_insn_bytes insn;
@@ -164,6 +166,9 @@ static enum pt_stretch_end learn_from_bytes(struct pt_stretches *stretches,
             continue;
         stretch->class = (uint8_t)class_of((enum pt_insn_kind)insn.kind);
         if (aimed && end != PT_STRETCH_ON) // no packet is left to decide
+            return PT_STRETCH_UNUSUAL;
+        if (end == PT_STRETCH_ON && insn.kind != PT_INSN_CALL && !there &&
+            !pt_code_bytes_part(&stretches->bytes, stretch->space, at)) // libipt's block fails
             return PT_STRETCH_UNUSUAL;
         return there ? PT_STRETCH_AIM : end;
     }

@@ -35,6 +35,7 @@ enum pt_stretch_end {
     PT_STRETCH_CALL,     // through a register or memory
     PT_STRETCH_TRANSFER, // any other whose target the trace has
     PT_STRETCH_AIM,      // it has reached its aim and goes on at `next`
+    PT_STRETCH_UNMAPPED, // no code is known at its address
 };
 
 struct pt_stretch {

@@ -12,6 +12,7 @@ struct both_ways {
     uint64_t pieces, bytes, followed_bytes, flows, errors; // looked at
     uint64_t others;                                       // pieces that are not alike
     uint64_t paths;                                        // known behind each piece
+    uint64_t followed_errors;                              // found by the fast way itself
 };
 
 static inline bool flows_equal(const struct pt_flow *a, const struct pt_flow *b)
@@ -122,6 +123,7 @@ static inline int stream_both_ways(const struct both_walkers *walkers,
             result = pt_walk(walkers->follower, stream, first, end, &followed, &err);
         sum->paths += walkers->follower->paths.list.count;
         if (result == 0 && followed.counts.followed_bytes) { // the others are libipt's own
+            sum->followed_errors += followed.errors.count;
             result = pieces_differ(&followed, &walked);
             if (result < 0 && damaged)
                 result = pieces_differ_still(walkers, stream, first, end, &followed);

@@ -93,7 +93,7 @@ if [ -e "$data/percpu-multi-core.tar.xz" ]; then
     expect "percpu errors" '[.streams[1].errors[].what]' \
         '["no memory mapped at this address","no memory mapped at this address","expected tracing enabled event"]' \
         "$trace"
-    both_ways percpu '>= 0' "$trace"
+    both_ways percpu '== 6866' "$trace"
     expect "percpu names" '[.functions[].name] | sort | map(select(test("foo|bar")))' \
         '["bar()","foo()"]' "$trace"
 fi

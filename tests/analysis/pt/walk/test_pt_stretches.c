@@ -76,6 +76,8 @@ static bool agrees(struct learner *learner, const struct pt_stretch *stretch)
     case PT_STRETCH_BRANCH:
         return same && answer.status < 0 && goes_to(learner, stretch->ip, 0x06) == stretch->taken &&
                goes_to(learner, stretch->ip, 0x04) == stretch->next;
+    case PT_STRETCH_UNMAPPED:
+        return answer.status == -pte_nomap && stretch->instructions == 0;
     default:
         return same && answer.status == -pte_eos;
     }
