@@ -23,7 +23,7 @@
 
 struct capsule_options {
     struct option_list hops;
-    const char *filter, *sample, *out;
+    const char *filter, *sample, *flow_key, *out;
     uint64_t for_ns, ring_bytes, memory_bytes;
     bool carry, announce, json, quiet;
 };
@@ -37,6 +37,9 @@ static const struct option_spec options[] = {
                   "of which must hold (all TCP and UDP)"),
     OPTION_STRING("sample", 0, "1/N", struct capsule_options, sample,
                   "of these, one in N, the same at every hop (1)"),
+    OPTION_STRING("flow-key", 0, "KEY", struct capsule_options, flow_key,
+                  "hash packets with this key, of up to 16 hexadecimal digits: hops on several "
+                  "machines sample the same ones by it (random)"),
     OPTION_FLAG("carry", 0, struct capsule_options, carry,
                 "packets carry their stamps, from the first hop to the last, in a trailer behind "
                 "the IP packet"),
@@ -126,6 +129,8 @@ static int take_options(struct measuring *m, int positional, char **argv, struct
     if (packet_filter_parse(o->filter ? o->filter : "", &m->settings.filter, err) < 0)
         return -ERROR_INPUT;
     if (packet_sample_parse(o->sample ? o->sample : "1", &m->settings.one_in, err) < 0)
+        return -ERROR_INPUT;
+    if (o->flow_key && packet_key_parse(o->flow_key, &m->settings.flow_key, err) < 0)
         return -ERROR_INPUT;
     if (o->announce && o->json)
         return error_set(err, ERROR_INPUT,

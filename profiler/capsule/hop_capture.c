@@ -283,6 +283,8 @@ static int hops_open(struct hop_capture *capture, const struct hop_capture_setti
     if (getrandom(&capture->flow_key, sizeof capture->flow_key, 0) != sizeof capture->flow_key ||
         getrandom(&capture->run, sizeof capture->run, 0) != sizeof capture->run)
         return error_set_errno(err, ERROR_FAILED, "cannot get a random number");
+    if (settings->flow_key)
+        capture->flow_key = settings->flow_key;
     capture->hop_count = settings->hop_count;
     for (size_t i = 0; i < settings->hop_count; i++) {
         capture->hops[i].attachment = HOP_ATTACHMENT_NONE;

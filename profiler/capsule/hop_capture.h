@@ -28,7 +28,10 @@ struct hop_capture_settings {
     const struct hop_spec *hops; // at least one, at most HOPS_MAX; read while opening only
     size_t hop_count;
     struct packet_filter filter;
-    uint32_t one_in;       // one packet in so many is sampled, by the same rule at every hop
+    uint32_t one_in; // one packet in so many is sampled, by the same rule at every hop
+    // Of packet_flow(), where captures on several machines are to know packets by the same hashes;
+    // 0: a random one.
+    uint64_t flow_key;
     uint64_t ring_bytes;   // of all hops together; rounded up to a power of two of pages
     uint64_t memory_bytes; // for records; more are counted as lost
 };

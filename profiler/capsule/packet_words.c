@@ -138,6 +138,20 @@ int packet_sample_parse(const char *text, uint32_t *one_in, struct error *err)
     return 0;
 }
 
+int packet_key_parse(const char *text, uint64_t *key, struct error *err)
+{
+    enum { MOST_DIGITS = 16 };
+    const char *digits = strncmp(text, "0x", 2) == 0 ? text + 2 : text;
+    size_t count = strspn(digits, "0123456789abcdefABCDEF");
+    *key = count <= MOST_DIGITS ? strtoull(digits, NULL, 16) : 0;
+    if (digits[count] || *key == 0)
+        return error_set(err, ERROR_INPUT,
+                         "--flow-key: \"%s\" is not a number of up to %d hexadecimal digits, and "
+                         "not 0",
+                         text, MOST_DIGITS);
+    return 0;
+}
+
 uint32_t packet_sample_limit(uint32_t one_in)
 {
     return UINT32_MAX / one_in;

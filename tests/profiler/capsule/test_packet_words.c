@@ -169,6 +169,20 @@ static void samples(void **state)
 }
 
 // By the packets of a client that counts: identities that differ in one byte.
+static void keys(void **state)
+{
+    static const char *const bad[] = {"", "0x", "0", "g", "0x12g", "12345678901234567", "-1", "1 "};
+    uint64_t key;
+    (void)state;
+    assert_int_equal(packet_key_parse("0x1f", &key, NULL), 0);
+    assert_int_equal(key, 0x1f);
+    assert_int_equal(packet_key_parse("FEDCBA9876543210", &key, NULL), 0);
+    assert_true(key == UINT64_C(0xfedcba9876543210));
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        if (packet_key_parse(bad[i], &key, NULL) != -ERROR_INPUT)
+            fail_msg("\"%s\" is taken", bad[i]);
+}
+
 static void one_in_so_many_is_sampled(void **state)
 {
     (void)state;
@@ -217,6 +231,7 @@ int main(void)
         cmocka_unit_test(a_later_fragment_is_asked_for_its_ends),
         cmocka_unit_test(others_are_refused),
         cmocka_unit_test(samples),
+        cmocka_unit_test(keys),
         cmocka_unit_test(one_in_so_many_is_sampled),
         cmocka_unit_test(what_differs_is_another_packet),
     };
