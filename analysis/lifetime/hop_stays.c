@@ -2,87 +2,131 @@
 #include "analysis/lifetime/hop_stays.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "analysis/lifetime/clock_relation.h"
 #include "analysis/lifetime/streams.h"
+#include "base/quantile.h"
 #include "profiler/bpf/packet_head.h"
 #include "profiler/capsule/packet_words.h"
 
-// One direction of a connection, from its SYN on.
+// One direction of a connection, from its SYN on, as a machine saw it.
 struct stream {
+    size_t machine;
     uint64_t flow;
-    int64_t opened_ns;
-    uint32_t base; // number of the first byte
-    uint32_t pile; // of its first hop: of a connection of the client's; NO_CONNECTION: of none
-    uint64_t last; // how far its records went
+    int64_t opened_ns; // in that machine's time
+    uint32_t base;     // number of the first byte
+    uint32_t pile;     // of its first hop: of a connection of the client's; NO_CONNECTION: of none
+    uint64_t last;     // how far its records went
 };
 struct stream_array ARRAY_OF(struct stream);
 struct passage_array ARRAY_OF(struct passage);
 
+// A request's packets at the hops next to the wire between the machines, each in its own time.
+struct packet_exchange {
+    struct exchange stamps;
+    size_t request;
+};
+struct packet_exchange_array ARRAY_OF(struct packet_exchange);
+
 struct finding {
     const struct hop_stays_input *in;
     struct hop_stays *out;
-    struct stream_array streams; // by flow, in order of time
+    struct stream_array streams; // by machine and flow, in order of time
     struct passage_array passages;
-    struct piles piles;    // by connection, way and hop; `record` is a hop record's index
-    uint32_t *stream_of;   // by connection and way: of streams, or NO_CONNECTION
-    uint32_t sample_limit; // of packet_is_sampled()
+    struct piles piles;  // by connection, way and hop; `record` is a hop record's index
+    uint32_t *stream_of; // by machine, connection and way: of streams, or NO_CONNECTION
+    struct packet_exchange_array exchanges;
 };
+
+static const struct hop_machine *machine_of(const struct finding *f, size_t hop)
+{
+    const struct hop_machine *machine = f->in->machines;
+    while (hop >= machine->first_hop + machine->hop_count)
+        machine++;
+    return machine;
+}
+
+static uint32_t *stream_place(const struct finding *f, const struct hop_machine *machine,
+                              size_t connection, enum hop_way way)
+{
+    size_t number = (size_t)(machine - f->in->machines);
+    return &f->stream_of[(number * f->in->connection_count + connection) * HOP_WAYS + (size_t)way];
+}
+
+// A machine's time from the server's, as a request relates them.
+static int64_t moved_to(const struct hop_machine *machine, const struct lifetime *life)
+{
+    return machine->is_client ? -life->client_moved_ns : 0;
+}
 
 // --- streams -------------------------------------------------------------------------------------
 
 static int by_flow(const void *a, const void *b)
 {
     const struct stream *x = a, *y = b;
-    return order_of(x->flow, y->flow) ?: order_of(x->opened_ns, y->opened_ns);
+    return order_of(x->machine, y->machine)
+               ?: order_of(x->flow, y->flow) ?: order_of(x->opened_ns, y->opened_ns);
 }
 
-static int64_t time_of(const struct finding *f, const struct hop_record *record)
+static int64_t time_of(const struct hop_machine *machine, const struct hop_record *record)
 {
-    return time_source_to_host(&f->in->clock, HOST_CLOCK_MONOTONIC, record->time);
+    return time_source_to_host(&machine->clock, HOST_CLOCK_MONOTONIC, record->time);
 }
 
-static bool is_strange(const struct finding *f, const struct hop_record *record)
+static bool is_strange(const struct hop_machine *machine, const struct hop_record *record)
 {
-    return record->hop >= f->in->hop_count;
+    return record->hop >= machine->hop_count;
+}
+
+static int collect_openings(struct finding *f, size_t number)
+{
+    const struct hop_machine *machine = &f->in->machines[number];
+    for (size_t i = 0; i < machine->record_count; i++) {
+        const struct hop_record *record = &machine->records[i];
+        struct stream one = {
+            .machine = number, .flow = record->flow, .base = record->end, .pile = NO_CONNECTION};
+        f->out->strange += is_strange(machine, record);
+        if (is_strange(machine, record) || !(record->flags & HOP_OPENS))
+            continue;
+        one.opened_ns = time_of(machine, record);
+        if (array_push(&f->streams, one) < 0)
+            return -1;
+    }
+    return 0;
 }
 
 static int collect_streams(struct finding *f)
 {
     struct stream_array *streams = &f->streams;
-    for (size_t i = 0; i < f->in->record_count; i++) {
-        const struct hop_record *record = &f->in->records[i];
-        struct stream one = {.flow = record->flow, .base = record->end, .pile = NO_CONNECTION};
-        f->out->strange += is_strange(f, record);
-        if (is_strange(f, record) || !(record->flags & HOP_OPENS))
-            continue;
-        one.opened_ns = time_of(f, record);
-        if (array_push(streams, one) < 0)
+    for (size_t i = 0; i < f->in->machine_count; i++)
+        if (collect_openings(f, i) < 0)
             return -1;
-    }
     array_sort(streams, by_flow);
     size_t kept = 0; // each SYN was seen at several hops
     for (size_t i = 0; i < streams->count; i++) {
         const struct stream *before = kept ? &streams->items[kept - 1] : NULL;
-        if (!before || before->flow != streams->items[i].flow ||
-            before->base != streams->items[i].base)
+        if (!before || before->machine != streams->items[i].machine ||
+            before->flow != streams->items[i].flow || before->base != streams->items[i].base)
             streams->items[kept++] = streams->items[i];
     }
     streams->count = kept;
     return 0;
 }
 
-// The stream of that flow that was open at a time, or NO_CONNECTION.
-static uint32_t stream_at(const struct finding *f, uint64_t flow, int64_t time_ns)
+// The stream of that flow that was open at a time of the machine's, or NO_CONNECTION.
+static uint32_t stream_at(const struct finding *f, size_t machine, uint64_t flow, int64_t time_ns)
 {
     const struct stream *streams = f->streams.items;
-    size_t after = array_bound(0, f->streams.count, i,
-                               streams[i].flow < flow ||
-                                   (streams[i].flow == flow && streams[i].opened_ns <= time_ns));
-    return after && streams[after - 1].flow == flow ? (uint32_t)after - 1 : NO_CONNECTION;
+    const struct stream wanted = {.machine = machine, .flow = flow, .opened_ns = time_ns};
+    size_t after = array_bound(0, f->streams.count, i, by_flow(&streams[i], &wanted) <= 0);
+    return after && streams[after - 1].machine == machine && streams[after - 1].flow == flow
+               ? (uint32_t)after - 1
+               : NO_CONNECTION;
 }
 
-static uint64_t flow_of(const struct finding *f, const struct connection *connection,
+static uint64_t flow_of(const struct hop_machine *machine, const struct connection *connection,
                         enum hop_way way)
 {
     struct packet_head head = {.protocol = connection->protocol};
@@ -91,51 +135,59 @@ static uint64_t flow_of(const struct finding *f, const struct connection *connec
     memcpy(&head.destination, out ? connection->peer : connection->local, sizeof head.destination);
     head.source_port = out ? connection->local_port : connection->peer_port;
     head.destination_port = out ? connection->peer_port : connection->local_port;
-    return packet_flow(&head, f->in->flow_key);
+    return packet_flow(&head, machine->flow_key);
+}
+
+static void match_connection(struct finding *f, size_t number, const struct lifetime *life)
+{
+    const struct hop_machine *machine = &f->in->machines[number];
+    const struct connection *connection = &f->in->connections[life->connection];
+    int64_t sent_ns = life->stamp_ns[STAMP_SEND] + moved_to(machine, life);
+    for (int way = 0; way < HOP_WAYS; way++) {
+        uint32_t *place = stream_place(f, machine, life->connection, (enum hop_way)way);
+        if (*place != NO_CONNECTION)
+            continue;
+        *place = stream_at(f, number, flow_of(machine, connection, (enum hop_way)way), sent_ns);
+        if (*place != NO_CONNECTION)
+            f->streams.items[*place].pile =
+                (life->connection * HOP_WAYS + (uint32_t)way) * (uint32_t)f->in->hop_count;
+    }
 }
 
 // A connection is the one that was open when it sent its first request.
 static int match_connections_to_streams(struct finding *f)
 {
     const struct hop_stays_input *in = f->in;
-    f->stream_of = malloc((in->connection_count * HOP_WAYS + 1) * sizeof *f->stream_of);
+    size_t places = in->machine_count * in->connection_count * HOP_WAYS;
+    f->stream_of = malloc((places + 1) * sizeof *f->stream_of);
     if (!f->stream_of)
         return -1;
-    for (size_t i = 0; i < in->connection_count * HOP_WAYS; i++)
+    for (size_t i = 0; i < places; i++)
         f->stream_of[i] = NO_CONNECTION;
     for (size_t i = 0; i < in->life_count; i++) {
         const struct lifetime *life = &in->lives[i];
         if (!lifetime_has(life, STAMP_SEND) || life->connection >= in->connection_count ||
             in->connections[life->connection].protocol != CONNECTION_TCP)
             continue;
-        for (int way = 0; way < HOP_WAYS; way++) {
-            uint32_t pile = life->connection * HOP_WAYS + (uint32_t)way;
-            if (f->stream_of[pile] != NO_CONNECTION)
-                continue;
-            const struct connection *connection = &in->connections[life->connection];
-            uint32_t stream =
-                stream_at(f, flow_of(f, connection, (enum hop_way)way), life->stamp_ns[STAMP_SEND]);
-            if (stream == NO_CONNECTION)
-                continue;
-            f->stream_of[pile] = stream;
-            f->streams.items[stream].pile = pile * (uint32_t)in->hop_count;
-        }
+        for (size_t number = 0; number < in->machine_count; number++)
+            match_connection(f, number, life);
     }
     return 0;
 }
 
 // --- passages ------------------------------------------------------------------------------------
 
-static int collect_passages(struct finding *f)
+static int collect_machine(struct finding *f, size_t number)
 {
-    const struct hop_stays_input *in = f->in;
-    for (size_t i = 0; i < in->record_count; i++) {
-        const struct hop_record *record = &in->records[i];
-        if (is_strange(f, record) || record->protocol != PACKET_TCP || record->flags & HOP_OPENS)
+    const struct hop_machine *machine = &f->in->machines[number];
+    for (size_t i = 0; i < machine->record_count; i++) {
+        const struct hop_record *record = &machine->records[i];
+        if (is_strange(machine, record) || record->protocol != PACKET_TCP ||
+            record->flags & HOP_OPENS)
             continue;
-        struct passage one = {.time_ns = time_of(f, record), .record = (uint32_t)i};
-        uint32_t number = stream_at(f, record->flow, one.time_ns);
-        struct stream *stream = number == NO_CONNECTION ? NULL : &f->streams.items[number];
+        struct passage one = {.time_ns = time_of(machine, record), .record = (uint32_t)i};
+        uint32_t place = stream_at(f, number, record->flow, one.time_ns);
+        struct stream *stream = place == NO_CONNECTION ? NULL : &f->streams.items[place];
         if (!stream || stream->pile == NO_CONNECTION)
             continue;
         // Sequence numbers begin again at 0, after 4 GiB.
@@ -145,12 +197,20 @@ static int collect_passages(struct finding *f)
             continue;
         if (one.end > stream->last)
             stream->last = one.end;
-        one.pile = stream->pile + record->hop;
+        one.pile = stream->pile + (uint32_t)machine->first_hop + record->hop;
         if (array_push(&f->passages, one) < 0)
             return -1;
     }
+    return 0;
+}
+
+static int collect_passages(struct finding *f)
+{
+    for (size_t i = 0; i < f->in->machine_count; i++)
+        if (collect_machine(f, i) < 0)
+            return -1;
     return piles_build(&f->piles, f->passages.items, f->passages.count,
-                       in->connection_count * HOP_WAYS * in->hop_count);
+                       f->in->connection_count * HOP_WAYS * f->in->hop_count);
 }
 
 // --- messages ------------------------------------------------------------------------------------
@@ -166,44 +226,73 @@ struct way_time {
     int64_t from_ns, to_ns, until_ns;
 };
 
-static bool has_byte(const struct finding *f, const struct passage *passage, uint64_t end)
+static bool has_byte(const struct hop_machine *machine, const struct passage *passage, uint64_t end)
 {
-    const struct hop_record *record = &f->in->records[passage->record];
+    const struct hop_record *record = &machine->records[passage->record];
     uint64_t bytes = record->end - record->first;
     return passage->end >= end && passage->end - bytes < end;
 }
 
-// When a hop saw the byte before `end`: the last time up to the end of its way, since what was sent
-// again before then is what got through; else the first time after it.
-static bool find_sighting(const struct finding *f, size_t pile, uint64_t end,
-                          const struct way_time *way, struct sighting *out)
+// When a hop saw the byte before `end`, in its machine's time, as is the way's: the last time up to
+// the end of the way, since what was sent again before then is what got through; else the first
+// time after it.
+static bool find_sighting(const struct finding *f, const struct hop_machine *machine, size_t pile,
+                          uint64_t end, const struct way_time *way, int64_t *time_ns)
 {
     const struct passage *items = f->piles.items;
     size_t first = f->piles.starts[pile], after = f->piles.starts[pile + 1], at, split;
     split = array_bound(first, after, i, items[i].time_ns <= way->to_ns);
     for (at = split; at > first && items[at - 1].time_ns >= way->from_ns; at--)
-        if (has_byte(f, &items[at - 1], end)) {
-            out->time_ns = items[at - 1].time_ns;
+        if (has_byte(machine, &items[at - 1], end)) {
+            *time_ns = items[at - 1].time_ns;
             return true;
         }
     for (at = split; at < after && items[at].time_ns <= way->until_ns; at++)
-        if (has_byte(f, &items[at], end)) {
-            out->time_ns = items[at].time_ns;
+        if (has_byte(machine, &items[at], end)) {
+            *time_ns = items[at].time_ns;
             return true;
         }
     return false;
 }
 
-static size_t find_sightings(const struct finding *f, size_t pile, uint64_t end,
-                             const struct way_time *way, struct sighting out[HOPS_MAX])
+// Where hops only look, a packet that is not sampled may be seen where it travels in another.
+static bool is_sampled(const struct hop_machine *machine, const struct stream *stream, uint64_t end)
+{
+    uint32_t last = stream->base + (uint32_t)end - 1;
+    return packet_is_sampled(packet_block(stream->flow, last),
+                             packet_sample_limit(machine->one_in));
+}
+
+// Whether b is passed after a. Between machines it is the way that says so, not their clocks.
+static bool is_later(const struct finding *f, enum hop_way way, const struct sighting *a,
+                     const struct sighting *b)
+{
+    bool on_client = machine_of(f, a->hop)->is_client;
+    if (on_client == machine_of(f, b->hop)->is_client)
+        return a->time_ns < b->time_ns;
+    return on_client == (way == WAY_TO_SERVER);
+}
+
+// In the server's time, in the order of the way.
+static size_t find_sightings(const struct finding *f, const struct lifetime *life, enum hop_way way,
+                             uint64_t end, const struct way_time *time,
+                             struct sighting out[HOPS_MAX])
 {
     size_t count = 0;
     for (size_t hop = 0; hop < f->in->hop_count; hop++) {
+        const struct hop_machine *machine = machine_of(f, hop);
+        uint32_t number = *stream_place(f, machine, life->connection, way);
+        const struct stream *stream = number == NO_CONNECTION ? NULL : &f->streams.items[number];
+        int64_t moved = moved_to(machine, life);
+        struct way_time there = {time->from_ns + moved, time->to_ns + moved,
+                                 time->until_ns + moved};
         struct sighting one = {.hop = (uint8_t)hop};
-        if (!find_sighting(f, pile + hop, end, way, &one))
+        if (!stream || !is_sampled(machine, stream, end) ||
+            !find_sighting(f, machine, stream->pile + hop, end, &there, &one.time_ns))
             continue;
+        one.time_ns -= moved;
         size_t at = count++;
-        for (; at > 0 && out[at - 1].time_ns > one.time_ns; at--)
+        for (; at > 0 && is_later(f, way, &one, &out[at - 1]); at--)
             out[at] = out[at - 1];
         out[at] = one;
     }
@@ -216,13 +305,6 @@ static enum stamp_kind had(const struct lifetime *life, enum stamp_kind wanted,
     return lifetime_has(life, wanted) ? wanted : otherwise;
 }
 
-// Where hops only look, a packet that is not sampled may be seen where it travels in another.
-static bool is_sampled(const struct finding *f, const struct stream *stream, uint64_t end)
-{
-    uint32_t last = stream->base + (uint32_t)end - 1;
-    return packet_is_sampled(packet_block(stream->flow, last), f->sample_limit);
-}
-
 static struct way_time way_time_of(const struct lifetime *life, enum hop_way way)
 {
     const int64_t *at = life->stamp_ns;
@@ -232,18 +314,41 @@ static struct way_time way_time_of(const struct lifetime *life, enum hop_way way
                              at[STAMP_REPLY_READ]};
 }
 
-static int add_stays(struct finding *f, size_t request, enum hop_way way)
+// Where a packet seems to be at a hop before it was at the one before, as another machine's clock
+// may say, it is there at the same time.
+static void straighten(struct finding *f, const struct lifetime *life, size_t count,
+                       struct sighting seen[HOPS_MAX])
+{
+    bool backwards = false;
+    for (size_t i = 1; i < count; i++) {
+        int64_t back_ns = seen[i - 1].time_ns - seen[i].time_ns;
+        if (back_ns <= 0)
+            continue;
+        backwards |= (double)back_ns > life->hosts_error_ns;
+        seen[i].time_ns = seen[i - 1].time_ns;
+    }
+    f->out->backwards += backwards;
+}
+
+// The two hops between which a packet went from one machine to the other; false: none such.
+static bool find_crossing(const struct finding *f, size_t count,
+                          const struct sighting seen[HOPS_MAX], int64_t *left_ns, int64_t *came_ns)
+{
+    for (size_t i = 1; i < count; i++)
+        if (machine_of(f, seen[i - 1].hop)->is_client != machine_of(f, seen[i].hop)->is_client) {
+            *left_ns = seen[i - 1].time_ns;
+            *came_ns = seen[i].time_ns;
+            return true;
+        }
+    return false;
+}
+
+static int add_stays(struct finding *f, size_t request, enum hop_way way,
+                     const struct sighting seen[HOPS_MAX], size_t count)
 {
     const struct lifetime *life = &f->in->lives[request];
-    const struct sample *sample = &f->in->samples[request];
-    uint64_t end = way == WAY_TO_SERVER ? sample->request_end : sample->reply_end;
-    uint32_t number = f->stream_of[life->connection * HOP_WAYS + (uint32_t)way];
     struct way_time time = way_time_of(life, way);
-    struct sighting seen[HOPS_MAX];
     bool any = false;
-    if (number == NO_CONNECTION || !is_sampled(f, &f->streams.items[number], end))
-        return 0;
-    size_t count = find_sightings(f, f->streams.items[number].pile, end, &time, seen);
     if (way == WAY_TO_CLIENT) // before that it was on the server, where more is known of it
         time.from_ns = life->stamp_ns[had(life, STAMP_SERVER_TX, STAMP_REPLY)];
     for (size_t i = 1; i < count; i++) {
@@ -264,6 +369,34 @@ static int add_stays(struct finding *f, size_t request, enum hop_way way)
     return 0;
 }
 
+static int divide_request(struct finding *f, size_t request)
+{
+    const struct lifetime *life = &f->in->lives[request];
+    const struct sample *sample = &f->in->samples[request];
+    struct packet_exchange exchange = {.request = request};
+    bool crosses = true;
+    for (int way = 0; way < HOP_WAYS; way++) {
+        struct sighting seen[HOPS_MAX];
+        struct way_time time = way_time_of(life, (enum hop_way)way);
+        bool there = way == WAY_TO_SERVER;
+        size_t count = find_sightings(f, life, (enum hop_way)way,
+                                      there ? sample->request_end : sample->reply_end, &time, seen);
+        crosses &= find_crossing(f, count, seen,
+                                 there ? &exchange.stamps.left_ns : &exchange.stamps.replied_ns,
+                                 there ? &exchange.stamps.came_ns : &exchange.stamps.back_ns);
+        if (!isfinite(life->hosts_error_ns))
+            continue;
+        straighten(f, life, count, seen);
+        if (add_stays(f, request, (enum hop_way)way, seen, count) < 0)
+            return -1;
+    }
+    if (!crosses)
+        return 0;
+    exchange.stamps.left_ns -= life->client_moved_ns;
+    exchange.stamps.back_ns -= life->client_moved_ns;
+    return array_push(&f->exchanges, exchange);
+}
+
 static int divide_requests(struct finding *f)
 {
     for (size_t i = 0; i < f->in->life_count; i++) {
@@ -271,18 +404,71 @@ static int divide_requests(struct finding *f)
         if (life->state != LIFETIME_WHOLE)
             continue;
         f->out->whole++;
-        if (life->connection >= f->in->connection_count || !isfinite(life->hosts_error_ns))
-            continue;
-        for (int way = 0; way < HOP_WAYS; way++)
-            if (add_stays(f, i, (enum hop_way)way) < 0)
-                return -1;
+        if (life->connection < f->in->connection_count && divide_request(f, i) < 0)
+            return -1;
     }
     return 0;
 }
 
+// --- the machines' clocks ------------------------------------------------------------------------
+
+static void compare_clocks(const struct finding *f, const struct clock_relation *relation,
+                           double *bounds, double *differences)
+{
+    struct packet_clock *out = &f->out->clock;
+    for (size_t i = 0; i < f->exchanges.count; i++) {
+        const struct packet_exchange *one = &f->exchanges.items[i];
+        const struct lifetime *life = &f->in->lives[one->request];
+        int64_t length = one->stamps.back_ns - one->stamps.left_ns;
+        struct clock_offset at = clock_relation_at(relation, one->stamps.left_ns + length / 2);
+        bounds[i] = at.bound_ns;
+        if (!isfinite(at.bound_ns) || !isfinite(life->hosts_error_ns))
+            continue;
+        double difference = fabs((double)(at.ns - life->client_moved_ns));
+        out->disagreeing += difference > at.bound_ns + life->hosts_error_ns;
+        differences[out->compared++] = difference;
+    }
+    quantile_sort(bounds, f->exchanges.count);
+    quantile_sort(differences, out->compared);
+    out->bound_p99_ns = quantile_sorted(bounds, f->exchanges.count, 0.99);
+    out->difference_p50_ns = out->compared ? quantile_sorted(differences, out->compared, 0.5) : 0;
+    out->difference_max_ns = out->compared ? differences[out->compared - 1] : 0;
+}
+
+static int relate_clocks(struct finding *f)
+{
+    size_t count = f->exchanges.count;
+    struct clock_relation *relation = NULL;
+    struct error ignored; // no memory is all that can be wrong
+    double stamp_error_ns = 0;
+    if (count == 0)
+        return 0;
+    for (size_t i = 0; i < f->in->machine_count; i++)
+        stamp_error_ns += f->in->machines[i].clock.error_ns;
+    struct exchange *stamps = malloc(count * sizeof *stamps);
+    double *values = malloc(2 * count * sizeof *values);
+    int result = stamps && values ? 0 : -1;
+    for (size_t i = 0; i < count && result == 0; i++)
+        stamps[i] = f->exchanges.items[i].stamps;
+    if (result == 0)
+        result = clock_relation_build(stamps, count, stamp_error_ns, &relation, &ignored);
+    if (result == 0) {
+        f->out->clock = (struct packet_clock){
+            .exchanges = count,
+            .offset_ns = clock_relation_at(relation, stamps->left_ns).ns,
+            .rate = clock_relation_rate(relation),
+        };
+        compare_clocks(f, relation, values, values + count);
+    }
+    clock_relation_free(relation);
+    free(values);
+    free(stamps);
+    return result < 0 ? -1 : 0;
+}
+
 int hop_stays_find(const struct hop_stays_input *in, struct hop_stays *out)
 {
-    struct finding f = {.in = in, .out = out, .sample_limit = packet_sample_limit(in->one_in)};
+    struct finding f = {.in = in, .out = out};
     *out = (struct hop_stays){.whole = 0};
     int result = collect_streams(&f);
     if (result == 0)
@@ -291,6 +477,9 @@ int hop_stays_find(const struct hop_stays_input *in, struct hop_stays *out)
         result = collect_passages(&f);
     if (result == 0)
         result = divide_requests(&f);
+    if (result == 0)
+        result = relate_clocks(&f);
+    array_free(&f.exchanges);
     array_free(&f.streams);
     array_free(&f.passages);
     piles_free(&f.piles);

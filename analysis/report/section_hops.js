@@ -14,6 +14,11 @@ function hopTable(way) {
       `Hop by hop, ${way}`);
 }
 
+// What the packets say of two machines' clocks, beside what the requests say.
+const hopClock = clock => !clock ? '' : ` By ${count(clock.exchanges)} requests' packets the two machines' clocks are related within ${
+    duration(known(clock.bound_p99_us) ? clock.bound_p99_us * 1000 : null, '–')} (p99); from what the requests say that differs by ${
+    duration(clock.difference_max_us * 1000)} at most.`;
+
 const hopWays = () => [...new Set((data.hops?.parts ?? []).map(part => part.way))];
 
 sections.push({
@@ -31,6 +36,6 @@ sections.push({
             way => [element('h3', {}, `On the way ${way}`), hopTable(way)]));
     byId('hops-counts').textContent =
         `Of ${count(data.hops.requests)} requests hops saw ${count(data.hops.divided_to_server)} on the way to the server and ${
-            count(data.hops.divided_to_client)} replies on the way back; ${count(data.hops.dropped)} records were lost.`;
+            count(data.hops.divided_to_client)} replies on the way back; ${count(data.hops.dropped)} records were lost.${hopClock(data.hops.clock)}`;
   }
 });

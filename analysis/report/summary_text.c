@@ -237,6 +237,22 @@ static bool is_small_row(const struct hop_row_array *rows, size_t i)
     return rows->items[i].mean_ns < SMALL_STAGE * rows->items[all].mean_ns;
 }
 
+// What the packets say of the two machines' clocks, beside what the requests say.
+static void write_hop_clock(const struct summary *s)
+{
+    const struct packet_clock *clock = &s->run->lifetimes.hops.stays.clock;
+    char a[32], b[32], c[32];
+    if (clock->exchanges == 0)
+        return;
+    fprintf(s->out, "  by these packets the clocks are related within %s (p99), %+.2f ppm",
+            summary_duration(clock->bound_p99_ns, a), clock->rate * 1e6);
+    if (clock->compared)
+        fprintf(s->out, "; from the requests' relation that differs by %s (median), %s (max)",
+                summary_duration(clock->difference_p50_ns, b),
+                summary_duration(clock->difference_max_ns, c));
+    fputc('\n', s->out);
+}
+
 // What of the network's time passed between which hops.
 static void write_hops(const struct summary *s)
 {
@@ -261,6 +277,7 @@ static void write_hops(const struct summary *s)
             fprintf(s->out, "%10s", summary_duration(row->value_ns[q], text));
         fputc('\n', s->out);
     }
+    write_hop_clock(s);
 }
 
 static size_t shown_causes(const struct summary *s)

@@ -180,6 +180,10 @@ const char *run_operation_name(const struct run_analysis *run, uint64_t operatio
 
 void run_analysis_free(struct run_analysis *analysis);
 
+// The experiment's name of the load's host, or of the loaded server's; "client" and "server" where
+// it names none.
+const char *run_host_name(const struct run_analysis *analysis, bool client);
+
 // The machine a stage passes on, by the experiment's name of the host ("client" and "server" where
 // it names none). "" where client and server are one machine, and for the network between two.
 const char *run_stage_machine(const struct run_analysis *analysis, enum stamp_kind ends_at);

@@ -22,22 +22,33 @@ static const char *const way_names[HOP_WAYS] = {"to server", "to client"};
 
 // --- reading -------------------------------------------------------------------------------------
 
-// Takes "to0:ingress@switch" as "to0@switch".
-static void take_place(const char *name, char out[HOP_NAME_BYTES])
+// A machine's part of a run's folder.
+struct machine_files {
+    const char *folder; // "server"
+    const char *host;
+    struct log_reader log;
+    bool is_open;
+};
+
+// Takes "to0:ingress@switch" as "to0@switch", and "eth0:ingress" as that of the host.
+static void take_place(const char *name, const char *host, char out[HOP_NAME_BYTES])
 {
     size_t interface = strcspn(name, ":@");
     const char *space = strchr(name, '@');
-    snprintf(out, HOP_NAME_BYTES, "%.*s%s", (int)interface, name, space ? space : "");
+    snprintf(out, HOP_NAME_BYTES, "%.*s", (int)interface, name);
+    if (space || host[0])
+        text_append(out, HOP_NAME_BYTES, "@%s", space ? space + 1 : host);
 }
 
-static int damaged(struct run_hops *out, const char *what)
+static int damaged(struct run_hops *out, const char *folder, const char *what)
 {
-    snprintf(out->problem, sizeof out->problem, "server/capsule.json has no %s", what);
+    snprintf(out->problem, sizeof out->problem, "%s/capsule.json has no %s", folder, what);
     return -1;
 }
 
 // What of capsule.json the records cannot be understood without. -1: it lacks some of it.
-static int take_document(const json_t *document, struct run_hops *out, struct hop_stays_input *in)
+static int take_document(const json_t *document, const struct machine_files *files,
+                         struct run_hops *out, struct hop_machine *machine)
 {
     const char *key = json_string_value(json_object_get(document, "flow_key"));
     const json_t *hops = json_object_get(document, "hops"), *hop;
@@ -46,40 +57,92 @@ static int take_document(const json_t *document, struct run_hops *out, struct ho
     char *end = NULL;
     size_t i;
     errno = 0;
-    in->flow_key = key ? strtoull(key, &end, 16) : 0;
+    machine->flow_key = key ? strtoull(key, &end, 16) : 0;
     if (!key || end == key || *end || errno)
-        return damaged(out, "flow_key");
-    if (json_array_size(hops) == 0 || json_array_size(hops) > HOPS_MAX)
-        return damaged(out, "list of hops");
+        return damaged(out, files->folder, "flow_key");
+    if (json_array_size(hops) == 0 || json_array_size(hops) > HOPS_MAX - out->hop_count)
+        return damaged(out, files->folder, "list of hops");
     if (one_in < 1 || one_in > UINT32_MAX)
-        return damaged(out, "one_in");
+        return damaged(out, files->folder, "one_in");
+    machine->first_hop = out->hop_count;
     json_array_foreach((json_t *)(uintptr_t)hops, i, hop)
     {
         const char *name = json_string_value(json_object_get(hop, "name"));
         const char *role = json_string_value(json_object_get(hop, "role"));
         if (!name || !name[0] || !role)
-            return damaged(out, "name or role of a hop");
+            return damaged(out, files->folder, "name or role of a hop");
         looks &= strcmp(role, hop_role_name(HOP_LOOKS)) == 0;
-        take_place(name, out->names[i]);
+        take_place(name, files->host, out->names[out->hop_count++]);
     }
-    out->hop_count = in->hop_count = json_array_size(hops);
-    in->one_in =
+    machine->hop_count = json_array_size(hops);
+    machine->one_in =
         looks ? (uint32_t)one_in : 1; // that a packet carries stamps says that it is sampled
     return 0;
 }
 
-static int read_document(const char *run_dir, struct run_hops *out, struct hop_stays_input *in)
+static bool file_path(const struct run_hops_input *in, const struct machine_files *files,
+                      const char *file, char path[RUN_FILE_PATH_BYTES])
+{
+    char name[32];
+    snprintf(name, sizeof name, "%s/%s", files->folder, file);
+    run_path(path, in->run_dir, name);
+    return access(path, F_OK) == 0;
+}
+
+static int read_document(const struct run_hops_input *in, const struct machine_files *files,
+                         struct run_hops *out, struct hop_machine *machine)
 {
     char path[RUN_FILE_PATH_BYTES];
     json_error_t problem;
-    run_path(path, run_dir, "server/capsule.json");
+    file_path(in, files, "capsule.json", path);
     json_t *document = input_json(path, &problem);
-    int result = document ? take_document(document, out, in) : -1;
+    int result = document ? take_document(document, files, out, machine) : -1;
     if (!document)
-        snprintf(out->problem, sizeof out->problem, "server/capsule.json cannot be read: %.300s",
-                 problem.text);
+        snprintf(out->problem, sizeof out->problem, "%s/capsule.json cannot be read: %.300s",
+                 files->folder, problem.text);
     json_decref(document);
     return result;
+}
+
+// Which of the run's clocks the records have, by the boot. -1: none.
+static int take_clock(const struct run_hops_input *in, const struct machine_files *files,
+                      struct run_hops *out, struct hop_machine *machine)
+{
+    const struct log_header *header = &files->log.header;
+    machine->is_client = in->apart && strcmp(files->folder, "client") == 0;
+    const char *boot = machine->is_client ? in->client_boot_id : in->boot_id;
+    machine->clock = machine->is_client ? in->client_clock : in->clock;
+    if (memcmp(header->boot_id, boot, sizeof header->boot_id) == 0)
+        return 0;
+    snprintf(out->problem, sizeof out->problem,
+             "%s/hops.tlog is of another boot than the clock.tlog beside it", files->folder);
+    return -1;
+}
+
+// Adds a machine's hops, if it has any. -1: it has, and they cannot be read.
+static int read_machine(const struct run_hops_input *in, struct machine_files *files,
+                        struct run_hops *out, struct hop_machine *machines, size_t *count)
+{
+    char path[RUN_FILE_PATH_BYTES];
+    struct error unusable = {0};
+    struct hop_machine *machine = &machines[*count];
+    *machine = (struct hop_machine){.records = NULL};
+    if (!file_path(in, files, "hops.tlog", path))
+        return 0;
+    if (log_reader_open(&files->log, path, LOG_HOPS, HOP_LOG_VERSION, sizeof(struct hop_record),
+                        &unusable) < 0) {
+        snprintf(out->problem, sizeof out->problem, "%.390s", unusable.text);
+        return -1;
+    }
+    files->is_open = true;
+    if (take_clock(in, files, out, machine) < 0 || read_document(in, files, out, machine) < 0)
+        return -1;
+    machine->records = files->log.records;
+    machine->record_count = files->log.count;
+    out->records += files->log.count;
+    out->dropped += files->log.header.dropped;
+    ++*count;
+    return 0;
 }
 
 // --- the table -----------------------------------------------------------------------------------
@@ -211,35 +274,32 @@ static int make_rows(struct run_hops *hops, const struct lifetime *lives, size_t
 
 int run_hops_add(const struct run_hops_input *input, struct run_hops *out, struct error *err)
 {
-    char path[RUN_FILE_PATH_BYTES];
-    struct log_reader log;
-    struct error unusable = {0};
+    struct machine_files files[HOP_MACHINES] = {{.folder = "server", .host = ""},
+                                                {.folder = "client", .host = ""}};
+    struct hop_machine machines[HOP_MACHINES];
     struct hop_stays_input in = input->stays;
+    char path[RUN_FILE_PATH_BYTES];
+    int result = 0, unread = 0;
     *out = (struct run_hops){.present = false};
-    run_path(path, input->run_dir, "server/hops.tlog");
-    if (access(path, F_OK) != 0)
-        return 0;
-    if (log_reader_open(&log, path, LOG_HOPS, HOP_LOG_VERSION, sizeof(struct hop_record),
-                        &unusable) < 0) {
-        snprintf(out->problem, sizeof out->problem, "%.390s", unusable.text);
-        return 0;
+    in.machines = machines;
+    if (file_path(input, &files[1], "hops.tlog", path)) { // names of either may be the other's
+        files[0].host = input->server;
+        files[1].host = input->client;
     }
-    int result = 0;
-    if (memcmp(log.header.boot_id, input->boot_id, sizeof log.header.boot_id) != 0) {
-        snprintf(out->problem, sizeof out->problem,
-                 "server/hops.tlog is of another boot than the clock.tlog beside it");
-    } else if (read_document(input->run_dir, out, &in) == 0) {
-        in.records = log.records;
-        in.record_count = log.count;
+    for (size_t i = 0; i < HOP_MACHINES && unread == 0; i++)
+        unread = read_machine(input, &files[i], out, machines, &in.machine_count);
+    if (unread == 0 && in.machine_count) {
         out->present = true;
-        out->records = log.count;
-        out->dropped = log.header.dropped;
+        in.hop_count = out->hop_count;
         result = hop_stays_find(&in, &out->stays);
         if (result == 0)
             result = make_rows(out, in.lives, in.life_count);
     }
-    log_reader_close(&log);
-    return result < 0 ? error_set(err, ERROR_FAILED, "no memory for %zu records of hops", log.count)
+    for (size_t i = 0; i < HOP_MACHINES; i++)
+        if (files[i].is_open)
+            log_reader_close(&files[i].log);
+    return result < 0 ? error_set(err, ERROR_FAILED, "no memory for %llu records of hops",
+                                  (unsigned long long)out->records)
                       : 0;
 }
 
@@ -276,7 +336,29 @@ const char *run_hops_lack(const struct run_hops *hops, char out[RUN_HOPS_WORDS])
     if (hops->stays.strange)
         text_append(out, RUN_HOPS_WORDS, "%s%s records are of no hop", out[0] ? ", " : "",
                     text_count(hops->stays.strange, count));
+    if (hops->stays.backwards)
+        text_append(out, RUN_HOPS_WORDS,
+                    "%s%s packets are at the next machine before they left the other, by more than "
+                    "the clocks' error",
+                    out[0] ? ", " : "", text_count(hops->stays.backwards, count));
+    if (hops->stays.clock.disagreeing)
+        text_append(out, RUN_HOPS_WORDS,
+                    "%sat %s requests packets and requests say different things of the two "
+                    "machines' clocks",
+                    out[0] ? ", " : "", text_count(hops->stays.clock.disagreeing, count));
     return out;
+}
+
+static json_t *clock_json(const struct packet_clock *clock)
+{
+    if (clock->exchanges == 0)
+        return json_null();
+    return json_pack(
+        "{s:I, s:I, s:f, s:o, s:I, s:f, s:f, s:I}", "exchanges", (json_int_t)clock->exchanges,
+        "offset_ns", (json_int_t)clock->offset_ns, "rate_ppm", clock->rate * 1e6, "bound_p99_us",
+        json_number_or_null(clock->bound_p99_ns / 1000), "compared", (json_int_t)clock->compared,
+        "difference_p50_us", clock->difference_p50_ns / 1000, "difference_max_us",
+        clock->difference_max_ns / 1000, "disagreeing", (json_int_t)clock->disagreeing);
 }
 
 json_t *run_hops_json(const struct run_hops *hops)
@@ -296,11 +378,12 @@ json_t *run_hops_json(const struct run_hops *hops)
         }
         json_array_append_new(rows, one);
     }
-    return json_pack("{s:s*, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "problem",
+    return json_pack("{s:s*, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "problem",
                      hops->problem[0] ? hops->problem : NULL, "records", (json_int_t)hops->records,
                      "dropped", (json_int_t)hops->dropped, "strange",
                      (json_int_t)hops->stays.strange, "requests", (json_int_t)hops->stays.whole,
                      "divided_to_server", (json_int_t)hops->stays.divided[WAY_TO_SERVER],
-                     "divided_to_client", (json_int_t)hops->stays.divided[WAY_TO_CLIENT], "parts",
-                     rows);
+                     "divided_to_client", (json_int_t)hops->stays.divided[WAY_TO_CLIENT],
+                     "backwards", (json_int_t)hops->stays.backwards, "clock",
+                     clock_json(&hops->stays.clock), "parts", rows);
 }

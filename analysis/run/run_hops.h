@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The hops of a run (server/hops.tlog and server/capsule.json, profiler/capsule): which part of a
-// request's time on the network passed between which of them, and how that is distributed.
+// The hops of a run (server/hops.tlog and server/capsule.json, profiler/capsule; those on the
+// load's machine in client/, where that is another): which part of a request's time on the network
+// passed between which of them, and how that is distributed.
 #ifndef ANALYSIS_RUN_RUN_HOPS_H
 #define ANALYSIS_RUN_RUN_HOPS_H
 
@@ -43,12 +44,17 @@ struct run_hops {
 
 struct run_hops_input {
     const char *run_dir;
-    const char *boot_id;          // of the server's clock log, 40 bytes
-    struct hop_stays_input stays; // without records and what capsule.json says
+    const char *boot_id;         // of the server's clock log, 40 bytes
+    const char *server, *client; // the machines' hosts, for hops that have no host in their names
+    struct time_source clock;    // the server's
+    bool apart;                  // the client's machine has a clock of its own, which is
+    struct time_source client_clock;
+    const char *client_boot_id;   // of its log, 40 bytes
+    struct hop_stays_input stays; // without machines
 };
 
-// Without hops.tlog all is zero. What cannot be read is no error: problem says why, and the network
-// is not divided. Only lack of memory fails.
+// Without any hops.tlog all is zero. What cannot be read is no error: problem says why, and the
+// network is not divided. Only lack of memory fails.
 int run_hops_add(const struct run_hops_input *input, struct run_hops *out, struct error *err);
 void run_hops_free(struct run_hops *hops);
 

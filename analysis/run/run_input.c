@@ -385,6 +385,8 @@ static int open_clocks(struct run_input *input, const char *run_dir, struct erro
                         "--backend none --no-events --out DIR` beside the load and take clock.tlog "
                         "from there",
                         client, &input->client_clock_map, &input->client_clock, err);
+    if (result == 0)
+        memcpy(input->client_boot_id, client, sizeof input->client_boot_id);
     if (result == 0 && input->has_client_events)
         result = check_boot(run_dir, "client/events.tlog", &input->client_events, client, err);
     return result < 0 ? result

@@ -44,6 +44,7 @@ struct run_input {
     bool apart;               // the client's logs are of another boot, with a clock of their own
     struct clock_map *client_clock_map;
     struct time_source client_clock;
+    char client_boot_id[40];      // of its clock log
     struct run_segments segments; // of the capture
     char ends[600];               // that and why not all requests are looked at; empty: they are
     // NULL where the file is not there

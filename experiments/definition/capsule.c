@@ -25,18 +25,38 @@ static const struct field capsule_rows[] = {
 };
 const struct fields capsule_fields = FIELDS(capsule_rows, struct experiment_capsule);
 
-// All hops record by one clock, to which only the server's logs have the relation.
-static int check_machine(const struct binding *binding, const struct node *node, size_t host)
+// The machine of the load, whose clock its requests relate to the server's; NULL: its agents are on
+// several.
+static const struct experiment_host *load_machine(const struct experiment *experiment)
+{
+    const struct experiment_host *hosts = experiment->hosts.items;
+    for (size_t i = 0; i < experiment->load.agents.count; i++)
+        if (hosts[experiment->load.agents.items[i].host].kind->is_elsewhere)
+            return NULL;
+    return &hosts[experiment->load.from];
+}
+
+static bool is_same_machine(const struct experiment_host *a, const struct experiment_host *b)
+{
+    return a == b || (!a->kind->is_elsewhere && !b->kind->is_elsewhere);
+}
+
+// The clocks of two machines have a relation: the server's and the load's.
+static int find_machine(const struct binding *binding, const struct node *node,
+                        struct experiment_hop *hop)
 {
     const struct experiment *experiment = ((const struct reading *)binding->context)->experiment;
-    const struct experiment_host *hosts = experiment->hosts.items;
-    size_t server = experiment->servers.items[experiment->load.to].host;
-    if (host == server || (!hosts[host].kind->is_elsewhere && !hosts[server].kind->is_elsewhere))
+    const struct experiment_host *hosts = experiment->hosts.items, *load = load_machine(experiment);
+    const struct experiment_host *server =
+        &hosts[experiment->servers.items[experiment->load.to].host];
+    hop->at_client = !is_same_machine(&hosts[hop->host], server);
+    if (!hop->at_client || (load && is_same_machine(&hosts[hop->host], load)))
         return 0;
     return document_error(binding->document, node, binding->err,
-                          "hops: the host `%s` is another machine than the server's, `%s`, whose "
-                          "clock the stamps are to have; name hops there",
-                          hosts[host].name, hosts[server].name);
+                          "hops: the host `%s` is neither the server's machine nor the one machine "
+                          "that the load comes from, and no other's clock is related to theirs; "
+                          "name hops there",
+                          hosts[hop->host].name);
 }
 
 // What is wrong with an option of the command, without the option's name.
@@ -68,6 +88,9 @@ static int add_hop(const struct binding *binding, const struct node *node,
     if (at && find_named(binding, node, "hops: no host", at + 1, experiment->hosts.items,
                          sizeof *experiment->hosts.items, experiment->hosts.count, &hop.host) < 0)
         return -ERROR_INPUT;
+    if (find_machine(binding, node, &hop) < 0)
+        return -ERROR_INPUT;
+    capsule->is_divided |= hop.at_client;
     for (size_t i = 0; i < count; i++) {
         if (capsule->spec_count == HOPS_MAX)
             return document_error(binding->document, node, binding->err,
@@ -80,9 +103,7 @@ static int add_hop(const struct binding *binding, const struct node *node,
                                       "hops: %s is there twice", specs[i].name);
         capsule->specs[capsule->spec_count++] = specs[i];
     }
-    if (array_push(&capsule->hops, hop) < 0)
-        return field_out_of_memory(binding);
-    return check_machine(binding, node, hop.host);
+    return array_push(&capsule->hops, hop) < 0 ? field_out_of_memory(binding) : 0;
 }
 
 // What the command would refuse when the run has begun.
@@ -98,6 +119,10 @@ static int check_words(const struct binding *binding, const struct node *node,
     if (packet_sample_parse(capsule->sample, &one_in, &inner) < 0)
         return document_error(binding->document, node_child(node, "sample"), binding->err,
                               "sample: %s", without_option(&inner));
+    if (capsule->carry && capsule->is_divided)
+        return document_error(binding->document, node_child(node, "carry"), binding->err,
+                              "carry: packets carry their stamps on one machine, and the hops are "
+                              "on two; leave `carry` out, and they are looked at");
     if (capsule->carry && hop_specs_carry(capsule->specs, capsule->spec_count, &inner) < 0)
         return document_error(binding->document, node_child(node, "carry"), binding->err,
                               "carry: %s", without_option(&inner));

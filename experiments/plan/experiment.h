@@ -163,6 +163,7 @@ struct experiment_trace {
 // Where packets are stamped.
 struct experiment_hop {
     size_t host;
+    bool at_client;                       // another machine than the server's: the load's
     char where[HOP_INTERFACE_BYTES + 16]; // "eth0", "eth0:egress"
 };
 struct experiment_hop_array ARRAY_OF(struct experiment_hop);
@@ -173,6 +174,7 @@ struct experiment_capsule {
     // Each direction of each of them, with the host's name for its namespace's.
     struct hop_spec specs[HOPS_MAX];
     size_t spec_count;
+    bool is_divided;             // some are on the load's machine
     const char *filter, *sample; // filter NULL: the loaded server's port
     bool carry;
 };

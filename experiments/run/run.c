@@ -177,7 +177,8 @@ static void end_at_once(struct run *run)
     size_t count = 0;
     all[count++] = &run->load;
     all[count++] = &run->clock;
-    all[count++] = &run->hops;
+    for (int i = 0; i < STAMPED_MACHINES; i++)
+        all[count++] = &run->hops[i].process;
     all[count++] = &run->capture;
     for (size_t i = 0; i < run->experiment->neighbours.count && count + 2 < 2 * MOST_WATCHED; i++) {
         all[count++] = &run->neighbours[i].process;
@@ -195,8 +196,10 @@ static int tear_down(struct run *run, struct error *err)
     if (!run->log.dry && supervisor_check(&run->supervisor, &ignored) < 0)
         end_at_once(run);
     run_end_neighbours(run);
-    process_stop_all((struct process *[]){&run->load, &run->clock, &run->hops, &run->capture}, 4,
-                     STOP_GRACE_MS);
+    process_stop_all((struct process *[]){&run->load, &run->clock,
+                                          &run->hops[STAMPED_SERVER].process,
+                                          &run->hops[STAMPED_CLIENT].process, &run->capture},
+                     5, STOP_GRACE_MS);
     for (size_t i = run->experiment->servers.count; i-- > 0;)
         server_stop(&run->servers[i], &run->supervisor);
     run_unwatch_links(run);
@@ -298,7 +301,9 @@ int run_experiment(const struct experiment *experiment, const struct run_setting
     run->spared = settings->spared;
     run->progress = settings->progress;
     run->supervisor.signals = -1;
-    run->capture = run->load = run->clock = run->hops = (struct process){.input = -1, .output = -1};
+    run->capture = run->load = run->clock = (struct process){.input = -1, .output = -1};
+    for (int i = 0; i < STAMPED_MACHINES; i++)
+        run->hops[i].process = run->load;
     for (size_t i = 0; i < EXPERIMENT_SERVERS_MAX; i++)
         run->servers[i].process = run->load;
     int result = run->warnings ? run_make_neighbours(run, err)

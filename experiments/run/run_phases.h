@@ -34,6 +34,13 @@ struct neighbour {
     struct server server;
 };
 
+// What stamps packets on a machine.
+struct hop_stamping {
+    struct process process;
+    char log[LOG_PATH_BYTES];
+};
+enum stamped_machine { STAMPED_SERVER, STAMPED_CLIENT, STAMPED_MACHINES };
+
 struct run {
     const struct experiment *experiment;
     struct run_folder *folder;
@@ -48,8 +55,7 @@ struct run {
     struct server servers[EXPERIMENT_SERVERS_MAX]; // as the experiment's
     struct process capture;
     char capture_log[LOG_PATH_BYTES];
-    struct process hops; // stamps packets
-    char hops_log[LOG_PATH_BYTES];
+    struct hop_stamping hops[STAMPED_MACHINES];
     struct process load;
     char load_log[LOG_PATH_BYTES];
     struct process clock; // records the load host's clock and cores, where the server's are others
@@ -142,7 +148,8 @@ int run_stop_clock(struct run *run, struct error *err);
 
 // --- packets (run_hops.c) ------------------------------------------------------------------------
 
-// Stamps packets at the experiment's hops, into server/hops.tlog and capsule.json.
+// Stamps packets at the experiment's hops, into server/hops.tlog and capsule.json; those on the
+// load's machine, where that is another, into client/.
 int run_start_hops(struct run *run, struct error *err);
 int run_stop_hops(struct run *run, struct error *err);
 

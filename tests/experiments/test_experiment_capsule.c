@@ -48,6 +48,26 @@ static void hops_are_resolved(void **state)
     experiment_set_free(&set);
 }
 
+#define TWO_MACHINES                                                                               \
+    "name: x\nhosts: {client: {kind: local}, server: {kind: ssh, address: h, cores: [0]}}\n"       \
+    "servers: {c: {}}\nload: {rate: 1, duration: 2s}\n"
+
+static void hops_of_two_machines_are_told_apart(void **state)
+{
+    (void)state;
+    const char *text = TWO_MACHINES "capsule: {hops: [tap0@client, 'eth0:ingress@server', eth1]}\n";
+    struct experiment_set set;
+    struct error err = {0};
+    if (experiment_set_parse("x.yaml", text, strlen(text), NULL, &set, &err) < 0)
+        fail_msg("%s", err.text);
+    const struct experiment_capsule *capsule = &set.items[0].capsule;
+    assert_true(capsule->is_divided);
+    assert_true(capsule->hops.items[0].at_client);
+    assert_false(capsule->hops.items[1].at_client);
+    assert_false(capsule->hops.items[2].at_client);
+    experiment_set_free(&set);
+}
+
 static void without_one_nothing_is_stamped(void **state)
 {
     (void)state;
@@ -86,8 +106,11 @@ static void what_does_not_fit_is_placed(void **state)
     refuse("name: x\n"
            "hosts: {client: {}, server: {kind: local}, far: {kind: ssh, address: h, cores: [0]}}\n"
            "servers: {c: {}}\nload: {rate: 1, duration: 2s}\ncapsule: {hops: [eth0@far]}\n",
-           "x.yaml:5:18: hops: the host `far` is another machine than the server's, `server`, "
-           "whose clock the stamps are to have; name hops there");
+           "x.yaml:5:18: hops: the host `far` is neither the server's machine nor the one machine "
+           "that the load comes from, and no other's clock is related to theirs; name hops there");
+    refuse(TWO_MACHINES "capsule: {hops: [eth0@client, eth0@server], carry: true}\n",
+           "x.yaml:5:52: carry: packets carry their stamps on one machine, and the hops are on "
+           "two; leave `carry` out, and they are looked at");
     refuse("name: x\nhosts: {a: {kind: bridge}, client: {kind: netns}, b: {kind: bridge}}\n",
            "x.yaml:2:54: `a` is a bridge already, and one joins all hosts; leave one of them out");
 }
@@ -96,6 +119,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hops_are_resolved),
+        cmocka_unit_test(hops_of_two_machines_are_told_apart),
         cmocka_unit_test(without_one_nothing_is_stamped),
         cmocka_unit_test(what_does_not_fit_is_placed),
     };

@@ -206,12 +206,15 @@ static void join_and_check(struct logs *logs, bool without_events)
                                    &err) == 0);
     assert(join_lifetimes(&input, &lives, &holdups, &counts, &err) == 0);
     check_lives(&lives, logs);
-    const struct hop_stays_input hops = {.records = logs->hops,
-                                         .record_count = logs->hop_count,
+    const struct hop_machine machine = {.records = logs->hops,
+                                        .record_count = logs->hop_count,
+                                        .hop_count = HOPS,
+                                        .flow_key = KEY,
+                                        .one_in = 1,
+                                        .clock = clock_of_host};
+    const struct hop_stays_input hops = {.machines = &machine,
+                                         .machine_count = 1,
                                          .hop_count = HOPS,
-                                         .flow_key = KEY,
-                                         .one_in = 1,
-                                         .clock = clock_of_host,
                                          .samples = logs->samples,
                                          .connections = logs->client,
                                          .connection_count = ENDS,

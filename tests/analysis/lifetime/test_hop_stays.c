@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <cmocka.h>
 
 #include "analysis/diagnosis/diagnosis.h"
@@ -72,18 +73,64 @@ static void find(struct seen *s)
 {
     struct scenario *scenario = &s->joined.scenario;
     array_sort(&s->records, by_time);
-    const struct hop_stays_input in = {.records = s->records.items,
-                                       .record_count = s->records.count,
+    const struct hop_machine machine = {.records = s->records.items,
+                                        .record_count = s->records.count,
+                                        .hop_count = HOPS,
+                                        .flow_key = KEY,
+                                        .one_in = s->one_in,
+                                        .clock = scenario_clock()};
+    const struct hop_stays_input in = {.machines = &machine,
+                                       .machine_count = 1,
                                        .hop_count = HOPS,
-                                       .flow_key = KEY,
-                                       .one_in = s->one_in,
-                                       .clock = scenario_clock(),
                                        .samples = scenario->samples.items,
                                        .connections = scenario->client.items,
                                        .connection_count = scenario->client.count,
                                        .lives = s->joined.lives.items,
                                        .life_count = s->joined.lives.count};
     assert_int_equal(hop_stays_find(&in, &s->stays), 0);
+}
+
+// The same where OUT and SERVER are on the server's machine and the others on the client's, whose
+// clock is behind the server's by that, and its hops by `late_ns` more than its requests say.
+static void find_apart(struct seen *s, int64_t behind_ns, int64_t late_ns)
+{
+    struct scenario *scenario = &s->joined.scenario;
+    struct ARRAY_OF(struct hop_record) parts[HOP_MACHINES] = {0};
+    array_sort(&s->records, by_time);
+    for (size_t i = 0; i < s->records.count; i++) {
+        struct hop_record record = s->records.items[i];
+        bool on_client = record.hop < OUT;
+        record.hop = (uint8_t)(record.hop % OUT);
+        record.time -= on_client ? (uint64_t)(behind_ns - late_ns) : 0;
+        SCENARIO_PUSH(&parts[on_client], record);
+    }
+    for (size_t i = 0; i < s->joined.lives.count; i++)
+        s->joined.lives.items[i].client_moved_ns = behind_ns;
+    const struct hop_machine machines[HOP_MACHINES] = {{.records = parts[0].items,
+                                                        .record_count = parts[0].count,
+                                                        .hop_count = OUT,
+                                                        .flow_key = KEY,
+                                                        .one_in = 1,
+                                                        .clock = scenario_clock()},
+                                                       {.records = parts[1].items,
+                                                        .record_count = parts[1].count,
+                                                        .first_hop = OUT,
+                                                        .hop_count = OUT,
+                                                        .flow_key = KEY,
+                                                        .one_in = 1,
+                                                        .clock = scenario_clock(),
+                                                        .is_client = true}};
+    const struct hop_stays_input in = {.machines = machines,
+                                       .machine_count = HOP_MACHINES,
+                                       .hop_count = HOPS,
+                                       .samples = scenario->samples.items,
+                                       .connections = scenario->client.items,
+                                       .connection_count = scenario->client.count,
+                                       .lives = s->joined.lives.items,
+                                       .life_count = s->joined.lives.count};
+    assert_int_equal(hop_stays_find(&in, &s->stays), 0);
+    array_free(&parts[0]);
+    array_free(&parts[1]);
 }
 
 static void finish(struct seen *s)
@@ -159,6 +206,39 @@ static void ways_are_divided(void **state)
 
 // Bytes are followed, whatever packets they travel in: pairs of requests of a segment are divided
 // and merged on the way.
+// Whatever the clocks of two machines are apart, their hops divide the ways as one machine's do,
+// and the packets show the offset; where they contradict the requests, that is counted.
+static void machines_are_put_together(void **state)
+{
+    (void)state;
+    for (int wrong = 0; wrong < 2; wrong++) {
+        const int64_t behind_ns = 5000000000;
+        struct seen s = {.one_in = 0};
+        make(&s, &plain);
+        for (size_t i = 0; i < plain.requests; i++) {
+            pass_there(&s, i, OUT);
+            pass_back(&s, i);
+        }
+        find_apart(&s, behind_ns, wrong ? 4000 : 0);
+        const struct packet_clock *clock = &s.stays.clock;
+        assert_int_equal(clock->exchanges, plain.requests);
+        assert_int_equal(clock->compared, plain.requests);
+        if (wrong) {
+            assert_int_equal(s.stays.backwards, plain.requests);
+            assert_int_equal(clock->disagreeing, plain.requests);
+            assert_true(clock->difference_p50_ns > 3000 && clock->difference_max_ns < 5000);
+        } else {
+            assert_int_equal(s.stays.divided[WAY_TO_SERVER], plain.requests);
+            assert_int_equal(s.stays.divided[WAY_TO_CLIENT], plain.requests);
+            assert_int_equal(s.stays.all.count, 6 * (size_t)plain.requests);
+            assert_int_equal(s.stays.backwards + clock->disagreeing, 0);
+            assert_true(clock->bound_p99_ns < 1000);
+            assert_true(llabs(clock->offset_ns - behind_ns) <= (int64_t)clock->bound_p99_ns);
+        }
+        finish(&s);
+    }
+}
+
 static void bytes_are_followed(void **state)
 {
     (void)state;
@@ -316,6 +396,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ways_are_divided),
+        cmocka_unit_test(machines_are_put_together),
         cmocka_unit_test(bytes_are_followed),
         cmocka_unit_test(what_got_through_is_followed),
         cmocka_unit_test(what_lacks_stamps_is_counted),
