@@ -253,12 +253,13 @@ static int load_script(struct dataset *dataset, struct error *err)
 int dataset_prepare_redis(struct dataset *dataset, struct error *err)
 {
     const double *mix = dataset->workload->mix;
-    const bool wanted[TYPES] = {[TYPE_STRING] = mix[REDIS_GET] > 0 || mix[REDIS_SET] > 0 ||
-                                                mix[REDIS_SCRIPT] > 0 || mix[REDIS_TRANSACTION] > 0,
-                                [TYPE_LIST] = mix[REDIS_LRANGE] > 0 || mix[REDIS_LPOP] > 0,
-                                [TYPE_HASH] = mix[REDIS_HGET] > 0,
-                                [TYPE_SORTED_SET] = mix[REDIS_ZRANGE] > 0,
-                                [TYPE_STREAM] = mix[REDIS_XRANGE] > 0};
+    const bool wanted[TYPES] = {
+        [TYPE_STRING] = mix[REDIS_GET] > 0 || mix[REDIS_SET] > 0 || mix[REDIS_SCRIPT] > 0 ||
+                        mix[REDIS_TRANSACTION] > 0 || mix[REDIS_MULTIGET] > 0,
+        [TYPE_LIST] = mix[REDIS_LRANGE] > 0 || mix[REDIS_LPOP] > 0,
+        [TYPE_HASH] = mix[REDIS_HGET] > 0,
+        [TYPE_SORTED_SET] = mix[REDIS_ZRANGE] > 0,
+        [TYPE_STREAM] = mix[REDIS_XRANGE] > 0};
     int result = open_clients(dataset, err);
     if (result == 0 && mix[REDIS_SCRIPT] > 0)
         result = load_script(dataset, err);

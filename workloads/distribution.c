@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/hash.h"
 #include "base/input_file.h"
 
 const char *distribution_name(enum distribution_kind kind)
@@ -234,22 +235,46 @@ void rank_sampler_init(struct rank_sampler *sampler, const struct popularity *po
     sampler->accept_below = 2 - hat_integral_inverse(s, hat_integral(s, 2.5) - hat_density(s, 2));
 }
 
-uint64_t rank_sample(const struct rank_sampler *sampler, gsl_rng *random)
+// Both are inlined, with their generator.
+static inline uint64_t sample_rank(const struct rank_sampler *sampler, double (*uniform)(void *),
+                                   void *random)
 {
     double s = sampler->popularity.exponent, count = (double)sampler->count;
     if (sampler->popularity.kind == POPULARITY_UNIFORM) {
-        uint64_t rank = (uint64_t)(gsl_rng_uniform(random) * count);
+        uint64_t rank = (uint64_t)(uniform(random) * count);
         return rank < sampler->count ? rank : sampler->count - 1;
     }
     for (;;) {
         double u = sampler->integral_high +
-                   gsl_rng_uniform(random) * (sampler->integral_low - sampler->integral_high);
+                   uniform(random) * (sampler->integral_low - sampler->integral_high);
         double x = hat_integral_inverse(s, u);
         double k = floor(x + 0.5);
         k = k < 1 ? 1 : k > count ? count : k;
         if (k - x <= sampler->accept_below || u >= hat_integral(s, k + 0.5) - hat_density(s, k))
             return (uint64_t)k - 1;
     }
+}
+
+static double generator_uniform(void *random)
+{
+    return gsl_rng_uniform(random);
+}
+
+uint64_t rank_sample(const struct rank_sampler *sampler, gsl_rng *random)
+{
+    return sample_rank(sampler, generator_uniform, random);
+}
+
+static double hash_uniform(void *random)
+{
+    uint64_t *state = random;
+    *state = hash64(*state);
+    return hash_fraction(*state);
+}
+
+uint64_t rank_sample_hashed(const struct rank_sampler *sampler, uint64_t *state)
+{
+    return sample_rank(sampler, hash_uniform, state);
 }
 
 double popularity_probability(const struct popularity *popularity, uint64_t count, uint64_t rank)

@@ -92,6 +92,9 @@ void rank_sampler_init(struct rank_sampler *sampler, const struct popularity *po
 // A rank in [0, count); 0 is the most popular.
 uint64_t rank_sample(const struct rank_sampler *sampler, gsl_rng *random);
 
+// The same, as a function of *state, which is another one then.
+uint64_t rank_sample_hashed(const struct rank_sampler *sampler, uint64_t *state);
+
 // The exact probability of a rank. Sums over all ranks: for tests and small counts.
 double popularity_probability(const struct popularity *popularity, uint64_t count, uint64_t rank);
 

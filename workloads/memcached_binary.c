@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
 // The memcached binary protocol, client side (memcached's doc/protocol-binary.txt): get and set.
-// The opaque field carries the request's number; a reply with another one is out of order.
+// The opaque field carries the request's number; a reply with another one is out of order. A
+// multiget is a quiet get for each of its keys, which is answered where the key is there, and a
+// no-op, which ends the reply. The opaques of the quiet ones say the key's place, too.
 #include <string.h>
 
 #include "base/error.h"
+#include "workloads/encode.h"
 #include "workloads/login.h"
 #include "workloads/memcached_text.h"
 #include "workloads/protocol.h"
@@ -17,8 +20,19 @@ enum {
     MAGIC_REPLY = 0x81,
     OPCODE_GET = 0x00,
     OPCODE_SET = 0x01,
+    OPCODE_GET_QUIET = 0x09,
+    OPCODE_NO_OP = 0x0a,
     OPCODE_SASL_AUTH = 0x21,
 };
+
+// The opaque of a quiet get: the place of its key in front of the low bits of the number.
+enum { NUMBER_BITS = 22 };
+_Static_assert(MULTIGET_KEYS_MAX <= 1 << (32 - NUMBER_BITS), "a key's place has room");
+
+static uint32_t quiet_opaque(uint64_t number, unsigned place)
+{
+    return (uint32_t)(number & ((1u << NUMBER_BITS) - 1)) | place << NUMBER_BITS;
+}
 
 static const uint64_t body_bytes_limit = (1u << 30) + 1024; // as for the text protocol
 
@@ -27,8 +41,38 @@ static size_t request_bytes_max(size_t key_bytes, size_t value_bytes)
     return HEADER_BYTES + SET_EXTRAS_BYTES + key_bytes + value_bytes;
 }
 
+static char *append_bare(char *at, int opcode, uint32_t opaque, const char *key, size_t key_bytes)
+{
+    memset(at, 0, HEADER_BYTES);
+    at[0] = (char)MAGIC_REQUEST;
+    at[1] = (char)opcode;
+    big_endian_write(at + 2, 2, key_bytes);
+    big_endian_write(at + 8, 4, key_bytes);
+    big_endian_write(at + 12, 4, opaque);
+    return append_bytes(at + HEADER_BYTES, key, key_bytes);
+}
+
+static size_t encode_multiget(const struct request *request, char *out, size_t out_bytes)
+{
+    const char *more = request->more_keys;
+    if (request_bytes_max(request_keys_bytes(request), 0) + HEADER_BYTES > out_bytes)
+        return 0;
+    char *at = append_bare(out, OPCODE_GET_QUIET, quiet_opaque(request->number, 0), request->key,
+                           request->key_bytes);
+    for (unsigned i = 0; i < request->more_key_count; i++) {
+        size_t key_bytes;
+        const char *key = request_next_key(&more, &key_bytes);
+        at =
+            append_bare(at, OPCODE_GET_QUIET, quiet_opaque(request->number, i + 1), key, key_bytes);
+    }
+    at = append_bare(at, OPCODE_NO_OP, (uint32_t)request->number, "", 0);
+    return (size_t)(at - out);
+}
+
 static size_t binary_encode(const struct request *request, char *out, size_t out_bytes)
 {
+    if (request->operation == MEMCACHED_MULTIGET)
+        return encode_multiget(request, out, out_bytes);
     bool set = request->operation == WORKLOAD_SET;
     size_t extras = set ? SET_EXTRAS_BYTES : 0, value_bytes = set ? request->value_bytes : 0;
     size_t bytes = HEADER_BYTES + extras + request->key_bytes + value_bytes;
@@ -75,11 +119,12 @@ static int binary_log_in(const struct login *login, struct login_words *words, s
 
 static enum reply_kind kind_of_status(uint64_t opcode, uint64_t status)
 {
+    const bool gets = opcode == OPCODE_GET || opcode == OPCODE_GET_QUIET;
     switch (status) {
     case 0x00:
-        return opcode == OPCODE_GET ? REPLY_VALUE : REPLY_STORED;
+        return gets ? REPLY_VALUE : REPLY_STORED;
     case 0x01: // key not found
-        return opcode == OPCODE_GET ? REPLY_MISS : REPLY_NOT_STORED;
+        return gets ? REPLY_MISS : REPLY_NOT_STORED;
     case 0x02: // key exists
     case 0x05: // item not stored
         return REPLY_NOT_STORED;
@@ -104,6 +149,30 @@ static enum reply_kind kind_of_status(uint64_t opcode, uint64_t status)
     }
 }
 
+// A message of the reply ends: the reply goes on behind a quiet one.
+static enum reply_progress binary_end(struct reply_parser *parser)
+{
+    if (!parser->list || reply_is_broken(parser->kind))
+        return REPLY_ENDED;
+    if (parser->state) {
+        if (reply_is_fault(parser->kind) && !parser->part_fault)
+            parser->part_fault = parser->kind;
+        parser->line_bytes = 0;
+        return REPLY_UNDER_WAY;
+    }
+    parser->list->told = parser->list->due;
+    if (parser->kind == REPLY_STORED) // the no-op was done
+        parser->kind = REPLY_MISS;    // unless there are values
+    return REPLY_ENDED;
+}
+
+static void take_value(struct reply_parser *parser, unsigned place, uint64_t bytes)
+{
+    parser->value_bytes += bytes;
+    if (parser->list)
+        parser->kind = (uint8_t)reply_list_value(parser, place, 0, bytes);
+}
+
 static enum reply_progress binary_judge(struct reply_parser *parser)
 {
     const char *header = parser->line;
@@ -113,24 +182,34 @@ static enum reply_progress binary_judge(struct reply_parser *parser)
     if (body > body_bytes_limit)
         return reply_lose(parser, REPLY_OVERSIZED);
     parser->data_left = body;
-    bool asked = parser->login ? opcode == OPCODE_SASL_AUTH : opcode <= OPCODE_SET;
+    const bool quiet = parser->list && opcode == OPCODE_GET_QUIET;
+    bool asked = parser->login  ? opcode == OPCODE_SASL_AUTH
+                 : parser->list ? quiet || opcode == OPCODE_NO_OP
+                                : opcode <= OPCODE_SET;
+    const unsigned place = quiet ? (unsigned)(opaque >> NUMBER_BITS) : 0;
+    const uint32_t expected =
+        quiet ? quiet_opaque(parser->number, place) : (uint32_t)parser->number;
+    parser->state = quiet;
     if (!asked || header[5] != 0 || key_bytes + extras > body)
         parser->kind = REPLY_MALFORMED;
-    else if (opaque != (uint32_t)parser->number)
+    else if (opaque != expected)
         parser->kind = REPLY_OUT_OF_ORDER;
     else
         parser->kind = (uint8_t)kind_of_status(opcode, status);
     if (parser->kind == REPLY_VALUE)
-        parser->value_bytes = body - key_bytes - extras;
-    return body ? REPLY_UNDER_WAY : REPLY_ENDED;
+        take_value(parser, place, body - key_bytes - extras);
+    return body ? REPLY_UNDER_WAY : binary_end(parser);
 }
+
+static const struct protocol_operation operations[MEMCACHED_OPERATIONS] =
+    MEMCACHED_OPERATIONS_WITH();
 
 const struct protocol memcached_binary_protocol = {
     .name = memcached_binary_name,
     .speaks = "memcached's binary protocol",
     .replies = "by status; the opaque must be the request's number on its connection, else "
                "`out_of_order`",
-    .operations = memcached_operations,
+    .operations = operations,
     .operation_count = MEMCACHED_OPERATIONS,
     .usual_port = 11211,
     // "No-op". Behind it the end of a line, for servers that wait for one.
@@ -145,7 +224,7 @@ const struct protocol memcached_binary_protocol = {
     .header_begin = (char)MAGIC_REPLY,
     .header_begin_alone = true,
     .judge_header = binary_judge,
-    .end_data = reply_ends_with_data,
+    .end_data = binary_end,
     .log_in = binary_log_in,
     .answers = memcached_answers,
 };

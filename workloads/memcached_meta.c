@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // memcached's meta commands, client side (memcached's doc/protocol.txt, "Meta Commands"): mg and
-// ms. The opaque token carries the request's number; where a reply brings another one back it is
+// ms. A multiget is an mg for each of its keys; none is quiet, so that each says whether it is
+// there. The opaque token carries the request's number; where a reply brings another one back it is
 // out of order (a miss, EN, brings none).
 #include <string.h>
 
@@ -17,21 +18,38 @@ static size_t request_bytes_max(size_t key_bytes, size_t value_bytes)
     return key_bytes + value_bytes + HEADER_BYTES_MAX;
 }
 
+static char *append_opaque(char *at, const struct request *request)
+{
+    return append_text(append_number(append_text(at, " O"), request->number), "\r\n");
+}
+
+static char *append_get(char *at, const struct request *request, const char *key, size_t key_bytes)
+{
+    at = append_bytes(append_text(at, "mg "), key, key_bytes);
+    return append_opaque(append_text(at, " v"), request);
+}
+
 static size_t meta_encode(const struct request *request, char *out, size_t out_bytes)
 {
     bool set = request->operation == WORKLOAD_SET;
-    if (request_bytes_max(request->key_bytes, set ? request->value_bytes : 0) > out_bytes)
+    if (request_bytes_max(request_keys_bytes(request), set ? request->value_bytes : 0) > out_bytes)
         return 0;
-    char *at = append_text(out, set ? "ms " : "mg ");
-    at = append_bytes(at, request->key, request->key_bytes);
-    at = append_text(at, set ? " " : " v");
-    if (set)
-        at = append_number(at, request->value_bytes);
-    if (set && request->expiry_s)
+    if (!set) {
+        const char *more = request->more_keys;
+        char *at = append_get(out, request, request->key, request->key_bytes);
+        for (unsigned i = 0; i < request->more_key_count; i++) {
+            size_t key_bytes;
+            const char *key = request_next_key(&more, &key_bytes);
+            at = append_get(at, request, key, key_bytes);
+        }
+        return (size_t)(at - out);
+    }
+    char *at = append_bytes(append_text(out, "ms "), request->key, request->key_bytes);
+    at = append_number(append_text(at, " "), request->value_bytes);
+    if (request->expiry_s)
         at = append_number(append_text(at, " T"), request->expiry_s);
-    at = append_text(append_number(append_text(at, " O"), request->number), "\r\n");
-    if (set)
-        at = append_text(append_bytes(at, request->value, request->value_bytes), "\r\n");
+    at = append_opaque(at, request);
+    at = append_text(append_bytes(at, request->value, request->value_bytes), "\r\n");
     return (size_t)(at - out);
 }
 
@@ -92,12 +110,15 @@ static enum reply_progress meta_judge(struct reply_parser *parser, const struct 
     return reply_end(parser, memcached_error_kind(line));
 }
 
+static const struct protocol_operation operations[MEMCACHED_OPERATIONS] =
+    MEMCACHED_OPERATIONS_WITH(.keys_apart = true);
+
 const struct protocol memcached_meta_protocol = {
     .name = memcached_meta_name,
     .speaks = "memcached's meta commands (`mg`, `ms`)",
     .replies = "`EN` is a miss, `NS`/`EX`/`NF` not stored; the opaque token must be the request's "
                "number on its connection, else `out_of_order`",
-    .operations = memcached_operations,
+    .operations = operations,
     .operation_count = MEMCACHED_OPERATIONS,
     .usual_port = 11211,
     PROTOCOL_PROBE("mn\r\n"),

@@ -19,10 +19,16 @@ static size_t request_bytes_max(size_t key_bytes, size_t value_bytes)
 static size_t text_encode(const struct request *request, char *out, size_t out_bytes)
 {
     bool set = request->operation == WORKLOAD_SET;
-    if (request_bytes_max(request->key_bytes, set ? request->value_bytes : 0) > out_bytes)
+    if (request_bytes_max(request_keys_bytes(request), set ? request->value_bytes : 0) > out_bytes)
         return 0;
     char *at = append_text(out, set ? "set " : "get ");
     at = append_bytes(at, request->key, request->key_bytes);
+    const char *more = request->more_keys;
+    for (unsigned i = 0; i < request->more_key_count; i++) {
+        size_t key_bytes;
+        const char *key = request_next_key(&more, &key_bytes);
+        at = append_bytes(append_text(at, " "), key, key_bytes);
+    }
     if (set) {
         at = append_number(append_text(at, " 0 "), request->expiry_s);
         at = append_number(append_text(at, " "), request->value_bytes);
@@ -69,13 +75,19 @@ static enum reply_progress text_judge(struct reply_parser *parser, const struct 
     if (line_starts_with(line, "VALUE ")) {
         uint64_t bytes = 0;
         enum reply_kind kind = parse_value_line(line, &bytes, &parser->key_hash);
-        if (kind != REPLY_VALUE || parser->values) // a get asks for one key
-            return reply_end(parser, kind != REPLY_VALUE ? kind : REPLY_MALFORMED);
+        if (kind == REPLY_VALUE && parser->list)
+            kind = reply_list_value(parser, 0, parser->key_hash, bytes);
+        else if (kind == REPLY_VALUE && parser->values) // a get asks for one key
+            kind = REPLY_MALFORMED;
+        if (kind != REPLY_VALUE)
+            return reply_end(parser, kind);
         parser->data_left = bytes + 2; // its CR LF belongs to the protocol
-        parser->value_bytes = bytes;
+        parser->value_bytes += bytes;
         parser->values = 1;
         return REPLY_UNDER_WAY;
     }
+    if (line_equals(line, "END") && parser->list)
+        parser->list->told = parser->list->due;
     if (line_equals(line, "END"))
         return reply_end(parser, parser->data_damaged ? REPLY_MALFORMED
                                  : parser->values     ? REPLY_VALUE
@@ -95,17 +107,15 @@ static enum reply_progress text_end_data(struct reply_parser *parser)
     return REPLY_UNDER_WAY; // to END
 }
 
-const struct protocol_operation memcached_operations[MEMCACHED_OPERATIONS] = {
-    [WORKLOAD_GET] = {.name = "get", .weight = 90, .returns_value = true},
-    [WORKLOAD_SET] = {.name = "set", .weight = 10, .carries_value = true},
-};
+static const struct protocol_operation operations[MEMCACHED_OPERATIONS] =
+    MEMCACHED_OPERATIONS_WITH();
 
 bool memcached_answers(unsigned operation, enum reply_kind kind)
 {
     switch (kind) {
     case REPLY_VALUE:
     case REPLY_MISS:
-        return operation == WORKLOAD_GET;
+        return operation != WORKLOAD_SET;
     case REPLY_STORED:
     case REPLY_NOT_STORED:
         return operation == WORKLOAD_SET;
@@ -145,7 +155,7 @@ const struct protocol memcached_text_protocol = {
     .speaks = "memcached's text protocol",
     .replies = "`END` alone is a miss; `NOT_STORED`, `SERVER_ERROR`, `CLIENT_ERROR`/`ERROR` by "
                "kind",
-    .operations = memcached_operations,
+    .operations = operations,
     .operation_count = MEMCACHED_OPERATIONS,
     .usual_port = 11211,
     PROTOCOL_PROBE("version\r\n"),

@@ -20,6 +20,7 @@ struct error;
 struct http_words;
 struct login;
 struct login_words;
+struct reply_list;
 
 enum reply_kind {
     REPLY_VALUE,        // a get that found its key
@@ -48,6 +49,12 @@ static inline bool reply_is_broken(enum reply_kind kind)
     return kind >= REPLY_MALFORMED;
 }
 
+// Replies that say what there is of what was asked for.
+static inline bool reply_finds(enum reply_kind kind)
+{
+    return kind == REPLY_VALUE || kind == REPLY_MISS;
+}
+
 // Replies that may have words to quote: the server's or the request's error, or nonsense.
 static inline bool reply_is_fault(enum reply_kind kind)
 {
@@ -68,8 +75,8 @@ struct reply_parser {
     uint16_t values;      // how many values the reply under way holds
     uint8_t state;        // the protocol's own; 0 between replies
     uint8_t kind;         // enum reply_kind of the reply under way, as far as known
-    uint8_t parts_due;    // of the reply under way: parts in front of its last one still to come
-    uint8_t parts_past;   // and those that came
+    uint16_t parts_due;   // of the reply under way: parts in front of its last one still to come
+    uint16_t parts_past;  // and those that came
     uint8_t part_fault;   // the first of them that was a fault; 0: none
     bool in_reply;        // a byte of the reply under way has been seen
     bool skipping;        // the line under way is too long: ignore it to its end
@@ -82,6 +89,9 @@ struct reply_parser {
     bool closing;         // the server closes the connection after the reply under way, or the last
     bool quoted;          // `said` is of the reply under way
     uint64_t key_hash;    // of the reply under way, as in struct reply
+    // Of the reply under way, which answers a request of many keys (workloads/multiget.h): where
+    // its values are listed. A reader of replies sets it before the first byte.
+    struct reply_list *list;
     char said[REPLY_SAID_BYTES]; // how the last reply that was a fault began, as text
     char line[512];              // the longest line is a key of 250 bytes and three numbers
 };
@@ -106,6 +116,9 @@ struct request {
     unsigned operation; // index into the protocol's operations
     const char *key;
     size_t key_bytes;
+    // Of an operation of many_keys: the keys behind that one (request_next_key).
+    const char *more_keys;
+    unsigned more_key_count;
     const char *value;   // of operations that carry one
     size_t value_bytes;  // of that, or of the reply an operation asks for; else 0
     uint64_t number;     // of this request on its connection, from 0
@@ -114,6 +127,29 @@ struct request {
     const struct http_words *http; // http: what goes around the key; NULL: what is usual
     const struct custom *custom;   // custom: what requests say; NULL: what is usual
 };
+
+// The next of a request's more_keys: *at begins there, and is then behind it.
+static inline const char *request_next_key(const char **at, size_t *bytes)
+{
+    const char *key = *at + 1;
+    *bytes = (unsigned char)**at;
+    *at = key + *bytes;
+    return key;
+}
+
+// What one of them takes at most besides itself, in any protocol: a header of 24 bytes, or a
+// command with a number of 20 digits.
+enum { REQUEST_MORE_KEY_BYTES = 48 };
+
+// What all keys of a request take, of which request_bytes_max is asked.
+static inline size_t request_keys_bytes(const struct request *request)
+{
+    const char *at = request->more_keys;
+    size_t sum = request->key_bytes, bytes;
+    for (unsigned i = 0; i < request->more_key_count; i++, sum += bytes + REQUEST_MORE_KEY_BYTES)
+        request_next_key(&at, &bytes);
+    return sum;
+}
 
 struct protocol_operation {
     const char *name;
@@ -125,9 +161,12 @@ struct protocol_operation {
     // front of its reply, which together with them is one. A reader of replies says so in the
     // parser's parts_due before the first byte.
     uint8_t parts;
+    bool many_keys;  // it asks for several keys at once (workloads/multiget.h)
+    bool keys_apart; // each of which is answered apart
 };
 
 // How many a protocol can have, and where these two stand in one that has both.
+enum { MULTIGET_KEYS_MAX = 500 };
 enum { PROTOCOL_OPERATIONS_MAX = 16, WORKLOAD_GET = 0, WORKLOAD_SET = 1 };
 
 // What workloads ask for at most; a protocol or a server may allow less. A size without bounds of

@@ -36,6 +36,7 @@ static const struct {
     [REDIS_XRANGE] = {"$6\r\nXRANGE\r\n", "stream:", 6,
                       "$1\r\n-\r\n$1\r\n+\r\n$5\r\nCOUNT\r\n$2\r\n10\r\n"},
     [REDIS_TRANSACTION] = {"$3\r\nSET\r\n", "", 3, ""}, // what it ends with, but for EXEC
+    [REDIS_MULTIGET] = {"$4\r\nMGET\r\n", "", 2, ""},
     [REDIS_SCRIPT] = {"$7\r\nEVALSHA\r\n$40\r\n" REDIS_SCRIPT_SHA "\r\n$1\r\n1\r\n", "", 5, ""},
 };
 _Static_assert(REDIS_RANGE == 10, "the ranges above end at 9, or count 10");
@@ -58,6 +59,7 @@ static const struct protocol_operation operations[REDIS_OPERATIONS] = {
                            .carries_value = true,
                            .returns_value = true,
                            .parts = 3}, // OK and twice QUEUED, in front of EXEC's reply
+    [REDIS_MULTIGET] = {.name = "multiget", .many_keys = true},
 };
 
 static size_t request_bytes_max(size_t key_bytes, size_t value_bytes)
@@ -90,7 +92,8 @@ static size_t redis_encode(const struct request *request, char *out, size_t out_
     if (operation == REDIS_ASKING)
         return encode_asking(out, out_bytes);
     bool value = operations[operation].carries_value;
-    if (request_bytes_max(request->key_bytes, value ? request->value_bytes : 0) > out_bytes)
+    if (request_bytes_max(request_keys_bytes(request), value ? request->value_bytes : 0) >
+        out_bytes)
         return 0;
     char *at = out, number[NUMBER_DIGITS_MAX];
     bool transaction = operation == REDIS_TRANSACTION;
@@ -100,9 +103,15 @@ static size_t redis_encode(const struct request *request, char *out, size_t out_
         at = append_word(at, "", request->key, request->key_bytes);
     }
     *at++ = '*';
-    at = append_number(at, commands[operation].words + (expires ? 2 : 0));
+    at = append_number(at, commands[operation].words + (expires ? 2 : 0) + request->more_key_count);
     at = append_text(append_text(at, "\r\n"), commands[operation].command);
     at = append_word(at, commands[operation].prefix, request->key, request->key_bytes);
+    const char *more = request->more_keys;
+    for (unsigned i = 0; i < request->more_key_count; i++) {
+        size_t key_bytes;
+        const char *key = request_next_key(&more, &key_bytes);
+        at = append_word(at, "", key, key_bytes);
+    }
     at = append_text(at, commands[operation].tail);
     if (value)
         at = append_word(at, "", request->value, request->value_bytes);
@@ -342,9 +351,25 @@ static enum reply_progress redis_end_data(struct reply_parser *parser)
     return progress;
 }
 
+// Lists a member of MGET's reply, of which nil says that there is no such key.
+static enum reply_kind list_member(struct reply_parser *parser, const struct reply_line *line)
+{
+    const char type = line->bytes[0];
+    const unsigned place = parser->list->told;
+    if (place == parser->list->due)
+        return REPLY_MALFORMED;
+    parser->list->told++;
+    if (type == '_' || (type == '$' && !parser->data_left))
+        return REPLY_VALUE;
+    return reply_list_value(parser, place, 0, type == '$' ? parser->data_left - 2 : UINT64_MAX);
+}
+
 static enum reply_progress redis_judge(struct reply_parser *parser, const struct reply_line *line)
 {
+    const bool is_member = parser->list && parser->state == STATE_WITHIN;
     enum reply_kind fault = line->too_long ? REPLY_OVERSIZED : judge_element(parser, line);
+    if (fault == REPLY_VALUE && is_member)
+        fault = list_member(parser, line);
     if (fault != REPLY_VALUE)
         return reply_end(parser, fault);
     return parser->data_left ? REPLY_UNDER_WAY : end_element(parser);
@@ -355,7 +380,7 @@ static bool redis_answers(unsigned operation, enum reply_kind kind)
     static const bool reads[REDIS_OPERATIONS] = {
         [REDIS_GET] = true,    [REDIS_LPOP] = true,        [REDIS_LRANGE] = true,
         [REDIS_HGET] = true,   [REDIS_ZRANGE] = true,      [REDIS_XRANGE] = true,
-        [REDIS_SCRIPT] = true, [REDIS_TRANSACTION] = true,
+        [REDIS_SCRIPT] = true, [REDIS_TRANSACTION] = true, [REDIS_MULTIGET] = true,
     };
     switch (kind) {
     case REPLY_VALUE:

@@ -17,6 +17,17 @@ void reply_note_said(struct reply_parser *parser, const char *bytes, size_t coun
     parser->quoted = true;
 }
 
+enum reply_kind reply_list_value(struct reply_parser *parser, unsigned place, uint64_t key_hash,
+                                 uint64_t bytes)
+{
+    struct reply_list *list = parser->list;
+    if (list->count >= list->due || place >= list->due)
+        return REPLY_MALFORMED;
+    list->values[list->count++] =
+        (struct listed_value){.key_hash = key_hash, .bytes = bytes, .place = (uint16_t)place};
+    return REPLY_VALUE;
+}
+
 // Takes bytes up to the end of the current line and returns how many. *whole: the line is, and not
 // copied if the caller's bytes hold all of it.
 static size_t take_line(struct reply_parser *parser, const char *bytes, size_t count,
@@ -113,6 +124,8 @@ static size_t take_part(const struct protocol *protocol, struct reply_parser *pa
 
 static void finish_reply(struct reply_parser *parser, bool lost, struct reply *reply)
 {
+    if (parser->list && parser->list->count && parser->kind == REPLY_MISS)
+        parser->kind = REPLY_VALUE; // of others than its last key
     *reply = (struct reply){.kind = parser->kind,
                             .begin = parser->reply_begin,
                             .end = parser->offset,
@@ -126,17 +139,22 @@ static void finish_reply(struct reply_parser *parser, bool lost, struct reply *r
     parser->values = 0;
     parser->state = parser->kind = 0;
     parser->parts_due = parser->parts_past = parser->part_fault = 0;
+    parser->list = NULL;
     parser->in_reply = parser->skipping = parser->data_damaged = false;
     parser->chunked = parser->sized = parser->raw_data = false;
     parser->resync = lost;
+}
+
+static bool is_greeting(const struct protocol *protocol, const struct reply_parser *parser)
+{
+    return protocol->greets && !parser->login && !parser->number && !parser->greeted;
 }
 
 // True for the reply to the greeting in front of the first request, which ends here. What it says
 // is passed over: the request's own reply shows whether the server knows the greeting.
 static bool pass_greeting(const struct protocol *protocol, struct reply_parser *parser)
 {
-    if (!protocol->greets || parser->login || parser->number || parser->greeted ||
-        parser->kind >= REPLY_MALFORMED)
+    if (!is_greeting(protocol, parser) || parser->kind >= REPLY_MALFORMED)
         return false;
     parser->greeted = true;
     parser->state = 0;
@@ -144,13 +162,32 @@ static bool pass_greeting(const struct protocol *protocol, struct reply_parser *
     return true;
 }
 
-// True for a part in front of the reply's last one, which ends here: it says that its command was
-// taken. Where one was not, the first that says so is the reply, whatever comes after it.
+// Of a reply in which each key has a part: one ends here.
+static void list_part(struct reply_parser *parser)
+{
+    struct reply_list *list = parser->list;
+    if (!list || !list->apart || reply_is_broken(parser->kind))
+        return;
+    if (reply_finds(parser->kind))
+        list->told++;
+    if (parser->kind == REPLY_VALUE)
+        parser->kind =
+            (uint8_t)reply_list_value(parser, parser->parts_past, 0, parser->value_bytes);
+}
+
+// Whether a part in front of the last one says that its command was taken.
+static bool part_is_good(const struct reply_parser *parser)
+{
+    return parser->list ? reply_finds(parser->kind) : parser->kind == REPLY_STORED;
+}
+
+// True for a part in front of the reply's last one, which ends here. Where one was not taken, the
+// first that says so is the reply, whatever comes after it.
 static bool pass_part(struct reply_parser *parser)
 {
     if (!parser->parts_due || reply_is_broken(parser->kind))
         return false;
-    if (!parser->part_fault && parser->kind != REPLY_STORED) {
+    if (!parser->part_fault && !part_is_good(parser)) {
         if (!reply_is_fault(parser->kind)) {
             parser->kind = REPLY_MALFORMED;
             return false;
@@ -175,10 +212,18 @@ size_t reply_parse(const struct protocol *protocol, struct reply_parser *parser,
         if (!parser->in_reply)
             parser->reply_begin = parser->offset;
         parser->in_reply = true;
+        struct reply_list *const list = parser->list;
+        if (is_greeting(protocol, parser))
+            parser->list = NULL; // its values are not those that were asked for
         size_t taken = take_part(protocol, parser, bytes + used, count - used, &progress);
+        parser->list = list;
         used += taken;
         parser->offset += taken;
-        if (progress != REPLY_UNDER_WAY && !pass_greeting(protocol, parser) && !pass_part(parser)) {
+        if (progress != REPLY_UNDER_WAY && pass_greeting(protocol, parser))
+            continue;
+        if (progress != REPLY_UNDER_WAY)
+            list_part(parser);
+        if (progress != REPLY_UNDER_WAY && !pass_part(parser)) {
             broken = reply_is_broken(parser->kind);
             if (parser->part_fault && !broken)
                 parser->kind = parser->part_fault;

@@ -7,10 +7,30 @@
 
 #include "workloads/protocol.h"
 
+// What is kept of a reply to a request of many keys (workloads/multiget.h) while it comes in: how
+// many values it may have, and those it had.
+struct reply_list {
+    uint64_t number; // of the request on its connection
+    uint16_t due;    // keys that were asked for
+    uint16_t told;   // of them: the reply says of so many what there is, or that there is nothing
+    uint16_t count;  // values
+    bool apart;      // each key has a reply of its own, which are one together
+    struct listed_value {
+        uint64_t key_hash; // of the key that it names; 0: it names none, and is that of `place`
+        uint64_t bytes;    // UINT64_MAX: something that is no value
+        uint16_t place;
+    } values[]; // in the order they came in; room for `due`
+};
+
 // Parses bytes of the stream, up to the end of at most replies_max replies or of one that is broken
 // (reply_is_broken), and returns how many it took: at least one.
 size_t reply_parse(const struct protocol *protocol, struct reply_parser *parser, const char *bytes,
                    size_t count, struct reply *replies, size_t replies_max, size_t *reply_count);
+
+// Lists a value of the reply under way, and returns what that is then: REPLY_MALFORMED where there
+// are more than keys were asked for. key_hash 0: it is the value of the key at that place.
+enum reply_kind reply_list_value(struct reply_parser *parser, unsigned place, uint64_t key_hash,
+                                 uint64_t bytes);
 
 // Keeps how the reply under way, a fault, began, for people; what is said first counts.
 void reply_note_said(struct reply_parser *parser, const char *bytes, size_t count);

@@ -25,6 +25,7 @@ void workload_defaults(struct workload *workload)
         .key_count = 100000,
         .key_size_bytes = {.kind = DISTRIBUTION_FIXED, .first = 31},
         .popularity = {POPULARITY_UNIFORM, 0},
+        .multiget_keys = 10,
         .value_size_bytes = {.kind = DISTRIBUTION_FIXED, .first = 200},
         .arrivals = {.kind = DISTRIBUTION_EXPONENTIAL, .first = 1},
     };
@@ -266,6 +267,14 @@ size_t workload_carried_bytes_max(const struct workload *workload)
 
 // --- writing it down -----------------------------------------------------------------------------
 
+static bool has_multigets(const struct workload *workload)
+{
+    for (unsigned i = 0; i < workload->protocol->operation_count; i++)
+        if (workload->mix[i] > 0 && workload->protocol->operations[i].many_keys)
+            return true;
+    return false;
+}
+
 json_t *workload_to_json(const struct workload *workload)
 {
     char arrivals[4200], text[4200];
@@ -283,6 +292,9 @@ json_t *workload_to_json(const struct workload *workload)
         distribution_to_json(&workload->key_size_bytes, UNIT_BYTES), "popularity", popularity,
         "values", "size", distribution_to_json(&workload->value_size_bytes, UNIT_BYTES), "arrivals",
         arrivals);
+    if (json && has_multigets(workload))
+        json_object_set_new(json_object_get(json, "keys"), "multiget",
+                            json_integer(workload->multiget_keys));
     if (json && workload->small_value_count) {
         json_t *small = json_array();
         for (unsigned i = 0; i < workload->small_value_count; i++)

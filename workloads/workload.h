@@ -8,13 +8,13 @@
 //     protocol: memcached                       # of protocols.tbl.h
 //     mix: {get: 90, set: 10}                   # weights; the protocol names its operations
 //     keys: {count: 100k, size: {fixed: 31}, popularity: {zipf: 0.99}}   # or {uniform: true}
-//     values: {size: {uniform: [100, 300]}, expiry: 60s}   # a distribution
-//     (workloads/distribution_text.h) arrivals: exponential                     # or another
-//     (arrivals_parse), or replay:FILE pattern: ramp:0.5,1.5                     # the rate over
-//     time (workloads/rate_pattern.h) service: exponential:10us                 # lab only: how
-//     long the server is to work read_through: true                        # a get that finds
-//     nothing is followed by a set http: {path: "/a/{key}", host: web, headers: ["Accept: */*"]} #
-//     http only
+//     keys: {multiget: 10}        # that a multiget asks for
+//     values: {size: {uniform: [100, 300]}, expiry: 60s} # workloads/distribution_text.h
+//     arrivals: exponential       # or another (arrivals_parse), or replay:FILE
+//     pattern: ramp:0.5,1.5       # the rate over time (workloads/rate_pattern.h)
+//     service: exponential:10us   # lab only: how long the server is to work
+//     read_through: true          # a get that finds nothing is followed by a set
+//     http: {path: "/a/{key}", host: web, headers: ["Accept: */*"]}      # http only
 //
 // Absent keys take the value shown by workload_defaults. A key and its value are functions of the
 // key's index alone, so storing the dataset, asking for it and verifying it agree without anything
@@ -55,6 +55,7 @@ struct workload {
     uint64_t key_count;                   // 1 or more
     struct distribution key_size_bytes;   // results are clamped to what the protocol allows
     struct popularity popularity;         // rank 0, the most popular, is key 0
+    uint16_t multiget_keys;               // that a multiget asks for, 2 or more
     struct distribution value_size_bytes; // the same, for values that are not small
     double small_values[WORKLOAD_SMALL_VALUES]; // the probability of a value of that many bytes
     unsigned small_value_count;

@@ -81,8 +81,11 @@ static const struct field keys_rows[] = {
      INTO(struct workload, key_size_bytes), .help = "bytes of a key, by one of"},
     {"popularity", FIELD_GROUP, .fields = &popularity_fields, .otherwise = "uniform: true",
      INTO(struct workload, popularity), .help = "which keys are asked for, by one of"},
+    {"multiget", FIELD_COUNT, "10", .low = "2", .high = "500", INTO(struct workload, multiget_keys),
+     .help = "how many a `multiget` asks for at once"},
 };
 static const struct fields keys_fields = FIELDS(keys_rows, struct workload, .check = check_keys);
+_Static_assert(MULTIGET_KEYS_MAX == 500, "the row of `multiget` says how many there may be");
 
 // A new size applies to all values, including the small ones that a preset listed separately.
 static int read_values(const struct binding *binding, const struct node *node, void *object)

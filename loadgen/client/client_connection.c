@@ -92,6 +92,9 @@ static int connection_make(struct client_connection *connection, uint32_t id,
     if (!connection->slots || !connection->out || !connection->timer ||
         (context->kernel_stamps && !connection->waits))
         return error_set(err, ERROR_FAILED, "out of memory for connection %u", id);
+    connection->list = context->multiget ? multiget_list_new(context->multiget) : NULL;
+    if (context->multiget && !connection->list)
+        return error_set(err, ERROR_FAILED, "out of memory for connection %u", id);
     memset(connection->slots, 0xff, (connection->slot_mask + 1) * sizeof *connection->slots);
     memset(connection->out, 0, out_bytes); // touches every page before the load begins
     return 0;
@@ -171,6 +174,7 @@ void connection_close(struct client_connection *connection)
     free(connection->slots);
     free(connection->out);
     free(connection->waits);
+    free(connection->list);
     *connection = (struct client_connection){.socket_fd = -1};
 }
 
@@ -307,15 +311,14 @@ static void take_reply(struct client_connection *connection, const struct reply 
                       arrival);
 }
 
-// A reply begins: of how many parts it is follows from what it answers.
-static void expect_parts(struct client_connection *connection)
+// A reply begins: what it is made of follows from what it answers.
+static void expect_next(struct client_connection *connection)
 {
-    const struct connection_context *context = connection->context;
     if (connection->parser.in_reply || connection->answered == connection->sent)
         return;
     const struct sample *sample = connection_sample(connection, connection->answered);
-    if (sample != context->scrap)
-        connection->parser.parts_due = context->protocol->operations[sample->operation].parts;
+    if (sample != connection->context->scrap)
+        connection_expect(connection, sample, connection->answered);
 }
 
 // Returns false when replies break the protocol: it is then unknown which requests later replies
@@ -326,13 +329,13 @@ static bool take_bytes(struct client_connection *connection, size_t count,
     const struct connection_context *context = connection->context;
     const struct protocol *protocol = context->protocol;
     const char *at = context->receive_buffer;
-    // One, where more is to be known of each than what it comes to: its words, or its parts.
-    const size_t at_once = context->redirect || context->in_parts ? 1 : REPLY_BATCH;
+    // One, where more is to be known of each than what it comes to: its words, parts or values.
+    const size_t at_once = context->redirect || context->expects ? 1 : REPLY_BATCH;
     while (count) {
         struct reply replies[REPLY_BATCH];
         size_t found;
-        if (context->in_parts)
-            expect_parts(connection);
+        if (context->expects)
+            expect_next(connection);
         size_t used =
             reply_parse(protocol, &connection->parser, at, count, replies, at_once, &found);
         if (connection->tls)

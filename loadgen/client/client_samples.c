@@ -11,16 +11,38 @@ void connection_note_fault(struct client_connection *connection, const struct sa
         return;
     if (reply_is_fault(reply->kind) && connection->parser.said[0])
         error_set(first, ERROR_FAILED, "\"%s\"", connection->parser.said);
-    else if (!sample || reply->kind != REPLY_VALUE ||
+    else if (!sample || !reply_finds(reply->kind) ||
              !context->protocol->answers(sample->operation, reply->kind))
         error_set(first, ERROR_FAILED, "a reply \"%s\" to %s", reply_kind_names[reply->kind],
                   asked);
+    else if (context->protocol->operations[sample->operation].many_keys)
+        error_set(first, ERROR_FAILED,
+                  "values of other keys, or of other sizes, than the %u keys that were asked for",
+                  context->multiget->count);
     else if (reply->value_bytes != workload_value_bytes(context->workload, sample->key))
         error_set(first, ERROR_FAILED, "a value of %llu bytes, and the key's has %zu",
                   (unsigned long long)reply->value_bytes,
                   workload_value_bytes(context->workload, sample->key));
     else
         error_set(first, ERROR_FAILED, "the value of another key");
+}
+
+uint8_t connection_count_values(struct client_connection *connection, const struct sample *sample,
+                                const struct reply *reply)
+{
+    const struct connection_context *context = connection->context;
+    struct multiget_counts *multigets = &context->counts->multigets;
+    const struct reply_list *list = connection->list;
+    unsigned missing;
+    if (!multiget_is_right(context->multiget, sample->key, list, &missing)) {
+        context->counts->wrong_values++;
+        connection_note_fault(connection, sample, reply);
+        return SAMPLE_ERROR_REPLY;
+    }
+    multigets->answered++;
+    multigets->keys += list->due;
+    multigets->missing += missing;
+    return missing == list->due ? SAMPLE_MISS : SAMPLE_ANSWERED;
 }
 
 void connection_answer_fill(struct client_connection *connection, struct sample *fill,

@@ -9,6 +9,8 @@
 #include "loadgen/client/slow_replies.h"
 #include "loadgen/client/client_state.h"
 #include "loadgen/client/connection_counts.h"
+#include "workloads/multiget.h"
+#include "workloads/reply_parser.h"
 #include "workloads/workload.h"
 
 static inline struct sample *connection_sample(struct client_connection *connection, uint64_t slot)
@@ -44,6 +46,24 @@ struct arrival {
     struct kernel_stamp rx;
 };
 
+// The reply to that request, which is the number'th of its connection, is what comes next.
+static inline void connection_expect(struct client_connection *connection,
+                                     const struct sample *sample, uint64_t number)
+{
+    const struct connection_context *context = connection->context;
+    const struct protocol_operation *asked = &context->protocol->operations[sample->operation];
+    struct reply_list *list = asked->many_keys ? connection->list : NULL;
+    connection->parser.parts_due = asked->parts;
+    connection->parser.list = list;
+    if (!list)
+        return;
+    list->number = number;
+    list->told = list->count = 0;
+    list->apart = asked->keys_apart;
+    if (list->apart)
+        connection->parser.parts_due = (uint16_t)(list->due - 1);
+}
+
 // Keeps what the first fault of all was, for people.
 void connection_note_fault(struct client_connection *connection, const struct sample *sample,
                            const struct reply *reply) __attribute__((cold));
@@ -62,6 +82,10 @@ static inline bool value_is_right(const struct connection_context *context,
            reply->key_hash == hash_bytes(key, workload_key(context->workload, sample->key, key));
 }
 
+// Counts the values of a reply to a request of many keys, and returns its request's status.
+uint8_t connection_count_values(struct client_connection *connection, const struct sample *sample,
+                                const struct reply *reply);
+
 // Counts a reply and returns its request's status (enum sample_status).
 static inline uint8_t connection_count_reply(struct client_connection *connection,
                                              const struct sample *sample, const struct reply *reply)
@@ -72,6 +96,8 @@ static inline uint8_t connection_count_reply(struct client_connection *connectio
     counts->replies[kind]++;
     if (!context->protocol->answers(sample->operation, kind))
         counts->mismatched++;
+    else if (reply_finds(kind) && context->protocol->operations[sample->operation].many_keys)
+        return connection_count_values(connection, sample, reply);
     else if (kind == REPLY_MISS)
         return SAMPLE_MISS;
     else if (kind == REPLY_VALUE && !value_is_right(context, sample, reply))

@@ -63,7 +63,10 @@ struct connection_context {
     // A reply to the request in that slot is an error: true if the request is put again, at another
     // server or later, instead of having it for its reply. NULL: it never is.
     bool (*redirect)(struct client_connection *connection, uint64_t slot);
-    bool in_parts; // the replies to some operations come in parts (struct protocol_operation)
+    // The replies to some operations come in parts, or are several values (struct
+    // protocol_operation): what is expected is to be said of each.
+    bool expects;
+    const struct multiget *multiget; // what requests of many keys ask for; NULL: there are none
     // What is put in front of a request has this sample, behind all others, which nobody reads.
     struct sample *scrap;
     // A get found nothing: it is followed by a set. NULL: it is not.
@@ -138,6 +141,7 @@ struct client_connection {
     uint64_t ended_tsc;         // when the one before it ended; 0: it is the first
     int64_t down_ms, opened_ms; // CLOCK_MONOTONIC: when it stopped being useful; when it opened
     struct reply_parser parser;
+    struct reply_list *list;   // the values of the reply under way, where there are multigets
     struct client_tls *tls;    // if there is TLS; else NULL
     struct stamp_waits *waits; // if there are kernel stamps; else NULL
 };

@@ -77,6 +77,9 @@ void connection_counts_add(struct connection_counts *all, const struct connectio
     all->stamps_late += more->stamps_late;
     all->stamps_double += more->stamps_double;
     add_fills(&all->fills, &more->fills);
+    all->multigets.answered += more->multigets.answered;
+    all->multigets.keys += more->multigets.keys;
+    all->multigets.missing += more->multigets.missing;
     add_redirections(&all->redirections, &more->redirections);
     timed_count_add(&all->handshakes, &more->handshakes);
     timed_count_add(&all->resumed, &more->resumed);

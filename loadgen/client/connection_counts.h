@@ -53,6 +53,12 @@ struct fill_counts {
     uint64_t left_out;         // not begun: too many were under way
 };
 
+// Requests of many keys whose replies were right.
+struct multiget_counts {
+    uint64_t answered;
+    uint64_t keys, missing; // that they asked for; of these, not there
+};
+
 // Of a load whose keys are on several servers (loadgen/client/node_map.h): what these sent
 // elsewhere.
 struct redirection_counts {
@@ -102,6 +108,7 @@ struct connection_counts {
     // TX stamps received from the NIC and from the kernel.
     uint64_t tx_hardware, tx_software;
     struct fill_counts fills;
+    struct multiget_counts multigets;
     struct redirection_counts redirections;
     // TLS handshakes that were completed, from the connected socket to the last of them: whole
     // ones, and those of a session there had been.

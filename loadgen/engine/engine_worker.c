@@ -240,6 +240,8 @@ static void put_request(struct engine_worker *worker, struct client_connection *
     workload_request(shared->settings->workload, sample->operation, sample->key,
                      place_of(worker, index), connection->put, worker->key, worker->value,
                      &request);
+    if (shared->settings->workload->protocol->operations[sample->operation].many_keys)
+        multiget_add_keys(&shared->multiget, sample->key, &request, worker->more_keys);
     connection_put(connection, (uint32_t)index, &request);
     if (!connection->dirty) {
         connection->dirty = true;

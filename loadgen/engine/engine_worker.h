@@ -25,6 +25,7 @@
 #include "loadgen/engine/request_list.h"
 #include "loadgen/engine/sample_ring.h"
 #include "loadgen/engine/schedule.h"
+#include "workloads/multiget.h"
 
 enum { CACHE_LINE = 64 };
 
@@ -41,6 +42,7 @@ struct engine_shared {
     bool hardware_stamps;  // the NIC's stamps are on, in addition to the kernel's
     bool hardware_tx;      // also of what is sent
     double ticks_per_ns;
+    struct multiget multiget;
     size_t request_bytes;   // bytes of the longest request, as it leaves
     size_t encoded_bytes;   // the same before it is encrypted
     struct ssl_ctx_st *tls; // NULL: no TLS
@@ -87,7 +89,7 @@ struct engine_worker {
     uint64_t free_fill;
     size_t order;      // closed loop: index in the schedule of the next request
     uint64_t full_tsc; // when there was last no connection with room
-    char *key, *value;
+    char *key, *more_keys, *value;
 
     // What the result takes over.
     struct sample *samples; // of its requests, in their order

@@ -199,13 +199,15 @@ static uint64_t common_value_bytes(const struct workload *workload)
     return alike ? workload_value_bytes(workload, 0) : UINT64_MAX;
 }
 
-static bool come_in_parts(const struct workload *workload)
+// Whether replies differ in what they are made of.
+static bool expects_of_replies(const struct engine_shared *shared)
 {
+    const struct workload *workload = shared->settings->workload;
     const struct protocol *protocol = workload->protocol;
     for (unsigned i = 0; i < protocol->operation_count; i++)
         if (protocol->operations[i].parts && (workload->mix[i] > 0 || workload->recording))
             return true;
-    return false;
+    return shared->multiget.count > 0;
 }
 
 int engine_worker_prepare(struct engine_worker *worker, struct error *err)
@@ -222,6 +224,7 @@ int engine_worker_prepare(struct engine_worker *worker, struct error *err)
                   connection_queue_make(&worker->unstamped, count) == 0 &&
                   connection_queue_make(&worker->unread, count) == 0;
     worker->key = calloc(1, WORKLOAD_KEY_BYTES_MAX);
+    worker->more_keys = calloc(1, multiget_room(&shared->multiget) + 1);
     worker->value = calloc(1, shared->carried_bytes + 1);
     worker->context = (struct connection_context){
         .protocol = settings->workload->protocol,
@@ -234,7 +237,8 @@ int engine_worker_prepare(struct engine_worker *worker, struct error *err)
         .epoll_fd = -1,
         .put_again = engine_worker_put_again,
         .read_again = engine_worker_read_again,
-        .in_parts = come_in_parts(settings->workload),
+        .expects = expects_of_replies(shared),
+        .multiget = shared->multiget.count ? &shared->multiget : NULL,
         .fill = settings->workload->read_through ? engine_worker_fill : NULL,
         .fill_ended = engine_worker_end_fill,
         .stop = &worker->shared->stop,
@@ -263,7 +267,7 @@ int engine_worker_prepare(struct engine_worker *worker, struct error *err)
     if (worker->context.live)
         live_set(&worker->context.live->tsc_khz, (uint64_t)(shared->ticks_per_ns * 1e6));
     if (!worker->connections || !worker->dirty || !queued || !worker->key || !worker->value ||
-        !worker->context.reader || !worker->context.receive_buffer ||
+        !worker->more_keys || !worker->context.reader || !worker->context.receive_buffer ||
         !worker->context.wire_buffer || (shared->tls && !worker->context.request_buffer) ||
         array_reserve(&worker->context.log, count) < 0)
         return error_set(err, ERROR_FAILED, "out of memory for %u connections", count);
@@ -310,6 +314,7 @@ void engine_worker_close(struct engine_worker *worker)
     free(worker->unread.items);
     free(worker->key);
     free(worker->value);
+    free(worker->more_keys);
     free(worker->context.reader);
     datagram_reader_free(worker->context.datagrams);
     if (worker->context.wire_buffer != worker->context.receive_buffer)

@@ -90,7 +90,7 @@ static bool take_operation(const struct reading *reading, struct piece piece,
             protocol_operation_find(protocol, synonyms[i][0]) < 0)
             piece = (struct piece){synonyms[i][1], strlen(synonyms[i][1])};
     for (unsigned i = 0; i < protocol->operation_count; i++)
-        if (piece_is(piece, protocol->operations[i].name)) {
+        if (piece_is(piece, protocol->operations[i].name) && !protocol->operations[i].many_keys) {
             request->operation = (uint8_t)i;
             return true;
         }

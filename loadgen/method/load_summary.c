@@ -316,6 +316,7 @@ static void judge_replies(const struct engine_result *result, struct load_summar
     const struct connection_counts *counts = &result->counts;
     const double few = share_tolerance * (double)summary->answered;
     const uint64_t reads = summary->misses + counts->replies[REPLY_VALUE];
+    const struct multiget_counts *multigets = &counts->multigets;
     char first[REPLY_SAID_BYTES + 80] = "";
     if (counts->first_fault.kind)
         snprintf(first, sizeof first, "; the first: %.*s%s", REPLY_SAID_BYTES + 2,
@@ -326,6 +327,11 @@ static void judge_replies(const struct engine_result *result, struct load_summar
                                 "%llu of %llu reads found nothing, and that is what was measured; "
                                 "store the dataset first (--prepare)",
                                 (count_type)summary->misses, (count_type)reads);
+    else if ((double)multigets->missing > most_misses * (double)multigets->keys)
+        load_summary_add_reason(summary, DOUBT_MISSES,
+                                "%llu of the %llu keys of multigets were not there, and that is "
+                                "what was measured; store the dataset first (--prepare)",
+                                (count_type)multigets->missing, (count_type)multigets->keys);
     const uint64_t unfilled = counts->fills.refused + counts->fills.failed;
     if ((double)unfilled > share_tolerance * (double)counts->fills.begun)
         load_summary_add_reason(summary, DOUBT_ERRORS,

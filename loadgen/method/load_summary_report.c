@@ -86,6 +86,23 @@ static void print_fills(const struct fill_counts *fills, FILE *out)
             (count_type)fills_unfinished(fills), (count_type)fills->left_out);
 }
 
+// null: no such reply came.
+static json_t *multigets_json(const struct multiget_counts *multigets)
+{
+    return !multigets->answered
+               ? json_null()
+               : json_pack("{s:I,s:I,s:I}", "answered", (json_int_t)multigets->answered, "keys",
+                           (json_int_t)multigets->keys, "missing", (json_int_t)multigets->missing);
+}
+
+static void print_multigets(const struct multiget_counts *multigets, FILE *out)
+{
+    if (multigets->answered)
+        fprintf(out, "  multigets  %llu answered, of %llu keys; %llu of the keys were not there\n",
+                (count_type)multigets->answered, (count_type)multigets->keys,
+                (count_type)multigets->missing);
+}
+
 #define NODES(key, member) JSON_ROW(key, struct redirection_counts, member)
 
 static const struct json_row node_rows[] = {
@@ -279,6 +296,7 @@ json_t *load_summary_json(const struct load_summary *summary, const struct engin
     json_object_set_new(json, "nodes", nodes_json(result));
     json_object_set_new(json, "tls", tls_json(counts));
     json_object_set_new(json, "fills", fills_json(&counts->fills));
+    json_object_set_new(json, "multigets", multigets_json(&counts->multigets));
     json_object_set_new(json, "errors", errors_json(summary, result));
     json_object_set_new(json, "latency_us", percentiles_json(&summary->latency));
     json_object_set_new(json, "uncorrected_latency_us", percentiles_json(&summary->uncorrected));
@@ -433,6 +451,7 @@ void load_summary_print(const struct load_summary *summary, const struct engine_
             (count_type)counts->repeated);
     print_nodes(result, out);
     print_fills(&counts->fills, out);
+    print_multigets(&counts->multigets, out);
     if (counts->tls_suite[0]) {
         fprintf(out, "  tls        %s", counts->tls_suite);
         print_handshakes(&counts->handshakes, "handshakes", out);

@@ -87,7 +87,7 @@ static const struct {
 
 // --- what it knows of protocols ------------------------------------------------------------------
 
-enum { REQUEST_BYTES = 512, REPLY_BYTES = 128 };
+enum { REQUEST_BYTES = 512, REPLY_BYTES = 1024 };
 
 struct text {
     const char *bytes;
@@ -152,6 +152,15 @@ static inline size_t good_text(const char *request, unsigned number, char *out)
     (void)number;
     const char *key = memcmp(request, "get ", 4) == 0 ? request + 4 : "k";
     return (size_t)sprintf(out, "VALUE %.*s 0 3\r\nabc\r\nEND\r\n", (int)strcspn(key, "\r"), key);
+}
+
+static inline size_t good_multiget(const char *request, unsigned number, char *out)
+{
+    size_t used = 0, bytes;
+    (void)number;
+    for (const char *key = request; (key = strchr(key, ' ')) && (bytes = strcspn(++key, " \r"));)
+        used += (size_t)sprintf(out + used, "VALUE %.*s 0 3\r\nabc\r\n", (int)bytes, key);
+    return used + (size_t)sprintf(out + used, "END\r\n");
 }
 
 static inline size_t good_meta(const char *request, unsigned number, char *out)
@@ -237,6 +246,9 @@ static inline size_t good_lab(const char *request, unsigned number, char *out)
 #define HTTP(rest) "HTTP/1.1 200 OK\r\n" rest
 static const struct speech speeches[] = {
     {"memcached", "get", end_of_line, good_text, TEXT("VALUE k 0 3\r\nabc\r\n"),
+     TEXT("VALUE k 0 99999999999999999999\r\n"), TEXT("VALUE k 0 1073741824\r\nab"),
+     TEXT("VALUE k 0 -1\r\n"), TEXT("VALUE k 0 abc\r\n"), TEXT("SERVER_ERROR no\r\n"), NULL},
+    {"memcached", "multiget", end_of_line, good_multiget, TEXT("VALUE k 0 3\r\nabc\r\n"),
      TEXT("VALUE k 0 99999999999999999999\r\n"), TEXT("VALUE k 0 1073741824\r\nab"),
      TEXT("VALUE k 0 -1\r\n"), TEXT("VALUE k 0 abc\r\n"), TEXT("SERVER_ERROR no\r\n"), NULL},
     {"memcached-binary", "get", end_of_binary, good_binary, TEXT(BINARY("\0\0\0\4", "\0\0")),

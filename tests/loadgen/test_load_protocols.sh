@@ -84,6 +84,11 @@ refused 'protocol lab has values of at most 1048576 bytes' --workload "$dir/lab.
 refused 'write lognormal:MEDIAN,SIGMA' --arrivals lognormal:1
 refused 'cannot be scaled to a rate' --arrivals pareto:1,1
 printf 'protocol: redis\nmix: {get: 1, call: 2}\n' >"$dir/bad.yaml"
+printf 'mix: {multiget: 1}\nkeys: {count: 5}\n' >"$dir/few.yaml"
+refused 'a multiget of 10 keys, and the workload has only 5' --workload "$dir/few.yaml"
+printf 'mix: {multiget: 1}\n' >"$dir/many.yaml"
+refused 'take TCP' --workload "$dir/many.yaml" --server "udp:127.0.0.1:$port"
+refused 'refuses a multiget of keys in several slots' --workload "$dir/many.yaml" --protocol redis --cluster
 refused "$dir/bad.yaml:2:15: mix: protocol redis has no call" --workload "$dir/bad.yaml"
 
 # --- memcached, three ways -----------------------------------------------------------------------
@@ -92,10 +97,14 @@ if have memcached; then
     [ "$(id -u)" -eq 0 ] && user=(-u root)
     printf 'mix: {get: 1, set: 1}\nkeys: {count: 2k, popularity: {zipf: 0.99}}\n' >"$dir/memcached.yaml"
     printf 'values: {size: {gpd: [0, 214.476, 0.348238]}}\n' >>"$dir/memcached.yaml"
-    counts() { # of gets and sets the server has seen
+    values='values: {size: {uniform: [0, 400]}}'
+    printf 'keys: {count: 50}\n%s\n' "$values" >"$dir/half.yaml"
+    printf 'mix: {multiget: 1}\nkeys: {count: 100, multiget: 20}\n%s\n' "$values" >"$dir/multiget.yaml"
+    of_multigets() { sed -n "/\"multigets\"/,/}/s/.*\"$1\": \([0-9]*\).*/\1/p" "$dir/out"; }
+    counts() { # of gets and sets the server has seen, or of others
         exec 3<>"/dev/tcp/127.0.0.1/$port"
         printf 'stats\r\nquit\r\n' >&3
-        tr -d '\r' <&3 | sed -n 's/^STAT cmd_\([gs]et\) /\1 /p' | sort | sed 's/.* //' | tr '\n' ' '
+        tr -d '\r' <&3 | sed -n "s/^STAT \(${1:-cmd_[gs]et}\) /\1 /p" | sort | sed 's/.* //' | tr '\n' ' '
         exec 3>&-
     }
     for protocol in memcached memcached-binary memcached-meta; do
@@ -118,6 +127,14 @@ if have memcached; then
         load --protocol $protocol --workload "$dir/gets.yaml"
         [ "$(value misses)" = "$(value answered)" ] || fail "$protocol: misses are not counted"
         mistaken redis memcached
+        # Many keys at once: a request is one, and the server counts the keys, of which half are there.
+        prepare --protocol $protocol --workload "$dir/half.yaml"
+        read -r gets missed <<<"$(counts 'cmd_get\|get_misses')"
+        load --protocol $protocol --workload "$dir/multiget.yaml"
+        read -r gets_after missed_after <<<"$(counts 'cmd_get\|get_misses')"
+        keys=$(of_multigets keys)
+        [ "$keys" = $((20 * $(value answered))) ] && [ $((gets_after - gets)) = "$keys" ] && [ "$(of_multigets missing)" -gt 0 ] &&
+            [ $((missed_after - missed)) = "$(of_multigets missing)" ] || fail "$protocol: multigets of $keys keys"
         stop
     done
     # Too large for the server: an error reply of its own kind, and the run goes on.
@@ -150,7 +167,7 @@ fi
 # --- Redis ---------------------------------------------------------------------------------------
 if have redis-server; then
     printf 'protocol: redis\nkeys: {count: 200}\nvalues: {size: {uniform: [0, 300]}}\nmix: {get: 3, set: 1, incr: 1, ' >"$dir/redis.yaml"
-    printf 'lpush: 1, lpop: 1, lrange: 1, hset: 1, hget: 1, zadd: 1, zrange: 1, xadd: 1, xrange: 1, script: 1, transaction: 1}\n' >>"$dir/redis.yaml"
+    printf 'lpush: 1, lpop: 1, lrange: 1, hset: 1, hget: 1, zadd: 1, zrange: 1, xadd: 1, xrange: 1, script: 1, transaction: 1, multiget: 1}\n' >>"$dir/redis.yaml"
     calls() { # of a command, by the server's own count
         redis-cli -p "$port" info commandstats | sed -n "s/^cmdstat_$1:calls=\([0-9]*\),.*/\1/p"
     }
@@ -163,7 +180,7 @@ if have redis-server; then
         load --workload "$dir/redis.yaml" --protocol $protocol --arrivals lognormal:1,0.5
         [ "$(value misses)" = 0 ] || fail "$protocol: misses"
         sum=0
-        for command in get set incr lpush lpop lrange hset hget zadd zrange xadd xrange evalsha exec; do
+        for command in get set incr lpush lpop lrange hset hget zadd zrange xadd xrange evalsha exec mget; do
             [ "$(calls $command)" -gt 50 ] || fail "$protocol: $command was hardly called"
             sum=$((sum + $(calls $command)))
         done
@@ -196,7 +213,7 @@ if have redis-server; then
     monitor=$!
     listening() { grep -q '^OK' "$dir/monitor"; }
     await listening || fail 'MONITOR: it does not answer'
-    sed 's/, script: 1, transaction: 1//' "$dir/redis.yaml" >"$dir/monitored.yaml"
+    sed 's/, script: 1, transaction: 1, multiget: 1//' "$dir/redis.yaml" >"$dir/monitored.yaml"
     load --workload "$dir/monitored.yaml" --protocol redis
     for command in get set incr lpush lpop lrange hset hget zadd zrange xadd xrange; do
         before="$before $(calls $command)"

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+#include "workloads/multiget.h"
+
+#include <stdlib.h>
+
+#include "base/hash.h"
+#include "workloads/reply_parser.h"
+#include "workloads/workload.h"
+
+static bool is_in_mix(const struct workload *workload)
+{
+    const struct protocol *protocol = workload->protocol;
+    for (unsigned i = 0; i < protocol->operation_count; i++)
+        if (protocol->operations[i].many_keys && workload->mix[i] > 0)
+            return true;
+    return false;
+}
+
+void multiget_init(struct multiget *multiget, const struct workload *workload)
+{
+    *multiget = (struct multiget){.workload = workload,
+                                  .count = is_in_mix(workload) ? workload->multiget_keys : 0};
+    rank_sampler_init(&multiget->ranks, &workload->popularity, workload->key_count);
+}
+
+uint64_t multiget_key(const struct multiget *multiget, uint64_t first, uint64_t number,
+                      unsigned place)
+{
+    if (place == 0)
+        return first;
+    uint64_t state = hash_pair(hash_pair(first, number), place);
+    return rank_sample_hashed(&multiget->ranks, &state);
+}
+
+void multiget_add_keys(const struct multiget *multiget, uint64_t first, struct request *request,
+                       char *room)
+{
+    request->more_keys = room;
+    request->more_key_count = multiget->count - 1;
+    for (unsigned place = 1; place < multiget->count; place++) {
+        uint64_t key = multiget_key(multiget, first, request->number, place);
+        size_t bytes = workload_key(multiget->workload, key, room + 1);
+        *room = (char)bytes;
+        room += 1 + bytes;
+    }
+}
+_Static_assert(WORKLOAD_KEY_BYTES_MAX <= UINT8_MAX, "a key's length fits in a byte");
+
+size_t multiget_room(const struct multiget *multiget)
+{
+    return multiget->count * (size_t)(1 + WORKLOAD_KEY_BYTES_MAX);
+}
+
+size_t multiget_key_bytes_max(const struct multiget *multiget)
+{
+    size_t key_bytes = workload_key_bytes_max(multiget->workload);
+    return multiget->count ? multiget->count * (key_bytes + REQUEST_MORE_KEY_BYTES) : key_bytes;
+}
+
+struct reply_list *multiget_list_new(const struct multiget *multiget)
+{
+    struct reply_list *list = NULL;
+    list = calloc(1, sizeof *list + multiget->count * sizeof *list->values);
+    if (list)
+        list->due = (uint16_t)multiget->count;
+    return list;
+}
+
+static bool is_value_of(const struct workload *workload, const struct listed_value *value,
+                        uint64_t key, unsigned place)
+{
+    char name[WORKLOAD_KEY_BYTES_MAX];
+    return value->key_hash ? value->key_hash == hash_bytes(name, workload_key(workload, key, name))
+                           : value->place == place;
+}
+
+bool multiget_is_right(const struct multiget *multiget, uint64_t first,
+                       const struct reply_list *list, unsigned *missing)
+{
+    const struct workload *workload = multiget->workload;
+    unsigned taken = 0;
+    if (list->told != list->due)
+        return false;
+    for (unsigned place = 0; place < list->due && taken < list->count; place++) {
+        uint64_t key = multiget_key(multiget, first, list->number, place);
+        const struct listed_value *value = &list->values[taken];
+        if (!is_value_of(workload, value, key, place))
+            continue;
+        if (value->bytes != workload_value_bytes(workload, key))
+            return false;
+        taken++;
+    }
+    *missing = list->due - list->count;
+    return taken == list->count;
+}
