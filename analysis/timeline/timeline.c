@@ -36,6 +36,8 @@ struct builder {
     struct thread_moment_array *fault_list; // where its latest page fault is, NULL: there is none
     size_t fault;
     char unseen[40]; // named after the thread seen next: "unseen up to memcached"
+    uint32_t leaver; // that thread, and when it was seen; 0: none was
+    int64_t leaver_ns;
 };
 
 static const char *table_name(const char *const *names, size_t count, uint32_t id, const char *kind,
@@ -282,15 +284,20 @@ static enum stint_end stint_end_of(const struct event *event)
     return event->flags & SWITCH_WAITS ? STINT_WAITS : STINT_SLEEPS;
 }
 
-// The span of depth 0 has ended: if a thread ran, that was a stint of its.
+// The span of depth 0 has ended: if a thread ran, that was a stint of its. Of one that nobody saw
+// come its end is known, and how it left: without that, its sleep would seem to be the one before.
 static int push_stint(struct builder *builder, enum stint_end left)
 {
     const struct span *span = &builder->core->spans.items[builder->current];
-    if (span->kind != SPAN_TASK)
+    bool seen = span->kind == SPAN_TASK;
+    uint32_t thread = seen ? span->id : builder->leaver;
+    int64_t begin_ns = seen ? span->begin_ns : builder->leaver_ns;
+    builder->leaver = 0;
+    if (thread == 0 || (!seen && begin_ns < span->begin_ns))
         return 0;
-    return array_push(&builder->out->stints, (struct thread_stint){.begin_ns = span->begin_ns,
+    return array_push(&builder->out->stints, (struct thread_stint){.begin_ns = begin_ns,
                                                                    .end_ns = span->end_ns,
-                                                                   .thread = span->id,
+                                                                   .thread = thread,
                                                                    .core = builder->core->core,
                                                                    .left = (uint8_t)left});
 }
@@ -307,6 +314,8 @@ static int take_switch(struct builder *builder, const struct event *event, int64
     if (lost && !nested)
         builder->out->unpaired++;
     abandon_nested(builder, 0);
+    if (!(event->flags & SWITCH_UNSEEN))
+        builder->leaver = 0; // its switch was lost
     if ((event->flags & SWITCH_UNSEEN) && builder->started) {
         if (mark_unseen(builder) < 0)
             return -1;
@@ -441,8 +450,10 @@ static int take_file(struct builder *builder, const struct event *event, int64_t
                : array_push(&builder->out->files, moment);
 }
 
-static int take_unseen(struct builder *builder, const struct event *event)
+static int take_unseen(struct builder *builder, const struct event *event, int64_t time_ns)
 {
+    builder->leaver = event->id;
+    builder->leaver_ns = time_ns;
     snprintf(builder->unseen, sizeof builder->unseen, "unseen up to %.16s", event->payload.text);
     return 0;
 }
@@ -457,7 +468,7 @@ static int take_handoff(struct builder *builder, const struct event *event, int6
 // What a row of the events' table may say that an event becomes.
 #define BECOMES_task_switch         take_switch(builder, event, time_ns)
 #define BECOMES_watched             take_watched(builder, event, time_ns)
-#define BECOMES_unseen              take_unseen(builder, event)
+#define BECOMES_unseen              take_unseen(builder, event, time_ns)
 #define BECOMES_waking              take_waking(builder, event, time_ns)
 #define BECOMES_entry(KIND)         take_entry(builder, SPAN_##KIND, event, time_ns)
 #define BECOMES_exit(KIND)          take_exit(builder, SPAN_##KIND, event, time_ns)
@@ -515,6 +526,7 @@ static int build_core(struct builder *builder, uint16_t core, const struct event
     builder->fresh = false;
     builder->fault_list = NULL;
     builder->unseen[0] = '\0';
+    builder->leaver = 0;
     int64_t first = time_source_to_host(builder->clock, HOST_CLOCK_MONOTONIC, events[0]->time);
     builder->last_ns = first;
     if (push_unknown(builder, first, INT64_MAX, 0, "before the first switch", false) < 0)

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include "analysis/timeline/pauses.h"
 #include "analysis/timeline/thread_states.h"
 #include "analysis/timeline/timeline.h"
 #include "tests/analysis/diagnosis/scenario.h"
@@ -104,6 +105,38 @@ static void sleeps_until_it_is_woken(void **state)
     release();
 }
 
+// The switch by which it came back was lost, not the one by which it left again: the second sleep
+// is not the first.
+static void sleeps_anew_though_nobody_saw_it_run(void **state)
+{
+    (void)state;
+    begins();
+    comes(1000, THREAD, 0);
+    comes(2000, OTHER, SWITCH_WAITS);
+    woken(3000, OTHER, 0);
+    scenario_event(&events, 4000, EVENT_UNSEEN, 0, THREAD);
+    scenario_event(&events, 4010, EVENT_BLOCKED, 0, THREAD)->payload.a = 75; // fdatasync
+    comes(4020, OTHER, SWITCH_UNSEEN);
+    woken(5000, OTHER, 0);
+    comes(6000, THREAD, SWITCH_PREEMPTED);
+    comes(7000, 0, 0);
+    struct told told = ends(1500, 7000);
+    assert_states(told, THREAD_RUNS, THREAD_SLEEPS, THREAD_READY, THREAD_RUNS, THREAD_SLEEPS,
+                  THREAD_READY, THREAD_RUNS);
+    assert_int_equal(told.end_ns[1], 3000);
+    assert_int_equal(told.end_ns[2], 4000);
+    assert_int_equal(told.end_ns[4], 5000);
+    size_t count;
+    uint32_t pause;
+    const struct thread_stint *stints = host_timeline_stints(&host, THREAD, &count);
+    assert_int_equal(count, 3);
+    assert_int_equal(stints[0].left, STINT_WAITS);
+    assert_int_equal(stints[1].left, STINT_SLEEPS);
+    assert_true(pause_after(&host, &stints[1], &pause));
+    assert_int_equal(pause, 75);
+    release();
+}
+
 static void is_woken_on_its_way_to_sleep(void **state)
 {
     (void)state;
@@ -191,6 +224,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sleeps_until_it_is_woken),
+        cmocka_unit_test(sleeps_anew_though_nobody_saw_it_run),
         cmocka_unit_test(is_woken_on_its_way_to_sleep),
         cmocka_unit_test(is_held_back_by_a_quota),
         cmocka_unit_test(what_nobody_saw_is_unknown),
