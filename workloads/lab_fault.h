@@ -17,6 +17,13 @@
 // text file of lines "BEGIN_NS END_NS KIND", in CLOCK_MONOTONIC_RAW (host time, design §5). It is
 // mapped before the first fault, so that recording one costs no system call; unused space stays
 // zero bytes.
+//
+// Where a fault is something to wait for, its log says of what part of it that is true: further
+// lines, before the fault's own, say when a thread neither ran nor could have run (FAULT_LOG_WAITS)
+// and when it could have, but something else had its core (FAULT_LOG_READY).
+
+#define FAULT_LOG_WAITS "waits"
+#define FAULT_LOG_READY "ready"
 
 enum { FAULT_LOG_LINES = 4096, FAULT_LOG_LINE_BYTES = 64 };
 
@@ -60,6 +67,7 @@ struct lab_fault {
     size_t fresh_bytes;
     char *memory;         // what `fresh` lies in (fork, swap), or what is written (sync)
     int file;             // sync; what compacts memory (compact)
+    int schedstat;        // of the thread that serves (sync); 0: not opened yet
     pthread_mutex_t lock; // taken by every request (lock, collect)
     pthread_t holder;     // (lock, collect, deaf, syn)
     _Atomic bool deaf;    // now

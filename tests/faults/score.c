@@ -9,18 +9,20 @@
 // answers, "NAME (ROLE)" divided by semicolons; a * at the end of a name stands for anything.
 //
 // How much a fault held a message up is how long the fault lasted while the message was on the
-// server (with the scope `client`: all its life long); with the scope `late`, for faults whose
-// effect outlasts them (what was lost is sent again 200 ms later), all that a message took longer
-// than usual from when it was sent (a link cannot hold up what its client has not sent), if that is
-// a millisecond at least and a fault was shortly before it was read; with the scope `opening`, for
-// those that keep connections from being opened, all of it until it was sent. A message counts as
-// affected when that is beyond the noise (the 95th percentile of what messages deviate that met no
-// fault) and at least half of what it took longer than usual: where it is less (`lesser`),
-// something else did more, as a rule the queue that the fault left. Messages of which the diagnosis
-// itself says that it did not see enough (lost records took more than a twentieth of the deviation)
-// are counted as unseen and not judged; so are, as stolen, those that the host of this virtual
-// machine took as much from, as it really does at times: a try with many of them is not good
-// enough.
+// server (with the scope `client`: all its life long), of faults that make a thread wait only what
+// their log says that it waited, not how long it ran, or was ready to run (workloads/lab_fault.h:
+// that a bystander had its core then is true, and is not counted as blame); with the scope `late`,
+// for faults whose effect outlasts them (what was lost is sent again 200 ms later), all that a
+// message took longer than usual from when it was sent (a link cannot hold up what its client has
+// not sent), if that is a millisecond at least and a fault was shortly before it was read; with the
+// scope `opening`, for those that keep connections from being opened, all of it until it was sent.
+// A message counts as affected when that is beyond the noise (the 95th percentile of what messages
+// deviate that met no fault) and at least half of what it took longer than usual: where it is less
+// (`lesser`), something else did more, as a rule the queue that the fault left. Messages of which
+// the diagnosis itself says that it did not see enough (lost records took more than a twentieth of
+// the deviation) are counted as unseen and not judged; so are, as stolen, those that the host of
+// this virtual machine took as much from, as it really does at times: a try with many of them is
+// not good enough.
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -32,6 +34,7 @@
 #include "base/array.h"
 #include "base/error.h"
 #include "base/quantile.h"
+#include "workloads/lab_fault.h"
 
 #define LATE_NS 1e6
 
@@ -41,6 +44,12 @@ struct fault {
 };
 struct fault_array ARRAY_OF(struct fault);
 struct double_array ARRAY_OF(double);
+
+struct fault_log_content {
+    struct fault_array faults;
+    struct fault_array waits; // what of them was waited; as the faults where their log does not say
+    struct fault_array ready; // when the thread was ready to run
+};
 
 struct verdicts {
     uint64_t affected, right, unseen, lesser, stolen;
@@ -56,20 +65,42 @@ static int compare_faults(const void *left, const void *right)
     return a->begin_ns < b->begin_ns ? -1 : a->begin_ns > b->begin_ns;
 }
 
-static int read_faults(const char *path, struct fault_array *out, struct error *err)
+static void sort_faults(struct fault_array *faults)
+{
+    if (faults->count)
+        qsort(faults->items, faults->count, sizeof *faults->items, compare_faults);
+}
+
+static int read_faults(const char *path, struct fault_log_content *out, struct error *err)
 {
     FILE *file = fopen(path, "r");
     if (!file)
         return error_set_errno(err, ERROR_INPUT, "cannot read %s", path);
     long long begin, end;
     char kind[32];
-    while (fscanf(file, "%lld %lld %31s", &begin, &end, kind) == 3)
-        if (array_push(out, (struct fault){begin, end, SIZE_MAX}) < 0)
+    while (fscanf(file, "%lld %lld %31s", &begin, &end, kind) == 3) {
+        struct fault_array *list = strcmp(kind, FAULT_LOG_WAITS) == 0   ? &out->waits
+                                   : strcmp(kind, FAULT_LOG_READY) == 0 ? &out->ready
+                                                                        : &out->faults;
+        if (array_push(list, (struct fault){begin, end, SIZE_MAX}) < 0)
+            break;
+    }
+    bool says = out->waits.count > 0;
+    for (size_t i = 0; !says && i < out->faults.count; i++)
+        if (array_push(&out->waits, out->faults.items[i]) < 0)
             break;
     fclose(file);
-    if (out->count)
-        qsort(out->items, out->count, sizeof *out->items, compare_faults);
+    sort_faults(&out->faults);
+    sort_faults(&out->waits);
+    sort_faults(&out->ready);
     return 0;
+}
+
+static void free_faults(struct fault_log_content *log)
+{
+    array_free(&log->faults);
+    array_free(&log->waits);
+    array_free(&log->ready);
 }
 
 static int64_t leaves_server(const struct lifetime *life)
@@ -187,11 +218,13 @@ static double noise_ns(const struct run_analysis *run, const struct fault_array 
     return noise > diagnosis->granularity_ns ? noise : diagnosis->granularity_ns;
 }
 
+// ready_ns: how long the message's thread was ready to run meanwhile, by the fault's log.
 static void judge_message(const struct diagnosis *diagnosis,
                           const struct diagnosed_message *message, size_t first, size_t after,
-                          double injected_ns, const char *causes, struct verdicts *out)
+                          double injected_ns, double ready_ns, const char *causes,
+                          struct verdicts *out)
 {
-    double expected = 0;
+    double expected = 0, bystander = 0;
     const struct cause *top = NULL;
     double top_ns = 0;
     for (size_t i = first; i < after; i++) {
@@ -200,13 +233,14 @@ static void judge_message(const struct diagnosis *diagnosis,
         if (is_expected(cause, causes)) {
             expected += attribution->ns;
         } else if (strncmp(cause->name, "bystander", 9) == 0) {
-            out->bystander_ns += attribution->ns;
+            bystander += attribution->ns;
         } else if (attribution->ns > top_ns) {
             top = cause;
             top_ns = attribution->ns;
         }
     }
     out->affected++;
+    out->bystander_ns += fmax(bystander - ready_ns, 0);
     out->injected_ns += injected_ns;
     out->attributed_ns += expected;
     (void)array_push(&out->coverage,
@@ -224,23 +258,24 @@ static void judge_message(const struct diagnosis *diagnosis,
 }
 
 // How much a fault held a message up, 0: not at all.
-static double injected_ns(const struct fault_array *faults, const struct lifetime *life,
+static double injected_ns(const struct fault_log_content *log, const struct lifetime *life,
                           const struct diagnosed_message *message, const char *scope)
 {
     const int64_t sent_again_ns = 250000000, opened_again_ns = 1500000000;
     double queued_ns = life->stage_ns[STAMP_SEND], sent_ns = message->deviation_ns - queued_ns;
     if (strcmp(scope, "late") == 0)
-        return sent_ns >= LATE_NS && met_fault(faults, life, sent_again_ns) ? sent_ns : 0;
+        return sent_ns >= LATE_NS && met_fault(&log->faults, life, sent_again_ns) ? sent_ns : 0;
     if (strcmp(scope, "opening") == 0)
-        return queued_ns >= LATE_NS && met_fault(faults, life, opened_again_ns) ? queued_ns : 0;
-    return held_up_ns(faults, life, scope);
+        return queued_ns >= LATE_NS && met_fault(&log->faults, life, opened_again_ns) ? queued_ns
+                                                                                      : 0;
+    return held_up_ns(&log->waits, life, scope);
 }
 
-static void judge(const struct run_analysis *run, const struct fault_array *faults,
+static void judge(const struct run_analysis *run, const struct fault_log_content *log,
                   const char *scope, const char *causes, struct verdicts *out)
 {
     const struct diagnosis *diagnosis = &run->findings.diagnoses.items[0];
-    double noise = noise_ns(run, faults);
+    double noise = noise_ns(run, &log->faults);
     size_t first = 0;
     for (size_t i = 0; i < diagnosis->messages.count; i++) {
         const struct diagnosed_message *message = &diagnosis->messages.items[i];
@@ -249,9 +284,9 @@ static void judge(const struct run_analysis *run, const struct fault_array *faul
                diagnosis->attributions.items[after].lifetime == message->lifetime)
             after++;
         const struct lifetime *life = &run->lifetimes.all.items[message->lifetime];
-        double injected = injected_ns(faults, life, message, scope);
+        double injected = injected_ns(log, life, message, scope);
         if (injected > noise && message->deviation_ns > noise &&
-            in_scope(faults, run, message->lifetime, scope)) {
+            in_scope(&log->faults, run, message->lifetime, scope)) {
             if (injected < message->deviation_ns / 2)
                 out->lesser++;
             else if (is_due_to("lost records", diagnosis, message, first, after))
@@ -259,7 +294,8 @@ static void judge(const struct run_analysis *run, const struct fault_array *faul
             else if (is_due_to("virtual CPU taken away", diagnosis, message, first, after))
                 out->stolen++;
             else
-                judge_message(diagnosis, message, first, after, injected, causes, out);
+                judge_message(diagnosis, message, first, after, injected,
+                              held_up_ns(&log->ready, life, scope), causes, out);
         }
         first = after;
     }
@@ -289,7 +325,7 @@ int main(int argc, char **argv)
 {
     struct error err = {0};
     struct run_analysis run = {0};
-    struct fault_array faults = {0};
+    struct fault_log_content log = {0};
     struct progress progress = {.quiet = true};
     struct diagnosis_slice everything = {.low = 0, .high = 1};
     const struct diagnosis_slice_array slices = {.items = &everything, .count = 1};
@@ -298,7 +334,7 @@ int main(int argc, char **argv)
         fputs("usage: score NAME RUN LOG all|own|others|late|client|opening CAUSES\n", stderr);
         return 2;
     }
-    if (read_faults(argv[3], &faults, &err) < 0 || run_analyze(&request, &progress, &run, &err) < 0)
+    if (read_faults(argv[3], &log, &err) < 0 || run_analyze(&request, &progress, &run, &err) < 0)
         return error_report(&err);
     if (run.findings.diagnoses.items[0].not_available) {
         fprintf(stderr, "no verdict: %s\n", run.findings.diagnoses.items[0].reason);
@@ -306,13 +342,13 @@ int main(int argc, char **argv)
         return 4;
     }
     struct verdicts verdicts = {.wrong = json_object()};
-    find_own(&faults, &run.lifetimes.all);
-    judge(&run, &faults, argv[4], argv[5], &verdicts);
-    int result = print(argv[1], &verdicts, faults.count);
+    find_own(&log.faults, &run.lifetimes.all);
+    judge(&run, &log, argv[4], argv[5], &verdicts);
+    int result = print(argv[1], &verdicts, log.faults.count);
     json_decref(verdicts.wrong);
     array_free(&verdicts.coverage);
     array_free(&verdicts.errors);
-    array_free(&faults);
+    free_faults(&log);
     run_analysis_free(&run);
     return result < 0 ? 1 : 0;
 }

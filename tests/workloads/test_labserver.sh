@@ -38,6 +38,7 @@ refused '--drift' --port $port --drift -1
 refused '--threads' --port $port --threads 0
 
 start() {
+    rm -f "$dir/ready" # what the one before said
     "$build/labserver" --port $port "$@" >"$dir/ready" &
     server=$!
     await grep -q ready "$dir/ready" || fail 'labserver did not become ready'
@@ -81,6 +82,31 @@ kill $spinner
 kill -0 "$server" || fail 'a forking server died of clients that left'
 stop
 claim_port # its last children may still have the other
+
+# What a fault's log says that the thread waited, or was ready to run, lies in the fault that follows.
+if [ "$(stat -f -c %T "$dir")" != tmpfs ]; then
+    start --fault 'sync,1ms,5ms' --fault-log "$dir/faults"
+    exec 3<>"/dev/tcp/127.0.0.1/$port"
+    for i in {1..6}; do
+        printf 'get b\r\n' >&3
+        read -rt 20 -u 3 _ || fail "no reply $i of a server that syncs"
+        sleep 0.01
+    done
+    exec 3>&-
+    stop
+    tr -d '\0' <"$dir/faults" | awk 'BEGIN { n = 0 }
+        $3 != "sync" { from[n] = $1; to[n++] = $2; waits += $3 == "waits" }
+        $3 == "sync" {
+            faults++
+            for (sum = i = 0; i < n; i++) {
+                bad += from[i] >= to[i] || from[i] < $1 || to[i] > $2
+                sum += to[i] - from[i]
+            }
+            bad += sum > $2 - $1
+            n = 0
+        }
+        END { exit faults < 3 || waits < faults || n > 0 || bad }' || fail "what a fault waited: $(tr -d '\0' <"$dir/faults")"
+fi
 
 # No reply can be quicker than the service time; an idle server adds little, but that is not asked.
 # That holds as well when the server's own work is part of it.
