@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/error.h"
 #include "base/hash.h"
 #include "workloads/reply_parser.h"
 #include "workloads/workload.h"
@@ -14,6 +15,25 @@ static bool is_in_mix(const struct workload *workload)
         if (protocol->operations[i].many_keys && workload->mix[i] > 0)
             return true;
     return false;
+}
+
+int multiget_check(const struct workload *workload, bool cluster, bool over_udp, struct error *err)
+{
+    if (!is_in_mix(workload))
+        return 0;
+    if (workload->multiget_keys > workload->key_count)
+        return error_set(err, ERROR_INPUT,
+                         "a multiget of %u keys, and the workload has only %llu (keys: {count})",
+                         workload->multiget_keys, (unsigned long long)workload->key_count);
+    if (cluster)
+        return error_set(err, ERROR_INPUT,
+                         "a cluster refuses a multiget of keys in several slots; leave it out of "
+                         "the mix, or load one node");
+    if (over_udp)
+        return error_set(err, ERROR_INPUT,
+                         "over UDP memcached answers each key of a multiget in a message of its "
+                         "own, each numbered as the only one; take TCP");
+    return 0;
 }
 
 void multiget_init(struct multiget *multiget, const struct workload *workload)

@@ -15,6 +15,7 @@
 #include "workloads/distribution.h"
 #include "workloads/protocol.h"
 
+struct error;
 struct reply_list;
 struct workload;
 
@@ -23,6 +24,10 @@ struct multiget {
     struct rank_sampler ranks;
     unsigned count; // of keys; 0: the mix has no multiget
 };
+
+// ERROR_INPUT where the workload has multigets that cannot be: of more keys than there are, over
+// UDP, or in a cluster.
+int multiget_check(const struct workload *workload, bool cluster, bool over_udp, struct error *err);
 
 // The workload must outlive it.
 void multiget_init(struct multiget *multiget, const struct workload *workload);

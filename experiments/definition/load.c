@@ -2,9 +2,12 @@
 //
 // The keys of a load and of its agents.
 #include <stdio.h>
+#include <string.h>
 
 #include "base/units.h"
 #include "experiments/definition/tables.h"
+#include "workloads/multiget.h"
+#include "workloads/redis_cluster.h"
 
 // --- how long it lasts ---------------------------------------------------------------------------
 
@@ -149,6 +152,30 @@ static int check_path(const struct binding *binding, const struct node *node, co
                           "%s: write the whole path; it is read on the host that loads", key);
 }
 
+// Which servers are loaded is found out from the one that is named.
+static int check_nodes(const struct binding *binding, const struct node *node,
+                       const struct experiment_load *load)
+{
+    const struct reading *reading = binding->context;
+    const struct protocol *protocol = reading->experiment->workload.protocol;
+    const char *key = load->cluster ? "cluster" : "sentinel";
+    const struct node *at = node_key(node, key);
+    if (!load->cluster && !load->sentinel)
+        return 0;
+    if (load->cluster && load->sentinel)
+        return document_error(binding->document, at, binding->err,
+                              "`cluster` and `sentinel` exclude each other");
+    if (!protocol->slot)
+        return document_error(binding->document, at, binding->err,
+                              "%s: protocol %s has no clusters and no sentinels", key,
+                              protocol->name);
+    if (load->sentinel && (!load->sentinel[0] || strlen(load->sentinel) >= SENTINEL_NAME_BYTES))
+        return document_error(binding->document, at, binding->err,
+                              "sentinel: a master's name has 1 to %d bytes",
+                              SENTINEL_NAME_BYTES - 1);
+    return 0;
+}
+
 static int check_load(const struct binding *binding, const struct node *node, void *object)
 {
     struct experiment_load *load = object;
@@ -171,6 +198,8 @@ static int check_load(const struct binding *binding, const struct node *node, vo
     if (load->tls_ca && load->tls_insecure)
         return document_error(binding->document, node_key(node, "tls_insecure"), binding->err,
                               "`tls_ca` and `tls_insecure` exclude each other");
+    if (check_nodes(binding, node, load) < 0)
+        return -ERROR_INPUT;
     return read_arrivals(binding, node, load);
 }
 
@@ -219,6 +248,12 @@ static const struct field load_rows[] = {
      .help = "a file of certificates to believe; the whole path, on the host that loads"},
     {"tls_insecure", FIELD_SWITCH, "false", INTO(struct experiment_load, tls_insecure),
      .help = "believe any certificate"},
+    {"cluster", FIELD_SWITCH, "false", INTO(struct experiment_load, cluster),
+     .help = "the server is a node of a Redis Cluster: each key is asked for at the node that has "
+             "it; those among `servers` are explained"},
+    {"sentinel", FIELD_TEXT, .otherwise = "none", INTO(struct experiment_load, sentinel),
+     .help = "the server is a Redis Sentinel: its master of this name is loaded, also after a "
+             "failover"},
     {"sleep", FIELD_SWITCH, "false", INTO(struct experiment_load, sleep),
      .help = "sleep between requests and leave the core to others, as where the server runs on it; "
              "requests are sent later"},
@@ -244,18 +279,23 @@ static int read_target(const struct binding *binding, const struct node *node)
                           servers->items[0].name);
 }
 
-// Nobody logs in over UDP, and there is no TLS of it.
-static int check_over_udp(const struct binding *binding, const struct node *load)
+// Nobody logs in over UDP, and there is no TLS of it; nor are there multigets everywhere.
+static int check_server_takes(const struct binding *binding, const struct node *load)
 {
     const struct reading *reading = binding->context;
     const struct experiment *experiment = reading->experiment;
     const struct experiment_server *server = &experiment->servers.items[experiment->load.to];
     const char *key = experiment->load.user ? "user" : experiment->load.tls ? "tls" : NULL;
-    if (!server->over_udp || !key)
-        return 0;
-    return document_error(binding->document, node_key(load, key), binding->err,
-                          "`%s` is for TCP, and the load comes to `%s` over UDP (its `transport`)",
-                          key, server->name);
+    if (server->over_udp && key)
+        return document_error(binding->document, node_key(load, key), binding->err,
+                              "`%s` is for TCP, and the load comes to `%s` over UDP (its "
+                              "`transport`)",
+                              key, server->name);
+    struct error inner;
+    if (multiget_check(&experiment->workload, experiment->load.cluster, server->over_udp, &inner) <
+        0)
+        return document_error(binding->document, load, binding->err, "load: %s", inner.text);
+    return 0;
 }
 
 int read_load_ends(const struct binding *binding, const struct node *root)
@@ -267,7 +307,7 @@ int read_load_ends(const struct binding *binding, const struct node *root)
     const struct node *first = node_entry(agents, 0);
     int result = read_target(binding, load);
     if (result == 0)
-        result = check_over_udp(binding, load);
+        result = check_server_takes(binding, load);
     if (result == 0)
         result = node_child(load, "from") || !node_child(first, "host")
                      ? read_host(binding, load, "from", "client", from)

@@ -142,6 +142,8 @@ struct experiment_load {
     const char *user, *password_file;     // of a server that wants a login; NULL: none is named
     bool tls, tls_insecure;               // insecure: believing any certificate
     const char *tls_ca;                   // believing this file's; NULL: the machine's
+    bool cluster;                         // `to` is a node of a cluster, and all are loaded
+    const char *sentinel;                 // `to` is one, and this master of its is; NULL: it is not
     bool sleep;                           // between requests, and leave the core to others
     struct experiment_agent_array agents; // none: the host `from` loads by itself
 };

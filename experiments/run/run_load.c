@@ -44,6 +44,10 @@ static void add_connection(const struct experiment_load *load, struct command_li
         command_line_add_option(line, "--tls-ca", "%s", load->tls_ca);
     else if (load->tls)
         command_line_add(line, load->tls_insecure ? "--tls-insecure" : "--tls");
+    if (load->cluster)
+        command_line_add(line, "--cluster");
+    if (load->sentinel)
+        command_line_add_option(line, "--sentinel", "%s", load->sentinel);
 }
 
 // Begins the line of a load on that host (NULL: here) whose workload lies in *folder there. Returns

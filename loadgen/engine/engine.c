@@ -355,29 +355,6 @@ static int check_read_through(const struct engine_shared *shared, struct error *
                      settings->server->text);
 }
 
-// Where they have one server, and one reply.
-static int check_multigets(const struct engine_shared *shared, struct error *err)
-{
-    const struct engine_settings *settings = shared->settings;
-    const struct workload *workload = settings->workload;
-    if (shared->multiget.count > workload->key_count)
-        return error_set(err, ERROR_INPUT,
-                         "a multiget of %u keys, and the workload has only %llu (keys: {count})",
-                         shared->multiget.count, (unsigned long long)workload->key_count);
-    if (shared->multiget.count && settings->cluster)
-        return error_set(err, ERROR_INPUT,
-                         "%s: a cluster refuses a multiget of keys in several slots; leave it out "
-                         "of the mix, or load one node",
-                         settings->server->text);
-    if (shared->multiget.count && settings->server->transport == SERVER_UDP)
-        return error_set(
-            err, ERROR_INPUT,
-            "%s: over UDP memcached answers each key of a multiget in a message of its "
-            "own, each numbered as the only one; take TCP",
-            settings->server->text);
-    return 0;
-}
-
 enum { RING_LEAST = 1024 }; // samples of a thread
 
 // Of the memory that a load may take, its rings get a quarter, and a third what is kept of its
@@ -422,7 +399,8 @@ static int engine_prepare(struct engine *engine, const sigset_t *signals, struct
                                               shared->carried_bytes) +
         http_words_bytes(&workload->http) + (workload->custom ? custom_bytes(workload->custom) : 0);
     if (check_values(shared, err) < 0 || check_read_through(shared, err) < 0 ||
-        check_multigets(shared, err) < 0)
+        multiget_check(workload, settings->cluster, settings->server->transport == SERVER_UDP,
+                       err) < 0)
         return -ERROR_INPUT;
     shared->encoded_bytes = shared->request_bytes;
     if (settings->server->transport == SERVER_UDP && check_udp(engine, err) < 0)

@@ -447,6 +447,39 @@ static void servers_may_be_loaded_over_udp(void **state)
     refuse("name: x\nhosts: {client: {}, server: {}}\nservers: {s: {transport: udp}}\n"
            "load: {rate: 1, tls: true}\n",
            "x.yaml:4:17: `tls` is for TCP, and the load comes to `s` over UDP (its `transport`)");
+    refuse(
+        "name: x\nhosts: {client: {}, server: {}}\nservers: {s: {transport: udp}}\n"
+        "workload: {mix: {multiget: 1}}\nload: {rate: 1}\n",
+        "x.yaml:5:7: load: over UDP memcached answers each key of a multiget in a message of its "
+        "own, each numbered as the only one; take TCP");
+}
+
+#define ONE_REDIS "name: x\nhosts: {client: {}, server: {}}\nservers: {s: {kind: redis}}\n"
+static void clusters_and_sentinels_are_of_redis(void **state)
+{
+    (void)state;
+    struct experiment experiment;
+    static const char cluster[] = ONE_REDIS "workload: {protocol: redis}\n"
+                                            "load: {rate: 1, cluster: true}\n",
+                      sentinel[] = ONE_REDIS "workload: {protocol: redis-resp3}\n"
+                                             "load: {rate: 1, sentinel: cache}\n";
+    parse(cluster, &experiment);
+    assert_true(experiment.load.cluster && !experiment.load.sentinel);
+    experiment_free(&experiment);
+    parse(sentinel, &experiment);
+    assert_string_equal(experiment.load.sentinel, "cache");
+    assert_false(experiment.load.cluster);
+    experiment_free(&experiment);
+    refuse(ONE_REDIS "workload: {protocol: redis}\nload: {rate: 1, cluster: true, sentinel: a}\n",
+           "x.yaml:5:17: `cluster` and `sentinel` exclude each other");
+    refuse(ONE_REDIS "load: {rate: 1, sentinel: a}\n",
+           "x.yaml:4:17: sentinel: protocol memcached has no clusters and no sentinels");
+    refuse(ONE_REDIS "workload: {protocol: redis}\nload: {rate: 1, sentinel: \"\"}\n",
+           "x.yaml:5:17: sentinel: a master's name has 1 to 255 bytes");
+    refuse(ONE_REDIS "workload: {protocol: redis, mix: {multiget: 1}}\n"
+                     "load: {rate: 1, cluster: true}\n",
+           "x.yaml:5:7: load: a cluster refuses a multiget of keys in several slots; leave it out "
+           "of the mix, or load one node");
 }
 
 static void references_are_followed(void **state)
@@ -542,6 +575,7 @@ int main(void)
         cmocka_unit_test(a_method_replaces_the_duration),
         cmocka_unit_test(servers_of_every_kind),
         cmocka_unit_test(servers_may_be_loaded_over_udp),
+        cmocka_unit_test(clusters_and_sentinels_are_of_redis),
         cmocka_unit_test(references_are_followed),
         cmocka_unit_test(impossible_values_are_placed),
         cmocka_unit_test(impossible_loads_are_placed),
