@@ -232,11 +232,11 @@ const struct pt_path *pt_paths_learn(struct pt_paths *paths, uint32_t from, uint
 {
     const struct pt_path *learned;
     if ((!paths->slots || paths->generation != paths->stretches->generation ||
-         paths->list.count >= paths->most) &&
+         paths->list.count >= paths->most || paths->flows.count >= PT_PATH_FLOWS) &&
         paths_forget(paths) < 0)
         return NULL;
     uint32_t *slot = &paths->slots[pt_path_slot(from, asked)];
-    uint32_t called = CALLED | ((from << 9 ^ asked) & ~CALLED);
+    uint32_t called = CALLED | ((from * 0x9e3779b9u ^ asked) & ~CALLED);
     if (*slot != called) {
         *slot = called;
         return NULL;

@@ -16,10 +16,11 @@
 #include "base/array.h"
 
 enum {
-    PT_PATH_BITS = 8,
+    PT_PATH_BITS = 24,
     PT_PATH_RETURNS = 4, // return addresses that a path may leave
     PT_PATH_SLOTS = 1 << 15,
     PT_PATH_MOST = 1 << 14,
+    PT_PATH_FLOWS = 1 << 16, // of all paths, and what the last one adds
 };
 
 // What a path is asked for: PT_PATH_BITS branches or fewer, the next one uppermost, with a 1 above
@@ -78,8 +79,8 @@ const struct pt_path *pt_paths_learn(struct pt_paths *paths, uint32_t from, uint
 
 static inline uint32_t pt_path_slot(uint32_t from, uint32_t asked)
 {
-    uint64_t mixed = ((uint64_t)from << 9 ^ asked) * 0x9e3779b97f4a7c15u;
-    _Static_assert(PT_PATH_SLOTS == 1 << 15 && PT_PATH_BITS < 9, "the hash fits");
+    uint64_t mixed = ((uint64_t)from << 32 | asked) * 0x9e3779b97f4a7c15u;
+    _Static_assert(PT_PATH_SLOTS == 1 << 15 && PT_PATH_BITS < 32, "the hash fits");
     return (uint32_t)(mixed >> 49);
 }
 
