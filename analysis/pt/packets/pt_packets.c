@@ -307,21 +307,29 @@ static int scan_packet(struct scan *scan, struct error *err)
     return result;
 }
 
-// Passes TNT packets of one byte and targets of jumps, of which most of a trace consists.
+// Passes TNT packets of one byte, targets of jumps and padding, of which most of a trace consists.
 static void scan_branches(struct scan *scan, size_t stop)
 {
-    size_t at = scan->at, passed = 0, targets = 0;
-    for (size_t bytes; at < stop; at += bytes, passed++) {
-        bytes = pt_is_short_tnt(scan->data[at]) ? 1 : pt_tip_bytes(scan->data[at]);
+    const uint8_t *data = scan->data;
+    size_t at = scan->at, branches = 0, targets = 0, padding = 0;
+    for (; at < stop; at++) {
+        if (pt_is_short_tnt(data[at])) {
+            branches++;
+            continue;
+        }
+        size_t bytes = data[at] ? pt_tip_bytes(data[at]) : 1;
         if (bytes == 0 || bytes > scan->bytes - at)
             break;
-        targets += bytes > 1 || scan->data[at] & 1;
+        padding += data[at] == 0;
+        targets += data[at] != 0;
+        at += bytes - 1;
     }
     scan->at = at;
-    scan->out->packets += passed;
+    scan->out->packets += branches + targets + padding;
+    scan->out->count[PT_KIND_TNT] += branches;
     scan->out->count[PT_KIND_TIP] += targets;
-    scan->out->count[PT_KIND_TNT] += passed - targets;
-    if (passed)
+    scan->out->count[PT_KIND_PAD] += padding;
+    if (branches || targets)
         scan->after_header = false;
 }
 

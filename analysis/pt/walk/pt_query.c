@@ -5,7 +5,7 @@
 
 #include "analysis/pt/walk/pt_query_packets.h"
 
-enum { EXTENDED = 0x02 };
+enum { PADDING = 0x00, EXTENDED = 0x02 };
 
 void pt_query_open(struct pt_query *query, const struct pt_config *config)
 {
@@ -40,9 +40,11 @@ int pt_query_status(const struct pt_query *query)
 
 // --- reading ahead -------------------------------------------------------------------------------
 
-// Whether what follows is of the two usual kinds and answers a query.
+// Whether what follows, behind padding, is of the two usual kinds and answers a query.
 static inline bool fetch_usual(struct pt_query *query)
 {
+    while (query->at < query->end && *query->at == PADDING)
+        query->at++;
     if (query->at >= query->end)
         return false;
     if (pt_is_short_tnt(*query->at))
@@ -165,7 +167,7 @@ bool pt_query_has_target(const struct pt_query *query)
 }
 
 // Reads it: bytes of the last address are replaced, as its compression says.
-static int read_target(struct pt_query *query)
+static void read_target(struct pt_query *query)
 {
     static const uint64_t replaced[8] = {[1] = 0xffff,
                                          [2] = 0xffffffff,
@@ -183,18 +185,26 @@ static int read_target(struct pt_query *query)
     query->ip_known = true;
     query->ip_suppressed = false;
     query->at += pt_tip_bytes(*query->at);
-    return 0;
 }
 
 int pt_query_indirect(struct pt_query *query, uint64_t *ip)
 {
+    if (pt_query_has_target(query)) {
+        read_target(query);
+        query->read = query->clock.now;
+        *ip = query->ip;
+        if (fetch_usual(query))
+            return 0;
+        int result = read_ahead_or_end(query);
+        return result < 0 ? result : pt_query_status(query);
+    }
     for (;;) {
         if (!is_packet(query))
             return at_end(query) ? -pte_eos : PT_QUERY_UNUSUAL;
         if (pt_query_will_event(query) || tnt_waits(query))
             return -pte_bad_query;
         bool answer = query->next == PT_KIND_TIP;
-        int result = pt_query_has_target(query) ? read_target(query) : pt_query_read(query);
+        int result = pt_query_read(query);
         if (result < 0)
             return result;
         if (answer)
