@@ -14,7 +14,8 @@ enum {
 void pt_paths_init(struct pt_paths *paths, struct pt_stretches *stretches,
                    const struct pt_symbols *symbols)
 {
-    *paths = (struct pt_paths){.stretches = stretches, .symbols = symbols, .most = PT_PATH_MOST};
+    *paths = (struct pt_paths){
+        .stretches = stretches, .symbols = symbols, .last = PT_NO_PATH, .most = PT_PATH_MOST};
 }
 
 void pt_paths_free(struct pt_paths *paths)
@@ -208,6 +209,7 @@ static int paths_forget(struct pt_paths *paths)
     else if (!(paths->slots = calloc(PT_PATH_SLOTS, sizeof *paths->slots)))
         return -1;
     paths->list.count = paths->flows.count = 0;
+    paths->last = PT_NO_PATH;
     paths->generation = paths->stretches->generation;
     return 0;
 }
@@ -216,6 +218,7 @@ static const struct pt_path *keep(struct pt_paths *paths, struct course *course)
 {
     struct pt_flows *flows = &paths->flows;
     struct pt_path *path = &course->path;
+    path->next = (uint32_t)paths->list.count;
     path->flows = (uint32_t)flows->count;
     path->last = course->function;
     if (array_reserve(flows, flows->count + path->flow_count) < 0 ||
@@ -235,6 +238,7 @@ const struct pt_path *pt_paths_learn(struct pt_paths *paths, uint32_t from, uint
          paths->list.count >= paths->most || paths->flows.count >= PT_PATH_FLOWS) &&
         paths_forget(paths) < 0)
         return NULL;
+    paths->last = PT_NO_PATH;
     uint32_t *slot = &paths->slots[pt_path_slot(from, asked)];
     uint32_t called = CALLED | ((from * 0x9e3779b9u ^ asked) & ~CALLED);
     if (*slot != called) {

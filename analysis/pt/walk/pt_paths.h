@@ -29,11 +29,13 @@ enum {
     PT_PATH_TO_DECISION = 0,
     PT_PATH_TO_TARGET = 1, // ... and with it, when that is a jump whose target the trace has
 };
+enum { PT_NO_PATH = 0xffffffff };
 
 struct pt_path {
     // Until here what it is asked for:
     uint32_t from; // the stretch where it begins
     uint32_t asked;
+    uint32_t next; // the path that was found after it last; itself when none was
     // What it does:
     uint32_t to;       // the stretch where it leads; PT_NO_STRETCH: see `pops` and `indirect`
     uint32_t indirect; // the stretch whose target the trace has; PT_NO_STRETCH: none
@@ -62,6 +64,7 @@ struct pt_paths {
     uint32_t *slots; // the path that was asked for there last + 1, or how it was called
     struct pt_path_list ARRAY_OF(struct pt_path) list;
     struct pt_flows flows;
+    uint32_t last;       // the path that was found last; PT_NO_PATH: none
     uint32_t generation; // of the stretches
     uint32_t most;       // paths; fewer than PT_PATH_MOST only to test what happens then
 };
@@ -84,16 +87,32 @@ static inline uint32_t pt_path_slot(uint32_t from, uint32_t asked)
     return (uint32_t)(mixed >> 49);
 }
 
+// The table does not fit the processor's caches; what comes next is mostly what came next before.
+static inline void pt_path_prefetch(const struct pt_path *path)
+{
+    const char *bytes = (const char *)path;
+    for (size_t at = 0; at < sizeof *path; at += 64)
+        __builtin_prefetch(bytes + at);
+}
+
 static inline const struct pt_path *pt_paths_find(struct pt_paths *paths, uint32_t from,
                                                   uint32_t asked)
 {
-    if (paths->slots && paths->generation == paths->stretches->generation) {
-        uint32_t found = paths->slots[pt_path_slot(from, asked)] - 1;
-        if (found < paths->list.count && paths->list.items[found].from == from &&
-            paths->list.items[found].asked == asked)
-            return paths->list.items[found].blocks ? &paths->list.items[found] : NULL;
+    if (!paths->slots || paths->generation != paths->stretches->generation)
+        return pt_paths_learn(paths, from, asked);
+    struct pt_path *items = paths->list.items;
+    struct pt_path *last = paths->last == PT_NO_PATH ? NULL : &items[paths->last];
+    uint32_t found = last ? last->next : 0;
+    if (!last || items[found].from != from || items[found].asked != asked) {
+        found = paths->slots[pt_path_slot(from, asked)] - 1;
+        if (found >= paths->list.count || items[found].from != from || items[found].asked != asked)
+            return pt_paths_learn(paths, from, asked);
+        if (last)
+            last->next = found;
     }
-    return pt_paths_learn(paths, from, asked);
+    paths->last = found;
+    pt_path_prefetch(&items[items[found].next]);
+    return items[found].blocks ? &items[found] : NULL;
 }
 
 #endif
