@@ -256,6 +256,31 @@ static enum pt_stretch_end ask_libipt(struct pt_stretches *stretches, struct pt_
                : PT_STRETCH_UNUSUAL;
 }
 
+// Where tracing ends: nearly always at a system call, which needs no asking.
+static enum pt_stretch_end learn_disable(struct pt_stretches *stretches, struct pt_stretch *stretch)
+{
+    struct pt_stretch learned = *stretch;
+    enum pt_stretch_end end = learn_from_bytes(stretches, &learned);
+    bool ends = end == PT_STRETCH_TRANSFER && learned.class == ptic_far_call;
+    if (!ends && (end != PT_STRETCH_ON || learned.class != ptic_call))
+        return ask_libipt(stretches, stretch);
+    *stretch = learned;
+    return ends ? PT_STRETCH_AIM : PT_STRETCH_ON;
+}
+
+static enum pt_stretch_end learn(struct pt_stretches *stretches, struct pt_stretch *stretch)
+{
+    switch ((enum pt_stretch_aim)stretch->aim) {
+    case PT_AIM_DECISION:
+    case PT_AIM_ADDRESS:
+        return learn_from_bytes(stretches, stretch);
+    case PT_AIM_DISABLE:
+        return learn_disable(stretches, stretch);
+    default:
+        return ask_libipt(stretches, stretch);
+    }
+}
+
 // --- names ---------------------------------------------------------------------------------------
 
 static uint64_t key_at(struct pt_stretches *stretches, uint32_t space, uint64_t ip)
@@ -296,9 +321,7 @@ uint32_t pt_stretches_find(struct pt_stretches *stretches, uint32_t space, uint6
         return *slot;
     if (stretches->count == stretches->capacity && stretches_grow(stretches) < 0)
         return PT_NO_STRETCH;
-    bool bytes = aim == PT_AIM_DECISION || aim == PT_AIM_ADDRESS;
-    stretch.end =
-        (uint8_t)(bytes ? learn_from_bytes(stretches, &stretch) : ask_libipt(stretches, &stretch));
+    stretch.end = (uint8_t)learn(stretches, &stretch);
     note_function(stretches, &stretch);
     stretches->items[stretches->count] = stretch;
     return *stretches_slot(stretches, &stretch) = stretches->count++;

@@ -3,8 +3,8 @@
 // Code that a walk has seen, so that it need not be decoded again. A stretch is the straight code
 // from an address to the next decision: how many instructions, what the last one is, where it goes.
 // Each is learned once, from the bytes of the code (pt_insn_bytes.h); where an event decides how
-// far it goes, by asking libipt (pt_ask.h). Where neither gives a clear answer the stretch is
-// marked, and pt_follow.h leaves it to libipt.
+// far it goes, mostly by asking libipt (pt_ask.h). Where neither gives a clear answer the stretch
+// is marked, and pt_follow.h leaves it to libipt.
 #ifndef ANALYSIS_PT_WALK_PT_STRETCHES_H
 #define ANALYSIS_PT_WALK_PT_STRETCHES_H
 

@@ -25,6 +25,7 @@ struct learner {
     struct pt_ask ask; // the oracle
     struct pt_image *image;
     uint64_t followed, left; // to libipt
+    uint64_t ended;          // at a system call
     uint64_t behind;         // where the last stretch that was followed goes on; 0: nowhere
 };
 
@@ -83,6 +84,24 @@ static bool agrees(struct learner *learner, const struct pt_stretch *stretch)
     }
 }
 
+// Where tracing ends, when nothing says where it goes on.
+static bool ends_alike(struct learner *learner, uint64_t ip)
+{
+    static const uint8_t disable[] = {0x01};
+    struct pt_answer answer;
+    struct pt_event event;
+    uint32_t found = pt_stretches_find(&learner->stretches, PT_SPACE_ALL, ip, PT_AIM_DISABLE, 0);
+    const struct pt_stretch *stretch = &learner->stretches.items[found];
+    bool reached = stretch->end == PT_STRETCH_AIM;
+    if (pt_ask(&learner->ask, learner->image, ip, disable, sizeof disable, &answer) < 0 ||
+        answer.status < 0 || !(answer.status & pts_event_pending) == reached ||
+        (reached && pt_blk_event(learner->ask.decoder, &event, sizeof event) < 0))
+        return false;
+    learner->ended += reached && stretch->class == ptic_far_call;
+    return answer.block.end_ip == stretch->end_ip && answer.block.ninsn == stretch->instructions &&
+           pt_ask_ip(&learner->ask) == stretch->next;
+}
+
 static void compare_from(struct learner *learner, uint64_t ip)
 {
     learner->behind = 0;
@@ -100,6 +119,10 @@ static void compare_from(struct learner *learner, uint64_t ip)
     if (!agrees(learner, stretch))
         fail_msg("0x%" PRIx64 ": to 0x%" PRIx64 ", %u instructions, end %u: not what libipt says",
                  ip, stretch->end_ip, stretch->instructions, stretch->end);
+    // of other code libipt is asked anyway
+    bool learned = stretch->class == ptic_far_call || stretch->class == ptic_call;
+    if (learned && stretch->end != PT_STRETCH_CALL && !ends_alike(learner, ip))
+        fail_msg("0x%" PRIx64 ": tracing does not end where libipt says", ip);
 }
 
 // Adds the executable parts of a file that this program has mapped. Its bytes in all.
@@ -127,6 +150,7 @@ static void real_code_is_what_libipt_says(void **state)
 {
     static const char *const files[] = {"libc.so", "libipt.so", "libtaillight.so"};
     struct random_source random = {7};
+    uint64_t ended = 0;
     (void)state;
     for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
         struct learner learner = {0};
@@ -145,8 +169,10 @@ static void real_code_is_what_libipt_says(void **state)
             left += learner.left;
         }
         assert_true(followed > 50 * left);
+        ended += learner.ended;
         learner_end(&learner);
     }
+    assert_true(ended > SAMPLES / 100);
 }
 
 static void any_bytes_are_what_libipt_says_or_left_to_it(void **state)
