@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/new_file.h"
+
 int input_open_any(const char *path, struct error *err)
 {
     struct stat status;
@@ -107,6 +109,7 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
         write_all("taillight: ");
         write_all(one->path);
         write_all(": it was truncated while it was read\n");
+        new_file_abandon_all();
         _exit(ERROR_INPUT);
     }
     signal(number, SIG_DFL); // none of ours: let it happen again

@@ -1,24 +1,162 @@
 // SPDX-License-Identifier: MIT
 #include "base/new_file.h"
 
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 
+// --- partial files of a program that ends --------------------------------------------------------
+
+// A signal finds what is to be removed in a list that the whole program shares, as there is no
+// other way to it. Entries are never freed, only used again, so that the list can be followed at
+// any moment.
+struct partial {
+    const char *_Atomic path; // of the new_file; NULL: free
+    pid_t writer;             // a child that was forked meanwhile has the list, but not the files
+    struct partial *next;
+};
+
+static struct partial *_Atomic partials;
+static pthread_mutex_t partials_lock = PTHREAD_MUTEX_INITIALIZER;
+
+void new_file_abandon_all(void)
+{
+    for (const struct partial *one = partials; one; one = one->next) {
+        const char *path = one->path;
+        if (path && one->writer == getpid())
+            unlink(path);
+    }
+}
+
+static void on_end(int number)
+{
+    sigset_t itself;
+    new_file_abandon_all();
+    signal(number, SIG_DFL);
+    sigemptyset(&itself);
+    sigaddset(&itself, number);
+    pthread_sigmask(SIG_UNBLOCK, &itself, NULL);
+    raise(number);
+}
+
+// Signals that somebody handles or ignores do not end the program by themselves.
+static void remove_at_end(void)
+{
+    static const int ends[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+    struct sigaction before;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (sigaction(ends[i], NULL, &before) == 0 && !(before.sa_flags & SA_SIGINFO) &&
+            before.sa_handler == SIG_DFL)
+            signal(ends[i], on_end);
+}
+
+// Without memory for it the file is only not removed when a signal ends the program.
+static void partial_note(const char *path)
+{
+    pthread_mutex_lock(&partials_lock);
+    struct partial *one = partials;
+    while (one && one->path)
+        one = one->next;
+    if (!one && (one = calloc(1, sizeof *one))) {
+        if (!partials)
+            remove_at_end();
+        one->next = partials;
+        partials = one;
+    }
+    if (one) {
+        one->writer = getpid();
+        one->path = path;
+    }
+    pthread_mutex_unlock(&partials_lock);
+}
+
+static void partial_forget(const char *path)
+{
+    pthread_mutex_lock(&partials_lock);
+    for (struct partial *one = partials; one; one = one->next)
+        if (one->path == path)
+            one->path = NULL;
+    pthread_mutex_unlock(&partials_lock);
+}
+
 static void new_file_free(struct new_file *out)
 {
+    if (out->partial)
+        partial_forget(out->partial);
     free(out->path);
     free(out->partial);
     *out = (struct new_file){0};
 }
+
+// "<name>.<16 hexadecimal digits>.partial"; of that name, where one is given.
+static bool is_partial_name(const char *entry, const char *name)
+{
+    static const char end[] = ".partial";
+    enum { DIGITS = 16, TAIL = 1 + DIGITS + sizeof end - 1 };
+    size_t length = strlen(entry);
+    if (length <= TAIL || strcmp(entry + length - (sizeof end - 1), end) != 0)
+        return false;
+    const char *tail = entry + length - TAIL;
+    for (int i = 1; i <= DIGITS; i++)
+        if (!isxdigit((unsigned char)tail[i]))
+            return false;
+    return *tail == '.' &&
+           (!name || (strlen(name) == length - TAIL && strncmp(entry, name, length - TAIL) == 0));
+}
+
+// Who writes a partial file has it locked, which ends with the process.
+static void remove_unless_written(int folder, const char *entry)
+{
+    struct stat status;
+    int fd = openat(folder, entry, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && flock(fd, LOCK_EX | LOCK_NB) == 0)
+        unlinkat(folder, entry, 0);
+    close(fd);
+}
+
+static void remove_abandoned(const char *folder, const char *name)
+{
+    DIR *entries = opendir(folder);
+    const struct dirent *entry;
+    while (entries && (entry = readdir(entries)))
+        if (is_partial_name(entry->d_name, name))
+            remove_unless_written(dirfd(entries), entry->d_name);
+    if (entries)
+        closedir(entries);
+}
+
+void new_file_sweep(const char *folder)
+{
+    remove_abandoned(folder, NULL);
+}
+
+// Of a folder that need not be ours, only what had that path.
+static void sweep_before(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    if (folder)
+        remove_abandoned(folder, slash ? slash + 1 : path);
+    free(folder);
+}
+
+// --- writing one ---------------------------------------------------------------------------------
 
 // The flags with which nothing that is there already is opened, and nothing is waited for.
 enum { FRESH = O_CREAT | O_EXCL | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC };
@@ -53,7 +191,7 @@ static int open_as_it_is(const char *path)
     return fd;
 }
 
-// "<path>.<random>.partial", created.
+// "<path>.<random>.partial", created and locked.
 static int open_partial(struct new_file *out)
 {
     enum { ATTEMPTS = 16 };
@@ -61,15 +199,25 @@ static int open_partial(struct new_file *out)
         uint64_t number;
         if (getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number)
             number = (uint64_t)clock_now_ns(CLOCK_MONOTONIC_RAW);
+        if (out->partial)
+            partial_forget(out->partial);
         free(out->partial);
         if (asprintf(&out->partial, "%s.%016" PRIx64 ".partial", out->path, number) < 0) {
             out->partial = NULL;
             errno = ENOMEM;
             return -1;
         }
+        partial_note(out->partial);
         int fd = open(out->partial, O_RDWR | FRESH, 0644);
-        if (fd >= 0 || errno != EEXIST)
+        if (fd < 0 && errno != EEXIST)
             return fd;
+        // Somebody who sweeps may have come before the lock. Some file systems have no locks.
+        struct stat status;
+        if (fd >= 0 && (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) &&
+            fstat(fd, &status) == 0 && status.st_nlink > 0)
+            return fd;
+        if (fd >= 0)
+            close(fd);
     }
     return -1;
 }
@@ -77,6 +225,7 @@ static int open_partial(struct new_file *out)
 int new_file_open(struct new_file *out, const char *path, struct error *err)
 {
     *out = (struct new_file){.path = strdup(path)};
+    sweep_before(path);
     int fd = !out->path ? -1 : is_no_file(path) ? open_as_it_is(path) : open_partial(out);
     if (fd >= 0 && (out->file = fdopen(fd, "wb")))
         return 0;
@@ -95,6 +244,7 @@ int new_file_finish(struct new_file *out, int result, struct error *err)
         return result;
     bool failed = ferror(out->file) != 0 || fflush(out->file) != 0;
     int number = errno;
+    int held = fcntl(fileno(out->file), F_DUPFD_CLOEXEC, 0); // keeps the lock until it has its name
     if (fclose(out->file) != 0 && !failed) {
         failed = true;
         number = errno;
@@ -111,6 +261,8 @@ int new_file_finish(struct new_file *out, int result, struct error *err)
                                        out->path);
     if (result < 0 && out->partial)
         unlink(out->partial);
+    if (held >= 0)
+        close(held);
     new_file_free(out);
     return result;
 }

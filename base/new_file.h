@@ -2,7 +2,8 @@
 //
 // Every file that is written. It has its name only when it is whole: until then it is called
 // "<path>.<random>.partial", a name that nobody can have put there before. Whoever finds the name
-// may read the file, and after a failure nothing is left. What stood under the name is replaced,
+// may read the file, and after a failure nothing is left, nor when a signal ends the program; what
+// SIGKILL leaves is removed by who writes that file again, or sweeps the folder. What stood under the name is replaced,
 // not written through: a link keeps what it points to. Only a device or a pipe, which somebody
 // reads from, is written itself.
 #ifndef BASE_NEW_FILE_H
@@ -26,6 +27,13 @@ int new_file_open(struct new_file *out, const char *path, struct error *err);
 // write failed before (ERROR_FAILED; where a folder has the name, ERROR_INPUT). Else the partial
 // file is removed and the result returned. Harmless when it is not open.
 int new_file_finish(struct new_file *out, int result, struct error *err);
+
+// Removes the partial files of that folder that nobody writes any more.
+void new_file_sweep(const char *folder);
+
+// Removes the partial files of this process, which is about to end without finishing them. May be
+// called in a signal handler.
+void new_file_abandon_all(void);
 
 // Creates a file for output that others may read while it grows, as a log; it must not be there.
 // Returns the descriptor, or negative.

@@ -16,6 +16,7 @@
 #include "analysis/run/run_verdict.h"
 #include "analysis/timeline/timeline.h"
 #include "base/array.h"
+#include "base/new_file.h"
 
 #define DEFAULT_SLICE "p99-100"
 
@@ -616,6 +617,7 @@ int run_analyze(const struct run_request *request, struct progress *progress,
     if (strlen(run_dir) >= sizeof out->evidence.run_dir)
         return error_set(err, ERROR_INPUT, "%.80s...: the run folder's path is too long", run_dir);
     strcpy(out->evidence.run_dir, run_dir);
+    new_file_sweep(run_dir);
     int result = run_input_open(&input, run_dir, request->segments, err);
     if (result == 0)
         result = run_categories_read(&out->findings.categories, run_dir, request->categories, err);

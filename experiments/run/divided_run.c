@@ -93,7 +93,8 @@ static void work_without_rights(struct run_orders *orders, const struct run_sett
     setpgid(0, 0);
     if (rights_give_up(settings->owner ? settings->owner : &root, &err) < 0)
         _exit(error_report(&err));
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
+    // Not SIGKILL: what it is writing it removes.
+    if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != parent)
         _exit(ERROR_FAILED);
     int code = work(&mine, context);
     fflush(NULL);

@@ -2,9 +2,11 @@
 //
 // Files that somebody else has prepared: links and FIFOs where we write, FIFOs and devices where we
 // read, and a file that is cut short while it is read.
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -42,6 +44,7 @@ static int remove_folder(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         unlink(in_folder(names[i]));
+    rmdir(in_folder("folder"));
     return rmdir(folder); // fails when a partial file was left behind
 }
 
@@ -122,6 +125,82 @@ static void a_device_is_written_as_it_is(void **state)
         assert_int_equal(new_file_write("/dev/full", "x", 1, &err), -ERROR_FAILED);
 }
 
+// How many names in the folder end so.
+static unsigned partials_there(void)
+{
+    unsigned count = 0;
+    DIR *entries = opendir(folder);
+    const struct dirent *entry;
+    assert_non_null(entries);
+    while ((entry = readdir(entries)))
+        count += strlen(entry->d_name) > 20 && strstr(entry->d_name, ".partial") != NULL;
+    closedir(entries);
+    return count;
+}
+
+// A child that has begun to write "a" and "out", and waits.
+static pid_t begin_to_write(void)
+{
+    int ready[2];
+    char byte;
+    struct error err;
+    struct new_file files[2];
+    assert_int_equal(pipe(ready), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (new_file_open(&files[0], in_folder("a"), &err) < 0 ||
+            new_file_open(&files[1], in_folder("out"), &err) < 0 || write(ready[1], "", 1) != 1)
+            _exit(99);
+        alarm(20); // its parent may have failed
+        pause();
+        _exit(98);
+    }
+    close(ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    return pid;
+}
+
+static void end_with(pid_t pid, int number)
+{
+    int status;
+    assert_int_equal(kill(pid, number), 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), number);
+}
+
+static void a_signal_leaves_no_partial_file(void **state)
+{
+    (void)state;
+    static const int ends[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        pid_t pid = begin_to_write();
+        assert_int_equal(partials_there(), 2);
+        end_with(pid, ends[i]);
+        assert_int_equal(partials_there(), 0);
+    }
+}
+
+static void what_sigkill_leaves_is_swept_and_nothing_else(void **state)
+{
+    (void)state;
+    struct error err;
+    pid_t writes = begin_to_write();
+    end_with(begin_to_write(), SIGKILL);
+    assert_int_equal(partials_there(), 4);
+    assert_int_equal(new_file_write(in_folder("a"), "x", 1, &err), 0); // the same name again
+    assert_int_equal(partials_there(), 3);
+    put("a.0123456789abcdeg.partial", "no name of ours");
+    new_file_sweep(folder);
+    assert_int_equal(partials_there(), 2 + 1);
+    assert_int_equal(access(in_folder("a.0123456789abcdeg.partial"), F_OK), 0);
+    unlink(in_folder("a.0123456789abcdeg.partial"));
+    check_holds("a", "x");
+    end_with(writes, SIGTERM);
+    assert_int_equal(partials_there(), 0);
+}
+
 // Its pages are gone when they are read.
 static void a_file_cut_short_ends_the_program_with_an_error(void **state)
 {
@@ -138,7 +217,9 @@ static void a_file_cut_short_ends_the_program_with_an_error(void **state)
         const void *bytes;
         size_t count;
         int fd = input_open(in_folder("a"), &err);
-        if (input_map(fd, in_folder("a"), &bytes, &count, &err) < 0 || count != BYTES ||
+        struct new_file partial;
+        if (new_file_open(&partial, in_folder("out"), &err) < 0 ||
+            input_map(fd, in_folder("a"), &bytes, &count, &err) < 0 || count != BYTES ||
             truncate(in_folder("a"), 0) < 0)
             _exit(99);
         dup2(report[1], STDERR_FILENO);
@@ -152,6 +233,7 @@ static void a_file_cut_short_ends_the_program_with_an_error(void **state)
     assert_int_equal(WEXITSTATUS(status), ERROR_INPUT);
     assert_non_null(strstr(said, in_folder("a")));
     assert_non_null(strstr(said, "truncated while it was read"));
+    assert_int_equal(partials_there(), 0);
 }
 
 static void mappings_come_and_go(void **state)
@@ -186,6 +268,8 @@ int main(void)
         cmocka_unit_test(a_link_is_replaced_and_not_followed),
         cmocka_unit_test(a_fifo_is_an_error),
         cmocka_unit_test(a_device_is_written_as_it_is),
+        cmocka_unit_test(a_signal_leaves_no_partial_file),
+        cmocka_unit_test(what_sigkill_leaves_is_swept_and_nothing_else),
         cmocka_unit_test(a_file_cut_short_ends_the_program_with_an_error),
         cmocka_unit_test(mappings_come_and_go),
     };
