@@ -89,6 +89,10 @@ fault_experiment() {
             rate=400 connections=2 depth=1 timeout=', timeout: 10s' sleep=', sleep: true'
             server+=", \"--fault\", \"$fault\", \"--fault-log\", \"$3\""
             ;;
+        python) # its only thread; Debian's has the places where collections begin and end
+            rate=1k sleep=', sleep: true' protocol='protocol: http'
+            server="\"/usr/bin/python3\", \"$PWD/tests/faults/collecting_server.py\", \"{port}\", $(printf '"%s", ' $fault)\"$3\""
+            ;;
         halves) rate=1k sleep=', sleep: true' server+=", \"--fault\", \"$fault\", \"--fault-log\", \"$3\"" ;;
         network) # 10.181.0.2 is the second host
             neighbours="  sink: {host: server, kind: command, cores: [0],
@@ -142,6 +146,7 @@ fault_score() {
         swap_on || skip "$1: nothing can be swapped to: $(cat "$work/swap.err")"
     fi
     [[ $(column "$1" 2) != @(firewall|syn) ]] || need_program nft nftables
+    [ "$(column "$1" 2)" != python ] || need_program /usr/bin/python3 python3
     [ "$(column "$1" 2)" != held ] || [ -e "/sys/dev/block/$(stat -c %Hd:%Ld "$work")" ] ||
         skip "$1: $work is on no disk"
     for attempt in 1 2 3; do
