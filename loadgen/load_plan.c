@@ -172,6 +172,9 @@ const struct option_spec load_plan_options[] = {
                     "how long replies are waited for after the end (1s); over UDP each of them"),
     OPTION_DURATION("reconnect", 0, "TIME", struct load_options, reconnect_ns,
                     "how long a connection that ended is tried again (5s; 0s: not at all)"),
+    OPTION_STRING("think", 0, "TIMES", struct load_options, think,
+                  "of --rate max: how long each connection waits from its last reply to its next "
+                  "requests: exponential:5ms"),
     OPTION_FLAG("sleep", 0, struct load_options, sleep,
                 "sleep between requests and leave the core to others; requests are sent later"),
     OPTION_STRING("samples", 0, "DIR", struct load_options, samples,
@@ -212,6 +215,7 @@ void load_plan_init(struct load_plan *plan)
 void load_plan_free(struct load_plan *plan)
 {
     workload_free(&plan->workload);
+    distribution_free(&plan->think);
     recording_free(&plan->recording);
     array_free(&plan->options.agents);
     free(plan->agents);
@@ -282,6 +286,24 @@ static int check_rate(struct load_options *o, struct error *err)
         return error_set(err, ERROR_INPUT, "--sleep excludes --rate max and --agent");
     if (isinf(o->rate) && o->depth == 0)
         o->depth = 1;
+    return 0;
+}
+
+static int check_think(struct load_plan *plan, struct error *err)
+{
+    const struct load_options *o = &plan->options;
+    if (!o->think)
+        return 0;
+    if (!isinf(o->rate) || o->prepare)
+        return error_set(err, ERROR_INPUT,
+                         "--think is of users who wait for replies, a closed loop: it needs --rate "
+                         "max");
+    if (o->cluster || o->sentinel || plan->server.transport == SERVER_UDP)
+        return error_set(err, ERROR_INPUT,
+                         "--think excludes --cluster, --sentinel and udp: a user has one "
+                         "connection, whose replies all come");
+    if (distribution_parse(o->think, UNIT_NS, &plan->think, err) < 0)
+        return error_prefix(err, "--think");
     return 0;
 }
 
@@ -631,7 +653,7 @@ int load_plan_make(struct load_plan *plan, int positional, char **argv, struct e
         return -(int)err->kind;
     if ((!o->prepare && check_pattern(plan, err) < 0) || take_recording(plan, err) < 0)
         return -(int)err->kind;
-    if (!o->prepare && check_rate(o, err) < 0)
+    if ((!o->prepare && check_rate(o, err) < 0) || check_think(plan, err) < 0)
         return -ERROR_INPUT;
     if (o->seed == seed_not_given) {
         uint32_t seed;
@@ -677,6 +699,7 @@ struct engine_settings load_plan_engine(const struct load_plan *plan)
                                     .stamps_every = plan->stamps_every,
                                     .duration_ns = o->duration_ns,
                                     .sleeps = o->sleep,
+                                    .think = o->think ? &plan->think : NULL,
                                     .closed_loop = isinf(o->rate),
                                     .timeout_ns = o->timeout_ns,
                                     .reconnect_ns = o->reconnect_ns,
@@ -708,6 +731,7 @@ struct load_facts load_plan_facts(const struct load_plan *plan)
                                .rate = plan->options.rate,
                                .arrivals = plan->arrivals,
                                .pattern = plan->pattern,
+                               .think = plan->options.think,
                                .warning = plan->warning,
                                .seed = plan->options.seed};
 }

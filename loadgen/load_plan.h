@@ -56,7 +56,7 @@ double sweep_range_rate(const struct sweep_range *range, size_t i);
 struct load_options {
     const char *server, *protocol, *rate_text, *workload, *arrivals, *stamps, *samples, *target;
     const char *sweep, *slo, *out, *hgrm;
-    const char *user, *password_file, *tls_ca, *sentinel;
+    const char *user, *password_file, *tls_ca, *sentinel, *think;
     double rate; // of rate_text; INFINITY: max, a closed loop
     double confidence;
     uint64_t threads, connections, depth, duration_ns, interval_ns, max_duration_ns, seed,
@@ -84,6 +84,7 @@ struct load_plan {
     char pattern[500];          // the pattern, in words
     struct recording recording; // the recording to replay; without requests: arrivals are drawn
     char warning[600];          // of what is not replayed; empty: there is nothing to say
+    struct distribution think;  // in ns, if --think says so
     enum stamp_mode stamps;
     uint32_t stamps_every; // one send call in so many; 0: each
     double quantile;       // the target percentile, or the SLO's

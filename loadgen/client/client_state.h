@@ -128,15 +128,17 @@ struct client_connection {
     uint64_t window; // number of requests from that one on, at most; only used over UDP
     uint64_t bytes_put, bytes_sent, bytes_received; // over UDP: datagrams
     uint32_t depth;                                 // the most that may be in flight
-    bool blocked;               // not open, or the last send call took less than was offered: wait
-    bool dirty;                 // in its owner's list of connections to flush
-    bool expiry_set;            // over UDP: the timer runs
-    bool listed;                // in its owner's queue of connections with room
-    bool unstamped;             // in its owner's queue of those that await TX stamps
-    bool unread;                // in its owner's queue of those to be read again without an event
-    bool secured;               // the handshake of TLS is done
-    unsigned login_answers;     // of its login, still awaited
-    bool draining;              // closed loop: nothing more is put until all requests are answered
+    bool blocked;           // not open, or the last send call took less than was offered: wait
+    bool dirty;             // in its owner's list of connections to flush
+    bool expiry_set;        // over UDP: the timer runs
+    bool listed;            // in its owner's queue of connections with room
+    bool unstamped;         // in its owner's queue of those that await TX stamps
+    bool unread;            // in its owner's queue of those to be read again without an event
+    bool secured;           // the handshake of TLS is done
+    unsigned login_answers; // of its login, still awaited
+    bool draining;          // closed loop: nothing more is put until all requests are answered
+    bool thinks;            // closed loop: and then not until wake_tsc
+    uint64_t wake_tsc;
     uint32_t attempts;          // attempts to open it again since it was last useful
     uint64_t ended_tsc;         // when the one before it ended; 0: it is the first
     int64_t down_ms, opened_ms; // CLOCK_MONOTONIC: when it stopped being useful; when it opened

@@ -14,6 +14,7 @@
 #include "workloads/workload.h"
 
 struct schedule_drawer;
+struct distribution;
 struct tls_settings;
 
 enum {
@@ -41,6 +42,9 @@ struct engine_settings {
     uint64_t duration_ns; // of the schedule
     // sleep between requests, leaving the core to others, instead of spinning
     bool sleeps;
+    // closed loop: how long a connection waits from its last reply to its next requests, in ns;
+    // NULL: not at all
+    const struct distribution *think;
     bool closed_loop;    // no schedule: its operations and keys are used in turn, over and over
     size_t requests_max; // closed loop: it ends after this many requests, since memory is limited
     // In bounded memory: where the schedule comes from, instead of being drawn at once (NULL: it

@@ -2,6 +2,7 @@
 #include "loadgen/engine/engine_worker.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -9,6 +10,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/tsc.h"
 #include "loadgen/client/client_datagram.h"
 #include "loadgen/client/connection_counts.h"
@@ -52,13 +54,54 @@ static bool is_draining(const struct engine_worker *worker, struct client_connec
     return connection->draining;
 }
 
+// A function of the thread and of how often it was asked, so that the same load draws the same.
+static double draw_thought(struct engine_worker *worker)
+{
+    return hash_fraction(hash_pair(worker->index, worker->thoughts++));
+}
+
+// Its user thinks from then on; for so much of the time that is drawn.
+static void begin_thinking(struct engine_worker *worker, struct client_connection *connection,
+                           uint64_t now, double share)
+{
+    const double ns =
+        share * distribution_quantile(worker->shared->settings->think, draw_thought(worker));
+    connection->wake_tsc = now + engine_ticks(worker->shared, (uint64_t)fmax(fmin(ns, 0x1p62), 0));
+    connection->thinks = true;
+    think_queue_push(&worker->thinking, connection);
+}
+
+// Whether its user has something to think about, or does.
+static bool is_thinking(struct engine_worker *worker, struct client_connection *connection)
+{
+    if (!worker->shared->settings->think)
+        return false;
+    if (!connection->thinks && connection->put && connection->put == connection->answered)
+        begin_thinking(worker, connection, tsc_now(), 1);
+    return connection->thinks;
+}
+
 void engine_worker_list_room(struct engine_worker *worker, struct client_connection *connection)
 {
     if (connection->listed || is_draining(worker, connection) ||
-        !connection_has_room(connection, worker->shared->request_bytes))
+        !connection_has_room(connection, worker->shared->request_bytes) ||
+        is_thinking(worker, connection))
         return;
     connection_queue_push(connection->room, connection);
     connection->listed = true;
+}
+
+// Those that have thought enough. One without room, which ended meanwhile, is queued when it has.
+static void end_thinking(struct engine_worker *worker, uint64_t now)
+{
+    struct client_connection *connection;
+    while ((connection = think_queue_pop(&worker->thinking, now))) {
+        connection->thinks = false;
+        if (connection->listed || !connection_has_room(connection, worker->shared->request_bytes))
+            continue;
+        connection_queue_push(connection->room, connection);
+        connection->listed = true;
+    }
 }
 
 // The next connection in turn that has room, or NULL. One without room is queued again when it has.
@@ -215,13 +258,16 @@ static uint64_t place_of(const struct engine_worker *worker, size_t index)
     return worker->index + number * worker->shared->thread_count;
 }
 
-// The next request of a closed loop, whose intended time is now.
-static size_t take_next_of_order(struct engine_worker *worker, uint64_t now)
+// The next request of a closed loop, whose intended time is when its connection was free for it;
+// but samples are in the order of theirs, so not before that of one which another connection got.
+static size_t take_next_of_order(struct engine_worker *worker, uint64_t wanted)
 {
     const struct engine_shared *shared = worker->shared;
     const struct scheduled_request *request = &shared->schedule->items[worker->order];
     struct sample *sample = &worker->samples[worker->next];
-    sample->intended_tsc = now;
+    sample->intended_tsc = wanted;
+    if (worker->next && sample[-1].intended_tsc > wanted)
+        sample->intended_tsc = sample[-1].intended_tsc;
     sample->operation = request->operation;
     sample->key = request->key;
     sample->status = SAMPLE_UNSENT;
@@ -387,10 +433,15 @@ static void send_more(struct engine_worker *worker, uint64_t now)
         return;
     }
     struct client_connection *connection;
-    while (has_more(worker) && (connection = take_room(worker, &worker->room)))
+    end_thinking(worker, now);
+    while (has_more(worker) && (connection = take_room(worker, &worker->room))) {
+        const uint64_t wanted = connection->wake_tsc ? connection->wake_tsc : now;
+        connection->wake_tsc = 0;
         while (has_more(worker) && connection_has_room(connection, worker->shared->request_bytes))
             put_request(worker, connection,
-                        worker->again.count ? take_again(worker) : take_next_of_order(worker, now));
+                        worker->again.count ? take_again(worker)
+                                            : take_next_of_order(worker, wanted));
+    }
     flush_dirty(worker, now);
 }
 
@@ -685,6 +736,10 @@ static void run_closed_loop(struct engine_worker *worker, uint64_t start_tsc)
     uint64_t deadline = end + engine_ticks(worker->shared, settings->timeout_ns), now;
     while ((now = tsc_now()) < start_tsc)
         _mm_pause();
+    // As if they had begun at any time: users who think equally long would else come all at once.
+    struct client_connection *connection;
+    while (settings->think && (connection = take_room(worker, &worker->room)))
+        begin_thinking(worker, connection, start_tsc, draw_thought(worker));
     while (!is_over(worker, now, deadline)) {
         worker->context.progress = false;
         if (now >= end)

@@ -25,6 +25,7 @@
 #include "loadgen/engine/request_list.h"
 #include "loadgen/engine/sample_ring.h"
 #include "loadgen/engine/schedule.h"
+#include "loadgen/engine/think_queue.h"
 #include "workloads/multiget.h"
 
 enum { CACHE_LINE = 64 };
@@ -68,6 +69,8 @@ struct engine_worker {
     struct client_connection **dirty; // connections to flush, in the order of their first request
     uint32_t dirty_count;
     struct connection_queue room;      // connections that may take a request, in turn
+    struct think_queue thinking;       // closed loop: connections whose users think
+    uint64_t thoughts;                 // how many of their times were drawn
     struct connection_queue unstamped; // connections with sends that wait for their TX stamps
     struct connection_queue unread;    // connections to be read again without an event
     struct connection_context context;

@@ -222,7 +222,8 @@ int engine_worker_prepare(struct engine_worker *worker, struct error *err)
     worker->dirty = calloc(count, sizeof(void *));
     bool queued = connection_queue_make(&worker->room, count) == 0 &&
                   connection_queue_make(&worker->unstamped, count) == 0 &&
-                  connection_queue_make(&worker->unread, count) == 0;
+                  connection_queue_make(&worker->unread, count) == 0 &&
+                  think_queue_make(&worker->thinking, count) == 0;
     worker->key = calloc(1, WORKLOAD_KEY_BYTES_MAX);
     worker->more_keys = calloc(1, multiget_room(&shared->multiget) + 1);
     worker->value = calloc(1, shared->carried_bytes + 1);
@@ -312,6 +313,7 @@ void engine_worker_close(struct engine_worker *worker)
     free(worker->room.items);
     free(worker->unstamped.items);
     free(worker->unread.items);
+    free(worker->thinking.items);
     free(worker->key);
     free(worker->value);
     free(worker->more_keys);

@@ -73,6 +73,7 @@ struct load_facts {
     double rate;          // as asked for
     const char *arrivals; // as arrivals_format writes them
     const char *pattern;  // as rate_pattern_format writes it; NULL: constant
+    const char *think;    // of a closed loop, as asked for; NULL: nobody thinks
     const char *warning;  // beside the verdict; NULL or empty: none
     uint64_t seed;
 };

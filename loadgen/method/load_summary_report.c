@@ -281,6 +281,7 @@ json_t *load_summary_json(const struct load_summary *summary, const struct engin
     json_object_set_new(json, "rate",
                         isinf(facts->rate) ? json_string("max") : json_real(facts->rate));
     json_object_set_new(json, "loop", json_string(result->closed_loop ? "closed" : "open"));
+    json_object_set_new(json, "think", facts->think ? json_string(facts->think) : json_null());
     json_object_set_new(json, "arrivals", json_string(facts->arrivals));
     json_object_set_new(json, "pattern", json_string(facts->pattern ? facts->pattern : "constant"));
     set_count(json, "seed", facts->seed);
@@ -409,7 +410,15 @@ void load_summary_print(const struct load_summary *summary, const struct engine_
     print_verdict(summary, out);
     if (facts->warning && facts->warning[0])
         fprintf(out, "  - %s\n", facts->warning);
-    if (result->closed_loop)
+    if (result->closed_loop && facts->think)
+        fprintf(
+            out,
+            "  closed loop of users who think (%s), as asked for: the rate is what %u connection%s "
+            "with %u in\n  flight on each bring%s about, fewer while the server is slow, and "
+            "the latency that of\n  requests which wait for replies\n",
+            facts->think, result->connections_at_once, text_plural(result->connections_at_once),
+            result->depth, result->connections_at_once == 1 ? "s" : "");
+    else if (result->closed_loop)
         fprintf(out,
                 "  closed loop, as asked for: the rate is the most that %u connection%s with %u in "
                 "flight on each\n  bring%s about, and the latency that of requests which wait for "
