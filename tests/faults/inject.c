@@ -20,6 +20,8 @@
 // command  another client's request takes labserver LENGTH (of its --protocol lab), at ADDRESS
 // burst    another client sends LENGTH / 100 us requests of 100 us each at once
 // unread   another client asks for a reply of 512 KiB and reads none of it for LENGTH, then all
+// slowly   another client, with room for 8 KiB, reads 4 KiB of its reply every 200 us, LENGTH long:
+//          its window is small, not shut, and labserver waits for room again and again
 // burn     a bystander of the lowest priority uses all of the core that nobody else wants;
 // burn-idle
 //          makes way at once also for a server that is no real-time program
@@ -43,6 +45,7 @@
 #include <net/if_arp.h>
 #include <netinet/ip_icmp.h>
 #include <netinet/udp.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -85,6 +88,7 @@ struct injector {
     clockid_t server_clock; // quota: the CPU time it has used
     const char *group;      // quota: the folder of its control group
     int flood, echo;
+    int room; // for what is received, before the program has read it; 0: as usual (slowly)
     struct sockaddr_in target;
     struct arpreq peer; // loss, queue: ADDRESS as the device knows it
 };
@@ -636,6 +640,8 @@ static int connect_to(struct injector *injector, uint16_t port, struct error *er
         return error_set(err, ERROR_INPUT, "the server's ADDRESS is needed");
     injector->flood = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (injector->flood < 0 ||
+        (injector->room && setsockopt(injector->flood, SOL_SOCKET, SO_RCVBUF, &injector->room,
+                                      sizeof injector->room) < 0) ||
         connect(injector->flood, (void *)&injector->target, sizeof injector->target) < 0)
         return error_set_errno(err, ERROR_FAILED, "cannot connect to %s:%d", injector->address,
                                port);
@@ -693,16 +699,22 @@ static void send_burst(struct injector *injector, struct interval *out)
     ask(injector, injector->length_ns / BURST_NS, BURST_NS, out);
 }
 
+static void lab_request_write(char out[LAB_REQUEST_BYTES], uint32_t payload)
+{
+    payload = htobe32(payload);
+    memset(out, 0, LAB_REQUEST_BYTES);
+    memcpy(out, "LABQ", 4);
+    memcpy(out + 4, &payload, sizeof payload);
+}
+
 // A connection that nobody reads from has no room after a while; each gets one of its own, which
 // begins with as little.
 static void leave_unread(struct injector *injector, struct interval *out)
 {
     enum { PAYLOAD = LAB_PAYLOAD_BYTES_MAX / 2 }; // beyond both ends' buffers
     static char request[LAB_REQUEST_BYTES], reply[LAB_REPLY_BYTES + PAYLOAD];
-    const uint32_t payload = htobe32(PAYLOAD);
     struct error err = {0};
-    memcpy(request, "LABQ", 4);
-    memcpy(request + 4, &payload, sizeof payload);
+    lab_request_write(request, PAYLOAD);
     if (connect_to(injector, SERVER_PORT, &err) < 0)
         return;
     int64_t begin_ns = fault_log_now();
@@ -712,6 +724,39 @@ static void leave_unread(struct injector *injector, struct interval *out)
     if (asked && recv(injector->flood, reply, sizeof reply, MSG_WAITALL) == sizeof reply)
         *out = (struct interval){begin_ns, end_ns};
     close(injector->flood);
+}
+
+// The server has gone on when it answers another connection, whose request came behind.
+static void read_slowly(struct injector *injector, struct interval *out)
+{
+    enum { PIECE = 4096, PIECE_NS = 200000, ROOM = 8192, MOST = LAB_PAYLOAD_BYTES_MAX };
+    static char request[LAB_REQUEST_BYTES], reply[LAB_REPLY_BYTES + MOST];
+    const struct timespec pause = {.tv_nsec = PIECE_NS};
+    size_t payload = MOST / 2 + injector->length_ns / PIECE_NS * PIECE; // beyond both ends' buffers
+    payload = payload < MOST ? payload : MOST;
+    size_t left = LAB_REPLY_BYTES + payload;
+    struct error err = {0};
+    injector->room = ROOM;
+    int connected = connect_to(injector, SERVER_PORT, &err), slow = injector->flood;
+    injector->room = 0;
+    if (connected < 0 || connect_to(injector, SERVER_PORT, &err) < 0)
+        return;
+    struct pollfd behind = {.fd = injector->flood, .events = POLLIN};
+    lab_request_write(request, (uint32_t)payload);
+    int64_t begin_ns = fault_log_now();
+    bool asked = send(slow, request, sizeof request, MSG_NOSIGNAL) > 0;
+    lab_request_write(request, 0);
+    nanosleep(&pause, NULL);
+    asked &= send(behind.fd, request, sizeof request, MSG_NOSIGNAL) > 0;
+    while (asked && left > PIECE && ppoll(&behind, 1, &pause, NULL) == 0) {
+        ssize_t got = recv(slow, reply, PIECE, MSG_DONTWAIT);
+        left -= got > 0 ? (size_t)got : 0;
+    }
+    int64_t end_ns = fault_log_now();
+    if (asked && recv(slow, reply, left, MSG_WAITALL) == (ssize_t)left)
+        *out = (struct interval){begin_ns, end_ns};
+    close(slow);
+    close(behind.fd);
 }
 
 // --- the whole -----------------------------------------------------------------------------------
@@ -733,6 +778,7 @@ static const struct kind {
     {"command", prepare_client, send_command},
     {"burst", prepare_client, send_burst},
     {"unread", NULL, leave_unread},
+    {"slowly", NULL, read_slowly},
     {"loss", prepare_link, lose},
     {"queue", prepare_queue, fill_queue},
     {"firewall", prepare_firewall, drop_requests},
@@ -765,7 +811,7 @@ int main(int argc, char **argv)
         return error_report(&err);
     if (!kind) {
         fputs("usage: inject hog|softoff|softirq|timers|stop|migrate|quota|network|request|command|"
-              "burst|unread|loss|queue|firewall LENGTH EVERY LOG [ADDRESS]\n",
+              "burst|unread|slowly|loss|queue|firewall LENGTH EVERY LOG [ADDRESS]\n",
               stderr);
         return 2;
     }
