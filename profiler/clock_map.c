@@ -20,9 +20,21 @@
 #include "base/log_file.h"
 #include "profiler/clock_line.h"
 
+// Values of a clock that lie between the same two knots of its line and, taken for cycles, between
+// the same two of RAW's.
+struct piece {
+    int64_t from_ns; // to within a cycle
+    const struct knot *knot, *raw;
+    double rate, raw_rate;
+    uint64_t raw_cycles; // between those of RAW
+};
+struct piece_array ARRAY_OF(struct piece);
+
 struct clock_map {
     struct line lines[HOST_CLOCKS]; // none for the TSC
-    double nominal;                 // ns per cycle of RAW over the whole log
+    // The whole way of a value, looked up at once, for lines without a step; else none.
+    struct piece_array pieces[HOST_CLOCKS];
+    double nominal; // ns per cycle of RAW over the whole log
     double worst_error_ns;
 };
 
@@ -196,9 +208,29 @@ static const struct line *line_of(const struct clock_map *map, enum host_clock c
     return &map->lines[clock];
 }
 
+// What the two places below come to, by one search. False: they have to say.
+static bool to_host_by_piece(const struct piece_array *pieces, int64_t ns, int64_t *host)
+{
+    if (pieces->count == 0)
+        return false;
+    const struct piece *piece =
+        &pieces->items[array_bound(1, pieces->count, at, pieces->items[at].from_ns <= ns) - 1];
+    if (ns < piece->knot->ns || ns >= piece->knot[1].ns)
+        return false;
+    double beyond = ns_between(piece->knot->ns, ns) / piece->rate;
+    struct place place = {.knot = piece->raw,
+                          .rate = piece->raw_rate,
+                          .tsc = piece->knot->tsc + (uint64_t)clock_saturate(beyond)};
+    *host = ns_at(&place);
+    return place.tsc - piece->raw->tsc < piece->raw_cycles;
+}
+
 int64_t clock_map_to_host(const struct clock_map *map, enum host_clock clock, uint64_t value)
 {
     const struct line *line = line_of(map, clock);
+    int64_t host;
+    if (line && to_host_by_piece(&map->pieces[clock], (int64_t)value, &host))
+        return host;
     if (clock == HOST_CLOCK_RAW || (clock != HOST_CLOCK_TSC && !line))
         return (int64_t)value;
     uint64_t tsc = value;
@@ -449,6 +481,40 @@ static double worst_of_line(const struct clock_map *map, const struct line *line
     return worst;
 }
 
+// The pieces between two neighbouring knots of a line.
+static int cut_segment(const struct knot *knot, const struct line *raw, struct piece_array *pieces)
+{
+    const struct knot *raws = raw->knots.items;
+    size_t last = raw->knots.count - 1, j = knot_at_tsc(raw, 0, last, knot->tsc);
+    double rate = rate_between(knot, knot + 1);
+    int result = 0;
+    for (; j < last && (int64_t)(raws[j].tsc - knot[1].tsc) < 0 && result == 0; j++) {
+        double before = fmax(0, cycles_between(knot->tsc, raws[j].tsc)) * rate;
+        struct piece piece = {.from_ns = add_saturating(knot->ns, clock_saturate(before)),
+                              .knot = knot,
+                              .raw = &raws[j],
+                              .rate = rate,
+                              .raw_rate = rate_between(&raws[j], &raws[j + 1]),
+                              .raw_cycles = raws[j + 1].tsc - raws[j].tsc};
+        result = array_push(pieces, piece);
+    }
+    return result;
+}
+
+static int cut_line(struct clock_map *map, enum host_clock clock, struct error *err)
+{
+    const struct line *line = &map->lines[clock];
+    size_t last = line->knots.count ? line->knots.count - 1 : 0;
+    for (size_t i = 0; i < last && line->eras.count == 1; i++)
+        if (line->knots.items[i].ns >= line->knots.items[i + 1].ns)
+            return 0; // not to be searched
+    for (size_t i = 0; i < last && line->eras.count == 1; i++)
+        if (cut_segment(&line->knots.items[i], &map->lines[HOST_CLOCK_RAW], &map->pieces[clock]) <
+            0)
+            return error_set(err, ERROR_FAILED, "no memory for a clock map");
+    return 0;
+}
+
 int clock_map_build(const struct clock_reading *readings, size_t count, struct clock_map **out,
                     struct error *err)
 {
@@ -481,6 +547,8 @@ int clock_map_build(const struct clock_reading *readings, size_t count, struct c
     }
     for (int clock = HOST_CLOCK_RAW; clock < HOST_CLOCKS && result == 0; clock++)
         result = build_line(map, (enum host_clock)clock, err);
+    for (int clock = HOST_CLOCK_RAW + 1; clock < HOST_CLOCKS && result == 0; clock++)
+        result = cut_line(map, (enum host_clock)clock, err);
     if (result < 0)
         goto fail;
     double raw_worst = worst_of_line(map, raw), others = 0;
@@ -501,6 +569,7 @@ void clock_map_free(struct clock_map *map)
     for (int clock = 0; clock < HOST_CLOCKS; clock++) {
         array_free(&map->lines[clock].knots);
         array_free(&map->lines[clock].eras);
+        array_free(&map->pieces[clock]);
     }
     free(map);
 }
