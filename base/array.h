@@ -81,12 +81,22 @@ static inline int array_reserve_raw(void **items, size_t *capacity, size_t wante
         low_;                                                                                      \
     })
 
-// Sorts by a comparison as qsort's; an empty array needs no memory.
+// Sorts by a comparison as qsort's. What is in order already, as most of what was recorded is,
+// costs one comparison an item and no memory.
+static inline void array_sort_raw(void *items, size_t count, size_t size,
+                                  int (*compare)(const void *, const void *))
+{
+    for (size_t i = 1; i < count; i++) {
+        const char *item = (const char *)items + i * size;
+        if (compare(item - size, item) > 0) {
+            qsort(items, count, size, compare);
+            return;
+        }
+    }
+}
+
 #define array_sort(array, compare)                                                                 \
-    do {                                                                                           \
-        if ((array)->count > 1)                                                                    \
-            qsort((array)->items, (array)->count, sizeof *(array)->items, (compare));              \
-    } while (0)
+    array_sort_raw((array)->items, (array)->count, sizeof *(array)->items, (compare))
 
 // Below, equal, above as -1, 0, 1: what a comparison for qsort returns.
 #define order_of(a, b) (((a) > (b)) - ((a) < (b)))

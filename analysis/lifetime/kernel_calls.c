@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analysis/lifetime/streams.h"
 #include "analysis/timeline/span.h"
@@ -44,9 +45,7 @@ static uint32_t bytes_of(const struct event *event)
 static int compare_records(const void *left, const void *right)
 {
     const struct call_record *a = left, *b = right;
-    return order_of(a->socket, b->socket) ?:
-           order_of(a->event->time, b->event->time) ?:
-           order_of(a->event, b->event);
+    return order_of(a->event->time, b->event->time) ?: order_of(a->event, b->event);
 }
 
 static int compare_threads(const void *left, const void *right)
@@ -63,8 +62,33 @@ static int compare_calls(const void *left, const void *right)
            order_of(a->exit_tsc, b->exit_tsc);
 }
 
+// Orders the records by socket, and those of one by time: dealt out to their sockets, they are
+// nearly in order, since a core's are.
+static int order_records(struct builder *builder, size_t socket_count)
+{
+    const struct call_record *from = builder->records.items;
+    size_t count = builder->records.count;
+    struct call_record *to = malloc((count + 1) * sizeof *to);
+    size_t *ends = calloc(socket_count + 1, sizeof *ends);
+    int result = to && ends ? 0 : -1;
+    for (size_t i = 0; i < count && result == 0; i++)
+        ends[from[i].socket + 1]++;
+    for (size_t socket = 0; socket < socket_count && result == 0; socket++)
+        ends[socket + 1] += ends[socket];
+    // Now ends[socket] is where its records begin; it moves to where they end.
+    for (size_t i = 0; i < count && result == 0; i++)
+        to[ends[from[i].socket]++] = from[i];
+    for (size_t socket = 0, first = 0; socket < socket_count && result == 0; first = ends[socket++])
+        array_sort_raw(to + first, ends[socket] - first, sizeof *to, compare_records);
+    if (result == 0)
+        memcpy(builder->records.items, to, count * sizeof *to);
+    free(ends);
+    free(to);
+    return result;
+}
+
 static int gather(struct builder *builder, const struct event *events, size_t count,
-                  const struct connection_index *sockets)
+                  const struct connection_index *sockets, size_t socket_count)
 {
     for (size_t i = 0; i < count; i++) {
         const struct event *event = &events[i];
@@ -77,9 +101,8 @@ static int gather(struct builder *builder, const struct event *events, size_t co
         if (record.socket != NO_CONNECTION && array_push(&builder->records, record) < 0)
             return -1;
     }
-    array_sort(&builder->records, compare_records);
     array_sort(&builder->processes, compare_threads);
-    return 0;
+    return builder->records.count ? order_records(builder, socket_count) : 0;
 }
 
 static uint32_t process_of(const struct builder *builder, uint32_t thread)
@@ -260,7 +283,7 @@ int kernel_calls_build(const struct event *events, size_t count, const struct co
         return 0;
     int result = connection_index_init(&index, sockets, socket_count);
     if (result == 0)
-        result = gather(&builder, events, count, &index);
+        result = gather(&builder, events, count, &index, socket_count);
     if (result == 0)
         result = add_sockets(&builder);
     array_sort(&out->calls, compare_calls);
