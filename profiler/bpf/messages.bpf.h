@@ -323,12 +323,12 @@ static __attribute__((noinline)) int record_queued(struct sk_buff *skb, struct n
 static __always_inline uint32_t packet_bytes(const struct sk_buff *skb)
 {
     enum { IPV6_HEADER = 40 };
-    uint16_t words[3]; // IPv4: its length is the second; IPv6: the payload's is the third
+    uint64_t first; // IPv4: its length is the second half-word; IPv6: the payload's is the third
     unsigned char *header = skb->head + skb->network_header;
-    if (bpf_probe_read_kernel(words, sizeof words, header) < 0)
+    if (!words_read(&first, header, 1))
         return skb->len;
-    bool is_six = (bpf_ntohs(words[0]) >> 12) == 6;
-    uint32_t length = bpf_ntohs(is_six ? words[2] : words[1]);
+    bool is_six = (first >> 4 & 0xf) == 6;
+    uint32_t length = bpf_ntohs((uint16_t)(first >> (is_six ? 32 : 16)));
     if (length == 0)
         return skb->len; // more than 64 KiB ("BIG TCP")
     length += (uint32_t)(header - skb->data) + (is_six ? IPV6_HEADER : 0);
@@ -347,15 +347,15 @@ int BPF_PROG(net_dev_start_xmit, struct sk_buff *skb, struct net_device *device)
     if (state == STATE_NEW_SYN_RECEIVED || state == STATE_TIME_WAIT ||
         sk->sk_protocol != PROTOCOL_TCP)
         return 0;
-    uint32_t words[4]; // TCP header: ports, sequence, acknowledgement, data offset and flags
+    uint64_t words[2]; // TCP header: ports, sequence, acknowledgement, data offset and flags
     unsigned char *header = skb->head + skb->transport_header;
-    if (bpf_probe_read_kernel(words, sizeof words, header) < 0)
+    if (!words_read(words, header, 2))
         return 0;
     uint32_t before = (uint32_t)(header - skb->data);
-    uint32_t payload = packet_bytes(skb) - before - (words[3] >> 4 & 0xf) * 4;
+    uint32_t payload = packet_bytes(skb) - before - (words[1] >> 36 & 0xf) * 4;
     if (payload == 0 || payload > skb->len)
         return 0;
-    uint32_t end = bpf_ntohl(words[1]) + payload;
+    uint32_t end = bpf_ntohl((uint32_t)(words[0] >> 32)) + payload;
     uint64_t offset = sent_offset(sk, end);
     // TCP moves snd_nxt past new bytes only after it has handed them down.
     uint8_t flags = (int32_t)(end - sent_next(sk)) <= 0 ? TRANSMIT_AGAIN : 0;
@@ -428,8 +428,9 @@ int BPF_PROG(tcp_retransmit_skb, struct sock *sk, struct sk_buff *skb)
 SEC("tp_btf/netif_rx")
 int BPF_PROG(netif_rx, struct sk_buff *skb)
 {
-    uint8_t bytes[40]; // as a rule, both headers
-    if (bpf_probe_read_kernel(bytes, 40, skb->data) < 0)
+    uint64_t words[5]; // as a rule, both headers
+    const uint8_t *bytes = (const uint8_t *)words;
+    if (!words_read(words, skb->data, 5))
         return 0;
     uint32_t tcp[4]; // ports, sequence, acknowledgement, data offset and flags
     uint32_t header, whole;

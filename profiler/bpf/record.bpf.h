@@ -111,6 +111,22 @@ static __always_inline bool port_in_set(uint16_t port)
     return watched_ports[number_bounded(word)] >> (port % 64) & 1;
 }
 
+// Reads words of 8 bytes. Where the kernel can cast it takes an instruction or two each, and no
+// call; what is not there reads as 0 then. `words` is a constant.
+static __always_inline bool words_read(uint64_t *out, const void *from, uint32_t words)
+{
+    if (!can_cast)
+        return bpf_probe_read_kernel(out, words * 8, from) == 0;
+#pragma unroll
+    for (uint32_t i = 0; i < words; i++) {
+        // Any type of the kernel's will do that is long enough.
+        const struct in6_addr *at =
+            bpf_rdonly_cast((char *)from + i * 8, bpf_core_type_id_kernel(struct in6_addr));
+        out[i] = *(volatile uint64_t *)&at->in6_u;
+    }
+    return true;
+}
+
 // The network namespace of a socket; 0: this kernel has no others.
 static __always_inline uint32_t namespace_of(const struct sock_common *common)
 {
