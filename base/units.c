@@ -152,6 +152,12 @@ char *units_format_core_mask(const cpu_set_t *cores, char *out, size_t out_bytes
     return out;
 }
 
+double units_round(double value, int decimals)
+{
+    const double steps = pow(10, decimals);
+    return round(value * steps) / steps;
+}
+
 char *units_format_ns(double ns, char *out, size_t out_bytes)
 {
     static const struct suffix scales[] = {{"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"ns", 1}};
@@ -161,6 +167,6 @@ char *units_format_ns(double ns, char *out, size_t out_bytes)
         i++;
     double value = ns / scales[i].factor;
     int decimals = fabs(value) >= 100 || i == 3 ? 0 : fabs(value) >= 10 ? 1 : 2;
-    snprintf(out, out_bytes, "%.*f %s", decimals, value, scales[i].text);
+    snprintf(out, out_bytes, "%.*f %s", decimals, units_round(value, decimals), scales[i].text);
     return out;
 }

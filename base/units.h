@@ -33,6 +33,10 @@ char *units_format_cores(const cpu_set_t *cores, char *out, size_t out_bytes);
 // "f,00000001". Returns out.
 char *units_format_core_mask(const cpu_set_t *cores, char *out, size_t out_bytes);
 
+// A number as it is printed with so many decimals: halves go away from zero, as on the report's
+// page (printf would take them to the even digit).
+double units_round(double value, int decimals);
+
 // Writes a duration for people, three significant digits: "12.3 us", "4.56 ms". Returns out.
 char *units_format_ns(double ns, char *out, size_t out_bytes);
 

@@ -204,7 +204,7 @@ function changeRow(change, y, x, size, choose, pressed) {
       ...whiskers,
       svg('text', {x: size.width - 92, y: middle + 4, 'text-anchor': 'end'}, signed(change.difference_us)),
       svg('text', {class: 'muted', x: size.width - 4, y: middle + 4, 'text-anchor': 'end'},
-          `${(100 * change.base_share).toFixed(0)} → ${(100 * change.candidate_share).toFixed(0)} %`));
+          `${wholePercent(change.base_share, 1)} → ${wholePercent(change.candidate_share, 1)} %`));
 }
 
 // name: of the places, `NAME-plot` and `NAME-table`. choose: of a row by its number, or null.

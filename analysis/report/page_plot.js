@@ -24,9 +24,15 @@ const svg = (tag, attributes, ...children) =>
 
 const known = value => value !== null && value !== undefined;
 
+// The rules of rounding are those of the terminal (base/units.c, base/text.c, summary_pieces.c).
+function rounded(value, decimals) {
+  const steps = 10 ** decimals;
+  return (Math.sign(value) * Math.round(Math.abs(value) * steps) / steps).toFixed(decimals);
+}
+
 function significant(value) {
   const size = Math.abs(value);
-  return value.toFixed(size >= 100 || value === 0 ? 0 : size >= 10 ? 1 : 2);
+  return rounded(value, size >= 100 || value === 0 ? 0 : size >= 10 ? 1 : 2);
 }
 
 // A duration with three significant digits; `missing` where it is not finite.
@@ -36,7 +42,7 @@ function duration(ns, missing = 'never') {
   if (size >= 1e9) return significant(ns / 1e9) + ' s';
   if (size >= 1e6) return significant(ns / 1e6) + ' ms';
   if (size >= 1e3) return significant(ns / 1e3) + ' µs';
-  return Math.round(ns) + ' ns';
+  return rounded(ns, 0) + ' ns';
 }
 
 // The same for axes: no trailing zeros.
@@ -51,7 +57,12 @@ function percent(part, whole = 1) {
   if (value >= 100 && value < 100.01) return '100 %';  // rounding of whole nanoseconds
   if (value > 99.99 && value < 100) return '> 99.99 %';
   if (value > 0 && value < 0.01) return '< 0.01 %';
-  return value.toFixed(value > 99 || value < 10 ? 2 : 1) + ' %';
+  return rounded(value, value > 99 || value < 10 ? 2 : 1) + ' %';
+}
+// In whole percent, as sentences and bars have it: never rounded up to all, nor down to nothing.
+function wholePercent(part, whole) {
+  const value = 100 * part / whole;
+  return value >= 99.95 ? 100 : value > 0 ? Math.max(1, Math.min(99, Math.round(value))) : 0;
 }
 const seconds = ns => known(ns) ? (ns / 1e9).toFixed(ns % 1e9 === 0 ? 0 : 3) + ' s' : '–';
 const plural = (number, one, many = one + 's') => `${count(number)} ${number === 1 ? one : many}`;

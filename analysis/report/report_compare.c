@@ -8,6 +8,7 @@
 #include "analysis/compare/comparison_json.h"
 #include "analysis/report/flame_columns.h"
 #include "analysis/report/page_write.h"
+#include "analysis/report/summary_pieces.h"
 #include "base/text.h"
 #include "base/units.h"
 
@@ -63,16 +64,17 @@ static void write_percentiles(const struct comparison *comparison, FILE *out)
 static void write_change(const struct cause_shift *cause, FILE *out)
 {
     char name[300], clean[260], base[32], candidate[32], difference[32], low[32], high[32],
-        interval[80];
+        interval[80], longer[COMPARE_SIDES][32];
     text_clean(cause->name, false, clean, sizeof clean);
     snprintf(name, sizeof name, "%s (%s)", clean, role_name(cause->role));
     snprintf(interval, sizeof interval, "[%s, %s]", signed_duration(cause->interval.low, low),
              signed_duration(cause->interval.high, high));
-    fprintf(out, "  %-9s %-44.44s %9s %9s %9s %-20s %5.1f %% -> %.1f %%\n",
-            change_kind_name(cause->kind), name, duration(cause->mean_ns[COMPARE_BASE], base),
+    fprintf(out, "  %-9s %-44.44s %9s %9s %9s %-20s %6s -> %s\n", change_kind_name(cause->kind),
+            name, duration(cause->mean_ns[COMPARE_BASE], base),
             duration(cause->mean_ns[COMPARE_CANDIDATE], candidate),
             signed_duration(cause->difference_ns, difference), interval,
-            100 * cause->longer[COMPARE_BASE], 100 * cause->longer[COMPARE_CANDIDATE]);
+            summary_percent(cause->longer[COMPARE_BASE], 1, longer[COMPARE_BASE]),
+            summary_percent(cause->longer[COMPARE_CANDIDATE], 1, longer[COMPARE_CANDIDATE]));
 }
 
 // Those that differ by more than can be told apart, the first five.

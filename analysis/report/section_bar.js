@@ -33,11 +33,7 @@ function barLook({key, cause, unknown}) {
   };
 }
 
-// As the sentences have it: never rounded up to all, nor down to nothing.
-function barShare(part, whole) {
-  const value = 100 * part.ns / whole;
-  return value >= 99.95 ? '100 %' : value > 0 && value < .5 ? '<1 %' : `${Math.min(99, Math.round(value))} %`;
-}
+const barShare = (part, whole) => `${wholePercent(part.ns, whole)} %`;
 
 function barPiece(part, whole, width) {
   const look = barLook(part), share = barShare(part, whole),

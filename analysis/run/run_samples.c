@@ -93,11 +93,6 @@ json_t *run_samples_json(const struct run_samples *samples)
 
 // --- in words ------------------------------------------------------------------------------------
 
-static int percent_of(uint64_t part, uint64_t whole)
-{
-    return whole ? (int)(100.0 * (double)part / (double)whole + 0.5) : 0;
-}
-
 static void hint_line(const struct run_samples *samples, const struct sample_hint *hint, char *out,
                       size_t out_bytes)
 {
@@ -107,10 +102,10 @@ static void hint_line(const struct run_samples *samples, const struct sample_hin
         const struct hint_function *function = &hint->functions[i];
         text_append(out, out_bytes, "%s%.60s %d %%", i ? ", " : "",
                     samples->profile.names.items[function->name],
-                    percent_of(function->slice, hint->slice));
+                    text_whole_percent((double)function->slice, (double)hint->slice));
         if (hint->reference >= SAMPLE_HINT_LEAST)
             text_append(out, out_bytes, " (%d %%)",
-                        percent_of(function->reference, hint->reference));
+                        text_whole_percent((double)function->reference, (double)hint->reference));
     }
 }
 

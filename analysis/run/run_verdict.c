@@ -101,11 +101,11 @@ static void verdict_append_causes(char *out, const struct diagnosis *diagnosis)
     double deviation = run_diagnosis_extra_ns(diagnosis);
     bool calm = run_is_calm(diagnosis);
     if (diagnosis->causes.count == 0 || deviation <= 0) {
-        text_append(out, VERDICT_BYTES, "nothing explains it");
+        text_append(out, VERDICT_BYTES, "Nothing explains it");
         return;
     }
     if (calm)
-        text_append(out, VERDICT_BYTES, "nothing stands out: on average ");
+        text_append(out, VERDICT_BYTES, "Nothing stands out: on average ");
     bool client = !calm && run_clients_fault(diagnosis);
     verdict_append_side(out, diagnosis, client ? CLIENT_SIDE : EITHER_SIDE, "", calm);
     if (client)
@@ -166,8 +166,8 @@ static void verdict_append_diagnosis(char *out, const struct run_analysis *run,
                 units_format_ns(fabs(median), time, sizeof time), median < 0 ? "less" : "longer");
     verdict_append_causes(out, diagnosis);
     if (!isnan(diagnosis->coverage_median))
-        text_append(out, VERDICT_BYTES, ". Coverage %.0f %% (median)",
-                    100 * diagnosis->coverage_median);
+        text_append(out, VERDICT_BYTES, ". Coverage %d %% (median)",
+                    text_whole_percent(diagnosis->coverage_median, 1));
     text_append(out, VERDICT_BYTES, ". ");
     verdict_append_remedy(out, diagnosis);
     verdict_append_culprit(out, run, diagnosis);
@@ -212,12 +212,13 @@ static void verdict_append_shared(char *out, const struct run_analysis *run)
     for (size_t i = 0; i < shared->count && i < NAMED_TRAITS; i++) {
         const struct shared_trait *trait = &shared->items[i];
         const char *operation = run_operation_name(run, trait->value);
-        text_append(
-            out, VERDICT_BYTES, "%s%s (%.0f %% of them, %.2g %% of all; median %s against %s)",
-            i ? ", " : "The slow ones share: ",
-            shared_trait_words(trait, operation, words, sizeof words), 100 * trait->slow_share,
-            100 * trait->share, units_format_ns(trait->median_ns, median, sizeof median),
-            units_format_ns(trait->other_median_ns, other, sizeof other));
+        text_append(out, VERDICT_BYTES,
+                    "%s%s (%d %% of them, %.2g %% of all; median %s against %s)",
+                    i ? ", " : "The slow ones share: ",
+                    shared_trait_words(trait, operation, words, sizeof words),
+                    text_whole_percent(trait->slow_share, 1), 100 * trait->share,
+                    units_format_ns(trait->median_ns, median, sizeof median),
+                    units_format_ns(trait->other_median_ns, other, sizeof other));
     }
     if (shared->count)
         text_append(out, VERDICT_BYTES, ". ");

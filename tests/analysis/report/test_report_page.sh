@@ -81,7 +81,28 @@ begin_page functions "$folder/functions-driven.html"
 ordinary=$(grep -o '"id":[0-9]*,"reference":true' "$folder/usual.html" | head -n 1 | grep -o '[0-9]*')
 begin_page ordinary "$folder/usual.html" "#message=$ordinary"
 begin_page unknown "$folder/usual.html" "#message=999999"
+# Numbers in words: what the terminal says of many, beside what the page says.
+{
+    echo '<!doctype html><meta charset="utf-8"><body><script id="data" type="application/json">{}</script><script>'
+    cat analysis/report/page_plot.js
+    echo 'const cases = ['
+    "$BUILD/tests/analysis/report/test_number_words" --write || exit 1
+    cat <<'EOF'
+], forms = {duration, count, percent, wholePercent};
+const plain = text => String(text).replaceAll(' %', '%').replaceAll('µs', 'us').replace(/([<>]) /, '$1');
+const wrong = cases.filter(([form, values, said]) => plain(forms[form](...values)) !== said);
+document.body.append(`${cases.length} numbers, ${wrong.length} differ `, ...wrong.slice(0, 5).map(
+    ([form, values, said]) => `${form}(${values}): page ${forms[form](...values)}, terminal ${said}; `));
+</script></body>
+EOF
+} >"$folder/words.html"
+begin_page words "$folder/words.html"
 wait
+
+look_at words
+expect "numbers: the page rounds as the terminal does" '1232 numbers, 0 differ'
+grep -o '[0-9][0-9]* numbers, .*' "$folder/words.dom"
+no_errors
 
 for variant in $variants; do
     look_at "$variant"

@@ -18,6 +18,7 @@ use_page() { # PAGE SCRIPT
 
 "$taillight" history list --db "$folder/none.db" >"$folder/out" 2>&1 # refused; nothing is made
 [ ! -e "$folder/none.db" ] || fail "list made a database"
+grep -q 'no history .*none.db yet: taillight history add RUN begins it' "$folder/out" || fail "no history, and no mend"
 sqlite3 "$folder/h.db" <<'EOF' || fail "filling"
 CREATE TABLE runs(id INTEGER PRIMARY KEY, experiment TEXT NOT NULL, folder TEXT NOT NULL UNIQUE, label TEXT NOT NULL,
   added INTEGER NOT NULL, runs INTEGER NOT NULL, requests INTEGER NOT NULL, offered_rate REAL, taillight_version TEXT NOT NULL);
@@ -60,8 +61,8 @@ echo "{\"gates\": $gates}" >"$folder/repetitions/gates.json"
 echo "{\"name\": \"m\", \"count\": 2, \"list\": [{\"configuration\": \"a=1\", \"folder\": \"configuration-1\", $latencies,
   \"server_cpu_us\": 7.5, \"uncorrected_latency_us\": {\"p99\": 55}},
   {\"configuration\": \"a=2\", \"folder\": \"configuration-2\", \"skipped\": \"<b>hostile</b>\"}]}" >"$folder/matrix/matrix.json"
-step='"study": false, "runs": 2, "requests": 20, "latency_us": {"p50": {"median": 10, "runs": [9, 11], "pooled": 10, "pooled_ci": [9, 11]},
-  "p99": {"median": 10, "runs": [9, null], "pooled": null, "pooled_ci": null}}'
+step='"study": false, "runs": 2, "requests": 20, "latency_us": {"p50": {"median": 10, "lowest": 9, "highest": 11, "runs": [9, 11], "pooled": 10, "pooled_ci": [9, 11]},
+  "p99": {"median": 10, "lowest": 9, "highest": 9, "runs": [9, null], "pooled": null, "pooled_ci": null}}'
 echo "{\"name\": \"s\", \"rounds\": 2, \"list\": [{\"step\": \"one\", \"folder\": \"one/repetition-1\", $step},
   {\"step\": \"two\", \"folder\": \"two/repetition-1\", $step}, {\"step\": \"inner\", \"folder\": \"inner\", \"study\": true}],
   \"compare\": [{\"name\": \"c\", \"base\": \"one\", \"candidate\": \"two\", \"page\": \"compare-c.html\",
@@ -76,7 +77,7 @@ for bad in broken/study foreign/matrix; do
 done
 
 "$taillight" report "$folder/repetitions" >"$folder/out" || fail "repetitions: no page"
-grep -qF '2 repetitions of <b>hostile</b>; 20 requests in all: p99 400 us [300 us, never]; the repetitions differ by more than chance' \
+grep -qF '2 repetitions of <b>hostile</b>; 20 requests in all: p99 401 us [300 us, never]; the repetitions differ by more than chance' \
     "$folder/out" || fail "repetitions: the sentence"
 grep -qF 'Inconclusive: the load of 2 of 2 repetitions cannot be trusted: </script><b>hostile</b>. 2 repetitions of' "$folder/out" ||
     fail "repetitions: the doubt"
@@ -93,6 +94,8 @@ for one in one two; do
 done
 grep -q 'href="./inner/report.html"' "$folder/dom" && grep -q 'href="./compare-c.html"' "$folder/dom" || fail "study: the links"
 [ "$(in_page 'src="data:image/svg+xml,')" = 1 ] && [ "$(in_page 'pooled 10.0 µs')" = 2 ] || fail "study: picture, pooled percentiles"
+# Which runs' ends are told is decided once, where the study is written.
+[ "$(in_page '\[9.00 µs, 9.00 µs\]')" = 2 ] || fail "study: the ends of a percentile that one run has"
 "$taillight" report "$folder/matrix" -q -o "$folder/m.html" >"$folder/out" || fail "matrix: no page"
 open_page "$folder/m.html"
 grep -q 'skipped: &lt;b&gt;hostile' "$folder/dom" && grep -q '7.50 µs' "$folder/dom" && grep -q 'from the send 55.0 µs' "$folder/dom" ||

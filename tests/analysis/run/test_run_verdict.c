@@ -60,7 +60,7 @@ static void a_cause_stands_out_or_not(void **state)
         "yes (A) explains 75 %, wake-up latency (A) 10 %; apart from that, virtual CPU taken away "
         "(A) 15 %",
         150e3, 20e3, 30e3);
-    expect("nothing stands out: on average yes (A) adds 30.0 us, wake-up latency (A) adds 20.0 us; "
+    expect("Nothing stands out: on average yes (A) adds 30.0 us, wake-up latency (A) adds 20.0 us; "
            "apart from that, virtual CPU taken away (A) 75 %",
            30e3, 20e3, 150e3);
 }

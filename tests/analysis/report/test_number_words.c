@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+//
+// Numbers are put into words by the same rules everywhere: here are those of the terminal, each
+// with what it must say, or of many values what it says, which test_report_page.sh shows to the
+// page's.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <string.h>
+
+#include "analysis/report/summary_pieces.h"
+#include "base/text.h"
+#include "base/units.h"
+
+static void shares_are_never_rounded_to_all_or_nothing(void **state)
+{
+    (void)state;
+    static const struct {
+        double part, whole;
+        int whole_percent;
+        const char *percent;
+    } cases[] = {
+        {0, 7, 0, "0%"},           {7, 7, 100, "100%"},
+        {1, 1e6, 1, "<0.01%"},     {4, 1000, 1, "0.40%"},
+        {5, 200, 3, "2.50%"},      {999.4, 1000, 99, "99.94%"},
+        {995, 1000, 99, "99.50%"}, {999999, 1000000, 100, ">99.99%"},
+        {1, 3, 33, "33.3%"},
+    };
+    char text[32];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(text_whole_percent(cases[i].part, cases[i].whole), cases[i].whole_percent);
+        assert_string_equal(summary_percent(cases[i].part, cases[i].whole, text), cases[i].percent);
+    }
+    assert_int_equal(text_whole_percent(0, 0), 0);
+    assert_string_equal(summary_percent(1, 0, text), "-");
+}
+
+static void halves_go_away_from_zero(void **state)
+{
+    (void)state;
+    char text[32];
+    assert_string_equal(units_format_ns(400500, text, sizeof text), "401 us");
+    assert_string_equal(units_format_ns(-400500, text, sizeof text), "-401 us");
+    assert_string_equal(units_format_ns(12250, text, sizeof text), "12.3 us");
+    assert_string_equal(units_format_ns(1125, text, sizeof text), "1.13 us");
+    assert_string_equal(units_format_ns(2.5, text, sizeof text), "3 ns");
+}
+
+// Lines of JavaScript: [function, arguments, what the terminal says].
+static void write_cases(void)
+{
+    // Ties, neighbours of borders, and what lies between, over ten decades.
+    static const double steps[] = {1,     1.005, 1.115, 1.25,   1.995, 2.5,    3.375,   4.445,
+                                   5.005, 6.25,  9.985, 9.9949, 9.995, 9.9951, 9.99949, 9.9996};
+    char text[32];
+    for (double decade = 1; decade < 1e11; decade *= 10)
+        for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+            const double value = decade * steps[i], of = 1e11;
+            printf("['duration', [%.17g], '%s'],\n", value,
+                   units_format_ns(value, text, sizeof text));
+            printf("['duration', [%.17g], '%s'],\n", -value,
+                   units_format_ns(-value, text, sizeof text));
+            printf("['count', [%.17g], '%s'],\n", value,
+                   text_count((uint64_t)llround(value), text));
+            printf("['percent', [%.17g, %.17g], '%s'],\n", value, of,
+                   summary_percent(value, of, text));
+            printf("['percent', [%.17g, %.17g], '%s'],\n", of - value, of,
+                   summary_percent(of - value, of, text));
+            printf("['wholePercent', [%.17g, %.17g], '%d'],\n", value, of,
+                   text_whole_percent(value, of));
+            printf("['wholePercent', [%.17g, %.17g], '%d'],\n", of - value, of,
+                   text_whole_percent(of - value, of));
+        }
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shares_are_never_rounded_to_all_or_nothing),
+        cmocka_unit_test(halves_go_away_from_zero),
+    };
+    if (argc == 2 && strcmp(argv[1], "--write") == 0) {
+        write_cases();
+        return 0;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
