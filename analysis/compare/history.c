@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/compare/history.h"
 
+#include <errno.h>
 #include <math.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "analysis/export/database_row.h"
 #include "base/json_numbers.h"
@@ -44,6 +46,12 @@ int history_open(const char *path, bool make, struct history **out, struct error
     if (!history)
         return error_set(err, ERROR_FAILED, "out of memory");
     snprintf(history->path, sizeof history->path, "%s", path);
+    if (!make && access(path, F_OK) < 0 && errno == ENOENT)
+        return error_set(
+            err, ERROR_INPUT,
+            "there is no history %s yet: taillight history add RUN begins it; --db FILE "
+            "names another",
+            path);
     int flags = SQLITE_OPEN_READWRITE | (make ? SQLITE_OPEN_CREATE : 0);
     if (sqlite3_open_v2(path, &history->database, flags, NULL) != SQLITE_OK)
         return history_error(history, err);

@@ -462,7 +462,9 @@ int run_input_open(struct run_input *input, const char *run_dir, struct run_segm
     json_t **const places[] = {&input->experiment, &input->load, &input->client_capture,
                                &input->capture, &input->facts};
     int result = 0;
-    if (access(run_dir, F_OK) != 0)
+    char folder[RUN_FILE_PATH_BYTES];
+    run_path(folder, run_dir, "."); // a file is no folder either
+    if (access(folder, F_OK) != 0)
         return error_set_errno(err, ERROR_INPUT, "cannot open run folder %s", run_dir);
     for (size_t i = 0; i < sizeof documents / sizeof *documents && result == 0; i++)
         result = read_json(places[i], run_dir, documents[i], err);

@@ -17,7 +17,7 @@ status=$?
 [ $status = 0 ] || [ $status = 4 ] || fail "exit $status"
 history=("$taillight" history --db "$work/h.db" --quiet)
 "${history[@]}" >"$work/out" 2>"$work/cmd.err"
-[ $? = 2 ] && grep -q 'h.db: unable to open' "$work/cmd.err" || fail "a database that is not there"
+[ $? = 2 ] && grep -q 'there is no history .*h.db yet' "$work/cmd.err" || fail "a database that is not there"
 "${history[@]}" add "$work/run" --label v1 >"$work/out" 2>"$work/cmd.err" || fail "add"
 grep -q '^#1 /' "$work/out" || fail "what was added is not reported"
 "${history[@]}" add "$work/run" >"$work/out" 2>"$work/cmd.err"
