@@ -139,13 +139,22 @@ void load_curve_print_head(void)
     printf("  %-9s %s\n", "saturated", "verdict");
 }
 
+static const char *us_text(double us, char out[24])
+{
+    if (!isfinite(us))
+        return isnan(us) ? "-" : "never";
+    snprintf(out, 24, us < 100 ? "%.1f" : "%.0f", us);
+    return out;
+}
+
 static void print_us(const struct load_percentiles *found, unsigned i)
 {
-    char interval[40] = "-";
+    char value[24], low[24], high[24], interval[60] = "-";
     const struct quantile_interval *bounds = &found->interval[i];
     if (bounds->known)
-        snprintf(interval, sizeof interval, "[%.0f, %.0f]", bounds->low, bounds->high);
-    printf("  %8.0f %-17s", found->us[i], interval);
+        snprintf(interval, sizeof interval, "[%s, %s]", us_text(bounds->low, low),
+                 us_text(bounds->high, high));
+    printf("  %8s %-17s", us_text(found->us[i], value), interval);
 }
 
 void load_curve_print(const struct curve_point *point)

@@ -8,7 +8,7 @@ const size = {width: 1180, height: 460, left: 84, right: 1130, top: 34, bottom: 
 const ordered = [...data.points].sort((a, b) => a.rate - b.rate);
 const achieved = point => point.achieved_rate ?? 0;
 // null: never answered; what is missing, too few requests reach.
-const microseconds = us => known(us) ? duration(us * 1000) : us === undefined ? '–' : '∞';
+const microseconds = us => known(us) ? duration(us * 1000) : us === undefined ? '–' : 'never';
 const rateText = rate => known(rate) ? count(rate) : '–';
 const saturated = point => point.saturated.who !== 'none';
 
@@ -44,9 +44,11 @@ function axes(plot, x, y, extent) {
       svg('text', {class: 'muted', x: left - 60, y: top - 16}, 'latency'));
 }
 
-// From the least saturated rate on: above it latency says nothing of the server.
+// From the rate on that the sentence names (a search names none: the least): above it latency says
+// nothing of the server.
 function saturationBand(plot, x) {
-  const at = ordered.filter(saturated);
+  const from = data.saturation?.rate ?? 0,
+        at = data.kind === 'sweep' && !data.saturation ? [] : ordered.filter(point => saturated(point) && point.rate >= from);
   if (!at.length) return;
   const begin = x(Math.min(...at.map(achieved)));
   plot.append(

@@ -18,7 +18,7 @@ const rowOf = {
     ...one,
     name: one.step,
     us: mapped(one.latency_us, found => found.median),
-    ends: mapped(one.latency_us, found => ends(found.runs)),
+    ends: mapped(one.latency_us, found => 'lowest' in found || 'highest' in found ? [found.lowest, found.highest] : null),
     pooled: whole.rounds > 1 ? mapped(one.latency_us, found => found.pooled) : null,
     pooledEnds: mapped(one.latency_us, found => found.pooled_ci),
     pages: whole.rounds > 1 && !one.study ?
@@ -28,12 +28,6 @@ const rowOf = {
 };
 const mapped = (values, change) =>
     Object.fromEntries(Object.entries(values ?? {}).map(([name, value]) => [name, change(value)]));
-// From the fastest to the slowest of a step's runs; one that was never answered is the slowest.
-function ends(runs) {
-  if (runs.length < 2) return null;
-  const sorted = [...runs].sort((a, b) => (a ?? Infinity) - (b ?? Infinity));
-  return [sorted[0], sorted.at(-1)];
-}
 const rows = whole.list.map(rowOf[KIND]);
 const percentiles = ['p25', 'p50', 'p90', 'p99', 'p99.9', 'p99.99'].filter(
     name => rows.some(row => row.us && name in row.us));

@@ -268,12 +268,25 @@ json_t *report_load_read(const char *directory, struct error *err)
     return document;
 }
 
+// What stands against the first rate's figures; a page made of a document from elsewhere has a
+// word, too.
+static const char *first_doubt(const json_t *document)
+{
+    const json_t *point = json_array_get(json_object_get(document, "points"), 0);
+    const char *reason = json_string_value(json_array_get(json_object_get(point, "reasons"), 0));
+    return reason ? reason : "it does not say why";
+}
+
 void report_load_verdict(const json_t *document, char *out, size_t out_bytes)
 {
     const json_t *slo = json_object_get(document, "slo");
     const json_t *saturation = json_object_get(document, "saturation");
     if (json_is_object(slo))
         snprintf(out, out_bytes, "%s", text_of(slo, "why"));
+    else if (json_is_null(json_object_get(document, "highest_ok")))
+        snprintf(out, out_bytes,
+                 "Inconclusive: the figures of no rate can be trusted; of the first: %s",
+                 first_doubt(document));
     else if (json_is_object(saturation))
         snprintf(out, out_bytes, "From %.0f requests/s on %s",
                  json_number_value(json_object_get(saturation, "rate")),

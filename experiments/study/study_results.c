@@ -234,7 +234,12 @@ static json_t *latency_json(const struct study_result *result)
             json_array_append_new(all, json_number_or_null(result->runs.items[i].latency_us[q]));
         json_t *one = json_pack("{s:o,s:o}", "runs", all, "pooled_ci",
                                 json_interval_or_null(&result->pooled_interval[q]));
-        json_set_percentile(one, "median", spread_of(result, q).median);
+        const struct run_spread spread = spread_of(result, q);
+        json_set_percentile(one, "median", spread.median);
+        if (result->runs.count > 1) {
+            json_set_percentile(one, "lowest", spread.low);
+            json_set_percentile(one, "highest", spread.high);
+        }
         json_set_percentile(one, "pooled", result->pooled_us[q]);
         json_object_set_new(latency, study_quantile_names[q], one);
     }

@@ -31,14 +31,9 @@ static void write_numbers(const struct watch_requests *requests, double seconds,
     char text[32];
     fprintf(out, "%9.0f/s", (double)requests->count / seconds);
     for (int q = 0; q < LATENCY_QUANTILES && requests->count; q++) {
-        const char *name = latency_quantile_names[q];
-        // What rests on fewer than a few requests is the slowest, which is there as that.
-        bool known =
-            q == LATENCY_QUANTILES - 1 || (double)requests->count * (1 - latency_quantiles[q]) >= 5;
         if (q != 1 && q != 4)
-            fprintf(out, "  %s %-9s", name,
-                    known ? units_format_ns(requests->latency->value_ns[q], text, sizeof text)
-                          : "-");
+            fprintf(out, "  %s %-9s", latency_quantile_names[q],
+                    summary_duration(requests->latency->value_ns[q], text));
     }
 }
 
@@ -92,11 +87,15 @@ static void write_causes(const struct diagnosis *diagnosis, const struct summary
     summary_explain_marks(s, diagnosis, CAUSES_SHOWN);
 }
 
-static void write_slowest(const struct lifetime *slowest, FILE *out)
+// Of those with every stamp: the slowest of all, "max", may have been none of them.
+static void write_slowest(const struct watch_requests *requests, FILE *out)
 {
     char text[32];
     const char *before = ": ";
-    fprintf(out, "  slowest, %s", units_format_ns(slowest->latency_ns, text, sizeof text));
+    const struct lifetime *slowest = requests->slowest;
+    bool of_all = !(slowest->latency_ns < requests->latency->value_ns[LATENCY_QUANTILES - 1]);
+    fprintf(out, "  slowest%s, %s", of_all ? "" : " with every stamp",
+            units_format_ns(slowest->latency_ns, text, sizeof text));
     for (int stage = 1; stage < STAGES; stage++) {
         if (!(slowest->stage_ns[stage] > 0))
             continue;
@@ -115,7 +114,7 @@ static void write_requests(const struct watch_requests *requests, const struct s
     else
         fprintf(s->out, "  N/A: %s\n", why_no_verdict(requests));
     if (requests->slowest)
-        write_slowest(requests->slowest, s->out);
+        write_slowest(requests, s->out);
     if (has_verdict(requests))
         fprintf(s->out, "  explained %s",
                 summary_percent(requests->diagnosis->coverage_total, 1, count));
@@ -217,6 +216,8 @@ static void put_requests(json_t *object, const struct watch_requests *requests, 
         {"slice_messages", json_integer(diagnosis ? (json_int_t)diagnosis->messages.count : 0)},
         {"ordinary_us",
          json_number_or_null(diagnosis ? diagnosis->reference_latency_ns / 1000 : NAN)},
+        {"extra_us",
+         json_number_or_null(diagnosis ? run_diagnosis_extra_ns(diagnosis) / 1000 : NAN)},
         {"causes", causes_json(diagnosis)},
         {"coverage_total", json_number_or_null(diagnosis ? diagnosis->coverage_total : NAN)},
         {"slowest", slowest_json(requests->slowest)},

@@ -53,6 +53,16 @@ cmp <(head -5 "$work/out") <(head -5 "$run/results.md") || fail "the terminal sa
 python3 -c 'import sys, xml.dom.minidom as m; d = m.parse(sys.argv[1]); assert len([p for p in
     d.getElementsByTagName("path") if p.getAttribute("stroke-width") == "1.8"]) == 4' "$run/long/cdf.svg" ||
     fail "cdf.svg has not two curves in each of two panels"
+# The table, study.json and the page say the same of each percentile, wherever it is told.
+if command -v chromium >/dev/null; then
+    for study in "$run" "$run/long"; do
+        timeout 120 chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --virtual-time-budget=3000 \
+            --user-data-dir="$work/profile" --dump-dom "file://$study/report.html" >"$work/dom" 2>"$work/browser.err"
+        python3 tests/experiments/set_numbers.py "$study/study.json" "$study/results.md" "$work/dom" >"$work/told" 2>&1 ||
+            fail "$(cat "$work/told")"
+        cat "$work/told"
+    done
+fi
 for step in one two; do
     jq -e '.gates | length == 1 and .[0].value > 0.001 and .[0].outcome != "passed"' "$run/long/$step/gates.json" >/dev/null ||
         fail "the gate of $step: $(cat "$run/long/$step/gates.json")"

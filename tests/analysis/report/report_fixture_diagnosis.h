@@ -20,7 +20,8 @@ static void fixture_latency(const struct run_analysis *run, bool corrected,
     }
     quantile_sort(values, count);
     for (int i = 0; i < LATENCY_QUANTILES; i++) {
-        out->value_ns[i] = quantile_sorted(values, count, latency_quantiles[i]);
+        out->value_ns[i] = quantile_if_seen(quantile_sorted(values, count, latency_quantiles[i]),
+                                            count, latency_quantiles[i]);
         out->interval_ns[i] = quantile_interval_sorted(values, count, latency_quantiles[i], 0.95);
     }
     free(values);

@@ -25,6 +25,8 @@ echo "{\"kind\": \"sweep\", $head, \"points\": $points, \"stop\": \"saturated\",
 echo '{"kind": "sweep", "points": [' >"$folder/broken/sweep.json"
 echo '{"points": [{"rate": "many"}]}' >"$folder/foreign/sweep.json"
 
+"$BUILD/taillight" report "$folder/sweep/sweep.json" >"$folder/out" 2>&1
+[ $? -eq 2 ] && grep -q 'sweep.json: Not a directory' "$folder/out" || fail 'a file for a folder'
 for bad in broken foreign; do
     "$BUILD/taillight" report "$folder/$bad" >"$folder/out" 2>&1
     [ $? -eq 2 ] && grep -q "$bad/sweep.json" "$folder/out" || fail "$bad: not refused by name"
@@ -34,6 +36,12 @@ grep -q '^p99<=500us is met up to 2000 requests/s$' "$folder/out" || fail 'searc
 "$BUILD/taillight" report "$folder/sweep" -q -o "$folder/curve.html" >"$folder/out" || fail 'sweep: no page'
 [ "$(cat "$folder/out")" = "$folder/curve.html" ] || fail 'sweep: --quiet'
 grep -q 'From 3000 requests/s on the server is saturated: so it is' "$folder/curve.html" || fail 'sweep: the verdict'
+
+# One verdict: what cannot be trusted is not a headline.
+sed 's/"highest_ok": 1000/"highest_ok": null/' "$folder/sweep/sweep.json" >"$folder/foreign/sweep.json"
+"$BUILD/taillight" report "$folder/foreign" >"$folder/out" || fail 'doubtful: no page'
+grep -qF 'Inconclusive: the figures of no rate can be trusted; of the first: </script><b>hostile</b>' "$folder/out" ||
+    fail 'doubtful: the sentence'
 
 need_browser
 look_at() {
