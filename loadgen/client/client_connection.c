@@ -73,8 +73,8 @@ static int connection_make(struct client_connection *connection, uint32_t id,
                                              .depth = depth,
                                              .out_bytes = out_bytes,
                                              .blocked = true};
-    // Slots stay in use after the reply until their TX stamps are in, hence twice the depth. Over
-    // UDP a request that is never answered keeps its slot while many others come and go.
+    // Slots stay in use after the reply until their TX stamps are in, hence twice the depth. Where
+    // replies come in any order, one that is late keeps its slot while many others come and go.
     connection->slot_mask = power_of_two(2 * (uint64_t)depth + STAMP_WAITS) - 1;
     connection->window = UINT64_MAX;
     if (context->datagrams) {
@@ -83,6 +83,7 @@ static int connection_make(struct client_connection *connection, uint32_t id,
         // Only half of the ids are in use at once, so a late reply cannot be taken for another
         // request's.
         connection->window = (connection->slot_mask + 1) / 2;
+        connection->settled = calloc(connection->slot_mask + 1, sizeof *connection->settled);
     }
     connection->waits = context->kernel_stamps ? calloc(1, sizeof *connection->waits) : NULL;
     connection->slots = calloc(connection->slot_mask + 1, sizeof *connection->slots);
@@ -90,7 +91,8 @@ static int connection_make(struct client_connection *connection, uint32_t id,
     connection->timer = event_new(
         context->base, -1, 0, context->datagrams ? datagram_timer : connection_retry, connection);
     if (!connection->slots || !connection->out || !connection->timer ||
-        (context->kernel_stamps && !connection->waits))
+        (context->kernel_stamps && !connection->waits) ||
+        (context->datagrams && !connection->settled))
         return error_set(err, ERROR_FAILED, "out of memory for connection %u", id);
     connection->list = context->multiget ? multiget_list_new(context->multiget) : NULL;
     if (context->multiget && !connection->list)
@@ -172,6 +174,7 @@ void connection_close(struct client_connection *connection)
         close(connection->socket_fd);
     client_tls_free(connection);
     free(connection->slots);
+    free(connection->settled);
     free(connection->out);
     free(connection->waits);
     free(connection->list);
@@ -199,6 +202,8 @@ void connection_put(struct client_connection *connection, uint32_t sample_index,
     if (connection->waits && connection->put > connection->slot_mask)
         stamp_waits_forget_before(connection->waits, connection->put - connection->slot_mask);
     connection->slots[connection->put & connection->slot_mask] = sample_index;
+    if (connection->settled)
+        connection->settled[connection->put & connection->slot_mask] = false;
     connection->put++;
     if (++counts->in_flight > counts->in_flight_max)
         counts->in_flight_max = counts->in_flight;

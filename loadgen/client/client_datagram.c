@@ -194,22 +194,10 @@ static struct assembly *make_assembly(struct client_connection *connection, uint
     return NULL;
 }
 
-// Forgets the oldest requests that are settled.
-static void pass_settled(struct client_connection *connection)
-{
-    while (connection->settled_ahead && !connection_awaits(connection, connection->answered)) {
-        connection->answered++;
-        connection->settled_ahead--;
-    }
-}
-
 static void request_settle(struct client_connection *connection, uint64_t number)
 {
     free_assembly(connection->context->datagrams, find_assembly(connection, number));
-    connection->context->counts->in_flight--;
-    connection->settled_ahead++;
-    if (number == connection->answered)
-        pass_settled(connection);
+    connection_settle(connection, number);
 }
 
 static void request_lose(struct client_connection *connection, struct sample *sample,

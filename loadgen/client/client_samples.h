@@ -31,13 +31,23 @@ static inline bool connection_holds(const struct client_connection *connection, 
     return number >= context->final && context->samples[index].connection == connection->id;
 }
 
-// Over UDP, where replies come in any order: whether a datagram that was sent still waits for its
-// reply.
-static inline bool connection_awaits(struct client_connection *connection, uint64_t number)
+// Where replies come in any order: whether that one of the requests from the oldest unsettled one
+// on still waits for its reply.
+static inline bool connection_awaits(const struct client_connection *connection, uint64_t slot)
 {
-    const struct sample *sample = connection_sample(connection, number);
-    return connection_holds(connection, number) && sample->status == SAMPLE_TIMED_OUT &&
-           sample->request_begin == number;
+    return !connection->settled[slot & connection->slot_mask];
+}
+
+// The same: a request that was sent is answered, or lost.
+static inline void connection_settle(struct client_connection *connection, uint64_t slot)
+{
+    connection->context->counts->in_flight--;
+    connection->settled[slot & connection->slot_mask] = true;
+    connection->settled_ahead++;
+    while (connection->settled_ahead && !connection_awaits(connection, connection->answered)) {
+        connection->answered++;
+        connection->settled_ahead--;
+    }
 }
 
 // The times at which bytes of replies arrived.

@@ -216,15 +216,14 @@ static void settle_requests(struct client_connection *connection, enum connectio
     for (uint64_t slot = connection->answered; slot < connection->put; slot++) {
         struct sample *sample = connection_sample(connection, slot);
         bool was_sent = slot < connection->sent;
-        if (sample == context->scrap)
+        if (sample == context->scrap ||
+            (was_sent && connection->settled && !connection_awaits(connection, slot)))
             continue;
         if (sample >= context->fills) {
             counts->fills.lost++;
             context->fill_ended(context->owner, sample);
             continue;
         }
-        if (was_sent && context->datagrams && !connection_awaits(connection, slot))
-            continue; // settled out of order
         if (was_sent && !announced) {
             sample->status = SAMPLE_LOST;
             counts->lost[reason]++;

@@ -124,8 +124,10 @@ struct client_connection {
     uint32_t *slots; // slots[n & slot_mask]: the sample of this connection's n-th request
     uint64_t slot_mask;
     uint64_t put, sent, answered; // requests so far; answered <= sent <= put
-    uint64_t settled_ahead;       // over UDP, of those sent: settled before the oldest that is not
-    uint64_t window; // number of requests from that one on, at most; only used over UDP
+    // Where replies come in any order: which slots' requests are settled, how many of those sent
+    // are before the oldest that is not, and the most requests from that one on. NULL: in order.
+    bool *settled;
+    uint64_t settled_ahead, window;
     uint64_t bytes_put, bytes_sent, bytes_received; // over UDP: datagrams
     uint32_t depth;                                 // the most that may be in flight
     bool blocked;           // not open, or the last send call took less than was offered: wait
