@@ -17,7 +17,7 @@ CPPFLAGS := -D_GNU_SOURCE -DTAILLIGHT_VERSION='"$(VERSION)"' -I. -I$(BUILD)
 CFLAGS   := -std=gnu17 -O2 -g -fPIC -fno-semantic-interposition -fno-omit-frame-pointer $(WARNINGS) \
             $(if $(SAN),-fsanitize=$(SAN))
 LDFLAGS  := $(if $(SAN),-fsanitize=$(SAN))
-PACKAGES := libevent libevent_pthreads yaml-0.1 jansson gsl sqlite3 hiredis libmemcached openssl libbpf \
+PACKAGES := libevent libevent_pthreads yaml-0.1 jansson gsl sqlite3 hiredis libmemcached openssl libnghttp2 libbpf \
             libzstd libelf libdw libtraceevent
 # Copied to a host behind ssh, the programs find the libraries that were copied with them.
 BESIDE   := -Wl,--disable-new-dtags,-rpath,'$$ORIGIN'
@@ -165,12 +165,12 @@ $(BUILD)/tests/bench/bench_schedule: LDLIBS += -lpcap
 # --- what it needs -----------------------------------------------------------------------------
 
 debian := build-essential pkg-config clang llvm bpftool libbpf-dev libelf-dev libdw-dev zlib1g-dev \
-          libevent-dev libssl-dev libhiredis-dev libmemcached-dev libipt-dev libgsl-dev libyaml-dev \
+          libevent-dev libssl-dev libnghttp2-dev libhiredis-dev libmemcached-dev libipt-dev libgsl-dev libyaml-dev \
           libjansson-dev libpcap0.8 libpcap0.8-dev libsqlite3-dev libzstd-dev libtraceevent-dev memcached iproute2 procps \
           openssh-client
 debian_check := libcmocka-dev nftables openssh-server chromium sqlite3 redis-server nginx-light openssl sasl2-bin python3 python3-jsonschema python3-yaml python3-prometheus-client linux-perf xz-utils jq groff-base protobuf-compiler librsvg2-bin \
                 qemu-system-x86 cpio busybox-static kmod # the guest of tests/guest
-debian_long := gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user fish zsh binutils dpkg-dev prometheus curl liburing-dev golang-go lighttpd gunicorn haproxy postgresql redis-tools nodejs default-jdk-headless # of experiments/causes
+debian_long := python3-grpcio gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user fish zsh binutils dpkg-dev prometheus curl liburing-dev golang-go lighttpd gunicorn haproxy postgresql redis-tools nodejs default-jdk-headless # of experiments/causes
 debian_bench := redis-tools libmemcached-tools wrk # the peers
 debian_trust := haproxy lighttpd postgresql postgresql-client nodejs gunicorn openjdk-17-jdk-headless golang-go redis-tools # servers, and what asks them
 debian_deb := binutils dpkg-dev

@@ -20,7 +20,7 @@ static int open_ways(const struct load_plan *plan, struct ways *ways, struct err
     for (uint32_t i = 0; i < node_map_count(&ways->map) && status == 0; i++) {
         const struct server_address *node = &ways->map.nodes[i];
         if (plan->tls.on)
-            status = tls_tunnel_open(&plan->tls, node, &ways->tunnels[i], err);
+            status = tls_tunnel_open(&plan->tls, node, NULL, &ways->tunnels[i], err);
         if (ways->tunnels[i])
             node = tls_tunnel_address(ways->tunnels[i]);
         ways->nodes[i] = (struct dataset_node){node->host, node->port};
@@ -89,7 +89,7 @@ int load_dataset_prepare(const struct load_plan *plan, dataset_progress *progres
         return status;
     }
     if (plan->tls.on) {
-        int status = tls_tunnel_open(&plan->tls, server, &tunnel, err);
+        int status = tls_tunnel_open(&plan->tls, server, NULL, &tunnel, err);
         if (status < 0)
             return status;
         server = tls_tunnel_address(tunnel);

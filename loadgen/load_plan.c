@@ -377,7 +377,7 @@ static int choose_workload(struct load_plan *plan, struct error *err)
         return error_set(
             err, ERROR_INPUT, "protocol %s has no get and set, which the workload asks for (%s)",
             workload->protocol->name, workload->read_through ? "read_through" : "expiry");
-    if (plan->url.protocol == &http_protocol && take_url(plan, err) < 0)
+    if (plan->url.protocol && plan->url.protocol->takes_http_words && take_url(plan, err) < 0)
         return error_prefix(err, "--server");
     if (o->arrivals && workload_set_arrivals(workload, o->arrivals, err) < 0)
         return error_prefix(err, "--arrivals");
@@ -423,7 +423,7 @@ static int choose_tls(struct load_plan *plan, struct error *err)
         return error_set(err, ERROR_INPUT, "--tls-ca: too long a path");
     if (o->tls_ca)
         snprintf(plan->tls.ca, sizeof plan->tls.ca, "%s", o->tls_ca);
-    int status = tls_context_make(&plan->tls, &plan->server, &tried, err);
+    int status = tls_context_make(&plan->tls, &plan->server, NULL, &tried, err);
     if (status == 0)
         SSL_CTX_free(tried);
     return status < 0 ? error_prefix(err, o->tls_ca ? "--tls-ca" : "--tls") : 0;
@@ -620,7 +620,9 @@ static int probe(const struct load_plan *plan, struct error *err)
 {
     const struct server_address *server = &plan->server;
     struct tls_tunnel *tunnel = NULL;
-    int status = plan->tls.on ? tls_tunnel_open(&plan->tls, server, &tunnel, err) : 0;
+    int status = plan->tls.on ? tls_tunnel_open(&plan->tls, server, plan->workload.protocol->alpn,
+                                                &tunnel, err)
+                              : 0;
     if (status == 0)
         status = protocol_probe(tunnel ? tls_tunnel_address(tunnel) : server,
                                 plan->workload.protocol, err);

@@ -251,6 +251,7 @@ const struct protocol http_protocol = {
     PROTOCOL_PROBE("OPTIONS * HTTP/1.1\r\nHost: taillight\r\nConnection: close\r\n\r\n"),
     .probe_answers = {"HTTP/1."},
     .dataset = DATASET_NONE,
+    .takes_http_words = true,
     .request_bytes_max = request_bytes_max,
     .encode = http_encode,
     .judge_line = http_judge,

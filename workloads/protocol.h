@@ -3,7 +3,8 @@
 // What the load generator knows of a protocol: a table of functions without I/O, and what is said
 // of it. Each is a file that defines NAME_protocol, and a row of protocols.tbl.h. Requests are
 // encoded into a buffer; replies are fed in as bytes, split anywhere, and come out as events. One
-// reply belongs to one request, in order, on one connection.
+// reply belongs to one request, in order, on one connection; but not where requests are streams of
+// HTTP/2, whose two directions share a state (workloads/http2_session.h).
 //
 // A protocol names its own operations; those called get and set come first (0 and 1) where it has
 // them. A request is numbered on its connection, so that a protocol whose replies name their
@@ -17,6 +18,7 @@
 
 struct custom;
 struct error;
+struct http2_dialect;
 struct http_words;
 struct login;
 struct login_words;
@@ -205,11 +207,17 @@ struct protocol {
     // (others are another protocol's, or a refusal). Without a probe nothing is asked.
     const char *probe;
     size_t probe_bytes;
-    const char *probe_answers[PROBE_ANSWERS]; // NULL: no more
+    const char *probe_answers[PROBE_ANSWERS];              // NULL: no more
+    bool (*probe_begins)(const char *bytes, size_t count); // the same of answers that are no text
     const char *wants_login; // how the answer begins of one that wants a login first; NULL: none
     size_t wants_login_bytes;
     // The most bytes a request can take with keys and values of at most that length.
     size_t (*request_bytes_max)(size_t key_bytes, size_t value_bytes);
+    // What its requests and replies are in streams of HTTP/2, instead of all that encodes requests
+    // and takes replies apart. NULL: they are in none.
+    const struct http2_dialect *http2;
+    const char *alpn;      // its name in TLS handshakes (RFC 7301), which the server must choose
+    bool takes_http_words; // what a workload's `http` says goes around the key
     // Writes the request and returns its length; 0 when out_bytes do not suffice.
     size_t (*encode)(const struct request *request, char *out, size_t out_bytes);
     // How reply_parse (workloads/reply_parser.h) takes replies apart. Each is a header of

@@ -10,6 +10,8 @@ PROTOCOL(memcached_meta, "memcached-meta")
 PROTOCOL(redis, "redis")
 PROTOCOL(redis_resp3, "redis-resp3")
 PROTOCOL(http, "http")
+PROTOCOL(http2, "http2")
+PROTOCOL(grpc, "grpc")
 PROTOCOL(custom, "custom")
 PROTOCOL(lab, "lab")
 #undef PROTOCOL

@@ -140,7 +140,7 @@ static int read_http(const struct binding *binding, const struct node *node, voi
     struct error inner;
     const struct node *list = node_child(node, "headers");
     const char *headers[HEADERS_MAX];
-    if (workload->protocol != protocol_find("http"))
+    if (!workload->protocol->takes_http_words)
         return document_error(binding->document, node, binding->err,
                               "http: the protocol is %s, which knows neither paths nor headers",
                               workload->protocol->name);
@@ -272,7 +272,7 @@ static const struct field workload_rows[] = {
          "whether a get that finds nothing is followed by a set of its key, which is told apart "
          "from the requests"},
     {"http", FIELD_GROUP, .fields = &http_fields, IN_PLACE,
-     .help = "of protocol http: what requests say besides the key"},
+     .help = "of protocols http, http2 and grpc: what requests say besides the key"},
     {"custom", FIELD_GROUP, .fields = &custom_fields,
      .otherwise = "a line with the key, a line back", .help = "of protocol custom: what it is"},
 };

@@ -13,6 +13,7 @@
 #include "loadgen/client/client_datagram.h"
 #include "loadgen/client/client_opening.h"
 #include "loadgen/client/client_socket.h"
+#include "loadgen/client/client_streams.h"
 #include "loadgen/client/client_tls.h"
 #include "workloads/memcached_udp.h"
 #include "workloads/reply_parser.h"
@@ -77,22 +78,27 @@ static int connection_make(struct client_connection *connection, uint32_t id,
     // replies come in any order, one that is late keeps its slot while many others come and go.
     connection->slot_mask = power_of_two(2 * (uint64_t)depth + STAMP_WAITS) - 1;
     connection->window = UINT64_MAX;
-    if (context->datagrams) {
+    bool made = true;
+    if (context->datagrams || context->protocol->http2) {
         uint64_t slots = power_of_two(8 * (uint64_t)depth + 4 * STAMP_WAITS);
         connection->slot_mask = (slots < UDP_IDS ? slots : UDP_IDS) - 1;
-        // Only half of the ids are in use at once, so a late reply cannot be taken for another
+        // Only half of UDP's ids are in use at once, so a late reply cannot be taken for another
         // request's.
         connection->window = (connection->slot_mask + 1) / 2;
         connection->settled = calloc(connection->slot_mask + 1, sizeof *connection->settled);
+        made = connection->settled != NULL;
     }
+    if (context->protocol->http2)
+        made = client_streams_make(connection) == 0 && made;
     connection->waits = context->kernel_stamps ? calloc(1, sizeof *connection->waits) : NULL;
     connection->slots = calloc(connection->slot_mask + 1, sizeof *connection->slots);
-    connection->out = malloc(out_bytes + (context->tls ? TLS_SLACK_BYTES : 0));
+    const size_t slack =
+        (context->tls ? TLS_SLACK_BYTES : 0u) + (connection->streams ? STREAMS_SLACK_BYTES : 0u);
+    connection->out = malloc(out_bytes + slack);
     connection->timer = event_new(
         context->base, -1, 0, context->datagrams ? datagram_timer : connection_retry, connection);
     if (!connection->slots || !connection->out || !connection->timer ||
-        (context->kernel_stamps && !connection->waits) ||
-        (context->datagrams && !connection->settled))
+        (context->kernel_stamps && !connection->waits) || !made)
         return error_set(err, ERROR_FAILED, "out of memory for connection %u", id);
     connection->list = context->multiget ? multiget_list_new(context->multiget) : NULL;
     if (context->multiget && !connection->list)
@@ -149,6 +155,8 @@ int connection_establish(struct client_connection *connection, int64_t deadline_
 }
 
 static const char no_login[] = "it accepts connections, and has not answered the login in 5 s";
+static const char no_settings[] =
+    "it accepts connections, and has not begun HTTP/2 in 5 s (does it speak it without TLS?)";
 static const char no_handshake[] =
     "it accepts connections, and does not answer within 5 s (does it speak TLS?)";
 
@@ -157,9 +165,11 @@ int connection_await(struct client_connection *connection, int64_t deadline_ms, 
     int status = connection_is_open(connection);
     while (status == 0) {
         short events = connection->out_begin < connection->out_end ? POLLIN | POLLOUT : POLLIN;
-        status =
-            wait_for_server(connection, events, deadline_ms,
-                            connection->tls && !connection->secured ? no_handshake : no_login, err);
+        status = wait_for_server(connection, events, deadline_ms,
+                                 connection->tls && !connection->secured ? no_handshake
+                                 : connection->streams                   ? no_settings
+                                                                         : no_login,
+                                 err);
         if (status == 0)
             status = connection_opening_step(connection, err);
     }
@@ -172,6 +182,7 @@ void connection_close(struct client_connection *connection)
         event_free(connection->timer);
     if (connection->socket_fd >= 0)
         close(connection->socket_fd);
+    client_streams_free(connection);
     client_tls_free(connection);
     free(connection->slots);
     free(connection->settled);
@@ -198,6 +209,8 @@ void connection_put(struct client_connection *connection, uint32_t sample_index,
     sample->request_begin = connection->bytes_put;
     connection->bytes_put += context->datagrams ? 1 : bytes;
     sample->request_end = connection->bytes_put;
+    if (connection->streams && client_streams_hold(connection))
+        sample->request_end = UINT64_MAX; // until all of it was said
     connection->out_end += bytes;
     if (connection->waits && connection->put > connection->slot_mask)
         stamp_waits_forget_before(connection->waits, connection->put - connection->slot_mask);
@@ -260,7 +273,14 @@ static void end_by_send(struct client_connection *connection, int send_error)
 
 void connection_flush(struct client_connection *connection)
 {
+    enum connection_loss loss;
+    const char *why;
     connection->dirty = false;
+    if (connection_is_open(connection) && connection->streams &&
+        (why = client_streams_over(connection, &loss))) {
+        connection_end(connection, loss, why);
+        return;
+    }
     if (!connection_is_open(connection) || connection->out_begin == connection->out_end)
         return;
     if (connection->context->datagrams) {
@@ -334,6 +354,8 @@ static bool take_bytes(struct client_connection *connection, size_t count,
     const struct connection_context *context = connection->context;
     const struct protocol *protocol = context->protocol;
     const char *at = context->receive_buffer;
+    if (connection->streams)
+        return client_streams_take(connection, count, arrival);
     // One, where more is to be known of each than what it comes to: its words, parts or values.
     const size_t at_once = context->redirect || context->expects ? 1 : REPLY_BATCH;
     while (count) {
@@ -404,6 +426,11 @@ static bool replies_receive(struct client_connection *connection, bool to_the_en
         if (why) {
             connection_end(connection, loss, why);
             return true;
+        }
+        if (connection->streams && !send_error) {
+            connection_flush(connection); // HTTP/2 had something to say to that, or it is over
+            if (!connection_is_open(connection))
+                return true;
         }
         if (connection->parser.closing && !connection->parser.in_reply) {
             connection_end(connection, LOSS_CLOSED, "the server said that it closes it");

@@ -194,37 +194,21 @@ static struct assembly *make_assembly(struct client_connection *connection, uint
     return NULL;
 }
 
-static void request_settle(struct client_connection *connection, uint64_t number)
+static void end_assembly(struct client_connection *connection, uint64_t number)
 {
     free_assembly(connection->context->datagrams, find_assembly(connection, number));
-    connection_settle(connection, number);
-}
-
-static void request_lose(struct client_connection *connection, struct sample *sample,
-                         uint64_t number, enum connection_loss reason)
-{
-    sample->status = SAMPLE_LOST;
-    connection->context->counts->lost[reason]++;
-    request_settle(connection, number);
 }
 
 static void take_whole(struct client_connection *connection, uint64_t number, uint64_t begin,
                        const struct udp_piece *pieces, size_t count, const struct arrival *arrival)
 {
-    struct sample *sample = connection_sample(connection, number);
     struct reply reply;
     udp_reply_parse(connection->context->protocol, &connection->parser, number, pieces, count,
                     &reply);
     reply.begin = begin;
     reply.end = connection->bytes_received;
-    if (reply_is_broken(reply.kind)) {
-        connection->context->counts->replies[reply.kind]++;
-        connection_note_fault(connection, sample, &reply);
-        request_lose(connection, sample, number, LOSS_MALFORMED);
-        return;
-    }
-    connection_answer(connection, sample, &reply, arrival);
-    request_settle(connection, number);
+    end_assembly(connection, number);
+    connection_take_reply(connection, number, &reply, arrival);
 }
 
 // Handles one datagram of a reply of several.
@@ -334,7 +318,10 @@ static void expire_requests(struct client_connection *connection)
         struct sample *oldest = connection_sample(connection, connection->answered);
         uint64_t age = now - oldest->sent_tsc;
         if (oldest->sent_tsc < now && age >= limit) {
-            request_lose(connection, oldest, connection->answered, LOSS_UNANSWERED);
+            oldest->status = SAMPLE_LOST;
+            connection->context->counts->lost[LOSS_UNANSWERED]++;
+            end_assembly(connection, connection->answered);
+            connection_settle(connection, connection->answered);
             continue;
         }
         set_expiry(connection, oldest->sent_tsc < now ? limit - age : limit);

@@ -7,6 +7,7 @@
 
 #include "base/tsc.h"
 #include "loadgen/client/client_samples.h"
+#include "loadgen/client/client_streams.h"
 #include "loadgen/client/client_tls.h"
 #include "workloads/reply_parser.h"
 
@@ -70,6 +71,13 @@ static int take_answers(struct client_connection *connection, size_t count, stru
     return 0;
 }
 
+// Of what is said before the first request.
+static int take_plain(struct client_connection *connection, size_t count, struct error *err)
+{
+    return connection->streams ? client_streams_meet(connection, count, err)
+                               : take_answers(connection, count, err);
+}
+
 static void put_login(struct client_connection *connection)
 {
     const struct login_words *login = connection->context->login;
@@ -85,6 +93,15 @@ static void put_login(struct client_connection *connection)
     connection->out_end = login->count;
 }
 
+// The connection is as safe as it will be: puts what is said before the first request.
+static int put_beginning(struct client_connection *connection, struct error *err)
+{
+    if (connection->streams)
+        return client_streams_begin(connection, err);
+    put_login(connection);
+    return 0;
+}
+
 // Of a handshake, of what may follow it at once, and of answers to the login.
 static int take_records(struct client_connection *connection, size_t count, struct error *err)
 {
@@ -94,13 +111,14 @@ static int take_records(struct client_connection *connection, size_t count, stru
         if (status <= 0)
             return status;
         connection->secured = true;
-        put_login(connection);
+        if (put_beginning(connection, err) < 0)
+            return -(int)err->kind;
     }
     enum connection_loss loss;
     const char *why;
     size_t plain;
     while ((plain = client_tls_take(connection, &loss, &why)))
-        if (take_answers(connection, plain, err) < 0)
+        if (take_plain(connection, plain, err) < 0)
             return -(int)err->kind;
     return why ? opening_broke(connection, why, err) : 0;
 }
@@ -120,16 +138,17 @@ static int opening_end(struct client_connection *connection)
 
 static bool is_busy(const struct client_connection *connection)
 {
-    return connection->login_answers || (connection->context->tls && !connection->secured) ||
+    return connection->login_answers || (connection->streams && !client_streams_met(connection)) ||
+           (connection->context->tls && !connection->secured) ||
            connection->out_begin < connection->out_end;
 }
 
 int connection_opening_begin(struct client_connection *connection, struct error *err)
 {
     connection->state = CONNECTION_OPENING;
-    if (!connection->context->tls)
-        put_login(connection);
-    else if (client_tls_begin(connection, err) < 0)
+    int status = connection->context->tls ? client_tls_begin(connection, err)
+                                          : put_beginning(connection, err);
+    if (status < 0)
         return -(int)err->kind;
     return connection_opening_step(connection, err);
 }
@@ -152,7 +171,7 @@ int connection_opening_step(struct client_connection *connection, struct error *
             return opening_broke(connection, count < 0 ? strerror(errno) : "it closed it", err);
         connection->bytes_received += (uint64_t)count;
         int status = context->tls ? take_records(connection, (size_t)count, err)
-                                  : take_answers(connection, (size_t)count, err);
+                                  : take_plain(connection, (size_t)count, err);
         if (status < 0 || (status = send_words(connection, err)) < 0)
             return status;
     }

@@ -159,6 +159,24 @@ static inline void connection_answer(struct client_connection *connection, struc
     }
 }
 
+// The same where replies come in any order, also of one that is broken: its request is lost, and
+// the connection goes on.
+static inline void connection_take_reply(struct client_connection *connection, uint64_t slot,
+                                         const struct reply *reply, const struct arrival *arrival)
+{
+    struct connection_counts *counts = connection->context->counts;
+    struct sample *sample = connection_sample(connection, slot);
+    if (reply_is_broken(reply->kind)) {
+        counts->replies[reply->kind]++;
+        connection_note_fault(connection, sample, reply);
+        sample->status = SAMPLE_LOST;
+        counts->lost[LOSS_MALFORMED]++;
+    } else {
+        connection_answer(connection, sample, reply, arrival);
+    }
+    connection_settle(connection, slot);
+}
+
 // Reads up to one batch of TX stamps. Returns how many messages the error queue held (at most
 // STAMP_BATCH).
 int connection_take_stamps(struct client_connection *connection, uint64_t now_tsc);

@@ -16,6 +16,7 @@
 #include "base/tsc.h"
 #include "loadgen/client/client_opening.h"
 #include "loadgen/client/client_samples.h"
+#include "loadgen/client/client_streams.h"
 #include "loadgen/client/client_tls.h"
 
 enum {
@@ -247,6 +248,7 @@ static void forget_stream(struct client_connection *connection)
     connection->settled_ahead = 0;
     connection->login_answers = 0;
     connection->secured = false;
+    client_streams_end(connection);
     client_tls_end(connection);
     connection->expiry_set = false;
     memset(&connection->parser, 0, sizeof connection->parser);

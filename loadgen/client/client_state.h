@@ -2,10 +2,10 @@
 //
 // The state of one connection of the load generator, and what all connections of a thread share.
 // The files that work on it, each using only those before it: client_samples records each request's
-// outcome in its sample, client_tls encrypts, client_opening shakes hands and logs in,
-// client_socket opens sockets, handles the end of a connection and opens it again, client_datagram
-// sends and receives over UDP, client_connection does so over a stream and is what the engine
-// calls.
+// outcome in its sample, client_tls encrypts, client_streams speaks HTTP/2, client_opening shakes
+// hands and logs in, client_socket opens sockets, handles the end of a connection and opens it
+// again, client_datagram sends and receives over UDP, client_connection does so over a stream and
+// is what the engine calls.
 #ifndef LOADGEN_CLIENT_CLIENT_STATE_H
 #define LOADGEN_CLIENT_CLIENT_STATE_H
 
@@ -28,6 +28,7 @@ struct connection_log ARRAY_OF(struct connection);
 
 struct bio_method_st;
 struct client_connection;
+struct client_streams;
 struct client_tls;
 struct connection_queue;
 struct engine_worker;
@@ -38,6 +39,7 @@ struct workload;
 struct connection_context {
     const struct protocol *protocol; // the workload's
     const struct workload *workload; // what replies are held against
+    size_t carried_bytes;            // of the longest value of a request
     uint64_t value_bytes;            // of every value, where all are alike; else UINT64_MAX
     const struct login_words *login; // what each connection says first; NULL: nothing
     struct event_base *base;         // of the timers
@@ -83,7 +85,7 @@ struct connection_context {
     size_t receive_bytes;
     struct ssl_ctx_st *tls; // NULL: no TLS (loadgen/client/client_tls.h)
     struct bio_method_st *tls_method;
-    char *request_buffer; // with TLS: a request that is not encrypted yet
+    char *request_buffer; // with TLS: what is to be encrypted
     size_t request_bytes;
     struct datagram_reader
         *datagrams;       // over UDP (loadgen/client/client_datagram.h); NULL: a stream
@@ -131,6 +133,7 @@ struct client_connection {
     uint64_t bytes_put, bytes_sent, bytes_received; // over UDP: datagrams
     uint32_t depth;                                 // the most that may be in flight
     bool blocked;           // not open, or the last send call took less than was offered: wait
+    bool held;              // HTTP/2 takes no further request at present
     bool dirty;             // in its owner's list of connections to flush
     bool expiry_set;        // over UDP: the timer runs
     bool listed;            // in its owner's queue of connections with room
@@ -145,9 +148,10 @@ struct client_connection {
     uint64_t ended_tsc;         // when the one before it ended; 0: it is the first
     int64_t down_ms, opened_ms; // CLOCK_MONOTONIC: when it stopped being useful; when it opened
     struct reply_parser parser;
-    struct reply_list *list;   // the values of the reply under way, where there are multigets
-    struct client_tls *tls;    // if there is TLS; else NULL
-    struct stamp_waits *waits; // if there are kernel stamps; else NULL
+    struct reply_list *list;        // the values of the reply under way, where there are multigets
+    struct client_streams *streams; // of HTTP/2; else NULL
+    struct client_tls *tls;         // if there is TLS; else NULL
+    struct stamp_waits *waits;      // if there are kernel stamps; else NULL
 };
 
 static inline bool connection_is_open(const struct client_connection *connection)
@@ -160,7 +164,8 @@ static inline bool connection_has_room(const struct client_connection *connectio
                                        size_t request_bytes)
 {
     uint64_t unsettled = connection->put - connection->answered;
-    return !connection->blocked && unsettled - connection->settled_ahead < connection->depth &&
+    return !connection->blocked && !connection->held &&
+           unsettled - connection->settled_ahead < connection->depth &&
            unsettled < connection->window &&
            connection->out_end + request_bytes <= connection->out_bytes;
 }

@@ -35,6 +35,12 @@ size_t client_tls_bytes_max(size_t request_bytes)
     return request_bytes + (request_bytes / RECORD_BYTES + 1) * RECORD_OVERHEAD;
 }
 
+size_t client_tls_plain_max(size_t wire_bytes)
+{
+    const size_t overhead = (wire_bytes / RECORD_BYTES + 1) * RECORD_OVERHEAD;
+    return wire_bytes > overhead ? wire_bytes - overhead : 0;
+}
+
 // --- what OpenSSL reads from and writes to -------------------------------------------------------
 
 static int wire_read(BIO *bio, char *out, int wanted)
@@ -132,6 +138,22 @@ static void count_handshake(struct client_connection *connection)
                  SSL_get_cipher_name(tls));
 }
 
+// What goes on below TLS is agreed on, where the protocol has a name for it (RFC 9113, 3.3).
+static int check_alpn(const struct client_connection *connection, struct error *err)
+{
+    const char *wanted = connection->context->protocol->alpn;
+    const unsigned char *chosen;
+    unsigned count;
+    SSL_get0_alpn_selected(connection->tls->tls, &chosen, &count);
+    if (!wanted || (count == strlen(wanted) && memcmp(chosen, wanted, count) == 0))
+        return 0;
+    return error_set(
+        err, ERROR_INPUT,
+        "%s speaks TLS, but does not choose %s in it (ALPN \"%s\"): it is no server of "
+        "HTTP/2",
+        connection->server->text, connection->context->protocol->name, wanted);
+}
+
 int client_tls_shake(struct client_connection *connection, struct error *err)
 {
     struct client_tls *tls = connection->tls;
@@ -141,6 +163,8 @@ int client_tls_shake(struct client_connection *connection, struct error *err)
     int done = SSL_do_handshake(tls->tls);
     keep_put(connection);
     if (done == 1) {
+        if (check_alpn(connection, err) < 0)
+            return -(int)err->kind;
         count_handshake(connection);
         return 1;
     }
@@ -218,7 +242,7 @@ size_t client_tls_take(struct client_connection *connection, enum connection_los
 }
 
 // The output buffer has room, by client_tls_bytes_max and the slack: OpenSSL takes all at once.
-static size_t write_records(struct client_connection *connection, const char *bytes, size_t count)
+size_t client_tls_seal(struct client_connection *connection, const char *bytes, size_t count)
 {
     struct client_tls *tls = connection->tls;
     size_t written = 0;
@@ -233,7 +257,7 @@ static size_t write_records(struct client_connection *connection, const char *by
 
 void client_tls_say(struct client_connection *connection, const char *bytes, size_t count)
 {
-    size_t put = write_records(connection, bytes, count);
+    size_t put = client_tls_seal(connection, bytes, count);
     connection->out_end += put;
     connection->bytes_put += put;
 }
@@ -243,7 +267,12 @@ size_t client_tls_put(struct client_connection *connection, const struct request
     const struct connection_context *context = connection->context;
     size_t count =
         context->protocol->encode(request, context->request_buffer, context->request_bytes);
-    return write_records(connection, context->request_buffer, count);
+    return client_tls_seal(connection, context->request_buffer, count);
+}
+
+struct http2_place client_tls_record(const struct client_connection *connection)
+{
+    return (struct http2_place){connection->tls->record_begin, connection->tls->record_end};
 }
 
 void client_tls_place(struct client_connection *connection, struct reply *replies, size_t count)

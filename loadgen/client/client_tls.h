@@ -12,6 +12,7 @@
 #define LOADGEN_CLIENT_CLIENT_TLS_H
 
 #include "loadgen/client/client_state.h"
+#include "workloads/http2_session.h"
 #include "workloads/protocol.h"
 
 // Room in the output buffer for what is said besides requests: handshakes, keys' updates.
@@ -22,6 +23,9 @@ size_t client_tls_bytes_max(size_t request_bytes);
 
 // How OpenSSL reaches a connection's buffers. NULL: no memory. BIO_meth_free.
 struct bio_method_st *client_tls_method(void);
+
+// And so many bytes there have room for so many of requests; rather fewer.
+size_t client_tls_plain_max(size_t wire_bytes);
 
 // Begins a handshake, or resumes the session that the connection had before: its first bytes are
 // put. ERROR_FAILED: no memory.
@@ -42,6 +46,13 @@ size_t client_tls_take(struct client_connection *connection, enum connection_los
 
 // Puts bytes that are no request's.
 void client_tls_say(struct client_connection *connection, const char *bytes, size_t count);
+
+// Puts bytes as records. Returns how many bytes of the output buffer they take; the caller moves
+// its end.
+size_t client_tls_seal(struct client_connection *connection, const char *bytes, size_t count);
+
+// Where on the wire the record lies that was taken last.
+struct http2_place client_tls_record(const struct client_connection *connection);
 
 // Encodes a request and puts it as records. Returns how many bytes of the output buffer it takes;
 // the caller moves its end.

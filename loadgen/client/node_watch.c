@@ -44,7 +44,7 @@ static int read_from(const struct node_source *source, const struct server_addre
     const struct server_address *place = server;
     struct tls_tunnel *tunnel = NULL;
     struct redisContext *redis = NULL;
-    int status = tls ? tls_tunnel_open(source->tls, server, &tunnel, err) : 0;
+    int status = tls ? tls_tunnel_open(source->tls, server, NULL, &tunnel, err) : 0;
     if (status < 0)
         return status;
     if (tunnel)

@@ -39,7 +39,8 @@ static enum answer judge(const struct protocol *protocol, const char *bytes, siz
     for (size_t i = 0; i < PROBE_ANSWERS && protocol->probe_answers[i]; i++)
         if (begins(bytes, count, protocol->probe_answers[i]))
             return ANSWER_RIGHT;
-    return ANSWER_WRONG;
+    return protocol->probe_begins && protocol->probe_begins(bytes, count) ? ANSWER_RIGHT
+                                                                          : ANSWER_WRONG;
 }
 
 // Lets the server see an end, not a reset, which is what it sees where what it sent was not read.

@@ -52,7 +52,7 @@ static int take_rest(const char *text, const char *rest, struct server_url *url,
 {
     enum { DIGITS_MOST = 9 };
     const struct protocol *protocol = url->protocol;
-    if (protocol == &http_protocol && *rest == '/' && strlen(rest) < sizeof url->path) {
+    if (protocol->takes_http_words && *rest == '/' && strlen(rest) < sizeof url->path) {
         memcpy(url->path, rest, strlen(rest) + 1);
         return 0;
     }

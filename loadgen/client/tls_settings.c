@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
+#include <string.h>
 
 const char *tls_last_words(void)
 {
@@ -12,7 +13,7 @@ const char *tls_last_words(void)
 }
 
 int tls_context_make(const struct tls_settings *settings, const struct server_address *server,
-                     SSL_CTX **context, struct error *err)
+                     const char *alpn, SSL_CTX **context, struct error *err)
 {
     *context = NULL;
     if (!settings || !settings->on)
@@ -27,6 +28,12 @@ int tls_context_make(const struct tls_settings *settings, const struct server_ad
     // Each connection keeps its own session; there is no cache that threads would share.
     SSL_CTX_set_session_cache_mode(made, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_verify(made, settings->insecure ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, NULL);
+    unsigned char name[32];
+    if (alpn) {
+        name[0] = (unsigned char)strlen(alpn);
+        memcpy(name + 1, alpn, name[0]);
+        SSL_CTX_set_alpn_protos(made, name, name[0] + 1u);
+    }
     ERR_clear_error();
     int found = settings->ca[0] ? SSL_CTX_load_verify_file(made, settings->ca)
                                 : SSL_CTX_set_default_verify_paths(made);

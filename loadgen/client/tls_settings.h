@@ -18,9 +18,10 @@ struct tls_settings {
 };
 
 // What connections are made from; threads may share it. NULL when TLS is off. The caller frees it
-// with SSL_CTX_free. ERROR_INPUT: the server is none to speak TLS with, or the file is none.
+// with SSL_CTX_free. alpn: the name of what is spoken below TLS (RFC 7301), or NULL. ERROR_INPUT:
+// the server is none to speak TLS with, or the file is none.
 int tls_context_make(const struct tls_settings *settings, const struct server_address *server,
-                     SSL_CTX **context, struct error *err);
+                     const char *alpn, SSL_CTX **context, struct error *err);
 
 // A new connection to that server: its name, where it has one, is said (SNI) and checked. NULL: no
 // memory.

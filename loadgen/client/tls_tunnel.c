@@ -162,7 +162,7 @@ static int listen_in_folder(struct tls_tunnel *tunnel, struct error *err)
 }
 
 int tls_tunnel_open(const struct tls_settings *settings, const struct server_address *server,
-                    struct tls_tunnel **opened, struct error *err)
+                    const char *alpn, struct tls_tunnel **opened, struct error *err)
 {
     struct tls_tunnel *tunnel = *opened = calloc(1, sizeof *tunnel);
     if (!tunnel)
@@ -170,7 +170,7 @@ int tls_tunnel_open(const struct tls_settings *settings, const struct server_add
     tunnel->server = server;
     tunnel->listener = -1;
     tunnel->wake = eventfd(0, EFD_CLOEXEC);
-    int status = tls_context_make(settings, server, &tunnel->context, err);
+    int status = tls_context_make(settings, server, alpn, &tunnel->context, err);
     if (status == 0)
         status = listen_in_folder(tunnel, err);
     if (status == 0 && pthread_create(&tunnel->thread, NULL, tunnel_main, tunnel) != 0)

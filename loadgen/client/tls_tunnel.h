@@ -10,9 +10,9 @@
 
 struct tls_tunnel;
 
-// The server is resolved, and outlives the tunnel.
+// The server is resolved, and outlives the tunnel. alpn: as of tls_context_make.
 int tls_tunnel_open(const struct tls_settings *settings, const struct server_address *server,
-                    struct tls_tunnel **tunnel, struct error *err);
+                    const char *alpn, struct tls_tunnel **tunnel, struct error *err);
 
 // The socket, resolved; its text is the server's. Valid while the tunnel is open.
 const struct server_address *tls_tunnel_address(const struct tls_tunnel *tunnel);

@@ -405,7 +405,8 @@ static int engine_prepare(struct engine *engine, const sigset_t *signals, struct
     shared->encoded_bytes = shared->request_bytes;
     if (settings->server->transport == SERVER_UDP && check_udp(engine, err) < 0)
         return -ERROR_INPUT;
-    if (tls_context_make(settings->tls, settings->server, &shared->tls, err) < 0)
+    if (tls_context_make(settings->tls, settings->server, workload->protocol->alpn, &shared->tls,
+                         err) < 0)
         return -(int)err->kind;
     if (shared->tls) {
         shared->request_bytes = client_tls_bytes_max(shared->encoded_bytes);

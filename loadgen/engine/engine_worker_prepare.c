@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/tsc.h"
 #include "loadgen/client/client_datagram.h"
+#include "loadgen/client/client_streams.h"
 #include "loadgen/client/client_tls.h"
 #include "loadgen/client/connection_counts.h"
 #include "loadgen/engine/engine_worker.h"
@@ -257,7 +258,10 @@ int engine_worker_prepare(struct engine_worker *worker, struct error *err)
         .tls_method = shared->tls_method,
         .request_bytes = shared->encoded_bytes,
         .request_buffer = shared->tls ? malloc(shared->encoded_bytes) : NULL,
-        .put = shared->tls ? client_tls_put : NULL,
+        .put = settings->workload->protocol->http2 ? client_streams_put
+               : shared->tls                       ? client_tls_put
+                                                   : NULL,
+        .carried_bytes = shared->carried_bytes,
         .kernel_stamps = shared->kernel_stamps,
         .stamps_every = shared->stamps_every,
         .stamps_random = worker->index,

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "workloads/http2_session.h"
 #include "workloads/protocols.h"
 
 static void filled(const char *row, const char *member, const char *text)
@@ -132,7 +133,11 @@ static void protocols_are_whole(void **state)
         const bool judges =
             protocol->header_bytes ? protocol->judge_header != NULL : protocol->judge_line != NULL;
         const bool takes_apart = protocol->take || (protocol->end_data && judges);
-        if (!protocol->request_bytes_max || !protocol->encode || !takes_apart || !protocol->answers)
+        const struct http2_dialect *http2 = protocol->http2;
+        const bool both_ways =
+            http2 ? http2->methods && http2->path && http2->headers && http2->body && http2->judge
+                  : protocol->encode && takes_apart;
+        if (!protocol->request_bytes_max || !both_ways || !protocol->answers)
             fail_msg("%s: a function is missing", protocol->name);
         assert_in_range(protocol->operation_count, 1, PROTOCOL_OPERATIONS_MAX);
         for (unsigned k = 0; k < protocol->operation_count; k++)

@@ -68,6 +68,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 3)
         return 0;
     const struct protocol *protocol = protocols[data[0] % PROTOCOLS];
+    if (protocol->http2) // tests/workloads/fuzz_http2.c
+        return 0;
     static struct reply whole[REPLIES], split[REPLIES];
     const size_t piece = 1 + data[1];
     struct reply_list *list = make_list(protocol, data[0] / PROTOCOLS / 4);

@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+#
+# A server of HTTP/2 that misbehaves, frame by frame, for the load generator's tests:
+# http2_server.py PORT HOW. At its end it prints how many requests it saw, and how many of them it
+# gave a whole reply.
+import select
+import signal
+import socket
+import struct
+import sys
+
+DATA, HEADERS, RESET, SETTINGS, PING, GOAWAY = 0, 1, 3, 4, 6, 7
+END_STREAM, ACK, END_HEADERS = 1, 1, 4
+OK = b"\x88"
+seen = answered = 0
+
+
+def frame(kind, flags, stream, payload=b""):
+    return struct.pack(">I", len(payload))[1:] + struct.pack(">BBI", kind, flags, stream) + payload
+
+
+def reply(stream):
+    global answered
+    answered += 1
+    return frame(HEADERS, END_HEADERS, stream, OK) + frame(DATA, END_STREAM, stream, b"page")
+
+
+class Connection:
+    def __init__(self, sock):
+        self.sock = sock
+        self.unread = b""
+        self.prefaced = False
+        self.streams = 0
+        self.waiting = []  # streams without a reply
+        self.dead = False
+        limit = struct.pack(">HI", 3, 2) if how == "narrow" else b""
+        self.say(frame(SETTINGS, 0, 0, limit))
+
+    def say(self, text):
+        try:
+            self.sock.sendall(text)
+        except OSError:
+            self.dead = True
+
+    def end(self):
+        self.dead = True
+
+    def request(self, stream):
+        global seen
+        seen += 1
+        self.streams += 1
+        self.waiting.append(stream)
+        last = self.streams == 100
+        if how == "backwards":  # as soon as nothing more is there to read
+            return
+        if how == "reset" and self.streams % 7 == 0:
+            self.waiting.pop()
+            return self.say(frame(RESET, 0, stream, struct.pack(">I", 7)))
+        if how == "malformed" and self.streams % 9 == 0:
+            self.waiting.pop()
+            return self.say(frame(HEADERS, END_HEADERS | END_STREAM, stream, b"\0\1a\1b"))
+        if how == "closes" and last:
+            return self.end()
+        if how in ("garbage", "unasked", "angry") and self.streams > 100:
+            return
+        if how == "garbage" and last:
+            return self.say(b"\xff" * 100)
+        if how == "unasked" and last:  # of a stream that was never begun
+            return self.say(frame(HEADERS, END_HEADERS | END_STREAM, stream + 1000, OK))
+        if how == "goaway" and self.streams > 95:
+            if self.streams == 100:  # the last five but two it has not looked at
+                self.say(frame(GOAWAY, 0, 0, struct.pack(">II", self.waiting[1], 0)))
+                self.say(reply(self.waiting[1]) + reply(self.waiting[0]))
+            return
+        if how == "angry" and last:
+            return self.say(frame(GOAWAY, 0, 0, struct.pack(">II", stream, 11) + b"calm down"))
+        self.say(reply(self.waiting.pop()))
+
+    def quiet(self):
+        while how == "backwards" and self.waiting:
+            self.say(reply(self.waiting.pop()))
+
+    def take(self):
+        try:
+            more = self.sock.recv(65536)
+        except OSError:
+            more = b""
+        if not more:
+            return self.end()
+        self.unread += more
+        if not self.prefaced and len(self.unread) >= 24:
+            self.unread = self.unread[24:]
+            self.prefaced = True
+        while self.prefaced and len(self.unread) >= 9 and not self.dead:
+            size = int.from_bytes(self.unread[:3], "big")
+            kind, flags, stream = struct.unpack(">BBI", self.unread[3:9])
+            if len(self.unread) < 9 + size:
+                break
+            self.unread = self.unread[9 + size:]
+            if kind == SETTINGS and not flags & ACK:
+                self.say(frame(SETTINGS, ACK, 0))
+            elif kind == HEADERS:
+                self.request(stream)
+        self.quiet()
+
+
+def finish(*_):
+    print(seen, answered, flush=True)
+    sys.exit(0)
+
+
+how = sys.argv[2]
+signal.signal(signal.SIGTERM, finish)
+listener = socket.create_server(("127.0.0.1", int(sys.argv[1])), backlog=64)
+connections = {}
+while True:
+    for ready in select.select([listener, *connections], [], [])[0]:
+        if ready is listener:
+            sock = listener.accept()[0]
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connections[sock] = Connection(sock)
+            continue
+        connections[ready].take()
+        if connections[ready].dead:
+            del connections[ready]
+            ready.close()

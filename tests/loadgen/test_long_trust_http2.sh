@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Servers of HTTP/2 that misbehave: whatever they do, each request is counted once, those answered
+# are those that had a whole reply, and what was wrong is said.
+set -u
+. "$(dirname "$0")/secured_lib.sh" hostile-http2
+have jq || { echo 'not installed: jq' && exit 77; }
+# HOW, then jq's conditions.
+meets() {
+    start python3 "$here/http2_server.py" PORT "$1"
+    timeout 60 "$taillight" load --server "127.0.0.1:$port" --protocol http2 --quiet --json --rate 4k --duration 500ms --depth 16 \
+        --timeout 2s --seed 5 --connections 2 --reconnect 5s >"$dir/out" 2>"$dir/err"
+    case $? in 0 | 4) ;; *) fail "$1" ;; esac
+    kill "${servers[-1]}" && wait "${servers[-1]}" 2>/dev/null
+    unset 'servers[-1]'
+    read -r seen answered <"$dir/log"
+    for condition in '.scheduled > 1500' '.scheduled == .answered + .lost + .unsent + .timed_out' "${@:2}"; do
+        jq -e --argjson seen "$seen" --argjson replies "$answered" "$condition" "$dir/out" >"$dir/said" ||
+            fail "$1: not $condition (it saw $seen, and answered $answered)"
+    done
+}
+all='.answered == .scheduled and .answered == $replies and $seen == $replies and .errors == {}'
+meets backwards "$all" '.connections_ended == 0'
+meets narrow "$all" '.in_flight_max <= 4'
+meets reset '.answered == .scheduled' '.answered == $seen' '.errors.server_error == $seen - $replies' \
+    '(.reasons | join(" ") | contains("RST_STREAM REFUSED_STREAM"))'
+meets malformed '.answered == $replies' '.lost_by.malformed == $seen - $replies' '.connections_ended == 0'
+# A server that closes while requests are there resets, and takes away replies that were not read yet.
+meets closes '.answered <= $replies' '.lost >= $seen - $replies' '.lost == (.lost_by.closed // 0) + (.lost_by.reset // 0)' \
+    '.connections_ended > 5'
+meets garbage '.answered == $replies' '.lost_by.malformed >= .connections_ended' '.connections_ended > 5'
+meets unasked '.answered == $replies' '.lost_by.malformed >= .connections_ended' '.connections_ended > 5'
+meets goaway '.answered == .scheduled' '.answered == $replies' '.repeated >= 3 * .connections_ended - 6' '.errors == {}' \
+    '.connections_ended > 5'
+meets angry '.answered == $replies' '(.reasons | join(" ") | contains("GOAWAY ENHANCE_YOUR_CALM"))' '.lost + .repeated > 0'
+exit 0
