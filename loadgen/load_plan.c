@@ -81,6 +81,8 @@ int sweep_range_parse(const char *text, struct sweep_range *range, struct error 
         return error_prefix(err, "\"%s\"", text);
     if (!(range->from > 0 && range->to >= range->from && isfinite(range->to)))
         return error_set(err, ERROR_INPUT, "\"%s\": 0 < FROM <= TO is needed", text);
+    if (range->to > LOAD_RATE_MAX)
+        return error_set(err, ERROR_INPUT, "\"%s\": TO must be at most 100M", text);
     if (!(range->step > range->geometric))
         return error_set(err, ERROR_INPUT, "\"%s\": STEP must be more than %s", text,
                          range->geometric ? "x1" : "0");
@@ -264,9 +266,14 @@ static int parse_rate(struct load_options *o, struct error *err)
     o->rate = INFINITY;
     if (strcmp(o->rate_text, "max") != 0 && units_parse_number(o->rate_text, &o->rate, err) < 0)
         return error_prefix(err, "--rate");
-    return o->rate > 0 ? 0
-                       : error_set(err, ERROR_INPUT,
-                                   "--rate must be more than 0: requests per second, like 20k");
+    if (!(o->rate > 0))
+        return error_set(err, ERROR_INPUT,
+                         "--rate must be more than 0: requests per second, like 20k");
+    if (isfinite(o->rate) && o->rate > LOAD_RATE_MAX)
+        return error_set(err, ERROR_INPUT,
+                         "--rate must be at most 100M requests per second; as many as the server "
+                         "takes: --rate max");
+    return 0;
 }
 
 static int check_rate(struct load_options *o, struct error *err)

@@ -38,7 +38,7 @@ bool slo_is_met(const struct slo *slo, double us);
 
 // The rates of a sweep, as --sweep has them: "10k:200k:10k" is from, to and step; "1k:64k:x2" makes
 // each rate twice the one before. The last is `to`, or the last step below it.
-enum { SWEEP_RATES_MAX = 1000 };
+enum { SWEEP_RATES_MAX = 1000, LOAD_RATE_MAX = 100000000 }; // requests per second
 
 struct sweep_range {
     double from, to; // requests per second

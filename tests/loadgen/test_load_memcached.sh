@@ -56,6 +56,8 @@ printf 'values:\n  size: {fixed: lots}\n' >"$dir/bad.yaml"
 load 2 --rate 5k --workload "$dir/bad.yaml" && says "$dir/bad.yaml:2:17: fixed: \"lots\""
 load 2 && says '--rate is needed'
 load 2 --rate 0 && says '--rate'
+load 2 --rate 1e300 && says '--rate must be at most 100M'
+load 2 --sweep 1:1e300:x1e299 && says 'TO must be at most 100M'
 load 2 --rate 5k --arrivals sometimes && says 'sometimes'
 load 2 --rate 5k --stamps nic && says '--stamps'
 load 1 --rate 5k --stamps hw && says 'lo gives no hardware stamps'
