@@ -8,8 +8,10 @@ enum {
     MOST_STRETCHES = 64, // in a path
     MOST_FLOWS = 32,
     FLOWS_A_STRETCH = 3, // at the most
-    CALLED = 1u << 31,   // in a slot: not a path, but what was asked for there last
+    EARLY = 64,          // a walk that asks no more than that needs no table
+    CALLED = 1 << 15,    // in a slot: not a path, but what was asked for there last
 };
+_Static_assert((unsigned)PT_PATH_MOST < (unsigned)CALLED, "a path's number fits a slot");
 
 void pt_paths_init(struct pt_paths *paths, struct pt_stretches *stretches,
                    const struct pt_symbols *symbols)
@@ -234,13 +236,17 @@ static const struct pt_path *keep(struct pt_paths *paths, struct course *course)
 const struct pt_path *pt_paths_learn(struct pt_paths *paths, uint32_t from, uint32_t asked)
 {
     const struct pt_path *learned;
+    if (paths->early < EARLY) {
+        paths->early++;
+        return NULL;
+    }
     if ((!paths->slots || paths->generation != paths->stretches->generation ||
          paths->list.count >= paths->most || paths->flows.count >= PT_PATH_FLOWS) &&
         paths_forget(paths) < 0)
         return NULL;
     paths->last = PT_NO_PATH;
-    uint32_t *slot = &paths->slots[pt_path_slot(from, asked)];
-    uint32_t called = CALLED | ((from * 0x9e3779b9u ^ asked) & ~CALLED);
+    uint16_t *slot = &paths->slots[pt_path_slot(from, asked)];
+    uint16_t called = (uint16_t)(CALLED | (from * 0x85ebca6bu ^ asked * 0x9e3779b9u) >> 16);
     if (*slot != called) {
         *slot = called;
         return NULL;
@@ -257,6 +263,6 @@ const struct pt_path *pt_paths_learn(struct pt_paths *paths, uint32_t from, uint
                                    .first = course.function};
     if (!go(&course) || !(learned = keep(paths, &course)))
         return NULL;
-    *slot = (uint32_t)paths->list.count;
+    *slot = (uint16_t)paths->list.count;
     return learned->blocks ? learned : NULL;
 }

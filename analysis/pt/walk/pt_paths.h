@@ -61,16 +61,17 @@ struct pt_path {
 struct pt_paths {
     struct pt_stretches *stretches;
     const struct pt_symbols *symbols;
-    uint32_t *slots; // the path that was asked for there last + 1, or how it was called
+    uint16_t *slots; // the path that was asked for there last + 1, or how it was called
     struct pt_path_list ARRAY_OF(struct pt_path) list;
     struct pt_flows flows;
     uint32_t last;       // the path that was found last; PT_NO_PATH: none
     uint32_t generation; // of the stretches
+    uint32_t early;      // how often a path was asked for before there was a table
     uint32_t most;       // paths; fewer than PT_PATH_MOST only to test what happens then
 };
 
-// The stretches and symbols must outlive it; symbols may be NULL. No memory is taken before a path
-// is asked for.
+// The stretches and symbols must outlive it; symbols may be NULL. No memory is taken before
+// paths are asked for.
 void pt_paths_init(struct pt_paths *paths, struct pt_stretches *stretches,
                    const struct pt_symbols *symbols);
 void pt_paths_free(struct pt_paths *paths);
@@ -104,7 +105,7 @@ static inline const struct pt_path *pt_paths_find(struct pt_paths *paths, uint32
     struct pt_path *last = paths->last == PT_NO_PATH ? NULL : &items[paths->last];
     uint32_t found = last ? last->next : 0;
     if (!last || items[found].from != from || items[found].asked != asked) {
-        found = paths->slots[pt_path_slot(from, asked)] - 1;
+        found = paths->slots[pt_path_slot(from, asked)] - 1u;
         if (found >= paths->list.count || items[found].from != from || items[found].asked != asked)
             return pt_paths_learn(paths, from, asked);
         if (last)

@@ -34,6 +34,7 @@ void pt_walker_free(struct pt_walker *walker)
     pt_code_view_free(walker->code);
     pt_piece_free(&walker->part);
     free(walker->functions);
+    free(walker->classes);
     free(walker->scratch);
     free(walker);
 }
@@ -85,7 +86,9 @@ int pt_walker_open(struct pt_walker *walker, const struct pt_stream *stream, uin
     config.flags.variant.block.end_on_call = 1;
     pt_blk_free_decoder(walker->decoder);
     walker->decoder = pt_blk_alloc_decoder(&config);
-    if (!walker->decoder)
+    if (!walker->classes)
+        walker->classes = calloc(PT_CLASS_CACHE, sizeof *walker->classes);
+    if (!walker->decoder || !walker->classes)
         return error_set(err, ERROR_FAILED, "out of memory for a decoder");
     return 0;
 }
@@ -107,8 +110,8 @@ const struct pt_function *pt_walker_function(struct pt_walker *walker, uint32_t 
                                              uint64_t address)
 {
     uint64_t hash = (address ^ address >> 12 ^ (uint64_t)space << 7) * 0x9e3779b97f4a7c15u;
-    struct pt_cached_function *cached = &walker->functions[hash >> 52];
-    _Static_assert(PT_FUNCTION_CACHE == 1 << 12, "the hash keeps 12 bits");
+    struct pt_cached_function *cached = &walker->functions[hash >> 56];
+    _Static_assert(PT_FUNCTION_CACHE == 1 << 8, "the hash keeps 8 bits");
     if (cached->address != address || cached->space != space || !cached->known) {
         *cached = (struct pt_cached_function){.address = address, .space = space, .known = true};
         if (!walker->symbols->find(walker->symbols->context, space, address, &cached->function))

@@ -13,7 +13,7 @@
 #include "analysis/pt/walk/pt_stream.h"
 #include "base/error.h"
 
-enum { PT_FUNCTION_CACHE = 4096, PT_CLASS_CACHE = 1024 }; // powers of two
+enum { PT_FUNCTION_CACHE = 256, PT_CLASS_CACHE = 1024 }; // powers of two
 
 struct pt_cached_function {
     uint64_t address;
@@ -41,8 +41,8 @@ struct pt_walker {
     uint8_t *scratch;    // a copy of them where they lie scattered
     size_t scratch_bytes;
     struct pt_cached_function *functions;
-    struct pt_cached_class classes[PT_CLASS_CACHE];
-    struct pt_piece part; // of a piece that is walked in both ways
+    struct pt_cached_class *classes; // beside `decoder`
+    struct pt_piece part;            // of a piece that is walked in both ways
 };
 
 // A walker belongs to one thread and may walk any number of streams, one after another. symbols may
