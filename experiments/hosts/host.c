@@ -92,7 +92,9 @@ int hosts_start(struct host_array *hosts, const struct experiment *experiment,
     *hosts = (struct host_array){0};
     degraded->kind = ERROR_NONE;
     int result = start_hosts(hosts, experiment, NULL, folder, log, kind->fallback ? degraded : err);
-    if (result < 0 && kind->fallback) {
+    if (result < 0 && kind->fallback && process_is_interrupted())
+        *err = *degraded;
+    else if (result < 0 && kind->fallback) {
         kind = kind->fallback;
         result = start_hosts(hosts, experiment, kind, folder, log, err);
     }

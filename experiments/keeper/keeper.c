@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "experiments/common/command_log.h"
+#include "experiments/common/supervisor.h"
 #include "experiments/keeper/keeper_request.h"
 #include "base/clock.h"
 #include "base/text.h"
@@ -69,9 +70,10 @@ static int check_answer(const struct keeper *keeper, struct keeper_answer *answe
     return 0;
 }
 
-// Reads one answer: a socket delivers it whole, a stream perhaps in several reads.
+// Reads one answer: a socket delivers it whole, a stream perhaps in several reads. may_leave: a
+// person who interrupts does not wait for it; no other answer can then be had from that keeper.
 static int receive_answer(struct keeper *keeper, struct keeper_answer *answer, int timeout_ms,
-                          struct error *err)
+                          bool may_leave, struct error *err)
 {
     enum { LOOK_UP_MS = 200 };
     int fd = keeper->link_log ? keeper->link.output : keeper->channel;
@@ -81,7 +83,7 @@ static int receive_answer(struct keeper *keeper, struct keeper_answer *answer, i
         int polled = poll(&ready, 1, LOOK_UP_MS);
         if (polled < 0 && errno == EINTR)
             continue;
-        if (polled == 0 && keeper->link_log && process_is_interrupted())
+        if (polled == 0 && may_leave && process_is_interrupted())
             return error_set(err, ERROR_FAILED, "interrupted");
         if (polled == 0 && (waited_ms += LOOK_UP_MS) < timeout_ms)
             continue;
@@ -109,8 +111,9 @@ int keeper_ask(struct keeper *keeper, const struct keeper_request *request,
         return 0;
     ssize_t sent = keeper->link_log ? write(keeper->link.input, request, sizeof *request)
                                     : send(keeper->channel, request, sizeof *request, MSG_NOSIGNAL);
-    return sent == sizeof *request ? receive_answer(keeper, answer, ANSWER_TIMEOUT_MS, err)
-                                   : gone_error(keeper, err);
+    return sent == sizeof *request
+               ? receive_answer(keeper, answer, ANSWER_TIMEOUT_MS, keeper->link_log, err)
+               : gone_error(keeper, err);
 }
 
 // Closes the channel, upon which the keeper ends by itself, and waits for that; in the end it is
@@ -118,7 +121,7 @@ int keeper_ask(struct keeper *keeper, const struct keeper_request *request,
 static void reap_keeper(struct keeper *keeper)
 {
     if (keeper->link_log)
-        process_stop(&keeper->link, END_TIMEOUT_MS);
+        process_stop(&keeper->link, process_is_interrupted() ? INTERRUPT_GRACE_MS : END_TIMEOUT_MS);
     if (keeper->channel >= 0)
         close(keeper->channel);
     for (int waited_ms = 0; keeper->pid > 0; waited_ms += 2) {
@@ -151,13 +154,16 @@ int keeper_start(struct keeper *keeper, bool isolated, struct error *err)
     }
     keeper->pid = pid;
     keeper->channel = pair[0];
-    int result = receive_answer(keeper, &answer, ANSWER_TIMEOUT_MS, err);
+    // The kernel may have it wait for seconds, behind other namespaces that come and go.
+    int result = receive_answer(keeper, &answer, ANSWER_TIMEOUT_MS, true, err);
     if (result == 0 && answer.number)
         result = error_set(err, ERROR_FAILED,
                            "cannot make a network namespace: %s (it takes root, or CAP_SYS_ADMIN)",
                            strerror(answer.number));
-    if (result < 0)
+    if (result < 0) {
+        kill(pid, SIGKILL); // it has changed nothing yet
         reap_keeper(keeper);
+    }
     return result;
 }
 
@@ -285,7 +291,7 @@ int keeper_start_far(struct keeper *keeper, struct process link, const char *lin
 {
     struct keeper_answer answer;
     *keeper = (struct keeper){.channel = -1, .link = link, .link_log = link_log, .host = host};
-    int result = receive_answer(keeper, &answer, timeout_ms, err);
+    int result = receive_answer(keeper, &answer, timeout_ms, true, err);
     if (result == 0 && answer.number)
         result =
             error_set(err, ERROR_FAILED, "%s: %s: %s", host, answer.text, strerror(answer.number));

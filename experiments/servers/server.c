@@ -50,12 +50,12 @@ static int check_port_free(const struct experiment_server *plan, struct host *ho
 }
 
 // Sends a folder to a host on another machine; `path` becomes its path there.
-static int send_folder(struct host *host, const char *name, char path[RUN_PATH_BYTES + 128],
-                       struct error *err)
+static int send_folder(const struct server_surroundings *around, const char *name,
+                       char path[RUN_PATH_BYTES + 128], struct error *err)
 {
     char here[RUN_PATH_BYTES + 128];
     struct process process;
-    int status = 0;
+    struct host *host = around->host;
     memcpy(here, path, sizeof here);
     snprintf(path, RUN_PATH_BYTES, "%s/%s", host->directory, name);
     int result = keeper_make_directory(&host->keeper, path, err);
@@ -65,13 +65,10 @@ static int send_folder(struct host *host, const char *name, char path[RUN_PATH_B
         result = host->kind->start_copy(host, false, path, here, FAR_PART_ALL, &process, err);
     if (result < 0)
         return result;
-    result = process_wait(&process, READY_TIMEOUT_MS, &status, err);
+    result = supervisor_finish(around->supervisor, &process, "sending a configuration",
+                               host->log_path, READY_TIMEOUT_MS / 1000, err);
     process_stop(&process, 0);
-    if (result > 0 && status == 0)
-        return 0;
-    return result < 0
-               ? result
-               : supervisor_end_error(err, "sending a configuration", status, host->log_path);
+    return result;
 }
 
 // Makes the files that its kind needs, on its host; `path` becomes their folder's path there.
@@ -84,7 +81,7 @@ static int configure_server(const struct experiment_server *plan,
     snprintf(name, sizeof name, "%s-%s", plan->kind->name, plan->name);
     run_folder_path(around->folder, name, path);
     int result = plan->kind->configure(plan, host, around->folder, name, !host->keeper.dry, err);
-    return result > 0 && host->kind->is_elsewhere ? send_folder(host, name, path, err) : result;
+    return result > 0 && host->kind->is_elsewhere ? send_folder(around, name, path, err) : result;
 }
 
 static int start_process(struct server *server, const struct server_surroundings *around,
