@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -413,7 +414,7 @@ static bool output_collect(struct process *process, char *out, size_t out_bytes,
 int process_run(const char *const *argv, const struct process_place *place, int timeout_ms,
                 char *out, size_t out_bytes, struct error *err)
 {
-    char log[] = "/tmp/taillight-stderr-XXXXXX", complaint[300] = "", described[300];
+    char complaint[300] = "", described[300];
     struct process_place here = place ? *place : (struct process_place){0};
     struct process process = {.input = -1, .output = -1};
     int status = 0;
@@ -424,10 +425,10 @@ int process_run(const char *const *argv, const struct process_place *place, int 
         return 0;
     int log_fd = -1;
     if (!here.log_path) {
-        log_fd = mkostemp(log, O_CLOEXEC);
+        log_fd = memfd_create("taillight-stderr", MFD_CLOEXEC); // nothing that could be left
         if (log_fd < 0)
-            return error_set_errno(err, ERROR_FAILED, "cannot create a file in /tmp");
-        here.log_path = log;
+            return error_set_errno(err, ERROR_FAILED, "no memory for what a command complains of");
+        here.log_fd = log_fd;
     }
     here.pipe_output = true;
     int result = process_start(&process, argv, &here, err);
@@ -458,10 +459,8 @@ int process_run(const char *const *argv, const struct process_place *place, int 
                        complaint[0] ? ": " : "", complaint);
 out:
     process_stop(&process, 0);
-    if (log_fd >= 0) {
+    if (log_fd >= 0)
         close(log_fd);
-        unlink(log);
-    }
     return result;
 }
 

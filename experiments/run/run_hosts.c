@@ -2,6 +2,7 @@
 //
 // The phases in which the hosts are made, asked what they are and can measure, and tuned.
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "experiments/capture/capture_backend.h"
@@ -10,6 +11,7 @@
 #include "experiments/keeper/keeper_journal.h"
 #include "experiments/run/run_phases.h"
 #include "profiler/doctor/doctor.h"
+#include "base/patience.h"
 
 enum { FACTS_TIMEOUT_S = 60 };
 
@@ -114,6 +116,27 @@ int run_log_fact_questions(struct run *run, struct error *err)
     return result;
 }
 
+static int collect_here(void *facts)
+{
+    *(json_t **)facts = doctor_facts_json(capture_backends_examine);
+    return 0;
+}
+
+// Tries programs of the kernel's, perf and a namespace, some of which take seconds.
+static json_t *look_here(struct error *err)
+{
+    int ignored;
+    json_t *facts = NULL, **place = calloc(1, sizeof *place);
+    if (place && !patience_call(collect_here, place, &ignored)) {
+        error_set(err, ERROR_FAILED, "interrupted"); // and the place stays: it is still at work
+        return NULL;
+    }
+    if (place)
+        facts = *place;
+    free(place);
+    return facts;
+}
+
 // facts.json: what the server's machine is and can measure.
 int run_collect_facts(struct run *run, struct error *err)
 {
@@ -121,8 +144,7 @@ int run_collect_facts(struct run *run, struct error *err)
     progress_phase(run->progress, "looking at what %s machine can measure",
                    far ? "the server's" : "this");
     err->kind = ERROR_NONE;
-    json_t *facts = far ? ask_facts(run, run_server_host(run), err)
-                        : doctor_facts_json(capture_backends_examine);
+    json_t *facts = far ? ask_facts(run, run_server_host(run), err) : look_here(err);
     if (!facts)
         return err->kind ? -(int)err->kind : error_set(err, ERROR_FAILED, "out of memory");
     int result = run_folder_write_json(run->folder, "facts.json", facts, err);
