@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 static const struct component fixed_components[FIXED_COMPONENTS] = {
 #define COMPONENT(NAME, called, ROLE, CLASS, counts, divided, remedy, means)                       \
     {.name = called,                                                                               \
@@ -276,19 +278,38 @@ int64_t component_of_holdup(struct component_table *table, const struct holdup *
 }
 
 int64_t component_of_hop(struct component_table *table, const struct hop_stay *stay,
-                         const char (*names)[HOP_NAME_BYTES])
+                         const struct hop_place *places)
 {
     uint32_t *slot = &table->by_link[stay->from][stay->to];
+    const char *qdisc = hop_stay_qdisc(stay, places);
     struct component component = {
         .role = ROLE_NETWORK, .class = CAUSE_STAGE, .explains = true, .category = "network"};
     if (*slot)
         return (int64_t)*slot - 1;
-    snprintf(component.name, sizeof component.name, "hop %.60s -> %.60s", names[stay->from],
-             names[stay->to]);
+    snprintf(component.name, sizeof component.name, "hop %.52s -> %.52s", places[stay->from].name,
+             places[stay->to].name);
+    if (qdisc[0])
+        text_append(component.name, sizeof component.name, " (qdisc %s)", qdisc);
     int64_t number = find_or_add(table, &component);
     if (number >= 0)
         *slot = (uint32_t)number + 1;
     return number;
+}
+
+int64_t component_of_hop_behind(struct component_table *table, const struct hop_stay *stay,
+                                const struct hop_place *places, const struct span *context)
+{
+    char holder[CAUSE_NAME_BYTES];
+    const char *name = table->host->names.items[context->name];
+    struct component component = {
+        .role = ROLE_NETWORK,
+        .class = CAUSE_CONTEXT,
+        .explains = true,
+        .category = categories_of_context(table->categories, context->kind, name)};
+    component_context_name(name, context->kind, holder, sizeof holder);
+    snprintf(component.name, sizeof component.name, "hop %.42s -> %.42s, behind %.40s",
+             places[stay->from].name, places[stay->to].name, holder);
+    return find_or_add(table, &component);
 }
 
 int64_t component_of_function(struct component_table *table, const char *function,

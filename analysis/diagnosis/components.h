@@ -93,10 +93,16 @@ int64_t component_of_application(struct component_table *table,
 // algorithm", "qdisc (tbf)". -1: no memory.
 int64_t component_of_holdup(struct component_table *table, const struct holdup *holdup);
 
-// The component of time between two hops of the network: "hop to0@switch -> to1@switch". names: of
-// hops. -1: no memory.
+// The component of time between two hops of the network: "hop to0@switch -> to1@switch", or with
+// the queueing discipline that lies between, "hop to0@switch -> eth0@server (qdisc tbf)". -1: no
+// memory.
 int64_t component_of_hop(struct component_table *table, const struct hop_stay *stay,
-                         const char (*names)[HOP_NAME_BYTES]);
+                         const struct hop_place *places);
+
+// Of such time in which something else had the core that was to take the packet in: "hop to0@switch
+// -> eth0@server, behind hog". context: of table->host. -1: no memory.
+int64_t component_of_hop_behind(struct component_table *table, const struct hop_stay *stay,
+                                const struct hop_place *places, const struct span *context);
 
 // The component of a function that deviates within the component `within`: it serves as a cause
 // only and never gets time itself. -1: no memory.

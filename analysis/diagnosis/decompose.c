@@ -8,6 +8,7 @@
 #include "analysis/diagnosis/client_path.h"
 #include "analysis/diagnosis/critical_path.h"
 #include "analysis/diagnosis/decomposer.h"
+#include "analysis/diagnosis/hop_path.h"
 #include "analysis/diagnosis/peer_turn.h"
 #include "base/array.h"
 
@@ -230,7 +231,8 @@ static void add_between(struct decomposer *decomposer, enum fixed_component comp
 }
 
 // The same with a stay between two hops.
-static int64_t cut_stays(struct decomposer *decomposer, int64_t *at_ns, int64_t to_ns)
+static int64_t cut_stays(struct decomposer *decomposer, const struct lifetime *life, int64_t *at_ns,
+                         int64_t to_ns)
 {
     for (size_t i = 0; i < decomposer->stay_count; i++) {
         const struct hop_stay *stay = &decomposer->stays[i];
@@ -239,9 +241,7 @@ static int64_t cut_stays(struct decomposer *decomposer, int64_t *at_ns, int64_t 
         if (stay->begin_ns > *at_ns || *at_ns >= to_ns)
             return stay->begin_ns < to_ns ? stay->begin_ns : to_ns;
         int64_t until = stay->end_ns < to_ns ? stay->end_ns : to_ns;
-        decomposer_add(decomposer,
-                       component_of_hop(decomposer->table, stay, decomposer->in->hop_names),
-                       (double)(until - *at_ns));
+        hop_path_sweep(decomposer, life, stay, *at_ns, until);
         *at_ns = until;
     }
     return to_ns;
@@ -267,7 +267,7 @@ static void add_stage(struct decomposer *decomposer, const struct lifetime *life
     int64_t at = ends->at[stage - 1], to = ends->at[stage];
     while (at < to) {
         int64_t until = cut_holdups(decomposer, &at, to);
-        until = cut_stays(decomposer, &at, until);
+        until = cut_stays(decomposer, life, &at, until);
         if (until > at && stage != STAMP_NIC)
             client_path_sweep(decomposer, life, component, at, until);
         else if (until > at)

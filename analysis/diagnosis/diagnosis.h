@@ -154,7 +154,7 @@ struct diagnosis_input {
     size_t lifetime_count;
     const struct holdup_array *holdups; // of them; NULL: not known
     const struct hop_stays *hops;       // where on the network they were; NULL: not known
-    const char (*hop_names)[HOP_NAME_BYTES];
+    const struct hop_place *hop_places;
     const struct host_timeline *server; // NULL: nothing was captured
     const struct host_timeline *client; // of the load's host, maybe the same; NULL: not captured
     const struct client_turns *client_turns; // of the load's threads; NULL: not known

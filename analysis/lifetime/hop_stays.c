@@ -217,6 +217,7 @@ static int collect_passages(struct finding *f)
 
 struct sighting {
     int64_t time_ns;
+    const struct hop_record *record;
     uint8_t hop;
 };
 
@@ -233,23 +234,30 @@ static bool has_byte(const struct hop_machine *machine, const struct passage *pa
     return passage->end >= end && passage->end - bytes < end;
 }
 
+static void take_sighting(const struct hop_machine *machine, const struct passage *passage,
+                          struct sighting *out)
+{
+    out->time_ns = passage->time_ns;
+    out->record = &machine->records[passage->record];
+}
+
 // When a hop saw the byte before `end`, in its machine's time, as is the way's: the last time up to
 // the end of the way, since what was sent again before then is what got through; else the first
 // time after it.
 static bool find_sighting(const struct finding *f, const struct hop_machine *machine, size_t pile,
-                          uint64_t end, const struct way_time *way, int64_t *time_ns)
+                          uint64_t end, const struct way_time *way, struct sighting *out)
 {
     const struct passage *items = f->piles.items;
     size_t first = f->piles.starts[pile], after = f->piles.starts[pile + 1], at, split;
     split = array_bound(first, after, i, items[i].time_ns <= way->to_ns);
     for (at = split; at > first && items[at - 1].time_ns >= way->from_ns; at--)
         if (has_byte(machine, &items[at - 1], end)) {
-            *time_ns = items[at - 1].time_ns;
+            take_sighting(machine, &items[at - 1], out);
             return true;
         }
     for (at = split; at < after && items[at].time_ns <= way->until_ns; at++)
         if (has_byte(machine, &items[at], end)) {
-            *time_ns = items[at].time_ns;
+            take_sighting(machine, &items[at], out);
             return true;
         }
     return false;
@@ -288,7 +296,7 @@ static size_t find_sightings(const struct finding *f, const struct lifetime *lif
                                  time->until_ns + moved};
         struct sighting one = {.hop = (uint8_t)hop};
         if (!stream || !is_sampled(machine, stream, end) ||
-            !find_sighting(f, machine, stream->pile + hop, end, &there, &one.time_ns))
+            !find_sighting(f, machine, stream->pile + hop, end, &there, &one))
             continue;
         one.time_ns -= moved;
         size_t at = count++;
@@ -343,6 +351,26 @@ static bool find_crossing(const struct finding *f, size_t count,
     return false;
 }
 
+static uint16_t core_of(const struct sighting *seen)
+{
+    return seen->record->core_after ? (uint16_t)(seen->record->core_after - 1) : HOP_NO_CORE;
+}
+
+// Between the two ends of a link where no queueing discipline is, a packet waits for nothing but
+// the core that takes it in.
+static void find_cores(const struct finding *f, const struct sighting *a, const struct sighting *b,
+                       struct hop_stay *stay)
+{
+    const struct hop_place *from = &f->in->places[a->hop], *to = &f->in->places[b->hop];
+    stay->sent_core = stay->taken_core = HOP_NO_CORE;
+    if (machine_of(f, a->hop)->is_client || machine_of(f, b->hop)->is_client || from->is_ingress ||
+        !to->is_ingress || !from->peer || from->peer != to->number || to->peer != from->number ||
+        strcmp(from->qdisc, "noqueue") != 0)
+        return;
+    stay->sent_core = core_of(a);
+    stay->taken_core = core_of(b);
+}
+
 static int add_stays(struct finding *f, size_t request, enum hop_way way,
                      const struct sighting seen[HOPS_MAX], size_t count)
 {
@@ -357,6 +385,7 @@ static int add_stays(struct finding *f, size_t request, enum hop_way way,
                                 .end_ns = seen[i].time_ns,
                                 .from = seen[i - 1].hop,
                                 .to = seen[i].hop};
+        find_cores(f, &seen[i - 1], &seen[i], &stay);
         stay.begin_ns = stay.begin_ns < time.from_ns ? time.from_ns : stay.begin_ns;
         stay.end_ns = stay.end_ns > time.to_ns ? time.to_ns : stay.end_ns;
         if (stay.begin_ns >= stay.end_ns)
@@ -503,6 +532,12 @@ const struct hop_stay *hop_stays_of(const struct hop_stays *stays, uint64_t requ
         after++;
     *count = after - first;
     return items + first;
+}
+
+const char *hop_stay_qdisc(const struct hop_stay *stay, const struct hop_place *places)
+{
+    const struct hop_place *from = &places[stay->from];
+    return from->is_ingress || strcmp(from->qdisc, "noqueue") == 0 ? "" : from->qdisc;
 }
 
 enum hop_way hop_stay_way(const struct hop_stay *stay, const struct lifetime *life)

@@ -25,13 +25,19 @@
 #include "base/connection.h"
 #include "loadgen/client/sample_log.h"
 #include "profiler/bpf/hop_log.h"
+#include "profiler/capsule/hop_link.h"
+#include "profiler/capsule/hop_spec.h"
 
 // From one hop that saw it to the next one.
 struct hop_stay {
     uint64_t request; // index of the lifetime
     int64_t begin_ns, end_ns;
     uint8_t from, to; // hops
+    // Cores of the server's machine: that on which the packet was sent to the wire, and that whose
+    // receive processing then took it in. HOP_NO_CORE: not known, or something else lies between.
+    uint16_t sent_core, taken_core;
 };
+enum { HOP_NO_CORE = UINT16_MAX };
 struct hop_stay_array ARRAY_OF(struct hop_stay);
 
 enum hop_way { WAY_TO_SERVER, WAY_TO_CLIENT, HOP_WAYS };
@@ -60,6 +66,15 @@ struct hop_stays {
     struct packet_clock clock;
 };
 
+// A hop as the diagnosis has it.
+struct hop_place {
+    char name[HOP_NAME_BYTES]; // "to0@switch": without the direction, which the way has
+    bool is_ingress;
+    // Of the interface and of its other end, each in its namespace, of veth; 0: not known.
+    int64_t number, peer;
+    char qdisc[HOP_QDISC_BYTES]; // of the interface (profiler/capsule/hop_link.h); "": not known
+};
+
 // What the hops of one machine recorded.
 struct hop_machine {
     const struct hop_record *records; // in order of time
@@ -76,7 +91,8 @@ struct hop_machine {
 struct hop_stays_input {
     const struct hop_machine *machines; // in the order of their hops; HOP_MACHINES at most
     size_t machine_count;
-    size_t hop_count; // of all machines
+    size_t hop_count;               // of all machines
+    const struct hop_place *places; // theirs
     const struct sample *samples;
     const struct connection *connections; // the client's
     size_t connection_count;
@@ -96,6 +112,9 @@ const struct hop_stay *hop_stays_of(const struct hop_stays *stays, uint64_t requ
 // False: that is not known.
 bool hop_way_of(const struct hop_stays *stays, const struct lifetime *lives, uint64_t request,
                 enum hop_way way, int64_t *begin_ns, int64_t *end_ns);
+
+// The queueing discipline that a packet passes between two hops, "tbf"; "": none, or not known.
+const char *hop_stay_qdisc(const struct hop_stay *stay, const struct hop_place *places);
 
 // On which way a stay is.
 enum hop_way hop_stay_way(const struct hop_stay *stay, const struct lifetime *life);

@@ -1,13 +1,30 @@
 // SPDX-License-Identifier: MIT
 //
-// What of the network's time passed between which hops: a table of each way.
+// What of the network's time passed between which hops: a bar and a table of each way.
+
+const hopPart = part => part.part.replace(' -> ', '\u00a0\u2192 '); // an arrow that no line break divides
+const hopParts = way => data.hops.parts.filter(part => part.way === way);
+
+// How the mean of all of the way, which is its last row, is shared out.
+function hopBar(way) {
+  const parts = hopParts(way), whole = parts.at(-1).mean_us,
+        words = part => `${hopPart(part)}: ${duration(part.mean_us * 1000)} of ${duration(whole * 1000)} on average, ${percent(part.mean_us, whole)}`;
+  const shown = parts.slice(0, -1).filter(part => part.mean_us > 0);
+  return element(
+      'div', {class: 'bar', role: 'img', 'aria-label': shown.map(words).join('; ')},
+      ...shown.map(part => element('span', {
+        style: `flex:${part.mean_us / whole} 1 0`,
+        pointermove: event => showTip(event, words(part)),
+        pointerleave: hideTip
+      })));
+}
 
 function hopTable(way) {
-  const parts = data.hops.parts.filter(part => part.way === way);
+  const parts = hopParts(way);
   return table(
       [['part', true], ['messages'], ['mean'], ['p50'], ['p99'], ['p99.9'], ['max']],
       parts.map(part => [
-        part.part, count(part.messages),
+        hopPart(part), count(part.messages),
         ...['mean_us', 'p50_us', 'p99_us', 'p99.9_us', 'max_us'].map(
             key => duration(known(part[key]) ? part[key] * 1000 : null, '–'))
       ]),
@@ -33,7 +50,7 @@ sections.push({
   start: () => {
     byId('hops-tables')
         .replaceChildren(...hopWays().flatMap(
-            way => [element('h3', {}, `On the way ${way}`), hopTable(way)]));
+            way => [element('h3', {}, `On the way ${way}`), hopBar(way), hopTable(way)]));
     byId('hops-counts').textContent =
         `Of ${count(data.hops.requests)} requests hops saw ${count(data.hops.divided_to_server)} on the way to the server and ${
             count(data.hops.divided_to_client)} replies on the way back; ${count(data.hops.dropped)} records were lost.${hopClock(data.hops.clock)}`;

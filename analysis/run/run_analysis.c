@@ -75,7 +75,7 @@ void run_diagnosis_input(const struct run_analysis *run, struct diagnosis_input 
         .lifetime_count = run->lifetimes.all.count,
         .holdups = &run->lifetimes.holdups,
         .hops = run->lifetimes.hops.present ? &run->lifetimes.hops.stays : NULL,
-        .hop_names = run->lifetimes.hops.names,
+        .hop_places = run->lifetimes.hops.places,
         .peers = &run->lifetimes.peers,
         .server = run_has_server_events(run) ? &run->evidence.server : NULL,
         .client = !run->evidence.has_client_events   ? NULL

@@ -31,13 +31,19 @@ struct machine_files {
 };
 
 // Takes "to0:ingress@switch" as "to0@switch", and "eth0:ingress" as that of the host.
-static void take_place(const char *name, const char *host, char out[HOP_NAME_BYTES])
+static void take_place(const char *name, const char *host, const json_t *hop, struct hop_place *out)
 {
     size_t interface = strcspn(name, ":@");
     const char *space = strchr(name, '@');
-    snprintf(out, HOP_NAME_BYTES, "%.*s", (int)interface, name);
+    const char *direction = json_string_value(json_object_get(hop, "direction"));
+    const char *qdisc = json_string_value(json_object_get(hop, "qdisc"));
+    snprintf(out->name, sizeof out->name, "%.*s", (int)interface, name);
     if (space || host[0])
-        text_append(out, HOP_NAME_BYTES, "@%s", space ? space + 1 : host);
+        text_append(out->name, sizeof out->name, "@%s", space ? space + 1 : host);
+    out->is_ingress = direction && strcmp(direction, hop_direction_name(HOP_INGRESS)) == 0;
+    out->number = json_integer_value(json_object_get(hop, "number"));
+    out->peer = json_integer_value(json_object_get(hop, "peer"));
+    snprintf(out->qdisc, sizeof out->qdisc, "%s", qdisc && direction ? qdisc : "");
 }
 
 static int damaged(struct run_hops *out, const char *folder, const char *what)
@@ -72,7 +78,7 @@ static int take_document(const json_t *document, const struct machine_files *fil
         if (!name || !name[0] || !role)
             return damaged(out, files->folder, "name or role of a hop");
         looks &= strcmp(role, hop_role_name(HOP_LOOKS)) == 0;
-        take_place(name, files->host, out->names[out->hop_count++]);
+        take_place(name, files->host, hop, &out->places[out->hop_count++]);
     }
     machine->hop_count = json_array_size(hops);
     machine->one_in =
@@ -210,8 +216,8 @@ static struct hop_row row_of(const struct run_hops *hops, size_t part, enum hop_
 {
     struct hop_row row = {.way = way, .messages = values->count};
     if (part < LINKS)
-        snprintf(row.name, sizeof row.name, "%s -> %s", hops->names[part / HOPS_MAX],
-                 hops->names[part % HOPS_MAX]);
+        snprintf(row.name, sizeof row.name, "%s -> %s", hops->places[part / HOPS_MAX].name,
+                 hops->places[part % HOPS_MAX].name);
     else
         snprintf(row.name, sizeof row.name, "%s%s",
                  part == BEFORE   ? "before the first hop"
@@ -291,6 +297,7 @@ int run_hops_add(const struct run_hops_input *input, struct run_hops *out, struc
     if (unread == 0 && in.machine_count) {
         out->present = true;
         in.hop_count = out->hop_count;
+        in.places = out->places;
         result = hop_stays_find(&in, &out->stays);
         if (result == 0)
             result = make_rows(out, in.lives, in.life_count);

@@ -36,7 +36,7 @@ struct run_hops {
     bool present;      // packets were stamped, and it can be read
     char problem[400]; // why what should be there cannot be read; else ""
     size_t hop_count;
-    char names[HOPS_MAX][HOP_NAME_BYTES]; // "to0@switch": without the direction, which the way has
+    struct hop_place places[HOPS_MAX];
     uint64_t records, dropped;
     struct hop_stays stays;
     struct hop_row_array rows; // by way, in the order in which packets pass; its whole last

@@ -55,6 +55,12 @@ struct reading_state {
     bool is_plain; // the IP packet begins right behind the link layer
 };
 
+static __always_inline uint8_t core_after(void)
+{
+    uint32_t core = bpf_get_smp_processor_id();
+    return core < 255 ? (uint8_t)(core + 1) : 0;
+}
+
 static __always_inline void count(uint64_t *counter)
 {
     __sync_fetch_and_add(counter, 1);
@@ -329,7 +335,7 @@ int hop_look(struct __sk_buff *skb)
         count(&counts.fragments);
     if (reading > READ_FRAGMENT || !packet_filter_matches(&filter, &state.head))
         return CONTINUE;
-    struct hop_record record = {.time = bpf_ktime_get_ns()};
+    struct hop_record record = {.time = bpf_ktime_get_ns(), .core_after = core_after()};
     count(&counts.matched);
     if (identify(skb, &state, &record))
         write_record(&record, sizeof record, &counts.recorded);

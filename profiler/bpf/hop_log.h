@@ -37,13 +37,13 @@ struct hop_record {
     // packet_datagram(); TCP: 0. Of packets that carry their stamps: which one it is of all of
     // them.
     uint64_t datagram;
-    uint32_t first;    // TCP: sequence number of the first byte; UDP: 0
-    uint32_t end;      // TCP: the number after the last byte; UDP: 0
-    uint32_t ip_bytes; // IP header and all after it
-    uint8_t hop;       // its place in the command's list
-    uint8_t protocol;  // 6 or 17
-    uint8_t flags;     // enum hop_flags
-    uint8_t reserved;
+    uint32_t first;     // TCP: sequence number of the first byte; UDP: 0
+    uint32_t end;       // TCP: the number after the last byte; UDP: 0
+    uint32_t ip_bytes;  // IP header and all after it
+    uint8_t hop;        // its place in the command's list
+    uint8_t protocol;   // 6 or 17
+    uint8_t flags;      // enum hop_flags
+    uint8_t core_after; // 1 more than the number of the core that had it there; 0: not known
 };
 _Static_assert(sizeof(struct hop_record) == 40, "the log format is fixed");
 

@@ -256,6 +256,7 @@ static void fill_report(struct measuring *m, size_t records)
         m->report.counts[i] = hop_capture_counts(m->capture, i);
         m->report.gone[i] = hop_capture_is_gone(m->capture, i);
         m->report.cut[i] = hop_capture_is_cut(m->capture, i);
+        m->report.link[i] = hop_capture_link(m->capture, i);
     }
 }
 
@@ -264,24 +265,26 @@ static int report(struct measuring *m, struct error *err)
     const struct capsule_options *o = &m->options;
     struct hop_record_array *records = hop_capture_records(m->capture);
     fill_report(m, records->count);
-    int result = o->out ? write_log(m, records, err) : 0;
-    if (result == 0)
-        result = packet_join_records(records->items, records->count, m->begin_ns, m->end_ns,
-                                     &m->join, err);
+    struct error later; // than that the files cannot be written, which costs nothing but them
+    int written = o->out ? write_log(m, records, err) : 0;
+    int result = packet_join_records(records->items, records->count, m->begin_ns, m->end_ns,
+                                     &m->join, written < 0 ? &later : err);
     if (result < 0)
-        return result;
+        return written < 0 ? written : result;
     hop_report_sort(&m->report);
     json_t *document = o->json || o->out ? hop_report_json(&m->report) : NULL;
     if ((o->json || o->out) && !document)
         return error_set(err, ERROR_FAILED, "no memory for the report");
-    if (o->out)
-        result = write_document(m, document, err);
+    if (o->out && written == 0)
+        written = write_document(m, document, err);
+    if (o->json)
+        result =
+            json_print_new(document, JSON_FOR_PEOPLE, "the report", written < 0 ? &later : err);
+    else
+        json_decref(document);
     if (!o->json && !o->announce)
         hop_report_print(&m->report, stdout);
-    else if (result == 0 && o->json)
-        return json_print_new(document, JSON_FOR_PEOPLE, "the report", err);
-    json_decref(document);
-    return result;
+    return written < 0 ? written : result;
 }
 
 static int run(struct measuring *m, int argc, char **argv, bool *help, struct error *err)

@@ -22,12 +22,14 @@
 #include "profiler/bpf/capsule_trailer.h"
 #include "profiler/capsule/capsule_skeleton.h"
 #include "profiler/capsule/hop_attachment.h"
+#include "profiler/capsule/hop_link.h"
 #include "profiler/capsule/packet_words.h"
 #include "profiler/host_facts.h"
 
 struct hop {
     struct capsule_bpf *programs; // with counts of its own
     struct hop_attachment attachment;
+    struct hop_link link;
     enum hop_role role;
     bool gone, cut;
     unsigned interface;  // its number in its namespace
@@ -114,6 +116,7 @@ static int hop_inspect(struct hop *hop, const struct hop_spec *spec, struct erro
     hop->link_bytes = is_ethernet ? ETH_HLEN : 0;
     hop->cut = bridges_cut(fd);
     close(fd);
+    hop_link_begin(&hop->link, hop->interface);
     return result;
 }
 
@@ -288,6 +291,7 @@ static int hops_open(struct hop_capture *capture, const struct hop_capture_setti
     capture->hop_count = settings->hop_count;
     for (size_t i = 0; i < settings->hop_count; i++) {
         capture->hops[i].attachment = HOP_ATTACHMENT_NONE;
+        capture->hops[i].link.socket = -1;
         capture->hops[i].role = settings->hops[i].role;
     }
     for (size_t i = 0; i < settings->hop_count && result == 0; i++)
@@ -354,8 +358,10 @@ void hop_capture_begin_no_more(struct hop_capture *capture)
 
 void hop_capture_stop(struct hop_capture *capture)
 {
-    for (size_t i = 0; i < capture->hop_count; i++)
+    for (size_t i = 0; i < capture->hop_count; i++) {
         hop_detach(&capture->hops[i]);
+        hop_link_end(&capture->hops[i].link);
+    }
     // Programs that were running on other cores end within microseconds.
     nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
     while (capture->ring && hop_capture_drain(capture))
@@ -365,6 +371,11 @@ void hop_capture_stop(struct hop_capture *capture)
 struct hop_counts hop_capture_counts(const struct hop_capture *capture, size_t hop)
 {
     return *(volatile struct hop_counts *)&capture->hops[hop].programs->bss->counts;
+}
+
+const struct hop_link *hop_capture_link(const struct hop_capture *capture, size_t hop)
+{
+    return &capture->hops[hop].link;
 }
 
 bool hop_capture_is_cut(const struct hop_capture *capture, size_t hop)

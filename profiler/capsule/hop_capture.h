@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "profiler/bpf/hop_log.h"
 #include "profiler/bpf/packet_head.h"
+#include "profiler/capsule/hop_link.h"
 #include "profiler/capsule/hop_spec.h"
 
 struct hop_record_array ARRAY_OF(struct hop_record);
@@ -56,6 +57,9 @@ void hop_capture_stop(struct hop_capture *capture);
 // Whether bridges in the hop's namespace hand packets to iptables, and so cut off what lies behind
 // the IP packet (bridge-nf-call-iptables).
 bool hop_capture_is_cut(const struct hop_capture *capture, size_t hop);
+
+// What its interface sends through, once the capture is stopped.
+const struct hop_link *hop_capture_link(const struct hop_capture *capture, size_t hop);
 
 // What a hop counted so far. The sampling and the filter are the same at all of them.
 struct hop_counts hop_capture_counts(const struct hop_capture *capture, size_t hop);

@@ -234,10 +234,13 @@ static const struct json_row count_rows[] = {
 static json_t *hop_json(const struct hop_report *report, size_t i)
 {
     const struct hop_spec *spec = &report->hops[i];
-    json_t *object = json_pack(
-        "{s:s, s:s, s:s, s:s, s:s, s:b, s:b}", "name", spec->name, "interface", spec->interface,
-        "direction", hop_direction_name(spec->direction), "namespace", spec->namespace, "role",
-        hop_role_name(spec->role), "gone", (int)report->gone[i], "cut", (int)report->cut[i]);
+    const struct hop_link *link = report->link[i];
+    json_t *object =
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:b, s:b}", "name", spec->name,
+                  "interface", spec->interface, "direction", hop_direction_name(spec->direction),
+                  "namespace", spec->namespace, "role", hop_role_name(spec->role), "qdisc",
+                  link->qdisc, "number", link->interface, "peer", link->peer, "gone",
+                  (int)report->gone[i], "cut", (int)report->cut[i]);
     return object ? json_rows_set(object, count_rows, &report->counts[i]) : NULL;
 }
 

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "profiler/capsule/hop_link.h"
 #include "profiler/capsule/hop_spec.h"
 #include "profiler/capsule/packet_join.h"
 
@@ -24,6 +25,7 @@ struct hop_report {
     const struct hop_spec *hops;
     struct hop_counts counts[HOPS_MAX];
     bool gone[HOPS_MAX], cut[HOPS_MAX];
+    const struct hop_link *link[HOPS_MAX];
     uint64_t records, forgotten;
     struct packet_join *join; // its delays are sorted while it is reported
 };

@@ -37,7 +37,7 @@ blamed() {
     sqlite3 -separator ' ' "$run/run.db" "
         with first as (select request, name, max(ns) from attributions natural join causes
             where diagnosis = (select id from diagnoses where lifetime = 'whole' limit 1) group by request)
-        select count(*), coalesce(sum(name = 'hop $2'), 0)
+        select count(*), coalesce(sum(name = 'hop $2 (qdisc tbf)'), 0)
         from stages join first using (request) join requests on id = request
         where $1 > 2000000 and $1 * 2 > latency_ns"
 }

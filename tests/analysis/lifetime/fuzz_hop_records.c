@@ -25,19 +25,19 @@ static void must(bool holds)
 // Times, flows and hops that have something to do with one another in most records, and not in all.
 static void tame(struct hop_record *record, const uint64_t flows[2 * CONNECTIONS])
 {
-    if (record->reserved & 1)
+    if (record->core_after & 1)
         record->time %= 1000000;
-    if (record->reserved & 2)
+    if (record->core_after & 2)
         record->flow = flows[record->flow % (2 * CONNECTIONS)];
-    if (record->reserved & 4)
+    if (record->core_after & 4)
         record->protocol = record->protocol & 1 ? PACKET_TCP : PACKET_UDP;
-    if (record->reserved & 8) {
+    if (record->core_after & 8) {
         record->first %= 2000;
         record->end = record->first + record->end % 2000;
     }
-    if (record->reserved & 16)
+    if (record->core_after & 16)
         record->hop %= HOPS;
-    if (record->reserved & 32)
+    if (record->core_after & 32)
         record->datagram %= 16;
 }
 
@@ -110,9 +110,12 @@ static void check_stays(const struct hop_record *records, size_t count,
                                                         .one_in = 1,
                                                         .clock = {.convert = as_it_is},
                                                         .is_client = true}};
+    static const struct hop_place places[HOPS] = {{.number = 2, .peer = 1, .qdisc = "noqueue"},
+                                                  {.is_ingress = true, .number = 1, .peer = 2}};
     const struct hop_stays_input in = {.machines = machines,
                                        .machine_count = HOP_MACHINES,
                                        .hop_count = HOPS,
+                                       .places = places,
                                        .samples = samples,
                                        .connections = connections,
                                        .connection_count = CONNECTIONS,

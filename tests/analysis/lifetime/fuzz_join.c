@@ -212,9 +212,12 @@ static void join_and_check(struct logs *logs, bool without_events)
                                         .flow_key = KEY,
                                         .one_in = 1,
                                         .clock = clock_of_host};
+    static const struct hop_place places[HOPS] = {{.number = 2, .peer = 1, .qdisc = "noqueue"},
+                                                  {.is_ingress = true, .number = 1, .peer = 2}};
     const struct hop_stays_input hops = {.machines = &machine,
                                          .machine_count = 1,
                                          .hop_count = HOPS,
+                                         .places = places,
                                          .samples = logs->samples,
                                          .connections = logs->client,
                                          .connection_count = ENDS,

@@ -5,7 +5,9 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <cmocka.h>
 
 #include "analysis/diagnosis/diagnosis.h"
@@ -15,7 +17,10 @@
 #include "tests/analysis/lifetime/joined.h"
 
 enum { CLIENT, IN, OUT, SERVER, HOPS };
-static const char names[HOPS][HOP_NAME_BYTES] = {"eth0@client", "in", "out", "eth0@server"};
+static const struct hop_place places[HOPS] = {{.name = "eth0@client"},
+                                              {.name = "in", .is_ingress = true},
+                                              {.name = "out"},
+                                              {.name = "eth0@server", .is_ingress = true}};
 
 #define KEY 0x1234567890abcdefULL
 // Of connection 0 the sequence numbers begin again at 0 within the run.
@@ -27,6 +32,7 @@ struct seen {
     struct hop_stays stays;
     bool without_opening; // no SYN was recorded
     uint32_t one_in;
+    const struct hop_place *places; // NULL: as above
 };
 
 static uint64_t flow_of(const struct connection *c, bool back)
@@ -82,6 +88,7 @@ static void find(struct seen *s)
     const struct hop_stays_input in = {.machines = &machine,
                                        .machine_count = 1,
                                        .hop_count = HOPS,
+                                       .places = s->places ? s->places : places,
                                        .samples = scenario->samples.items,
                                        .connections = scenario->client.items,
                                        .connection_count = scenario->client.count,
@@ -123,6 +130,7 @@ static void find_apart(struct seen *s, int64_t behind_ns, int64_t late_ns)
     const struct hop_stays_input in = {.machines = machines,
                                        .machine_count = HOP_MACHINES,
                                        .hop_count = HOPS,
+                                       .places = places,
                                        .samples = scenario->samples.items,
                                        .connections = scenario->client.items,
                                        .connection_count = scenario->client.count,
@@ -235,6 +243,47 @@ static void machines_are_put_together(void **state)
             assert_true(clock->bound_p99_ns < 1000);
             assert_true(llabs(clock->offset_ns - behind_ns) <= (int64_t)clock->bound_p99_ns);
         }
+        finish(&s);
+    }
+}
+
+// Where no queueing discipline lies between two ends of a link, the core that takes a
+// packet in is what it waits for; where one does, or nobody knows, it is not.
+static void cores_and_queues_are_known(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *qdisc, *told;
+        int peer;
+        bool has_core;
+    } cases[] = {{"", "", 7, false},
+                 {"noqueue", "", 7, true},
+                 {"noqueue", "", 6, false},
+                 {"noqueue", "", 0, false},
+                 {"tbf", "tbf", 7, false}};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        struct seen s = {.one_in = 0};
+        struct hop_place at[HOPS];
+        memcpy(at, places, sizeof at);
+        snprintf(at[OUT].qdisc, sizeof at[OUT].qdisc, "%s", cases[c].qdisc);
+        at[OUT].number = at[SERVER].peer = 3;
+        at[OUT].peer = cases[c].peer;
+        at[SERVER].number = 7;
+        make(&s, &plain);
+        for (size_t i = 0; i < plain.requests; i++)
+            pass_there(&s, i, OUT);
+        for (size_t i = 0; i < s.records.count; i++)
+            s.records.items[i].core_after = (uint8_t)(s.records.items[i].hop + 1);
+        s.places = at;
+        find(&s);
+        for (size_t i = 0; i < s.stays.all.count; i++) {
+            const struct hop_stay *stay = &s.stays.all.items[i];
+            bool known = stay->from == OUT && cases[c].has_core;
+            assert_int_equal(stay->sent_core, known ? OUT : HOP_NO_CORE);
+            assert_int_equal(stay->taken_core, known ? SERVER : HOP_NO_CORE);
+            assert_string_equal(hop_stay_qdisc(stay, at), stay->from == OUT ? cases[c].told : "");
+        }
+        assert_int_equal(s.stays.all.count, 3 * (size_t)plain.requests);
         finish(&s);
     }
 }
@@ -372,7 +421,7 @@ static void a_slow_link_is_the_cause(void **state)
                                            .lifetimes = s.joined.lives.items,
                                            .lifetime_count = s.joined.lives.count,
                                            .hops = &s.stays,
-                                           .hop_names = names,
+                                           .hop_places = places,
                                            .granularity_ns = 500,
                                            .calls = &s.joined.calls};
         assert_int_equal(diagnose(&in, &slow, &found, &err), 0);
@@ -397,6 +446,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ways_are_divided),
         cmocka_unit_test(machines_are_put_together),
+        cmocka_unit_test(cores_and_queues_are_known),
         cmocka_unit_test(bytes_are_followed),
         cmocka_unit_test(what_got_through_is_followed),
         cmocka_unit_test(what_lacks_stamps_is_counted),

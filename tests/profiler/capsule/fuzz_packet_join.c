@@ -25,7 +25,7 @@ static struct hop_record record_of(const uint8_t *bytes, uint64_t *time)
         .hop = bytes[6] & 15, // 15 is none
         .protocol = bytes[1] & 128 ? 17 : 6,
         .flags = bytes[5] >> 4,
-        .reserved = bytes[7],
+        .core_after = bytes[7],
     };
 }
 

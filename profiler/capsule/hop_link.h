@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+//
+// What an interface sends through, for as long as a hop is at it: its queueing discipline, in which
+// packets wait between the egress hop and the driver, and the interface at the other end. By
+// rtnetlink(7), which tells what is there and what changes.
+#ifndef PROFILER_CAPSULE_HOP_LINK_H
+#define PROFILER_CAPSULE_HOP_LINK_H
+
+enum { HOP_QDISC_BYTES = 16 }; // IFNAMSIZ, as the kernel has it
+
+struct hop_link {
+    int socket; // of the interface's namespace; -1: none
+    int interface;
+    int peer; // the number of the other end in its namespace, of veth; 0: there is none
+    // The root qdisc's kind: "tbf"; "noqueue": none. The last one that there was, other than
+    // "noqueue". "": not known.
+    char qdisc[HOP_QDISC_BYTES];
+};
+
+// In the interface's namespace: reads what is there, and listens for changes. What cannot be read
+// is not known.
+void hop_link_begin(struct hop_link *link, unsigned interface);
+
+// Takes in what has changed since, and closes the socket. From any namespace. Harmless when it has
+// ended.
+void hop_link_end(struct hop_link *link);
+
+#endif
