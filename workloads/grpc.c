@@ -9,6 +9,7 @@
 
 #include "workloads/encode.h"
 #include "workloads/http2_session.h"
+#include "workloads/http_semantics.h"
 #include "workloads/reply_parser.h"
 
 enum { CALL, CALL_WITH_VALUE, CALL_RAW, OPERATIONS };
@@ -98,7 +99,7 @@ static enum reply_kind judge(const struct http2_reply *reply, uint64_t *value_by
     char words[REPLY_SAID_BYTES];
     if (reply->code < 0 && reply->status / 100 != 2) {
         snprintf(said, REPLY_SAID_BYTES, ":status %u", reply->status);
-        return http2_kind_of_status(reply->status);
+        return http_kind_of_status(reply->status);
     }
     if (reply->code < 0)
         return malformed(said, "no grpc-status");
@@ -133,12 +134,6 @@ static size_t request_bytes_max(size_t key_bytes, size_t value_bytes)
     return http2_request_bytes_max(&dialect, key_bytes, value_bytes);
 }
 
-static bool answers(unsigned operation, enum reply_kind kind)
-{
-    (void)operation;
-    return kind != REPLY_STORED && kind != REPLY_NOT_STORED;
-}
-
 const struct protocol grpc_protocol = {
     .name = grpc_name,
     .speaks = "unary calls of gRPC over HTTP/2",
@@ -158,5 +153,5 @@ const struct protocol grpc_protocol = {
     .alpn = HTTP2_ALPN,
     .http2 = &dialect,
     .request_bytes_max = request_bytes_max,
-    .answers = answers,
+    .answers = http_answers,
 };

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "workloads/http_semantics.h"
 #include "workloads/http_words.h"
 #include "workloads/protocol.h"
 #include "workloads/reply_parser.h"
@@ -21,14 +22,6 @@ static const struct http_words usual_words = {.before = usual_before,
                                               .before_bytes = sizeof usual_before - 1,
                                               .after = usual_after,
                                               .after_bytes = sizeof usual_after - 1};
-
-enum { METHOD_GET, METHOD_PUT, METHOD_POST, METHODS };
-static const struct protocol_operation operations[METHODS] = {
-    [METHOD_GET] = {.name = "get", .weight = 1},
-    [METHOD_PUT] = {.name = "put", .carries_value = true},
-    [METHOD_POST] = {.name = "post", .carries_value = true},
-};
-static const char *const methods[METHODS] = {"GET", "PUT", "POST"};
 
 enum { LENGTH_BYTES_MAX = 40 }; // of the header in front of a body
 
@@ -47,7 +40,7 @@ static char *put(char *out, const char *bytes, size_t count)
 static size_t http_encode(const struct request *request, char *out, size_t out_bytes)
 {
     const struct http_words *words = request->http ? request->http : &usual_words;
-    const char *method = methods[request->operation];
+    const char *method = http_methods[request->operation];
     const size_t method_bytes = strlen(method), key_bytes = words->fixed ? 0 : request->key_bytes;
     size_t body_bytes = 0, length_bytes = 0;
     char length[LENGTH_BYTES_MAX];
@@ -94,12 +87,9 @@ static enum reply_progress judge_status(struct reply_parser *parser, const struc
     uint64_t status;
     if (!line_digits(&at, line->bytes + 12, 999, &status) || at != line->bytes + 12 || status < 100)
         return reply_lose(parser, REPLY_MALFORMED);
-    uint64_t class = status / 100;
-    parser->kind = class == 1                       ? KIND_INTERIM
-                   : class == 2                     ? REPLY_VALUE
-                   : status == 404 || status == 410 ? REPLY_MISS
-                   : class == 5                     ? REPLY_SERVER_ERROR
-                                                    : REPLY_CLIENT_ERROR;
+    parser->kind = (uint8_t)http_kind_of_status((unsigned)status);
+    if (status / 100 == 1)
+        parser->kind = KIND_INTERIM;
     parser->state = STATE_HEADERS;
     parser->closing = line->bytes[7] == '0';        // HTTP/1.0, unless a header says otherwise
     parser->sized = status == 204 || status == 304; // these have no body, whatever they say
@@ -232,20 +222,14 @@ static enum reply_progress http_end_data(struct reply_parser *parser)
     return REPLY_UNDER_WAY;
 }
 
-static bool http_answers(unsigned operation, enum reply_kind kind)
-{
-    (void)operation;
-    return kind != REPLY_STORED && kind != REPLY_NOT_STORED;
-}
-
 const struct protocol http_protocol = {
     .name = http_name,
     .speaks = "HTTP/1.1 on connections kept alive",
     .replies = "`GET /<key>`, or what `http` says, keep-alive; a put or post carries the key's "
                "value; 2xx a value, 404 and 410 a miss, 5xx the server's error, the rest the "
                "client's",
-    .operations = operations,
-    .operation_count = sizeof operations / sizeof *operations,
+    .operations = http_operations,
+    .operation_count = HTTP_METHODS,
     .usual_port = 80,
     .tls_port = 443,
     PROTOCOL_PROBE("OPTIONS * HTTP/1.1\r\nHost: taillight\r\nConnection: close\r\n\r\n"),

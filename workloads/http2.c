@@ -7,14 +7,8 @@
 #include <string.h>
 
 #include "workloads/http2_session.h"
+#include "workloads/http_semantics.h"
 
-enum { METHOD_GET, METHOD_PUT, METHOD_POST, METHODS };
-static const struct protocol_operation operations[METHODS] = {
-    [METHOD_GET] = {.name = "get", .weight = 1},
-    [METHOD_PUT] = {.name = "put", .carries_value = true},
-    [METHOD_POST] = {.name = "post", .carries_value = true},
-};
-static const char *const methods[METHODS] = {"GET", "PUT", "POST"};
 static const char *const headers[][2] = {{NULL, NULL}};
 
 static size_t put_body(const struct request *request, char *out)
@@ -26,14 +20,14 @@ static size_t put_body(const struct request *request, char *out)
 static enum reply_kind judge(const struct http2_reply *reply, uint64_t *value_bytes,
                              char said[REPLY_SAID_BYTES])
 {
-    enum reply_kind kind = http2_kind_of_status(reply->status);
+    enum reply_kind kind = http_kind_of_status(reply->status);
     *value_bytes = kind == REPLY_VALUE ? reply->body_bytes : 0;
     snprintf(said, REPLY_SAID_BYTES, ":status %u", reply->status);
     return kind;
 }
 
 static const struct http2_dialect dialect = {
-    .methods = methods,
+    .methods = http_methods,
     .path = "/{key}",
     .headers = headers,
     .states_length = true,
@@ -46,19 +40,13 @@ static size_t request_bytes_max(size_t key_bytes, size_t value_bytes)
     return http2_request_bytes_max(&dialect, key_bytes, value_bytes);
 }
 
-static bool answers(unsigned operation, enum reply_kind kind)
-{
-    (void)operation;
-    return kind != REPLY_STORED && kind != REPLY_NOT_STORED;
-}
-
 const struct protocol http2_protocol = {
     .name = http2_name,
     .speaks = "HTTP/2, over TCP with prior knowledge or over TLS by ALPN",
     .replies = "as `http`, each request a stream of its own; a stream that the server resets "
                "(RST_STREAM) is the server's error",
-    .operations = operations,
-    .operation_count = METHODS,
+    .operations = http_operations,
+    .operation_count = HTTP_METHODS,
     .usual_port = 80,
     .tls_port = 443,
     PROTOCOL_PROBE(HTTP2_PROBE),
@@ -68,5 +56,5 @@ const struct protocol http2_protocol = {
     .alpn = HTTP2_ALPN,
     .http2 = &dialect,
     .request_bytes_max = request_bytes_max,
-    .answers = answers,
+    .answers = http_answers,
 };

@@ -76,14 +76,6 @@ bool http2_begins(const char *bytes, size_t count)
            big_endian_read(bytes + 5, 4) == 0;
 }
 
-enum reply_kind http2_kind_of_status(unsigned status)
-{
-    return status / 100 == 2                ? REPLY_VALUE
-           : status == 404 || status == 410 ? REPLY_MISS
-           : status / 100 == 5              ? REPLY_SERVER_ERROR
-                                            : REPLY_CLIENT_ERROR;
-}
-
 static void say_fault(struct http2_session *session, const char *what, const char *which)
 {
     struct reply_parser *parser = session->settings.parser;
@@ -511,11 +503,6 @@ bool http2_session_is_ended(const struct http2_session *session)
 bool http2_session_is_ending(const struct http2_session *session)
 {
     return session->going || nghttp2_session_get_next_stream_id(session->nghttp2) > INT32_MAX;
-}
-
-uint32_t http2_session_stream_limit(const struct http2_session *session)
-{
-    return session->limit;
 }
 
 static bool make_nghttp2(struct http2_session *session)

@@ -121,12 +121,6 @@ bool http2_session_is_ended(const struct http2_session *session);
 // No further request will be taken; those under way may still be answered.
 bool http2_session_is_ending(const struct http2_session *session);
 
-// How many streams the server allows at once; UINT32_MAX: any number.
-uint32_t http2_session_stream_limit(const struct http2_session *session);
-
-// What a reply is by its HTTP status, as in HTTP/1.1.
-enum reply_kind http2_kind_of_status(unsigned status);
-
 // Whether the bytes are the begin of HTTP/2 from a server: its SETTINGS frame.
 bool http2_begins(const char *bytes, size_t count);
 
