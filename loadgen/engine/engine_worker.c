@@ -2,7 +2,6 @@
 #include "loadgen/engine/engine_worker.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -10,7 +9,6 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/hash.h"
 #include "base/tsc.h"
 #include "loadgen/client/client_datagram.h"
 #include "loadgen/client/connection_counts.h"
@@ -54,30 +52,13 @@ static bool is_draining(const struct engine_worker *worker, struct client_connec
     return connection->draining;
 }
 
-// A function of the thread and of how often it was asked, so that the same load draws the same.
-static double draw_thought(struct engine_worker *worker)
-{
-    return hash_fraction(hash_pair(worker->index, worker->thoughts++));
-}
-
-// Its user thinks from then on; for so much of the time that is drawn.
-static void begin_thinking(struct engine_worker *worker, struct client_connection *connection,
-                           uint64_t now, double share)
-{
-    const double ns =
-        share * distribution_quantile(worker->shared->settings->think, draw_thought(worker));
-    connection->wake_tsc = now + engine_ticks(worker->shared, (uint64_t)fmax(fmin(ns, 0x1p62), 0));
-    connection->thinks = true;
-    think_queue_push(&worker->thinking, connection);
-}
-
 // Whether its user has something to think about, or does.
 static bool is_thinking(struct engine_worker *worker, struct client_connection *connection)
 {
     if (!worker->shared->settings->think)
         return false;
     if (!connection->thinks && connection->put && connection->put == connection->answered)
-        begin_thinking(worker, connection, tsc_now(), 1);
+        think_queue_begin(&worker->thinking, connection, tsc_now(), 1);
     return connection->thinks;
 }
 
@@ -96,7 +77,6 @@ static void end_thinking(struct engine_worker *worker, uint64_t now)
 {
     struct client_connection *connection;
     while ((connection = think_queue_pop(&worker->thinking, now))) {
-        connection->thinks = false;
         if (connection->listed || !connection_has_room(connection, worker->shared->request_bytes))
             continue;
         connection_queue_push(connection->room, connection);
@@ -739,7 +719,8 @@ static void run_closed_loop(struct engine_worker *worker, uint64_t start_tsc)
     // As if they had begun at any time: users who think equally long would else come all at once.
     struct client_connection *connection;
     while (settings->think && (connection = take_room(worker, &worker->room)))
-        begin_thinking(worker, connection, start_tsc, draw_thought(worker));
+        think_queue_begin(&worker->thinking, connection, start_tsc,
+                          think_queue_draw(&worker->thinking));
     while (!is_over(worker, now, deadline)) {
         worker->context.progress = false;
         if (now >= end)

@@ -70,7 +70,6 @@ struct engine_worker {
     uint32_t dirty_count;
     struct connection_queue room;      // connections that may take a request, in turn
     struct think_queue thinking;       // closed loop: connections whose users think
-    uint64_t thoughts;                 // how many of their times were drawn
     struct connection_queue unstamped; // connections with sends that wait for their TX stamps
     struct connection_queue unread;    // connections to be read again without an event
     struct connection_context context;

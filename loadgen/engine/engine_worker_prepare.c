@@ -224,7 +224,8 @@ int engine_worker_prepare(struct engine_worker *worker, struct error *err)
     bool queued = connection_queue_make(&worker->room, count) == 0 &&
                   connection_queue_make(&worker->unstamped, count) == 0 &&
                   connection_queue_make(&worker->unread, count) == 0 &&
-                  think_queue_make(&worker->thinking, count) == 0;
+                  think_queue_make(&worker->thinking, count, settings->think, shared->ticks_per_ns,
+                                   worker->index) == 0;
     worker->key = calloc(1, WORKLOAD_KEY_BYTES_MAX);
     worker->more_keys = calloc(1, multiget_room(&shared->multiget) + 1);
     worker->value = calloc(1, shared->carried_bytes + 1);

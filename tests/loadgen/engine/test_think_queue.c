@@ -19,7 +19,7 @@ static void the_soonest_comes_first(void **state)
     struct think_queue queue;
     struct client_connection *connections = calloc(CONNECTIONS, sizeof *connections);
     uint64_t popped = 0, now = 0;
-    assert_int_equal(think_queue_make(&queue, CONNECTIONS), 0);
+    assert_int_equal(think_queue_make(&queue, CONNECTIONS, NULL, 1, 0), 0);
     assert_null(think_queue_pop(&queue, UINT64_MAX));
     for (uint64_t i = 0; i < CONNECTIONS; i++) {
         connections[i].wake_tsc = hash64(i) % 50; // several at once, too
