@@ -19,6 +19,7 @@
 #include "base/log_file.h"
 #include "base/patience.h"
 #include "base/units.h"
+#include "profiler/event_kinds.h"
 #include "profiler/events_programs.h"
 #include "profiler/events_skeleton.h"
 #include "profiler/nic_arrivals.h"
@@ -570,26 +571,6 @@ static int read_sockets(struct events_capture *capture, struct connection_array 
     return 0;
 }
 
-static json_t *programs_json(const struct events_capture *capture)
-{
-    json_t *programs = json_object();
-    for (size_t i = 0; i < EVENT_PROGRAMS; i++) {
-        const struct event_program_state *state = &capture->states[i];
-        uint64_t runs, ns;
-        json_object_set_new(programs, event_programs[i].name,
-                            json_pack("{s:b, s:s*, s:s, s:s}", "attached", state->attached,
-                                      "stand_in",
-                                      state->stood_in ? event_programs[i].stand_in : NULL, "gives",
-                                      event_programs[i].gives, "reason", state->reason));
-        if (!events_programs_cost(capture->programs, capture->states, i, &runs, &ns))
-            continue;
-        json_t *program = json_object_get(programs, event_programs[i].name);
-        json_object_set_new(program, "runs", json_integer((json_int_t)runs));
-        json_object_set_new(program, "mean_ns", json_real((double)ns / (double)runs));
-    }
-    return programs;
-}
-
 static json_t *ports_json(const struct events_capture *capture)
 {
     json_t *ports = json_array();
@@ -597,21 +578,6 @@ static json_t *ports_json(const struct events_capture *capture)
         if (capture->ports[port / 64] >> port % 64 & 1)
             json_array_append_new(ports, json_integer(port));
     return ports;
-}
-
-void event_kinds_count(const struct event *events, size_t count, uint64_t counts[EVENT_KINDS])
-{
-    for (size_t i = 0; i < count; i++)
-        counts[events[i].kind < EVENT_KINDS ? events[i].kind : 0]++;
-}
-
-json_t *event_kinds_json(const uint64_t counts[EVENT_KINDS])
-{
-    json_t *kinds = json_object();
-#define EVENT(NAME, number, name, becomes, carries, means)                                         \
-    json_object_set_new(kinds, name, json_integer((json_int_t)counts[number]));
-#include "profiler/bpf/events.tbl.h"
-    return kinds;
 }
 
 // Counts switches from threads that were not seen being switched in: how often events were missing.
@@ -749,11 +715,11 @@ static json_t *stats_json(const struct events_capture *capture, const struct los
     return json_pack(
         "{s:o, s:o, s:I, s:I, s:O, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:s, s:s, "
         "s:o, s:o, s:{s:i, s:i, s:s*}, s:o*, s:o*}",
-        "programs", programs_json(capture), "events", event_kinds_json(capture->kinds), "records",
-        (json_int_t)capture->all_records, "dropped", (json_int_t)losses->dropped,
-        "dropped_per_core", losses->per_core, "unfinished", (json_int_t)capture->unfinished,
-        "skipped", (json_int_t)losses->skipped, "unseen_switches", (json_int_t)capture->unseen,
-        "sockets", (json_int_t)losses->sockets, "sockets_dropped",
+        "programs", events_programs_json(capture->programs, capture->states), "events",
+        event_kinds_json(capture->kinds), "records", (json_int_t)capture->all_records, "dropped",
+        (json_int_t)losses->dropped, "dropped_per_core", losses->per_core, "unfinished",
+        (json_int_t)capture->unfinished, "skipped", (json_int_t)losses->skipped, "unseen_switches",
+        (json_int_t)capture->unseen, "sockets", (json_int_t)losses->sockets, "sockets_dropped",
         (json_int_t)losses->sockets_dropped, "sockets_ambiguous", (json_int_t)losses->ambiguous,
         "receive_stamps", receive_stamps_name(capture->stamps), "memory_full", capture->memory_full,
         "cores", units_format_cores(&capture->settings.cores, cores, sizeof cores), "followed",

@@ -120,10 +120,4 @@ int events_capture_stop(struct events_capture *capture, const char *out_dir, jso
 // Detaches if need be and frees. Harmless on NULL.
 void events_capture_free(struct events_capture *capture);
 
-// Counts events by their kind; what is none counts as 0.
-void event_kinds_count(const struct event *events, size_t count, uint64_t counts[EVENT_KINDS]);
-
-// The "events" of stats: how many of each, by name. The caller frees; NULL: no memory.
-json_t *event_kinds_json(const uint64_t counts[EVENT_KINDS]);
-
 #endif

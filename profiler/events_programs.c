@@ -264,9 +264,10 @@ out:
     return result;
 }
 
-bool events_programs_cost(const struct events_bpf *programs,
-                          const struct event_program_state states[EVENT_PROGRAMS], size_t index,
-                          uint64_t *runs, uint64_t *ns)
+// How often a program ran, and for how long in all. False: it did not run, or it is not known.
+static bool program_cost(const struct events_bpf *programs,
+                         const struct event_program_state states[EVENT_PROGRAMS], size_t index,
+                         uint64_t *runs, uint64_t *ns)
 {
     struct bpf_program *program = program_of(programs, index, states);
     struct bpf_prog_info info = {0};
@@ -277,6 +278,27 @@ bool events_programs_cost(const struct events_bpf *programs,
     *runs = info.run_cnt;
     *ns = info.run_time_ns;
     return info.run_cnt > 0;
+}
+
+json_t *events_programs_json(const struct events_bpf *programs,
+                             const struct event_program_state states[EVENT_PROGRAMS])
+{
+    json_t *all = json_object();
+    for (size_t i = 0; i < EVENT_PROGRAMS; i++) {
+        const struct event_program_state *state = &states[i];
+        uint64_t runs, ns;
+        json_object_set_new(all, event_programs[i].name,
+                            json_pack("{s:b, s:s*, s:s, s:s}", "attached", state->attached,
+                                      "stand_in",
+                                      state->stood_in ? event_programs[i].stand_in : NULL, "gives",
+                                      event_programs[i].gives, "reason", state->reason));
+        if (!program_cost(programs, states, i, &runs, &ns))
+            continue;
+        json_t *program = json_object_get(all, event_programs[i].name);
+        json_object_set_new(program, "runs", json_integer((json_int_t)runs));
+        json_object_set_new(program, "mean_ns", json_real((double)ns / (double)runs));
+    }
+    return all;
 }
 
 unsigned long long events_programs_skipped(const struct events_bpf *programs)

@@ -6,6 +6,7 @@
 #ifndef PROFILER_EVENTS_PROGRAMS_H
 #define PROFILER_EVENTS_PROGRAMS_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -67,11 +68,11 @@ int events_programs_attach(unsigned groups, events_prepare *prepare, void *conte
                            struct event_program_state states[EVENT_PROGRAMS],
                            struct events_bpf **out, struct error *err);
 
-// How often a program of the table ran, and for how long in all, while the kernel's statistics were
-// on (program_costs_poll). False: it did not run, or it is not known.
-bool events_programs_cost(const struct events_bpf *programs,
-                          const struct event_program_state states[EVENT_PROGRAMS], size_t index,
-                          uint64_t *runs, uint64_t *ns);
+// What became of each program of the table, by name: "attached", "stand_in", "gives", "reason";
+// and, if it ran while the kernel's statistics were on (program_costs_poll), "runs" and "mean_ns".
+// The caller frees; NULL: no memory.
+json_t *events_programs_json(const struct events_bpf *programs,
+                             const struct event_program_state states[EVENT_PROGRAMS]);
 
 // How often the kernel skipped a program because it had interrupted itself on the same core.
 unsigned long long events_programs_skipped(const struct events_bpf *programs);

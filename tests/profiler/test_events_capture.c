@@ -2,6 +2,7 @@
 //
 // A real capture on this kernel (events_scene.h): the logs must hold exactly what was sent, every
 // connection, every hand-off, every segment, every reply; and what the cores did meanwhile.
+#include "profiler/event_kinds.h"
 #include "profiler/clock_map.h"
 #include "tests/profiler/events_scene.h"
 
