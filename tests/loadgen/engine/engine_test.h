@@ -51,6 +51,9 @@ static inline void resolve(uint16_t port, struct server_address *address)
 // For replies that do come: the machine may be busy.
 static const uint64_t patient_ms = 20000;
 
+// How long requests are due. Longer where the client shall give up before: it ends with that.
+static uint64_t load_ns = 400000000;
+
 // Called when all connections stand, before anything is sent on them; NULL: nothing waits.
 static void (*await_server)(void);
 
@@ -163,7 +166,7 @@ static inline void run_threads(uint32_t threads, const struct workload *workload
     struct schedule schedule;
     struct server_address address;
     const struct distribution arrivals = {.kind = DISTRIBUTION_EXPONENTIAL, .first = 1};
-    const uint64_t duration_ns = 400000000, seed = 9;
+    const uint64_t duration_ns = load_ns, seed = 9;
     resolve(port, &address);
     assert_int_equal(schedule_draw(workload, &arrivals, rate, duration_ns, seed, &schedule, &err),
                      0);

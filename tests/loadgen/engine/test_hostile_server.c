@@ -183,6 +183,9 @@ static unsigned load_for(enum hostility hostility, uint32_t connections, uint32_
     bool more = in_bounded_memory && (hostility == TIRES || hostility == WRONG_KIND);
     talkative = &server;
     await_server = hostility == TALKATIVE ? await_unasked : NULL;
+    const bool given_up = hostility == NONSENSE || hostility == GARBAGE || hostility == CLOSES ||
+                          hostility == RESETS || hostility == HALF_REPLY || hostility == GOES;
+    load_ns = given_up ? 4000000000 : 400000000;
     run(&workload, server.port, more ? 8000 : 2000, connections, depth, STAMP_MODE_AUTO, timeout_ms,
         result, tally);
     await_server = NULL;
