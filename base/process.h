@@ -38,6 +38,8 @@ struct process_place {
     const char *directory;   // working directory; NULL: ours
     bool has_children;       // it starts processes of its own: they end with it
     bool writes_at_end;      // when we die it is told to end (SIGTERM), not killed
+    const char *last_words;  // of one on another machine that writes_at_end: a file here for the
+                             // JSON document that it prints last, once nobody reads its stdout
     const struct person *as; // who it is, without any capability (base/rights.h); NULL: as we are
     bool dry;                // dry run: starts nothing and reports success
 };

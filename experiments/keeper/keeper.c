@@ -356,3 +356,11 @@ int keeper_end(struct keeper *keeper, struct error *err)
     reap_keeper(keeper);
     return result;
 }
+
+void keeper_abandon(struct keeper *keeper)
+{
+    close(keeper->channel);
+    while (keeper->pid > 0 && waitpid(keeper->pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    *keeper = (struct keeper){.channel = -1, .link = {.input = -1, .output = -1}};
+}

@@ -88,6 +88,10 @@ int keeper_probe(struct keeper *keeper, const char *address, uint16_t port, stru
 int keeper_ask(struct keeper *keeper, const struct keeper_request *request,
                struct keeper_answer *answer, struct error *err);
 
+// Ends the keeper as a run's death does, and waits for it: the commands of this program that are of
+// its processes may write what they have first.
+void keeper_abandon(struct keeper *keeper);
+
 // Undoes everything and ends the keeper, within 10 s. What could not be undone is the error.
 // Harmless on a keeper that is not there.
 int keeper_end(struct keeper *keeper, struct error *err);

@@ -174,7 +174,10 @@ static int keeper_service_run(struct error *err)
         if (request.verb == VERB_END)
             break;
     }
-    keeper_end(&keeper, &ignored); // undoes everything now, unless VERB_END already did
+    if (request.verb == VERB_END)
+        keeper_end(&keeper, &ignored);
+    else
+        keeper_abandon(&keeper); // the run has died
     return result;
 }
 

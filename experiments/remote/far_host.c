@@ -48,8 +48,9 @@ static int start_link(struct far_host *far, struct keeper *keeper, struct error 
     const char *const argv[] = {self,       "link",     far->link_file,
                                 "--deploy", "--",       "/proc/self/exe",
                                 "agent",    "--keeper", NULL};
+    // If we die, what runs there ends by and by, over this connection.
     const struct process_place place = {
-        .log_path = far->log_path, .pipe_input = true, .pipe_output = true};
+        .log_path = far->log_path, .pipe_input = true, .pipe_output = true, .writes_at_end = true};
     int result = program_path_self(self, sizeof self, err);
     if (result == 0)
         result = process_start(&link, argv, &place, err);
@@ -204,6 +205,8 @@ static int start_link_process(const struct far_host *far, const char *direction,
         command_line_add(&line, "--discard");
     if (place->directory)
         command_line_add(&line, "--inside");
+    if (place->last_words)
+        command_line_add_option(&line, "--last-words", "%s", place->last_words);
     if (direction)
         command_line_add_option(&line, direction, "%s", folder);
     for (const char *const *one = place->environment; one && *one; one++)

@@ -17,6 +17,7 @@
 #include <zstd.h>
 
 #include "base/clock.h"
+#include "base/json_numbers.h"
 #include "base/link.h"
 #include "base/options.h"
 #include "base/process.h"
@@ -33,13 +34,14 @@ enum {
     SILENT_BEATS = 3, // after so many missed heartbeats the link is down
     INPUT_BYTES = 32 << 10,
     COMPLAINTS_MOST = 64 << 20, // what the other machine may write into a log of this one
+    WORDS_MOST = 16 << 20,      // the same of a document
 };
 
 struct link_options {
     bool deploy, discard, inside;
     cpu_set_t cores;
     struct option_list set;
-    const char *into, *from, *nice, *cgroup;
+    const char *into, *from, *nice, *cgroup, *last_words;
 };
 
 static const struct option_spec options[] = {
@@ -57,6 +59,8 @@ static const struct option_spec options[] = {
                   "unpack the archive that it prints into this folder"),
     OPTION_STRING("from", 0, "DIR", struct link_options, from,
                   "give it an archive of this folder's files on its stdin"),
+    OPTION_STRING("last-words", 0, "FILE", struct link_options, last_words,
+                  "keep the JSON document that it prints last here, if nobody reads it"),
     OPTION_END,
 };
 static const struct command_usage usage = {
@@ -73,10 +77,13 @@ struct near {
     struct link_file file;
     const char *const *program;
     struct process ssh;
-    int complaints;     // read end of ssh's stderr
-    struct process tar; // of --into and --from
-    int in, out;        // what stands for the program's stdin and stdout
-    struct link link;   // to the other end, over ssh
+    int complaints;           // read end of ssh's stderr
+    struct process tar;       // of --into and --from
+    int in, out;              // what stands for the program's stdin and stdout
+    pid_t parent;             // whoever started us
+    bool unread;              // the reader of stdout has gone
+    struct text_buffer words; // of --last-words: what was printed last
+    struct link link;         // to the other end, over ssh
     ZSTD_DCtx *decompressor;
     int signals;
     bool done;      // the other end has reported the program's end
@@ -324,6 +331,61 @@ static int write_all(int fd, const char *bytes, size_t count, struct error *err)
     return 0;
 }
 
+// Where the last document in what was printed begins: its brace is the first of a line.
+static size_t last_document(const struct text_buffer *words)
+{
+    for (size_t at = words->count; at-- > 1;)
+        if (words->items[at] == '{' && words->items[at - 1] == '\n')
+            return at;
+    return 0;
+}
+
+// Appends what was printed; of more than a document has, what is before the last is dropped.
+static int remember_words(struct near *near, size_t count, struct error *err)
+{
+    struct text_buffer *words = &near->words;
+    if (words->count + count > WORDS_MOST) {
+        size_t drop = last_document(words);
+        words->count -= drop;
+        memmove(words->items, words->items + drop, words->count);
+    }
+    if (words->count + count > WORDS_MOST)
+        return error_set(err, ERROR_INPUT, "a document of more than %d bytes came", WORDS_MOST);
+    if (array_reserve(words, words->count + count) < 0)
+        return error_set(err, ERROR_FAILED, "out of memory");
+    memcpy(words->items + words->count, near->chunk, count);
+    words->count += count;
+    return 0;
+}
+
+// Passes on what the program has printed, near->chunk.
+static int pass_output(struct near *near, size_t count, struct error *err)
+{
+    int result = near->options.last_words ? remember_words(near, count, err) : 0;
+    if (result < 0 || near->unread)
+        return result;
+    result = write_all(near->out, near->chunk, count, err);
+    near->unread = result < 0 && errno == EPIPE && near->options.last_words;
+    return near->unread ? 0 : result;
+}
+
+// The program has ended, and whoever wanted its document has died before.
+static int keep_last_words(struct near *near, struct error *err)
+{
+    size_t begin = last_document(&near->words);
+    if (!near->unread && getppid() == near->parent)
+        return 0;
+    json_t *document = near->words.count ? json_loadb(near->words.items + begin,
+                                                      near->words.count - begin, 0, NULL)
+                                         : NULL;
+    if (!document)
+        return error_set(err, ERROR_FAILED, "what host %s printed last is no document",
+                         near->file.host);
+    int result = json_write(document, JSON_INDENT(2), near->options.last_words, err);
+    json_decref(document);
+    return result;
+}
+
 static int take_bytes(struct near *near, const struct frame *frame, struct error *err)
 {
     if (frame->byte_count < 1)
@@ -345,8 +407,8 @@ static int take_bytes(struct near *near, const struct frame *frame, struct error
                          ZSTD_getErrorName(count));
     int to = stream == FAR_STDERR ? STDERR_FILENO : near->out;
     tame_for_terminal(to, near->chunk, count);
-    return write_all(to, near->chunk, stream == FAR_STDERR ? complaint_room(near, count) : count,
-                     err);
+    return stream == FAR_STDERR ? write_all(to, near->chunk, complaint_room(near, count), err)
+                                : pass_output(near, count, err);
 }
 
 // Whether a signal ends a process: none that would stop this one is taken from another machine.
@@ -445,6 +507,10 @@ static int take_signal(struct near *near, struct error *err)
     struct signalfd_siginfo info;
     if (read(near->signals, &info, sizeof info) != sizeof info)
         return 0;
+    // The run has died, and a keeper knows it by the end of its input: before it ends, so do those
+    // that write what they have, which come over this connection.
+    if (near->options.deploy && getppid() != near->parent)
+        return 0;
     return send_message(
         near, json_pack("{s:s, s:i}", "type", "signal", "number", (int)info.ssi_signo), err);
 }
@@ -524,6 +590,8 @@ static int run_program(struct near *near, struct error *err)
         result = begin_link(near, err);
     if (result == 0)
         result = relay_program(near, err);
+    if (result == 0 && near->options.last_words)
+        result = keep_last_words(near, err);
     return result < 0 ? result : end_tar(near, err);
 }
 
@@ -555,6 +623,7 @@ int link_command(int argc, char **argv)
     int result = 0;
     near->ssh = near->tar = (struct process){.input = -1, .output = -1};
     near->complaints = near->signals = -1;
+    near->parent = getppid();
     near->decompressor = ZSTD_createDCtx();
     if (!help && positional < 2)
         result = error_set(&err, ERROR_INPUT, "link is started by other commands, not typed");
@@ -576,6 +645,7 @@ int link_command(int argc, char **argv)
     ZSTD_freeDCtx(near->decompressor);
     link_file_free(&near->file);
     array_free(&near->options.set);
+    array_free(&near->words);
     free(near);
     return result < 0 ? code : end_alike(status);
 }

@@ -195,8 +195,8 @@ int run_start_capture(struct run *run, struct error *err)
     run_add_trace(run, &words, &line);
     if (host->kind->is_elsewhere && capture_choice_records(run->experiment->backend))
         command_line_add(&line, "--pt-code");
-    int result =
-        run_start_command(run, host, &line, true, NULL, run->capture_log, NULL, &run->capture, err);
+    const struct run_command command = {.line = &line, .input = true, .log_path = run->capture_log};
+    int result = run_start_command(run, host, &command, &run->capture, err);
     if (result == 0 && !run->log.dry)
         result = run_wait_ready(run, host, &run->capture, "the capture", run->capture_log, err);
     if (result < 0 || run->log.dry)
@@ -249,7 +249,8 @@ int run_start_clock(struct run *run, struct error *err)
         command_line_add_number(&line, "--buffer", buffer_bytes(run, CPU_COUNT(&clients)));
     }
     run_folder_path(run->folder, "logs/client-clock.log", log);
-    int result = run_start_command(run, host, &line, true, NULL, log, NULL, &run->clock, err);
+    const struct run_command command = {.line = &line, .input = true, .log_path = log};
+    int result = run_start_command(run, host, &command, &run->clock, err);
     return result == 0 && !run->log.dry
                ? run_wait_ready(run, host, &run->clock, "the client's capture", log, err)
                : result;

@@ -73,8 +73,8 @@ static int start_hops(struct run *run, enum stamped_machine machine, const char 
         &line, (const char *const[]){"--out",
                                      machine == STAMPED_SERVER ? run->server_dir : run->client_dir,
                                      "--announce", "--quiet", NULL});
-    int result =
-        run_start_command(run, host, &line, true, NULL, hops->log, NULL, &hops->process, err);
+    const struct run_command command = {.line = &line, .input = true, .log_path = hops->log};
+    int result = run_start_command(run, host, &command, &hops->process, err);
     if (result < 0 || run->log.dry)
         return result;
     result = run_wait_ready(run, host, &hops->process, whats[machine], hops->log, err);

@@ -57,7 +57,8 @@ static int start_asking(struct run *run, struct host *host, struct process *proc
 {
     struct command_line line = {.failed = false};
     command_line_add_list(&line, (const char *const[]){"taillight", "doctor", "--json", NULL});
-    return run_start_command(run, host, &line, false, NULL, host->log_path, NULL, process, err);
+    const struct run_command command = {.line = &line, .log_path = host->log_path};
+    return run_start_command(run, host, &command, process, err);
 }
 
 static json_t *ask_facts(struct run *run, struct host *host, struct error *err)

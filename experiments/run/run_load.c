@@ -16,6 +16,8 @@
 #include "experiments/run/run_trace.h"
 #include "experiments/servers/server_kind.h"
 
+#define LOAD_SUMMARY "client/load.json" // in the run's folder
+
 // How long the load generator may take, besides the duration and the timeout it was given. Each is
 // for a machine that does what it did on ours, and a hundred times slower.
 enum {
@@ -103,8 +105,9 @@ int run_prepare(struct run *run, struct error *err)
                    (unsigned long long)run->experiment->workload.key_count);
     char path[LOG_PATH_BYTES];
     run_folder_path(run->folder, "logs/prepare.log", path);
-    int result = run_start_command(run, run_load_host(run), &line, false, directory, path,
-                                   load_person(run), &process, err);
+    const struct run_command command = {
+        .line = &line, .directory = directory, .log_path = path, .as = load_person(run)};
+    int result = run_start_command(run, run_load_host(run), &command, &process, err);
     if (result < 0 || run->log.dry)
         return result;
     result = supervisor_finish(
@@ -149,7 +152,8 @@ static int start_load(struct run *run, struct error *err)
     if (load->memory_bytes)
         command_line_add_number(&line, "--memory", load->memory_bytes);
     command_line_add_option(&line, "--samples", "%s", folder);
-    if (!host || !host->kind->is_elsewhere) // if this program dies, nobody reads what is printed
+    // If this program dies, nobody reads what is printed; of a host behind ssh its link keeps it.
+    if (!host || !host->kind->is_elsewhere)
         command_line_add_option(&line, "--out", "%s", folder);
     command_line_add_list(&line, (const char *const[]){"--announce", "--json", "--quiet", NULL});
     run_add_slow(run, &line);
@@ -167,8 +171,14 @@ static int start_load(struct run *run, struct error *err)
     for (size_t i = 0; i < load->agents.count; i++)
         add_agent(run, &load->agents.items[i], &line);
     run_folder_path(run->folder, "logs/load.log", run->load_log);
-    return run_start_command(run, host, &line, false, directory, run->load_log, load_person(run),
-                             &run->load, err);
+    char summary[LOG_PATH_BYTES];
+    const struct run_command command = {.line = &line,
+                                        .directory = directory,
+                                        .log_path = run->load_log,
+                                        .last_words =
+                                            run_folder_path(run->folder, LOAD_SUMMARY, summary),
+                                        .as = load_person(run)};
+    return run_start_command(run, host, &command, &run->load, err);
 }
 
 static int load_end_error(struct run *run, int status, struct error *err)
@@ -291,7 +301,7 @@ static int keep_load_summary(struct run *run, struct text_buffer *output, struct
     const char *doubt = json_string_value(json_array_get(json_object_get(document, "reasons"), 0));
     if (verdict && strcmp(verdict, "n/a") == 0)
         run_warn(run, "the load is inconclusive: %s", doubt ? doubt : "it does not say why");
-    int result = run_folder_write_json(run->folder, "client/load.json", document, err);
+    int result = run_folder_write_json(run->folder, LOAD_SUMMARY, document, err);
     json_decref(document);
     return result;
 }

@@ -34,10 +34,10 @@ void run_warn(struct run *run, const char *format, ...)
     json_array_append_new(run->warnings, json_string(text));
 }
 
-int run_start_command(struct run *run, struct host *host, struct command_line *line, bool input,
-                      const char *directory, const char *log_path, const struct person *as,
+int run_start_command(struct run *run, struct host *host, const struct run_command *command,
                       struct process *process, struct error *err)
 {
+    struct command_line *const line = command->line;
     char described[2000], program[RUN_PATH_BYTES];
     char directory_of_shim[sizeof run->shim_dir + 32];
     const char *const environment[] = {directory_of_shim, NULL};
@@ -52,18 +52,20 @@ int run_start_command(struct run *run, struct host *host, struct command_line *l
     const char **argv = line->words.items;
     argv[0] = program;
     if (host)
-        place = host_place(host, host->kind->is_elsewhere && (input || host != run_load_host(run))
+        place = host_place(host, host->kind->is_elsewhere &&
+                                         (command->input || host != run_load_host(run))
                                      ? &host->helpers
                                      : &run_load_host(run)->plan->cores);
     if (run->shim_dir[0] && host == run_server_host(run))
         place.environment = environment;
     place.dry = run->log.dry;
-    place.log_path = log_path;
-    place.directory = directory;
-    place.pipe_input = input;
-    place.as = as;
+    place.log_path = command->log_path;
+    place.directory = command->directory;
+    place.pipe_input = command->input;
+    place.as = command->as;
     place.pipe_output = true;
     place.writes_at_end = true;
+    place.last_words = command->last_words;
     result = host ? host->kind->start_process(host, argv, &place, process, err)
                   : process_start(process, argv, &place, err);
     command_log_write(&run->log, host ? host->plan->name : "run", "%s%s",

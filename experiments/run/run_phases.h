@@ -81,14 +81,20 @@ struct host *run_load_host(struct run *run);
 // Writes a warning to stderr, to commands.log and into the run's warnings.
 void run_warn(struct run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-// Starts a taillight command on a host, away from the server's cores, with its stdout in a pipe.
-// as: who it is there (NULL: as we are).
-// input: its stdin, too; so are those made that record, which on another machine keep off the
-// load's cores as well. The line, whose first word becomes its path, is
-// freed. host NULL: here, on no host of the run.
-// directory: its working directory (NULL: ours).
-int run_start_command(struct run *run, struct host *host, struct command_line *line, bool input,
-                      const char *directory, const char *log_path, const struct person *as,
+// A taillight command: what it is started with.
+struct run_command {
+    struct command_line *line; // its first word becomes the program's path
+    bool input;                // its stdin is a pipe, too; so are those made that record, which on
+                               // another machine keep off the load's cores as well
+    const char *directory;     // its working directory (NULL: ours)
+    const char *log_path;
+    const char *last_words;  // on another machine: see struct process_place
+    const struct person *as; // who it is there (NULL: as we are)
+};
+
+// Starts it on a host (NULL: here, on no host of the run), away from the server's cores, with its
+// stdout in a pipe. Frees the line.
+int run_start_command(struct run *run, struct host *host, const struct run_command *command,
                       struct process *process, struct error *err);
 
 // Waits for a capture on a host (NULL: here, on no host of the run) to say that it is ready; its

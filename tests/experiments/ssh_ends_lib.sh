@@ -7,14 +7,14 @@ setting=/proc/sys/net/ipv4/tcp_autocorking
 far_dir="$work/server-files"
 
 # A run in the background: $pid, $run; its load has begun, its tuning is done.
-ssh_start_run() { # NAME DURATION
+ssh_start_run() { # NAME DURATION [CLIENT]
     run="$work/$1"
     rm -rf "$run"
     claim_port
     cat >"$work/$1.yaml" <<EOF
 name: $1
 hosts:
-  client: {kind: local, cores: [1]}
+  client: ${3:-{kind: local, cores: [1]\}}
   server: {kind: ssh, address: server, cores: [0], ssh_config: $ssh_config, directory: $far_dir}
 servers: {cache: {kind: memcached, threads: 1, port: $port}}
 tuning: {server: [{sysctl: {net.ipv4.tcp_autocorking: 0}}]}
@@ -96,6 +96,17 @@ break_controller() {
     ssh_start_run controller 30s
     kill -9 $pid
     ssh_ended controller 137 '' "$(date +%s)"
+}
+# Its load is on a third machine: what that measured comes here all the same.
+break_far_load() {
+    ssh_start_run far-load 30s "{kind: ssh, address: loader, cores: [1], ssh_config: $ssh_config, directory: $work/loader-files}"
+    sleep 0.5
+    kill -9 $pid
+    ssh_ended far-load 137 '' "$(date +%s)"
+    ssh_nothing_left loader 10
+    jq -e '.answered > 0 and any(.reasons[]; startswith("interrupted after"))' "$run/client/load.json" >/dev/null ||
+        fail "far-load: load.json says $(head -c 2000 "$run/client/load.json"), its log $(cat "$run/logs/load.log")"
+    echo "far-load: $(jq -c '[.answered, .reasons[0]]' "$run/client/load.json")"
 }
 break_link() {
     local since

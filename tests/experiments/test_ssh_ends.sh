@@ -6,6 +6,7 @@
 . "$(dirname "$0")/ssh_lib.sh"
 need_program jq jq
 need_capture
-ssh_hosts server
+ssh_hosts server loader
 . "$(dirname "$0")/ssh_ends_lib.sh"
 break_controller
+break_far_load
