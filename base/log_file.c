@@ -105,6 +105,37 @@ int log_write(const char *path, enum log_kind kind, uint32_t version, size_t rec
     return log_writer_close(&writer, dropped, err);
 }
 
+int log_rescue(const char *path, enum log_kind kind, uint32_t version, size_t record_bytes,
+               struct error *err)
+{
+    char partial[4300];
+    struct log_header header;
+    struct stat there;
+    int result = 0, fd = new_file_open_abandoned(path, partial, sizeof partial);
+    if (fd < 0)
+        return 0;
+    if (fstat(fd, &there) < 0 || pread(fd, &header, sizeof header, 0) != sizeof header ||
+        memcmp(header.magic, log_magic, sizeof log_magic) != 0 || header.kind != (uint32_t)kind ||
+        header.version != version || header.record_bytes != record_bytes ||
+        header.header_bytes != sizeof header)
+        goto out;
+    header.records = ((uint64_t)there.st_size - sizeof header) / record_bytes;
+    header.cut_short = 1;
+    if (header.records == 0)
+        goto out;
+    result = ftruncate(fd, (off_t)(sizeof header + header.records * record_bytes)) == 0 &&
+                     pwrite(fd, &header, sizeof header, 0) == sizeof header &&
+                     rename(partial, path) == 0
+                 ? 1
+                 : error_set_errno(err, ERROR_FAILED,
+                                   "cannot make %s of %s, which a killed "
+                                   "program left",
+                                   path, partial);
+out:
+    close(fd);
+    return result;
+}
+
 static int log_header_check(const struct log_header *header, size_t file_bytes, const char *path,
                             enum log_kind kind, uint32_t version, size_t record_bytes,
                             struct error *err)

@@ -34,7 +34,8 @@ struct log_header {
     uint64_t records;     // number of records that follow
     uint64_t dropped;     // records the writer lost, by its own count
     char boot_id[40];     // /proc/sys/kernel/random/boot_id of the host that wrote it
-    uint8_t reserved[48]; // zero
+    uint8_t cut_short;    // 1: its writer was killed, and these are the records that it had written
+    uint8_t reserved[47]; // zero
 };
 _Static_assert(sizeof(struct log_header) == 128, "the log format is fixed");
 
@@ -69,6 +70,11 @@ void log_writer_discard(struct log_writer *writer);
 // Writes a log that is whole in memory, in one call.
 int log_write(const char *path, enum log_kind kind, uint32_t version, size_t record_bytes,
               const void *records, size_t count, uint64_t dropped, struct error *err);
+
+// Gives a log its name of which a killed writer left a part, with what is whole of it (cut_short).
+// Returns 1, or 0 where there is none, or nothing in it.
+int log_rescue(const char *path, enum log_kind kind, uint32_t version, size_t record_bytes,
+               struct error *err);
 
 struct log_reader {
     const void *records; // of header.record_bytes each, valid until close

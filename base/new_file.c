@@ -118,15 +118,26 @@ static bool is_partial_name(const char *entry, const char *name)
            (!name || (strlen(name) == length - TAIL && strncmp(entry, name, length - TAIL) == 0));
 }
 
-// Who writes a partial file has it locked, which ends with the process.
-static void remove_unless_written(int folder, const char *entry)
+// Who writes a partial file has it locked, which ends with the process. Returns -1 where somebody
+// does.
+static int open_unless_written(int folder, const char *entry, int mode)
 {
     struct stat status;
-    int fd = openat(folder, entry, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    int fd = openat(folder, entry, mode | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
+        flock(fd, LOCK_EX | LOCK_NB) == 0)
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+static void remove_unless_written(int folder, const char *entry)
+{
+    int fd = open_unless_written(folder, entry, O_RDONLY);
     if (fd < 0)
         return;
-    if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && flock(fd, LOCK_EX | LOCK_NB) == 0)
-        unlinkat(folder, entry, 0);
+    unlinkat(folder, entry, 0);
     close(fd);
 }
 
@@ -146,14 +157,39 @@ void new_file_sweep(const char *folder)
     remove_abandoned(folder, NULL);
 }
 
+// The folder of that path, which the caller frees, and what is its name there; NULL: out of memory.
+static char *folder_of(const char *path, const char **name)
+{
+    const char *slash = strrchr(path, '/');
+    *name = slash ? slash + 1 : path;
+    return slash ? strndup(path, (size_t)(slash - path) + 1) : strdup("./");
+}
+
 // Of a folder that need not be ours, only what had that path.
 static void sweep_before(const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    const char *name;
+    char *folder = folder_of(path, &name);
     if (folder)
-        remove_abandoned(folder, slash ? slash + 1 : path);
+        remove_abandoned(folder, name);
     free(folder);
+}
+
+int new_file_open_abandoned(const char *path, char *partial, size_t partial_bytes)
+{
+    const char *name;
+    const struct dirent *entry;
+    char *folder = folder_of(path, &name);
+    DIR *entries = folder ? opendir(folder) : NULL;
+    int fd = -1;
+    while (fd < 0 && entries && (entry = readdir(entries)))
+        if (is_partial_name(entry->d_name, name) &&
+            (size_t)snprintf(partial, partial_bytes, "%s%s", folder, entry->d_name) < partial_bytes)
+            fd = open_unless_written(dirfd(entries), entry->d_name, O_RDWR);
+    if (entries)
+        closedir(entries);
+    free(folder);
+    return fd;
 }
 
 // --- writing one ---------------------------------------------------------------------------------

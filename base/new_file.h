@@ -3,9 +3,9 @@
 // Every file that is written. It has its name only when it is whole: until then it is called
 // "<path>.<random>.partial", a name that nobody can have put there before. Whoever finds the name
 // may read the file, and after a failure nothing is left, nor when a signal ends the program; what
-// SIGKILL leaves is removed by who writes that file again, or sweeps the folder. What stood under the name is replaced,
-// not written through: a link keeps what it points to. Only a device or a pipe, which somebody
-// reads from, is written itself.
+// SIGKILL leaves is removed by who writes that file again, or sweeps the folder, unless somebody
+// makes something of it. What stood under the name is replaced, not written through: a link keeps
+// what it points to. Only a device or a pipe, which somebody reads from, is written itself.
 #ifndef BASE_NEW_FILE_H
 #define BASE_NEW_FILE_H
 
@@ -30,6 +30,11 @@ int new_file_finish(struct new_file *out, int result, struct error *err);
 
 // Removes the partial files of that folder that nobody writes any more.
 void new_file_sweep(const char *folder);
+
+// Opens what a killed writer left of that file, for reading and writing, where nobody has written it
+// since, and copies its name to partial. Returns the descriptor, which the caller closes; -1: there
+// is none.
+int new_file_open_abandoned(const char *path, char *partial, size_t partial_bytes);
 
 // Removes the partial files of this process, which is about to end without finishing them. May be
 // called in a signal handler.

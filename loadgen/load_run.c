@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/json_numbers.h"
 #include "base/progress.h"
@@ -190,15 +191,20 @@ static int run_bounded(const struct load_plan *plan, const struct load_point *po
                        struct engine_settings *engine, struct engine_result *result,
                        struct error *err)
 {
-    char spool[4200];
-    if (plan->options.samples)
-        snprintf(spool, sizeof spool, "%s/samples.tlog", plan->options.samples);
+    char spool[4200], connections[4200];
     engine->memory_bytes = point->memory_bytes;
-    engine->spool = plan->options.samples ? spool : NULL;
+    if (plan->options.samples) {
+        snprintf(spool, sizeof spool, "%s/samples.tlog", plan->options.samples);
+        snprintf(connections, sizeof connections, "%s/connections.tlog", plan->options.samples);
+        engine->spool = spool;
+        engine->spool_connections = connections;
+    }
     int status = schedule_drawer_open(&plan->workload, &plan->workload.arrivals, point->rate,
                                       point->duration_ns, point->seed, &engine->drawer, err);
     if (status == 0)
         status = run_engine(plan, engine, NULL, result, err);
+    if (status < 0 && engine->spool)
+        unlink(connections);
     schedule_drawer_close(engine->drawer);
     return status;
 }

@@ -10,6 +10,7 @@
 #include "analysis/timeline/span.h"
 #include "base/connection.h"
 #include "base/input_file.h"
+#include "base/text.h"
 #include "loadgen/client/sample_log.h"
 #include "profiler/bpf/event_log.h"
 #include "shim/message_log.h"
@@ -70,8 +71,20 @@ static int open_client_events(struct run_input *input, const char *run_dir, stru
                                     LOG_EVENTS, EVENT_LOG_VERSION, sizeof(struct event), err);
 }
 
+// A load that was killed leaves the samples that it had written, under no name yet.
+static int rescue_samples(const char *run_dir, struct error *err)
+{
+    char path[RUN_FILE_PATH_BYTES];
+    run_path(path, run_dir, "client/samples.tlog");
+    if (access(path, F_OK) == 0 || !is_there(run_dir, "client/connections.tlog"))
+        return 0;
+    return log_rescue(path, LOG_SAMPLES, SAMPLE_LOG_VERSION, sizeof(struct sample), err);
+}
+
 static int open_client(struct run_input *input, const char *run_dir, struct error *err)
 {
+    if (rescue_samples(run_dir, err) < 0)
+        return -(int)err->kind;
     input->without_client = !is_there(run_dir, "client/samples.tlog");
     if (input->without_client && !input->experiment && input->capture)
         return 0;
@@ -409,6 +422,20 @@ static int64_t intended_ns(const struct run_input *input, size_t i)
     return input->clock.convert(input->clock.context, HOST_CLOCK_TSC, samples[i].intended_tsc);
 }
 
+static void say_where_load_ends(struct run_input *input)
+{
+    const struct time_source *clock = input->apart ? &input->client_clock : &input->clock;
+    const struct sample *samples = input->samples.records;
+    const size_t count = input->samples.count;
+    const int64_t ns =
+        clock->convert(clock->context, HOST_CLOCK_TSC, samples[count - 1].intended_tsc) -
+        clock->convert(clock->context, HOST_CLOCK_TSC, samples[0].intended_tsc);
+    text_append(input->ends, sizeof input->ends,
+                "The load was killed: what it had written ends %.1f s after its begin, with %zu "
+                "requests.",
+                (double)ns / 1e9, count);
+}
+
 static void say_where_it_ends(struct run_input *input, size_t requests, size_t all)
 {
     const struct run_segments *segments = &input->segments;
@@ -419,12 +446,13 @@ static void say_where_it_ends(struct run_input *input, size_t requests, size_t a
     if (segments->until_ns)
         snprintf(until, sizeof until, "ends %.1f s",
                  (double)(segments->until_ns - intended_ns(input, 0)) / 1e9);
-    snprintf(input->ends, sizeof input->ends,
-             "What there is of the capture %s%s%s after the load's begin: %zu of %zu requests are "
-             "looked at%s%.350s.%s",
-             from, from[0] && until[0] ? " and " : "", until, requests, all,
-             segments->why[0] ? "; " : "", segments->why,
-             segments->left_out ? " What came before is too much for one analysis." : "");
+    text_append(
+        input->ends, sizeof input->ends,
+        "%sWhat there is of the capture %s%s%s after the load's begin: %zu of %zu requests are "
+        "looked at%s%.350s.%s",
+        input->ends[0] ? " " : "", from, from[0] && until[0] ? " and " : "", until, requests, all,
+        segments->why[0] ? "; " : "", segments->why,
+        segments->left_out ? " What came before is too much for one analysis." : "");
 }
 
 // Leaves the requests out that came before or after what the segments have. Client and server on
@@ -480,6 +508,8 @@ int run_input_open(struct run_input *input, const char *run_dir, struct run_segm
         (result = open_clocks(input, run_dir, err)) < 0 ||
         (result = take_datagrams(input, err)) < 0 || (result = take_kernel_calls(input, err)) < 0)
         return result;
+    if (!input->without_client && input->samples.header.cut_short)
+        say_where_load_ends(input);
     return cut_samples(input, run_dir, err);
 }
 

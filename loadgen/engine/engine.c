@@ -496,6 +496,23 @@ static int begin_drain(struct engine *engine, uint64_t start_tsc, struct error *
                               known && CPU_COUNT(&others) ? &others : NULL, err);
 }
 
+static int spool_connections(const struct engine *engine, struct error *err)
+{
+    struct log_writer file;
+    int status = log_writer_open(&file, engine->shared.settings->spool_connections, LOG_CONNECTIONS,
+                                 SAMPLE_LOG_VERSION, sizeof(struct connection), err);
+    if (status < 0)
+        return status;
+    for (uint32_t i = 0; i < engine->shared.thread_count && status == 0; i++) {
+        const struct connection_log *log = &engine->workers[i]->context.log;
+        status = log_writer_append(&file, log->items, log->count, err);
+    }
+    if (status == 0)
+        return log_writer_close(&file, 0, err);
+    log_writer_discard(&file);
+    return status;
+}
+
 // --- the whole -----------------------------------------------------------------------------------
 
 static int engine_drive(struct engine *engine, struct error *err)
@@ -503,6 +520,8 @@ static int engine_drive(struct engine *engine, struct error *err)
     struct engine_result *result = engine->result;
     uint64_t start = 0;
     int status = begin_threads(engine, err);
+    if (status == 0 && engine->shared.settings->spool_connections)
+        status = spool_connections(engine, err);
     if (status == 0 && engine->drain.rings)
         sample_drain_fill(&engine->drain, engine->shared.ticks_per_ns);
     if (status == 0) {

@@ -48,10 +48,11 @@ struct engine_settings {
     bool closed_loop;    // no schedule: its operations and keys are used in turn, over and over
     size_t requests_max; // closed loop: it ends after this many requests, since memory is limited
     // In bounded memory: where the schedule comes from, instead of being drawn at once (NULL: it
-    // is), how many bytes requests may take, and the file for all samples (NULL: none).
+    // is), how many bytes requests may take, and the file for all samples (NULL: none) with that
+    // for the connections of the beginning, which make something of what a killed load leaves.
     struct schedule_drawer *drawer;
     size_t memory_bytes;
-    const char *spool;
+    const char *spool, *spool_connections;
     uint64_t timeout_ns;   // how long to wait for replies after the schedule's end
     uint64_t reconnect_ns; // how long to try to reopen a connection that ended; 0: not at all
     // Called shortly before the schedule begins, with that instant (CLOCK_MONOTONIC); may be NULL.

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -168,6 +169,48 @@ static void a_log_is_cut_where_the_disk_was_full(void **state)
     log_reader_close(&reader);
 }
 
+// What a killed writer leaves gets the log's name with the records that are whole, and no more is
+// found then. What is still written is left alone, as is what is no log.
+static void what_a_killed_writer_left_is_rescued(void **state)
+{
+    (void)state;
+    const uint64_t records[3] = {7, 8, 9};
+    struct log_writer writer;
+    struct log_reader reader;
+    struct error err = {0};
+    char other[sizeof path + 40];
+    unlink(path);
+    assert_int_equal(log_rescue(path, LOG_CLOCK, 4, 8, &err), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        if (log_writer_open(&writer, path, LOG_CLOCK, 4, 8, &err) < 0 ||
+            log_writer_append(&writer, records, 3, &err) < 0 ||
+            log_writer_flush(&writer, &err) < 0 ||
+            ftruncate(fileno(writer.out.file), (off_t)sizeof writer.header + 8 * 3 - 1) < 0)
+            _exit(1);
+        raise(SIGSTOP);
+        _exit(1);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, WUNTRACED), child);
+    assert_true(WIFSTOPPED(status));
+    assert_int_equal(log_rescue(path, LOG_CLOCK, 4, 8, &err), 0); // it is written
+    kill(child, SIGKILL);
+    waitpid(child, &status, 0);
+    assert_int_equal(log_rescue(path, LOG_CLOCK, 5, 8, &err), 0); // of another version
+    assert_int_equal(log_rescue(path, LOG_CLOCK, 4, 8, &err), 1);
+    assert_int_equal(log_reader_open(&reader, path, LOG_CLOCK, 4, 8, &err), 0);
+    assert_int_equal(reader.count, 2);
+    assert_int_equal(reader.header.cut_short, 1);
+    assert_memory_equal(reader.records, records, 16);
+    log_reader_close(&reader);
+    assert_int_equal(log_rescue(path, LOG_CLOCK, 4, 8, &err), 0);
+    snprintf(other, sizeof other, "%s.0123456789abcdef.partial", path);
+    close(open(other, O_CREAT | O_WRONLY, 0600));
+    assert_int_equal(log_rescue(path, LOG_CLOCK, 4, 8, &err), 0);
+    assert_int_equal(unlink(other), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -177,6 +220,7 @@ int main(void)
         cmocka_unit_test(every_damaged_header_byte_is_survived),
         cmocka_unit_test(a_full_disk_is_an_error_and_leaves_nothing),
         cmocka_unit_test(a_log_is_cut_where_the_disk_was_full),
+        cmocka_unit_test(what_a_killed_writer_left_is_rescued),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -12,13 +12,13 @@ unshare -n true 2>/dev/null && kind=netns
 claim_port
 
 # A run of 2 minutes, which no stalled test can outlast, in the background: $pid, $run, and its namespaces in $spaces.
-start_run() { # NAME [MORE YAML]
+start_run() { # NAME [MORE YAML [OPTION...]]
     run="$work/$1"
     experiment "$work/$1.yaml" $kind 2k 120s <<EOF
 servers: {cache: {kind: memcached, threads: 1, port: $port}}
 ${2:-}
 EOF
-    "$taillight" run "$work/$1.yaml" --out "$run" >"$work/$1.out" 2>"$work/$1.err" &
+    "$taillight" run "$work/$1.yaml" --out "$run" "${@:3}" >"$work/$1.out" 2>"$work/$1.err" &
     pid=$!
     await grep -q 'loading 120' "$work/$1.err" || fail "$1: the load does not begin"
     await grep -qe '"--announce"\|--announce' "$run/commands.log" || fail "$1: no load in commands.log"
@@ -47,9 +47,15 @@ start_run killed-server
 signal_to KILL "memcached.* -p $port "
 ended killed-server 1 'the server `cache` was killed by signal 9 \(Killed\); the last line of .*server-cache.log'
 
-start_run killed-load
+# One that keeps its samples on disk leaves those until then.
+start_run killed-load '' --set load.memory=16MiB
+has_written() { [ -n "$(find "$run/client" -name 'samples.tlog.*.partial' -size +16k)" ]; }
+await has_written || fail "killed-load: writes no samples"
 signal_to KILL "taillight load .*$run"
 ended killed-load 1 'the load generator was killed by signal 9'
+"$taillight" analyze "$run" --quiet --out "$work/of-load" >"$work/analyzed" 2>"$work/analyze.err"
+[[ $? == [04] ]] && grep -q 'The load was killed: what it had written ends [0-9.]* s after its begin' "$work/of-load/summary.json" ||
+    fail "killed-load: what it left cannot be analyzed: $(cat "$work/analyzed")"
 
 start_run killed-capture
 signal_to KILL "taillight capture .*$run"
