@@ -27,11 +27,12 @@ int load_make_directory(const char *path, struct error *err)
 
 static int check_spool(const struct sample_totals *totals, const char *path, struct error *err)
 {
-    if (!totals->spooled || totals->spool_count == totals->counts.scheduled)
+    const uint64_t drawn = totals->counts.scheduled - totals->undrawn;
+    if (!totals->spooled || totals->spool_count == drawn)
         return 0;
     return error_set(err, ERROR_FAILED, "%s has only the first %llu of %llu samples: %s", path,
-                     (unsigned long long)totals->spool_count,
-                     (unsigned long long)totals->counts.scheduled, totals->spool_why.text);
+                     (unsigned long long)totals->spool_count, (unsigned long long)drawn,
+                     totals->spool_why.text);
 }
 
 int load_write_logs(const char *directory, const struct engine_result *result,

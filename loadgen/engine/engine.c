@@ -33,7 +33,8 @@
 #include "workloads/protocols.h"
 
 enum {
-    SETTLE_NS = 20000000, // pause between the last connect and the first request
+    SETTLE_NS = 20000000,      // pause between the last connect and the first request
+    DRAW_REST_NS = 1000000000, // what of the schedule is drawn after the load, as never sent
     CALIBRATE_NS = 30000000,
     FILES_A_THREAD = 8, // of its event loop
     FILES_BESIDES = 64,
@@ -458,7 +459,8 @@ static void merge_drained(struct engine *engine)
     struct engine_result *result = engine->result;
     struct sample_totals *totals = result->totals;
     sample_drain_end(&engine->drain,
-                     result->end == ENGINE_INTERRUPTED ? result->end_tsc : UINT64_MAX);
+                     result->end == ENGINE_INTERRUPTED ? result->end_tsc : UINT64_MAX,
+                     engine_ticks(&engine->shared, DRAW_REST_NS));
     sample_totals_finish(totals);
     result->samples = totals->kept;
     result->sample_count = totals->kept_count;

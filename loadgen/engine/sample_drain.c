@@ -2,6 +2,7 @@
 #include "loadgen/engine/sample_drain.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdalign.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,7 +169,15 @@ int sample_drain_begin(struct sample_drain *drain, uint64_t start_tsc, const cpu
                                             "cannot begin the thread that takes the samples");
 }
 
-void sample_drain_end(struct sample_drain *drain, uint64_t until_tsc)
+static uint64_t count_undrawn(const struct sample_drain *drain, uint64_t until_tsc)
+{
+    const double until_ns = until_tsc == UINT64_MAX
+                                ? INFINITY
+                                : (double)(until_tsc - drain->start_tsc) / drain->ticks_per_ns;
+    return 1 + schedule_drawer_expected(drain->drawer, until_ns);
+}
+
+void sample_drain_end(struct sample_drain *drain, uint64_t until_tsc, uint64_t drawing_ticks)
 {
     stop_thread(drain);
     for (uint64_t left = held(drain); left; left--, pass(drain, &drain->taken)) {
@@ -178,10 +187,15 @@ void sample_drain_end(struct sample_drain *drain, uint64_t until_tsc)
             return;
         sample_totals_add(drain->totals, sample);
     }
+    const uint64_t begun = tsc_now();
     for (; drain->has_next; draw_next(drain)) {
         const struct sample sample = next_sample(drain);
         if (sample.intended_tsc > until_tsc)
             return;
+        if (tsc_now() - begun >= drawing_ticks) {
+            sample_totals_add_undrawn(drain->totals, count_undrawn(drain, until_tsc));
+            return;
+        }
         sample_totals_add(drain->totals, &sample);
     }
 }

@@ -60,9 +60,10 @@ int sample_drain_begin(struct sample_drain *drain, uint64_t start_tsc, const cpu
                        struct error *err);
 
 // All load threads have ended. Ends the thread, takes the rest of the samples, and draws what was
-// not drawn yet, as never sent. until_tsc: requests due after it were never offered, and are left
-// out; UINT64_MAX: none are.
-void sample_drain_end(struct sample_drain *drain, uint64_t until_tsc);
+// not drawn yet, as never sent; when that takes longer than drawing_ticks, the rest is counted by
+// the rate (sample_totals.undrawn): a rate beyond what can be drawn leaves hundreds of millions.
+// until_tsc: requests due after it were never offered, and are left out; UINT64_MAX: none are.
+void sample_drain_end(struct sample_drain *drain, uint64_t until_tsc, uint64_t drawing_ticks);
 
 // One look: takes what is final, then draws what has room. For the thread, and for tests.
 void sample_drain_look(struct sample_drain *drain);

@@ -200,6 +200,15 @@ void sample_totals_add(struct sample_totals *totals, const struct sample *sample
         spool_add(totals, sample);
 }
 
+void sample_totals_add_undrawn(struct sample_totals *totals, uint64_t count)
+{
+    totals->undrawn += count;
+    totals->counts.scheduled += count;
+    totals->counts.unsent += count;
+    totals->slow_left_out += count;
+    histogram_add(&totals->latency.histogram.infinite, count);
+}
+
 void sample_totals_finish(struct sample_totals *totals)
 {
     qsort(totals->slowest, totals->slow_count, sizeof *totals->slowest, slowest_first);

@@ -59,6 +59,7 @@ struct sample_totals {
     // Requests that were drawn when they were already due, and why: requests before them had been
     // open for so long that memory was full; or nobody had come to draw them.
     uint64_t late_full, late_drawn;
+    uint64_t undrawn; // the last of those never sent, of which only the number is known
 };
 
 // bytes: of memory for `kept`, at least two stretches'. spool: the file; NULL: none. ERROR_FAILED:
@@ -70,6 +71,10 @@ void sample_totals_free(struct sample_totals *totals); // NULL is allowed
 
 // Takes the next sample.
 void sample_totals_add(struct sample_totals *totals, const struct sample *sample);
+
+// So many more were never sent, at times that nobody drew: they are counted, and neither kept nor
+// in the file.
+void sample_totals_add_undrawn(struct sample_totals *totals, uint64_t count);
 
 // There are no more: sorts the slowest, and gives the file its name.
 void sample_totals_finish(struct sample_totals *totals);

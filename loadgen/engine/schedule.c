@@ -126,6 +126,17 @@ bool schedule_drawer_next(struct schedule_drawer *drawer, struct scheduled_reque
     return true;
 }
 
+uint64_t schedule_drawer_expected(const struct schedule_drawer *drawer, double until_ns)
+{
+    const double duration = drawer->duration;
+    const double end =
+        until_ns < duration
+            ? rate_pattern_integral(&drawer->workload->pattern, until_ns / duration) * duration
+            : drawer->end;
+    const double gap = distribution_mean(&drawer->gaps) * drawer->ns_per_gap;
+    return drawer->at < end ? 1 + (uint64_t)((end - drawer->at) / gap) : 0;
+}
+
 // A shape may have most of its weight near 0: such gaps would never fill the duration.
 static int draw_all(struct schedule_drawer *drawer, struct schedule *schedule, struct error *err)
 {

@@ -41,6 +41,8 @@ int schedule_drawer_open(const struct workload *workload, const struct distribut
                          struct schedule_drawer **drawer, struct error *err);
 // False: that was all.
 bool schedule_drawer_next(struct schedule_drawer *drawer, struct scheduled_request *request);
+// How many it would still draw that are due before until_ns (INFINITY: all), by the rate.
+uint64_t schedule_drawer_expected(const struct schedule_drawer *drawer, double until_ns);
 void schedule_drawer_close(struct schedule_drawer *drawer); // NULL is allowed
 
 // For a load without a schedule: `count` operations and keys, without times, to be used in that

@@ -59,13 +59,13 @@ json_t *load_bounds_json(const struct engine_result *result, const struct protoc
     const struct sample_totals *totals = result->totals;
     if (!totals)
         return json_null();
-    return json_pack("{s:I,s:I,s:I,s:f,s:I,s:I,s:o,s:o}", "kept", (json_int_t)result->sample_count,
-                     "kept_of", (json_int_t)totals->every, "stretch", (json_int_t)TOTALS_STRETCH,
-                     "percentile_error", percentile_error, "waited_for_memory",
-                     (json_int_t)totals->late_full, "drawn_late", (json_int_t)totals->late_drawn,
-                     "spooled",
-                     totals->spooled ? json_integer((json_int_t)totals->spool_count) : json_null(),
-                     "slow", slow_json(result, protocol));
+    return json_pack(
+        "{s:I,s:I,s:I,s:f,s:I,s:I,s:I,s:o,s:o}", "kept", (json_int_t)result->sample_count,
+        "kept_of", (json_int_t)totals->every, "stretch", (json_int_t)TOTALS_STRETCH,
+        "percentile_error", percentile_error, "waited_for_memory", (json_int_t)totals->late_full,
+        "drawn_late", (json_int_t)totals->late_drawn, "undrawn", (json_int_t)totals->undrawn,
+        "spooled", totals->spooled ? json_integer((json_int_t)totals->spool_count) : json_null(),
+        "slow", slow_json(result, protocol));
 }
 
 static void print_slow(const struct engine_result *result, FILE *out)
@@ -98,10 +98,16 @@ void load_bounds_print(const struct engine_result *result, FILE *out)
             "late",
             (count_type)totals->late_full, text_plural((double)totals->late_full),
             (count_type)totals->late_drawn);
+    if (totals->undrawn)
+        fprintf(out,
+                "\n             %llu of the unsent were too many to draw, and are counted by the "
+                "rate",
+                (count_type)totals->undrawn);
+    const uint64_t drawn = totals->counts.scheduled - totals->undrawn;
     if (totals->spooled)
         fprintf(out, "\n             %llu of %llu samples are in the file%s%s",
-                (count_type)totals->spool_count, (count_type)totals->counts.scheduled,
-                totals->spool_count < totals->counts.scheduled ? ": " : "",
-                totals->spool_count < totals->counts.scheduled ? totals->spool_why.text : "");
+                (count_type)totals->spool_count, (count_type)drawn,
+                totals->spool_count < drawn ? ": " : "",
+                totals->spool_count < drawn ? totals->spool_why.text : "");
     fputc('\n', out);
 }

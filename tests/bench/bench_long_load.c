@@ -173,7 +173,7 @@ int main(void)
         fflush(stdout);
     }
     answered += answer(&drain, latencies);
-    sample_drain_end(&drain, UINT64_MAX);
+    sample_drain_end(&drain, UINT64_MAX, UINT64_MAX);
     sample_totals_finish(totals);
     const double all_ns = (seconds() - begin) / (double)answered * 1e9;
     for (uint32_t i = 0; i < THREADS; i++)

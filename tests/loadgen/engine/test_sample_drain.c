@@ -3,6 +3,7 @@
 // The rings between the schedule, load threads and totals, with this test as the load threads: all
 // requests come, once, in the schedule's order and as it was drawn at once; what is open holds up
 // no more than it must; and who is at fault for what came late is known.
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -107,7 +108,7 @@ static void the_schedule_comes_as_it_was_drawn(void **state)
         }
         for (uint32_t i = 0; i < rings; i++)
             assert_true(atomic_load(&lab->drain.rings[i].drawn.whole));
-        sample_drain_end(&lab->drain, UINT64_MAX);
+        sample_drain_end(&lab->drain, UINT64_MAX, UINT64_MAX);
         check_all_came(lab, lab->schedule.count);
         assert_int_equal(lab->totals->late_full + lab->totals->late_drawn, 0); // nothing has begun
         free_lab(lab);
@@ -125,10 +126,34 @@ static void what_was_not_sent_is_counted(void **state)
         sample_drain_look(&lab->drain);
         size_t until = interrupted ? 3000 : lab->schedule.count; // some not even drawn
         sample_drain_end(&lab->drain,
-                         interrupted ? lab->schedule.items[until - 1].offset_ns : UINT64_MAX);
+                         interrupted ? lab->schedule.items[until - 1].offset_ns : UINT64_MAX,
+                         UINT64_MAX);
         check_all_came(lab, until);
         assert_int_equal(lab->totals->counts.answered, 500);
         assert_int_equal(lab->totals->counts.unsent, until - 500);
+        free_lab(lab);
+    }
+}
+
+// Too many to draw them: how many there are is known by the rate, a Poisson process' number within
+// six of its standard deviations.
+static void what_is_too_much_to_draw_is_counted_by_the_rate(void **state)
+{
+    (void)state;
+    for (unsigned interrupted = 0; interrupted < 2; interrupted++) {
+        struct lab *lab = new_lab(1);
+        const struct sample_counts *counts = &lab->totals->counts;
+        answer(lab, 0, 500);
+        sample_drain_look(&lab->drain);
+        const uint64_t drawn = ready_of(lab, 0), half = duration_ns / 2;
+        sample_drain_end(&lab->drain, interrupted ? half : UINT64_MAX, 0);
+        check_all_came(lab, drawn);
+        assert_int_equal(counts->scheduled, drawn + lab->totals->undrawn);
+        assert_int_equal(counts->unsent, counts->scheduled - 500);
+        assert_int_equal(histogram_count(&lab->totals->latency.histogram), counts->scheduled);
+        assert_int_equal(lab->totals->slow_left_out, counts->unsent - TOTALS_SLOWEST);
+        const double expected = rate * (double)(interrupted ? half : duration_ns) / 1e9;
+        assert_true(fabs((double)counts->scheduled - expected) < 6 * sqrt(expected));
         free_lab(lab);
     }
 }
@@ -146,7 +171,7 @@ static void a_thread_that_ended_holds_up_nobody(void **state)
         sample_drain_look(&lab->drain);
     }
     answer(lab, 0, SIZE);
-    sample_drain_end(&lab->drain, UINT64_MAX);
+    sample_drain_end(&lab->drain, UINT64_MAX, UINT64_MAX);
     check_all_came(lab, lab->schedule.count);
     assert_int_equal(lab->totals->counts.answered, (lab->schedule.count + 1) / 2 + 100);
     free_lab(lab);
@@ -202,7 +227,7 @@ static void the_thread_keeps_up(void **state)
     while (lab->put[0] < lab->schedule.count)
         answer(lab, 0, SIZE);
     atomic_store(&lab->drain.rings[0].sent.ended, true);
-    sample_drain_end(&lab->drain, UINT64_MAX);
+    sample_drain_end(&lab->drain, UINT64_MAX, UINT64_MAX);
     check_all_came(lab, lab->schedule.count);
     assert_int_equal(lab->totals->counts.answered, lab->schedule.count);
     free_lab(lab);
@@ -213,6 +238,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_schedule_comes_as_it_was_drawn),
         cmocka_unit_test(what_was_not_sent_is_counted),
+        cmocka_unit_test(what_is_too_much_to_draw_is_counted_by_the_rate),
         cmocka_unit_test(a_thread_that_ended_holds_up_nobody),
         cmocka_unit_test(an_open_request_fills_the_memory),
         cmocka_unit_test(who_looks_too_seldom_is_told),
