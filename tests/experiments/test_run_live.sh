@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A run on a terminal shows what `load` would: rate, in flight, percentiles so far, in the line that says how
 # long it goes on, and no line is longer than the terminal is wide. Without a terminal there is nothing of it.
-# Runs beside others: its line waits for a moment that nobody else wants, and is given longer.
+# The line waits for a moment in which nobody else wants the load's core, and is given longer.
 . tests/experiments/run_lib.sh
 command -v python3 >/dev/null || skip 'no python3 to make a terminal with'
 claim_port
@@ -10,6 +10,7 @@ line='loading, [0-9]+ s to go: [0-9]+/s, [0-9]+ in flight'
 for seconds in 3 6 12 24; do
     experiment "$work/live.yaml" local 500 ${seconds}s <<EOF
 servers: {lab: {kind: labserver, port: $port}}
+capture: {backend: none}
 EOF
     rm -rf "$work/live"
     python3 tests/on_terminal.py '' $narrow "$taillight" run "$work/live.yaml" --out "$work/live" >"$work/shown" 2>"$work/live.err"

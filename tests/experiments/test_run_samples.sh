@@ -50,7 +50,9 @@ status=$?
 exec 7> >("$taillight" capture --out "$work/killed" --backend samples --no-events --segment 300ms --cores "$core" --quiet >"$work/killed.ready")
 killed=$!
 await grep -q '"segment":2' "$work/killed.ready" || fail "no segment is written"
-written() { [ -n "$(find "$work/killed/perf.data" -size +50k)" ]; }
+# What it writes first are the maps of all processes.
+maps=$(stat -c %s "$work/killed/perf.data")
+written() { [ "$(stat -c %s "$work/killed/perf.data")" -ge $((maps + 50000)) ]; }
 await written || fail "perf has written nothing yet"
 kill -9 $killed
 exec 7>&-

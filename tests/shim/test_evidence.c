@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -157,6 +158,7 @@ static void moves_by_vectors(uint16_t port)
     struct iovec parts[2] = {{a, 3}, {b, 2}}, reply[2] = {{"ab", 2}, {"cde", 3}};
     for (int i = 0; i < 20; i++) {
         give(&ends, "01234567");
+        NEED(poll(&(struct pollfd){.fd = ends.server, .events = POLLIN}, 1, -1) == 1);
         NEED(preadv2(ends.server, parts, 2, -1, i % 2 ? RWF_NOWAIT : 0) == 5);
         NEED(read(ends.server, a, 3) == 3);
         NEED(pwritev2(ends.server, reply, 2, -1, 0) == 5 && write(ends.server, "f", 1) == 1);
