@@ -24,8 +24,9 @@ int load_curve_take(struct load_curve *curve, struct load_plan *plan, double rat
     struct curve_point point = {
         .asked = {rate, duration_ns, number ? hash64(o->seed + number) >> 11 : o->seed}};
     progress_phase(&plan->progress,
-                   "loading %s for %.3g s at %.0f request%s/s on %llu connection%s",
-                   plan->server.text, (double)duration_ns / 1e9, rate, text_plural(rate),
+                   "loading %s for %.3g s at %.0f %srequest%s/s on %llu connection%s",
+                   plan->server.text, (double)duration_ns / 1e9, rate,
+                   plan->workload.fanout > 1 ? "logical " : "", text_plural(rate),
                    (unsigned long long)o->connections, text_plural((double)o->connections));
     int status = load_run_once(plan, &point.asked, outcome, err);
     progress_end(&plan->progress);
@@ -102,10 +103,11 @@ json_t *load_curve_json(const struct load_curve *curve, const struct load_plan *
         json_array_append_new(points, point_json(&curve->points.items[i], o->slo != NULL));
     for (size_t i = 0; i < o->agents.count; i++)
         json_array_append_new(agents, json_string(o->agents.items[i]));
-    return json_pack("{s:s,s:s,s:s,s:s?,s:s,s:s,s:I,s:I,s:o,s:o,s:o}", "kind", kind, "server",
+    return json_pack("{s:s,s:s,s:s,s:s?,s:s,s:s,s:i,s:I,s:I,s:o,s:o,s:o}", "kind", kind, "server",
                      plan->server.text, "protocol", plan->workload.protocol->name, "workload",
-                     o->workload, "arrivals", plan->arrivals, "pattern", plan->pattern, "seed",
-                     (json_int_t)o->seed, "connections", (json_int_t)o->connections, "depth",
+                     o->workload, "arrivals", plan->arrivals, "pattern", plan->pattern, "fanout",
+                     (int)plan->workload.fanout, "seed", (json_int_t)o->seed, "connections",
+                     (json_int_t)o->connections, "depth",
                      o->depth ? json_integer((json_int_t)o->depth) : json_null(), "agents", agents,
                      "points", points);
 }

@@ -11,6 +11,7 @@
 #include "base/json_numbers.h"
 #include "base/log_file.h"
 #include "base/new_file.h"
+#include "loadgen/method/logical_requests.h"
 
 void load_outcome_free(struct load_outcome *outcome)
 {
@@ -117,19 +118,27 @@ static int write_percentiles(const char *path, const struct engine_result *resul
                              struct error *err)
 {
     const struct sample_totals *totals = result->totals;
-    struct histogram *made = totals ? NULL : histogram_of_samples(result);
+    struct engine_result logical;
+    int status = logical_requests_make(result, &logical, err);
+    if (status < 0)
+        return status;
+    struct histogram *made = totals ? NULL : histogram_of_samples(&logical);
+    logical_requests_free(result, &logical);
     const struct histogram *histogram = totals ? &totals->latency.histogram : made;
     struct new_file out;
-    int status = histogram ? new_file_open(&out, path, err)
-                           : error_set(err, ERROR_FAILED, "out of memory for %s", path);
+    status = histogram ? new_file_open(&out, path, err)
+                       : error_set(err, ERROR_FAILED, "out of memory for %s", path);
     if (status < 0) {
         free(made);
         return status;
     }
     status = histogram_write_percentiles(
         histogram, totals ? result->tsc_hz / 1e6 : 1000,
-        "latency in us from the intended time to the reply; requests never sent, lost or "
-        "unanswered are infinite",
+        fanout_of(result) > 1
+            ? "latency in us of logical requests, from the intended time to the last of their "
+              "replies; those of which a request was never sent, lost or unanswered are infinite"
+            : "latency in us from the intended time to the reply; requests never sent, lost or "
+              "unanswered are infinite",
         out.file, err);
     free(made);
     return new_file_finish(&out, status, err);

@@ -98,6 +98,9 @@ const struct option_spec load_plan_options[] = {
     OPTION_STRING("think", 0, "TIMES", struct load_options, think,
                   "of --rate max: how long each connection waits from its last reply to its next "
                   "requests: exponential:5ms"),
+    OPTION_COUNT("fanout", 0, "N", struct load_options, fanout,
+                 "requests that are due together, as one logical request, whose latency is the "
+                 "slowest's; --rate then counts logical requests (the workload's, 1)"),
     OPTION_FLAG("sleep", 0, struct load_options, sleep,
                 "sleep between requests and leave the core to others; requests are sent later"),
     OPTION_STRING("samples", 0, "DIR", struct load_options, samples,
@@ -232,6 +235,28 @@ static int check_think(struct load_plan *plan, struct error *err)
                          "connection, whose replies all come");
     if (distribution_parse(o->think, UNIT_NS, &plan->think, err) < 0)
         return error_prefix(err, "--think");
+    return 0;
+}
+
+// Of what a fan-out is: requests that are due at an instant which the rate says.
+static int check_fanout(struct load_plan *plan, struct error *err)
+{
+    const struct load_options *o = &plan->options;
+    if (o->fanout > WORKLOAD_FANOUT_MAX)
+        return error_set(err, ERROR_INPUT, "--fanout must be 1 to %d", WORKLOAD_FANOUT_MAX);
+    if (o->fanout)
+        plan->workload.fanout = (uint16_t)o->fanout;
+    if (plan->workload.fanout == 1 || o->prepare)
+        return 0;
+    if (isinf(o->rate))
+        return error_set(err, ERROR_INPUT,
+                         "--rate max, a closed loop, sends when a connection has room: a fan-out "
+                         "needs a rate, of logical requests");
+    if (plan->workload.recording)
+        return error_set(err, ERROR_INPUT,
+                         "a recording (%s) says when each request is due: it and a fan-out exclude "
+                         "each other",
+                         plan->arrivals);
     return 0;
 }
 
@@ -583,7 +608,8 @@ int load_plan_make(struct load_plan *plan, int positional, char **argv, struct e
         return -(int)err->kind;
     if ((!o->prepare && check_pattern(plan, err) < 0) || take_recording(plan, err) < 0)
         return -(int)err->kind;
-    if ((!o->prepare && check_rate(o, err) < 0) || check_think(plan, err) < 0)
+    if ((!o->prepare && check_rate(o, err) < 0) || check_think(plan, err) < 0 ||
+        check_fanout(plan, err) < 0)
         return -ERROR_INPUT;
     if (o->seed == seed_not_given) {
         uint32_t seed;

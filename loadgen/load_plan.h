@@ -28,7 +28,8 @@ struct load_options {
     const char *server, *protocol, *rate_text, *workload, *arrivals, *stamps, *samples, *target;
     const char *sweep, *slo, *out, *hgrm;
     const char *user, *password_file, *tls_ca, *sentinel, *think;
-    double rate; // of rate_text; INFINITY: max, a closed loop
+    uint64_t fanout; // 0: not given
+    double rate;     // of rate_text; INFINITY: max, a closed loop
     double confidence;
     uint64_t threads, connections, depth, duration_ns, interval_ns, max_duration_ns, seed,
         timeout_ns, reconnect_ns, slow_ns;

@@ -76,11 +76,17 @@ static double available_bytes(void)
 }
 
 // Memory per request: its sample, a second copy while several threads' are merged, its place in the
-// schedule, and five values: latencies and lateness, and room for finding percentiles.
+// schedule, and five values: latencies and lateness, and room for finding percentiles. A fan-out
+// adds logical requests, with a sample and two values each.
 static double request_bytes(const struct load_plan *plan)
 {
+    const double logical =
+        plan->workload.fanout > 1
+            ? (sizeof(struct sample) + 2 * sizeof(double)) / (double)plan->workload.fanout
+            : 0;
     return (double)(sizeof(struct sample) * (plan->options.threads > 1 ? 2 : 1) +
-                    sizeof(struct scheduled_request) + 5 * sizeof(double));
+                    sizeof(struct scheduled_request) + 5 * sizeof(double)) +
+           logical;
 }
 
 // How many requests a closed loop may put.
@@ -94,7 +100,8 @@ static size_t affordable_requests(const struct load_plan *plan)
 
 static double requests_expected(const struct load_plan *plan, double rate, uint64_t duration_ns)
 {
-    return rate * (double)duration_ns / 1e9 * rate_pattern_integral(&plan->workload.pattern, 1);
+    return rate * plan->workload.fanout * (double)duration_ns / 1e9 *
+           rate_pattern_integral(&plan->workload.pattern, 1);
 }
 
 // A connection has room for a whole request.
@@ -128,7 +135,8 @@ int load_check_memory(const struct load_plan *plan, double rate, uint64_t durati
         return error_set(err, ERROR_INPUT,
                          "%.3g requests need %.3g MiB of memory for their samples, and --memory "
                          "allows %.0f MiB, which bounds only a single load with a --rate and a "
-                         "--duration and without --agent or a recording: raise it, or lower %s",
+                         "--duration and without --agent, a fan-out or a recording: raise it, "
+                         "or lower %s",
                          requests, wanted / 1048576, allowed / 1048576, lower);
     if (!(available > 0) || wanted < available * memory_share)
         return 0;
@@ -150,7 +158,8 @@ static uint64_t memory_bound(const struct load_plan *plan)
     // The NIC's stamps are converted after the load.
     bool stamps = plan->stamps != STAMP_MODE_HARDWARE || o->memory_bytes;
     bool can = stamps && isfinite(o->rate) && !o->target && !plan->agent_count &&
-               o->repetitions == 1 && plan->recording.requests.count == 0;
+               o->repetitions == 1 && plan->recording.requests.count == 0 &&
+               plan->workload.fanout == 1;
     double wanted = requests_expected(plan, o->rate, o->duration_ns) * request_bytes(plan);
     return can && wanted > bytes ? (uint64_t)bytes : 0;
 }

@@ -26,6 +26,7 @@ void workload_defaults(struct workload *workload)
         .key_size_bytes = {.kind = DISTRIBUTION_FIXED, .first = 31},
         .popularity = {POPULARITY_UNIFORM, 0},
         .multiget_keys = 10,
+        .fanout = 1,
         .value_size_bytes = {.kind = DISTRIBUTION_FIXED, .first = 200},
         .arrivals = {.kind = DISTRIBUTION_EXPONENTIAL, .first = 1},
     };
@@ -315,6 +316,8 @@ json_t *workload_to_json(const struct workload *workload)
             json_string(distribution_format(&workload->service_ns, UNIT_NS, text, sizeof text)));
     if (json && workload->read_through)
         json_object_set_new(json, "read_through", json_true());
+    if (json && workload->fanout > 1)
+        json_object_set_new(json, "fanout", json_integer(workload->fanout));
     if (json && workload->http.before)
         json_object_set_new(json, "http", http_words_to_json(&workload->http));
     if (json && workload->protocol->custom)

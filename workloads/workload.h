@@ -14,6 +14,7 @@
 //     pattern: ramp:0.5,1.5       # the rate over time (workloads/rate_pattern.h)
 //     service: exponential:10us   # lab only: how long the server is to work
 //     read_through: true          # a get that finds nothing is followed by a set
+//     fanout: 10                  # requests that are due together, as one logical request
 //     http: {path: "/a/{key}", host: web, headers: ["Accept: */*"]}      # http only
 //
 // Absent keys take the value shown by workload_defaults. A key and its value are functions of the
@@ -38,6 +39,8 @@
 struct fields;
 
 enum { WORKLOAD_OPERATIONS = PROTOCOL_OPERATIONS_MAX }; // that a mix can have
+
+enum { WORKLOAD_FANOUT_MAX = 1000 };
 
 enum { WORKLOAD_SMALL_VALUES = 64 }; // sizes from 0 to this may have a probability of their own
 
@@ -65,6 +68,9 @@ struct workload {
     struct distribution service_ns;
     uint64_t expiry_ns; // of what is set, whole seconds; 0: it stays
     bool read_through;  // a get that finds nothing is followed by a set of its key
+    // Requests of one logical request: all due at its instant, each with an operation and a key of
+    // its own; it is answered when all of them are. 1: each request is for itself.
+    uint16_t fanout;
     struct http_words http;
     struct custom *custom; // what protocol custom is here; NULL: as it is without a description
     char *recording;       // a file whose times are replayed instead of arrivals; NULL: none

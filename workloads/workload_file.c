@@ -235,6 +235,10 @@ static int read_workload(const struct binding *binding, const struct node *node,
         return document_error(binding->document, node_child(node, "read_through"), binding->err,
                               "read_through: protocol %s has no get and set",
                               workload->protocol->name);
+    if (workload->fanout > 1 && workload->recording)
+        return document_error(binding->document, node_child(node, "fanout"), binding->err,
+                              "fanout: a recording says when each request is due, so that none "
+                              "are due together but its own");
     if (!service)
         return 0;
     char able[200];
@@ -271,11 +275,15 @@ static const struct field workload_rows[] = {
      .help =
          "whether a get that finds nothing is followed by a set of its key, which is told apart "
          "from the requests"},
+    {"fanout", FIELD_COUNT, "1", .low = "1", .high = "1000", INTO(struct workload, fanout),
+     .help = "how many requests are due together, as one logical request, whose latency is that of "
+             "the slowest; rates count logical requests"},
     {"http", FIELD_GROUP, .fields = &http_fields, IN_PLACE,
      .help = "of protocols http, http2 and grpc: what requests say besides the key"},
     {"custom", FIELD_GROUP, .fields = &custom_fields,
      .otherwise = "a line with the key, a line back", .help = "of protocol custom: what it is"},
 };
+_Static_assert(WORKLOAD_FANOUT_MAX == 1000, "the row of `fanout` says how many there may be");
 const struct fields workload_fields =
     FIELDS(workload_rows, struct workload, .begin = begin_workload, .check = read_workload);
 

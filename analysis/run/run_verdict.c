@@ -577,6 +577,37 @@ static void verdict_append_network(char *out, const struct run_analysis *run)
     verdict_append_drops(out, json_object_get(events, "segments_dropped"));
 }
 
+// With a fan-out what stands above is of requests, and whoever asked waited for several.
+static void verdict_append_fanout(char *out, const json_t *load)
+{
+    const json_t *fanout = json_object_get(load, "fanout"),
+                 *latency = json_object_get(load, "latency_us");
+    const json_int_t requests = json_integer_value(json_object_get(fanout, "requests"));
+    static const char *const names[] = {"p50", "p99"};
+    const char *before = "; of these the load says";
+    char count[32], time[32];
+    if (requests <= 1)
+        return;
+    text_append(
+        out, VERDICT_BYTES,
+        " All of this is of single requests: %lld of them, due together, make a logical "
+        "request, which lasts as long as the slowest (they may wait for one another): %s "
+        "logical requests",
+        (long long)requests,
+        text_count((uint64_t)json_integer_value(json_object_get(fanout, "scheduled")), count));
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const json_t *us = json_object_get(latency, names[i]);
+        if (!us) // too few for it
+            continue;
+        text_append(out, VERDICT_BYTES, "%s %s %s", before, names[i],
+                    json_is_null(us)
+                        ? "never"
+                        : units_format_ns(json_number_value(us) * 1e3, time, sizeof time));
+        before = ",";
+    }
+    text_append(out, VERDICT_BYTES, ".");
+}
+
 // Which control groups the kernel throttled on the server's machine, by its own account.
 static void verdict_append_quotas(char *out, const struct run_analysis *run)
 {
@@ -627,6 +658,7 @@ void run_verdict(struct run_analysis *run)
     for (size_t i = 1; i < run->findings.diagnoses.count; i++)
         verdict_append_window(out, run, &run->findings.diagnoses.items[i]);
     verdict_append_completeness(out, run);
+    verdict_append_fanout(out, run->evidence.load);
     verdict_append_network(out, run);
     verdict_append_quotas(out, run);
 }

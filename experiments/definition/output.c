@@ -272,9 +272,14 @@ void experiment_print_plan(const struct experiment *experiment, FILE *out)
     for (size_t i = 0; i < experiment->settings.count; i++)
         print_setting(experiment, &experiment->settings.items[i], out);
     print_neighbours(experiment, out);
-    fprintf(out, "  load: host %s to server %s, %.10g requests/s, %s arrivals, %llu connections",
-            experiment->hosts.items[load->from].name, experiment->servers.items[load->to].name,
-            load->rate, load->arrivals, (unsigned long long)load->connections);
+    fprintf(out, "  load: host %s to server %s, %.10g ", experiment->hosts.items[load->from].name,
+            experiment->servers.items[load->to].name, load->rate);
+    if (experiment->workload.fanout > 1)
+        fprintf(out, "logical requests/s of %u requests each", experiment->workload.fanout);
+    else
+        fprintf(out, "requests/s");
+    fprintf(out, ", %s arrivals, %llu connections", load->arrivals,
+            (unsigned long long)load->connections);
     fprintf(out, " x %llu in flight, ", (unsigned long long)load->depth);
     print_length(load, out);
     for (size_t i = 0; i < load->agents.count; i++) {

@@ -93,8 +93,8 @@ static uint64_t buffer_bytes(const struct run *run, int cores)
     const struct experiment *experiment = run->experiment;
     if (experiment->buffer_bytes && !capture_traces(experiment->backend)) // then it is the trace's
         return experiment->buffer_bytes;
-    double wanted = 2.0 * experiment->load.rate * (double)experiment->load.duration_ns / 1e9 *
-                    EVENTS_PER_REQUEST * EVENT_BYTES;
+    double wanted = 2.0 * experiment->load.rate * experiment->workload.fanout *
+                    (double)experiment->load.duration_ns / 1e9 * EVENTS_PER_REQUEST * EVENT_BYTES;
     double most = (1 << 30) / (double)cores;
     most = most > 256 << 20 ? 256 << 20 : most;
     return wanted > 2 * most || wanted < 32 << 20 ? 32 << 20

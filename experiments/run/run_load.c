@@ -347,10 +347,10 @@ int run_load(struct run *run, struct error *err)
     struct error ignored;
     uint64_t begin_ns = 0;
     int status = 0;
-    progress_phase(run->progress, "loading %s%s at %.10g requests/s",
+    progress_phase(run->progress, "loading %s%s at %.10g %srequests/s",
                    load->method.percentile ? "at most " : "",
                    units_format_ns((double)load->duration_ns, duration, sizeof duration),
-                   load->rate);
+                   load->rate, run->experiment->workload.fanout > 1 ? "logical " : "");
     int result = start_load(run, err);
     if (result == 0 && run->log.dry)
         return run_update_neighbours(run, 0, load->duration_ns, &begin_ns, err);

@@ -82,6 +82,7 @@ int agent_plan_from_json(const json_t *json, struct agent_plan *plan, struct wor
 #define FIGURE(member) JSON_ROW(#member, struct engine_result, member)
 static const struct json_row figures[] = {
     FIGURE(sample_count),
+    FIGURE(fanout),
     FIGURE(connection_count),
     FIGURE(connections_at_once),
     FIGURE(thread_count),

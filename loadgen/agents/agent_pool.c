@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "loadgen/method/logical_requests.h"
+
 static bool agent_counts(const struct agent_outcome *agent)
 {
     return !agent->lost[0] && agent_kind_measures(agent->spec->kind);
@@ -158,12 +160,18 @@ int agents_measured_add(struct agents_measured *measured, const struct fleet_out
             latencies->count = 0;
         if (fleet->agents[i].lost[0] || !agent_kind_measures(fleet->agents[i].spec->kind))
             continue;
-        if (array_reserve(latencies, latencies->count + result->sample_count) < 0)
+        struct engine_result logical;
+        int status = logical_requests_make(result, &logical, err);
+        if (status < 0)
+            return status;
+        const bool room = array_reserve(latencies, latencies->count + logical.sample_count) == 0;
+        for (size_t k = 0; room && k < logical.sample_count; k++)
+            latencies->items[latencies->count++] =
+                sample_latency_us(&logical.samples[k], logical.tsc_hz);
+        logical_requests_free(result, &logical);
+        if (!room)
             return error_set(err, ERROR_FAILED, "out of memory for the latencies of agent %s",
                              fleet->agents[i].spec->name);
-        for (size_t k = 0; k < result->sample_count; k++)
-            latencies->items[latencies->count++] =
-                sample_latency_us(&result->samples[k], result->tsc_hz);
     }
     return 0;
 }

@@ -287,6 +287,7 @@ static int engine_prepare(struct engine *engine, const sigset_t *signals, struct
     result->connections_at_once = settings->connections;
     atomic_init(&shared->last_id, settings->connections);
     result->closed_loop = settings->closed_loop;
+    result->fanout = workload->fanout;
     result->thread_count = shared->thread_count;
     shared->value_bytes = workload_value_bytes_max(workload);
     shared->carried_bytes = workload_carried_bytes_max(workload);

@@ -28,6 +28,7 @@ enum engine_end {
 struct engine_result {
     enum engine_end end;
     struct sample *samples; // one per scheduled request, in schedule order
+    uint32_t fanout;        // so many in a row are one logical request; 1 or 0: each is
     size_t sample_count;    // of an interrupted load: those that were due by then
     size_t sample_bytes;    // of the mapping
     // In bounded memory: of all samples, while those above are what is kept of them; else NULL.

@@ -435,11 +435,21 @@ static uint64_t next_due(struct engine_worker *worker)
                                         : UINT64_MAX;
 }
 
+// Send calls of one round. The requests of a logical request go to a connection each.
+static unsigned calls_at_once(const struct engine_worker *worker)
+{
+    const unsigned fanout = worker->shared->settings->workload->fanout;
+    return fanout <= CALLS_AT_ONCE     ? CALLS_AT_ONCE
+           : fanout < REQUESTS_AT_ONCE ? fanout
+                                       : REQUESTS_AT_ONCE;
+}
+
 // Sends before it reads: sends what is due, and what becomes due meanwhile, while there is room;
 // but bounds the number of calls, so that a client which falls behind also reads replies.
 static void send_while_due(struct engine_worker *worker, uint64_t now, unsigned at_once)
 {
-    for (unsigned left = CALLS_BEFORE_A_READ; left && next_due(worker) <= now; now = tsc_now()) {
+    unsigned left = at_once > CALLS_BEFORE_A_READ ? at_once : CALLS_BEFORE_A_READ;
+    for (; left && next_due(worker) <= now; now = tsc_now()) {
         unsigned calls = send_due(worker, now, at_once < left ? at_once : left);
         if (!calls)
             return;
@@ -456,7 +466,8 @@ static void take_readiness(struct engine_worker *worker, struct client_connectio
     engine_worker_list_room(worker, connection);
     if (worker->shared->settings->closed_loop || !connection->room->count)
         return;
-    send_while_due(worker, tsc_now(), 1);
+    send_while_due(worker, tsc_now(),
+                   worker->shared->settings->workload->fanout > 1 ? calls_at_once(worker) : 1);
 }
 
 void engine_worker_read_again(struct engine_worker *worker, struct client_connection *connection)
@@ -678,7 +689,7 @@ uint64_t engine_worker_turn(struct engine_worker *worker, uint64_t now)
     uint64_t due = next_due(worker), empty = worker->empty_poll_tsc;
     worker->context.progress = false;
     if (due <= now) {
-        send_while_due(worker, now, CALLS_AT_ONCE);
+        send_while_due(worker, now, calls_at_once(worker));
         engine_worker_poll(worker);
     } else if (due - now <= engine_ticks(worker->shared, NEAR_NS)) {
         _mm_pause();

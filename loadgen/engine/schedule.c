@@ -69,7 +69,9 @@ struct schedule_drawer {
     struct rank_sampler keys;
     gsl_rng *streams[STREAMS];
     double sum, ns_per_gap, duration, end;
-    double at, x; // of the next request: in the pattern's integral, and for the search there
+    double at, x; // of the next instant: in the pattern's integral, and for the search there
+    double offset_ns;
+    uint32_t left; // requests of the instant at offset_ns that are still to be drawn
 };
 
 int schedule_drawer_open(const struct workload *workload, const struct distribution *arrivals,
@@ -103,26 +105,35 @@ void schedule_drawer_close(struct schedule_drawer *drawer)
 }
 
 // Drawn for a constant rate over the pattern's integral, then moved to where the integral reaches
-// it.
-bool schedule_drawer_next(struct schedule_drawer *drawer, struct scheduled_request *request)
+// it. False: there is none left.
+static bool draw_instant(struct schedule_drawer *drawer)
 {
     const struct rate_pattern *pattern = &drawer->workload->pattern;
     const double duration = drawer->duration;
     if (!(drawer->at < drawer->end))
         return false;
-    double offset_ns = drawer->at;
+    drawer->offset_ns = drawer->at;
     if (pattern->kind != PATTERN_CONSTANT) {
         drawer->x = rate_pattern_inverse(pattern, drawer->at / duration, drawer->x);
-        offset_ns = fmin(drawer->x * duration, duration - 1);
+        drawer->offset_ns = fmin(drawer->x * duration, duration - 1);
     }
+    drawer->at +=
+        distribution_sample(&drawer->gaps, drawer->streams[STREAM_TIMES]) * drawer->ns_per_gap;
+    drawer->left = drawer->workload->fanout;
+    return true;
+}
+
+bool schedule_drawer_next(struct schedule_drawer *drawer, struct scheduled_request *request)
+{
+    if (drawer->left == 0 && !draw_instant(drawer))
+        return false;
+    drawer->left--;
     *request = (struct scheduled_request){
-        .offset_ns = (uint64_t)offset_ns,
+        .offset_ns = (uint64_t)drawer->offset_ns,
         .key = (uint32_t)rank_sample(&drawer->keys, drawer->streams[STREAM_KEYS]),
         .operation =
             draw_operation(drawer->workload, drawer->sum, drawer->streams[STREAM_OPERATIONS]),
     };
-    drawer->at +=
-        distribution_sample(&drawer->gaps, drawer->streams[STREAM_TIMES]) * drawer->ns_per_gap;
     return true;
 }
 
@@ -158,14 +169,14 @@ int schedule_draw(const struct workload *workload, const struct distribution *ar
 {
     struct schedule_drawer *drawer;
     *schedule = (struct schedule){0};
-    double expected =
-        rate * (double)duration_ns / 1e9 * rate_pattern_integral(&workload->pattern, 1);
+    double expected = rate * workload->fanout * (double)duration_ns / 1e9 *
+                      rate_pattern_integral(&workload->pattern, 1);
     if (!(rate > 0) || !(expected < SCHEDULE_REQUESTS_MAX))
         return error_set(err, ERROR_INPUT,
                          "%.0f requests/s for %.3f s are %.3g requests; at most 2 billion can be "
                          "scheduled",
-                         rate, (double)duration_ns / 1e9, expected);
-    size_t likely = (size_t)(expected + 5 * sqrt(expected) + 16);
+                         rate * workload->fanout, (double)duration_ns / 1e9, expected);
+    size_t likely = (size_t)(expected + 5 * sqrt(expected * workload->fanout) + 16);
     int result = schedule_drawer_open(workload, arrivals, rate, duration_ns, seed, &drawer, err);
     if (result == 0 && array_reserve(schedule, likely) < 0)
         result =

@@ -27,8 +27,9 @@ struct schedule {
 
 // Draws gaps of the shape of `arrivals` (exponential: a Poisson process; fixed: evenly), whose mean
 // must be finite and more than 0, scaled to `rate` per second times the workload's pattern, for
-// duration_ns. Times, operations and keys come from separate generators, all seeded from `seed`:
-// another mix does not change the times. The caller frees.
+// duration_ns. With a fan-out each instant is that of so many requests, one after the other in the
+// schedule, and `rate` is of instants. Times, operations and keys come from separate generators,
+// all seeded from `seed`: another mix does not change the times. The caller frees.
 int schedule_draw(const struct workload *workload, const struct distribution *arrivals, double rate,
                   uint64_t duration_ns, uint64_t seed, struct schedule *schedule,
                   struct error *err);

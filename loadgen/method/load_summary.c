@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "loadgen/method/logical_requests.h"
 #include "loadgen/method/method_interval.h"
 
 const double summary_quantiles[SUMMARY_QUANTILES] = {0.5, 0.9, 0.99, 0.999, 0.9999, 1};
@@ -68,6 +69,8 @@ static struct sample_counts count_statuses(const struct engine_result *result)
 
 static void take_counts(const struct sample_counts *counts, struct load_summary *summary)
 {
+    summary->logical_scheduled = counts->scheduled;
+    summary->logical_answered = counts->answered;
     summary->scheduled = counts->scheduled;
     summary->sent = counts->sent;
     summary->answered = counts->answered;
@@ -119,11 +122,13 @@ static void take_totals(const struct engine_result *result, struct load_summary 
 
 // --- of the samples ------------------------------------------------------------------------------
 
-// The values taken from every request, in one pass over memory, since samples are large.
+// The values taken from every request, in one pass over memory, since samples are large; and from
+// every logical request in another, where there are any.
 struct columns {
-    double *latency, *uncorrected, *network, *lateness;
-    size_t latencies, sends, stamped;
+    double *latency, *uncorrected, *network, *lateness, *each;
+    size_t latencies, sends, stamped, calls;
 };
+enum { COLUMNS = 5 };
 
 // Of requests from before fewer send calls were stamped as many count as of those after that.
 static bool counts_for_network(const struct engine_result *result, size_t i)
@@ -131,41 +136,58 @@ static bool counts_for_network(const struct engine_result *result, size_t i)
     return result->samples[i].send_tsc >= result->thinned_tsc || i % result->stamps_every == 0;
 }
 
-static void fill_columns(const struct engine_result *result, struct columns *columns)
+static void take_latency_of(const struct engine_result *result, const struct sample *sample,
+                            struct columns *columns)
 {
+    columns->latency[columns->latencies++] = sample_latency_us(sample, result->tsc_hz);
+    if (sample->sent_tsc)
+        columns->uncorrected[columns->sends++] =
+            sample_is_answered(sample)
+                ? ticks_microseconds(result, sample->send_tsc, sample->reply_tsc)
+                : INFINITY;
+}
+
+static void fill_columns(const struct engine_result *result, const struct engine_result *logical,
+                         struct columns *columns)
+{
+    const bool alone = logical->samples == result->samples;
     for (size_t i = 0; i < result->sample_count; i++) {
         const struct sample *sample = &result->samples[i];
-        const bool answered = sample_is_answered(sample);
-        columns->latency[columns->latencies++] = sample_latency_us(sample, result->tsc_hz);
+        if (alone)
+            take_latency_of(result, sample, columns);
+        else
+            columns->each[i] = sample_latency_us(sample, result->tsc_hz);
         if (sample->tx_ns && sample->rx_ns && counts_for_network(result, i))
             columns->network[columns->stamped++] =
                 (double)(int64_t)(sample->rx_ns - sample->tx_ns) / 1e3;
-        if (!sample->sent_tsc)
-            continue;
-        columns->uncorrected[columns->sends] =
-            answered ? ticks_microseconds(result, sample->send_tsc, sample->reply_tsc) : INFINITY;
-        columns->lateness[columns->sends++] =
-            ticks_microseconds(result, sample->intended_tsc, sample->send_tsc);
+        if (sample->sent_tsc)
+            columns->lateness[columns->calls++] =
+                ticks_microseconds(result, sample->intended_tsc, sample->send_tsc);
     }
+    for (size_t i = 0; !alone && i < logical->sample_count; i++)
+        take_latency_of(logical, &logical->samples[i], columns);
 }
 
-static int take_latencies(const struct engine_result *result, double *room,
-                          struct load_summary *summary, struct error *err)
+static int take_latencies(const struct engine_result *result, const struct engine_result *logical,
+                          double *room, struct load_summary *summary, struct error *err)
 {
     const size_t count = result->sample_count;
     struct columns columns = {.latency = room,
                               .uncorrected = room + count,
                               .network = room + 2 * count,
-                              .lateness = room + 3 * count};
-    fill_columns(result, &columns);
+                              .lateness = room + 3 * count,
+                              .each = room + 4 * count};
+    fill_columns(result, logical, &columns);
     int status = take_latency(columns.latency, columns.latencies, &summary->latency, err);
+    if (status == 0 && logical->samples != result->samples)
+        status = take_latency(columns.each, count, &summary->each, err);
     take_percentiles(columns.uncorrected, columns.sends, &summary->uncorrected);
     take_percentiles(columns.network, columns.stamped, &summary->network);
     double lateness[2] = {NAN, NAN};
-    if (columns.sends)
+    if (columns.calls)
         quantile_select(
-            columns.lateness, columns.sends,
-            (const size_t[]){quantile_rank(columns.sends, 0.5), quantile_rank(columns.sends, 0.99)},
+            columns.lateness, columns.calls,
+            (const size_t[]){quantile_rank(columns.calls, 0.5), quantile_rank(columns.calls, 0.99)},
             2, columns.lateness, lateness);
     summary->lateness_p50_us = lateness[0];
     summary->lateness_p99_us = lateness[1];
@@ -183,8 +205,8 @@ static void take_rates(const struct engine_result *result, uint64_t last_reply,
     if (result->end == ENGINE_INTERRUPTED && run_s < summary->duration_s)
         summary->duration_s = run_s;
     double answered_over = until_last > summary->duration_s ? until_last : summary->duration_s;
-    summary->offered_rate = (double)summary->scheduled / summary->duration_s;
-    summary->achieved_rate = (double)summary->answered / answered_over;
+    summary->offered_rate = (double)summary->logical_scheduled / summary->duration_s;
+    summary->achieved_rate = (double)summary->logical_answered / answered_over;
     summary->spin_fraction =
         run_s > 0 ? (double)result->spin_tsc / (run_s * result->tsc_hz * result->thread_count)
                   : NAN;
@@ -296,7 +318,7 @@ static void judge_end(const struct engine_result *result, struct load_summary *s
 
 static bool rate_is_reached(const struct load_summary *summary)
 {
-    double answered = (double)summary->answered;
+    double answered = (double)summary->logical_answered;
     double over_s = fmax(summary->duration_s, answered / summary->achieved_rate - rate_allowance_s);
     return answered >= summary->offered_rate * over_s * (1 - summary_rate_tolerance);
 }
@@ -416,8 +438,9 @@ static void judge_load(const struct engine_result *result, struct load_summary *
     if (result->end != ENGINE_INTERRUPTED && result->end != ENGINE_BROKEN &&
         !rate_is_reached(summary))
         load_summary_add_reason(summary, doubt,
-                                "rate not reached: %.0f of %.0f requests/s were answered; %s",
-                                summary->achieved_rate, summary->offered_rate, whose);
+                                "rate not reached: %.0f of %.0f %srequests/s were answered; %s",
+                                summary->achieved_rate, summary->offered_rate,
+                                fanout_of(result) > 1 ? "logical " : "", whose);
     double delayed = (double)result->delayed_by_depth;
     if (result->delayed_by_depth &&
         (result->depth_is_cap || delayed > share_tolerance * (double)summary->scheduled))
@@ -432,21 +455,40 @@ static void judge_load(const struct engine_result *result, struct load_summary *
     judge_replies(result, summary);
 }
 
+// Of logical requests where there are any.
+static int take_figures(const struct engine_result *result, struct load_summary *summary,
+                        struct error *err)
+{
+    struct engine_result logical;
+    int status = logical_requests_make(result, &logical, err);
+    if (status < 0)
+        return status;
+    double *room = calloc(result->sample_count + 1, COLUMNS * sizeof *room);
+    if (room)
+        status = take_latencies(result, &logical, room, summary, err);
+    else
+        status = error_set(err, ERROR_FAILED, "out of memory for the percentiles of %zu requests",
+                           result->sample_count);
+    if (logical.samples != result->samples) {
+        const struct sample_counts counts = count_statuses(&logical);
+        summary->logical_scheduled = counts.scheduled;
+        summary->logical_answered = counts.answered;
+    }
+    free(room);
+    logical_requests_free(result, &logical);
+    return status;
+}
+
 int load_summarise(const struct engine_result *result, uint64_t duration_ns,
                    struct load_summary *summary, struct error *err)
 {
     *summary = (struct load_summary){.ok = true};
-    double *room = calloc(result->sample_count + 1, 4 * sizeof *room);
-    if (!room)
-        return error_set(err, ERROR_FAILED, "out of memory for the percentiles of %zu requests",
-                         result->sample_count);
     const struct sample_counts counts = count_statuses(result);
     take_counts(&counts, summary);
-    int status = take_latencies(result, room, summary, err);
+    int status = take_figures(result, summary, err);
     if (result->totals)
         take_totals(result, summary);
     take_rates(result, counts.last_reply_tsc, duration_ns, summary);
-    free(room);
     if (status < 0)
         return status;
     if (summary->scheduled == 0)

@@ -3,7 +3,8 @@
 // The figures of a load: counts, percentiles with their confidence intervals, and whether they can
 // be trusted. Latency counts from the intended time to the reply (corrected), and separately from
 // the send call (uncorrected: what a closed-loop tool would have reported). A request without a
-// reply is +infinity in both; one never sent only in the first.
+// reply is +infinity in both; one never sent only in the first. With a fan-out both, and the rates,
+// are those of logical requests (loadgen/method/logical_requests.h); all else is of requests.
 #ifndef LOADGEN_METHOD_LOAD_SUMMARY_H
 #define LOADGEN_METHOD_LOAD_SUMMARY_H
 
@@ -39,11 +40,13 @@ struct load_summary {
     char reasons[SUMMARY_REASONS][400];
     enum load_doubt doubts[SUMMARY_REASONS]; // what each is about
     double duration_s;                       // of the schedule
-    double offered_rate;                     // scheduled requests per second of it
-    double achieved_rate; // answered requests per second until the last reply, at least over it
+    double offered_rate;                     // scheduled (logical) requests per second of it
+    double achieved_rate; // answered ones per second until the last reply, at least over it
     uint64_t scheduled, sent, answered, misses, error_replies, unsent, timed_out, lost;
+    uint64_t logical_scheduled, logical_answered; // the same as of requests without a fan-out
     struct load_percentiles latency, uncorrected;
-    struct load_percentiles network;         // RX stamp minus TX stamp, where a request has both
+    struct load_percentiles each;    // with a fan-out: the latency of each request by itself
+    struct load_percentiles network; // RX stamp minus TX stamp, where a request has both
     double lateness_p50_us, lateness_p99_us; // send call minus intended time; NaN: nothing sent
     double cpu_us_per_request;               // of this thread, idle spinning excluded; NaN: none
     double spin_fraction;                    // of the run's time spent finding nothing to do

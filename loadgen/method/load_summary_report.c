@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "loadgen/method/load_bounds.h"
 #include "loadgen/method/load_summary.h"
+#include "loadgen/method/logical_requests.h"
 
 typedef unsigned long long count_type; // what printf's %llu takes
 
@@ -51,6 +52,18 @@ static json_t *tls_json(const struct connection_counts *counts)
                                  : json_pack("{s:s,s:o,s:o}", "suite", counts->tls_suite,
                                              "handshakes", timed_json(&counts->handshakes),
                                              "resumed", timed_json(&counts->resumed));
+}
+
+// null: each request is for itself.
+static json_t *fanout_json(const struct load_summary *summary, const struct engine_result *result)
+{
+    const uint32_t fanout = fanout_of(result);
+    return fanout == 1 ? json_null()
+                       : json_pack("{s:I,s:I,s:I,s:o,s:o}", "requests", (json_int_t)fanout,
+                                   "scheduled", (json_int_t)summary->logical_scheduled, "answered",
+                                   (json_int_t)summary->logical_answered, "request_latency_us",
+                                   percentiles_json(&summary->each), "request_ci_us",
+                                   intervals_json(&summary->each));
 }
 
 // Those that came to no end: the load ended before.
@@ -282,6 +295,7 @@ json_t *load_summary_json(const struct load_summary *summary, const struct engin
                         isinf(facts->rate) ? json_string("max") : json_real(facts->rate));
     json_object_set_new(json, "loop", json_string(result->closed_loop ? "closed" : "open"));
     json_object_set_new(json, "think", facts->think ? json_string(facts->think) : json_null());
+    json_object_set_new(json, "fanout", fanout_json(summary, result));
     json_object_set_new(json, "arrivals", json_string(facts->arrivals));
     json_object_set_new(json, "pattern", json_string(facts->pattern ? facts->pattern : "constant"));
     set_count(json, "seed", facts->seed);
@@ -398,9 +412,14 @@ void load_summary_print(const struct load_summary *summary, const struct engine_
                         const struct load_facts *facts, FILE *out)
 {
     const struct connection_counts *counts = &result->counts;
+    const uint32_t fanout = fanout_of(result);
+    const bool logical = fanout > 1;
     fprintf(out, "%s: %s at ", facts->server, facts->protocol->name);
     if (result->closed_loop)
         fprintf(out, "as many requests/s as are answered (closed loop");
+    else if (logical)
+        fprintf(out, "%.0f logical request%s/s of %u requests each (%s arrivals", facts->rate,
+                text_plural(facts->rate), fanout, facts->arrivals);
     else
         fprintf(out, "%.0f request%s/s (%s arrivals", facts->rate, text_plural(facts->rate),
                 facts->arrivals);
@@ -429,13 +448,24 @@ void load_summary_print(const struct load_summary *summary, const struct engine_
     for (unsigned i = 0; i < SUMMARY_QUANTILES; i++)
         fprintf(out, " %10s", summary_quantile_names[i]);
     fputc('\n', out);
-    print_row(out, "latency (from intended)", &summary->latency);
+    print_row(out, logical ? "logical (from intended)" : "latency (from intended)",
+              &summary->latency);
     print_intervals(out, &summary->latency);
-    print_row(out, "uncorrected (from send)", &summary->uncorrected);
+    print_row(out, logical ? "logical (from first send)" : "uncorrected (from send)",
+              &summary->uncorrected);
+    if (logical)
+        print_row(out, "each request by itself", &summary->each);
     if (summary->network.count)
         print_row(out, "network (RX - TX stamp)", &summary->network);
-    fprintf(out, "\n  rate       offered %.0f/s, achieved %.0f/s\n", summary->offered_rate,
+    fprintf(out, "\n  rate       offered %.0f/s, achieved %.0f/s", summary->offered_rate,
             summary->achieved_rate);
+    if (logical)
+        fprintf(out,
+                " (logical requests, of %u requests each: %llu, of which %llu had all their "
+                "replies)",
+                fanout, (count_type)summary->logical_scheduled,
+                (count_type)summary->logical_answered);
+    fputc('\n', out);
     fprintf(out,
             "  requests   %llu scheduled, %llu sent, %llu answered (%llu miss%s, %llu error%s), "
             "%llu unsent, %llu timed out, %llu lost",

@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "loadgen/method/logical_requests.h"
+
 static const double vague =
     // an interval's upper end over its lower: beyond this, dependence leaves too little information
     3;
@@ -256,28 +258,53 @@ static int judge_pattern(const struct engine_result *run, const double *values,
     return status;
 }
 
+// The client by each request, the rest by logical requests.
+static int judge_run(const struct engine_result *run, const struct engine_result *logical,
+                     double idle, struct method *method, struct error *err)
+{
+    const struct method_settings *settings = &method->settings;
+    const struct arrivals_asked asked = {settings->recorded ? NULL : &settings->arrivals,
+                                         settings->rate, &settings->pattern, settings->duration_s};
+    const bool alone = logical->samples == run->samples;
+    double *values = latencies_collect(logical);
+    double *each = alone ? values : latencies_collect(run);
+    int status = 0;
+    if (!values || !each)
+        status = error_set(err, ERROR_FAILED, "out of memory for the latencies of %zu requests",
+                           run->sample_count);
+    if (status == 0 && !settings->pooled && !settings->closed_loop)
+        status = arrivals_judge(logical, &asked, &method->arrivals, err);
+    if (status == 0 && !settings->pooled)
+        status = client_bias_judge(run, each, settings->quantile, idle, &method->client, err);
+    if (status == 0)
+        status = settings->pattern.kind == PATTERN_CONSTANT && !settings->recorded
+                     ? judge_latencies(logical, values, method, err)
+                     : judge_pattern(logical, values, method, err);
+    if (!alone)
+        free(each);
+    free(values);
+    return status;
+}
+
+// The same connections take logical requests again after turn / this many.
+static size_t common_divisor(size_t a, size_t b)
+{
+    return b ? common_divisor(b, a % b) : a;
+}
+
 int method_judge(const struct engine_result *run, const struct method_settings *settings,
                  bool load_ok, double idle, struct method *method, struct error *err)
 {
+    struct engine_result logical;
     *method = (struct method){.settings = *settings};
-    double *values = latencies_collect(run);
-    if (!values)
-        return error_set(err, ERROR_FAILED, "out of memory for the latencies of %zu requests",
-                         run->sample_count);
-    const struct arrivals_asked asked = {settings->recorded ? NULL : &settings->arrivals,
-                                         settings->rate, &settings->pattern, settings->duration_s};
-    int status = 0;
-    if (!settings->pooled && !settings->closed_loop)
-        status = arrivals_judge(run, &asked, &method->arrivals, err);
-    if (status == 0 && !settings->pooled)
-        status = client_bias_judge(run, values, settings->quantile, idle, &method->client, err);
+    if (settings->turn)
+        method->settings.turn /= common_divisor(settings->turn, fanout_of(run));
+    int status = logical_requests_make(run, &logical, err);
     if (status == 0)
-        status = settings->pattern.kind == PATTERN_CONSTANT && !settings->recorded
-                     ? judge_latencies(run, values, method, err)
-                     : judge_pattern(run, values, method, err);
-    free(values);
+        status = judge_run(run, &logical, idle, method, err);
     if (status < 0)
         return status;
+    logical_requests_free(run, &logical);
     // Within the percentile's interval a client's stall is chance like any other.
     const struct quantile_interval *interval = &method->interval.interval;
     if (settings->closed_loop ||

@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "base/quantile.h"
+#include "loadgen/method/logical_requests.h"
 
 enum {
     GAPS_LEAST = 200,
@@ -358,12 +359,18 @@ static void add_reading(const struct engine_result *run, double *work, double *l
         late[i] += fmax(reading_us(&run->samples[i], per_us) - typical, 0); // of NaN: 0
 }
 
-// The percentile of the latencies minus late[i] each.
-static double target_without(const double *latencies, const double *late, size_t count, double q,
-                             double *work)
+// The percentile of the latencies minus late[i] each; of logical requests the slowest one's counts.
+// late: NULL: they are left as they are.
+static double target_without(const struct engine_result *run, const double *latencies,
+                             const double *late, double q, double *work)
 {
-    for (size_t i = 0; i < count; i++)
-        work[i] = latencies[i] - late[i]; // infinite if never answered
+    const uint32_t fanout = fanout_of(run);
+    const size_t count = run->sample_count / fanout;
+    for (size_t i = 0; i < count; i++) {
+        work[i] = -(double)INFINITY;
+        for (size_t k = i * fanout; k < (i + 1) * fanout; k++) // infinite if never answered
+            work[i] = fmax(work[i], latencies[k] - (late ? late[k] : 0));
+    }
     return quantile_of(work, count, q, work);
 }
 
@@ -384,12 +391,12 @@ int client_bias_judge(const struct engine_result *run, const double *latencies, 
         take_p50_p99(late, count, work, lateness);
         result->lateness_p50_us = lateness[0];
         result->lateness_p99_us = lateness[1];
-        result->target_us = quantile_of(latencies, count, q, work);
-        result->target_sent_us = target_without(latencies, late, count, q, work);
+        result->target_us = target_without(run, latencies, NULL, q, work);
+        result->target_sent_us = target_without(run, latencies, late, q, work);
         add_reading(run, work, late, result);
         result->target_without_us = isnan(result->reading_p99_us)
                                         ? result->target_sent_us
-                                        : target_without(latencies, late, count, q, work);
+                                        : target_without(run, latencies, late, q, work);
         double own = result->target_us - result->target_without_us;
         result->judged = isfinite(own) && result->target_us > 0;
         result->share = result->judged ? own / result->target_us : NAN;

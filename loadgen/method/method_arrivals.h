@@ -46,7 +46,9 @@ struct arrivals_asked {
     double duration_s;
 };
 
-// Looks at the sent requests of a run. Where the rate changes, gaps are taken in operational time
+// Looks at the sent requests of a run (of one with a fan-out at its logical requests, as
+// logical_requests_make has them: their gaps are drawn, and the requests of one leave in a row).
+// Where the rate changes, gaps are taken in operational time
 // (rate_pattern.h), in which the process is stationary again. ERROR_FAILED: out of memory.
 int arrivals_judge(const struct engine_result *run, const struct arrivals_asked *asked,
                    struct arrivals *result, struct error *err);
@@ -67,7 +69,8 @@ struct client_bias {
 // How late the client sent beyond what its queue of sends explains (an ideal client sends each
 // request when it is due, or when the sends before it are done), and how late it read the replies,
 // by the kernel's RX stamps if there are any. latencies: of each request from its intended time, in
-// us; infinite when never answered. ERROR_FAILED: out of memory.
+// us; infinite when never answered. With a fan-out the target is that of logical requests, and how
+// late is looked at of each request. ERROR_FAILED: out of memory.
 int client_bias_judge(const struct engine_result *run, const double *latencies, double q,
                       double idle, struct client_bias *result, struct error *err);
 

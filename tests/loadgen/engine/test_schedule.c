@@ -249,6 +249,28 @@ static void one_by_one_it_is_the_same(void **state)
     }
 }
 
+// The instants stay those of a plain load; each is that of so many requests, with own keys.
+static void a_fanout_shares_instants(void **state)
+{
+    (void)state;
+    enum { FANOUT = 7 };
+    struct workload workload;
+    struct schedule plain, fanned;
+    size_t alike = 0;
+    workload_defaults(&workload);
+    draw(DISTRIBUTION_EXPONENTIAL, 3, &workload, &plain);
+    workload.fanout = FANOUT;
+    draw(DISTRIBUTION_EXPONENTIAL, 3, &workload, &fanned);
+    assert_int_equal(fanned.count, FANOUT * plain.count);
+    for (size_t i = 0; i < fanned.count; i++) {
+        assert_int_equal(fanned.items[i].offset_ns, plain.items[i / FANOUT].offset_ns);
+        alike += i % FANOUT && fanned.items[i].key == fanned.items[i - 1].key;
+    }
+    assert_true((double)alike < 0.001 * (double)fanned.count); // of 100k keys
+    schedule_free(&plain);
+    schedule_free(&fanned);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -258,6 +280,7 @@ int main(void)
         cmocka_unit_test(patterns_are_followed),
         cmocka_unit_test(seeds_repeat_and_differ),
         cmocka_unit_test(mix_and_keys_are_kept),
+        cmocka_unit_test(a_fanout_shares_instants),
         cmocka_unit_test(the_impossible_is_refused),
         cmocka_unit_test(one_by_one_it_is_the_same),
     };
