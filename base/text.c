@@ -34,6 +34,22 @@ int text_whole_percent(double part, double whole)
     return value >= 99.95 ? 100 : value > 0 ? (int)fmax(1, fmin(99, round(value))) : 0;
 }
 
+const char *text_share(double part, double whole, char out[32])
+{
+    if (!(whole > 0) || !isfinite(part))
+        return "-";
+    double value = 100 * part / whole;
+    // Nearly all is not all, and hardly any is not none.
+    if (value > 99.99 && value < 100)
+        return "> 99.99 %";
+    if (value > 0 && value < 0.01)
+        return "< 0.01 %";
+    bool plain_number = value == 0 || (value >= 100 && value < 100.01);
+    const int decimals = plain_number ? 0 : value > 99 || value < 10 ? 2 : 1;
+    snprintf(out, 32, "%.*f %%", decimals, units_round(value, decimals));
+    return out;
+}
+
 char *text_signed_ns(double ns, char out[TEXT_NUMBER_BYTES])
 {
     out[0] = ns < 0 ? '-' : '+';

@@ -31,6 +31,9 @@ char *text_clean(const char *text, bool ascii, char *out, size_t out_bytes);
 // nothing.
 int text_whole_percent(double part, double whole);
 
+// A share as tables have it, "60.9 %", as the report's page writes it; "-" where there is no whole.
+const char *text_share(double part, double whole, char out[32]);
+
 // What so many things end in: "" for one, else "s".
 static inline const char *text_plural(double count)
 {

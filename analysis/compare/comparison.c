@@ -20,36 +20,38 @@ enum { NAMED_CAUSES = 3 };
 // +9.8 us (100 us -> 110 us on 100 % of messages)".
 static void say_cause(const struct cause_shift *cause, char *text, size_t bytes)
 {
-    char name[100], difference[TEXT_NUMBER_BYTES], before[32], after[32];
+    char name[100], difference[TEXT_NUMBER_BYTES], before[32], after[32], was[32], is[32];
     int main_side = cause->difference_ns > 0 ? COMPARE_CANDIDATE : COMPARE_BASE;
     int other = main_side == COMPARE_CANDIDATE ? COMPARE_BASE : COMPARE_CANDIDATE;
     cause_shift_name(cause, name, sizeof name);
     if (cause->mean_ns[other] < cause->mean_ns[main_side] / 20 && cause->share[main_side] > 0) {
         double median = cause->spread_ns[main_side].median;
-        text_append(text, bytes, "%s %s on %.3g %% of messages", name,
+        text_append(text, bytes, "%s %s on %s of messages", name,
                     text_signed_ns(main_side == COMPARE_CANDIDATE ? median : -median, difference),
-                    100 * cause->share[main_side]);
+                    text_share(cause->share[main_side], 1, is));
         return;
     }
     text_append(text, bytes, "%s %s", name, text_signed_ns(cause->difference_ns, difference));
     if (cause->share[COMPARE_BASE] > 0 && cause->share[COMPARE_CANDIDATE] > 0)
         text_append(
-            text, bytes, " (median %s -> %s, on %.3g %% -> %.3g %% of messages)",
+            text, bytes, " (median %s -> %s, on %s -> %s of messages)",
             units_format_ns(cause->spread_ns[COMPARE_BASE].median, before, sizeof before),
             units_format_ns(cause->spread_ns[COMPARE_CANDIDATE].median, after, sizeof after),
-            100 * cause->share[COMPARE_BASE], 100 * cause->share[COMPARE_CANDIDATE]);
+            text_share(cause->share[COMPARE_BASE], 1, was),
+            text_share(cause->share[COMPARE_CANDIDATE], 1, is));
 }
 
 // "application time (A) usually +198 us (median ...)".
 static void say_usual(const struct cause_shift *cause, char *text, size_t bytes)
 {
-    char name[100], difference[TEXT_NUMBER_BYTES], before[32], after[32];
-    text_append(text, bytes, "%s usually %s (median %s -> %s, on %.3g %% -> %.3g %% of messages)",
+    char name[100], difference[TEXT_NUMBER_BYTES], before[32], after[32], was[32], is[32];
+    text_append(text, bytes, "%s usually %s (median %s -> %s, on %s -> %s of messages)",
                 cause_shift_name(cause, name, sizeof name),
                 text_signed_ns(cause->median_difference_ns, difference),
                 units_format_ns(cause->spread_ns[COMPARE_BASE].median, before, sizeof before),
                 units_format_ns(cause->spread_ns[COMPARE_CANDIDATE].median, after, sizeof after),
-                100 * cause->share[COMPARE_BASE], 100 * cause->share[COMPARE_CANDIDATE]);
+                text_share(cause->share[COMPARE_BASE], 1, was),
+                text_share(cause->share[COMPARE_CANDIDATE], 1, is));
 }
 
 // The causes that surely moved in the same direction as the percentile.
@@ -101,16 +103,17 @@ static void percentile_shift_words(const char *name, const struct percentile_shi
 
 static void say_changes(const struct slice_shift *slice, char *text, size_t bytes)
 {
-    char name[100], time[TEXT_NUMBER_BYTES];
+    char name[100], time[TEXT_NUMBER_BYTES], was[32], is[32];
     size_t named = 0, changed = 0;
     for (size_t i = 0; i < slice->causes.count; i++) {
         const struct cause_shift *cause = &slice->causes.items[i];
         if (cause->kind == CHANGE_NONE || ++changed > NAMED_CAUSES)
             continue;
-        text_append(text, bytes, "%s%s %s: %s a message, on %.3g %% of them (%.3g %%)",
-                    named++ ? "; " : " ", cause_shift_name(cause, name, sizeof name),
-                    change_kind_name(cause->kind), text_signed_ns(cause->difference_ns, time),
-                    100 * cause->longer[COMPARE_CANDIDATE], 100 * cause->longer[COMPARE_BASE]);
+        text_append(text, bytes, "%s%s %s: %s a message, on %s of them (%s)", named++ ? "; " : " ",
+                    cause_shift_name(cause, name, sizeof name), change_kind_name(cause->kind),
+                    text_signed_ns(cause->difference_ns, time),
+                    text_share(cause->longer[COMPARE_CANDIDATE], 1, is),
+                    text_share(cause->longer[COMPARE_BASE], 1, was));
     }
     if (changed == 0 && isinf(slice->latency.interval.low) && slice->causes.count)
         text_append(text, bytes, " The largest difference is %s, %s a message",

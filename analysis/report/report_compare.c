@@ -69,12 +69,12 @@ static void write_change(const struct cause_shift *cause, FILE *out)
     snprintf(name, sizeof name, "%s (%s)", clean, role_name(cause->role));
     snprintf(interval, sizeof interval, "[%s, %s]", signed_duration(cause->interval.low, low),
              signed_duration(cause->interval.high, high));
-    fprintf(out, "  %-9s %-44.44s %9s %9s %9s %-20s %6s -> %s\n", change_kind_name(cause->kind),
+    fprintf(out, "  %-9s %-44.44s %9s %9s %9s %-20s %7s -> %s\n", change_kind_name(cause->kind),
             name, duration(cause->mean_ns[COMPARE_BASE], base),
             duration(cause->mean_ns[COMPARE_CANDIDATE], candidate),
             signed_duration(cause->difference_ns, difference), interval,
-            summary_percent(cause->longer[COMPARE_BASE], 1, longer[COMPARE_BASE]),
-            summary_percent(cause->longer[COMPARE_CANDIDATE], 1, longer[COMPARE_CANDIDATE]));
+            text_share(cause->longer[COMPARE_BASE], 1, longer[COMPARE_BASE]),
+            text_share(cause->longer[COMPARE_CANDIDATE], 1, longer[COMPARE_CANDIDATE]));
 }
 
 // Those that differ by more than can be told apart, the first five.

@@ -18,7 +18,7 @@ static void list_parts(const struct thread_budget *budget, char *line, size_t by
     char percent[32];
     for (size_t i = 0; i < count; i++)
         text_append(line, bytes, "%s%s %s", i ? ", " : "",
-                    summary_percent(parts[i].ns, budget->whole_ns, percent), parts[i].name);
+                    text_share(parts[i].ns, budget->whole_ns, percent), parts[i].name);
 }
 
 static void write_name(const struct summary *s, const struct thread_budget *budget)
@@ -109,8 +109,8 @@ static void write_tier(const struct summary *s, const struct diagnosis *diagnosi
         return;
     text_clean(top->name, !s->style->unicode, name, sizeof name);
     text_clean(tier[0] ? tier : "the server itself", !s->style->unicode, label, sizeof label);
-    fprintf(s->out, "  %s%-32s %9s %6s  most: %s\n", tier[0] ? "-> " : "", label,
-            summary_duration(ns, total), summary_percent(ns, whole, share), name);
+    fprintf(s->out, "  %s%-32s %9s %7s  most: %s\n", tier[0] ? "-> " : "", label,
+            summary_duration(ns, total), text_share(ns, whole, share), name);
 }
 
 void summary_write_tiers(const struct summary *s, const struct diagnosis *diagnosis)
@@ -146,7 +146,7 @@ void summary_write_shared(const struct summary *s)
                  "%s: %s of the slow, %s of all; median %s, of the others %s; %.3g times as "
                  "likely to be slow (at least %.2g)",
                  text_clean(words, !s->style->unicode, clean, sizeof clean),
-                 summary_percent(trait->slow_share, 1, a), summary_percent(trait->share, 1, b),
+                 text_share(trait->slow_share, 1, a), text_share(trait->share, 1, b),
                  summary_duration(trait->median_ns, c), summary_duration(trait->other_median_ns, d),
                  trait->odds_ratio, trait->odds_low);
         fprintf(s->out, "  ");

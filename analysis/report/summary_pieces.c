@@ -59,22 +59,6 @@ const char *summary_duration(double ns, char out[32])
     return isinf(ns) ? "never" : units_format_ns(ns, out, 32);
 }
 
-const char *summary_percent(double part, double whole, char out[32])
-{
-    if (!(whole > 0) || !isfinite(part))
-        return "-";
-    double value = 100 * part / whole;
-    // Nearly all is not all, and hardly any is not none.
-    if (value > 99.99 && value < 100)
-        return ">99.99%";
-    if (value > 0 && value < 0.01)
-        return "<0.01%";
-    bool plain_number = value == 0 || (value >= 100 && value < 100.01);
-    const int decimals = plain_number ? 0 : value > 99 || value < 10 ? 2 : 1;
-    snprintf(out, 32, "%.*f%%", decimals, units_round(value, decimals));
-    return out;
-}
-
 int summary_columns(const char *text)
 {
     int count = 0;

@@ -35,7 +35,6 @@ const char *summary_plain(const struct summary *s);
 
 // A duration, or why there is none: "never" for an unanswered request's, "-" for an unknown one.
 const char *summary_duration(double ns, char out[32]);
-const char *summary_percent(double part, double whole, char out[32]);
 
 // How many columns the text takes.
 int summary_columns(const char *text);

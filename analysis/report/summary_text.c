@@ -106,8 +106,8 @@ static void write_numbers(const struct summary *s)
                 summary_duration(run->lifetimes.lateness_p50_ns, a),
                 summary_duration(run->lifetimes.lateness_p99_ns, b));
     fprintf(s->out, "  joined    %s of them have every stamp (%s)\n",
-            summary_percent((double)run->lifetimes.states[LIFETIME_WHOLE],
-                            (double)run->lifetimes.scheduled, a),
+            text_share((double)run->lifetimes.states[LIFETIME_WHOLE],
+                       (double)run->lifetimes.scheduled, a),
             text_count(run->lifetimes.states[LIFETIME_WHOLE], b));
     fprintf(s->out, "  clocks    error at most %s; %s%s stamps out of order%s",
             summary_duration(run->evidence.clock_error_ns, a),
@@ -146,8 +146,8 @@ static void write_latency(const struct summary *s)
     fprintf(s->out, "%s\n", summary_plain(s));
     latency_row(s, run->evidence.without_client ? "in the server" : "from intended",
                 run->lifetimes.latency.value_ns);
-    latency_row(s, "  95% from", low);
-    latency_row(s, "  95% to", high);
+    latency_row(s, "  95 % from", low);
+    latency_row(s, "  95 % to", high);
     if (!run->evidence.without_client)
         latency_row(s, "from sent", run->lifetimes.uncorrected_latency.value_ns);
 }
@@ -289,19 +289,19 @@ static void write_cause_table(const struct summary *s, const struct diagnosis *d
 {
     double whole = run_diagnosis_extra_ns(diagnosis);
     char a[32], b[32], c[32], name[260];
-    fprintf(s->out, "%s  %-29s %-8s %9s %6s %9s %9s  share of extra time%s\n", summary_faint(s),
+    fprintf(s->out, "%s  %-29s %-8s %9s %7s %9s %9s  share of extra time%s\n", summary_faint(s),
             "cause", "where", "messages", "", "median", "total", summary_plain(s));
     for (size_t i = 0; i < diagnosis->causes.count && i < shown_causes(s); i++) {
         const struct cause *cause = &diagnosis->causes.items[i];
         text_clean(cause->name, !s->style->unicode, name, sizeof name);
         fprintf(s->out, "  ");
         summary_field(s, name, 29);
-        fprintf(s->out, " %-8s %9s %6s %9s", role_name(cause->role), text_count(cause->messages, a),
-                summary_percent((double)cause->messages, (double)diagnosis->messages.count, b),
+        fprintf(s->out, " %-8s %9s %7s %9s", role_name(cause->role), text_count(cause->messages, a),
+                text_share((double)cause->messages, (double)diagnosis->messages.count, b),
                 summary_duration(cause->median_ns, c));
         fprintf(s->out, " %9s  ", summary_duration(cause->total_ns, a));
         summary_bar(s, cause->total_ns / whole, BAR_CELLS);
-        fprintf(s->out, " %s%s\n", summary_percent(cause->total_ns, whole, b),
+        fprintf(s->out, " %s%s\n", text_share(cause->total_ns, whole, b),
                 summary_cause_mark(cause));
     }
 }
@@ -314,9 +314,9 @@ static void write_coverage(const struct summary *s, const struct diagnosis *diag
     if (count > shown)
         fprintf(s->out, ", with %zu smaller", count - shown);
     fprintf(s->out, ": %s of the extra time; per message %s (median), %s (worst)\n",
-            summary_percent(diagnosis->coverage_total, 1, a),
-            summary_percent(diagnosis->coverage_median, 1, b),
-            summary_percent(diagnosis->coverage_min, 1, c));
+            text_share(diagnosis->coverage_total, 1, a),
+            text_share(diagnosis->coverage_median, 1, b),
+            text_share(diagnosis->coverage_min, 1, c));
     summary_explain_marks(s, diagnosis, shown);
 }
 

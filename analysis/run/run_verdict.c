@@ -207,16 +207,15 @@ static void verdict_append_ordinary(char *out, const struct diagnosis *diagnosis
 static void verdict_append_shared(char *out, const struct run_analysis *run)
 {
     enum { NAMED_TRAITS = 2 };
-    char words[100], median[32], other[32];
+    char words[100], share[32], median[32], other[32];
     const struct shared_trait_array *shared = &run->findings.shared;
     for (size_t i = 0; i < shared->count && i < NAMED_TRAITS; i++) {
         const struct shared_trait *trait = &shared->items[i];
         const char *operation = run_operation_name(run, trait->value);
-        text_append(out, VERDICT_BYTES,
-                    "%s%s (%d %% of them, %.2g %% of all; median %s against %s)",
+        text_append(out, VERDICT_BYTES, "%s%s (%d %% of them, %s of all; median %s against %s)",
                     i ? ", " : "The slow ones share: ",
                     shared_trait_words(trait, operation, words, sizeof words),
-                    text_whole_percent(trait->slow_share, 1), 100 * trait->share,
+                    text_whole_percent(trait->slow_share, 1), text_share(trait->share, 1, share),
                     units_format_ns(trait->median_ns, median, sizeof median),
                     units_format_ns(trait->other_median_ns, other, sizeof other));
     }

@@ -79,7 +79,7 @@ static void write_causes(const struct diagnosis *diagnosis, const struct summary
                 units_format_ns(cause->total_ns / (double)diagnosis->messages.count, added,
                                 sizeof added));
         summary_bar(s, cause->total_ns / whole, BAR_CELLS);
-        fprintf(s->out, " %s%s\n", summary_percent(cause->total_ns, whole, share),
+        fprintf(s->out, " %s%s\n", text_share(cause->total_ns, whole, share),
                 summary_cause_mark(cause));
     }
     if (diagnosis->causes.count == 0)
@@ -117,7 +117,7 @@ static void write_requests(const struct watch_requests *requests, const struct s
         write_slowest(requests, s->out);
     if (has_verdict(requests))
         fprintf(s->out, "  explained %s",
-                summary_percent(requests->diagnosis->coverage_total, 1, count));
+                text_share(requests->diagnosis->coverage_total, 1, count));
     else
         fprintf(s->out, "  explained -");
     fprintf(s->out, "; joined %s of %s", text_count(requests->joined, count),
@@ -130,7 +130,7 @@ void watch_interval_details(const struct watch_interval *interval,
     const struct run_analysis *run = interval->run;
     const struct summary s = {.run = run, .style = style, .out = out};
     const struct watch_servers *servers = interval->servers;
-    char apart[RUN_TOLD_APART_WORDS];
+    char apart[RUN_TOLD_APART_WORDS], share[32];
     if (!run)
         return;
     if (servers->all.count < 2) {
@@ -148,9 +148,9 @@ void watch_interval_details(const struct watch_interval *interval,
         write_requests(&server->requests, &s);
         fputc('\n', out);
     }
-    fprintf(out, "%s told apart %s; %s records dropped; the capture took %.1f %% of a core\n",
+    fprintf(out, "%s told apart %s; %s records dropped; the capture took %s of a core\n",
             servers->all.count < 2 ? "" : " ", run_told_apart(run, apart, sizeof apart),
-            text_count(dropped_of(run), (char[32]){0}), 100 * interval->own_share);
+            text_count(dropped_of(run), (char[32]){0}), text_share(interval->own_share, 1, share));
 }
 
 // --- for scripts ---------------------------------------------------------------------------------

@@ -66,7 +66,7 @@ if row:
     for name, cell in zip(("p50", "p90", "p99", "p99.9", "p99.99", "max"), cells):
         if cell != "-":
             find(name, TIME, "the terminal's table", cell)
-for end, label in (("low", "95% from"), ("high", "95% to")):
+for end, label in (("low", "95 % from"), ("high", "95 % to")):
     row = re.search(label + r" ((?:(?:[\d.,]+ (?:ns|us|ms|s)|-) ?){6})", terminal)
     cells = re.findall(r"[\d.,]+ (?:ns|us|ms|s)|-", row[1]) if row else []
     if len(cells) == 6 and cells[2] != "-":

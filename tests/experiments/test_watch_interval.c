@@ -108,7 +108,7 @@ static void expect_causes(const struct told *told)
             strstr(told->terminal, json_string_value(json_object_get(cause, "cause")));
         assert_non_null(after);
         micros(total / messages, text);
-        summary_percent(total, extra, share);
+        text_share(total, extra, share);
         const char *time = strstr(after, text), *end = strchr(after, '\n');
         if (!time || !end || time > end || !strstr(time, share) || strstr(time, share) > end)
             fail_msg("cause %zu: not %s and %s: %s", i, text, share, told->terminal);
@@ -126,9 +126,10 @@ static void numbers_of_an_interval_are_one(void **state)
     expect(&told, "%9.0f/s", number(told.json, "rate"));
     expect(&told, "joined %s of %s", text_count((uint64_t)number(told.json, "joined"), text),
            text_count((uint64_t)number(told.json, "requests"), of));
-    expect(&told, "explained %s;", summary_percent(number(told.json, "coverage_total"), 1, text));
+    expect(&told, "explained %s;", text_share(number(told.json, "coverage_total"), 1, text));
     expect(&told, "%s records dropped", text_count((uint64_t)number(told.json, "dropped"), text));
-    expect(&told, "the capture took %.1f %% of a core", 100 * number(told.json, "own_share"));
+    expect(&told, "the capture took %s of a core",
+           text_share(number(told.json, "own_share"), 1, text));
     expect(&told, "slowest%s, %s: ",
            number(json_object_get(told.json, "slowest"), "latency_us") <
                    number(json_object_get(told.json, "latency_us"), "max")

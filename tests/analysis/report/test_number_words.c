@@ -23,19 +23,19 @@ static void shares_are_never_rounded_to_all_or_nothing(void **state)
         int whole_percent;
         const char *percent;
     } cases[] = {
-        {0, 7, 0, "0%"},           {7, 7, 100, "100%"},
-        {1, 1e6, 1, "<0.01%"},     {4, 1000, 1, "0.40%"},
-        {5, 200, 3, "2.50%"},      {999.4, 1000, 99, "99.94%"},
-        {995, 1000, 99, "99.50%"}, {999999, 1000000, 100, ">99.99%"},
-        {1, 3, 33, "33.3%"},
+        {0, 7, 0, "0 %"},           {7, 7, 100, "100 %"},
+        {1, 1e6, 1, "< 0.01 %"},    {4, 1000, 1, "0.40 %"},
+        {5, 200, 3, "2.50 %"},      {999.4, 1000, 99, "99.94 %"},
+        {995, 1000, 99, "99.50 %"}, {999999, 1000000, 100, "> 99.99 %"},
+        {1, 3, 33, "33.3 %"},
     };
     char text[32];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(text_whole_percent(cases[i].part, cases[i].whole), cases[i].whole_percent);
-        assert_string_equal(summary_percent(cases[i].part, cases[i].whole, text), cases[i].percent);
+        assert_string_equal(text_share(cases[i].part, cases[i].whole, text), cases[i].percent);
     }
     assert_int_equal(text_whole_percent(0, 0), 0);
-    assert_string_equal(summary_percent(1, 0, text), "-");
+    assert_string_equal(text_share(1, 0, text), "-");
 }
 
 static void halves_go_away_from_zero(void **state)
@@ -65,10 +65,9 @@ static void write_cases(void)
                    units_format_ns(-value, text, sizeof text));
             printf("['count', [%.17g], '%s'],\n", value,
                    text_count((uint64_t)llround(value), text));
-            printf("['percent', [%.17g, %.17g], '%s'],\n", value, of,
-                   summary_percent(value, of, text));
+            printf("['percent', [%.17g, %.17g], '%s'],\n", value, of, text_share(value, of, text));
             printf("['percent', [%.17g, %.17g], '%s'],\n", of - value, of,
-                   summary_percent(of - value, of, text));
+                   text_share(of - value, of, text));
             printf("['wholePercent', [%.17g, %.17g], '%d'],\n", value, of,
                    text_whole_percent(value, of));
             printf("['wholePercent', [%.17g, %.17g], '%d'],\n", of - value, of,
