@@ -75,7 +75,7 @@ static int start_hosts(struct host_array *hosts, const struct experiment *experi
         if (result == 0 && (result = keeper_own(&host->keeper, host->mark, err)) < 0)
             hosts->count++;
         if (result < 0) {
-            hosts_end(hosts, log, &ignored);
+            hosts_end(hosts, process_is_interrupted(), log, &ignored);
             return result;
         }
         hosts->count++;
@@ -101,15 +101,16 @@ int hosts_start(struct host_array *hosts, const struct experiment *experiment,
     if (result == 0)
         result = kind->join(hosts, log, err);
     if (result < 0)
-        hosts_end(hosts, log, &ignored);
+        hosts_end(hosts, process_is_interrupted(), log, &ignored);
     return result;
 }
 
-int hosts_end(struct host_array *hosts, struct command_log *log, struct error *err)
+int hosts_end(struct host_array *hosts, bool hurried, struct command_log *log, struct error *err)
 {
     int result = 0;
     for (size_t i = hosts->count; i-- > 0;) {
         struct error one, other;
+        hosts->items[i].keeper.hurried = hurried;
         int ended = keeper_end(&hosts->items[i].outside, &one);
         int last = keeper_end(&hosts->items[i].keeper, ended < 0 ? &other : &one);
         ended = ended < 0 ? ended : last;

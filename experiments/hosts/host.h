@@ -47,8 +47,9 @@ int hosts_start(struct host_array *hosts, const struct experiment *experiment,
                 const struct run_folder *folder, struct command_log *log, struct error *degraded,
                 struct error *err);
 
-// Undoes everything on all hosts. The error is the first thing that could not be undone.
-int hosts_end(struct host_array *hosts, struct command_log *log, struct error *err);
+// Undoes everything on all hosts. The error is the first thing that could not be undone. hurried: a
+// person waits, and other machines have a moment to say that they are through.
+int hosts_end(struct host_array *hosts, bool hurried, struct command_log *log, struct error *err);
 
 // The place of a process on the host, on these cores (kept by reference; NULL: the host's own).
 // Where the host has a control group and its cores are among that one's, the process is in it.

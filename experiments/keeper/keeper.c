@@ -103,8 +103,8 @@ static int receive_answer(struct keeper *keeper, struct keeper_answer *answer, i
 // Pipes take up to PIPE_BUF bytes in one write.
 _Static_assert(sizeof(struct keeper_request) <= 4096, "a request is written whole");
 
-int keeper_ask(struct keeper *keeper, const struct keeper_request *request,
-               struct keeper_answer *answer, struct error *err)
+static int ask_within(struct keeper *keeper, const struct keeper_request *request, int timeout_ms,
+                      struct keeper_answer *answer, struct error *err)
 {
     *answer = (struct keeper_answer){.number = 0, .text = "?"};
     if (keeper->dry)
@@ -112,8 +112,14 @@ int keeper_ask(struct keeper *keeper, const struct keeper_request *request,
     ssize_t sent = keeper->link_log ? write(keeper->link.input, request, sizeof *request)
                                     : send(keeper->channel, request, sizeof *request, MSG_NOSIGNAL);
     return sent == sizeof *request
-               ? receive_answer(keeper, answer, ANSWER_TIMEOUT_MS, keeper->link_log, err)
+               ? receive_answer(keeper, answer, timeout_ms, keeper->link_log, err)
                : gone_error(keeper, err);
+}
+
+int keeper_ask(struct keeper *keeper, const struct keeper_request *request,
+               struct keeper_answer *answer, struct error *err)
+{
+    return ask_within(keeper, request, ANSWER_TIMEOUT_MS, answer, err);
 }
 
 // Closes the channel, upon which the keeper ends by itself, and waits for that; in the end it is
@@ -121,7 +127,8 @@ int keeper_ask(struct keeper *keeper, const struct keeper_request *request,
 static void reap_keeper(struct keeper *keeper)
 {
     if (keeper->link_log)
-        process_stop(&keeper->link, process_is_interrupted() ? INTERRUPT_GRACE_MS : END_TIMEOUT_MS);
+        process_stop(&keeper->link, keeper->hurried || process_is_interrupted() ? INTERRUPT_GRACE_MS
+                                                                                : END_TIMEOUT_MS);
     if (keeper->channel >= 0)
         close(keeper->channel);
     for (int waited_ms = 0; keeper->pid > 0; waited_ms += 2) {
@@ -348,7 +355,18 @@ int keeper_end(struct keeper *keeper, struct error *err)
     struct keeper_answer answer;
     if (keeper->pid <= 0 && !keeper->link_log)
         return 0;
-    int result = keeper_ask(keeper, &request, &answer, err);
+    const bool hurried = keeper->hurried && keeper->link_log;
+    const long deadline_ms = monotonic_ms() + INTERRUPT_GRACE_MS;
+    int result = ask_within(keeper, &request, hurried ? INTERRUPT_GRACE_MS : ANSWER_TIMEOUT_MS,
+                            &answer, err);
+    if (result < 0 && hurried && monotonic_ms() >= deadline_ms) {
+        process_stop(&keeper->link, 0); // it does not answer either
+        error_set(err, ERROR_FAILED,
+                  "%s has not said within %g s that everything is undone there: its keeper undoes "
+                  "it when it notices the end; `taillight doctor HOST --restore` looks for what is "
+                  "left",
+                  keeper->host, INTERRUPT_GRACE_MS / 1e3);
+    }
     if (result == 0 && answer.number)
         result = error_set(err, ERROR_FAILED, "could not undo the change to %s: %s", answer.text,
                            answer.number == EEXIST ? "somebody else has changed it since"

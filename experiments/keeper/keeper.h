@@ -26,6 +26,7 @@ struct keeper {
     struct process link;  // to a keeper on another machine; pid 0: there is none, or it is gone
     const char *link_log; // behind a link: its log (the caller's, outlives the keeper)
     const char *host;     // the same: "host far"
+    bool hurried;         // the same: a person waits for the end, and less long for its answer
 };
 
 // Starts a keeper; isolated: in a new network namespace with its own view of /sys. Without the
@@ -92,7 +93,8 @@ int keeper_ask(struct keeper *keeper, const struct keeper_request *request,
 // its processes may write what they have first.
 void keeper_abandon(struct keeper *keeper);
 
-// Undoes everything and ends the keeper, within 10 s. What could not be undone is the error.
+// Undoes everything and ends the keeper, within 10 s. What could not be undone is the error. A
+// hurried one that does not answer at once undoes it by itself, which the error says.
 // Harmless on a keeper that is not there.
 int keeper_end(struct keeper *keeper, struct error *err);
 

@@ -193,7 +193,8 @@ static void end_at_once(struct run *run)
 static int tear_down(struct run *run, struct error *err)
 {
     struct error ignored;
-    if (!run->log.dry && supervisor_check(&run->supervisor, &ignored) < 0)
+    const bool hurried = !run->log.dry && supervisor_check(&run->supervisor, &ignored) < 0;
+    if (hurried)
         end_at_once(run);
     run_end_neighbours(run);
     process_stop_all((struct process *[]){&run->load, &run->clock,
@@ -203,7 +204,7 @@ static int tear_down(struct run *run, struct error *err)
     for (size_t i = run->experiment->servers.count; i-- > 0;)
         server_stop(&run->servers[i], &run->supervisor);
     run_unwatch_links(run);
-    int result = hosts_end(&run->hosts, &run->log, err);
+    int result = hosts_end(&run->hosts, hurried, &run->log, err);
     // What left its tree's mark behind, too, became ours when its parent ended.
     unsigned orphans = run->log.dry ? 0 : process_tree_kill_orphans(run->spared, ORPHANS_GRACE_MS);
     if (orphans)

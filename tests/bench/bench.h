@@ -277,7 +277,7 @@ static inline void bench_lab_close(struct bench_lab *lab)
     struct error err;
     const char *const clear[] = {"rm", "-rf", lab->dir, NULL};
     process_run(clear, NULL, 10000, NULL, 0, NULL);
-    if (hosts_end(&lab->hosts, &no_log, &err) < 0)
+    if (hosts_end(&lab->hosts, false, &no_log, &err) < 0)
         exit(error_report(&err));
 }
 

@@ -151,7 +151,7 @@ static int remove_one(const char *path, const struct stat *status, int type, str
 static void end(struct machine *m)
 {
     struct error err;
-    assert_int_equal(hosts_end(&m->hosts, &m->log, &err), 0);
+    assert_int_equal(hosts_end(&m->hosts, false, &m->log, &err), 0);
     command_log_close(&m->log);
     experiment_set_free(&m->set);
     json_decref(m->report);
