@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The keys of a host. Which of them a kind takes is in its row of HOST_KINDS.
+#include <string.h>
+
 #include "experiments/definition/tables.h"
 #include "experiments/hosts/host_kind.h"
 
@@ -105,12 +107,15 @@ int check_hosts_meet(const struct binding *binding, const struct node *root)
     for (size_t i = 0; i < load->agents.count && !far; i++)
         if (hosts[load->agents.items[i].host].kind->is_elsewhere)
             far = &hosts[load->agents.items[i].host];
-    if (!far || !hosts[server->host].kind->is_alone)
+    // One that runs already is where its address says.
+    if (!far || !hosts[server->host].kind->is_alone ||
+        (server->address && strncmp(server->address, "127.", 4) != 0))
         return 0;
     return document_error(binding->document, node_entry_key(node_child(root, "servers"), 0),
                           binding->err,
                           "the server `%s` is on the %s host `%s`, on 127.0.0.1, where load from a "
-                          "host of kind %s does not reach it; make that host %s, too",
+                          "host of kind %s does not reach it; make that host %s, too, or say the "
+                          "`address` of a server that runs already (kind: running)",
                           server->name, hosts[server->host].kind->name, hosts[server->host].name,
                           far->kind->name, far->kind->name);
 }

@@ -498,6 +498,25 @@ static void references_are_followed(void **state)
            "x.yaml:8:10: tuning: no host is called `servr`; did you mean `server`?");
 }
 
+static void a_far_load_needs_an_address(void **state)
+{
+    (void)state;
+    struct experiment experiment;
+#define FAR_CLIENT "name: x\nhosts: {client: {kind: ssh, address: far, cores: [1]}, server: {}}\n"
+    refuse(
+        FAR_CLIENT "servers: {c: {kind: running, port: 1}}\nload: {rate: 1}\n",
+        "x.yaml:3:11: the server `c` is on the local host `server`, on 127.0.0.1, where load from "
+        "a host of kind ssh does not reach it; make that host ssh, too, or say the `address` of "
+        "a server that runs already (kind: running)");
+    refuse_beginning(FAR_CLIENT "servers: {c: {kind: running, port: 1, address: 127.0.0.2}}\n"
+                                "load: {rate: 1}\n",
+                     "x.yaml:3:11: the server `c` is on the local host `server`");
+    parse(FAR_CLIENT "servers: {c: {kind: running, port: 1, address: 10.0.0.1}}\nload: {rate: 1}\n",
+          &experiment);
+    assert_string_equal(experiment.servers.items[0].address, "10.0.0.1");
+    experiment_free(&experiment);
+}
+
 static void impossible_values_are_placed(void **state)
 {
     (void)state;
@@ -577,6 +596,7 @@ int main(void)
         cmocka_unit_test(servers_may_be_loaded_over_udp),
         cmocka_unit_test(clusters_and_sentinels_are_of_redis),
         cmocka_unit_test(references_are_followed),
+        cmocka_unit_test(a_far_load_needs_an_address),
         cmocka_unit_test(impossible_values_are_placed),
         cmocka_unit_test(impossible_loads_are_placed),
     };
