@@ -329,6 +329,7 @@ static void take_reply(struct client_connection *connection, const struct reply 
     counts->in_flight--;
     if (connection->context->redirect && reply_is_fault(reply->kind) &&
         connection->context->redirect(connection, connection->answered)) {
+        connection->replies++;
         connection->answered++;
         return;
     }

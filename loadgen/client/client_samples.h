@@ -128,6 +128,7 @@ static inline void connection_answer(struct client_connection *connection, struc
 {
     struct connection_context *context = connection->context;
     struct connection_counts *counts = context->counts;
+    connection->replies++;
     if (sample >= context->fills) {
         connection_answer_fill(connection, sample, reply, arrival);
         return;

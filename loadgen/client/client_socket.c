@@ -241,7 +241,7 @@ static void forget_stream(struct client_connection *connection)
 {
     if (connection->waits)
         memset(connection->waits, 0, sizeof *connection->waits);
-    connection->put = connection->sent = connection->answered = 0;
+    connection->put = connection->sent = connection->answered = connection->replies = 0;
     connection->bytes_put = connection->bytes_sent = connection->bytes_received = 0;
     connection->out_begin = connection->out_end = 0;
     connection->blocked = true;
@@ -263,18 +263,18 @@ void connection_end(struct client_connection *connection, enum connection_loss r
     for (unsigned i = 0; context->kernel_stamps && i <= STAMP_WAITS / STAMP_BATCH; i++)
         if (connection_take_stamps(connection, tsc_now()) < STAMP_BATCH)
             break;
-    bool orderly = reason == LOSS_CLOSED && connection->answered &&
+    bool orderly = reason == LOSS_CLOSED && connection->replies &&
                    (connection->answered == connection->sent || connection->parser.closing);
     const char *said = connection->parser.said;
     if (!orderly && counts->broken++ == 0)
         error_set(&counts->first_break, ERROR_FAILED,
                   "connection %u broke after %llu replies: %s%s%s%s", connection->id,
-                  (unsigned long long)connection->answered, why, *said ? "; it said \"" : "", said,
+                  (unsigned long long)connection->replies, why, *said ? "; it said \"" : "", said,
                   *said ? "\"" : "");
     connection->ended_tsc = tsc_now();
     if (counts->ended++ == 0)
         counts->first_end_tsc = connection->ended_tsc;
-    if (connection->answered > 0 || monotonic_ms() - connection->opened_ms >= USE_MS)
+    if (connection->replies > 0 || monotonic_ms() - connection->opened_ms >= USE_MS)
         connection->attempts = 0;
     settle_requests(connection, reason);
     forget_stream(connection);

@@ -126,6 +126,7 @@ struct client_connection {
     uint32_t *slots; // slots[n & slot_mask]: the sample of this connection's n-th request
     uint64_t slot_mask;
     uint64_t put, sent, answered; // requests so far; answered <= sent <= put
+    uint64_t replies;             // that came; HTTP/2 may refuse requests, which settles them, too
     // Where replies come in any order: which slots' requests are settled, how many of those sent
     // are before the oldest that is not, and the most requests from that one on. NULL: in order.
     bool *settled;

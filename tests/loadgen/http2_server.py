@@ -52,6 +52,8 @@ class Connection:
         self.streams += 1
         self.waiting.append(stream)
         last = self.streams == 100
+        if how == "refuses":  # to have looked at any
+            return self.streams > 1 or self.say(frame(GOAWAY, 0, 0, struct.pack(">II", 0, 0)))
         if how == "backwards":  # as soon as nothing more is there to read
             return
         if how == "reset" and self.streams % 7 == 0:

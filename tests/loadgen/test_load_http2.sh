@@ -83,6 +83,16 @@ refused 'which knows neither paths nor headers' --server "127.0.0.1:$plain" --wo
 
 kill "${servers[@]}" && wait "${servers[@]}" 2>/dev/null # writes its log
 servers=()
+
+# One that refuses every request with GOAWAY is tried again ever more slowly, and in the end given up.
+start python3 "$here/http2_server.py" PORT refuses
+timeout 60 "$taillight" load --server "127.0.0.1:$port" --protocol http2 --quiet --json --rate 2k --duration 1s --timeout 5s \
+    --connections 2 --reconnect 1s --sleep >"$dir/out" 2>"$dir/err"
+[ $? -eq 1 ] || fail 'a server that refuses everything: it is no failure'
+[ "$(value connections_given_up)" = 2 ] && [ "$(value answered)" = 0 ] || fail 'a server that refuses everything is not given up'
+[ "$(value connections_ended)" -gt 4 ] && [ "$(value connections_ended)" -lt 80 ] ||
+    fail "connected $(value connections_ended) times to a server that refuses everything"
+grep -q 'broke after 0 replies: the server said that it closes it' "$dir/out" || fail 'it is not said that it refuses everything'
 logged=$(grep -c '^HTTP/2.0 ' "$dir/words.log")
 [ "$logged" -eq "$answered" ] || fail "the server's log has $logged of $answered"
 [ "$(grep -c ' 404$' "$dir/words.log")" -eq "$misses" ] || fail '404s in the log'
