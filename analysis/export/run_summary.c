@@ -320,9 +320,13 @@ json_t *run_summary_trace(const struct run_trace *trace)
     if (!trace->present)
         return json_null();
     return json_pack(
-        "{s:b, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "asked",
-        trace->asked, "lack", lack, "overflows", count_of(trace->overflows), "truncated",
-        count_of(trace->truncated), "slow_ns", json_number_or_null(trace->slow_ns),
+        "{s:b, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+        "s:o, "
+        "s:o, s:o}",
+        "asked", trace->asked, "lack", lack, "overflows", count_of(trace->overflows), "truncated",
+        count_of(trace->truncated), "gaps", count_of(trace->gaps), "perf_errors",
+        count_of(trace->perf_errors), "perf_lost", count_of(trace->perf_lost), "malformed",
+        count_of(trace->malformed), "slow_ns", json_number_or_null(trace->slow_ns),
         "slow_traced_ns", json_number_or_null(trace->slow_traced_ns), "handoffs",
         count_of(trace->handoffs), "handoffs_unknown", count_of(trace->handoffs_unknown), "streams",
         count_of(trace->streams), "bytes", count_of(trace->bytes), "decoded_bytes",

@@ -247,6 +247,8 @@ struct perf_data {
     uint64_t lost_records;       // sum of LOST
     uint64_t lost_samples;       // sum of LOST_SAMPLES
     uint64_t aux_truncated;      // AUX records that report lost trace
+    uint64_t aux_gaps;           // the same of gaps in it, or of another user of the hardware
+    uint64_t trace_errors;       // AUXTRACE_ERROR: found by perf, of which AUX records say nothing
     uint64_t aux_bytes;          // over all streams
     uint64_t events_over_limit;  // not kept
     uint64_t samples_over_limit; // the same, when samples are kept

@@ -181,8 +181,13 @@ static void count_losses(struct perf_data *data, const struct perf_event *event)
         data->lost_records += perf_u64(event->record + 16);
     else if (event->type == PERF_LOST_SAMPLES)
         data->lost_samples += perf_u64(event->record + 8);
-    else if (event->type == PERF_AUX && perf_u64(event->record + 24) & PERF_AUX_TRUNCATED)
-        data->aux_truncated++;
+    else if (event->type == PERF_AUXTRACE_ERROR)
+        data->trace_errors++;
+    if (event->type != PERF_AUX)
+        return;
+    const uint64_t flags = perf_u64(event->record + 24);
+    data->aux_truncated += (flags & PERF_AUX_TRUNCATED) != 0;
+    data->aux_gaps += (flags & (PERF_AUX_PARTIAL | PERF_AUX_COLLISION)) != 0;
 }
 
 void perf_read_sideband(struct perf_reader *reader, const uint8_t *record, size_t size)

@@ -85,8 +85,8 @@ static void set_clocks(json_t *out, const struct perf_data *data)
 
 // {"layout", "hostname", "os_release", "arch", "cpu", "cpuid", "perf_version", "command",
 //  "cpus_online", "records": {TYPE: count}, "switches": {CPU: records}, "lost_records",
-//  "lost_samples", "aux_truncated", "guest_records", "unknown_records", "complaints",
-//  "first_sample", "last_sample" (perf clock, ns), "tsc": {"mult", "shift", "zero"},
+//  "lost_samples", "aux_truncated", "aux_gaps", "trace_errors", "guest_records", "unknown_records",
+//  "complaints", "first_sample", "last_sample" (perf clock, ns), "tsc": {"mult", "shift", "zero"},
 //  "clock": {"id", "wall", "perf"}}
 // Members that the recording lacks are left out. clock: the perf clock and the wall clock (of
 // clockid `id`) at one instant, ns: a time t of the perf clock is t - perf + wall. The caller owns
@@ -102,6 +102,8 @@ static json_t *pt_recording_json(const struct perf_data *data)
     json_object_set_new(out, "lost_records", json_integer((json_int_t)data->lost_records));
     json_object_set_new(out, "aux_truncated", json_integer((json_int_t)data->aux_truncated));
     json_object_set_new(out, "complaints", json_integer((json_int_t)data->complaint_count));
+    set_number(out, "aux_gaps", data->aux_gaps);
+    set_number(out, "trace_errors", data->trace_errors);
     set_number(out, "lost_samples", data->lost_samples);
     set_number(out, "guest_records", data->guest_records);
     set_number(out, "unknown_records", data->unknown_records);

@@ -362,6 +362,13 @@ static void note_problems(struct pt_trace *trace, const struct recording *record
     if (data->aux_truncated)
         pt_trace_note(trace, "the trace was cut %" PRIu64 " times: its buffer was full",
                       data->aux_truncated);
+    if (data->aux_gaps)
+        pt_trace_note(trace,
+                      "%" PRIu64 " pieces of the trace have gaps, or the processor's trace had "
+                      "another user meanwhile",
+                      data->aux_gaps);
+    if (data->trace_errors)
+        pt_trace_note(trace, "perf noted %" PRIu64 " errors of the trace", data->trace_errors);
     if (data->without_time)
         pt_trace_note(trace, "%" PRIu64 " records lack the time that they should have",
                       data->without_time);

@@ -42,6 +42,12 @@ const TRACE_WEAKENS = {
   truncated: [
     'cuts of the trace for want of buffer', 'Functions are unknown from each until it was read.'
   ],
+  gaps: ['pieces of the trace with gaps', 'Functions are unknown in each gap.'],
+  perf_errors: ['errors of the trace noted by perf', 'Functions around each may be wrong or unknown.'],
+  perf_lost: [
+    'records lost by perf', 'Where they were of code or of tasks, functions have wrong names or none.'
+  ],
+  malformed: ['malformed records of perf’s', 'They were left out.'],
 };
 
 const countedLosses = (counts, weakens) => Object.keys(weakens)

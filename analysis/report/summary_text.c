@@ -487,6 +487,10 @@ static void write_losses(const struct summary *s)
         {"decode errors of the trace", run->evidence.trace.errors},
         {"overflows of the trace", run->evidence.trace.overflows},
         {"cuts of the trace for want of buffer", run->evidence.trace.truncated},
+        {"pieces of the trace with gaps", run->evidence.trace.gaps},
+        {"errors of the trace noted by perf", run->evidence.trace.perf_errors},
+        {"records lost by perf", run->evidence.trace.perf_lost},
+        {"malformed records of perf's", run->evidence.trace.malformed},
     };
     char line[3200] = "", count[32], words[RUN_TRACE_WORDS], limits[RUN_LIMITS_WORDS];
     const char *lack = run_trace_lack(&run->evidence.trace, words);

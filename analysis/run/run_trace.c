@@ -274,6 +274,14 @@ const char *run_trace_lack(const struct run_trace *trace, char words[RUN_TRACE_W
     return words;
 }
 
+static void take_losses(const struct perf_data *recording, struct run_trace *out)
+{
+    out->gaps = recording->aux_gaps;
+    out->perf_errors = recording->trace_errors;
+    out->perf_lost = recording->lost_records;
+    out->malformed = recording->complaint_count;
+}
+
 // --- the whole ---------------------------------------------------------------------------------
 
 static int decode(struct pt_trace *trace, const struct trace_windows *windows,
@@ -352,6 +360,7 @@ int run_trace_add(const struct run_trace_input *input, struct host_timeline *ser
     if (result <= 0)
         return result;
     out->present = true;
+    take_losses(trace.recording, out);
     result =
         trace_windows_choose(input->diagnosis, input->slices, input->slice_count, &windows, err);
     out->messages = windows.messages;

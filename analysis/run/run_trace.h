@@ -26,6 +26,10 @@ struct run_trace {
     uint64_t errors;       // decode errors; functions are unknown from there to the next PSB
     uint64_t overflows;    // the processor lost packets there
     uint64_t truncated;    // times that the recording was cut because its buffer was full
+    uint64_t gaps;         // pieces of the recording that the kernel says have gaps
+    uint64_t perf_errors;  // of the trace, that perf had noted in the recording
+    uint64_t perf_lost;    // records of switches, maps and such that perf lost
+    uint64_t malformed;    // records of the recording that cannot be read
     double traced_ns;      // time with known functions, over all cores
     double granularity_ns; // nine of ten boundaries of functions are known at least this well
     double slow_ns;        // time of the slices' own messages, on each core that they were on
@@ -40,6 +44,13 @@ struct run_trace {
 // Complete after run_trace_add.
 enum { RUN_TRACE_WORDS = 600 };
 const char *run_trace_lack(const struct run_trace *trace, char words[RUN_TRACE_WORDS]);
+
+// Whether anything of a trace was lost, or cannot be decoded.
+static inline bool run_trace_lost_any(const struct run_trace *trace)
+{
+    return trace->errors || trace->overflows || trace->truncated || trace->gaps ||
+           trace->perf_errors || trace->perf_lost || trace->malformed;
+}
 
 // Loads the recording that capture.json (or NULL) names: 1, and the caller frees it with
 // pt_trace_free; 0 where there is none, or it cannot be read: then out->problem says why. Only lack

@@ -346,7 +346,11 @@ static void verdict_append_trace(char *out, const struct run_trace *trace)
         const char *one, *many;
     } losses[] = {{trace->errors, "decode error", "decode errors"},
                   {trace->overflows, "overflow", "overflows"},
-                  {trace->truncated, "cut for want of buffer", "cuts for want of buffer"}};
+                  {trace->truncated, "cut for want of buffer", "cuts for want of buffer"},
+                  {trace->gaps, "piece with gaps", "pieces with gaps"},
+                  {trace->perf_errors, "error noted by perf", "errors noted by perf"},
+                  {trace->perf_lost, "record lost by perf", "records lost by perf"},
+                  {trace->malformed, "malformed record", "malformed records"}};
     if (lack[0]) {
         text_append(out, VERDICT_BYTES, "; functions are N/A: %s", lack);
         return;
@@ -474,8 +478,7 @@ static void verdict_append_completeness(char *out, const struct run_analysis *ru
             text_count(recovered, other), recovered == 1 ? " was" : "s were");
     else if (!any_unseen && !limits[0] && !run_trace_lack(trace, words)[0])
         text_append(out, VERDICT_BYTES, "; %s was dropped",
-                    trace->errors || trace->overflows || trace->truncated ? "no record"
-                                                                          : "nothing");
+                    run_trace_lost_any(trace) ? "no record" : "nothing");
     if (limits[0])
         text_append(out, VERDICT_BYTES, "; %s", limits);
     if (run->evidence.dropped_client_events)

@@ -209,7 +209,7 @@ static void every_kind_of_event_is_read(void **state)
     make_record(&maker, PERF_AUX, 0);
     make_u64(&maker, 0x100);
     make_u64(&maker, 0x40);
-    make_u64(&maker, PERF_AUX_TRUNCATED);
+    make_u64(&maker, PERF_AUX_TRUNCATED | PERF_AUX_PARTIAL);
     make_sample_id(&maker, 5, 5, 4, 1, 7);
     make_record(&maker, PERF_ITRACE_START, 0);
     make_u32(&maker, 5);
@@ -270,6 +270,8 @@ static void every_kind_of_event_is_read(void **state)
     assert_int_equal(aux.offset, 0x100);
     assert_int_equal(aux.bytes, 0x40);
     assert_int_equal(data.aux_truncated, 1);
+    assert_int_equal(data.aux_gaps, 1);
+    assert_int_equal(data.trace_errors, 1);
     struct perf_itrace_start start;
     perf_event_itrace_start(&events[4], &start);
     assert_int_equal(start.tid, 6);

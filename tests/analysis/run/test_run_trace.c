@@ -288,6 +288,20 @@ static void what_the_trace_lost_is_told(void **state)
     assert_non_null(strstr(found.findings.verdict, "; no record was dropped; functions are known"));
     assert_non_null(strstr(found.findings.verdict, "(3 cuts for want of buffer)"));
     run_analysis_free(&found);
+
+    run->has_losses = true;
+    make_recording(run);
+    traced_run_analyze(run, &found);
+    assert_non_null(strstr(found.findings.verdict,
+                           "(3 cuts for want of buffer, 2 pieces with gaps, 1 error noted by perf, "
+                           "1,000 records lost by perf, 1 malformed record)"));
+    json_t *trace = run_summary_trace(&found.evidence.trace);
+    assert_int_equal(json_integer_value(json_object_get(trace, "gaps")), 2);
+    assert_int_equal(json_integer_value(json_object_get(trace, "perf_errors")), 1);
+    assert_int_equal(json_integer_value(json_object_get(trace, "perf_lost")), 1000);
+    assert_int_equal(json_integer_value(json_object_get(trace, "malformed")), 1);
+    json_decref(trace);
+    run_analysis_free(&found);
 }
 
 // --- functions into contexts ---------------------------------------------------------------------

@@ -72,6 +72,7 @@ struct traced_run {
     struct operations operations[2]; // by core
     struct ARRAY_OF(struct true_call) truth;
     uint64_t trace_bytes;
+    bool has_losses;      // the recording says that it lacks something
     uint32_t other_cores; // added to the cores whose trace it is said to be
 };
 
@@ -242,6 +243,32 @@ static void make_program(const struct traced_run *run)
     assert_int_equal(system(command), 0);
 }
 
+// 2 pieces with gaps, an error noted by perf, 1,000 records lost, and a record cut short.
+static void make_losses(struct maker *maker)
+{
+    static const uint64_t flags[] = {PERF_AUX_PARTIAL, PERF_AUX_COLLISION, 0};
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+        make_record(maker, PERF_AUX, 0);
+        make_u64(maker, 0);
+        make_u64(maker, 0);
+        make_u64(maker, flags[i]);
+        make_sample_id(maker, SERVER_THREAD, SERVER_THREAD, 20, 0, 7);
+    }
+    make_record(maker, PERF_AUXTRACE_ERROR, 0);
+    for (int i = 0; i < 6; i++)
+        make_u32(maker, 0); // without a time
+    make_u64(maker, 0);
+    static const char message[64] = "overflow packet";
+    make_bytes(maker, message, sizeof message);
+    make_record_end(maker);
+    make_record(maker, PERF_LOST, 0);
+    make_u64(maker, 7);
+    make_u64(maker, 1000);
+    make_sample_id(maker, SERVER_THREAD, SERVER_THREAD, 21, 0, 7);
+    make_record(maker, PERF_LOST, 0);
+    make_record_end(maker);
+}
+
 static void make_recording(struct traced_run *run)
 {
     struct maker maker = make_file();
@@ -264,6 +291,8 @@ static void make_recording(struct traced_run *run)
         run->trace_bytes += bytes;
         free(trace);
     }
+    if (run->has_losses)
+        make_losses(&maker);
     make_file_end(&maker);
     write_file(run, "server/perf.data", maker.bytes, maker.count);
     free(maker.bytes);
