@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/run/run_input.h"
 
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -9,6 +11,7 @@
 #include "analysis/run/run_path.h"
 #include "analysis/timeline/span.h"
 #include "base/connection.h"
+#include "base/histogram.h"
 #include "base/input_file.h"
 #include "base/text.h"
 #include "loadgen/client/sample_log.h"
@@ -16,6 +19,8 @@
 #include "shim/message_log.h"
 
 enum { CONNECTIONS_VERSION = 1 };
+
+struct moments ARRAY_OF(int64_t); // host time
 
 static bool is_there(const char *run_dir, const char *name)
 {
@@ -338,6 +343,9 @@ static int64_t convert_by_map(const void *context, enum host_clock clock, uint64
     return clock_map_to_host(context, clock, value);
 }
 
+static const char no_server_clock[] = "without it no stamp of this run can be placed in time; "
+                                      "capture the run with `taillight capture`";
+
 // Opens the clocks of one side. boot_id: the boot that they belong to.
 static int open_clock(const char *run_dir, const char *name, const char *mend, char boot_id[40],
                       struct clock_map **map, struct time_source *source, struct error *err)
@@ -375,10 +383,8 @@ static int check_boot(const char *run_dir, const char *name, const struct log_re
 static int open_clocks(struct run_input *input, const char *run_dir, struct error *err)
 {
     char server[40], client[40];
-    int result = open_clock(run_dir, "server/clock.tlog",
-                            "without it no stamp of this run can be placed in time; capture the "
-                            "run with `taillight capture`",
-                            server, &input->clock_map, &input->clock, err);
+    int result = open_clock(run_dir, "server/clock.tlog", no_server_clock, server,
+                            &input->clock_map, &input->clock, err);
     if (result == 0)
         memcpy(input->boot_id, server, sizeof input->boot_id);
     if (result == 0 && input->has_events)
@@ -404,6 +410,69 @@ static int open_clocks(struct run_input *input, const char *run_dir, struct erro
         result = check_boot(run_dir, "client/events.tlog", &input->client_events, client, err);
     return result < 0 ? result
                       : check_boot(run_dir, "client/samples.tlog", &input->samples, client, err);
+}
+
+// Latencies are slow from here on: of the slowest hundredth the least, in ticks.
+static int slow_latency(const struct sample *samples, size_t count, uint64_t *slow,
+                        struct error *err)
+{
+    struct histogram *latencies = calloc(1, sizeof *latencies);
+    if (!latencies)
+        return error_set(err, ERROR_FAILED, "no memory for a histogram");
+    for (size_t i = 0; i < count; i++)
+        if (sample_is_answered(&samples[i]))
+            histogram_record(latencies, samples[i].reply_tsc - samples[i].intended_tsc);
+        else
+            histogram_record_infinite(latencies);
+    const double quantile = histogram_quantile(latencies, 0.99);
+    *slow = isfinite(quantile) ? histogram_lowest(histogram_slot((uint64_t)quantile)) : UINT64_MAX;
+    free(latencies);
+    return 0;
+}
+
+// When the slowest hundredth of all requests were due, by the host's clock.
+static int find_slowest(const struct run_input *input, const struct time_source *clock,
+                        struct moments *out, struct error *err)
+{
+    const struct sample *samples = input->samples.records;
+    uint64_t slow = 0;
+    int result = slow_latency(samples, input->samples.count, &slow, err);
+    for (size_t i = 0; i < input->samples.count && result == 0; i++) {
+        if (sample_is_answered(&samples[i]) &&
+            samples[i].reply_tsc - samples[i].intended_tsc < slow)
+            continue;
+        if (array_push(out,
+                       clock->convert(clock->context, HOST_CLOCK_TSC, samples[i].intended_tsc)) < 0)
+            result = error_set(err, ERROR_FAILED, "no memory for the slowest requests");
+    }
+    return result;
+}
+
+// Of a capture that is too long for one analysis, the part with most of the slowest requests of the
+// whole load is looked at. Client and server on different machines have no clock in common by which
+// to find it.
+static int choose_segments(struct run_input *input, const char *run_dir, struct error *err)
+{
+    char boot_id[40];
+    struct clock_map *map = NULL;
+    struct time_source clock;
+    struct moments slowest = {0};
+    if (input->segments.left_out == 0 || input->segments.ends.count == 0 || input->without_client)
+        return 0;
+    int result =
+        open_clock(run_dir, "server/clock.tlog", no_server_clock, boot_id, &map, &clock, err);
+    if (result < 0)
+        return result;
+    if (memcmp(input->samples.header.boot_id, boot_id, sizeof boot_id) == 0)
+        result = find_slowest(input, &clock, &slowest, err);
+    if (result == 0 && slowest.count) {
+        input->slowest = slowest.count;
+        input->slowest_there =
+            run_segments_choose(&input->segments, run_dir, slowest.items, slowest.count);
+    }
+    array_free(&slowest);
+    clock_map_free(map);
+    return result;
 }
 
 // When the first of the events was recorded, by the host's clock.
@@ -439,20 +508,26 @@ static void say_where_load_ends(struct run_input *input)
 static void say_where_it_ends(struct run_input *input, size_t requests, size_t all)
 {
     const struct run_segments *segments = &input->segments;
-    char from[80] = "", until[80] = "";
+    char from[80] = "", until[80] = "", slowest[120] = "";
     if (segments->from_ns)
         snprintf(from, sizeof from, "begins %.1f s",
                  (double)(segments->from_ns - intended_ns(input, 0)) / 1e9);
     if (segments->until_ns)
         snprintf(until, sizeof until, "ends %.1f s",
                  (double)(segments->until_ns - intended_ns(input, 0)) / 1e9);
+    snprintf(slowest, sizeof slowest,
+             " The rest is too much for one analysis; of the load's slowest 1 %%, %zu of %zu are "
+             "in it.",
+             input->slowest_there, input->slowest);
     text_append(
         input->ends, sizeof input->ends,
         "%sWhat there is of the capture %s%s%s after the load's begin: %zu of %zu requests are "
         "looked at%s%.350s.%s",
         input->ends[0] ? " " : "", from, from[0] && until[0] ? " and " : "", until, requests, all,
         segments->why[0] ? "; " : "", segments->why,
-        segments->left_out ? " What came before is too much for one analysis." : "");
+        segments->left_out == 0 ? ""
+        : segments->chosen      ? slowest
+                                : " What came before is too much for one analysis.");
 }
 
 // Leaves the requests out that came before or after what the segments have. Client and server on
@@ -462,7 +537,7 @@ static int cut_samples(struct run_input *input, const char *run_dir, struct erro
     struct run_segments *segments = &input->segments;
     const struct sample *samples = input->samples.records;
     size_t all = input->samples.count;
-    if (segments->left_out && input->has_events && input->events.count)
+    if (segments->left_out && !segments->chosen && input->has_events && input->events.count)
         segments->from_ns = begin_of_events(input);
     if (!segments->any || input->apart || input->without_client ||
         (!segments->from_ns && !segments->until_ns))
@@ -497,12 +572,14 @@ int run_input_open(struct run_input *input, const char *run_dir, struct run_segm
     for (size_t i = 0; i < sizeof documents / sizeof *documents && result == 0; i++)
         result = read_json(places[i], run_dir, documents[i], err);
     if (result == 0)
-        result = run_segments_read(&input->segments, input->capture, run_dir, "server",
-                                   run_segments_affordable(), err);
+        result =
+            run_segments_read(&input->segments, input->capture, run_dir, "server",
+                              range.most_bytes ? range.most_bytes : run_segments_affordable(), err);
     if (result == 0 && !run_segments_keep(&input->segments, range))
         result = error_set(err, ERROR_FAILED, "%s: segments %u to %u of it are not there any more",
                            run_dir, range.first, range.last);
     if (result < 0 || (result = open_client(input, run_dir, err)) < 0 ||
+        (range.first == 0 && (result = choose_segments(input, run_dir, err)) < 0) ||
         (result = open_server(input, run_dir, err)) < 0 ||
         (result = split_by_direction(input, run_dir, err)) < 0 ||
         (result = open_clocks(input, run_dir, err)) < 0 ||

@@ -46,7 +46,10 @@ struct run_input {
     struct time_source client_clock;
     char client_boot_id[40];      // of its clock log
     struct run_segments segments; // of the capture
-    char ends[600];               // that and why not all requests are looked at; empty: they are
+    // Where only a part of these is looked at: the load's slowest requests, and those that are in
+    // it.
+    size_t slowest, slowest_there;
+    char ends[600]; // that and why not all requests are looked at; empty: they are
     // NULL where the file is not there
     json_t *experiment, *load, *capture, *client_capture, *facts;
 };

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "analysis/run/run_path.h"
-#include "base/array.h"
 #include "profiler/bpf/event_log.h"
 #include "shim/message_log.h"
 
@@ -55,6 +54,24 @@ uint64_t run_segments_affordable(void)
     return share < most_log_bytes ? share : most_log_bytes;
 }
 
+// The ends of all segments, if they can be: ascending, and one each.
+static int read_ends(struct run_segments *segments, const json_t *from, struct error *err)
+{
+    const json_t *ends = json_object_get(from, "ends_ns");
+    if (json_array_size(ends) != segments->count)
+        return 0;
+    for (size_t i = 0; i < segments->count; i++) {
+        const int64_t end = json_integer_value(json_array_get(ends, i));
+        if (end <= (i ? segments->ends.items[i - 1] : 0)) {
+            segments->ends.count = 0;
+            return 0;
+        }
+        if (array_push(&segments->ends, end) < 0)
+            return error_set(err, ERROR_FAILED, "no memory for %u segments", segments->count);
+    }
+    return 0;
+}
+
 int run_segments_read(struct run_segments *segments, const json_t *capture, const char *run_dir,
                       const char *side, uint64_t most_bytes, struct error *err)
 {
@@ -75,6 +92,9 @@ int run_segments_read(struct run_segments *segments, const json_t *capture, cons
     segments->from_ns = json_integer_value(json_object_get(from, "from_ns"));
     segments->until_ns = json_integer_value(json_object_get(from, "until_ns"));
     snprintf(segments->why, sizeof segments->why, "%s", why ? why : "");
+    segments->most_bytes = most_bytes;
+    if (read_ends(segments, from, err) < 0)
+        return -ERROR_FAILED;
     uint64_t bytes = 0;
     unsigned kept = 0;
     for (unsigned n = piece_count(segments); n-- > 0; kept++)
@@ -99,6 +119,49 @@ bool run_segments_keep(struct run_segments *segments, struct run_segment_range r
     segments->count = range.last - range.first + 1;
     segments->ended = false;
     return true;
+}
+
+// How many of the moments are up to that one.
+static size_t moments_until(const int64_t *moments, size_t count, int64_t until_ns)
+{
+    return array_bound(0, count, at, moments[at] <= until_ns);
+}
+
+size_t run_segments_choose(struct run_segments *segments, const char *run_dir,
+                           const int64_t *moments, size_t count)
+{
+    struct run_segments all = *segments;
+    const unsigned pieces = (unsigned)segments->ends.count + segments->ended;
+    if (segments->left_out == 0 || segments->ends.count == 0)
+        return 0;
+    all.count = (unsigned)segments->ends.count;
+    all.first = segments->first + segments->count - all.count;
+    unsigned from = 0, best_from = 0, best_to = 0;
+    uint64_t bytes = 0;
+    size_t most = 0;
+    for (unsigned to = 0; to < pieces; to++) {
+        bytes += piece_bytes(&all, run_dir, to);
+        while (bytes > segments->most_bytes && from < to)
+            bytes -= piece_bytes(&all, run_dir, from++);
+        size_t before = from ? moments_until(moments, count, all.ends.items[from - 1]) : 0;
+        size_t until = to < all.count ? moments_until(moments, count, all.ends.items[to]) : count;
+        const size_t within = until - before;
+        if (to && (within < most || (within == most && from != best_from)))
+            continue;
+        most = within;
+        best_from = from;
+        best_to = to;
+    }
+    segments->chosen = true;
+    segments->left_out = pieces - (best_to + 1 - best_from);
+    segments->first = all.first + best_from;
+    segments->ended = best_to == all.count;
+    segments->count = best_to + 1 - best_from - segments->ended;
+    if (best_from)
+        segments->from_ns = all.ends.items[best_from - 1];
+    if (best_to < all.count)
+        segments->until_ns = all.ends.items[best_to];
+    return most;
 }
 
 // --- one log of many -----------------------------------------------------------------------------
@@ -241,5 +304,6 @@ void run_segments_free(struct run_segments *segments)
 {
     free(segments->memory[0]);
     free(segments->memory[1]);
+    array_free(&segments->ends);
     *segments = (struct run_segments){.any = false};
 }

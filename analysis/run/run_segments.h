@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/array.h"
 #include "base/error.h"
 #include "base/log_file.h"
 
@@ -18,10 +19,14 @@ struct run_segments {
     bool any;         // there are segments
     bool ended;       // the capture ended by itself: what came after the last one is there, too
     unsigned first, count;
-    unsigned left_out;         // segments before these for which memory does not suffice
-    int64_t from_ns, until_ns; // host time: what is not between is not in them; 0: no limit
-    char why[500];             // it ended; empty: it was killed, or goes on
-    void *memory[2];           // of the logs that were put together
+    unsigned left_out;             // others, for which memory does not suffice
+    bool chosen;                   // which they are was chosen: from_ns and until_ns are theirs
+    struct ARRAY_OF(int64_t) ends; // of all segments: until when all is in each and those before;
+                                   // host time; empty: the capture does not say
+    uint64_t most_bytes;           // of logs that are looked at
+    int64_t from_ns, until_ns;     // host time: what is not between is not in them; 0: no limit
+    char why[500];                 // it ended; empty: it was killed, or goes on
+    void *memory[2];               // of the logs that were put together
 };
 
 // Takes "segments" of this side's capture.json (which may be NULL), and leaves the oldest out where
@@ -29,10 +34,18 @@ struct run_segments {
 int run_segments_read(struct run_segments *segments, const json_t *capture, const char *run_dir,
                       const char *side, uint64_t most_bytes, struct error *err);
 
-// Which of them to look at, by their numbers. first 0: all.
+// Which of them to look at, by their numbers; first 0: all, or so many that their logs have no more
+// bytes than this (0: what this machine can analyse).
 struct run_segment_range {
     unsigned first, last;
+    uint64_t most_bytes;
 };
+
+// Where only a part of a capture can be looked at: not its last, but that of no more bytes in which
+// most of these moments lie (host time, ascending), the first of those with as many. Where the
+// capture does not say when its segments ended, it stays the last. Returns how many lie in it.
+size_t run_segments_choose(struct run_segments *segments, const char *run_dir,
+                           const int64_t *moments, size_t count);
 
 // Leaves all others out, and what came after the last segment. False: one of them is not there.
 bool run_segments_keep(struct run_segments *segments, struct run_segment_range range);

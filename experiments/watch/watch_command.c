@@ -318,7 +318,8 @@ static int take_interval(struct watch *watch, struct watch_segment next, struct 
     struct run_analysis run;
     struct error problem = {0};
     // With the segment before, in which requests of these may have begun.
-    const struct run_segment_range segments = {watch->segment ? watch->segment : 1, next.number};
+    const struct run_segment_range segments = {.first = watch->segment ? watch->segment : 1,
+                                               .last = next.number};
     const struct run_request request = {.run_dir = watch->folder,
                                         .segments = segments,
                                         .answered_after_ns = watch->until_ns,

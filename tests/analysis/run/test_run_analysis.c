@@ -375,6 +375,70 @@ static void segments_are_one_log(void **state)
     remove_folder(&f);
 }
 
+static off_t bytes_of(const struct folder *f, const char *name)
+{
+    struct stat status;
+    assert_int_equal(stat(in_folder(f, name), &status), 0);
+    return status.st_size;
+}
+
+// Of a capture with more than is to be looked at, the stretch is where most of the slowest requests
+// of the whole load were due (make_folder: after 130 ms), not the last; each that it takes is
+// joined.
+static void the_slowest_part_is_looked_at(void **state)
+{
+    (void)state;
+    struct folder f;
+    struct run_analysis run;
+    struct error err = {0};
+    struct progress progress;
+    char text[400];
+    size_t there = 0, slowest = 0, joined = 0;
+    make_folder(&f);
+    for (unsigned n = 0; n <= SEGMENTS; n++)
+        split_logs(&f, n);
+    snprintf(text, sizeof text,
+             "{\"segments\": {\"first\": 1, \"count\": %d, \"from_ns\": 0, \"until_ns\": 0, "
+             "\"ends_ns\": [%lld, %lld, %lld], \"ended\": true}}",
+             SEGMENTS, (long long)SCENARIO_BEGIN_NS + SEGMENT_NS,
+             (long long)SCENARIO_BEGIN_NS + 2 * SEGMENT_NS,
+             (long long)SCENARIO_BEGIN_NS + 3 * SEGMENT_NS);
+    write_text(&f, "server/capture.json", text);
+    const struct run_request request = {
+        .run_dir = f.path,
+        .segments = {.most_bytes = (uint64_t)(bytes_of(&f, segment_name(3, "events")) +
+                                              bytes_of(&f, segment_name(3, "calls")))}};
+    progress_init(&progress, true);
+    assert_int_equal(run_analyze(&request, &progress, &run, &err), 0);
+    const char *says = strstr(run.findings.verdict, "begins 0.1 s and ends 0.2 s");
+    assert_non_null(says);
+    says = strstr(says, "of the load's slowest 1 %, ");
+    assert_non_null(says);
+    assert_int_equal(
+        sscanf(says, "of the load's slowest 1 %%, %zu of %zu are in it", &there, &slowest), 2);
+    assert_in_range(slowest, 40, 60);
+    assert_true(there * 2 > slowest);
+    for (size_t i = 0; i < run.lifetimes.all.count; i++)
+        joined += run.lifetimes.all.items[i].state == LIFETIME_WHOLE;
+    assert_in_range(run.lifetimes.all.count, SEGMENT_NS / 60000 / 2, SEGMENT_NS / 60000 * 2);
+    assert_true(joined * 100 > run.lifetimes.all.count * 95);
+    run_analysis_free(&run);
+    // A capture of before, and ends that cannot be: the last part.
+    static const char *const others[] = {"", "\"ends_ns\": [1, 2], ", "\"ends_ns\": [3, 2, 4], ",
+                                         "\"ends_ns\": [-1, \"a\", null], "};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        snprintf(text, sizeof text,
+                 "{\"segments\": {\"first\": 1, \"count\": %d, \"from_ns\": 0, "
+                 "\"until_ns\": 0, %s\"ended\": true}}",
+                 SEGMENTS, others[i]);
+        write_text(&f, "server/capture.json", text);
+        assert_int_equal(run_analyze(&request, &progress, &run, &err), 0);
+        assert_non_null(strstr(run.findings.verdict, "What came before is too much"));
+        run_analysis_free(&run);
+    }
+    remove_folder(&f);
+}
+
 static void assert_written(const struct folder *f, const char *key, const char *says)
 {
     json_t *summary = json_load_file(in_folder(f, "summary.json"), 0, NULL);
@@ -696,6 +760,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(segments_are_one_log),
+        cmocka_unit_test(the_slowest_part_is_looked_at),
         cmocka_unit_test(a_run_is_analyzed),
         cmocka_unit_test(the_command_takes_slices),
         cmocka_unit_test(categories_of_the_run_and_those_asked_for),
