@@ -15,7 +15,7 @@
 #include "experiments/remote/far_end.h"
 #include "experiments/remote/near_end.h"
 #include "loadgen/load_command.h"
-#include "profiler/capsule/capsule_command.h"
+#include "experiments/capsule/capsule_command.h"
 
 struct command {
     const char *name;

@@ -235,13 +235,27 @@ static json_t *hop_json(const struct hop_report *report, size_t i)
 {
     const struct hop_spec *spec = &report->hops[i];
     const struct hop_link *link = report->link[i];
-    json_t *object =
-        json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:b, s:b}", "name", spec->name,
-                  "interface", spec->interface, "direction", hop_direction_name(spec->direction),
-                  "namespace", spec->namespace, "role", hop_role_name(spec->role), "qdisc",
-                  link->qdisc, "number", link->interface, "peer", link->peer, "gone",
-                  (int)report->gone[i], "cut", (int)report->cut[i]);
+    json_t *object = json_pack(
+        "{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:b, s:b}", "name", spec->name, "machine",
+        report->machine[i] ? report->machine[i] : "", "interface", spec->interface, "direction",
+        hop_direction_name(spec->direction), "namespace", spec->namespace, "role",
+        hop_role_name(spec->role), "qdisc", link->qdisc, "number", link->interface, "peer",
+        link->peer, "gone", (int)report->gone[i], "cut", (int)report->cut[i]);
     return object ? json_rows_set(object, count_rows, &report->counts[i]) : NULL;
+}
+
+const char *hop_report_take(struct hop_report *report, size_t number, const json_t *hop,
+                            struct hop_link *link)
+{
+    const char *qdisc = json_string_value(json_object_get(hop, "qdisc"));
+    if (!qdisc)
+        return "qdisc";
+    snprintf(link->qdisc, sizeof link->qdisc, "%s", qdisc);
+    link->interface = (int)json_integer_value(json_object_get(hop, "number"));
+    link->peer = (int)json_integer_value(json_object_get(hop, "peer"));
+    report->gone[number] = json_is_true(json_object_get(hop, "gone"));
+    report->cut[number] = json_is_true(json_object_get(hop, "cut"));
+    return json_rows_read(hop, count_rows, &report->counts[number]);
 }
 
 static const struct json_row join_rows[] = {

@@ -26,6 +26,7 @@ struct hop_report {
     struct hop_counts counts[HOPS_MAX];
     bool gone[HOPS_MAX], cut[HOPS_MAX];
     const struct hop_link *link[HOPS_MAX];
+    const char *machine[HOPS_MAX]; // where it is; NULL: here
     uint64_t records, forgotten;
     struct packet_join *join; // its delays are sorted while it is reported
 };
@@ -34,6 +35,11 @@ struct hop_report {
 void hop_report_sort(struct hop_report *report);
 
 void hop_report_print(const struct hop_report *report, FILE *out);
+
+// Takes what the document of another machine says of a hop: counts, and what it sends through.
+// NULL: well; else the key that is not as it should be.
+const char *hop_report_take(struct hop_report *report, size_t number, const json_t *hop,
+                            struct hop_link *link);
 
 // The caller owns it; NULL: out of memory.
 json_t *hop_report_json(const struct hop_report *report);

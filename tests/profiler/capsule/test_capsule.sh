@@ -95,5 +95,11 @@ refused 2 'is given twice' --hop lo --hop lo:ingress
 refused 2 '--hop is needed' --for 1s
 refused 2 'is not understood here' --hop lo --filter 'udp or tcp'
 refused 2 'to be two interfaces' --hop lo --carry
+refused 2 'is not a [user@]host' --hop 'lo@ssh:there;id'
+refused 2 'is not an absolute path' --hop lo@ssh:there --directory '/tmp/$(id)'
+refused 2 'is given twice' --hop lo@ssh:there --hop lo:ingress@ssh:there
+refused 2 'of 3 other machines at most' --hop lo@ssh:a --hop lo@ssh:b --hop lo@ssh:c --hop lo@ssh:d
+refused 2 'on one machine' --hop lo --hop lo@ssh:there --carry
+refused 2 'what to write into --out' --hop lo --clocks
 refused 4 'no packet that is asked for passed' --hop "p1@$middle" --filter 'udp port 9' --for 0.01
 exit 0

@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# `taillight capsule` with hops behind a real sshd: packets on one route over both machines, in order,
+# with clocks related within a stated bound (here they are one clock, so the truth is known); an end
+# by Ctrl-C, by SIGKILL and by a dead link leaves nothing there; and what is refused.
+. "$(dirname "$0")/run_lib.sh"
+. "$(dirname "$0")/ssh_lib.sh"
+need_program jq jq
+need_program memcached memcached
+ssh_hosts there
+run=''
+eval "every_$(declare -f far_processes)"
+far_processes() { every_far_processes "$1" | grep -v ' memcached '; } # the server is not what is looked for
+attached() { far there python3 "$(dirname "$0")/../profiler/capsule/attached_programs.py"; }
+capsule() {
+    near "$taillight" capsule --ssh-config "$ssh_config" --directory "$work/there-files" "$@"
+}
+hops=(--hop to-there --hop eth0@ssh:there)
+near "$taillight" capsule --hop to-there:ingress --for 0.01 -q >"$work/first" 2>&1
+[ $? -ne 1 ] || ! grep -q 'tcx\|lacks' "$work/first" || skip "$(cat "$work/first")"
+
+user=()
+[ "$(id -u)" -eq 0 ] && user=(-u root)
+far there memcached "${user[@]}" -t 1 -l 10.246.0.2 -p 11211 -U 11211 >"$work/memcached.log" 2>&1 &
+await near bash -c 'exec 3<>/dev/tcp/10.246.0.2/11211' || fail "memcached does not come up"
+near "$taillight" load --server udp:10.246.0.2:11211 --rate 1k --connections 4 --duration 120s --sleep --quiet \
+    >"$work/load.log" 2>&1 &
+load=$!
+
+capsule "${hops[@]}" --filter 'udp port 11211' --for 1s --json --out "$work/out" >"$work/both.json" 2>"$work/both.err" ||
+    fail "exit $?: $(cat "$work/both.err")"
+there='to-there:egress eth0:ingress@there' back='eth0:egress@there to-there:ingress'
+jq -e --arg there "$there" --arg back "$back" '
+    ([.routes[].hops | map(.hop) | join(" ")] | sort) == ([$there, $back] | sort)
+    and all(.routes[]; .packets > 100 and .complete >= .packets * 0.99 and .gaps == 0
+        and all(.hops[1:][].from_previous; .p50_ns > 0))
+    and ([.hops[].machine] == ["", "", "there", "there"])
+    and all(.hops[]; .matched > 0 and .matched == .recorded + .unsampled + .bare + .dropped)
+    and (.clocks | length == 1)
+    and (.clocks[0] | .machine == "there" and .trips >= 3 and .crossings > 200
+        and .disagreeing == 0 and .backwards == 0 and .unrelated == 0
+        and (.offset_ns | fabs) <= .bound_p99_ns and .bound_p99_ns <= .link_bound_p99_ns)' \
+    "$work/both.json" >/dev/null || fail "$(cat "$work/both.json")"
+cmp "$work/both.json" "$work/out/capsule.json" || fail "capsule.json is another document"
+for file in hops.tlog clock.tlog there/hops.tlog there/clock.tlog there/capsule.json; do
+    [ -s "$work/out/$file" ] || fail "there is no $file in --out"
+done
+ssh_nothing_left there 10
+[ "$(attached)" = 0 ] || fail "programs are left attached there"
+
+# Hops there alone: in that machine's time, and nothing here.
+capsule --hop eth0@ssh:there --filter 'udp port 11211' --for 0.2s --json >"$work/alone.json" 2>"$work/alone.err" ||
+    fail "alone: exit $?: $(cat "$work/alone.err")"
+jq -e '.packets > 10 and (.clocks | length) == 0' "$work/alone.json" >/dev/null || fail "alone: $(cat "$work/alone.json")"
+
+begin() { # NAME: a measuring without an end, until both machines have their hops
+    # What runs in the background ignores SIGINT, unless it is told otherwise.
+    env --default-signal=INT ip netns exec "ssh$$-here" "$taillight" capsule --ssh-config "$ssh_config" \
+        --directory "$work/there-files" "${hops[@]}" --filter 'udp port 11211' --for 60s >"$work/$1" 2>"$work/$1.err" &
+    began=$!
+    await grep -q '^taillight: measuring' "$work/$1.err" || fail "$1: it does not measure: $(cat "$work/$1.err")"
+    [ "$(attached)" = 2 ] || fail "$1: $(attached) programs there, not 2"
+}
+nothing() { # NAME
+    await test 0 = "$(attached)" || sleep 8
+    [ "$(attached)" = 0 ] || fail "$1: programs are left attached there"
+    ssh_nothing_left there 15
+}
+begin interrupted
+kill -INT $began
+wait $began || fail "interrupted: exit $?: $(cat "$work/interrupted.err")"
+grep -q 'The clock of there is related within' "$work/interrupted" || fail "interrupted: $(cat "$work/interrupted")"
+nothing interrupted
+begin killed
+{ kill -9 $began && wait $began; } 2>/dev/null
+nothing killed
+begin unlinked
+near ip link set to-there down
+wait $began
+[ $? = 1 ] || fail "a dead link: not exit 1: $(cat "$work/unlinked.err")"
+grep -q 'host there' "$work/unlinked.err" || fail "a dead link: $(cat "$work/unlinked.err")"
+sleep 1
+nothing unlinked
+near ip link set to-there up
+kill $load
+
+refused() { # STATUS WORDS ARGUMENTS...
+    local said status
+    said=$(capsule -q "${@:3}" 2>&1)
+    status=$?
+    [ $status = "$1" ] && [[ $said == *"$2"* ]] || fail "${*:3}: exit $status, not $1 with \"$2\": $said"
+}
+refused 2 'host there: --hop nosuch0:ingress: there is no interface nosuch0' --hop nosuch0@ssh:there --for 0.01
+refused 1 'Permission denied (publickey)' --hop eth0@ssh:there --ssh-option PubkeyAuthentication=no
+nothing refused
+exit 0
