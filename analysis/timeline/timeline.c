@@ -625,9 +625,20 @@ static bool is_event(const struct event *event)
     return event->kind > 0 && event->kind < EVENT_KINDS;
 }
 
-// Orders pointers to the events by core, keeping the log's order; starts[c] is core c's first.
-static const struct event **group_by_core(const struct event *events, size_t count,
-                                          size_t starts[UINT16_MAX + 2], uint64_t *damaged)
+// How many cores there are, up to the last that has an event.
+static size_t core_count(const struct event *events, size_t count)
+{
+    size_t cores = 0;
+    for (size_t i = 0; i < count; i++)
+        if (events[i].core >= cores)
+            cores = events[i].core + 1u;
+    return cores;
+}
+
+// Orders pointers to the events by core, keeping the log's order; starts[c] is core c's first, of
+// cores + 1, zeroed.
+static const struct event **group_by_core(const struct event *events, size_t count, size_t *starts,
+                                          size_t cores, uint64_t *damaged)
 {
     const struct event **grouped = malloc((count ? count : 1) * sizeof *grouped);
     if (!grouped)
@@ -638,12 +649,12 @@ static const struct event **group_by_core(const struct event *events, size_t cou
         else
             ++*damaged;
     }
-    for (size_t c = 0; c <= UINT16_MAX; c++)
+    for (size_t c = 0; c < cores; c++)
         starts[c + 1] += starts[c];
     for (size_t i = 0; i < count; i++)
         if (is_event(&events[i]))
             grouped[starts[events[i].core]++] = &events[i];
-    for (size_t c = UINT16_MAX + 1; c > 0; c--) // each start has moved to its end: move back
+    for (size_t c = cores; c > 0; c--) // each start has moved to its end: move back
         starts[c] = starts[c - 1];
     starts[0] = 0;
     return grouped;
@@ -654,18 +665,19 @@ int host_timeline_build(const struct event *events, size_t count, const struct t
 {
     memset(out, 0, sizeof *out);
     struct builder builder = {.clock = clock, .out = out};
-    size_t *starts = calloc(UINT16_MAX + 2, sizeof *starts);
+    const size_t cores = core_count(events, count);
+    size_t *starts = calloc(cores + 1, sizeof *starts);
     const struct event **grouped = NULL;
     int result = -1;
     if (!starts || name_table_init(&builder.names, &out->names) < 0)
         goto done;
-    grouped = group_by_core(events, count, starts, &out->damaged);
+    grouped = group_by_core(events, count, starts, cores, &out->damaged);
     if (!grouped)
         goto done;
     result = take_names(&builder, events, count, EVENT_PROCESS, &builder.processes);
     if (result == 0)
         result = take_names(&builder, events, count, EVENT_DISK, &builder.disks);
-    for (size_t core = 0; core <= UINT16_MAX && result == 0; core++)
+    for (size_t core = 0; core < cores && result == 0; core++)
         if (starts[core + 1] > starts[core])
             result = build_core(&builder, (uint16_t)core, grouped + starts[core],
                                 starts[core + 1] - starts[core]);
