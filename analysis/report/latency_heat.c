@@ -3,25 +3,25 @@
 
 #include <math.h>
 
-static double latency_of(const struct lifetime *life)
+static double at_least_one(double ns)
 {
-    return life->latency_ns > 1 ? life->latency_ns : 1;
+    return ns > 1 ? ns : 1;
 }
 
-// The bounds of the rows. False where nothing was answered.
-static bool find_bounds(const struct lifetime_array *lives, struct latency_heat *heat)
+static void widen_bounds(struct latency_heat *heat, double ns)
 {
-    heat->low_ns = INFINITY;
-    heat->high_ns = 0;
-    for (size_t i = 0; i < lives->count; i++) {
-        double ns = latency_of(&lives->items[i]);
-        if (!isfinite(ns))
-            continue;
-        heat->low_ns = fmin(heat->low_ns, ns);
-        heat->high_ns = fmax(heat->high_ns, ns);
-    }
+    if (!isfinite(ns))
+        return;
+    heat->low_ns = heat->high_ns > 0 ? fmin(heat->low_ns, ns) : ns;
+    heat->high_ns = fmax(heat->high_ns, ns);
+}
+
+// False where there was nothing.
+static bool close_bounds(struct latency_heat *heat)
+{
+    bool any = heat->high_ns > 0;
     heat->high_ns = fmax(heat->high_ns, 2 * heat->low_ns);
-    return isfinite(heat->low_ns);
+    return any;
 }
 
 static size_t row_of(const struct latency_heat *heat, double ns)
@@ -32,25 +32,56 @@ static size_t row_of(const struct latency_heat *heat, double ns)
     return at >= HEAT_ROWS ? HEAT_ROWS - 1 : (size_t)at;
 }
 
-static void count_all(const struct run_lifetimes *lives, struct latency_heat *heat)
+// Counts a message in the column of its intended time.
+static void count_one(const struct run_lifetimes *lives, size_t life, double ns,
+                      struct latency_heat *heat)
 {
     double span = (double)(lives->end_ns - lives->begin_ns);
-    for (size_t i = 0; i < lives->all.count; i++) {
-        const struct lifetime *life = &lives->all.items[i];
-        double since = (double)(life->stamp_ns[STAMP_INTENDED] - lives->begin_ns);
-        size_t column = span > 0 && since > 0 ? (size_t)(since / span * HEAT_COLUMNS) : 0;
-        column = column < HEAT_COLUMNS ? column : HEAT_COLUMNS - 1;
-        heat->cells[column][row_of(heat, latency_of(life))]++;
-        size_t before = heat->slowest[column];
-        if (!before || life->latency_ns > lives->all.items[before - 1].latency_ns)
-            heat->slowest[column] = i + 1;
-    }
+    double since = (double)(lives->all.items[life].stamp_ns[STAMP_INTENDED] - lives->begin_ns);
+    size_t column = span > 0 && since > 0 ? (size_t)(since / span * HEAT_COLUMNS) : 0;
+    column = column < HEAT_COLUMNS ? column : HEAT_COLUMNS - 1;
+    heat->cells[column][row_of(heat, ns)]++;
+    if (heat->slowest[column] && ns <= heat->slowest_ns[column])
+        return;
+    heat->slowest[column] = life + 1;
+    heat->slowest_ns[column] = ns;
 }
 
 bool latency_heat_fill(const struct run_lifetimes *lives, struct latency_heat *out)
 {
-    if (!find_bounds(&lives->all, out))
+    const struct lifetime_array *all = &lives->all;
+    for (size_t i = 0; i < all->count; i++)
+        widen_bounds(out, at_least_one(all->items[i].latency_ns));
+    if (!close_bounds(out))
         return false;
-    count_all(lives, out);
+    for (size_t i = 0; i < all->count; i++)
+        count_one(lives, i, at_least_one(all->items[i].latency_ns), out);
+    return true;
+}
+
+static bool is_on_link(const struct run_lifetimes *lives, const struct hop_row *link,
+                       const struct hop_stay *stay)
+{
+    return stay->from == link->from && stay->to == link->to && stay->request < lives->all.count &&
+           hop_stay_way(stay, &lives->all.items[stay->request]) == link->way;
+}
+
+static double length_of(const struct hop_stay *stay)
+{
+    return at_least_one((double)(stay->end_ns - stay->begin_ns));
+}
+
+bool hop_heat_fill(const struct run_lifetimes *lives, const struct hop_row *link,
+                   struct latency_heat *out)
+{
+    const struct hop_stay_array *stays = &lives->hops.stays.all;
+    for (size_t i = 0; i < stays->count; i++)
+        if (is_on_link(lives, link, &stays->items[i]))
+            widen_bounds(out, length_of(&stays->items[i]));
+    if (!close_bounds(out))
+        return false;
+    for (size_t i = 0; i < stays->count; i++)
+        if (is_on_link(lives, link, &stays->items[i]))
+            count_one(lives, stays->items[i].request, length_of(&stays->items[i]), out);
     return true;
 }

@@ -37,6 +37,8 @@ json_t *page_fields_build(struct page_builder *builder, const struct result_fiel
 // The parts of the document, each in its own file.
 json_t *page_curve_build(struct page_builder *builder, bool corrected); // page_curve.c
 json_t *page_heat_build(struct page_builder *builder); // page_heat.c; null: nothing was answered
+// Of each part between two hops, by its place among the parts of `hops`.
+json_t *page_hop_heats_build(struct page_builder *builder); // page_heat.c
 json_t *page_diagnosis_build(struct page_builder *builder,
                              size_t number); // of run->findings.diagnoses
 // What is beside causes in it: of the first `detailed` messages one by one; null: nothing

@@ -16,14 +16,17 @@ function causeByTime({causes: own}, columns, whole) {
   return sums;
 }
 
+// `heat()` is what it shows: cells of the page's data.
 class HeatMap {
-  constructor(place) {
+  constructor(place, heat, label = 'Latency over time') {
+    this.source = heat;
+    this.strips = [];
     this.canvas = element('canvas', {
       tabindex: 0,
       role: 'application',
       'aria-roledescription': 'heat map',
       'aria-label':
-          'Latency over time. Left and right choose an instant, Enter its slowest message; with Shift a piece of time, whose messages all views then show, Escape all again.',
+          label + '. Left and right choose an instant, Enter its slowest message; with Shift a piece of time, whose messages all views then show, Escape all again.',
       keydown: event => this.key(event),
       pointerdown: event => this.down(event),
       pointermove: event => this.hover(event),
@@ -38,15 +41,19 @@ class HeatMap {
     this.drag = null;  // [first column, last] while a piece of time is being chosen
   }
 
+  get heat() {
+    return this.source();
+  }
+
   load() {
-    const {columns} = data.heat, whole = data.measures.duration_ns || 1;
+    const {columns} = this.heat, whole = data.measures.duration_ns || 1;
     this.strips = current() ? readersCauses(current()).slice(0, HEAT_STRIPS).map(
         one => ({cause: one.causes[0], key: one.key, sums: causeByTime(one, columns, whole)})) : [];
     this.draw();
   }
 
   draw() {
-    const {columns, rows, low_ns: low, high_ns: high} = data.heat, colours = theme(),
+    const {columns, rows, low_ns: low, high_ns: high} = this.heat, colours = theme(),
           height = HEAT_HEIGHT + 44 + this.strips.length * HEAT_STRIP, {context, width} = fitCanvas(this.canvas, height);
     this.left = 66;
     this.right = width - 14;
@@ -56,7 +63,8 @@ class HeatMap {
     context.fillStyle = context.strokeStyle = colours.muted;
     context.textAlign = 'right';
     for (const tick of logTicks(low, high, 8)) context.fillText(shortDuration(tick), this.left - 9, y(tick));
-    context.fillText('never', this.left - 9, bottom - rows * row - 14);
+    if (this.heat.cells.some((number, i) => number && i % (rows + 1) === rows))
+      context.fillText('never', this.left - 9, bottom - rows * row - 14);
     this.drawStrips(context, colours, column, bottom + 8);
     this.times(context, colours, bottom + 8 + this.strips.length * HEAT_STRIP);
     this.outside(context, colours, height - 34);
@@ -69,7 +77,7 @@ class HeatMap {
   }
 
   cells(context, colours, column, row, bottom) {
-    const {rows, cells} = data.heat, most = cells.reduce((sum, one) => Math.max(sum, one), 1);
+    const {rows, cells} = this.heat, most = cells.reduce((sum, one) => Math.max(sum, one), 1);
     cells.forEach((number, i) => {
       if (!number) return;
       const at = i / (rows + 1) | 0, level = i % (rows + 1), never = level === rows;
@@ -132,7 +140,7 @@ class HeatMap {
   }
 
   spanOf(a, b) {
-    const step = (data.measures.duration_ns || 1) / data.heat.columns;
+    const step = (data.measures.duration_ns || 1) / this.heat.columns;
     return [Math.min(a, b) * step, (Math.max(a, b) + 1) * step];
   }
 
@@ -163,11 +171,11 @@ class HeatMap {
 
   columnAt(event) {
     const {left} = this.canvas.getBoundingClientRect(), at = (event.clientX - left - this.left) / (this.right - this.left);
-    return at < 0 || at >= 1 ? null : at * data.heat.columns | 0;
+    return at < 0 || at >= 1 ? null : at * this.heat.columns | 0;
   }
 
   words(column) {
-    const {columns, rows, cells, slowest} = data.heat, step = (data.measures.duration_ns || 1) / columns,
+    const {columns, rows, cells, slowest} = this.heat, step = (data.measures.duration_ns || 1) / columns,
           own = cells.slice(column * (rows + 1), (column + 1) * (rows + 1));
     const at = this.strips.filter(one => one.sums[column] > 0)
                    .map(one => `${causeName(one.cause)} +${duration(one.sums[column])}`);
@@ -198,16 +206,16 @@ class HeatMap {
       return;
     }
     const {left, top} = this.canvas.getBoundingClientRect();
-    showTip({clientX: left + this.left + column / data.heat.columns * (this.right - this.left), clientY: top + 20}, this.words(column));
+    showTip({clientX: left + this.left + column / this.heat.columns * (this.right - this.left), clientY: top + 20}, this.words(column));
   }
 
   choose(column) {
-    const id = column === null ? null : data.heat.slowest[column];
+    const id = column === null ? null : this.heat.slowest[column];
     if (known(id)) chooseMessage(id, true);
   }
 
   key(event) {
-    const last = data.heat.columns - 1, at = this.column ?? 0, next = {
+    const last = this.heat.columns - 1, at = this.column ?? 0, next = {
       ArrowLeft: Math.max(at - 1, 0),
       ArrowRight: this.column === null ? 0 : Math.min(at + 1, last),
       Home: 0,
@@ -243,7 +251,7 @@ sections.push({
     <div class="plot" id="heat-plot"></div>
     <div class="controls" id="heat-legend"></div>`,
   start: () => {
-    heatMap = new HeatMap(byId('heat-plot'));
+    heatMap = new HeatMap(byId('heat-plot'), () => data.heat);
   },
   diagnosis: () => {
     heatMap.load();

@@ -253,6 +253,12 @@ static void write_hop_clock(const struct summary *s)
     fputc('\n', s->out);
 }
 
+// The page has p90 too, for which a terminal is too narrow.
+static bool is_shown_quantile(size_t q)
+{
+    return hop_quantiles[q] < 0.9 || hop_quantiles[q] > 0.9;
+}
+
 // What of the network's time passed between which hops.
 static void write_hops(const struct summary *s)
 {
@@ -263,7 +269,8 @@ static void write_hops(const struct summary *s)
     summary_heading_field(s, "Hop by hop", 46);
     fprintf(s->out, "%s%9s", summary_faint(s), "messages");
     for (size_t q = 0; q < HOP_QUANTILES; q++)
-        fprintf(s->out, "%10s", hop_quantile_names[q]);
+        if (is_shown_quantile(q))
+            fprintf(s->out, "%10s", hop_quantile_names[q]);
     fprintf(s->out, "%s\n", summary_plain(s));
     for (size_t i = 0; i < hops->rows.count; i++) {
         const struct hop_row *row = &hops->rows.items[i];
@@ -274,7 +281,8 @@ static void write_hops(const struct summary *s)
         summary_field(s, name, 44);
         fprintf(s->out, "%9s", text_count(row->messages, text));
         for (size_t q = 0; q < HOP_QUANTILES; q++)
-            fprintf(s->out, "%10s", summary_duration(row->value_ns[q], text));
+            if (is_shown_quantile(q))
+                fprintf(s->out, "%10s", summary_duration(row->value_ns[q], text));
         fputc('\n', s->out);
     }
     write_hop_clock(s);

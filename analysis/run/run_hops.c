@@ -15,8 +15,8 @@
 #include "base/quantile.h"
 #include "base/text.h"
 
-const double hop_quantiles[HOP_QUANTILES] = {0.5, 0.99, 0.999, 1};
-const char *const hop_quantile_names[HOP_QUANTILES] = {"p50", "p99", "p99.9", "max"};
+const double hop_quantiles[HOP_QUANTILES] = {0.5, 0.9, 0.99, 0.999, 1};
+const char *const hop_quantile_names[HOP_QUANTILES] = {"p50", "p90", "p99", "p99.9", "max"};
 
 static const char *const way_names[HOP_WAYS] = {"to server", "to client"};
 
@@ -214,11 +214,13 @@ static int by_place(const void *a, const void *b)
 static struct hop_row row_of(const struct run_hops *hops, size_t part, enum hop_way way,
                              struct values *values)
 {
-    struct hop_row row = {.way = way, .messages = values->count};
-    if (part < LINKS)
-        snprintf(row.name, sizeof row.name, "%s -> %s", hops->places[part / HOPS_MAX].name,
-                 hops->places[part % HOPS_MAX].name);
-    else
+    struct hop_row row = {.way = way, .from = HOPS_MAX, .to = HOPS_MAX, .messages = values->count};
+    if (part < LINKS) {
+        row.from = (uint8_t)(part / HOPS_MAX);
+        row.to = (uint8_t)(part % HOPS_MAX);
+        snprintf(row.name, sizeof row.name, "%s -> %s", hops->places[row.from].name,
+                 hops->places[row.to].name);
+    } else
         snprintf(row.name, sizeof row.name, "%s%s",
                  part == BEFORE   ? "before the first hop"
                  : part == BEHIND ? "behind the last hop"

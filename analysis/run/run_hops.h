@@ -17,8 +17,8 @@
 #include "base/error.h"
 #include "profiler/capsule/hop_spec.h"
 
-enum { HOP_QUANTILES = 4, HOP_ROW_BYTES = 2 * HOP_NAME_BYTES + 8 };
-extern const double hop_quantiles[HOP_QUANTILES];           // 0.5 0.99 0.999 1
+enum { HOP_QUANTILES = 5, HOP_ROW_BYTES = 2 * HOP_NAME_BYTES + 8 };
+extern const double hop_quantiles[HOP_QUANTILES];           // 0.5 0.9 0.99 0.999 1
 extern const char *const hop_quantile_names[HOP_QUANTILES]; // "p50" ... "max"
 
 // A part of a way, of the messages that hops saw on it, for each of which the parts add up to all
@@ -26,6 +26,7 @@ extern const char *const hop_quantile_names[HOP_QUANTILES]; // "p50" ... "max"
 struct hop_row {
     char name[HOP_ROW_BYTES]; // "to0@switch -> to1@switch", "before the first hop"
     enum hop_way way;
+    uint8_t from, to; // the hops; HOPS_MAX: it is no link
     uint64_t messages;
     double mean_ns;
     double value_ns[HOP_QUANTILES]; // NAN: too few messages

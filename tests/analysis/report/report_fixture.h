@@ -95,9 +95,10 @@ static void fixture_documents(struct run_analysis *run)
 static void fixture_hops(struct run_analysis *run)
 {
     struct run_hops *hops = &run->lifetimes.hops;
-    struct hop_row rows[] = {{.name = "before the first hop", .mean_ns = 900},
-                             {.name = "to2@client -> to0@switch", .mean_ns = 4100},
-                             {.name = "all of the way to server", .mean_ns = 5000}};
+    struct hop_row rows[] = {
+        {.name = "before the first hop", .from = HOPS_MAX, .to = HOPS_MAX, .mean_ns = 900},
+        {.name = "to2@client -> to0@switch", .from = 0, .to = 1, .mean_ns = 4100},
+        {.name = "all of the way to server", .from = HOPS_MAX, .to = HOPS_MAX, .mean_ns = 5000}};
     hops->present = true;
     hops->stays.whole = run->lifetimes.states[LIFETIME_WHOLE];
     hops->stays.divided[WAY_TO_CLIENT] = hops->stays.whole;
@@ -107,6 +108,17 @@ static void fixture_hops(struct run_analysis *run)
         for (size_t q = 0; q < HOP_QUANTILES; q++)
             rows[i].value_ns[q] = q == 2 ? (double)NAN : rows[i].mean_ns * (double)(1 + q);
         if (array_push(&hops->rows, rows[i]) < 0)
+            abort();
+    }
+    for (size_t i = 0; i < run->lifetimes.all.count; i++) {
+        const int64_t *at = run->lifetimes.all.items[i].stamp_ns;
+        const struct hop_stay stay = {.request = i,
+                                      .begin_ns = at[STAMP_NIC] - 4000 - (int64_t)(i % 100) * 10,
+                                      .end_ns = at[STAMP_NIC] - 100,
+                                      .from = 0,
+                                      .to = 1};
+        if (run->lifetimes.all.items[i].state == LIFETIME_WHOLE &&
+            array_push(&hops->stays.all, stay) < 0)
             abort();
     }
 }
