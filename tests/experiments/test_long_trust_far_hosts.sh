@@ -2,6 +2,7 @@
 # A machine behind ssh that means harm: whatever it answers, or does not, the command that asked it ends
 # by itself with an error in plain words that names it, and what to look at; nothing is read too far (built with SAN=address,undefined,
 # this sees it), no escape sequence comes through, no log grows without end.
+# Runs beside others: it waits most of the time, and looks at words and at ends.
 # Time limit: 900 s
 . "$(dirname "$0")/run_lib.sh"
 need_program python3 python3
