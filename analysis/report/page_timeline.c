@@ -289,6 +289,25 @@ static json_t *stamps_build(struct page_builder *builder, const struct lifetime 
     return stamps;
 }
 
+// Its packets' way: from one hop to the next, there and back.
+static json_t *hops_build(struct page_builder *builder, size_t index, int64_t begin)
+{
+    const struct run_hops *hops = &builder->run->lifetimes.hops;
+    json_t *array = json_array();
+    size_t count;
+    const struct hop_stay *stays = hop_stays_of(&hops->stays, index, &count);
+    for (size_t i = 0; i < count; i++) {
+        json_t *hop = json_object();
+        page_put(builder, hop, "at", page_ns((double)(stays[i].begin_ns - begin)));
+        page_put(builder, hop, "until", page_ns((double)(stays[i].end_ns - begin)));
+        page_put(builder, hop, "from", json_string(hops->places[stays[i].from].name));
+        page_put(builder, hop, "to", json_string(hops->places[stays[i].to].name));
+        page_put(builder, hop, "qdisc", json_string(hop_stay_qdisc(&stays[i], hops->places)));
+        page_append(builder, array, hop);
+    }
+    return array;
+}
+
 static json_t *timeline_build(struct page_builder *builder, size_t index, bool reference)
 {
     const struct lifetime *life = &builder->run->lifetimes.all.items[index];
@@ -312,6 +331,7 @@ static json_t *timeline_build(struct page_builder *builder, size_t index, bool r
     page_put(builder, object, "batch_position", json_integer(life->batch_position));
     page_put(builder, object, "stages", stages);
     page_put(builder, object, "stamps", stamps_build(builder, life, begin));
+    page_put(builder, object, "hops", hops_build(builder, index, begin));
     page_put(builder, object, "cores", cores_build(builder, life, &shown));
     page_put(builder, object, "others", others_build(builder, index, begin));
     return object;

@@ -28,6 +28,7 @@ function timelineFromStages(diagnosis, index) {
     latency_ns: messages.latency_ns[index],
     stages,
     stamps,
+    hops: [],
     cores: [],
     operation: messages.operation[index],
     connection: messages.connection[index],
@@ -35,6 +36,8 @@ function timelineFromStages(diagnosis, index) {
     others: {id: [], omitted: 0}
   };
 }
+
+const hopStep = hop => `${hop.from} → ${hop.to}${hop.qdisc ? ` (qdisc ${hop.qdisc})` : ''}`;
 
 // When the message lived on a core in that role, as [from, to] of its life.
 function livedOn(timeline, roles) {
@@ -86,8 +89,12 @@ class TimelinePlot {
 
   // Where everything stands; the height follows from it.
   layout() {
-    const places = {stages: 66, cores: [], others: null};
+    const places = {stages: 66, hops: null, cores: [], others: null};
     let y = places.stages + 22 + 12;
+    if (this.timeline.hops.length) {
+      places.hops = places.stages + 24;
+      y += ROW + 2;
+    }
     for (const core of this.timeline.cores) {
       const depths = core.captured ?
           core.spans.depth.reduce((most, depth) => Math.max(most, depth + 1), 1) :
@@ -121,6 +128,7 @@ class TimelinePlot {
     context.rect(this.size.left, 0, this.size.right - this.size.left, places.height);
     context.clip();
     this.drawStages(context, places);
+    if (places.hops) this.drawHops(context, colours, places.hops);
     for (const place of places.cores)
       if (place.core.captured) this.drawCore(context, colours, place);
     if (places.others) this.drawOthers(context, colours, places.others);
@@ -135,6 +143,7 @@ class TimelinePlot {
     const at = this.size.left - 10;
     context.fillStyle = colours.muted;
     context.fillText('stages', at, places.stages + 11);
+    if (places.hops) context.fillText('hops', at, places.hops + ROW / 2);
     for (const {core, y} of places.cores) {
       context.fillStyle = colours.ink;
       context.fillText(`core ${core.core} · ${core.roles.split('').join(' ')}`, at, y + ROW / 2);
@@ -200,6 +209,16 @@ class TimelinePlot {
           `${stage.name} (${stageMark(stage)})\n${duration(stages[kind])}: ${
               data.stamps[stamps[i - 1].kind]} → ${data.stamps[kind]}`);
     }
+  }
+
+  // Between which hops its packet was on the network, in turn light and dark.
+  drawHops(context, colours, y) {
+    this.timeline.hops.forEach((hop, i) => {
+      const inside = duration(hop.until - hop.at);
+      this.box(
+          context, hop.at, hop.until, y, ROW - 2, i % 2 ? colours.line : colours.idle, colours.muted,
+          `${hopStep(hop)} ${inside}`, `${hopStep(hop)}\n${inside}, from ${duration(hop.at)}`);
+    });
   }
 
   // Lines, and labels above them, each in the first row where it touches no other. The server's

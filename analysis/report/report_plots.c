@@ -9,6 +9,7 @@
 
 #include "analysis/report/latency_heat.h"
 #include "analysis/report/plots_causes.h"
+#include "analysis/report/plots_hops.h"
 #include "analysis/report/report_cdf.h"
 #include "analysis/report/svg_pieces.h"
 #include "base/new_file.h"
@@ -152,6 +153,7 @@ static const struct {
     {"latency", always, draw_latency},      {"heat", always, draw_heat},
     {"stages", always, draw_stages},        {"causes", plot_has_causes, plot_causes},
     {"boxes", plot_has_causes, plot_boxes}, {"balloons", plot_has_causes, plot_balloons},
+    {"hops", plot_has_hops, plot_hops},
 };
 
 static int write_svg(const struct run_analysis *run, size_t plot, const char *path,

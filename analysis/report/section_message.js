@@ -86,6 +86,8 @@ function renderTimelineTable(timeline) {
     duration(stamp.at), data.stamps[stamp.kind], stamp.core === null ? '' : 'core ' + stamp.core,
     '', stamp.disordered ? 'stamp, out of order' : 'stamp', stamp.at
   ]));
+  for (const hop of timeline.hops)
+    rows.push([duration(hop.at), hopStep(hop), '', duration(hop.until - hop.at), 'between two hops', hop.at]);
   for (const core of timeline.cores) {
     if (!core.captured) continue;
     const {spans} = core;

