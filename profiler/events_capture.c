@@ -16,11 +16,13 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "base/log_file.h"
 #include "base/patience.h"
 #include "base/units.h"
 #include "profiler/event_kinds.h"
 #include "profiler/events_programs.h"
+#include "profiler/events_sparing.h"
 #include "profiler/events_skeleton.h"
 #include "profiler/nic_arrivals.h"
 #include "profiler/payload_frames.h"
@@ -61,6 +63,8 @@ struct events_capture {
     uint64_t ports[65536 / 64];
     struct payload_frames *frames; // NULL: the payload is not looked at
     struct program_costs costs;
+    struct events_sparing sparing;
+    uint64_t segment_ns; // when the segment began, CLOCK_MONOTONIC
     struct runtime_probes probes;
     bool processes_watched;        // the watched namespaces are those of processes, not a guess
     struct connection_array ended; // connections that were taken out of the programs' table
@@ -314,6 +318,7 @@ int events_capture_open(const struct events_capture_settings *settings, struct e
     if (!capture)
         return error_set(err, ERROR_FAILED, "no memory for a capture");
     capture->settings = *settings;
+    capture->sparing.above = settings->full_rate;
     capture->stamps_fd = capture->nic.clock = -1;
     program_costs_init(&capture->costs);
     capture->stamps = RECEIVE_STAMPS_OFF;
@@ -365,6 +370,7 @@ int events_capture_open(const struct events_capture_settings *settings, struct e
         capture->probes.begin = capture->programs->progs.collection_begin;
         capture->probes.end = capture->programs->progs.collection_end;
     }
+    capture->segment_ns = (uint64_t)monotonic_ns();
     *out = capture;
     return 0;
 fail:
@@ -592,18 +598,35 @@ static uint64_t count_unseen(const struct events_capture *capture)
     return unseen;
 }
 
-// Counts the records in memory and forgets them; the memory is for the next ones.
-static void forget_records(struct events_capture *capture)
+static uint64_t messages_among(const uint64_t kinds[EVENT_KINDS])
 {
+    return kinds[EVENT_SEGMENT] + kinds[EVENT_RECEIVED] + kinds[EVENT_SENT];
+}
+
+struct busiest_core {
+    unsigned core;
+    uint64_t messages;
+};
+
+// Counts the records in memory and forgets them; the memory is for the next ones. Returns which
+// core had the most messages.
+static struct busiest_core forget_records(struct events_capture *capture)
+{
+    struct busiest_core busiest = {0, 0};
     capture->unseen += count_unseen(capture);
     for (unsigned core = 0; core < capture->core_count; core++) {
+        uint64_t before = messages_among(capture->kinds);
         event_kinds_count(capture->drained[core].items, capture->drained[core].count,
                           capture->kinds);
+        uint64_t messages = messages_among(capture->kinds) - before;
+        if (messages > busiest.messages)
+            busiest = (struct busiest_core){core, messages};
         capture->drained[core].count = 0;
         if (capture->frames)
             payload_frames_of(capture->frames, core)->count = 0;
     }
     capture->drained_records = 0;
+    return busiest;
 }
 
 static int write_sockets(struct events_capture *capture, const char *out_dir, uint64_t dropped,
@@ -650,6 +673,36 @@ static void begin_anew(struct events_capture *capture)
            sizeof capture->programs->bss->disks_recorded);
 }
 
+// Says in the records of that core whether some are spared from now on.
+static void say_sparing(struct events_capture *capture, unsigned core, bool begins)
+{
+    struct event event = {.time = (uint64_t)monotonic_ns(),
+                          .kind = EVENT_SPARING,
+                          .flags = begins ? SPARING_BEGINS : 0,
+                          .core = (uint16_t)core};
+    if (array_push(&capture->drained[core], event) < 0)
+        capture->memory_full = true;
+    capture->drained_records++;
+    capture->all_records++;
+}
+
+// Decides what the segment that begins does without. What is not recorded while programs come and
+// go counts as spared.
+static void spare_programs(struct events_capture *capture, struct busiest_core busiest)
+{
+    const bool before = capture->sparing.on;
+    const uint64_t now = (uint64_t)monotonic_ns(), ns = now - capture->segment_ns;
+    capture->segment_ns = now;
+    events_sparing_decide(&capture->sparing, busiest.messages, ns);
+    if (capture->sparing.on)
+        say_sparing(capture, busiest.core, true);
+    capture->programs->bss->sparing = capture->sparing.on;
+    if (capture->sparing.on != before)
+        events_programs_spare(capture->programs, capture->states, capture->sparing.on);
+    if (before && !capture->sparing.on)
+        say_sparing(capture, busiest.core, false);
+}
+
 int events_capture_cut(struct events_capture *capture, const char *out_dir, const char *events_log,
                        struct error *err)
 {
@@ -672,7 +725,7 @@ int events_capture_cut(struct events_capture *capture, const char *out_dir, cons
         capture->sockets_written = sockets.count;
     }
     array_free(&sockets);
-    forget_records(capture);
+    spare_programs(capture, forget_records(capture));
     begin_anew(capture);
     return result;
 }

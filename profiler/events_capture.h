@@ -35,6 +35,8 @@ struct events_capture_settings {
     const char *nic;       // whose stamps to take of what it receives; NULL: none
     const struct framing_grammar *grammar; // by which messages are told apart: the first bytes of
                                            // calls are looked at (with EVENT_GROUP_CALLS); NULL: no
+    uint64_t full_rate; // segments do without some programs while a core has more requests a second
+                        // than that (profiler/events_sparing.h); 0: never
     uint32_t connections; // how many the table of sockets holds at once; 0: 65536. Those that have
                           // ended make room for others
 };

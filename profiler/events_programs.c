@@ -217,6 +217,18 @@ static struct bpf_link **link_of(struct events_bpf *programs, const struct bpf_p
     return NULL;
 }
 
+static void attach_one(struct events_bpf *programs, size_t index,
+                       struct event_program_state states[EVENT_PROGRAMS])
+{
+    struct event_program_state *state = &states[index];
+    struct bpf_program *program = program_of(programs, index, states);
+    struct bpf_link **link = link_of(programs, program);
+    *link = bpf_program__attach(program);
+    state->attached = *link != NULL;
+    if (!*link)
+        snprintf(state->reason, sizeof state->reason, "cannot be attached: %s", strerror(errno));
+}
+
 int events_programs_attach(unsigned groups, events_prepare *prepare, void *context,
                            struct event_program_state states[EVENT_PROGRAMS],
                            struct events_bpf **out, struct error *err)
@@ -237,18 +249,12 @@ int events_programs_attach(unsigned groups, events_prepare *prepare, void *conte
     for (size_t i = 0; i < EVENT_PROGRAMS; i++) {
         if (!use[i])
             continue;
-        struct bpf_program *program = program_of(programs, i, states);
         if (event_programs[i].group == EVENT_GROUP_COLLECTIONS) {
             states[i].attached = true;
             continue;
         }
-        struct bpf_link **link = link_of(programs, program);
-        *link = bpf_program__attach(program);
-        states[i].attached = *link != NULL;
+        attach_one(programs, i, states);
         attached += states[i].attached;
-        if (!*link)
-            snprintf(states[i].reason, sizeof states[i].reason, "cannot be attached: %s",
-                     strerror(errno));
     }
     if (attached == 0) {
         events_bpf__destroy(programs);
@@ -262,6 +268,39 @@ int events_programs_attach(unsigned groups, events_prepare *prepare, void *conte
 out:
     libbpf_set_print(printer);
     return result;
+}
+
+static size_t index_of(const char *name)
+{
+    size_t i = 0;
+    while (strcmp(event_programs[i].name, name) != 0)
+        i++;
+    return i;
+}
+
+void events_programs_spare(struct events_bpf *programs,
+                           struct event_program_state states[EVENT_PROGRAMS], bool spare)
+{
+    static const char *const spared[] = {
+#define EVENT_SPARED(name) #name,
+#include "profiler/bpf/events.tbl.h"
+    };
+    enum { COUNT = sizeof spared / sizeof *spared };
+    libbpf_print_fn_t printer = libbpf_set_print(NULL);
+    for (size_t n = 0; n < COUNT; n++) {
+        size_t i = index_of(spared[spare ? n : COUNT - 1 - n]); // the other way round
+        struct bpf_program *program = program_of(programs, i, states);
+        struct bpf_link **link = program ? link_of(programs, program) : NULL;
+        if (!link || !states[i].attached || (*link != NULL) != spare)
+            continue;
+        if (spare) {
+            bpf_link__destroy(*link);
+            *link = NULL;
+        } else {
+            attach_one(programs, i, states);
+        }
+    }
+    libbpf_set_print(printer);
 }
 
 // How often a program ran, and for how long in all. False: it did not run, or it is not known.

@@ -68,6 +68,11 @@ int events_programs_attach(unsigned groups, events_prepare *prepare, void *conte
                            struct event_program_state states[EVENT_PROGRAMS],
                            struct events_bpf **out, struct error *err);
 
+// Detaches those of the programs that a sparing capture does without, or attaches them again: those
+// that were attached before. One that cannot be attached again is noted in states.
+void events_programs_spare(struct events_bpf *programs,
+                           struct event_program_state states[EVENT_PROGRAMS], bool spare);
+
 // What became of each program of the table, by name: "attached", "stand_in", "gives", "reason";
 // and, if it ran while the kernel's statistics were on (program_costs_poll), "runs" and "mean_ns".
 // The caller frees; NULL: no memory.

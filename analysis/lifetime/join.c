@@ -10,6 +10,7 @@
 
 #include "analysis/lifetime/datagram_losses.h"
 #include "analysis/lifetime/passages.h"
+#include "analysis/lifetime/spared.h"
 
 struct joiner {
     const struct join_input *in;
@@ -25,8 +26,9 @@ struct joiner {
     uint32_t *socket_of;   // by client connection: position in the sockets table
     uint32_t *calls_of;    // by client connection: position in the shim's table
     uint8_t *dropped;      // by sample, over UDP: datagram_drop_note()
-    double error_ns;       // of the difference of two converted times
-    bool nic_stamps;       // there are any
+    struct spared_times spared;
+    double error_ns; // of the difference of two converted times
+    bool nic_stamps; // there are any
 };
 
 // No host is up for 70 years: such a time is a damaged record, and differences of any others cannot
@@ -153,7 +155,10 @@ static int pile_server(struct joiner *joiner)
         .connection_count = in->shim_connection_count,
         .clock = in->clock,
     };
-    return passages_build(&records, joiner->passages, &joiner->nic_stamps);
+    int result = passages_build(&records, joiner->passages, &joiner->nic_stamps);
+    return result == 0 && in->events
+               ? spared_times_find(in->events, in->event_count, &in->clock, &joiner->spared)
+               : result;
 }
 
 // --- which connection is which -------------------------------------------------------------------
@@ -284,12 +289,16 @@ static uint64_t begin_of(const struct joiner *joiner, const struct passage *pass
 
 // True when the first record that reaches a request's last byte begins beyond that byte: then the
 // request's own record was never written, which is known without looking at the order of stamps.
-static bool is_of_later_bytes(struct joiner *joiner, const struct passage *passage,
-                              enum passage_kind kind, uint64_t offset)
+static bool is_of_later_bytes(struct joiner *joiner, const struct lifetime *life,
+                              const struct passage *passage, enum passage_kind kind,
+                              uint64_t offset)
 {
     struct join_counts *counts = joiner->counts;
     if (begin_of(joiner, passage, kind) < offset)
         return false;
+    if ((kind == HANDOFFS || kind == TRANSMITS) &&
+        spared_at(&joiner->spared, life->stamp_ns[STAMP_SEND]))
+        return true; // nobody wanted it
     if (kind == HANDOFFS)
         counts->handoffs_unseen++;
     else if (kind == TRANSMITS)
@@ -357,7 +366,7 @@ static void stamp_pile(struct joiner *joiner, size_t client, uint32_t server,
         if (at == end)
             return;
         bool noted = kind == ARRIVALS || kind == NIC_STAMPS || kind == TAKES;
-        if (noted || !is_of_later_bytes(joiner, &piles->items[at], kind, offset))
+        if (noted || !is_of_later_bytes(joiner, life, &piles->items[at], kind, offset))
             stamp_by_passage(joiner, life, kind, stamp, &piles->items[at]);
     }
 }
@@ -554,6 +563,21 @@ static void take_note_of_processing(struct joiner *joiner, struct lifetime *life
     joiner->counts->handoffs_recovered++;
 }
 
+// Where hand-offs are spared: the segment's record, which is written when TCP looks at it, just
+// before it hands it over.
+static void take_segment_for_handoff(struct joiner *joiner, struct lifetime *life)
+{
+    const int64_t segment = joiner->segment_ns[life->request];
+    if (joiner->spared.count == 0 || segment == NO_TIME || !lifetime_has(life, STAMP_NIC) ||
+        !lifetime_has(life, STAMP_APPLICATION) || lifetime_has(life, STAMP_HANDOFF) ||
+        !(spared_at(&joiner->spared, segment) ||
+          spared_at(&joiner->spared, life->stamp_ns[STAMP_APPLICATION])))
+        return;
+    set_stamp(joiner, life, STAMP_HANDOFF, segment, life->stamp_core[STAMP_NIC]);
+    life->fallback |= 1u << STAMP_HANDOFF;
+    joiner->counts->spared++;
+}
+
 // Of some kernels only the end of a send call is known (kernel_calls.h), which is later than the
 // moment its bytes left.
 static void check_reply(const struct joiner *joiner, struct lifetime *life)
@@ -586,6 +610,7 @@ static void settle_server(struct joiner *joiner, struct lifetime *life)
     take_arrival(joiner, life);
     take_nic_stamp(joiner, life);
     take_note_of_processing(joiner, life);
+    take_segment_for_handoff(joiner, life);
     check_reply(joiner, life);
     if (joiner->in->without_client)
         take_ends_of_server(life);
@@ -787,6 +812,7 @@ int join_lifetimes(const struct join_input *input, struct lifetime_array *out,
     piles_free(&joiner.requests);
     for (int kind = 0; kind < PASSAGE_KINDS; kind++)
         piles_free(&joiner.passages[kind]);
+    array_free(&joiner.spared);
     free(joiner.segment_ns);
     free(joiner.arrival_ns);
     free(joiner.stamped_ns);

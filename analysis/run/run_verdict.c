@@ -312,6 +312,19 @@ static void verdict_append_undivided(char *out, const struct run_analysis *run)
                     text_count(join->without_departures, count));
 }
 
+// What a sparing capture did without.
+static void verdict_append_spared(char *out, const struct run_analysis *run)
+{
+    char count[32];
+    const struct join_counts *join = &run->lifetimes.join;
+    if (join->spared)
+        text_append(out, VERDICT_BYTES,
+                    "; of %s no hand-off or departure was recorded, nor softirqs, because there "
+                    "were so many: they end with the send call, and a softirq counts as what it "
+                    "interrupted",
+                    text_count(join->spared, count));
+}
+
 // Which cores were not recorded while messages were on them, and for how long it is unknown what
 // others did. `first`: nothing else was said to be missing.
 static void verdict_append_unseen(char *out, const struct unseen_time *unseen, bool first)
@@ -456,6 +469,7 @@ static void verdict_append_completeness(char *out, const struct run_analysis *ru
     if (run->lifetimes.states[LIFETIME_WHOLE] < run->lifetimes.answered)
         verdict_append_not_joined(out, run);
     verdict_append_undivided(out, run);
+    verdict_append_spared(out, run);
     uint64_t dropped =
         run->evidence.dropped_events + run->evidence.dropped_calls + run->evidence.dropped_samples;
     const struct join_counts *join = &run->lifetimes.join;

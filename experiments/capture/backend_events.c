@@ -52,6 +52,7 @@ static int events_start(struct capture *capture, bool needed, void **state, stru
                                                .ring_bytes = capture->options.buffer_bytes,
                                                .nic = capture->options.nic,
                                                .grammar = capture->options.grammar,
+                                               .full_rate = capture->options.full_rate,
                                                .groups = groups_of(&capture->options)};
     struct events_capture *events = NULL;
     (void)needed;

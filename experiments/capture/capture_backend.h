@@ -53,6 +53,7 @@ struct capture_options {
     size_t given_port_count; // of these, those of port_list
     uint64_t buffer_bytes, shim_memory_bytes;
     uint64_t segment_ns;           // how often one is written; 0: as needed
+    uint64_t full_rate;            // requests a second and core up to which all is; 0: any
     uint64_t keep_bytes;           // of the latest segments; 0: all
     cpu_set_t cores, helper_cores; // empty: all
     cpu_set_t client_cores;        // beside them, for kernel events alone; empty: none

@@ -73,6 +73,9 @@ static const struct option_spec options[] = {
                     "write a segment so often, and say so in a line on stdout (as needed)"),
     OPTION_BYTES("keep", 0, "BYTES", struct capture_options, keep_bytes,
                  "of a long capture, keep only its latest segments (all)"),
+    OPTION_COUNT("full", 0, "RATE", struct capture_options, full_rate,
+                 "with --segment: while a core has more requests a second, nine of ten segments do "
+                 "without hand-offs, departures and softirqs (never)"),
     OPTION_FLAG("no-events", 0, struct capture_options, no_events, "record no kernel events"),
     OPTION_STRING("pt-detail", 0, "WORD", struct capture_options, trace.detail,
                   "Intel PT: light, normal or fine (normal)"),

@@ -36,7 +36,7 @@ static const uint64_t USUAL_INTERVAL_NS = 5000000000;
 
 struct watch_options {
     const char *pids, *ports, *cgroups, *units, *cores, *framing, *save, *trigger, *metrics;
-    uint64_t interval_ns, for_ns, saves, keep_bytes;
+    uint64_t interval_ns, for_ns, saves, keep_bytes, full_rate;
     bool json, quiet;
 };
 
@@ -67,6 +67,9 @@ static const struct option_spec options[] = {
                  "how many are kept; the oldest make room (10)"),
     OPTION_BYTES("keep", 0, "BYTES", struct watch_options, keep_bytes,
                  "of the records, for the time being (256MiB)"),
+    OPTION_COUNT("full", 0, "RATE", struct watch_options, full_rate,
+                 "while a core has more requests a second, nine of ten intervals do without "
+                 "hand-offs, departures and softirqs (30000; 0: none does)"),
     OPTION_STRING("metrics", 0, "ADDRESS", struct watch_options, metrics,
                   "serve OpenMetrics there, as in \":9411\" (on 127.0.0.1): http://.../metrics"),
     OPTION_FLAG("json", 0, struct watch_options, json, "a line of JSON for each interval"),
@@ -172,21 +175,22 @@ static int capture_ended(const struct watch *watch, int status, struct error *er
 static int start_capture(struct watch *watch, struct error *err)
 {
     const struct watch_options *o = &watch->options;
-    char self[RUN_PATH_BYTES], segment[32], keep[32], line[LINE_BYTES];
+    char self[RUN_PATH_BYTES], segment[32], keep[32], full[32], line[LINE_BYTES];
     const char *argv[32];
     size_t count = 0;
     const struct {
         const char *name, *value;
-    } given[] = {{"--out", watch->folder}, {"--segment", segment},   {"--keep", keep},
-                 {"--backend", "events"},  {"--calls", "kernel"},    {"--pid", o->pids},
-                 {"--port", o->ports},     {"--cgroup", o->cgroups}, {"--systemd", o->units},
-                 {"--cores", o->cores},    {"--framing", o->framing}};
+    } given[] = {{"--out", watch->folder}, {"--segment", segment},  {"--keep", keep},
+                 {"--full", full},         {"--backend", "events"}, {"--calls", "kernel"},
+                 {"--pid", o->pids},       {"--port", o->ports},    {"--cgroup", o->cgroups},
+                 {"--systemd", o->units},  {"--cores", o->cores},   {"--framing", o->framing}};
     const struct process_place how = {
         .log_path = watch->log, .pipe_input = true, .pipe_output = true, .has_children = true};
     if (program_path_self(self, sizeof self, err) < 0)
         return -ERROR_FAILED;
     snprintf(segment, sizeof segment, "%lluns", (unsigned long long)o->interval_ns);
     snprintf(keep, sizeof keep, "%llu", (unsigned long long)o->keep_bytes);
+    snprintf(full, sizeof full, "%llu", (unsigned long long)o->full_rate);
     argv[count++] = self;
     argv[count++] = "capture";
     for (size_t i = 0; i < sizeof given / sizeof *given; i++)
@@ -516,7 +520,7 @@ static void keep_memory(void)
 int watch_command(int argc, char **argv)
 {
     struct watch watch = {.signals = -1,
-                          .options = {.saves = 10, .keep_bytes = 256 << 20},
+                          .options = {.saves = 10, .keep_bytes = 256 << 20, .full_rate = 30000},
                           .recorder = {.slow_ended_ns = INT64_MIN}};
     struct error err = {0};
     int positional = 0;

@@ -151,6 +151,11 @@ void watch_interval_details(const struct watch_interval *interval,
     fprintf(out, "%s told apart %s; %s records dropped; the capture took %s of a core\n",
             servers->all.count < 2 ? "" : " ", run_told_apart(run, apart, sizeof apart),
             text_count(dropped_of(run), (char[32]){0}), text_share(interval->own_share, 1, share));
+    if (run->lifetimes.join.spared)
+        fprintf(out,
+                "%s without hand-offs, departures and softirqs, because there are so many "
+                "requests: every tenth interval has them (--full)\n",
+                servers->all.count < 2 ? "" : " ");
 }
 
 // --- for scripts ---------------------------------------------------------------------------------
@@ -254,6 +259,7 @@ static void put_all(json_t *line, const struct watch_interval *interval)
     put_requests(line, &all, interval->seconds);
     json_object_set_new(line, "framed", json_integer((json_int_t)run->evidence.turns_framed));
     json_object_set_new(line, "dropped", json_integer((json_int_t)dropped_of(run)));
+    json_object_set_new(line, "spared", json_integer((json_int_t)run->lifetimes.join.spared));
 }
 
 json_t *watch_interval_json(const struct watch_interval *interval)

@@ -47,6 +47,10 @@ enum framed_flags {
     FRAMED_UNANSWERED = 1 << 1, // one to which no reply comes: it has no number
 };
 
+enum sparing_flags {
+    SPARING_BEGINS = 1 << 0, // else it has ended
+};
+
 enum switch_flags {
     SWITCH_PREEMPTED = 1 << 0, // the thread that left was still runnable
     SWITCH_EXITED = 1 << 1,    // the thread that left is dead

@@ -31,6 +31,9 @@
 //         and what that is called as a cause.
 //     EVENT_PROGRAM(name, GROUP, iterator, gives, stand_in)
 //         see struct event_program (profiler/events_programs.h).
+//     EVENT_SPARED(name)
+//         a program that a sparing capture does without (profiler/events_sparing.h). In the order
+//         in which they are detached: what begins something before what ends it.
 //
 // Included as often as needed, each time with the macro of interest defined before. The BPF
 // compiler reads it too. `make tables` writes the rows into the documentation.
@@ -51,6 +54,9 @@
 #endif
 #ifndef EVENT_PROGRAM
 #define EVENT_PROGRAM(name, GROUP, iterator, gives, stand_in)
+#endif
+#ifndef EVENT_SPARED
+#define EVENT_SPARED(name)
 #endif
 
 // clang-format off
@@ -96,6 +102,8 @@ EVENT(SENT, 32, "sent", nothing, "id: socket; a: stream offset it has written up
       "a send call that took bytes returns from the socket")
 EVENT(FRAMED, 37, "framed", nothing, "id: socket; a: stream offset after the message; b: its number (low half), the same of a request and its reply, and its bytes (high half); flags: `enum framed_flags`",
       "a request or reply ends there by the protocol's own framing, where the payload may be looked at; in the call of that time. Written by the reader: nothing of the payload is")
+EVENT(SPARING, 38, "sparing", nothing, "flags: `enum sparing_flags`",
+      "from here on hand-offs, arrivals on virtual links, departures, beginnings of send calls and softirqs are not recorded, because there are too many messages; without SPARING_BEGINS: they are again. Written by the reader, in each segment that it is true of")
 // Why a thread does not run.
 EVENT(BLOCKED, 15, "blocked", moment(pauses), "id: thread; a: the system call it is in (x86-64 number, BLOCKED_NO_CALL: none); b: its state (task_struct.__state); flags: `enum blocked_flags`",
       "a user thread leaves its core to sleep, just before its SWITCH. Waits for sockets to become ready (epoll_wait, poll, select) are a flag of the SWITCH only; the end of a thread is not recorded")
@@ -212,6 +220,13 @@ EVENT_PROGRAM(udp_netif_rx, DATAGRAMS, false, "M(n) over UDP on virtual links", 
 EVENT_PROGRAM(udp_net_dev_start_xmit, DATAGRAMS, false, "when replies over UDP reach the device", NULL)
 EVENT_PROGRAM(udp_kfree_skb, DATAGRAMS, false, "where datagrams are lost", NULL)
 EVENT_PROGRAM(known_sockets, CONNECTIONS, true, "connections older than the capture", NULL)
+
+EVENT_SPARED(softirq_entry)
+EVENT_SPARED(tcp_sendmsg_locked)
+EVENT_SPARED(net_dev_start_xmit)
+EVENT_SPARED(netif_rx)
+EVENT_SPARED(sk_data_ready)
+EVENT_SPARED(softirq_exit)
 // clang-format on
 
 #undef EVENT
@@ -220,3 +235,4 @@ EVENT_PROGRAM(known_sockets, CONNECTIONS, true, "connections older than the capt
 #undef EVENT_QUEUE
 #undef EVENT_DETOUR
 #undef EVENT_PROGRAM
+#undef EVENT_SPARED

@@ -273,6 +273,52 @@ static void unseen_requests_are_recovered(void **state)
     release(&j);
 }
 
+// For a while the capture does without hand-offs and departures: the segment's record has to do,
+// and none of these counts as lost.
+static void spared_requests_are_whole(void **state)
+{
+    (void)state;
+    struct joined j = {0};
+    scenario_build(&j.scenario, &plain);
+    struct scenario *s = &j.scenario;
+    const int64_t from = s->requests.items[plain.requests / 4].nic,
+                  until = s->requests.items[plain.requests / 2].nic;
+    size_t kept = 0, within = 0, spared = 0;
+    for (size_t i = 0; i < s->events.count; i++) {
+        struct event *event = &s->events.items[i];
+        const int64_t at = (int64_t)event->time - MONOTONIC_AHEAD_NS;
+        bool message = event->kind == EVENT_HANDOFF || event->kind == EVENT_TRANSMIT;
+        if (!message || at < from || at >= until)
+            s->events.items[kept++] = *event;
+    }
+    s->events.count = kept;
+    scenario_stream(s, until, EVENT_SPARING, 0, 0, 0, 0);
+    scenario_stream(s, from, EVENT_SPARING, 1, 0, 0, 0);
+    s->events.items[s->events.count - 1].flags = SPARING_BEGINS;
+    struct join_input input = input_of(&j);
+    join_all(&j, &input);
+    for (size_t i = 0; i < j.lives.count; i++) {
+        const struct lifetime *life = &j.lives.items[i];
+        const struct scenario_request *r = &s->requests.items[i];
+        const bool missing = r->handoff >= from && r->handoff < until;
+        within += missing;
+        assert_int_equal(life->state, LIFETIME_WHOLE);
+        assert_true(life->stamp_ns[STAMP_HANDOFF] >= life->stamp_ns[STAMP_NIC]);
+        assert_true(life->stamp_ns[STAMP_HANDOFF] <= r->handoff);
+        if (!missing)
+            assert_int_equal(life->stamp_ns[STAMP_HANDOFF], r->handoff);
+        else
+            assert_int_equal(life->stamp_core[STAMP_HANDOFF], life->stamp_core[STAMP_NIC]);
+        spared += life->fallback >> STAMP_HANDOFF & 1;
+    }
+    assert_true(within > plain.requests / 8);
+    assert_int_equal(spared, within);
+    assert_int_equal(j.counts.spared, within);
+    assert_int_equal(j.counts.disorder.violations, 0);
+    assert_sums(&j);
+    release(&j);
+}
+
 static void missing_logs_are_reasons(void **state)
 {
     (void)state;
@@ -462,6 +508,7 @@ int main(void)
         cmocka_unit_test(plain_run_is_exact),
         cmocka_unit_test(retransmits_and_fin_change_nothing),
         cmocka_unit_test(unseen_requests_are_recovered),
+        cmocka_unit_test(spared_requests_are_whole),
         cmocka_unit_test(nic_stamps_go_before_the_kernels),
         cmocka_unit_test(retransmissions_do_not_stand_for_lost_transmits),
         cmocka_unit_test(pipelined_requests_share_records),
