@@ -2,29 +2,18 @@
 #include "profiler/watched_namespaces.h"
 
 #include <stddef.h>
-#include <stdio.h>
 #include <sys/stat.h>
 
-static bool is_listening(const uint64_t *ports, const char *table)
-{
-    enum { LISTENS = 0x0a };
-    char line[512];
-    unsigned port, state;
-    bool found = false;
-    FILE *file = fopen(table, "re");
-    while (file && !found && fgets(line, sizeof line, file))
-        found = sscanf(line, "%*d: %*[0-9A-F]:%x %*[0-9A-F]:%*x %x", &port, &state) == 2 &&
-                port < 65536 && state == LISTENS && ports[port / 64] >> port % 64 & 1;
-    if (file)
-        fclose(file);
-    return found;
-}
+#include "profiler/listening_ports.h"
 
 uint32_t watched_namespaces_guess(const uint64_t ports[65536 / 64])
 {
     struct stat status;
-    bool listens = is_listening(ports, "/proc/thread-self/net/tcp") ||
-                   is_listening(ports, "/proc/thread-self/net/tcp6");
+    struct port_set here;
+    bool listens = false;
+    listening_ports_here(&here);
+    for (size_t i = 0; i < sizeof here.bits / sizeof *here.bits; i++)
+        listens |= (here.bits[i] & ports[i]) != 0;
     return listens && stat("/proc/thread-self/ns/net", &status) == 0 ? (uint32_t)status.st_ino : 0;
 }
 

@@ -20,6 +20,7 @@
 #include "experiments/capture/capture_backend.h"
 #include "experiments/capture/capture_document.h"
 #include "experiments/capture/capture_segments.h"
+#include "profiler/listening_ports.h"
 #include "experiments/common/run_folder.h"
 #include "experiments/common/supervisor.h"
 #include "profiler/receive_cores.h"
@@ -210,6 +211,10 @@ static int find_servers(struct capture *capture, struct error *err)
         if (result < 0)
             return result;
     }
+    // An experiment is quiet, and may start its servers later.
+    char lack[200];
+    if (!o->quiet && !o->client_alone && listening_ports_lack(o->port_list, lack, sizeof lack))
+        capture_warn(capture, lack);
     if (o->port_count || ((o->no_events || o->client_alone) && !o->shim))
         return 0;
     if (!capture->running)

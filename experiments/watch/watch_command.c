@@ -31,6 +31,7 @@
 #include "experiments/watch/metrics.h"
 #include "experiments/watch/watch_interval.h"
 #include "experiments/watch/watch_servers.h"
+#include "profiler/listening_ports.h"
 
 static const uint64_t USUAL_INTERVAL_NS = 5000000000;
 
@@ -113,7 +114,7 @@ struct watch {
     struct process capture;
     int signals;
     bool interrupted, save_asked;
-    char folder[64], log[80];
+    char folder[64], log[80], silence[220];
     int64_t until_ns;          // host time up to which requests were looked at
     unsigned segment;          // the last one that was looked at
     struct watch_segment next; // that was not: the latest that there is; number 0: none
@@ -315,6 +316,16 @@ static int save_what_is_wanted(struct watch *watch, const struct run_analysis *r
     return result;
 }
 
+// Why there was no request, as far as it is known.
+static const char *silence_of(struct watch *watch)
+{
+    char lack[sizeof watch->silence - 32];
+    bool lacks = listening_ports_lack(watch->options.ports, lack, sizeof lack);
+    snprintf(watch->silence, sizeof watch->silence, "no request was answered%s%s",
+             lacks ? ": " : "", lacks ? lack : "");
+    return watch->silence;
+}
+
 // An interval has ended, or several while the one before was looked at: their records are on disk.
 static int take_interval(struct watch *watch, struct watch_segment next, struct error *err)
 {
@@ -344,7 +355,7 @@ static int take_interval(struct watch *watch, struct watch_segment next, struct 
     if (any)
         interval.run = &run;
     else if (problem.kind == ERROR_INCONCLUSIVE)
-        interval.problem = "no request was answered";
+        interval.problem = silence_of(watch);
     else
         interval.problem = problem.text;
     watch->not_looked_at += !any && problem.kind != ERROR_INCONCLUSIVE;
@@ -461,6 +472,14 @@ static int check_options(struct watch *watch, int positional, char **argv, struc
     return 0;
 }
 
+// Whoever is to be watched may still come: said at once, it is no error.
+static void say_who_is_not_there(const struct watch *watch)
+{
+    char lack[200];
+    if (!watch->options.quiet && listening_ports_lack(watch->options.ports, lack, sizeof lack))
+        fprintf(stderr, "taillight: %s; it is waited for\n", lack);
+}
+
 // What came after the last interval has ended with the watch.
 static void say_what_was_not_looked_at(const struct watch *watch)
 {
@@ -546,8 +565,10 @@ int watch_command(int argc, char **argv)
         result = metrics_open(watch.options.metrics, &watch.metrics, &err);
     give_way();
     keep_memory();
-    if (result >= 0)
+    if (result >= 0) {
+        say_who_is_not_there(&watch);
         result = watch_until_end(&watch, &err);
+    }
     if (result >= 0)
         say_what_was_not_looked_at(&watch);
     process_close_pipes(&watch.capture);

@@ -111,6 +111,16 @@ kill -0 $server || fail "the server has ended"
 "$taillight" watch --pid $server --for 1s --json >"$work/short" 2>"$work/watch.err"
 [ $? = 0 ] && [ "$(wc -l <"$work/short")" = 1 ] || fail "a watch of a second: $(cat "$work/short" "$work/watch.err")"
 
+# Where nobody listens it says so, and waits.
+nobody=$scraped # nobody serves metrics any more
+"$taillight" watch --port "$nobody" --for 1s --json >"$work/short" 2>"$work/watch.err" || fail "a watch of nobody: exit $?"
+jq -e --arg port "$nobody" '.requests == 0 and (.reason | contains("nobody listens") and contains("TCP port " + $port + ";"))' \
+    "$work/short" >/dev/null || fail "nobody is watched: $(cat "$work/short")"
+grep -q "TCP port $nobody; on which somebody does: .*; it is waited for" "$work/watch.err" || fail "nothing is said at once"
+"$taillight" capture --port "$nobody" --out "$work/nobody" --backend events </dev/null >"$work/ready" 2>"$work/capture.err" ||
+    fail "a capture of nobody: exit $?"
+jq -es '.[0].warnings | any(contains("nobody listens"))' "$work/ready" >/dev/null || fail "a capture of nobody does not say so"
+
 refused() { # PATTERN OPTIONS...
     "$taillight" watch "${@:2}" >"$work/out" 2>"$work/refused.err"
     [ $? -eq 2 ] || fail "exit $? instead of 2: ${*:2}"
