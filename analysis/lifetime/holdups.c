@@ -105,13 +105,13 @@ static bool server_had(const struct held_message *message, const struct passage 
 static bool client_had(const struct held_message *message, const struct passage *resend)
 {
     const struct holdup_sources *from = message->from;
-    const struct piles *requests = from->requests;
-    size_t end = requests->starts[message->client + 1];
-    size_t owner = array_bound(requests->starts[message->client], end, at,
-                               from->samples[requests->items[at].record].reply_end < resend->end);
+    const struct piles *replies = from->replies;
+    size_t end = replies->starts[message->client + 1];
+    size_t owner = array_bound(replies->starts[message->client], end, at,
+                               replies->items[at].end < resend->end);
     if (owner == end)
         return false;
-    const struct lifetime *life = &from->lives[requests->items[owner].record];
+    const struct lifetime *life = &from->lives[replies->items[owner].record];
     return lifetime_has(life, STAMP_REPLY_READ) &&
            life->stamp_ns[STAMP_REPLY_READ] < resend->time_ns;
 }

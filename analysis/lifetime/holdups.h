@@ -42,11 +42,11 @@ const char *event_queue_name(unsigned queue); // "tbf", as `tc` calls it
 struct holdup_sources {
     const struct sample *samples;
     struct lifetime *lives;
-    const struct application_calls *calls; // NULL: no shim
-    const struct event *events;            // NULL: no capture
-    struct time_source clock;              // of the server's host
-    const uint32_t *socket_of;             // by the client's connection, or NO_CONNECTION
-    const struct piles *requests;
+    const struct application_calls *calls;  // NULL: no shim
+    const struct event *events;             // NULL: no capture
+    struct time_source clock;               // of the server's host
+    const uint32_t *socket_of;              // by the client's connection, or NO_CONNECTION
+    const struct piles *requests, *replies; // in the order sent; in the order of their replies
     const struct piles *segments, *arrivals, *handoffs, *resends_to_server, *resends_to_client,
         *helds, *queues;
 };

@@ -17,6 +17,7 @@ struct joiner {
     struct lifetime *lives;
     struct join_counts *counts;
     struct piles requests; // samples by client connection, in the order sent
+    struct piles replies;  // those that were answered, in the order of their replies
     struct piles passages[PASSAGE_KINDS];
     int64_t *segment_ns;   // by sample: when the record of its segment was written
     int64_t *arrival_ns;   // by sample: M(n) by its arrival; NO_TIME: none
@@ -110,8 +111,22 @@ static void init_lifetime(struct joiner *joiner, size_t index)
     }
 }
 
+// Moves the passages of requests to where the replies end, for those that have one.
+static int pile_replies(struct joiner *joiner, struct passage *passages)
+{
+    const struct join_input *in = joiner->in;
+    for (size_t i = 0; i < in->sample_count; i++) {
+        const struct sample *sample = &in->samples[i];
+        passages[i].time_ns = (int64_t)sample->reply_end;
+        passages[i].end = sample->reply_end;
+        if (sample->reply_end == 0 || sample->reply_end > INT64_MAX || !sample_is_answered(sample))
+            passages[i].pile = NO_CONNECTION;
+    }
+    return piles_build(&joiner->replies, passages, in->sample_count, in->client_connection_count);
+}
+
 // Piles the samples by connection. Their "time" is their place in the stream, which is the order
-// they were sent in.
+// they were sent in; HTTP/2 may answer them in another.
 static int pile_requests(struct joiner *joiner)
 {
     const struct join_input *in = joiner->in;
@@ -138,6 +153,8 @@ static int pile_requests(struct joiner *joiner)
     connection_index_fini(&index);
     int result =
         piles_build(&joiner->requests, passages, in->sample_count, in->client_connection_count);
+    if (result == 0)
+        result = pile_replies(joiner, passages);
     free(passages);
     return result;
 }
@@ -227,8 +244,8 @@ static int match_tables(struct joiner *joiner)
 
 // --- the stamps of a connection's requests -------------------------------------------------------
 // A request's stamp of a kind is the first passage at or beyond its last byte. Requests of a
-// connection are in stream order and so are the passages but for retransmits, so one way along both
-// finds all stamps.
+// connection are in stream order, its replies in theirs, and so are the passages but for
+// retransmits, so one way along both finds all stamps.
 
 // A segment's record says where it ends only. But when it was written after the bytes had gone
 // further up, it is of later bytes. Segments and hand-offs are timed by the same clock.
@@ -308,12 +325,6 @@ static bool is_of_later_bytes(struct joiner *joiner, const struct lifetime *life
     return true;
 }
 
-// The offset of a request's last byte in the direction that a kind of passage lies in.
-static uint64_t wanted_offset(const struct sample *sample, enum passage_kind kind)
-{
-    return kind == TRANSMITS || kind == SENDS ? sample->reply_end : sample->request_end;
-}
-
 static void note_time(struct joiner *joiner, const struct lifetime *life, enum passage_kind kind,
                       const struct passage *passage)
 {
@@ -350,17 +361,15 @@ static void stamp_by_passage(struct joiner *joiner, struct lifetime *life, enum 
 static void stamp_pile(struct joiner *joiner, size_t client, uint32_t server,
                        enum passage_kind kind, enum stamp_kind stamp)
 {
-    const struct piles *requests = &joiner->requests, *piles = &joiner->passages[kind];
+    const bool of_replies = kind == TRANSMITS || kind == SENDS;
+    const struct piles *messages = of_replies ? &joiner->replies : &joiner->requests;
+    const struct piles *piles = &joiner->passages[kind];
     if (server == NO_CONNECTION)
         return;
     size_t at = piles->starts[server], end = piles->starts[server + 1];
-    for (size_t r = requests->starts[client]; r < requests->starts[client + 1]; r++) {
-        const struct sample *sample = &joiner->in->samples[requests->items[r].record];
-        struct lifetime *life = &joiner->lives[requests->items[r].record];
-        uint64_t offset = wanted_offset(sample, kind);
-        bool replies = kind == TRANSMITS || kind == SENDS;
-        if (replies && (sample->reply_end == 0 || !sample_is_answered(sample)))
-            continue;
+    for (size_t m = messages->starts[client]; m < messages->starts[client + 1]; m++) {
+        struct lifetime *life = &joiner->lives[messages->items[m].record];
+        const uint64_t offset = messages->items[m].end;
         while (at < end && piles->items[at].end < offset)
             at++;
         if (at == end)
@@ -741,6 +750,7 @@ static int find_holdups(struct joiner *joiner, struct holdup_array *out)
         .clock = in->clock,
         .socket_of = joiner->socket_of,
         .requests = &joiner->requests,
+        .replies = &joiner->replies,
         .segments = &joiner->passages[SEGMENTS],
         .arrivals = &joiner->passages[ARRIVALS],
         .handoffs = &joiner->passages[HANDOFFS],
@@ -810,6 +820,7 @@ int join_lifetimes(const struct join_input *input, struct lifetime_array *out,
             finish_lifetime(&joiner, &out->items[i]);
     }
     piles_free(&joiner.requests);
+    piles_free(&joiner.replies);
     for (int kind = 0; kind < PASSAGE_KINDS; kind++)
         piles_free(&joiner.passages[kind]);
     array_free(&joiner.spared);

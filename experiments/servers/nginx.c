@@ -15,7 +15,7 @@
 
 static bool nginx_speaks(const char *protocol)
 {
-    return strcmp(protocol, "http") == 0;
+    return strcmp(protocol, "http") == 0 || strcmp(protocol, "http2") == 0;
 }
 
 // On PATH, or in /usr/sbin, which only root has on PATH.
@@ -34,6 +34,7 @@ static int nginx_check_program(const struct experiment_server *plan, struct erro
 // the client likes; its temporary files would be made below /var otherwise.
 static char *nginx_configuration(const struct experiment_server *plan, const struct host *host)
 {
+    const bool http2 = plan->protocol && strcmp(plan->protocol, "http2") == 0;
     char *text = NULL;
     size_t bytes;
     FILE *out = open_memstream(&text, &bytes);
@@ -52,6 +53,7 @@ static char *nginx_configuration(const struct experiment_server *plan, const str
             "    access_log off;\n"
             "    keepalive_requests 1000000000;\n"
             "    keepalive_timeout 1d;\n"
+            "    http2_max_concurrent_streams 65536;\n"
             "    client_body_temp_path body;\n"
             "    proxy_temp_path proxy;\n"
             "    fastcgi_temp_path fastcgi;\n"
@@ -59,11 +61,11 @@ static char *nginx_configuration(const struct experiment_server *plan, const str
             "    scgi_temp_path scgi;\n"
             "    default_type text/plain;\n"
             "    server {\n"
-            "        listen %s:%u;\n"
+            "        listen %s:%u%s;\n"
             "        root .;\n",
             (unsigned long long)plan->threads,
             host->is_root ? "user root;\n" : "", // else its workers could not read the run's folder
-            host->address, plan->port);
+            host->address, plan->port, http2 ? " http2" : "");
     for (uint64_t i = 0; i < plan->rules; i++)
         fprintf(out, "        rewrite ^/moved-%llu/(.*)$ /page last;\n", (unsigned long long)i);
     fputs("        location / {\n            try_files /page =404;\n        }\n    }\n}\n", out);
@@ -120,7 +122,7 @@ static int nginx_make_command(struct command_line *line, const struct experiment
 
 const struct server_kind server_nginx = {
     .name = "nginx",
-    .help = "NGINX, which serves one page",
+    .help = "NGINX, which serves one page over HTTP/1.1 or HTTP/2, as the workload says",
     .keys = (const char *const[]){"threads", "memory", "page", "rules", NULL},
     .instead = "the run writes its configuration",
     .protocol = "http",

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # A server of HTTP/2 that misbehaves, frame by frame, for the load generator's tests:
-# http2_server.py PORT HOW. At its end it prints how many requests it saw, and how many of them it
+# http2_server.py PORT HOW [ADDRESS]. At its end it prints how many requests it saw, and how many of them it
 # gave a whole reply.
 import select
 import signal
@@ -114,7 +114,7 @@ def finish(*_):
 
 how = sys.argv[2]
 signal.signal(signal.SIGTERM, finish)
-listener = socket.create_server(("127.0.0.1", int(sys.argv[1])), backlog=64)
+listener = socket.create_server((sys.argv[3] if len(sys.argv) > 3 else "127.0.0.1", int(sys.argv[1])), backlog=64)
 connections = {}
 while True:
     for ready in select.select([listener, *connections], [], [])[0]:

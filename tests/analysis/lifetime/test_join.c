@@ -86,6 +86,43 @@ static void pipelined_requests_share_records(void **state)
     }
 }
 
+// Of two requests that came together the server's answers change places: as the streams of HTTP/2,
+// which are answered in any order.
+static void swap_replies(struct scenario *s, size_t i, size_t k)
+{
+    struct sample *one = &s->samples.items[i], *other = &s->samples.items[k];
+    struct scenario_request *first = &s->requests.items[i], *second = &s->requests.items[k];
+    const struct sample sample = *one;
+    const struct scenario_request request = *first;
+    one->reply_begin = other->reply_begin, other->reply_begin = sample.reply_begin;
+    one->reply_end = other->reply_end, other->reply_end = sample.reply_end;
+    one->reply_tsc = other->reply_tsc, other->reply_tsc = sample.reply_tsc;
+    one->rx_ns = other->rx_ns, other->rx_ns = sample.rx_ns;
+    first->reply = second->reply, second->reply = request.reply;
+    first->server_tx = second->server_tx, second->server_tx = request.server_tx;
+    first->client_rx = second->client_rx, second->client_rx = request.client_rx;
+    first->read = second->read, second->read = request.read;
+}
+
+static void replies_may_come_in_any_order(void **state)
+{
+    (void)state;
+    struct joined j = {0};
+    struct scenario_options options = plain;
+    options.pipelined = 4;
+    options.separate_sends = true;
+    scenario_build(&j.scenario, &options);
+    for (size_t i = 0; i + 4 <= j.scenario.requests.count; i += 4) {
+        swap_replies(&j.scenario, i, i + 3);
+        swap_replies(&j.scenario, i + 1, i + 2);
+    }
+    struct join_input input = input_of(&j);
+    join_all(&j, &input);
+    assert_exact(&j);
+    assert_int_equal(j.counts.calls_unseen + j.counts.transmits_unseen, 0);
+    release(&j);
+}
+
 // Forgets every other hand-off of a socket.
 static void halve_handoffs(struct scenario *s)
 {
@@ -512,6 +549,7 @@ int main(void)
         cmocka_unit_test(nic_stamps_go_before_the_kernels),
         cmocka_unit_test(retransmissions_do_not_stand_for_lost_transmits),
         cmocka_unit_test(pipelined_requests_share_records),
+        cmocka_unit_test(replies_may_come_in_any_order),
         cmocka_unit_test(one_handoff_covers_many),
         cmocka_unit_test(lost_handoffs_are_known),
         cmocka_unit_test(other_lost_records_are_known),
