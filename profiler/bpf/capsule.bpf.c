@@ -44,7 +44,16 @@ uint64_t carried_up_to[CAPSULE_FLOWS];
 enum { LEAST_FRAME_BYTES = 60 }; // Ethernet fills shorter ones up
 enum { CONTINUE = -1 }; // TCX_NEXT, and TC_ACT_UNSPEC of clsact: as if this program were not here
 
-enum reading { READ_WHOLE, READ_FRAGMENT, READ_LATER_FRAGMENT, READ_UNREADABLE, READ_OTHER };
+enum reading {
+    READ_WHOLE,
+    READ_FRAGMENT,
+    READ_LATER_FRAGMENT,
+    READ_UNREADABLE,
+    READ_TAGGED,
+    READ_OTHER
+};
+
+enum { VLAN_TAG = 0x8100, OUTER_VLAN_TAG = 0x88a8 }; // IEEE 802.1Q
 
 // A head, and what is only needed while it is read.
 struct reading_state {
@@ -231,6 +240,8 @@ static __always_inline enum reading read_head(struct __sk_buff *skb, struct read
         reading = read_ipv4(skb, state);
     else if (skb->protocol == bpf_htons(ETHERTYPE_IPV6))
         reading = read_ipv6(skb, state);
+    else if (skb->protocol == bpf_htons(VLAN_TAG) || skb->protocol == bpf_htons(OUTER_VLAN_TAG))
+        return READ_TAGGED;
     else
         return READ_OTHER;
     if (reading != READ_WHOLE)
@@ -324,13 +335,20 @@ static __always_inline void write_record(void *record, uint32_t bytes, uint64_t 
         count(&counts.dropped);
 }
 
+static __always_inline void count_unread(enum reading reading)
+{
+    if (reading == READ_UNREADABLE)
+        count(&counts.unreadable);
+    if (reading == READ_TAGGED)
+        count(&counts.tagged);
+}
+
 SEC("tc")
 int hop_look(struct __sk_buff *skb)
 {
     struct reading_state state = {.is_fragment = false};
     enum reading reading = read_head(skb, &state);
-    if (reading == READ_UNREADABLE)
-        count(&counts.unreadable);
+    count_unread(reading);
     if (reading == READ_LATER_FRAGMENT && packet_filter_matches_ends(&filter, &state.head))
         count(&counts.fragments);
     if (reading > READ_FRAGMENT || !packet_filter_matches(&filter, &state.head))
@@ -347,7 +365,6 @@ int hop_look(struct __sk_buff *skb)
 // Where the IP packet begins. Negative: not where it should.
 static __always_inline int packet_begin(struct __sk_buff *skb, const struct reading_state *state)
 {
-    enum { TAG = 0x8100, OUTER_TAG = 0x88a8 };
     uint8_t type[2];
     uint8_t here[6], there[6];
     uint32_t at = link_bytes;
@@ -355,7 +372,7 @@ static __always_inline int packet_begin(struct __sk_buff *skb, const struct read
         return (int)at;
     if (bpf_skb_load_bytes(skb, at - 2, type, sizeof type) < 0)
         return -1;
-    if (number16(type) == TAG || number16(type) == OUTER_TAG)
+    if (number16(type) == VLAN_TAG || number16(type) == OUTER_VLAN_TAG)
         at += 4;
     if (bpf_skb_load_bytes(skb, at, here, sizeof here) < 0 ||
         bpf_skb_load_bytes_relative(skb, 0, there, sizeof there, BPF_HDR_START_NET) < 0)
@@ -378,8 +395,7 @@ struct carried {
 static __always_inline bool find_carried(struct __sk_buff *skb, struct carried *it)
 {
     enum reading reading = read_head(skb, &it->state);
-    if (reading == READ_UNREADABLE)
-        count(&counts.unreadable);
+    count_unread(reading);
     if (reading > READ_FRAGMENT || !packet_filter_matches(&filter, &it->state.head))
         return false;
     it->now = bpf_ktime_get_ns();

@@ -75,6 +75,9 @@ struct hop_counts {
     // the filter asks, and the first stands for them.
     uint64_t fragments;
     uint64_t unreadable; // packets whose headers end too early or say no length; of any protocol
+    // Packets whose VLAN tag lies in the frame, where it is not what the kernel keeps beside it:
+    // the inner of two tags, as a rule. Of any protocol; left alone.
+    uint64_t tagged;
     // Of hops that carry.
     uint64_t begun;       // got a trailer
     uint64_t stamped;     // had one, and got a stamp

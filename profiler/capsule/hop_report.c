@@ -123,6 +123,14 @@ static void print_carried(const struct hop_report *report, FILE *out)
     print_note(all.not_stamped, "packets the kernel did not let be changed.", out);
 }
 
+static void print_tagged(const struct hop_report *report, FILE *out)
+{
+    uint64_t tagged = 0;
+    for (size_t i = 0; i < report->hop_count; i++)
+        tagged += report->counts[i].tagged;
+    print_note(tagged, "packets have a VLAN tag within another: they were left alone.", out);
+}
+
 static void print_notes(const struct hop_report *report, FILE *out)
 {
     const struct packet_join *join = report->join;
@@ -140,6 +148,7 @@ static void print_notes(const struct hop_report *report, FILE *out)
                     report->hops[i].name, (unsigned long long)counts->dropped,
                     (unsigned long long)counts->fragments, (unsigned long long)counts->unreadable);
     }
+    print_tagged(report, out);
     if (report->carry)
         print_carried(report, out);
     print_note(report->forgotten, "records found no room in memory (--memory).", out);
@@ -220,6 +229,7 @@ static const struct json_row count_rows[] = {
     JSON_ROW("dropped", struct hop_counts, dropped),
     JSON_ROW("fragments", struct hop_counts, fragments),
     JSON_ROW("unreadable", struct hop_counts, unreadable),
+    JSON_ROW("tagged", struct hop_counts, tagged),
     JSON_ROW("begun", struct hop_counts, begun),
     JSON_ROW("stamped", struct hop_counts, stamped),
     JSON_ROW("ended", struct hop_counts, ended),

@@ -35,6 +35,17 @@ static inline void link_layer(struct frame *frame, unsigned type)
     add16(frame, type);
 }
 
+// With a VLAN's tag in the frame.
+static inline struct frame tagged(const struct frame *frame, unsigned type)
+{
+    struct frame out = {.count = 0};
+    add(&out, frame->bytes, 12);
+    add16(&out, type);
+    add16(&out, 7);
+    add(&out, frame->bytes + 12, frame->count - 12);
+    return out;
+}
+
 static inline void ipv4(struct frame *frame, unsigned protocol, unsigned options, unsigned id,
                         unsigned fragment, size_t after)
 {

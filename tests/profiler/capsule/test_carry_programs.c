@@ -244,6 +244,21 @@ static void foreign_bytes_are_left_alone(void **state)
     end(&scene);
 }
 
+static void a_tag_in_the_frame_is_left_alone(void **state)
+{
+    struct scene scene;
+    (void)state;
+    begin(&scene, 1, ASKED);
+    struct frame plain = datagram(100, 1), frame = tagged(&plain, 0x8100), before = frame;
+    pass_begin(&scene, &frame);
+    pass_carry(&scene, &frame);
+    pass_end(&scene, &frame);
+    assert_true(same(&frame, &before));
+    assert_int_equal(scene.programs->bss->counts.tagged, 3);
+    assert_int_equal(scene.programs->bss->counts.begun, 0);
+    end(&scene);
+}
+
 static void what_may_not_grow_is_left_alone(void **state)
 {
     (void)state;
@@ -342,6 +357,7 @@ int main(void)
         cmocka_unit_test(packets_are_what_they_were),
         cmocka_unit_test(damaged_trailers_are_counted),
         cmocka_unit_test(foreign_bytes_are_left_alone),
+        cmocka_unit_test(a_tag_in_the_frame_is_left_alone),
         cmocka_unit_test(what_may_not_grow_is_left_alone),
         cmocka_unit_test(what_is_sent_again_is_left_alone),
         cmocka_unit_test(the_packet_says_who_stamps_it),

@@ -269,6 +269,24 @@ static void what_is_not_asked_for_is_left_out(void **state)
     end(&scene);
 }
 
+static void a_tag_in_the_frame_is_counted(void **state)
+{
+    static const unsigned types[] = {0x8100, 0x88a8};
+    struct scene scene;
+    struct frame frame;
+    begin(&scene, state, "udp port 11211", 1);
+    ipv4(&frame, 17, 0, 1, 0, 8 + 8);
+    udp(&frame, 8);
+    payload(&frame, 8, 1);
+    for (size_t i = 0; i < 2; i++) {
+        struct frame outer = tagged(&frame, types[i]);
+        pass(&scene, &outer);
+    }
+    assert_int_equal(scene.records.count, 0);
+    assert_int_equal(scene.programs->bss->counts.tagged, 2);
+    end(&scene);
+}
+
 // Every datagram and segment cut at every byte: no record but of what is whole enough.
 static void what_ends_too_early_is_counted(void **state)
 {
@@ -393,6 +411,7 @@ int main(void)
         EITHER(ipv6_with_what_may_stand_before_the_ports),
         EITHER(of_fragments_the_first_stands_for_all),
         EITHER(what_is_not_asked_for_is_left_out),
+        EITHER(a_tag_in_the_frame_is_counted),
         EITHER(what_ends_too_early_is_counted),
         EITHER(sampling_is_by_what_a_packet_is),
         EITHER(a_full_ring_is_counted),
