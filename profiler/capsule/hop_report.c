@@ -53,6 +53,27 @@ static void print_delays(const struct delay_array *delays, FILE *out)
     fprintf(out, "  %10s", units_format_ns(delays->items[delays->count - 1], text, sizeof text));
 }
 
+// Where records are missing, so may be what is not seen again.
+static bool misses_records(const struct hop_report *report)
+{
+    bool misses = report->forgotten > 0;
+    for (size_t i = 0; i < report->hop_count; i++)
+        misses |= report->counts[i].dropped > 0 || report->gone[i];
+    return misses;
+}
+
+static void print_losses(const struct hop_report *report, const struct packet_route *route,
+                         FILE *out)
+{
+    char count[32];
+    for (size_t i = 0; i + 1 < route->hop_count; i++)
+        if (route->lost_after[i])
+            fprintf(out, "  %s between %s and %s: %s\n",
+                    misses_records(report) ? "lost, or not recorded," : "lost",
+                    report->hops[route->hops[i]].name, report->hops[route->hops[i + 1]].name,
+                    text_count(route->lost_after[i], count));
+}
+
 static void print_route(const struct hop_report *report, size_t number, FILE *out)
 {
     const struct packet_route *route = &report->join->routes[number];
@@ -79,6 +100,7 @@ static void print_route(const struct hop_report *report, size_t number, FILE *ou
         print_delays(&route->delays[0], out);
         fputc('\n', out);
     }
+    print_losses(report, route, out);
     if (route->gaps)
         fprintf(out, "  %s packets were not seen at a hop, but at a later one.\n",
                 text_count(route->gaps, count[0]));
@@ -212,8 +234,11 @@ static json_t *route_json(const struct hop_report *report, const struct packet_r
     for (size_t i = 0; i < route->hop_count; i++) {
         json_t *hop = json_pack("{s:s, s:I}", "hop", report->hops[route->hops[i]].name, "seen_last",
                                 (json_int_t)route->lost_after[i]);
-        if (i > 0)
+        if (i > 0) {
             json_object_set_new(hop, "from_previous", delays_json(&route->delays[i]));
+            json_object_set_new(hop, "lost_from_previous",
+                                json_integer((json_int_t)route->lost_after[i - 1]));
+        }
         json_array_append_new(hops, hop);
     }
     json_object_set_new(object, "hops", hops);

@@ -44,6 +44,17 @@ full=$!
 wait "$udp" || fail "udp: exit $?"
 wait "$tcp" || fail "tcp: exit $?"
 wait $full || fail "full: exit $?"
+# A queue that is too short, between two hops: they are named, and no others.
+if in_namespace "$middle" tc qdisc add dev p0 root tbf rate 256kbit burst 2000 limit 200 2>"$work/tbf"; then
+    timeout 60 "$taillight" capsule "${hops[@]}" --filter 'udp dst port 11211' --for 0.5s --out "$work/lost" \
+        >"$work/lost.text" 2>"$work/lost.err" || fail "lost: exit $?"
+    jq -e --arg at "p1:ingress@$middle" '[.routes[].hops[] | select(.lost_from_previous > 0)] as $losses
+        | ($losses | length) == 1 and $losses[0].hop == $at and $losses[0].lost_from_previous > 10' \
+        "$work/lost/capsule.json" >/dev/null || fail "lost: $(cat "$work/lost.text")"
+    grep -q "^  lost between p0:egress@$middle and p1:ingress@$middle: [1-9]" "$work/lost.text" ||
+        fail "lost: $(cat "$work/lost.text")"
+    in_namespace "$middle" tc qdisc del dev p0 root
+fi
 kill "${loads[@]}"
 
 for filter in udp tcp; do
