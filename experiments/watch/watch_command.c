@@ -28,6 +28,7 @@
 #include "experiments/common/program_path.h"
 #include "experiments/common/supervisor.h"
 #include "experiments/watch/flight_recorder.h"
+#include "experiments/watch/interval_analysis.h"
 #include "experiments/watch/metrics.h"
 #include "experiments/watch/watch_interval.h"
 #include "experiments/watch/watch_servers.h"
@@ -110,6 +111,7 @@ struct watch_segment {
 struct watch {
     struct watch_options options;
     struct flight_recorder recorder;
+    struct interval_analysis analysis;
     struct metrics *metrics; // NULL: nobody asked for them
     struct process capture;
     int signals;
@@ -329,17 +331,14 @@ static const char *silence_of(struct watch *watch)
 // An interval has ended, or several while the one before was looked at: their records are on disk.
 static int take_interval(struct watch *watch, struct watch_segment next, struct error *err)
 {
-    struct progress progress = {.quiet = true};
     struct run_analysis run;
     struct error problem = {0};
-    // With the segment before, in which requests of these may have begun.
-    const struct run_segment_range segments = {.first = watch->segment ? watch->segment : 1,
-                                               .last = next.number};
-    const struct run_request request = {.run_dir = watch->folder,
-                                        .segments = segments,
-                                        .answered_after_ns = watch->until_ns,
-                                        .answered_until_ns = next.until_ns,
-                                        .whole_alone = true};
+    struct run_request request = {
+        .run_dir = watch->folder,
+        .segments = {.first = watch->segment ? watch->segment : 1, .last = next.number},
+        .answered_after_ns = watch->until_ns,
+        .answered_until_ns = next.until_ns,
+        .whole_alone = true};
     struct watch_interval interval = {.problem = "", .servers = &watch->servers};
     int64_t now = monotonic_ns(), before_ns = watch->until_ns;
     uint64_t ticks = capture_ticks(watch);
@@ -349,7 +348,7 @@ static int take_interval(struct watch *watch, struct watch_segment next, struct 
         (double)(ticks - watch->capture_ticks) / (double)sysconf(_SC_CLK_TCK) / interval.seconds;
     watch->capture_ticks = ticks;
     watch->interval_begin_ns = now;
-    bool any = run_analyze(&request, &progress, &run, &problem) == 0;
+    bool any = interval_analyze(&watch->analysis, &request, &run, &problem) == 0;
     watch->until_ns = next.until_ns;
     watch->segment = next.number;
     if (any)
@@ -359,7 +358,8 @@ static int take_interval(struct watch *watch, struct watch_segment next, struct 
     else
         interval.problem = problem.text;
     watch->not_looked_at += !any && problem.kind != ERROR_INCONCLUSIVE;
-    int result = save_what_is_wanted(watch, any ? &run : NULL, segments, before_ns, &interval, err);
+    int result =
+        save_what_is_wanted(watch, any ? &run : NULL, request.segments, before_ns, &interval, err);
     if (result == 0)
         result = watch_servers_divide(&watch->servers, interval.run, err);
     const struct metrics_interval counted = {.run = interval.run,
