@@ -22,7 +22,7 @@
 enum { STAMPS_EVERY_MAX = 1000000 };
 enum { LONG_RECORDING = 32 << 20 }; // bytes, that take a moment to read
 
-enum { REPETITIONS_MAX = 1000 };
+enum { REPETITIONS_MAX = 1000, BATCH_NS_MAX = 1000000 };
 
 static const uint64_t memory_least = 16 << 20;
 
@@ -101,6 +101,9 @@ const struct option_spec load_plan_options[] = {
     OPTION_COUNT("fanout", 0, "N", struct load_options, fanout,
                  "requests that are due together, as one logical request, whose latency is the "
                  "slowest's; --rate then counts logical requests (the workload's, 1)"),
+    OPTION_DURATION("batch-within", 0, "TIME", struct load_options, batch_ns,
+                    "requests wait for others that are due within so long (5us), to leave in one "
+                    "call with them: fewer calls, and this much later at most (0s)"),
     OPTION_FLAG("sleep", 0, struct load_options, sleep,
                 "sleep between requests and leave the core to others; requests are sent later"),
     OPTION_STRING("samples", 0, "DIR", struct load_options, samples,
@@ -236,6 +239,26 @@ static int check_think(struct load_plan *plan, struct error *err)
     if (distribution_parse(o->think, UNIT_NS, &plan->think, err) < 0)
         return error_prefix(err, "--think");
     return 0;
+}
+
+// Who waits for others goes on one connection with them, in one stream.
+static int check_batches(const struct load_plan *plan, struct error *err)
+{
+    const struct load_options *o = &plan->options;
+    const char *with = isinf(o->rate)                         ? "--rate max, which sends in batches"
+                       : o->cluster                           ? "--cluster"
+                       : o->sentinel                          ? "--sentinel"
+                       : o->agents.count                      ? "--agent"
+                       : plan->server.transport == SERVER_UDP ? "udp"
+                       : plan->workload.fanout > 1            ? "a fan-out, whose requests go on "
+                                                                "connections of their own"
+                                                              : NULL;
+    if (!o->batch_ns)
+        return 0;
+    if (o->batch_ns > BATCH_NS_MAX)
+        return error_set(err, ERROR_INPUT, "--batch-within must be at most 1ms");
+    return with && !o->prepare ? error_set(err, ERROR_INPUT, "--batch-within excludes %s", with)
+                               : 0;
 }
 
 // Of what a fan-out is: requests that are due at an instant which the rate says.
@@ -609,7 +632,7 @@ int load_plan_make(struct load_plan *plan, int positional, char **argv, struct e
     if ((!o->prepare && check_pattern(plan, err) < 0) || take_recording(plan, err) < 0)
         return -(int)err->kind;
     if ((!o->prepare && check_rate(o, err) < 0) || check_think(plan, err) < 0 ||
-        check_fanout(plan, err) < 0)
+        check_fanout(plan, err) < 0 || check_batches(plan, err) < 0)
         return -ERROR_INPUT;
     if (o->seed == seed_not_given) {
         uint32_t seed;
@@ -654,6 +677,7 @@ struct engine_settings load_plan_engine(const struct load_plan *plan)
                                     .stamps = plan->stamps,
                                     .stamps_every = plan->stamps_every,
                                     .duration_ns = o->duration_ns,
+                                    .batch_ns = o->batch_ns,
                                     .sleeps = o->sleep,
                                     .think = o->think ? &plan->think : NULL,
                                     .closed_loop = isinf(o->rate),
@@ -676,6 +700,7 @@ struct method_settings load_plan_method(const struct load_plan *plan)
                                     .recorded = plan->workload.recording != NULL,
                                     .duration_s = (double)o->duration_ns / 1e9,
                                     .turn = o->connections,
+                                    .batch_us = (double)o->batch_ns / 1e3,
                                     .budget_s = (double)o->max_duration_ns / 1e9};
 }
 
@@ -688,6 +713,7 @@ struct load_facts load_plan_facts(const struct load_plan *plan)
                                .arrivals = plan->arrivals,
                                .pattern = plan->pattern,
                                .think = plan->options.think,
+                               .batch_us = (double)plan->options.batch_ns / 1e3,
                                .warning = plan->warning,
                                .seed = plan->options.seed};
 }

@@ -29,7 +29,8 @@ struct load_options {
     const char *sweep, *slo, *out, *hgrm;
     const char *user, *password_file, *tls_ca, *sentinel, *think;
     uint64_t fanout; // 0: not given
-    double rate;     // of rate_text; INFINITY: max, a closed loop
+    uint64_t batch_ns;
+    double rate; // of rate_text; INFINITY: max, a closed loop
     double confidence;
     uint64_t threads, connections, depth, duration_ns, interval_ns, max_duration_ns, seed,
         timeout_ns, reconnect_ns, slow_ns;

@@ -23,6 +23,13 @@ static void add_fills(struct fill_counts *all, const struct fill_counts *more)
     all->left_out += more->left_out;
 }
 
+static void add_batches(struct batch_counts *all, const struct batch_counts *more)
+{
+    all->calls += more->calls;
+    all->largest = more->largest > all->largest ? more->largest : all->largest;
+    timed_count_add(&all->waited, &more->waited);
+}
+
 static void add_redirections(struct redirection_counts *all, const struct redirection_counts *more)
 {
     all->moved += more->moved;
@@ -80,6 +87,7 @@ void connection_counts_add(struct connection_counts *all, const struct connectio
     all->multigets.answered += more->multigets.answered;
     all->multigets.keys += more->multigets.keys;
     all->multigets.missing += more->multigets.missing;
+    add_batches(&all->batches, &more->batches);
     add_redirections(&all->redirections, &more->redirections);
     timed_count_add(&all->handshakes, &more->handshakes);
     timed_count_add(&all->resumed, &more->resumed);

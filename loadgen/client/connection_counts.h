@@ -59,6 +59,13 @@ struct multiget_counts {
     uint64_t keys, missing; // that they asked for; of these, not there
 };
 
+// Requests that were to wait for others (engine_settings.batch_ns), by the calls they left in.
+struct batch_counts {
+    uint64_t calls;
+    uint64_t largest;          // requests of one call
+    struct timed_count waited; // of each request, from when it was due to when its batch was
+};
+
 // Of a load whose keys are on several servers (loadgen/client/node_map.h): what these sent
 // elsewhere.
 struct redirection_counts {
@@ -109,6 +116,7 @@ struct connection_counts {
     uint64_t tx_hardware, tx_software;
     struct fill_counts fills;
     struct multiget_counts multigets;
+    struct batch_counts batches;
     struct redirection_counts redirections;
     // TLS handshakes that were completed, from the connected socket to the last of them: whole
     // ones, and those of a session there had been.

@@ -347,6 +347,21 @@ static unsigned send_to_nodes(struct engine_worker *worker, uint64_t now, unsign
     return calls;
 }
 
+// With batch_ns: how long the requests that one call is to take wait for it, from the oldest one
+// on, which waits for as long as any may.
+static void note_batch(struct engine_worker *worker, size_t oldest, unsigned requests)
+{
+    struct batch_counts *batches = &worker->counts.batches;
+    const uint64_t due = sample_at(worker, oldest)->intended_tsc + worker->batch_tsc;
+    batches->calls++;
+    batches->largest = requests > batches->largest ? requests : batches->largest;
+    for (size_t i = oldest; i < oldest + requests; i++) {
+        const uint64_t intended = sample_at(worker, i)->intended_tsc;
+        const double ticks = intended < due ? (double)(due - intended) : 0;
+        timed_count_note(&batches->waited, (uint64_t)(ticks / worker->shared->ticks_per_ns));
+    }
+}
+
 // Puts what is due and hands it to the kernel in at most that many send calls, one per connection.
 // A few requests use one connection each; more than there are calls for, because the rate is too
 // high for single calls or because there was no room, share them. Returns the number of calls.
@@ -362,14 +377,18 @@ static unsigned send_due(struct engine_worker *worker, uint64_t now, unsigned ca
             worker->full_tsc = worker->context.open ? now : worker->full_tsc;
             break;
         }
+        const size_t first = worker->next;
         for (unsigned i = 0;
              i < share && due && connection_has_room(connection, worker->shared->request_bytes);
              i++, due--) {
             size_t index = worker->again.count ? take_again(worker) : worker->next++ & worker->mask;
-            worker->delayed_by_depth += index < worker->fills_begin &&
-                                        worker->samples[index].intended_tsc < worker->full_tsc;
+            worker->delayed_by_depth +=
+                index < worker->fills_begin &&
+                worker->samples[index].intended_tsc + worker->batch_tsc < worker->full_tsc;
             put_request(worker, connection, index);
         }
+        if (worker->batch_tsc && worker->next > first)
+            note_batch(worker, first, (unsigned)(worker->next - first));
         engine_worker_list_room(worker, connection);
     }
     calls = worker->dirty_count;
@@ -431,14 +450,17 @@ static uint64_t next_due(struct engine_worker *worker)
     if (worker->again.count || (worker->lanes && lanes_are_ready(worker->lanes)))
         return 0;
     look_for_more(worker);
-    return worker->next < worker->ready ? sample_at(worker, worker->next)->intended_tsc
-                                        : UINT64_MAX;
+    return worker->next < worker->ready
+               ? sample_at(worker, worker->next)->intended_tsc + worker->batch_tsc
+               : UINT64_MAX;
 }
 
 // Send calls of one round. The requests of a logical request go to a connection each.
 static unsigned calls_at_once(const struct engine_worker *worker)
 {
     const unsigned fanout = worker->shared->settings->workload->fanout;
+    if (worker->batch_tsc) // what waited together leaves together
+        return 1;
     return fanout <= CALLS_AT_ONCE     ? CALLS_AT_ONCE
            : fanout < REQUESTS_AT_ONCE ? fanout
                                        : REQUESTS_AT_ONCE;

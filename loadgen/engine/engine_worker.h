@@ -89,8 +89,9 @@ struct engine_worker {
     // Free ones are linked as a request_list is. What is put besides has the one behind these.
     size_t fills_begin;
     uint64_t free_fill;
-    size_t order;      // closed loop: index in the schedule of the next request
-    uint64_t full_tsc; // when there was last no connection with room
+    size_t order;       // closed loop: index in the schedule of the next request
+    uint64_t full_tsc;  // when there was last no connection with room
+    uint64_t batch_tsc; // settings->batch_ns
     char *key, *more_keys, *value;
 
     // What the result takes over.

@@ -290,6 +290,7 @@ int engine_worker_prepare(struct engine_worker *worker, struct error *err)
     memset(worker->context.receive_buffer, 0, RECEIVE_BYTES);
     stamp_reader_init(worker->context.reader);
     worker->context.next = &worker->next;
+    worker->batch_tsc = engine_ticks(shared, settings->batch_ns);
     int status = worker->ring ? make_ring(worker, err) : make_samples(worker, err);
     worker->context.ring_mask = worker->mask;
     if (status == 0)

@@ -116,6 +116,32 @@ static void print_multigets(const struct multiget_counts *multigets, FILE *out)
                 (count_type)multigets->missing);
 }
 
+// null: each request left when it was due.
+static json_t *batches_json(const struct batch_counts *batches, const struct load_facts *facts)
+{
+    return !(facts->batch_us > 0)
+               ? json_null()
+               : json_pack("{s:f,s:I,s:I,s:I,s:o}", "within_us", facts->batch_us, "calls",
+                           (json_int_t)batches->calls, "requests",
+                           (json_int_t)batches->waited.count, "largest",
+                           (json_int_t)batches->largest, "waited", timed_json(&batches->waited));
+}
+
+static void print_batches(const struct batch_counts *batches, const struct load_facts *facts,
+                          FILE *out)
+{
+    const struct timed_count *waited = &batches->waited;
+    if (!(facts->batch_us > 0) || !batches->calls)
+        return;
+    fprintf(out,
+            "  batches    of what is due within %.10g us: %.1f requests a send call, %llu at most; "
+            "each waited %.1f us\n             for others on average, %.1f us at most (in all "
+            "latencies, and allowed for in the arrivals)\n",
+            facts->batch_us, (double)waited->count / (double)batches->calls,
+            (count_type)batches->largest, (double)waited->sum_ns / (double)waited->count / 1e3,
+            (double)waited->max_ns / 1e3);
+}
+
 #define NODES(key, member) JSON_ROW(key, struct redirection_counts, member)
 
 static const struct json_row node_rows[] = {
@@ -312,6 +338,7 @@ json_t *load_summary_json(const struct load_summary *summary, const struct engin
     json_object_set_new(json, "tls", tls_json(counts));
     json_object_set_new(json, "fills", fills_json(&counts->fills));
     json_object_set_new(json, "multigets", multigets_json(&counts->multigets));
+    json_object_set_new(json, "batches", batches_json(&counts->batches, facts));
     json_object_set_new(json, "errors", errors_json(summary, result));
     json_object_set_new(json, "latency_us", percentiles_json(&summary->latency));
     json_object_set_new(json, "uncorrected_latency_us", percentiles_json(&summary->uncorrected));
@@ -491,6 +518,7 @@ void load_summary_print(const struct load_summary *summary, const struct engine_
     print_nodes(result, out);
     print_fills(&counts->fills, out);
     print_multigets(&counts->multigets, out);
+    print_batches(&counts->batches, facts, out);
     if (counts->tls_suite[0]) {
         fprintf(out, "  tls        %s", counts->tls_suite);
         print_handshakes(&counts->handshakes, "handshakes", out);

@@ -264,7 +264,8 @@ static int judge_run(const struct engine_result *run, const struct engine_result
 {
     const struct method_settings *settings = &method->settings;
     const struct arrivals_asked asked = {settings->recorded ? NULL : &settings->arrivals,
-                                         settings->rate, &settings->pattern, settings->duration_s};
+                                         settings->rate, &settings->pattern, settings->duration_s,
+                                         settings->batch_us};
     const bool alone = logical->samples == run->samples;
     double *values = latencies_collect(logical);
     double *each = alone ? values : latencies_collect(run);

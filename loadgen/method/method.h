@@ -48,6 +48,7 @@ struct method_settings {
     double duration_s;            // ... over so long; not looked at when it is constant
     bool recorded;                // gaps as recorded; the rate may change with the recording
     size_t turn;                  // how many connections take turns
+    double batch_us;              // so long a request may have waited for others, by the plan
     double budget_s;              // how long the load may last; 0: it lasted exactly as asked
     // The samples are pooled from several clients: how well each of them sent is not judged for the
     // pool, and stays unknown.

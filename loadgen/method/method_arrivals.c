@@ -286,7 +286,8 @@ int arrivals_judge(const struct engine_result *run, const struct arrivals_asked 
         size_t gaps = take_gaps(&times, run->totals ? pause_gaps * mean_us : INFINITY, &between_us);
         if (gaps >= GAPS_LEAST && between_us > 0)
             judge_gaps(run, asked->process, times.us, gaps, between_us, mean_us,
-                       result->back_to_back_us * stretch, times.queued_us, result);
+                       (result->back_to_back_us + asked->batch_us) * stretch, times.queued_us,
+                       result);
     }
     free(times.us);
     free(times.queued_us);

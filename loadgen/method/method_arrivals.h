@@ -44,6 +44,7 @@ struct arrivals_asked {
     double rate;
     const struct rate_pattern *pattern;
     double duration_s;
+    double batch_us; // by how much a request may have been late by the plan, and so a gap be off
 };
 
 // Looks at the sent requests of a run (of one with a fan-out at its logical requests, as
