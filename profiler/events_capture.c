@@ -68,7 +68,9 @@ struct events_capture {
     struct runtime_probes probes;
     bool processes_watched;        // the watched namespaces are those of processes, not a guess
     struct connection_array ended; // connections that were taken out of the programs' table
-    uint64_t sockets_seen;         // entered into it when it was last looked through
+    uint64_t sockets_seen;         // entered into it when it was last looked through ...
+    uint64_t sockets_gone;         // ... of which so many had ended ...
+    int64_t sockets_looked_ns;     // ... by the monotonic clock
 };
 
 // --- opening -------------------------------------------------------------------------------------
@@ -430,16 +432,30 @@ static void socket_evict(struct events_capture *capture, int fd, const uint64_t 
         bpf_map_delete_elem(fd, key);
 }
 
-// Makes room in the table of connections where it is half full. That takes a few milliseconds, so
-// it is looked through again only after as many more as an eighth of it have come.
+// Whether the table of connections, of which so many were entered and ended, is to be looked
+// through: that takes a few milliseconds. It is half full, and an eighth of it has come or gone
+// since it was last done; or it is full, where nobody comes, and the last time is a second ago.
+static bool eviction_is_due(const struct events_capture *capture, uint64_t entered, uint64_t ended)
+{
+    const uint64_t room = capture->settings.connections, held = entered - capture->ended.count;
+    const uint64_t gone = ended - capture->sockets_gone;
+    if (held < room / 2)
+        return false;
+    return entered - capture->sockets_seen >= room / 8 || gone >= room / 8 ||
+           (held >= room && gone && monotonic_ns() - capture->sockets_looked_ns >= 1000000000);
+}
+
+// Makes room in the table of connections.
 static void sockets_evict(struct events_capture *capture)
 {
     uint64_t entered = *(volatile uint64_t *)&capture->programs->bss->sockets_entered;
-    uint64_t room = capture->settings.connections, key, next;
+    uint64_t ended = *(volatile uint64_t *)&capture->programs->bss->sockets_ended, key, next;
     int fd = bpf_map__fd(capture->programs->maps.sockets);
-    if (entered - capture->ended.count < room / 2 || entered - capture->sockets_seen < room / 8)
+    if (!eviction_is_due(capture, entered, ended))
         return;
     capture->sockets_seen = entered;
+    capture->sockets_gone = ended;
+    capture->sockets_looked_ns = monotonic_ns();
     for (bool more = bpf_map_get_next_key(fd, NULL, &next) == 0; more;) {
         key = next;
         more = bpf_map_get_next_key(fd, &key, &next) == 0;

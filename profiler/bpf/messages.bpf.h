@@ -662,8 +662,10 @@ static __always_inline int connection_ended(struct sock *sk)
 {
     uint64_t cookie = (uint64_t)sk->__sk_common.skc_cookie.counter;
     struct connection *known = bpf_map_lookup_elem(&sockets, &cookie);
-    if (known)
-        known->reserved[0] = SOCKET_ENDED;
+    if (!known || known->reserved[0] == SOCKET_ENDED)
+        return 0;
+    known->reserved[0] = SOCKET_ENDED;
+    __sync_fetch_and_add(&sockets_ended, 1);
     return 0;
 }
 

@@ -71,6 +71,7 @@ uint32_t watched_namespaces[EVENTS_NAMESPACES];
 // by the low bits of a socket's id: sockets that were looked up in their table
 uint32_t sockets_met[EVENTS_SOCKETS];
 uint64_t sockets_entered;
+uint64_t sockets_ended; // of these
 uint64_t sockets_dropped;
 uint64_t sockets_refused[EVENTS_REFUSED / 64];  // one bit a socket, by the low bits of its id
 uint64_t segments_dropped[EVENTS_DROP_REASONS]; // by the kernel's reason
