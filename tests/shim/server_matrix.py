@@ -162,22 +162,28 @@ def redis_whole(data, count):
     return data == b"+OK\r\n" if count == 1 else len(data) > count and data.endswith(b"\r\n")
 
 
+def psql(port, text, check=True):
+    return subprocess.run(
+        ["psql", "-h", "127.0.0.1", "-p", str(port), "-U", "nobody", "-d", "postgres", "-Atq"],
+        input=text.encode(),
+        capture_output=True,
+        timeout=PATIENCE_S,
+        check=check,
+    )
+
+
 def ask_postgres(port, totals, between=lambda: None):
-    """Its own client, which counts nothing."""
+    """Its own client, which counts nothing. It listens before it answers."""
+    until = time.monotonic() + PATIENCE_S
+    while psql(port, "select 1;", check=False).returncode and time.monotonic() < until:
+        time.sleep(0.1)
     text = "".join(
         f"select {i}, md5('{i}'), repeat('x', {i * 97 % 5000}), g from generate_series(1, {i % 20}) g;\n"
         for i in range(200)
     )
     digest = hashlib.sha256()
     for _ in range(5):
-        out = subprocess.run(
-            ["psql", "-h", "127.0.0.1", "-p", str(port), "-U", "nobody", "-d", "postgres", "-Atq"],
-            input=text.encode(),
-            stdout=subprocess.PIPE,
-            timeout=PATIENCE_S,
-            check=True,
-        )
-        digest.update(out.stdout)
+        digest.update(psql(port, text).stdout)
     totals.clear()
     return digest.hexdigest()
 
