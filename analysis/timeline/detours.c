@@ -27,11 +27,10 @@ static void complete_detour(const struct host_timeline *host, struct detour *det
         const struct thread_moment *faults =
             thread_moments_of(&host->faults, detour->thread, &count);
         size_t before = faults ? thread_moments_before(faults, count, detour->end_ns) : 0;
-        int64_t next = before < count ? faults[before].time_ns : INT64_MAX;
+        const bool storm =
+            before < count && faults[before].time_ns - detour->end_ns < PAGE_FAULT_STORM_NS;
         detour->begin_ns = before ? faults[before - 1].time_ns : detour->end_ns;
-        detour->end_ns = next - detour->end_ns < PAGE_FAULT_STORM_NS
-                             ? next
-                             : detour->end_ns + PAGE_FAULT_RETURN_NS;
+        detour->end_ns = storm ? faults[before].time_ns : detour->end_ns + PAGE_FAULT_RETURN_NS;
     }
     if (detour->kind == DETOUR_DIRTY) {
         const struct thread_stint *stints = host_timeline_stints(host, detour->thread, &count);

@@ -15,10 +15,15 @@ struct time_source {
     double error_ns;     // the largest error of a conversion
 };
 
+// Host times are within 73 years of the clock's zero: what a damaged record says beyond is brought
+// to these ends, so that neither sums nor differences overflow.
+#define HOST_TIME_MOST (INT64_C(1) << 61)
+
 static inline int64_t time_source_to_host(const struct time_source *source, enum host_clock clock,
                                           uint64_t value)
 {
-    return source->convert(source->context, clock, value);
+    const int64_t ns = source->convert(source->context, clock, value);
+    return ns > HOST_TIME_MOST ? HOST_TIME_MOST : ns < -HOST_TIME_MOST ? -HOST_TIME_MOST : ns;
 }
 
 #endif
