@@ -1,17 +1,19 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# What `taillight watch` costs the server that it watches: memcached -t 1, alternately alone, watched, and watched with
-# --framing. Each round has every setting once, in an order of its own, and is compared with itself: the median over the
+# What `taillight watch` costs the server that it watches: memcached -t 1, alternately alone, watched, watched with each
+# interval in full (--full 0), and with --framing. A load of two intervals goes before what is measured, since a watch only
+# then knows that there are so many requests. Each round has every setting once, in an order of its own, and is compared with itself: the median over the
 # rounds of what a watch takes from a closed loop's throughput and adds to its p50 and p99. The watch may run wherever the
-# kernel puts it, also beside the server. ROUNDS=N (11), SECONDS_EACH=S (4), INTERVAL=TIME (1s).
+# kernel puts it, also beside the server. ROUNDS=N (11), SECONDS_EACH=S (4), INTERVAL=TIME (1s),
+# BEFORE=TIME (2s).
 set -u
 BUILD=${BUILD:-build}
 export BUILD
 . tests/experiments/run_lib.sh
 need_capture
 need_program jq jq
-rounds=${ROUNDS:-11} each=${SECONDS_EACH:-4} interval=${INTERVAL:-1s}
+rounds=${ROUNDS:-11} each=${SECONDS_EACH:-4} interval=${INTERVAL:-1s} before=${BEFORE:-2s}
 claim_port
 taskset -c 0 memcached -u root -t 1 -l 127.0.0.1 -p "$port" -U 0 2>"$work/memcached.err" &
 server=$!
@@ -20,13 +22,17 @@ load() { taskset -c 1 "$taillight" load --server "127.0.0.1:$port" --connections
 load --prepare >/dev/null 2>"$work/prepare.err" || fail "no dataset"
 
 measure() { # ROUND SETTING
-    local watch='' options=() status closed requests=0
+    local watch='' options=() status warm closed requests=0
     [ "$2" != framed ] || options=(--framing memcached)
+    [ "$2" != full ] || options=(--full 0)
     if [ "$2" != alone ]; then
         "$taillight" watch --pid $server --interval "$interval" --json "${options[@]}" >"$work/watched" 2>"$work/watch.err" &
         watch=$!
         await [ -s "$work/watched" ] || fail "the watch does not begin"
     fi
+    warm=$(load --rate max --duration "$before" 2>"$work/load.err")
+    status=$?
+    [ $status = 0 ] || [ $status = 4 ] || fail "the load before: exit $status"
     closed=$(load --rate max --duration "${each}s" 2>"$work/load.err")
     status=$?
     [ $status = 0 ] || [ $status = 4 ] || fail "the closed loop: exit $status"
@@ -38,32 +44,33 @@ measure() { # ROUND SETTING
         requests=$(jq -s 'map(.requests) | add' "$work/watched")
         [ "$requests" -gt 0 ] || fail "$2: the watch saw no request: $(tail -n 1 "$work/watched")"
     fi
-    jq -n -c --arg setting "$2" --argjson round "$1" --argjson closed "$closed" --argjson seen "$requests" \
+    jq -n -c --arg setting "$2" --argjson round "$1" --argjson closed "$closed" --argjson warm "$warm" --argjson seen "$requests" \
         --slurpfile watched <([ -z "$watch" ] || cat "$work/watched") '{$setting, $round,
         rps: $closed.achieved_rate, p50: $closed.latency_us.p50, p99: $closed.latency_us.p99,
-        seen: (100 * $seen / $closed.answered), dropped: ($watched | map(.dropped // 0) | add // 0),
+        seen: (100 * $seen / ($closed.answered + $warm.answered)),
+        spared: (100 * ($watched | map(.spared // 0) | add // 0) / ([$seen, 1] | max)), dropped: ($watched | map(.dropped // 0) | add // 0),
         own: (100 * ($watched | map(.own_share) | max // 0))}' >>"$work/lines" || fail "a line cannot be made"
     rm -f "$work/watch.err"
 }
 
 for ((round = 1; round <= rounds; round++)); do
-    while read -r setting; do measure "$round" "$setting"; done < <(printf '%s\n' alone watched framed | shuf)
+    while read -r setting; do measure "$round" "$setting"; done < <(printf '%s\n' alone watched full framed | shuf)
 done
 
 # Of each round what a setting changes against its own `alone`; what was seen and lost stands beside.
 jq -s '
     def spread: sort | {value: .[(length - 1) / 2 | floor], runs: length, min: .[0], max: .[-1]};
     group_by(.round) | map((map(select(.setting == "alone"))[0]) as $alone | map(select(.setting != "alone")
-        | {setting, seen, dropped, own} + ({rps, p50, p99} | with_entries(.value = 100 * (.value / $alone[.key] - 1)))))
+        | {setting, seen, spared, dropped, own} + ({rps, p50, p99} | with_entries(.value = 100 * (.value / $alone[.key] - 1)))))
     | add | group_by(.setting) | map({key: .[0].setting, value: (. as $runs
-        | ["rps", "p50", "p99", "seen", "own", "dropped"] | map({key: ., value: (. as $key | $runs | map(.[$key]) | spread)})
+        | ["rps", "p50", "p99", "seen", "spared", "own", "dropped"] | map({key: ., value: (. as $key | $runs | map(.[$key]) | spread)})
         | from_entries)}) | from_entries' "$work/lines" >"$work/table" || fail "the table cannot be made"
 jq -r '
     def n: (. * 10 | round / 10) | tostring;
     def cell: "\(.value | n) (\(.min | n) to \(.max | n))";
-    "|throughput, added %|p50, added %|p99, added %|seen, % of requests|capture, % of a core|records dropped",
-    (to_entries[] | "\(.key)|" + ([.value.rps, .value.p50, .value.p99, .value.seen, .value.own, .value.dropped] | map(cell) | join("|")))' "$work/table" |
-    awk -F '|' '{ printf "  %-9s %-26s %-26s %-26s %-26s %-24s %s\n", $1, $2, $3, $4, $5, $6, $7 }'
+    "|throughput, added %|p50, added %|p99, added %|seen, % of requests|in less detail, %|capture, % of a core|records dropped",
+    (to_entries[] | "\(.key)|" + ([.value.rps, .value.p50, .value.p99, .value.seen, .value.spared, .value.own, .value.dropped] | map(cell) | join("|")))' "$work/table" |
+    awk -F '|' '{ printf "  %-9s %-26s %-26s %-26s %-26s %-24s %-24s %s\n", $1, $2, $3, $4, $5, $6, $7, $8 }'
 mkdir -p "$BUILD/bench"
 jq '{name: "watch", metrics: ([to_entries[] | .key as $setting | .value | to_entries[]
     | {key: ($setting + "_" + .key), value: (.value + {unit: (if .key == "dropped" then "records" else "%" end)})}] | from_entries)}' \
