@@ -153,9 +153,9 @@ void watch_interval_details(const struct watch_interval *interval,
             text_count(dropped_of(run), (char[32]){0}), text_share(interval->own_share, 1, share));
     if (run->lifetimes.join.spared)
         fprintf(out,
-                "%s without hand-offs, departures and softirqs, because there are so many "
+                "  %s without hand-offs, departures and softirqs, because there are so many "
                 "requests: every tenth interval has them (--full)\n",
-                servers->all.count < 2 ? "" : " ");
+                text_count(run->lifetimes.join.spared, (char[32]){0}));
 }
 
 // --- for scripts ---------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ static struct told tell(const struct fixture_options *options)
     FILE *memory = open_memstream(&told.terminal, &bytes);
     assert_non_null(memory);
     fixture_build(&fixture, options);
+    fixture.run.lifetimes.join.spared = 1234;
     const struct watch_interval interval = {.run = &fixture.run,
                                             .servers = &servers,
                                             .problem = "",
@@ -128,6 +129,8 @@ static void numbers_of_an_interval_are_one(void **state)
            text_count((uint64_t)number(told.json, "requests"), of));
     expect(&told, "explained %s;", text_share(number(told.json, "coverage_total"), 1, text));
     expect(&told, "%s records dropped", text_count((uint64_t)number(told.json, "dropped"), text));
+    expect(&told, "%s without hand-offs, departures and softirqs",
+           text_count((uint64_t)number(told.json, "spared"), text));
     expect(&told, "the capture took %s of a core",
            text_share(number(told.json, "own_share"), 1, text));
     expect(&told, "slowest%s, %s: ",
