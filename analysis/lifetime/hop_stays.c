@@ -97,11 +97,40 @@ static int collect_openings(struct finding *f, size_t number)
     return 0;
 }
 
+static uint64_t flow_of(const struct hop_machine *machine, const struct connection *connection,
+                        enum hop_way way)
+{
+    struct packet_head head = {.protocol = connection->protocol};
+    bool out = way == WAY_TO_SERVER;
+    memcpy(&head.source, out ? connection->local : connection->peer, sizeof head.source);
+    memcpy(&head.destination, out ? connection->peer : connection->local, sizeof head.destination);
+    head.source_port = out ? connection->local_port : connection->peer_port;
+    head.destination_port = out ? connection->peer_port : connection->local_port;
+    return packet_flow(&head, machine->flow_key);
+}
+
+// Over UDP nothing opens a stream: a client's datagrams are one from the beginning, in which
+// request n is [n, n + 1) both ways (datagrams.h).
+static int add_datagram_streams(struct finding *f, size_t number)
+{
+    for (size_t i = 0; i < f->in->connection_count; i++)
+        for (int way = 0; way < HOP_WAYS; way++) {
+            const struct connection *connection = &f->in->connections[i];
+            struct stream one = {.machine = number, .opened_ns = INT64_MIN, .pile = NO_CONNECTION};
+            if (connection->protocol != CONNECTION_UDP)
+                continue;
+            one.flow = flow_of(&f->in->machines[number], connection, (enum hop_way)way);
+            if (array_push(&f->streams, one) < 0)
+                return -1;
+        }
+    return 0;
+}
+
 static int collect_streams(struct finding *f)
 {
     struct stream_array *streams = &f->streams;
     for (size_t i = 0; i < f->in->machine_count; i++)
-        if (collect_openings(f, i) < 0)
+        if (collect_openings(f, i) < 0 || add_datagram_streams(f, i) < 0)
             return -1;
     array_sort(streams, by_flow);
     size_t kept = 0; // each SYN was seen at several hops
@@ -124,18 +153,6 @@ static uint32_t stream_at(const struct finding *f, size_t machine, uint64_t flow
     return after && streams[after - 1].machine == machine && streams[after - 1].flow == flow
                ? (uint32_t)after - 1
                : NO_CONNECTION;
-}
-
-static uint64_t flow_of(const struct hop_machine *machine, const struct connection *connection,
-                        enum hop_way way)
-{
-    struct packet_head head = {.protocol = connection->protocol};
-    bool out = way == WAY_TO_SERVER;
-    memcpy(&head.source, out ? connection->local : connection->peer, sizeof head.source);
-    memcpy(&head.destination, out ? connection->peer : connection->local, sizeof head.destination);
-    head.source_port = out ? connection->local_port : connection->peer_port;
-    head.destination_port = out ? connection->peer_port : connection->local_port;
-    return packet_flow(&head, machine->flow_key);
 }
 
 static void match_connection(struct finding *f, size_t number, const struct lifetime *life)
@@ -167,7 +184,8 @@ static int match_connections_to_streams(struct finding *f)
     for (size_t i = 0; i < in->life_count; i++) {
         const struct lifetime *life = &in->lives[i];
         if (!lifetime_has(life, STAMP_SEND) || life->connection >= in->connection_count ||
-            in->connections[life->connection].protocol != CONNECTION_TCP)
+            (in->connections[life->connection].protocol != CONNECTION_TCP &&
+             in->connections[life->connection].protocol != CONNECTION_UDP))
             continue;
         for (size_t number = 0; number < in->machine_count; number++)
             match_connection(f, number, life);
@@ -177,22 +195,29 @@ static int match_connections_to_streams(struct finding *f)
 
 // --- passages ------------------------------------------------------------------------------------
 
+// How far a record is ahead of the last before it. Sequence numbers begin again at 0 after 4 GiB,
+// those of datagrams after 65536.
+static int64_t numbers_ahead(const struct hop_record *record, const struct stream *stream)
+{
+    uint32_t ahead = record->end - (stream->base + (uint32_t)stream->last);
+    return record->protocol == PACKET_TCP ? (int64_t)(int32_t)ahead
+                                          : (int64_t)(int16_t)(uint16_t)ahead;
+}
+
 static int collect_machine(struct finding *f, size_t number)
 {
     const struct hop_machine *machine = &f->in->machines[number];
     for (size_t i = 0; i < machine->record_count; i++) {
         const struct hop_record *record = &machine->records[i];
-        if (is_strange(machine, record) || record->protocol != PACKET_TCP ||
-            record->flags & HOP_OPENS)
+        if (is_strange(machine, record) || record->flags & HOP_OPENS)
             continue;
         struct passage one = {.time_ns = time_of(machine, record), .record = (uint32_t)i};
         uint32_t place = stream_at(f, number, record->flow, one.time_ns);
         struct stream *stream = place == NO_CONNECTION ? NULL : &f->streams.items[place];
         if (!stream || stream->pile == NO_CONNECTION)
             continue;
-        // Sequence numbers begin again at 0, after 4 GiB.
-        int32_t ahead = (int32_t)(record->end - (stream->base + (uint32_t)stream->last));
-        one.end = stream->last + (uint64_t)(int64_t)ahead;
+        int64_t ahead = numbers_ahead(record, stream);
+        one.end = stream->last + (uint64_t)ahead;
         if ((int64_t)one.end < 0)
             continue;
         if (one.end > stream->last)
@@ -267,6 +292,9 @@ static bool find_sighting(const struct finding *f, const struct hop_machine *mac
 static bool is_sampled(const struct hop_machine *machine, const struct stream *stream, uint64_t end)
 {
     uint32_t last = stream->base + (uint32_t)end - 1;
+    if (stream->opened_ns ==
+        INT64_MIN) // datagrams are sampled by their bytes, which are not known here
+        return true;
     return packet_is_sampled(packet_block(stream->flow, last),
                              packet_sample_limit(machine->one_in));
 }

@@ -11,7 +11,8 @@
 //
 // The hops' records and the requests have in common what identifies a request: the connection's
 // addresses and ports, of which both know the hash, and the bytes' place in the stream. The records
-// of the SYNs say which sequence number that place is counted from.
+// of the SYNs say which sequence number that place is counted from. A datagram has its request's
+// number in the place of bytes.
 #ifndef ANALYSIS_LIFETIME_HOP_STAYS_H
 #define ANALYSIS_LIFETIME_HOP_STAYS_H
 
@@ -100,7 +101,8 @@ struct hop_stays_input {
     size_t life_count;
 };
 
-// Requests over TCP only. The caller frees with hop_stays_free, also after an error: -1, no memory.
+// Requests over TCP and UDP. The caller frees with hop_stays_free, also after an error: -1, no
+// memory.
 int hop_stays_find(const struct hop_stays_input *in, struct hop_stays *out);
 void hop_stays_free(struct hop_stays *stays);
 

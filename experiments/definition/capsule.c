@@ -14,7 +14,7 @@ static const struct field capsule_rows[] = {
                "to2@server]`",
      .help = "where packets are stamped, IFACE[:ingress|:egress][@HOST] each: an interface of a "
              "host of the run (the server's), one direction or both"},
-    {"filter", FIELD_TEXT, .otherwise = "tcp port, and the loaded server's port",
+    {"filter", FIELD_TEXT, .otherwise = "tcp or udp, and the loaded server's port",
      INTO(struct experiment_capsule, filter),
      .help = "which packets, in the words of pcap-filter(7) that taillight-capsule(1) takes"},
     {"sample", FIELD_TEXT, "1", INTO(struct experiment_capsule, sample),

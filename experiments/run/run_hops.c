@@ -47,6 +47,7 @@ static int start_hops(struct run *run, enum stamped_machine machine, const char 
                       struct error *err)
 {
     const struct experiment *experiment = run->experiment;
+    const struct experiment_server *server = &experiment->servers.items[experiment->load.to];
     const struct experiment_capsule *capsule = &experiment->capsule;
     struct hop_stamping *hops = &run->hops[machine];
     struct host *host = host_of(run, machine);
@@ -62,8 +63,8 @@ static int start_hops(struct run *run, enum stamped_machine machine, const char 
     if (capsule->filter)
         command_line_add_option(&line, "--filter", "%s", capsule->filter);
     else
-        command_line_add_option(&line, "--filter", "tcp port %u",
-                                experiment->servers.items[experiment->load.to].port);
+        command_line_add_option(&line, "--filter", "%s port %u", server->over_udp ? "udp" : "tcp",
+                                server->port);
     command_line_add_option(&line, "--sample", "%s", capsule->sample);
     if (capsule->carry)
         command_line_add(&line, "--carry");

@@ -317,6 +317,8 @@ static __always_inline bool identify(struct __sk_buff *skb, const struct reading
     } else {
         read_prefix(skb, state, prefix);
         record->datagram = packet_datagram(head, record->flow, prefix);
+        record->first = number16((const uint8_t *)prefix);
+        record->end = record->first + 1;
         record->flags |= state->is_fragment ? HOP_FRAGMENT : 0;
         record->flags |= skb->gso_size ? HOP_BUNDLE : 0;
         if (packet_is_sampled(record->datagram, sample_limit))

@@ -37,8 +37,10 @@ struct hop_record {
     // packet_datagram(); TCP: 0. Of packets that carry their stamps: which one it is of all of
     // them.
     uint64_t datagram;
-    uint32_t first;     // TCP: sequence number of the first byte; UDP: 0
-    uint32_t end;       // TCP: the number after the last byte; UDP: 0
+    // TCP: sequence number of the first byte, and the one after the last. UDP: the payload's first
+    // two bytes, which number memcached's requests and their replies (base/datagram_key.h), and one
+    // more.
+    uint32_t first, end;
     uint32_t ip_bytes;  // IP header and all after it
     uint8_t hop;        // its place in the command's list
     uint8_t protocol;   // 6 or 17

@@ -37,7 +37,7 @@ struct seen {
 
 static uint64_t flow_of(const struct connection *c, bool back)
 {
-    struct packet_head head = {.protocol = PACKET_TCP};
+    struct packet_head head = {.protocol = c->protocol};
     memcpy(&head.source, back ? c->peer : c->local, 16);
     memcpy(&head.destination, back ? c->local : c->peer, 16);
     head.source_port = back ? c->peer_port : c->local_port;
@@ -73,6 +73,17 @@ static void make(struct seen *s, const struct scenario_options *options)
             pass(s, c, true, hop, SCENARIO_BEGIN_NS - 60000 - hop * 1000, 0, 0);
         }
     s->one_in = s->one_in ? s->one_in : 1;
+}
+
+// The same over UDP, where the datagram of request n begins with n.
+static void pass_datagram(struct seen *s, uint32_t connection, bool back, uint8_t hop,
+                          int64_t time_ns, uint64_t number)
+{
+    pass(s, connection, back, hop, time_ns, number, number + 1);
+    struct hop_record *record = &s->records.items[s->records.count - 1];
+    record->protocol = PACKET_UDP;
+    record->first = (uint16_t)number;
+    record->end = record->first + 1;
 }
 
 static void find(struct seen *s)
@@ -208,6 +219,48 @@ static void ways_are_divided(void **state)
         assert_true(hop_way_of(&s.stays, lives, i, WAY_TO_CLIENT, &begin, &end));
         assert_true(begin == stays[3].begin_ns && end == stays[5].end_ns);
         assert_true(end - begin == (int64_t)lives[i].stage_ns[STAMP_CLIENT_RX]);
+    }
+    finish(&s);
+}
+
+// Over UDP, without a SYN: by numbers of which the datagrams have the low 16 bits.
+static void datagrams_are_divided(void **state)
+{
+    (void)state;
+    enum { STEP = 3000 }; // with few under way at once
+    struct seen s = {.without_opening = true};
+    uint64_t next[64] = {0};
+    make(&s, &plain);
+    struct scenario *scenario = &s.joined.scenario;
+    for (size_t c = 0; c < scenario->client.count; c++)
+        scenario->client.items[c].protocol = CONNECTION_UDP;
+    for (size_t i = 0; i < plain.requests; i++) {
+        const struct scenario_request *r = &scenario->requests.items[i];
+        uint64_t number = next[r->connection];
+        next[r->connection] += STEP;
+        scenario->samples.items[i].request_end = scenario->samples.items[i].reply_end = number + 1;
+        pass_datagram(&s, r->connection, false, CLIENT, r->tx - 500, number);
+        pass_datagram(&s, r->connection, false, IN, r->tx + 200, number);
+        pass_datagram(&s, r->connection, false, SERVER, r->nic + 300, number);
+        if (i % 2) // the reply is two datagrams, of which the last counts
+            pass_datagram(&s, r->connection, true, SERVER, r->server_tx - 400, number);
+        pass_datagram(&s, r->connection, true, SERVER, r->server_tx - 200, number);
+        pass_datagram(&s, r->connection, true, CLIENT, r->client_rx + 50, number);
+    }
+    assert_true(next[0] > 4 * (uint64_t)UINT16_MAX);
+    find(&s);
+    assert_int_equal(s.stays.whole, plain.requests);
+    assert_int_equal(s.stays.divided[WAY_TO_SERVER], plain.requests);
+    assert_int_equal(s.stays.divided[WAY_TO_CLIENT], plain.requests);
+    assert_int_equal(s.stays.all.count, 3 * (size_t)plain.requests);
+    for (size_t i = 0; i < plain.requests; i++) {
+        const int64_t *at = s.joined.lives.items[i].stamp_ns;
+        size_t count;
+        const struct hop_stay *stays = hop_stays_of(&s.stays, i, &count);
+        assert_int_equal(count, 3);
+        assert_true(stays[0].begin_ns == at[STAMP_CLIENT_TX] - 500);
+        assert_true(stays[1].end_ns == at[STAMP_NIC]);
+        assert_true(stays[2].begin_ns == at[STAMP_SERVER_TX]);
     }
     finish(&s);
 }
@@ -445,6 +498,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ways_are_divided),
+        cmocka_unit_test(datagrams_are_divided),
         cmocka_unit_test(machines_are_put_together),
         cmocka_unit_test(cores_and_queues_are_known),
         cmocka_unit_test(bytes_are_followed),
