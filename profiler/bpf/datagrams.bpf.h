@@ -118,12 +118,20 @@ int BPF_PROG(udp_sk_data_ready_stand_in, struct sock *sk)
     return record_datagram_handoff(sk);
 }
 
+// A bridge in another namespace sends the datagram once more, and it still is the socket's: that is
+// the network's part of its way. Without namespaces each device is the socket's own.
+static __always_inline bool is_own_device(const struct sock *sk, const struct net_device *device)
+{
+    return !bpf_core_field_exists(device->nd_net.net) ||
+           device->nd_net.net == sk->__sk_common.skc_net.net;
+}
+
 SEC("tp_btf/net_dev_start_xmit")
-int BPF_PROG(udp_net_dev_start_xmit, struct sk_buff *skb)
+int BPF_PROG(udp_net_dev_start_xmit, struct sk_buff *skb, struct net_device *device)
 {
     struct datagram datagram;
     struct sock *sk = skb->sk;
-    if (!sk || !port_watched(sk))
+    if (!sk || !port_watched(sk) || !is_own_device(sk, device))
         return 0;
     unsigned char state = sk->__sk_common.skc_state;
     if (state == STATE_NEW_SYN_RECEIVED || state == STATE_TIME_WAIT ||
