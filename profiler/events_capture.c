@@ -127,7 +127,7 @@ static int maps_prepare(struct events_bpf *programs, void *context, struct error
     programs->bss->watched_namespaces[0] = watched_namespaces_guess(capture->ports);
     if (bpf_map__set_max_entries(programs->maps.events, (uint32_t)base) < 0 ||
         bpf_map__set_max_entries(programs->maps.sockets, capture->settings.connections) < 0 ||
-        bpf_map__set_max_entries(programs->maps.streams, 2 * capture->settings.connections) < 0 ||
+        bpf_map__set_max_entries(programs->maps.streams, 3 * capture->settings.connections) < 0 ||
         bpf_map__set_max_entries(programs->maps.payload, capture->settings.grammar
                                                              ? (uint32_t)PAYLOAD_RING_BYTES
                                                              : (uint32_t)getpagesize()) < 0)
@@ -204,18 +204,16 @@ static void look_up_sockets_in(struct events_capture *capture, int other, int ho
 // Removes the connections of other namespaces that were entered while all were watched.
 static void strangers_forget(struct events_capture *capture)
 {
-    static const uint8_t zeros[16];
     const uint32_t *list = capture->programs->bss->watched_namespaces;
     int streams = bpf_map__fd(capture->programs->maps.streams);
     struct stream_key key = {.ports = 0}, next;
     bool any = bpf_map_get_next_key(streams, NULL, &next) == 0;
-    for (uint64_t left = 4 * (uint64_t)capture->settings.connections; any && left; left--) {
+    for (uint64_t left = 6 * (uint64_t)capture->settings.connections; any && left; left--) {
         struct stream stream;
         key = next;
         any = bpf_map_get_next_key(streams, &key, &next) == 0;
-        if (memcmp(key.local, zeros, sizeof zeros) == 0 ||
-            watched_namespaces_has(list, key.namespace) ||
-            bpf_map_lookup_elem(streams, &key, &stream) < 0)
+        if (bpf_map_lookup_elem(streams, &key, &stream) < 0 ||
+            watched_namespaces_has(list, stream.namespace))
             continue;
         uint64_t cookie = stream.id;
         bpf_map_delete_elem(bpf_map__fd(capture->programs->maps.sockets), &cookie);

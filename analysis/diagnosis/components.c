@@ -270,9 +270,18 @@ int64_t component_of_holdup(struct component_table *table, const struct holdup *
 #undef HOLDUP_COMPONENT
     };
     struct component component = {.role = ROLE_A, .class = CAUSE_TRANSPORT, .explains = true};
-    if (holdup->kind < HOLDUP_QUEUE)
-        return fixed[holdup->kind];
-    snprintf(component.name, sizeof component.name, "qdisc (%s)", event_queue_name(holdup->queue));
+    if (holdup->kind < HOLDUP_QUEUE) {
+        component = fixed_components[fixed[holdup->kind]];
+        if (!holdup->by)
+            return fixed[holdup->kind];
+        text_append(component.name, sizeof component.name, ", dropped by %s",
+                    event_loss_name(holdup->by));
+        const char *category = categories_of_wait(table->categories, component.name);
+        if (category)
+            component.category = category;
+        return find_or_add(table, &component);
+    }
+    snprintf(component.name, sizeof component.name, "qdisc (%s)", event_queue_name(holdup->by));
     component.category = "queueing discipline";
     return find_or_add(table, &component);
 }

@@ -50,6 +50,8 @@ REMEDY("NUMA balancing", true, "the kernel moved memory between NUMA nodes", "tu
 
 // --- TCP, and what lies between the hosts
 REMEDY("packet loss", false, "packets were lost and had to be sent again", "look at the link, its queues, and who drops them (ethtool -S, nstat)")
+REMEDY("firewall", false, "a firewall threw packets away, which had to be sent again", "look at its rules and limits (nft list ruleset, iptables -nvL), and at the table of connections (conntrack)")
+REMEDY("receive buffer", false, "a socket had no room for what came, which had to be sent again", "a reader that is faster, or larger buffers (SO_RCVBUF, net.ipv4.tcp_rmem, net.ipv4.tcp_mem)")
 REMEDY("retransmission", true, "the kernel was busy sending lost packets again", "look at the link, its queues, and who drops packets (ethtool -S, nstat)")
 REMEDY("send queue", false, "the replies lay in the kernel of {server}, nobody knows why", "look at TCP_NODELAY, the queueing discipline and the window")
 REMEDY("slow reader", false, "the other end did not take {server}'s bytes", "larger buffers, or a faster reader")

@@ -23,6 +23,18 @@ const char *event_queue_name(unsigned queue)
     }
 }
 
+const char *event_loss_name(unsigned loss)
+{
+    switch (loss) {
+#define EVENT_LOSS(NAME, number, words)                                                            \
+    case number:                                                                                   \
+        return words " (" #NAME ")";
+#include "profiler/bpf/events.tbl.h"
+    default:
+        return "?";
+    }
+}
+
 #define NEVER INT64_MIN
 
 // The message at hand, and its connection's records.
@@ -61,13 +73,13 @@ static size_t first_after(const struct pile *pile, int64_t time_ns)
 }
 
 static void add_holdup(struct held_message *message, int64_t begin_ns, int64_t end_ns,
-                       enum holdup_kind kind, uint8_t queue)
+                       enum holdup_kind kind, uint8_t by)
 {
     const struct holdup one = {.request = message->life->request,
                                .begin_ns = begin_ns,
                                .end_ns = end_ns,
                                .kind = (uint8_t)kind,
-                               .queue = queue};
+                               .by = by};
     if (end_ns > begin_ns && array_push(message->out, one) < 0)
         message->out_of_memory = true;
 }
@@ -131,6 +143,43 @@ static int64_t arrival_of(const struct held_message *message, const struct passa
     return otherwise_ns;
 }
 
+// Whether the bytes before `end`, of whose place in the stream the low 32 bits are known, are among
+// those of a transmission.
+static bool overlaps(uint32_t end, uint32_t bytes, const struct event *transmission)
+{
+    int32_t behind = (int32_t)(end - (uint32_t)transmission->payload.a);
+    return behind < (int64_t)bytes && -(int64_t)behind < (int64_t)transmission->payload.b;
+}
+
+// What had thrown away what is sent again here, where the kernel said so, and it was not sent again
+// in between: that may have been lost elsewhere. 0: nobody knows.
+static uint8_t loss_before(const struct held_message *message, const struct pile *resends,
+                           const struct passage *resend)
+{
+    enum { FURTHEST = 4096 }; // records back: more than a window's segments
+    const struct event *again = event_of(message, resend);
+    const bool to_server = again->flags & RETRANSMIT_BY_CLIENT;
+    struct pile losses = pile_of(message, to_server ? message->from->losses_to_server
+                                                    : message->from->losses_to_client);
+    size_t last = first_after(&losses, resend->time_ns), at = last;
+    const struct event *loss = NULL;
+    while (at > 0 && last - at < FURTHEST && !loss) {
+        const struct event *one = event_of(message, &losses.items[--at]);
+        if (overlaps((uint32_t)one->payload.a, (uint32_t)one->payload.b, again))
+            loss = one;
+    }
+    if (!loss)
+        return 0;
+    for (const struct passage *other = resend;
+         other-- > resends->items && other->time_ns > losses.items[at].time_ns;)
+        if (overlaps((uint32_t)loss->payload.a, (uint32_t)loss->payload.b,
+                     event_of(message, other)) &&
+            overlaps((uint32_t)again->payload.a, (uint32_t)again->payload.b,
+                     event_of(message, other)))
+            return 0;
+    return (uint8_t)(loss->payload.b >> 32);
+}
+
 static void move_arrival(struct lifetime *life, int64_t arrived_ns)
 {
     life->stamp_ns[STAMP_NIC] = arrived_ns;
@@ -147,6 +196,7 @@ static void hold_up_request(struct held_message *message)
     if (resends.count == 0 || !lifetime_has(life, STAMP_SEND) || !lifetime_has(life, STAMP_HANDOFF))
         return;
     const struct passage *last = NULL;
+    uint8_t loss = 0; // what had thrown that one away
     int64_t begin = life->stamp_ns[STAMP_SEND], handed = life->stamp_ns[STAMP_HANDOFF];
     for (size_t i = first_after(&resends, begin);
          i < resends.count && resends.items[i].time_ns < handed; i++) {
@@ -156,7 +206,9 @@ static void hold_up_request(struct held_message *message)
         if (!last && lifetime_has(life, STAMP_CLIENT_TX) &&
             life->stamp_ns[STAMP_CLIENT_TX] < resend->time_ns)
             begin = life->stamp_ns[STAMP_CLIENT_TX];
-        add_holdup(message, begin, resend->time_ns, kind_of_resend(event_of(message, resend)), 0);
+        loss = loss_before(message, &resends, resend);
+        add_holdup(message, begin, resend->time_ns, kind_of_resend(event_of(message, resend)),
+                   loss);
         begin = resend->time_ns;
         last = resend;
     }
@@ -168,7 +220,7 @@ static void hold_up_request(struct held_message *message)
     if (last->end >= end) // what had arrived of it before did not get through
         move_arrival(life, arrived);
     else
-        add_holdup(message, begin, arrived, kind_of_resend(event_of(message, last)), 0);
+        add_holdup(message, begin, arrived, kind_of_resend(event_of(message, last)), loss);
 }
 
 // When the call that sends the reply returned; the reply stamp where there is none.
@@ -195,7 +247,8 @@ static void hold_up_reply(struct held_message *message)
             continue;
         if (left < resend->time_ns && begin < left)
             begin = left; // until then it had not left for other reasons
-        add_holdup(message, begin, resend->time_ns, kind_of_resend(event_of(message, resend)), 0);
+        add_holdup(message, begin, resend->time_ns, kind_of_resend(event_of(message, resend)),
+                   loss_before(message, &resends, resend));
         begin = resend->time_ns;
         if (begin <= left)
             message->resent_ns = begin;

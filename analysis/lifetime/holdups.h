@@ -26,8 +26,9 @@ enum holdup_kind {
 struct holdup {
     uint64_t request; // index of the lifetime
     int64_t begin_ns, end_ns;
-    uint8_t kind;  // enum holdup_kind
-    uint8_t queue; // HOLDUP_QUEUE: enum event_queue
+    uint8_t kind; // enum holdup_kind
+    uint8_t by;   // HOLDUP_QUEUE: enum event_queue; what was sent again: what had thrown it away
+                  // before (enum event_loss), 0: nobody saw it
 };
 // By request, in order of time; those of a request do not overlap.
 struct holdup_array ARRAY_OF(struct holdup);
@@ -36,6 +37,7 @@ struct holdup_array ARRAY_OF(struct holdup);
 const struct holdup *holdups_of(const struct holdup_array *all, uint64_t request, size_t *count);
 
 const char *event_queue_name(unsigned queue); // "tbf", as `tc` calls it
+const char *event_loss_name(unsigned loss);   // "a firewall (NETFILTER_DROP)"
 
 // What they are found in: the records of the join, in piles by connection. Requests by the client's
 // connections, the other piles by the server's sockets.
@@ -48,7 +50,7 @@ struct holdup_sources {
     const uint32_t *socket_of;              // by the client's connection, or NO_CONNECTION
     const struct piles *requests, *replies; // in the order sent; in the order of their replies
     const struct piles *segments, *arrivals, *handoffs, *resends_to_server, *resends_to_client,
-        *helds, *queues;
+        *helds, *queues, *losses_to_server, *losses_to_client;
 };
 
 // Finds them all, and puts M(n) right where what arrived first did not get through. To be called

@@ -758,6 +758,8 @@ static int find_holdups(struct joiner *joiner, struct holdup_array *out)
         .resends_to_client = &joiner->passages[RESENDS_TO_CLIENT],
         .helds = &joiner->passages[HELDS],
         .queues = &joiner->passages[QUEUES],
+        .losses_to_server = &joiner->passages[LOSSES_TO_SERVER],
+        .losses_to_client = &joiner->passages[LOSSES_TO_CLIENT],
     };
     int result = holdups_find(&from, out);
     for (size_t i = 0; i < out->count; i++) {

@@ -24,6 +24,8 @@ static enum passage_kind event_passage(const struct event *event)
         return HELDS;
     case EVENT_QUEUED:
         return QUEUES;
+    case EVENT_SEGMENT_DROPPED:
+        return event->flags & DROPPED_TO_CLIENT ? LOSSES_TO_CLIENT : LOSSES_TO_SERVER;
     case EVENT_DROPPED:
         return DROPS;
     default:

@@ -26,6 +26,8 @@ enum passage_kind {
     RESENDS_TO_CLIENT,
     HELDS,
     QUEUES,
+    LOSSES_TO_SERVER, // segments that the kernel threw away; their end: the low 32 bits of it
+    LOSSES_TO_CLIENT,
     DROPS, // datagrams that the kernel threw away
     EVENT_PASSAGES,
     RECEIVES = EVENT_PASSAGES,

@@ -126,6 +126,11 @@ enum event_queue {
 #include "profiler/bpf/events.tbl.h"
 };
 
+enum event_loss {
+#define EVENT_LOSS(NAME, number, words) LOSS_##NAME = number,
+#include "profiler/bpf/events.tbl.h"
+};
+
 enum event_detour {
 #define EVENT_DETOUR(NAME, number, cause) DETOUR_##NAME = number,
 #include "profiler/bpf/events.tbl.h"

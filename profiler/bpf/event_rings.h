@@ -52,24 +52,25 @@ struct detour_begin {
     uint32_t kind; // enum event_detour; 0: none
 };
 
-// Where the stream of a watched connection begins, for segments seen below TCP. A connection has
-// two entries. Who sees its packets arrive knows both addresses and the network namespace, in which
-// no other connection has these ends. Who sees its client, which may be in another namespace, or
-// before an address translation, knows the client's address, and the number of the first byte.
+// Where the streams of a watched connection begin, for segments seen below TCP. A connection has
+// three entries. Who sees its packets arrive knows both addresses and the network namespace, in
+// which no other connection has these ends. Who sees its client, which may be in another namespace,
+// or before an address translation, knows the client's address, and the number of the first byte.
+// Who sees a packet anywhere on its way knows both addresses.
 struct stream_key {
     uint8_t local[16]; // of the server; zeros: the key of the client's
     uint8_t peer[16];
     uint32_t ports;     // peer's port << 16 | local port
-    uint32_t namespace; // inode; of the client's key: the first sequence number
+    uint32_t namespace; // inode; of the client's key: the first sequence number; 0: on its way
 };
 
 struct stream {
-    uint32_t first; // sequence number of offset 0
+    uint32_t first; // sequence number of the requests' offset 0
     uint32_t id;
-    uint64_t reached;   // the latest offset
-    uint32_t namespace; // of the other entry's key; of the client's entry only
-    uint32_t reserved;
-    uint8_t local[16]; // the same
+    uint64_t reached;       // the latest offset
+    uint32_t namespace;     // of the connection
+    uint32_t first_replied; // sequence number of the replies' offset 0
+    uint8_t local[16];      // of the other entries' keys
 };
 
 // The datagram that a core delivers right now: from its arrival at IP to its hand-off it stays on

@@ -26,6 +26,11 @@
 //         an x86 system vector, the id of VECTOR_ENTRY and VECTOR_EXIT.
 //     EVENT_QUEUE(NAME, number, name)
 //         a queueing discipline by the name that `tc` knows it by, a flag of QUEUED.
+//     EVENT_LOSS(NAME, number, words)
+//         why the kernel throws a segment away that was on its way: NAME is its own reason
+//         (SKB_DROP_REASON_NAME of enum skb_drop_reason), number stands in a SEGMENT_DROPPED, words
+//         follow "dropped by". Reasons that are not listed are counted only: what was thrown away
+//         had served its purpose, or was a copy (OTHERHOST).
 //     EVENT_DETOUR(NAME, number, "cause")
 //         what a thread can be doing for the kernel's memory, or its runtime's, a flag of DETOUR,
 //         and what that is called as a cause.
@@ -48,6 +53,9 @@
 #endif
 #ifndef EVENT_QUEUE
 #define EVENT_QUEUE(NAME, number, name)
+#endif
+#ifndef EVENT_LOSS
+#define EVENT_LOSS(NAME, number, words)
 #endif
 #ifndef EVENT_DETOUR
 #define EVENT_DETOUR(NAME, number, cause)
@@ -90,6 +98,8 @@ EVENT(ARRIVAL, 13, "arrival", nothing, "id: socket; a: stream offset after the s
       "M(n) where the link is virtual (veth, loopback): a segment as its sender put it onto this host's backlog. There skb->tstamp is set only when IP delivers it")
 EVENT(DROPPED, 36, "dropped", nothing, "id: server's port; a: the datagram's key; b: the kernel's reason (enum skb_drop_reason); flags: `enum dropped_flags`",
       "the kernel threw a datagram away, on its way to the server or to the client, wherever on this machine")
+EVENT(SEGMENT_DROPPED, 39, "segment_dropped", nothing, "id: socket of the server; a: stream offset after the last byte, its low 32 bits; b: bytes (low half), `enum event_loss` (high half); flags: DROPPED_TO_CLIENT",
+      "the kernel threw a segment of TCP away, wherever on this machine")
 // Substitutes for a HANDOFF that the kernel did not deliver (see SWITCH_UNSEEN).
 EVENT(TAKEN, 14, "taken", nothing, "id: socket; a: stream offset it has read up to; b: when the socket's last segment was processed (tcp_sock.tcp_clock_cache, CLOCK_MONOTONIC ns)",
       "the application took bytes whose HANDOFF was not recorded")
@@ -171,6 +181,44 @@ EVENT_QUEUE(CODEL, 8, "codel")
 EVENT_QUEUE(SFQ, 9, "sfq")
 EVENT_QUEUE(PRIO, 10, "prio")
 
+EVENT_LOSS(NETFILTER_DROP, 1, "a firewall")
+EVENT_LOSS(QDISC_DROP, 2, "a queueing discipline")
+EVENT_LOSS(QDISC_OVERLIMIT, 3, "a full queueing discipline")
+EVENT_LOSS(QDISC_CONGESTED, 4, "a queueing discipline that is congested")
+EVENT_LOSS(CAKE_FLOOD, 5, "a full queueing discipline")
+EVENT_LOSS(FQ_BAND_LIMIT, 6, "a full queueing discipline")
+EVENT_LOSS(FQ_HORIZON_LIMIT, 7, "a queueing discipline")
+EVENT_LOSS(FQ_FLOW_LIMIT, 8, "a full queueing discipline")
+EVENT_LOSS(DUALPI2_STEP_DROP, 9, "a queueing discipline that is congested")
+EVENT_LOSS(SOCKET_BACKLOG, 10, "the socket, its backlog full")
+EVENT_LOSS(SOCKET_RCVBUFF, 11, "the socket, its receive buffer full")
+EVENT_LOSS(PROTO_MEM, 12, "the socket, its receive buffer or TCP's memory full")
+EVENT_LOSS(TCP_OFO_QUEUE_PRUNE, 13, "the socket, its receive buffer full")
+EVENT_LOSS(TCP_OFO_DROP, 14, "the socket, its receive buffer full")
+EVENT_LOSS(TCP_ZEROWINDOW, 15, "the socket, its window closed")
+EVENT_LOSS(TCP_OVERWINDOW, 16, "the socket, its window too small")
+EVENT_LOSS(SOCKET_FILTER, 17, "a filter of the socket or its control group")
+EVENT_LOSS(BPF_CGROUP_EGRESS, 18, "a BPF program of the control group")
+EVENT_LOSS(XDP, 19, "an XDP program")
+EVENT_LOSS(TC_INGRESS, 20, "a filter of tc")
+EVENT_LOSS(TC_EGRESS, 21, "a filter of tc")
+EVENT_LOSS(SECURITY_HOOK, 22, "a security module")
+EVENT_LOSS(XFRM_POLICY, 23, "an IPsec policy")
+EVENT_LOSS(CPU_BACKLOG, 24, "a core with a full backlog")
+EVENT_LOSS(FULL_RING, 25, "a device with a full ring")
+EVENT_LOSS(DEV_READY, 26, "a device that was not ready")
+EVENT_LOSS(NOMEM, 27, "lack of memory")
+EVENT_LOSS(NEIGH_FAILED, 28, "the lack of a neighbour's address")
+EVENT_LOSS(NEIGH_QUEUEFULL, 29, "a full queue for a neighbour's address")
+EVENT_LOSS(IP_RPFILTER, 30, "the reverse path filter")
+EVENT_LOSS(IP_INNOROUTES, 31, "lack of a route")
+EVENT_LOSS(IP_OUTNOROUTES, 32, "lack of a route")
+EVENT_LOSS(PKT_TOO_BIG, 33, "a device with a smaller MTU")
+EVENT_LOSS(IP_CSUM, 34, "a wrong checksum")
+EVENT_LOSS(TCP_CSUM, 35, "a wrong checksum")
+EVENT_LOSS(SKB_CSUM, 36, "a wrong checksum")
+EVENT_LOSS(TCP_RFC7323_PAWS, 37, "TCP's check of time stamps")
+
 EVENT_PROGRAM(sched_switch, SCHEDULER, false, "which thread runs on each core", NULL)
 EVENT_PROGRAM(sched_waking, SCHEDULER, false, "who woke whom: wake-up latency", NULL)
 EVENT_PROGRAM(sched_migrate_task, SCHEDULER, false, "threads moved to another core", NULL)
@@ -212,7 +260,7 @@ EVENT_PROGRAM(tcp_sendmsg_locked, CALLS, false, "when replies are sent, without 
 EVENT_PROGRAM(sock_send_length, CALLS, false, "which replies were sent, without the shim", "tcp_sendmsg")
 EVENT_PROGRAM(net_dev_start_xmit, TRANSMIT, false, "when replies reach the device", NULL)
 EVENT_PROGRAM(tcp_retransmit_skb, TRANSMIT, false, "what was lost and sent again", NULL)
-EVENT_PROGRAM(kfree_skb, CONNECTIONS, false, "why the kernel threw segments away", NULL)
+EVENT_PROGRAM(kfree_skb, CONNECTIONS, false, "which segments the kernel threw away, and why", NULL)
 EVENT_PROGRAM(inet_sock_set_state, CONNECTIONS, false, "connections accepted from now on", NULL)
 EVENT_PROGRAM(udp_netif_receive_skb, DATAGRAMS, false, "M(n) over UDP", NULL)
 EVENT_PROGRAM(udp_sk_data_ready, DATAGRAMS, false, "M(h) over UDP", "sock_def_readable")
@@ -233,6 +281,7 @@ EVENT_SPARED(softirq_exit)
 #undef EVENT_COMPONENT
 #undef EVENT_VECTOR
 #undef EVENT_QUEUE
+#undef EVENT_LOSS
 #undef EVENT_DETOUR
 #undef EVENT_PROGRAM
 #undef EVENT_SPARED

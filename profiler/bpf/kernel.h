@@ -291,8 +291,8 @@ enum sock_flags { SOCK_DONE = 1 }; // include/net/sock.h: a FIN has arrived
 enum { FAMILY_INET = 2, FAMILY_INET6 = 10, PROTOCOL_TCP = 6, PROTOCOL_UDP = 17, MSG_PEEK = 2 };
 
 enum skb_drop_reason { // since 5.17; the numbers are the running kernel's
-    SKB_DROP_REASON_SOCKET_RCVBUFF = 6,
-    SKB_DROP_REASON_PROTO_MEM = 20,
+#define EVENT_LOSS(NAME, number, words) SKB_DROP_REASON_##NAME = number,
+#include "profiler/bpf/events.tbl.h"
 };
 
 enum { // include/net/tcp_states.h: part of the user interface, so fixed

@@ -68,14 +68,17 @@ static __always_inline void connection_enter(struct sock_common *common, uint64_
     struct stream stream = {.first = tcp->rcv_nxt - (uint32_t)tcp->bytes_received,
                             .id = (uint32_t)cookie,
                             .reached = tcp->bytes_received,
+                            .first_replied = tcp->snd_una - (uint32_t)tcp->bytes_acked,
                             .namespace = namespace_of(common)};
     struct stream_key key = {.ports = (uint32_t)connection.peer_port << 16 | connection.local_port,
                              .namespace = stream.first};
     __builtin_memcpy(key.peer, connection.peer, 16);
     __builtin_memcpy(stream.local, connection.local, 16);
     bpf_map_update_elem(&streams, &key, &stream, BPF_ANY);
-    key.namespace = stream.namespace;
     __builtin_memcpy(key.local, connection.local, 16);
+    key.namespace = stream.namespace;
+    bpf_map_update_elem(&streams, &key, &stream, BPF_ANY);
+    key.namespace = 0;
     bpf_map_update_elem(&streams, &key, &stream, BPF_ANY);
 }
 
@@ -630,26 +633,88 @@ int BPF_PROG(sock_send_length_stand_in, struct sock *sk, void *message, uint64_t
 
 // --- segments that the kernel threw away ---------------------------------------------------------
 
+// A segment by its headers.
+struct segment {
+    uint8_t from[16], to[16];
+    uint32_t ports;    // source << 16 | destination
+    uint32_t sequence; // of its first byte
+    uint32_t bytes;    // of payload
+};
+
+static __always_inline bool segment_read(const unsigned char *at, struct segment *out)
+{
+    uint8_t ip[40] = {0};
+    uint32_t tcp[4]; // ports, sequence, acknowledgement, data offset and flags
+    if (bpf_probe_read_kernel(ip, 20, at) < 0)
+        return false;
+    uint32_t header = (uint32_t)(ip[0] & 0xf) * 4, whole = (uint32_t)ip[2] << 8 | ip[3];
+    if (ip[0] >> 4 == 4 && ip[9] == PROTOCOL_TCP) {
+        map_address(out->from, *(const uint32_t *)(ip + 12));
+        map_address(out->to, *(const uint32_t *)(ip + 16));
+    } else if (ip[0] >> 4 == 6 && ip[6] == PROTOCOL_TCP) {
+        header = 40;
+        whole = header + ((uint32_t)ip[4] << 8 | ip[5]);
+        if (bpf_probe_read_kernel(ip, sizeof ip, at) < 0)
+            return false;
+        __builtin_memcpy(out->from, ip + 8, 16);
+        __builtin_memcpy(out->to, ip + 24, 16);
+    } else {
+        return false;
+    }
+    if (bpf_probe_read_kernel(tcp, sizeof tcp, at + header) < 0)
+        return false;
+    header += (tcp[3] >> 4 & 0xf) * 4;
+    out->ports = bpf_ntohl(tcp[0]);
+    out->sequence = bpf_ntohl(tcp[1]);
+    out->bytes = whole > header ? whole - header : 0;
+    return true;
+}
+
+static __always_inline uint8_t loss_of_reason(uint32_t reason)
+{
+#define EVENT_LOSS(NAME, number, words)                                                            \
+    if (bpf_core_enum_value_exists(enum skb_drop_reason, SKB_DROP_REASON_##NAME) &&                \
+        reason == bpf_core_enum_value(enum skb_drop_reason, SKB_DROP_REASON_##NAME))               \
+        return number;
+#include "profiler/bpf/events.tbl.h"
+    return 0;
+}
+
+// Of a connection that is watched, and on its way: what is thrown away behind an address
+// translation has no name here.
+static __always_inline int record_segment_dropped(const struct segment *segment, uint8_t loss)
+{
+    const uint64_t what = (uint64_t)loss << 32 | segment->bytes;
+    const uint32_t end = segment->sequence + segment->bytes;
+    struct stream_key key = {.ports = segment->ports};
+    __builtin_memcpy(key.peer, segment->from, 16);
+    __builtin_memcpy(key.local, segment->to, 16);
+    const struct stream *stream = bpf_map_lookup_elem(&streams, &key);
+    if (stream)
+        return record_message(EVENT_SEGMENT_DROPPED, 0, stream->id, (uint32_t)(end - stream->first),
+                              what);
+    key.ports = segment->ports << 16 | segment->ports >> 16;
+    __builtin_memcpy(key.peer, segment->to, 16);
+    __builtin_memcpy(key.local, segment->from, 16);
+    stream = bpf_map_lookup_elem(&streams, &key);
+    return stream ? record_message(EVENT_SEGMENT_DROPPED, DROPPED_TO_CLIENT, stream->id,
+                                   (uint32_t)(end - stream->first_replied), what)
+                  : 0;
+}
+
 // Counts those of watched ports, in either direction, by the kernel's reason: a firewall's, a full
 // queue's. What is thrown away as a socket closes was not on its way.
 SEC("tp_btf/kfree_skb")
 int BPF_PROG(kfree_skb, struct sk_buff *skb, void *location, unsigned int reason)
 {
     uint64_t slot = number_bounded(reason);
-    uint8_t bytes[20];
-    if (slot >= EVENTS_DROP_REASONS ||
-        bpf_probe_read_kernel(bytes, sizeof bytes, skb->head + skb->network_header) < 0)
+    struct segment segment = {0};
+    if (slot >= EVENTS_DROP_REASONS || !segment_read(skb->head + skb->network_header, &segment) ||
+        !(port_in_set((uint16_t)(segment.ports >> 16)) || port_in_set((uint16_t)segment.ports)))
         return 0;
-    uint32_t header = bytes[0] >> 4 == 4 ? (uint32_t)(bytes[0] & 0xf) * 4 : 40;
-    uint8_t protocol = bytes[0] >> 4 == 4 ? bytes[9] : bytes[0] >> 4 == 6 ? bytes[6] : 0;
-    if (protocol != PROTOCOL_TCP || header > 60)
-        return 0;
-    uint16_t ports[2];
-    if (bpf_probe_read_kernel(ports, sizeof ports, skb->head + skb->network_header + header) < 0)
-        return 0;
-    if (port_in_set(bpf_ntohs(ports[0])) || port_in_set(bpf_ntohs(ports[1])))
-        __sync_fetch_and_add(&segments_dropped[number_bounded(slot)], 1);
-    return 0;
+    __sync_fetch_and_add(&segments_dropped[number_bounded(slot)], 1);
+    uint8_t loss = segment.bytes > 0 ? loss_of_reason(reason) : 0;
+    return loss ? record_segment_dropped(&segment, loss) : 0;
 }
 
 // --- the watched sockets' addresses --------------------------------------------------------------

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // What TCP and a queueing discipline hold back, recorded on the running kernel over a veth pair:
-// Nagle's algorithm, a limited device, and packets that go to a hardware address that nobody has.
+// Nagle's algorithm, a limited device, packets that go to a hardware address that nobody has, and
+// those that a firewall or a full queue throws away.
 #include "tests/profiler/events_scene.h"
 
 enum { PIECE = 100, OVER_VETH = CONNECTIONS / 2 };
@@ -47,6 +48,54 @@ static void pass_slowly(struct scene *scene, struct talk *talk)
     pass(talk->server, talk->client, LARGE);
     ip((const char *[]){"tc", "qdisc", "del", "dev", "prof-s", "root", NULL});
     talk->replied += LARGE;
+}
+
+// A firewall throws a request away, in the server's namespace.
+static bool pass_firewall(struct scene *scene, struct talk *talk)
+{
+    static char data[PIECE];
+    enter(scene->server_ns);
+    if (system(
+            "nft 'table ip walls { chain in { type filter hook input priority 0; tcp dport 21301 "
+            "drop; }; }' 2>/dev/null") != 0)
+        return false;
+    assert_int_equal(send(talk->client, data, PIECE, 0), PIECE);
+    assert_int_equal(send(talk->client, data, PIECE, 0), PIECE);
+    nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    assert_int_equal(system("nft delete table ip walls"), 0);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(recv(talk->server, data, PIECE, MSG_WAITALL), PIECE);
+    talk->sent += 2 * PIECE;
+    return true;
+}
+
+// The same for a reply, by a queueing discipline of no length, where this kernel has it.
+static bool pass_full_queue(struct scene *scene, struct talk *talk)
+{
+    static char data[PIECE];
+    enter(scene->server_ns);
+    if (system("tc qdisc replace dev prof-s root tbf rate 8mbit burst 3kb limit 1 2>/dev/null"))
+        return false;
+    assert_int_equal(send(talk->server, data, PIECE, 0), PIECE);
+    nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    ip((const char *[]){"tc", "qdisc", "del", "dev", "prof-s", "root", NULL});
+    assert_int_equal(recv(talk->client, data, PIECE, MSG_WAITALL), PIECE);
+    talk->replied += PIECE;
+    return true;
+}
+
+static bool dropped(const struct scene *scene, const struct talk *talk, uint8_t flags, uint64_t end)
+{
+    for (size_t i = 0; i < scene->events.count; i++) {
+        const struct event *one = (const struct event *)scene->events.records + i;
+        uint64_t loss = one->payload.b >> 32;
+        if (one->kind == EVENT_SEGMENT_DROPPED && one->id == (uint32_t)talk->cookie &&
+            one->flags == flags && one->payload.a == end && (uint32_t)one->payload.b == PIECE &&
+            (flags ? loss >= LOSS_QDISC_DROP && loss <= LOSS_DUALPI2_STEP_DROP
+                   : loss == LOSS_NETFILTER_DROP))
+            return true;
+    }
+    return false;
 }
 
 struct expected {
@@ -135,18 +184,24 @@ static const char *what_is_missing(void)
     talk->sent += PIECE;
     const struct expected request = {EVENT_RETRANSMIT, RETRANSMIT_BY_CLIENT, RETRANSMIT_BY_CLIENT,
                                      talk->sent};
+    const bool walled = pass_firewall(&scene, talk), full = pass_full_queue(&scene, talk);
     capture_end(&scene, capture);
     if (!attached(&scene, "tcp_retransmit_skb") || !attached(&scene, "tcp_probe") ||
         !attached(&scene, "net_dev_start_xmit"))
         skip();
-    const json_t *dropped = json_object_get(scene.stats, "segments_dropped");
+    const json_t *reasons = json_object_get(scene.stats, "segments_dropped");
     if (attached(&scene, "kfree_skb"))
-        assert_true(json_integer_value(json_object_get(dropped, "OTHERHOST")) >= 2);
+        assert_true(json_integer_value(json_object_get(reasons, "OTHERHOST")) >= 2);
     const char *missing = !recorded(&scene, talk, &nagle)     ? "Nagle"
                           : !recorded(&scene, talk, &queued)  ? "the queue"
                           : !recorded(&scene, talk, &reply)   ? "the reply sent again"
                           : !recorded(&scene, talk, &request) ? "the request sent again"
-                                                              : NULL;
+                          : walled && !(dropped(&scene, talk, 0, talk->sent - PIECE) &&
+                                        dropped(&scene, talk, 0, talk->sent))
+                              ? "the firewall's drops"
+                          : full && !dropped(&scene, talk, DROPPED_TO_CLIENT, talk->replied)
+                              ? "the full queue's drop"
+                              : NULL;
     scene_close(&scene, talk);
     return missing;
 }

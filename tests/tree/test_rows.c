@@ -28,6 +28,7 @@ static void vocabularies_are_whole(void **state)
     filled("EVENT " #NAME, "carries", carries);                                                    \
     filled("EVENT " #NAME, "means", means);
 #define EVENT_VECTOR(NAME, number, name) filled("EVENT_VECTOR " #NAME, "name", name);
+#define EVENT_LOSS(NAME, number, words)  filled("EVENT_LOSS " #NAME, "words", words);
 #define EVENT_PROGRAM(name, GROUP, iterator, gives, stand_in)                                      \
     filled("EVENT_PROGRAM " #name, "gives", gives);
 #include "profiler/bpf/events.tbl.h"

@@ -194,10 +194,16 @@ static void needless_retransmission(void **state)
     release(&j);
 }
 
+// What the kernel said it threw away before a request was sent again.
+struct thrown_away {
+    int bytes_off;      // from the request's end
+    bool twice, at_all; // it was sent again before, since then
+    const char *name;
+};
+
 // A request is lost; what comes after it on its connection waits for it.
-static void lost_request(void **state)
+static void lose_requests(const struct thrown_away *thrown)
 {
-    (void)state;
     struct joined j = {0};
     struct scenario_options options = usual;
     options.fault = FAULT_NETWORK;
@@ -209,13 +215,39 @@ static void lost_request(void **state)
         struct scenario_request *r = &s->requests.items[i];
         if (r->fault_ns < HOLD_NS) // it is the first of those that are late
             continue;
+        const uint64_t end = r->begin + REQUEST_BYTES, dropped = end + (uint64_t)thrown->bytes_off;
         record(s, r->nic - 3000, EVENT_RETRANSMIT, RETRANSMIT_TIMEOUT | RETRANSMIT_BY_CLIENT, r,
-               r->begin + REQUEST_BYTES, REQUEST_BYTES);
+               end, REQUEST_BYTES);
+        if (thrown->at_all)
+            record(s, r->tx + 4000, EVENT_SEGMENT_DROPPED, 0, r, (uint32_t)dropped,
+                   (uint64_t)LOSS_NETFILTER_DROP << 32 | REQUEST_BYTES);
+        if (thrown->twice)
+            record(s, r->tx + 5000, EVENT_RETRANSMIT, RETRANSMIT_TIMEOUT | RETRANSMIT_BY_CLIENT, r,
+                   end, REQUEST_BYTES);
         // A firewall may drop what had arrived.
         record(s, r->tx + 3000, EVENT_ARRIVAL, 0, r, r->begin + REQUEST_BYTES, 0);
         record(s, r->nic, EVENT_ARRIVAL, 0, r, r->begin + REQUEST_BYTES, 0);
     }
-    judge(&j, "sent again to the server (timeout)", HOLDUP_TIMEOUT_TO_SERVER);
+    judge(&j, thrown->name, HOLDUP_TIMEOUT_TO_SERVER);
+}
+
+// Whoever threw the bytes away is named where these very bytes were, and since they were last sent.
+static void lost_request(void **state)
+{
+    (void)state;
+    static const struct thrown_away ways[] = {
+        {.name = "sent again to the server (timeout)"},
+        {.at_all = true,
+         .name = "sent again to the server (timeout), dropped by a firewall (NETFILTER_DROP)"},
+        {.at_all = true,
+         .bytes_off = 1 - REQUEST_BYTES,
+         .name = "sent again to the server (timeout), dropped by a firewall (NETFILTER_DROP)"},
+        {.at_all = true, .bytes_off = -REQUEST_BYTES, .name = "sent again to the server (timeout)"},
+        {.at_all = true, .bytes_off = REQUEST_BYTES, .name = "sent again to the server (timeout)"},
+        {.at_all = true, .twice = true, .name = "sent again to the server (timeout)"},
+    };
+    for (size_t w = 0; w < sizeof ways / sizeof *ways; w++)
+        lose_requests(&ways[w]);
 }
 
 static void held_in_the_send_queue(void **state)
