@@ -27,6 +27,7 @@
 #include "profiler/nic_arrivals.h"
 #include "profiler/payload_frames.h"
 #include "profiler/receive_stamps.h"
+#include "profiler/running_servers.h"
 #include "profiler/runtime_probes.h"
 #include "profiler/segment_drops.h"
 #include "profiler/watched_namespaces.h"
@@ -232,6 +233,20 @@ static bool port_add(struct events_capture *capture, uint16_t port)
     return true;
 }
 
+// Has the collections recorded of all processes that listen on the ports of a network namespace:
+// before the load begins, not when the shim or a look at /proc tells of them. Without memory for
+// the list they are recorded from then on.
+static void probe_listeners(struct events_capture *capture, uint64_t namespace,
+                            const uint16_t *ports, size_t count)
+{
+    struct listening_array found = {0};
+    if (capture->probes.begin)
+        running_servers_on(namespace, ports, count, &found);
+    for (size_t i = 0; i < found.count; i++)
+        runtime_probes_add(&capture->probes, (uint32_t)found.items[i].process);
+    array_free(&found);
+}
+
 void events_capture_watch_process(struct events_capture *capture, uint32_t process, uint16_t port)
 {
     char path[64];
@@ -250,6 +265,8 @@ void events_capture_watch_process(struct events_capture *capture, uint32_t proce
             strangers_forget(capture);
         if (fresh || further)
             look_up_sockets_in(capture, other, home);
+        if (port)
+            probe_listeners(capture, (uint64_t)there.st_ino, &port, 1);
     }
     if (home >= 0)
         close(home);
@@ -370,6 +387,9 @@ int events_capture_open(const struct events_capture_settings *settings, struct e
         capture->probes.begin = capture->programs->progs.collection_begin;
         capture->probes.end = capture->programs->progs.collection_end;
     }
+    struct stat here;
+    if (stat("/proc/thread-self/ns/net", &here) == 0)
+        probe_listeners(capture, here.st_ino, settings->ports, settings->port_count);
     capture->segment_ns = (uint64_t)monotonic_ns();
     *out = capture;
     return 0;

@@ -291,15 +291,25 @@ static struct space *space_of(struct space_array *spaces, pid_t process, bool *f
 }
 
 struct looking {
-    struct running_servers *servers;
+    struct running_servers *servers; // NULL: every process that listens there is wanted
     struct listening_array *fresh;
     const struct space *space;
     pid_t process;
 };
 
+static bool has_listening(const struct listening_array *all, const struct listening *one)
+{
+    for (size_t i = all->count; i-- > 0 && all->items[i].process == one->process;)
+        if (all->items[i].port == one->port)
+            return true;
+    return false;
+}
+
 static int take_listener(struct looking *looking, uint16_t port)
 {
     struct listening one = {looking->space->namespace, looking->process, port};
+    if (!looking->servers)
+        return has_listening(looking->fresh, &one) ? 0 : array_push(looking->fresh, one);
     const struct listening_array *known = &looking->servers->known;
     for (size_t i = 0; i < known->count; i++)
         if (known->items[i].port == port && known->items[i].namespace == one.namespace)
@@ -360,4 +370,62 @@ int running_servers_look(struct running_servers *servers, struct listening_array
     array_free(&spaces);
     array_free(&processes);
     return failed ? error_set(err, ERROR_FAILED, "no memory to look for the servers") : 0;
+}
+
+// --- all that listen on a port -------------------------------------------------------------------
+
+struct sharing {
+    uint64_t namespace;
+    struct space space; // only with sockets on the wanted ports
+    bool known;
+    const uint16_t *ports;
+    size_t port_count;
+    struct listening_array *out;
+};
+
+static void keep_wanted(struct sharing *sharing)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < sharing->space.listeners.count; i++) {
+        const struct listener one = sharing->space.listeners.items[i];
+        for (size_t k = 0; k < sharing->port_count; k++)
+            if (one.port == sharing->ports[k]) {
+                sharing->space.listeners.items[kept++] = one;
+                break;
+            }
+    }
+    sharing->space.listeners.count = kept;
+}
+
+static int look_at_process(const char *folder, const char *name, void *context)
+{
+    struct sharing *sharing = context;
+    char path[PATH_BYTES];
+    struct stat status;
+    pid_t process = (pid_t)strtol(name, NULL, 10);
+    snprintf(path, sizeof path, "%s/%s/ns/net", folder, name);
+    if (process <= 0 || stat(path, &status) < 0 || status.st_ino != sharing->namespace)
+        return 0;
+    if (!sharing->known) {
+        sharing->space.namespace = status.st_ino;
+        if (read_listeners(process, "tcp", &sharing->space) < 0 ||
+            read_listeners(process, "tcp6", &sharing->space) < 0)
+            return -1;
+        sharing->known = true;
+        array_sort(&sharing->space.listeners, compare_listeners);
+        keep_wanted(sharing);
+    }
+    struct looking looking = {.fresh = sharing->out, .space = &sharing->space, .process = process};
+    snprintf(path, sizeof path, "%s/%s/fd", folder, name);
+    return sharing->space.listeners.count ? for_each(path, look_at_descriptor, &looking) : 0;
+}
+
+int running_servers_on(uint64_t namespace, const uint16_t *ports, size_t count,
+                       struct listening_array *out)
+{
+    struct sharing sharing = {
+        .namespace = namespace, .ports = ports, .port_count = count, .out = out};
+    int result = count ? for_each("/proc", look_at_process, &sharing) : 0;
+    array_free(&sharing.space.listeners);
+    return result;
 }

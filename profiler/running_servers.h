@@ -30,6 +30,12 @@ int running_servers_open(const char *pids, const char *cgroups, const char *unit
                          struct running_servers **out, struct error *err);
 void running_servers_free(struct running_servers *servers); // harmless on NULL
 
+// Every process that has a listening TCP socket on one of the ports in a network namespace (the
+// inode of /proc/PID/ns/net), those that share one included: appended to *out, once for each port.
+// Looks at all descriptors of the namespace's processes. -1: no memory.
+int running_servers_on(uint64_t namespace, const uint16_t *ports, size_t count,
+                       struct listening_array *out);
+
 // Where they listen by now that was not in the answers before: appended to *fresh. Processes and
 // folders that have gone meanwhile are none; lack of memory is ERROR_FAILED.
 int running_servers_look(struct running_servers *servers, struct listening_array *fresh,

@@ -565,11 +565,12 @@ static int arm_capture(struct capture *capture, struct error *err)
         result = capture_backends[i]->is_always ? 0 : start_backend(capture, i, err);
     if (result < 0)
         return result;
-    if (!capture->collector)
-        return 0;
-    // Who is there already is known before anything is recorded of others.
-    result = message_collector_poll(capture->collector, err);
+    // Who is there already is known before anything is recorded of others, and before the load.
+    if (capture->collector)
+        result = message_collector_poll(capture->collector, err);
     watch_processes(capture);
+    if (!capture->collector)
+        return result;
     message_collector_ask(capture->collector, thread_here, capture);
     message_collector_enable(capture->collector);
     return result;
