@@ -30,10 +30,8 @@ static void add_to_stage(struct client_path *path, int64_t begin_ns, int64_t end
 // Another thread of the load works for other requests, too.
 static bool is_of_load(const struct client_path *path, const struct span *context)
 {
-    size_t count;
     return context->kind == SPAN_TASK &&
-           thread_moments_of(&path->sweep.decomposer->in->client_turns->moments, context->id,
-                             &count) != NULL;
+           client_turns_has(path->sweep.decomposer->in->client_turns, context->id);
 }
 
 static void add_context(struct client_path *path, const struct span *context, int64_t begin_ns,

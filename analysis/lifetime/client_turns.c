@@ -8,6 +8,13 @@ uint32_t client_turns_thread(const struct client_turns *turns, const struct life
     return life->connection < turns->connection_count ? turns->threads[life->connection] : 0;
 }
 
+bool client_turns_has(const struct client_turns *turns, uint32_t thread)
+{
+    const uint32_t *distinct = turns->distinct.items;
+    const size_t place = array_bound(0, turns->distinct.count, at, distinct[at] < thread);
+    return place < turns->distinct.count && distinct[place] == thread;
+}
+
 static int compare_moments(const void *left, const void *right)
 {
     const struct thread_moment *a = left, *b = right;
@@ -35,6 +42,10 @@ int client_turns_build(struct client_turns *out, const struct lifetime *lives, s
                 return -1;
         }
     array_sort(&out->moments, compare_moments);
+    for (size_t i = 0; i < out->moments.count; i++)
+        if ((i == 0 || out->moments.items[i].thread != out->moments.items[i - 1].thread) &&
+            array_push(&out->distinct, out->moments.items[i].thread) < 0)
+            return -1;
     return 0;
 }
 
@@ -42,5 +53,6 @@ void client_turns_free(struct client_turns *turns)
 {
     free(turns->threads);
     array_free(&turns->moments);
+    array_free(&turns->distinct);
     *turns = (struct client_turns){0};
 }

@@ -6,16 +6,20 @@
 #ifndef ANALYSIS_LIFETIME_CLIENT_TURNS_H
 #define ANALYSIS_LIFETIME_CLIENT_TURNS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "analysis/lifetime/lifetime.h"
 #include "analysis/timeline/span.h"
+#include "base/array.h"
 #include "base/connection.h"
 
 struct client_turns {
     uint32_t *threads; // by connection: the thread of the load that has it; 0: not known
     size_t connection_count;
+    // Each of these threads once, ascending, for client_turns_has: it is asked of every span.
+    struct ARRAY_OF(uint32_t) distinct;
     struct thread_moment_array moments; // by thread, then by time; value: the request's index
     uint64_t depth;                     // most requests in flight on a connection; 0: any number
 };
@@ -29,5 +33,8 @@ void client_turns_free(struct client_turns *turns);
 
 // The thread that sent a request; 0: not known.
 uint32_t client_turns_thread(const struct client_turns *turns, const struct lifetime *life);
+
+// Whether a thread sent or read anything for the load.
+bool client_turns_has(const struct client_turns *turns, uint32_t thread);
 
 #endif
