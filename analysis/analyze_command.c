@@ -15,6 +15,7 @@
 #include "base/json_numbers.h"
 #include "base/options.h"
 #include "base/rights.h"
+#include "base/text.h"
 #include "base/units.h"
 
 struct analyze_options {
@@ -77,14 +78,14 @@ int run_analysis_write(const struct run_analysis *analysis, const char *folder, 
 
 static void print_causes(const struct run_analysis *run, const struct diagnosis *diagnosis)
 {
-    char total[32], median[32], name[CAUSE_NAME_BYTES + 16], words[96];
+    char count[32], total[32], median[32], least[32], name[CAUSE_NAME_BYTES + 16], words[96];
     bool bounded = diagnosis->slice.from_ns != diagnosis->slice.to_ns;
     double from = bounded ? (double)(diagnosis->slice.from_ns - run->lifetimes.begin_ns) : 0;
     double to = (double)((bounded ? diagnosis->slice.to_ns : run->lifetimes.end_ns) -
                          run->lifetimes.begin_ns);
-    printf("\nFrom %.3f s to %.3f s, %s, %zu of %llu messages", from / 1e9, to / 1e9,
-           diagnosis_slice_words(&diagnosis->slice, words, sizeof words), diagnosis->messages.count,
-           (unsigned long long)diagnosis->candidates);
+    printf("\nFrom %.3f s to %.3f s, %s, %s of %s messages", from / 1e9, to / 1e9,
+           diagnosis_slice_words(&diagnosis->slice, words, sizeof words),
+           text_count(diagnosis->messages.count, count), text_count(diagnosis->candidates, total));
     if (diagnosis->not_available) {
         printf(": N/A: %s\n", diagnosis->reason);
         return;
@@ -98,16 +99,17 @@ static void print_causes(const struct run_analysis *run, const struct diagnosis 
                  cause->explains ? ""
                  : cause->apart  ? " +"
                                  : " *");
-        printf("  %-44s %-24s %9llu %11s %11s\n", name, cause->category,
-               (unsigned long long)cause->messages,
+        printf("  %-44s %-24s %9s %11s %11s\n", name, cause->category,
+               text_count(cause->messages, count),
                units_format_ns(cause->median_ns, median, sizeof median),
                units_format_ns(cause->total_ns, total, sizeof total));
     }
     if (!isnan(diagnosis->coverage_median))
-        printf("  coverage: median %.1f %%, least %.1f %%, of the whole deviation %.1f %%"
+        printf("  explained: %s of the extra time; per message %s (median), %s (worst)"
                " (* located, not explained)\n",
-               100 * diagnosis->coverage_median, 100 * diagnosis->coverage_min,
-               100 * diagnosis->coverage_total);
+               text_share(diagnosis->coverage_total, 1, total),
+               text_share(diagnosis->coverage_median, 1, median),
+               text_share(diagnosis->coverage_min, 1, least));
 }
 
 // folder: where it was written; NULL: nowhere.

@@ -29,9 +29,9 @@ LOAD_DOUBT(SURPLUS, "surplus", "the server sent more replies than there were req
 LOAD_DOUBT(MISSES, "misses", "most reads found nothing, and that is what was measured", "store the dataset first (--prepare)")
 
 // --- the load generator's own machine
-LOAD_DOUBT(STARVED, "starved", "the load generator was starved of its CPU core", "give it a core of its own")
+LOAD_DOUBT(STARVED, "starved", "the load generator was starved of its CPU core", "give the load generator a core of its own")
 LOAD_DOUBT(SPENT, "out-of-cpu", "the load generator had no CPU left", "more threads for the load, agents, or a lower rate")
-LOAD_DOUBT(LATE, "late", "the load generator was late by itself", "give it a core of its own, or ask for a lower rate")
+LOAD_DOUBT(LATE, "late", "the load generator was late by itself", "give the load generator a core of its own, or ask for a lower rate")
 LOAD_DOUBT(ARRIVALS, "arrivals", "the requests did not leave when they were to", "give the load generator a core of its own, or ask for a lower rate")
 
 // --- the server was asked for more than it can do

@@ -274,7 +274,7 @@ static const struct situation situations[] = {
          DOUBTED("the load generator was starved of its CPU core") "For 80 % of that extra time "
                                                                    "another program, `yes`, had "
                                                                    "the server's CPU core.",
-     .remedy = "Give it a core of its own"},
+     .remedy = "Give the load generator a core of its own"},
     {.what = "the server was asked for too much, and did not answer all",
      .doubt = "1156 of 49862 requests were not answered (0 never sent, 1156 timed out, 0 lost): "
               "p99 and above are infinite",
@@ -360,7 +360,7 @@ static const struct situation situations[] = {
      .doubt = "client biased: late by 400 us; without that, p99 would be 80.0 us, not 480.0 us",
      .doubts = {"late", "arrivals"},
      .lede = DOUBTED_NOTHING("the load generator was late by itself"),
-     .remedy = "Give it a core of its own, or ask for a lower rate"},
+     .remedy = "Give the load generator a core of its own, or ask for a lower rate"},
     {.what = "arrivals that are not those asked for",
      .doubt = "arrivals wrong: the gaps between sends are 0.589 (Kolmogorov-Smirnov) away from the "
               "process asked for",
@@ -404,7 +404,7 @@ static const struct situation situations[] = {
      .doubts = {"starved"},
      .reason = "only 71.0 % of the answered requests could be followed (no M(a) stamp)",
      .lede = "Inconclusive: the load generator was starved of its CPU core. " UNKNOWN,
-     .remedy = "Give it a core of its own"},
+     .remedy = "Give the load generator a core of its own"},
     {.what = "no verdict",
      .reason = "only 71.0 % of the answered requests could be followed, 95 % are needed (most "
                "often: no M(a) stamp)",
