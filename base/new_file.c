@@ -260,7 +260,13 @@ static int open_partial(struct new_file *out)
 
 int new_file_open(struct new_file *out, const char *path, struct error *err)
 {
-    *out = (struct new_file){.path = strdup(path)};
+    struct stat there;
+    *out = (struct new_file){0};
+    // Not only when it gets its name: that may be after a long load.
+    if (stat(path, &there) == 0 && S_ISDIR(there.st_mode))
+        return error_set(err, ERROR_INPUT, "%s is a folder where a file is to be: move it away",
+                         path);
+    out->path = strdup(path);
     sweep_before(path);
     int fd = !out->path ? -1 : is_no_file(path) ? open_as_it_is(path) : open_partial(out);
     if (fd >= 0 && (out->file = fdopen(fd, "wb")))
@@ -290,11 +296,8 @@ int new_file_finish(struct new_file *out, int result, struct error *err)
         result = error_set_errno(err, ERROR_FAILED, "cannot write %s", out->path);
     }
     if (result == 0 && out->partial && rename(out->partial, out->path) < 0)
-        result = errno == EISDIR
-                     ? error_set(err, ERROR_INPUT,
-                                 "%s is a folder where a file is to be: move it away", out->path)
-                     : error_set_errno(err, ERROR_FAILED, "cannot rename %s to %s", out->partial,
-                                       out->path);
+        result =
+            error_set_errno(err, ERROR_FAILED, "cannot rename %s to %s", out->partial, out->path);
     if (result < 0 && out->partial)
         unlink(out->partial);
     if (held >= 0)

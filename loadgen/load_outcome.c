@@ -174,7 +174,7 @@ static int try_file(const char *path, struct error *err)
     struct stat there;
     struct new_file file;
     struct error ignored;
-    if (stat(path, &there) == 0 && !S_ISREG(there.st_mode))
+    if (stat(path, &there) == 0 && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode))
         return 0;
     int status = new_file_open(&file, path, err);
     if (status == 0)

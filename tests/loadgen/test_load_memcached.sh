@@ -140,10 +140,10 @@ status=$? # that it is a closed loop is no error; that this machine is busy may 
 # A directory that cannot be made, a disk that is full.
 load 1 --rate 1k --duration 100ms --samples /proc/nowhere && says '/proc/nowhere'
 # What cannot be written is found out before the load, which is not waited for then: it would take an hour.
-for file in "--hgrm /proc/nowhere" "--out /proc/nowhere" "--hgrm $dir/none/latency.hgrm"; do
+for file in "--hgrm /proc/nowhere" "--out /proc/nowhere" "--hgrm $dir/none/latency.hgrm" "--hgrm $dir"; do
     # shellcheck disable=SC2086
     timeout 30 "$taillight" load --server "127.0.0.1:$port" --rate 100 --duration 1h $file >"$dir/out" 2>"$dir/err"
-    [ $? -eq 1 ] && ! grep -q loading "$dir/err" || fail "$file: not found out before the load"
+    [[ $? = [12] ]] && ! grep -q loading "$dir/err" || fail "$file: not found out before the load"
 done
 # The document of any load, in a folder.
 load '0|4' --workload "$dir/workload.yaml" --rate 2k --duration 200ms --json --out "$dir/kept"
