@@ -117,8 +117,7 @@ vlans() {
             ip addr add 10.98.0.$number/24 dev one
             ip link add link one name two type vlan id 8
             ip addr add 10.99.0.$number/24 dev two
-            ip link set one up
-            ip link set two up" || return 1
+            ip link set one up" || return 1
         number=$((number + 1))
     done
 }
@@ -126,8 +125,10 @@ tags="no VLANs here"
 if vlans 2>"$scene/vlans"; then
     answered tag 10.98.0.2
     jq -e '[.routes[] | select(.packets > 400 and .complete >= .packets - 2)] | length >= 2' "$scene/tag.json" >/dev/null &&
-        jq -e '([.hops[].begun] | add) > 800 and ([.hops[] | .tagged + .damaged + .not_stamped + .unreadable] | add) == 0' \
-            "$scene/tag.json" >/dev/null || fail "one tag: $(jq -c . "$scene/tag.json")"
+        jq -e '([.hops[].begun] | add) > 800 and ([.hops[].tagged] | add) < 10
+            and ([.hops[] | .damaged + .not_stamped + .unreadable] | add) == 0' "$scene/tag.json" >/dev/null || fail "one tag: $(jq -c . "$scene/tag.json")"
+    # Not before, since an interface that is up sends packets of its own.
+    for end in "$client" "$server"; do at "$end" ip link set two up; done
     answered tags 10.99.0.2
     jq -e '([.hops[].tagged] | add) > 1600 and ([.hops[] | .damaged + .not_stamped + .unreadable] | add) == 0' \
         "$scene/tags.json" >/dev/null || fail "two tags: $(jq -c . "$scene/tags.json")"
