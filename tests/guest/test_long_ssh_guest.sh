@@ -9,35 +9,13 @@ for program in ssh ssh-keygen /usr/sbin/sshd; do
     command -v $program >/dev/null || { echo "there is no $program (openssh-client, openssh-server)"; exit 77; }
 done
 . "$(dirname "$0")/tap_lib.sh"
-ssh-keygen -q -t ed25519 -N '' -f "$work/user_key"
-ssh-keygen -q -t ed25519 -N '' -f "$work/host_key"
-cat >"$work/sshd_config" <<'EOF'
-ListenAddress 10.78.0.2
-HostKey /guest/host_key
-PidFile none
-AuthorizedKeysFile /guest/user_key.pub
-PasswordAuthentication no
-KbdInteractiveAuthentication no
-PermitRootLogin prohibit-password
-StrictModes no
-SetEnv PATH=/usr/sbin:/usr/bin:/usr/lib/busybox
-EOF
-cat >"$work/ssh_config" <<EOF
-Host guest
-  HostName 10.78.0.2
-  User root
-  IdentityFile $work/user_key
-  IdentitiesOnly yes
-  UserKnownHostsFile $work/known_hosts
-  StrictHostKeyChecking yes
-EOF
-echo "10.78.0.2 $(cut -d' ' -f1,2 "$work/host_key.pub")" >"$work/known_hosts"
+guest_ssh guest 10.78.0.2
 cat >"$work/inside" <<INSIDE
 $guest_begin
 mkdir -p /run/sshd /home/files
 chmod 600 host_key
 ls /tmp /dev/shm >/run/before
-/usr/sbin/sshd -D -e -f sshd_config 2>/run/sshd.log &
+/usr/sbin/sshd -D -e -f sshd_guest 2>/run/sshd.log &
 tries=300
 until grep -q 'Server listening' /run/sshd.log; do
     tries=\$((tries - 1)); [ \$tries -gt 0 ] || { cat /run/sshd.log; exit 1; }
@@ -63,7 +41,7 @@ workload:
   values: {size: {fixed: 200}}
 load: {rate: 100, duration: 4s, connections: 4, depth: 64, timeout: 10s, seed: 1}
 EOF
-guest_start -t 240 -p sshd -o "$work/out" -f "$work/inside" -f "$work/sshd_config" -f "$work/host_key" \
+guest_start -t 240 -p sshd -o "$work/out" -f "$work/inside" -f "$work/sshd_guest" -f "$work/host_key" \
     -f "$work/user_key.pub" 'bash inside'
 "$BUILD/taillight" run "$work/far.yaml" --out "$work/run" --quiet >"$work/verdict" 2>&1
 status=$?

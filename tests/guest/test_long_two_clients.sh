@@ -17,34 +17,12 @@ fi
 module=$(tests/guest/build_module.sh "$BUILD" phcpair) || fail "$module"
 ip tuntap add tap1 mode tap && ip addr add 10.79.0.1/24 dev tap1 && ip link set tap1 up || fail "no second tap device"
 ip addr add 10.80.0.1/32 dev lo # the server's, however it is reached
-ssh-keygen -q -t ed25519 -N '' -f "$work/user_key"
-ssh-keygen -q -t ed25519 -N '' -f "$work/host_key"
 nets=(10.78.0 10.79.0) cards=(10.81.0 10.82.0)
 for k in 0 1; do
     net=${nets[k]} card=${cards[k]}
     ip route add "$card.0/24" via "$net.2"
-    cat >"$work/sshd_config$k" <<END
-ListenAddress $net.2
-HostKey /guest/host_key
-PidFile none
-AuthorizedKeysFile /guest/user_key.pub
-PasswordAuthentication no
-KbdInteractiveAuthentication no
-PermitRootLogin prohibit-password
-StrictModes no
-SetEnv PATH=/usr/sbin:/usr/bin:/usr/lib/busybox
-ForceCommand nsenter --net=/proc/\$(cat /run/client.pid)/ns/net bash -c "\$SSH_ORIGINAL_COMMAND"
-END
-    cat >>"$work/ssh_config" <<END
-Host client$k
-  HostName $net.2
-  User root
-  IdentityFile $work/user_key
-  IdentitiesOnly yes
-  UserKnownHostsFile $work/known_hosts
-  StrictHostKeyChecking yes
-END
-    echo "$net.2 $(cut -d' ' -f1,2 "$work/host_key.pub")" >>"$work/known_hosts"
+    # shellcheck disable=SC2016 # a line for the guest
+    guest_ssh "client$k" "$net.2" 'ForceCommand nsenter --net=/proc/$(cat /run/client.pid)/ns/net bash -c "$SSH_ORIGINAL_COMMAND"'
     cat >"$work/inside$k" <<INSIDE
 set -u
 modprobe virtio_net
@@ -67,7 +45,7 @@ ip addr add $card.2/24 dev phc1
 ip link set phc1 up
 echo 1 >/proc/sys/net/ipv4/ip_forward
 nsenter --net=/proc/\$(cat /run/client.pid)/ns/net bash -c "ip link set lo up; ip addr add $card.1/24 dev phc0; ip link set phc0 up; ip route add default via $card.2"
-/usr/sbin/sshd -D -e -f sshd_config$k 2>/run/sshd.log &
+/usr/sbin/sshd -D -e -f sshd_client$k 2>/run/sshd.log &
 tries=300
 until grep -q 'Server listening' /run/sshd.log; do
     tries=\$((tries - 1)); [ \$tries -gt 0 ] || { cat /run/sshd.log; exit 1; }
@@ -78,7 +56,7 @@ $guest_wait
 dmesg | grep -E 'WARNING:|BUG:|Oops' && exit 1
 exit 0
 INSIDE
-    tests/guest/run_guest.sh -n "tap$k" -t 400 -p sshd -f "$module" -f "$work/inside$k" -f "$work/sshd_config$k" \
+    tests/guest/run_guest.sh -n "tap$k" -t 400 -p sshd -f "$module" -f "$work/inside$k" -f "$work/sshd_client$k" \
         -f "$work/host_key" -f "$work/user_key.pub" "bash inside$k" >"$work/said$k" 2>&1 &
     guests[k]=$!
 done
