@@ -3,8 +3,6 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -31,9 +29,9 @@
 #include "profiler/runtime_probes.h"
 #include "profiler/segment_drops.h"
 #include "profiler/watched_namespaces.h"
+#include "profiler/watched_sockets.h"
 
 struct event_array ARRAY_OF(struct event);
-struct connection_array ARRAY_OF(struct connection);
 
 enum {
     // A ring that is half full is drained in steps of this many records, about half a millisecond's
@@ -61,17 +59,12 @@ struct events_capture {
     enum receive_stamps_state stamps;
     struct nic_arrivals nic;
     struct error nic_lack; // why there is none, where one is asked for
-    uint64_t ports[65536 / 64];
+    struct watched_sockets sockets;
     struct payload_frames *frames; // NULL: the payload is not looked at
     struct program_costs costs;
     struct events_sparing sparing;
     uint64_t segment_ns; // when the segment began, CLOCK_MONOTONIC
     struct runtime_probes probes;
-    bool processes_watched;        // the watched namespaces are those of processes, not a guess
-    struct connection_array ended; // connections that were taken out of the programs' table
-    uint64_t sockets_seen;         // entered into it when it was last looked through ...
-    uint64_t sockets_gone;         // ... of which so many had ended ...
-    int64_t sockets_looked_ns;     // ... by the monotonic clock
 };
 
 // --- opening -------------------------------------------------------------------------------------
@@ -123,9 +116,9 @@ static int maps_prepare(struct events_bpf *programs, void *context, struct error
     programs->rodata->looks_at_payload = capture->settings.grammar != NULL;
     programs->rodata->nic_stamps = capture->nic.clock >= 0;
     programs->rodata->records_calls = capture->settings.groups & EVENT_GROUP_CALLS;
-    memcpy(programs->bss->watched_ports, capture->ports, sizeof capture->ports);
+    memcpy(programs->bss->watched_ports, capture->sockets.ports, sizeof capture->sockets.ports);
     // Before anything of others is recorded.
-    programs->bss->watched_namespaces[0] = watched_namespaces_guess(capture->ports);
+    programs->bss->watched_namespaces[0] = watched_namespaces_guess(capture->sockets.ports);
     if (bpf_map__set_max_entries(programs->maps.events, (uint32_t)base) < 0 ||
         bpf_map__set_max_entries(programs->maps.sockets, capture->settings.connections) < 0 ||
         bpf_map__set_max_entries(programs->maps.streams, 3 * capture->settings.connections) < 0 ||
@@ -153,7 +146,7 @@ static int fill_defaults(struct events_capture *capture, struct error *err)
                              "core %u cannot be captured: this host has cores 0-%d", core,
                              cores - 1);
     for (size_t i = 0; i < settings->port_count; i++)
-        capture->ports[settings->ports[i] / 64] |= UINT64_C(1) << settings->ports[i] % 64;
+        watched_sockets_add_port(&capture->sockets, settings->ports[i]);
     settings->ports = NULL;
     if (!settings->groups)
         settings->groups = EVENT_GROUPS_DEFAULT;
@@ -163,74 +156,8 @@ static int fill_defaults(struct events_capture *capture, struct error *err)
         settings->memory_bytes = UINT64_C(2) << 30;
     if (!settings->connections)
         settings->connections = 65536;
+    capture->sockets.room = settings->connections;
     return 0;
-}
-
-// Runs the iterator to its end; its result is what it enters in the table.
-static void look_up_known_sockets(struct events_capture *capture)
-{
-    struct bpf_link *link = capture->programs->links.known_sockets;
-    if (!link)
-        return;
-    int fd = bpf_iter_create(bpf_link__fd(link));
-    char ignored[256];
-    ssize_t got = -1;
-    if (fd >= 0) {
-        while ((got = read(fd, ignored, sizeof ignored)) > 0)
-            ;
-        close(fd);
-    }
-    if (got == 0)
-        return;
-    for (size_t i = 0; i < EVENT_PROGRAMS; i++)
-        if (event_programs[i].iterator) {
-            capture->states[i].attached = false;
-            snprintf(capture->states[i].reason, sizeof capture->states[i].reason,
-                     "cannot be run: %s", strerror(errno));
-        }
-}
-
-// --- network namespaces --------------------------------------------------------------------------
-
-// Looks up the connections in another network namespace, and comes home.
-static void look_up_sockets_in(struct events_capture *capture, int other, int home)
-{
-    if (setns(other, CLONE_NEWNET) < 0)
-        return;
-    look_up_known_sockets(capture);
-    if (setns(home, CLONE_NEWNET) < 0)
-        abort(); // nothing after this would be where it belongs
-}
-
-// Removes the connections of other namespaces that were entered while all were watched.
-static void strangers_forget(struct events_capture *capture)
-{
-    const uint32_t *list = capture->programs->bss->watched_namespaces;
-    int streams = bpf_map__fd(capture->programs->maps.streams);
-    struct stream_key key = {.ports = 0}, next;
-    bool any = bpf_map_get_next_key(streams, NULL, &next) == 0;
-    for (uint64_t left = 6 * (uint64_t)capture->settings.connections; any && left; left--) {
-        struct stream stream;
-        key = next;
-        any = bpf_map_get_next_key(streams, &key, &next) == 0;
-        if (bpf_map_lookup_elem(streams, &key, &stream) < 0 ||
-            watched_namespaces_has(list, stream.namespace))
-            continue;
-        uint64_t cookie = stream.id;
-        bpf_map_delete_elem(bpf_map__fd(capture->programs->maps.sockets), &cookie);
-        bpf_map_delete_elem(streams, &key);
-    }
-}
-
-// Adds a port. False: it was there already, or is none.
-static bool port_add(struct events_capture *capture, uint16_t port)
-{
-    uint64_t bit = UINT64_C(1) << port % 64, *word = &capture->ports[port / 64];
-    if (port == 0 || (*word & bit))
-        return false;
-    *word |= bit;
-    __atomic_store_n(&capture->programs->bss->watched_ports[port / 64], *word, __ATOMIC_RELAXED);
-    return true;
 }
 
 // Has the collections recorded of all processes that listen on the ports of a network namespace:
@@ -249,29 +176,12 @@ static void probe_listeners(struct events_capture *capture, uint64_t namespace,
 
 void events_capture_watch_process(struct events_capture *capture, uint32_t process, uint16_t port)
 {
-    char path[64];
-    struct stat there;
     if (!capture->programs || !process)
         return;
     runtime_probes_add(&capture->probes, process);
-    bool further = port_add(capture, port);
-    snprintf(path, sizeof path, "/proc/%u/ns/net", process);
-    int home = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
-    int other = open(path, O_RDONLY | O_CLOEXEC);
-    if (home >= 0 && other >= 0 && fstat(other, &there) == 0) {
-        bool fresh = watched_namespaces_add(capture->programs->bss->watched_namespaces,
-                                            &capture->processes_watched, (uint32_t)there.st_ino);
-        if (fresh)
-            strangers_forget(capture);
-        if (fresh || further)
-            look_up_sockets_in(capture, other, home);
-        if (port)
-            probe_listeners(capture, (uint64_t)there.st_ino, &port, 1);
-    }
-    if (home >= 0)
-        close(home);
-    if (other >= 0)
-        close(other);
+    uint32_t namespace = watched_sockets_add_process(&capture->sockets, process, port);
+    if (namespace && port)
+        probe_listeners(capture, namespace, &port, 1);
 }
 
 void events_capture_leave_calls(struct events_capture *capture, uint32_t process)
@@ -381,7 +291,9 @@ int events_capture_open(const struct events_capture_settings *settings, struct e
         if (result < 0)
             goto fail;
     }
-    look_up_known_sockets(capture);
+    capture->sockets.programs = capture->programs;
+    capture->sockets.states = capture->states;
+    watched_sockets_look_up(&capture->sockets);
     if (is_loaded(capture->programs->progs.collection_begin) &&
         is_loaded(capture->programs->progs.collection_end)) {
         capture->probes.begin = capture->programs->progs.collection_begin;
@@ -439,48 +351,6 @@ static bool core_drain(struct events_capture *capture, unsigned core, uint64_t m
     return true;
 }
 
-// Takes one connection out of the table if it has ended.
-static void socket_evict(struct events_capture *capture, int fd, const uint64_t *key)
-{
-    struct connection connection;
-    if (bpf_map_lookup_elem(fd, key, &connection) < 0 || connection.reserved[0] != SOCKET_ENDED)
-        return;
-    connection.reserved[0] = 0;
-    if (array_push(&capture->ended, connection) == 0)
-        bpf_map_delete_elem(fd, key);
-}
-
-// Whether the table of connections, of which so many were entered and ended, is to be looked
-// through: that takes a few milliseconds. It is half full, and an eighth of it has come or gone
-// since it was last done; or it is full, where nobody comes, and the last time is a second ago.
-static bool eviction_is_due(const struct events_capture *capture, uint64_t entered, uint64_t ended)
-{
-    const uint64_t room = capture->settings.connections, held = entered - capture->ended.count;
-    const uint64_t gone = ended - capture->sockets_gone;
-    if (held < room / 2)
-        return false;
-    return entered - capture->sockets_seen >= room / 8 || gone >= room / 8 ||
-           (held >= room && gone && monotonic_ns() - capture->sockets_looked_ns >= 1000000000);
-}
-
-// Makes room in the table of connections.
-static void sockets_evict(struct events_capture *capture)
-{
-    uint64_t entered = *(volatile uint64_t *)&capture->programs->bss->sockets_entered;
-    uint64_t ended = *(volatile uint64_t *)&capture->programs->bss->sockets_ended, key, next;
-    int fd = bpf_map__fd(capture->programs->maps.sockets);
-    if (!eviction_is_due(capture, entered, ended))
-        return;
-    capture->sockets_seen = entered;
-    capture->sockets_gone = ended;
-    capture->sockets_looked_ns = monotonic_ns();
-    for (bool more = bpf_map_get_next_key(fd, NULL, &next) == 0; more;) {
-        key = next;
-        more = bpf_map_get_next_key(fd, &key, &next) == 0;
-        socket_evict(capture, fd, &key);
-    }
-}
-
 void events_capture_poll(struct events_capture *capture)
 {
     uint64_t records = 0;
@@ -498,7 +368,7 @@ void events_capture_poll(struct events_capture *capture)
             capture->memory_full = true;
     }
     payload_frames_poll(capture->frames);
-    sockets_evict(capture);
+    watched_sockets_evict(&capture->sockets);
     nic_arrivals_poll(&capture->nic);
     program_costs_poll(&capture->costs, records);
 }
@@ -584,42 +454,6 @@ static int write_events(struct events_capture *capture, const char *out_dir, con
     return log_writer_close(&writer, dropped, err);
 }
 
-static int compare_connections(const void *a, const void *b)
-{
-    uint32_t x = ((const struct connection *)a)->id, y = ((const struct connection *)b)->id;
-    return order_of(x, y);
-}
-
-// All connections that were in the table, by id.
-static int read_sockets(struct events_capture *capture, struct connection_array *out,
-                        struct error *err)
-{
-    int fd = bpf_map__fd(capture->programs->maps.sockets);
-    uint64_t key = 0, *previous = NULL;
-    *out = capture->ended;
-    capture->ended = (struct connection_array){0};
-    while (bpf_map_get_next_key(fd, previous, &key) == 0) {
-        struct connection connection;
-        if (bpf_map_lookup_elem(fd, &key, &connection) == 0) {
-            connection.reserved[0] = 0;
-            if (array_push(out, connection) < 0)
-                return error_set(err, ERROR_FAILED, "no memory for the table of sockets");
-        }
-        previous = &key;
-    }
-    array_sort(out, compare_connections);
-    return 0;
-}
-
-static json_t *ports_json(const struct events_capture *capture)
-{
-    json_t *ports = json_array();
-    for (unsigned port = 0; port < 65536; port++)
-        if (capture->ports[port / 64] >> port % 64 & 1)
-            json_array_append_new(ports, json_integer(port));
-    return ports;
-}
-
 // Counts switches from threads that were not seen being switched in: how often events were missing.
 static uint64_t count_unseen(const struct events_capture *capture)
 {
@@ -667,7 +501,7 @@ static int write_sockets(struct events_capture *capture, const char *out_dir, ui
                          struct connection_array *sockets, struct error *err)
 {
     char path[4096];
-    int result = read_sockets(capture, sockets, err);
+    int result = watched_sockets_take(&capture->sockets, sockets, err);
     if (result < 0 || !out_dir)
         return result;
     snprintf(path, sizeof path, "%s/sockets.tlog", out_dir);
@@ -810,7 +644,7 @@ static json_t *stats_json(const struct events_capture *capture, const struct los
         (json_int_t)losses->sockets_dropped, "sockets_ambiguous", (json_int_t)losses->ambiguous,
         "receive_stamps", receive_stamps_name(capture->stamps), "memory_full", capture->memory_full,
         "cores", units_format_cores(&capture->settings.cores, cores, sizeof cores), "followed",
-        followed, "ports", ports_json(capture), "segments_dropped",
+        followed, "ports", watched_sockets_ports(&capture->sockets), "segments_dropped",
         segment_drops_json(capture->programs->bss->segments_dropped), "collections", "probed",
         (int)capture->probes.probed, "refused", (int)capture->probes.refused, "why",
         capture->probes.refused ? capture->probes.why.text : NULL, "nic",
@@ -865,7 +699,7 @@ int events_capture_stop(struct events_capture *capture, const char *out_dir, jso
     struct losses losses = {.per_core = json_object()};
     struct connection_array sockets = {0};
     program_costs_end(&capture->costs);
-    look_up_known_sockets(capture); // connections whose beginning was not seen
+    watched_sockets_look_up(&capture->sockets); // connections whose beginning was not seen
     finish_records(capture, &losses);
     payload_frames_poll(capture->frames);
     int result = out_dir ? write_events(capture, out_dir, "events.tlog",
@@ -905,7 +739,7 @@ void events_capture_free(struct events_capture *capture)
     nic_arrivals_end(&capture->nic);
     for (unsigned core = 0; capture->drained && core < capture->core_count; core++)
         array_free(&capture->drained[core]);
-    array_free(&capture->ended);
+    watched_sockets_free(&capture->sockets);
     free(capture->drained);
     free(capture);
 }
