@@ -131,6 +131,12 @@ char *text_clean(const char *text, bool ascii, char *out, size_t out_bytes)
     return out;
 }
 
+char *text_rate(double rate, char out[TEXT_NUMBER_BYTES])
+{
+    snprintf(out, TEXT_NUMBER_BYTES, rate < 100 ? "%.3g" : "%.0f", rate);
+    return out;
+}
+
 char *text_count(uint64_t count, char out[32])
 {
     char digits[24];

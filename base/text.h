@@ -34,6 +34,9 @@ int text_whole_percent(double part, double whole);
 // A share as tables have it, "60.9 %", as the report's page writes it; "-" where there is no whole.
 const char *text_share(double part, double whole, char out[32]);
 
+// So many a second, whole from 100 on: "0.5", "99.9", "20000". Returns out.
+char *text_rate(double rate, char out[TEXT_NUMBER_BYTES]);
+
 // What so many things end in: "" for one, else "s".
 static inline const char *text_plural(double count)
 {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/json_numbers.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "loadgen/agents/agent_fleet.h"
 #include "loadgen/agents/agent_pool.h"
@@ -329,8 +330,10 @@ void load_agents_print(const json_t *agents, FILE *out)
     json_t *agent;
     double spread_us = object_number(agents, "start_spread_us");
     const json_t *total = json_object_get(agents, "total");
-    fprintf(out, "  agents     together %.0f requests/s offered, %.0f/s answered",
-            object_number(total, "offered_rate"), object_number(total, "achieved_rate"));
+    char offered[TEXT_NUMBER_BYTES], achieved[TEXT_NUMBER_BYTES];
+    fprintf(out, "  agents     together %s requests/s offered, %s/s answered",
+            text_rate(object_number(total, "offered_rate"), offered),
+            text_rate(object_number(total, "achieved_rate"), achieved));
     if (isfinite(spread_us))
         fprintf(out, "; began within %.1f us", spread_us);
     if (object_number(agents, "start_bound_us") > 0)
@@ -342,9 +345,10 @@ void load_agents_print(const json_t *agents, FILE *out)
         const char *no_poll = json_string_value(json_object_get(agent, "busy_poll"));
         const json_t *report = json_object_get(agent, "report");
         const json_t *latency = json_object_get(report, "latency_us");
-        fprintf(out, "             %s, %s, %.0f requests/s on %lld connections, seed %lld: ",
+        fprintf(out, "             %s, %s, %s requests/s on %lld connections, seed %lld: ",
                 json_string_value(json_object_get(agent, "name")),
-                json_string_value(json_object_get(agent, "kind")), object_number(agent, "rate"),
+                json_string_value(json_object_get(agent, "kind")),
+                text_rate(object_number(agent, "rate"), offered),
                 json_integer_value(json_object_get(agent, "connections")),
                 json_integer_value(json_object_get(agent, "seed")));
         if (lost)

@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "base/json_numbers.h"
 #include "base/process.h"
+#include "base/text.h"
 #include "loadgen/load_dataset.h"
 #include "loadgen/load_run.h"
 #include "loadgen/method/between_runs.h"
@@ -126,9 +127,10 @@ static int run_all(struct repeat *repeat, struct error *err)
             repeat->done ? hash64(o->seed + repeat->done) & 0xffffffff : o->seed, 0};
         if (repeat->done && o->restart && (status = restart_server(plan, err)) < 0)
             break;
-        progress_phase(&plan->progress, "repetition %u of %llu: loading %s for %.3g s at %.0f/s",
+        char rate[TEXT_NUMBER_BYTES];
+        progress_phase(&plan->progress, "repetition %u of %llu: loading %s for %.3g s at %s/s",
                        repeat->done + 1, (unsigned long long)o->repetitions, plan->server.text,
-                       (double)o->duration_ns / 1e9, o->rate);
+                       (double)o->duration_ns / 1e9, text_rate(o->rate, rate));
         status = load_run_once(plan, &point, &outcome, err);
         progress_end(&plan->progress);
         if (status == 0)

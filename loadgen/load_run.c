@@ -253,9 +253,10 @@ static int run_duration(struct load_plan *plan, struct error *err)
     const struct load_options *o = &plan->options;
     const struct load_point point = {o->rate, o->duration_ns, o->seed, memory_bound(plan)};
     struct load_outcome outcome;
-    char rate[60] = "as fast as replies come";
+    char rate[60] = "as fast as replies come", number[TEXT_NUMBER_BYTES];
     if (isfinite(o->rate))
-        snprintf(rate, sizeof rate, "at %.0f request%s/s", o->rate, text_plural(o->rate));
+        snprintf(rate, sizeof rate, "at %s request%s/s", text_rate(o->rate, number),
+                 text_plural(o->rate));
     progress_phase(&plan->progress, "loading %s for %.3g s %s on %llu connection%s",
                    plan->server.text, (double)o->duration_ns / 1e9, rate,
                    (unsigned long long)o->connections, text_plural((double)o->connections));

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/json_numbers.h"
+#include "base/text.h"
 #include "loadgen/engine/load_signals.h"
 
 enum { RUNS_A_TRIAL = 3 }; // each twice as long as the one before
@@ -226,24 +227,25 @@ static void end_describe(const struct course *course, const struct load_plan *pl
     const char *slo = plan->options.slo;
     const struct curve_point *above = last_at(course, course->high);
     const char *why = above ? above->why : "";
+    char lowest[TEXT_NUMBER_BYTES], low[TEXT_NUMBER_BYTES], high[TEXT_NUMBER_BYTES];
+    text_rate(course->search.lowest, lowest);
+    text_rate(course->low, low);
+    text_rate(course->high, high);
     if (course->ended_early)
         snprintf(out, bytes, "the search ended early after %zu runs", course->curve.points.count);
     else if (course->end == SEARCH_NONE_MET)
-        snprintf(out, bytes, "%s is missed even at %.0f requests/s: %s", slo, course->search.lowest,
-                 why);
+        snprintf(out, bytes, "%s is missed even at %s requests/s: %s", slo, lowest, why);
     else if (course->end == SEARCH_ALL_MET)
-        snprintf(out, bytes, "%s is met up to %.0f requests/s, the highest rate asked for", slo,
-                 course->low);
+        snprintf(out, bytes, "%s is met up to %s requests/s, the highest rate asked for", slo, low);
     else if (course->end == SEARCH_FOUND)
-        snprintf(out, bytes, "%s is met up to %.0f requests/s; at %.0f: %s", slo, course->low,
-                 course->high, why);
+        snprintf(out, bytes, "%s is met up to %s requests/s; at %s: %s", slo, low, high, why);
     else if (course->low > 0)
         snprintf(out, bytes,
-                 "%s is met at %.0f requests/s; what is above is undecided after %u trials: %s",
-                 slo, course->low, course->search.trials, why);
+                 "%s is met at %s requests/s; what is above is undecided after %u trials: %s", slo,
+                 low, course->search.trials, why);
     else
-        snprintf(out, bytes, "whether %s is met at %.0f requests/s could not be decided: %s", slo,
-                 course->search.lowest, why);
+        snprintf(out, bytes, "whether %s is met at %s requests/s could not be decided: %s", slo,
+                 lowest, why);
 }
 
 static json_t *course_json(const struct course *course, const struct load_plan *plan,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "loadgen/engine/load_signals.h"
+#include "base/text.h"
 #include "loadgen/load_curve.h"
 #include "loadgen/load_run.h"
 
@@ -86,8 +87,10 @@ static json_t *sweep_json(const struct sweep *sweep, const struct load_plan *pla
 static void print_end(const struct sweep *sweep)
 {
     const struct curve_point *saturated = first_saturated(sweep);
+    char rate[TEXT_NUMBER_BYTES];
     if (saturated)
-        printf("from %.0f requests/s on %s\n", saturated->asked.rate, saturated->saturation.why);
+        printf("from %s requests/s on %s\n", text_rate(saturated->asked.rate, rate),
+               saturated->saturation.why);
     else if (strcmp(sweep->stop, "range") == 0)
         printf("neither the server nor this client was saturated\n");
     else

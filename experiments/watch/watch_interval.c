@@ -28,8 +28,8 @@ static const char *why_no_verdict(const struct watch_requests *requests)
 
 static void write_numbers(const struct watch_requests *requests, double seconds, FILE *out)
 {
-    char text[32];
-    fprintf(out, "%9.0f/s", (double)requests->count / seconds);
+    char text[TEXT_NUMBER_BYTES];
+    fprintf(out, "%9s/s", text_rate((double)requests->count / seconds, text));
     for (int q = 0; q < LATENCY_QUANTILES && requests->count; q++) {
         if (q != 1 && q != 4)
             fprintf(out, "  %s %-9s", latency_quantile_names[q],

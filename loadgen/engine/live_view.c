@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/text.h"
 #include "base/units.h"
 #include "base/clock.h"
 
@@ -80,11 +81,13 @@ static void view_show(struct live_view *view, const char *goal)
     const double idled =
         view->idle_before && ticks > 0 ? (double)(idle - view->idle_before) / ticks : -1;
     char p50[32], p99[32], p999[32], errors_text[40] = "", client[100], figures[340];
+    char per_second[TEXT_NUMBER_BYTES];
     client_format(behind, idled, khz, client, sizeof client);
     if (errors)
         snprintf(errors_text, sizeof errors_text, ", %llu errors", (unsigned long long)errors);
-    snprintf(figures, sizeof figures, "%.0f/s, %llu in flight, p50 %s, p99 %s, p99.9 %s%s%s", rate,
-             (unsigned long long)in_flight, percentile_format(view, 0.5, khz, p50, sizeof p50),
+    snprintf(figures, sizeof figures, "%s/s, %llu in flight, p50 %s, p99 %s, p99.9 %s%s%s",
+             text_rate(rate, per_second), (unsigned long long)in_flight,
+             percentile_format(view, 0.5, khz, p50, sizeof p50),
              percentile_format(view, 0.99, khz, p99, sizeof p99),
              percentile_format(view, 0.999, khz, p999, sizeof p999), errors_text, client);
     if (!view->told) {

@@ -484,8 +484,9 @@ void load_summary_print(const struct load_summary *summary, const struct engine_
         print_row(out, "each request by itself", &summary->each);
     if (summary->network.count)
         print_row(out, "network (RX - TX stamp)", &summary->network);
-    fprintf(out, "\n  rate       offered %.0f/s, achieved %.0f/s", summary->offered_rate,
-            summary->achieved_rate);
+    char offered[TEXT_NUMBER_BYTES], achieved[TEXT_NUMBER_BYTES];
+    fprintf(out, "\n  rate       offered %s/s, achieved %s/s",
+            text_rate(summary->offered_rate, offered), text_rate(summary->achieved_rate, achieved));
     if (logical)
         fprintf(out,
                 " (logical requests, of %u requests each: %llu, of which %llu had all their "
