@@ -19,8 +19,9 @@ servers:
 neighbours:
   hold: {host: server, kind: command, cores: [1],
          command: ["$build/tests/faults/inject", softoff, 1ms, 20ms, "$work/fault.log"]}
-  move: {host: server, kind: command, cores: [0], start: 1500ms, command: [unshare, -m, sh, -c,
-         "mount -t sysfs none /sys && echo 2 >/sys/class/net/to0/queues/rx-0/rps_cpus; sleep 60"]}
+  # What it has to start is started before the second window: programs take their time on core 0, too.
+  move: {host: server, kind: command, cores: [0], command: [unshare, -m, sh, -c,
+         "mount -t sysfs none /sys; sleep 60 & sleep 1.5; echo 2 >/sys/class/net/to0/queues/rx-0/rps_cpus; wait"]}
 workload:
   keys: {count: 1k}
   values: {size: {fixed: 200}}
