@@ -56,7 +56,7 @@ struct load_plan {
     char arrivals[4200];        // the arrivals, in words
     char pattern[500];          // the pattern, in words
     struct recording recording; // the recording to replay; without requests: arrivals are drawn
-    char warning[600];          // of what is not replayed; empty: there is nothing to say
+    char warning[1600];         // of what is not replayed; empty: there is nothing to say
     struct distribution think;  // in ns, if --think says so
     enum stamp_mode stamps;
     uint32_t stamps_every; // one send call in so many; 0: each

@@ -128,6 +128,9 @@ struct request {
     uint64_t service_ns; // lab: how long the server is to work, or request_service_from_server
     const struct http_words *http; // http: what goes around the key; NULL: what is usual
     const struct custom *custom;   // custom: what requests say; NULL: what is usual
+    // Of a transaction that was recorded (workloads/transactions.h): what it encloses, in order.
+    const struct request *commands; // NULL: what is usual
+    unsigned command_count;
 };
 
 // The next of a request's more_keys: *at begins there, and is then behind it.

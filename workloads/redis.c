@@ -86,11 +86,35 @@ static size_t encode_asking(char *out, size_t out_bytes)
     return sizeof asking - 1;
 }
 
+static size_t redis_encode(const struct request *request, char *out, size_t out_bytes);
+
+// A transaction of other commands than the usual two.
+static size_t encode_commands(const struct request *request, char *out, size_t out_bytes)
+{
+    static const char multi[] = "*1\r\n$5\r\nMULTI\r\n", exec[] = "*1\r\n$4\r\nEXEC\r\n";
+    enum { MULTI_BYTES = sizeof multi - 1, EXEC_BYTES = sizeof exec - 1 };
+    if (out_bytes < MULTI_BYTES + EXEC_BYTES)
+        return 0;
+    memcpy(out, multi, MULTI_BYTES);
+    size_t at = MULTI_BYTES;
+    for (unsigned i = 0; i < request->command_count; i++) {
+        const size_t bytes =
+            redis_encode(&request->commands[i], out + at, out_bytes - EXEC_BYTES - at);
+        if (bytes == 0)
+            return 0;
+        at += bytes;
+    }
+    memcpy(out + at, exec, EXEC_BYTES);
+    return at + EXEC_BYTES;
+}
+
 static size_t redis_encode(const struct request *request, char *out, size_t out_bytes)
 {
     unsigned operation = request->operation;
     if (operation == REDIS_ASKING)
         return encode_asking(out, out_bytes);
+    if (request->commands)
+        return encode_commands(request, out, out_bytes);
     bool value = operations[operation].carries_value;
     if (request_bytes_max(request_keys_bytes(request), value ? request->value_bytes : 0) >
         out_bytes)

@@ -30,7 +30,7 @@ enum redis_operation {
     REDIS_XADD,        // XADD stream:key MAXLEN ~ 1000 * field value
     REDIS_XRANGE,      // XRANGE stream:key - + COUNT 10
     REDIS_SCRIPT,      // EVALSHA of the script below, with key and value
-    REDIS_TRANSACTION, // MULTI, GET key, SET key value, EXEC, in one piece
+    REDIS_TRANSACTION, // MULTI, GET key, SET key value (or what was recorded), EXEC, in one piece
     REDIS_MULTIGET,    // MGET key ...
     REDIS_OPERATIONS,
     REDIS_ASKING = REDIS_OPERATIONS, // ASKING: in no mix; goes before what a node was asked for

@@ -37,6 +37,7 @@
 #include "workloads/rate_pattern.h"
 
 struct fields;
+struct recorded_transactions;
 
 enum { WORKLOAD_OPERATIONS = PROTOCOL_OPERATIONS_MAX }; // that a mix can have
 
@@ -75,6 +76,7 @@ struct workload {
     struct custom *custom; // what protocol custom is here; NULL: as it is without a description
     char *recording;       // a file whose times are replayed instead of arrivals; NULL: none
     const struct recorded_key *recorded; // of its keys, all of them; not owned; NULL: all is drawn
+    const struct recorded_transactions *transactions; // of it; not owned; NULL: none is recorded
 };
 
 // The keys, into a struct workload: a whole file, or a mapping of another. Before anything is bound

@@ -63,7 +63,9 @@ static inline void connection_expect(struct client_connection *connection,
     const struct connection_context *context = connection->context;
     const struct protocol_operation *asked = &context->protocol->operations[sample->operation];
     struct reply_list *list = asked->many_keys ? connection->list : NULL;
-    connection->parser.parts_due = asked->parts;
+    connection->parser.parts_due = asked->parts && context->parts_of
+                                       ? context->parts_of(context->owner, sample)
+                                       : asked->parts;
     connection->parser.list = list;
     if (!list)
         return;
@@ -83,7 +85,9 @@ static inline bool value_is_right(const struct connection_context *context,
                                   const struct sample *sample, const struct reply *reply)
 {
     char key[WORKLOAD_KEY_BYTES_MAX];
-    if (!context->protocol->operations[sample->operation].returns_value)
+    const struct protocol_operation *asked = &context->protocol->operations[sample->operation];
+    // Of a recorded transaction several commands may return something.
+    if (!asked->returns_value || (asked->parts && context->parts_of))
         return true;
     if (reply->value_bytes != context->value_bytes &&
         reply->value_bytes != workload_value_bytes(context->workload, sample->key))

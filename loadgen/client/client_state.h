@@ -68,6 +68,9 @@ struct connection_context {
     // The replies to some operations come in parts, or are several values (struct
     // protocol_operation): what is expected is to be said of each.
     bool expects;
+    // Of an operation whose reply has parts: how many there are of that request's, if that is not
+    // always the same. NULL: it is.
+    uint16_t (*parts_of)(const struct engine_worker *owner, const struct sample *sample);
     const struct multiget *multiget; // what requests of many keys ask for; NULL: there are none
     // What is put in front of a request has this sample, behind all others, which nobody reads.
     struct sample *scrap;

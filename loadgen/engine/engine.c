@@ -296,6 +296,9 @@ static int engine_prepare(struct engine *engine, const sigset_t *signals, struct
         workload->protocol->request_bytes_max(multiget_key_bytes_max(&shared->multiget),
                                               shared->carried_bytes) +
         http_words_bytes(&workload->http) + (workload->custom ? custom_bytes(workload->custom) : 0);
+    shared->transaction_most = transactions_most(workload);
+    if (shared->request_bytes < shared->transaction_most.request_bytes)
+        shared->request_bytes = shared->transaction_most.request_bytes;
     if (check_values(shared, err) < 0 || check_read_through(shared, err) < 0 ||
         multiget_check(workload, settings->cluster, settings->server->transport == SERVER_UDP,
                        err) < 0)

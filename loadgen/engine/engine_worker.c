@@ -257,6 +257,25 @@ static size_t take_next_of_order(struct engine_worker *worker, uint64_t wanted)
     return worker->next++;
 }
 
+// NULL: that request is none, or the usual one.
+static const struct recorded_transaction *transaction_of(const struct engine_worker *worker,
+                                                         const struct sample *sample)
+{
+    const struct workload *workload = worker->shared->settings->workload;
+    if (!workload->transactions || !workload->protocol->operations[sample->operation].parts)
+        return NULL;
+    return transactions_find(workload->transactions,
+                             place_of(worker, (size_t)(sample - worker->samples)));
+}
+
+uint16_t engine_worker_parts_of(const struct engine_worker *worker, const struct sample *sample)
+{
+    const struct recorded_transaction *transaction = transaction_of(worker, sample);
+    // MULTI's OK, and a QUEUED for each command.
+    return (uint16_t)(transaction ? transaction->count + 1
+                                  : worker->context.protocol->operations[sample->operation].parts);
+}
+
 static void put_request(struct engine_worker *worker, struct client_connection *connection,
                         size_t index)
 {
@@ -268,6 +287,10 @@ static void put_request(struct engine_worker *worker, struct client_connection *
                      &request);
     if (shared->settings->workload->protocol->operations[sample->operation].many_keys)
         multiget_add_keys(&shared->multiget, sample->key, &request, worker->more_keys);
+    const struct recorded_transaction *transaction = transaction_of(worker, sample);
+    if (transaction)
+        transaction_add_commands(shared->settings->workload, transaction, transaction->place,
+                                 worker->commands, worker->commands_room, &request);
     connection_put(connection, (uint32_t)index, &request);
     if (!connection->dirty) {
         connection->dirty = true;

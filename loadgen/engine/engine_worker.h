@@ -27,6 +27,7 @@
 #include "loadgen/engine/schedule.h"
 #include "loadgen/engine/think_queue.h"
 #include "workloads/multiget.h"
+#include "workloads/transactions.h"
 
 enum { CACHE_LINE = 64 };
 
@@ -44,9 +45,10 @@ struct engine_shared {
     bool hardware_tx;      // also of what is sent
     double ticks_per_ns;
     struct multiget multiget;
-    size_t request_bytes;   // bytes of the longest request, as it leaves
-    size_t encoded_bytes;   // the same before it is encrypted
-    struct ssl_ctx_st *tls; // NULL: no TLS
+    struct transaction_most transaction_most; // that were recorded
+    size_t request_bytes;                     // bytes of the longest request, as it leaves
+    size_t encoded_bytes;                     // the same before it is encrypted
+    struct ssl_ctx_st *tls;                   // NULL: no TLS
     struct bio_method_st *tls_method;
     size_t value_bytes;     // bytes of the longest value
     size_t carried_bytes;   // bytes of the longest value in a request; 0: only replies have any
@@ -92,7 +94,8 @@ struct engine_worker {
     size_t order;       // closed loop: index in the schedule of the next request
     uint64_t full_tsc;  // when there was last no connection with room
     uint64_t batch_tsc; // settings->batch_ns
-    char *key, *more_keys, *value;
+    char *key, *more_keys, *value, *commands_room;
+    struct request *commands; // of a recorded transaction, in that room
 
     // What the result takes over.
     struct sample *samples; // of its requests, in their order
@@ -135,6 +138,9 @@ void engine_worker_put_again(struct engine_worker *worker, uint32_t sample);
 
 // Puts a set of a get's key, before those not yet put; and takes its sample back.
 void engine_worker_fill(struct engine_worker *worker, const struct sample *get);
+
+// connection_context.parts_of, where transactions were recorded.
+uint16_t engine_worker_parts_of(const struct engine_worker *worker, const struct sample *sample);
 void engine_worker_end_fill(struct engine_worker *worker, struct sample *fill);
 
 // A reply to the request in that slot is an error: true if the request is put again instead.

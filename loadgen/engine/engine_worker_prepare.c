@@ -229,6 +229,8 @@ int engine_worker_prepare(struct engine_worker *worker, struct error *err)
     worker->key = calloc(1, WORKLOAD_KEY_BYTES_MAX);
     worker->more_keys = calloc(1, multiget_room(&shared->multiget) + 1);
     worker->value = calloc(1, shared->carried_bytes + 1);
+    worker->commands = calloc(shared->transaction_most.commands + 1, sizeof *worker->commands);
+    worker->commands_room = calloc(1, shared->transaction_most.room_bytes + 1);
     worker->context = (struct connection_context){
         .protocol = settings->workload->protocol,
         .workload = settings->workload,
@@ -241,6 +243,7 @@ int engine_worker_prepare(struct engine_worker *worker, struct error *err)
         .put_again = engine_worker_put_again,
         .read_again = engine_worker_read_again,
         .expects = expects_of_replies(shared),
+        .parts_of = settings->workload->transactions ? engine_worker_parts_of : NULL,
         .multiget = shared->multiget.count ? &shared->multiget : NULL,
         .fill = settings->workload->read_through ? engine_worker_fill : NULL,
         .fill_ended = engine_worker_end_fill,
@@ -273,7 +276,8 @@ int engine_worker_prepare(struct engine_worker *worker, struct error *err)
     if (worker->context.live)
         live_set(&worker->context.live->tsc_khz, (uint64_t)(shared->ticks_per_ns * 1e6));
     if (!worker->connections || !worker->dirty || !queued || !worker->key || !worker->value ||
-        !worker->more_keys || !worker->context.reader || !worker->context.receive_buffer ||
+        !worker->more_keys || !worker->commands || !worker->commands_room ||
+        !worker->context.reader || !worker->context.receive_buffer ||
         !worker->context.wire_buffer || (shared->tls && !worker->context.request_buffer) ||
         array_reserve(&worker->context.log, count) < 0)
         return error_set(err, ERROR_FAILED, "out of memory for %u connections", count);
@@ -323,6 +327,8 @@ void engine_worker_close(struct engine_worker *worker)
     free(worker->key);
     free(worker->value);
     free(worker->more_keys);
+    free(worker->commands);
+    free(worker->commands_room);
     free(worker->context.reader);
     datagram_reader_free(worker->context.datagrams);
     if (worker->context.wire_buffer != worker->context.receive_buffer)

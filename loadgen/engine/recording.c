@@ -5,6 +5,7 @@ void recording_free(struct recording *recording)
 {
     schedule_free(&recording->requests);
     array_free(&recording->keys);
+    transactions_free(&recording->transactions);
     *recording = (struct recording){0};
 }
 
@@ -51,4 +52,6 @@ void recording_apply(const struct recording *recording, struct workload *workloa
         return;
     workload->key_count = recording->keys.count;
     workload->recorded = recording->keys.items;
+    if (recording->transactions.items.count)
+        workload->transactions = &recording->transactions;
 }

@@ -11,6 +11,7 @@
 
 #include "base/array.h"
 #include "base/error.h"
+#include "loadgen/engine/recording_transactions.h"
 #include "loadgen/engine/schedule.h"
 #include "workloads/workload.h"
 
@@ -19,6 +20,8 @@ struct recording {
     bool has_keys, has_operations; // these are recorded as well
     // Of keys that have names: how long they are, by number; else empty.
     struct recorded_key_array ARRAY_OF(struct recorded_key) keys;
+    struct recorded_transactions transactions; // of them: the requests, and what each encloses
+    struct lost_transactions lost;
     // Requests that the protocol has no operation for, and what the first of them asked for.
     uint64_t left_out;
     char left_out_first[32];
@@ -30,8 +33,8 @@ struct recording {
 
 void recording_free(struct recording *recording);
 
-// Gives a workload the keys that are recorded by name: how many there are, and how long. The
-// recording must outlive its use.
+// Gives a workload the keys that are recorded by name: how many there are, and how long; and the
+// transactions. The recording must outlive its use.
 void recording_apply(const struct recording *recording, struct workload *workload);
 
 // Requests per second until the last of them.

@@ -71,6 +71,9 @@ bool monitor_line_read(struct piece line, struct monitor_line *out)
     if (!bracket)
         return false;
     out->time = (struct piece){line.at, (size_t)(blank - line.at)};
+    const char *client = memchr(blank + 1, ' ', (size_t)(bracket - blank - 1)); // behind "[0"
+    if (client)
+        out->client = (struct piece){client + 1, (size_t)(bracket - client - 1)};
     const bool script = bracket - blank > (ptrdiff_t)strlen(lua_end) &&
                         memcmp(bracket - strlen(lua_end), lua_end, strlen(lua_end)) == 0;
     line.bytes -= (size_t)(bracket + 1 - line.at);

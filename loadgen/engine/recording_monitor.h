@@ -19,6 +19,7 @@ struct piece {
 
 struct monitor_line {
     struct piece time;      // in seconds
+    struct piece client;    // its address; of a script "lua"
     struct piece operation; // by the name that it has here; "lua" of what a script called
     struct piece key;       // as it is written there; empty: the command has none
     size_t key_bytes;

@@ -151,6 +151,18 @@ static int take_sizes(struct reading *reading, const struct piece *fields, uint3
     return 0;
 }
 
+static int add_request(struct reading *reading, const struct scheduled_request *request)
+{
+    struct recording *recording = reading->recording;
+    if (recording->requests.count + recording->transactions.commands.count >= REQUESTS_MOST)
+        return reading_wrong(reading, "is one request too many");
+    int status = reading->within
+                     ? array_push(&reading->within->commands,
+                                  (struct recorded_command){request->key, request->operation})
+                     : array_push(&recording->requests, *request);
+    return status < 0 ? reading_no_memory(reading) : 0;
+}
+
 int reading_take_request(struct reading *reading, const struct piece *fields)
 {
     struct recording *recording = reading->recording;
@@ -178,11 +190,7 @@ int reading_take_request(struct reading *reading, const struct piece *fields)
         result = take_key(reading, *key, &request);
     if (result == 0 && key)
         result = take_sizes(reading, fields, request.key);
-    if (result == 0 && recording->requests.count >= REQUESTS_MOST)
-        result = reading_wrong(reading, "is one request too many");
-    if (result == 0 && array_push(&recording->requests, request) < 0)
-        result = reading_no_memory(reading);
-    return result;
+    return result == 0 ? add_request(reading, &request) : result;
 }
 
 static struct piece print_size(char text[NUMBER_MOST], bool known, size_t bytes)
@@ -190,18 +198,85 @@ static struct piece print_size(char text[NUMBER_MOST], bool known, size_t bytes)
     return (struct piece){text, known ? (size_t)snprintf(text, NUMBER_MOST, "%zu", bytes) : 0};
 }
 
+// EXEC: the transaction is a request of its first command's key.
+static int take_transaction(struct reading *reading, struct client_transaction *one,
+                            struct scheduled_request request)
+{
+    struct recording *recording = reading->recording;
+    struct recorded_transactions *all = &recording->transactions;
+    const size_t count = one->commands.count;
+    uint64_t *why = count == 0                         ? &recording->lost.empty
+                    : count > TRANSACTION_COMMANDS_MAX ? &recording->lost.too_long
+                                                       : NULL;
+    int status = 0;
+    if (!why) {
+        const struct recorded_transaction fresh = {.place = (uint32_t)recording->requests.count,
+                                                   .count = (uint32_t)count,
+                                                   .first = all->commands.count};
+        request.key = one->commands.items[0].key;
+        status = add_request(reading, &request);
+        if (status == 0 && (array_reserve(&all->commands, fresh.first + count) < 0 ||
+                            array_push(&all->items, fresh) < 0))
+            status = reading_no_memory(reading);
+        for (size_t i = 0; i < count && status == 0; i++)
+            all->commands.items[all->commands.count++] = one->commands.items[i];
+    }
+    transactions_end(&reading->transactions, one, why, &recording->lost);
+    return status;
+}
+
+// A word that begins or ends a transaction.
+static int take_word(struct reading *reading, enum transaction_word word,
+                     const struct monitor_line *said, uint8_t operation)
+{
+    struct lost_transactions *lost = &reading->recording->lost;
+    struct scheduled_request request = {.operation = operation};
+    struct client_transaction *one = transactions_of_client(&reading->transactions, said->client);
+    int status = take_time(reading, said->time, &request);
+    if (status < 0)
+        return status;
+    if (word == WORD_MULTI)
+        return transactions_begin(&reading->transactions, said->client, lost) < 0
+                   ? reading_no_memory(reading)
+                   : 0;
+    if (!one)
+        lost->unbegun += word != WORD_RESET;
+    else if (word == WORD_EXEC)
+        return take_transaction(reading, one, request);
+    else
+        transactions_end(&reading->transactions, one, &lost->discarded, lost);
+    return 0;
+}
+
+void reading_break_transaction(struct reading *reading, struct piece client)
+{
+    struct client_transaction *one = transactions_of_client(&reading->transactions, client);
+    struct lost_transactions *lost = &reading->recording->lost;
+    if (one)
+        transactions_end(&reading->transactions, one, &lost->unended, lost);
+}
+
 int reading_take_command(struct reading *reading, const struct monitor_line *said)
 {
+    const int operation = protocol_operation_find(reading->workload->protocol, "transaction");
+    const enum transaction_word word =
+        operation >= 0 ? transaction_word(said->operation) : WORD_NONE;
     char key_size[NUMBER_MOST], value_size[NUMBER_MOST];
     const struct piece fields[MONITOR_COLUMNS] = {
         said->time, said->operation, said->key, print_size(key_size, true, said->key_bytes),
         print_size(value_size, said->has_value, said->value_bytes)};
-    return reading_take_request(reading, fields);
+    if (word)
+        return take_word(reading, word, said, (uint8_t)operation);
+    reading->within = transactions_of_client(&reading->transactions, said->client);
+    int status = reading_take_request(reading, fields);
+    reading->within = NULL;
+    return status;
 }
 
 void reading_expect_commands(struct reading *reading)
 {
     reading->commands = true;
+    reading->transactions.copies = reading->copies_keys;
     reading_set_columns(reading, monitor, MONITOR_COLUMNS);
 }
 
@@ -224,6 +299,7 @@ int reading_finish(struct reading *reading)
 {
     struct recording *recording = reading->recording;
     struct schedule *requests = &recording->requests;
+    transactions_end_all(&reading->transactions, &recording->lost);
     recording->has_keys = reading->has[COLUMN_KEY];
     recording->has_operations = reading->has[COLUMN_OPERATION];
     if (!reading->fractions && reading->column_count > 1)
@@ -242,4 +318,5 @@ void reading_free(struct reading *reading)
         free((void *)(uintptr_t)reading->keys.items[i].at);
     array_free(&reading->keys);
     map_free(&reading->keys_map);
+    client_transactions_free(&reading->transactions);
 }

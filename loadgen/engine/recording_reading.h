@@ -13,6 +13,7 @@
 #include "base/map.h"
 #include "loadgen/engine/recording.h"
 #include "loadgen/engine/recording_monitor.h"
+#include "loadgen/engine/recording_transactions.h"
 
 enum { COLUMNS_MOST = 32 };
 
@@ -41,6 +42,8 @@ struct reading {
     double begin, before;               // the first time, below 0: none yet; and the last
     struct ARRAY_OF(struct piece) keys; // the keys' texts, by number
     struct map keys_map;
+    struct client_transactions transactions;
+    struct client_transaction *within; // the one that the command being taken belongs to, or NULL
     struct error *err;
 };
 
@@ -59,7 +62,12 @@ int reading_take_request(struct reading *reading, const struct piece *fields);
 
 // Or commands, after reading_expect_commands.
 void reading_expect_commands(struct reading *reading);
+// What a client's MULTI and EXEC enclose becomes one request, at EXEC's time, if the protocol has
+// transactions.
 int reading_take_command(struct reading *reading, const struct monitor_line *said);
+
+// That client's commands are not seen without a gap: what its MULTI may have begun has no end.
+void reading_break_transaction(struct reading *reading, struct piece client);
 
 // After the last. ERROR_INPUT: too few requests.
 int reading_finish(struct reading *reading);

@@ -30,19 +30,36 @@ static int32_t after(uint32_t sequence, uint32_t other)
     return (int32_t)(sequence - other);
 }
 
+// What its transactions are known by: its number, which the caller keeps.
+static struct piece name_client(const struct streams *streams, const struct stream *stream,
+                                size_t *number)
+{
+    *number = (size_t)(stream - streams->items.items);
+    return (struct piece){(const char *)number, sizeof *number};
+}
+
+static void break_transaction(struct streams *streams, const struct stream *stream)
+{
+    size_t number;
+    reading_break_transaction(streams->reading, name_client(streams, stream, &number));
+}
+
 static void lose(struct streams *streams, struct stream *stream)
 {
+    break_transaction(streams, stream);
     streams->reading->recording->gaps++;
     stream->lost = true;
 }
 
 // --- commands ------------------------------------------------------------------------------------
 
-static int take_command(struct streams *streams, const struct command_reader *reader)
+static int take_command(struct streams *streams, const struct stream *stream)
 {
     char time[32];
+    size_t number;
     struct monitor_line said;
-    command_take(reader, &said);
+    command_take(&stream->reader, &said);
+    said.client = name_client(streams, stream, &number);
     said.time.bytes = (size_t)snprintf(time, sizeof time, "%.9f", streams->now_s);
     said.time.at = time;
     return reading_take_command(streams->reading, &said);
@@ -59,7 +76,7 @@ static int read_bytes(struct streams *streams, struct stream *stream, const char
     }
     for (size_t at = 0, used; at < kept; at += used) {
         enum command_result result = command_read(&stream->reader, bytes + at, kept - at, &used);
-        int status = result == COMMAND_WHOLE ? take_command(streams, &stream->reader) : 0;
+        int status = result == COMMAND_WHOLE ? take_command(streams, stream) : 0;
         if (status < 0)
             return status;
         if (result == COMMAND_LOST) {
@@ -194,6 +211,7 @@ static int begin_stream(struct streams *streams, struct stream *stream, uint32_t
         if (status < 0)
             return status;
     }
+    break_transaction(streams, stream);
     stream->reader = (struct command_reader){0};
     stream->begin = stream->next = sequence;
     stream->begun = true;

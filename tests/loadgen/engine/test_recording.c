@@ -15,6 +15,8 @@
 #include "loadgen/engine/recording_csv.h"
 #include "loadgen/engine/recording_file.h"
 #include "loadgen/client/sample_log.h"
+#include "workloads/redis.h"
+#include "workloads/transactions.h"
 
 enum { SAMPLES = 1000 };
 
@@ -128,6 +130,111 @@ static void what_monitor_printed_is_sent_again(void **state)
     assert_int_equal(workload_value_bytes(&workload, 1), 7);
     assert_int_equal(workload_value_bytes(&workload, 2), 200); // nothing is known of it
     recording_free(&recording);
+}
+
+// What MULTI and EXEC enclose is one request, whoever speaks in between; what is no whole
+// transaction is counted.
+static void what_multi_encloses_is_one_request(void **state)
+{
+    (void)state;
+    static const char text[] = "1.0 [0 a:1] \"MULTI\"\n"
+                               "1.1 [0 b:1] \"get\" \"k\"\n"
+                               "1.2 [3 a:1] \"lpush\" \"l\" \"abc\"\n"
+                               "1.2 [3 lua] \"get\" \"k\"\n"
+                               "1.2 [3 a:1] \"del\" \"l\"\n"
+                               "1.2 [3 a:1] \"lpop\" \"l\"\n"
+                               "1.3 [3 a:1] \"exec\"\n"
+                               "1.4 [0 a:1] \"incr\" \"n\"\n"
+                               "1.5 [0 b:1] \"multi\"\n"
+                               "1.5 [0 b:1] \"multi\"\n"
+                               "1.5 [0 b:1] \"exec\"\n"
+                               "1.6 [0 b:1] \"exec\"\n"
+                               "1.6 [0 b:1] \"reset\"\n"
+                               "1.7 [0 b:1] \"multi\"\n"
+                               "1.7 [0 b:1] \"get\" \"k\"\n"
+                               "1.7 [0 b:1] \"discard\"\n"
+                               "1.8 [0 c:1] \"multi\"\n"
+                               "1.8 [0 c:1] \"get\" \"k\"\n"
+                               "1.9 [0 b:1] \"set\" \"k\" \"12\"\n";
+    static const char said[] = "*1\r\n$5\r\nMULTI\r\n"
+                               "*3\r\n$5\r\nLPUSH\r\n$6\r\nlist:1\r\n$3\r\n";
+    static const char then[] = "*2\r\n$4\r\nLPOP\r\n$6\r\nlist:1\r\n*1\r\n$4\r\nEXEC\r\n";
+    struct recording recording;
+    struct workload workload;
+    struct error err;
+    workload_defaults(&workload);
+    workload.protocol = &redis_protocol;
+    assert_int_equal(recording_parse(text, strlen(text), "r.csv", &workload, &recording, &err), 0);
+    static const unsigned operations[] = {REDIS_GET, REDIS_TRANSACTION, REDIS_INCR, REDIS_SET};
+    assert_int_equal(recording.requests.count, 4);
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(recording.requests.items[i].operation, operations[i]);
+    assert_in_range(recording.requests.items[1].offset_ns, 299999000, 300001000); // EXEC's
+    assert_int_equal(recording.requests.items[1].key, 1);
+    assert_int_equal(recording.left_out, 2); // del, and what a script called
+    const struct lost_transactions *lost = &recording.lost;
+    assert_int_equal(lost->discarded, 1);
+    assert_int_equal(lost->unended, 1);
+    assert_int_equal(lost->empty, 1);
+    assert_int_equal(lost->nested, 1);
+    assert_int_equal(lost->unbegun, 1);
+    assert_int_equal(lost->commands, 2);
+    assert_int_equal(lost->too_long, 0);
+
+    recording_apply(&recording, &workload);
+    assert_null(transactions_find(workload.transactions, 0));
+    assert_null(transactions_find(workload.transactions, 3));
+    const struct recorded_transaction *one = transactions_find(workload.transactions, 1);
+    assert_non_null(one);
+    assert_int_equal(one->count, 2);
+    const struct transaction_most most = transactions_most(&workload);
+    assert_int_equal(most.commands, 2);
+    struct request *commands = calloc(most.commands, sizeof *commands), request = {0};
+    char *room = malloc(most.room_bytes), *out = malloc(most.request_bytes);
+    assert_true(commands && room && out);
+    request.operation = REDIS_TRANSACTION;
+    transaction_add_commands(&workload, one, 1, commands, room, &request);
+    const size_t bytes = workload.protocol->encode(&request, out, most.request_bytes);
+    assert_int_equal(bytes, strlen(said) + 3 + 2 + strlen(then));
+    assert_memory_equal(out, said, strlen(said));
+    assert_memory_equal(out + bytes - strlen(then), then, strlen(then));
+    assert_int_equal(workload.protocol->encode(&request, out, bytes - 1), 0);
+    free(out);
+    free(room);
+    free(commands);
+    recording_free(&recording);
+}
+
+// Longer ones than the replies can be counted of are not sent, nor is any where the protocol has
+// none: what it encloses then is.
+static void transactions_that_cannot_be_sent(void **state)
+{
+    (void)state;
+    struct recording recording;
+    struct workload workload;
+    struct error err;
+    char *text = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+    assert_non_null(out);
+    fputs("1 [0 a:1] \"get\" \"k\"\n2.5 [0 a:1] \"multi\"\n", out);
+    for (int i = 0; i <= TRANSACTION_COMMANDS_MAX; i++)
+        fputs("2.5 [0 a:1] \"get\" \"k\"\n", out);
+    fputs("2.5 [0 a:1] \"exec\"\n3 [0 a:1] \"get\" \"k\"\n", out);
+    fclose(out);
+    workload_defaults(&workload);
+    workload.protocol = &redis_protocol;
+    assert_int_equal(recording_parse(text, bytes, "r.csv", &workload, &recording, &err), 0);
+    assert_int_equal(recording.requests.count, 2);
+    assert_int_equal(recording.lost.too_long, 1);
+    assert_int_equal(recording.lost.commands, TRANSACTION_COMMANDS_MAX + 1);
+    recording_free(&recording);
+    workload_defaults(&workload);
+    assert_int_equal(recording_parse(text, bytes, "r.csv", &workload, &recording, &err), 0);
+    assert_int_equal(recording.requests.count, TRANSACTION_COMMANDS_MAX + 3);
+    assert_int_equal(recording.left_out, 2);
+    recording_free(&recording);
+    free(text);
 }
 
 // Columns by name, in any order; what is not recorded is drawn.
@@ -262,6 +369,8 @@ int main(void)
         cmocka_unit_test(times_come_back_at_any_rate),
         cmocka_unit_test(a_trace_of_a_cache_is_sent_again),
         cmocka_unit_test(what_monitor_printed_is_sent_again),
+        cmocka_unit_test(what_multi_encloses_is_one_request),
+        cmocka_unit_test(transactions_that_cannot_be_sent),
         cmocka_unit_test(columns_have_names),
         cmocka_unit_test(what_is_no_recording_is_refused_with_its_line),
         cmocka_unit_test(a_sample_log_is_repeated_whole),

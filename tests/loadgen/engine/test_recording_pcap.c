@@ -11,6 +11,7 @@
 #include <pcap/pcap.h>
 
 #include "loadgen/engine/recording_pcap.h"
+#include "workloads/redis.h"
 
 enum { SYN = 2, ACK = 16, PORT_CLIENT = 40000, PORT_REDIS = 6379 };
 enum { TCP_HEADER = 20 };
@@ -365,6 +366,53 @@ static void memcached_is_understood(void **state)
     recording_free(&recording);
 }
 
+// Of packets what a transaction encloses comes before it is known how it ends; where some of it is
+// missing, or the connection begins anew, it has no end.
+static void transactions_end_with_what_ends_them(void **state)
+{
+    (void)state;
+    static const char multi[] = "*1\r\n$5\r\nMULTI\r\n", exec[] = "*1\r\n$4\r\nEXEC\r\n",
+                      discard[] = "*1\r\n$7\r\nDISCARD\r\n";
+    const char *const texts[] = {multi, get_a, set_b, exec,  multi, get_a, discard, get_a,
+                                 multi, set_b, NULL,  get_a, exec,  multi, get_a,   get_a};
+    static struct capture capture;
+    struct recording recording;
+    struct workload workload;
+    struct error err;
+    workload_defaults(&workload);
+    workload.protocol = &redis_protocol;
+    begin(&capture, DLT_RAW);
+    put_segment(&capture, 99, SYN, "", 0);
+    uint32_t at = 100;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        if (texts[i])
+            put_text(&capture, at, texts[i]);
+        at += texts[i] ? (uint32_t)strlen(texts[i]) : 20;
+    }
+    put_segment(&capture, 4999, SYN, "", 0);
+    put_text(&capture, 5000, get_a);
+    if (parse(&capture, &workload, &recording, &err) < 0)
+        fail_msg("%s", err.text);
+    const struct recorded_transactions *all = &recording.transactions;
+    assert_int_equal(all->items.count, 1);
+    assert_int_equal(all->items.items[0].place, 0);
+    assert_int_equal(all->items.items[0].count, 2);
+    assert_int_equal(all->commands.items[0].operation, REDIS_GET);
+    assert_int_equal(all->commands.items[1].operation, REDIS_SET);
+    assert_int_equal(all->commands.items[1].key, 1);
+    assert_int_equal(recording.requests.items[0].operation, REDIS_TRANSACTION);
+    // The get behind the one that was discarded, that behind the hole, and the last.
+    assert_int_equal(recording.requests.count, 4);
+    for (size_t i = 1; i < 4; i++)
+        assert_int_equal(recording.requests.items[i].operation, REDIS_GET);
+    assert_int_equal(recording.gaps, 1);
+    assert_int_equal(recording.lost.discarded, 1);
+    assert_int_equal(recording.lost.unended, 2);
+    assert_int_equal(recording.lost.commands, 1 + 1 + 2);
+    assert_int_equal(recording.lost.unbegun, 1);
+    recording_free(&recording);
+}
+
 static void what_is_no_capture_is_refused(void **state)
 {
     (void)state;
@@ -394,6 +442,7 @@ int main(void)
         cmocka_unit_test(gaps_are_counted),
         cmocka_unit_test(what_was_not_kept_is_told),
         cmocka_unit_test(memcached_is_understood),
+        cmocka_unit_test(transactions_end_with_what_ends_them),
         cmocka_unit_test(what_is_no_capture_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
