@@ -611,6 +611,12 @@ static int take_recording(struct load_plan *plan, struct error *err)
         progress_end(&plan->progress);
     if (status < 0)
         return status;
+    if (o->cluster && plan->recording.transactions.items.count)
+        return error_set(
+            err, ERROR_INPUT,
+            "%s: a cluster takes no transactions of keys in several slots, and replayed "
+            "keys have other names, so other slots; load one node that is in no cluster",
+            plan->workload.recording);
     recording_apply(&plan->recording, &plan->workload);
     tell_losses(plan);
     double rate = recording_rate(&plan->recording);

@@ -86,6 +86,9 @@ grep -q 'transactions are left out' "$dir/out" && fail 'transactions are left ou
 end "$dir/again"
 clients values "$port" | cmp "$dir/values" - || fail 'other values than those that were recorded'
 clients same "$dir/monitor" "$dir/again" || fail 'another order than the recorded one'
+timeout 60 "$taillight" load --server "127.0.0.1:$port" --protocol redis --cluster --quiet --arrivals "replay:$dir/monitor" \
+    >"$dir/out" 2>"$dir/err"
+[ $? -eq 2 ] && grep -q 'a cluster takes no transactions of keys in several slots' "$dir/err" || fail 'a cluster is not refused'
 # Threads, many connections and requests in flight: each transaction in itself.
 begin "$dir/again"
 replay "$dir/monitor" --connections 6 --depth 8 --threads 2
