@@ -197,6 +197,7 @@ static int explain_slice(const struct diagnosis_input *in, struct diagnosis *out
             reference_set_build(&references, &decomposer, candidates->items, candidates->count);
     if (result == 0) {
         out->reference_count = references.pooled.count;
+        out->reference_taken = references.pooled.taken;
         out->reference_latency_ns = references.pooled.latency_ns;
         result = attribute(out, &decomposer, &references);
         if (result == 0)
@@ -299,7 +300,7 @@ int diagnose(const struct diagnosis_input *input, const struct diagnosis_slice *
         judge_evidence(input, out);
         if (!out->not_available &&
             (explain_slice(input, out, &candidates) < 0 || shape_causes(input, out) < 0 ||
-             (input->part == PART_WHOLE &&
+             (input->part == PART_WHOLE && !input->without_views &&
               views_build(input, candidates.items, candidates.count, out) < 0)))
             result = error_set(err, ERROR_FAILED,
                                "no memory to explain %zu requests: choose a narrower slice or "

@@ -122,6 +122,7 @@ struct diagnosis {
     uint64_t
         left_out[LIFETIME_STATES]; // messages of the window without a whole lifetime, by reason
     uint64_t reference_count;      // messages around the median that define what is normal
+    uint64_t reference_taken;      // of these, an evenly spaced selection that was taken apart
     double reference_latency_ns;   // their median
     double slice_low_ns, slice_high_ns;    // latency range of the slice
     double granularity_ns;                 // smaller differences were ignored
@@ -163,6 +164,9 @@ struct diagnosis_input {
     size_t application_thread_count;
     const struct applications *applications; // theirs; NULL: there is only one
     double granularity_ns;
+    size_t reference_most; // ordinary messages to take apart, a multiple of REFERENCE_SAMPLE
+                           // (reference.h); 0: as many as make the medians no better
+    bool without_views;    // none are made (views.h)
     const struct application_calls *calls; // of the server, NULL: no shim log
     const struct service_order *order;     // of the lifetimes, NULL: no views (views.h) are made
     const struct peers *peers;             // what the servers asked of others; NULL: not known

@@ -9,8 +9,9 @@
 #include "base/quantile.h"
 
 // An operation with fewer messages around its median is compared with messages of all operations.
-// Of more than the largest number an evenly spaced selection is decomposed: the median of 5,000 is
-// as good as that of more, and of messages with very long lives fewer have to do (walk_budget.h).
+// Of more than the largest number a selection is decomposed that is evenly spaced by latency, so
+// that no latency is favoured: the median of 5,000 is as good as that of more, and of messages with
+// very long lives fewer have to do (walk_budget.h). A smaller number has as much less of these.
 #define MOST_PIECES 2e7
 enum { MIN_REFERENCES = 20, MAX_TAKEN_APART = 20 * REFERENCE_SAMPLE };
 #define BAND_LOW  0.4
@@ -143,11 +144,13 @@ static void spent_free(struct spent *spent)
 static size_t selection_of(const struct decomposer *decomposer, const struct ranked *ranked,
                            size_t count)
 {
-    size_t most = count < MAX_TAKEN_APART ? count : MAX_TAKEN_APART;
+    const size_t asked = decomposer->in->reference_most ?: MAX_TAKEN_APART;
+    const double pieces = MOST_PIECES * (double)asked / MAX_TAKEN_APART;
+    size_t most = count < asked ? count : asked;
     double ns = 0;
     for (size_t i = 0; i < most; i++)
         ns += ranked[i * count / most].latency_ns;
-    size_t walked = walk_budget(decomposer->in, MOST_PIECES, ns, most, REFERENCE_SAMPLE);
+    size_t walked = walk_budget(decomposer->in, pieces, ns, most, REFERENCE_SAMPLE);
     return walked < most ? walked - walked % REFERENCE_SAMPLE : most;
 }
 
@@ -235,6 +238,7 @@ static int build_one(struct reference *reference, struct decomposer *decomposer,
         result = spent_collect(&any, decomposer, ranked, count);
     if (result == 0)
         result = reference_fill(reference, decomposer, &around, &any);
+    reference->taken = around.messages;
     spent_free(&around);
     spent_free(&any);
     return result;

@@ -25,6 +25,7 @@ struct normal {
 struct reference {
     uint32_t operation;        // and application
     uint64_t count;            // messages in the band
+    uint64_t taken;            // of these, those that were decomposed
     double latency_ns;         // their median
     struct normal *components; // by component; those beyond the end have 0
     size_t component_count;

@@ -7,12 +7,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analysis/diagnosis/reference.h"
 #include "base/array.h"
 #include "loadgen/method/method_interval.h"
 
 // Smaller differences mean nothing even with perfect clocks: a record is taken some time after what
 // it records, and that time varies (NSight measured 322 ns).
 #define SMALLEST_GRANULARITY_NS 500.0
+enum { FEW_ORDINARY = 4 * REFERENCE_SAMPLE }; // for who asks for an answer soon and often
 
 const double latency_quantiles[LATENCY_QUANTILES] = {0.5, 0.9, 0.99, 0.999, 0.9999, 1};
 const char *const latency_quantile_names[LATENCY_QUANTILES] = {"p50",   "p90",    "p99",
@@ -87,6 +89,8 @@ void run_diagnosis_input(const struct run_analysis *run, struct diagnosis_input 
         .application_thread_count = run->evidence.application_thread_count,
         .applications = &run->lifetimes.applications,
         .granularity_ns = fmax(SMALLEST_GRANULARITY_NS, run->evidence.clock_error_ns),
+        .reference_most = run->findings.whole_alone ? FEW_ORDINARY : 0,
+        .without_views = run->findings.whole_alone,
         .calls = run->evidence.has_calls ? &run->evidence.calls : NULL,
         .order = &run->lifetimes.order,
         .categories =

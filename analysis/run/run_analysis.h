@@ -123,6 +123,7 @@ struct run_categories {
 
 // Why the slow ones were slow, in numbers and in words.
 struct run_findings {
+    bool whole_alone;                 // as it was asked (run_analyze.h)
     struct run_categories categories; // of causes
     struct diagnosis_array diagnoses; // the first is the run's; then one per window
     // The same slices of the receive, service and send lifetimes on their own: PARTS - 1 of each.

@@ -617,6 +617,7 @@ int run_analyze(const struct run_request *request, struct progress *progress,
     if (strlen(run_dir) >= sizeof out->evidence.run_dir)
         return error_set(err, ERROR_INPUT, "%.80s...: the run folder's path is too long", run_dir);
     strcpy(out->evidence.run_dir, run_dir);
+    out->findings.whole_alone = request->whole_alone;
     new_file_sweep(run_dir);
     int result = run_input_open(&input, run_dir, request->segments, err);
     if (result == 0)

@@ -21,7 +21,7 @@ struct run_request {
     struct run_segment_range segments;
     int64_t answered_after_ns, answered_until_ns;
     // Explain whole lifetimes alone: neither their parts, nor what the servers' threads did, nor
-    // what slow requests share.
+    // what slow requests share, nor views; and against few ordinary ones (reference_taken).
     bool whole_alone;
 };
 

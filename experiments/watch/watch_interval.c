@@ -115,10 +115,14 @@ static void write_requests(const struct watch_requests *requests, const struct s
         fprintf(s->out, "  N/A: %s\n", why_no_verdict(requests));
     if (requests->slowest)
         write_slowest(requests, s->out);
-    if (has_verdict(requests))
-        fprintf(s->out, "  explained %s",
-                text_share(requests->diagnosis->coverage_total, 1, count));
-    else
+    if (has_verdict(requests)) {
+        const struct diagnosis *diagnosis = requests->diagnosis;
+        fprintf(s->out, "  explained %s", text_share(diagnosis->coverage_total, 1, count));
+        if (diagnosis->reference_taken < diagnosis->reference_count)
+            fprintf(s->out, ", against %s of %s ordinary ones",
+                    text_count(diagnosis->reference_taken, count),
+                    text_count(diagnosis->reference_count, of));
+    } else
         fprintf(s->out, "  explained -");
     fprintf(s->out, "; joined %s of %s", text_count(requests->joined, count),
             text_count(requests->count, of));
@@ -221,6 +225,8 @@ static void put_requests(json_t *object, const struct watch_requests *requests, 
         {"slice_messages", json_integer(diagnosis ? (json_int_t)diagnosis->messages.count : 0)},
         {"ordinary_us",
          json_number_or_null(diagnosis ? diagnosis->reference_latency_ns / 1000 : NAN)},
+        {"ordinary_messages", json_integer(diagnosis ? (json_int_t)diagnosis->reference_count : 0)},
+        {"ordinary_taken", json_integer(diagnosis ? (json_int_t)diagnosis->reference_taken : 0)},
         {"extra_us",
          json_number_or_null(diagnosis ? run_diagnosis_extra_ns(diagnosis) / 1000 : NAN)},
         {"causes", causes_json(diagnosis)},

@@ -127,7 +127,11 @@ static void numbers_of_an_interval_are_one(void **state)
     expect(&told, "%9.0f/s", number(told.json, "rate"));
     expect(&told, "joined %s of %s", text_count((uint64_t)number(told.json, "joined"), text),
            text_count((uint64_t)number(told.json, "requests"), of));
-    expect(&told, "explained %s;", text_share(number(told.json, "coverage_total"), 1, text));
+    char taken[32], share[32];
+    expect(&told, "explained %s, against %s of %s ordinary ones;",
+           text_share(number(told.json, "coverage_total"), 1, share),
+           text_count((uint64_t)number(told.json, "ordinary_taken"), taken),
+           text_count((uint64_t)number(told.json, "ordinary_messages"), of));
     expect(&told, "%s records dropped", text_count((uint64_t)number(told.json, "dropped"), text));
     expect(&told, "%s without hand-offs, departures and softirqs",
            text_count((uint64_t)number(told.json, "spared"), text));

@@ -157,6 +157,45 @@ static void of_too_much_some_are_taken(void **state)
     release(&d);
 }
 
+// The first cause against a quarter of a watch's ordinary messages is the one against all, and what
+// it added is the same within 1 % of what the slice took longer.
+static void few_ordinary_ones_are_enough(void **state)
+{
+    (void)state;
+    double furthest = 0;
+    for (uint64_t seed = 1; seed <= 70; seed++) {
+        struct diagnosed d;
+        struct diagnosis few;
+        struct error err = {0};
+        struct scenario_options options = usual;
+        options.seed = seed * 7919;
+        options.fault = (enum fault)(FAULT_HOG + seed % (FAULT_SLOW - FAULT_HOG));
+        build(&d, &options);
+        const struct diagnosis *all = &d.diagnosis;
+        struct diagnosis_input input = input_of(&d);
+        input.reference_most = 250;
+        assert_int_equal(diagnose(&input, &slowest, &few, &err), 0);
+        assert_sound(&few);
+        assert_true(all->reference_count > 700);
+        assert_int_equal(all->reference_taken, all->reference_count);
+        assert_int_equal(few.reference_count, all->reference_count);
+        assert_int_equal(few.reference_taken, 250);
+        assert_int_equal(few.messages.count, all->messages.count);
+        assert_true(all->causes.count > 0 && few.causes.count > 0);
+        const struct cause *one = &all->causes.items[0], *other = &few.causes.items[0];
+        assert_string_equal(other->name, one->name);
+        assert_int_equal(other->role, one->role);
+        double deviation = 0;
+        for (size_t i = 0; i < few.messages.count; i++)
+            deviation += few.messages.items[i].deviation_ns;
+        furthest = fmax(furthest, fabs(other->total_ns - one->total_ns) / deviation);
+        diagnosis_free(&few);
+        release(&d);
+    }
+    print_message("the first cause differs by %.3f %% of the deviation at most\n", 100 * furthest);
+    assert_true(furthest > 0 && furthest < 0.01);
+}
+
 static void print_diagnosis(const struct diagnosis *g)
 {
     for (size_t i = 0; i < g->causes.count && i < 5; i++)
@@ -559,6 +598,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(of_too_much_some_are_taken),
+        cmocka_unit_test(few_ordinary_ones_are_enough),
         cmocka_unit_test(each_fault_is_the_top_cause),
         cmocka_unit_test(what_the_nic_keeps_is_not_the_cores),
         cmocka_unit_test(threads_receive_as_softirqs_do),

@@ -284,6 +284,7 @@ static void fixture_diagnose(struct fixture *f, const struct fixture_options *op
     qsort(ranked, count, sizeof *ranked, fixture_compare_ranked);
     diagnosis.candidates = count;
     diagnosis.reference_count = count / 5;
+    diagnosis.reference_taken = count / 10;
     diagnosis.reference_latency_ns = count ? ranked[count / 2].latency : NAN;
     size_t slow = options->everything ? count : (count + 99) / 100;
     for (size_t i = 0; !options->no_causes && i < slow; i++)
