@@ -43,6 +43,12 @@ static inline const char *text_plural(double count)
     return count == 1 ? "" : "s";
 }
 
+// And the verb that goes with so many.
+static inline const char *text_were(double count)
+{
+    return count == 1 ? "was" : "were";
+}
+
 // 1234567 as "1,234,567". Returns out, which needs 32 bytes.
 char *text_count(uint64_t count, char out[32]);
 

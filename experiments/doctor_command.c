@@ -9,6 +9,7 @@
 
 #include "base/json_numbers.h"
 #include "base/options.h"
+#include "base/text.h"
 #include "experiments/capture/capture_backend.h"
 #include "experiments/common/supervisor.h"
 #include "experiments/keeper/keeper_journal.h"
@@ -154,11 +155,12 @@ static int restore_journals(const struct command_options *o, struct error *err)
         printf("%u runs had left something: %u settings restored, %u directories removed\n",
                r.journals, r.settings, r.directories);
     if (r.rebooted)
-        printf("%u settings ended with an earlier boot\n", r.rebooted);
+        printf("%u setting%s ended with an earlier boot\n", r.rebooted, text_plural(r.rebooted));
     if (r.live)
-        printf("%u runs are under way, and left alone\n", r.live);
+        printf("%u run%s under way, and left alone\n", r.live, r.live == 1 ? " is" : "s are");
     if (r.elsewhere)
-        printf("%u runs were in other network namespaces, and are left alone\n", r.elsewhere);
+        printf("%u run%s in other network namespaces, and left alone\n", r.elsewhere,
+               r.elsewhere == 1 ? " is" : "s are");
     return result;
 }
 

@@ -11,6 +11,7 @@
 
 #include "analysis/perf/perf_data.h"
 #include "base/clock.h"
+#include "base/text.h"
 #include "experiments/capture/capture_backend.h"
 #include "experiments/capture/trace_bounds.h"
 #include "experiments/capture/trace_code.h"
@@ -412,8 +413,9 @@ static int intel_pt_stop(struct capture *capture, void *state, json_t *dropped, 
         capture_warn(capture, text);
     }
     if (trace->refused) {
-        snprintf(text, sizeof text, "%u snapshots were not taken, for %u were to be kept",
-                 trace->refused, trace->recorder.snapshots);
+        snprintf(text, sizeof text, "%u snapshot%s %s not taken, for %u %s to be kept",
+                 trace->refused, text_plural(trace->refused), text_were(trace->refused),
+                 trace->recorder.snapshots, text_were(trace->recorder.snapshots));
         capture_warn(capture, text);
     }
     json_object_set(dropped, "trace", truncated);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "loadgen/method/load_saturation.h"
+#include "base/text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -38,9 +39,11 @@ static void blame_client(const struct load_summary *summary, struct load_saturat
                  idle * 100);
     else
         snprintf(found->why, sizeof found->why,
-                 "the client is saturated: at the end %llu requests were due and not sent although "
-                 "connections had room, and only %llu were in flight",
-                 (count_type)found->waiting[1], (count_type)found->in_flight[1]);
+                 "the client is saturated: at the end %llu request%s %s due and not sent although "
+                 "connections had room, and only %llu %s in flight",
+                 (count_type)found->waiting[1], text_plural((double)found->waiting[1]),
+                 text_were((double)found->waiting[1]), (count_type)found->in_flight[1],
+                 text_were((double)found->in_flight[1]));
 }
 
 static void blame_server(const struct engine_result *run, const struct load_summary *summary,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "loadgen/method/logical_requests.h"
 #include "loadgen/method/method_interval.h"
 
@@ -308,10 +309,10 @@ static void judge_end(const struct engine_result *result, struct load_summary *s
         infinite++;
     load_summary_add_reason(
         summary, DOUBT_UNANSWERED,
-        "%llu of %llu requests were not answered (%llu never sent, %llu timed out, %llu "
+        "%llu of %llu requests %s not answered (%llu never sent, %llu timed out, %llu "
         "lost): %s%s infinite",
-        (count_type)unanswered, (count_type)summary->scheduled, (count_type)summary->unsent,
-        (count_type)summary->timed_out, (count_type)summary->lost,
+        (count_type)unanswered, (count_type)summary->scheduled, text_were((double)unanswered),
+        (count_type)summary->unsent, (count_type)summary->timed_out, (count_type)summary->lost,
         infinite < SUMMARY_QUANTILES ? summary_quantile_names[infinite] : "max",
         infinite < SUMMARY_QUANTILES - 1 ? " and above are" : " is");
 }
@@ -351,25 +352,29 @@ static void judge_replies(const struct engine_result *result, struct load_summar
                                 (count_type)summary->misses, (count_type)reads);
     else if ((double)multigets->missing > most_misses * (double)multigets->keys)
         load_summary_add_reason(summary, DOUBT_MISSES,
-                                "%llu of the %llu keys of multigets were not there, and that is "
+                                "%llu of the %llu keys of multigets %s not there, and that is "
                                 "what was measured; store the dataset first (--prepare)",
-                                (count_type)multigets->missing, (count_type)multigets->keys);
+                                (count_type)multigets->missing, (count_type)multigets->keys,
+                                text_were((double)multigets->missing));
     const uint64_t unfilled = counts->fills.refused + counts->fills.failed;
     if ((double)unfilled > share_tolerance * (double)counts->fills.begun)
         load_summary_add_reason(summary, DOUBT_ERRORS,
-                                "%llu of %llu sets after a miss were not done, so that the cache "
+                                "%llu of %llu sets after a miss %s not done, so that the cache "
                                 "stayed empty%s",
-                                (count_type)unfilled, (count_type)counts->fills.begun, first);
+                                (count_type)unfilled, (count_type)counts->fills.begun,
+                                text_were((double)unfilled), first);
     if ((double)counts->wrong_values > few)
         load_summary_add_reason(
             summary, DOUBT_WRONG_VALUES,
-            "%llu of %llu replies were not the value that was asked for%s; is the dataset another "
+            "%llu of %llu replies %s not the value that was asked for%s; is the dataset another "
             "workload's? --prepare stores this one's",
-            (count_type)counts->wrong_values, (count_type)summary->answered, first);
+            (count_type)counts->wrong_values, (count_type)summary->answered,
+            text_were((double)counts->wrong_values), first);
     else if ((double)summary->error_replies > few)
-        load_summary_add_reason(summary, DOUBT_ERRORS, "%llu of %llu replies were errors%s",
+        load_summary_add_reason(summary, DOUBT_ERRORS, "%llu of %llu replies %s%s%s",
                                 (count_type)summary->error_replies, (count_type)summary->answered,
-                                first);
+                                text_were((double)summary->error_replies),
+                                summary->error_replies == 1 ? " an error" : " errors", first);
     // Nobody can tell which of two replies is the surplus one: those before may have answered
     // others.
     if ((double)counts->unexpected > few)
@@ -396,9 +401,10 @@ static void judge_memory(const struct engine_result *result, enum load_doubt dou
     if (totals && (double)totals->late_drawn > few)
         load_summary_add_reason(
             summary, DOUBT_STARVED,
-            "%llu of %llu requests were drawn late: the thread that draws them, and takes their "
+            "%llu of %llu requests %s drawn late: the thread that draws them, and takes their "
             "samples, did not keep up; it needs a part of a core beside the load threads'",
-            (count_type)totals->late_drawn, (count_type)summary->scheduled);
+            (count_type)totals->late_drawn, (count_type)summary->scheduled,
+            text_were((double)totals->late_drawn));
 }
 
 // That the client is at its end, what it can do, and what helps. What the kernel's stamps say of

@@ -111,9 +111,9 @@ static json_t *multigets_json(const struct multiget_counts *multigets)
 static void print_multigets(const struct multiget_counts *multigets, FILE *out)
 {
     if (multigets->answered)
-        fprintf(out, "  multigets  %llu answered, of %llu keys; %llu of the keys were not there\n",
+        fprintf(out, "  multigets  %llu answered, of %llu keys; %llu of the keys %s not there\n",
                 (count_type)multigets->answered, (count_type)multigets->keys,
-                (count_type)multigets->missing);
+                (count_type)multigets->missing, text_were((double)multigets->missing));
 }
 
 // null: each request left when it was due.
