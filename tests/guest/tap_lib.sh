@@ -38,19 +38,23 @@ nc -l -p 11212 >/dev/null
 read -r up idle </proc/uptime
 echo "the guest is told to end, up for $up s"'
 
-# For a guest that is reached by ssh: guest_ssh NAME ADDRESS SSHD-LINE... writes $work/sshd_NAME for this machine's own sshd in
-# it, and adds the host NAME to $work/ssh_config. Keys of the test's own are made the first time.
+# For a guest that is reached by ssh: guest_ssh NAME ADDRESS[:PORT] SSHD-LINE... writes $work/sshd_NAME for this machine's own
+# sshd in it, in which these lines come first and so count, and adds the host NAME to $work/ssh_config. Keys of the test's own
+# are made the first time.
 guest_ssh() {
+    local address=${2%:*} port=22
+    [ "$address" = "$2" ] || port=${2##*:}
     if [ ! -e "$work/user_key" ]; then
         ssh-keygen -q -t ed25519 -N '' -f "$work/user_key"
         ssh-keygen -q -t ed25519 -N '' -f "$work/host_key"
     fi
-    printf '%s\n' "ListenAddress $2" 'HostKey /guest/host_key' 'PidFile none' 'AuthorizedKeysFile /guest/user_key.pub' \
-        'PasswordAuthentication no' 'KbdInteractiveAuthentication no' 'PermitRootLogin prohibit-password' 'StrictModes no' \
-        'SetEnv PATH=/usr/sbin:/usr/bin:/usr/lib/busybox' "${@:3}" >"$work/sshd_$1"
-    printf '%s\n' "Host $1" "HostName $2" 'User root' "IdentityFile $work/user_key" 'IdentitiesOnly yes' \
+    printf '%s\n' "${@:3}" "ListenAddress $address:$port" 'HostKey /guest/host_key' 'PidFile none' \
+        'AuthorizedKeysFile /guest/user_key.pub' 'PasswordAuthentication no' 'KbdInteractiveAuthentication no' \
+        'PermitRootLogin prohibit-password' 'StrictModes no' 'SetEnv PATH=/usr/sbin:/usr/bin:/usr/lib/busybox' >"$work/sshd_$1"
+    printf '%s\n' "Host $1" "HostName $address" "Port $port" 'User root' "IdentityFile $work/user_key" 'IdentitiesOnly yes' \
         "UserKnownHostsFile $work/known_hosts" 'StrictHostKeyChecking yes' >>"$work/ssh_config"
-    echo "$2 $(cut -d' ' -f1,2 "$work/host_key.pub")" >>"$work/known_hosts"
+    [ $port = 22 ] || address="[$address]:$port"
+    echo "$address $(cut -d' ' -f1,2 "$work/host_key.pub")" >>"$work/known_hosts"
 }
 
 # For inside: memcached under capture until the load is over. guest_serve CAPTURE-OPTIONS SERVER-PREFIX

@@ -28,33 +28,12 @@ PORTS
 for link in br0 br1 br2 p0 p1 q0 q1 tap0; do ip link set $link up; done
 ip addr add 10.78.0.1/24 dev br0
 
-ssh-keygen -q -t ed25519 -N '' -f "$work/user_key"
-ssh-keygen -q -t ed25519 -N '' -f "$work/host_key"
-echo "10.78.0.2 $(cut -d' ' -f1,2 "$work/host_key.pub")" >"$work/known_hosts"
-cat >"$work/sshd_config" <<'CONFIG'
-Port 22
-HostKey /guest/host_key
-PidFile none
-AuthorizedKeysFile /guest/user_key.pub
-PasswordAuthentication no
-UsePAM no
-StrictModes no
-SetEnv PATH=/usr/sbin:/usr/bin:/usr/lib/busybox
-CONFIG
-cat >"$work/ssh_config" <<CONFIG
-Host guest
-  HostName 10.78.0.2
-  User root
-  IdentityFile $work/user_key
-  IdentitiesOnly yes
-  UserKnownHostsFile $work/known_hosts
-  StrictHostKeyChecking yes
-CONFIG
+guest_ssh guest 10.78.0.2
 cat >"$work/inside" <<INSIDE
 $guest_begin
 mkdir -p /run/sshd
 chmod 600 host_key
-$sshd -e -f sshd_config
+$sshd -e -f sshd_guest
 $guest_wait
 INSIDE
 cat >"$work/seven.yaml" <<YAML
@@ -71,7 +50,7 @@ load: {from: client, to: cache, rate: 100, duration: 4s, connections: 4, depth: 
 capsule: {hops: [br0@client, p0@client, p1@client, q0@client, q1@client, tap0@client, eth0@guest]}
 YAML
 guest_start -t 240 "${programs[@]}" -f "$work/inside" -f "$work/host_key" -f "$work/user_key.pub" \
-    -f "$work/sshd_config" 'bash inside'
+    -f "$work/sshd_guest" 'bash inside'
 for try in 1 2 3; do
     rm -rf "$work/run"
     "$BUILD/taillight" run "$work/seven.yaml" --out "$work/run" >"$work/report" 2>"$work/run.err"

@@ -16,38 +16,11 @@ if [ "${1:-}" != inside ]; then # while there is a network
 fi
 . "$(dirname "$0")/../guest/tap_lib.sh"
 : "${FAULT:=slow,30ms,300ms}" "${RATE:=20}"
-ssh-keygen -q -t ed25519 -N '' -f "$work/user_key"
-ssh-keygen -q -t ed25519 -N '' -f "$work/host_key"
 for name in client server; do
-    port=$([ $name = client ] && echo 22 || echo 23)
-    cat >"$work/sshd_$name" <<END
-ListenAddress 10.78.0.2:$port
-HostKey /guest/host_key
-PidFile none
-AuthorizedKeysFile /guest/user_key.pub
-PasswordAuthentication no
-KbdInteractiveAuthentication no
-PermitRootLogin prohibit-password
-StrictModes no
-SetEnv PATH=/usr/sbin:/usr/bin:/usr/lib/busybox TAILLIGHT_STATE_DIR=/run/state-$name
-ForceCommand nsenter --net=/proc/\$(cat /run/$name.pid)/ns/net bash -c "\$SSH_ORIGINAL_COMMAND"
-END
-    cat >>"$work/ssh_config" <<END
-Host $name
-  HostName 10.78.0.2
-  Port $port
-  User root
-END
+    guest_ssh $name 10.78.0.2:$([ $name = client ] && echo 22 || echo 23) \
+        "SetEnv PATH=/usr/sbin:/usr/bin:/usr/lib/busybox TAILLIGHT_STATE_DIR=/run/state-$name" \
+        "ForceCommand nsenter --net=/proc/\$(cat /run/$name.pid)/ns/net bash -c \"\$SSH_ORIGINAL_COMMAND\""
 done
-cat >>"$work/ssh_config" <<END
-Host *
-  IdentityFile $work/user_key
-  IdentitiesOnly yes
-  UserKnownHostsFile $work/known_hosts
-  StrictHostKeyChecking yes
-END
-key=$(cut -d' ' -f1,2 "$work/host_key.pub")
-printf '10.78.0.2 %s\n[10.78.0.2]:23 %s\n' "$key" "$key" >"$work/known_hosts"
 cat >"$work/inside" <<INSIDE
 $guest_begin
 mkdir -p /run/sshd /home/files
