@@ -195,7 +195,8 @@ static bool add_only_peer(struct path *path, const struct thread_period *period)
     return true;
 }
 
-// --- an event loop's workers ---------------------------------------------------------------------
+// --- what an event loop waits for at last
+// ---------------------------------------------------------------------
 
 // Whether a thread of its own process woke this one from its wait for events, as workers do that
 // have done what an event loop gave them.
@@ -215,11 +216,24 @@ static bool ends_wait(const struct host_timeline *host, const struct waking *wak
     return after > 0 && stints[after - 1].left == STINT_WAITS;
 }
 
+// Whether its thread waits for another server between the message's arrival and its reply.
+static bool asks_peers(const struct sweep *sweep)
+{
+    const struct peers *peers = sweep->decomposer->in->peers;
+    const int64_t *stamps = sweep->life->stamp_ns;
+    size_t first = 0, after = 0;
+    if (peers)
+        peers_waits_of(peers, sweep->thread, stamps[STAMP_APPLICATION], stamps[STAMP_REPLY], &first,
+                       &after);
+    return first < after;
+}
+
 // An event loop that waits with the message unfinished is woken for others as well, by packets and
 // timers. When at last a worker wakes it and it answers, that is what the message waited for: the
-// worker's waking that follows. NULL: there is none.
-static const struct waking *worker_waking(const struct path *path,
-                                          const struct thread_period *period)
+// worker's waking that follows. When at last it is a timer, and the loop asked no other server, the
+// message was put off until that time, whosever packets came meanwhile. NULL: neither.
+static const struct waking *waking_that_counts(const struct path *path,
+                                               const struct thread_period *period)
 {
     enum { MOST_WAKINGS = 256 }; // beyond, it is the last worker
     const struct sweep *sweep = &path->sweep;
@@ -237,12 +251,41 @@ static const struct waking *worker_waking(const struct path *path,
     size_t last = array_bound(first, count, at, wakings[at].time_ns < reply_ns);
     while (last > first && !ends_wait(host, &wakings[last - 1]))
         last--;
-    if (last == first || !worker_woke(host, &wakings[last - 1]))
+    if (last == first)
         return NULL;
+    if (!worker_woke(host, &wakings[last - 1]))
+        return waker_of(host, &wakings[last - 1]).kind == WAKER_TIMER && !asks_peers(sweep)
+                   ? &wakings[last - 1]
+                   : NULL;
     for (size_t at = first; at + 1 < last && at < first + MOST_WAKINGS; at++)
         if (ends_wait(host, &wakings[at]) && worker_woke(host, &wakings[at]))
             return &wakings[at];
     return &wakings[last - 1];
+}
+
+// Whether the first that a thread does with sockets after it was woken is to read a request.
+static bool reads_request(const struct application_call *calls, size_t count, int64_t woken_ns)
+{
+    size_t at = application_calls_after(calls, count, woken_ns);
+    while (at < count && calls[at].kind == CALL_RECEIVE && calls[at].length == 0)
+        at++;
+    return at < count && calls[at].kind == CALL_RECEIVE;
+}
+
+// An event loop that asked no other server waits with the message unfinished, and the packets that
+// woke it were requests, so far as its calls tell: it had put the message off, for what nobody saw.
+static bool is_put_off(const struct path *path, const struct thread_period *period)
+{
+    const struct sweep *sweep = &path->sweep;
+    const struct lifetime *life = sweep->life;
+    const struct application_calls *all = sweep->decomposer->in->calls;
+    size_t count = 0;
+    if (path->wait || sweep->replied || period->before->left != STINT_WAITS || !all ||
+        sweep->thread != life->thread || asks_peers(sweep) ||
+        period->begin_ns < life->stamp_ns[STAMP_APPLICATION])
+        return false;
+    const struct application_call *calls = application_calls_of(all, sweep->thread, &count);
+    return calls && reads_request(calls, count, period->end_ns);
 }
 
 // What ended a sleep, as far as the message is concerned.
@@ -254,8 +297,8 @@ static struct waker waker_for_message(const struct path *path, const struct thre
         waker = waker_of(host, period->waking);
     if (waker.kind != WAKER_PACKET && waker.kind != WAKER_TIMER)
         return waker;
-    const struct waking *worker = worker_waking(path, period);
-    return worker ? waker_of(host, worker) : waker;
+    const struct waking *counts = waking_that_counts(path, period);
+    return counts ? waker_of(host, counts) : waker;
 }
 
 static void sweep_sleep(struct path *path, const struct thread_period *period)
@@ -301,7 +344,10 @@ static void sweep_sleep(struct path *path, const struct thread_period *period)
     }
     if (waker.kind > WAKER_THREAD && waker.span->begin_ns < end_ns && !path->wait)
         end_ns = waker.span->begin_ns > begin_ns ? waker.span->begin_ns : begin_ns;
-    sleep_ended_name(sleep, waker.kind, who, name);
+    if (waker.kind == WAKER_PACKET && is_put_off(path, period))
+        snprintf(name, sizeof name, "put off by its event loop");
+    else
+        sleep_ended_name(sleep, waker.kind, who, name);
     char after[CAUSE_NAME_BYTES + 2];
     snprintf(after, sizeof after, "%s%s", path->wait ? ", " : "", name);
     sweep->decomposer->core = NO_CORE;

@@ -34,6 +34,7 @@ REMEDY("garbage collection", false, "a garbage collection stopped {server}'s thr
 REMEDY("blocking calls", false, "{server} slept in a system call with the request in its hands", "make the call asynchronous, or have threads for it")
 REMEDY("other threads", false, "{server} waited for one of its own threads", "look at what that thread does meanwhile")
 REMEDY("another host or server", false, "{server} waited for another server", "look at that server: trace it, too")
+REMEDY("put off", false, "{server} had read these requests and served others instead", "see why it puts them off: a command that blocks or pauses clients (CLIENT PAUSE, BLPOP, WAIT), a limit of the rate, or an answer from elsewhere")
 REMEDY("timers", false, "{server} waited for a time to pass, or timers ran on its core", "shorter sleeps, or an event instead")
 REMEDY("signals", false, "{server} was stopped by signals, or handled some", "see who sends them: a debugger, a profiler, or job control")
 

@@ -458,6 +458,69 @@ static void test_worker_of_an_event_loop(void **state)
     close_scene(&s);
 }
 
+// The loop puts the request off until a timer; a packet for somebody else woke it before that. With
+// an answer of another server in between it is not known what the packet brought.
+static void test_put_off_by_an_event_loop(void **state)
+{
+    (void)state;
+    for (unsigned asks = 0; asks <= 1; asks++) {
+        struct scene s;
+        open_scene(&s);
+        call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+        if (asks)
+            call(&s, FRONT, CALL_SEND, 20, 21, MADE);
+        call(&s, FRONT, CALL_WAIT, 23, 500, 0);
+        if (asks)
+            call(&s, FRONT, CALL_RECEIVE, 501, 502, MADE);
+        call(&s, FRONT, CALL_WAIT, 542, 1033, 0);
+        call(&s, FRONT, CALL_SEND, 1040, 1042, CLIENT_SIDE);
+        event(&s, 24, EVENT_SWITCH, 0, BYSTANDER)->flags = SWITCH_WAITS;
+        strcpy(s.events.items[s.events.count - 1].payload.text, "bystander");
+        event(&s, 497, EVENT_SOFTIRQ_ENTRY, 2, 3);
+        event(&s, 498, EVENT_WAKING, 2, FRONT);
+        event(&s, 499, EVENT_SOFTIRQ_EXIT, 2, 3);
+        runs(&s, 499, 0, FRONT, "front");
+        event(&s, 543, EVENT_SWITCH, 0, BYSTANDER)->flags = SWITCH_WAITS;
+        strcpy(s.events.items[s.events.count - 1].payload.text, "bystander");
+        event(&s, 1029, EVENT_VECTOR_ENTRY, 2, VECTOR_LOCAL_TIMER);
+        event(&s, 1030, EVENT_WAKING, 2, FRONT);
+        event(&s, 1031, EVENT_VECTOR_EXIT, 2, VECTOR_LOCAL_TIMER);
+        runs(&s, 1031, 0, FRONT, "front");
+        build(&s, 1, 10, 1040, asks);
+        expect(&s, "waiting for a timer", asks ? 480 : 955, asks ? 490 : 965);
+        expect(&s, "waiting for 127.0.0.1:6379", asks ? 470 : 0, asks ? 482 : 0);
+        expect(&s, "waiting for a packet", 0, 0);
+        expect(&s, "bystander", 0, 3);
+        close_scene(&s);
+    }
+}
+
+// It reads somebody else's request each time it is woken, and answers the message at last: it had
+// put it off. Not so if what comes is none of its clients'.
+static void test_put_off_for_nobody_knows_what(void **state)
+{
+    (void)state;
+    for (int others = 0; others <= 1; others++) {
+        struct scene s;
+        open_scene(&s);
+        call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+        call(&s, FRONT, CALL_WAIT, 23, 500, 0);
+        if (others)
+            call(&s, FRONT, CALL_RECEIVE, 501, 502, OTHERS_SIDE);
+        call(&s, FRONT, CALL_SEND, 540, 542, CLIENT_SIDE);
+        event(&s, 24, EVENT_SWITCH, 0, BYSTANDER)->flags = SWITCH_WAITS;
+        strcpy(s.events.items[s.events.count - 1].payload.text, "bystander");
+        event(&s, 497, EVENT_SOFTIRQ_ENTRY, 2, 3);
+        event(&s, 498, EVENT_WAKING, 2, FRONT);
+        event(&s, 499, EVENT_SOFTIRQ_EXIT, 2, 3);
+        runs(&s, 499, 0, FRONT, "front");
+        build(&s, 1, 10, 540, 0);
+        expect(&s, "put off by its event loop", others ? 465 : 0, others ? 475 : 0);
+        expect(&s, "waiting for a packet", others ? 0 : 465, others ? 0 : 475);
+        close_scene(&s);
+    }
+}
+
 // The backend works on the front's core for one of its workers, until 1000 us, and then for
 // somebody else. The front's thread, which has another request, is ready all the time.
 static void peer_has_core(struct scene *s, bool captured)
@@ -543,6 +606,8 @@ int main(void)
         cmocka_unit_test(test_event_loop_queues),
         cmocka_unit_test(test_answers_at_once),
         cmocka_unit_test(test_worker_of_an_event_loop),
+        cmocka_unit_test(test_put_off_by_an_event_loop),
+        cmocka_unit_test(test_put_off_for_nobody_knows_what),
         cmocka_unit_test(test_peer_has_core),
         cmocka_unit_test(test_stranger_has_core),
         cmocka_unit_test(test_makes_way),
