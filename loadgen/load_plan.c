@@ -622,7 +622,8 @@ static int take_recording(struct load_plan *plan, struct error *err)
     double rate = recording_rate(&plan->recording);
     if (!(o->rate > 0))
         o->rate = rate;
-    double whole_ns = (double)plan->recording.requests.count * 1e9 / o->rate + 1;
+    // The last is within it, whatever was rounded.
+    double whole_ns = ceil((double)plan->recording.requests.count * 1e9 / o->rate) + 1;
     if (whole_ns < (double)o->duration_ns)
         o->duration_ns = (uint64_t)whole_ns;
     return 0;

@@ -107,6 +107,11 @@ if [ -s "$dir/packets" ]; then
     end "$dir/again"
 fi
 
+# The last request of any recording is sent: these three end, by a rounding, after what their rate says.
+printf '0\n0.05\n0.124\n' >"$dir/times"
+replay "$dir/times" --connections 1
+[ "$(jq .scheduled "$dir/out")" = 3 ] || fail "$(jq .scheduled "$dir/out") of 3 requests are sent"
+
 # What MONITOR cannot show as a transaction is not sent as one, and none of it in silence.
 begin "$dir/odd"
 executed=$(clients run "$port") || fail 'the clients failed'
