@@ -15,7 +15,7 @@
 #include "base/units.h"
 #include "loadgen/client/protocol_probe.h"
 #include "loadgen/client/tls_tunnel.h"
-#include "loadgen/engine/recording_file.h"
+#include "loadgen/recording/recording_file.h"
 #include "workloads/protocols.h"
 #include "workloads/redis_cluster.h"
 

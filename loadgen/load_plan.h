@@ -17,7 +17,7 @@
 #include "loadgen/client/server_url.h"
 #include "loadgen/client/tls_settings.h"
 #include "loadgen/engine/engine.h"
-#include "loadgen/engine/recording.h"
+#include "loadgen/recording/recording.h"
 #include "loadgen/load_goal.h"
 #include "loadgen/method/load_summary.h"
 #include "loadgen/method/method.h"

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/log_file.h"
-#include "loadgen/engine/recording_file.h"
+#include "loadgen/recording/recording_file.h"
 #include "loadgen/client/sample_log.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -5,8 +5,8 @@
 //     1339518083.107412 [0 127.0.0.1:60866] "set" "key" "a value\x00"
 //
 // The words are C strings: what cannot be printed is \xHH, or a backslash and a letter.
-#ifndef LOADGEN_ENGINE_RECORDING_MONITOR_H
-#define LOADGEN_ENGINE_RECORDING_MONITOR_H
+#ifndef LOADGEN_RECORDING_RECORDING_MONITOR_H
+#define LOADGEN_RECORDING_RECORDING_MONITOR_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,15 +2,15 @@
 //
 // Which client's commands are between MULTI and EXEC while a recording is read: MONITOR prints, and
 // packets hold, those of other clients in between.
-#ifndef LOADGEN_ENGINE_RECORDING_TRANSACTIONS_H
-#define LOADGEN_ENGINE_RECORDING_TRANSACTIONS_H
+#ifndef LOADGEN_RECORDING_RECORDING_TRANSACTIONS_H
+#define LOADGEN_RECORDING_RECORDING_TRANSACTIONS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "base/array.h"
 #include "base/map.h"
-#include "loadgen/engine/recording_monitor.h"
+#include "loadgen/recording/recording_monitor.h"
 #include "workloads/transactions.h"
 
 // Transactions of a recording that are not sent as such.

@@ -3,14 +3,14 @@
 // Commands from the bytes that a client sent, split anywhere: Redis' (RESP arrays, inline) and
 // memcached's text protocol (protocol.txt of its sources). Of a command its name, key and sizes are
 // kept; values are passed over.
-#ifndef LOADGEN_ENGINE_RECORDING_COMMAND_H
-#define LOADGEN_ENGINE_RECORDING_COMMAND_H
+#ifndef LOADGEN_RECORDING_RECORDING_COMMAND_H
+#define LOADGEN_RECORDING_RECORDING_COMMAND_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "loadgen/engine/recording_monitor.h"
+#include "loadgen/recording/recording_monitor.h"
 
 // A longer key is known by how it begins, and by its length.
 enum { COMMAND_NAME_KEPT = 32, COMMAND_KEY_KEPT = 256, COMMAND_LINE_KEPT = 320 };

@@ -4,15 +4,15 @@
 // Ethernet (with VLANs), Linux cooked, raw IP and loopback frames the TCP segments over IPv4 and
 // IPv6 are taken, and the commands in what clients sent (recording_stream.h). A request counts from
 // the packet that made it whole.
-#ifndef LOADGEN_ENGINE_RECORDING_PCAP_H
-#define LOADGEN_ENGINE_RECORDING_PCAP_H
+#ifndef LOADGEN_RECORDING_RECORDING_PCAP_H
+#define LOADGEN_RECORDING_RECORDING_PCAP_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
 #include "base/error.h"
-#include "loadgen/engine/recording.h"
+#include "loadgen/recording/recording.h"
 
 // By a file's first bytes.
 bool pcap_begins(const void *bytes, size_t count);

@@ -6,14 +6,14 @@
 // traces: time, key, key size, value size, client, operation, TTL (Yang, Yue and Rashmi, "A large
 // scale analysis of hundreds of in-memory cache clusters at Twitter", OSDI 2020). Sizes are in
 // bytes, times in seconds; a trace whose times are whole seconds has each second's requests spread
-// over it. Or what Redis' MONITOR prints (loadgen/engine/recording_monitor.h).
-#ifndef LOADGEN_ENGINE_RECORDING_CSV_H
-#define LOADGEN_ENGINE_RECORDING_CSV_H
+// over it. Or what Redis' MONITOR prints (loadgen/recording/recording_monitor.h).
+#ifndef LOADGEN_RECORDING_RECORDING_CSV_H
+#define LOADGEN_RECORDING_RECORDING_CSV_H
 
 #include <stddef.h>
 
 #include "base/error.h"
-#include "loadgen/engine/recording.h"
+#include "loadgen/recording/recording.h"
 
 // Parses it, which may hold any bytes. Operations are those of the workload's protocol, also by the
 // names that other tools give them (gets, add, read); requests with others are counted and left

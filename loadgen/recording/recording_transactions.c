@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "loadgen/engine/recording_transactions.h"
+#include "loadgen/recording/recording_transactions.h"
 
 #include <stdlib.h>
 #include <string.h>

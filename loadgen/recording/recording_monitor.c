@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "loadgen/engine/recording_monitor.h"
+#include "loadgen/recording/recording_monitor.h"
 
 #include <string.h>
 #include <strings.h>

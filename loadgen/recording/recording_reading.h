@@ -2,8 +2,8 @@
 //
 // What every recording with columns is read into, be it text (recording_csv.h) or packets
 // (recording_pcap.h): a request at a time, whose keys are numbered as they come.
-#ifndef LOADGEN_ENGINE_RECORDING_READING_H
-#define LOADGEN_ENGINE_RECORDING_READING_H
+#ifndef LOADGEN_RECORDING_RECORDING_READING_H
+#define LOADGEN_RECORDING_RECORDING_READING_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,9 +11,9 @@
 #include "base/array.h"
 #include "base/error.h"
 #include "base/map.h"
-#include "loadgen/engine/recording.h"
-#include "loadgen/engine/recording_monitor.h"
-#include "loadgen/engine/recording_transactions.h"
+#include "loadgen/recording/recording.h"
+#include "loadgen/recording/recording_monitor.h"
+#include "loadgen/recording/recording_transactions.h"
 
 enum { COLUMNS_MOST = 32 };
 

@@ -4,16 +4,16 @@
 // commands in them. The client is who sent the SYN, else who has the higher port. What came before
 // is dropped; behind a hole segments wait until it is filled, or until the server acknowledges it
 // or too many wait: then it is a gap.
-#ifndef LOADGEN_ENGINE_RECORDING_STREAM_H
-#define LOADGEN_ENGINE_RECORDING_STREAM_H
+#ifndef LOADGEN_RECORDING_RECORDING_STREAM_H
+#define LOADGEN_RECORDING_RECORDING_STREAM_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/array.h"
 #include "base/map.h"
-#include "loadgen/engine/recording_command.h"
-#include "loadgen/engine/recording_reading.h"
+#include "loadgen/recording/recording_command.h"
+#include "loadgen/recording/recording_reading.h"
 
 struct endpoint {
     uint8_t address[16];

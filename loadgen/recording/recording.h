@@ -3,15 +3,15 @@
 // A recorded schedule that is sent again (`--arrivals replay:FILE`, recording_file.h): a
 // samples.tlog, whose intended times, operations and keys are repeated, or text (recording_csv.h)
 // or packets (recording_pcap.h), of which what it does not say is drawn from the workload.
-#ifndef LOADGEN_ENGINE_RECORDING_H
-#define LOADGEN_ENGINE_RECORDING_H
+#ifndef LOADGEN_RECORDING_RECORDING_H
+#define LOADGEN_RECORDING_RECORDING_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "base/array.h"
 #include "base/error.h"
-#include "loadgen/engine/recording_transactions.h"
+#include "loadgen/recording/recording_transactions.h"
 #include "loadgen/engine/schedule.h"
 #include "workloads/workload.h"
 

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "loadgen/engine/recording_csv.h"
-#include "loadgen/engine/recording_pcap.h"
+#include "loadgen/recording/recording_csv.h"
+#include "loadgen/recording/recording_pcap.h"
 #include "workloads/redis.h"
 #include "workloads/transactions.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "loadgen/engine/recording.h"
+#include "loadgen/recording/recording.h"
 
 void recording_free(struct recording *recording)
 {

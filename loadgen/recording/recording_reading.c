@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "loadgen/engine/recording_reading.h"
+#include "loadgen/recording/recording_reading.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "loadgen/engine/recording_stream.h"
+#include "loadgen/recording/recording_stream.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -12,8 +12,8 @@
 #include <cmocka.h>
 
 #include "base/log_file.h"
-#include "loadgen/engine/recording_csv.h"
-#include "loadgen/engine/recording_file.h"
+#include "loadgen/recording/recording_csv.h"
+#include "loadgen/recording/recording_file.h"
 #include "loadgen/client/sample_log.h"
 #include "workloads/redis.h"
 #include "workloads/transactions.h"

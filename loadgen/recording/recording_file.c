@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "loadgen/engine/recording_file.h"
+#include "loadgen/recording/recording_file.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -10,8 +10,8 @@
 #include "base/input_file.h"
 #include "base/log_file.h"
 #include "loadgen/client/sample_log.h"
-#include "loadgen/engine/recording_csv.h"
-#include "loadgen/engine/recording_pcap.h"
+#include "loadgen/recording/recording_csv.h"
+#include "loadgen/recording/recording_pcap.h"
 
 static const double longest_s = 86400;
 

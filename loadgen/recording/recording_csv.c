@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-#include "loadgen/engine/recording_csv.h"
+#include "loadgen/recording/recording_csv.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "loadgen/engine/recording_monitor.h"
-#include "loadgen/engine/recording_reading.h"
+#include "loadgen/recording/recording_monitor.h"
+#include "loadgen/recording/recording_reading.h"
 
 static const struct {
     const char *name;

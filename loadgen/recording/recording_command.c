@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "loadgen/engine/recording_command.h"
+#include "loadgen/recording/recording_command.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 #include <pcap/pcap.h>
 
-#include "loadgen/engine/recording_pcap.h"
+#include "loadgen/recording/recording_pcap.h"
 #include "workloads/redis.h"
 
 enum { SYN = 2, ACK = 16, PORT_CLIENT = 40000, PORT_REDIS = 6379 };

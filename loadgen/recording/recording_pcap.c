@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "loadgen/engine/recording_pcap.h"
+#include "loadgen/recording/recording_pcap.h"
 
 #include <dlfcn.h>
 #include <netinet/in.h>
@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "loadgen/engine/recording_stream.h"
+#include "loadgen/recording/recording_stream.h"
 
 enum { TYPE_IPV4 = 0x0800, TYPE_IPV6 = 0x86dd, TYPE_VLAN = 0x8100, TYPE_SERVICE_VLAN = 0x88a8 };
 enum { VLANS_MOST = 4, EXTENSIONS_MOST = 8 };
