@@ -6,6 +6,7 @@
 #ifndef BASE_TSC_H
 #define BASE_TSC_H
 
+#include <sched.h>
 #include <stdint.h>
 
 #if defined __x86_64__
@@ -17,18 +18,15 @@ static inline uint64_t tsc_now(void)
     return __rdtsc();
 }
 
-// Cycles now, after every earlier instruction has finished, and the core it was read on: Linux
-// keeps (node << 12 | core) in TSC_AUX (arch/x86/kernel/cpu/common.c, setup_getcpu).
-static inline uint64_t tsc_now_on_core(uint16_t *core)
+// Cycles now, after every earlier instruction has finished. What rdtscp says of the core is not
+// used: Linux keeps its number in TSC_AUX, but some hypervisors let their own host's show through.
+static inline uint64_t tsc_now_ordered(void)
 {
     unsigned int aux;
-    uint64_t cycles = __rdtscp(&aux);
-    *core = (uint16_t)(aux & 0xfff);
-    return cycles;
+    return __rdtscp(&aux);
 }
 
 #elif defined __aarch64__
-#include <sched.h>
 
 // The virtual counter (Arm ARM, D13.8: CNTVCT_EL0), which Linux lets user space read: the one clock
 // of all cores. Its rate is CNTFRQ_EL0's, 24 MHz to 1 GHz.
@@ -39,19 +37,31 @@ static inline uint64_t tsc_now(void)
     return ticks;
 }
 
-// The core comes from what the kernel keeps in the thread's rseq area (glibc 2.35), else from the
-// vDSO: it may be another one than the counter was read on where the thread was moved in between.
-static inline uint64_t tsc_now_on_core(uint16_t *core)
+// The same, after every earlier instruction has finished.
+static inline uint64_t tsc_now_ordered(void)
 {
     uint64_t ticks;
     __asm__ volatile("isb\n\tmrs %0, cntvct_el0" : "=r"(ticks)::"memory");
-    int here = sched_getcpu();
-    *core = here < 0 ? 0 : (uint16_t)here;
     return ticks;
 }
 
 #else
 #error "this processor's counter is not known: base/tsc.h says what it has to give"
 #endif
+
+// Cycles now, after every earlier instruction has finished, and the core they were read on: the one
+// that the thread was on before and after. It comes from what the kernel keeps in the thread's rseq
+// area (glibc 2.35), else from the vDSO.
+static inline uint64_t tsc_now_on_core(uint16_t *core)
+{
+    uint64_t cycles;
+    int here;
+    do {
+        here = sched_getcpu();
+        cycles = tsc_now_ordered();
+    } while (sched_getcpu() != here);
+    *core = here < 0 ? 0 : (uint16_t)here;
+    return cycles;
+}
 
 #endif

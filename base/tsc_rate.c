@@ -11,10 +11,9 @@ struct tsc_pair tsc_take_pair(void)
     uint64_t narrowest = UINT64_MAX;
     for (unsigned i = 0; i < 16; i++) {
         struct timespec now;
-        uint16_t core;
-        uint64_t before = tsc_now_on_core(&core);
+        uint64_t before = tsc_now_ordered();
         clock_gettime(CLOCK_MONOTONIC_RAW, &now);
-        uint64_t width = tsc_now_on_core(&core) - before;
+        uint64_t width = tsc_now_ordered() - before;
         if (width >= narrowest)
             continue;
         narrowest = width;
