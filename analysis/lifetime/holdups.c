@@ -180,6 +180,44 @@ static uint8_t loss_before(const struct held_message *message, const struct pile
     return (uint8_t)(loss->payload.b >> 32);
 }
 
+// Whether TCP took bytes that were thrown away for sent: then it sent them again.
+static bool sent_again(const struct held_message *message, const struct pile *resends,
+                       const struct event *loss, int64_t lost_ns)
+{
+    for (size_t i = first_after(resends, lost_ns); i < resends->count; i++)
+        if (overlaps((uint32_t)loss->payload.a, (uint32_t)loss->payload.b,
+                     event_of(message, &resends->items[i])))
+            return true;
+    return false;
+}
+
+// What is thrown away on its way through the sender's own machine, by a firewall or a full queueing
+// discipline, TCP does not take for sent. It tries again when it next has a reason to: bytes of the
+// stream before `end` that were to leave from `from_ns` on left at `left_ns`.
+// Returns when they were thrown away first; left_ns: they were not.
+static int64_t hold_up_on_leaving(struct held_message *message, bool to_server, uint64_t end,
+                                  int64_t from_ns, int64_t left_ns)
+{
+    const struct holdup_sources *from = message->from;
+    struct pile losses =
+        pile_of(message, to_server ? from->losses_to_server : from->losses_to_client);
+    struct pile resends =
+        pile_of(message, to_server ? from->resends_to_server : from->resends_to_client);
+    for (size_t i = first_after(&losses, from_ns - 1);
+         i < losses.count && losses.items[i].time_ns < left_ns; i++) {
+        const struct event *loss = event_of(message, &losses.items[i]);
+        int64_t lost_ns = losses.items[i].time_ns;
+        uint32_t begin = (uint32_t)loss->payload.a - (uint32_t)loss->payload.b;
+        if ((int32_t)((uint32_t)end - begin) <= 0 || sent_again(message, &resends, loss, lost_ns))
+            continue;
+        add_holdup(message, lost_ns, left_ns,
+                   to_server ? HOLDUP_LOCAL_TO_SERVER : HOLDUP_LOCAL_TO_CLIENT,
+                   (uint8_t)(loss->payload.b >> 32));
+        return lost_ns;
+    }
+    return left_ns;
+}
+
 static void move_arrival(struct lifetime *life, int64_t arrived_ns)
 {
     life->stamp_ns[STAMP_NIC] = arrived_ns;
@@ -193,6 +231,9 @@ static void hold_up_request(struct held_message *message)
     struct lifetime *life = message->life;
     const uint64_t end = message->sample->request_end;
     struct pile resends = pile_of(message, message->from->resends_to_server);
+    if (lifetime_has(life, STAMP_SEND) && lifetime_has(life, STAMP_CLIENT_TX))
+        hold_up_on_leaving(message, true, end, life->stamp_ns[STAMP_SEND],
+                           life->stamp_ns[STAMP_CLIENT_TX]);
     if (resends.count == 0 || !lifetime_has(life, STAMP_SEND) || !lifetime_has(life, STAMP_HANDOFF))
         return;
     const struct passage *last = NULL;
@@ -300,6 +341,8 @@ static void hold_up_sending(struct held_message *message)
         return;
     uint8_t queue = QUEUE_OTHER;
     int64_t until = hold_up_in_queue(message, from, &queue);
+    until = hold_up_on_leaving(message, false, message->sample->reply_end,
+                               life->stamp_ns[STAMP_REPLY], until);
     struct pile helds = pile_of(message, message->from->helds);
     for (size_t i = first_after(&helds, from); i < helds.count && helds.items[i].time_ns <= until;
          i++) {
@@ -308,7 +351,8 @@ static void hold_up_sending(struct held_message *message)
         if (event->payload.a >= message->sample->reply_end)
             continue;
         if (kind != HOLDUP_KINDS)
-            add_holdup(message, from, helds.items[i].time_ns, kind, queue);
+            add_holdup(message, from, helds.items[i].time_ns, kind,
+                       kind == HOLDUP_QUEUE ? queue : 0);
         from = helds.items[i].time_ns;
     }
 }
@@ -325,8 +369,9 @@ static int compare_holdups(const void *a, const void *b)
 static void hold_up_connection(struct held_message *message)
 {
     const struct holdup_sources *from = message->from;
-    const struct piles *const sources[] = {from->resends_to_server, from->resends_to_client,
-                                           from->helds, from->queues};
+    const struct piles *const sources[] = {
+        from->resends_to_server, from->resends_to_client, from->helds, from->queues,
+        from->losses_to_server,  from->losses_to_client};
     message->socket = from->socket_of[message->client];
     if (message->socket == NO_CONNECTION)
         return;

@@ -216,6 +216,7 @@ struct tcp_sock {
     uint64_t bytes_received;
     uint64_t bytes_acked;
     uint64_t tcp_clock_cache;
+    uint64_t tcp_wstamp_ns;
     uint32_t write_seq;
     uint32_t snd_wnd;
     uint32_t snd_cwnd;

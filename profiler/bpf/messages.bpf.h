@@ -128,6 +128,14 @@ static __always_inline int record_delivery(uint8_t kind, uint32_t id, uint64_t a
     return record_message(kind, 0, id, a, b);
 }
 
+// Whether TCP waits until it may send the next segment at its connection's rate
+// (tcp_pacing_check()). That a connection is paced says little: with BBR each is.
+static __always_inline bool paces_now(const struct sock *sk, const struct tcp_sock *tcp)
+{
+    enum { SK_PACING_NEEDED = 1 }; // by TCP itself, not by fq
+    return sk->sk_pacing_status == SK_PACING_NEEDED && tcp->tcp_wstamp_ns > bpf_ktime_get_ns();
+}
+
 // What TCP's rules say of bytes that wait to be sent.
 static __always_inline uint8_t held_reason(struct sock *sk, struct tcp_sock *tcp)
 {
@@ -145,7 +153,7 @@ static __always_inline uint8_t held_reason(struct sock *sk, struct tcp_sock *tcp
         return HELD_NAGLE;
     if (sk->sk_tsq_flags & TSQ_THROTTLED)
         return HELD_BELOW;
-    return sk->sk_pacing_status ? HELD_PACING : HELD_OTHER;
+    return paces_now(sk, tcp) ? HELD_PACING : HELD_OTHER;
 }
 
 // What comes in may let bytes go that had to wait: this is the last moment to see why they did.

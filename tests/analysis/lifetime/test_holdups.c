@@ -64,6 +64,9 @@ static void delay_transmits(struct scenario *s, const struct scenario_request *f
         uint64_t end = event->payload.a;
         if (kind == EVENT_QUEUED)
             record(s, until, kind, flags, first, end, (uint64_t)(left + MONOTONIC_AHEAD_NS));
+        if (kind == EVENT_SEGMENT_DROPPED)
+            record(s, left, kind, flags, first, (uint32_t)end,
+                   (uint64_t)LOSS_QDISC_OVERLIMIT << 32 | REPLY_BYTES);
         for (int held = 0; kind == EVENT_HELD && held < 2; held++)
             record(s, until - 1000 - held * HOLD_NS / 2, kind, flags, first, end - 1, end);
     }
@@ -286,12 +289,50 @@ static void queueing_discipline(void **state)
     judge(&j, "qdisc (tbf)", HOLDUP_QUEUE);
 }
 
+// What TCP says of the bytes is no name of a queueing discipline or a loss, though one had them
+// after.
+static void held_before_a_queue(void **state)
+{
+    (void)state;
+    struct joined j = {0};
+    scenario_build(&j.scenario, &usual);
+    struct scenario *s = &j.scenario;
+    for (size_t i = EVERY / 2; i < usual.requests; i += EVERY) {
+        const struct scenario_request *r = &s->requests.items[i];
+        const uint64_t end = r->reply_begin + REPLY_BYTES;
+        delay_transmits(s, r, EVENT_HELD, HELD_CONGESTION);
+        record(s, r->server_tx, EVENT_QUEUED, QUEUE_TBF, r, end,
+               (uint64_t)(r->server_tx - 800 + MONOTONIC_AHEAD_NS));
+    }
+    judge(&j, "congestion window", HOLDUP_CONGESTION);
+}
+
+// The server's own machine throws a reply away before it leaves: TCP does not send it again, it has
+// not sent it. Where it does send it again, the bytes had left.
+static void thrown_away_before_it_left(void **state)
+{
+    (void)state;
+    struct joined j = {0};
+    scenario_build(&j.scenario, &usual);
+    struct scenario *s = &j.scenario;
+    for (size_t i = EVERY / 2; i < usual.requests; i += EVERY)
+        delay_transmits(s, &s->requests.items[i], EVENT_SEGMENT_DROPPED, DROPPED_TO_CLIENT);
+    judge(&j,
+          "sent again to the client (local drop), dropped by a full queueing discipline "
+          "(QDISC_OVERLIMIT)",
+          HOLDUP_LOCAL_TO_CLIENT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lost_reply),          cmocka_unit_test(needless_retransmission),
-        cmocka_unit_test(lost_request),        cmocka_unit_test(held_in_the_send_queue),
+        cmocka_unit_test(lost_reply),
+        cmocka_unit_test(needless_retransmission),
+        cmocka_unit_test(lost_request),
+        cmocka_unit_test(held_in_the_send_queue),
         cmocka_unit_test(queueing_discipline),
+        cmocka_unit_test(held_before_a_queue),
+        cmocka_unit_test(thrown_away_before_it_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
