@@ -272,6 +272,24 @@ static bool reads_request(const struct application_call *calls, size_t count, in
     return at < count && calls[at].kind == CALL_RECEIVE;
 }
 
+// Whether the loop had begun to send the message's reply when it turned to wait.
+static bool reply_is_begun(const struct path *path, const struct thread_period *period)
+{
+    const struct lifetime *life = path->sweep.life;
+    return life->begun_ns && life->begun_ns <= period->begin_ns;
+}
+
+// Such a loop that asked no other server waits until its socket has room for the rest, whatever
+// else woke it; not so where a worker or a timer lets it go on at last. Whom it asked is known
+// where the shim sees its waits.
+static bool waits_for_room(const struct path *path, const struct thread_period *period)
+{
+    const struct sweep *sweep = &path->sweep;
+    return !path->wait && !sweep->replied && period->before->left == STINT_WAITS &&
+           sweep->life->batch && reply_is_begun(path, period) && !asks_peers(sweep) &&
+           !waking_that_counts(path, period);
+}
+
 // An event loop that asked no other server waits with the message unfinished, and the packets that
 // woke it were requests, so far as its calls tell: it had put the message off, for what nobody saw.
 static bool is_put_off(const struct path *path, const struct thread_period *period)
@@ -281,7 +299,7 @@ static bool is_put_off(const struct path *path, const struct thread_period *peri
     const struct application_calls *all = sweep->decomposer->in->calls;
     size_t count = 0;
     if (path->wait || sweep->replied || period->before->left != STINT_WAITS || !all ||
-        sweep->thread != life->thread || asks_peers(sweep) ||
+        sweep->thread != life->thread || asks_peers(sweep) || reply_is_begun(path, period) ||
         period->begin_ns < life->stamp_ns[STAMP_APPLICATION])
         return false;
     const struct application_call *calls = application_calls_of(all, sweep->thread, &count);
@@ -344,7 +362,10 @@ static void sweep_sleep(struct path *path, const struct thread_period *period)
     }
     if (waker.kind > WAKER_THREAD && waker.span->begin_ns < end_ns && !path->wait)
         end_ns = waker.span->begin_ns > begin_ns ? waker.span->begin_ns : begin_ns;
-    if (waker.kind == WAKER_PACKET && is_put_off(path, period))
+    bool unmeant = waker.kind == WAKER_PACKET || waker.kind == WAKER_TIMER;
+    if (unmeant && waits_for_room(path, period))
+        snprintf(name, sizeof name, "waiting for room to send");
+    else if (waker.kind == WAKER_PACKET && is_put_off(path, period))
         snprintf(name, sizeof name, "put off by its event loop");
     else
         sleep_ended_name(sleep, waker.kind, who, name);

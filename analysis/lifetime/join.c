@@ -380,6 +380,27 @@ static void stamp_pile(struct joiner *joiner, size_t client, uint32_t server,
     }
 }
 
+// Of replies that took several send calls, when the first of these returned.
+static void note_begun(struct joiner *joiner, size_t client, uint32_t server)
+{
+    const struct piles *replies = &joiner->replies, *sends = &joiner->passages[SENDS];
+    if (server == NO_CONNECTION)
+        return;
+    size_t at = sends->starts[server], end = sends->starts[server + 1];
+    for (size_t m = replies->starts[client] + 1; m < replies->starts[client + 1]; m++) {
+        struct lifetime *life = &joiner->lives[replies->items[m].record];
+        while (at < end && sends->items[at].end <= replies->items[m - 1].end)
+            at++;
+        if (at == end)
+            return;
+        const struct application_call *first = &joiner->in->calls->items[sends->items[at].record];
+        if (life->send_call != NO_CALL && sends->items[at].record != life->send_call &&
+            lifetime_has(life, STAMP_APPLICATION) &&
+            first->entry_ns >= life->stamp_ns[STAMP_APPLICATION])
+            life->begun_ns = first->exit_ns;
+    }
+}
+
 // --- the stamps of a client's datagrams ----------------------------------------------------------
 // Their records lie by number (datagrams.h): a request's are those of its own number, in order of
 // time. Of a request that came twice the first one counts; a reply may take several datagrams, of
@@ -497,6 +518,8 @@ static void walk_connection(struct joiner *joiner, size_t client)
         note_drops(joiner, client, socket);
     stamp(joiner, client, calls, RECEIVES, STAMP_APPLICATION);
     stamp(joiner, client, calls, SENDS, STAMP_REPLY);
+    if (!datagrams)
+        note_begun(joiner, client, calls);
     if (socket != NO_CONNECTION)
         count_segments(joiner, socket);
     count_sharing(joiner, client);

@@ -40,6 +40,8 @@ struct scene {
     struct decomposer decomposer;
     struct diagnosis_input in;
     struct component_share_array shares;
+    uint32_t batch; // of the request
+    int begun_us;   // its reply; 0: by the call that ended it
 };
 
 static int64_t same(const void *context, enum host_clock clock, uint64_t value)
@@ -147,6 +149,8 @@ static void build(struct scene *s, int handoff, int received, int reply, unsigne
     for (int kind = 0; kind < STAMP_KINDS; kind++)
         s->life.stamp_ns[kind] = US(at[kind]);
     s->life.present = (1u << STAMP_KINDS) - 1;
+    s->life.batch = s->batch;
+    s->life.begun_ns = s->begun_us ? US(s->begun_us) : 0;
     for (uint32_t i = 0; i < s->all.count; i++) {
         const struct application_call *one = &s->all.items[i];
         if (one->connection == CLIENT_SIDE && one->exit_ns == US(received))
@@ -521,6 +525,42 @@ static void test_put_off_for_nobody_knows_what(void **state)
     }
 }
 
+// The loop sends what its socket has room for, and the rest when the client has acknowledged that.
+// A request of somebody else wakes it meanwhile. That is no room only where the reply was begun,
+// and by a loop of which it is known that it asked nobody.
+static void test_no_room_for_the_reply(void **state)
+{
+    (void)state;
+    enum { BEGUN, NOT_BEGUN, UNSEEN };
+    for (int way = BEGUN; way <= UNSEEN; way++) {
+        struct scene s;
+        open_scene(&s);
+        call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+        call(&s, FRONT, CALL_SEND, 20, 21, CLIENT_SIDE);
+        call(&s, FRONT, CALL_WAIT, 23, 500, 0);
+        call(&s, FRONT, CALL_RECEIVE, 501, 502, OTHERS_SIDE);
+        call(&s, FRONT, CALL_WAIT, 542, 1033, 0);
+        call(&s, FRONT, CALL_SEND, 1040, 1042, CLIENT_SIDE);
+        for (int woken = 0; woken < 2; woken++) {
+            int from = woken ? 543 : 24, to = woken ? 1029 : 497;
+            event(&s, from, EVENT_SWITCH, 0, BYSTANDER)->flags = SWITCH_WAITS;
+            strcpy(s.events.items[s.events.count - 1].payload.text, "bystander");
+            event(&s, to, EVENT_SOFTIRQ_ENTRY, 2, 3);
+            event(&s, to + 1, EVENT_WAKING, 2, FRONT);
+            event(&s, to + 2, EVENT_SOFTIRQ_EXIT, 2, 3);
+            runs(&s, to + 2, 0, FRONT, "front");
+        }
+        s.batch = way == UNSEEN ? 0 : 7;
+        s.begun_us = way == NOT_BEGUN ? 0 : 21;
+        build(&s, 1, 10, 1040, 0);
+        expect(&s, "waiting for room to send", way == BEGUN ? 950 : 0, way == BEGUN ? 965 : 0);
+        expect(&s, "put off by its event loop", way == NOT_BEGUN ? 465 : 0,
+               way == NOT_BEGUN ? 475 : 0);
+        expect(&s, "bystander", 0, 3);
+        close_scene(&s);
+    }
+}
+
 // The backend works on the front's core for one of its workers, until 1000 us, and then for
 // somebody else. The front's thread, which has another request, is ready all the time.
 static void peer_has_core(struct scene *s, bool captured)
@@ -608,6 +648,7 @@ int main(void)
         cmocka_unit_test(test_worker_of_an_event_loop),
         cmocka_unit_test(test_put_off_by_an_event_loop),
         cmocka_unit_test(test_put_off_for_nobody_knows_what),
+        cmocka_unit_test(test_no_room_for_the_reply),
         cmocka_unit_test(test_peer_has_core),
         cmocka_unit_test(test_stranger_has_core),
         cmocka_unit_test(test_makes_way),

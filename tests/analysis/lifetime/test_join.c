@@ -57,6 +57,42 @@ static void plain_run_is_exact(void **state)
     release(&j);
 }
 
+// Every tenth reply takes two send calls: its life knows when the first one returned, others have
+// no such time.
+static void replies_in_two_parts_are_known(void **state)
+{
+    (void)state;
+    struct joined j = {0};
+    scenario_build(&j.scenario, &plain);
+    struct scenario *s = &j.scenario;
+    const size_t calls = s->calls.count;
+    for (size_t i = 0, sends = 0; i < calls; i++) {
+        struct call *call = &s->calls.items[i];
+        if (call->kind != CALL_SEND || ++sends % 10)
+            continue;
+        struct call rest = *call;
+        call->length /= 2;
+        call->exit_tsc = call->entry_tsc + 1;
+        rest.offset += call->length;
+        rest.length -= call->length;
+        rest.entry_tsc = call->exit_tsc + 1;
+        SCENARIO_PUSH(&s->calls, rest);
+    }
+    const struct join_input join = input_of(&j);
+    join_all(&j, &join);
+    size_t begun = 0;
+    for (size_t i = 0; i < j.lives.count; i++) {
+        const struct lifetime *life = &j.lives.items[i];
+        begun += life->begun_ns != 0;
+        if (life->begun_ns)
+            assert_true(life->begun_ns > life->stamp_ns[STAMP_APPLICATION] &&
+                        life->begun_ns <= life->stamp_ns[STAMP_REPLY]);
+    }
+    // Of a connection's first reply it is not known where it begins.
+    assert_true(begun <= plain.requests / 10 && begun + plain.connections >= plain.requests / 10);
+    release(&j);
+}
+
 static void retransmits_and_fin_change_nothing(void **state)
 {
     (void)state;
@@ -543,6 +579,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plain_run_is_exact),
+        cmocka_unit_test(replies_in_two_parts_are_known),
         cmocka_unit_test(retransmits_and_fin_change_nothing),
         cmocka_unit_test(unseen_requests_are_recovered),
         cmocka_unit_test(spared_requests_are_whole),
