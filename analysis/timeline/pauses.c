@@ -22,6 +22,10 @@ void pause_name(uint32_t pause, char *out, size_t out_bytes)
     const struct system_call *call = system_call_of(pause);
     if (pause == PAUSE_STOPPED)
         snprintf(out, out_bytes, "stopped by a signal");
+    else if (pause == PAUSE_TRACED)
+        snprintf(out, out_bytes, "stopped by a tracer");
+    else if (pause == PAUSE_FROZEN)
+        snprintf(out, out_bytes, "stopped: its control group is frozen");
     else if (pause == PAUSE_CONDITION)
         snprintf(out, out_bytes, "condition wait (futex)");
     else if (pause == PAUSE_NO_CALL)
@@ -60,6 +64,12 @@ bool pause_may_await_work(uint32_t pause)
         if (calls[i] == pause)
             return true;
     return false;
+}
+
+bool pause_awaits_thread(uint32_t pause)
+{
+    enum { FUTEX = 202, FUTEX_WAITV = 449 };
+    return pause == FUTEX || pause == FUTEX_WAITV || pause == PAUSE_CONDITION;
 }
 
 // Whether a fault is followed by the next within this time, and the length of both is known.

@@ -20,6 +20,9 @@ void pause_name(uint32_t pause, char *out, size_t out_bytes);
 bool pause_after(const struct host_timeline *host, const struct thread_stint *stint,
                  uint32_t *pause);
 
+// Whether a thread waits for another one in it: for a lock, a condition.
+bool pause_awaits_thread(uint32_t pause);
+
 // Whether it is a call in which threads wait for something to do: for bytes, connections, another
 // thread's word, a child, a signal, for a time to pass, or for sockets to become ready.
 bool pause_may_await_work(uint32_t pause);

@@ -341,18 +341,25 @@ static int take_waking(struct builder *builder, const struct event *event, int64
                                                               .flags = event->flags});
 }
 
+static uint32_t pause_of(const struct event *event)
+{
+    if (event->flags & BLOCKED_FROZEN)
+        return PAUSE_FROZEN;
+    if (event->payload.b & BLOCKED_STOPPED)
+        return event->payload.b & BLOCKED_TRACED ? PAUSE_TRACED : PAUSE_STOPPED;
+    if (event->flags & BLOCKED_CONDITION)
+        return PAUSE_CONDITION;
+    return event->payload.a < PAUSE_OTHERS ? (uint32_t)event->payload.a : PAUSE_NO_CALL;
+}
+
 static int take_moment(struct thread_moment_array *moments, const struct event *event,
                        int64_t time_ns)
 {
     uint32_t value = 0;
     if (event->kind == EVENT_MIGRATE)
         value = (uint32_t)event->payload.b;
-    else if (event->kind == EVENT_BLOCKED && (event->payload.b & BLOCKED_STOPPED))
-        value = PAUSE_STOPPED;
-    else if (event->kind == EVENT_BLOCKED && (event->flags & BLOCKED_CONDITION))
-        value = PAUSE_CONDITION;
     else if (event->kind == EVENT_BLOCKED)
-        value = event->payload.a < PAUSE_CONDITION ? (uint32_t)event->payload.a : PAUSE_NO_CALL;
+        value = pause_of(event);
     return array_push(
         moments, (struct thread_moment){.time_ns = time_ns, .thread = event->id, .value = value});
 }

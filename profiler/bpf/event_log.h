@@ -83,6 +83,7 @@ enum watched_flags {
 #define BLOCKED_NO_CALL 0xffffffffffffffffull
 enum blocked_flags {
     BLOCKED_CONDITION = 1 << 0, // futex: it waits with a bit set, as glibc does for all but mutexes
+    BLOCKED_FROZEN = 1 << 1,    // its control group is frozen
 };
 
 // What a FILE is: its payload is a name, or for sockets the peer's address.
@@ -91,7 +92,12 @@ enum file_kind {
     FILE_PIPE, // without a name
     FILE_PEER, // a: its IPv4 address, network byte order, 0: another kind of address; b: its port
 };
-enum { BLOCKED_STOPPED = 0x4 | 0x8 }; // bits of the state: stopped by a signal, or by a tracer
+// Bits of the state.
+enum {
+    BLOCKED_SIGNALLED = 0x4, // stopped by a signal
+    BLOCKED_TRACED = 0x8,    // by a tracer
+    BLOCKED_STOPPED = BLOCKED_SIGNALLED | BLOCKED_TRACED,
+};
 
 enum transmit_flags {
     // TCP had already counted these bytes as sent: a retransmission, or a buffer that a queueing

@@ -117,6 +117,16 @@ static __always_inline bool is_condition(uint64_t call, uint64_t operation)
            ((operation & COMMAND) == WAIT_BITSET || (operation & COMMAND) == WAIT_REQUEUE_PI);
 }
 
+// Whether its control group is frozen: since 6.1 that is a state of its own in groups of version 1,
+// before a flag; in those of version 2 the thread sleeps like any other.
+static __always_inline bool is_frozen(struct task_struct *task, uint64_t state)
+{
+    enum { TASK_FROZEN = 0x8000, PF_FROZEN = 0x10000 }; // include/linux/sched.h
+    if (bpf_core_field_exists(task->frozen) && BPF_CORE_READ_BITFIELD(task, frozen))
+        return true;
+    return state & TASK_FROZEN || task->flags & PF_FROZEN;
+}
+
 // Records the system call in which a user thread goes to sleep. Returns the flag of the switch that
 // says it as well.
 static __always_inline uint8_t record_blocked(struct core_ring *ring, uint32_t core,
@@ -128,12 +138,15 @@ static __always_inline uint8_t record_blocked(struct core_ring *ring, uint32_t c
         return 0;
     regs = (struct pt_regs *)bpf_task_pt_regs(task);
     uint64_t call = regs->orig_ax;
-    if (!(state & BLOCKED_STOPPED) && waits_for_readiness(call))
+    uint8_t flags = is_frozen(task, state) ? BLOCKED_FROZEN : 0;
+    bool stopped = state & BLOCKED_STOPPED || flags;
+    if (!stopped && waits_for_readiness(call))
         return SWITCH_WAITS;
-    if (!(state & BLOCKED_STOPPED) && is_about_file(call))
+    if (!stopped && is_about_file(call))
         record_file(ring, core, task, regs->di);
-    record_write(ring, core, EVENT_BLOCKED, is_condition(call, regs->si) ? BLOCKED_CONDITION : 0,
-                 (uint32_t)task->pid, call, state);
+    if (is_condition(call, regs->si))
+        flags |= BLOCKED_CONDITION;
+    record_write(ring, core, EVENT_BLOCKED, flags, (uint32_t)task->pid, call, state);
     return 0;
 }
 

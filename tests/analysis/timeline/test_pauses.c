@@ -25,6 +25,8 @@ enum hindrance {
     NOTHING,
     LOCKED,
     STOPPED,
+    TRACED,
+    FROZEN,
     UNKNOWN_CALL,
     MOVED,
     FAULTING,
@@ -176,7 +178,13 @@ static int64_t serve(struct scenario *s, int64_t begin, enum hindrance hindrance
     if (hindrance == LOGGING || hindrance == PIPING || hindrance == ASKING)
         sleeps_over(s, service, hindrance);
     if (hindrance == STOPPED)
-        sleeps(s, service, BLOCKED_NO_CALL, BLOCKED_STOPPED);
+        sleeps(s, service, BLOCKED_NO_CALL, BLOCKED_SIGNALLED);
+    if (hindrance == TRACED)
+        sleeps(s, service, BLOCKED_NO_CALL, BLOCKED_TRACED);
+    if (hindrance == FROZEN) {
+        sleeps(s, service, FUTEX, 1);
+        s->events.items[s->events.count - 4].flags = BLOCKED_FROZEN;
+    }
     if (hindrance == UNKNOWN_CALL)
         sleeps(s, service, 999, 2);
     if (hindrance == THROTTLED)
@@ -273,6 +281,8 @@ static void a_sleeping_thread_says_in_what(void **state)
     expect(LOCKED, "lock wait (futex)");
     expect(CONDITION, "condition wait (futex)");
     expect(STOPPED, "stopped by a signal");
+    expect(TRACED, "stopped by a tracer");
+    expect(FROZEN, "stopped: its control group is frozen");
     expect(UNKNOWN_CALL, "blocked in system call 999");
 }
 
