@@ -195,8 +195,55 @@ static bool add_only_peer(struct path *path, const struct thread_period *period)
     return true;
 }
 
-// --- what an event loop waits for at last
-// ---------------------------------------------------------------------
+// --- asleep until a time, and again --------------------------------------------------------------
+
+// The stint after which a thread sleeps again, from `at` on, where it only turns to that: it runs
+// for less than AGAIN_NS. count: there is none.
+static size_t sleeps_again(const struct thread_stint *stints, size_t count, size_t at)
+{
+    enum { AGAIN_NS = 200000 };
+    int64_t ran_ns = 0;
+    for (; at < count; at++) {
+        ran_ns += stints[at].end_ns - stints[at].begin_ns;
+        if (stints[at].left == STINT_SLEEPS)
+            break;
+        if (stints[at].left != STINT_PREEMPTED)
+            return count;
+    }
+    return ran_ns < AGAIN_NS ? at : count;
+}
+
+// Who ends a wait for another thread that is made again and again, each time for a while at most,
+// as Python's threads wait for their interpreter's lock: whoever ends the last of them. `waker` is
+// what ended this one.
+static struct waker waker_at_last(const struct path *path, const struct thread_period *period,
+                                  struct waker waker)
+{
+    enum { MOST_WAITS = 256 };
+    const struct host_timeline *host = path->sweep.decomposer->in->server;
+    size_t count, waking_count;
+    uint32_t pause, again;
+    if (waker.kind != WAKER_TIMER || !period->next || period->before->left != STINT_SLEEPS ||
+        !pause_after(host, period->before, &pause) || !pause_awaits_thread(pause))
+        return waker;
+    const struct thread_stint *stints = host_timeline_stints(host, path->sweep.thread, &count);
+    const struct waking *wakings = host_timeline_wakings(host, path->sweep.thread, &waking_count);
+    size_t at = (size_t)(period->next - stints);
+    for (unsigned waits = 0; waits < MOST_WAITS; waits++, at++) {
+        at = sleeps_again(stints, count, at);
+        if (at == count || !pause_after(host, &stints[at], &again) || again != pause)
+            return waker;
+        size_t ends = array_bound(0, waking_count, i, wakings[i].time_ns < stints[at].end_ns);
+        if (ends == waking_count)
+            return waker;
+        struct waker last = waker_of(host, &wakings[ends]);
+        if (last.kind != WAKER_TIMER)
+            return last.kind == WAKER_THREAD ? last : waker;
+    }
+    return waker;
+}
+
+// --- what an event loop waits for at last --------------------------------------------------------
 
 // Whether a thread of its own process woke this one from its wait for events, as workers do that
 // have done what an event loop gave them.
@@ -349,7 +396,7 @@ static void sweep_sleep(struct path *path, const struct thread_period *period)
     if (add_pool_wait(path, period, &waker) ||
         (waker.kind != WAKER_THREAD && add_only_peer(path, period)))
         return;
-    waker = waker_for_message(path, period);
+    waker = waker_at_last(path, period, waker_for_message(path, period));
     sleep_waker_name(sweep, &waker, period->before, who);
     bool follows = waker.kind == WAKER_THREAD && waker.thread != sweep->thread &&
                    !sleep_is_stop(sleep) && path->hops < MOST_HOPS &&

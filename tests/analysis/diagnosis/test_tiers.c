@@ -561,6 +561,39 @@ static void test_no_room_for_the_reply(void **state)
     }
 }
 
+// The front's thread waits for a worker's word, for half a millisecond at most, and then again.
+// Only where it does something else in between it is the first time that it waits for.
+static void test_waits_again_and_again(void **state)
+{
+    (void)state;
+    for (int works = 0; works <= 1; works++) {
+        struct scene s;
+        open_scene(&s);
+        call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+        call(&s, FRONT, CALL_SEND, 1340, 1342, CLIENT_SIDE);
+        runs(&s, 15, 2, WORKER, "worker");
+        for (int again = 0; again < 2; again++) {
+            struct event *blocked = event(&s, again ? 810 : 24, EVENT_BLOCKED, 0, FRONT);
+            blocked->payload.a = 202; // futex
+            blocked->flags = BLOCKED_CONDITION;
+            runs(&s, again ? 810 : 24, 0, BYSTANDER, "bystander");
+            if (again)
+                event(&s, 1300, EVENT_WAKING, 2, FRONT)->payload.b = WORKER;
+            else {
+                event(&s, 497, EVENT_VECTOR_ENTRY, 1, VECTOR_LOCAL_TIMER);
+                event(&s, 498, EVENT_WAKING, 1, FRONT);
+                event(&s, 499, EVENT_VECTOR_EXIT, 1, VECTOR_LOCAL_TIMER);
+            }
+            runs(&s, again ? 1301 : works ? 499 : 800, 0, FRONT, "front");
+        }
+        runs(&s, 1400, 2, 0, "swapper/2");
+        build(&s, 1, 10, 1340, 0);
+        expect(&s, "condition wait (futex): worker", works ? 485 : 955, works ? 495 : 970);
+        expect(&s, "condition wait (futex), timed out", works ? 465 : 0, works ? 480 : 0);
+        close_scene(&s);
+    }
+}
+
 // The backend works on the front's core for one of its workers, until 1000 us, and then for
 // somebody else. The front's thread, which has another request, is ready all the time.
 static void peer_has_core(struct scene *s, bool captured)
@@ -649,6 +682,7 @@ int main(void)
         cmocka_unit_test(test_put_off_by_an_event_loop),
         cmocka_unit_test(test_put_off_for_nobody_knows_what),
         cmocka_unit_test(test_no_room_for_the_reply),
+        cmocka_unit_test(test_waits_again_and_again),
         cmocka_unit_test(test_peer_has_core),
         cmocka_unit_test(test_stranger_has_core),
         cmocka_unit_test(test_makes_way),
