@@ -213,34 +213,55 @@ static size_t sleeps_again(const struct thread_stint *stints, size_t count, size
     return ran_ns < AGAIN_NS ? at : count;
 }
 
+// What ends the last of a thread's waits for another one, of which the first was ended by a timer
+// and the others follow from the stint `at` on. *end_ns: when that one begins.
+static struct waker ends_series(const struct path *path, size_t at, int64_t *end_ns)
+{
+    enum { MOST_WAITS = 4096 };
+    const struct host_timeline *host = path->sweep.decomposer->in->server;
+    size_t count, waking_count;
+    uint32_t pause;
+    const struct thread_stint *stints = host_timeline_stints(host, path->sweep.thread, &count);
+    const struct waking *wakings = host_timeline_wakings(host, path->sweep.thread, &waking_count);
+    for (unsigned waits = 0; waits < MOST_WAITS; waits++, at++) {
+        at = sleeps_again(stints, count, at);
+        if (at == count || !pause_after(host, &stints[at], &pause) || !pause_awaits_thread(pause))
+            break;
+        size_t ends = array_bound(0, waking_count, i, wakings[i].time_ns < stints[at].end_ns);
+        if (ends == waking_count)
+            break;
+        *end_ns = stints[at].end_ns;
+        struct waker last = waker_of(host, &wakings[ends]);
+        if (last.kind != WAKER_TIMER)
+            return last;
+    }
+    return (struct waker){.kind = WAKER_TIMER};
+}
+
 // Who ends a wait for another thread that is made again and again, each time for a while at most,
 // as Python's threads wait for their interpreter's lock: whoever ends the last of them. `waker` is
 // what ended this one.
 static struct waker waker_at_last(const struct path *path, const struct thread_period *period,
                                   struct waker waker)
 {
-    enum { MOST_WAITS = 256 };
-    const struct host_timeline *host = path->sweep.decomposer->in->server;
-    size_t count, waking_count;
-    uint32_t pause, again;
+    struct decomposer *decomposer = path->sweep.decomposer;
+    const struct host_timeline *host = decomposer->in->server;
+    struct wait_series *series = &decomposer->series[path->sweep.thread % WAIT_SERIES];
+    int64_t begin_ns = period->before ? period->before->end_ns : 0;
+    size_t count;
+    uint32_t pause;
     if (waker.kind != WAKER_TIMER || !period->next || period->before->left != STINT_SLEEPS ||
         !pause_after(host, period->before, &pause) || !pause_awaits_thread(pause))
         return waker;
-    const struct thread_stint *stints = host_timeline_stints(host, path->sweep.thread, &count);
-    const struct waking *wakings = host_timeline_wakings(host, path->sweep.thread, &waking_count);
-    size_t at = (size_t)(period->next - stints);
-    for (unsigned waits = 0; waits < MOST_WAITS; waits++, at++) {
-        at = sleeps_again(stints, count, at);
-        if (at == count || !pause_after(host, &stints[at], &again) || again != pause)
-            return waker;
-        size_t ends = array_bound(0, waking_count, i, wakings[i].time_ns < stints[at].end_ns);
-        if (ends == waking_count)
-            return waker;
-        struct waker last = waker_of(host, &wakings[ends]);
-        if (last.kind != WAKER_TIMER)
-            return last.kind == WAKER_THREAD ? last : waker;
+    if (series->thread != path->sweep.thread || begin_ns < series->begin_ns ||
+        begin_ns > series->end_ns) {
+        size_t next =
+            (size_t)(period->next - host_timeline_stints(host, path->sweep.thread, &count));
+        *series = (struct wait_series){
+            .thread = path->sweep.thread, .begin_ns = begin_ns, .end_ns = begin_ns};
+        series->last = ends_series(path, next, &series->end_ns);
     }
-    return waker;
+    return series->last.kind == WAKER_THREAD ? series->last : waker;
 }
 
 // --- what an event loop waits for at last --------------------------------------------------------
@@ -319,11 +340,12 @@ static bool reads_request(const struct application_call *calls, size_t count, in
     return at < count && calls[at].kind == CALL_RECEIVE;
 }
 
-// Whether the loop had begun to send the message's reply when it turned to wait.
-static bool reply_is_begun(const struct path *path, const struct thread_period *period)
+// Whether the loop had sent a part of the message's reply, or of one before it, when it turned to
+// wait.
+static bool replies_in_part(const struct path *path, const struct thread_period *period)
 {
     const struct lifetime *life = path->sweep.life;
-    return life->begun_ns && life->begun_ns <= period->begin_ns;
+    return life->in_part_ns && life->in_part_ns <= period->begin_ns;
 }
 
 // Such a loop that asked no other server waits until its socket has room for the rest, whatever
@@ -333,7 +355,7 @@ static bool waits_for_room(const struct path *path, const struct thread_period *
 {
     const struct sweep *sweep = &path->sweep;
     return !path->wait && !sweep->replied && period->before->left == STINT_WAITS &&
-           sweep->life->batch && reply_is_begun(path, period) && !asks_peers(sweep) &&
+           sweep->life->batch && replies_in_part(path, period) && !asks_peers(sweep) &&
            !waking_that_counts(path, period);
 }
 
@@ -346,7 +368,7 @@ static bool is_put_off(const struct path *path, const struct thread_period *peri
     const struct application_calls *all = sweep->decomposer->in->calls;
     size_t count = 0;
     if (path->wait || sweep->replied || period->before->left != STINT_WAITS || !all ||
-        sweep->thread != life->thread || asks_peers(sweep) || reply_is_begun(path, period) ||
+        sweep->thread != life->thread || asks_peers(sweep) || replies_in_part(path, period) ||
         period->begin_ns < life->stamp_ns[STAMP_APPLICATION])
         return false;
     const struct application_call *calls = application_calls_of(all, sweep->thread, &count);

@@ -14,6 +14,7 @@
 #include "analysis/diagnosis/components.h"
 #include "analysis/diagnosis/diagnosis.h"
 #include "analysis/timeline/span.h"
+#include "analysis/timeline/thread_states.h"
 #include "base/array.h"
 #include "base/map.h"
 
@@ -76,6 +77,14 @@ struct decomposer_calls {
 typedef void component_piece(uint32_t component, uint16_t core, int64_t begin_ns, int64_t end_ns,
                              void *context);
 
+// A thread's waits for another one that follow one another, and what ended the last of them.
+struct wait_series {
+    uint32_t thread;
+    int64_t begin_ns, end_ns; // when the first and the last of them begin
+    struct waker last;
+};
+enum { WAIT_SERIES = 8 }; // kept, one a thread
+
 struct decomposer {
     const struct diagnosis_input *in;
     struct component_table *table;
@@ -91,6 +100,7 @@ struct decomposer {
     size_t holdup_count;
     const struct hop_stay *stays; // likewise
     size_t stay_count;
+    struct wait_series series[WAIT_SERIES]; // by thread, the one found last
     // At another server, which the message's own has asked:
     const char *tier;   // its name; NULL: at the message's own
     const char *waited; // "waiting for redis-server (127.0.0.1:6379)": for what is not known there

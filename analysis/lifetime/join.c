@@ -380,8 +380,9 @@ static void stamp_pile(struct joiner *joiner, size_t client, uint32_t server,
     }
 }
 
-// Of replies that took several send calls, when the first of these returned.
-static void note_begun(struct joiner *joiner, size_t client, uint32_t server)
+// Of replies that took several send calls, when the first of these returned; those behind wait for
+// the rest of them, too.
+static void note_parts(struct joiner *joiner, size_t client, uint32_t server)
 {
     const struct piles *replies = &joiner->replies, *sends = &joiner->passages[SENDS];
     if (server == NO_CONNECTION)
@@ -394,10 +395,15 @@ static void note_begun(struct joiner *joiner, size_t client, uint32_t server)
         if (at == end)
             return;
         const struct application_call *first = &joiner->in->calls->items[sends->items[at].record];
-        if (life->send_call != NO_CALL && sends->items[at].record != life->send_call &&
-            lifetime_has(life, STAMP_APPLICATION) &&
-            first->entry_ns >= life->stamp_ns[STAMP_APPLICATION])
-            life->begun_ns = first->exit_ns;
+        if (life->send_call == NO_CALL || !lifetime_has(life, STAMP_APPLICATION))
+            continue;
+        const struct lifetime *before = &joiner->lives[replies->items[m - 1].record];
+        int64_t received_ns = life->stamp_ns[STAMP_APPLICATION];
+        if (before->in_part_ns && lifetime_has(before, STAMP_REPLY) &&
+            before->stamp_ns[STAMP_REPLY] > received_ns)
+            life->in_part_ns = before->in_part_ns > received_ns ? before->in_part_ns : received_ns;
+        else if (sends->items[at].record != life->send_call && first->entry_ns >= received_ns)
+            life->in_part_ns = first->exit_ns;
     }
 }
 
@@ -519,7 +525,7 @@ static void walk_connection(struct joiner *joiner, size_t client)
     stamp(joiner, client, calls, RECEIVES, STAMP_APPLICATION);
     stamp(joiner, client, calls, SENDS, STAMP_REPLY);
     if (!datagrams)
-        note_begun(joiner, client, calls);
+        note_parts(joiner, client, calls);
     if (socket != NO_CONNECTION)
         count_segments(joiner, socket);
     count_sharing(joiner, client);

@@ -80,8 +80,8 @@ struct lifetime {
     uint32_t send_call;
     uint32_t
         sharing; // requests that have the same receive call and the same send call, with itself
-    int64_t begun_ns; // when the call returned that took the reply's first byte, where another one
-                      // took its last; else 0
+    int64_t in_part_ns; // since when it was received and the reply, or one before it on its
+                        // connection, was sent in part only; 0: replies took one call each
     // How far the two hosts' clocks may be apart, beyond the clock error, when they are different
     // machines; 0 on one. +infinity: not known closely enough. Then the network's two ways are one
     // stage, which ends at client RX.

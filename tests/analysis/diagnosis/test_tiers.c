@@ -41,7 +41,7 @@ struct scene {
     struct diagnosis_input in;
     struct component_share_array shares;
     uint32_t batch; // of the request
-    int begun_us;   // its reply; 0: by the call that ended it
+    int in_part_us; // its reply; 0: by the call that ended it
 };
 
 static int64_t same(const void *context, enum host_clock clock, uint64_t value)
@@ -150,7 +150,7 @@ static void build(struct scene *s, int handoff, int received, int reply, unsigne
         s->life.stamp_ns[kind] = US(at[kind]);
     s->life.present = (1u << STAMP_KINDS) - 1;
     s->life.batch = s->batch;
-    s->life.begun_ns = s->begun_us ? US(s->begun_us) : 0;
+    s->life.in_part_ns = s->in_part_us ? US(s->in_part_us) : 0;
     for (uint32_t i = 0; i < s->all.count; i++) {
         const struct application_call *one = &s->all.items[i];
         if (one->connection == CLIENT_SIDE && one->exit_ns == US(received))
@@ -551,7 +551,7 @@ static void test_no_room_for_the_reply(void **state)
             runs(&s, to + 2, 0, FRONT, "front");
         }
         s.batch = way == UNSEEN ? 0 : 7;
-        s.begun_us = way == NOT_BEGUN ? 0 : 21;
+        s.in_part_us = way == NOT_BEGUN ? 0 : 21;
         build(&s, 1, 10, 1040, 0);
         expect(&s, "waiting for room to send", way == BEGUN ? 950 : 0, way == BEGUN ? 965 : 0);
         expect(&s, "put off by its event loop", way == NOT_BEGUN ? 465 : 0,

@@ -83,10 +83,10 @@ static void replies_in_two_parts_are_known(void **state)
     size_t begun = 0;
     for (size_t i = 0; i < j.lives.count; i++) {
         const struct lifetime *life = &j.lives.items[i];
-        begun += life->begun_ns != 0;
-        if (life->begun_ns)
-            assert_true(life->begun_ns > life->stamp_ns[STAMP_APPLICATION] &&
-                        life->begun_ns <= life->stamp_ns[STAMP_REPLY]);
+        begun += life->in_part_ns != 0;
+        if (life->in_part_ns)
+            assert_true(life->in_part_ns > life->stamp_ns[STAMP_APPLICATION] &&
+                        life->in_part_ns <= life->stamp_ns[STAMP_REPLY]);
     }
     // Of a connection's first reply it is not known where it begins.
     assert_true(begun <= plain.requests / 10 && begun + plain.connections >= plain.requests / 10);
