@@ -90,7 +90,8 @@ static uint32_t find_or_add(struct culprits *culprits, const struct culprit *wan
                                                      : (uint32_t)culprits->items.count - 1;
 }
 
-int culprits_add(struct culprits *culprits, uint32_t number, uint64_t message, double ns)
+int culprits_add(struct culprits *culprits, uint32_t number, uint64_t message, double ran_ns,
+                 double slept_ns)
 {
     const struct service *service = &culprits->order->services.items[number];
     bool first = culprits->of_service[number] == NOT_SERVED;
@@ -109,7 +110,8 @@ int culprits_add(struct culprits *culprits, uint32_t number, uint64_t message, d
     struct culprit *of = &culprits->items.items[culprits->of_service[number]];
     of->messages += of->last != message + 1;
     of->last = message + 1;
-    of->total_ns += ns;
+    of->total_ns += ran_ns;
+    of->slept_ns += slept_ns;
     return 0;
 }
 

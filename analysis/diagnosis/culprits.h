@@ -25,7 +25,8 @@ struct culprit {
     uint32_t key;        // where known, or SEVERAL
     uint64_t services;   // that held up one of the slice's messages
     uint64_t messages;   // that they held up
-    double total_ns;     // for how long, in all
+    double total_ns;     // for how long, in all, while its thread ran
+    double slept_ns;     // and while it slept
     double each_ns;      // how long one took, on average
     double each_bytes;   // of its reply, on average
     uint64_t last;       // message counted last + 1
@@ -48,8 +49,9 @@ int culprits_init(struct culprits *culprits, const struct service_order *order,
                   const struct lifetime *lifetimes);
 void culprits_free(struct culprits *culprits);
 
-// A service held up a message for so long. -1: no memory.
-int culprits_add(struct culprits *culprits, uint32_t service, uint64_t message, double ns);
+// A service held up a message for so long, while its thread ran and while it slept. -1: no memory.
+int culprits_add(struct culprits *culprits, uint32_t service, uint64_t message, double ran_ns,
+                 double slept_ns);
 
 // The averages, and those first that held up others longest; `of_service` follows. `items` is the
 // caller's to take. -1: no memory.

@@ -207,14 +207,14 @@ int views_build(const struct diagnosis_input *in, const uint64_t *candidates, si
     struct builder builder = {.in = in,
                               .diagnosis = diagnosis,
                               .contexts = context_sums_new(in),
-                              .times.ns = calloc(services + 1, sizeof(double)),
+                              .times.of = calloc(services + 1, sizeof(struct service_time)),
                               .scratch = malloc((count + 1) * sizeof *builder.scratch)};
     builder.sums = (struct queue_sums){
         .named = calloc(in->lifetime_count + services + 1, sizeof *builder.sums.named),
         .culprits = &builder.culprits};
     struct ranked *ranked = malloc(count * sizeof *ranked);
     int result = culprits_init(&builder.culprits, in->order, in->lifetimes);
-    if (!builder.contexts || !builder.times.ns || !builder.sums.named || !builder.scratch ||
+    if (!builder.contexts || !builder.times.of || !builder.sums.named || !builder.scratch ||
         !ranked)
         result = -1;
     if (result == 0)
@@ -224,7 +224,7 @@ int views_build(const struct diagnosis_input *in, const uint64_t *candidates, si
     culprits_free(&builder.culprits);
     array_free(&builder.references);
     array_free(&builder.times.touched);
-    free(builder.times.ns);
+    free(builder.times.of);
     free(builder.sums.named);
     free(builder.scratch);
     free(ranked);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analysis/lifetime/service_order.h"
+#include "analysis/timeline/thread_states.h"
 
 // How many turns ahead of a message's are examined one by one, nearest first. The requests of those
 // beyond are counted as served by the same thread.
@@ -65,9 +66,12 @@ static enum blocking_scope scope_of(const struct lifetime *life, const struct li
     return life->batch != 0 && other->batch == life->batch ? BLOCKED_BY_BATCH : BLOCKED_BY_THREAD;
 }
 
-// Divides `ns` equally among all requests of a service except the message itself.
-static void block_by_service(struct reader *reader, uint32_t number, double ns, bool same_thread)
+// Divides what the thread ran equally among all requests of a service except the message itself.
+// What it slept in them is another's only where the message is none of these.
+static void block_by_service(struct reader *reader, uint32_t number,
+                             const struct service_time *time, bool same_thread)
 {
+    double ns = time->ran_ns, slept_ns = time->slept_ns;
     const struct service_order *order = reader->in->order;
     const struct service *service = &order->services.items[number];
     double others = service->count ? 0 : ns;
@@ -76,28 +80,32 @@ static void block_by_service(struct reader *reader, uint32_t number, double ns, 
                      same_thread ? BLOCKED_BY_THREAD : BLOCKED_BY_CORE_A, ns);
     for (uint32_t i = 0; i < service->count; i++) {
         uint32_t other = order->members[service->first + i];
-        if (other == reader->lifetime)
+        if (other == reader->lifetime) {
+            slept_ns = 0;
             continue;
+        }
         enum blocking_scope scope =
             same_thread ? scope_of(reader->life, &reader->in->lifetimes[other]) : BLOCKED_BY_CORE_A;
         note_blocker(reader, other, number, scope, ns / service->count);
         others += ns / service->count;
     }
-    if (others > 0 && reader->sums &&
-        culprits_add(reader->sums->culprits, number, reader->lifetime, others) < 0)
+    if (others + slept_ns > 0 && reader->sums &&
+        culprits_add(reader->sums->culprits, number, reader->lifetime, others, slept_ns) < 0)
         reader->out_of_memory = true;
 }
 
-static void add_turn(struct reader *reader, const struct turn *turn, double ns)
+static void add_turn(struct reader *reader, const struct turn *turn, double ran_ns, double slept_ns)
 {
     struct service_times *times = reader->times;
-    if (turn->service >= TURN_SERVICE || ns <= 0)
+    if (turn->service >= TURN_SERVICE || ran_ns + slept_ns <= 0)
         return;
-    if (times->ns[turn->service] <= 0 && array_push(&times->touched, turn->service) < 0) {
+    struct service_time *time = &times->of[turn->service];
+    if (time->ran_ns + time->slept_ns <= 0 && array_push(&times->touched, turn->service) < 0) {
         reader->out_of_memory = true;
         return;
     }
-    times->ns[turn->service] += ns;
+    time->ran_ns += ran_ns;
+    time->slept_ns += slept_ns;
 }
 
 static void block_by_turns(struct reader *reader, bool same_thread)
@@ -105,8 +113,8 @@ static void block_by_turns(struct reader *reader, bool same_thread)
     struct service_times *times = reader->times;
     for (size_t i = 0; i < times->touched.count; i++) {
         uint32_t service = times->touched.items[i];
-        block_by_service(reader, service, times->ns[service], same_thread);
-        times->ns[service] = 0;
+        block_by_service(reader, service, &times->of[service], same_thread);
+        times->of[service] = (struct service_time){0};
     }
     times->touched.count = 0;
 }
@@ -130,7 +138,24 @@ static int64_t left_thread(const struct reader *reader)
     return life->stamp_ns[here ? STAMP_REPLY : STAMP_APPLICATION];
 }
 
-// For whom else the message's thread worked between its hand-off and its reply.
+static void add_sleep(const struct thread_period *period, void *context)
+{
+    if (period->state == THREAD_SLEEPS)
+        *(double *)context += (double)(period->end_ns - period->begin_ns);
+}
+
+// How long a thread slept in a part of its time of which it ran `ran_ns`.
+static double thread_slept_ns(const struct reader *reader, uint32_t thread, int64_t begin_ns,
+                              int64_t end_ns, double ran_ns)
+{
+    enum { LEAST_NS = 100000 }; // less is no cause, and most turns have none
+    double slept_ns = 0;
+    if (reader->sums && (double)(end_ns - begin_ns) - ran_ns > LEAST_NS)
+        thread_periods(reader->in->server, thread, begin_ns, end_ns, add_sleep, &slept_ns);
+    return slept_ns;
+}
+
+// For whom else the message's thread worked, or slept, between its hand-off and its reply.
 static void read_thread(struct reader *reader)
 {
     const struct service_order *order = reader->in->order;
@@ -143,11 +168,11 @@ static void read_thread(struct reader *reader)
     for (size_t looked = 0; at > first && looked < LOOKED_AT; looked++) {
         const struct turn *turn = &turns[--at];
         bool whole = turn->begin_ns >= from && turn->end_ns <= until;
-        add_turn(reader, turn,
-                 whole ? turn->running_ns
-                       : thread_running_ns(reader->in->server, turn->thread, NO_CORE,
-                                           later_of(turn->begin_ns, from),
-                                           earlier_of(turn->end_ns, until)));
+        int64_t begin = later_of(turn->begin_ns, from), till = earlier_of(turn->end_ns, until);
+        double ran_ns =
+            whole ? turn->running_ns
+                  : thread_running_ns(reader->in->server, turn->thread, NO_CORE, begin, till);
+        add_turn(reader, turn, ran_ns, thread_slept_ns(reader, turn->thread, begin, till, ran_ns));
     }
     block_by_turns(reader, true);
     if (at > first) { // the rest, taken from the sums
@@ -183,7 +208,8 @@ static void read_core(struct reader *reader)
             add_turn(reader, turn,
                      thread_running_ns(in->server, thread, core,
                                        later_of(turn->begin_ns, life->stamp_ns[STAMP_HANDOFF]),
-                                       earlier_of(turn->end_ns, life->stamp_ns[STAMP_REPLY])));
+                                       earlier_of(turn->end_ns, life->stamp_ns[STAMP_REPLY])),
+                     0);
         }
     }
     block_by_turns(reader, false);

@@ -15,7 +15,9 @@ struct queue_sums {
 
 // How long each service held up the message at hand.
 struct service_times {
-    double *ns; // by service; 0 between messages
+    struct service_time {
+        double ran_ns, slept_ns;
+    } * of; // by service; 0 between messages
     struct index_array touched;
 };
 

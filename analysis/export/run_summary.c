@@ -139,12 +139,13 @@ static json_t *culprits_json(const struct run_analysis *run, const struct diagno
         const struct culprit *one = &views->culprits.items[i];
         char words[240];
         json_array_append_new(
-            culprits, json_pack("{s:s, s:b, s:b, s:I, s:I, s:o, s:o}", "who",
+            culprits, json_pack("{s:s, s:b, s:b, s:I, s:I, s:o, s:o, s:o}", "who",
                                 run_culprit_words(run, one, words, sizeof words), "foreign",
                                 one->foreign, "heavy", one->heavy, "requests",
                                 (json_int_t)one->services, "messages", (json_int_t)one->messages,
                                 "each_us", json_number_or_null(one->each_ns / 1000), "total_us",
-                                json_number_or_null(one->total_ns / 1000)));
+                                json_number_or_null(one->total_ns / 1000), "slept_us",
+                                json_number_or_null(one->slept_ns / 1000)));
     }
     return culprits;
 }

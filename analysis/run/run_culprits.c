@@ -68,10 +68,9 @@ static void append_bytes(double bytes, char *out, size_t out_bytes)
         text_append(out, out_bytes, ", replies of %.0f kB", bytes / 1e3);
 }
 
-char *run_culprit_words(const struct run_analysis *run, const struct culprit *culprit, char *out,
-                        size_t out_bytes)
+char *run_culprit_name(const struct run_analysis *run, const struct culprit *culprit, char *out,
+                       size_t out_bytes)
 {
-    char each[32], count[32];
     out[0] = '\0';
     if (culprit->foreign) {
         foreign_words(run, culprit->connection, culprit->client, culprit->command, out, out_bytes);
@@ -88,6 +87,14 @@ char *run_culprit_words(const struct run_analysis *run, const struct culprit *cu
         if (culprit->key != SEVERAL)
             text_append(out, out_bytes, ", key %u", culprit->key);
     }
+    return out;
+}
+
+char *run_culprit_words(const struct run_analysis *run, const struct culprit *culprit, char *out,
+                        size_t out_bytes)
+{
+    char each[32], count[32];
+    run_culprit_name(run, culprit, out, out_bytes);
     text_append(out, out_bytes, " (%s each, %s of them",
                 units_format_ns(culprit->each_ns, each, sizeof each),
                 text_count(culprit->services, count));

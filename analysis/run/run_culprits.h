@@ -13,6 +13,10 @@
 char *run_service_owner(const struct run_analysis *run, uint32_t service, char *out,
                         size_t out_bytes);
 
+// "lrange of connection 7, key 12". Returns out.
+char *run_culprit_name(const struct run_analysis *run, const struct culprit *culprit, char *out,
+                       size_t out_bytes);
+
 // "lrange of connection 7, key 12 (180 ms each, 40 of them, replies of 1.2 MB)". Returns out.
 char *run_culprit_words(const struct run_analysis *run, const struct culprit *culprit, char *out,
                         size_t out_bytes);

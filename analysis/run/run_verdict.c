@@ -137,6 +137,28 @@ static void verdict_append_culprit(char *out, const struct run_analysis *run,
                     units_format_ns(views->blocked_ns, other, sizeof other));
 }
 
+// In whose requests the thread slept that the others waited for, where that made up much of their
+// time: causes say what it slept for.
+static void verdict_append_sleeper(char *out, const struct run_analysis *run,
+                                   const struct diagnosis *diagnosis)
+{
+    const struct diagnosis_views *views = &diagnosis->views;
+    char name[240], time[32], count[32];
+    const struct culprit *most = NULL;
+    for (size_t i = 0; i < views->culprits.count; i++)
+        if (!most || views->culprits.items[i].slept_ns > most->slept_ns)
+            most = &views->culprits.items[i];
+    if (!views->available || !most ||
+        most->slept_ns < STANDS_OUT_SHARE * run_diagnosis_extra_ns(diagnosis) ||
+        most->slept_ns <= 0)
+        return;
+    text_append(
+        out, VERDICT_BYTES,
+        "For %s in all the thread slept in %s, for which %s of these requests had to wait. ",
+        units_format_ns(most->slept_ns, time, sizeof time),
+        run_culprit_name(run, most, name, sizeof name), text_count(most->messages, count));
+}
+
 // What helps against the first cause that stands out, unless that is the client's and was said.
 static void verdict_append_remedy(char *out, const struct diagnosis *diagnosis)
 {
@@ -171,6 +193,7 @@ static void verdict_append_diagnosis(char *out, const struct run_analysis *run,
     text_append(out, VERDICT_BYTES, ". ");
     verdict_append_remedy(out, diagnosis);
     verdict_append_culprit(out, run, diagnosis);
+    verdict_append_sleeper(out, run, diagnosis);
 }
 
 // Where the ordinary request is slow itself: what it has most of that should not be there, and what

@@ -230,6 +230,48 @@ static void other_clients_are_named(void **state)
     diagnosed_free(&d);
 }
 
+static int by_core_and_time(const void *left, const void *right)
+{
+    const struct event *a = left, *b = right;
+    return order_of(a->core, b->core) ?: order_of(a->time, b->time);
+}
+
+// The thread sleeps in another client's request, until a timer: whose request that is, is known as
+// if it had run.
+static void sleeping_for_other_clients_is_theirs(void **state)
+{
+    enum { OTHER = 999 };
+    (void)state;
+    struct diagnosed d = {0};
+    struct scenario *s = &d.scenario;
+    scenario_build(s, &slow);
+    for (size_t i = 1; i < s->calls.count; i++) {
+        struct call *call = &s->calls.items[i];
+        if (call->kind != CALL_SEND || call[-1].kind != CALL_RECEIVE ||
+            call->entry_tsc - call[-1].exit_tsc <= SLOW_NS * CYCLES_PER_NS)
+            continue;
+        int64_t begin = (int64_t)(call[-1].exit_tsc / CYCLES_PER_NS) + 500,
+                end = (int64_t)(call->entry_tsc / CYCLES_PER_NS) - 500;
+        call->connection = call[-1].connection = OTHER;
+        scenario_switch(s, begin, 0, 0, "swapper/0");
+        scenario_event(s, end - 1000, EVENT_WAKING, 0, SERVER_THREAD);
+        scenario_switch(s, end, 0, SERVER_THREAD, "server");
+    }
+    array_sort(&s->events, by_core_and_time);
+    diagnosed_join(&d);
+    const struct diagnosis_views *views = &d.diagnosis.views;
+    const struct culprit *most = views->culprits.items;
+    for (size_t i = 1; i < views->culprits.count; i++)
+        most =
+            views->culprits.items[i].slept_ns > most->slept_ns ? &views->culprits.items[i] : most;
+    assert_true(most->foreign);
+    assert_int_equal(most->connection, OTHER);
+    assert_true(most->messages > views->messages.count / 2);
+    assert_true(most->slept_ns > 0.8 * d.diagnosis.causes.items[0].total_ns);
+    assert_true(most->total_ns < 0.2 * most->slept_ns);
+    diagnosed_free(&d);
+}
+
 // What the thread does for itself after a reply is not the last connection's.
 static void own_work_between_requests_is_nobodys(void **state)
 {
@@ -317,6 +359,7 @@ int main(void)
         cmocka_unit_test(pipelined_requests_share_their_service),
         cmocka_unit_test(heavy_requests_are_told_from_those_behind),
         cmocka_unit_test(other_clients_are_named),
+        cmocka_unit_test(sleeping_for_other_clients_is_theirs),
         cmocka_unit_test(own_work_between_requests_is_nobodys),
         cmocka_unit_test(contexts_add_up_and_show_the_hog),
     };

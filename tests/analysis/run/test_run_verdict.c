@@ -164,8 +164,14 @@ static void who_held_up_is_named(void **state)
     culprit.total_ns = diagnosis.views.blocked_ns = 1e5 * MESSAGES;
     run_verdict(&run);
     assert_null(strstr(run.findings.verdict, "held up"));
+    assert_null(strstr(run.findings.verdict, "slept"));
     assert_non_null(strstr(run.findings.verdict, "Of 10.0 ms of head-of-line blocking only 1.00 ms "
                                                  "is known to be whose."));
+    culprit.slept_ns = 8e5 * MESSAGES;
+    run_verdict(&run);
+    assert_non_null(strstr(run.findings.verdict,
+                           "For 8.00 ms in all the thread slept in lrange of connection 7 (not of "
+                           "this load), for which 10 of these requests had to wait."));
 }
 
 // 16 of 20 us are the client's own: it is named first, and the server only then.
