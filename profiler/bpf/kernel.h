@@ -95,7 +95,8 @@ struct task_struct {
     struct pid *thread_pid; // since 4.19
     char comm[16];
     bool throttled; // since 6.18
-    unsigned int frozen : 1; // since 5.2: by its control group (v2)
+    unsigned long jobctl;
+    unsigned int frozen : 1; // since 5.2: what its control group (v2) wants to be still is still
 } KERNEL_TYPE;
 
 struct task_struct___before_5_14 {

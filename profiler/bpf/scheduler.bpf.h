@@ -118,11 +118,14 @@ static __always_inline bool is_condition(uint64_t call, uint64_t operation)
 }
 
 // Whether its control group is frozen: since 6.1 that is a state of its own in groups of version 1,
-// before a flag; in those of version 2 the thread sleeps like any other.
+// before a flag; in those of version 2 the thread sleeps like any other. There one that is stopped,
+// or waits in vfork, counts as frozen in any group: it is if the group wants it to be.
 static __always_inline bool is_frozen(struct task_struct *task, uint64_t state)
 {
     enum { TASK_FROZEN = 0x8000, PF_FROZEN = 0x10000 }; // include/linux/sched.h
-    if (bpf_core_field_exists(task->frozen) && BPF_CORE_READ_BITFIELD(task, frozen))
+    enum { JOBCTL_TRAP_FREEZE = 1 << 23 };              // include/linux/sched/jobctl.h
+    if (bpf_core_field_exists(task->frozen) && BPF_CORE_READ_BITFIELD(task, frozen) &&
+        task->jobctl & JOBCTL_TRAP_FREEZE)
         return true;
     return state & TASK_FROZEN || task->flags & PF_FROZEN;
 }

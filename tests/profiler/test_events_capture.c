@@ -2,6 +2,10 @@
 //
 // A real capture on this kernel (events_scene.h): the logs must hold exactly what was sent, every
 // connection, every hand-off, every segment, every reply; and what the cores did meanwhile.
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+
 #include "profiler/event_kinds.h"
 #include "profiler/clock_map.h"
 #include "tests/profiler/events_scene.h"
@@ -319,6 +323,133 @@ static void test_what_threads_sleep_in(void **state)
     assert_true(mine >= ROUNDS / 2);
 }
 
+// --- what stops a thread -------------------------------------------------------------------------
+
+enum stop { STOP_SIGNAL, STOP_TRACER, STOP_VFORK, STOP_FREEZER, STOPS };
+
+static void sleep_ms(long ms)
+{
+    nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
+}
+
+static void wait_in_vfork(void)
+{
+    pid_t child = vfork();
+    if (child == 0) {
+        syscall(SYS_nanosleep, &(struct timespec){.tv_nsec = 20000000}, NULL);
+        _exit(0);
+    }
+    waitpid(child, NULL, 0);
+}
+
+// A child that is stopped in that way, or waits to be.
+static pid_t begin_stop(enum stop how)
+{
+    pid_t child = fork();
+    if (child != 0)
+        return child;
+    if (how == STOP_TRACER)
+        ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+    if (how == STOP_SIGNAL || how == STOP_TRACER)
+        raise(SIGSTOP);
+    if (how == STOP_VFORK)
+        wait_in_vfork();
+    while (how == STOP_FREEZER)
+        sleep_ms(1);
+    _exit(0);
+}
+
+static bool write_word(const char *path, const char *word)
+{
+    int fd = open(path, O_WRONLY);
+    bool written = fd >= 0 && write(fd, word, strlen(word)) > 0;
+    if (fd >= 0)
+        close(fd);
+    return written;
+}
+
+// Freezes a process for a while in a control group (v2) of its own. false: there is no such thing.
+static bool freeze(pid_t child)
+{
+    static const char *const roots[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
+    for (size_t i = 0; i < sizeof roots / sizeof *roots; i++) {
+        char group[80], path[120], word[16];
+        snprintf(path, sizeof path, "%s/cgroup.controllers", roots[i]);
+        snprintf(group, sizeof group, "%s/taillight-test-%d", roots[i], (int)getpid());
+        if (access(path, F_OK) < 0 || mkdir(group, 0700) < 0)
+            continue;
+        snprintf(path, sizeof path, "%s/cgroup.procs", group);
+        snprintf(word, sizeof word, "%d", (int)child);
+        bool frozen = write_word(path, word);
+        snprintf(path, sizeof path, "%s/cgroup.freeze", group);
+        frozen = frozen && write_word(path, "1");
+        sleep_ms(30);
+        write_word(path, "0");
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+        for (int tries = 0; rmdir(group) < 0 && tries < 100; tries++)
+            sleep_ms(1);
+        return frozen;
+    }
+    return false;
+}
+
+// A thread that is stopped, or waits in vfork, is not frozen, though the kernel counts it as such.
+static void test_what_stops_a_thread(void **state)
+{
+    struct scene *scene = *state;
+    struct error err = {0};
+    const struct events_capture_settings settings = {.groups = EVENT_GROUP_SCHEDULER,
+                                                     .ring_bytes = 4 << 20};
+    struct events_capture *capture;
+    struct log_reader reader;
+    char path[128];
+    pid_t children[STOPS];
+    size_t blocked = 0, frozen[STOPS] = {0}, states[STOPS] = {0};
+    if (events_capture_open(&settings, &capture, &err) < 0)
+        fail_msg("%s", err.text);
+    for (int how = 0; how < STOPS; how++)
+        children[how] = begin_stop((enum stop)how);
+    bool freezes = freeze(children[STOP_FREEZER]);
+    waitpid(children[STOP_SIGNAL], NULL, WUNTRACED);
+    waitpid(children[STOP_TRACER], NULL, 0);
+    sleep_ms(5);
+    for (int how = 0; how < STOPS; how++) {
+        if (how != STOP_VFORK)
+            kill(children[how], SIGKILL);
+        waitpid(children[how], NULL, 0);
+    }
+    assert_int_equal(events_capture_stop(capture, scene->dir, NULL, &err), 0);
+    events_capture_free(capture);
+    snprintf(path, sizeof path, "%s/events.tlog", scene->dir);
+    assert_int_equal(
+        log_reader_open(&reader, path, LOG_EVENTS, EVENT_LOG_VERSION, sizeof(struct event), &err),
+        0);
+    const struct event *events = reader.records;
+    for (size_t i = 0; i < reader.count; i++) {
+        if (events[i].kind != EVENT_BLOCKED)
+            continue;
+        blocked++;
+        for (int how = 0; how < STOPS; how++) {
+            if (events[i].id != (uint32_t)children[how])
+                continue;
+            frozen[how] += (events[i].flags & BLOCKED_FROZEN) != 0;
+            states[how] |= events[i].payload.b;
+        }
+    }
+    log_reader_close(&reader);
+    if (blocked == 0) // before Linux 5.15
+        return;
+    assert_true((states[STOP_SIGNAL] & BLOCKED_STOPPED) == BLOCKED_SIGNALLED);
+    assert_true((states[STOP_TRACER] & BLOCKED_STOPPED) == BLOCKED_TRACED);
+    assert_true(states[STOP_VFORK] && !(states[STOP_VFORK] & BLOCKED_STOPPED));
+    assert_int_equal(frozen[STOP_SIGNAL] + frozen[STOP_TRACER] + frozen[STOP_VFORK], 0);
+    if (freezes)
+        assert_true(frozen[STOP_FREEZER] > 0);
+    else
+        print_message("no control groups of version 2 that freeze\n");
+}
+
 static bool is_entry(unsigned kind)
 {
     return kind == EVENT_IRQ_ENTRY || kind == EVENT_SOFTIRQ_ENTRY || kind == EVENT_VECTOR_ENTRY;
@@ -590,6 +721,7 @@ int main(void)
         cmocka_unit_test(test_order_and_cores),
         cmocka_unit_test(test_switches),
         cmocka_unit_test(test_what_threads_sleep_in),
+        cmocka_unit_test(test_what_stops_a_thread),
         cmocka_unit_test(test_interrupts_nest),
         cmocka_unit_test(test_faults_and_processes),
         cmocka_unit_test(test_overflow),
