@@ -465,10 +465,10 @@ static void verdict_append_client_stamps(char *out, const json_t *load)
     }
 }
 
-static void verdict_append_completeness(char *out, const struct run_analysis *run)
+// How many requests' lives are whole, and what became of the others.
+static void verdict_append_requests(char *out, const struct run_analysis *run)
 {
-    char joined[32], scheduled[32], count[32], other[32], worst[32], words[RUN_TRACE_WORDS];
-    char limits[RUN_LIMITS_WORDS], lack[RUN_HOPS_WORDS];
+    char joined[32], scheduled[32], count[32], words[RUN_TRACE_WORDS];
     if (run->evidence.without_client)
         text_append(out, VERDICT_BYTES,
                     "The clients are not ours: latency is the server's own, from a request's "
@@ -493,20 +493,32 @@ static void verdict_append_completeness(char *out, const struct run_analysis *ru
         verdict_append_not_joined(out, run);
     verdict_append_undivided(out, run);
     verdict_append_spared(out, run);
+}
+
+// Whether M(n) and M(h) come from the processor's trace, which cannot have dropped an event.
+static bool is_of_trace(const struct run_trace *trace)
+{
+    return trace->handoffs || trace->handoffs_unknown;
+}
+
+// What the capture says it dropped, what is missing though it says nothing of it, or that nothing
+// is; and what time of the server's cores was not seen.
+static void verdict_append_dropped(char *out, const struct run_analysis *run)
+{
+    char count[32], other[32], words[RUN_TRACE_WORDS], limits[RUN_LIMITS_WORDS];
+    const struct join_counts *join = &run->lifetimes.join;
+    const struct run_trace *trace = &run->evidence.trace;
     uint64_t dropped =
         run->evidence.dropped_events + run->evidence.dropped_calls + run->evidence.dropped_samples;
-    const struct join_counts *join = &run->lifetimes.join;
     uint64_t unseen =
         join->segments_unseen + join->handoffs_unseen + join->transmits_unseen + join->calls_unseen;
     uint64_t recovered = join->segments_recovered + join->handoffs_recovered;
-    const struct run_trace *trace = &run->evidence.trace;
-    bool of_trace = trace->handoffs || trace->handoffs_unknown;
     bool any_unseen = run->lifetimes.unseen.unrecorded_ns || run->lifetimes.unseen.lost_ns;
     run_limits_words(run->evidence.capture, limits);
     if (dropped)
         text_append(out, VERDICT_BYTES, "; %s record%s dropped", text_count(dropped, count),
                     dropped == 1 ? " was" : "s were");
-    else if (unseen && !of_trace)
+    else if (unseen && !is_of_trace(trace))
         text_append(
             out, VERDICT_BYTES,
             "; no drop was reported, yet %s record%s of requests %s missing (%s stamp%s had "
@@ -518,16 +530,46 @@ static void verdict_append_completeness(char *out, const struct run_analysis *ru
                     run_trace_lost_any(trace) ? "no record" : "nothing");
     if (limits[0])
         text_append(out, VERDICT_BYTES, "; %s", limits);
-    if (run->evidence.dropped_client_events)
+    uint64_t of_client = run->evidence.dropped_client_events;
+    if (of_client)
         text_append(out, VERDICT_BYTES, "; %s record%s of the load's cores %s dropped",
-                    text_count(run->evidence.dropped_client_events, count),
-                    text_plural((double)run->evidence.dropped_client_events),
-                    run->evidence.dropped_client_events == 1 ? "was" : "were");
+                    text_count(of_client, count), text_plural((double)of_client),
+                    text_were((double)of_client));
+    verdict_append_unseen(out, &run->lifetimes.unseen,
+                          !dropped && !limits[0] && (!unseen || is_of_trace(trace)));
+}
+
+// Stamps that are not what they could be: of another clock, of another source, out of order.
+static void verdict_append_stamps(char *out, const struct run_analysis *run)
+{
+    char count[32], other[32], worst[32];
+    const struct join_counts *join = &run->lifetimes.join;
+    const struct run_trace *trace = &run->evidence.trace;
     verdict_append_client_stamps(out, run->evidence.load);
     uint64_t not_by_nic = join->without_nic_stamp + join->wrong_nic_stamps;
     if (not_by_nic)
         text_append(out, VERDICT_BYTES, "; %s M(n) stamp%s the kernel's, not the NIC's",
                     text_count(not_by_nic, count), not_by_nic == 1 ? " is" : "s are");
+    if (is_of_trace(trace))
+        text_append(
+            out, VERDICT_BYTES,
+            "; M(n) and M(h) are from the processor's trace, which does not show them for %s of %s "
+            "receive calls",
+            text_count(trace->handoffs_unknown, count),
+            text_count(trace->handoffs + trace->handoffs_unknown, other));
+    if (join->disorder.violations)
+        text_append(out, VERDICT_BYTES, "; %s stamp%s out of order, by up to %s",
+                    text_count(join->disorder.violations, count),
+                    text_plural((double)join->disorder.violations),
+                    units_format_ns(join->disorder.worst_ns, worst, sizeof worst));
+}
+
+static void verdict_append_completeness(char *out, const struct run_analysis *run)
+{
+    char count[32], other[32], bound[32], lack[RUN_HOPS_WORDS];
+    verdict_append_requests(out, run);
+    verdict_append_dropped(out, run);
+    verdict_append_stamps(out, run);
     if (run->evidence.doubts.sockets)
         text_append(
             out, VERDICT_BYTES,
@@ -535,24 +577,9 @@ static void verdict_append_completeness(char *out, const struct run_analysis *ru
             "of which %s were left out",
             text_count(run->evidence.doubts.sockets, count),
             text_count(run->evidence.doubts.calls, other));
-    verdict_append_unseen(out, &run->lifetimes.unseen,
-                          !dropped && !limits[0] && (!unseen || of_trace));
-    verdict_append_trace(out, trace);
+    verdict_append_trace(out, &run->evidence.trace);
     if (run_hops_lack(&run->lifetimes.hops, lack)[0])
         text_append(out, VERDICT_BYTES, "; %s", lack);
-    if (of_trace)
-        text_append(
-            out, VERDICT_BYTES,
-            "; M(n) and M(h) are from the processor's trace, which does not show them for %s of %s "
-            "receive calls",
-            text_count(trace->handoffs_unknown, count),
-            text_count(trace->handoffs + trace->handoffs_unknown, other));
-    if (run->lifetimes.join.disorder.violations) {
-        text_append(out, VERDICT_BYTES, "; %s stamp%s out of order, by up to %s",
-                    text_count(run->lifetimes.join.disorder.violations, count),
-                    run->lifetimes.join.disorder.violations == 1 ? "" : "s",
-                    units_format_ns(run->lifetimes.join.disorder.worst_ns, worst, sizeof worst));
-    }
     text_append(out, VERDICT_BYTES, ".");
     if (run->evidence.ends[0])
         text_append(out, VERDICT_BYTES, " %s", run->evidence.ends);
@@ -561,7 +588,7 @@ static void verdict_append_completeness(char *out, const struct run_analysis *ru
             out, VERDICT_BYTES,
             " Client and server are different machines and their clocks are related within %s "
             "only: the network's time is given for both ways together.",
-            units_format_ns(run->lifetimes.join.hosts.bound_p99_ns, worst, sizeof worst));
+            units_format_ns(run->lifetimes.join.hosts.bound_p99_ns, bound, sizeof bound));
 }
 
 // Why the server's machine threw segments of its connections away, in the kernel's words.
