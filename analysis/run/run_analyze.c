@@ -247,46 +247,62 @@ static int join_requests(struct run_analysis *run, const struct join_input *in, 
     return result;
 }
 
-static int rebuild(struct run_analysis *run, struct run_input *input, struct event_array *traced,
-                   const struct run_request *request, struct turns *turns,
-                   struct progress *progress, struct error *err)
+// The socket calls, and what of a trace or of turns stands in for what a capture lacks.
+static int take_calls(struct run_analysis *run, struct run_input *input, struct event_array *traced,
+                      const struct run_request *request, struct turns *turns,
+                      struct progress *progress, struct error *err)
 {
-    int result = 0;
+    struct run_evidence *evidence = &run->evidence;
     uint64_t damaged = 0;
+    int result = 0;
     if (input->has_calls)
         result = application_calls_build_mixed(input->calls.records, input->calls.count,
                                                input->calls_by_kernel, &input->clock,
-                                               &run->evidence.calls, &damaged, err);
+                                               &evidence->calls, &damaged, err);
     if (result == 0)
         result = doubt_calls(run, input, err);
     if (result == 0 && input->has_calls && !input->has_events)
         result = take_events_of_trace(run, input, traced, progress, err);
-    run->evidence.without_client = input->without_client;
-    run->evidence.calls_by_kernel = input->calls_by_kernel;
-    run->evidence.calls_by_shim = input->calls.count - input->calls_by_kernel;
+    evidence->without_client = input->without_client;
+    evidence->calls_by_kernel = input->calls_by_kernel;
+    evidence->calls_by_shim = input->calls.count - input->calls_by_kernel;
+    evidence->has_calls = input->has_calls;
+    evidence->comparison = input->comparison;
+    // Of a socket whose calls are contradicted one, at least, is not on record.
+    evidence->dropped_calls =
+        input->calls.header.dropped + damaged + evidence->doubts.calls + evidence->doubts.sockets;
     if (result == 0 && input->without_client)
         result = take_turns(run, input, request, turns, err);
-    run->evidence.has_events = input->has_events;
-    run->evidence.of_load_alone = is_of_load_alone(run);
-    run->evidence.has_calls = input->has_calls;
-    run->evidence.comparison = input->comparison;
+    return result;
+}
+
+static int take_events(struct run_analysis *run, const struct run_input *input,
+                       struct progress *progress, struct error *err)
+{
+    struct run_evidence *evidence = &run->evidence;
+    evidence->has_events = input->has_events;
+    evidence->of_load_alone = is_of_load_alone(run);
     progress_phase(progress, "rebuilding timelines from %zu events", input->events.count);
-    if (result == 0 && input->has_events)
-        result = host_timeline_build(input->events.records, input->events.count, &input->clock,
-                                     &run->evidence.server, err);
-    if (result < 0)
-        return result;
-    run->evidence.dropped_events = input->events.header.dropped + run->evidence.server.damaged;
-    // Of a socket whose calls are contradicted one, at least, is not on record.
-    run->evidence.dropped_calls = input->calls.header.dropped + damaged +
-                                  run->evidence.doubts.calls + run->evidence.doubts.sockets;
-    run->evidence.dropped_samples = input->samples.header.dropped;
+    if (input->has_events) {
+        int result = host_timeline_build(input->events.records, input->events.count, &input->clock,
+                                         &evidence->server, err);
+        if (result < 0)
+            return result;
+    }
+    evidence->dropped_events = input->events.header.dropped + evidence->server.damaged;
+    evidence->dropped_samples = input->samples.header.dropped;
     double records = (double)(input->events.count + input->calls.count);
-    double dropped = (double)(run->evidence.dropped_events + run->evidence.dropped_calls);
-    run->evidence.dropped_share = dropped > 0 ? dropped / (records + dropped) : 0;
-    if (collect_threads(run) < 0 || keep_connections(run, input) < 0)
-        return error_set(err, ERROR_FAILED, "no memory for the server's threads");
-    progress_phase(progress, "joining %zu requests", input->samples.count);
+    double dropped = (double)(evidence->dropped_events + evidence->dropped_calls);
+    evidence->dropped_share = dropped > 0 ? dropped / (records + dropped) : 0;
+    // Two stamps differ by twice a clock's error at most.
+    evidence->clock_error_ns = 2 * fmax(input->clock.error_ns, input->client_clock.error_ns);
+    return 0;
+}
+
+// The lives of the requests, and through which hops they passed and whose servers they met.
+static int join_all(struct run_analysis *run, struct run_input *input, struct turns *turns,
+                    struct error *err)
+{
     uint16_t own_stacks[MOST_SERVERS];
     const size_t own_stack_count = find_own_stacks(run, own_stacks);
     const struct join_input joined = {
@@ -309,38 +325,58 @@ static int rebuild(struct run_analysis *run, struct run_input *input, struct eve
         .clock = input->clock,
         .client_clock = input->apart ? &input->client_clock : NULL,
     };
-    result = join_requests(run, &joined, turns, err);
+    const struct peers_input peers = {
+        .calls = &run->evidence.calls,
+        .peer_calls = input->peer_calls.items,
+        .peer_call_count = input->peer_calls.count,
+        .connections = input->peer_connections.items,
+        .connection_count = input->peer_connections.count,
+        .programs = json_object_get(json_object_get(run->evidence.capture, "shim"), "peers"),
+        .join = joined,
+        .applications = &run->lifetimes.applications,
+    };
+    int result = join_requests(run, &joined, turns, err);
     run->lifetimes.join.foreign_datagrams = input->datagrams.strangers;
     if (result == 0)
         result = divide_network(run, input, err);
-    // Two stamps differ by twice a clock's error at most.
-    run->evidence.clock_error_ns = 2 * fmax(input->clock.error_ns, input->client_clock.error_ns);
     if (result == 0 && assign_applications(run, input) < 0)
         result = error_set(err, ERROR_FAILED, "no memory for the servers' names");
-    if (result == 0 && input->has_calls) {
-        const struct peers_input peers = {
-            .calls = &run->evidence.calls,
-            .peer_calls = input->peer_calls.items,
-            .peer_call_count = input->peer_calls.count,
-            .connections = input->peer_connections.items,
-            .connection_count = input->peer_connections.count,
-            .programs = json_object_get(json_object_get(run->evidence.capture, "shim"), "peers"),
-            .join = joined,
-            .applications = &run->lifetimes.applications,
-        };
+    if (result == 0 && input->has_calls)
         result = peers_build(&peers, &run->lifetimes.peers, err);
-    }
-    if (result == 0 &&
-        (service_order_build(&run->lifetimes.order, run->lifetimes.all.items,
-                             run->lifetimes.all.count,
-                             run->evidence.has_calls ? &run->evidence.calls : NULL,
-                             run->evidence.has_events ? &run->evidence.server : NULL) < 0 ||
-         service_order_group_clients(&run->lifetimes.order, input->shim_connections.records,
-                                     input->shim_connections.count) < 0))
-        result = error_set(err, ERROR_FAILED, "no memory for the order of %zu requests",
-                           run->lifetimes.all.count);
-    if (result == 0 && take_client(run, input, err) < 0)
-        return (int)-err->kind;
+    return result;
+}
+
+// Who was ahead of whom at the server, by each thread and by each client.
+static int order_all(struct run_analysis *run, const struct run_input *input, struct error *err)
+{
+    struct run_lifetimes *lives = &run->lifetimes;
+    const struct application_calls *calls = run->evidence.has_calls ? &run->evidence.calls : NULL;
+    const struct host_timeline *server = run->evidence.has_events ? &run->evidence.server : NULL;
+    if (service_order_build(&lives->order, lives->all.items, lives->all.count, calls, server) < 0 ||
+        service_order_group_clients(&lives->order, input->shim_connections.records,
+                                    input->shim_connections.count) < 0)
+        return error_set(err, ERROR_FAILED, "no memory for the order of %zu requests",
+                         lives->all.count);
+    return 0;
+}
+
+static int rebuild(struct run_analysis *run, struct run_input *input, struct event_array *traced,
+                   const struct run_request *request, struct turns *turns,
+                   struct progress *progress, struct error *err)
+{
+    int result = take_calls(run, input, traced, request, turns, progress, err);
+    if (result == 0)
+        result = take_events(run, input, progress, err);
+    if (result < 0)
+        return result;
+    if (collect_threads(run) < 0 || keep_connections(run, input) < 0)
+        return error_set(err, ERROR_FAILED, "no memory for the server's threads");
+    progress_phase(progress, "joining %zu requests", input->samples.count);
+    result = join_all(run, input, turns, err);
+    if (result == 0)
+        result = order_all(run, input, err);
+    if (result == 0)
+        result = take_client(run, input, err);
     if (result == 0 && run->evidence.has_events &&
         unseen_time_build(&run->lifetimes.unseen, run->lifetimes.all.items,
                           run->lifetimes.all.count, &run->evidence.server) < 0)
