@@ -237,60 +237,56 @@ static bool is_loaded(const struct bpf_program *program)
     return bpf_program__fd(program) >= 0;
 }
 
-int events_capture_open(const struct events_capture_settings *settings, struct events_capture **out,
-                        struct error *err)
+// Of the settings and what the host is, before anything of it is touched. NULL: no memory.
+static struct events_capture *capture_new(const struct events_capture_settings *settings)
 {
-    *out = NULL;
     struct events_capture *capture = calloc(1, sizeof *capture);
     if (!capture)
-        return error_set(err, ERROR_FAILED, "no memory for a capture");
+        return NULL;
     capture->settings = *settings;
     capture->sparing.above = settings->full_rate;
     capture->stamps_fd = capture->nic.clock = -1;
     program_costs_init(&capture->costs);
     capture->stamps = RECEIVE_STAMPS_OFF;
     capture->records = MAP_FAILED;
-    int result = fill_defaults(capture, err);
-    if (result < 0)
-        goto fail;
-    capture->drained = calloc(capture->core_count, sizeof *capture->drained);
-    if (!capture->drained) {
-        result = error_set(err, ERROR_FAILED, "no memory for a capture");
-        goto fail;
-    }
-    // Stamps cost something for every packet of the host, so they are only turned on if M(n) is
-    // wanted.
+    return capture;
+}
+
+// Receive stamps cost something for every packet of the host, so they are only turned on if M(n) is
+// wanted.
+static int turn_stamps_on(struct events_capture *capture, struct error *err)
+{
     if (capture->settings.groups & EVENT_GROUP_RECEIVE) {
         capture->stamps_fd = receive_stamps_hold(&capture->stamps, err);
-        if (capture->stamps_fd < 0) {
-            result = capture->stamps_fd;
-            goto fail;
-        }
+        if (capture->stamps_fd < 0)
+            return capture->stamps_fd;
     }
     if (capture->settings.nic &&
         nic_arrivals_begin(&capture->nic, capture->settings.nic, &capture->nic_lack) < 0)
         capture->nic.clock = -1;
-    bool abandoned = false;
-    result = programs_attach_patiently(capture, &abandoned, err);
-    if (abandoned)
-        return result; // all of it may still be in use
-    if (result < 0)
-        goto fail;
+    return 0;
+}
+
+// What the attached programs write is read from here on.
+static int open_records(struct events_capture *capture, struct error *err)
+{
     // The kernel maps every page of such an array at once, so reading never faults.
     capture->records = mmap(NULL, capture->records_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
                             bpf_map__fd(capture->programs->maps.events), 0);
-    if (capture->records == MAP_FAILED) {
-        result = error_set_errno(err, ERROR_FAILED, "cannot map the event rings (%zu MiB)",
-                                 capture->records_bytes >> 20);
-        goto fail;
-    }
-    if (capture->settings.grammar) {
-        result = payload_frames_open(capture->settings.grammar,
-                                     bpf_map__fd(capture->programs->maps.payload), &capture->frames,
-                                     err);
-        if (result < 0)
-            goto fail;
-    }
+    if (capture->records == MAP_FAILED)
+        return error_set_errno(err, ERROR_FAILED, "cannot map the event rings (%zu MiB)",
+                               capture->records_bytes >> 20);
+    if (!capture->settings.grammar)
+        return 0;
+    return payload_frames_open(capture->settings.grammar,
+                               bpf_map__fd(capture->programs->maps.payload), &capture->frames, err);
+}
+
+// The servers that listen already: their sockets and their runtimes' collectors.
+static void look_at_servers(struct events_capture *capture,
+                            const struct events_capture_settings *settings)
+{
+    struct stat here;
     capture->sockets.programs = capture->programs;
     capture->sockets.states = capture->states;
     watched_sockets_look_up(&capture->sockets);
@@ -299,15 +295,40 @@ int events_capture_open(const struct events_capture_settings *settings, struct e
         capture->probes.begin = capture->programs->progs.collection_begin;
         capture->probes.end = capture->programs->progs.collection_end;
     }
-    struct stat here;
     if (stat("/proc/thread-self/ns/net", &here) == 0)
         probe_listeners(capture, here.st_ino, settings->ports, settings->port_count);
+}
+
+int events_capture_open(const struct events_capture_settings *settings, struct events_capture **out,
+                        struct error *err)
+{
+    *out = NULL;
+    struct events_capture *capture = capture_new(settings);
+    if (!capture)
+        return error_set(err, ERROR_FAILED, "no memory for a capture");
+    bool abandoned = false;
+    int result = fill_defaults(capture, err);
+    if (result == 0) {
+        capture->drained = calloc(capture->core_count, sizeof *capture->drained);
+        if (!capture->drained)
+            result = error_set(err, ERROR_FAILED, "no memory for a capture");
+    }
+    if (result == 0)
+        result = turn_stamps_on(capture, err);
+    if (result == 0)
+        result = programs_attach_patiently(capture, &abandoned, err);
+    if (abandoned)
+        return result; // all of it may still be in use
+    if (result == 0)
+        result = open_records(capture, err);
+    if (result < 0) {
+        events_capture_free(capture);
+        return result;
+    }
+    look_at_servers(capture, settings);
     capture->segment_ns = (uint64_t)monotonic_ns();
     *out = capture;
     return 0;
-fail:
-    events_capture_free(capture);
-    return result;
 }
 
 const struct event_program_state *events_capture_programs(const struct events_capture *capture)
