@@ -83,12 +83,11 @@ static void warn_unattached(struct message_stats *stats, const struct message_no
            names, where);
 }
 
-void message_warning_write(struct message_stats *stats, const struct message_notes *notes)
+// Processes that the shim could not serve, or not whole.
+static void warn_of_processes(struct message_stats *stats)
 {
     char *text = stats->warning;
     size_t bytes = sizeof stats->warning;
-    text[0] = '\0';
-    warn_unattached(stats, notes);
     for (size_t i = 0; i < stats->process_count; i++)
         if (stats->processes[i].inert &&
             (i == 0 || stats->processes[i].process != stats->processes[i - 1].process))
@@ -100,55 +99,45 @@ void message_warning_write(struct message_stats *stats, const struct message_not
         if (stats->processes[i].io_uring)
             append(text, bytes, "%s (pid %u) uses io_uring: what goes through it was not seen",
                    stats->processes[i].name, stats->processes[i].process);
-    if (stats->dropped_full)
-        append(text, bytes,
-               "%llu calls lost because the memory for records was full: give more "
-               "(--shim-memory)",
-               (unsigned long long)stats->dropped_full);
-    if (stats->dropped_without_ring)
-        append(text, bytes, "%llu calls lost in signal handlers, or by threads at their end",
-               (unsigned long long)stats->dropped_without_ring);
-    if (stats->dropped_unnamed)
-        append(text, bytes,
-               "%llu datagrams not recorded: the server took them without asking whose they are",
-               (unsigned long long)stats->dropped_unnamed);
-    if (stats->dropped_memory)
-        append(text, bytes, "%llu calls beyond what is kept in memory: capture for a shorter time",
-               (unsigned long long)stats->dropped_memory);
-    if (stats->unidentified)
-        append(text, bytes, "%llu calls of connections whose identity was lost",
-               (unsigned long long)stats->unidentified);
-    if (stats->doubtful_connections)
-        append(
-            text, bytes,
-            "the bytes of %llu connections are not those that the kernel counted (moved by calls "
-            "that the shim does not see, or not theirs): %llu calls left out or not seen",
-            (unsigned long long)stats->doubtful_connections, (unsigned long long)stats->doubtful);
-    if (stats->incomplete_connections)
-        append(text, bytes, "%llu connections of which calls are missing",
-               (unsigned long long)stats->incomplete_connections);
-    if (stats->behind)
-        append(
-            text, bytes,
-            "%llu descriptors were closed in a way that the shim does not see, the last bytes of "
-            "their connections were not checked",
-            (unsigned long long)stats->behind);
-    if (stats->rejected || stats->damaged)
-        append(text, bytes, "%llu records and %llu parts of the shared memory made no sense",
-               (unsigned long long)stats->rejected, (unsigned long long)stats->damaged);
-    if (stats->foreign)
-        append(text, bytes,
-               "%llu processes in the shim's memory are not of the user who says so: somebody "
-               "forges calls",
-               (unsigned long long)stats->foreign);
-    if (stats->untold)
-        append(text, bytes,
-               "%llu calls of threads in another PID namespace, whose numbers here are not known: "
-               "what these threads waited for cannot be told; capture from outside of it",
-               (unsigned long long)stats->untold);
-    if (stats->unseen_connections)
-        append(text, bytes, "%llu connections not watched: too many at once, or read through stdio",
-               (unsigned long long)stats->unseen_connections);
+}
+
+void message_warning_write(struct message_stats *stats, const struct message_notes *notes)
+{
+    const struct {
+        uint64_t count;
+        const char *words;
+    } losses[] = {
+        {stats->dropped_full,
+         "calls lost because the memory for records was full: give more (--shim-memory)"},
+        {stats->dropped_without_ring, "calls lost in signal handlers, or by threads at their end"},
+        {stats->dropped_unnamed,
+         "datagrams not recorded: the server took them without asking whose they are"},
+        {stats->dropped_memory, "calls beyond what is kept in memory: capture for a shorter time"},
+        {stats->unidentified, "calls of connections whose identity was lost"},
+        {stats->doubtful_connections,
+         "connections whose bytes are not those that the kernel counted (moved by calls that the "
+         "shim does not see, or not theirs)"},
+        {stats->doubtful, "calls of such connections left out or not seen"},
+        {stats->incomplete_connections, "connections of which calls are missing"},
+        {stats->behind, "descriptors were closed in a way that the shim does not see, the last "
+                        "bytes of their connections were not checked"},
+        {stats->rejected, "records of the shared memory made no sense"},
+        {stats->damaged, "parts of the shared memory made no sense"},
+        {stats->foreign, "processes in the shim's memory are not of the user who says so: somebody "
+                         "forges calls"},
+        {stats->untold,
+         "calls of threads in another PID namespace, whose numbers here are not known: what these "
+         "threads waited for cannot be told; capture from outside of it"},
+        {stats->unseen_connections,
+         "connections not watched: too many at once, or read through stdio"},
+    };
+    stats->warning[0] = '\0';
+    warn_unattached(stats, notes);
+    warn_of_processes(stats);
+    for (size_t i = 0; i < sizeof losses / sizeof *losses; i++)
+        if (losses[i].count)
+            append(stats->warning, sizeof stats->warning, "%llu %s",
+                   (unsigned long long)losses[i].count, losses[i].words);
 }
 
 void message_stats_free(struct message_stats *stats)
