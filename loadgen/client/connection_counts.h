@@ -53,6 +53,12 @@ struct fill_counts {
     uint64_t left_out;         // not begun: too many were under way
 };
 
+// Those that came to no end: the load ended before.
+static inline uint64_t fill_counts_unfinished(const struct fill_counts *fills)
+{
+    return fills->begun - fills->stored.count - fills->refused - fills->failed - fills->lost;
+}
+
 // Requests of many keys whose replies were right.
 struct multiget_counts {
     uint64_t answered;

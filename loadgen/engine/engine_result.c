@@ -17,6 +17,12 @@ int engine_result_take_samples(struct engine_result *result, size_t count, struc
     return 0;
 }
 
+double engine_result_first_failover_s(const struct engine_result *result)
+{
+    const uint64_t tsc = result->counts.redirections.first_failover_tsc;
+    return (double)(int64_t)(tsc - result->start_tsc) / result->tsc_hz;
+}
+
 void engine_result_free(struct engine_result *result)
 {
     if (result->samples)

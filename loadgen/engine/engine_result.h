@@ -71,6 +71,9 @@ struct engine_result {
 // Memory for that many samples; sample_count stays as it is.
 int engine_result_take_samples(struct engine_result *result, size_t count, struct error *err);
 
+// When the first failover was, in seconds from the load's start; only where there was one.
+double engine_result_first_failover_s(const struct engine_result *result);
+
 void engine_result_free(struct engine_result *result);
 
 #endif
