@@ -260,6 +260,22 @@ static enum fixed_component component_of_way_back(const struct lifetime *life)
     return undivided ? COMPONENT_WAY_BACK : COMPONENT_NETWORK_TO_CLIENT;
 }
 
+// Cuts the next time out of [*at_ns, to_ns) in which the server had not read what it had of the
+// request already: it is the thread's, whatever the client did, which could not send the rest.
+static int64_t cut_unread(struct decomposer *decomposer, const struct lifetime *life,
+                          int64_t *at_ns, int64_t to_ns)
+{
+    int64_t ready = life->part_ready_ns, read = life->part_read_ns;
+    if (read <= *at_ns || ready >= to_ns || ready >= read)
+        return to_ns;
+    if (ready > *at_ns)
+        return ready;
+    int64_t until = read < to_ns ? read : to_ns;
+    critical_path_sweep(decomposer, life, life->thread, *at_ns, until, false);
+    *at_ns = until;
+    return to_ns;
+}
+
 static void add_stage(struct decomposer *decomposer, const struct lifetime *life,
                       const struct stage_ends *ends, enum stamp_kind stage,
                       enum fixed_component component)
@@ -268,6 +284,8 @@ static void add_stage(struct decomposer *decomposer, const struct lifetime *life
     while (at < to) {
         int64_t until = cut_holdups(decomposer, &at, to);
         until = cut_stays(decomposer, life, &at, until);
+        if (stage <= STAMP_NIC)
+            until = cut_unread(decomposer, life, &at, until);
         if (until > at && stage != STAMP_NIC)
             client_path_sweep(decomposer, life, component, at, until);
         else if (until > at)

@@ -155,12 +155,21 @@ static double thread_slept_ns(const struct reader *reader, uint32_t thread, int6
     return slept_ns;
 }
 
-// For whom else the message's thread worked, or slept, between its hand-off and its reply.
+// Since when the thread could have had the message, or its first part.
+static int64_t ready_since(const struct lifetime *life)
+{
+    int64_t handed = life->stamp_ns[STAMP_HANDOFF], part = life->part_ready_ns;
+    return life->part_read_ns > part && part < handed
+               ? later_of(part, life->stamp_ns[STAMP_INTENDED])
+               : handed;
+}
+
+// For whom else the message's thread worked, or slept, from then until its reply.
 static void read_thread(struct reader *reader)
 {
     const struct service_order *order = reader->in->order;
     const struct turn *turns = order->turns.items;
-    int64_t from = reader->life->stamp_ns[STAMP_HANDOFF], until = left_thread(reader);
+    int64_t from = ready_since(reader->life), until = left_thread(reader);
     if (order->service_of[reader->lifetime] == NOT_SERVED)
         return;
     size_t end, first = service_order_after(order, reader->life->thread, from, &end);

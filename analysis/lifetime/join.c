@@ -388,22 +388,66 @@ static void note_parts(struct joiner *joiner, size_t client, uint32_t server)
     if (server == NO_CONNECTION)
         return;
     size_t at = sends->starts[server], end = sends->starts[server + 1];
-    for (size_t m = replies->starts[client] + 1; m < replies->starts[client + 1]; m++) {
+    const struct lifetime *before = NULL;
+    for (size_t m = replies->starts[client]; m < replies->starts[client + 1]; m++) {
         struct lifetime *life = &joiner->lives[replies->items[m].record];
-        while (at < end && sends->items[at].end <= replies->items[m - 1].end)
+        const uint64_t begin = joiner->in->samples[replies->items[m].record].reply_begin;
+        while (at < end && sends->items[at].end <= begin)
             at++;
         if (at == end)
             return;
         const struct application_call *first = &joiner->in->calls->items[sends->items[at].record];
         if (life->send_call == NO_CALL || !lifetime_has(life, STAMP_APPLICATION))
             continue;
-        const struct lifetime *before = &joiner->lives[replies->items[m - 1].record];
         int64_t received_ns = life->stamp_ns[STAMP_APPLICATION];
-        if (before->in_part_ns && lifetime_has(before, STAMP_REPLY) &&
+        if (before && before->in_part_ns && lifetime_has(before, STAMP_REPLY) &&
             before->stamp_ns[STAMP_REPLY] > received_ns)
             life->in_part_ns = before->in_part_ns > received_ns ? before->in_part_ns : received_ns;
         else if (sends->items[at].record != life->send_call && first->entry_ns >= received_ns)
             life->in_part_ns = first->exit_ns;
+        before = life;
+    }
+}
+
+// Whether a request was due while the one before it on its connection was on its way in parts.
+static bool is_behind_parts(const struct joiner *joiner, const struct lifetime *before,
+                            const struct lifetime *life)
+{
+    return before && !joiner->in->client_clock && before->part_read_ns > before->part_ready_ns &&
+           lifetime_has(before, STAMP_SEND) &&
+           before->stamp_ns[STAMP_SEND] > life->stamp_ns[STAMP_INTENDED];
+}
+
+// Of requests that came in parts, when the first was ready and when the thread took it: a client
+// can send no more than the server's socket has room for. Those behind wait for the same.
+static void note_unread_parts(struct joiner *joiner, size_t client, uint32_t socket, uint32_t calls)
+{
+    const struct piles *requests = &joiner->requests, *handoffs = &joiner->passages[HANDOFFS],
+                       *receives = &joiner->passages[RECEIVES];
+    if (socket == NO_CONNECTION || calls == NO_CONNECTION)
+        return;
+    size_t ready = handoffs->starts[socket], ready_end = handoffs->starts[socket + 1];
+    size_t read = receives->starts[calls], read_end = receives->starts[calls + 1];
+    const struct lifetime *before = NULL;
+    for (size_t m = requests->starts[client]; m < requests->starts[client + 1]; m++) {
+        struct lifetime *life = &joiner->lives[requests->items[m].record];
+        const uint64_t begin = joiner->in->samples[requests->items[m].record].request_begin;
+        while (ready < ready_end && handoffs->items[ready].end <= begin)
+            ready++;
+        while (read < read_end && receives->items[read].end <= begin)
+            read++;
+        if (ready == ready_end || read == read_end)
+            return;
+        int64_t ready_ns = handoffs->items[ready].time_ns;
+        int64_t read_ns = joiner->in->calls->items[receives->items[read].record].exit_ns;
+        if (handoffs->items[ready].end < requests->items[m].end && ready_ns < read_ns) {
+            life->part_ready_ns = ready_ns;
+            life->part_read_ns = read_ns;
+        } else if (is_behind_parts(joiner, before, life)) {
+            life->part_ready_ns = before->part_ready_ns;
+            life->part_read_ns = before->part_read_ns;
+        }
+        before = life;
     }
 }
 
@@ -524,8 +568,10 @@ static void walk_connection(struct joiner *joiner, size_t client)
         note_drops(joiner, client, socket);
     stamp(joiner, client, calls, RECEIVES, STAMP_APPLICATION);
     stamp(joiner, client, calls, SENDS, STAMP_REPLY);
-    if (!datagrams)
+    if (!datagrams) {
         note_parts(joiner, client, calls);
+        note_unread_parts(joiner, client, socket, calls);
+    }
     if (socket != NO_CONNECTION)
         count_segments(joiner, socket);
     count_sharing(joiner, client);

@@ -82,6 +82,9 @@ struct lifetime {
         sharing; // requests that have the same receive call and the same send call, with itself
     int64_t in_part_ns; // since when it was received and the reply, or one before it on its
                         // connection, was sent in part only; 0: replies took one call each
+    // Between these the server had a part of the request, of which its thread had read nothing,
+    // though the client had not sent the last of it; equal: at no time.
+    int64_t part_ready_ns, part_read_ns;
     // How far the two hosts' clocks may be apart, beyond the clock error, when they are different
     // machines; 0 on one. +infinity: not known closely enough. Then the network's two ways are one
     // stage, which ends at client RX.

@@ -40,8 +40,9 @@ struct scene {
     struct decomposer decomposer;
     struct diagnosis_input in;
     struct component_share_array shares;
-    uint32_t batch; // of the request
-    int in_part_us; // its reply; 0: by the call that ended it
+    uint32_t batch;                          // of the request
+    int in_part_us;                          // its reply; 0: by the call that ended it
+    int due_us, part_ready_us, part_read_us; // of the request; 0: it came as a whole
 };
 
 static int64_t same(const void *context, enum host_clock clock, uint64_t value)
@@ -148,6 +149,11 @@ static void build(struct scene *s, int handoff, int received, int reply, unsigne
                                  [STAMP_CLIENT_RX] = reply + 2,   [STAMP_REPLY_READ] = reply + 3};
     for (int kind = 0; kind < STAMP_KINDS; kind++)
         s->life.stamp_ns[kind] = US(at[kind]);
+    if (s->part_read_us) {
+        s->life.stamp_ns[STAMP_INTENDED] = US(s->due_us);
+        s->life.part_ready_ns = US(s->part_ready_us);
+        s->life.part_read_ns = US(s->part_read_us);
+    }
     s->life.present = (1u << STAMP_KINDS) - 1;
     s->life.batch = s->batch;
     s->life.in_part_ns = s->in_part_us ? US(s->in_part_us) : 0;
@@ -594,6 +600,31 @@ static void test_waits_again_and_again(void **state)
     }
 }
 
+// The front's thread works for somebody else while a part of the request lies in its socket, which
+// has no room for the rest: that the client sends it late is not the client's doing.
+static void test_part_of_a_request_unread(void **state)
+{
+    (void)state;
+    for (int parts = 0; parts <= 1; parts++) {
+        struct scene s;
+        open_scene(&s);
+        call(&s, FRONT, CALL_RECEIVE, 5, 6, OTHERS_SIDE);
+        call(&s, FRONT, CALL_SEND, 900, 901, OTHERS_SIDE);
+        call(&s, FRONT, CALL_RECEIVE, 904, 905, CLIENT_SIDE);
+        call(&s, FRONT, CALL_RECEIVE, 949, 950, CLIENT_SIDE);
+        call(&s, FRONT, CALL_SEND, 960, 962, CLIENT_SIDE);
+        if (parts) {
+            s.due_us = 10;
+            s.part_ready_us = 20;
+            s.part_read_us = 905;
+        }
+        build(&s, 945, 950, 960, 0);
+        expect(&s, "head-of-line blocking", parts ? 875 : 0, parts ? 885 : 2);
+        expect(&s, "client queue", parts ? 40 : 0, parts ? 50 : 2);
+        close_scene(&s);
+    }
+}
+
 // The backend works on the front's core for one of its workers, until 1000 us, and then for
 // somebody else. The front's thread, which has another request, is ready all the time.
 static void peer_has_core(struct scene *s, bool captured)
@@ -683,6 +714,7 @@ int main(void)
         cmocka_unit_test(test_put_off_for_nobody_knows_what),
         cmocka_unit_test(test_no_room_for_the_reply),
         cmocka_unit_test(test_waits_again_and_again),
+        cmocka_unit_test(test_part_of_a_request_unread),
         cmocka_unit_test(test_peer_has_core),
         cmocka_unit_test(test_stranger_has_core),
         cmocka_unit_test(test_makes_way),

@@ -93,6 +93,36 @@ static void replies_in_two_parts_are_known(void **state)
     release(&j);
 }
 
+// Of every tenth request a half is ready before the rest: since when, and until the thread took it.
+static void requests_in_two_parts_are_known(void **state)
+{
+    (void)state;
+    struct joined j = {0};
+    scenario_build(&j.scenario, &plain);
+    struct scenario *s = &j.scenario;
+    const size_t requests = s->requests.count;
+    for (size_t i = 5; i < requests; i += 10) {
+        const struct scenario_request *r = &s->requests.items[i];
+        scenario_stream(s, r->handoff - 500, EVENT_HANDOFF, 1, r->connection + 500,
+                        r->begin + REQUEST_BYTES / 2, r->begin);
+    }
+    const struct join_input join = input_of(&j);
+    join_all(&j, &join);
+    for (size_t i = 0; i < j.lives.count; i++) {
+        const struct lifetime *life = &j.lives.items[i];
+        const struct scenario_request *r = &s->requests.items[i];
+        const bool half = i % 10 == 5;
+        const bool behind = i && life->part_read_ns && life->part_read_ns == life[-1].part_read_ns;
+        assert_int_equal(life->part_read_ns > life->part_ready_ns,
+                         half || (behind && r->connection == r[-1].connection));
+        if (half) {
+            assert_int_equal(life->part_ready_ns, r->handoff - 500);
+            assert_int_equal(life->part_read_ns, life->stamp_ns[STAMP_APPLICATION]);
+        }
+    }
+    release(&j);
+}
+
 static void retransmits_and_fin_change_nothing(void **state)
 {
     (void)state;
@@ -579,6 +609,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plain_run_is_exact),
+        cmocka_unit_test(requests_in_two_parts_are_known),
         cmocka_unit_test(replies_in_two_parts_are_known),
         cmocka_unit_test(retransmits_and_fin_change_nothing),
         cmocka_unit_test(unseen_requests_are_recovered),
