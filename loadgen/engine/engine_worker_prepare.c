@@ -211,30 +211,38 @@ static bool expects_of_replies(const struct engine_shared *shared)
     return shared->multiget.count > 0;
 }
 
-int engine_worker_prepare(struct engine_worker *worker, struct error *err)
+// Room for that many connections and for the longest request. False: no memory; what was taken is
+// freed with the worker.
+static bool take_memory(struct engine_worker *worker, uint32_t connections)
 {
     const struct engine_shared *shared = worker->shared;
-    const struct engine_settings *settings = shared->settings;
-    uint32_t all = settings->connections, step = shared->thread_count;
-    const uint32_t begun = (all - worker->index + step - 1) / step;
-    const uint32_t count =
-        begun + (shared->nodes ? lanes_spare_connections(begun, node_map_count(shared->nodes)) : 0);
-    worker->connections = calloc(count, sizeof *worker->connections);
-    worker->dirty = calloc(count, sizeof(void *));
-    bool queued = connection_queue_make(&worker->room, count) == 0 &&
-                  connection_queue_make(&worker->unstamped, count) == 0 &&
-                  connection_queue_make(&worker->unread, count) == 0 &&
-                  think_queue_make(&worker->thinking, count, settings->think, shared->ticks_per_ns,
-                                   worker->index) == 0;
+    worker->connections = calloc(connections, sizeof *worker->connections);
+    worker->dirty = calloc(connections, sizeof(void *));
     worker->key = calloc(1, WORKLOAD_KEY_BYTES_MAX);
     worker->more_keys = calloc(1, multiget_room(&shared->multiget) + 1);
     worker->value = calloc(1, shared->carried_bytes + 1);
     worker->commands = calloc(shared->transaction_most.commands + 1, sizeof *worker->commands);
     worker->commands_room = calloc(1, shared->transaction_most.room_bytes + 1);
-    worker->context = (struct connection_context){
-        .protocol = settings->workload->protocol,
-        .workload = settings->workload,
-        .value_bytes = common_value_bytes(settings->workload),
+    return worker->connections && worker->dirty && worker->key && worker->more_keys &&
+           worker->value && worker->commands && worker->commands_room &&
+           connection_queue_make(&worker->room, connections) == 0 &&
+           connection_queue_make(&worker->unstamped, connections) == 0 &&
+           connection_queue_make(&worker->unread, connections) == 0 &&
+           think_queue_make(&worker->thinking, connections, shared->settings->think,
+                            shared->ticks_per_ns, worker->index) == 0;
+}
+
+// What all connections of the worker share. False: no memory; what was taken is freed with it.
+static bool make_context(struct engine_worker *worker, uint32_t connections)
+{
+    const struct engine_shared *shared = worker->shared;
+    const struct engine_settings *settings = shared->settings;
+    const struct workload *workload = settings->workload;
+    struct connection_context *context = &worker->context;
+    *context = (struct connection_context){
+        .protocol = workload->protocol,
+        .workload = workload,
+        .value_bytes = common_value_bytes(workload),
         .login = settings->login,
         .counts = &worker->counts,
         .owner = worker,
@@ -243,12 +251,13 @@ int engine_worker_prepare(struct engine_worker *worker, struct error *err)
         .put_again = engine_worker_put_again,
         .read_again = engine_worker_read_again,
         .expects = expects_of_replies(shared),
-        .parts_of = settings->workload->transactions ? engine_worker_parts_of : NULL,
+        .parts_of = workload->transactions ? engine_worker_parts_of : NULL,
         .multiget = shared->multiget.count ? &shared->multiget : NULL,
-        .fill = settings->workload->read_through ? engine_worker_fill : NULL,
+        .fill = workload->read_through ? engine_worker_fill : NULL,
         .fill_ended = engine_worker_end_fill,
         .stop = &worker->shared->stop,
         .last_id = &worker->shared->last_id,
+        .next = &worker->next,
         .reader = malloc(sizeof(struct stamp_reader)),
         .receive_buffer = malloc(RECEIVE_BYTES),
         .receive_bytes = RECEIVE_BYTES,
@@ -262,40 +271,54 @@ int engine_worker_prepare(struct engine_worker *worker, struct error *err)
         .tls_method = shared->tls_method,
         .request_bytes = shared->encoded_bytes,
         .request_buffer = shared->tls ? malloc(shared->encoded_bytes) : NULL,
-        .put = settings->workload->protocol->http2 ? client_streams_put
-               : shared->tls                       ? client_tls_put
-                                                   : NULL,
+        .put = workload->protocol->http2 ? client_streams_put
+               : shared->tls             ? client_tls_put
+                                         : NULL,
         .carried_bytes = shared->carried_bytes,
         .kernel_stamps = shared->kernel_stamps,
         .stamps_every = shared->stamps_every,
         .stamps_random = worker->index,
         .hardware_stamps = shared->hardware_stamps,
         .hardware_tx = shared->hardware_tx};
-    worker->context.wire_buffer =
-        shared->tls ? calloc(1, RECEIVE_BYTES) : worker->context.receive_buffer;
-    if (worker->context.live)
-        live_set(&worker->context.live->tsc_khz, (uint64_t)(shared->ticks_per_ns * 1e6));
-    if (!worker->connections || !worker->dirty || !queued || !worker->key || !worker->value ||
-        !worker->more_keys || !worker->commands || !worker->commands_room ||
-        !worker->context.reader || !worker->context.receive_buffer ||
-        !worker->context.wire_buffer || (shared->tls && !worker->context.request_buffer) ||
-        array_reserve(&worker->context.log, count) < 0)
+    context->wire_buffer = shared->tls ? calloc(1, RECEIVE_BYTES) : context->receive_buffer;
+    if (!context->reader || !context->receive_buffer || !context->wire_buffer ||
+        (shared->tls && !context->request_buffer) || array_reserve(&context->log, connections) < 0)
+        return false;
+    memset(context->receive_buffer, 0, RECEIVE_BYTES); // no page of it is to be the first reply's
+    stamp_reader_init(context->reader);
+    if (context->live)
+        live_set(&context->live->tsc_khz, (uint64_t)(shared->ticks_per_ns * 1e6));
+    return true;
+}
+
+static int take_datagrams(struct connection_context *context, size_t value_bytes, struct error *err)
+{
+    context->datagrams = datagram_reader_new(context->receive_buffer, RECEIVE_BYTES, value_bytes);
+    if (!context->datagrams)
+        return error_set(err, ERROR_FAILED, "out of memory for replies over UDP");
+    context->put = datagram_put;
+    return 0;
+}
+
+int engine_worker_prepare(struct engine_worker *worker, struct error *err)
+{
+    const struct engine_shared *shared = worker->shared;
+    const struct engine_settings *settings = shared->settings;
+    uint32_t all = settings->connections, step = shared->thread_count;
+    const uint32_t begun = (all - worker->index + step - 1) / step;
+    const uint32_t count =
+        begun + (shared->nodes ? lanes_spare_connections(begun, node_map_count(shared->nodes)) : 0);
+    if (!take_memory(worker, count) || !make_context(worker, count))
         return error_set(err, ERROR_FAILED, "out of memory for %u connections", count);
-    if (settings->server->transport == SERVER_UDP) {
-        worker->context.datagrams =
-            datagram_reader_new(worker->context.receive_buffer, RECEIVE_BYTES, shared->value_bytes);
-        if (!worker->context.datagrams)
-            return error_set(err, ERROR_FAILED, "out of memory for replies over UDP");
-        worker->context.put = datagram_put;
-    }
     for (uint32_t i = 0; i < count; i++)
         worker->connections[i].socket_fd = -1;
     worker->connection_count = begun;
-    memset(worker->context.receive_buffer, 0, RECEIVE_BYTES);
-    stamp_reader_init(worker->context.reader);
-    worker->context.next = &worker->next;
     worker->batch_tsc = engine_ticks(shared, settings->batch_ns);
-    int status = worker->ring ? make_ring(worker, err) : make_samples(worker, err);
+    int status = settings->server->transport == SERVER_UDP
+                     ? take_datagrams(&worker->context, shared->value_bytes, err)
+                     : 0;
+    if (status == 0)
+        status = worker->ring ? make_ring(worker, err) : make_samples(worker, err);
     worker->context.ring_mask = worker->mask;
     if (status == 0)
         status = make_lanes(worker, err);
