@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analysis/lifetime/service_order.h"
+#include "analysis/timeline/pauses.h"
 #include "analysis/timeline/thread_states.h"
 
 // How many turns ahead of a message's are examined one by one, nearest first. The requests of those
@@ -138,10 +139,19 @@ static int64_t left_thread(const struct reader *reader)
     return life->stamp_ns[here ? STAMP_REPLY : STAMP_APPLICATION];
 }
 
+struct slept {
+    const struct host_timeline *host;
+    double ns;
+};
+
+// Neither what stops a thread nor a lock that it waits for is the doing of whom it works for.
 static void add_sleep(const struct thread_period *period, void *context)
 {
-    if (period->state == THREAD_SLEEPS)
-        *(double *)context += (double)(period->end_ns - period->begin_ns);
+    struct slept *slept = context;
+    uint32_t pause;
+    if (period->state == THREAD_SLEEPS && !(pause_after(slept->host, period->before, &pause) &&
+                                            (pause_is_stop(pause) || pause_awaits_thread(pause))))
+        slept->ns += (double)(period->end_ns - period->begin_ns);
 }
 
 // How long a thread slept in a part of its time of which it ran `ran_ns`.
@@ -149,10 +159,10 @@ static double thread_slept_ns(const struct reader *reader, uint32_t thread, int6
                               int64_t end_ns, double ran_ns)
 {
     enum { LEAST_NS = 100000 }; // less is no cause, and most turns have none
-    double slept_ns = 0;
+    struct slept slept = {.host = reader->in->server};
     if (reader->sums && (double)(end_ns - begin_ns) - ran_ns > LEAST_NS)
-        thread_periods(reader->in->server, thread, begin_ns, end_ns, add_sleep, &slept_ns);
-    return slept_ns;
+        thread_periods(reader->in->server, thread, begin_ns, end_ns, add_sleep, &slept);
+    return slept.ns;
 }
 
 // Since when the thread could have had the message, or its first part.

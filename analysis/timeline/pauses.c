@@ -66,6 +66,11 @@ bool pause_may_await_work(uint32_t pause)
     return false;
 }
 
+bool pause_is_stop(uint32_t pause)
+{
+    return pause == PAUSE_STOPPED || pause == PAUSE_TRACED || pause == PAUSE_FROZEN;
+}
+
 bool pause_awaits_thread(uint32_t pause)
 {
     enum { FUTEX = 202, FUTEX_WAITV = 449 };

@@ -20,6 +20,9 @@ void pause_name(uint32_t pause, char *out, size_t out_bytes);
 bool pause_after(const struct host_timeline *host, const struct thread_stint *stint,
                  uint32_t *pause);
 
+// Whether it does not sleep by itself, but was stopped or frozen.
+bool pause_is_stop(uint32_t pause);
+
 // Whether a thread waits for another one in it: for a lock, a condition.
 bool pause_awaits_thread(uint32_t pause);
 
