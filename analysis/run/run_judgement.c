@@ -26,9 +26,14 @@ bool run_is_calm(const struct diagnosis *diagnosis)
     return true;
 }
 
+bool run_awaits_replies(const char *category)
+{
+    return strcmp(category, "full connections") == 0;
+}
+
 bool run_cause_is_client(const struct cause *cause)
 {
-    return cause->role == ROLE_CLIENT && strcmp(cause->category, "full connections") != 0 &&
+    return cause->role == ROLE_CLIENT && !run_awaits_replies(cause->category) &&
            strcmp(cause->category, "connections") != 0;
 }
 

@@ -19,6 +19,9 @@ bool run_cause_stands_out(const struct diagnosis *diagnosis, const struct cause 
 // No cause does.
 bool run_is_calm(const struct diagnosis *diagnosis);
 
+// Whether what is in that category is a wait for replies to other requests, on every connection.
+bool run_awaits_replies(const char *category);
+
 // Whether it is the load's own machine that made its requests late. Not where every connection is
 // full, or one has yet to be opened: what the load then waits for is the server.
 bool run_cause_is_client(const struct cause *cause);

@@ -196,6 +196,27 @@ static void verdict_append_diagnosis(char *out, const struct run_analysis *run,
     verdict_append_sleeper(out, run, diagnosis);
 }
 
+// A request that waits for a connection waits for the replies to others: what takes these that long
+// is what takes the request itself long once it is sent.
+static void verdict_append_once_sent(char *out, const struct diagnosis *diagnosis)
+{
+    char all[32], time[32];
+    const struct ordinary_part *most = NULL;
+    double sum = 0;
+    for (size_t i = 0; i < diagnosis->ordinary.count; i++) {
+        const struct ordinary_part *part = &diagnosis->ordinary.items[i];
+        if (part->role == ROLE_CLIENT)
+            continue;
+        sum += part->mean_ns;
+        most = !most || part->mean_ns > most->mean_ns ? part : most;
+    }
+    if (most)
+        text_append(out, VERDICT_BYTES, "Once it is sent, it takes %s, of which %s are %s (%s). ",
+                    units_format_ns(sum, all, sizeof all),
+                    units_format_ns(most->mean_ns, time, sizeof time), most->name,
+                    role_name(most->role));
+}
+
 // Where the ordinary request is slow itself: what it has most of that should not be there, and what
 // helps.
 static void verdict_append_ordinary(char *out, const struct diagnosis *diagnosis)
@@ -225,6 +246,8 @@ static void verdict_append_ordinary(char *out, const struct diagnosis *diagnosis
                     units_format_ns(first->fast_ns, time, sizeof time));
     bool news = first->remedy && !strstr(out, first->remedy);
     text_append(out, VERDICT_BYTES, "%s%s. ", news ? ": " : "", news ? first->remedy : "");
+    if (run_awaits_replies(first->category))
+        verdict_append_once_sent(out, diagnosis);
 }
 
 static void verdict_append_shared(char *out, const struct run_analysis *run)

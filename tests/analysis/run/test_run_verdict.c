@@ -174,6 +174,34 @@ static void who_held_up_is_named(void **state)
                            "this load), for which 10 of these requests had to wait."));
 }
 
+// Every connection is full: what the replies then took is said as well, and only then.
+static void what_fills_connections_is_said(void **state)
+{
+    (void)state;
+    struct ordinary_part parts[] = {
+        {.name = "every connection full",
+         .category = "full connections",
+         .role = ROLE_CLIENT,
+         .mean_ns = 7e8,
+         .concerns = true},
+        {.name = "client queue", .category = "client", .role = ROLE_CLIENT, .mean_ns = 2e7},
+        {.name = "waiting for a timer", .category = "timers", .role = ROLE_A, .mean_ns = 4e7},
+        {.name = "application time", .category = "application", .role = ROLE_A, .mean_ns = 2e6}};
+    struct diagnosed_message message = {.deviation_ns = 1e6};
+    struct diagnosis diagnosis = {.slice = {.low = 0.99, .high = 1},
+                                  .reference_latency_ns = 762e6,
+                                  .messages = {.items = &message, .count = 1},
+                                  .ordinary = {.items = parts, .count = 4}};
+    struct run_analysis run = {.findings = {.diagnoses = {.items = &diagnosis, .count = 1}}};
+    run_verdict(&run);
+    assert_non_null(strstr(run.findings.verdict,
+                           "700 ms are every connection full (client). Once it is sent, it takes "
+                           "42.0 ms, of which 40.0 ms are waiting for a timer (A). "));
+    strcpy(parts[0].category, "client");
+    run_verdict(&run);
+    assert_null(strstr(run.findings.verdict, "Once it is sent"));
+}
+
 // 16 of 20 us are the client's own: it is named first, and the server only then.
 static void a_late_client_comes_first(void **state)
 {
@@ -216,6 +244,7 @@ int main(void)
         cmocka_unit_test(what_helps_is_said),
         cmocka_unit_test(a_cause_stands_out_or_not),
         cmocka_unit_test(what_any_kernel_does_is_small),
+        cmocka_unit_test(what_fills_connections_is_said),
         cmocka_unit_test(who_held_up_is_named),
         cmocka_unit_test(a_late_client_comes_first),
     };
