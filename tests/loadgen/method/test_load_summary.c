@@ -205,6 +205,9 @@ static void a_slow_server_is_no_result(void **state)
         run.samples[i].reply_tsc = run.samples[i].send_tsc + (i < 990 ? 1000 : 30000000);
     summarise(&run, &summary);
     assert_true(summary.ok);
+    run.samples[REQUESTS - 1].reply_tsc += 300000000; // nor is one that was lost and sent again
+    summarise(&run, &summary);
+    assert_true(summary.ok);
     for (uint64_t i = 0; i < REQUESTS; i++) // 8 % too slow is
         run.samples[i].reply_tsc = 1000000 + (i + 1) * 1080000;
     summarise(&run, &summary);
@@ -232,7 +235,7 @@ static void pauses_between_rounds_do_not_count(void **state)
     assert_true(near(summary.achieved_rate, 1000) && near(summary.spin_fraction, 0.4));
     run.result.paused_tsc = 0;
     summarise(&run, &summary);
-    assert_false(summary.ok);
+    assert_true(near(summary.achieved_rate, 250));
     load_summary_add_reason(&summary, DOUBT_LATE, "and %s", "more");
     assert_string_equal(summary.reasons[summary.reason_count - 1], "and more");
     assert_int_equal(summary.doubts[summary.reason_count - 1], DOUBT_LATE);
