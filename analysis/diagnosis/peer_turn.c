@@ -57,14 +57,16 @@ static uint32_t connection_of(const struct diagnosis_input *in, const struct lif
                : 0;
 }
 
-// Whether the message has to do with a wait, and whether that was for it.
+// Whether the message has to do with a wait, and whether that was for it. What a thread asks before
+// it has received anything, as one that connects to a database for each client that it serves, is
+// for nobody else.
 static bool concerns(const struct diagnosis_input *in, const struct lifetime *life,
                      const struct peer_wait *wait, bool *own)
 {
     uint32_t connection = connection_of(in, life);
     bool later = wait->begin_ns >= life->stamp_ns[STAMP_APPLICATION];
     bool same = wait->request == connection || wait->request == 0;
-    *own = later && same;
+    *own = same && (later || wait->unasked);
     return wait->exclusive || (later && connection && wait->request == connection);
 }
 

@@ -197,6 +197,7 @@ static int find_waits(struct builder *builder)
 struct askers {
     uint32_t *request, *thread; // by connection: the latest request it was used for, and by whom
     uint32_t current;           // the request at hand; 0: not known
+    bool received;              // the thread has received any
     uint32_t got[16];           // waits that ended since the thread's latest reply
     unsigned got_count;
 };
@@ -223,6 +224,7 @@ static void note_accepted(struct peers *peers, struct askers *askers,
 {
     if (call->kind == CALL_RECEIVE) {
         askers->current = call->connection;
+        askers->received = true;
     } else if (call->kind == CALL_WAIT) {
         askers->current = 0;
     } else if (call->kind == CALL_SEND) {
@@ -273,8 +275,10 @@ static void note_made(struct builder *builder, struct askers *askers, uint32_t n
     }
     if ((call->kind == CALL_CONNECT || call->kind == CALL_SEND) && askers->current)
         askers->request[at] = askers->current;
-    if (wait)
+    if (wait) {
         builder->out->waits.items[wait - 1].request = askers->request[at];
+        builder->out->waits.items[wait - 1].unasked = !askers->received;
+    }
     if (call->kind != CALL_RECEIVE)
         return;
     askers->current = askers->request[at];
@@ -293,6 +297,7 @@ static int find_requests(struct builder *builder)
         size_t accepted_count, a = 0;
         accepted = application_calls_of(builder->in->calls, made[first].thread, &accepted_count);
         askers.current = askers.got_count = 0;
+        askers.received = false;
         for (after = first; after < count && made[after].thread == made[first].thread; after++) {
             for (; a < accepted_count && accepted[a].entry_ns < made[after].entry_ns; a++)
                 note_accepted(builder->out, &askers, &accepted[a],

@@ -43,6 +43,7 @@ struct peer_wait {
     uint32_t request; // the accepted connection that it was for, by the shim's id; 0: not known
     uint32_t life;    // index into peers.lives; NO_PEER_LIFE: not captured
     bool exclusive;   // the thread made no other call meanwhile
+    bool unasked;     // nor had it received any request before
 };
 #define NO_PEER_LIFE UINT32_MAX
 

@@ -567,6 +567,36 @@ static void test_no_room_for_the_reply(void **state)
     }
 }
 
+// The front's thread asks the backend before it reads the request, as it does to open a connection
+// of its own for each client: nobody is ahead of the request then. Somebody is, if it had one
+// before.
+static void test_asks_before_it_reads(void **state)
+{
+    (void)state;
+    for (int others = 0; others <= 1; others++) {
+        struct scene s;
+        open_scene(&s);
+        if (others)
+            call(&s, FRONT, CALL_RECEIVE, 5, 6, OTHERS_SIDE);
+        call(&s, FRONT, CALL_SEND, 20, 22, MADE);
+        call(&s, FRONT, CALL_RECEIVE, 23, 1036, MADE);
+        if (others)
+            call(&s, FRONT, CALL_SEND, 1037, 1038, OTHERS_SIDE);
+        call(&s, FRONT, CALL_RECEIVE, 1040, 1041, CLIENT_SIDE);
+        call(&s, FRONT, CALL_SEND, 1050, 1052, CLIENT_SIDE);
+        runs(&s, 24, 0, BYSTANDER, "bystander");
+        event(&s, 1029, EVENT_SOFTIRQ_ENTRY, 2, 3);
+        event(&s, 1030, EVENT_WAKING, 2, FRONT);
+        event(&s, 1031, EVENT_SOFTIRQ_EXIT, 2, 3);
+        runs(&s, 1032, 0, FRONT, "front");
+        build(&s, 10, 1041, 1050, 1);
+        expect(&s, "waiting for 127.0.0.1:6379", others ? 0 : 1000, others ? 0 : 1015);
+        expect(&s, "head-of-line blocking: waiting for 127.0.0.1:6379", others ? 1000 : 0,
+               others ? 1015 : 0);
+        close_scene(&s);
+    }
+}
+
 // The front's thread waits for a worker's word, for half a millisecond at most, and then again.
 // Only where it does something else in between it is the first time that it waits for.
 static void test_waits_again_and_again(void **state)
@@ -713,6 +743,7 @@ int main(void)
         cmocka_unit_test(test_put_off_by_an_event_loop),
         cmocka_unit_test(test_put_off_for_nobody_knows_what),
         cmocka_unit_test(test_no_room_for_the_reply),
+        cmocka_unit_test(test_asks_before_it_reads),
         cmocka_unit_test(test_waits_again_and_again),
         cmocka_unit_test(test_part_of_a_request_unread),
         cmocka_unit_test(test_peer_has_core),
