@@ -252,6 +252,20 @@ static double seconds_into(const struct engine_result *result, uint64_t tsc)
     return tsc ? ticks_microseconds(result, result->start_tsc, tsc) / 1e6 : 0;
 }
 
+// Whether nobody listened for a while, or all connections broke together and were opened again. One
+// that closes them now and then, as nginx does when it has no more than `worker_connections`, is
+// there all along.
+static bool is_restarted(const struct engine_result *result)
+{
+    enum { TOGETHER_S = 1 };
+    const struct connection_counts *counts = &result->counts;
+    double over_s = seconds_into(result, counts->last_reconnect_tsc) -
+                    seconds_into(result, counts->first_end_tsc);
+    return counts->reconnects &&
+           (counts->reconnects_failed > 0 ||
+            (counts->broken >= result->connections_at_once && over_s < TOGETHER_S));
+}
+
 // Connections that the server closes when they have nothing left to answer (HTTP's
 // keepalive_requests) are no fault, as long as they can be opened again.
 static void judge_connections(const struct engine_result *result, struct load_summary *summary)
@@ -259,8 +273,7 @@ static void judge_connections(const struct engine_result *result, struct load_su
     const struct connection_counts *counts = &result->counts;
     if (!counts->broken && !counts->reconnects_failed && !counts->given_up)
         return;
-    bool all = counts->reconnects &&
-               (counts->broken >= result->connections_at_once || counts->reconnects_failed > 0);
+    const bool all = is_restarted(result);
     char given_up[80] = "";
     if (counts->given_up)
         snprintf(given_up, sizeof given_up, ", %llu given up", (count_type)counts->given_up);

@@ -339,6 +339,16 @@ static void a_restart_is_told_from_connections_that_end(void **state)
     assert_non_null(strstr(summary.reasons[0], "server restarted midway: 4 of 4 connections ended "
                                                "from 0.250 s on, 4 opened again"));
     assert_int_equal(summary.doubts[0], DOUBT_RESTARTED);
+    // It listened all along: all broke together, or one after another for seconds.
+    counts->reconnects_failed = 0;
+    counts->broken = 4;
+    counts->last_reconnect_tsc = run.result.start_tsc + (uint64_t)(0.5 * run.result.tsc_hz);
+    summarise(&run, &summary);
+    assert_int_equal(summary.doubts[0], DOUBT_RESTARTED);
+    counts->last_reconnect_tsc = run.result.start_tsc + (uint64_t)(4.5 * run.result.tsc_hz);
+    summarise(&run, &summary);
+    assert_int_equal(summary.doubts[0], DOUBT_DISCONNECTED);
+    assert_non_null(strstr(summary.reasons[0], "connections broke: 4 of 4 connections ended"));
     const struct load_facts facts = {.server = "s", .protocol = &memcached_text_protocol, .arrivals = "fixed"};
     json_t *json = load_summary_json(&summary, &run.result, &facts);
     assert_int_equal(json_integer_value(json_object_get(json, "reconnects")), 4);
