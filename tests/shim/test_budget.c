@@ -6,13 +6,15 @@
 #include "tests/shim/shim_test.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/statvfs.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -164,11 +166,19 @@ static double group_usage_kib(const struct group *group)
     return (double)value / 1024;
 }
 
-static double shared_memory_mib(void)
+// What the files of a folder take.
+static double folder_mib(const char *path)
 {
-    struct statvfs status;
-    assert_int_equal(statvfs("/dev/shm", &status), 0);
-    return (double)((status.f_blocks - status.f_bfree) * status.f_frsize) / (1 << 20);
+    enum { BLOCK_BYTES = 512 };
+    double bytes = 0;
+    struct stat status;
+    DIR *folder = opendir(path);
+    assert_non_null(folder);
+    for (struct dirent *entry; (entry = readdir(folder));)
+        if (fstatat(dirfd(folder), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0)
+            bytes += (double)status.st_blocks * BLOCK_BYTES;
+    closedir(folder);
+    return bytes / (1 << 20);
 }
 
 struct cost {
@@ -186,7 +196,6 @@ static struct cost server_cost(const char *how, int count, const struct places *
     struct message_collector *collector = NULL;
     if (!group_make(&group, count > MANY ? wide_limit_bytes : LIMIT_BYTES))
         skip();
-    double shared_before = shared_memory_mib();
     if (places && message_collector_create(places->rings, 0, NULL, 0, &collector, &err) < 0)
         fail_msg("%s", err.text);
     if (collector)
@@ -208,7 +217,7 @@ static struct cost server_cost(const char *how, int count, const struct places *
     int said = process_read_line(&server, line, sizeof line, PATIENCE_MS, &err);
     cost = (struct cost){.first_us = strtod(line, NULL),
                          .memory_kib = group_usage_kib(&group),
-                         .shared_mib = shared_memory_mib() - shared_before};
+                         .shared_mib = places ? folder_mib(places->rings) : 0};
     process_close_pipes(&server);
     process_stop(&server, 2000);
     group_remove(&group);

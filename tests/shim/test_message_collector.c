@@ -67,8 +67,8 @@ static void *short_thread(void *argument)
 }
 
 // "e<N>": exchange N times; "b": exchange for ever in another thread; "f<N>": fork a child that
-// exchanges; "z<N>": the same, and it is not waited for; "t<N>": N threads, one after the other;
-// "u": make an io_uring. Each is answered by a line.
+// exchanges; "c<N>": the same, over a connection of its own; "z<N>": the same, and it is not waited
+// for; "t<N>": N threads, one after the other; "u": make an io_uring. Each is answered by a line.
 static int serve(void)
 {
     char line[64];
@@ -90,11 +90,13 @@ static int serve(void)
             }
             break;
         case 'f':
+        case 'c':
         case 'z': {
             siginfo_t ended;
             pid_t child = fork();
             if (child == 0) {
-                link_exchange(&link, number);
+                struct link own = line[0] == 'f' ? link : link_make();
+                link_exchange(&own, number);
                 _exit(0);
             }
             waitid(P_PID, (id_t)child, &ended, WEXITED | (line[0] == 'z' ? WNOWAIT : 0));
@@ -458,14 +460,14 @@ static void many_come_and_go(const char *order, int looks)
     server_stop(&scene);
     assert_int_equal(scene.stats.process_count, 301);
     assert_int_equal(scene.stats.dropped, 0);
-    assert_int_equal(scene.stats.calls, 300 * 6 + 1);
+    assert_int_equal(scene.stats.calls, 300 * 7 + 1);
     scene_close(&scene, &logs);
 }
 
 static void test_the_dead_leave_nothing(void **state)
 {
     (void)state;
-    many_come_and_go("f3\n", 16);
+    many_come_and_go("c3\n", 16);
 }
 
 // As in a container whose first process waits for nobody.
