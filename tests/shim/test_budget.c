@@ -26,7 +26,7 @@ enum {
     LIMIT_BYTES = 96 << 20,
     MOST = 3500, // more than there are places in root's pool
     MANY = 200,
-    PATIENCE_MS = 120000, // a request among thousands of processes takes long where others work
+    PATIENCE_MS = 250000, // a request among thousands of processes takes long where others work
 };
 
 // Of each connection.
