@@ -48,7 +48,8 @@ static inline uint64_t hash_bytes(const char *bytes, size_t count)
         hash = hash64(hash ^ word);
     }
     word = 0;
-    memcpy(&word, bytes, count);
+    if (count) // of nothing `bytes` may be NULL
+        memcpy(&word, bytes, count);
     return hash64(hash ^ word);
 }
 
