@@ -14,6 +14,7 @@
 #include "experiments/common/supervisor.h"
 #include "experiments/keeper/keeper_journal.h"
 #include "experiments/remote/far_host.h"
+#include "experiments/remote/left_results.h"
 #include "experiments/remote/link_file.h"
 #include "profiler/doctor/doctor.h"
 
@@ -22,7 +23,7 @@ enum { EXAMINE_TIMEOUT_S = 60 };
 struct command_options {
     struct doctor_options print;
     struct option_list ssh_options;
-    const char *ssh_config, *directory;
+    const char *ssh_config, *directory, *into;
     bool restore;
 };
 
@@ -33,7 +34,10 @@ static const struct option_spec options[] = {
     OPTION_FLAG("quiet", 'q', struct command_options, print.quiet,
                 "list only what is limited or missing"),
     OPTION_FLAG("restore", 0, struct command_options, restore,
-                "undo what runs changed and did not live to undo; examine nothing"),
+                "undo what runs changed and did not live to undo, and fetch what they had measured "
+                "on HOST; examine nothing"),
+    OPTION_STRING("into", 0, "DIR", struct command_options, into,
+                  "of HOST, with --restore: the run's folder, or where a new one is made (.)"),
     OPTION_STRING("ssh-config", 0, "FILE", struct command_options, ssh_config,
                   "of HOST: ssh's configuration (the user's)"),
     OPTION_LIST("ssh-option", 0, "NAME=VALUE", struct command_options, ssh_options,
@@ -106,6 +110,31 @@ static int examine_host(const struct far_host *far, const struct command_options
     return result < 0 ? result : 0;
 }
 
+// Names what runs that died have left there, or fetches it.
+static int take_left_results(const struct command_options *o, const struct far_host *far,
+                             struct keeper *keeper, const char *base, struct error *err)
+{
+    struct left_results left = {0};
+    int result = left_results_find(keeper, base, &left, err);
+    for (size_t i = 0; i < left.count && result == 0; i++) {
+        char here[FAR_PATH_BYTES] = "";
+        if (o->restore)
+            result =
+                left_results_fetch(far, keeper, &left.items[i], o->into ? o->into : ".", here, err);
+        if (here[0] && result == 0)
+            fprintf(stderr, "taillight: %s: %s is in %s now\n", far->what, left.items[i].path,
+                    here);
+        else if (result == 0)
+            fprintf(stderr,
+                    "taillight: %s: %s is what a run that died had measured there; --restore "
+                    "fetches it%s\n",
+                    far->what, left.items[i].path,
+                    o->restore ? ", into that run's folder or one that is of no run" : "");
+    }
+    array_free(&left);
+    return result;
+}
+
 static int examine_far(const struct command_options *o, const char *address, int *code,
                        struct error *err)
 {
@@ -121,6 +150,8 @@ static int examine_far(const struct command_options *o, const char *address, int
         result = far_host_start(&far, &keeper, &plan, log, err);
     if (result == 0) {
         result = examine_host(&far, o, code, err);
+        if (result == 0)
+            result = take_left_results(o, &far, &keeper, plan.directory, err);
         int ended = keeper_end(&keeper, &undone);
         far_host_end(&far);
         if (ended < 0 && result == 0) {

@@ -128,11 +128,11 @@ static int ssh_start_copy(const struct host *host, bool to_here, const char *the
 static void ssh_add_facts(const struct host *host, json_t *document)
 {
     const struct far_host *far = host->state;
-    json_object_update_new(document,
-                           json_pack("{s:s, s:s, s:s, s:{s:I, s:I}}", "ssh", host->plan->address,
-                                     "boot_id", far->boot_id, "kernel", far->kernel, "monotonic",
-                                     "offset_ns", (json_int_t)far->clock_offset_ns, "bound_ns",
-                                     (json_int_t)far->clock_bound_ns));
+    json_object_update_new(
+        document, json_pack("{s:s, s:s, s:s, s:s, s:{s:I, s:I}}", "ssh", host->plan->address,
+                            "directory", far->directory, "boot_id", far->boot_id, "kernel",
+                            far->kernel, "monotonic", "offset_ns", (json_int_t)far->clock_offset_ns,
+                            "bound_ns", (json_int_t)far->clock_bound_ns));
 }
 
 const struct host_kind host_ssh = {

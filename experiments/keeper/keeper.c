@@ -254,6 +254,11 @@ int keeper_make_directory(struct keeper *keeper, const char *path, struct error 
     return ask_directory(keeper, VERB_MAKE_DIRECTORY, path, 0, "make", err);
 }
 
+int keeper_make_results(struct keeper *keeper, const char *path, struct error *err)
+{
+    return ask_directory(keeper, VERB_MAKE_RESULTS, path, 0, "make", err);
+}
+
 int keeper_make_shim_directory(struct keeper *keeper, const char *path, uint64_t memory_bytes,
                                struct error *err)
 {

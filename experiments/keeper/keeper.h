@@ -68,8 +68,12 @@ int keeper_tune(struct keeper *keeper, enum keeper_knob knob, const char *name, 
 // Makes a directory (mode 0700) that is removed with everything in it at the end.
 int keeper_make_directory(struct keeper *keeper, const char *path, struct error *err);
 
-// The same, with memory for the shim's records in it (shim/message_collector.h): so many bytes, 0
-// for the default.
+// The same; when the run dies, or its link does, the logs in it are not lost: they are set aside
+// (keeper_change_set_aside).
+int keeper_make_results(struct keeper *keeper, const char *path, struct error *err);
+
+// A directory as the first, with memory for the shim's records in it (shim/message_collector.h): so
+// many bytes, 0 for the default.
 int keeper_make_shim_directory(struct keeper *keeper, const char *path, uint64_t memory_bytes,
                                struct error *err);
 

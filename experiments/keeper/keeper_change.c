@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -293,6 +294,38 @@ static int remove_directory(const char *path)
     return number;
 }
 
+// --- results -------------------------------------------------------------------------------------
+
+// Whether a load or a capture has written something into it.
+static bool has_logs(const char *path)
+{
+    static const char *const names[] = {"*.tlog*", "perf.data*"};
+    bool found = false;
+    DIR *directory = opendir(path);
+    for (struct dirent *entry; directory && !found && (entry = readdir(directory));)
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+            found |= fnmatch(names[i], entry->d_name, 0) == 0;
+    if (directory)
+        closedir(directory);
+    return found;
+}
+
+int keeper_change_set_aside(const struct keeper_change *change)
+{
+    static const char ours[] = "/taillight-";
+    char above[PATH_BYTES], to[2 * PATH_BYTES];
+    if (!change->has_results || !has_logs(change->path))
+        return 0;
+    parent_of(change->path, above);
+    const char *name = change->path + strlen(above) + 1;
+    char *own = strrchr(above, '/');
+    if (!own || strncmp(own, ours, sizeof ours - 1) != 0)
+        return EINVAL;
+    *own = '\0';
+    snprintf(to, sizeof to, "%s/" KEEPER_LEFT "%s-%s", above, own + sizeof ours - 1, name);
+    return rename(change->path, to) < 0 ? errno : 0;
+}
+
 // --- undoing -------------------------------------------------------------------------------------
 
 int keeper_change_undo(const struct keeper_change *change)
@@ -321,6 +354,8 @@ void keeper_change_forget(struct keeper_change *change)
 
 json_t *keeper_change_to_json(const struct keeper_change *change)
 {
+    if (change->is_directory && change->has_results)
+        return json_pack("{s:s, s:b}", "directory", change->path, "results", 1);
     if (change->is_directory)
         return json_pack("{s:s}", "directory", change->path);
     json_t *json = json_pack("{s:i, s:s, s:s}", "knob", (int)change->knob, "path", change->path,
@@ -352,7 +387,10 @@ int keeper_change_from_json(const json_t *json, struct keeper_change *change, st
     const char *old = json_string_value(json_object_get(json, "old"));
     json_int_t knob = json_integer_value(json_object_get(json, "knob"));
     const char *name = directory ? directory : path;
-    *change = (struct keeper_change){.is_directory = directory != NULL, .fd = -1, .lock = -1};
+    *change = (struct keeper_change){.is_directory = directory != NULL,
+                                     .has_results = json_is_true(json_object_get(json, "results")),
+                                     .fd = -1,
+                                     .lock = -1};
     // Only directories that bear a name of ours, or are inside of one, are ever removed.
     bool removed = directory || knob == KEEPER_CPUSET;
     bool ours = name && name[0] == '/' && strstr(name, "/taillight-") && !strstr(name, "..");

@@ -14,6 +14,7 @@
 
 struct keeper_change {
     bool is_directory; // made, or taken over: removed in the end
+    bool has_results;  // the same: of a run that dies the logs in it are set aside first
     enum keeper_knob knob;
     int fd;             // of KEEPER_LATENCY
     int lock;           // experiments/keeper/setting_lock.h; -1: none
@@ -34,10 +35,15 @@ int keeper_change_do(struct keeper_change *change, const char *text);
 // dying processes that still write into it. What is gone already is 0 (a directory) or an errno.
 int keeper_change_undo(const struct keeper_change *change);
 
+// Before a directory of results is removed: where there are logs in it, it is moved away, from
+// BASE/taillight-RUN/NAME to BASE/taillight-left-RUN-NAME, where experiments/left_results.h finds
+// it. Returns 0, also where there is nothing to be moved, or an errno.
+int keeper_change_set_aside(const struct keeper_change *change);
+
 // Frees what it holds.
 void keeper_change_forget(struct keeper_change *change);
 
-// As a journal's line, {"knob", "path", "old"[, "table"]} or {"directory"}. What is read from a
+// As a journal's line, {"knob", "path", "old"[, "table"]} or {"directory"[, "results"]}. What is read from a
 // journal is not trusted: an impossible change is ERROR_INPUT, as is a directory without a name of
 // ours.
 // What it became is a line of its own, after the change: {"path", "set"}.

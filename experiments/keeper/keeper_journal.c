@@ -225,7 +225,9 @@ static int undo_all(const struct keeper_changes *changes, bool same_boot, const 
             restored->rebooted++;
             continue;
         }
-        int number = keeper_change_undo(change);
+        int number = keeper_change_set_aside(change);
+        if (number == 0)
+            number = keeper_change_undo(change);
         if (number && number != ENOENT && number != ENODEV) {
             restored->failed++;
             result = error_set(

@@ -48,7 +48,7 @@ static int find_path(const char *pattern, unsigned index, char path[KEEPER_TEXT_
 }
 
 // Ends the processes, undoes the changes. orphaned: the run died, and its load and its capture
-// write what they have.
+// write what they have, which is set aside.
 static void undo_all(const struct changes *changes, const char *mark, bool isolated, bool orphaned,
                      struct keeper_answer *answer)
 {
@@ -66,7 +66,9 @@ static void undo_all(const struct changes *changes, const char *mark, bool isola
     }
     for (size_t i = changes->count; i-- > 0;) {
         struct keeper_change *change = &changes->items[i];
-        int number = keeper_change_undo(change);
+        int number = orphaned ? keeper_change_set_aside(change) : 0;
+        if (number == 0)
+            number = keeper_change_undo(change);
         keeper_change_forget(change);
         // A setting that does not exist any more needs no undoing: a card goes with the other end
         // of its cable. Nor does one that others change in a namespace which goes with this
@@ -126,8 +128,11 @@ static void outer_directory(char *path)
 static void make_change(struct changes *changes, struct keeper_journal *journal,
                         const struct keeper_request *request, struct keeper_answer *answer)
 {
-    struct keeper_change made = {
-        .is_directory = request->verb != VERB_SET, .knob = request->knob, .fd = -1, .lock = -1};
+    struct keeper_change made = {.is_directory = request->verb != VERB_SET,
+                                 .has_results = request->verb == VERB_MAKE_RESULTS,
+                                 .knob = request->knob,
+                                 .fd = -1,
+                                 .lock = -1};
     snprintf(made.path, sizeof made.path, "%s", request->path);
     if (request->verb == VERB_MAKE_SHIM_DIRECTORY)
         outer_directory(made.path);
@@ -151,7 +156,8 @@ static void make_change(struct changes *changes, struct keeper_journal *journal,
     if (request->verb == VERB_SET &&
         (answer->number = keeper_change_do(change, request->text)) == 0)
         keeper_journal_note_set(journal, change);
-    else if (request->verb == VERB_MAKE_DIRECTORY && mkdir(request->path, 0700) < 0)
+    else if ((request->verb == VERB_MAKE_DIRECTORY || request->verb == VERB_MAKE_RESULTS) &&
+             mkdir(request->path, 0700) < 0)
         answer->number = errno;
     else if (request->verb == VERB_MAKE_SHIM_DIRECTORY)
         answer->number = make_shim_directory(request);
@@ -159,6 +165,12 @@ static void make_change(struct changes *changes, struct keeper_journal *journal,
         changes->count--;
         keeper_change_forget(&made); // holds the same as the one in the list
     }
+}
+
+static bool makes_change(enum keeper_verb verb)
+{
+    return verb == VERB_SET || verb == VERB_MAKE_DIRECTORY || verb == VERB_MAKE_RESULTS ||
+           verb == VERB_MAKE_SHIM_DIRECTORY || verb == VERB_ADOPT_DIRECTORY;
 }
 
 static void serve_requests(int channel, bool isolated)
@@ -188,8 +200,7 @@ static void serve_requests(int channel, bool isolated)
             answer.number = probe_port(request.path, request.port);
         else if (request.verb == VERB_FIND)
             answer.number = find_path(request.path, request.index, answer.text);
-        else if (request.verb == VERB_SET || request.verb == VERB_MAKE_DIRECTORY ||
-                 request.verb == VERB_MAKE_SHIM_DIRECTORY || request.verb == VERB_ADOPT_DIRECTORY)
+        else if (makes_change(request.verb))
             make_change(&changes, &journal, &request, &answer);
         send(channel, &answer, sizeof answer, MSG_NOSIGNAL);
     }

@@ -11,6 +11,9 @@
 
 enum { KEEPER_TEXT_BYTES = 512 };
 
+// How the name of a directory of results begins that was set aside (keeper_change.h).
+#define KEEPER_LEFT "taillight-left-"
+
 // How a setting is changed: as a file, or in a way of its own.
 enum keeper_knob {
     KEEPER_FILE,       // a file, as keeper_set
@@ -25,6 +28,7 @@ enum keeper_verb {
     VERB_SET,
     VERB_FIND,
     VERB_MAKE_DIRECTORY,
+    VERB_MAKE_RESULTS,        // the same; if the run dies, its logs in it are set aside
     VERB_MAKE_SHIM_DIRECTORY, // with memory of so many bytes (`text`) in it
     VERB_ADOPT_DIRECTORY,     // one that is there already, to be removed at the end
     VERB_OWN,                 // all processes with the mark `text` end with it

@@ -21,14 +21,15 @@ static const char sums_name[] = "SHA256SUMS";
 
 // dd reads that many blocks and no byte more, because what follows is for the agent. The shell
 // stays until that has ended: whoever ends a link before the keeper has adopted the directory
-// leaves nobody else who would remove it.
+// leaves nobody else who would remove it. From then on the keeper does, which may set something in
+// it aside first.
 const char deployment_bootstrap[] =
     "exec sh -c '"
     "umask 077; read -r b h n && d=$(mktemp -d \"$b/taillight-$h-XXXXXX\") || exit 1; "
     "if dd bs=65536 iflag=fullblock count=\"$n\" 2>/dev/null | tar -xf - -C \"$d\" && "
     "cd \"$d\" && sha256sum -c SHA256SUMS >/dev/null && ./taillight agent --help >/dev/null; "
     "then ./taillight agent --start; s=$?; else s=1; fi; "
-    "cd /; rm -rf \"$d\"; exit $s'";
+    "cd /; [ -e \"$d/" DEPLOYMENT_ADOPTED "\" ] || rm -rf \"$d\"; exit $s'";
 
 // --- what there is -------------------------------------------------------------------------------
 

@@ -14,6 +14,9 @@
 #include "base/array.h"
 #include "base/error.h"
 
+// The file by which the other end says that a keeper removes its directory.
+#define DEPLOYMENT_ADOPTED "adopted"
+
 enum { DEPLOYMENT_BLOCK_BYTES = 65536, DEPLOYMENT_HASH_BYTES = 17 };
 
 struct deployed_file {

@@ -31,6 +31,7 @@
 #include "base/units.h"
 #include "experiments/common/program_path.h"
 #include "experiments/keeper/keeper.h"
+#include "experiments/remote/deployment.h"
 #include "loadgen/agents/agent_command.h"
 
 // --- --keeper: what this machine is --------------------------------------------------------------
@@ -151,7 +152,13 @@ static int adopt_own_directory(struct keeper *keeper, struct error *err)
         return error_set(err, ERROR_INPUT,
                          "%s is no directory made for one run; this is started by other commands",
                          directory);
-    return keeper_adopt_directory(keeper, directory, err);
+    result = keeper_adopt_directory(keeper, directory, err);
+    char *end = directory + strlen(directory);
+    snprintf(end, sizeof directory - (size_t)(end - directory), "/" DEPLOYMENT_ADOPTED);
+    int fd = result < 0 ? -1 : open(directory, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (fd >= 0) // else whoever made the directory removes it, too
+        close(fd);
+    return result;
 }
 
 // Serves until VERB_END or the end of stdin.
@@ -181,7 +188,7 @@ static int keeper_service_run(struct error *err)
     return result;
 }
 
-enum { WORDS_MAX = 512, COMPRESS_FROM_BYTES = 512, END_GRACE_MS = 200 };
+enum { WORDS_MAX = 512, COMPRESS_FROM_BYTES = 512, END_GRACE_MS = 200, WRITE_GRACE_MS = 4000 };
 
 struct far_end {
     struct link link; // to the near end
@@ -437,6 +444,9 @@ static int run_far_end(struct error *err)
                 : -ERROR_FAILED;
     if (end->link.state == LINK_UP || end->link.state == LINK_FAILED) // somebody may still read it
         link_flush(&end->link, LINK_SILENCE_MS);
+    // Of a link that broke the program writes what it has until then.
+    if (result < 0 && end->process.pid > 0)
+        process_stop(&end->process, WRITE_GRACE_MS);
     guard_end(&end->guard); // kills what is left of the group
     process_stop(&end->process, 0);
     link_fini(&end->link);

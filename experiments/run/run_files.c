@@ -97,14 +97,16 @@ static int send_folder(struct run *run, struct host *host, const char *there, co
 }
 
 // Chooses where processes on that host write the files that belong into the run's folder `name`.
+// make: by which that host's keeper makes it.
 static int choose_directory(struct run *run, struct host *host, const char *name,
+                            int (*make)(struct keeper *, const char *, struct error *),
                             char path[LOG_PATH_BYTES], struct error *err)
 {
     run_folder_path(run->folder, name, path);
     if (!host->kind->is_elsewhere)
         return 0;
     snprintf(path, LOG_PATH_BYTES, "%s/%s", host->directory, name);
-    return keeper_make_directory(&host->keeper, path, err);
+    return make(&host->keeper, path, err);
 }
 
 // Sends the workload's files to every host behind ssh on which requests are drawn.
@@ -121,7 +123,7 @@ static int send_files(struct run *run, struct error *err)
             draws |= agents->items[j].host == i;
         if (!draws || !host->kind->is_elsewhere)
             continue;
-        result = choose_directory(run, host, "workload", there, err);
+        result = choose_directory(run, host, "workload", keeper_make_directory, there, err);
         if (result == 0)
             result = send_folder(run, host, there, here, err);
     }
@@ -137,9 +139,10 @@ int run_choose_directories(struct run *run, struct error *err)
         run->load_here |= run->hosts.items[agents->items[i].host].kind->is_elsewhere;
     int result = load->kind->is_elsewhere || run->load_here ? gather_files(run, err) : 0;
     if (result == 0)
-        result = choose_directory(run, run_server_host(run), "server", run->server_dir, err);
+        result = choose_directory(run, run_server_host(run), "server", keeper_make_results,
+                                  run->server_dir, err);
     if (result == 0)
-        result = choose_directory(run, load, "client", run->client_dir, err);
+        result = choose_directory(run, load, "client", keeper_make_results, run->client_dir, err);
     run_folder_path(run->folder, "client", here);
     memcpy(run->load_dir, run->load_here ? here : run->client_dir, sizeof run->load_dir);
     if (result == 0 && load->kind->is_elsewhere)

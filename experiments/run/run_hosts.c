@@ -9,9 +9,11 @@
 #include "experiments/hosts/host_kind.h"
 #include "experiments/hosts/tuning.h"
 #include "experiments/keeper/keeper_journal.h"
+#include "experiments/remote/left_results.h"
 #include "experiments/run/run_phases.h"
 #include "profiler/doctor/doctor.h"
 #include "base/patience.h"
+#include "base/text.h"
 
 enum { FACTS_TIMEOUT_S = 60 };
 
@@ -30,6 +32,25 @@ void run_unwatch_links(struct run *run)
         supervisor_unwatch(&run->supervisor, &run->hosts.items[i].keeper.link);
 }
 
+// What runs that died had measured on other machines waits there.
+static void name_left_results(struct run *run)
+{
+    for (size_t i = 0; i < run->hosts.count && !run->log.dry; i++) {
+        struct host *host = &run->hosts.items[i];
+        struct left_results left = {0};
+        struct error ignored;
+        if (host->kind->is_elsewhere &&
+            left_results_find(&host->keeper, host->plan->directory, &left, &ignored) == 0 &&
+            left.count)
+            run_warn(run,
+                     "what %zu load%s or captures of earlier runs measured on host %s is still "
+                     "there, in %s%s: `taillight doctor %s --restore` fetches it",
+                     left.count, text_plural((double)left.count), host->plan->name,
+                     left.items[0].path, left.count > 1 ? ", ..." : "", host->plan->address);
+        array_free(&left);
+    }
+}
+
 int run_start_hosts(struct run *run, struct error *err)
 {
     struct error degraded;
@@ -45,8 +66,10 @@ int run_start_hosts(struct run *run, struct error *err)
                  "%u earlier runs did not live to undo their changes: `taillight doctor --restore` "
                  "does",
                  stale);
-    if (result == 0)
+    if (result == 0) {
         watch_links(run);
+        name_left_results(run);
+    }
     return result;
 }
 

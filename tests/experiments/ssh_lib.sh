@@ -112,13 +112,14 @@ far_processes() { # NAME
 }
 
 # Within SECONDS nothing of ours is left on a far host: no process, no file, no shared memory, no
-# BPF program that was not there before, and here no directory for the connection.
+# BPF program that was not there before, and here no directory for the connection. What a run that died
+# had measured may lie there: test_ssh_left.sh.
 ssh_nothing_left() { # NAME SECONDS
     local left tries=$(($2 * 20))
     while :; do
         left=$(far_processes "$1" | grep -v 'sshd: '
             ls -d "$work/$1-state" 2>/dev/null
-            inside "$1" find "$work/$1-files" -mindepth 1 -maxdepth 1 ! -name filler
+            inside "$1" find "$work/$1-files" -mindepth 1 -maxdepth 1 ! -name filler ! -name "taillight-left-*"
             [ -n "${run:-}" ] && sed -n 's/.*TAILLIGHT_SHIM_DIR=\([^ ]*\).*/\1/p' "$run/commands.log" 2>/dev/null |
                 while read -r shm; do ls -d "${shm%/*}" 2>/dev/null; done
             pgrep -fa "taillight link .*$work" | grep -v pgrep)
