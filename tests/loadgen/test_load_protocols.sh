@@ -213,14 +213,20 @@ if have redis-server; then
     monitor=$!
     listening() { grep -q '^OK' "$dir/monitor"; }
     await listening || fail 'MONITOR: it does not answer'
-    sed 's/, script: 1, transaction: 1, multiget: 1//' "$dir/redis.yaml" >"$dir/monitored.yaml"
+    sed 's/, script: 1, transaction: 1, multiget: 1/, transaction: 1/' "$dir/redis.yaml" >"$dir/monitored.yaml"
     load --workload "$dir/monitored.yaml" --protocol redis
-    for command in get set incr lpush lpop lrange hset hget zadd zrange xadd xrange; do
+    for command in get set incr lpush lpop lrange hset hget zadd zrange xadd xrange multi exec; do
         before="$before $(calls $command)"
     done
     scheduled=$(value scheduled)
-    printed() { [ "$(grep -cE '"(GET|SET|INCR|LPUSH|LPOP|LRANGE|HSET|HGET|ZADD|ZRANGE|XADD|XRANGE)"' "$dir/monitor")" = "$scheduled" ]; }
+    # A transaction is one request, of which a GET, a SET and their EXEC are printed.
+    printed() {
+        commands=$(grep -cE '"(GET|SET|INCR|LPUSH|LPOP|LRANGE|HSET|HGET|ZADD|ZRANGE|XADD|XRANGE)"' "$dir/monitor")
+        transactions=$(grep -c '"EXEC"' "$dir/monitor")
+        [ $((commands - transactions)) = "$scheduled" ]
+    }
     await printed || fail 'MONITOR: not every request was printed'
+    [ "$transactions" -gt 0 ] || fail 'MONITOR: there was no transaction'
     kill "$monitor" $captured
     wait "$monitor" $captured 2>/dev/null
     redis-cli -p "$port" config resetstat >"$dir/log"
@@ -229,7 +235,7 @@ if have redis-server; then
     case $? in 0 | 4) ;; *) fail 'MONITOR: it is not sent again' ;; esac
     [ "$(value scheduled)" = "$scheduled" ] && [ "$(value answered)" = "$scheduled" ] || fail 'MONITOR: not all is sent again'
     grep -q 'left out: protocol redis has no PING' "$dir/out" || fail 'MONITOR: what is left out is not said'
-    for command in get set incr lpush lpop lrange hset hget zadd zrange xadd xrange; do
+    for command in get set incr lpush lpop lrange hset hget zadd zrange xadd xrange multi exec; do
         after="$after $(calls $command)"
     done
     [ "$before" = "$after" ] || fail "MONITOR:$after calls instead of$before"
@@ -242,7 +248,7 @@ if have redis-server; then
         [ "$(value scheduled)" = "$scheduled" ] && [ "$(value answered)" = "$scheduled" ] || fail 'packets: not all is sent again'
         grep -q 'are missing' "$dir/out" && fail 'packets: some are missing'
         after=''
-        for command in get set incr lpush lpop lrange hset hget zadd zrange xadd xrange; do
+        for command in get set incr lpush lpop lrange hset hget zadd zrange xadd xrange multi exec; do
             after="$after $(calls $command)"
         done
         [ "$before" = "$after" ] || fail "packets:$after calls instead of$before"
