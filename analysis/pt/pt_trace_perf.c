@@ -376,6 +376,11 @@ static void note_problems(struct pt_trace *trace, const struct recording *record
         pt_trace_note(
             trace, "%" PRIu64 " changes of the kernel's code are not applied: there are too many",
             recording->patches.left_out);
+    if (recording->patches.unknown)
+        pt_trace_note(trace,
+                      "the kernel made %" PRIu64 " functions while it was traced (such as of BPF "
+                      "programs) of which nobody has the code: where they ran is a hole",
+                      recording->patches.unknown);
     uint64_t unverified = 0;
     for (size_t i = 0; i < trace->code.sets.count; i++) {
         const struct pt_code_set *set = trace->code.sets.items[i];

@@ -120,6 +120,48 @@ int pt_memory_add_state(struct pt_memory *memory, const void *data, size_t bytes
     return 0;
 }
 
+// Cuts a section in two there; the second follows the first, since the order says who hides whom.
+static int split_section(struct pt_memory *memory, size_t i, uint64_t address, struct error *err)
+{
+    struct pt_section_entries *all = &memory->sections;
+    struct pt_section_entry second = all->items[i];
+    uint64_t bytes = address - second.address;
+    second.path = strdup(second.path);
+    second.offset += bytes;
+    second.address += bytes;
+    second.bytes -= bytes;
+    if (!second.path || array_push(all, second) < 0) {
+        free(second.path);
+        return error_set(err, ERROR_FAILED, "out of memory for code sections");
+    }
+    memmove(&all->items[i + 2], &all->items[i + 1], (all->count - i - 2) * sizeof second);
+    all->items[i + 1] = second;
+    all->items[i].bytes = bytes;
+    return 0;
+}
+
+int pt_memory_end(struct pt_memory *memory, uint64_t address, uint64_t bytes, uint32_t state,
+                  struct error *err)
+{
+    int result = 0;
+    uint64_t last = address + (bytes - 1);
+    for (size_t i = 0; bytes && i < memory->sections.count && result == 0; i++) {
+        const struct pt_section_entry *entry = &memory->sections.items[i];
+        uint64_t low = entry->address, high = low + (entry->bytes - 1);
+        if (entry->space != PT_SPACE_ALL || entry->end_state <= state || high < address ||
+            low > last)
+            continue;
+        if (low < address) { // the rest is the next
+            result = split_section(memory, i, address, err);
+            continue;
+        }
+        if (high > last)
+            result = split_section(memory, i, last + 1, err);
+        memory->sections.items[i].end_state = state;
+    }
+    return result;
+}
+
 // --- one thread's view -------------------------------------------------------------------------
 
 struct space_image {

@@ -76,6 +76,11 @@ int pt_memory_add_bytes(struct pt_memory *memory, const void *data, size_t bytes
 int pt_memory_add_state(struct pt_memory *memory, const void *data, size_t bytes, uint64_t address,
                         uint32_t first_state, uint32_t end_state, struct error *err);
 
+// What lies at these addresses in every space is there before that state only. What is added later
+// is not concerned.
+int pt_memory_end(struct pt_memory *memory, uint64_t address, uint64_t bytes, uint32_t state,
+                  struct error *err);
+
 // One thread's view of the memory: a section cache and an image for each address space asked for.
 struct pt_code_view;
 struct pt_code_view *pt_code_view_alloc(const struct pt_memory *memory, struct error *err);

@@ -10,7 +10,7 @@
 // Code that appears at an address, and the bytes that were there before, where known.
 struct patch {
     uint64_t address;
-    const uint8_t *old_code, *new_code;
+    const uint8_t *old_code, *new_code; // new_code NULL: it is not known
     uint32_t old_bytes, new_bytes;
     uint32_t state; // from here on the new bytes are there
     uint32_t order; // order among several in one state
@@ -46,9 +46,9 @@ struct collection {
     const struct perf_data *data;
     struct patch_array patches;
     struct pt_patches *out;
+    uint64_t made_bytes;                        // of functions that came
     const struct perf_bpf_function **functions; // by program
     size_t function_count;
-    bool *loaded; // as functions
 };
 
 // Begins a state at this time; events come sorted, so states ascend. Returns 1 (also when a state
@@ -90,47 +90,42 @@ static int take_poke(struct collection *collection, const struct perf_event *eve
                      event->time);
 }
 
-static int take_function(struct collection *collection, size_t i, uint64_t time)
-{
-    const struct perf_bpf_function *function = collection->functions[i];
-    if (collection->loaded[i])
-        return 0;
-    collection->loaded[i] = true;
-    return add_patch(collection,
-                     (struct patch){.address = function->address,
-                                    .new_code = function->code,
-                                    .new_bytes = function->bytes},
-                     time);
-}
-
+// The functions that the kernel made of a program, whose code perf or we fetched.
 static int take_bpf(struct collection *collection, const struct perf_event *event)
 {
     struct perf_bpf bpf;
-    size_t low = 0, high = collection->function_count;
     int result = 0;
     perf_event_bpf(event, &bpf);
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (collection->functions[middle]->program < bpf.program)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (; bpf.loaded && result >= 0 && low < collection->function_count &&
-           collection->functions[low]->program == bpf.program && !collection->loaded[low];
-         low++)
-        result = take_function(collection, low, event->time);
+    size_t i = array_bound(0, collection->function_count, at,
+                           collection->functions[at]->program < bpf.program);
+    for (; bpf.loaded && result >= 0 && i < collection->function_count &&
+           collection->functions[i]->program == bpf.program;
+         i++)
+        result = add_patch(collection,
+                           (struct patch){.address = collection->functions[i]->address,
+                                          .new_code = collection->functions[i]->code,
+                                          .new_bytes = collection->functions[i]->bytes},
+                           event->time);
     return result;
 }
 
-// From now on a function of that name is there, until another is registered at its address.
+// From now on a function is there, until another is registered at its address: also when it was
+// unregistered, since the kernel lets whoever is in it leave it. Of those that were there when the
+// recording began the code is in the copy of the kernel's.
 static int take_symbol(struct collection *collection, const struct perf_event *event)
 {
     struct perf_ksymbol symbol;
     perf_event_ksymbol(event, &symbol);
-    int begun = symbol.unregistered ? 1 : begin_state(collection, event->time);
-    collection->out->left_out += begun == 0;
-    return begun < 0 ? begun : 0;
+    if (symbol.unregistered || event->time == 0)
+        return 0;
+    if (symbol.bytes > states_bytes_most - collection->made_bytes) {
+        collection->out->left_out++;
+        return 0;
+    }
+    collection->made_bytes += symbol.bytes;
+    return add_patch(collection,
+                     (struct patch){.address = symbol.address, .new_bytes = symbol.bytes},
+                     event->time);
 }
 
 static int by_program(const void *a, const void *b)
@@ -145,8 +140,7 @@ static int collect_functions(struct collection *collection)
     const struct perf_bpf_function_array *all = &collection->data->bpf_functions;
     collection->function_count = all->count;
     collection->functions = calloc(all->count + 1, sizeof *collection->functions);
-    collection->loaded = calloc(all->count + 1, sizeof *collection->loaded);
-    if (!collection->functions || !collection->loaded)
+    if (!collection->functions)
         return -1;
     for (size_t i = 0; i < all->count; i++)
         collection->functions[i] = &all->items[i];
@@ -172,11 +166,20 @@ static int collect_patches(struct collection *collection)
 
 // --- one place in the code -----------------------------------------------------------------------
 
+// What is known of a byte of a place.
+enum knowledge {
+    NOT_PATCHED, // there is what the memory has there
+    NO_CODE,     // of a function whose code nobody knows
+    NO_CODE_BEGINS,
+    CODE,
+};
+
 // A place is the union of overlapping patches.
 struct place {
     uint64_t address;
     size_t bytes;
-    uint8_t *code, *known; // its present bytes; known[i] is 0 where there is no code yet
+    uint8_t *code, *known; // its present bytes, and enum knowledge of each
+    uint64_t unknown;      // functions that went without that any of their code was known
 };
 
 // patches: in order.
@@ -187,8 +190,7 @@ static int place_begin(struct place *place, const struct patch *patches, size_t 
         begin = patches[i].address < begin ? patches[i].address : begin;
         end = patch_end(&patches[i]) > end ? patch_end(&patches[i]) : end;
     }
-    place->address = begin;
-    place->bytes = (size_t)(end - begin);
+    *place = (struct place){.address = begin, .bytes = (size_t)(end - begin)};
     place->code = calloc(2, place->bytes);
     if (!place->code)
         return -1;
@@ -197,18 +199,33 @@ static int place_begin(struct place *place, const struct patch *patches, size_t 
     for (size_t i = count; i-- > 0;) {
         const struct patch *patch = &patches[i];
         size_t at = (size_t)(patch->address - place->address);
-        if (patch->old_bytes)
-            memcpy(place->code + at, patch->old_code, patch->old_bytes);
-        memset(place->known + at, patch->old_bytes > 0, patch->new_bytes);
+        size_t found = patch->old_bytes < patch->new_bytes ? patch->old_bytes : patch->new_bytes;
+        memset(place->known + at, NOT_PATCHED, patch->new_bytes);
+        memset(place->known + at, CODE, found);
+        if (found)
+            memcpy(place->code + at, patch->old_code, found);
     }
     return 0;
+}
+
+// Counts the functions that begin there and of which nothing became known.
+static void count_unknown(struct place *place, size_t at, size_t bytes)
+{
+    for (size_t i = at; i < at + bytes; i++)
+        place->unknown += place->known[i] == NO_CODE_BEGINS;
 }
 
 static void place_patch(struct place *place, const struct patch *patch)
 {
     size_t at = (size_t)(patch->address - place->address);
+    if (!patch->new_code) {
+        count_unknown(place, at, patch->new_bytes);
+        memset(place->known + at, NO_CODE, patch->new_bytes);
+        place->known[at] = NO_CODE_BEGINS;
+        return;
+    }
     memcpy(place->code + at, patch->new_code, patch->new_bytes);
-    memset(place->known + at, 1, patch->new_bytes);
+    memset(place->known + at, CODE, patch->new_bytes);
 }
 
 // Adds the place's present bytes to the memory, for the states [from, to).
@@ -220,7 +237,7 @@ static int place_add(const struct place *place, struct pt_memory *memory, uint32
         size_t end = begin + 1;
         while (end < place->bytes && place->known[end] == place->known[begin])
             end++;
-        if (place->known[begin])
+        if (place->known[begin] == CODE)
             result = pt_memory_add_state(memory, place->code + begin, end - begin,
                                          place->address + begin, from, to, err);
         begin = end;
@@ -230,7 +247,7 @@ static int place_add(const struct place *place, struct pt_memory *memory, uint32
 
 // patches: those of one place.
 static int add_place(struct patch *patches, size_t count, struct pt_memory *memory,
-                     struct error *err)
+                     struct pt_patches *out, struct error *err)
 {
     struct place place;
     uint32_t from = 0;
@@ -250,7 +267,22 @@ static int add_place(struct patch *patches, size_t count, struct pt_memory *memo
     }
     if (result == 0)
         result = place_add(&place, memory, from, PT_STATES_MOST, err);
+    count_unknown(&place, 0, place.bytes);
+    out->unknown += place.unknown;
     free(place.code);
+    return result;
+}
+
+// What the memory has where functions came of which no code is known is another's, from before.
+static int end_old_code(const struct patch_array *patches, struct pt_memory *memory,
+                        struct error *err)
+{
+    int result = 0;
+    for (size_t i = 0; result == 0 && i < patches->count; i++) {
+        const struct patch *patch = &patches->items[i];
+        if (!patch->new_code)
+            result = pt_memory_end(memory, patch->address, patch->new_bytes, patch->state, err);
+    }
     return result;
 }
 
@@ -261,10 +293,10 @@ int pt_patches_add(const struct perf_data *data, struct pt_memory *memory, struc
     struct collection collection = {.data = data, .out = out};
     struct patch_array *patches = &collection.patches;
     int result = collect_patches(&collection);
-    for (size_t i = 0; result >= 0 && i < collection.function_count; i++)
-        result = take_function(&collection, i, 0); // it already existed when the recording began
     if (result < 0)
         result = error_set(err, ERROR_FAILED, "out of memory for patches of code");
+    if (result == 0)
+        result = end_old_code(patches, memory, err);
     array_sort(patches, by_address);
     for (size_t first = 0; result == 0 && first < patches->count;) {
         uint64_t end = patch_end(&patches->items[first]);
@@ -272,12 +304,11 @@ int pt_patches_add(const struct perf_data *data, struct pt_memory *memory, struc
         for (; next < patches->count && patches->items[next].address < end; next++)
             if (patch_end(&patches->items[next]) > end)
                 end = patch_end(&patches->items[next]);
-        result = add_place(&patches->items[first], next - first, memory, err);
+        result = add_place(&patches->items[first], next - first, memory, out, err);
         first = next;
     }
     array_free(patches);
     free(collection.functions);
-    free(collection.loaded);
     return result;
 }
 

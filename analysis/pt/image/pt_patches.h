@@ -5,9 +5,10 @@
 // before and after at a moment when no CPU executes either: it has put an INT3 there, and
 // synchronises every CPU by an interrupt before the new code runs (arch/x86/kernel/alternative.c,
 // text_poke_bp_batch). So the code has a state for each stretch of time between two patches, and
-// switching states at the record's time is exact. The code of a BPF program is there from the time
-// that it was loaded (BPF_EVENT), or from the beginning; each function that was made (KSYMBOL)
-// begins a state, too, so that names can be those of the time.
+// switching states at the record's time is exact. Where a function is made (KSYMBOL), as of a BPF
+// program, there is no code any more, whatever was there before, until some record has it: the
+// program's (BPF_EVENT), where its code was fetched, or a patch. So what nobody knows is a hole, in
+// which decoding ends with an error, rather than code that was never executed.
 #ifndef ANALYSIS_PT_IMAGE_PT_PATCHES_H
 #define ANALYSIS_PT_IMAGE_PT_PATCHES_H
 
@@ -19,6 +20,7 @@
 struct pt_patches {
     struct pt_patch_times ARRAY_OF(uint64_t) times; // perf clock; state n + 1 begins at times[n]
     uint64_t left_out; // changes that exceeded the limits and were ignored
+    uint64_t unknown;  // functions that came and whose code nobody knows
 };
 
 // Adds the code that patches wrote over, in each of its states, to the memory; it hides what the

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// Any patches of the kernel's code (TEXT_POKE records): they overlap, come at once or in any
-// number, and the code is then in each state what the records made of it, byte by byte.
+// Any patches of the kernel's code (TEXT_POKE records) and functions that come without their code
+// (KSYMBOL records): they overlap, come at once or in any number, and the code is then in each
+// state what the records made of it, byte by byte.
+#include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,11 +20,12 @@ static const uint64_t base = 0xffffffff81000000;
 // What is there, as far as the records show.
 struct truth {
     uint8_t code[PLACE];
-    bool known[PLACE];
+    bool hole[PLACE]; // a function without its code
 };
 
 struct poke {
     uint64_t time;
+    bool made; // a function, without its code
     uint8_t at, old_bytes, new_bytes;
     uint8_t code[LONGEST];
 };
@@ -36,11 +40,16 @@ static size_t make_pokes(const uint8_t *bytes, size_t count, struct poke *pokes,
     for (; made < POKES && count >= 4; made++) {
         struct poke *poke = &pokes[made];
         *poke = (struct poke){.time = time += bytes[0] % 4,
+                              .made = bytes[1] & 0x80,
                               .at = bytes[1] % (PLACE - LONGEST),
                               .old_bytes = bytes[2] % (LONGEST + 1),
                               .new_bytes = bytes[3] % (LONGEST + 1)};
         bytes += 4;
         count -= 4;
+        if (poke->made) {
+            make_ksymbol(maker, false, base + poke->at, poke->new_bytes, "made", poke->time);
+            continue;
+        }
         for (int i = 0; i < poke->new_bytes && count; i++, bytes++, count--)
             poke->code[i] = *bytes;
         uint8_t old[LONGEST];
@@ -58,32 +67,37 @@ static void truth_at(const struct poke *pokes, size_t count, uint64_t time, stru
     *truth = (struct truth){0};
     for (size_t i = 0; i < count && pokes[i].time <= time; i++) {
         memcpy(truth->code + pokes[i].at, pokes[i].code, pokes[i].new_bytes);
-        memset(truth->known + pokes[i].at, 1, pokes[i].new_bytes);
+        memset(truth->hole + pokes[i].at, pokes[i].made, pokes[i].new_bytes);
     }
 }
 
-// Every byte that a patch wrote is there in its state, once, and is what the last one wrote.
+// Every byte is there in its state and is what the last record wrote, or what the memory had; no
+// two patched sections overlap. Of a function without its code nothing is there.
 static void compare(const struct pt_memory *memory, const struct truth *truth, uint32_t state)
 {
-    bool found[PLACE] = {false};
+    bool found[PLACE] = {false}, patched[PLACE] = {false};
+    uint8_t code[PLACE];
+    char old[64];
+    snprintf(old, sizeof old, "/proc/self/fd/%d", memory->descriptors.items[0]);
     for (size_t i = 0; i < memory->sections.count; i++) {
         const struct pt_section_entry *entry = &memory->sections.items[i];
-        uint8_t code[PLACE];
+        bool is_old = strcmp(entry->path, old) == 0;
+        size_t at = entry->address - base;
         if (state < entry->first_state || state >= entry->end_state)
             continue;
         if (entry->address < base || entry->address + entry->bytes > base + PLACE ||
-            pread(memory->states, code, entry->bytes, (off_t)entry->offset) !=
-                (ssize_t)entry->bytes)
+            pread(is_old ? memory->descriptors.items[0] : memory->states, code + at, entry->bytes,
+                  (off_t)entry->offset) != (ssize_t)entry->bytes)
             abort();
-        for (size_t k = 0; k < entry->bytes; k++) {
-            size_t at = entry->address - base + k;
-            if (found[at] || (truth->known[at] && code[k] != truth->code[at]))
+        for (; at < entry->address - base + entry->bytes; at++) {
+            if (patched[at])
                 abort();
+            patched[at] = !is_old;
             found[at] = true;
         }
     }
     for (size_t at = 0; at < PLACE; at++)
-        if (truth->known[at] && !found[at])
+        if (found[at] == truth->hole[at] || (found[at] && code[at] != truth->code[at]))
             abort();
 }
 
@@ -99,7 +113,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
     struct pt_memory memory = {0};
     struct pt_patches patches = {0};
     struct error err;
-    if (perf_data_parse(&input, 1, &perf_default_limits, &data, &err) < 0 ||
+    const struct truth nothing = {0};
+    if (pt_memory_add_bytes(&memory, nothing.code, PLACE, base, PT_SPACE_ALL, &err) < 0 ||
+        perf_data_parse(&input, 1, &perf_default_limits, &data, &err) < 0 ||
         pt_patches_add(&data, &memory, &patches, &err) < 0)
         abort();
     for (size_t i = 0; i < made; i++) {

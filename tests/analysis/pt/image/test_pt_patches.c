@@ -120,10 +120,11 @@ static void write_recording(bool pokes)
     free(maker.bytes);
 }
 
-// How many spans have which name.
+// How many spans have which name, and what was missing.
 struct named_spans {
     const struct pt_trace *trace;
     unsigned first, second;
+    uint64_t notes;
 };
 
 static int take_span(void *context, const struct pt_span *span, struct error *err)
@@ -157,6 +158,7 @@ static void decode(struct pt_trace *trace, unsigned threads, struct named_spans 
         fail_msg("%s", err.text);
     *counts = result.streams[0].counts;
     *errors = result.streams[0].error_count;
+    named->notes = trace->notes_count;
     pt_result_free(&result);
     pt_trace_free(trace);
 }
@@ -223,7 +225,10 @@ static size_t write_program_trace(uint8_t *out, size_t bytes, uint64_t *replaced
     return written;
 }
 
-static void write_program_recording(bool with_code)
+enum { OUTSIDE = 2 + 1 + 2, FIRST = 2, SECOND = 4 };
+
+// with: of the programs 1 and 2, whose code the recording has (bits).
+static void write_program_recording(unsigned with)
 {
     static const uint8_t first[] = {0x90, 0xff, 0xe0};
     static const uint8_t second[] = {0x90, 0x90, 0x90, 0xff, 0xe0};
@@ -240,10 +245,12 @@ static void write_program_recording(bool with_code)
     make_bpf_event(&maker, true, 2, time_of(replaced) + 1);
     make_auxtrace(&maker, 0, 0, 0, trace, bytes);
     make_file_end(&maker);
-    make_u32(&programs, 2);
-    make_bpf_program(&programs, 2, PROGRAM, second, sizeof second);
-    make_bpf_program(&programs, 1, PROGRAM, first, sizeof first);
-    if (with_code)
+    make_u32(&programs, (uint32_t)__builtin_popcount(with));
+    if (with & 2)
+        make_bpf_program(&programs, 2, PROGRAM, second, sizeof second);
+    if (with & 1)
+        make_bpf_program(&programs, 1, PROGRAM, first, sizeof first);
+    if (with)
         make_feature(&maker, PERF_FEATURE_BPF_PROGRAMS, &programs);
     write_file(data_path, maker.bytes, maker.count);
     free(programs.bytes);
@@ -253,22 +260,38 @@ static void write_program_recording(bool with_code)
 static void programs_come_and_go(void **state)
 {
     (void)state;
-    enum { OUTSIDE = 2 + 1 + 2, INSIDE = 2 + 4 };
     struct pt_trace trace;
     struct named_spans named = {0};
     struct pt_walk_counts counts;
     uint64_t errors;
     write_code(false);
-    write_program_recording(false);
+    write_program_recording(0);
     decode(&trace, 1, &named, &counts, &errors);
     assert_true(errors > 0);
     named = (struct named_spans){0};
-    write_program_recording(true);
+    write_program_recording(3);
     decode(&trace, 1, &named, &counts, &errors);
     assert_int_equal(errors, 0);
-    assert_int_equal(counts.instructions, OUTSIDE + INSIDE);
+    assert_int_equal(counts.instructions, OUTSIDE + FIRST + SECOND);
     assert_int_equal(named.first, 1);
     assert_int_equal(named.second, 1);
+}
+
+// The first program's code is no guess at the second's.
+static void where_nobody_has_the_code_is_a_hole(void **state)
+{
+    (void)state;
+    struct pt_trace trace;
+    struct named_spans named = {0};
+    struct pt_walk_counts counts;
+    uint64_t errors;
+    write_code(false);
+    write_program_recording(1);
+    decode(&trace, 1, &named, &counts, &errors);
+    assert_int_equal(errors, 1);
+    assert_int_equal(counts.instructions, OUTSIDE + FIRST);
+    assert_int_equal(named.first, 1);
+    assert_int_equal(named.notes, 1);
 }
 
 // --- the code in its states ----------------------------------------------------------------------
@@ -287,25 +310,32 @@ static void add_patches(struct maker *maker, struct pt_memory *memory, struct pt
     free(maker->bytes);
 }
 
-// The code at an address in a state; how many bytes there are.
-static size_t read_code(const struct pt_memory *memory, uint32_t state, uint64_t address,
-                        uint8_t *out, size_t bytes)
+// The code at an address in a state, '.' where there is none.
+static void read_code(const struct pt_memory *memory, uint32_t state, uint64_t address, char *out,
+                      size_t bytes)
 {
-    size_t got = 0;
+    memset(out, '.', bytes);
     for (size_t i = 0; i < memory->sections.count; i++) {
         const struct pt_section_entry *entry = &memory->sections.items[i];
-        if (state < entry->first_state || state >= entry->end_state || entry->address < address ||
-            entry->address + entry->bytes > address + bytes)
+        uint64_t from = entry->address > address ? entry->address : address;
+        uint64_t to = entry->address + entry->bytes;
+        to = to < address + bytes ? to : address + bytes;
+        if (state < entry->first_state || state >= entry->end_state || from >= to)
             continue;
         FILE *file = fopen(entry->path, "r");
         assert_non_null(file);
-        assert_int_equal(fseek(file, (long)entry->offset, SEEK_SET), 0);
-        assert_int_equal(fread(out + (entry->address - address), 1, entry->bytes, file),
-                         entry->bytes);
+        assert_int_equal(fseek(file, (long)(entry->offset + (from - entry->address)), SEEK_SET), 0);
+        assert_int_equal(fread(out + (from - address), 1, to - from, file), to - from);
         fclose(file);
-        got += entry->bytes;
     }
-    return got;
+}
+
+static void assert_code(const struct pt_memory *memory, uint32_t state, uint64_t address,
+                        const char *wanted)
+{
+    char got[16] = "";
+    read_code(memory, state, address, got, strlen(wanted));
+    assert_string_equal(got, wanted);
 }
 
 static void overlapping_patches_add_up(void **state)
@@ -314,7 +344,6 @@ static void overlapping_patches_add_up(void **state)
     struct maker maker = make_file();
     struct pt_memory memory = {0};
     struct pt_patches patches;
-    uint8_t code[8];
     uint64_t until;
     make_text_poke(&maker, KERNEL + 2, "cd", 2, "CD", 2, 200);
     make_text_poke(&maker, KERNEL, "abCD", 4, "wxyz", 4, 300);
@@ -330,12 +359,63 @@ static void overlapping_patches_add_up(void **state)
     assert_int_equal(until, 400);
     assert_int_equal(pt_patches_state(&patches, 1000, &until), 3);
     assert_true(until == UINT64_MAX);
-    static const char *const wanted[] = {"abcde", "abCDe", "wxyZE", "wxyZE"};
+    static const char *const wanted[] = {"abcde.", "abCDe.", "wxyZE.", "wxyZE."};
     for (uint32_t i = 0; i < 4; i++) {
-        assert_int_equal(read_code(&memory, i, KERNEL, code, 8), 5);
-        assert_memory_equal(code, wanted[i], 5);
-        assert_int_equal(read_code(&memory, i, KERNEL + 0x20, code, 8), i < 3 ? 0 : 3);
+        assert_code(&memory, i, KERNEL, wanted[i]);
+        assert_code(&memory, i, KERNEL + 0x20, i < 3 ? "...." : "new.");
     }
+    pt_patches_free(&patches);
+    pt_memory_free(&memory);
+}
+
+static void add_old_code(struct pt_memory *memory)
+{
+    struct error err;
+    if (pt_memory_add_bytes(memory, "oldold", 6, KERNEL, PT_SPACE_ALL, &err) < 0 ||
+        pt_memory_add_bytes(memory, "OLD", 3, KERNEL + 3, PT_SPACE_ALL, &err) < 0)
+        fail_msg("%s", err.text);
+}
+
+static void what_came_unknown_is_no_code_any_more(void **state)
+{
+    (void)state;
+    struct maker maker = make_file();
+    struct pt_memory memory = {0};
+    struct pt_patches patches;
+    make_ksymbol(&maker, false, KERNEL, 6, "bpf_prog_there", 0); // when the recording began
+    make_ksymbol(&maker, true, KERNEL, 6, "bpf_prog_there", 100);
+    make_ksymbol(&maker, false, KERNEL + 1, 3, "bpf_prog_unknown", 200);
+    make_ksymbol(&maker, true, KERNEL + 1, 3, "bpf_prog_unknown", 300);
+    make_ksymbol(&maker, false, KERNEL + 2, 4, "trampoline", 400);
+    make_text_poke(&maker, KERNEL + 2, NULL, 0, "XY", 2, 500);
+    make_ksymbol(&maker, false, KERNEL + 2, 1, "bpf_prog_unknown_too", 600);
+    add_old_code(&memory);
+    add_patches(&maker, &memory, &patches);
+    assert_int_equal(patches.times.count, 4);
+    assert_int_equal(patches.unknown, 2);
+    assert_int_equal(patches.left_out, 0);
+    assert_code(&memory, 0, KERNEL, "oldOLD");
+    assert_code(&memory, 1, KERNEL, "o...LD");
+    assert_code(&memory, 2, KERNEL, "o.....");
+    assert_code(&memory, 3, KERNEL, "o.XY..");
+    assert_code(&memory, 4, KERNEL, "o..Y..");
+    pt_patches_free(&patches);
+    pt_memory_free(&memory);
+}
+
+static void a_function_may_be_too_large(void **state)
+{
+    (void)state;
+    struct maker maker = make_file();
+    struct pt_memory memory = {0};
+    struct pt_patches patches;
+    make_ksymbol(&maker, false, KERNEL, UINT32_MAX, "bpf_prog_huge", 100);
+    make_ksymbol(&maker, false, UINT64_MAX - 1, 8, "bpf_prog_around", 200);
+    add_old_code(&memory);
+    add_patches(&maker, &memory, &patches);
+    assert_int_equal(patches.left_out, 1);
+    assert_int_equal(patches.unknown, 0);
+    assert_code(&memory, 0, KERNEL, "oldOLD");
     pt_patches_free(&patches);
     pt_memory_free(&memory);
 }
@@ -365,7 +445,10 @@ int main(void)
         cmocka_unit_test(each_stretch_is_decoded_with_the_code_of_its_time),
         cmocka_unit_test(without_the_records_it_goes_wrong),
         cmocka_unit_test(programs_come_and_go),
+        cmocka_unit_test(where_nobody_has_the_code_is_a_hole),
         cmocka_unit_test(overlapping_patches_add_up),
+        cmocka_unit_test(what_came_unknown_is_no_code_any_more),
+        cmocka_unit_test(a_function_may_be_too_large),
         cmocka_unit_test(there_may_be_too_many),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
