@@ -23,6 +23,7 @@ enum log_kind {
     LOG_CLOCK = 5,       // struct clock_reading (profiler/clock_log.h)
     LOG_FUNCTIONS = 6,   // struct function_event (profiler/function_log.h)
     LOG_HOPS = 7,        // struct hop_record   (profiler/bpf/hop_log.h)
+    LOG_BPF_CODE = 8,    // struct bpf_code     (profiler/bpf_code_log.h)
 };
 
 struct log_header {

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "base/input_file.h"
+#include "profiler/bpf_code_log.h"
 
 const struct perf_limits perf_default_limits = {
     .events = 100 * 1000 * 1000,
@@ -38,6 +39,24 @@ const uint8_t *perf_data_keep(struct perf_data *data, const uint8_t *bytes, size
     data->arena->used += aligned;
     data->arena_bytes += aligned;
     return copy;
+}
+
+int64_t perf_data_add_bpf_code(struct perf_data *data, const struct bpf_code *records, size_t count)
+{
+    int64_t malformed = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct bpf_code *record = &records[i];
+        struct perf_bpf_function function = {
+            .address = record->address, .bytes = record->bytes, .program = record->program};
+        if (record->bytes > BPF_CODE_BYTES || record->address > UINT64_MAX - record->bytes) {
+            malformed++;
+            continue;
+        }
+        function.code = perf_data_keep(data, record->code, record->bytes);
+        if (!function.code || array_push(&data->bpf_functions, function) < 0)
+            return -1;
+    }
+    return malformed;
 }
 
 void perf_input_unmap(struct perf_input *input)

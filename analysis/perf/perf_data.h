@@ -270,6 +270,12 @@ void perf_input_unmap(struct perf_input *input);
 // A copy of the bytes that lives as long as *data; NULL: out of memory. At most 64 KiB.
 const uint8_t *perf_data_keep(struct perf_data *data, const uint8_t *bytes, size_t count);
 
+// Adds code of BPF programs that was collected beside the recording. Returns how many of the records
+// are malformed and left out, or -1: out of memory.
+struct bpf_code;
+int64_t perf_data_add_bpf_code(struct perf_data *data, const struct bpf_code *records,
+                               size_t count);
+
 // The switches of a CPU, or (PERF_NO_CPU) of a thread; NULL: there are none.
 struct perf_switches *perf_switches_of(const struct perf_data *data, uint32_t cpu, uint32_t thread);
 

@@ -8,11 +8,17 @@
 #include "analysis/perf/perf_data.h"
 #include "analysis/pt/image/pt_patches.h"
 #include "analysis/pt/calls/pt_span.h"
+#include "base/log_file.h"
 #include "base/pages.h"
+#include "profiler/bpf_code_log.h"
 
 #include <inttypes.h>
+#include <libgen.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 // Where the bytes of one AUX ring lie, without the overlap of snapshots.
 struct ring_part {
@@ -395,10 +401,35 @@ static void note_problems(struct pt_trace *trace, const struct recording *record
         pt_trace_note(trace, CODE_UNVERIFIED_NOTE, unverified);
 }
 
+// Takes in the code of BPF programs that the capture collected, where that lies beside the
+// recording.
+static int take_bpf_code(struct pt_trace *trace, struct perf_data *data, const char *path,
+                         struct error *err)
+{
+    char folder[PATH_MAX], beside[PATH_MAX];
+    struct log_reader log;
+    struct error unusable;
+    snprintf(folder, sizeof folder, "%s", path);
+    int length = snprintf(beside, sizeof beside, "%s/%s", dirname(folder), BPF_CODE_LOG_NAME);
+    if (length < 0 || length >= (int)sizeof beside || access(beside, F_OK) < 0)
+        return 0;
+    if (log_reader_open(&log, beside, LOG_BPF_CODE, BPF_CODE_LOG_VERSION, sizeof(struct bpf_code),
+                        &unusable) < 0) {
+        pt_trace_note(trace, "%s", unusable.text);
+        return 0;
+    }
+    int64_t malformed = perf_data_add_bpf_code(data, log.records, log.count);
+    log_reader_close(&log);
+    if (malformed > 0)
+        pt_trace_note(trace, "%s: %" PRId64 " malformed records are left out", beside, malformed);
+    return malformed < 0 ? error_set(err, ERROR_FAILED, "out of memory for code of BPF programs")
+                         : 0;
+}
+
 static int recording_load(struct pt_trace *trace, struct recording *recording, const char *path,
                           const struct code_image_options *options, struct error *err)
 {
-    const struct perf_data *data = &recording->data;
+    struct perf_data *data = &recording->data;
     struct perf_limits lean = perf_default_limits;
     lean.lean = true;
     int result = perf_data_open(path, &lean, &recording->data, err);
@@ -419,6 +450,8 @@ static int recording_load(struct pt_trace *trace, struct recording *recording, c
     if (result == 0)
         result = pt_code_add_recording(&trace->code, &trace->memory, data, &recording->maps,
                                        options, err);
+    if (result == 0)
+        result = take_bpf_code(trace, data, path, err);
     if (result == 0)
         result = pt_patches_add(data, &trace->memory, &recording->patches, err);
     trace->code.patches = &recording->patches;

@@ -16,6 +16,8 @@
 #include "experiments/capture/trace_bounds.h"
 #include "experiments/capture/trace_code.h"
 #include "experiments/common/run_folder.h"
+#include "profiler/bpf_code_log.h"
+#include "profiler/bpf_code_recorder.h"
 #include "profiler/perf_recorder.h"
 #include "profiler/processor_trace.h"
 
@@ -28,6 +30,8 @@ struct trace {
     bool kcore;
     bool absent; // this host has no processor trace at all
     struct trace_bounds bounds;
+    struct bpf_code_recorder bpf_code;
+    bool takes_bpf_code;
     bool on;     // perf records
     bool broken; // perf is gone, or does not answer
     // Why it ended before it was to, and when (CLOCK_MONOTONIC_RAW); "": it did not.
@@ -199,6 +203,28 @@ static void warn_of_kcore(const struct trace *trace, struct capture *capture)
                               "without the kernel's functions");
 }
 
+static void leave_bpf_code(struct trace *trace, const struct error *problem)
+{
+    char text[700];
+    trace->takes_bpf_code = false;
+    snprintf(text, sizeof text,
+             "the code of BPF programs that come while the processor is traced is not collected: "
+             "%.500s",
+             problem->text);
+    capture_warn(trace->capture, text);
+}
+
+// perf itself fetches it only where the programs were loaded on a core that it records.
+static void begin_bpf_code(struct trace *trace)
+{
+    char path[sizeof trace->path + sizeof BPF_CODE_LOG_NAME];
+    struct error problem;
+    snprintf(path, sizeof path, "%s/%s", trace->capture->options.out, BPF_CODE_LOG_NAME);
+    trace->takes_bpf_code = true;
+    if (bpf_code_recorder_start(&trace->bpf_code, path, &problem) < 0)
+        leave_bpf_code(trace, &problem);
+}
+
 static int trace_begin(struct trace *trace, struct capture *capture, bool needed, struct error *err)
 {
     const struct capture_options *whole = &capture->options;
@@ -239,6 +265,7 @@ static int trace_begin(struct trace *trace, struct capture *capture, bool needed
                                              : default_buffer,
         .place = choose_place(trace, capture, &place),
     };
+    begin_bpf_code(trace);
     result = perf_recorder_start(&trace->recorder, &settings, err);
     return result == 0 && !options->waits ? turn_on(trace, err) : result;
 }
@@ -294,6 +321,16 @@ static void collect_code(struct trace *trace, json_t *document)
     capture_warn(trace->capture, text);
 }
 
+static void end_bpf_code(struct trace *trace, json_t *document)
+{
+    struct error problem;
+    json_t *about = NULL;
+    if (trace->takes_bpf_code && bpf_code_recorder_stop(&trace->bpf_code, &about, &problem) < 0)
+        leave_bpf_code(trace, &problem);
+    if (about)
+        json_object_set_new(document, "bpf_code", about);
+}
+
 // What there is of the recording, at its end or before. NULL: no memory.
 static json_t *trace_document(const struct trace *trace)
 {
@@ -321,6 +358,7 @@ static int trace_finish(struct trace *trace, json_t **document, struct error *er
     *document = trace_document(trace);
     if (!*document)
         return error_set(err, ERROR_FAILED, "out of memory");
+    end_bpf_code(trace, *document);
     count_recorded(trace, *document);
     if (trace->capture->options.trace.code)
         collect_code(trace, *document);
@@ -331,6 +369,14 @@ static int trace_finish(struct trace *trace, json_t **document, struct error *er
     return 0;
 }
 
+static void intel_pt_free(void *state)
+{
+    struct trace *trace = state;
+    perf_recorder_fini(&trace->recorder);
+    bpf_code_recorder_fini(&trace->bpf_code);
+    free(trace);
+}
+
 static int intel_pt_start(struct capture *capture, bool needed, void **state, struct error *err)
 {
     struct trace *trace = calloc(1, sizeof *trace);
@@ -339,8 +385,7 @@ static int intel_pt_start(struct capture *capture, bool needed, void **state, st
     int result = trace_begin(trace, capture, needed, err);
     *state = trace;
     if (result < 0 && trace->absent && !needed) {
-        perf_recorder_fini(&trace->recorder);
-        free(trace);
+        intel_pt_free(trace);
         *state = NULL;
         return 0;
     }
@@ -356,6 +401,8 @@ static int intel_pt_poll(void *state, struct error *err)
     (void)err;
     if (trace->ended[0])
         return 0;
+    if (trace->takes_bpf_code && bpf_code_recorder_poll(&trace->bpf_code, &problem) < 0)
+        leave_bpf_code(trace, &problem);
     if (perf_recorder_check(&trace->recorder, &problem) < 0) {
         note_broken(trace, &problem);
         note_off(trace);
@@ -422,12 +469,6 @@ static int intel_pt_stop(struct capture *capture, void *state, json_t *dropped, 
     return 0;
 }
 
-static void intel_pt_free(void *state)
-{
-    perf_recorder_fini(&((struct trace *)state)->recorder);
-    free(state);
-}
-
 static int intel_pt_take_snapshot(struct capture *capture, void *state, int *number,
                                   struct error *err)
 {
@@ -449,7 +490,7 @@ const struct capture_backend backend_intel_pt = {
     .name = "intel_pt",
     .help = "every function call, by the processor's trace",
     .lack = "no function calls",
-    .files = "perf.data",
+    .files = "perf.data, bpf-code.tlog",
     .keys =
         (const char *const[]){"detail", "snapshot", "cores", "window", "duration", "bytes", NULL},
     .is_auto = true,

@@ -17,6 +17,8 @@
 #include "analysis/pt/image/pt_patches.h"
 #include "analysis/pt/pt_result.h"
 #include "analysis/pt/pt_trace.h"
+#include "base/log_file.h"
+#include "profiler/bpf_code_log.h"
 #include "tests/analysis/perf/perf_data_maker.h"
 #include "tests/analysis/pt/pt_writer.h"
 
@@ -31,7 +33,7 @@ static const uint8_t jump_rax[] = {0xff, 0xe0};
 static const uint8_t trampoline[] = {0x90, 0x90, 0xff, 0xe0};
 
 static char folder[] = "/tmp/taillight-patches-XXXXXX";
-static char code_path[64], data_path[64];
+static char code_path[64], data_path[64], log_path[64];
 
 static void write_file(const char *path, const void *bytes, size_t count)
 {
@@ -294,6 +296,38 @@ static void where_nobody_has_the_code_is_a_hole(void **state)
     assert_int_equal(named.notes, 1);
 }
 
+// What a capture wrote beside the recording, the second program in two records and one malformed.
+static void write_bpf_log(void)
+{
+    struct error err;
+    const struct bpf_code records[] = {
+        {PROGRAM, 2, 2, {0x90, 0x90}},
+        {PROGRAM + 2, 2, 3, {0x90, 0xff, 0xe0}},
+        {PROGRAM, 2, BPF_CODE_BYTES + 1, {0xcc}},
+    };
+    assert_int_equal(log_write(log_path, LOG_BPF_CODE, BPF_CODE_LOG_VERSION, sizeof *records,
+                               records, 3, 0, &err),
+                     0);
+}
+
+static void code_beside_the_recording_is_taken_in(void **state)
+{
+    (void)state;
+    struct pt_trace trace;
+    struct named_spans named = {0};
+    struct pt_walk_counts counts;
+    uint64_t errors;
+    write_code(false);
+    write_program_recording(1);
+    write_bpf_log();
+    decode(&trace, 1, &named, &counts, &errors);
+    unlink(log_path);
+    assert_int_equal(errors, 0);
+    assert_int_equal(counts.instructions, OUTSIDE + FIRST + SECOND);
+    assert_int_equal(named.second, 1);
+    assert_int_equal(named.notes, 1); // of what was malformed
+}
+
 // --- the code in its states ----------------------------------------------------------------------
 
 static void add_patches(struct maker *maker, struct pt_memory *memory, struct pt_patches *patches)
@@ -441,11 +475,13 @@ int main(void)
         return 1;
     snprintf(code_path, sizeof code_path, "%s/code", folder);
     snprintf(data_path, sizeof data_path, "%s/perf.data", folder);
+    snprintf(log_path, sizeof log_path, "%s/" BPF_CODE_LOG_NAME, folder);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_stretch_is_decoded_with_the_code_of_its_time),
         cmocka_unit_test(without_the_records_it_goes_wrong),
         cmocka_unit_test(programs_come_and_go),
         cmocka_unit_test(where_nobody_has_the_code_is_a_hole),
+        cmocka_unit_test(code_beside_the_recording_is_taken_in),
         cmocka_unit_test(overlapping_patches_add_up),
         cmocka_unit_test(what_came_unknown_is_no_code_any_more),
         cmocka_unit_test(a_function_may_be_too_large),
