@@ -15,7 +15,7 @@ enum instruction_kind {
     INSTRUCTION_INDIRECT,    // TIP
     INSTRUCTION_RETURN,      // TIP, or TNT where it is compressed
     INSTRUCTION_FAR,         // syscall, iret and their like: TIP
-    INSTRUCTION_INTERRUPT,   // int n, int3, int1: TIP
+    INSTRUCTION_INTERRUPT,   // int n, int3, int1: FUP and TIP
     INSTRUCTION_SET_CR3,     // PIP
 };
 
