@@ -272,8 +272,8 @@ const uint8_t *perf_data_keep(struct perf_data *data, const uint8_t *bytes, size
 
 struct bpf_code; // profiler/bpf_code_log.h
 
-// Adds code of BPF programs that was collected beside the recording. Returns how many of the records
-// are malformed and left out, or -1: out of memory.
+// Adds code of BPF programs that was collected beside the recording. Returns how many of the
+// records are malformed and left out, or -1: out of memory.
 int64_t perf_data_add_bpf_code(struct perf_data *data, const struct bpf_code *records,
                                size_t count);
 
