@@ -15,6 +15,7 @@
 #include "base/units.h"
 #include "loadgen/client/protocol_probe.h"
 #include "loadgen/client/tls_tunnel.h"
+#include "loadgen/load_hold.h"
 #include "loadgen/recording/recording_file.h"
 #include "workloads/protocols.h"
 #include "workloads/redis_cluster.h"
@@ -117,6 +118,9 @@ const struct option_spec load_plan_options[] = {
                 "store the workload's dataset, verify it, and exit"),
     OPTION_FLAG("announce", 0, struct load_options, announce,
                 "print a first line {\"begin_ns\": CLOCK_MONOTONIC} just before the load begins"),
+    OPTION_FLAG("hold", 0, struct load_options, hold,
+                "when ready print {\"ready_ns\", \"needs_ns\"} and begin at the CLOCK_MONOTONIC that "
+                "a line on stdin then says, together with other loads"),
     OPTION_DURATION("tell-slow", 0, "TIME", struct load_options, slow_ns,
                     "print a line {\"slow\": N}, N so far, whenever replies took longer"),
     OPTION_FLAG("tell-live", 0, struct load_options, tell_live,
@@ -467,10 +471,10 @@ static int check_curve(struct load_plan *plan, struct error *err)
     struct load_options *o = &plan->options;
     if (!o->sweep && !o->slo)
         return 0;
-    if (o->target || o->samples || o->hgrm || o->announce || o->repetitions > 1)
+    if (o->target || o->samples || o->hgrm || o->announce || o->hold || o->repetitions > 1)
         return error_set(err, ERROR_INPUT,
                          "--%s makes runs of its own: it excludes --target, --repetitions, "
-                         "--samples, --hgrm and --announce",
+                         "--samples, --hgrm, --announce and --hold",
                          o->slo ? "slo" : "sweep");
     if (o->slo && slo_parse(o->slo, &plan->slo, err) < 0)
         return error_prefix(err, "--slo");
@@ -722,7 +726,8 @@ struct engine_settings load_plan_engine(const struct load_plan *plan)
                                     .reconnect_ns = o->reconnect_ns,
                                     .slow_ns = o->slow_ns,
                                     .on_slow = print_slow,
-                                    .announce = o->announce ? print_begin : NULL};
+                                    .announce = o->announce ? print_begin : NULL,
+                                    .agree = o->hold ? load_hold : NULL};
 }
 
 struct method_settings load_plan_method(const struct load_plan *plan)

@@ -39,7 +39,7 @@ struct load_options {
     const char *restart;
     struct option_list agents;
     bool tls, tls_insecure, cluster;
-    bool prepare, announce, tell_live, sleep, json, quiet;
+    bool prepare, announce, hold, tell_live, sleep, json, quiet;
 };
 
 extern const struct option_spec load_plan_options[]; // of struct load_options

@@ -149,8 +149,10 @@ static int run_round(const struct rounds_settings *settings, unsigned number, ui
     if (status < 0)
         return status;
     engine.duration_ns = duration_ns;
-    if (number)
-        engine.announce = NULL; // only the beginning of the load is announced
+    if (number) {
+        engine.announce = NULL; // only the beginning of the load is announced ...
+        engine.agree = NULL;    // ... and agreed on
+    }
     status = engine_run(&engine, &schedule, round, err);
     schedule_free(&schedule);
     return status;
