@@ -20,13 +20,16 @@
 
 struct analyze_options {
     struct slice_options slices;
-    const char *categories, *out;
+    const char *load, *categories, *out;
     uint64_t logs_bytes;
     bool json, quiet;
 };
 
 static const struct option_spec options[] = {
     SLICE_OPTIONS(struct analyze_options, slices),
+    OPTION_STRING("load", 0, "NAME", struct analyze_options, load,
+                  "of a run with several loads, the one to look from, instead of the first; "
+                  "run-NAME.db and summary-NAME.json are written"),
     OPTION_STRING("categories", 0, "FILE", struct analyze_options, categories,
                   "categories of causes of your own, before the program's"),
     OPTION_STRING("out", 0, "DIR", struct analyze_options, out,
@@ -67,12 +70,13 @@ static int write_summary(const struct run_analysis *analysis, const char *path, 
 
 int run_analysis_write(const struct run_analysis *analysis, const char *folder, struct error *err)
 {
-    char path[4300];
-    snprintf(path, sizeof path, "%s/run.db", folder);
+    char path[4400];
+    const char *suffix = analysis->evidence.result_suffix;
+    snprintf(path, sizeof path, "%s/run%s.db", folder, suffix);
     int result = run_database_write(analysis, path, err);
     if (result < 0)
         return result;
-    snprintf(path, sizeof path, "%s/summary.json", folder);
+    snprintf(path, sizeof path, "%s/summary%s.json", folder, suffix);
     return write_summary(analysis, path, err);
 }
 
@@ -131,7 +135,8 @@ static void print_findings(const struct run_analysis *run, const char *folder)
                    : 0,
                (unsigned long long)run->evidence.trace.errors);
     if (folder)
-        printf("\nwritten: %s/run.db, %s/summary.json\n", folder, folder);
+        printf("\nwritten: %s/run%s.db, %s/summary%s.json\n", folder, run->evidence.result_suffix,
+               folder, run->evidence.result_suffix);
     else
         printf("\nnot written: this is a view of %s (--out DIR writes it)\n",
                run->evidence.run_dir);
@@ -156,6 +161,7 @@ static int analyze(const char *run_dir, const struct analyze_options *chosen, st
     struct progress progress;
     const char *folder = NULL;
     const struct run_request request = {.run_dir = run_dir,
+                                        .load = chosen->load,
                                         .slices = &slices,
                                         .categories = chosen->categories,
                                         .segments = {.most_bytes = chosen->logs_bytes}};

@@ -21,6 +21,7 @@
 
 struct report_options {
     struct slice_options slices;
+    const char *load;
     const char *categories;
     const char *output;
     const char *perfetto;
@@ -34,6 +35,9 @@ struct report_options {
 
 static const struct option_spec options[] = {
     SLICE_OPTIONS(struct report_options, slices),
+    OPTION_STRING("load", 0, "NAME", struct report_options, load,
+                  "of a run with several loads, the one to look from, instead of the first; the "
+                  "page is report-NAME.html"),
     OPTION_STRING("categories", 0, "FILE", struct report_options, categories,
                   "categories of causes of your own, before the program's"),
     OPTION_STRING("out", 'o', "FILE", struct report_options, output,
@@ -73,8 +77,8 @@ static int write_report(const struct run_analysis *run, const struct report_opti
     char in_folder[4200];
     // What was chosen to be looked at does not replace the run's own page.
     bool view = slice_options_given(&values->slices) || values->categories;
-    snprintf(in_folder, sizeof in_folder, "%s/%s.html", run->evidence.run_dir,
-             view ? "view" : "report");
+    snprintf(in_folder, sizeof in_folder, "%s/%s%s.html", run->evidence.run_dir,
+             view ? "view" : "report", run->evidence.result_suffix);
     const char *path = values->output ? values->output : in_folder;
     if (!values->text) {
         int written = report_write_html(run, path, err);
@@ -145,8 +149,10 @@ static int report_run(const char *directory, const struct report_options *values
     struct diagnosis_slice_array slices = {0};
     struct run_analysis run = {0};
     struct progress progress;
-    const struct run_request request = {
-        .run_dir = directory, .slices = &slices, .categories = values->categories};
+    const struct run_request request = {.run_dir = directory,
+                                        .load = values->load,
+                                        .slices = &slices,
+                                        .categories = values->categories};
     int result = slice_options_read(&values->slices, &slices, err);
     progress_init(&progress, values->quiet);
     if (result == 0)
@@ -178,9 +184,9 @@ int report_command(int argc, char **argv)
     else if (result == 0 && !help)
         result = rights_become_owner((const char *const *)(argv + 1), 1, values.quiet, &err);
     bool document = result == 0 && !help && (report_is_load(argv[1]) || report_is_set(argv[1]));
-    if (document && (values.plots || values.perfetto))
+    if (document && (values.plots || values.perfetto || values.load))
         result = error_set(&err, ERROR_INPUT,
-                           "%s: --plots and --perfetto are of a single run; this folder has "
+                           "%s: --plots, --perfetto and --load are of a single run; this folder has "
                            "several, or a load alone",
                            argv[1]);
     else if (document)

@@ -64,6 +64,8 @@ struct field {
     const char *needed;  // error text when the key is absent; NULL: the key may be absent
     const char *(*word)(unsigned index); // the words it accepts; the array ends with NULL
     const struct fields *fields;         // the table of a group, or of the entries of a list or map
+    // A key of the whole file that has the same table: the help does not list it twice.
+    const char *like;
 };
 
 #define INTO(type, member) .offset = offsetof(type, member), .size = sizeof(((type *)0)->member)

@@ -96,6 +96,9 @@ static void write_form(const struct field *field, char *out, size_t out_bytes)
         [FIELD_MAP] = "{NAME: TEXT}", [FIELD_ANYTHING] = "..."};
     size_t used = 0;
     out[0] = '\0';
+    if (field->like)
+        snprintf(out, out_bytes, field->kind == FIELD_GROUP ? " as `%s`" : " {NAME: as `%s`}",
+                 field->like);
     if (field->fields)
         return;
     for (unsigned i = 0; field->word && field->word(i) && used < out_bytes; i++)
@@ -136,7 +139,7 @@ static void print_row(const struct field *field, int indent, bool listed, FILE *
     int used = fprintf(out, "%*s%s%s:%s", listed ? indent - 2 : indent, "", listed ? "- " : "",
                        field->key, form);
     print_wrapped(field_describe(field, text, sizeof text), used, out);
-    if (!field->fields)
+    if (!field->fields || field->like)
         return;
     bool is_map = field->kind == FIELD_MAP || field->kind == FIELD_MAP_LISTS;
     bool is_list = field->kind == FIELD_LIST || field->kind == FIELD_MAP_LISTS;

@@ -65,6 +65,7 @@ static struct culprit culprit_of(const struct culprits *culprits, const struct s
     if (one.known) {
         const struct lifetime *life =
             &culprits->lifetimes[culprits->order->members[service->first]];
+        one.load = life->load;
         one.operation = life->operation;
         one.connection = life->connection;
         one.key = service->count == 1 ? life->key : SEVERAL;
@@ -78,7 +79,7 @@ static bool is_same(const struct culprit *a, const struct culprit *b)
 {
     return a->foreign == b->foreign && a->known == b->known && a->heavy == b->heavy &&
            (a->foreign ? a->client == b->client && a->command == b->command
-                       : a->operation == b->operation);
+                       : a->load == b->load && a->operation == b->operation);
 }
 
 static uint32_t find_or_add(struct culprits *culprits, const struct culprit *wanted)
@@ -121,6 +122,7 @@ static int longest_first(const void *left, const void *right)
     return order_of(b->total_ns, a->total_ns) ?:
            order_of(a->foreign, b->foreign) ?:
            order_of(a->connection, b->connection) ?:
+           order_of(a->load, b->load) ?:
            order_of(a->operation, b->operation) ?:
            order_of(a->command, b->command);
 }

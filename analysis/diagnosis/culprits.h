@@ -18,6 +18,7 @@ struct culprit {
     bool foreign;        // of a connection that is none of the load's
     bool known;          // its requests are the load's; else not known, as after an error
     bool heavy;          // longer than usual by more than six standard deviations
+    uint16_t load;       // where known: 0, or of a load beside (lifetime.load)
     uint16_t operation;  // where known
     uint8_t command;     // where foreign (base/command_words.h); 0: not known
     uint32_t connection; // the client's (where known) or the shim's, or SEVERAL

@@ -22,7 +22,7 @@
 static bool in_window(const struct diagnosis_slice *slice, const struct lifetime *life)
 {
     int64_t at = life->stamp_ns[STAMP_INTENDED];
-    if (slice->of_application && life->application != slice->application)
+    if (life->load || (slice->of_application && life->application != slice->application))
         return false;
     return slice->from_ns == slice->to_ns || (at >= slice->from_ns && at < slice->to_ns);
 }
@@ -225,7 +225,7 @@ static void window_of(const struct diagnosis_input *in, const struct diagnosis_s
     *begin_ns = INT64_MAX, *end_ns = INT64_MIN;
     for (size_t i = 0; i < in->lifetime_count; i++) {
         int64_t at = in->lifetimes[i].stamp_ns[STAMP_INTENDED];
-        if (!lifetime_has(&in->lifetimes[i], STAMP_INTENDED))
+        if (in->lifetimes[i].load || !lifetime_has(&in->lifetimes[i], STAMP_INTENDED))
             continue;
         *begin_ns = at < *begin_ns ? at : *begin_ns;
         *end_ns = at > *end_ns ? at : *end_ns;

@@ -151,8 +151,8 @@ struct overhead {
 
 struct diagnosis_input {
     enum lifetime_part part;          // which of the messages' lifetimes to explain
-    const struct lifetime *lifetimes; // of the whole run
-    size_t lifetime_count;
+    const struct lifetime *lifetimes; // of the whole run; those of loads beside (lifetime.load) are
+    size_t lifetime_count;            // not explained
     const struct holdup_array *holdups; // of them; NULL: not known
     const struct hop_stays *hops;       // where on the network they were; NULL: not known
     const struct hop_place *hop_places;

@@ -82,7 +82,7 @@ json_t *shared_traits_json(const struct run_analysis *run)
     for (size_t i = 0; i < run->findings.shared.count; i++) {
         const struct shared_trait *trait = &run->findings.shared.items[i];
         char words[100];
-        shared_trait_words(trait, run_operation_name(run, trait->value), words, sizeof words);
+        shared_trait_words(trait, run_operation_name(run, 0, trait->value), words, sizeof words);
         json_array_append_new(
             list,
             json_pack("{s:s, s:s, s:I, s:I, s:I, s:f, s:f, s:o, s:o, s:o, s:o, s:o}", "trait",

@@ -309,7 +309,7 @@ static int write_shared(sqlite3 *database, const struct run_analysis *run)
     for (size_t i = 0; i < run->findings.shared.count && !row.failed; i++) {
         const struct shared_trait *trait = &run->findings.shared.items[i];
         char words[100];
-        shared_trait_words(trait, run_operation_name(run, trait->value), words, sizeof words);
+        shared_trait_words(trait, run_operation_name(run, 0, trait->value), words, sizeof words);
         ROW_ADD(&row, row_text(words), row_text(trait_kind_name(trait->kind)),
                 row_integer((int64_t)trait->value), row_integer((int64_t)trait->requests),
                 row_integer((int64_t)trait->slow), row_real(trait->slow_share),
@@ -393,13 +393,13 @@ static void put_message_views(struct row rows[VIEW_TABLES], int64_t number,
                     row_real((double)view->blocked_ns[scope]));
     for (size_t i = 0; i < view->blockers; i++) {
         const struct blocker *blocker = &views->blockers.items[view->first_blocker + i];
-        bool known = blocker->lifetime != NO_LIFETIME;
-        char owner[160];
-        ROW_ADD(
-            &rows[BLOCKERS], of, request, known ? request_of(run, blocker->lifetime) : row_null(),
-            row_text(blocking_scope_name((enum blocking_scope)blocker->scope)),
-            row_real((double)blocker->ns),
-            row_text(known ? NULL : run_service_owner(run, blocker->service, owner, sizeof owner)));
+        char words[160];
+        const char *owner =
+            run_blocker_owner(run, blocker->lifetime, blocker->service, words, sizeof words);
+        ROW_ADD(&rows[BLOCKERS], of, request,
+                owner ? row_null() : request_of(run, blocker->lifetime),
+                row_text(blocking_scope_name((enum blocking_scope)blocker->scope)),
+                row_real((double)blocker->ns), row_text(owner));
     }
 }
 

@@ -268,7 +268,7 @@ struct message_names {
 static uint64_t name_of_operation(struct run_export *export, struct message_names *names,
                                   uint16_t operation)
 {
-    const char *name = run_operation_name(export->run, operation);
+    const char *name = run_operation_name(export->run, 0, operation);
     bool named = name && operation < OPERATIONS_NAMED;
     uint64_t *number = &names->operations[named ? operation : OPERATIONS_NAMED];
     if (*number == 0)

@@ -116,11 +116,11 @@ static json_t *worst_json(const struct run_analysis *run, const struct diagnosis
         const struct named_blocker *one = &views->worst.items[i];
         json_t *object = json_pack("{s:I, s:o}", "messages", (json_int_t)one->messages, "total_us",
                                    json_number_or_null(one->total_ns / 1000));
-        char owner[160];
-        if (one->lifetime == NO_LIFETIME) {
-            json_object_set_new(
-                object, "owner",
-                json_string(run_service_owner(run, one->service, owner, sizeof owner)));
+        char words[160];
+        const char *owner =
+            run_blocker_owner(run, one->lifetime, one->service, words, sizeof words);
+        if (owner) {
+            json_object_set_new(object, "owner", json_string(owner));
         } else {
             const struct lifetime *life = &run->lifetimes.all.items[one->lifetime];
             json_object_set_new(object, "request", json_integer((json_int_t)life->request));
@@ -349,6 +349,24 @@ json_t *run_summary_categories(const struct run_analysis *run)
     return list;
 }
 
+// The loads beside the one that this is about, by their own account.
+static json_t *other_loads_json(const struct run_analysis *run)
+{
+    const struct run_load_array *others = &run->evidence.other_loads;
+    json_t *list = json_array();
+    for (size_t i = 0; i < others->count; i++) {
+        static const char *const keys[] = {"scheduled",     "answered",   "offered_rate",
+                                           "achieved_rate", "latency_us", "ci_us",
+                                           "verdict"};
+        json_t *one = json_pack("{s:s, s:s}", "name", others->items[i].name, "folder",
+                                others->items[i].folder);
+        for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
+            json_object_set(one, keys[k], json_object_get(others->items[i].summary, keys[k]));
+        json_array_append_new(list, one);
+    }
+    return list;
+}
+
 json_t *run_summary_json(const struct run_analysis *run)
 {
     const struct diagnosis *first =
@@ -362,6 +380,10 @@ json_t *run_summary_json(const struct run_analysis *run)
         "lede", lede.text, "remedy", lede.remedy[0] ? json_string(lede.remedy) : json_null(),
         "verdict", run->findings.verdict, "verdict_available", run->findings.verdict_available,
         "conclusive", run_is_conclusive(run));
+    if (run_load_name(run)) {
+        json_object_set_new(summary, "load", json_string(run_load_name(run)));
+        json_object_set_new(summary, "other_loads", other_loads_json(run));
+    }
     result_put_json(summary, "", run_counts, run);
     result_put_json(summary, "", run_measures, run);
     const struct overhead overhead =

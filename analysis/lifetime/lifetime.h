@@ -76,6 +76,7 @@ struct lifetime {
     uint16_t batch_position;
     uint16_t in_flight;    // requests on its connection that were unanswered when it was sent
     uint16_t application;  // whose message it is (applications.h); 0 where there is one
+    uint16_t load;         // which load sent it: 0 the one that is looked at, else one beside it
     uint32_t receive_call; // its receive and send call: indices into application_calls, or NO_CALL
     uint32_t send_call;
     uint32_t

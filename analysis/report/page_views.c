@@ -34,10 +34,11 @@ static json_t *scopes_build(struct page_builder *builder)
 // A request's number; whose it is where it is none of the load's.
 static json_t *blocker_id(const struct run_analysis *run, const struct blocker *blocker)
 {
-    char owner[160];
-    if (blocker->lifetime == NO_LIFETIME)
-        return page_text(run_service_owner(run, blocker->service, owner, sizeof owner));
-    return page_count(run->lifetimes.all.items[blocker->lifetime].request);
+    char words[160];
+    const char *owner =
+        run_blocker_owner(run, blocker->lifetime, blocker->service, words, sizeof words);
+    return owner ? page_text(owner)
+                 : page_count(run->lifetimes.all.items[blocker->lifetime].request);
 }
 
 // The requests that blocked each; `first` says where a message's begin.
@@ -151,7 +152,7 @@ static json_t *operations_build(struct page_builder *builder, const struct diagn
         for (uint32_t b = 0; b < view->blockers && b < BLOCKERS_SHOWN; b++) {
             uint64_t lifetime = views->blockers.items[view->first_blocker + b].lifetime;
             char key[24];
-            if (lifetime == NO_LIFETIME)
+            if (lifetime == NO_LIFETIME || builder->run->lifetimes.all.items[lifetime].load)
                 continue;
             const struct lifetime *life = &builder->run->lifetimes.all.items[lifetime];
             snprintf(key, sizeof key, "%llu", (unsigned long long)life->request);

@@ -180,6 +180,28 @@ static char *with_micro_signs(const char *text, char *out, size_t bytes)
     return out;
 }
 
+// The loads beside, by their own account, and where their pages are.
+static json_t *other_loads_build(struct page_builder *builder)
+{
+    const struct run_load_array *others = &builder->run->evidence.other_loads;
+    json_t *list = json_array();
+    for (size_t i = 0; i < others->count; i++) {
+        static const char *const keys[] = {"offered_rate", "achieved_rate", "latency_us"};
+        const struct run_load *load = &others->items[i];
+        json_t *one = json_object();
+        char file[RUN_LOAD_NAME_BYTES + 32];
+        snprintf(file, sizeof file, "report%s.html", load->folder + strlen("client"));
+        page_put(builder, one, "name", page_text(load->name));
+        page_put(builder, one, "page", page_text(file));
+        for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+            json_t *value = json_object_get(load->summary, keys[k]);
+            page_put(builder, one, keys[k], value ? json_incref(value) : json_null());
+        }
+        page_append(builder, list, one);
+    }
+    return list;
+}
+
 static json_t *page_build(struct page_builder *builder)
 {
     const struct run_analysis *run = builder->run;
@@ -189,7 +211,9 @@ static json_t *page_build(struct page_builder *builder)
     run_lede(run, &lede);
     put_vocabulary(builder, page);
     page_put(builder, page, "version", page_text(TAILLIGHT_VERSION));
-    page_put(builder, page, "name", page_text(run->evidence.name));
+    char title[256];
+    page_put(builder, page, "name", page_text(run_title(run, title, sizeof title)));
+    page_put(builder, page, "other_loads", other_loads_build(builder));
     page_put(builder, page, "run", page_text(base_name(run->evidence.run_dir)));
     page_put(builder, page, "lede", page_text(with_micro_signs(lede.text, words, sizeof words)));
     page_put(builder, page, "remedy", page_text(lede.remedy));
@@ -267,10 +291,10 @@ int report_write_html(const struct run_analysis *run, const char *path, struct e
         return -ERROR_FAILED;
     char *summary = plain_summary(run);
     struct run_lede lede;
-    char words[VERDICT_BYTES];
+    char words[VERDICT_BYTES], title[256];
     run_lede(run, &lede);
     const struct page page = {.template_name = "page.html",
-                              .title = run->evidence.name,
+                              .title = run_title(run, title, sizeof title),
                               .verdict = with_micro_signs(lede.text, words, sizeof words),
                               .summary = summary ? summary : "",
                               .scripts = scripts,

@@ -29,6 +29,19 @@ function neighbourTable(loads) {
       'Loads of the neighbours');
 }
 
+// The loads beside the one that this page is about; each has a page of its own.
+function loadTable(loads) {
+  const at = (one, name) => duration(known(one.latency_us?.[name]) ? one.latency_us[name] * 1000 : null, '–');
+  return table(
+      [['load', true], ['offered'], ['answered'], ['p50'], ['p99'], ['max']],
+      loads.map(one => [
+        element('a', {href: one.page}, one.name), known(one.offered_rate) ? `${count(Math.round(one.offered_rate))}/s` : '–',
+        known(one.achieved_rate) ? `${count(Math.round(one.achieved_rate))}/s` : '–', at(one, 'p50'), at(one, 'p99'),
+        at(one, 'max')
+      ]),
+      'Loads beside this one');
+}
+
 const setUp = () => {
   const {tuned = [], neighbour_loads: loads = []} = data.documents.experiment ?? {};
   return {tuned, loads};
@@ -39,8 +52,11 @@ sections.push({
   title: 'What was set up',
   place: 70,
   folded: true,
-  has: () => setUp().tuned.length + setUp().loads.length > 0,
+  has: () => setUp().tuned.length + setUp().loads.length + data.other_loads.length > 0,
   start: body => body.append(
+      ...data.other_loads.length ?
+          [element('h3', {}, 'Loads beside this one'), element('div', {id: 'load-table'}, loadTable(data.other_loads))] :
+          [],
       element('div', {id: 'tuned-table'}, tunedTable(setUp().tuned)),
       element('h3', {}, 'Loads of the neighbours'),
       element('div', {id: 'neighbour-table'}, neighbourTable(setUp().loads)))

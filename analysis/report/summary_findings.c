@@ -141,7 +141,7 @@ void summary_write_shared(const struct summary *s)
         summary_heading(s, "What the slow requests share");
     for (size_t i = 0; i < shared->count; i++) {
         const struct shared_trait *trait = &shared->items[i];
-        shared_trait_words(trait, run_operation_name(s->run, trait->value), words, sizeof words);
+        shared_trait_words(trait, run_operation_name(s->run, 0, trait->value), words, sizeof words);
         snprintf(line, sizeof line,
                  "%s: %s of the slow, %s of all; median %s, of the others %s; %.3g times as "
                  "likely to be slow (at least %.2g)",

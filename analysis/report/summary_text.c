@@ -48,8 +48,8 @@ static void write_lede(const struct summary *s)
 
 static void write_verdict(const struct summary *s)
 {
-    char name[256], verdict[VERDICT_BYTES];
-    text_clean(s->run->evidence.name, !s->style->unicode, name, sizeof name);
+    char title[256], name[256], verdict[VERDICT_BYTES];
+    text_clean(run_title(s->run, title, sizeof title), !s->style->unicode, name, sizeof name);
     text_clean(run_verdict_details(s->run), !s->style->unicode, verdict, sizeof verdict);
     const bool available = s->run->findings.verdict_available, doubt = run_load_doubt(s->run);
     fprintf(s->out, "%s%s%s%s%s%s\n", summary_strong(s), name, summary_plain(s),
@@ -153,6 +153,24 @@ static void write_latency(const struct summary *s)
     latency_row(s, "  95 % to", high);
     if (!run->evidence.without_client)
         latency_row(s, "from sent", run->lifetimes.uncorrected_latency.value_ns);
+}
+
+// How long the requests of the loads beside took, as these measured it.
+static void write_other_loads(const struct summary *s)
+{
+    const struct run_load_array *others = &s->run->evidence.other_loads;
+    char label[RUN_LOAD_NAME_BYTES + 16], name[sizeof label];
+    for (size_t i = 0; i < others->count; i++) {
+        const json_t *latency = json_object_get(others->items[i].summary, "latency_us");
+        double values[LATENCY_QUANTILES];
+        for (int k = 0; k < LATENCY_QUANTILES; k++) {
+            const json_t *us = json_object_get(latency, latency_quantile_names[k]);
+            values[k] = !us ? (double)NAN
+                        : json_is_null(us) ? (double)INFINITY : json_number_value(us) * 1e3;
+        }
+        snprintf(label, sizeof label, "load `%s`", others->items[i].name);
+        latency_row(s, text_clean(label, !s->style->unicode, name, sizeof name), values);
+    }
 }
 
 static double stage_sum(const double *stages)
@@ -639,6 +657,7 @@ void summary_text_write(const struct run_analysis *run, const struct summary_sty
     write_verdict(&s);
     write_numbers(&s);
     write_latency(&s);
+    write_other_loads(&s);
     write_stages(&s);
     write_hops(&s);
     summary_write_budget(&s);

@@ -74,7 +74,7 @@ void run_diagnosis_input(const struct run_analysis *run, struct diagnosis_input 
 {
     *out = (struct diagnosis_input){
         .lifetimes = run->lifetimes.all.items,
-        .lifetime_count = run->lifetimes.all.count,
+        .lifetime_count = run->lifetimes.all.count + run->lifetimes.beside,
         .holdups = &run->lifetimes.holdups,
         .hops = run->lifetimes.hops.present ? &run->lifetimes.hops.stays : NULL,
         .hop_places = run->lifetimes.hops.places,
@@ -149,10 +149,40 @@ const char *run_stage_machine(const struct run_analysis *run, enum stamp_kind en
     return run_host_name(run, role == ROLE_CLIENT);
 }
 
-const char *run_operation_name(const struct run_analysis *run, uint64_t operation)
+const char *run_load_name(const struct run_analysis *run)
 {
-    const json_t *mix =
-        json_object_get(json_object_get(run->evidence.experiment, "workload"), "mix");
+    const json_t *load = json_object_get(run->evidence.experiment, "load");
+    return run->evidence.other_loads.count ? json_string_value(json_object_get(load, "name"))
+                                           : NULL;
+}
+
+const char *run_other_load_name(const struct run_analysis *run, unsigned load)
+{
+    const struct run_load_array *others = &run->evidence.other_loads;
+    return load > 0 && load <= others->count ? others->items[load - 1].name : "?";
+}
+
+char *run_title(const struct run_analysis *run, char *out, size_t out_bytes)
+{
+    const char *load = run_load_name(run);
+    snprintf(out, out_bytes, "%s%s%s%s", run->evidence.name, load ? ", load `" : "",
+             load ? load : "", load ? "`" : "");
+    return out;
+}
+
+// What was asked for by a load, as by run_operation_name.
+static const json_t *workload_of(const struct run_analysis *run, unsigned load)
+{
+    const json_t *experiment = run->evidence.experiment;
+    if (load)
+        experiment =
+            json_object_get(json_object_get(experiment, "loads"), run_other_load_name(run, load));
+    return json_object_get(experiment, "workload");
+}
+
+const char *run_operation_name(const struct run_analysis *run, unsigned load, uint64_t operation)
+{
+    const json_t *mix = json_object_get(workload_of(run, load), "mix");
     void *at = json_object_iter((json_t *)(uintptr_t)mix);
     while (at && operation--)
         at = json_object_iter_next((json_t *)(uintptr_t)mix, at);
@@ -164,6 +194,7 @@ void run_analysis_free(struct run_analysis *analysis)
     categories_free(&analysis->findings.categories.table);
     json_decref(analysis->evidence.experiment);
     json_decref(analysis->evidence.load);
+    run_loads_free(&analysis->evidence.other_loads);
     json_decref(analysis->evidence.capture);
     json_decref(analysis->evidence.facts);
     array_free(&analysis->lifetimes.all);

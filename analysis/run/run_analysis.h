@@ -20,6 +20,7 @@
 #include "analysis/lifetime/unseen.h"
 #include "analysis/run/run_functions.h"
 #include "analysis/run/run_hops.h"
+#include "analysis/run/run_loads.h"
 #include "analysis/run/run_samples.h"
 #include "analysis/run/run_trace.h"
 #include "analysis/timeline/span.h"
@@ -47,9 +48,12 @@ struct run_evidence {
     char run_dir[4096];
     char name[128];             // of the experiment
     json_t *experiment;         // resolved experiment as written by the engine, or NULL
-    json_t *load;               // client/load.json
+    json_t *load;               // its load.json
+    struct run_load_array other_loads; // beside that one (run_loads.h), without their logs
     json_t *capture;            // server/capture.json, or NULL
     json_t *facts;              // facts.json, or NULL
+    char result_suffix[LOAD_FOLDER_BYTES]; // of the files that are made of it: "" of the first or
+                                           // only load, else "-NAME"
     char ends[600];             // that and why not all requests are looked at; empty: they are
     bool has_events, has_calls; // which of the server's logs there were
     bool of_load_alone;         // these events are of the load's cores, and of no message
@@ -81,6 +85,8 @@ struct run_evidence {
 // What became of each request: its stamps from all logs joined, and what they amount to.
 struct run_lifetimes {
     struct lifetime_array all;   // one per scheduled request, in intended order
+    size_t beside;               // behind these: lives of the loads beside, of which others ask
+                                 // only whom the servers had to do with
     struct holdup_array holdups; // what TCP held back
     struct run_hops hops;        // where on the network they were
     struct peers peers;          // what the servers asked of others
@@ -176,8 +182,16 @@ void run_diagnosis_input(const struct run_analysis *run, struct diagnosis_input 
 int run_place_slice(const struct run_analysis *run, struct diagnosis_slice *slice,
                     struct error *err);
 
-// An operation's name in the experiment's mix; NULL where it is not known.
-const char *run_operation_name(const struct run_analysis *run, uint64_t operation);
+// An operation's name in the mix of the load that is looked at (`load` 0), or of the load-th beside
+// it; NULL where it is not known.
+const char *run_operation_name(const struct run_analysis *run, unsigned load, uint64_t operation);
+
+// What the load is called that is looked at; NULL: there is only one. And one beside it, from 1.
+const char *run_load_name(const struct run_analysis *run);
+const char *run_other_load_name(const struct run_analysis *run, unsigned load);
+
+// The run's name, "memcached" or "memcached, load `get`". Returns out.
+char *run_title(const struct run_analysis *run, char *out, size_t out_bytes);
 
 void run_analysis_free(struct run_analysis *analysis);
 

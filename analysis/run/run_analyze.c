@@ -67,7 +67,8 @@ static int assign_applications(struct run_analysis *run, const struct run_input 
                            input->sockets.records, input->sockets.count,
                            run->evidence.has_events ? &run->evidence.server : NULL) < 0)
         return -1;
-    for (size_t i = 0; i < run->lifetimes.all.count && applications->items.count > 1; i++) {
+    const size_t lives = run->lifetimes.all.count + run->lifetimes.beside;
+    for (size_t i = 0; i < lives && applications->items.count > 1; i++) {
         struct lifetime *life = &run->lifetimes.all.items[i];
         uint16_t application = application_of_thread(applications, life->thread);
         life->application = application == NO_APPLICATION ? 0 : application;
@@ -236,6 +237,34 @@ static size_t find_own_stacks(const struct run_analysis *run, uint16_t ports[MOS
     return count;
 }
 
+// The lives of a load beside the one that is looked at, behind all others. What was counted of them
+// is in the analysis of that load.
+static int join_beside(struct run_analysis *run, struct join_input in, const struct run_load *load,
+                       struct error *err)
+{
+    struct lifetime_array lives = {0}, *all = &run->lifetimes.all;
+    struct holdup_array holdups = {0};
+    struct join_counts counts = {0};
+    const size_t before = all->count + run->lifetimes.beside;
+    in.samples = load->samples.records;
+    in.sample_count = load->samples.count;
+    in.client_connections = load->connections.records;
+    in.client_connection_count = load->connections.count;
+    int result = join_lifetimes(&in, &lives, &holdups, &counts, err);
+    if (result == 0 && array_reserve(all, before + lives.count) < 0)
+        result = error_set(err, ERROR_FAILED, "no memory for %zu requests", lives.count);
+    for (size_t i = 0; i < lives.count && result == 0; i++) {
+        struct lifetime *life = &all->items[before + i];
+        *life = lives.items[i];
+        life->request = before + i;
+        life->load = (uint16_t)(load - run->evidence.other_loads.items + 1);
+        run->lifetimes.beside++;
+    }
+    array_free(&lives);
+    array_free(&holdups);
+    return result;
+}
+
 static int join_requests(struct run_analysis *run, const struct join_input *in, struct turns *turns,
                          struct error *err)
 {
@@ -244,6 +273,9 @@ static int join_requests(struct run_analysis *run, const struct join_input *in, 
     if (result == 0 && in->without_client &&
         turns_order(turns, &run->lifetimes.all, &run->lifetimes.holdups) < 0)
         result = error_set(err, ERROR_FAILED, "no memory for %zu requests", in->sample_count);
+    for (size_t i = 0; i < run->evidence.other_loads.count && result == 0; i++)
+        if (run->evidence.other_loads.items[i].samples.count)
+            result = join_beside(run, *in, &run->evidence.other_loads.items[i], err);
     return result;
 }
 
@@ -352,7 +384,8 @@ static int order_all(struct run_analysis *run, const struct run_input *input, st
     struct run_lifetimes *lives = &run->lifetimes;
     const struct application_calls *calls = run->evidence.has_calls ? &run->evidence.calls : NULL;
     const struct host_timeline *server = run->evidence.has_events ? &run->evidence.server : NULL;
-    if (service_order_build(&lives->order, lives->all.items, lives->all.count, calls, server) < 0 ||
+    const size_t count = lives->all.count + lives->beside;
+    if (service_order_build(&lives->order, lives->all.items, count, calls, server) < 0 ||
         service_order_group_clients(&lives->order, input->shim_connections.records,
                                     input->shim_connections.count) < 0)
         return error_set(err, ERROR_FAILED, "no memory for the order of %zu requests",
@@ -441,7 +474,7 @@ static int account_for_threads(struct run_analysis *run, struct error *err)
     if (run->evidence.has_calls) {
         in.busy = &busy;
         result = busy_times_build(&busy, &run->evidence.calls, run->lifetimes.all.items,
-                                  run->lifetimes.all.count);
+                                  run->lifetimes.all.count + run->lifetimes.beside);
     }
     if (result == 0)
         result = time_budget_build(&run->findings.budget, &in);
@@ -638,6 +671,10 @@ static void take_documents(struct run_analysis *run, struct run_input *input)
     run->evidence.capture = input->capture;
     run->evidence.facts = input->facts;
     input->experiment = input->load = input->capture = input->facts = NULL;
+    snprintf(run->evidence.result_suffix, sizeof run->evidence.result_suffix, "%s",
+             input->folder + strlen("client"));
+    run->evidence.other_loads = input->other_loads;
+    input->other_loads = (struct run_load_array){0};
     const char *name = json_string_value(json_object_get(run->evidence.experiment, "name"));
     snprintf(run->evidence.name, sizeof run->evidence.name, "%s", name ? name : "");
 }
@@ -655,7 +692,7 @@ int run_analyze(const struct run_request *request, struct progress *progress,
     strcpy(out->evidence.run_dir, run_dir);
     out->findings.whole_alone = request->whole_alone;
     new_file_sweep(run_dir);
-    int result = run_input_open(&input, run_dir, request->segments, err);
+    int result = run_input_open(&input, run_dir, request->load, request->segments, err);
     if (result == 0)
         result = run_categories_read(&out->findings.categories, run_dir, request->categories, err);
     if (result < 0)

@@ -11,6 +11,7 @@
 // What is asked of a run folder. Everything but the folder may be left out.
 struct run_request {
     const char *run_dir;
+    const char *load; // which of several loads is looked at (run_loads.h); NULL: the first
     const struct diagnosis_slice_array *slices;   // to diagnose, the first for the verdict; none:
                                                   // what the experiment asks for
     const struct diagnosis_slice_array *profiled; // that will be compared (compare/run_profile.h):

@@ -60,6 +60,20 @@ char *run_service_owner(const struct run_analysis *run, uint32_t number, char *o
     return out;
 }
 
+char *run_blocker_owner(const struct run_analysis *run, uint64_t lifetime, uint32_t service,
+                        char *out, size_t out_bytes)
+{
+    if (lifetime == NO_LIFETIME)
+        return run_service_owner(run, service, out, out_bytes);
+    const struct lifetime *life = &run->lifetimes.all.items[lifetime];
+    const char *operation = run_operation_name(run, life->load, life->operation);
+    if (!life->load)
+        return NULL;
+    snprintf(out, out_bytes, "%s of load `%s`", operation ? operation : "a request",
+             run_other_load_name(run, life->load));
+    return out;
+}
+
 static void append_bytes(double bytes, char *out, size_t out_bytes)
 {
     if (bytes >= 1e6)
@@ -77,11 +91,13 @@ char *run_culprit_name(const struct run_analysis *run, const struct culprit *cul
     } else if (!culprit->known) {
         unknown_words(culprit->connection, out, out_bytes);
     } else {
-        const char *operation = run_operation_name(run, culprit->operation);
+        const char *operation = run_operation_name(run, culprit->load, culprit->operation);
         if (operation)
             snprintf(out, out_bytes, "%s", operation);
         else
             snprintf(out, out_bytes, "operation %u", culprit->operation);
+        if (culprit->load)
+            text_append(out, out_bytes, " of load `%s`", run_other_load_name(run, culprit->load));
         if (culprit->connection != SEVERAL)
             text_append(out, out_bytes, " of connection %u", culprit->connection);
         if (culprit->key != SEVERAL)

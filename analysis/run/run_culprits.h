@@ -13,6 +13,11 @@
 char *run_service_owner(const struct run_analysis *run, uint32_t service, char *out,
                         size_t out_bytes);
 
+// Whose the request is that held another one up: "set of load `batch`", or the owner of its service
+// where it is none of a load. NULL: of the load that is looked at. Returns out.
+char *run_blocker_owner(const struct run_analysis *run, uint64_t lifetime, uint32_t service,
+                        char *out, size_t out_bytes);
+
 // "lrange of connection 7, key 12". Returns out.
 char *run_culprit_name(const struct run_analysis *run, const struct culprit *culprit, char *out,
                        size_t out_bytes);

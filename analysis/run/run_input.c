@@ -18,7 +18,7 @@
 #include "profiler/bpf/event_log.h"
 #include "shim/message_log.h"
 
-enum { CONNECTIONS_VERSION = 1 };
+enum { CONNECTIONS_VERSION = 1, LOAD_FILE_BYTES = LOAD_FOLDER_BYTES + 32 };
 
 struct moments ARRAY_OF(int64_t); // host time
 
@@ -76,36 +76,46 @@ static int open_client_events(struct run_input *input, const char *run_dir, stru
                                     LOG_EVENTS, EVENT_LOG_VERSION, sizeof(struct event), err);
 }
 
-// A load that was killed leaves the samples that it had written, under no name yet.
-static int rescue_samples(const char *run_dir, struct error *err)
+// A file of the load that is looked at: "client/samples.tlog".
+static char *load_file(const struct run_input *input, const char *file, char out[LOAD_FILE_BYTES])
 {
-    char path[RUN_FILE_PATH_BYTES];
-    run_path(path, run_dir, "client/samples.tlog");
-    if (access(path, F_OK) == 0 || !is_there(run_dir, "client/connections.tlog"))
+    snprintf(out, LOAD_FILE_BYTES, "%s/%s", input->folder, file);
+    return out;
+}
+
+// A load that was killed leaves the samples that it had written, under no name yet.
+static int rescue_samples(const struct run_input *input, const char *run_dir, struct error *err)
+{
+    char path[RUN_FILE_PATH_BYTES], name[LOAD_FILE_BYTES];
+    run_path(path, run_dir, load_file(input, "samples.tlog", name));
+    if (access(path, F_OK) == 0 || !is_there(run_dir, load_file(input, "connections.tlog", name)))
         return 0;
     return log_rescue(path, LOG_SAMPLES, SAMPLE_LOG_VERSION, sizeof(struct sample), err);
 }
 
 static int open_client(struct run_input *input, const char *run_dir, struct error *err)
 {
-    if (rescue_samples(run_dir, err) < 0)
+    char samples[LOAD_FILE_BYTES], connections[LOAD_FILE_BYTES];
+    load_file(input, "samples.tlog", samples);
+    load_file(input, "connections.tlog", connections);
+    if (rescue_samples(input, run_dir, err) < 0)
         return -(int)err->kind;
-    input->without_client = !is_there(run_dir, "client/samples.tlog");
+    input->without_client = !is_there(run_dir, samples);
     if (input->without_client && !input->experiment && input->capture)
         return 0;
     if (input->without_client)
         return error_set(err, ERROR_INPUT,
-                         "%s: no client/samples.tlog in it: neither the folder of a finished run "
-                         "nor a capture",
-                         run_dir);
-    int result = open_log(&input->samples, run_dir, "client/samples.tlog", LOG_SAMPLES,
-                          SAMPLE_LOG_VERSION, sizeof(struct sample), err);
+                         "%s: no %s in it: neither the folder of a finished run nor a capture",
+                         run_dir, samples);
+    int result = open_log(&input->samples, run_dir, samples, LOG_SAMPLES, SAMPLE_LOG_VERSION,
+                          sizeof(struct sample), err);
     if (result == 0)
-        result =
-            open_connections(&input->client_connections, run_dir, "client/connections.tlog", err);
+        result = open_connections(&input->client_connections, run_dir, connections, err);
     if (result == 0 && input->samples.count == 0)
-        result = error_set(err, ERROR_INPUT,
-                           "%s/client/samples.tlog: no request in it: nothing to analyze", run_dir);
+        result = error_set(err, ERROR_INPUT, "%s/%s: no request in it: nothing to analyze", run_dir,
+                           samples);
+    if (result == 0)
+        result = run_loads_open(&input->other_loads, run_dir, err);
     return result == 0 ? open_client_events(input, run_dir, err) : result;
 }
 
@@ -382,7 +392,7 @@ static int check_boot(const char *run_dir, const char *name, const struct log_re
 
 static int open_clocks(struct run_input *input, const char *run_dir, struct error *err)
 {
-    char server[40], client[40];
+    char server[40], client[40], name[LOAD_FILE_BYTES];
     int result = open_clock(run_dir, "server/clock.tlog", no_server_clock, server,
                             &input->clock_map, &input->clock, err);
     if (result == 0)
@@ -409,7 +419,23 @@ static int open_clocks(struct run_input *input, const char *run_dir, struct erro
     if (result == 0 && input->has_client_events)
         result = check_boot(run_dir, "client/events.tlog", &input->client_events, client, err);
     return result < 0 ? result
-                      : check_boot(run_dir, "client/samples.tlog", &input->samples, client, err);
+                      : check_boot(run_dir, load_file(input, "samples.tlog", name), &input->samples,
+                                   client, err);
+}
+
+// All loads come from one machine.
+static int check_other_loads(const struct run_input *input, const char *run_dir, struct error *err)
+{
+    int result = 0;
+    for (size_t i = 0; i < input->other_loads.count && result == 0; i++) {
+        const struct run_load *load = &input->other_loads.items[i];
+        char name[LOAD_FILE_BYTES];
+        snprintf(name, sizeof name, "%s/samples.tlog", load->folder);
+        if (load->samples.records)
+            result =
+                check_boot(run_dir, name, &load->samples, input->samples.header.boot_id, err);
+    }
+    return result;
 }
 
 // Latencies are slow from here on: of the slowest hundredth the least, in ticks.
@@ -555,22 +581,26 @@ static int cut_samples(struct run_input *input, const char *run_dir, struct erro
                                     run_dir);
 }
 
-int run_input_open(struct run_input *input, const char *run_dir, struct run_segment_range range,
-                   struct error *err)
+int run_input_open(struct run_input *input, const char *run_dir, const char *load,
+                   struct run_segment_range range, struct error *err)
 {
     *input = (struct run_input){0};
-    static const char *const documents[] = {"experiment.json", "client/load.json",
-                                            "client/capture.json", "server/capture.json",
-                                            "facts.json"};
-    json_t **const places[] = {&input->experiment, &input->load, &input->client_capture,
-                               &input->capture, &input->facts};
+    static const char *const documents[] = {"experiment.json", "client/capture.json",
+                                            "server/capture.json", "facts.json"};
+    json_t **const places[] = {&input->experiment, &input->client_capture, &input->capture,
+                               &input->facts};
     int result = 0;
-    char folder[RUN_FILE_PATH_BYTES];
+    char folder[RUN_FILE_PATH_BYTES], name[LOAD_FILE_BYTES];
     run_path(folder, run_dir, "."); // a file is no folder either
     if (access(folder, F_OK) != 0)
         return error_set_errno(err, ERROR_INPUT, "cannot open run folder %s", run_dir);
     for (size_t i = 0; i < sizeof documents / sizeof *documents && result == 0; i++)
         result = read_json(places[i], run_dir, documents[i], err);
+    if (result == 0)
+        result = run_loads_choose(&input->experiment, load, run_dir, input->folder,
+                                  &input->other_loads, err);
+    if (result == 0)
+        result = read_json(&input->load, run_dir, load_file(input, "load.json", name), err);
     if (result == 0)
         result =
             run_segments_read(&input->segments, input->capture, run_dir, "server",
@@ -583,6 +613,7 @@ int run_input_open(struct run_input *input, const char *run_dir, struct run_segm
         (result = open_server(input, run_dir, err)) < 0 ||
         (result = split_by_direction(input, run_dir, err)) < 0 ||
         (result = open_clocks(input, run_dir, err)) < 0 ||
+        (result = check_other_loads(input, run_dir, err)) < 0 ||
         (result = take_datagrams(input, err)) < 0 || (result = take_kernel_calls(input, err)) < 0)
         return result;
     if (!input->without_client && input->samples.header.cut_short)
@@ -594,6 +625,7 @@ void run_input_close(struct run_input *input)
 {
     log_reader_close(&input->samples);
     log_reader_close(&input->client_connections);
+    run_loads_free(&input->other_loads);
     log_reader_close(&input->events);
     log_reader_close(&input->client_events);
     log_reader_close(&input->sockets);

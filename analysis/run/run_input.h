@@ -10,6 +10,7 @@
 #include "analysis/lifetime/call_comparison.h"
 #include "analysis/lifetime/datagrams.h"
 #include "analysis/lifetime/kernel_calls.h"
+#include "analysis/run/run_loads.h"
 #include "analysis/run/run_path.h"
 #include "analysis/run/run_segments.h"
 #include "analysis/timeline/time_source.h"
@@ -24,6 +25,8 @@
 struct run_input {
     bool without_client; // a capture alone: there are none of these (lifetime/turns.h)
     struct log_reader samples, client_connections;
+    char folder[LOAD_FOLDER_BYTES];    // of the load that is looked at
+    struct run_load_array other_loads; // those beside it
     bool has_events; // server/events.tlog and server/sockets.tlog
     struct log_reader events, sockets;
     bool
@@ -59,9 +62,10 @@ struct run_input {
 // Of connections that the shim does not know, calls are taken from the events. If client and server
 // logs are of different boots, client/clock.tlog is required, too. A damaged file is ERROR_INPUT
 // that names it. Of a capture in segments all that memory suffices for, or those of the
-// range. The caller closes also after a failure.
-int run_input_open(struct run_input *input, const char *run_dir, struct run_segment_range range,
-                   struct error *err);
+// range. load: which of several loads is looked at, NULL: the first. The caller closes also after a
+// failure.
+int run_input_open(struct run_input *input, const char *run_dir, const char *load,
+                   struct run_segment_range range, struct error *err);
 void run_input_close(struct run_input *input);
 
 // --- perf's recording in a run folder, of whichever backend made one

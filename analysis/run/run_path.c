@@ -20,3 +20,9 @@ void run_path(char out[RUN_FILE_PATH_BYTES], const char *run_dir, const char *na
     }
     snprintf(out, RUN_FILE_PATH_BYTES, "%s/%s", run_dir, name);
 }
+
+char *run_load_folder(const char *name, char out[LOAD_FOLDER_BYTES])
+{
+    snprintf(out, LOAD_FOLDER_BYTES, "client%s%.32s", name ? "-" : "", name ? name : "");
+    return out;
+}

@@ -257,7 +257,7 @@ static void verdict_append_shared(char *out, const struct run_analysis *run)
     const struct shared_trait_array *shared = &run->findings.shared;
     for (size_t i = 0; i < shared->count && i < NAMED_TRAITS; i++) {
         const struct shared_trait *trait = &shared->items[i];
-        const char *operation = run_operation_name(run, trait->value);
+        const char *operation = run_operation_name(run, 0, trait->value);
         text_append(out, VERDICT_BYTES, "%s%s (%d %% of them, %s of all; median %s against %s)",
                     i ? ", " : "The slow ones share: ",
                     shared_trait_words(trait, operation, words, sizeof words),
@@ -697,6 +697,24 @@ static void verdict_append_fanout(char *out, const json_t *load)
     text_append(out, VERDICT_BYTES, ".");
 }
 
+// Which load all of this is about, and which were beside it.
+static void verdict_append_loads(char *out, const struct run_analysis *run)
+{
+    const struct run_load_array *others = &run->evidence.other_loads;
+    const char *name = run_load_name(run);
+    if (!name)
+        return;
+    text_append(out, VERDICT_BYTES, " All of this is of the load `%s`; beside it:", name);
+    for (size_t i = 0; i < others->count; i++) {
+        const json_t *rate = json_object_get(others->items[i].summary, "achieved_rate");
+        char number[TEXT_NUMBER_BYTES];
+        text_append(out, VERDICT_BYTES, "%s `%s`", i ? "," : "", others->items[i].name);
+        if (json_is_number(rate))
+            text_append(out, VERDICT_BYTES, " (%s/s)", text_rate(json_number_value(rate), number));
+    }
+    text_append(out, VERDICT_BYTES, ".");
+}
+
 // Which control groups the kernel throttled on the server's machine, by its own account.
 static void verdict_append_quotas(char *out, const struct run_analysis *run)
 {
@@ -747,6 +765,7 @@ void run_verdict(struct run_analysis *run)
     for (size_t i = 1; i < run->findings.diagnoses.count; i++)
         verdict_append_window(out, run, &run->findings.diagnoses.items[i]);
     verdict_append_completeness(out, run);
+    verdict_append_loads(out, run);
     verdict_append_fanout(out, run->evidence.load);
     verdict_append_network(out, run);
     verdict_append_quotas(out, run);

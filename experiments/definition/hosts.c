@@ -96,10 +96,10 @@ static const struct field host_rows[] = {
 const struct fields host_fields =
     FIELDS(host_rows, struct experiment_host, .begin = begin_host, .check = check_host);
 
-int check_hosts_meet(const struct binding *binding, const struct node *root)
+static int check_load_meets(const struct binding *binding, const struct node *root,
+                            const struct experiment_load *load)
 {
     const struct reading *reading = binding->context;
-    const struct experiment_load *load = &reading->experiment->load;
     const struct experiment_host *hosts = reading->experiment->hosts.items;
     const struct experiment_server *server = &reading->experiment->servers.items[load->to];
     const struct experiment_host *far =
@@ -111,11 +111,20 @@ int check_hosts_meet(const struct binding *binding, const struct node *root)
     if (!far || !hosts[server->host].kind->is_alone ||
         (server->address && strncmp(server->address, "127.", 4) != 0))
         return 0;
-    return document_error(binding->document, node_entry_key(node_child(root, "servers"), 0),
+    return document_error(binding->document, node_key(node_child(root, "servers"), server->name),
                           binding->err,
                           "the server `%s` is on the %s host `%s`, on 127.0.0.1, where load from a "
                           "host of kind %s does not reach it; make that host %s, too, or say the "
                           "`address` of a server that runs already (kind: running)",
                           server->name, hosts[server->host].kind->name, hosts[server->host].name,
                           far->kind->name, far->kind->name);
+}
+
+int check_hosts_meet(const struct binding *binding, const struct node *root)
+{
+    const struct reading *reading = binding->context;
+    int result = 0;
+    for (size_t i = 0; i < experiment_load_count(reading->experiment) && result == 0; i++)
+        result = check_load_meets(binding, root, experiment_load_at(reading->experiment, i));
+    return result;
 }

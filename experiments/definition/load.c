@@ -14,9 +14,8 @@
 // Refuses what does not go with a method, and reads the budget that limits it.
 static int begin_method(const struct binding *binding, const struct node *node, void *object)
 {
-    const struct reading *reading = binding->context;
-    const struct workload *workload = &reading->experiment->workload;
     struct experiment_load *load = object;
+    const struct workload *workload = &load->workload;
     load->duration_ns = 60000000000ull;
     if (workload->recording)
         return document_error(binding->document, node, binding->err,
@@ -95,11 +94,11 @@ static int read_agents(const struct binding *binding, const struct node *list)
     struct experiment_agent_array *agents = &experiment->load.agents;
     const char *from = experiment->hosts.items[experiment->load.from].name;
     struct error inner;
-    if (agents->count && experiment->workload.recording)
+    if (agents->count && experiment->load.workload.recording)
         return document_error(binding->document, list, binding->err,
                               "agents: each draws a schedule of its own, and a recording (%s) is "
                               "one",
-                              experiment->workload.recording);
+                              experiment->load.workload.recording);
     if (agents->count > AGENTS_MAX)
         return document_error(binding->document, list, binding->err, "agents: %d at most",
                               AGENTS_MAX);
@@ -123,12 +122,49 @@ static int read_agents(const struct binding *binding, const struct node *list)
 
 // --- the load ------------------------------------------------------------------------------------
 
+// What of `load` another load has no say in, and the other way round.
+static int check_keys_of(const struct binding *binding, const struct node *node, bool first)
+{
+    static const struct {
+        const char *key, *why;
+        bool first;
+    } refused[] = {
+        {"workload", "that of `load` is the experiment's; it stands at the top of the file", true},
+        {"name", "a load among `loads` is called what its key is", false},
+        {"method", "the other loads last as long as `load` does, whose method it is", false},
+        {"seed", "the seeds of other loads follow from that of `load`", false},
+        {"agents", "only `load` is shared by agents; name one more load instead", false},
+    };
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        if (refused[i].first == first && node_child(node, refused[i].key))
+            return document_error(binding->document, node_key(node, refused[i].key), binding->err,
+                                  "%s: %s", refused[i].key, refused[i].why);
+    return 0;
+}
+
+// A load among `loads` asks for what `load` asks for, and as long, unless it says otherwise.
+static int begin_load(const struct binding *binding, const struct node *node, void *object)
+{
+    const struct reading *reading = binding->context;
+    struct experiment_load *load = object;
+    const struct experiment_load *first = &reading->experiment->load;
+    const struct node *workload = node_child(document_root(binding->document), "workload");
+    if (check_keys_of(binding, node, load == first) < 0)
+        return -ERROR_INPUT;
+    if (load == first)
+        return 0;
+    load->duration_ns = first->duration_ns;
+    workload_defaults(&load->workload);
+    return workload && !node_child(node, "workload")
+               ? fields_bind(binding, &workload_fields, workload, &load->workload)
+               : 0;
+}
+
 // The arrivals are the workload's, unless the load has its own.
 static int read_arrivals(const struct binding *binding, const struct node *node,
                          struct experiment_load *load)
 {
-    const struct reading *reading = binding->context;
-    struct workload *workload = &reading->experiment->workload;
+    struct workload *workload = &load->workload;
     const char *text = node_text(node_child(node, "arrivals"));
     if (text) {
         struct error inner;
@@ -156,8 +192,7 @@ static int check_path(const struct binding *binding, const struct node *node, co
 static int check_nodes(const struct binding *binding, const struct node *node,
                        const struct experiment_load *load)
 {
-    const struct reading *reading = binding->context;
-    const struct protocol *protocol = reading->experiment->workload.protocol;
+    const struct protocol *protocol = load->workload.protocol;
     const char *key = load->cluster ? "cluster" : "sentinel";
     const struct node *at = node_key(node, key);
     if (!load->cluster && !load->sentinel)
@@ -210,6 +245,11 @@ static const char *stamps_word(unsigned index)
 }
 
 static const struct field load_rows[] = {
+    {"name", FIELD_NAME, .otherwise = "main", INTO(struct experiment_load, name),
+     .help = "of `load`, where there are `loads` beside it: what it is called"},
+    {"workload", FIELD_GROUP, .fields = &workload_fields, .like = "workload",
+     INTO(struct experiment_load, workload), .otherwise = "the experiment's",
+     .help = "of a load among `loads`: what its requests are, all of it"},
     {"to", FIELD_TEXT, .otherwise = "the only one", .help = "the server that is loaded"},
     {"from", FIELD_TEXT, .otherwise = "client; with agents the first one's",
      .help = "the host that loads"},
@@ -262,17 +302,22 @@ static const struct field load_rows[] = {
      .help = "processes that load together, each from a host; the requests of those that measure "
              "are joined and explained"},
 };
-const struct fields load_fields = FIELDS(load_rows, struct experiment_load, .check = check_load);
+const struct fields load_fields =
+    FIELDS(load_rows, struct experiment_load, .begin = begin_load, .check = check_load);
 
-static int read_target(const struct binding *binding, const struct node *node)
+// Of another load's keys whatever is not said is as of `load`.
+static int read_target(const struct binding *binding, const struct node *node,
+                       struct experiment_load *load)
 {
     const struct reading *reading = binding->context;
     const struct experiment_server_array *servers = &reading->experiment->servers;
     const struct node *to = node_child(node, "to");
     if (to)
         return find_named(binding, to, "to: no server", node_text(to), servers->items,
-                          sizeof *servers->items, servers->count, &reading->experiment->load.to);
-    if (servers->count == 1)
+                          sizeof *servers->items, servers->count, &load->to);
+    if (load != &reading->experiment->load)
+        load->to = reading->experiment->load.to;
+    if (servers->count == 1 || load != &reading->experiment->load)
         return 0;
     return document_error(binding->document, node, binding->err,
                           "load: there are several servers; say which one is loaded: `to: %s`",
@@ -280,37 +325,57 @@ static int read_target(const struct binding *binding, const struct node *node)
 }
 
 // Nobody logs in over UDP, and there is no TLS of it; nor are there multigets everywhere.
-static int check_server_takes(const struct binding *binding, const struct node *load)
+static int check_server_takes(const struct binding *binding, const struct node *node,
+                              const struct experiment_load *load)
 {
     const struct reading *reading = binding->context;
-    const struct experiment *experiment = reading->experiment;
-    const struct experiment_server *server = &experiment->servers.items[experiment->load.to];
-    const char *key = experiment->load.user ? "user" : experiment->load.tls ? "tls" : NULL;
+    const struct experiment_server *server = &reading->experiment->servers.items[load->to];
+    const char *key = load->user ? "user" : load->tls ? "tls" : NULL;
     if (server->over_udp && key)
-        return document_error(binding->document, node_key(load, key), binding->err,
+        return document_error(binding->document, node_key(node, key), binding->err,
                               "`%s` is for TCP, and the load comes to `%s` over UDP (its "
                               "`transport`)",
                               key, server->name);
     struct error inner;
-    if (multiget_check(&experiment->workload, experiment->load.cluster, server->over_udp, &inner) <
-        0)
-        return document_error(binding->document, load, binding->err, "load: %s", inner.text);
+    if (multiget_check(&load->workload, load->cluster, server->over_udp, &inner) < 0)
+        return document_error(binding->document, node, binding->err, "load: %s", inner.text);
     return 0;
 }
 
-int read_load_ends(const struct binding *binding, const struct node *root)
+static int read_ends_of_first(const struct binding *binding, const struct node *load)
 {
     const struct reading *reading = binding->context;
-    const struct node *load = node_child(root, "load"), *agents = node_child(load, "agents");
+    const struct node *agents = node_child(load, "agents");
     size_t *from = &reading->experiment->load.from;
     // Where agents load, the first of them runs on the host, unless another is named.
     const struct node *first = node_entry(agents, 0);
-    int result = read_target(binding, load);
+    int result = read_target(binding, load, &reading->experiment->load);
     if (result == 0)
-        result = check_server_takes(binding, load);
+        result = check_server_takes(binding, load, &reading->experiment->load);
     if (result == 0)
         result = node_child(load, "from") || !node_child(first, "host")
                      ? read_host(binding, load, "from", "client", from)
                      : read_host(binding, first, "host", "", from);
     return result < 0 ? result : read_agents(binding, agents);
+}
+
+int read_load_ends(const struct binding *binding, const struct node *root)
+{
+    const struct reading *reading = binding->context;
+    struct experiment *experiment = reading->experiment;
+    const struct node *loads = node_child(root, "loads");
+    const char *from = NULL;
+    int result = read_ends_of_first(binding, node_child(root, "load"));
+    if (result == 0)
+        from = experiment->hosts.items[experiment->load.from].name;
+    for (size_t i = 0; i < experiment->others.count && result == 0; i++) {
+        struct experiment_load *load = &experiment->others.items[i];
+        const struct node *node = node_entry(loads, i);
+        result = read_target(binding, node, load);
+        if (result == 0)
+            result = check_server_takes(binding, node, load);
+        if (result == 0)
+            result = read_host(binding, node, "from", from, &load->from);
+    }
+    return result == 0 ? check_loads(binding, root) : result;
 }

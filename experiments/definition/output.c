@@ -75,11 +75,11 @@ static json_t *tuning_json(const struct experiment *experiment)
     return all;
 }
 
-static json_t *agents_json(const struct experiment *experiment)
+static json_t *agents_json(const struct experiment *experiment, const struct experiment_load *load)
 {
     json_t *list = json_array();
-    for (size_t i = 0; i < experiment->load.agents.count; i++) {
-        const struct experiment_agent *agent = &experiment->load.agents.items[i];
+    for (size_t i = 0; i < load->agents.count; i++) {
+        const struct experiment_agent *agent = &load->agents.items[i];
         json_t *json =
             json_pack("{s:s, s:I, s:o}", "host", experiment->hosts.items[agent->host].name, "seed",
                       (json_int_t)agent->spec.seed, "cores", cores_json(&agent->spec.cores));
@@ -96,14 +96,29 @@ static json_t *method_json(const struct experiment_method *method)
                      (json_int_t)method->interval_ns, "confidence", method->confidence);
 }
 
-static json_t *load_json(const struct experiment *experiment)
+static json_t *load_json(const struct experiment *experiment, const struct experiment_load *load)
 {
-    const struct experiment_load *load = &experiment->load;
     json_t *json =
         json_pack("{s:s, s:s, s:s, s:o, s:o}", "to", experiment->servers.items[load->to].name,
                   "from", experiment->hosts.items[load->from].name, "arrivals", load->arrivals,
-                  "method", method_json(&load->method), "agents", agents_json(experiment));
-    return fields_values(json, &load_fields, load);
+                  "method", method_json(&load->method), "agents", agents_json(experiment, load));
+    fields_values(json, &load_fields, load);
+    if (!load->name[0])
+        json_object_del(json, "name");
+    return json;
+}
+
+// Each of the others by its name, with its own workload; NULL: there are none.
+static json_t *other_loads_json(const struct experiment *experiment)
+{
+    json_t *all = experiment->others.count ? json_object() : NULL;
+    for (size_t i = 0; i < experiment->others.count; i++) {
+        const struct experiment_load *load = &experiment->others.items[i];
+        json_t *json = load_json(experiment, load);
+        json_object_set_new(json, "workload", workload_to_json(&load->workload));
+        json_object_set_new(all, load->name, json);
+    }
+    return all;
 }
 
 static json_t *diagnose_json(const struct experiment *experiment)
@@ -159,11 +174,11 @@ json_t *experiment_to_json(const struct experiment *experiment)
         "s:o*, s:o, "
         "s:{s:I, "
         "s:b}, "
-        "s:o}",
+        "s:o, s:o*}",
         "name", experiment->name, "source", experiment->path, "configuration",
         experiment->configuration, "hosts", hosts, "servers", servers, "neighbours", neighbours,
-        "tuning", tuning_json(experiment), "workload", workload_to_json(&experiment->workload),
-        "load", load_json(experiment), "capture", "backend",
+        "tuning", tuning_json(experiment), "workload", workload_to_json(&experiment->load.workload),
+        "load", load_json(experiment, &experiment->load), "capture", "backend",
         capture_choice_name(experiment->backend), "optional", experiment->capture_optional,
         "buffer_bytes", (json_int_t)experiment->buffer_bytes, "calls",
         capture_calls_name(experiment->capture_calls), "commands", experiment->capture_commands,
@@ -171,7 +186,7 @@ json_t *experiment_to_json(const struct experiment *experiment)
         (json_int_t)experiment->shim_memory_bytes, "trace", trace_json(experiment), "capsule",
         capsule_json(experiment), "diagnose", diagnose_json(experiment), "repetitions", "count",
         (json_int_t)experiment->repetitions, "restart", true, "gates",
-        gates_json(&experiment->gates));
+        gates_json(&experiment->gates), "loads", other_loads_json(experiment));
 }
 
 static void print_command(const struct word_array *words, FILE *out)
@@ -256,26 +271,15 @@ static void print_capsule(const struct experiment_capsule *capsule, FILE *out)
             capsule->sample);
 }
 
-void experiment_print_plan(const struct experiment *experiment, FILE *out)
+static void print_load(const struct experiment *experiment, const struct experiment_load *load,
+                       FILE *out)
 {
     char text[256];
-    const struct experiment_load *load = &experiment->load;
-    fprintf(out, "experiment %s (%s)%s%s\n", experiment->name, experiment->path,
-            experiment->configuration[0] ? ": " : "", experiment->configuration);
-    for (size_t i = 0; i < experiment->hosts.count; i++)
-        fprintf(out, "  host %s: %s%s%s, cores %s\n", experiment->hosts.items[i].name,
-                experiment->hosts.items[i].kind->name,
-                experiment->hosts.items[i].address ? " " : "",
-                experiment->hosts.items[i].address ? experiment->hosts.items[i].address : "",
-                units_format_cores(&experiment->hosts.items[i].cores, text, sizeof text));
-    print_servers(experiment, out);
-    for (size_t i = 0; i < experiment->settings.count; i++)
-        print_setting(experiment, &experiment->settings.items[i], out);
-    print_neighbours(experiment, out);
-    fprintf(out, "  load: host %s to server %s, %.10g ", experiment->hosts.items[load->from].name,
-            experiment->servers.items[load->to].name, load->rate);
-    if (experiment->workload.fanout > 1)
-        fprintf(out, "logical requests/s of %u requests each", experiment->workload.fanout);
+    fprintf(out, "  load%s%s: host %s to server %s, %.10g ", load->name[0] ? " " : "", load->name,
+            experiment->hosts.items[load->from].name, experiment->servers.items[load->to].name,
+            load->rate);
+    if (load->workload.fanout > 1)
+        fprintf(out, "logical requests/s of %u requests each", load->workload.fanout);
     else
         fprintf(out, "requests/s");
     fprintf(out, ", %s arrivals, %llu connections", load->arrivals,
@@ -291,6 +295,25 @@ void experiment_print_plan(const struct experiment *experiment, FILE *out)
                 units_format_cores(&agent->spec.cores, text, sizeof text), agent->spec.rate,
                 (unsigned long long)agent->spec.connections);
     }
+}
+
+void experiment_print_plan(const struct experiment *experiment, FILE *out)
+{
+    char text[256];
+    fprintf(out, "experiment %s (%s)%s%s\n", experiment->name, experiment->path,
+            experiment->configuration[0] ? ": " : "", experiment->configuration);
+    for (size_t i = 0; i < experiment->hosts.count; i++)
+        fprintf(out, "  host %s: %s%s%s, cores %s\n", experiment->hosts.items[i].name,
+                experiment->hosts.items[i].kind->name,
+                experiment->hosts.items[i].address ? " " : "",
+                experiment->hosts.items[i].address ? experiment->hosts.items[i].address : "",
+                units_format_cores(&experiment->hosts.items[i].cores, text, sizeof text));
+    print_servers(experiment, out);
+    for (size_t i = 0; i < experiment->settings.count; i++)
+        print_setting(experiment, &experiment->settings.items[i], out);
+    print_neighbours(experiment, out);
+    for (size_t i = 0; i < experiment_load_count(experiment); i++)
+        print_load(experiment, experiment_load_at(experiment, i), out);
     fprintf(out, "  capture: %s\n", capture_choice_name(experiment->backend));
     print_capsule(&experiment->capsule, out);
     fprintf(out, "  diagnose: %s", experiment->slice);

@@ -104,24 +104,34 @@ static const struct field repetitions_rows[] = {
 static const struct fields repetitions_fields =
     FIELDS(repetitions_rows, struct experiment, .check = check_repetitions);
 
-// Checks that the loaded server's kind speaks the workload's protocol.
+static int refuse_protocol(const struct binding *binding, const struct node *workload,
+                           const struct experiment_server *server)
+{
+    const struct node *node = node_child(workload, "protocol");
+    return document_error(binding->document, node ? node : workload, binding->err,
+                          "protocol: the workload speaks %s, and the server `%s` is of kind %s, "
+                          "which does not; write `workload: {protocol: %s}`",
+                          server->protocol, server->name, server->kind->name,
+                          server->kind->protocol);
+}
+
+// Checks that the loaded servers' kinds speak the workloads' protocols.
 static int check_protocol(const struct binding *binding, const struct node *root,
                           struct experiment *experiment)
 {
     struct experiment_server_array *servers = &experiment->servers;
     for (size_t i = 0; i < servers->count; i++) // servers that are not loaded keep their kind's
         servers->items[i].protocol = servers->items[i].kind->protocol;
-    struct experiment_server *server = &servers->items[experiment->load.to];
-    const char *protocol = experiment->workload.protocol->name;
-    server->protocol = protocol;
-    if (server->kind->speaks(protocol))
-        return 0;
-    const struct node *workload = node_child(root, "workload"),
-                      *node = node_child(workload, "protocol");
-    return document_error(binding->document, node ? node : workload, binding->err,
-                          "protocol: the workload speaks %s, and the server `%s` is of kind %s, "
-                          "which does not; write `workload: {protocol: %s}`",
-                          protocol, server->name, server->kind->name, server->kind->protocol);
+    for (size_t i = experiment_load_count(experiment); i-- > 0;) {
+        const struct experiment_load *load = experiment_load_at(experiment, i);
+        const struct node *its =
+            i ? node_child(node_entry(node_child(root, "loads"), i - 1), "workload") : NULL;
+        struct experiment_server *server = &servers->items[load->to];
+        server->protocol = load->workload.protocol->name;
+        if (!server->kind->speaks(server->protocol))
+            return refuse_protocol(binding, its ? its : node_child(root, "workload"), server);
+    }
+    return 0;
 }
 
 // --- the whole -----------------------------------------------------------------------------------
@@ -176,11 +186,16 @@ static const struct field experiment_rows[] = {
      .needed = "servers: name one, e.g. `servers: {cache: {kind: memcached}}`",
      .help = "one or several, by name; all are captured, one is loaded, and what the others do to "
              "its requests has their names"},
-    {"workload", FIELD_GROUP, .fields = &workload_fields, INTO(struct experiment, workload),
+    {"workload", FIELD_GROUP, .fields = &workload_fields, INTO(struct experiment, load.workload),
      .help = "what one request is (taillight-load(1), WORKLOAD)"},
     {"load", FIELD_GROUP, .fields = &load_fields, INTO(struct experiment, load),
      .needed = "`load` is missing, e.g. `load: {to: cache, rate: 20k, duration: 10s}`",
      .help = "how much is asked for"},
+    {"loads", FIELD_MAP, .fields = &load_fields, .like = "load", INTO(struct experiment, others),
+     .otherwise = "none",
+     .help = "loads beside `load`, by name, that begin when it begins: with a workload, a server, a "
+             "host, a rate and connections of their own, or else as `load` has them; each is "
+             "measured and explained by itself"},
     {"neighbours", FIELD_MAP, .fields = &neighbour_fields, INTO(struct experiment, neighbours),
      .help = "what else runs meanwhile, by name"},
     {"tuning", FIELD_MAP_LISTS, .fields = &tuning_step_fields,
@@ -210,7 +225,7 @@ int experiment_resolve(struct document *document, const char *path, const char *
     snprintf(experiment->path, sizeof experiment->path, "%s", path);
     snprintf(experiment->configuration, sizeof experiment->configuration, "%s", configuration);
     fields_set_defaults(&experiment_fields, experiment);
-    workload_defaults(&experiment->workload);
+    workload_defaults(&experiment->load.workload);
     int result =
         sched_getaffinity(0, sizeof reading.machine, &reading.machine) < 0
             ? error_set_errno(err, ERROR_FAILED, "cannot find out which cores there are")
@@ -222,11 +237,13 @@ int experiment_resolve(struct document *document, const char *path, const char *
 
 void experiment_free(struct experiment *experiment)
 {
+    workload_free(&experiment->load.workload);
+    for (size_t i = 0; i < experiment->others.count; i++)
+        workload_free(&experiment->others.items[i].workload);
     fields_free(&experiment_fields, experiment);
     array_free(&experiment->settings);
     array_free(&experiment->windows);
     array_free(&experiment->capsule.hops);
-    workload_free(&experiment->workload);
     document_free(experiment->document);
     *experiment = (struct experiment){.document = NULL};
 }

@@ -31,6 +31,7 @@ extern const struct fields tuning_step_fields;    // bound by read_tuning
 // Checks of the root that need all the rest read. All return 0 or a negative error kind.
 int check_hosts_meet(const struct binding *binding, const struct node *root);
 int read_load_ends(const struct binding *binding, const struct node *root);
+int check_loads(const struct binding *binding, const struct node *root); // that they go together
 int read_trace_cores(const struct binding *binding, const struct node *capture);
 int read_capsule(const struct binding *binding, const struct node *capsule);
 int read_tuning(const struct binding *binding, const struct node *tuning);

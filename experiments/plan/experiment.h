@@ -127,6 +127,8 @@ struct experiment_method {
 };
 
 struct experiment_load {
+    char name[EXPERIMENT_PART_NAME_BYTES]; // among several
+    struct workload workload;
     size_t to;          // index of the server
     size_t from;        // index of the host
     double rate;        // requests per second
@@ -147,6 +149,7 @@ struct experiment_load {
     bool sleep;                           // between requests, and leave the core to others
     struct experiment_agent_array agents; // none: the host `from` loads by itself
 };
+struct experiment_load_array ARRAY_OF(struct experiment_load);
 
 struct experiment_window {
     uint64_t from_ns, to_ns; // after the load began
@@ -193,8 +196,8 @@ struct experiment {
     struct experiment_server_array servers;
     struct experiment_neighbour_array neighbours;
     struct experiment_setting_array settings;
-    struct workload workload;
     struct experiment_load load;
+    struct experiment_load_array others; // loads at the same time, from the same machine
     unsigned backend;           // what is captured, as capture_choice_name counts
     bool capture_optional;      // a run that cannot be captured is inconclusive, not failed
     unsigned capture_calls;     // as capture_calls_name counts
@@ -217,8 +220,13 @@ struct experiment {
     char configuration[CONFIGURATION_LABEL_BYTES];
 };
 
-// Gives the load another seed, and its agents those that follow from it. ERROR_INPUT when the
-// agents do not fit together.
+// All loads of the experiment, by number: `load` is the first.
+size_t experiment_load_count(const struct experiment *experiment);
+const struct experiment_load *experiment_load_at(const struct experiment *experiment,
+                                                 size_t number);
+
+// Gives the load another seed, and its agents and the other loads those that follow from it.
+// ERROR_INPUT when the agents do not fit together.
 int experiment_set_seed(struct experiment *experiment, uint64_t seed, struct error *err);
 
 #endif

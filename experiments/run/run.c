@@ -175,7 +175,8 @@ static void end_at_once(struct run *run)
 {
     struct process *all[2 * MOST_WATCHED];
     size_t count = 0;
-    all[count++] = &run->load;
+    for (size_t i = 0; i < run->loader_count; i++)
+        all[count++] = &run->loaders[i].process;
     all[count++] = &run->clock;
     for (int i = 0; i < STAMPED_MACHINES; i++)
         all[count++] = &run->hops[i].process;
@@ -197,10 +198,10 @@ static int tear_down(struct run *run, struct error *err)
     if (hurried)
         end_at_once(run);
     run_end_neighbours(run);
-    process_stop_all((struct process *[]){&run->load, &run->clock,
-                                          &run->hops[STAMPED_SERVER].process,
+    run_end_loads(run);
+    process_stop_all((struct process *[]){&run->clock, &run->hops[STAMPED_SERVER].process,
                                           &run->hops[STAMPED_CLIENT].process, &run->capture},
-                     5, STOP_GRACE_MS);
+                     4, STOP_GRACE_MS);
     for (size_t i = run->experiment->servers.count; i-- > 0;)
         server_stop(&run->servers[i], &run->supervisor);
     run_unwatch_links(run);
@@ -302,13 +303,15 @@ int run_experiment(const struct experiment *experiment, const struct run_setting
     run->spared = settings->spared;
     run->progress = settings->progress;
     run->supervisor.signals = -1;
-    run->capture = run->load = run->clock = (struct process){.input = -1, .output = -1};
+    run->capture = run->clock = (struct process){.input = -1, .output = -1};
     for (int i = 0; i < STAMPED_MACHINES; i++)
-        run->hops[i].process = run->load;
+        run->hops[i].process = run->clock;
     for (size_t i = 0; i < EXPERIMENT_SERVERS_MAX; i++)
-        run->servers[i].process = run->load;
+        run->servers[i].process = run->clock;
     int result = run->warnings ? run_make_neighbours(run, err)
                                : error_set(err, ERROR_FAILED, "out of memory");
+    if (result == 0)
+        result = run_make_loaders(run, err);
     if (result == 0)
         result = check_programs(experiment, err);
     if (result == 0 && settings->dry) {
@@ -319,6 +322,7 @@ int run_experiment(const struct experiment *experiment, const struct run_setting
         result = run_in_new_folder(run, settings, err);
     }
     free(run->neighbours);
+    run_free_loaders(run);
     json_decref(run->warnings);
     json_decref(run->tuned);
     json_decref(run->neighbour_loads);

@@ -51,10 +51,11 @@ int run_wait_ready(struct run *run, const struct host *host, struct process *cap
 static int near_load_cores(struct run *run, cpu_set_t *out)
 {
     const struct experiment_agent_array *agents = &run->experiment->load.agents;
+    const size_t sources = agents->count ? agents->count : run->loader_count;
     CPU_ZERO(out);
-    for (size_t i = 0; i < agents->count || (i == 0 && agents->count == 0); i++) {
-        const struct host *host =
-            agents->count ? &run->hosts.items[agents->items[i].host] : run_load_host(run);
+    for (size_t i = 0; i < sources; i++) {
+        const struct host *host = &run->hosts.items[agents->count ? agents->items[i].host
+                                                                  : run->loaders[i].plan->from];
         if (!host->kind->is_elsewhere)
             CPU_OR(out, out, &host->plan->cores);
     }
@@ -93,8 +94,12 @@ static uint64_t buffer_bytes(const struct run *run, int cores)
     const struct experiment *experiment = run->experiment;
     if (experiment->buffer_bytes && !capture_traces(experiment->backend)) // then it is the trace's
         return experiment->buffer_bytes;
-    double wanted = 2.0 * experiment->load.rate * experiment->workload.fanout *
-                    (double)experiment->load.duration_ns / 1e9 * EVENTS_PER_REQUEST * EVENT_BYTES;
+    double requests = 0;
+    for (size_t i = 0; i < experiment_load_count(experiment); i++) {
+        const struct experiment_load *load = experiment_load_at(experiment, i);
+        requests += load->rate * load->workload.fanout * (double)load->duration_ns / 1e9;
+    }
+    double wanted = 2.0 * requests * EVENTS_PER_REQUEST * EVENT_BYTES;
     double most = (1 << 30) / (double)cores;
     most = most > 256 << 20 ? 256 << 20 : most;
     return wanted > 2 * most || wanted < 32 << 20 ? 32 << 20

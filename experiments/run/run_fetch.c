@@ -112,6 +112,9 @@ int run_fetch(struct run *run, struct error *err)
     if (result < 0 || run->load_here || !load->kind->is_elsewhere)
         return result;
     progress_phase(run->progress, "fetching what host %s wrote", load->plan->name);
-    return fetch(run, load, run->client_dir, run_folder_path(run->folder, "client", here),
-                 FAR_PART_ALL, err);
+    for (size_t i = 0; i < run->loader_count && result == 0; i++)
+        result = fetch(run, load, run->loaders[i].directory,
+                       run_folder_path(run->folder, run->loaders[i].folder, here), FAR_PART_ALL,
+                       err);
+    return result;
 }

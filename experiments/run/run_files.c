@@ -8,6 +8,7 @@
 // named after their contents, workload/<sum>-<name>, and the workload names the copies, relative to
 // that folder. Each such host gets copies, too, so that the same text is right both in the run's
 // folder and in the run's directory there.
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,36 +47,51 @@ static int choose_name(const char *path, char name[NAME_BYTES], struct error *er
     return 0;
 }
 
-static int rename_in_workload(struct run *run, const char *const *names, struct error *err)
+// A workload as the load generator reads it. names: of its files, instead of its own; NULL: those.
+static int write_workload(const struct run_folder *folder, const char *client,
+                          const struct workload *workload, const char *const *names,
+                          struct error *err)
 {
-    char *yaml = workload_to_yaml_with(&run->experiment->workload, names);
+    char name[NAME_BYTES];
+    char *yaml = names ? workload_to_yaml_with(workload, names) : workload_to_yaml(workload);
     if (!yaml)
         return error_set(err, ERROR_FAILED, "out of memory");
-    int result = run_folder_write(run->folder, "client/workload.yaml", yaml, strlen(yaml), err);
+    snprintf(name, sizeof name, "%s/workload.yaml", client);
+    int result = run_folder_write(folder, name, yaml, strlen(yaml), err);
     free(yaml);
     return result;
 }
 
-// Copies the files that the workload names into the run's folder, and makes the workload name the
-// copies.
-static int gather_files(struct run *run, struct error *err)
+// Copies the files that a workload names into the run's folder, unless another has named them, and
+// makes the workload name the copies.
+static int gather_files_of(struct run *run, const struct loader *loader, struct error *err)
 {
     const char *paths[WORKLOAD_FILES_MAX], *names[WORKLOAD_FILES_MAX];
     char text[WORKLOAD_FILES_MAX][NAME_BYTES], path[LOG_PATH_BYTES];
-    size_t count = workload_files(&run->experiment->workload, paths);
+    size_t count = workload_files(&loader->plan->workload, paths);
     int result = 0;
-    run->files_inside = count > 0;
+    run->files_inside |= count > 0;
     if (count == 0 || run->log.dry)
         return 0;
-    if (mkdir(run_folder_path(run->folder, "workload", path), 0755) < 0)
+    if (mkdir(run_folder_path(run->folder, "workload", path), 0755) < 0 && errno != EEXIST)
         return error_set_errno(err, ERROR_FAILED, "cannot make the folder %s", path);
     for (size_t i = 0; i < count && result == 0; i++) {
         result = choose_name(paths[i], text[i], err);
-        if (result == 0)
-            result = copy_file(paths[i], run_folder_path(run->folder, text[i], path), err);
+        if (result == 0 && access(run_folder_path(run->folder, text[i], path), F_OK) < 0)
+            result = copy_file(paths[i], path, err);
         names[i] = text[i];
     }
-    return result == 0 ? rename_in_workload(run, names, err) : result;
+    return result == 0 ? write_workload(run->folder, loader->folder, &loader->plan->workload, names,
+                                        err)
+                       : result;
+}
+
+static int gather_files(struct run *run, struct error *err)
+{
+    int result = 0;
+    for (size_t i = 0; i < run->loader_count && result == 0; i++)
+        result = gather_files_of(run, &run->loaders[i], err);
+    return result;
 }
 
 // --- to other machines, and back -----------------------------------------------------------------
@@ -130,6 +146,24 @@ static int send_files(struct run *run, struct error *err)
     return result;
 }
 
+// Where each load writes: the first into the client's directory, another into one of its own.
+static int choose_load_directories(struct run *run, struct error *err)
+{
+    char here[LOG_PATH_BYTES];
+    int result = 0;
+    memcpy(run->loaders[0].directory, run->load_dir, sizeof run->load_dir);
+    for (size_t i = 1; i < run->loader_count && result == 0; i++) {
+        struct loader *loader = &run->loaders[i];
+        struct host *host = &run->hosts.items[loader->plan->from];
+        result = choose_directory(run, host, loader->folder, keeper_make_results,
+                                  loader->directory, err);
+        if (result == 0 && host->kind->is_elsewhere)
+            result = send_folder(run, host, loader->directory,
+                                 run_folder_path(run->folder, loader->folder, here), err);
+    }
+    return result;
+}
+
 int run_choose_directories(struct run *run, struct error *err)
 {
     char here[LOG_PATH_BYTES];
@@ -147,6 +181,8 @@ int run_choose_directories(struct run *run, struct error *err)
     memcpy(run->load_dir, run->load_here ? here : run->client_dir, sizeof run->load_dir);
     if (result == 0 && load->kind->is_elsewhere)
         result = send_folder(run, load, run->client_dir, here, err);
+    if (result == 0)
+        result = choose_load_directories(run, err);
     return result == 0 && run->files_inside ? send_files(run, err) : result;
 }
 
@@ -188,25 +224,33 @@ static int copy_input(const struct run_folder *folder, const char *name, const c
     return result;
 }
 
+static int make_folder(const struct run_folder *folder, const char *name, struct error *err)
+{
+    char path[RUN_PATH_BYTES + 128];
+    return mkdir(run_folder_path(folder, name, path), 0755) < 0
+               ? error_set_errno(err, ERROR_FAILED, "cannot make the folder %s", path)
+               : 0;
+}
+
 int run_write_inputs(const struct run_folder *folder, const struct experiment *experiment,
                      struct error *err)
 {
-    static const char *const inside[] = {"client", "server", "logs"};
-    char path[RUN_PATH_BYTES + 128];
-    for (size_t i = 0; i < 3; i++)
-        if (mkdir(run_folder_path(folder, inside[i], path), 0755) < 0)
-            return error_set_errno(err, ERROR_FAILED, "cannot make the folder %s", path);
-    int result = experiment->derived
+    static const char *const inside[] = {"server", "logs"};
+    int result = make_folder(folder, inside[0], err);
+    if (result == 0)
+        result = make_folder(folder, inside[1], err);
+    if (result == 0)
+        result = experiment->derived
                      ? write_derived(folder, experiment, err)
                      : copy_input(folder, "experiment.yaml", experiment->path, 1 << 20, err);
     if (result == 0 && experiment->categories[0])
         result = copy_input(folder, RUN_CATEGORIES_FILE, experiment->categories, 16 << 20, err);
-    if (result < 0)
-        return result;
-    char *workload = workload_to_yaml(&experiment->workload);
-    if (!workload)
-        return error_set(err, ERROR_FAILED, "out of memory");
-    result = run_folder_write(folder, "client/workload.yaml", workload, strlen(workload), err);
-    free(workload);
+    for (size_t i = 0; i < experiment_load_count(experiment) && result == 0; i++) {
+        const struct experiment_load *load = experiment_load_at(experiment, i);
+        char client[LOAD_FOLDER_BYTES];
+        result = make_folder(folder, run_load_folder(i ? load->name : NULL, client), err);
+        if (result == 0)
+            result = write_workload(folder, client, &load->workload, NULL, err);
+    }
     return result;
 }

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
-// The phases in which the server is loaded: with its dataset, then with requests while neighbours
-// come and go.
+// The phases in which the servers are loaded: with their datasets, then with requests while
+// neighbours come and go. Where there are several loads, a process makes each, all begin at the same
+// instant, and the first says how long the run is.
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <sys/wait.h>
@@ -16,8 +19,6 @@
 #include "experiments/run/run_trace.h"
 #include "experiments/servers/server_kind.h"
 
-#define LOAD_SUMMARY "client/load.json" // in the run's folder
-
 // How long the load generator may take, besides the duration and the timeout it was given. Each is
 // for a machine that does what it did on ours, and a hundred times slower.
 enum {
@@ -28,7 +29,75 @@ enum {
     END_S = 30,
     END_REQUESTS_PER_S = 100000, // judged, and their samples written
     SALVAGE_S = 5,
+    TOGETHER_MS = 20, // for all loads to hear when they begin
 };
+
+// "the load generator", or that of which load.
+static char *name_loader(const struct run *run, const struct loader *loader, char out[80])
+{
+    if (run->loader_count > 1)
+        snprintf(out, 80, "the load `%s`", loader->plan->name);
+    else
+        snprintf(out, 80, "the load generator");
+    return out;
+}
+
+int run_make_loaders(struct run *run, struct error *err)
+{
+    const size_t count = experiment_load_count(run->experiment);
+    run->loaders = calloc(count, sizeof *run->loaders);
+    if (!run->loaders)
+        return error_set(err, ERROR_FAILED, "out of memory");
+    run->loader_count = count;
+    for (size_t i = 0; i < count; i++) {
+        struct loader *loader = &run->loaders[i];
+        loader->plan = experiment_load_at(run->experiment, i);
+        loader->process = (struct process){.input = -1, .output = -1};
+        run_load_folder(i ? loader->plan->name : NULL, loader->folder);
+    }
+    return 0;
+}
+
+void run_free_loaders(struct run *run)
+{
+    for (size_t i = 0; i < run->loader_count; i++)
+        array_free(&run->loaders[i].output);
+    free(run->loaders);
+}
+
+void run_end_loads(struct run *run)
+{
+    struct process *all[MOST_WATCHED];
+    for (size_t i = 0; i < run->loader_count; i++)
+        all[i] = &run->loaders[i].process;
+    process_stop_all(all, run->loader_count, STOP_GRACE_MS);
+}
+
+// Where it loads from.
+static struct host *host_of(struct run *run, const struct loader *loader)
+{
+    return &run->hosts.items[loader->plan->from];
+}
+
+// A file in its folder, of the run's.
+static char *file_of(const struct run *run, const struct loader *loader, const char *name,
+                     char path[LOG_PATH_BYTES])
+{
+    char inside[LOAD_FOLDER_BYTES + 32];
+    snprintf(inside, sizeof inside, "%s/%s", loader->folder, name);
+    return run_folder_path(run->folder, inside, path);
+}
+
+// "logs/load.log", and of a load beside the first "logs/load-NAME.log".
+static char *log_of(const struct run *run, const struct loader *loader, const char *what,
+                    char path[LOG_PATH_BYTES])
+{
+    char name[80];
+    const bool first = loader == run->loaders;
+    snprintf(name, sizeof name, "logs/%s%s%s.log", what, first ? "" : "-",
+             first ? "" : loader->plan->name);
+    return run_folder_path(run->folder, name, path);
+}
 
 static double requests_of(const struct experiment_load *load)
 {
@@ -55,65 +124,75 @@ static void add_connection(const struct experiment_load *load, struct command_li
 // Begins the line of a load on that host (NULL: here) whose workload lies in *folder there. Returns
 // its working directory, from which the workload's files are found and *folder is named then; NULL:
 // ours.
-static const char *begin_load(struct run *run, const struct host *host, const char **folder,
-                              const char *mode, struct command_line *line)
+static const char *begin_load(struct run *run, const struct loader *loader,
+                              const struct host *host, const char **folder, const char *mode,
+                              struct command_line *line)
 {
     bool there = host && host->kind->is_elsewhere;
     if (run->files_inside && !there)
-        *folder = "client";
+        *folder = loader->folder;
     command_line_add_list(line, (const char *const[]){"taillight", "load", mode, NULL});
-    const struct experiment_server *server =
-        &run->experiment->servers.items[run->experiment->load.to];
+    const struct experiment_server *server = &run->experiment->servers.items[loader->plan->to];
     // Keys are stored over TCP, which loses none.
     command_line_add_option(line, "--server", "%s%s:%u", !mode && server->over_udp ? "udp:" : "",
                             server_address(server, run_server_host(run)), server->port);
     command_line_add_option(line, "--workload", "%s/workload.yaml", *folder);
-    add_connection(&run->experiment->load, line);
+    add_connection(loader->plan, line);
     return !run->files_inside ? NULL : there ? host->directory : run->folder->path;
 }
 
 // What servers answer is read by the person for whom the run is, and without capabilities, where
 // the plan lets it: agents enter namespaces by themselves, and stamps of a network card, which the
 // way to another machine may have, are root's to turn on. NULL: as we are.
-static const struct person *load_person(struct run *run)
+static const struct person *load_person(struct run *run, const struct loader *loader)
 {
     char program[RUN_PATH_BYTES];
     struct error ignored;
-    const struct experiment_load *load = &run->experiment->load;
-    bool far = run_load_host(run)->kind->is_elsewhere || run_server_host(run)->kind->is_elsewhere;
+    const struct experiment_load *load = loader->plan;
+    bool far = host_of(run, loader)->kind->is_elsewhere || run_server_host(run)->kind->is_elsewhere;
     if (!run->owner || run->log.dry || far || load->agents.count || strcmp(load->stamps, "hw") == 0)
         return NULL;
     if (program_path_self(program, sizeof program, &ignored) == 0 &&
-        rights_reach(run->owner, program, X_OK) && rights_reach(run->owner, run->client_dir, W_OK))
+        rights_reach(run->owner, program, X_OK) && rights_reach(run->owner, loader->directory, W_OK))
         return run->owner;
     run_warn(run, "the load runs as root: %s cannot reach %s", run->owner->name, program);
     return NULL;
 }
 
-int run_prepare(struct run *run, struct error *err)
+static int prepare(struct run *run, const struct loader *loader, struct error *err)
 {
     struct command_line line = {.failed = false};
     struct process process;
-    const char *folder = run->client_dir;
-    const struct experiment_server *server =
-        &run->experiment->servers.items[run->experiment->load.to];
+    const char *folder = loader->directory;
+    const struct experiment_server *server = &run->experiment->servers.items[loader->plan->to];
+    const uint64_t keys = loader->plan->workload.key_count;
     if (server->kind->runs_already && !server->fill)
         return 0; // what it holds is its own
-    const char *directory = begin_load(run, run_load_host(run), &folder, "--prepare", &line);
+    const char *directory =
+        begin_load(run, loader, host_of(run, loader), &folder, "--prepare", &line);
     command_line_add(&line, "--quiet");
-    progress_phase(run->progress, "loading and verifying %llu keys",
-                   (unsigned long long)run->experiment->workload.key_count);
+    progress_phase(run->progress, "loading and verifying %llu keys", (unsigned long long)keys);
     char path[LOG_PATH_BYTES];
-    run_folder_path(run->folder, "logs/prepare.log", path);
-    const struct run_command command = {
-        .line = &line, .directory = directory, .log_path = path, .as = load_person(run)};
-    int result = run_start_command(run, run_load_host(run), &command, &process, err);
+    log_of(run, loader, "prepare", path);
+    const struct run_command command = {.line = &line,
+                                        .directory = directory,
+                                        .log_path = path,
+                                        .cores = &host_of(run, loader)->plan->cores,
+                                        .as = load_person(run, loader)};
+    int result = run_start_command(run, host_of(run, loader), &command, &process, err);
     if (result < 0 || run->log.dry)
         return result;
-    result = supervisor_finish(
-        &run->supervisor, &process, "loading the dataset", path,
-        PREPARE_S + (unsigned)(run->experiment->workload.key_count / PREPARE_KEYS_PER_S), err);
+    result = supervisor_finish(&run->supervisor, &process, "loading the dataset", path,
+                               PREPARE_S + (unsigned)(keys / PREPARE_KEYS_PER_S), err);
     process_stop(&process, 0);
+    return result;
+}
+
+int run_prepare(struct run *run, struct error *err)
+{
+    int result = 0;
+    for (size_t i = 0; i < run->loader_count && result == 0; i++)
+        result = prepare(run, &run->loaders[i], err);
     return result;
 }
 
@@ -136,13 +215,14 @@ static void add_agent(struct run *run, const struct experiment_agent *agent,
         host->agent_place);
 }
 
-static int start_load(struct run *run, struct error *err)
+static int start_load(struct run *run, struct loader *loader, struct error *err)
 {
-    const struct experiment_load *load = &run->experiment->load;
+    const struct experiment_load *load = loader->plan;
+    const bool first = loader == run->loaders, several = run->loader_count > 1;
     struct command_line line = {.failed = false};
-    struct host *host = run->load_here ? NULL : run_load_host(run);
-    const char *folder = run->load_dir;
-    const char *directory = begin_load(run, host, &folder, NULL, &line);
+    struct host *host = run->load_here ? NULL : host_of(run, loader);
+    const char *folder = loader->directory;
+    const char *directory = begin_load(run, loader, host, &folder, NULL, &line);
     command_line_add_option(&line, "--rate", "%.17g", load->rate);
     command_line_add_number(&line, "--connections", load->connections);
     command_line_add_number(&line, "--depth", load->depth);
@@ -156,8 +236,11 @@ static int start_load(struct run *run, struct error *err)
     if (!host || !host->kind->is_elsewhere)
         command_line_add_option(&line, "--out", "%s", folder);
     command_line_add_list(&line, (const char *const[]){"--announce", "--json", "--quiet", NULL});
-    run_add_slow(run, &line);
-    if (run->progress->terminal && !run->progress->quiet && !load->agents.count)
+    if (several)
+        command_line_add(&line, "--hold");
+    if (first)
+        run_add_slow(run, &line);
+    if (first && run->progress->terminal && !run->progress->quiet && !load->agents.count)
         command_line_add(&line, "--tell-live");
     if (load->sleep)
         command_line_add(&line, "--sleep");
@@ -170,20 +253,23 @@ static int start_load(struct run *run, struct error *err)
                         load->duration_ns);
     for (size_t i = 0; i < load->agents.count; i++)
         add_agent(run, &load->agents.items[i], &line);
-    run_folder_path(run->folder, "logs/load.log", run->load_log);
+    log_of(run, loader, "load", loader->log_path);
     char summary[LOG_PATH_BYTES];
     const struct run_command command = {.line = &line,
                                         .directory = directory,
-                                        .log_path = run->load_log,
-                                        .last_words =
-                                            run_folder_path(run->folder, LOAD_SUMMARY, summary),
-                                        .as = load_person(run)};
-    return run_start_command(run, host, &command, &run->load, err);
+                                        .log_path = loader->log_path,
+                                        .input = several,
+                                        .cores = host ? &host->plan->cores : NULL,
+                                        .last_words = file_of(run, loader, "load.json", summary),
+                                        .as = load_person(run, loader)};
+    return run_start_command(run, host, &command, &loader->process, err);
 }
 
-static int load_end_error(struct run *run, int status, struct error *err)
+static int load_end_error(struct run *run, const struct loader *loader, int status,
+                          struct error *err)
 {
-    return supervisor_end_error(err, "the load generator", status, run->load_log);
+    char what[80];
+    return supervisor_end_error(err, name_loader(run, loader, what), status, loader->log_path);
 }
 
 // Takes a line from the begin of what a process has printed.
@@ -216,29 +302,79 @@ static bool take_notices(struct text_buffer *output, char *live, size_t live_byt
     return slow;
 }
 
-// Reads when the load's first request is due. Everything else is timed from there.
-static int wait_begin(struct run *run, struct text_buffer *output, uint64_t *begin_ns,
-                      struct error *err)
+// Waits for the next line of a load that has not begun, and takes it if it says `key`.
+static int wait_line(struct run *run, struct loader *loader, const char *key, json_t **line,
+                     struct error *err)
 {
     int status = 0;
-    const double patience_s = BEGIN_S + requests_of(&run->experiment->load) / BEGIN_REQUESTS_PER_S;
-    int result = supervisor_wait(&run->supervisor, &run->load, output, true,
+    char what[80];
+    const double patience_s = BEGIN_S + requests_of(loader->plan) / BEGIN_REQUESTS_PER_S;
+    int result = supervisor_wait(&run->supervisor, &loader->process, &loader->output, true,
                                  supervisor_now_ns() + (uint64_t)(patience_s * 1e9), &status, err);
     if (result < 0)
         return result;
-    json_t *line = run_first_line(output), *begin = json_object_get(line, "begin_ns");
-    if (json_is_integer(begin)) { // by the clock of its host
-        *begin_ns = (uint64_t)(json_integer_value(begin) -
-                               (run->load_here ? 0 : run_load_host(run)->clock_offset_ns));
-        drop_line(output);
-    } else if (!run->load.pid) {
-        result = load_end_error(run, status, err);
-    } else {
-        result = error_set(err, ERROR_FAILED, "the load does not begin within %.0f s; see %s",
-                           patience_s, run->load_log);
+    *line = run_first_line(&loader->output);
+    if (json_is_integer(json_object_get(*line, key))) {
+        drop_line(&loader->output);
+        return 0;
     }
+    json_decref(*line);
+    *line = NULL;
+    if (!loader->process.pid)
+        return load_end_error(run, loader, status, err);
+    return error_set(err, ERROR_FAILED, "%s does not begin within %.0f s; see %s",
+                     name_loader(run, loader, what), patience_s, loader->log_path);
+}
+
+static int64_t number_of(const json_t *line, const char *key)
+{
+    return (int64_t)json_integer_value(json_object_get(line, key));
+}
+
+// Reads when the load's first request is due. Everything else is timed from there.
+static int wait_begin(struct run *run, struct loader *loader, uint64_t *begin_ns, struct error *err)
+{
+    json_t *line = NULL;
+    int result = wait_line(run, loader, "begin_ns", &line, err);
+    if (result == 0) // by the clock of its host
+        *begin_ns = (uint64_t)(number_of(line, "begin_ns") -
+                               (run->load_here ? 0 : host_of(run, loader)->clock_offset_ns));
     json_decref(line);
-    return result < 0 ? result : 0;
+    return result;
+}
+
+static int tell_begin(struct run *run, struct loader *loader, int64_t at_ns, struct error *err)
+{
+    char what[80];
+    // If it is gone, whoever waits for its begin reports why.
+    int result = dprintf(loader->process.input, "%lld\n", (long long)at_ns) < 0 && errno != EPIPE
+                     ? error_set_errno(err, ERROR_FAILED, "%s cannot be told to begin",
+                                       name_loader(run, loader, what))
+                     : 0;
+    close(loader->process.input);
+    loader->process.input = -1;
+    return result;
+}
+
+// Waits until all loads are ready, and has them begin at the same instant, by the clock of the
+// machine that all of them are on.
+static int begin_together(struct run *run, struct error *err)
+{
+    int64_t at_ns = 0;
+    int result = 0;
+    for (size_t i = 0; i < run->loader_count && result == 0; i++) {
+        json_t *line = NULL;
+        result = wait_line(run, &run->loaders[i], "ready_ns", &line, err);
+        const int64_t now_ns =
+            (int64_t)supervisor_now_ns() + host_of(run, &run->loaders[i])->clock_offset_ns;
+        const int64_t able_ns = now_ns + number_of(line, "needs_ns");
+        at_ns = able_ns > at_ns ? able_ns : at_ns;
+        json_decref(line);
+    }
+    at_ns += TOGETHER_MS * 1000000ll;
+    for (size_t i = 0; i < run->loader_count && result == 0; i++)
+        result = tell_begin(run, &run->loaders[i], at_ns, err);
+    return result;
 }
 
 static bool has_line(const struct text_buffer *output)
@@ -246,25 +382,31 @@ static bool has_line(const struct text_buffer *output)
     return output->count && memchr(output->items, '\n', output->count);
 }
 
-// Waits for the load's end while the neighbours come and go.
-static int follow_load(struct run *run, uint64_t begin_ns, struct text_buffer *output, int *status,
-                       struct error *err)
+// How long after its duration a load may take to end.
+static double grace_s(const struct experiment_load *load)
 {
-    const struct experiment_load *load = &run->experiment->load;
-    uint64_t end_ns = begin_ns + load->duration_ns;
     // A method loads in rounds of a second or more, and the replies to each are waited for.
     uint64_t rounds = load->method.percentile ? load->duration_ns / SECOND_NS + 1 : 1;
-    char live[256] = "";
-    const double grace_s =
-        END_S + (double)(rounds * load->timeout_ns) / 1e9 + requests_of(load) / END_REQUESTS_PER_S;
-    uint64_t deadline_ns = end_ns + (uint64_t)(grace_s * 1e9);
+    return END_S + (double)(rounds * load->timeout_ns) / 1e9 + requests_of(load) / END_REQUESTS_PER_S;
+}
+
+// Waits for the first load's end while the neighbours come and go.
+static int follow_load(struct run *run, uint64_t begin_ns, int *status, struct error *err)
+{
+    struct loader *first = run->loaders;
+    const struct experiment_load *load = first->plan;
+    struct text_buffer *output = &first->output;
+    uint64_t end_ns = begin_ns + load->duration_ns;
+    char live[256] = "", what[80];
+    uint64_t deadline_ns = end_ns + (uint64_t)(grace_s(load) * 1e9);
     for (;;) {
         uint64_t now_ns = supervisor_now_ns(), next_ns;
         if (now_ns >= deadline_ns)
             return error_set(err, ERROR_FAILED,
-                             "the load generator (process %d) does not end: %.0f s after its "
-                             "schedule it still runs; see %s",
-                             run->load.pid, grace_s, run->load_log);
+                             "%s (process %d) does not end: %.0f s after its schedule it still "
+                             "runs; see %s",
+                             name_loader(run, first, what), first->process.pid, grace_s(load),
+                             first->log_path);
         int result = run_update_neighbours(run, begin_ns, now_ns, &next_ns, err);
         if (result < 0)
             return result;
@@ -278,50 +420,86 @@ static int follow_load(struct run *run, uint64_t begin_ns, struct text_buffer *o
                             (double)(end_ns - now_ns) / SECOND_NS, live);
         uint64_t wake_ns = now_ns + SECOND_NS;
         // Only notices come before the summary.
-        result = supervisor_wait(&run->supervisor, &run->load, output, !has_line(output),
+        result = supervisor_wait(&run->supervisor, &first->process, output, !has_line(output),
                                  next_ns < wake_ns ? next_ns : wake_ns, status, err);
-        if (result < 0 || (result && !run->load.pid))
+        if (result < 0 || (result && !first->process.pid))
             return result < 0 ? result : 0;
     }
 }
 
-static int keep_load_summary(struct run *run, struct text_buffer *output, struct error *err)
+static int keep_load_summary(struct run *run, struct loader *loader, struct error *err)
 {
     json_error_t where;
-    char live[2];
+    char live[2], what[80], name[LOAD_FOLDER_BYTES + 16];
+    struct text_buffer *output = &loader->output;
     take_notices(output, live, sizeof live);
     json_t *document = output->count ? json_loadb(output->items, output->count, 0, &where) : NULL;
+    name_loader(run, loader, what);
     if (!document)
-        return error_set(err, ERROR_FAILED, "the load's summary cannot be read: %s; see %s",
-                         output->count ? where.text : "there is none", run->load_log);
+        return error_set(err, ERROR_FAILED, "%s's summary cannot be read: %s; see %s",
+                         run->loader_count > 1 ? what : "the load",
+                         output->count ? where.text : "there is none", loader->log_path);
     const char *lack = json_string_value(json_object_get(document, "no_kernel_stamps"));
     if (lack)
         run_warn(run, "load: no kernel stamps: %s", lack);
     const char *verdict = json_string_value(json_object_get(document, "verdict"));
     const char *doubt = json_string_value(json_array_get(json_object_get(document, "reasons"), 0));
     if (verdict && strcmp(verdict, "n/a") == 0)
-        run_warn(run, "the load is inconclusive: %s", doubt ? doubt : "it does not say why");
-    int result = run_folder_write_json(run->folder, LOAD_SUMMARY, document, err);
+        run_warn(run, "%s is inconclusive: %s", run->loader_count > 1 ? what : "the load",
+                 doubt ? doubt : "it does not say why");
+    snprintf(name, sizeof name, "%s/load.json", loader->folder);
+    int result = run_folder_write_json(run->folder, name, document, err);
     json_decref(document);
     return result;
 }
 
-// The load of a run that cannot go on, because the server or the capture is gone: it is told to
-// end, and what it measured until then is kept.
-static void salvage_load(struct run *run, struct text_buffer *output)
+// What became of a load whose process has ended.
+static int take_end(struct run *run, struct loader *loader, int status, struct error *err)
+{
+    struct error ignored;
+    if (status == 0 || (WIFEXITED(status) && WEXITSTATUS(status) == ERROR_INCONCLUSIVE))
+        return keep_load_summary(run, loader, err);
+    keep_load_summary(run, loader, &ignored); // it says what it measured whatever failed then
+    return load_end_error(run, loader, status, err);
+}
+
+// Waits for a load beside the first, which has ended. They began together, and none is longer; only
+// a method may have ended the first before.
+static int end_other(struct run *run, struct loader *loader, struct error *err)
+{
+    char what[80];
+    int status = 0;
+    const uint64_t patience_ns = (uint64_t)(grace_s(loader->plan) * 1e9);
+    if (run->loaders[0].plan->method.percentile && loader->process.pid > 0)
+        kill(loader->process.pid, SIGTERM);
+    int result = supervisor_wait(&run->supervisor, &loader->process, &loader->output, false,
+                                 supervisor_now_ns() + patience_ns, &status, err);
+    if (result < 0)
+        return result;
+    if (result == 0)
+        return error_set(err, ERROR_FAILED, "%s (process %d) does not end: see %s",
+                         name_loader(run, loader, what), loader->process.pid, loader->log_path);
+    return take_end(run, loader, status, err);
+}
+
+// A load of a run that cannot go on, because the server or the capture is gone: it is told to end,
+// and what it measured until then is kept.
+static void salvage_load(struct run *run, struct loader *loader)
 {
     struct error ignored;
     int status;
-    if (run->load.pid <= 0 || run->supervisor.interrupted)
+    if (loader->process.pid <= 0 || run->supervisor.interrupted)
         return;
     run->supervisor.watched_count = 0; // what is gone is known
-    kill(run->load.pid, SIGTERM);
+    kill(loader->process.pid, SIGTERM);
     uint64_t deadline_ns = supervisor_now_ns() + SALVAGE_S * SECOND_NS;
-    if (supervisor_wait(&run->supervisor, &run->load, output, false, deadline_ns, &status,
-                        &ignored) > 0 &&
-        keep_load_summary(run, output, &ignored) == 0)
-        run_warn(run, "what the load measured until then is in client/load.json, and what was "
-                      "captured in server; `taillight analyze` takes both");
+    if (supervisor_wait(&run->supervisor, &loader->process, &loader->output, false, deadline_ns,
+                        &status, &ignored) > 0 &&
+        keep_load_summary(run, loader, &ignored) == 0)
+        run_warn(run,
+                 "what the load measured until then is in %s/load.json, and what was captured in "
+                 "server; `taillight analyze` takes both",
+                 loader->folder);
 }
 
 // How busy the server's cores were, for experiment.json; not of machines behind ssh.
@@ -338,41 +516,57 @@ static void note_server_cpu(struct run *run, const struct core_times *before)
         (json_int_t)(now.now_ns - before->now_ns), "busy_ns", core_times_busy_ns(before, &now));
 }
 
-int run_load(struct run *run, struct error *err)
+// Starts all loads; *begin_ns: when the first begins.
+static int begin_loads(struct run *run, uint64_t *begin_ns, struct error *err)
 {
+    uint64_t other_ns;
+    int result = 0;
+    for (size_t i = 0; i < run->loader_count && result == 0; i++)
+        result = start_load(run, &run->loaders[i], err);
+    if (result < 0 || run->log.dry)
+        return result;
+    if (run->loader_count > 1)
+        result = begin_together(run, err);
+    for (size_t i = 0; i < run->loader_count && result == 0; i++)
+        result = wait_begin(run, &run->loaders[i], i ? &other_ns : begin_ns, err);
+    return result;
+}
+
+static void say_loads(struct run *run)
+{
+    char duration[40], beside[60] = "";
     const struct experiment_load *load = &run->experiment->load;
-    struct text_buffer output = {0};
-    char duration[40];
-    struct core_times cpu = {0};
-    struct error ignored;
-    uint64_t begin_ns = 0;
-    int status = 0;
-    progress_phase(run->progress, "loading %s%s at %.10g %srequests/s",
+    if (run->loader_count > 1)
+        snprintf(beside, sizeof beside, ", and %zu load%s beside it", run->loader_count - 1,
+                 run->loader_count > 2 ? "s" : "");
+    progress_phase(run->progress, "loading %s%s at %.10g %srequests/s%s",
                    load->method.percentile ? "at most " : "",
                    units_format_ns((double)load->duration_ns, duration, sizeof duration),
-                   load->rate, run->experiment->workload.fanout > 1 ? "logical " : "");
-    int result = start_load(run, err);
+                   load->rate, load->workload.fanout > 1 ? "logical " : "", beside);
+}
+
+int run_load(struct run *run, struct error *err)
+{
+    struct core_times cpu = {0};
+    uint64_t begin_ns = 0;
+    int status = 0;
+    say_loads(run);
+    int result = begin_loads(run, &begin_ns, err);
     if (result == 0 && run->log.dry)
-        return run_update_neighbours(run, 0, load->duration_ns, &begin_ns, err);
-    if (result == 0)
-        result = wait_begin(run, &output, &begin_ns, err);
+        return run_update_neighbours(run, 0, run->experiment->load.duration_ns, &begin_ns, err);
     if (result == 0 && !run_server_host(run)->kind->is_elsewhere &&
         !core_times_read(&run_server_host(run)->plan->cores, &cpu))
         cpu.cores = 0;
     if (result == 0)
-        result = follow_load(run, begin_ns, &output, &status, err);
+        result = follow_load(run, begin_ns, &status, err);
     if (result == 0)
         note_server_cpu(run, &cpu);
-    if (result < 0 && begin_ns)
-        salvage_load(run, &output);
+    for (size_t i = 0; i < run->loader_count && result < 0 && begin_ns; i++)
+        salvage_load(run, &run->loaders[i]);
     run_stop_neighbours(run, result == 0);
-    const bool inconclusive = WIFEXITED(status) && WEXITSTATUS(status) == ERROR_INCONCLUSIVE;
-    if (result == 0 && status != 0 && !inconclusive) {
-        keep_load_summary(run, &output, &ignored); // it says what it measured whatever failed then
-        result = load_end_error(run, status, err);
-    }
     if (result == 0)
-        result = keep_load_summary(run, &output, err);
-    array_free(&output);
+        result = take_end(run, &run->loaders[0], status, err);
+    for (size_t i = 1; i < run->loader_count && result == 0; i++)
+        result = end_other(run, &run->loaders[i], err);
     return result;
 }

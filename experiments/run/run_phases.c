@@ -52,7 +52,8 @@ int run_start_command(struct run *run, struct host *host, const struct run_comma
     const char **argv = line->words.items;
     argv[0] = program;
     if (host)
-        place = host_place(host, host->kind->is_elsewhere &&
+        place = host_place(host, command->cores ? command->cores
+                                 : host->kind->is_elsewhere &&
                                          (command->input || host != run_load_host(run))
                                      ? &host->helpers
                                      : &run_load_host(run)->plan->cores);

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "analysis/run/run_path.h"
 #include "base/progress.h"
 #include "experiments/common/command_line.h"
 #include "experiments/common/command_log.h"
@@ -41,6 +42,16 @@ struct hop_stamping {
 };
 enum stamped_machine { STAMPED_SERVER, STAMPED_CLIENT, STAMPED_MACHINES };
 
+// What makes one of the experiment's loads.
+struct loader {
+    const struct experiment_load *plan;
+    char folder[LOAD_FOLDER_BYTES];               // in the run's (run_load_folder)
+    char directory[LOG_PATH_BYTES];               // that, on its host
+    char log_path[LOG_PATH_BYTES];
+    struct process process;
+    struct text_buffer output;
+};
+
 struct run {
     const struct experiment *experiment;
     struct run_folder *folder;
@@ -56,8 +67,8 @@ struct run {
     struct process capture;
     char capture_log[LOG_PATH_BYTES];
     struct hop_stamping hops[STAMPED_MACHINES];
-    struct process load;
-    char load_log[LOG_PATH_BYTES];
+    struct loader *loaders; // one a load; the first is that of `load`
+    size_t loader_count;
     struct process clock; // records the load host's clock and cores, where the server's are others
     // Where they write, on their hosts. The load's agents may be elsewhere than their controller.
     char server_dir[LOG_PATH_BYTES], client_dir[LOG_PATH_BYTES], load_dir[LOG_PATH_BYTES];
@@ -86,6 +97,7 @@ struct run_command {
     struct command_line *line; // its first word becomes the program's path
     bool input;                // its stdin is a pipe, too; so are those made that record, which on
                                // another machine keep off the load's cores as well
+    const cpu_set_t *cores;    // what it runs on; NULL: cores that are not the server's
     const char *directory;     // its working directory (NULL: ours)
     const char *log_path;
     const char *last_words;  // on another machine: see struct process_place
@@ -112,8 +124,10 @@ json_t *run_first_line(const struct text_buffer *output);
 
 // --- before the hosts ----------------------------------------------------------------------------
 
-// Makes room for the neighbours (run_neighbours.c).
+// Makes room for the neighbours (run_neighbours.c), and for what makes the loads (run_load.c).
 int run_make_neighbours(struct run *run, struct error *err);
+int run_make_loaders(struct run *run, struct error *err);
+void run_free_loaders(struct run *run);
 
 // What is in the folder from the start: experiment.yaml as it was given, client/workload.yaml, its
 // categories.csv, client/, server/, logs/ (run_files.c).
@@ -161,11 +175,15 @@ int run_stop_hops(struct run *run, struct error *err);
 
 // --- load (run_load.c) ---------------------------------------------------------------------------
 
-// Loads the dataset and verifies it.
+// Loads the dataset of each load and verifies it.
 int run_prepare(struct run *run, struct error *err);
 
-// Makes the load, from its start to its summary, and starts and stops neighbours meanwhile.
+// Makes all loads, from their common begin to their summaries, and starts and stops neighbours
+// meanwhile. The run's time is that of the first.
 int run_load(struct run *run, struct error *err);
+
+// Ends what is left of them.
+void run_end_loads(struct run *run);
 
 // --- neighbours (run_neighbours.c) ---------------------------------------------------------------
 

@@ -97,7 +97,7 @@ static void defaults_are_filled_in(void **state)
     assert_int_equal(e.load.seed, 1);
     assert_string_equal(e.slice, "p99-100");
     assert_string_equal(capture_choice_name(e.backend), "auto");
-    assert_int_equal(e.workload.key_count, 100000);
+    assert_int_equal(e.load.workload.key_count, 100000);
     experiment_free(&e);
 }
 
@@ -149,7 +149,7 @@ static void everything_is_read(void **state)
     assert_int_equal(e.settings.count, 2);
     assert_string_equal(e.settings.items[1].name, "net/core/somaxconn");
     assert_string_equal(e.settings.items[1].value, "128");
-    assert_int_equal(e.workload.key_count, 2000);
+    assert_int_equal(e.load.workload.key_count, 2000);
     assert_true(e.load.rate == 1500);
     assert_string_equal(e.load.arrivals, "fixed");
     assert_string_equal(e.load.stamps, "user");

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT
+//
+// Whether the loads of an experiment go together: names, where they run, what they ask of whom.
+#include <stdio.h>
+#include <string.h>
+
+#include "experiments/definition/tables.h"
+#include "experiments/hosts/host_kind.h"
+
+enum { KEYS_LOOKED_AT = 1000 }; // of two workloads, to see whether they mean the same by a key
+
+static const struct node *node_of(const struct node *root, size_t number)
+{
+    return number ? node_entry_key(node_child(root, "loads"), number - 1) : node_key(root, "load");
+}
+
+static int check_name(const struct binding *binding, const struct node *root,
+                      const struct experiment *experiment, size_t number)
+{
+    const char *name = experiment_load_at(experiment, number)->name;
+    for (size_t i = 0; i < number; i++)
+        if (strcmp(experiment_load_at(experiment, i)->name, name) == 0)
+            return document_error(binding->document, node_of(root, number), binding->err,
+                                  "loads: two are called `%s`; `load: {name: ...}` gives the first "
+                                  "another name",
+                                  name);
+    return 0;
+}
+
+// One clock tells when they all begin, and one capture sees the servers.
+static int check_places(const struct binding *binding, const struct node *root,
+                        const struct experiment *experiment, size_t number)
+{
+    const struct experiment_load *load = experiment_load_at(experiment, number);
+    const struct experiment_load *first = &experiment->load;
+    const struct experiment_host *hosts = experiment->hosts.items;
+    const struct experiment_server *servers = experiment->servers.items;
+    if (load->from != first->from &&
+        (hosts[load->from].kind->is_elsewhere || hosts[first->from].kind->is_elsewhere))
+        return document_error(binding->document, node_of(root, number), binding->err,
+                              "loads: `%s` comes from another machine than `%s`, and all loads come "
+                              "from one: leave `from` out",
+                              load->name, first->name);
+    if (servers[load->to].host != servers[first->to].host)
+        return document_error(binding->document, node_of(root, number), binding->err,
+                              "loads: `%s` goes to a server on another host than `%s`, and what is "
+                              "captured is on one: put both servers there",
+                              load->name, first->name);
+    if (servers[load->to].over_udp || servers[first->to].over_udp)
+        return document_error(binding->document, node_of(root, number), binding->err,
+                              "loads: several are over TCP, and `%s` has `transport: udp`",
+                              servers[servers[load->to].over_udp ? load->to : first->to].name);
+    if (load->duration_ns > first->duration_ns)
+        return document_error(binding->document, node_of(root, number), binding->err,
+                              "loads: `%s` lasts longer than `%s`, with which the run ends",
+                              load->name, first->name);
+    return 0;
+}
+
+// Load generators that spin on one core hold each other up, and measure that.
+static int check_cores(const struct binding *binding, const struct node *root,
+                       const struct experiment *experiment, size_t number)
+{
+    const struct experiment_load *load = experiment_load_at(experiment, number);
+    const struct experiment_host *hosts = experiment->hosts.items;
+    const cpu_set_t *cores = &hosts[load->from].cores;
+    int spinning = 0;
+    for (size_t i = 0; i <= number; i++) {
+        const struct experiment_load *other = experiment_load_at(experiment, i);
+        cpu_set_t shared;
+        CPU_AND(&shared, cores, &hosts[other->from].cores);
+        spinning += !other->sleep && CPU_COUNT(&shared) > 0;
+    }
+    if (load->sleep || spinning <= CPU_COUNT(cores))
+        return 0;
+    return document_error(binding->document, node_of(root, number), binding->err,
+                          "loads: `%s` is one of %d that spin on %d core%s of `%s`: give the host "
+                          "more `cores`, or all but one of them `sleep: true`",
+                          load->name, spinning, CPU_COUNT(cores),
+                          CPU_COUNT(cores) == 1 ? "" : "s", hosts[load->from].name);
+}
+
+static bool has_values(const struct workload *workload)
+{
+    const struct protocol *protocol = workload->protocol;
+    for (unsigned i = 0; i < protocol->operation_count; i++)
+        if (workload->mix[i] > 0 && protocol->dataset != DATASET_NONE &&
+            (protocol->operations[i].carries_value || protocol->operations[i].returns_value))
+            return true;
+    return false;
+}
+
+// A key that both have, with values of two sizes; -1: none was found.
+static int64_t find_disputed_key(const struct workload *one, const struct workload *other)
+{
+    char key[WORKLOAD_KEY_BYTES_MAX], same[WORKLOAD_KEY_BYTES_MAX];
+    const uint64_t count = one->key_count < other->key_count ? one->key_count : other->key_count;
+    for (uint64_t i = 0; i < count && i < KEYS_LOOKED_AT; i++) {
+        size_t bytes = workload_key(one, i, key);
+        if (bytes == workload_key(other, i, same) && memcmp(key, same, bytes) == 0 &&
+            workload_value_bytes(one, i) != workload_value_bytes(other, i))
+            return (int64_t)i;
+    }
+    return -1;
+}
+
+// Each load finds its own values under its keys.
+static int check_keys(const struct binding *binding, const struct node *root,
+                      const struct experiment *experiment, size_t number)
+{
+    const struct experiment_load *load = experiment_load_at(experiment, number);
+    for (size_t i = 0; i < number; i++) {
+        const struct experiment_load *other = experiment_load_at(experiment, i);
+        if (other->to == load->to && has_values(&load->workload) && has_values(&other->workload) &&
+            find_disputed_key(&load->workload, &other->workload) >= 0)
+            return document_error(binding->document, node_of(root, number), binding->err,
+                                  "loads: `%s` and `%s` store values of different sizes under the "
+                                  "same keys of `%s`: give one of them keys of another length, "
+                                  "such as `keys: {size: {fixed: 24}}`",
+                                  load->name, other->name,
+                                  experiment->servers.items[load->to].name);
+    }
+    return 0;
+}
+
+int check_loads(const struct binding *binding, const struct node *root)
+{
+    const struct reading *reading = binding->context;
+    struct experiment *experiment = reading->experiment;
+    int result = 0;
+    if (experiment->others.count == 0)
+        return 0;
+    if (!experiment->load.name[0])
+        snprintf(experiment->load.name, sizeof experiment->load.name, "main");
+    if (experiment->load.agents.count)
+        return document_error(binding->document, node_of(root, 1), binding->err,
+                              "`loads` and `agents` exclude each other: name one more load instead "
+                              "of an agent");
+    for (size_t i = 0; i < experiment_load_count(experiment) && result == 0; i++) {
+        result = check_name(binding, root, experiment, i);
+        if (result == 0)
+            result = check_places(binding, root, experiment, i);
+        if (result == 0)
+            result = check_cores(binding, root, experiment, i);
+        if (result == 0)
+            result = check_keys(binding, root, experiment, i);
+    }
+    return result;
+}
