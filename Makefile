@@ -26,7 +26,7 @@ LDLIBS    = $(shell pkg-config --libs $(PACKAGES)) -lipt -lstdc++ -lpthread -lm
 # What the program is made of; some sources are programs of their own.
 folders  := base workloads loadgen profiler shim analysis experiments
 preload  := $(wildcard shim/preload*.c)
-programs := workloads/labserver.c
+programs := workloads/lab/labserver.c
 sources  := $(filter-out $(preload) $(programs),$(sort $(shell find $(folders) -name '*.c' ! -name '*.bpf.c')))
 objects  := $(sources:%.c=$(BUILD)/%.o)
 library  := $(BUILD)/libtaillight.a
@@ -110,7 +110,7 @@ $(BUILD)/libtaillight-shim.so: $(preloaded)
 	$(if $(Q),@echo '  LD    $@')
 	$(Q)$(CC) -shared -Wl,-z,defs -o $@ $^ -ldl
 
-$(BUILD)/labserver: $(BUILD)/workloads/labserver.o $(library)
+$(BUILD)/labserver: $(BUILD)/workloads/lab/labserver.o $(library)
 	$(if $(Q),@echo '  LD    $@')
 	$(Q)$(CC) $(LDFLAGS) $(BESIDE) -o $@ $^ $(LDLIBS)
 

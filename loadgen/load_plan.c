@@ -17,8 +17,8 @@
 #include "loadgen/client/tls_tunnel.h"
 #include "loadgen/load_hold.h"
 #include "loadgen/recording/recording_file.h"
-#include "workloads/protocols.h"
-#include "workloads/redis_cluster.h"
+#include "workloads/protocols/protocols.h"
+#include "workloads/protocols/redis_cluster.h"
 
 enum { STAMPS_EVERY_MAX = 1000000 };
 enum { LONG_RECORDING = 32 << 20 }; // bytes, that take a moment to read
@@ -118,9 +118,10 @@ const struct option_spec load_plan_options[] = {
                 "store the workload's dataset, verify it, and exit"),
     OPTION_FLAG("announce", 0, struct load_options, announce,
                 "print a first line {\"begin_ns\": CLOCK_MONOTONIC} just before the load begins"),
-    OPTION_FLAG("hold", 0, struct load_options, hold,
-                "when ready print {\"ready_ns\", \"needs_ns\"} and begin at the CLOCK_MONOTONIC that "
-                "a line on stdin then says, together with other loads"),
+    OPTION_FLAG(
+        "hold", 0, struct load_options, hold,
+        "when ready print {\"ready_ns\", \"needs_ns\"} and begin at the CLOCK_MONOTONIC that "
+        "a line on stdin then says, together with other loads"),
     OPTION_DURATION("tell-slow", 0, "TIME", struct load_options, slow_ns,
                     "print a line {\"slow\": N}, N so far, whenever replies took longer"),
     OPTION_FLAG("tell-live", 0, struct load_options, tell_live,

@@ -21,7 +21,7 @@
 #include "loadgen/load_goal.h"
 #include "loadgen/method/load_summary.h"
 #include "loadgen/method/method.h"
-#include "workloads/login.h"
+#include "workloads/protocols/login.h"
 #include "workloads/workload.h"
 
 struct load_options {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "profiler/bpf/event_rings.h"
-#include "workloads/framing.h"
+#include "workloads/framing/framing.h"
 
 // By the low bits of the socket's id: one that takes another's place begins anew.
 enum { CONNECTIONS = 16384 };

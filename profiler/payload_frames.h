@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Takes the first bytes of socket calls from the BPF programs' ring, and from these where messages
-// end (workloads/framing.h): EVENT_FRAMED records. The bytes themselves are forgotten at once.
+// end (workloads/framing/framing.h): EVENT_FRAMED records. The bytes themselves are forgotten at
+// once.
 #ifndef PROFILER_PAYLOAD_FRAMES_H
 #define PROFILER_PAYLOAD_FRAMES_H
 

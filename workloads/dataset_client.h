@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "workloads/login.h"
+#include "workloads/protocols/login.h"
 #include "workloads/workload.h"
 
 struct dataset_report {

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "workloads/dataset_client.h"
-#include "workloads/redis.h"
-#include "workloads/redis_client.h"
-#include "workloads/redis_cluster.h"
+#include "workloads/protocols/redis.h"
+#include "workloads/protocols/redis_client.h"
+#include "workloads/protocols/redis_cluster.h"
 
 enum {
     COMMANDS_AT_ONCE = 256, // in flight, pipelined

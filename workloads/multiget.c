@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "workloads/reply_parser.h"
+#include "workloads/protocols/reply_parser.h"
 #include "workloads/workload.h"
 
 static bool is_in_mix(const struct workload *workload)

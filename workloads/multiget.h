@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "workloads/distribution.h"
-#include "workloads/protocol.h"
+#include "workloads/protocols/protocol.h"
 
 struct error;
 struct reply_list;

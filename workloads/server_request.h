@@ -2,14 +2,14 @@
 //
 // The server side of the protocols that labserver speaks: parses requests of the memcached text
 // protocol (protocol.txt of its sources; get, gets, set, version, quit) and of the laboratory's own
-// (workloads/lab.h) from bytes split anywhere. No I/O, and nothing is copied.
+// (workloads/protocols/lab.h) from bytes split anywhere. No I/O, and nothing is copied.
 #ifndef WORKLOADS_SERVER_REQUEST_H
 #define WORKLOADS_SERVER_REQUEST_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "workloads/lab.h"
+#include "workloads/protocols/lab.h"
 
 enum {
     SERVER_LINE_BYTES = 32 << 10, // a get of a hundred long keys

@@ -9,7 +9,7 @@
 
 #include "base/hash.h"
 #include "base/units.h"
-#include "workloads/protocols.h"
+#include "workloads/protocols/protocols.h"
 
 static void take_default_mix(struct workload *workload)
 {

@@ -29,11 +29,11 @@
 #include <jansson.h>
 
 #include "base/error.h"
-#include "workloads/custom.h"
+#include "workloads/protocols/custom.h"
 #include "workloads/distribution.h"
 #include "workloads/distribution_text.h"
-#include "workloads/http_words.h"
-#include "workloads/protocol.h"
+#include "workloads/protocols/http_words.h"
+#include "workloads/protocols/protocol.h"
 #include "workloads/rate_pattern.h"
 
 struct fields;

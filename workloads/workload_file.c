@@ -8,8 +8,8 @@
 
 #include "base/fields.h"
 #include "base/units.h"
-#include "workloads/custom_file.h"
-#include "workloads/protocols.h"
+#include "workloads/protocols/custom_file.h"
+#include "workloads/protocols/protocols.h"
 #include "workloads/workload.h"
 
 enum { HEADERS_MAX = 32 }; // of HTTP requests

@@ -24,7 +24,7 @@
 #include "experiments/common/run_folder.h"
 #include "experiments/common/supervisor.h"
 #include "profiler/receive_cores.h"
-#include "workloads/framing_protocols.h"
+#include "workloads/framing/framing_protocols.h"
 
 #define CAPTURE_BACKEND_WORD(name) ", " #name
 

@@ -7,7 +7,7 @@
 #include "base/units.h"
 #include "experiments/definition/tables.h"
 #include "workloads/multiget.h"
-#include "workloads/redis_cluster.h"
+#include "workloads/protocols/redis_cluster.h"
 
 // --- how long it lasts ---------------------------------------------------------------------------
 

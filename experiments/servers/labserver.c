@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The laboratory server (workloads/labserver.c), which is built with this program.
+// The laboratory server (workloads/lab/labserver.c), which is built with this program.
 #include <string.h>
 
 #include "experiments/hosts/host.h"

@@ -15,8 +15,8 @@
 #include "loadgen/agents/agent.h"
 #include "loadgen/client/tls_settings.h"
 #include "loadgen/engine/engine.h"
-#include "workloads/login.h"
-#include "workloads/redis_cluster.h"
+#include "workloads/protocols/login.h"
+#include "workloads/protocols/redis_cluster.h"
 #include "workloads/workload.h"
 
 // What the controller tells one agent to do.

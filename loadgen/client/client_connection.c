@@ -15,8 +15,8 @@
 #include "loadgen/client/client_socket.h"
 #include "loadgen/client/client_streams.h"
 #include "loadgen/client/client_tls.h"
-#include "workloads/memcached_udp.h"
-#include "workloads/reply_parser.h"
+#include "workloads/protocols/memcached_udp.h"
+#include "workloads/protocols/reply_parser.h"
 
 enum {
     REPLY_BATCH = 64,

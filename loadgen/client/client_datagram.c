@@ -9,7 +9,7 @@
 #include "base/tsc.h"
 #include "loadgen/client/client_samples.h"
 #include "loadgen/client/client_socket.h"
-#include "workloads/memcached_udp.h"
+#include "workloads/protocols/memcached_udp.h"
 
 enum {
     SEND_BATCH = 64,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// A connection over UDP (memcached; workloads/memcached_udp.h). Requests are datagrams, so the
-// samples' offsets count datagrams instead of bytes: the request is the n-th one sent, [n, n + 1);
-// its reply arrived in datagrams [first, last + 1) of those received, counted in the order they
-// arrived; datagrams of other replies may lie between. Kernel stamps name the datagram, too
+// A connection over UDP (memcached; workloads/protocols/memcached_udp.h). Requests are datagrams,
+// so the samples' offsets count datagrams instead of bytes: the request is the n-th one sent, [n, n
+// + 1); its reply arrived in datagrams [first, last + 1) of those received, counted in the order
+// they arrived; datagrams of other replies may lie between. Kernel stamps name the datagram, too
 // (OPT_ID).
 //
 // UDP keeps no order: replies find their request by its id, the low 16 bits of its number. A

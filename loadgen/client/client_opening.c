@@ -9,7 +9,7 @@
 #include "loadgen/client/client_samples.h"
 #include "loadgen/client/client_streams.h"
 #include "loadgen/client/client_tls.h"
-#include "workloads/reply_parser.h"
+#include "workloads/protocols/reply_parser.h"
 
 // More than any server has to say to a login; one that goes on for ever is not listened to.
 enum { ANSWERS_BYTES_MAX = 64 << 10 };

@@ -10,7 +10,7 @@
 #include "loadgen/client/client_state.h"
 #include "loadgen/client/connection_counts.h"
 #include "workloads/multiget.h"
-#include "workloads/reply_parser.h"
+#include "workloads/protocols/reply_parser.h"
 #include "workloads/workload.h"
 
 static inline struct sample *connection_sample(struct client_connection *connection, uint64_t slot)

@@ -21,8 +21,8 @@
 #include "loadgen/client/connection_counts.h"
 #include "loadgen/client/sample_log.h"
 #include "loadgen/client/server_address.h"
-#include "workloads/login.h"
-#include "workloads/protocol.h"
+#include "workloads/protocols/login.h"
+#include "workloads/protocols/protocol.h"
 
 struct connection_log ARRAY_OF(struct connection);
 

@@ -5,7 +5,7 @@
 
 #include "base/tsc.h"
 #include "loadgen/client/client_tls.h"
-#include "workloads/http2_session.h"
+#include "workloads/protocols/http2_session.h"
 
 struct client_streams {
     struct http2_session *session;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// HTTP/2 on one connection of the load generator (workloads/http2_session.h): requests are streams,
-// and are answered in any order. What nghttp2 has to say goes into the connection's output buffer,
-// so bytes, their offsets and their stamps are as those of any stream.
+// HTTP/2 on one connection of the load generator (workloads/protocols/http2_session.h): requests
+// are streams, and are answered in any order. What nghttp2 has to say goes into the connection's
+// output buffer, so bytes, their offsets and their stamps are as those of any stream.
 //
 // A request is put whole. If the server's windows have no room for its body, the connection takes
 // no other until the rest has left, as if its socket were full; also while the server allows no

@@ -12,8 +12,8 @@
 #define LOADGEN_CLIENT_CLIENT_TLS_H
 
 #include "loadgen/client/client_state.h"
-#include "workloads/http2_session.h"
-#include "workloads/protocol.h"
+#include "workloads/protocols/http2_session.h"
+#include "workloads/protocols/protocol.h"
 
 // Room in the output buffer for what is said besides requests: handshakes, keys' updates.
 enum { TLS_SLACK_BYTES = 8 << 10 };

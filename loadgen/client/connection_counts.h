@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "base/histogram.h"
-#include "workloads/protocol.h"
+#include "workloads/protocols/protocol.h"
 
 // Why a connection ended, and thus why its requests in flight are lost.
 enum connection_loss {

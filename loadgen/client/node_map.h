@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "loadgen/client/server_address.h"
-#include "workloads/redis_cluster.h"
+#include "workloads/protocols/redis_cluster.h"
 
 enum { NODES_MOST = 256, NODE_NONE = UINT16_MAX };
 

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "loadgen/client/tls_tunnel.h"
-#include "workloads/redis_client.h"
+#include "workloads/protocols/redis_client.h"
 
 enum {
     FIRST_PATIENCE_MS = 5000, // for each answer before the load ...

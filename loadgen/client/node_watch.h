@@ -8,7 +8,7 @@
 
 #include "loadgen/client/node_map.h"
 #include "loadgen/client/tls_settings.h"
-#include "workloads/login.h"
+#include "workloads/protocols/login.h"
 
 struct node_watch;
 

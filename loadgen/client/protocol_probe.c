@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "workloads/login.h"
-#include "workloads/protocols.h"
+#include "workloads/protocols/login.h"
+#include "workloads/protocols/protocols.h"
 
 // The second for what answers nothing to the first probe, and maybe nothing to any.
 enum { PATIENCE_MS = 500, LITTLE_PATIENCE_MS = 100, QUOTED_BYTES = 100 };

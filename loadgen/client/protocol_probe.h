@@ -6,7 +6,7 @@
 #define LOADGEN_PROTOCOL_PROBE_H
 
 #include "loadgen/client/server_address.h"
-#include "workloads/protocol.h"
+#include "workloads/protocols/protocol.h"
 
 // Sends the protocol's probe, which asks for nothing and changes nothing, on a connection of its
 // own, and waits half a second for the answer. ERROR_INPUT when there is another one, which is

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "workloads/protocols.h"
+#include "workloads/protocols/protocols.h"
 
 static int find_protocol(const char *text, size_t scheme_bytes, struct server_url *url,
                          struct error *err)

@@ -8,8 +8,8 @@
 #include <stdbool.h>
 
 #include "loadgen/client/server_address.h"
-#include "workloads/login.h"
-#include "workloads/protocol.h"
+#include "workloads/protocols/login.h"
+#include "workloads/protocols/protocol.h"
 
 enum { URL_PATH_BYTES = 2048, URL_AUTHORITY_BYTES = 280 };
 

@@ -29,8 +29,8 @@
 #include "loadgen/engine/engine_worker.h"
 #include "loadgen/engine/sample_drain.h"
 #include "loadgen/engine/thread_cores.h"
-#include "workloads/memcached_udp.h"
-#include "workloads/protocols.h"
+#include "workloads/protocols/memcached_udp.h"
+#include "workloads/protocols/protocols.h"
 
 enum {
     SETTLE_NS = 20000000,      // pause between the last connect and the first request

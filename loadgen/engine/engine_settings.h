@@ -10,7 +10,7 @@
 
 #include "loadgen/client/client_stamps.h"
 #include "loadgen/client/server_address.h"
-#include "workloads/login.h"
+#include "workloads/protocols/login.h"
 #include "workloads/workload.h"
 
 struct schedule_drawer;

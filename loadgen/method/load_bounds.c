@@ -5,7 +5,7 @@
 
 #include "base/json_numbers.h"
 #include "base/text.h"
-#include "workloads/protocol.h"
+#include "workloads/protocols/protocol.h"
 
 typedef unsigned long long count_type; // what printf's %llu takes
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The first bytes of what socket calls move, from the caller's own buffers, for who is to tell
-// messages apart by them (workloads/framing.h). Only where that is asked for. Part of events.bpf.c.
+// messages apart by them (workloads/framing/framing.h). Only where that is asked for. Part of
+// events.bpf.c.
 #ifndef PROFILER_BPF_PAYLOAD_BPF_H
 #define PROFILER_BPF_PAYLOAD_BPF_H
 

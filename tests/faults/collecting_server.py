@@ -4,7 +4,7 @@
     collecting_server.py PORT OBJECTS EVERY_MS LOG
 
 CPython goes through so many OBJECTS that live on in its only thread. LOG is a fault log
-(workloads/lab_fault.h).
+(workloads/lab/lab_fault.h).
 """
 import gc
 import selectors

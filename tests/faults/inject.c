@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Makes one kind of trouble for a server, for a stated time, once every so often, and notes in a
-// fault log (workloads/lab_fault.h) when exactly. It runs where the trouble is to be: in the
+// fault log (workloads/lab/lab_fault.h) when exactly. It runs where the trouble is to be: in the
 // server's network namespace and on its core, or on the client's (network).
 //
 //     inject KIND LENGTH EVERY LOG [ADDRESS]
@@ -64,8 +64,8 @@
 
 #include "base/error.h"
 #include "base/units.h"
-#include "workloads/lab.h"
-#include "workloads/lab_fault.h"
+#include "workloads/protocols/lab.h"
+#include "workloads/lab/lab_fault.h"
 
 // What bpftool generates does not keep our warnings.
 #pragma GCC diagnostic push

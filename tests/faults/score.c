@@ -10,14 +10,15 @@
 //
 // How much a fault held a message up is how long the fault lasted while the message was on the
 // server (with the scope `client`: all its life long), of faults that make a thread wait only what
-// their log says that it waited, not how long it ran, or was ready to run (workloads/lab_fault.h:
-// that a bystander had its core then is true, and is not counted as blame); with the scope `late`,
-// for faults whose effect outlasts them (what was lost is sent again 200 ms later), all that a
-// message took longer than usual from when it was sent (a link cannot hold up what its client has
-// not sent), if that is a millisecond at least and a fault was shortly before it was read; with the
-// scope `opening`, for those that keep connections from being opened, all of it until it was sent.
-// A message counts as affected when that is beyond the noise (the 95th percentile of what messages
-// deviate that met no fault) and at least half of what it took longer than usual: where it is less
+// their log says that it waited, not how long it ran, or was ready to run
+// (workloads/lab/lab_fault.h: that a bystander had its core then is true, and is not counted as
+// blame); with the scope `late`, for faults whose effect outlasts them (what was lost is sent again
+// 200 ms later), all that a message took longer than usual from when it was sent (a link cannot
+// hold up what its client has not sent), if that is a millisecond at least and a fault was shortly
+// before it was read; with the scope `opening`, for those that keep connections from being opened,
+// all of it until it was sent. A message counts as affected when that is beyond the noise (the 95th
+// percentile of what messages deviate that met no fault) and at least half of what it took longer
+// than usual: where it is less
 // (`lesser`), something else did more, as a rule the queue that the fault left. Messages of which
 // the diagnosis itself says that it did not see enough (lost records took more than a twentieth of
 // the deviation) are counted as unseen and not judged; so are, as stolen, those that the host of
@@ -34,7 +35,7 @@
 #include "base/array.h"
 #include "base/error.h"
 #include "base/quantile.h"
-#include "workloads/lab_fault.h"
+#include "workloads/lab/lab_fault.h"
 
 #define LATE_NS 1e6
 

@@ -11,7 +11,7 @@
 #include "analysis/diagnosis/components.h"
 #include "analysis/timeline/span.h"
 #include "profiler/bpf/event_log.h"
-#include "workloads/protocols.h"
+#include "workloads/protocols/protocols.h"
 
 static void print_events(void)
 {

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "workloads/http2_session.h"
-#include "workloads/protocols.h"
+#include "workloads/protocols/http2_session.h"
+#include "workloads/protocols/protocols.h"
 
 static void filled(const char *row, const char *member, const char *text)
 {

@@ -25,11 +25,11 @@ listed() { # $1: where it is defined, $2: what is to be found in $3...
 }
 while IFS=: read -r file name; do
     case $name in
-    *_protocol) listed "$file" "^PROTOCOL\(${name%_protocol}," workloads/protocols.tbl.h ;;
+    *_protocol) listed "$file" "^PROTOCOL\(${name%_protocol}," workloads/protocols/protocols.tbl.h ;;
     *) listed "$file" "_(KINDS|BACKENDS)\(ROW\).* ROW\(${name#*_}\)" experiments/*/*_kind.h experiments/*/*_backend.h ;;
     esac
 done < <(grep -oHE '^const struct (protocol|[a-z]+_kind|capture_backend) [a-z0-9_]+ =' \
-    workloads/*.c experiments/*/*.c | sed 's/const struct [a-z_]* //; s/ =$//')
+    workloads/protocols/*.c experiments/*/*.c | sed 's/const struct [a-z_]* //; s/ =$//')
 while read -r name; do
     case $name in
     *_stand_in) row="^EVENT_PROGRAM\(${name%_stand_in},.*\"\)" ;; # with the function's name

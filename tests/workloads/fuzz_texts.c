@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "workloads/distribution_text.h"
-#include "workloads/lab_fault.h"
+#include "workloads/lab/lab_fault.h"
 #include "workloads/rate_pattern.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -2,12 +2,12 @@
 //
 // Requests of many keys: what each protocol writes, what it lists of every reply, split everywhere,
 // and what of that is right.
-#include "tests/workloads/codec_test.h"
+#include "tests/workloads/protocols/codec_test.h"
 
 #include <stdio.h>
 
 #include "workloads/multiget.h"
-#include "workloads/protocols.h"
+#include "workloads/protocols/protocols.h"
 
 enum { KEYS = 3, NUMBER = 17 };
 

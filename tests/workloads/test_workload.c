@@ -11,8 +11,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "workloads/protocols.h"
-#include "workloads/redis.h"
+#include "workloads/protocols/protocols.h"
+#include "workloads/protocols/redis.h"
 #include "workloads/workload.h"
 
 static int load_text(const char *text, size_t bytes, struct workload *workload, struct error *err)

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "loadgen/client/node_map.h"
-#include "workloads/protocol.h"
-#include "workloads/redis_client.h"
+#include "workloads/protocols/protocol.h"
+#include "workloads/protocols/redis_client.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "loadgen/client/protocol_probe.h"
-#include "workloads/protocols.h"
+#include "workloads/protocols/protocols.h"
 
 enum { RULES = 4 };
 

@@ -10,7 +10,7 @@
 #include "base/tsc.h"
 #include "loadgen/engine/engine_worker.h"
 #include "tests/loadgen/engine/engine_test.h"
-#include "workloads/protocols.h"
+#include "workloads/protocols/protocols.h"
 
 enum { MOST_CONNECTIONS = 2 };
 

@@ -8,8 +8,8 @@
 #include <poll.h>
 #include <pthread.h>
 
-#include "workloads/memcached_udp.h"
-#include "workloads/protocols.h"
+#include "workloads/protocols/memcached_udp.h"
+#include "workloads/protocols/protocols.h"
 
 // What the server does with requests.
 enum hostility {

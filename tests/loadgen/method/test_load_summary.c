@@ -12,7 +12,7 @@
 
 #include "loadgen/method/load_summary.h"
 #include "loadgen/method/method_interval.h"
-#include "workloads/protocol.h"
+#include "workloads/protocols/protocol.h"
 
 enum { REQUESTS = 1000 };
 
@@ -162,7 +162,8 @@ static void the_unanswered_are_infinite(void **state)
     assert_int_equal(summary.doubts[0], DOUBT_UNANSWERED);
     assert_non_null(strstr(summary.reasons[0], "p99 and above are infinite"));
 
-    const struct load_facts facts = {.server = "s", .protocol = &memcached_text_protocol, .rate = 1000};
+    const struct load_facts facts = {
+        .server = "s", .protocol = &memcached_text_protocol, .rate = 1000};
     json_t *json = load_summary_json(&summary, &run.result, &facts);
     assert_string_equal(json_string_value(json_object_get(json, "verdict")), "n/a");
     json_t *latency = json_object_get(json, "latency_us");
@@ -349,7 +350,8 @@ static void a_restart_is_told_from_connections_that_end(void **state)
     summarise(&run, &summary);
     assert_int_equal(summary.doubts[0], DOUBT_DISCONNECTED);
     assert_non_null(strstr(summary.reasons[0], "connections broke: 4 of 4 connections ended"));
-    const struct load_facts facts = {.server = "s", .protocol = &memcached_text_protocol, .arrivals = "fixed"};
+    const struct load_facts facts = {
+        .server = "s", .protocol = &memcached_text_protocol, .arrivals = "fixed"};
     json_t *json = load_summary_json(&summary, &run.result, &facts);
     assert_int_equal(json_integer_value(json_object_get(json, "reconnects")), 4);
     assert_int_equal(json_integer_value(json_object_get(json_object_get(json, "lost_by"), "reset")),
@@ -391,7 +393,8 @@ static void nothing_at_all_is_survived(void **state)
     summarise(&run, &summary);
     assert_false(summary.ok);
     assert_true(isnan(summary.latency.us[0]) && isnan(summary.cpu_us_per_request));
-    const struct load_facts facts = {.server = "s", .protocol = &memcached_text_protocol, .rate = 1000};
+    const struct load_facts facts = {
+        .server = "s", .protocol = &memcached_text_protocol, .rate = 1000};
     json_t *json = load_summary_json(&summary, &run.result, &facts);
     assert_true(json_is_null(json_object_get(json, "cpu_us_per_request")));
     json_decref(json);

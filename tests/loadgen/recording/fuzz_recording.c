@@ -8,7 +8,7 @@
 
 #include "loadgen/recording/recording_csv.h"
 #include "loadgen/recording/recording_pcap.h"
-#include "workloads/redis.h"
+#include "workloads/protocols/redis.h"
 #include "workloads/transactions.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -15,7 +15,7 @@
 #include "loadgen/recording/recording_csv.h"
 #include "loadgen/recording/recording_file.h"
 #include "loadgen/client/sample_log.h"
-#include "workloads/redis.h"
+#include "workloads/protocols/redis.h"
 #include "workloads/transactions.h"
 
 enum { SAMPLES = 1000 };

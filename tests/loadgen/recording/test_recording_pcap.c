@@ -11,7 +11,7 @@
 #include <pcap/pcap.h>
 
 #include "loadgen/recording/recording_pcap.h"
-#include "workloads/redis.h"
+#include "workloads/protocols/redis.h"
 
 enum { SYN = 2, ACK = 16, PORT_CLIENT = 40000, PORT_REDIS = 6379 };
 enum { TCP_HEADER = 20 };

@@ -1,0 +1,486 @@
+// SPDX-License-Identifier: MIT
+#include "workloads/lab/lab_fault.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+
+// --- the log of faults ---------------------------------------------------------------------------
+
+int fault_log_open(struct fault_log *log, const char *path, struct error *err)
+{
+    const size_t bytes = (size_t)FAULT_LOG_LINES * FAULT_LOG_LINE_BYTES;
+    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return error_set_errno(err, ERROR_INPUT, "cannot write the fault log %s", path);
+    *log = (struct fault_log){.lines = MAP_FAILED};
+    if (ftruncate(fd, (off_t)bytes) == 0)
+        log->lines = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+    close(fd);
+    if (log->lines == MAP_FAILED)
+        return error_set_errno(err, ERROR_FAILED, "cannot map the fault log %s", path);
+    memset(log->lines, 0, bytes); // its first writes must not fault
+    return 0;
+}
+
+void fault_log_add(struct fault_log *log, int64_t begin_ns, int64_t end_ns, const char *kind)
+{
+    char line[FAULT_LOG_LINE_BYTES + 1];
+    uint32_t number = __atomic_fetch_add(&log->used, 1, __ATOMIC_RELAXED);
+    if (number >= FAULT_LOG_LINES)
+        return;
+    snprintf(line, sizeof line, "%20lld %20lld %-21.21s\n", (long long)begin_ns, (long long)end_ns,
+             kind);
+    memcpy(log->lines + (size_t)number * FAULT_LOG_LINE_BYTES, line, FAULT_LOG_LINE_BYTES);
+}
+
+int64_t fault_log_now(void)
+{
+    return clock_now_ns(CLOCK_MONOTONIC_RAW);
+}
+
+enum { PAGE_BYTES = 4096, EXTRA_CALL_NS = 2000 };
+enum { WRITTEN_BYTES = 4 << 20, SYNCED_BYTES = 4 * WRITTEN_BYTES, MEMORY_BYTES = 256 << 20 };
+
+static const size_t fresh_bytes = (size_t)1 << 30; // bytes of address space; used at some 4 GB/s
+
+static const char *const kind_names[] = {
+    [LAB_FAULT_NONE] = "none",       [LAB_FAULT_SLOW] = "slow",     [LAB_FAULT_CALLS] = "calls",
+    [LAB_FAULT_PAGES] = "pages",     [LAB_FAULT_HALVES] = "halves", [LAB_FAULT_SYNC] = "sync",
+    [LAB_FAULT_FORK] = "fork",       [LAB_FAULT_SWAP] = "swap",     [LAB_FAULT_LOCK] = "lock",
+    [LAB_FAULT_COMPACT] = "compact", [LAB_FAULT_DEAF] = "deaf",     [LAB_FAULT_COLLECT] = "collect",
+    [LAB_FAULT_SYN] = "syn",
+};
+
+int lab_fault_parse(const char *text, struct lab_fault *fault, struct error *err)
+{
+    char kind[16], length[24], every[24];
+    if (sscanf(text, "%15[a-z],%23[^,],%23s", kind, length, every) != 3)
+        return error_set(err, ERROR_INPUT,
+                         "--fault: \"%s\" is not KIND,LENGTH,EVERY, such as slow,1ms,20ms", text);
+    if (units_parse_duration_ns(length, &fault->length_ns, err) < 0 ||
+        units_parse_duration_ns(every, &fault->every_ns, err) < 0)
+        return error_prefix(err, "--fault");
+    if (fault->length_ns == 0 || fault->length_ns >= fault->every_ns)
+        return error_set(err, ERROR_INPUT, "--fault: LENGTH must be more than 0, less than EVERY");
+    for (int k = LAB_FAULT_SLOW; k <= LAB_FAULT_COLLECT; k++) {
+        if (strcmp(kind, kind_names[k]) == 0) {
+            fault->kind = (enum lab_fault_kind)k;
+            return 0;
+        }
+    }
+    return error_set(err, ERROR_INPUT,
+                     "--fault: \"%s\" is none of slow, calls, pages, halves, sync, fork, swap, "
+                     "compact, lock, deaf, syn, "
+                     "collect",
+                     kind);
+}
+
+// Most of it is its own work, some 100 ns between two looks at the clock: what takes samples is to
+// find this function, also where the machine takes its time to tell the time. Written out, for a
+// trace would hold every turn of a loop.
+static __attribute__((noinline)) int64_t slow_function(int64_t until_ns)
+{
+    enum { OWN_STEPS = 128 };
+    int64_t now = fault_log_now();
+    uint64_t work = (uint64_t)now;
+    while (now < until_ns) {
+#pragma GCC unroll 128
+        for (int step = 0; step < OWN_STEPS; step++) {
+            work *= 0x9e3779b97f4a7c15u;       // 3 to 4 cycles
+            __asm__ volatile("" : "+r"(work)); // each step waits for the one before
+        }
+        now = fault_log_now();
+    }
+    return now;
+}
+
+static struct timespec timespec_of(uint64_t ns)
+{
+    return (struct timespec){(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+}
+
+// What the holder does with the lock: sleeps, or by turns works a little and waits for others that
+// work for it, as a runtime's thread does that has stopped the world.
+static void keep_lock(const struct lab_fault *fault)
+{
+    enum { WORK_NS = 20000, WAIT_NS = 100000 };
+    const struct timespec length = timespec_of(fault->length_ns);
+    const struct timespec wait = {0, WAIT_NS};
+    int64_t now = fault_log_now(), until = now + (int64_t)fault->length_ns;
+    if (fault->kind == LAB_FAULT_LOCK)
+        nanosleep(&length, NULL);
+    while (fault->kind == LAB_FAULT_COLLECT && now < until) {
+        nanosleep(&wait, NULL);
+        now = slow_function(fault_log_now() + WORK_NS);
+    }
+}
+
+// Holds the lock for a time, at regular intervals, until the process ends.
+static void *hold_lock(void *argument)
+{
+    struct lab_fault *fault = argument;
+    const struct timespec rest = timespec_of(fault->every_ns - fault->length_ns);
+    for (;;) {
+        nanosleep(&rest, NULL);
+        pthread_mutex_lock(&fault->lock);
+        int64_t begin = fault_log_now();
+        keep_lock(fault);
+        int64_t end = fault_log_now();
+        pthread_mutex_unlock(&fault->lock);
+        fault_log_add(&fault->log, begin, end, kind_names[fault->kind]);
+    }
+    return NULL;
+}
+
+// Whether every request takes a lock that another thread holds now and then.
+static bool takes_lock(const struct lab_fault *fault)
+{
+    return fault->kind == LAB_FAULT_LOCK || fault->kind == LAB_FAULT_COLLECT;
+}
+
+// Whether connections are closed now and then, and not to be opened again.
+static bool closes_connections(const struct lab_fault *fault)
+{
+    return fault->kind == LAB_FAULT_DEAF || fault->kind == LAB_FAULT_SYN;
+}
+
+enum { QUEUE_PLACES = 2 }; // more than it holds with a length of 0
+
+// A connection to the server itself, which takes a place in its queue. -1: none was left.
+static int connect_to_itself(const struct lab_fault *fault)
+{
+    struct sockaddr_in6 address;
+    socklen_t bytes = sizeof address;
+    int client = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (client < 0 || getsockname(fault->listener, (void *)&address, &bytes) < 0)
+        return client;
+    address.sin6_addr = // 127.0.0.1: not every network namespace has the other protocol
+        (struct in6_addr){.s6_addr = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}};
+    (void)connect(client, (const void *)&address, sizeof address);
+    return client;
+}
+
+// Connections are not taken, and the queue holds one and has it.
+static void fill_queue(const struct lab_fault *fault, int clients[QUEUE_PLACES])
+{
+    struct epoll_event event = {.events = 0};
+    epoll_ctl(fault->epoll, EPOLL_CTL_MOD, fault->listener, &event);
+    listen(fault->listener, 0);
+    for (int i = 0; i < QUEUE_PLACES; i++)
+        clients[i] = connect_to_itself(fault);
+}
+
+static void empty_queue(const struct lab_fault *fault, const int clients[QUEUE_PLACES])
+{
+    enum { BACKLOG = 1024 };
+    struct epoll_event event = {.events = EPOLLIN};
+    for (int i = 0; i < QUEUE_PLACES; i++)
+        close(clients[i]);
+    listen(fault->listener, BACKLOG);
+    epoll_ctl(fault->epoll, EPOLL_CTL_MOD, fault->listener, &event);
+}
+
+// As ordinary programs, which hold nobody up.
+static bool command_firewall(const char *nft)
+{
+    char command[192];
+    snprintf(command, sizeof command, "chrt -o 0 nft '%s'", nft);
+    return system(command) == 0;
+}
+
+static bool drop_openings(void)
+{
+    return command_firewall("add rule ip taillight-syn input tcp flags & (syn | ack) == syn drop");
+}
+
+// Nobody can open a connection for a time, at regular intervals, and those that there are are
+// closed.
+static void *refuse_connections(void *argument)
+{
+    struct lab_fault *fault = argument;
+    const struct timespec length = timespec_of(fault->length_ns);
+    const struct timespec rest = timespec_of(fault->every_ns - fault->length_ns);
+    bool by_firewall = fault->kind == LAB_FAULT_SYN;
+    for (;;) {
+        int clients[QUEUE_PLACES];
+        nanosleep(&rest, NULL);
+        int64_t begin = fault_log_now();
+        if (!by_firewall)
+            fill_queue(fault, clients);
+        else if (!drop_openings())
+            continue;
+        fault->deaf = true;
+        nanosleep(&length, NULL);
+        fault->deaf = false;
+        if (by_firewall)
+            command_firewall("flush chain ip taillight-syn input");
+        else
+            empty_queue(fault, clients);
+        fault_log_add(&fault->log, begin, fault_log_now(), kind_names[fault->kind]);
+    }
+    return NULL;
+}
+
+static int prepare_file(struct lab_fault *fault, const char *log_path, struct error *err)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s.synced", log_path);
+    fault->file = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_DIRECT, 0600);
+    fault->memory =
+        mmap(NULL, WRITTEN_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (fault->memory == MAP_FAILED || fault->file < 0 || unlink(path) < 0)
+        return error_set_errno(err, ERROR_FAILED, "cannot write %s", path);
+    madvise(fault->memory, WRITTEN_BYTES, MADV_HUGEPAGE);
+    memset(fault->memory, 1, WRITTEN_BYTES);
+    for (off_t at = 0; at < SYNCED_BYTES; at += WRITTEN_BYTES) // it has its blocks from now on
+        if (pwrite(fault->file, fault->memory, WRITTEN_BYTES, at) != WRITTEN_BYTES)
+            return error_set_errno(err, ERROR_FAILED, "cannot write %s", path);
+    if (fsync(fault->file) < 0)
+        return error_set_errno(err, ERROR_FAILED, "cannot write %s", path);
+    return 0;
+}
+
+static int prepare_compaction(struct lab_fault *fault, struct error *err)
+{
+    static const char path[] = "/proc/sys/vm/compact_memory";
+    fault->file = open(path, O_WRONLY | O_CLOEXEC);
+    // The first time takes a second, later ones have little to do.
+    if (fault->file < 0 || pwrite(fault->file, "1", 1, 0) != 1)
+        return error_set_errno(err, ERROR_FAILED, "cannot write %s", path);
+    return 0;
+}
+
+// Memory of its own that is there.
+static int prepare_memory(struct lab_fault *fault, struct error *err)
+{
+    fault->memory =
+        mmap(NULL, MEMORY_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (fault->memory == MAP_FAILED)
+        return error_set_errno(err, ERROR_FAILED, "no memory to fork or to page out");
+    madvise(fault->memory, MEMORY_BYTES, MADV_NOHUGEPAGE);
+    memset(fault->memory, 1, MEMORY_BYTES);
+    if (fault->kind == LAB_FAULT_SWAP && madvise(fault->memory, MEMORY_BYTES, MADV_PAGEOUT) < 0)
+        return error_set_errno(err, ERROR_FAILED, "cannot page memory out");
+    fault->fresh = fault->memory;
+    fault->fresh_bytes = MEMORY_BYTES;
+    if (fault->kind == LAB_FAULT_FORK)
+        signal(SIGCHLD, SIG_IGN); // nobody waits for the children
+    return 0;
+}
+
+int lab_fault_start(struct lab_fault *fault, const char *log_path, struct error *err)
+{
+    if (fault->kind == LAB_FAULT_NONE)
+        return 0;
+    int result = fault_log_open(&fault->log, log_path, err);
+    if (result < 0)
+        return result;
+    fault->due_ns = fault_log_now() + (int64_t)fault->every_ns;
+    if (fault->kind == LAB_FAULT_PAGES) {
+        fault->fresh = mmap(NULL, fresh_bytes, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (fault->fresh == MAP_FAILED)
+            return error_set_errno(err, ERROR_FAILED, "cannot reserve memory for page faults");
+        fault->fresh_bytes = fresh_bytes;
+        madvise(fault->fresh, fresh_bytes, MADV_NOHUGEPAGE);
+    }
+    if (fault->kind == LAB_FAULT_SYNC)
+        result = prepare_file(fault, log_path, err);
+    if (fault->kind == LAB_FAULT_COMPACT)
+        result = prepare_compaction(fault, err);
+    if (fault->kind == LAB_FAULT_FORK || fault->kind == LAB_FAULT_SWAP)
+        result = prepare_memory(fault, err);
+    if (fault->kind == LAB_FAULT_SYN &&
+        !command_firewall("table ip taillight-syn { chain input { type filter hook input priority "
+                          "0; }; }"))
+        return error_set(err, ERROR_FAILED, "cannot make the firewall (nft)");
+    if (closes_connections(fault) &&
+        pthread_create(&fault->holder, NULL, refuse_connections, fault) != 0)
+        return error_set(err, ERROR_FAILED, "cannot start the thread that refuses connections");
+    if (takes_lock(fault)) {
+        pthread_mutex_init(&fault->lock, NULL);
+        if (pthread_create(&fault->holder, NULL, hold_lock, fault) != 0)
+            return error_set(err, ERROR_FAILED, "cannot start the thread that holds the lock");
+        pthread_setname_np(fault->holder,
+                           fault->kind == LAB_FAULT_LOCK ? "lock-holder" : "VM Thread");
+    }
+    return result;
+}
+
+static __attribute__((noinline)) int64_t extra_call(void)
+{
+    return slow_function(fault_log_now() + EXTRA_CALL_NS);
+}
+
+static __attribute__((noinline)) int64_t touch_pages(struct lab_fault *fault, int64_t until_ns)
+{
+    int64_t now = fault_log_now();
+    while (now < until_ns && fault->fresh_bytes >= PAGE_BYTES) {
+        *(volatile char *)fault->fresh = 1;
+        fault->fresh += PAGE_BYTES;
+        fault->fresh_bytes -= PAGE_BYTES;
+        now = fault_log_now();
+    }
+    return now;
+}
+
+// How long the calling thread has run, and was kept from running though it could have, in all: by
+// the kernel's own account, which owes nothing to what a capture records.
+struct thread_account {
+    int64_t ran_ns, ready_ns;
+};
+
+static struct thread_account account_read(int schedstat)
+{
+    char text[64] = "";
+    struct thread_account account = {.ran_ns = clock_now_ns(CLOCK_THREAD_CPUTIME_ID)};
+    long long ready;
+    if (pread(schedstat, text, sizeof text - 1, 0) > 0 && sscanf(text, "%*u %lld", &ready) == 1)
+        account.ready_ns = ready;
+    return account;
+}
+
+// Notes of a call what it had to wait for, without what it ran, which it did first, and without how
+// long it was kept from going on then.
+static void note_wait(struct lab_fault *fault, int64_t begin_ns,
+                      const struct thread_account *before)
+{
+    struct thread_account after = account_read(fault->schedstat);
+    int64_t end_ns = fault_log_now();
+    int64_t ran_ns = after.ran_ns - before->ran_ns;
+    int64_t ready_ns = after.ready_ns - before->ready_ns;
+    if (begin_ns + ran_ns < end_ns - ready_ns)
+        fault_log_add(&fault->log, begin_ns + ran_ns, end_ns - ready_ns, FAULT_LOG_WAITS);
+    if (ready_ns > 0)
+        fault_log_add(&fault->log, end_ns - ready_ns, end_ns, FAULT_LOG_READY);
+}
+
+// Most of that time the thread is to sleep: writes past the page cache, so large that what they
+// cost the processor, and a virtual machine's host, is little beside what they take the disk.
+static int64_t sync_file(struct lab_fault *fault, int64_t until_ns)
+{
+    int64_t now = fault_log_now();
+    if (fault->schedstat == 0)
+        fault->schedstat = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+    for (off_t at = 0; now < until_ns; at = (at + WRITTEN_BYTES) % SYNCED_BYTES) {
+        struct thread_account before = account_read(fault->schedstat);
+        int64_t begin = fault_log_now();
+        if (pwrite(fault->file, fault->memory, WRITTEN_BYTES, at) < 0)
+            break;
+        note_wait(fault, begin, &before);
+        before = account_read(fault->schedstat);
+        begin = fault_log_now();
+        if (fdatasync(fault->file) < 0)
+            break;
+        note_wait(fault, begin, &before);
+        now = fault_log_now();
+    }
+    return now;
+}
+
+// The thread that asks for it does it.
+static int64_t compact_memory(struct lab_fault *fault, int64_t until_ns)
+{
+    int64_t now = fault_log_now();
+    while (now < until_ns && pwrite(fault->file, "1", 1, 0) == 1)
+        now = fault_log_now();
+    return now;
+}
+
+// A child that does nothing, and ends later when nobody wants its core.
+static pid_t fork_child(void)
+{
+    const struct sched_param none = {0};
+    pid_t child = fork();
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        sched_setscheduler(0, SCHED_IDLE, &none);
+        for (;;)
+            pause();
+    }
+    return child;
+}
+
+// The child gets a copy of the page tables, and each page that is written to is copied.
+static int64_t fork_and_write(struct lab_fault *fault, int64_t until_ns)
+{
+    pid_t child = fork_child();
+    fault->fresh = fault->memory;
+    fault->fresh_bytes = MEMORY_BYTES;
+    int64_t now = touch_pages(fault, until_ns);
+    if (child > 0)
+        kill(child, SIGKILL);
+    return now;
+}
+
+// The request during which a fault is due suffers it.
+static void fault_inflict(struct lab_fault *fault, int64_t begin_ns)
+{
+    int64_t until = begin_ns + (int64_t)fault->length_ns, end = begin_ns;
+    if (fault->kind == LAB_FAULT_SLOW)
+        end = slow_function(until);
+    else if (fault->kind == LAB_FAULT_PAGES || fault->kind == LAB_FAULT_SWAP)
+        end = touch_pages(fault, until);
+    else if (fault->kind == LAB_FAULT_SYNC)
+        end = sync_file(fault, until);
+    else if (fault->kind == LAB_FAULT_FORK)
+        end = fork_and_write(fault, until);
+    else if (fault->kind == LAB_FAULT_COMPACT)
+        end = compact_memory(fault, until);
+    else
+        while (end < until)
+            end = extra_call();
+    fault_log_add(&fault->log, begin_ns, end, kind_names[fault->kind]);
+    fault->due_ns = begin_ns + (int64_t)fault->every_ns;
+}
+
+void lab_fault_begin_service(struct lab_fault *fault)
+{
+    if (fault->kind == LAB_FAULT_NONE)
+        return;
+    if (takes_lock(fault)) {
+        pthread_mutex_lock(&fault->lock);
+        return;
+    }
+    int64_t now = fault_log_now();
+    if (fault->kind != LAB_FAULT_HALVES && !closes_connections(fault) && now >= fault->due_ns &&
+        fault->log.used < FAULT_LOG_LINES)
+        fault_inflict(fault, now);
+}
+
+bool lab_fault_halves(struct lab_fault *fault)
+{
+    if (fault->kind != LAB_FAULT_HALVES || fault->log.used >= FAULT_LOG_LINES)
+        return false;
+    int64_t now = fault_log_now();
+    if (now < fault->due_ns)
+        return false;
+    fault_log_add(&fault->log, now, now + (int64_t)fault->length_ns, kind_names[fault->kind]);
+    fault->due_ns = now + (int64_t)fault->every_ns;
+    return true;
+}
+
+bool lab_fault_closes(const struct lab_fault *fault)
+{
+    return fault->deaf;
+}
+
+void lab_fault_end_service(struct lab_fault *fault)
+{
+    if (takes_lock(fault))
+        pthread_mutex_unlock(&fault->lock);
+}

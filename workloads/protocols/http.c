@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: MIT
+//
+// HTTP/1.1, client side: on connections kept alive, pipelined (RFC 9110, RFC 9112). What requests
+// say besides method and key: workloads/protocols/http_words.h.
+// Bodies are delimited by Content-Length or chunks; one that only the connection's end would
+// delimit is malformed here. 2xx is a value, 404 and 410 a miss, 5xx the server's error, the rest
+// the client's; 1xx come in front of a reply and are none.
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "workloads/protocols/http_semantics.h"
+#include "workloads/protocols/http_words.h"
+#include "workloads/protocols/protocol.h"
+#include "workloads/protocols/reply_parser.h"
+
+static const uint64_t body_bytes_limit = (uint64_t)1 << 40;
+
+static char usual_before[] = " /",
+            usual_after[] = " HTTP/1.1\r\nHost: taillight\r\nUser-Agent: taillight\r\n";
+static const struct http_words usual_words = {.before = usual_before,
+                                              .before_bytes = sizeof usual_before - 1,
+                                              .after = usual_after,
+                                              .after_bytes = sizeof usual_after - 1};
+
+enum { LENGTH_BYTES_MAX = 40 }; // of the header in front of a body
+
+static size_t request_bytes_max(size_t key_bytes, size_t value_bytes)
+{
+    return strlen("POST") + http_words_bytes(&usual_words) + key_bytes + LENGTH_BYTES_MAX +
+           strlen("\r\n") + value_bytes;
+}
+
+static char *put(char *out, const char *bytes, size_t count)
+{
+    memcpy(out, bytes, count);
+    return out + count;
+}
+
+static size_t http_encode(const struct request *request, char *out, size_t out_bytes)
+{
+    const struct http_words *words = request->http ? request->http : &usual_words;
+    const char *method = http_methods[request->operation];
+    const size_t method_bytes = strlen(method), key_bytes = words->fixed ? 0 : request->key_bytes;
+    size_t body_bytes = 0, length_bytes = 0;
+    char length[LENGTH_BYTES_MAX];
+    if (request->value) {
+        body_bytes = request->value_bytes;
+        length_bytes =
+            (size_t)snprintf(length, sizeof length, "Content-Length: %zu\r\n", body_bytes);
+    }
+    const size_t bytes = method_bytes + http_words_bytes(words) + key_bytes + length_bytes +
+                         strlen("\r\n") + body_bytes;
+    if (bytes > out_bytes)
+        return 0;
+    out = put(out, method, method_bytes);
+    out = put(out, words->before, words->before_bytes);
+    out = put(out, request->key, key_bytes);
+    out = put(out, words->after, words->after_bytes);
+    out = put(out, length, length_bytes);
+    out = put(out, "\r\n", strlen("\r\n"));
+    if (body_bytes)
+        put(out, request->value, body_bytes);
+    return bytes;
+}
+
+// --- replies -------------------------------------------------------------------------------------
+
+enum state {
+    STATE_STATUS,     // a status line comes
+    STATE_HEADERS,    // header lines, up to an empty one
+    STATE_BODY,       // data_left bytes
+    STATE_CHUNK_SIZE, // the line in front of a chunk
+    STATE_CHUNK,      // data_left bytes with their CR LF
+    STATE_TRAILERS,   // lines behind the last chunk, up to an empty one
+};
+
+enum { KIND_INTERIM = REPLY_KINDS }; // of a 1xx, while its headers pass
+
+// "HTTP/1.x <three digits> <reason>".
+static enum reply_progress judge_status(struct reply_parser *parser, const struct reply_line *line)
+{
+    if (!line_starts_with(line, "HTTP/1.") || line->count < 12 || line->bytes[8] != ' ' ||
+        (line->count > 12 && line->bytes[12] != ' '))
+        return reply_lose(parser, REPLY_MALFORMED);
+    const char *at = line->bytes + 9;
+    uint64_t status;
+    if (!line_digits(&at, line->bytes + 12, 999, &status) || at != line->bytes + 12 || status < 100)
+        return reply_lose(parser, REPLY_MALFORMED);
+    parser->kind = (uint8_t)http_kind_of_status((unsigned)status);
+    if (status / 100 == 1)
+        parser->kind = KIND_INTERIM;
+    parser->state = STATE_HEADERS;
+    parser->closing = line->bytes[7] == '0';        // HTTP/1.0, unless a header says otherwise
+    parser->sized = status == 204 || status == 304; // these have no body, whatever they say
+    parser->values = parser->sized;
+    return REPLY_UNDER_WAY;
+}
+
+// The value of a header of that name, blanks trimmed; false: it is another header.
+static bool header_is(const struct reply_line *line, const char *name, const char **value,
+                      const char **end)
+{
+    size_t bytes = strlen(name);
+    if (line->count <= bytes || line->bytes[bytes] != ':' ||
+        strncasecmp(line->bytes, name, bytes) != 0)
+        return false;
+    *value = line->bytes + bytes + 1;
+    *end = line->bytes + line->count;
+    while (*value < *end && (**value == ' ' || **value == '\t'))
+        (*value)++;
+    while (*end > *value && ((*end)[-1] == ' ' || (*end)[-1] == '\t'))
+        (*end)--;
+    return true;
+}
+
+// Headers say how the body is delimited; until it comes parser->elements holds its length.
+static enum reply_progress judge_header(struct reply_parser *parser, const struct reply_line *line)
+{
+    const char *value, *end;
+    if (line->too_long)
+        return REPLY_UNDER_WAY; // no header that matters is that long
+    if (header_is(line, "Connection", &value, &end)) {
+        // Of several options none matters here (RFC 9112 9.3).
+        if (end - value == 5 && strncasecmp(value, "close", 5) == 0)
+            parser->closing = true;
+        else if (end - value == 10 && strncasecmp(value, "keep-alive", 10) == 0)
+            parser->closing = false;
+        return REPLY_UNDER_WAY;
+    }
+    if (parser->values)
+        return REPLY_UNDER_WAY; // a reply without body needs none of the others
+    if (header_is(line, "Transfer-Encoding", &value, &end)) {
+        // Chunked is always the last of the encodings (RFC 9112 6.1).
+        parser->chunked = end - value >= 7 && strncasecmp(end - 7, "chunked", 7) == 0;
+    } else if (header_is(line, "Content-Length", &value, &end)) {
+        uint64_t length;
+        if (!line_digits(&value, end, body_bytes_limit, &length) || value != end ||
+            (parser->sized && length != parser->elements))
+            return reply_lose(parser, REPLY_MALFORMED);
+        if (length > body_bytes_limit)
+            return reply_lose(parser, REPLY_OVERSIZED);
+        parser->sized = true;
+        parser->elements = length;
+    }
+    return REPLY_UNDER_WAY;
+}
+
+// The empty line behind the headers.
+static enum reply_progress end_headers(struct reply_parser *parser)
+{
+    if (parser->kind == KIND_INTERIM) {
+        parser->state = STATE_STATUS;
+        parser->chunked = parser->sized = false;
+        parser->elements = 0;
+        return REPLY_UNDER_WAY;
+    }
+    if (parser->chunked) { // it overrides a length (RFC 9112 6.3)
+        parser->state = STATE_CHUNK_SIZE;
+        return REPLY_UNDER_WAY;
+    }
+    if (!parser->sized)
+        return reply_lose(parser, REPLY_MALFORMED);
+    parser->state = STATE_BODY;
+    parser->data_left = parser->value_bytes = parser->elements;
+    parser->raw_data = true;
+    return parser->data_left ? REPLY_UNDER_WAY : REPLY_ENDED;
+}
+
+// "<hexadecimal length>[;extension]".
+static enum reply_progress judge_chunk_size(struct reply_parser *parser,
+                                            const struct reply_line *line)
+{
+    uint64_t length = 0;
+    size_t i = 0;
+    for (; i < line->count; i++) {
+        char digit = line->bytes[i];
+        int value = digit >= '0' && digit <= '9'   ? digit - '0'
+                    : digit >= 'a' && digit <= 'f' ? digit - 'a' + 10
+                    : digit >= 'A' && digit <= 'F' ? digit - 'A' + 10
+                                                   : -1;
+        if (value < 0)
+            break;
+        length = length > body_bytes_limit ? length : length * 16 + (uint64_t)value;
+    }
+    if (i == 0 || (i < line->count && !strchr("; \t", line->bytes[i])))
+        return reply_lose(parser, REPLY_MALFORMED);
+    if (length > body_bytes_limit || parser->value_bytes + length > body_bytes_limit)
+        return reply_lose(parser, REPLY_OVERSIZED);
+    parser->value_bytes += length;
+    parser->data_left = length ? length + 2 : 0;
+    parser->state = length ? STATE_CHUNK : STATE_TRAILERS;
+    return REPLY_UNDER_WAY;
+}
+
+static enum reply_progress http_judge(struct reply_parser *parser, const struct reply_line *line)
+{
+    switch (parser->state) {
+    case STATE_STATUS:
+        if (parser->resync && (line->too_long || !line_starts_with(line, "HTTP/1.")))
+            return REPLY_UNDER_WAY; // lines that are not understood, up to a status line
+        parser->resync = false;
+        return line->too_long ? reply_lose(parser, REPLY_OVERSIZED) : judge_status(parser, line);
+    case STATE_HEADERS:
+        return line->count == 0 && !line->too_long ? end_headers(parser)
+                                                   : judge_header(parser, line);
+    case STATE_CHUNK_SIZE:
+        return line->too_long ? reply_lose(parser, REPLY_OVERSIZED)
+                              : judge_chunk_size(parser, line);
+    default: // trailers
+        return line->count == 0 && !line->too_long ? REPLY_ENDED : REPLY_UNDER_WAY;
+    }
+}
+
+static enum reply_progress http_end_data(struct reply_parser *parser)
+{
+    if (parser->state == STATE_BODY)
+        return REPLY_ENDED;
+    if (parser->data_damaged)
+        return reply_lose(parser, REPLY_MALFORMED);
+    parser->state = STATE_CHUNK_SIZE;
+    return REPLY_UNDER_WAY;
+}
+
+const struct protocol http_protocol = {
+    .name = http_name,
+    .speaks = "HTTP/1.1 on connections kept alive",
+    .replies = "`GET /<key>`, or what `http` says, keep-alive; a put or post carries the key's "
+               "value; 2xx a value, 404 and 410 a miss, 5xx the server's error, the rest the "
+               "client's",
+    .operations = http_operations,
+    .operation_count = HTTP_METHODS,
+    .usual_port = 80,
+    .tls_port = 443,
+    PROTOCOL_PROBE("OPTIONS * HTTP/1.1\r\nHost: taillight\r\nConnection: close\r\n\r\n"),
+    .probe_answers = {"HTTP/1."},
+    .dataset = DATASET_NONE,
+    .takes_http_words = true,
+    .request_bytes_max = request_bytes_max,
+    .encode = http_encode,
+    .judge_line = http_judge,
+    .end_data = http_end_data,
+    .answers = http_answers,
+};

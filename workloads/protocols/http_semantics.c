@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+#include "workloads/protocols/http_semantics.h"
+
+const struct protocol_operation http_operations[HTTP_METHODS] = {
+    {.name = "get", .weight = 1},
+    {.name = "put", .carries_value = true},
+    {.name = "post", .carries_value = true},
+};
+const char *const http_methods[HTTP_METHODS] = {"GET", "PUT", "POST"};
+
+enum reply_kind http_kind_of_status(unsigned status)
+{
+    return status / 100 == 2                ? REPLY_VALUE
+           : status == 404 || status == 410 ? REPLY_MISS
+           : status / 100 == 5              ? REPLY_SERVER_ERROR
+                                            : REPLY_CLIENT_ERROR;
+}
+
+bool http_answers(unsigned operation, enum reply_kind kind)
+{
+    (void)operation;
+    return kind != REPLY_STORED && kind != REPLY_NOT_STORED;
+}

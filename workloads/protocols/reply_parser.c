@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: MIT
+#include "workloads/protocols/reply_parser.h"
+
+#include <ctype.h>
+#include <string.h>
+
+enum { LINE_BYTES_MAX = 64 << 10 }; // one that goes on for longer never ends
+
+void reply_note_said(struct reply_parser *parser, const char *bytes, size_t count)
+{
+    size_t said = count < sizeof parser->said ? count : sizeof parser->said - 1;
+    if (parser->quoted || !count)
+        return;
+    for (size_t i = 0; i < said; i++)
+        parser->said[i] = (char)(isprint((unsigned char)bytes[i]) ? bytes[i] : '?');
+    parser->said[said] = '\0';
+    parser->quoted = true;
+}
+
+enum reply_kind reply_list_value(struct reply_parser *parser, unsigned place, uint64_t key_hash,
+                                 uint64_t bytes)
+{
+    struct reply_list *list = parser->list;
+    if (list->count >= list->due || place >= list->due)
+        return REPLY_MALFORMED;
+    list->values[list->count++] =
+        (struct listed_value){.key_hash = key_hash, .bytes = bytes, .place = (uint16_t)place};
+    return REPLY_VALUE;
+}
+
+// Takes bytes up to the end of the current line and returns how many. *whole: the line is, and not
+// copied if the caller's bytes hold all of it.
+static size_t take_line(struct reply_parser *parser, const char *bytes, size_t count,
+                        struct reply_line *line, bool *whole)
+{
+    const char *newline = memchr(bytes, '\n', count);
+    size_t taken = newline ? (size_t)(newline - bytes) + 1 : count;
+    *whole = newline != NULL;
+    *line = (struct reply_line){.bytes = bytes, .count = taken};
+    if (!newline || parser->line_bytes || parser->skipping || taken > sizeof parser->line) {
+        if (parser->line_bytes + taken > sizeof parser->line)
+            parser->skipping = true;
+        if (!parser->skipping)
+            memcpy(parser->line + parser->line_bytes, bytes, taken);
+        parser->line_bytes += (uint32_t)taken;
+        line->bytes = parser->line;
+        line->count = parser->skipping ? 0 : parser->line_bytes;
+    }
+    if (!newline)
+        return taken;
+    line->too_long = parser->skipping;
+    parser->line_bytes = 0;
+    parser->skipping = false;
+    if (line->count && line->bytes[line->count - 1] == '\n')
+        line->count--;
+    if (line->count && line->bytes[line->count - 1] == '\r')
+        line->count--;
+    return taken;
+}
+
+// Takes bytes of a value. Unless it is raw, parser->data_left includes the CR LF behind it.
+static size_t take_data(struct reply_parser *parser, const char *bytes, size_t count)
+{
+    uint64_t left = parser->data_left;
+    size_t taken = count < left ? count : (size_t)left;
+    const uint64_t words = parser->raw_data ? left : left > 2 ? left - 2 : 0;
+    if (reply_is_fault(parser->kind))
+        reply_note_said(parser, bytes, taken < words ? taken : (size_t)words);
+    for (size_t i = left > 2 ? (size_t)(left - 2) : 0; i < taken && !parser->raw_data; i++)
+        if (bytes[i] != (left - i == 2 ? '\r' : '\n'))
+            parser->data_damaged = true;
+    parser->data_left -= taken;
+    return taken;
+}
+
+static size_t take_header(struct reply_parser *parser, const char *bytes, size_t count,
+                          size_t wanted)
+{
+    size_t missing = wanted - parser->line_bytes, taken = count < missing ? count : missing;
+    memcpy(parser->line + parser->line_bytes, bytes, taken);
+    parser->line_bytes += (uint32_t)taken;
+    return taken;
+}
+
+// Takes the next part of the reply under way. Returns how many bytes that was.
+static size_t take_part(const struct protocol *protocol, struct reply_parser *parser,
+                        const char *bytes, size_t count, enum reply_progress *progress)
+{
+    const size_t header_bytes = protocol->header_bytes;
+    struct reply_line line;
+    size_t taken;
+    bool whole;
+    *progress = REPLY_UNDER_WAY;
+    if (protocol->take) {
+        taken = protocol->take(protocol, parser, bytes, count, progress);
+    } else if (parser->data_left) {
+        taken = take_data(parser, bytes, count);
+        if (parser->data_left == 0)
+            *progress = protocol->end_data(parser);
+    } else if (!header_bytes) {
+        taken = take_line(parser, bytes, count, &line, &whole);
+        if (whole)
+            *progress = protocol->judge_line(parser, &line);
+        else if (parser->line_bytes > LINE_BYTES_MAX)
+            *progress = reply_lose(parser, REPLY_OVERSIZED);
+        if (whole && reply_is_fault(parser->kind) && !parser->data_left)
+            reply_note_said(parser, line.bytes, line.count); // else its words are that data
+    } else if (parser->resync) {
+        const char *found = memchr(bytes, protocol->header_begin, count);
+        taken = found ? (size_t)(found - bytes) : count;
+        parser->resync = !found;
+    } else if (protocol->header_begin_alone && parser->line_bytes == 0 &&
+               bytes[0] != protocol->header_begin) {
+        taken = 1;
+        *progress = reply_lose(parser, REPLY_MALFORMED);
+    } else {
+        taken = take_header(parser, bytes, count, header_bytes);
+        parser->raw_data = true;
+        if (parser->line_bytes == header_bytes)
+            *progress = protocol->judge_header(parser);
+    }
+    return taken;
+}
+
+static void finish_reply(struct reply_parser *parser, bool lost, struct reply *reply)
+{
+    if (parser->list && parser->list->count && parser->kind == REPLY_MISS)
+        parser->kind = REPLY_VALUE; // of others than its last key
+    *reply = (struct reply){.kind = parser->kind,
+                            .begin = parser->reply_begin,
+                            .end = parser->offset,
+                            .value_bytes = parser->value_bytes,
+                            .key_hash = parser->key_hash};
+    parser->number++;
+    parser->key_hash = 0;
+    parser->quoted = false;
+    parser->data_left = parser->value_bytes = parser->elements = 0;
+    parser->line_bytes = 0;
+    parser->values = 0;
+    parser->state = parser->kind = 0;
+    parser->parts_due = parser->parts_past = parser->part_fault = 0;
+    parser->list = NULL;
+    parser->in_reply = parser->skipping = parser->data_damaged = false;
+    parser->chunked = parser->sized = parser->raw_data = false;
+    parser->resync = lost;
+}
+
+static bool is_greeting(const struct protocol *protocol, const struct reply_parser *parser)
+{
+    return protocol->greets && !parser->login && !parser->number && !parser->greeted;
+}
+
+// True for the reply to the greeting in front of the first request, which ends here. What it says
+// is passed over: the request's own reply shows whether the server knows the greeting.
+static bool pass_greeting(const struct protocol *protocol, struct reply_parser *parser)
+{
+    if (!is_greeting(protocol, parser) || parser->kind >= REPLY_MALFORMED)
+        return false;
+    parser->greeted = true;
+    parser->state = 0;
+    parser->value_bytes = 0;
+    return true;
+}
+
+// Of a reply in which each key has a part: one ends here.
+static void list_part(struct reply_parser *parser)
+{
+    struct reply_list *list = parser->list;
+    if (!list || !list->apart || reply_is_broken(parser->kind))
+        return;
+    if (reply_finds(parser->kind))
+        list->told++;
+    if (parser->kind == REPLY_VALUE)
+        parser->kind =
+            (uint8_t)reply_list_value(parser, parser->parts_past, 0, parser->value_bytes);
+}
+
+// Whether a part in front of the last one says that its command was taken.
+static bool part_is_good(const struct reply_parser *parser)
+{
+    return parser->list ? reply_finds(parser->kind) : parser->kind == REPLY_STORED;
+}
+
+// True for a part in front of the reply's last one, which ends here. Where one was not taken, the
+// first that says so is the reply, whatever comes after it.
+static bool pass_part(struct reply_parser *parser)
+{
+    if (!parser->parts_due || reply_is_broken(parser->kind))
+        return false;
+    if (!parser->part_fault && !part_is_good(parser)) {
+        if (!reply_is_fault(parser->kind)) {
+            parser->kind = REPLY_MALFORMED;
+            return false;
+        }
+        parser->part_fault = parser->kind;
+    }
+    parser->parts_due--;
+    parser->parts_past++;
+    parser->state = parser->kind = 0;
+    parser->value_bytes = 0;
+    return true;
+}
+
+size_t reply_parse(const struct protocol *protocol, struct reply_parser *parser, const char *bytes,
+                   size_t count, struct reply *replies, size_t replies_max, size_t *reply_count)
+{
+    size_t used = 0;
+    *reply_count = 0;
+    bool broken = false; // what is behind such a reply may be no reply
+    while (used < count && *reply_count < replies_max && !broken) {
+        enum reply_progress progress;
+        if (!parser->in_reply)
+            parser->reply_begin = parser->offset;
+        parser->in_reply = true;
+        struct reply_list *const list = parser->list;
+        if (is_greeting(protocol, parser))
+            parser->list = NULL; // its values are not those that were asked for
+        size_t taken = take_part(protocol, parser, bytes + used, count - used, &progress);
+        parser->list = list;
+        used += taken;
+        parser->offset += taken;
+        if (progress != REPLY_UNDER_WAY && pass_greeting(protocol, parser))
+            continue;
+        if (progress != REPLY_UNDER_WAY)
+            list_part(parser);
+        if (progress != REPLY_UNDER_WAY && !pass_part(parser)) {
+            broken = reply_is_broken(parser->kind);
+            if (parser->part_fault && !broken)
+                parser->kind = parser->part_fault;
+            finish_reply(parser, progress == REPLY_LOST, &replies[(*reply_count)++]);
+        }
+    }
+    return used;
+}
+
+enum reply_progress reply_ends_with_data(struct reply_parser *parser)
+{
+    (void)parser;
+    return REPLY_ENDED;
+}
+
+enum reply_progress reply_ends_with_line(struct reply_parser *parser)
+{
+    if (parser->data_damaged && parser->kind == REPLY_VALUE)
+        parser->kind = REPLY_MALFORMED;
+    return REPLY_ENDED;
+}
+
+bool line_starts_with(const struct reply_line *line, const char *word)
+{
+    size_t bytes = strlen(word);
+    return line->count >= bytes && memcmp(line->bytes, word, bytes) == 0;
+}
+
+bool line_equals(const struct reply_line *line, const char *word)
+{
+    return line->count == strlen(word) && memcmp(line->bytes, word, line->count) == 0;
+}
+
+bool line_digits(const char **at, const char *end, uint64_t limit, uint64_t *out)
+{
+    uint64_t value = 0;
+    const char *begin = *at;
+    for (; *at < end && **at >= '0' && **at <= '9'; (*at)++) {
+        uint64_t digit = (uint64_t)(**at - '0');
+        value = value > limit || value > (limit - digit) / 10 ? limit + 1 : value * 10 + digit;
+    }
+    *out = value;
+    return *at > begin;
+}
