@@ -16,7 +16,7 @@ fail() {
     cat "$dir"/out "$dir"/err 2>/dev/null
     exit 1
 }
-. "$(dirname "$0")/../ports.sh"
+. tests/ports.sh
 claim_port
 
 refused() {
