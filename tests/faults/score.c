@@ -196,7 +196,8 @@ static bool is_due_to(const char *name, const struct diagnosis *diagnosis,
     return ns > message->deviation_ns / 20;
 }
 
-// What messages deviate that no fault touched, nor the queue it left.
+// What messages deviate that no fault touched, nor the queue it left, once there are faults:
+// before, the program that makes them starts.
 static double noise_ns(const struct run_analysis *run, const struct fault_array *faults)
 {
     const struct diagnosis *diagnosis = &run->findings.diagnoses.items[0];
@@ -206,6 +207,8 @@ static double noise_ns(const struct run_analysis *run, const struct fault_array 
             &run->lifetimes.all.items[diagnosis->messages.items[i].lifetime];
         int64_t from = life->stamp_ns[STAMP_INTENDED], to = life->stamp_ns[STAMP_REPLY_READ];
         size_t f = 0;
+        if (faults->count && from < faults->items[0].begin_ns)
+            continue;
         while (f < faults->count &&
                (faults->items[f].begin_ns > to ||
                 2 * faults->items[f].end_ns - faults->items[f].begin_ns < from))
