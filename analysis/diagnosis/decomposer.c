@@ -191,7 +191,9 @@ static bool is_server_thread(const struct diagnosis_input *in, uint32_t thread)
     return found < count && in->application_threads[found] == thread;
 }
 
-uint32_t sweep_application_of(const struct sweep *sweep, uint32_t thread)
+// A thread's application. Where there is only one, every thread of the server has the message's.
+// NO_APPLICATION for all other threads.
+static uint32_t application_of_sweep(const struct sweep *sweep, uint32_t thread)
 {
     const struct diagnosis_input *in = sweep->decomposer->in;
     if (in->applications && in->applications->items.count > 0)
@@ -264,8 +266,8 @@ void sweep_add_context(struct sweep *sweep, const struct span *context, int64_t 
               end_ns);
 }
 
-void sweep_add_application(struct sweep *sweep, uint32_t application, int64_t begin_ns,
-                           int64_t end_ns)
+static void add_application(struct sweep *sweep, uint32_t application, int64_t begin_ns,
+                            int64_t end_ns)
 {
     if (end_ns > begin_ns)
         sweep_add(sweep,
@@ -295,7 +297,7 @@ static int64_t component_of_task(const struct sweep *sweep, const struct span *t
 {
     const struct diagnosis_input *in = sweep->decomposer->in;
     struct component_table *table = sweep->decomposer->table;
-    uint32_t whose = sweep_application_of(sweep, task->id);
+    uint32_t whose = application_of_sweep(sweep, task->id);
     enum membership membership =
         in->applications ? membership_of_thread(in->applications, task->id) : MEMBERSHIP_SERVES;
     if (whose == NO_APPLICATION)
@@ -327,7 +329,7 @@ int64_t sweep_add_packets(struct sweep *sweep, int64_t begin_ns, int64_t end_ns,
         if (whose == NO_APPLICATION || whose == sweep->life->application)
             rest(sweep, begin_ns, until);
         else
-            sweep_add_application(sweep, whose, begin_ns, until);
+            add_application(sweep, whose, begin_ns, until);
         begin_ns = until;
     }
     return begin_ns;

@@ -153,16 +153,10 @@ int64_t sweep_overhead(struct sweep *sweep, int64_t begin_ns, int64_t end_ns);
 
 bool sweep_receives(const struct sweep *sweep, const struct span *context);
 
-// A thread's application. Where there is only one, every thread of the server has the message's.
-// NO_APPLICATION for all other threads.
-uint32_t sweep_application_of(const struct sweep *sweep, uint32_t thread);
-
-// Assign time to a component, a context, another application.
+// Assign time to a component, a context.
 void sweep_add(struct sweep *sweep, int64_t component, int64_t begin_ns, int64_t end_ns);
 void sweep_add_context(struct sweep *sweep, const struct span *context, int64_t begin_ns,
                        int64_t end_ns);
-void sweep_add_application(struct sweep *sweep, uint32_t application, int64_t begin_ns,
-                           int64_t end_ns);
 
 // Assigns time in which the core ran a task that is not the message's thread: another of its
 // application, one of another's, or a bystander.

@@ -26,11 +26,6 @@ const char *budget_state_colour(enum budget_state state)
     return states[state].colour;
 }
 
-bool budget_state_is_busy(enum budget_state state)
-{
-    return states[state].busy;
-}
-
 // --- which threads -------------------------------------------------------------------------------
 
 static size_t process_name_length(const char *name)

@@ -23,7 +23,6 @@ enum budget_state {
 };
 const char *budget_state_name(enum budget_state state);
 const char *budget_state_colour(enum budget_state state);
-bool budget_state_is_busy(enum budget_state state);
 
 // What a blocked thread slept in.
 struct budget_wait {

@@ -48,8 +48,9 @@ static void unknown_words(uint32_t id, char *out, size_t out_bytes)
         snprintf(out, out_bytes, "requests of the server's connection %u that are not whole", id);
 }
 
-char *run_service_owner(const struct run_analysis *run, uint32_t number, char *out,
-                        size_t out_bytes)
+// Whose a service is that is none of the load's known requests.
+static char *service_owner(const struct run_analysis *run, uint32_t number, char *out,
+                           size_t out_bytes)
 {
     const struct service *service = &run->lifetimes.order.services.items[number];
     if (service->foreign)
@@ -64,7 +65,7 @@ char *run_blocker_owner(const struct run_analysis *run, uint64_t lifetime, uint3
                         char *out, size_t out_bytes)
 {
     if (lifetime == NO_LIFETIME)
-        return run_service_owner(run, service, out, out_bytes);
+        return service_owner(run, service, out, out_bytes);
     const struct lifetime *life = &run->lifetimes.all.items[lifetime];
     const char *operation = run_operation_name(run, life->load, life->operation);
     if (!life->load)

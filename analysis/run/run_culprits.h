@@ -8,13 +8,9 @@
 
 #include "analysis/run/run_analysis.h"
 
-// Whose a service is that is none of the load's known requests: "connection 7 from 127.0.0.1:40112
-// (not of this load)". Returns out.
-char *run_service_owner(const struct run_analysis *run, uint32_t service, char *out,
-                        size_t out_bytes);
-
-// Whose the request is that held another one up: "set of load `batch`", or the owner of its service
-// where it is none of a load. NULL: of the load that is looked at. Returns out.
+// Whose the request is that held another one up: "set of load `batch`", or "connection 7 from
+// 127.0.0.1:40112 (not of this load)" where it is none of a load. NULL: of the load that is looked
+// at. Returns out.
 char *run_blocker_owner(const struct run_analysis *run, uint64_t lifetime, uint32_t service,
                         char *out, size_t out_bytes);
 

@@ -389,15 +389,6 @@ bool hop_capture_is_gone(const struct hop_capture *capture, size_t hop)
     return it->gone || hop_attachment_is_gone(&it->attachment);
 }
 
-size_t hop_capture_attached(const struct hop_capture *capture)
-{
-    size_t attached = 0;
-    for (size_t i = 0; i < capture->hop_count; i++)
-        attached += hop_attachment_is_there(&capture->hops[i].attachment) &&
-                    !hop_capture_is_gone(capture, i);
-    return attached;
-}
-
 struct hop_record_array *hop_capture_records(struct hop_capture *capture)
 {
     return &capture->records;

@@ -67,9 +67,6 @@ struct hop_counts hop_capture_counts(const struct hop_capture *capture, size_t h
 // Whether the hop's interface went away while it was attached; of a stopped capture: until then.
 bool hop_capture_is_gone(const struct hop_capture *capture, size_t hop);
 
-// How many programs are at the interfaces of this capture by now; none after hop_capture_stop().
-size_t hop_capture_attached(const struct hop_capture *capture);
-
 // What was recorded, in the order of the ring. The caller may sort it once the capture is stopped;
 // it belongs to the capture.
 struct hop_record_array *hop_capture_records(struct hop_capture *capture);
