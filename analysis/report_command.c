@@ -185,10 +185,11 @@ int report_command(int argc, char **argv)
         result = rights_become_owner((const char *const *)(argv + 1), 1, values.quiet, &err);
     bool document = result == 0 && !help && (report_is_load(argv[1]) || report_is_set(argv[1]));
     if (document && (values.plots || values.perfetto || values.load))
-        result = error_set(&err, ERROR_INPUT,
-                           "%s: --plots, --perfetto and --load are of a single run; this folder has "
-                           "several, or a load alone",
-                           argv[1]);
+        result =
+            error_set(&err, ERROR_INPUT,
+                      "%s: --plots, --perfetto and --load are of a single run; this folder has "
+                      "several, or a load alone",
+                      argv[1]);
     else if (document)
         result = report_document(argv[1], &values, &err);
     else if (result == 0 && !help)

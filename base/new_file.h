@@ -31,9 +31,9 @@ int new_file_finish(struct new_file *out, int result, struct error *err);
 // Removes the partial files of that folder that nobody writes any more.
 void new_file_sweep(const char *folder);
 
-// Opens what a killed writer left of that file, for reading and writing, where nobody has written it
-// since, and copies its name to partial. Returns the descriptor, which the caller closes; -1: there
-// is none.
+// Opens what a killed writer left of that file, for reading and writing, where nobody has written
+// it since, and copies its name to partial. Returns the descriptor, which the caller closes; -1:
+// there is none.
 int new_file_open_abandoned(const char *path, char *partial, size_t partial_bytes);
 
 // Removes the partial files of this process, which is about to end without finishing them. May be

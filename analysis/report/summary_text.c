@@ -165,8 +165,9 @@ static void write_other_loads(const struct summary *s)
         double values[LATENCY_QUANTILES];
         for (int k = 0; k < LATENCY_QUANTILES; k++) {
             const json_t *us = json_object_get(latency, latency_quantile_names[k]);
-            values[k] = !us ? (double)NAN
-                        : json_is_null(us) ? (double)INFINITY : json_number_value(us) * 1e3;
+            values[k] = !us                ? (double)NAN
+                        : json_is_null(us) ? (double)INFINITY
+                                           : json_number_value(us) * 1e3;
         }
         snprintf(label, sizeof label, "load `%s`", others->items[i].name);
         latency_row(s, text_clean(label, !s->style->unicode, name, sizeof name), values);

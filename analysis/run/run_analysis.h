@@ -46,12 +46,12 @@ struct diagnosis_array ARRAY_OF(struct diagnosis);
 // What was captured, and what of it was lost.
 struct run_evidence {
     char run_dir[4096];
-    char name[128];             // of the experiment
-    json_t *experiment;         // resolved experiment as written by the engine, or NULL
-    json_t *load;               // its load.json
-    struct run_load_array other_loads; // beside that one (run_loads.h), without their logs
-    json_t *capture;            // server/capture.json, or NULL
-    json_t *facts;              // facts.json, or NULL
+    char name[128];                        // of the experiment
+    json_t *experiment;                    // resolved experiment as written by the engine, or NULL
+    json_t *load;                          // its load.json
+    struct run_load_array other_loads;     // beside that one (run_loads.h), without their logs
+    json_t *capture;                       // server/capture.json, or NULL
+    json_t *facts;                         // facts.json, or NULL
     char result_suffix[LOAD_FOLDER_BYTES]; // of the files that are made of it: "" of the first or
                                            // only load, else "-NAME"
     char ends[600];             // that and why not all requests are looked at; empty: they are

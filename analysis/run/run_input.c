@@ -432,8 +432,7 @@ static int check_other_loads(const struct run_input *input, const char *run_dir,
         char name[LOAD_FILE_BYTES];
         snprintf(name, sizeof name, "%s/samples.tlog", load->folder);
         if (load->samples.records)
-            result =
-                check_boot(run_dir, name, &load->samples, input->samples.header.boot_id, err);
+            result = check_boot(run_dir, name, &load->samples, input->samples.header.boot_id, err);
     }
     return result;
 }

@@ -27,7 +27,7 @@ struct run_input {
     struct log_reader samples, client_connections;
     char folder[LOAD_FOLDER_BYTES];    // of the load that is looked at
     struct run_load_array other_loads; // those beside it
-    bool has_events; // server/events.tlog and server/sockets.tlog
+    bool has_events;                   // server/events.tlog and server/sockets.tlog
     struct log_reader events, sockets;
     bool
         has_calls; // server/calls.tlog and server/connections.tlog, or the kernel's events of calls

@@ -118,9 +118,8 @@ static int open_log(struct log_reader *reader, const char *run_dir, const struct
     char name[LOAD_FOLDER_BYTES + 32], path[RUN_FILE_PATH_BYTES];
     snprintf(name, sizeof name, "%s/%s", load->folder, file);
     run_path(path, run_dir, name);
-    return access(path, F_OK) == 0
-               ? log_reader_open(reader, path, kind, version, record_bytes, err)
-               : 0;
+    return access(path, F_OK) == 0 ? log_reader_open(reader, path, kind, version, record_bytes, err)
+                                   : 0;
 }
 
 int run_loads_open(struct run_load_array *others, const char *run_dir, struct error *err)

@@ -37,10 +37,11 @@ static int check_places(const struct binding *binding, const struct node *root,
     const struct experiment_server *servers = experiment->servers.items;
     if (load->from != first->from &&
         (hosts[load->from].kind->is_elsewhere || hosts[first->from].kind->is_elsewhere))
-        return document_error(binding->document, node_of(root, number), binding->err,
-                              "loads: `%s` comes from another machine than `%s`, and all loads come "
-                              "from one: leave `from` out",
-                              load->name, first->name);
+        return document_error(
+            binding->document, node_of(root, number), binding->err,
+            "loads: `%s` comes from another machine than `%s`, and all loads come "
+            "from one: leave `from` out",
+            load->name, first->name);
     if (servers[load->to].host != servers[first->to].host)
         return document_error(binding->document, node_of(root, number), binding->err,
                               "loads: `%s` goes to a server on another host than `%s`, and what is "
@@ -76,8 +77,8 @@ static int check_cores(const struct binding *binding, const struct node *root,
     return document_error(binding->document, node_of(root, number), binding->err,
                           "loads: `%s` is one of %d that spin on %d core%s of `%s`: give the host "
                           "more `cores`, or all but one of them `sleep: true`",
-                          load->name, spinning, CPU_COUNT(cores),
-                          CPU_COUNT(cores) == 1 ? "" : "s", hosts[load->from].name);
+                          load->name, spinning, CPU_COUNT(cores), CPU_COUNT(cores) == 1 ? "" : "s",
+                          hosts[load->from].name);
 }
 
 static bool has_values(const struct workload *workload)

@@ -193,9 +193,10 @@ static const struct field experiment_rows[] = {
      .help = "how much is asked for"},
     {"loads", FIELD_MAP, .fields = &load_fields, .like = "load", INTO(struct experiment, others),
      .otherwise = "none",
-     .help = "loads beside `load`, by name, that begin when it begins: with a workload, a server, a "
-             "host, a rate and connections of their own, or else as `load` has them; each is "
-             "measured and explained by itself"},
+     .help =
+         "loads beside `load`, by name, that begin when it begins: with a workload, a server, a "
+         "host, a rate and connections of their own, or else as `load` has them; each is "
+         "measured and explained by itself"},
     {"neighbours", FIELD_MAP, .fields = &neighbour_fields, INTO(struct experiment, neighbours),
      .help = "what else runs meanwhile, by name"},
     {"tuning", FIELD_MAP_LISTS, .fields = &tuning_step_fields,

@@ -43,10 +43,9 @@ int keeper_change_set_aside(const struct keeper_change *change);
 // Frees what it holds.
 void keeper_change_forget(struct keeper_change *change);
 
-// As a journal's line, {"knob", "path", "old"[, "table"]} or {"directory"[, "results"]}. What is read from a
-// journal is not trusted: an impossible change is ERROR_INPUT, as is a directory without a name of
-// ours.
-// What it became is a line of its own, after the change: {"path", "set"}.
+// As a journal's line, {"knob", "path", "old"[, "table"]} or {"directory"[, "results"]}. What is
+// read from a journal is not trusted: an impossible change is ERROR_INPUT, as is a directory
+// without a name of ours. What it became is a line of its own, after the change: {"path", "set"}.
 json_t *keeper_change_to_json(const struct keeper_change *change);
 int keeper_change_from_json(const json_t *json, struct keeper_change *change, struct error *err);
 

@@ -198,7 +198,7 @@ struct experiment {
     struct experiment_setting_array settings;
     struct experiment_load load;
     struct experiment_load_array others; // loads at the same time, from the same machine
-    unsigned backend;           // what is captured, as capture_choice_name counts
+    unsigned backend;                    // what is captured, as capture_choice_name counts
     bool capture_optional;      // a run that cannot be captured is inconclusive, not failed
     unsigned capture_calls;     // as capture_calls_name counts
     const char *capture_nic;    // by whose clock messages arrive; NULL: see `load.stamps`

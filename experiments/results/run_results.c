@@ -112,8 +112,8 @@ static void print_others(const struct other_words_array *words,
         if (settings->quiet)
             printf("%s\n", words->items[i].report);
         else
-            printf("\nThe load `%s`: %s\nReport: %s\n", words->items[i].name,
-                   words->items[i].lede, words->items[i].report);
+            printf("\nThe load `%s`: %s\nReport: %s\n", words->items[i].name, words->items[i].lede,
+                   words->items[i].report);
 }
 
 int run_results_write(const struct run_folder *folder, const struct run_results_settings *settings,

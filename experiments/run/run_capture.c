@@ -54,8 +54,8 @@ static int near_load_cores(struct run *run, cpu_set_t *out)
     const size_t sources = agents->count ? agents->count : run->loader_count;
     CPU_ZERO(out);
     for (size_t i = 0; i < sources; i++) {
-        const struct host *host = &run->hosts.items[agents->count ? agents->items[i].host
-                                                                  : run->loaders[i].plan->from];
+        const struct host *host =
+            &run->hosts.items[agents->count ? agents->items[i].host : run->loaders[i].plan->from];
         if (!host->kind->is_elsewhere)
             CPU_OR(out, out, &host->plan->cores);
     }

@@ -113,8 +113,8 @@ int run_fetch(struct run *run, struct error *err)
         return result;
     progress_phase(run->progress, "fetching what host %s wrote", load->plan->name);
     for (size_t i = 0; i < run->loader_count && result == 0; i++)
-        result = fetch(run, load, run->loaders[i].directory,
-                       run_folder_path(run->folder, run->loaders[i].folder, here), FAR_PART_ALL,
-                       err);
+        result =
+            fetch(run, load, run->loaders[i].directory,
+                  run_folder_path(run->folder, run->loaders[i].folder, here), FAR_PART_ALL, err);
     return result;
 }

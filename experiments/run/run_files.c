@@ -81,9 +81,9 @@ static int gather_files_of(struct run *run, const struct loader *loader, struct 
             result = copy_file(paths[i], path, err);
         names[i] = text[i];
     }
-    return result == 0 ? write_workload(run->folder, loader->folder, &loader->plan->workload, names,
-                                        err)
-                       : result;
+    return result == 0
+               ? write_workload(run->folder, loader->folder, &loader->plan->workload, names, err)
+               : result;
 }
 
 static int gather_files(struct run *run, struct error *err)
@@ -155,8 +155,8 @@ static int choose_load_directories(struct run *run, struct error *err)
     for (size_t i = 1; i < run->loader_count && result == 0; i++) {
         struct loader *loader = &run->loaders[i];
         struct host *host = &run->hosts.items[loader->plan->from];
-        result = choose_directory(run, host, loader->folder, keeper_make_results,
-                                  loader->directory, err);
+        result = choose_directory(run, host, loader->folder, keeper_make_results, loader->directory,
+                                  err);
         if (result == 0 && host->kind->is_elsewhere)
             result = send_folder(run, host, loader->directory,
                                  run_folder_path(run->folder, loader->folder, here), err);

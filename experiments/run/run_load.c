@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The phases in which the servers are loaded: with their datasets, then with requests while
-// neighbours come and go. Where there are several loads, a process makes each, all begin at the same
-// instant, and the first says how long the run is.
+// neighbours come and go. Where there are several loads, a process makes each, all begin at the
+// same instant, and the first says how long the run is.
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -124,9 +124,8 @@ static void add_connection(const struct experiment_load *load, struct command_li
 // Begins the line of a load on that host (NULL: here) whose workload lies in *folder there. Returns
 // its working directory, from which the workload's files are found and *folder is named then; NULL:
 // ours.
-static const char *begin_load(struct run *run, const struct loader *loader,
-                              const struct host *host, const char **folder, const char *mode,
-                              struct command_line *line)
+static const char *begin_load(struct run *run, const struct loader *loader, const struct host *host,
+                              const char **folder, const char *mode, struct command_line *line)
 {
     bool there = host && host->kind->is_elsewhere;
     if (run->files_inside && !there)
@@ -153,7 +152,8 @@ static const struct person *load_person(struct run *run, const struct loader *lo
     if (!run->owner || run->log.dry || far || load->agents.count || strcmp(load->stamps, "hw") == 0)
         return NULL;
     if (program_path_self(program, sizeof program, &ignored) == 0 &&
-        rights_reach(run->owner, program, X_OK) && rights_reach(run->owner, loader->directory, W_OK))
+        rights_reach(run->owner, program, X_OK) &&
+        rights_reach(run->owner, loader->directory, W_OK))
         return run->owner;
     run_warn(run, "the load runs as root: %s cannot reach %s", run->owner->name, program);
     return NULL;
@@ -387,7 +387,8 @@ static double grace_s(const struct experiment_load *load)
 {
     // A method loads in rounds of a second or more, and the replies to each are waited for.
     uint64_t rounds = load->method.percentile ? load->duration_ns / SECOND_NS + 1 : 1;
-    return END_S + (double)(rounds * load->timeout_ns) / 1e9 + requests_of(load) / END_REQUESTS_PER_S;
+    return END_S + (double)(rounds * load->timeout_ns) / 1e9 +
+           requests_of(load) / END_REQUESTS_PER_S;
 }
 
 // Waits for the first load's end while the neighbours come and go.

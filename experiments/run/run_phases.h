@@ -45,8 +45,8 @@ enum stamped_machine { STAMPED_SERVER, STAMPED_CLIENT, STAMPED_MACHINES };
 // What makes one of the experiment's loads.
 struct loader {
     const struct experiment_load *plan;
-    char folder[LOAD_FOLDER_BYTES];               // in the run's (run_load_folder)
-    char directory[LOG_PATH_BYTES];               // that, on its host
+    char folder[LOAD_FOLDER_BYTES]; // in the run's (run_load_folder)
+    char directory[LOG_PATH_BYTES]; // that, on its host
     char log_path[LOG_PATH_BYTES];
     struct process process;
     struct text_buffer output;

@@ -51,4 +51,4 @@ expect quota.capture.json '.quotas | any(.group == "box" and .times > 3 and .thr
 expect quota.json "$throttled | length == 1 and .[0].messages > 5" "$shown"
 expect none.capture.json '.quotas == []' .quotas
 expect none.json "$throttled == []" "$shown"
-jq -c "[$throttled[0] | .cause, .messages, .total_us]" "$work/out/quota.json"
+jq -c "[${throttled}[0] | .cause, .messages, .total_us]" "$work/out/quota.json"

@@ -302,8 +302,9 @@ static void interrupted(struct cpu *cpu, const struct instruction *last, uint64_
     // The frame is aligned; an error code below it is what makes it even again.
     uint64_t back = read_memory(cpu, (stack & 15) == 8 ? stack : stack + 8);
     bool branch = last->kind == INSTRUCTION_CONDITIONAL || last->kind == INSTRUCTION_DIRECT;
-    // The FUP of int3 and its like has their own address, as that of a fault (Intel SDM vol. 3, "FUP
-    // Cases and IP Payload"): it can be followed also where they are patched in and away again.
+    // The FUP of int3 and its like has their own address, as that of a fault (Intel SDM vol. 3,
+    // "FUP Cases and IP Payload"): it can be followed also where they are patched in and away
+    // again.
     if (last->kind == INSTRUCTION_INTERRUPT)
         back = last->address;
     bool began_only = back == last->address && !(branch && instruction_leads_to(last, back));

@@ -17,7 +17,9 @@ fi
 . "$(dirname "$0")/../guest/tap_lib.sh"
 : "${FAULT:=slow,30ms,300ms}" "${RATE:=20}"
 for name in client server; do
-    guest_ssh $name 10.78.0.2:$([ $name = client ] && echo 22 || echo 23) \
+    port=23
+    [ $name = server ] || port=22
+    guest_ssh $name 10.78.0.2:$port \
         "SetEnv PATH=/usr/sbin:/usr/bin:/usr/lib/busybox TAILLIGHT_STATE_DIR=/run/state-$name" \
         "ForceCommand nsenter --net=/proc/\$(cat /run/$name.pid)/ns/net bash -c \"\$SSH_ORIGINAL_COMMAND\""
 done

@@ -354,8 +354,9 @@ static pid_t begin_stop(enum stop how)
         raise(SIGSTOP);
     if (how == STOP_VFORK)
         wait_in_vfork();
-    while (how == STOP_FREEZER)
-        sleep_ms(1);
+    if (how == STOP_FREEZER)
+        for (;;)
+            sleep_ms(1);
     _exit(0);
 }
 

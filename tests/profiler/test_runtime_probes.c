@@ -149,12 +149,10 @@ static void pythons_are(void **state)
 static void nodes_are(void **state)
 {
     (void)state;
-    collections_are_recorded(
-        (char *[]){"node", "--expose-gc", "-e",
-                   "const fs = require('fs'), byte = Buffer.alloc(1);\n"
-                   "fs.writeSync(1, 'r');\n"
-                   "while (fs.readSync(0, byte, 0, 1)) { gc(); fs.writeSync(1, 'd'); }\n",
-                   NULL});
+    static char script[] = "const fs = require('fs'), byte = Buffer.alloc(1);\n"
+                           "fs.writeSync(1, 'r');\n"
+                           "while (fs.readSync(0, byte, 0, 1)) { gc(); fs.writeSync(1, 'd'); }\n";
+    collections_are_recorded((char *[]){"node", "--expose-gc", "-e", script, NULL});
 }
 
 int main(void)
