@@ -18,7 +18,7 @@
 // request  another server, on port 11212 of ADDRESS, is asked for something (and notes itself what
 //          it does then)
 // command  another client's request takes labserver LENGTH (of its --protocol lab), at ADDRESS
-// burst    another client sends LENGTH / 100 us requests of 100 us each at once
+// burst    another client sends LENGTH / 250 us requests of 250 us each at once
 // unread   another client asks for a reply of 512 KiB and reads none of it for LENGTH, then all
 // slowly   another client, with room for 8 KiB, reads 4 KiB of its reply every 200 us, LENGTH long:
 //          its window is small, not shut, and labserver waits for room again and again
@@ -664,11 +664,30 @@ static void request(struct injector *injector, struct interval *out)
 
 // --- another client of the same server -----------------------------------------------------------
 
-enum { BURST_NS = 100000, BURST_MOST = 1000 };
+enum { BURST_NS = 250000, BURST_MOST = 1000 };
 
 static int prepare_client(struct injector *injector, struct error *err)
 {
-    return connect_to(injector, SERVER_PORT, err);
+    const int on = 1;
+    if (connect_to(injector, SERVER_PORT, err) < 0)
+        return -1;
+    return setsockopt(injector->flood, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on) == 0
+               ? 0
+               : error_set_errno(err, ERROR_FAILED, "no stamps of what is received");
+}
+
+// When the bytes came that a call received, by the kernel's stamp of them: the thread that waits
+// for them may get its core later than that.
+static int64_t received_ns(const struct msghdr *message)
+{
+    struct timespec came, now;
+    const struct cmsghdr *control = CMSG_FIRSTHDR(message);
+    int64_t raw_ns = fault_log_now();
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (!control || control->cmsg_type != SCM_TIMESTAMPNS)
+        return raw_ns;
+    memcpy(&came, CMSG_DATA(control), sizeof came);
+    return raw_ns - ((now.tv_sec - came.tv_sec) * 1000000000 + now.tv_nsec - came.tv_nsec);
 }
 
 // Asks for so many replies without payload, each after so long, and awaits them.
@@ -682,11 +701,17 @@ static void ask(struct injector *injector, size_t count, uint64_t service_ns, st
         memcpy(one, "LABQ", 4);
         memcpy(one + 16, &service, sizeof service);
     }
+    char control[CMSG_SPACE(sizeof(struct timespec))];
+    struct iovec into = {replies, count * LAB_REPLY_BYTES};
+    struct msghdr reply = {.msg_iov = &into,
+                           .msg_iovlen = 1,
+                           .msg_control = control,
+                           .msg_controllen = sizeof control};
     int64_t begin_ns = fault_log_now();
     if (send(injector->flood, requests, count * LAB_REQUEST_BYTES, MSG_NOSIGNAL) < 0 ||
-        recv(injector->flood, replies, count * LAB_REPLY_BYTES, MSG_WAITALL) <= 0)
+        recvmsg(injector->flood, &reply, MSG_WAITALL) <= 0)
         return;
-    *out = (struct interval){begin_ns, fault_log_now()};
+    *out = (struct interval){begin_ns, received_ns(&reply)};
 }
 
 static void send_command(struct injector *injector, struct interval *out)

@@ -6,7 +6,7 @@
 //
 // prints a JSON object. SCOPE says which of the messages that a fault held up are meant: `all` of
 // them, the one that was being served (`own`), or those behind it (`others`). CAUSES are the right
-// answers, "NAME (ROLE)" divided by semicolons; a * at the end of a name stands for anything.
+// answers, "NAME (ROLE)" divided by semicolons; a * in a name stands for anything.
 //
 // How much a fault held a message up is how long the fault lasted while the message was on the
 // server (with the scope `client`: all its life long), of faults that make a thread wait only what
@@ -24,6 +24,7 @@
 // the deviation) are counted as unseen and not judged; so are, as stolen, those that the host of
 // this virtual machine took as much from, as it really does at times: a try with many of them is
 // not good enough.
+#include <fnmatch.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -171,15 +172,12 @@ static bool is_expected(const struct cause *cause, const char *causes)
 {
     char name[CAUSE_NAME_BYTES + 16];
     snprintf(name, sizeof name, "%s (%s)", cause->name, role_name(cause->role));
-    for (const char *at = causes; *at;) {
-        size_t bytes = strcspn(at, ";");
-        bool prefix = bytes > 0 && at[bytes - 1] == '*';
-        if (prefix ? strncmp(at, name, bytes - 1) == 0
-                   : strlen(name) == bytes && memcmp(at, name, bytes) == 0)
-            return true;
-        at += bytes + (at[bytes] == ';');
-    }
-    return false;
+    bool expected = false;
+    char *all = strdup(causes), *rest;
+    for (char *one = strtok_r(all, ";", &rest); one && !expected; one = strtok_r(NULL, ";", &rest))
+        expected = fnmatch(one, name, FNM_NOESCAPE) == 0;
+    free(all);
+    return expected;
 }
 
 // Whether causes of that name took more than a twentieth of what the message took longer than
