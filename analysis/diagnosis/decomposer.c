@@ -390,6 +390,20 @@ static double add_page_faults(struct decomposer *decomposer, uint32_t thread, in
     return (faults + copies) * share;
 }
 
+// The thread's time for others, of which their copies of pages are the fork's: it costs all that
+// its process serves.
+static void add_time_for_others(struct decomposer *decomposer, int64_t component, uint32_t thread,
+                                int64_t begin_ns, int64_t end_ns)
+{
+    const struct host_timeline *host = decomposer->in->server;
+    decomposer_add_piece(decomposer, component, begin_ns, end_ns, 1);
+    double copies = decomposer->stack.count == 0 ? page_copy_ns(host, thread, begin_ns, end_ns) : 0;
+    if (copies <= 0 || !forked_before(host, thread, begin_ns))
+        return;
+    decomposer_add(decomposer, COMPONENT_PAGE_COPIES, copies);
+    decomposer_add(decomposer, component, -copies);
+}
+
 static void add_thread_time(struct decomposer *decomposer, const struct lifetime *life,
                             uint32_t thread, enum owner owner, int64_t begin_ns, int64_t end_ns)
 {
@@ -398,13 +412,13 @@ static void add_thread_time(struct decomposer *decomposer, const struct lifetime
     double share = 1;
     switch (owner) {
     case OWNER_CONNECTION:
-        decomposer_add_piece(decomposer, COMPONENT_BLOCKING_CONNECTION_A, begin_ns, end_ns, 1);
+        add_time_for_others(decomposer, COMPONENT_BLOCKING_CONNECTION_A, thread, begin_ns, end_ns);
         return;
     case OWNER_SERVER:
-        decomposer_add_piece(decomposer, COMPONENT_OWN_WORK, begin_ns, end_ns, 1);
+        add_time_for_others(decomposer, COMPONENT_OWN_WORK, thread, begin_ns, end_ns);
         return;
     case OWNER_OTHER:
-        decomposer_add_piece(decomposer, COMPONENT_BLOCKING_A, begin_ns, end_ns, 1);
+        add_time_for_others(decomposer, COMPONENT_BLOCKING_A, thread, begin_ns, end_ns);
         return;
     case OWNER_SHARED: // in which order they were served is unknown: each gets an equal part
         share = 1.0 / life->sharing;

@@ -238,10 +238,32 @@ static struct lifetime life_of(int64_t begin, int64_t held)
     return life;
 }
 
-static void expect(enum hindrance hindrance, const char *name)
+enum served { FOR_ITSELF, FOR_ANOTHER }; // for whom the thread works while it is held up
+
+// The calls of a request, between two of which the thread works for another connection's.
+static void call_for_another(struct application_call calls[4], struct lifetime *life,
+                             uint32_t first)
+{
+    enum { OWN, ANOTHER };
+    const int64_t received = life->stamp_ns[STAMP_APPLICATION], sends = life->stamp_ns[STAMP_REPLY];
+    const struct application_call all[4] = {
+        {received - 200, received, .connection = OWN, .kind = CALL_RECEIVE},
+        {received + 300, received + 500, .connection = ANOTHER, .kind = CALL_RECEIVE},
+        {sends - 2000, sends - 1800, .connection = ANOTHER, .kind = CALL_SEND},
+        {sends, sends + 200, .connection = OWN, .kind = CALL_SEND}};
+    memcpy(calls, all, sizeof all);
+    for (int i = 0; i < 4; i++)
+        calls[i].thread = SERVER_THREAD;
+    life->receive_call = first;
+    life->send_call = first + 3;
+}
+
+static void expect_of(enum hindrance hindrance, enum served served, const char *name)
 {
     struct scenario s = {0};
     struct lifetime lives[REQUESTS];
+    struct application_call items[4 * REQUESTS];
+    struct application_calls calls = {.items = items, .count = 4 * REQUESTS};
     struct host_timeline server;
     struct time_source clock = scenario_clock();
     struct error err = {0};
@@ -250,12 +272,15 @@ static void expect(enum hindrance hindrance, const char *name)
         int64_t begin = SCENARIO_BEGIN_NS + (i + 1) * (int64_t)PERIOD_NS;
         lives[i] = life_of(begin, serve(&s, begin, i == HIT ? hindrance : NOTHING));
         lives[i].request = (uint64_t)i;
+        if (served == FOR_ANOTHER)
+            call_for_another(items + 4 * (size_t)i, &lives[i], 4 * (uint32_t)i);
     }
     assert_int_equal(host_timeline_build(s.events.items, s.events.count, &clock, &server, &err), 0);
     const uint32_t threads[] = {SERVER_THREAD};
     const struct diagnosis_input input = {.lifetimes = lives,
                                           .lifetime_count = REQUESTS,
                                           .server = &server,
+                                          .calls = served == FOR_ANOTHER ? &calls : NULL,
                                           .application_threads = threads,
                                           .application_thread_count = 1,
                                           .granularity_ns = 500};
@@ -273,6 +298,11 @@ static void expect(enum hindrance hindrance, const char *name)
     diagnosis_free(&diagnosis);
     host_timeline_free(&server);
     scenario_free(&s);
+}
+
+static void expect(enum hindrance hindrance, const char *name)
+{
+    expect_of(hindrance, FOR_ITSELF, name);
 }
 
 static void a_sleeping_thread_says_in_what(void **state)
@@ -388,6 +418,16 @@ static void the_kernels_memory_is_named(void **state)
     expect(COPYING, "page faults (copy on write after a fork)");
     expect(COPYING_ALONE, "page faults");
     expect(WRITING_BACK, "writeback throttling");
+}
+
+// What a fork costs a process costs all of its requests; a request's own page faults are its own.
+static void a_fork_holds_up_those_behind(void **state)
+{
+    (void)state;
+    expect_of(FORKING, FOR_ANOTHER, "fork: copies page tables");
+    expect_of(COPYING, FOR_ANOTHER, "page faults (copy on write after a fork)");
+    expect_of(COPYING_ALONE, FOR_ANOTHER, "head-of-line blocking");
+    expect_of(FAULTING, FOR_ANOTHER, "head-of-line blocking");
 }
 
 static void a_detour_inside_another_is_cut_out(void **state)
@@ -517,6 +557,7 @@ int main(void)
         cmocka_unit_test(a_quota_names_its_group),
         cmocka_unit_test(a_disk_is_named_with_what_it_did),
         cmocka_unit_test(the_kernels_memory_is_named),
+        cmocka_unit_test(a_fork_holds_up_those_behind),
         cmocka_unit_test(a_detour_inside_another_is_cut_out),
         cmocka_unit_test(page_faults_take_their_time),
         cmocka_unit_test(a_fault_lasts_until_the_next_within_bounds),
