@@ -9,6 +9,7 @@
 #include "analysis/diagnosis/decompose.h"
 #include "analysis/diagnosis/diagnosis.h"
 #include "analysis/diagnosis/reference.h"
+#include "analysis/diagnosis/remedies.h"
 #include "base/array.h"
 #include "base/quantile.h"
 
@@ -214,11 +215,14 @@ static int push_attribution(struct diagnosis *out, size_t first, uint64_t lifeti
         (struct attribution){.lifetime = lifetime, .cause = component, .ns = (float)ns});
 }
 
-// Whether a component's time is compared with its usual scatter. Time in which others block a
-// message is never normal, so it is not; gaps in which nothing runs are no such time.
+// Whether a component's time is compared with its usual scatter. Time that a message should have
+// none of (others ahead of it, a lock, a timer, another program) is never normal, so it is not:
+// where most messages have it, in varying amounts, none takes six deviations more than usual.
 static bool component_scatters(const struct component *component)
 {
-    return component->class != CAUSE_BLOCKING;
+    const struct remedy *remedy = component->category ? remedy_of(component->category) : NULL;
+    return component->class != CAUSE_BLOCKING &&
+           (!component->explains || !remedy || remedy->expected);
 }
 
 // A function's own category, or else its caller's, since a helper's name says little about what it

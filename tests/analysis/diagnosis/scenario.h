@@ -44,6 +44,7 @@ struct scenario_options {
     enum fault fault;
     unsigned faults;       // how many, evenly spread
     int64_t fault_ns;      // how long each
+    bool fault_varies;     // of FAULT_HOG: from nothing to that long
     int64_t fault_from_ns; // none before
     unsigned pipelined;    // requests per segment (1: none together)
     bool separate_sends;   // pipelined replies go out one by one
@@ -347,7 +348,8 @@ static inline int64_t scenario_sleep(struct scenario *s, int64_t now, int64_t re
     if (o->fault == FAULT_HOG && scenario_fault_due(s, ready - 2000, *faults)) {
         ++*faults;
         int64_t begin = ready - 2000 > now ? ready - 2000 : now + 1;
-        int64_t end = begin + o->fault_ns;
+        double share = o->fault_varies ? scenario_uniform(s) : 1;
+        int64_t end = begin + (int64_t)(share * (double)o->fault_ns);
         scenario_switch(s, begin, 0, HOG_THREAD, "yes");
         SCENARIO_PUSH(&s->faults, (struct scenario_interval){begin, end});
         run = end > wake ? end : run;

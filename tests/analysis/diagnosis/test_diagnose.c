@@ -229,6 +229,29 @@ static void each_fault_is_the_top_cause(void **state)
     }
 }
 
+// What nearly every message has, and in widely varying amounts, is none the less what makes the
+// slowest ones slow.
+static void a_usual_fault_is_a_cause(void **state)
+{
+    (void)state;
+    struct diagnosed d;
+    struct scenario_options options = usual;
+    options.fault = FAULT_HOG;
+    options.faults = options.requests;
+    options.gap_ns = 5000000;
+    options.fault_ns = 800000;
+    options.fault_varies = true;
+    build(&d, &options);
+    const struct diagnosis *g = &d.diagnosis;
+    print_diagnosis(g);
+    assert_sound(g);
+    assert_true(g->causes.count > 0);
+    assert_string_equal(g->causes.items[0].name, expected[FAULT_HOG].name);
+    assert_int_equal(g->causes.items[0].role, ROLE_A);
+    assert_true(g->coverage_median > 0.9 && g->coverage_total > 0.9);
+    release(&d);
+}
+
 // Relative difference between what the diagnosis attributes to the fault and what it really cost.
 static double attribution_error(const struct diagnosed *d, enum fault fault)
 {
@@ -600,6 +623,7 @@ int main(void)
         cmocka_unit_test(of_too_much_some_are_taken),
         cmocka_unit_test(few_ordinary_ones_are_enough),
         cmocka_unit_test(each_fault_is_the_top_cause),
+        cmocka_unit_test(a_usual_fault_is_a_cause),
         cmocka_unit_test(what_the_nic_keeps_is_not_the_cores),
         cmocka_unit_test(threads_receive_as_softirqs_do),
         cmocka_unit_test(the_servers_own_threads_are_no_strangers),
