@@ -144,13 +144,15 @@ struct slept {
     double ns;
 };
 
-// Neither what stops a thread nor a lock that it waits for is the doing of whom it works for.
+// Neither what stops a thread nor a lock that it waits for is the doing of whom it works for; and a
+// thread that waits for sockets to become ready is free for others, whosever answer is due.
 static void add_sleep(const struct thread_period *period, void *context)
 {
     struct slept *slept = context;
     uint32_t pause;
-    if (period->state == THREAD_SLEEPS && !(pause_after(slept->host, period->before, &pause) &&
-                                            (pause_is_stop(pause) || pause_awaits_thread(pause))))
+    if (period->state == THREAD_SLEEPS && period->before->left != STINT_WAITS &&
+        !(pause_after(slept->host, period->before, &pause) &&
+          (pause_is_stop(pause) || pause_awaits_thread(pause))))
         slept->ns += (double)(period->end_ns - period->begin_ns);
 }
 

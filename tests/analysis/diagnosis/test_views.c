@@ -236,14 +236,13 @@ static int by_core_and_time(const void *left, const void *right)
     return order_of(a->core, b->core) ?: order_of(a->time, b->time);
 }
 
-// The thread sleeps in another client's request, until a timer: whose request that is, is known as
-// if it had run.
-static void sleeping_for_other_clients_is_theirs(void **state)
+enum { OTHER = 999 };
+
+// The thread sleeps in another client's request, until a timer; with SWITCH_WAITS in its event
+// loop. The caller frees.
+static void build_sleeping(struct diagnosed *d, uint8_t flags)
 {
-    enum { OTHER = 999 };
-    (void)state;
-    struct diagnosed d = {0};
-    struct scenario *s = &d.scenario;
+    struct scenario *s = &d->scenario;
     scenario_build(s, &slow);
     for (size_t i = 1; i < s->calls.count; i++) {
         struct call *call = &s->calls.items[i];
@@ -254,21 +253,47 @@ static void sleeping_for_other_clients_is_theirs(void **state)
                 end = (int64_t)(call->entry_tsc / CYCLES_PER_NS) - 500;
         call->connection = call[-1].connection = OTHER;
         scenario_switch(s, begin, 0, 0, "swapper/0");
+        s->events.items[s->events.count - 1].flags = flags;
         scenario_event(s, end - 1000, EVENT_WAKING, 0, SERVER_THREAD);
         scenario_switch(s, end, 0, SERVER_THREAD, "server");
     }
     array_sort(&s->events, by_core_and_time);
-    diagnosed_join(&d);
-    const struct diagnosis_views *views = &d.diagnosis.views;
+    diagnosed_join(d);
+}
+
+static const struct culprit *longest_sleeper(const struct diagnosis_views *views)
+{
     const struct culprit *most = views->culprits.items;
     for (size_t i = 1; i < views->culprits.count; i++)
         most =
             views->culprits.items[i].slept_ns > most->slept_ns ? &views->culprits.items[i] : most;
+    return most;
+}
+
+// Whose request that is, is known as if it had run.
+static void sleeping_for_other_clients_is_theirs(void **state)
+{
+    (void)state;
+    struct diagnosed d = {0};
+    build_sleeping(&d, 0);
+    const struct diagnosis_views *views = &d.diagnosis.views;
+    const struct culprit *most = longest_sleeper(views);
     assert_true(most->foreign);
     assert_int_equal(most->connection, OTHER);
     assert_true(most->messages > views->messages.count / 2);
     assert_true(most->slept_ns > 0.8 * d.diagnosis.causes.items[0].total_ns);
     assert_true(most->total_ns < 0.2 * most->slept_ns);
+    diagnosed_free(&d);
+}
+
+// An event loop with a request unfinished serves whoever comes meanwhile.
+static void a_waiting_loop_sleeps_for_nobody(void **state)
+{
+    (void)state;
+    struct diagnosed d = {0};
+    build_sleeping(&d, SWITCH_WAITS);
+    assert_true(d.diagnosis.views.culprits.count > 0);
+    assert_true(longest_sleeper(&d.diagnosis.views)->slept_ns <= 0);
     diagnosed_free(&d);
 }
 
@@ -360,6 +385,7 @@ int main(void)
         cmocka_unit_test(heavy_requests_are_told_from_those_behind),
         cmocka_unit_test(other_clients_are_named),
         cmocka_unit_test(sleeping_for_other_clients_is_theirs),
+        cmocka_unit_test(a_waiting_loop_sleeps_for_nobody),
         cmocka_unit_test(own_work_between_requests_is_nobodys),
         cmocka_unit_test(contexts_add_up_and_show_the_hog),
     };
