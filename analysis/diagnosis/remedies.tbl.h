@@ -35,7 +35,7 @@ REMEDY("blocking calls", false, "{server} slept in a system call with the reques
 REMEDY("other threads", false, "{server} waited for one of its own threads", "look at what that thread does meanwhile")
 REMEDY("another host or server", false, "{server} waited for another server", "look at that server: trace it, too")
 REMEDY("put off", false, "{server} had read these requests and served others instead", "see why it puts them off: a command that blocks or pauses clients (CLIENT PAUSE, BLPOP, WAIT), a limit of the rate, or an answer from elsewhere")
-REMEDY("timers", false, "{server} waited for a time to pass, or timers ran on its core", "shorter sleeps, or an event instead")
+REMEDY("timers", false, "{server} waited for a time to pass, or timers ran on its core", "shorter sleeps, an event instead, or a higher limit where the rate is limited")
 REMEDY("tracer", false, "{server} was stopped by whoever traces it", "see who does (TracerPid in /proc/PID/status): strace and debuggers stop a thread at each event")
 REMEDY("freezer", false, "{server}'s control group was frozen", "see who freezes it (cgroup.freeze, freezer.state): docker pause, a checkpoint, systemctl freeze")
 REMEDY("signals", false, "{server} was stopped by signals, or handled some", "see who sends them: a debugger, a profiler, or job control")
