@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analysis/lifetime/join.h"
+#include "analysis/timeline/other_recordings.h"
 #include "analysis/timeline/timeline.h"
 #include "base/array.h"
 
@@ -85,6 +86,14 @@ static int take_events_of_trace(struct run_analysis *run, struct run_input *inpu
     return 0;
 }
 
+// Tells what records this run from other recordings on the same cores.
+static int tell_recordings(struct host_timeline *host, const json_t *capture, struct error *err)
+{
+    return other_recordings_name(host, json_object_get(capture, "own_processes")) < 0
+               ? error_set(err, ERROR_FAILED, "no memory for the names of tasks")
+               : 0;
+}
+
 // What the load's threads did, and its host where that is another machine.
 static int take_client(struct run_analysis *run, const struct run_input *input, struct error *err)
 {
@@ -105,6 +114,8 @@ static int take_client(struct run_analysis *run, const struct run_input *input, 
         result = host_timeline_build(input->client_events.records, input->client_events.count,
                                      input->apart ? &input->client_clock : &input->clock,
                                      &run->evidence.client, err);
+        if (result == 0)
+            result = tell_recordings(&run->evidence.client, input->client_capture, err);
         run->evidence.dropped_client_events =
             input->client_events.header.dropped + run->evidence.client.damaged;
     }
@@ -307,6 +318,8 @@ static int take_events(struct run_analysis *run, const struct run_input *input,
     if (input->has_events) {
         int result = host_timeline_build(input->events.records, input->events.count, &input->clock,
                                          &evidence->server, err);
+        if (result == 0)
+            result = tell_recordings(&evidence->server, evidence->capture, err);
         if (result < 0)
             return result;
     }

@@ -14,6 +14,7 @@
 #include "base/array.h"
 #include "base/error.h"
 #include "base/options.h"
+#include "base/process_family.h"
 #include "base/progress.h"
 #include "profiler/clock_recorder.h"
 #include "profiler/network_counters.h"
@@ -110,6 +111,7 @@ struct capture {
     struct clock_recorder clock;
     struct network_counters network; // as the capture began
     struct quota_counters quotas;    // likewise
+    struct process_family own;       // likewise: those of this run
     struct capture_segments segments;
     json_t *warnings, *document;
     int signals;

@@ -21,8 +21,10 @@
 #include "experiments/capture/capture_document.h"
 #include "experiments/capture/capture_segments.h"
 #include "profiler/listening_ports.h"
+#include "experiments/common/program_path.h"
 #include "experiments/common/run_folder.h"
 #include "experiments/common/supervisor.h"
+#include "experiments/remote/deployment.h"
 #include "profiler/receive_cores.h"
 #include "workloads/framing/framing_protocols.h"
 
@@ -530,6 +532,18 @@ static uint32_t thread_here(void *context, uint64_t namespace, uint32_t inside)
     return found;
 }
 
+// Whether this program was put onto a host behind ssh for one run. There each of its programs has a
+// far end of its own, and no tree of processes holds them all.
+static bool is_deployed(void)
+{
+    char path[RUN_PATH_BYTES];
+    struct error err = {0};
+    if (program_path_self(path, sizeof path - sizeof DEPLOYMENT_ADOPTED, &err) < 0)
+        return false;
+    memcpy(strrchr(path, '/') + 1, DEPLOYMENT_ADOPTED, sizeof DEPLOYMENT_ADOPTED);
+    return access(path, F_OK) == 0;
+}
+
 static int arm_capture(struct capture *capture, struct error *err)
 {
     const struct capture_options *o = &capture->options;
@@ -550,6 +564,10 @@ static int arm_capture(struct capture *capture, struct error *err)
         clock_recorder_settle(&capture->clock);
     network_counters_read(&capture->network);
     quota_counters_read(&capture->quotas);
+    if (result == 0 && !is_deployed())
+        result = process_family_read(&capture->own) < 0
+                     ? error_set(err, ERROR_FAILED, "out of memory")
+                     : 0;
     if (result == 0 && o->shim)
         result = message_collector_create(o->shim, o->shim_memory_bytes, o->ports, o->port_count,
                                           &capture->collector, err);
@@ -705,6 +723,7 @@ int capture_command(int argc, char **argv)
     for (size_t i = 0; i < CAPTURE_BACKENDS_COUNT; i++)
         if (capture.states[i])
             capture_backends[i]->free(capture.states[i]);
+    array_free(&capture.own);
     message_collector_free(capture.collector);
     running_servers_free(capture.running);
     array_free(&capture.found);

@@ -18,6 +18,14 @@ static const char *cores_besides(const cpu_set_t *all, const cpu_set_t *asked, c
     return CPU_COUNT(&rest) ? units_format_cores(&rest, out, out_bytes) : NULL;
 }
 
+static json_t *own_processes(const struct capture *capture)
+{
+    json_t *all = json_array();
+    for (size_t i = 0; i < capture->own.count; i++)
+        json_array_append_new(all, json_integer(capture->own.items[i]));
+    return all;
+}
+
 int capture_document_begin(struct capture *capture, struct error *err)
 {
     char cores[1024];
@@ -48,6 +56,8 @@ int capture_document_begin(struct capture *capture, struct error *err)
                             json_string(units_format_cores(&o->client_cores, cores, sizeof cores)));
     json_object_set_new(capture->document, "network", network_counters_moved(&capture->network));
     json_object_set_new(capture->document, "quotas", quota_counters_moved(&capture->quotas));
+    if (capture->own.count)
+        json_object_set_new(capture->document, "own_processes", own_processes(capture));
     return 0;
 }
 

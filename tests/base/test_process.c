@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/process.h"
+#include "base/process_family.h"
 
 static void output_of_a_command(void **state)
 {
@@ -194,6 +195,48 @@ static void a_process_lives_as_long_as_its_threads(void **state)
     close(report[0]);
 }
 
+static bool is_in(const struct process_family *family, pid_t process)
+{
+    size_t times = 0;
+    for (size_t i = 0; i < family->count; i++)
+        times += family->items[i] == (uint32_t)process;
+    assert_true(times <= 1);
+    return times;
+}
+
+// Of two processes of this program each has the other in its family, and what that has started,
+// but not whom it was started by and who runs another program.
+static void a_family_is_what_runs_this_program_and_its_children(void **state)
+{
+    (void)state;
+    const char *const argv[] = {"sh", "-c", "sleep 60 & wait", NULL};
+    struct process process;
+    struct error err = {0};
+    struct process_family family = {0};
+    assert_int_equal(process_start(&process, argv, NULL, &err), 0);
+    assert_int_equal(process_family_read(&family), 0);
+    if (family.count == 0) { // in a PID namespace of its own
+        process_stop(&process, 100);
+        skip();
+    }
+    assert_true(is_in(&family, getpid()));
+    assert_true(is_in(&family, process.pid));
+    assert_false(is_in(&family, getppid()));
+    assert_false(is_in(&family, 1));
+    array_free(&family);
+    pid_t child = fork();
+    if (child == 0) {
+        bool both = process_family_read(&family) == 0 && is_in(&family, getppid()) &&
+                    is_in(&family, getpid()) && is_in(&family, process.pid);
+        array_free(&family);
+        _exit(both ? 0 : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    process_stop(&process, 100);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
 static void commands_are_described_as_a_shell_would_read_them(void **state)
 {
     (void)state;
@@ -218,6 +261,7 @@ int main(void)
         cmocka_unit_test(children_die_with_a_killed_parent),
         cmocka_unit_test(a_process_that_nobody_waited_for_has_ended),
         cmocka_unit_test(a_process_lives_as_long_as_its_threads),
+        cmocka_unit_test(a_family_is_what_runs_this_program_and_its_children),
         cmocka_unit_test(commands_are_described_as_a_shell_would_read_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

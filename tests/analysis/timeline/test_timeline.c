@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include "analysis/timeline/other_recordings.h"
 #include "analysis/timeline/timeline.h"
 #include "tests/analysis/diagnosis/scenario.h"
 
@@ -285,6 +286,56 @@ static void a_new_name_is_that_of_the_whole_stint(void **state)
     release(&f);
 }
 
+// Who records is told by its processes, not by its name.
+static void other_recordings_are_told_apart(void **state)
+{
+    (void)state;
+    enum { OWN = 100, CHILD = 101, OTHER = 200, UNKNOWN = 300, SERVER = 400, STEP_NS = 1000 };
+    static const struct {
+        uint32_t thread, process, parent; // process 0: not on record
+        const char *name, *becomes;
+    } tasks[] = {
+        {OWN, OWN, 1, "taillight", "taillight"},
+        {CHILD + 1000, CHILD, OWN, "load-1", "load-1"},
+        {CHILD, CHILD, OWN, "taillight", "taillight"},
+        {OTHER, OTHER, 1, "taillight", "another taillight"},
+        {OTHER + 1, OTHER + 1, OTHER, "taillight-keep", "another taillight"},
+        {OTHER + 2, OTHER + 2, OTHER, "perf", "another perf"},
+        {UNKNOWN, 0, 0, "taillight", "taillight"},
+        {SERVER, SERVER, 1, "perfection", "perfection"},
+    };
+    enum { TASKS = sizeof tasks / sizeof *tasks };
+    json_t *own = json_pack("[i]", OWN);
+    struct fixture f = {0};
+    for (int i = 0; i < TASKS; i++) {
+        if (tasks[i].process) {
+            struct event *member =
+                scenario_event(&f.scenario, i * STEP_NS, EVENT_MEMBER, 0, tasks[i].thread);
+            member->payload.a = tasks[i].process;
+            member->payload.b = tasks[i].parent;
+        }
+        scenario_switch(&f.scenario, i * STEP_NS, 0, tasks[i].thread, tasks[i].name);
+    }
+    build(&f);
+    assert_int_equal(other_recordings_name(&f.host, NULL), 0); // of an older capture
+    for (int known = 0; known < 2; known++) {
+        size_t found = 0;
+        for (size_t i = 0; i < f.host.cores.items[0].spans.count; i++) {
+            const struct span *span = span_at(&f, i);
+            if (span->kind != SPAN_TASK)
+                continue;
+            assert_true(found < TASKS);
+            assert_string_equal(f.host.names.items[span->name],
+                                known ? tasks[found].becomes : tasks[found].name);
+            found++;
+        }
+        assert_int_equal(found, TASKS);
+        assert_int_equal(other_recordings_name(&f.host, own), 0);
+    }
+    json_decref(own);
+    release(&f);
+}
+
 static void stolen_time_is_a_span(void **state)
 {
     (void)state;
@@ -458,6 +509,7 @@ int main(void)
         cmocka_unit_test(cores_asked_for_are_whole),
         cmocka_unit_test(names_tell_what_is_known),
         cmocka_unit_test(a_new_name_is_that_of_the_whole_stint),
+        cmocka_unit_test(other_recordings_are_told_apart),
         cmocka_unit_test(stolen_time_is_a_span),
         cmocka_unit_test(pieces_tile_any_interval),
         cmocka_unit_test(parents_follow_from_depths),
