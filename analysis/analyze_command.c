@@ -46,16 +46,23 @@ static const struct option_spec options[] = {
 static const struct command_usage usage = {
     .name = "analyze",
     .arguments = "RUN [options]",
-    .summary = "lifetimes and diagnosis from what a run captured",
-    .details = "Reads the run folder RUN, writes RUN/run.db and RUN/summary.json, and prints why "
-               "the slow requests were slow. With requests or categories chosen it only prints, "
-               "and writes with --out: RUN keeps what it has. Ends with 4 when the evidence allows "
-               "no verdict, or Intel PT was asked for and shows nothing.\n\n"
-               "RUN may be what `taillight capture` wrote by itself, of a server whose clients are "
-               "not ours: its requests are then found by the turns that arrivals and answers take, "
-               "and latency is the server's own.\n\n"
-               "A perf.data or a trace.json in RUN's place, or --pt FILE for a bare stream, is an "
-               "Intel PT trace: its functions are rebuilt instead (taillight-analyze(1)).",
+    .summary = "Analyses what a run captured: lifetimes, and why the slow requests were slow.",
+    .details =
+        "Reads the run folder RUN, writes RUN/run.db and RUN/summary.json, and prints why the slow "
+        "requests were slow. With requests or categories chosen it only prints, and writes with "
+        "--out: RUN "
+        "keeps what it has.\n"
+        "RUN may be what `taillight capture` wrote by itself, of a server whose clients are not "
+        "ours: its "
+        "requests are then found by the turns that arrivals and answers take, and latency is the "
+        "server's "
+        "own.\n"
+        "A perf.data or a trace.json in RUN's place, or --pt FILE for a bare stream, is an Intel "
+        "PT trace: "
+        "its functions are rebuilt instead (taillight-analyze(1)).\n"
+        "Exit codes: 0 done; 1 failed; 2 bad usage or input; 4 the evidence allows no verdict "
+        "(N/A), the load "
+        "cannot be trusted, or Intel PT was asked for and shows nothing.",
     .options = options,
 };
 

@@ -193,8 +193,9 @@ static const struct command_usage usage = {
     .arguments = "perf.data | trace.json | --pt FILE [--page 0xADDRESS=FILE]... "
                  "[--elf FILE[@0xBASE]]... [options]",
     .summary = "Decodes Intel PT: what ran, for how long, in which function.",
-    .details = "Of a perf.data with samples and no trace: in which functions and threads they "
-               "were.",
+    .details =
+        "Of a perf.data with samples and no trace: in which functions and threads they were.\n"
+        "Exit codes: 0 done; 1 failed; 2 bad usage or input.",
     .options = options,
 };
 

@@ -64,10 +64,12 @@ static const struct command_usage usage = {
     .name = "report",
     .arguments = "RUN [options]",
     .summary = "Analyses a run folder and writes its report.",
-    .details =
-        "The page is one self-contained file: latency, stages, causes, and the timeline of "
-        "every slow message.\nExit code 4: the run has no verdict (N/A), or Intel PT was asked "
-        "for and shows nothing, and the\nreport says why.",
+    .details = "The page is one self-contained file: latency, stages, causes, and the timeline of "
+               "every slow "
+               "message.\n"
+               "Exit codes: 0 done; 1 failed; 2 bad usage or input; 4 the run has no verdict "
+               "(N/A), its load cannot be trusted, or Intel PT was asked for "
+               "and shows nothing, and the report says why.",
     .options = options,
 };
 

@@ -2,28 +2,65 @@
 #include "base/options.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "base/suggestion.h"
+#include "base/text.h"
 #include "base/units.h"
 
 enum { OPTIONS_MAX = 64 }; // of a command, that are thought of for suggestions
 
+// In columns: what COLUMNS says, as of other programs, else the terminal, else 80.
+static int help_width(void)
+{
+    const char *columns = getenv("COLUMNS");
+    struct winsize size;
+    const long said = columns ? strtol(columns, NULL, 10) : 0;
+    if (said > 0 && said <= UINT16_MAX)
+        return (int)said;
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
+}
+
+static void print_option(const char *left, const char *help, int width)
+{
+    // Beside each other; on a narrow terminal the help stands below, as below a long option.
+    const int indent = width < 60 ? 8 : 33;
+    if (width < 60 || text_columns(left) > 30)
+        printf("  %s\n%*s", left, indent, "");
+    else
+        printf("  %-30s ", left);
+    text_wrap(stdout, help, indent, width);
+}
+
 static void print_help(const struct command_usage *usage)
 {
-    printf("usage: taillight %s %s\n\n%s\n", usage->name, usage->arguments, usage->summary);
+    const int width = help_width();
+    printf("usage: taillight %s ", usage->name);
+    text_wrap(stdout, usage->arguments,
+              (int)strlen("usage: taillight  ") + text_columns(usage->name), width);
+    printf("\n");
+    text_wrap(stdout, usage->summary, 0, width);
     if (usage->details)
-        printf("\n%s\n", usage->details);
+        printf("\n");
+    for (const char *line = usage->details; line; line = strchr(line, '\n')) {
+        char text[1024];
+        line += *line == '\n';
+        snprintf(text, sizeof text, "%.*s", (int)strcspn(line, "\n"), line);
+        text_wrap(stdout, text, 0, width);
+    }
     printf("\nOptions:\n");
     for (const struct option_spec *o = usage->options; o->name; o++) {
-        char left[64], letter[8] = "    ";
+        char left[128], letter[8] = "    ";
         if (o->letter)
             snprintf(letter, sizeof letter, "-%c, ", o->letter);
         snprintf(left, sizeof left, "%s--%s%s%s", letter, o->name, o->argument ? " " : "",
                  o->argument ? o->argument : "");
-        printf("  %-30s %s\n", left, o->help);
+        print_option(left, o->help, width);
     }
-    printf("  %-30s %s\n", "-h, --help", "print this and exit");
+    print_option("-h, --help", "print this and exit", width);
 }
 
 // As units_parse_duration_ns, and a bare number is seconds, as sleep(1) and others have it.

@@ -39,7 +39,7 @@ struct option_spec {
     enum option_type type;
     size_t offset;        // offset of the member in the struct passed to options_parse
     const char *argument; // how --help names the value; NULL for a flag
-    const char *help;     // one line
+    const char *help;     // what it does, wrapped where --help is printed
 };
 
 #define OPTION_(kind, name, letter, argument, type, member, help)                                  \
@@ -70,8 +70,8 @@ struct option_spec {
 struct command_usage {
     const char *name;      // "load"
     const char *arguments; // "--server HOST:PORT [options]"
-    const char *summary;   // one line
-    const char *details;   // a paragraph or more, or NULL
+    const char *summary;   // a sentence
+    const char *details;   // sentences, wrapped where --help is printed; "\n" ends a line; or NULL
     const struct option_spec *options;
 };
 

@@ -131,6 +131,36 @@ char *text_clean(const char *text, bool ascii, char *out, size_t out_bytes)
     return out;
 }
 
+int text_columns(const char *text)
+{
+    int count = 0;
+    for (; *text; text++)
+        count += ((unsigned char)*text >> 6) != 2;
+    return count;
+}
+
+void text_wrap(FILE *out, const char *text, int indent, int width)
+{
+    int at = indent;
+    while (*text) {
+        size_t length = strcspn(text, " ");
+        char word[1024];
+        snprintf(word, sizeof word, "%.*s", (int)(length < 1000 ? length : 1000), text);
+        if (at > indent && at + 1 + text_columns(word) > width) {
+            fprintf(out, "\n%*s", indent, "");
+            at = indent;
+        } else if (at > indent) {
+            fputc(' ', out);
+            at++;
+        }
+        fputs(word, out);
+        at += text_columns(word);
+        text += length;
+        text += strspn(text, " ");
+    }
+    fputc('\n', out);
+}
+
 char *text_rate(double rate, char out[TEXT_NUMBER_BYTES])
 {
     snprintf(out, TEXT_NUMBER_BYTES, rate < 100 ? "%.3g" : "%.0f", rate);

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 enum { TEXT_NUMBER_BYTES = 40 };
 
@@ -26,6 +27,14 @@ char *text_signed_ns(double ns, char out[TEXT_NUMBER_BYTES]);
 // ascii: everything outside printable ASCII becomes '?'. Cut at a character's end to fit. Returns
 // out, always NUL-terminated.
 char *text_clean(const char *text, bool ascii, char *out, size_t out_bytes);
+
+// How many columns of a terminal UTF-8 text takes, of characters that take one each.
+int text_columns(const char *text);
+
+// Prints text in lines of at most width columns, broken at spaces, and ends the last. The first
+// begins where the caller is, in column indent; the others are indented by as much. A word longer
+// than a line is not broken.
+void text_wrap(FILE *out, const char *text, int indent, int width);
 
 // A share in whole percent, as every sentence and bar has it: never rounded up to all, nor down to
 // nothing.

@@ -40,12 +40,16 @@ static const struct command_usage usage = {
     .name = "compare",
     .arguments = "BASE CANDIDATE [options]",
     .summary = "What changed between two builds, by how much, because of what.",
-    .details =
-        "Each is a run folder, or a folder of repetitions, which make the intervals know how "
-        "runs differ by\nthemselves. Each percentile is compared, and the messages of a slice "
-        "of the one with those of the\nsame slice of the other; without --slice the slowest "
-        "percent (p99-100) and the ordinary ones (p45-55).\nExit codes: 3 a gate failed; 4 a "
-        "gate or the load of a side is\ninconclusive, or nothing could be compared (and why).",
+    .details = "Each is a run folder, or a folder of repetitions, which make the intervals know "
+               "how runs differ by "
+               "themselves. Each percentile is compared, and the messages of a slice of the one "
+               "with those of the "
+               "same slice of the other; without --slice the slowest percent (p99-100) and the "
+               "ordinary ones "
+               "(p45-55).\n"
+               "Exit codes: 0 done; 1 failed; 2 bad usage or input; 3 a gate failed; 4 a gate or "
+               "the load of a side is inconclusive, or nothing could be "
+               "compared (and why).",
     .options = options,
 };
 

@@ -53,8 +53,9 @@ static const struct command_usage usage = {
     .summary = "Lists what this host, or HOST behind ssh, can measure, and what each missing thing "
                "would take.",
     .details = "Everything is tried for a moment where it can be, and nothing is left changed. "
-               "HOST is [user@]host as\nssh takes it; the program copies itself there for the "
-               "moment.",
+               "HOST is [user@]host as "
+               "ssh takes it; the program copies itself there for the moment.\n"
+               "Exit codes: 0 done, whatever is missing; 1 failed; 2 bad usage.",
     .options = options,
 };
 

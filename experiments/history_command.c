@@ -39,9 +39,10 @@ static const struct command_usage usage = {
     .name = "history",
     .arguments = "[add RUN... | list | plot] [options]",
     .summary = "Runs over time, and where their latency changed its level.",
-    .details = "add: takes up a run folder, or a folder of repetitions as one. list: each "
-               "percentile and cause, with the\nchanges of its level. plot: drawn, a bar a run, or "
-               "as a page\n(--html).",
+    .details = "add: takes up a run folder, or a folder of repetitions as one.\n"
+               "list: each percentile and cause, with the changes of its level.\n"
+               "plot: drawn, a bar a run, or as a page (--html).\n"
+               "Exit codes: 0 done; 1 failed; 2 bad usage or input.",
     .options = options,
 };
 

@@ -17,13 +17,15 @@ static const struct command_usage usage = {
     .name = "load",
     .arguments = "--server HOST:PORT --rate N|--sweep FROM:TO:STEP|--slo SLO [options]",
     .summary = "Loads a server, open-loop, and reports its latency.",
-    .details = "Requests are sent at instants drawn ahead of time, whatever the replies do; "
-               "latency counts from\nthose instants. Requests take the connections in turn, "
-               "passing over those without room; when none\nhas room they wait, and their "
-               "lateness counts. Ctrl-C ends the run early and keeps its logs.\n"
-               "Exit codes: 0 done; 1 failed, or nothing was answered; 2 bad usage or input; 3 the "
-               "SLO is missed even\nat the lowest rate; 4 the result cannot be trusted, for the "
-               "reasons it names.",
+    .details =
+        "Requests are sent at instants drawn ahead of time, whatever the replies do; latency "
+        "counts from those "
+        "instants. Requests take the connections in turn, passing over those without room; when "
+        "none has room "
+        "they wait, and their lateness counts. Ctrl-C ends the run early and keeps its logs.\n"
+        "Exit codes: 0 done; 1 failed, or nothing was answered; 2 bad usage or input; 3 the SLO is "
+        "missed even "
+        "at the lowest rate; 4 the result cannot be trusted, for the reasons it names.",
     .options = load_plan_options,
 };
 

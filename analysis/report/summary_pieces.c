@@ -9,6 +9,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "base/units.h"
 
 struct summary_style summary_style_for(FILE *stream)
@@ -59,14 +60,6 @@ const char *summary_duration(double ns, char out[32])
     return isinf(ns) ? "never" : units_format_ns(ns, out, 32);
 }
 
-int summary_columns(const char *text)
-{
-    int count = 0;
-    for (; *text; text++)
-        count += ((unsigned char)*text >> 6) != 2;
-    return count;
-}
-
 void summary_field(const struct summary *s, const char *text, int width)
 {
     int left = width;
@@ -96,24 +89,7 @@ void summary_bar(const struct summary *s, double part, int cells)
 
 void summary_wrapped(const struct summary *s, const char *text, int indent)
 {
-    int at = indent;
-    while (*text) {
-        size_t length = strcspn(text, " ");
-        char word[1024];
-        snprintf(word, sizeof word, "%.*s", (int)(length < 1000 ? length : 1000), text);
-        if (at > indent && at + 1 + summary_columns(word) > s->style->width) {
-            fprintf(s->out, "\n%*s", indent, "");
-            at = indent;
-        } else if (at > indent) {
-            fputc(' ', s->out);
-            at++;
-        }
-        fputs(word, s->out);
-        at += summary_columns(word);
-        text += length;
-        text += strspn(text, " ");
-    }
-    fputc('\n', s->out);
+    text_wrap(s->out, text, indent, s->style->width);
 }
 
 void summary_heading(const struct summary *s, const char *text)

@@ -36,9 +36,6 @@ const char *summary_plain(const struct summary *s);
 // A duration, or why there is none: "never" for an unanswered request's, "-" for an unknown one.
 const char *summary_duration(double ns, char out[32]);
 
-// How many columns the text takes.
-int summary_columns(const char *text);
-
 // The text in a field of so many columns, cut or padded; a bar in one.
 void summary_field(const struct summary *s, const char *text, int width);
 void summary_bar(const struct summary *s, double part, int cells);

@@ -416,7 +416,7 @@ static void top_causes(const struct summary *s, const struct diagnosis *diagnosi
         snprintf(one, sizeof one, "%s%s (%s) %s on %s", j ? "; " : "", name, role_name(cause->role),
                  summary_duration(cause->total_ns, a), text_count(cause->messages, b));
         if (!s->style->full && j > 0 &&
-            column + summary_columns(line) + summary_columns(one) > s->style->width)
+            column + text_columns(line) + text_columns(one) > s->style->width)
             return;
         used += (size_t)snprintf(line + used, bytes - used, "%s", one);
     }

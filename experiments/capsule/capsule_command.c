@@ -75,11 +75,13 @@ static const struct command_usage usage = {
     .name = "capsule",
     .arguments = "--hop IFACE[:ingress|:egress][@NETNS][@ssh:HOST] ... [--filter WORDS] [options]",
     .summary = "Says how long packets take from hop to hop on their way through virtual networks.",
-    .details =
-        "Stamps packets at interfaces of this machine, of its network namespaces and of machines "
-        "behind ssh,\nchanges none of them, and lists for each route they took: how long from "
-        "hop to hop, and how many\nwere not seen again.\nExit code 4: no packet that was asked for "
-        "passed.",
+    .details = "Stamps packets at interfaces of this machine, of its network namespaces and of "
+               "machines behind ssh, "
+               "changes none of them, and lists for each route they took: how long from hop to "
+               "hop, and how many "
+               "were not seen again.\n"
+               "Exit codes: 0 done; 1 failed; 2 bad usage, or no such interface; 4 no packet that "
+               "was asked for passed.",
     .options = options,
 };
 

@@ -123,10 +123,13 @@ static const struct command_usage usage = {
     .summary =
         "Watches a server on this host: kernel events, function calls, socket calls, clocks.",
     .details = "Prints one line {\"ready\": true, \"warnings\": [...]} when everything is armed; "
-               "stops at the end of\nits standard input (Ctrl-D), at SIGINT and at SIGTERM; then "
-               "writes events.tlog, sockets.tlog,\ncalls.tlog, connections.tlog, perf.data (Intel "
-               "PT or samples), clock.tlog and capture.json.\nConnections that are open already "
-               "are looked up in the network namespace it runs in.",
+               "stops at the end of its "
+               "standard input (Ctrl-D), at SIGINT and at SIGTERM; then writes events.tlog, "
+               "sockets.tlog, calls.tlog, "
+               "connections.tlog, perf.data (Intel PT or samples), clock.tlog and capture.json. "
+               "Connections that are "
+               "open already are looked up in the network namespace it runs in.\n"
+               "Exit codes: 0 done; 1 failed; 2 bad usage.",
     .options = options,
 };
 

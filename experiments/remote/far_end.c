@@ -473,7 +473,8 @@ static const struct command_usage usage = {
     .arguments = "[--start | --keeper]",
     .summary = "The far end of a link (internal); without an option, a load agent.",
     .details = "Started by `taillight run`, `load --agent` and `doctor HOST`; nobody needs to type "
-               "it. It ends when its\nstdin does, or when nothing has come for 5 s.",
+               "it. It ends when "
+               "its stdin does, or when nothing has come for 5 s.",
     .options = options,
 };
 

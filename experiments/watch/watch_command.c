@@ -84,10 +84,12 @@ static const struct command_usage usage = {
     .name = "watch",
     .arguments = "{--pid PID | --port PORT | --cgroup PATH | --systemd UNIT} [options]",
     .summary = "Watches a server as it runs, and says why its slowest requests are slow.",
-    .details =
-        "The server is neither restarted nor changed, and its clients may be anybody's: a "
-        "request is what arrives\non a connection until the server answers, or with --framing "
-        "what its protocol says, and its\nlatency the server's own. Ends at Ctrl-C.",
+    .details = "The server is neither restarted nor changed, and its clients may be anybody's: a "
+               "request is what "
+               "arrives on a connection until the server answers, or with --framing what its "
+               "protocol says, and its "
+               "latency the server's own. Ends at Ctrl-C.\n"
+               "Exit codes: 0 ended as asked; 1 failed; 2 bad usage, or no such server.",
     .options = options,
 };
 

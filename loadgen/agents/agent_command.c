@@ -29,7 +29,8 @@ static const struct command_usage usage = {
     .arguments = "",
     .summary = "The far end of a link (internal): takes a plan on stdin, loads, answers on stdout.",
     .details = "Started by `taillight load --agent` and `taillight run`; nobody needs to type it. "
-               "It ends when stdin\ndoes, or when nothing has come for 5 s.",
+               "It ends when stdin "
+               "does, or when nothing has come for 5 s.",
     .options = options,
 };
 

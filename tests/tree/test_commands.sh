@@ -28,4 +28,12 @@ for command in $commands; do
     expect 0 "usage: taillight $command" "$command" -h
     expect 0 "usage: taillight $command" "$command" --help
     expect 0 "usage: taillight $command" help "$command"
+    expect 0 'Exit codes: 0' "$command" -h
+    for width in 50 80 132; do # one word may be longer
+        long=$(COLUMNS=$width "$taillight" "$command" -h | awk -v width=$width 'length > width && NF > 1')
+        [ -z "$long" ] || fail "$command --help goes beyond $width columns: $long"
+    done
+    one=$(COLUMNS=1000 "$taillight" "$command" -h | sed -n '3s/^[A-Z].*\.$/a sentence/p')
+    [ "$one" = 'a sentence' ] || fail "$command --help does not begin with a sentence"
+    [ "$("$taillight" "$command" -h </dev/null)" = "$(COLUMNS=80 "$taillight" "$command" -h)" ] || fail "$command: not 80 columns in a pipe"
 done

@@ -13,7 +13,7 @@ diff <(sort <<<"$commands") <(completed "$program" '')
 [ "$(completed "$program" cap)" = "$(printf 'capsule\ncapture')" ] || { echo "cap"; exit 1; }
 options=0
 for command in $commands; do
-    listed=$("$program" "$command" --help | sed -n '/^Options:/,$p' | grep -oE '^ +(-[a-zA-Z], )?--[a-z0-9-]+' | grep -oE -- '--[a-z0-9-]+' | sort)
+    listed=$("$program" "$command" --help | sed -n '/^Options:/,$p' | grep -oE '^  (-[a-zA-Z], |    )--[a-z0-9-]+' | grep -oE -- '--[a-z0-9-]+' | sort)
     diff <(echo "$listed") <(completed "$program" "$command" --)
     options=$((options + $(wc -l <<<"$listed")))
 done

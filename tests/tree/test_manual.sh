@@ -15,7 +15,7 @@ for command in $("$program" --help | sed -nE '/^Commands:/,/^$/s/^  ([a-z]+) .*/
         echo "docs/man/taillight.1 does not name $command"
         missing=$((missing + 1))
     }
-    for option in $("$program" "$command" --help | grep -oE '^ +(-[a-zA-Z], )?--[a-z-]+' | grep -oE -- '--[a-z-]+'); do
+    for option in $("$program" "$command" --help | grep -oE '^  (-[a-zA-Z], |    )--[a-z-]+' | grep -oE -- '--[a-z-]+'); do
         checked=$((checked + 1))
         if ! sed 's/\\-/-/g' "$page" | grep -qE -- "(^|[^a-z-])${option}([^a-z-]|\$)"; then
             echo "$page does not name $option"

@@ -5,7 +5,7 @@ function __taillight_commands
 end
 function __taillight_options
     set -l words (commandline -opc)
-    taillight $words[2] --help 2>/dev/null | string replace -rf '^  (?:-., |    )(--[a-z0-9-]+)(?: [^ ]+)? +(.*)' '$1\t$2'
+    COLUMNS=1000 taillight $words[2] --help 2>/dev/null | string replace -rf '^  (?:-., |    )(--[a-z0-9-]+)(?: [^ ]+)? +(.*)' '$1\t$2'
 end
 complete -c taillight -n __fish_use_subcommand -f -a '(__taillight_commands)'
 complete -c taillight -n 'not __fish_use_subcommand; and string match -q -- "-*" (commandline -ct)' -f -a '(__taillight_options)'
