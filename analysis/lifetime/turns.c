@@ -20,13 +20,21 @@ struct frame {
     uint64_t begin, end;
 };
 
+// Where a segment that came in ended.
+struct segment_end {
+    uint32_t connection; // position in the table
+    uint64_t end;
+};
+
 struct frame_array ARRAY_OF(struct frame);
+struct segment_array ARRAY_OF(struct segment_end);
 struct call_array ARRAY_OF(struct call_of_connection);
 
 struct finder {
     const struct turns_input *in;
-    struct frame_array frames; // by connection, direction and offset
-    struct call_array left;    // of one connection: calls that are in no frame
+    struct frame_array frames;     // by connection, direction and offset
+    struct segment_array segments; // by connection and offset
+    struct call_array left;        // of one connection: calls that are in no frame
     struct turns *out;
 };
 
@@ -54,11 +62,29 @@ static int end_turn(struct finder *finder, const struct sample *turn)
     return 0;
 }
 
-static void receive(struct sample *turn, uint32_t connection, const struct application_call *call)
+// Where the first of the segments ended that a call returned: it lay unread for the longest. What
+// came behind it meanwhile may be further requests, and if it was more of the same, the server had
+// not looked yet all the same.
+static uint64_t first_segment_end(const struct finder *finder, uint32_t connection,
+                                  const struct application_call *call)
+{
+    const struct segment_end *all = finder->segments.items;
+    const size_t count = finder->segments.count;
+    const uint64_t end = call->offset + call->length;
+    size_t next = array_bound(0, count, i,
+                              all[i].connection < connection ||
+                                  (all[i].connection == connection && all[i].end <= call->offset));
+    bool is_known = next < count && all[next].connection == connection;
+    return is_known && all[next].end < end ? all[next].end : end;
+}
+
+static void receive(const struct finder *finder, struct sample *turn, uint32_t at,
+                    const struct application_call *call)
 {
     if (turn->request_end == 0)
-        *turn = (struct sample){.connection = connection, .request_begin = call->offset};
-    turn->request_end = call->offset + call->length;
+        *turn = (struct sample){.connection = finder->in->connections[at].id,
+                                .request_begin = call->offset};
+    turn->request_end = first_segment_end(finder, at, call);
     turn->intended_tsc = turn->send_tsc = turn->sent_tsc = (uint64_t)call->exit_ns;
 }
 
@@ -83,7 +109,7 @@ static int take_turns(struct finder *finder, const struct call_of_connection *at
                 result = end_turn(finder, &turn);
                 turn = (struct sample){0};
             }
-            receive(&turn, connection->id, call);
+            receive(finder, &turn, at->connection, call);
         } else if (turn.request_end) {
             answer(&turn, call);
         } else {
@@ -109,10 +135,26 @@ static int by_offset(const void *left, const void *right)
            order_of(a->end, b->end);
 }
 
-static int gather_frames(struct finder *finder, const struct connection_index *index)
+static int by_end(const void *left, const void *right)
+{
+    const struct segment_end *a = left, *b = right;
+    return order_of(a->connection, b->connection) ?: order_of(a->end, b->end);
+}
+
+static int gather_segment(struct finder *finder, const struct connection_index *index,
+                          const struct event *event)
+{
+    const struct segment_end segment = {connection_index_find(index, event->id), event->payload.a};
+    return segment.connection == NO_CONNECTION ? 0 : array_push(&finder->segments, segment);
+}
+
+static int gather_events(struct finder *finder, const struct connection_index *index)
 {
     for (size_t i = 0; i < finder->in->event_count; i++) {
         const struct event *event = &finder->in->events[i];
+        if (event->kind == EVENT_SEGMENT && !(event->flags & EVENT_OF_DATAGRAM) &&
+            gather_segment(finder, index, event) < 0)
+            return -1;
         if (event->kind != EVENT_FRAMED)
             continue;
         const struct frame frame = {.connection = connection_index_find(index, event->id),
@@ -125,6 +167,7 @@ static int gather_frames(struct finder *finder, const struct connection_index *i
             return -1;
     }
     array_sort(&finder->frames, by_offset);
+    array_sort(&finder->segments, by_end);
     return 0;
 }
 
@@ -270,7 +313,7 @@ int turns_find(const struct turns_input *in, struct turns *out)
     *out = (struct turns){0};
     int result = connection_index_init(&index, in->connections, in->connection_count);
     if (result == 0)
-        result = gather_frames(&finder, &index);
+        result = gather_events(&finder, &index);
     for (size_t i = 0; i < in->calls->count && result == 0; i++) {
         const struct application_call *call = &in->calls->items[i];
         bool moves = (call->kind == CALL_RECEIVE || call->kind == CALL_SEND) && call->length;
@@ -293,6 +336,7 @@ int turns_find(const struct turns_input *in, struct turns *out)
     connection_index_fini(&index);
     array_free(&order);
     array_free(&finder.frames);
+    array_free(&finder.segments);
     array_free(&finder.left);
     return result;
 }

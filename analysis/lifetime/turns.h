@@ -4,9 +4,11 @@
 // own framing (EVENT_FRAMED), a message is a request and the reply of the same number. Elsewhere,
 // on a connection that a server accepted, it is what arrives until the server answers, and its
 // answer what the server sends until more arrives: the turns that the two directions take, without
-// a look at any byte; requests that are answered together are one message then. What is known of
-// them is what the server's host recorded: they live from M(n) to server TX, and that, not what the
-// client saw, is their latency.
+// a look at any byte; requests that are answered together are one message then. It ends with the
+// first segment of those that the last receive call returned: a server that stood still while a
+// client went on sending kept the first of these requests waiting, and not only the last. What is
+// known of them is what the server's host recorded: they live from M(n) to server TX, and that, not
+// what the client saw, is their latency.
 #ifndef ANALYSIS_LIFETIME_TURNS_H
 #define ANALYSIS_LIFETIME_TURNS_H
 
@@ -38,7 +40,8 @@ struct turns_input {
     const struct application_calls *calls;
     const struct connection *connections;
     size_t connection_count;
-    const struct event *events; // of which those count that are EVENT_FRAMED; ids as of `calls`
+    const struct event
+        *events; // those that are EVENT_FRAMED or EVENT_SEGMENT count; ids as of `calls`
     size_t event_count;
 };
 

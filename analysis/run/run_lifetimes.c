@@ -154,12 +154,12 @@ static int take_turns(struct run_analysis *run, struct run_input *input,
     const struct log_reader *table = &input->shim_connections;
     const struct run_segments *segments = &input->segments;
     // The shim's connections have other numbers than the events'.
-    const bool has_frames = input->has_events && run->evidence.calls_by_shim == 0;
+    const bool same_numbers = input->has_events && run->evidence.calls_by_shim == 0;
     const struct turns_input in = {.calls = &run->evidence.calls,
                                    .connections = table->records,
                                    .connection_count = table->count,
-                                   .events = has_frames ? input->events.records : NULL,
-                                   .event_count = has_frames ? input->events.count : 0};
+                                   .events = same_numbers ? input->events.records : NULL,
+                                   .event_count = same_numbers ? input->events.count : 0};
     int result = turns_find(&in, turns);
     if (stand_ins->answered_until_ns)
         turns_keep(turns, stand_ins->answered_after_ns, stand_ins->answered_until_ns);

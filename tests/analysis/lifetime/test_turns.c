@@ -192,6 +192,48 @@ static void requests_that_came_together_are_told_apart(void **state)
     turns_free(&turns);
 }
 
+static struct event segment(uint32_t connection, uint8_t flags, uint64_t end)
+{
+    return (struct event){
+        .kind = EVENT_SEGMENT, .flags = flags, .id = connection, .payload = {.a = end}};
+}
+
+// A server stood still while a client sent three requests: the first of them is what waited for it.
+// Pieces that were read one by one end with the last.
+static void what_lay_unread_for_the_longest_is_the_message(void **state)
+{
+    (void)state;
+    struct turns turns;
+    struct application_call calls[] = {
+        call(CALL_RECEIVE, 0, 30, 100),  call(CALL_SEND, 0, 6, 300),
+        call(CALL_RECEIVE, 30, 10, 400), call(CALL_RECEIVE, 40, 10, 500),
+        call(CALL_SEND, 6, 6, 600),      call(CALL_RECEIVE, 50, 10, 700),
+        call(CALL_SEND, 12, 6, 800),
+    };
+    // Of an older one that came twice, of another connection, and of a datagram: none of theirs.
+    const struct event events[] = {
+        segment(7, 0, 30), segment(7, 0, 20),  segment(7, 0, 10),
+        segment(7, 0, 40), segment(7, 0, 10),  segment(7, 0, 45),
+        segment(7, 0, 50), segment(8, 0, 55),  segment(7, EVENT_OF_DATAGRAM, 52),
+        segment(7, 0, 60), segment(7, 0, 100),
+    };
+    const struct connection one = {.id = 7, .protocol = CONNECTION_TCP, .opened_time = 1};
+    const struct application_calls all = {.items = calls, .count = sizeof calls / sizeof *calls};
+    const struct turns_input in = {.calls = &all,
+                                   .connections = &one,
+                                   .connection_count = 1,
+                                   .events = events,
+                                   .event_count = sizeof events / sizeof *events};
+    assert_int_equal(turns_find(&in, &turns), 0);
+    assert_int_equal(turns.samples.count, 3);
+    static const uint64_t begins[] = {0, 30, 50}, ends[] = {10, 45, 60};
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(turns.samples.items[i].request_begin, begins[i]);
+        assert_int_equal(turns.samples.items[i].request_end, ends[i]);
+    }
+    turns_free(&turns);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -199,6 +241,7 @@ int main(void)
         cmocka_unit_test(pieces_are_one_message),
         cmocka_unit_test(requests_that_came_together_are_told_apart),
         cmocka_unit_test(what_nobody_asked_for_is_counted),
+        cmocka_unit_test(what_lay_unread_for_the_longest_is_the_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
