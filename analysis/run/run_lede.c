@@ -148,6 +148,23 @@ static bool is_worth_a_clause(const struct diagnosis *diagnosis, const struct na
            (after_apart && run_cause_stands_out(diagnosis, named->cause));
 }
 
+// What helps against a cause. The server's own code is looked into by samples or by a trace: where
+// that was done, it is not to be done again.
+static const char *what_helps(const struct run_analysis *run, const struct cause *cause)
+{
+    const struct remedy *remedy = remedy_of(cause->category);
+    if (strcmp(cause->category, "application") == 0) {
+        if (cause->class == CAUSE_FUNCTION)
+            return "look at that function: the report shows when it ran, and who called it";
+        if (run->evidence.trace.asked)
+            return "trace more of what it does: a larger buffer, less detail, a shorter window "
+                   "(capture: buffer, detail, window)";
+        if (run->evidence.samples.present)
+            return "see in which functions its samples are: the report has them";
+    }
+    return remedy ? remedy->helps : "";
+}
+
 // "For 78 % of that extra time another program, `yes`, had memcached's CPU core; for 20 % ..."
 // Returns what helps against the first, "" if nothing is known or there is none.
 static const char *append_shares(struct run_lede *out, const struct run_analysis *run,
@@ -170,8 +187,7 @@ static const char *append_shares(struct run_lede *out, const struct run_analysis
                     run_cause_words(run, &diagnosis->causes, picked[named].index, words));
     }
     text_append(out->text, LEDE_BYTES, "%s", named ? "." : "");
-    const struct remedy *remedy = named ? remedy_of(picked[0].cause->category) : NULL;
-    return remedy ? remedy->helps : "";
+    return named ? what_helps(run, picked[0].cause) : "";
 }
 
 // Where nothing stands out. "The largest small things: memcached was woken late, or waited for its

@@ -35,7 +35,7 @@ struct situation {
     double longer_than_ns;     // the slice's own latency; 0: it has none
     uint64_t unanswered, unfollowed;
     size_t servers;
-    bool one, own_requests;
+    bool one, own_requests, traced, sampled;
 };
 
 #define SLOW "1 in 100 requests took 3.80 ms or more (usually 53.2 us). "
@@ -83,7 +83,26 @@ static const struct situation situations[] = {
                  .class = CAUSE_FUNCTION,
                  .total_ns = .9 * ALL_NS}},
      .lede = SLOW "For 90 % of that extra time the server's own code ran longer than usual: "
-                  "`memcpy slower`."},
+                  "`memcpy slower`.",
+     .remedy = "Look at that function: the report shows when it ran, and who called it"},
+    {.what = "its own code, of which nothing more was recorded",
+     .servers = 1,
+     .causes = {CAUSE("application time", "application", ROLE_A, .9)},
+     .lede = SLOW "For 90 % of that extra time memcached's own code ran longer than usual.",
+     .remedy = "Profile the server (capture: samples)"},
+    {.what = "its own code, of which the trace shows too little",
+     .servers = 1,
+     .traced = true,
+     .causes = {CAUSE("application time", "application", ROLE_A, .9)},
+     .lede = SLOW "For 90 % of that extra time memcached's own code ran longer than usual.",
+     .remedy = "Trace more of what it does: a larger buffer, less detail, a shorter window "
+               "(capture: buffer, detail, window)"},
+    {.what = "its own code, of which there are samples",
+     .servers = 1,
+     .sampled = true,
+     .causes = {CAUSE("application time", "application", ROLE_A, .9)},
+     .lede = SLOW "For 90 % of that extra time memcached's own code ran longer than usual.",
+     .remedy = "See in which functions its samples are: the report has them"},
     {.what = "half of it is not known",
      .causes = {CAUSE("yes", "other programs", ROLE_A, .4)},
      .lede = SLOW "For 40 % of that extra time another program, `yes`, had the server's CPU core. "
@@ -460,7 +479,10 @@ static void tell(const struct situation *of, struct run_lede *out, bool *conclus
         .not_available = of->reason != NULL,
     };
     struct run_analysis run = {
-        .evidence = {.load = of->doubt ? load_of(of) : NULL, .without_client = of->own_requests},
+        .evidence = {.load = of->doubt ? load_of(of) : NULL,
+                     .without_client = of->own_requests,
+                     .trace = {.asked = of->traced},
+                     .samples = {.present = of->sampled}},
         .lifetimes = {.scheduled = REQUESTS,
                       .answered = REQUESTS - of->unanswered,
                       .applications = {.items = {.items = servers, .count = of->servers}}},
