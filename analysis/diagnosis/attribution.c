@@ -221,7 +221,7 @@ static int push_attribution(struct diagnosis *out, size_t first, uint64_t lifeti
 static bool component_scatters(const struct component *component)
 {
     const struct remedy *remedy = component->category ? remedy_of(component->category) : NULL;
-    return component->class != CAUSE_BLOCKING &&
+    return component->class != CAUSE_BLOCKING && !component->intrudes &&
            (!component->explains || !remedy || remedy->expected);
 }
 

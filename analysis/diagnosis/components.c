@@ -199,6 +199,7 @@ int64_t component_of_client(struct component_table *table, const struct span *sp
     struct component component =
         context_component(table, table->client->names.items[span->name], span->kind, ROLE_CLIENT);
     component.functions = false;
+    component.intrudes = span->kind == SPAN_TASK;
     // The load is Taillight itself: what its other processes do there makes the client late, too.
     if (!component.category || strcmp(component.category, "virtual machine") != 0)
         component.category = "client's cores";

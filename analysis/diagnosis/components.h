@@ -28,6 +28,7 @@ struct component {
     bool apart;     // neither the server's nor the client's doing: the tool's, or that of the host
                     // of a virtual machine; never explains
     bool functions; // its time is divided among functions where the backend sees them
+    bool intrudes;  // a program has the load's core that is none of the load
     const char *category;
     char tier[64]; // the other server at which it is; "": the message's own
 };

@@ -44,7 +44,7 @@ struct scenario_options {
     enum fault fault;
     unsigned faults;       // how many, evenly spread
     int64_t fault_ns;      // how long each
-    bool fault_varies;     // of FAULT_HOG: from nothing to that long
+    bool fault_varies;     // of FAULT_HOG and FAULT_LATE: from nothing to that long
     int64_t fault_from_ns; // none before
     unsigned pipelined;    // requests per segment (1: none together)
     bool separate_sends;   // pipelined replies go out one by one
@@ -168,6 +168,12 @@ static inline void scenario_call(struct scenario *s, uint8_t kind, int64_t entry
                                            .kind = kind});
 }
 
+static inline int64_t scenario_fault_length(struct scenario *s)
+{
+    double share = s->options.fault_varies ? scenario_uniform(s) : 1;
+    return (int64_t)(share * (double)s->options.fault_ns);
+}
+
 // --- arrivals ------------------------------------------------------------------------------------
 
 static inline bool scenario_fault_due(const struct scenario *s, int64_t time, unsigned done)
@@ -203,7 +209,7 @@ static inline void scenario_arrivals(struct scenario *s)
         struct scenario_request r = {.connection = c, .group = group, .intended = now};
         r.send = now + scenario_about(s, 400);
         if (hit && o->fault == FAULT_LATE)
-            r.send += o->fault_ns;
+            r.send += scenario_fault_length(s);
         if (r.send <= sent[c]) // streams keep their order
             r.send = sent[c] + 100;
         r.fault_ns = o->fault == FAULT_LATE ? r.send - now : 0;
@@ -348,8 +354,7 @@ static inline int64_t scenario_sleep(struct scenario *s, int64_t now, int64_t re
     if (o->fault == FAULT_HOG && scenario_fault_due(s, ready - 2000, *faults)) {
         ++*faults;
         int64_t begin = ready - 2000 > now ? ready - 2000 : now + 1;
-        double share = o->fault_varies ? scenario_uniform(s) : 1;
-        int64_t end = begin + (int64_t)(share * (double)o->fault_ns);
+        int64_t end = begin + scenario_fault_length(s);
         scenario_switch(s, begin, 0, HOG_THREAD, "yes");
         SCENARIO_PUSH(&s->faults, (struct scenario_interval){begin, end});
         run = end > wake ? end : run;

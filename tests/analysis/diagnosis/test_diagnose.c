@@ -252,6 +252,55 @@ static void a_usual_fault_is_a_cause(void **state)
     release(&d);
 }
 
+// The same of a program that has the load's core each time that a request is due, for a while.
+static void a_usual_hog_of_the_client_is_a_cause(void **state)
+{
+    enum { LOAD_THREAD = 300, LOAD_CORE = 2 };
+    (void)state;
+    struct diagnosed d;
+    struct scenario load = {0};
+    struct scenario_options options = usual;
+    struct host_timeline client;
+    struct client_turns turns;
+    struct time_source clock = scenario_clock();
+    struct error err = {0};
+    options.fault = FAULT_LATE;
+    options.faults = options.requests;
+    options.gap_ns = 5000000;
+    options.fault_ns = 800000;
+    options.fault_varies = true;
+    rebuild(&d, &options);
+    for (size_t i = 0; i < d.scenario.requests.count; i++) {
+        const struct scenario_request *r = &d.scenario.requests.items[i];
+        scenario_switch(&load, r->intended - 1000, LOAD_CORE, HOG_THREAD, "hog");
+        load.events.items[load.events.count - 1].flags = SWITCH_PREEMPTED;
+        scenario_switch(&load, r->send - 400, LOAD_CORE, LOAD_THREAD, "load-0");
+    }
+    scenario_switch(&load, d.scenario.requests.items[options.requests - 1].read + 1000, LOAD_CORE,
+                    HOG_THREAD, "hog");
+    for (size_t i = 0; i < d.scenario.client.count; i++)
+        d.scenario.client.items[i].process = LOAD_THREAD;
+    assert_int_equal(
+        host_timeline_build(load.events.items, load.events.count, &clock, &client, &err), 0);
+    assert_int_equal(client_turns_build(&turns, d.lives.items, d.lives.count,
+                                        d.scenario.client.items, d.scenario.client.count, 0),
+                     0);
+    struct diagnosis_input input = input_of(&d);
+    input.client = &client;
+    input.client_turns = &turns;
+    assert_int_equal(diagnose(&input, &slowest, &d.diagnosis, &err), 0);
+    print_diagnosis(&d.diagnosis);
+    assert_sound(&d.diagnosis);
+    assert_true(d.diagnosis.causes.count > 0);
+    assert_string_equal(d.diagnosis.causes.items[0].name, "hog");
+    assert_int_equal(d.diagnosis.causes.items[0].role, ROLE_CLIENT);
+    assert_true(d.diagnosis.coverage_median > 0.9);
+    client_turns_free(&turns);
+    host_timeline_free(&client);
+    scenario_free(&load);
+    release(&d);
+}
+
 // Relative difference between what the diagnosis attributes to the fault and what it really cost.
 static double attribution_error(const struct diagnosed *d, enum fault fault)
 {
@@ -624,6 +673,7 @@ int main(void)
         cmocka_unit_test(few_ordinary_ones_are_enough),
         cmocka_unit_test(each_fault_is_the_top_cause),
         cmocka_unit_test(a_usual_fault_is_a_cause),
+        cmocka_unit_test(a_usual_hog_of_the_client_is_a_cause),
         cmocka_unit_test(what_the_nic_keeps_is_not_the_cores),
         cmocka_unit_test(threads_receive_as_softirqs_do),
         cmocka_unit_test(the_servers_own_threads_are_no_strangers),
