@@ -232,9 +232,10 @@ static uint64_t end_of_request(struct client_connection *connection, uint64_t sl
                : connection_sample(connection, slot + 1)->request_begin;
 }
 
-// The kernel has taken everything up to bytes_sent: marks the complete requests as sent.
-static void mark_sent(struct client_connection *connection, bool stamped, uint64_t before,
-                      uint64_t after)
+// The kernel has taken everything up to bytes_sent: marks the complete requests as sent. kept_back:
+// before, it had had no room for them.
+static void mark_sent(struct client_connection *connection, bool stamped, bool kept_back,
+                      uint64_t before, uint64_t after)
 {
     uint64_t first = connection->sent;
     while (connection->sent < connection->put) {
@@ -245,6 +246,7 @@ static void mark_sent(struct client_connection *connection, bool stamped, uint64
         sample->sent_tsc = after;
         sample->status = SAMPLE_TIMED_OUT; // until its reply comes
         sample->tx_source = stamped || !connection->waits ? STAMP_NONE : STAMP_LEFT_OUT;
+        sample->sender_high |= kept_back ? SAMPLE_KEPT_BACK : 0;
         connection->sent++;
     }
     if (connection->waits && stamped)
@@ -291,6 +293,7 @@ void connection_flush(struct client_connection *connection)
     const size_t wanted = connection->out_end - connection->out_begin;
     const int flags = MSG_NOSIGNAL | MSG_DONTWAIT;
     const bool stamped = connection->waits && draw_stamped(connection->context);
+    const bool kept_back = connection->blocked;
     uint64_t before = tsc_now();
     ssize_t taken = stamped && connection->context->stamps_every
                         ? client_stamps_send(connection->socket_fd, bytes, wanted, flags)
@@ -309,7 +312,7 @@ void connection_flush(struct client_connection *connection)
     connection->blocked = (size_t)taken < wanted;
     if (connection->out_begin == connection->out_end)
         connection->out_begin = connection->out_end = 0;
-    mark_sent(connection, stamped, before, after);
+    mark_sent(connection, stamped, kept_back, before, after);
 }
 
 // A broken reply answers nobody: its request is lost when the connection ends.

@@ -296,7 +296,8 @@ int arrivals_judge(const struct engine_result *run, const struct arrivals_asked 
 
 // --- the client's own lateness -------------------------------------------------------------------
 
-// Fills late[i] with request i's own lateness in us; 0 for those never sent.
+// Fills late[i] with request i's own lateness in us; 0 for those never sent, or kept back by the
+// other end.
 static void take_lateness(const struct engine_result *run, double median_us, double *late)
 {
     const double per_us = run->tsc_hz / 1e6;
@@ -311,7 +312,7 @@ static void take_lateness(const struct engine_result *run, double median_us, dou
         const unsigned own = sample_sender(sample);
         uint64_t ideal = sample->intended_tsc > free_at[own] ? sample->intended_tsc : free_at[own];
         uint64_t cost = sample->sent_tsc - sample->send_tsc;
-        if (sample->send_tsc > ideal)
+        if (sample->send_tsc > ideal && !(sample->sender_high & SAMPLE_KEPT_BACK))
             late[i] = (double)(sample->send_tsc - ideal) / per_us;
         // Requests of one send call share its cost.
         free_at[own] = sample->send_tsc == call[own] ? ideal : ideal + (cost < most ? cost : most);
@@ -319,16 +320,64 @@ static void take_lateness(const struct engine_result *run, double median_us, dou
     }
 }
 
-// How long a reply waited in the kernel, from its RX stamp until it was read. Stamps and readings
-// are of two clocks, so only differences within one request can be compared: the result is too
-// small by what the send call did after its TX stamp. NaN: there are no such stamps.
-static double reading_us(const struct sample *sample, double per_us)
+static bool has_both_stamps(const struct sample *sample)
 {
-    if (!sample_is_answered(sample) || !sample->rx_ns || !is_stamped(sample) ||
-        sample->rx_source != sample->tx_source)
+    return sample_is_answered(sample) && sample->rx_ns && is_stamped(sample) &&
+           sample->rx_source == sample->tx_source;
+}
+
+// From the beginnings of send calls to their TX stamps.
+struct leaving {
+    const struct sample *first; // with stamps; times count from its own
+    double *shortest_us;        // of each LEAVING_BLOCK requests, and of those beside them
+};
+enum { LEAVING_BLOCK = 64 };
+
+// How long that took, but for what the two clocks are apart, which hardly changes within a block.
+static double leaving_us(const struct leaving *leaving, double per_us, const struct sample *sample)
+{
+    return (double)(int64_t)(sample->tx_ns - leaving->first->tx_ns) / 1e3 -
+           (double)(int64_t)(sample->send_tsc - leaving->first->send_tsc) / per_us;
+}
+
+static void take_leaving(const struct engine_result *run, struct leaving *leaving)
+{
+    const size_t blocks = run->sample_count / LEAVING_BLOCK + 1;
+    double before = INFINITY, *shortest = leaving->shortest_us;
+    for (size_t block = 0; block < blocks; block++)
+        shortest[block] = INFINITY;
+    for (size_t i = 0; i < run->sample_count; i++) {
+        const struct sample *sample = &run->samples[i];
+        if (!has_both_stamps(sample))
+            continue;
+        if (!leaving->first)
+            leaving->first = sample;
+        shortest[i / LEAVING_BLOCK] =
+            fmin(shortest[i / LEAVING_BLOCK], leaving_us(leaving, run->tsc_hz / 1e6, sample));
+    }
+    for (size_t block = 0; block < blocks; block++) {
+        double own = shortest[block], after = block + 1 < blocks ? shortest[block + 1] : INFINITY;
+        shortest[block] = fmin(own, fmin(before, after));
+        before = own;
+    }
+}
+
+// How long a reply waited in the kernel, from its RX stamp until it was read. Stamps and readings
+// are of two clocks, so differences within one request are compared: the result is too small by
+// what the send call did after its TX stamp. Where the bytes lay in the socket when the call had
+// returned, as they do while the server's window is closed, it would be too large by that, which
+// the shortest way to the stamp tells. NaN: there are no such stamps.
+static double reading_us(const struct engine_result *run, size_t i, const struct leaving *leaving)
+{
+    const double per_us = run->tsc_hz / 1e6;
+    const struct sample *sample = &run->samples[i];
+    if (!has_both_stamps(sample))
         return NAN;
+    double in_socket = leaving_us(leaving, per_us, sample) -
+                       leaving->shortest_us[i / LEAVING_BLOCK] -
+                       (double)(sample->sent_tsc - sample->send_tsc) / per_us;
     return (double)(int64_t)(sample->reply_tsc - sample->sent_tsc) / per_us -
-           (double)(int64_t)(sample->rx_ns - sample->tx_ns) / 1e3;
+           (double)(int64_t)(sample->rx_ns - sample->tx_ns) / 1e3 - fmax(in_socket, 0);
 }
 
 // The median and the 99th percentile. work: room for all, or the values themselves. count: not 0.
@@ -340,13 +389,12 @@ static void take_p50_p99(const double *values, size_t count, double *work, doubl
 
 // Adds to late[i] how much longer request i's reply waited than the median one, whose time is the
 // way through the network stack.
-static void add_reading(const struct engine_result *run, double *work, double *late,
-                        struct client_bias *result)
+static void add_reading(const struct engine_result *run, double *work,
+                        const struct leaving *leaving, double *late, struct client_bias *result)
 {
-    const double per_us = run->tsc_hz / 1e6;
     size_t count = 0;
     for (size_t i = 0; i < run->sample_count; i++) {
-        double us = reading_us(&run->samples[i], per_us);
+        double us = reading_us(run, i, leaving);
         if (!isnan(us))
             work[count++] = us;
     }
@@ -357,7 +405,7 @@ static void add_reading(const struct engine_result *run, double *work, double *l
     const double typical = found[0];
     result->reading_p99_us = found[1] - typical;
     for (size_t i = 0; i < run->sample_count; i++)
-        late[i] += fmax(reading_us(&run->samples[i], per_us) - typical, 0); // of NaN: 0
+        late[i] += fmax(reading_us(run, i, leaving) - typical, 0); // of NaN: 0
 }
 
 // The percentile of the latencies minus late[i] each; of logical requests the slowest one's counts.
@@ -380,10 +428,12 @@ int client_bias_judge(const struct engine_result *run, const double *latencies, 
 {
     size_t count = run->sample_count;
     double *late = calloc(count + 1, sizeof *late), *work = calloc(count + 1, sizeof *work);
+    struct leaving leaving = {.shortest_us =
+                                  calloc(count / LEAVING_BLOCK + 1, sizeof *leaving.shortest_us)};
     int status = 0;
     *result =
         (struct client_bias){.idle = idle, .out_of_cpu = idle < idle_least, .reading_p99_us = NAN};
-    if (!late || !work) {
+    if (!late || !work || !leaving.shortest_us) {
         status =
             error_set(err, ERROR_FAILED, "out of memory for the lateness of %zu requests", count);
     } else if (count >= GAPS_LEAST) {
@@ -394,7 +444,8 @@ int client_bias_judge(const struct engine_result *run, const double *latencies, 
         result->lateness_p99_us = lateness[1];
         result->target_us = target_without(run, latencies, NULL, q, work);
         result->target_sent_us = target_without(run, latencies, late, q, work);
-        add_reading(run, work, late, result);
+        take_leaving(run, &leaving);
+        add_reading(run, work, &leaving, late, result);
         result->target_without_us = isnan(result->reading_p99_us)
                                         ? result->target_sent_us
                                         : target_without(run, latencies, late, q, work);
@@ -406,5 +457,6 @@ int client_bias_judge(const struct engine_result *run, const double *latencies, 
     }
     free(late);
     free(work);
+    free(leaving.shortest_us);
     return status;
 }

@@ -20,6 +20,8 @@ enum fault {
     BUNCHED,    // sends leave together every 2 ms
     STALLING,   // the client stops for 5 ms every 50 ms
     UNREAD,     // the client leaves replies unread for 1 ms every 50 ms
+    KEPT_BACK,  // as STALLING, but the server does not read, and the kernel has no room
+    UNSENT,     // as KEPT_BACK, but the kernel has room and keeps the bytes until the window opens
     DRIFTING,   // the server slows down
     CONGESTED,  // latency follows a slow wave
     HEAVY,      // Pareto, index 0.9
@@ -63,16 +65,21 @@ static void make(struct made_run *run, enum fault fault, enum distribution_kind 
         uint64_t send = sample->intended_tsc;
         if (fault == BUNCHED)
             send = (send / 2000000 + 1) * 2000000;
-        if (fault == STALLING && send % 50000000 < 5000000)
-            send += 5000000 - send % 50000000;
+        bool stalls = send % 50000000 < 5000000;
+        uint64_t stalled = stalls ? 5000000 - send % 50000000 : 0;
+        if (fault == STALLING || fault == KEPT_BACK)
+            send += stalled;
+        if (fault == KEPT_BACK && stalls)
+            sample->sender_high = SAMPLE_KEPT_BACK;
         send = send < free_at ? free_at : send;
         sample->send_tsc = send;
         sample->sent_tsc = free_at = send + 8000;
         if (stamps) {
-            sample->tx_ns = 77000000000u + send + 1000;
+            sample->tx_ns = 77000000000u + send + 1000 + (fault == UNSENT ? stalled : 0);
             sample->tx_source = STAMP_SOFTWARE;
         }
-        sample->reply_tsc = send + (uint64_t)latency_ns(fault, i, &wave, random);
+        sample->reply_tsc =
+            send + (uint64_t)latency_ns(fault, i, &wave, random) + (fault == UNSENT ? stalled : 0);
         if (stamps) {
             sample->rx_ns = 77000000000u + sample->reply_tsc - 3000;
             sample->rx_source = STAMP_SOFTWARE;
@@ -160,6 +167,19 @@ static void each_fault_is_named(void **state)
     expect(UNREAD, METHOD_CLIENT, "client biased: late in reading the replies");
     expect(DRIFTING, METHOD_STATIONARITY, "not stationary: ");
     expect(CONGESTED, METHOD_INDEPENDENCE, "not independent: ");
+}
+
+// A server that does not read makes requests late, not the load.
+static void a_closed_window_is_not_the_clients(void **state)
+{
+    (void)state;
+    for (enum fault fault = KEPT_BACK; fault <= UNSENT; fault++) {
+        struct method method;
+        judge(fault, &plain, &method);
+        assert_true(method.client.judged && !method.client.biased);
+        assert_true(method.client.target_us > 1000);
+        assert_true(method.client.share < 0.01);
+    }
 }
 
 static void what_the_load_summary_explains_is_not_explained_again(void **state)
@@ -422,6 +442,7 @@ int main(void)
         cmocka_unit_test(a_healthy_run_passes),
         cmocka_unit_test(user_time_stands_in_for_stamps),
         cmocka_unit_test(each_fault_is_named),
+        cmocka_unit_test(a_closed_window_is_not_the_clients),
         cmocka_unit_test(what_the_load_summary_explains_is_not_explained_again),
         cmocka_unit_test(an_idle_less_client_is_out_of_cpu),
         cmocka_unit_test(a_wanted_width_is_reached_or_not),
