@@ -25,7 +25,7 @@ REMEDY("virtual machine", false, "the host of this virtual machine gave its proc
 // --- what the server does itself
 REMEDY("head-of-line blocking", false, "these requests stood behind others that {server} was working on", "more threads, less load, or heavy requests kept apart")
 REMEDY("worker threads", false, "these requests waited until one of {server}'s workers was free", "more workers, or a shorter job for each")
-REMEDY("the server's own work", true, "{server} did work of its own instead of requests", "see what it does between requests (collections, snapshots, timers), and have it do less of that at a time")
+REMEDY("the server's own work", true, "{server} did work of its own instead of requests", "see what it does between requests (collections, snapshots, timers, clients of a port that is not captured), and have it do less of that at a time")
 REMEDY("application", true, "{server}'s own code ran longer than usual", "profile the server (capture: samples)")
 REMEDY("server stack", true, "the kernel was sending the replies of {server}", "write a reply with one call")
 REMEDY("fork", false, "{server} forked, or copied memory that it shared with a forked child", "less memory in use, huge pages for shorter page tables, snapshots at a replica")
