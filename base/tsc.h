@@ -18,12 +18,13 @@ static inline uint64_t tsc_now(void)
     return __rdtsc();
 }
 
-// Cycles now, after every earlier instruction has finished. What rdtscp says of the core is not
-// used: Linux keeps its number in TSC_AUX, but some hypervisors let their own host's show through.
+// Cycles now, after every earlier instruction has finished (Intel SDM vol. 2, RDTSC: LFENCE before
+// it; Linux makes it so on AMD's processors too). Not RDTSCP, which takes as long: some virtual
+// machines have none, and the core's number in its TSC_AUX may be that of the hypervisor's host.
 static inline uint64_t tsc_now_ordered(void)
 {
-    unsigned int aux;
-    return __rdtscp(&aux);
+    _mm_lfence();
+    return __rdtsc();
 }
 
 #elif defined __aarch64__

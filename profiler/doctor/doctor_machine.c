@@ -40,12 +40,10 @@ static void check_tsc(struct doctor_items *items)
     host_read_line("/sys/devices/system/clocksource/clocksource0/current_clocksource", source,
                    sizeof source);
     bool constant = host_has_word(flags, "constant_tsc");
-    bool nonstop = host_has_word(flags, "nonstop_tsc"), rdtscp = host_has_word(flags, "rdtscp");
-    doctor_found(item, DOCTOR_YES, "%s%s%sclocksource %s", constant ? "constant, " : "",
-                 nonstop ? "nonstop, " : "", rdtscp ? "rdtscp, " : "", source);
-    if (!rdtscp)
-        doctor_missing(item, DOCTOR_NO, "a newer CPU", "the CPU has no rdtscp");
-    else if (!constant || !nonstop)
+    bool nonstop = host_has_word(flags, "nonstop_tsc");
+    doctor_found(item, DOCTOR_YES, "%s%sclocksource %s", constant ? "constant, " : "",
+                 nonstop ? "nonstop, " : "", source);
+    if (!constant || !nonstop)
         doctor_missing(item, DOCTOR_LIMITED, "fix the frequency and disable deep idle states",
                        "the TSC's rate may change with frequency or idling");
     else if (strcmp(source, "tsc") != 0)

@@ -48,6 +48,11 @@ if by_name["BPF (events backend)"]["state"] != "no":
     assert named == re.findall(r'^EVENT_PROGRAM\((\w+),', table, re.M), named
 PYTHON
 
+# The time of a call is read without rdtscp, which some virtual machines lack: the TSC is fit without.
+objdump -d "$BUILD/libtaillight-shim.so" >"$work/shim"
+grep -q 'rdtsc$' "$work/shim" || [ "$(uname -m)" != x86_64 ] || fail "the shim's code has no rdtsc"
+! grep -q rdtscp "$work/shim" || fail "the shim needs rdtscp"
+
 "$taillight" doctor >"$work/people" || fail "exit $?"
 [ "$(awk 'length > 100' "$work/people" | wc -l)" -eq 0 ] || fail "lines longer than 100 columns"
 [ "$(wc -l <"$work/people")" -le 60 ] || fail "more than a screen or so: $(wc -l <"$work/people") lines"
