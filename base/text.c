@@ -45,7 +45,7 @@ const char *text_share(double part, double whole, char out[32])
     if (value > 0 && value < 0.01)
         return "< 0.01 %";
     bool plain_number = value == 0 || (value >= 100 && value < 100.01);
-    const int decimals = plain_number ? 0 : value > 99 || value < 10 ? 2 : 1;
+    const int decimals = plain_number ? 0 : value > 99.9 || value < 10 ? 2 : 1;
     snprintf(out, 32, "%.*f %%", decimals, units_round(value, decimals));
     return out;
 }

@@ -40,7 +40,8 @@ void text_wrap(FILE *out, const char *text, int indent, int width);
 // nothing.
 int text_whole_percent(double part, double whole);
 
-// A share as tables have it, "60.9 %", as the report's page writes it; "-" where there is no whole.
+// A share where whole percents do not tell enough, as in tables: "60.9 %", "9.53 %", three digits
+// and never rounded up to all or down to nothing, as the report's page writes it; "-" of no whole.
 const char *text_share(double part, double whole, char out[32]);
 
 // So many a second, whole from 100 on: "0.5", "99.9", "20000". Returns out.
@@ -60,5 +61,11 @@ static inline const char *text_were(double count)
 
 // 1234567 as "1,234,567". Returns out, which needs 32 bytes.
 char *text_count(uint64_t count, char out[32]);
+
+// The same in memory of the block where it stands, for the arguments of a sentence: every count in
+// one is written so.
+#define TEXT_COUNT(count) text_count((uint64_t)(count), (char[32]){""})
+// A share in such memory.
+#define TEXT_SHARE(part, whole) text_share((part), (whole), (char[32]){""})
 
 #endif

@@ -8,6 +8,7 @@
 #include "base/json_numbers.h"
 #include "base/options.h"
 #include "base/progress.h"
+#include "base/text.h"
 #include "loadgen/load_dataset.h"
 #include "loadgen/load_plan.h"
 #include "loadgen/load_run.h"
@@ -32,8 +33,7 @@ static const struct command_usage usage = {
 static void show_progress(void *context, const char *phase, uint64_t done, uint64_t all)
 {
     struct progress *progress = context;
-    progress_update(progress, "%s %llu of %llu keys", phase, (unsigned long long)done,
-                    (unsigned long long)all);
+    progress_update(progress, "%s %s of %s keys", phase, TEXT_COUNT(done), TEXT_COUNT(all));
 }
 
 static int prepare_dataset(struct load_plan *plan, struct error *err)
@@ -52,7 +52,7 @@ static int prepare_dataset(struct load_plan *plan, struct error *err)
     if (plan->workload.protocol->dataset == DATASET_NONE)
         printf("protocol %s needs no dataset\n", plan->workload.protocol->name);
     else
-        printf("%llu keys stored and verified, %.1f MiB\n", (unsigned long long)report.verified,
+        printf("%s keys stored and verified, %.1f MiB\n", TEXT_COUNT(report.verified),
                (double)report.bytes / 1048576);
     return 0;
 }

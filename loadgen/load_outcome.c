@@ -136,9 +136,9 @@ static int write_percentiles(const char *path, const struct engine_result *resul
         histogram, totals ? result->tsc_hz / 1e6 : 1000,
         fanout_of(result) > 1
             ? "latency in us of logical requests, from the intended time to the last of their "
-              "replies; those of which a request was never sent, lost or unanswered are infinite"
+              "replies; those of which a request was never sent, lost or unanswered lie above all"
             : "latency in us from the intended time to the reply; requests never sent, lost or "
-              "unanswered are infinite",
+              "unanswered lie above all",
         out.file, err);
     free(made);
     return new_file_finish(&out, status, err);

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "base/progress.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "loadgen/client/protocol_probe.h"
 #include "loadgen/client/tls_tunnel.h"
@@ -553,27 +554,26 @@ static int check_pattern(const struct load_plan *plan, struct error *err)
 
 static void tell_transactions(const struct load_plan *plan, char *out, size_t out_bytes)
 {
-    typedef unsigned long long count_type;
     const struct lost_transactions *lost = &plan->recording.lost;
     const uint64_t all = lost->discarded + lost->unended + lost->empty + lost->too_long;
     const char *between = *plan->warning ? "; " : "";
     int used = 0;
     if (all)
         used = snprintf(out, out_bytes,
-                        "%s%s: %llu of %llu transactions are left out, with %llu commands in them: "
-                        "%llu discarded, %llu without EXEC, %llu that did nothing, %llu of more "
+                        "%s%s: %s of %s transactions are left out, with %s commands in them: "
+                        "%s discarded, %s without EXEC, %s that did nothing, %s of more "
                         "than %d commands",
-                        between, plan->workload.recording, (count_type)all,
-                        (count_type)(all + plan->recording.transactions.items.count),
-                        (count_type)lost->commands, (count_type)lost->discarded,
-                        (count_type)lost->unended, (count_type)lost->empty,
-                        (count_type)lost->too_long, TRANSACTION_COMMANDS_MAX);
+                        between, plan->workload.recording, TEXT_COUNT(all),
+                        TEXT_COUNT(all + plan->recording.transactions.items.count),
+                        TEXT_COUNT(lost->commands), TEXT_COUNT(lost->discarded),
+                        TEXT_COUNT(lost->unended), TEXT_COUNT(lost->empty),
+                        TEXT_COUNT(lost->too_long), TRANSACTION_COMMANDS_MAX);
     if ((lost->unbegun || lost->nested) && used >= 0 && used < (int)out_bytes)
         snprintf(out + used, out_bytes - (size_t)used,
-                 "%s%s: the MULTI of %llu transactions is missing, and their commands are sent one "
-                 "by one; %llu MULTI within a transaction are left out",
-                 all ? "; " : between, plan->workload.recording, (count_type)lost->unbegun,
-                 (count_type)lost->nested);
+                 "%s%s: the MULTI of %s transactions is missing, and their commands are sent one "
+                 "by one; %s MULTI within a transaction are left out",
+                 all ? "; " : between, plan->workload.recording, TEXT_COUNT(lost->unbegun),
+                 TEXT_COUNT(lost->nested));
 }
 
 // What of the recording is not replayed.
@@ -585,17 +585,16 @@ static void tell_losses(struct load_plan *plan)
                           recording->transactions.commands.count;
     if (recording->left_out)
         used = snprintf(plan->warning, sizeof plan->warning,
-                        "%s: %llu of %llu requests are left out: protocol %s has no %s",
-                        plan->workload.recording, (unsigned long long)recording->left_out,
-                        (unsigned long long)(recording->left_out + sent + recording->lost.commands),
+                        "%s: %s of %s requests are left out: protocol %s has no %s",
+                        plan->workload.recording, TEXT_COUNT(recording->left_out),
+                        TEXT_COUNT(recording->left_out + sent + recording->lost.commands),
                         plan->workload.protocol->name, recording->left_out_first);
     if ((recording->gaps || recording->damaged) && used >= 0 && used < (int)sizeof plan->warning)
-        used +=
-            snprintf(plan->warning + used, sizeof plan->warning - (size_t)used,
-                     "%s%s: requests are missing at %llu gaps in what clients sent, and in %llu "
-                     "damaged packets",
-                     used ? "; " : "", plan->workload.recording,
-                     (unsigned long long)recording->gaps, (unsigned long long)recording->damaged);
+        used += snprintf(plan->warning + used, sizeof plan->warning - (size_t)used,
+                         "%s%s: requests are missing at %s gaps in what clients sent, and in %s "
+                         "damaged packets",
+                         used ? "; " : "", plan->workload.recording, TEXT_COUNT(recording->gaps),
+                         TEXT_COUNT(recording->damaged));
     if (used >= 0 && used < (int)sizeof plan->warning)
         tell_transactions(plan, plan->warning + used, sizeof plan->warning - (size_t)used);
 }

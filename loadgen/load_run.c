@@ -257,9 +257,9 @@ static int run_duration(struct load_plan *plan, struct error *err)
     if (isfinite(o->rate))
         snprintf(rate, sizeof rate, "at %s request%s/s", text_rate(o->rate, number),
                  text_plural(o->rate));
-    progress_phase(&plan->progress, "loading %s for %.3g s %s on %llu connection%s",
+    progress_phase(&plan->progress, "loading %s for %.3g s %s on %s connection%s",
                    plan->server.text, (double)o->duration_ns / 1e9, rate,
-                   (unsigned long long)o->connections, text_plural((double)o->connections));
+                   TEXT_COUNT(o->connections), text_plural((double)o->connections));
     int status = load_run_once(plan, &point, &outcome, err);
     const struct engine_result *result = &outcome.result;
     progress_end(&plan->progress);
@@ -278,11 +278,11 @@ static int run_target(struct load_plan *plan, struct error *err)
         .engine = load_plan_engine(plan), .method = load_plan_method(plan), .seed = o->seed};
     struct rounds rounds;
     json_t *agents = NULL;
-    progress_phase(
-        &plan->progress,
-        "loading %s at %.0f request%s/s on %llu connection%s until %s is known to %.10g us",
-        plan->server.text, o->rate, text_plural(o->rate), (unsigned long long)o->connections,
-        text_plural((double)o->connections), o->target, settings.method.width_us);
+    progress_phase(&plan->progress,
+                   "loading %s at %s request%s/s on %s connection%s until %s is known to %.10g us",
+                   plan->server.text, TEXT_COUNT(round(o->rate)), text_plural(o->rate),
+                   TEXT_COUNT(o->connections), text_plural((double)o->connections), o->target,
+                   settings.method.width_us);
     int status = plan->agent_count
                      ? 0
                      : live_view_start(&plan->progress, o->tell_live, settings.engine.threads,

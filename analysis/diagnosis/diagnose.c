@@ -18,6 +18,7 @@
 #include "analysis/diagnosis/walk_budget.h"
 #include "base/array.h"
 #include "base/quantile.h"
+#include "base/text.h"
 
 static bool in_window(const struct diagnosis_slice *slice, const struct lifetime *life)
 {
@@ -154,26 +155,26 @@ static void judge_evidence(const struct diagnosis_input *in, struct diagnosis *o
                  "no kernel events were captured on the server, so nobody saw what its cores did");
     else if (joined < DIAGNOSIS_MIN_JOINED)
         snprintf(out->reason, sizeof out->reason,
-                 "only %.1f %% of the answered requests could be followed, %.0f %% are needed "
+                 "only %s of the answered requests could be followed, %s are needed "
                  "(most often: %s)",
-                 100 * joined, 100 * DIAGNOSIS_MIN_JOINED,
+                 TEXT_SHARE(joined, 1), TEXT_SHARE(DIAGNOSIS_MIN_JOINED, 1),
                  out->without_part > out->left_out[worst]
                      ? "a stamp of this part is missing"
                      : lifetime_state_name((enum lifetime_state)worst));
     else if (out->candidates < DIAGNOSIS_MIN_CANDIDATES)
         snprintf(out->reason, sizeof out->reason,
-                 "only %llu requests of the window could be followed, %d are needed",
-                 (unsigned long long)out->candidates, DIAGNOSIS_MIN_CANDIDATES);
+                 "only %s requests of the window could be followed, %d are needed",
+                 TEXT_COUNT(out->candidates), DIAGNOSIS_MIN_CANDIDATES);
     else if (in->dropped_share > DIAGNOSIS_MAX_DROPPED)
         snprintf(out->reason, sizeof out->reason,
-                 "%.1f %% of the capture's records were dropped, at most %.0f %% may be",
-                 100 * in->dropped_share, 100 * DIAGNOSIS_MAX_DROPPED);
+                 "%s of the capture's records were dropped, at most %s may be",
+                 TEXT_SHARE(in->dropped_share, 1), TEXT_SHARE(DIAGNOSIS_MAX_DROPPED, 1));
     else if (out->messages.count == 0 && out->slice.one)
         why_not_followed(in, out);
     else if (out->messages.count == 0)
         snprintf(out->reason, sizeof out->reason,
-                 "no request of the slice could be followed (%llu were never answered)",
-                 (unsigned long long)out->left_out[LIFETIME_UNANSWERED]);
+                 "no request of the slice could be followed (%s were never answered)",
+                 TEXT_COUNT(out->left_out[LIFETIME_UNANSWERED]));
     else
         out->not_available = false;
 }
@@ -287,8 +288,8 @@ int diagnosis_pick(const struct diagnosis_input *input, const struct diagnosis_s
     if (survey_window(input, out, candidates) == 0 && pick_messages(input, out, candidates) == 0)
         return 0;
     return error_set(err, ERROR_FAILED,
-                     "no memory to diagnose %zu requests: choose a narrower slice or window",
-                     input->lifetime_count);
+                     "no memory to diagnose %s requests: choose a narrower slice or window",
+                     TEXT_COUNT(input->lifetime_count));
 }
 
 int diagnose(const struct diagnosis_input *input, const struct diagnosis_slice *slice,
@@ -303,9 +304,9 @@ int diagnose(const struct diagnosis_input *input, const struct diagnosis_slice *
              (input->part == PART_WHOLE && !input->without_views &&
               views_build(input, candidates.items, candidates.count, out) < 0)))
             result = error_set(err, ERROR_FAILED,
-                               "no memory to explain %zu requests: choose a narrower slice or "
+                               "no memory to explain %s requests: choose a narrower slice or "
                                "window",
-                               out->messages.count);
+                               TEXT_COUNT(out->messages.count));
     }
     array_free(&candidates);
     if (result < 0)

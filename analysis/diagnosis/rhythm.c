@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/text.h"
 #include "base/units.h"
 
 #define CHANCE 1e-3 // a shape must be less likely than this where there is none
@@ -348,19 +349,20 @@ char *rhythm_words(const struct rhythm *rhythm, int64_t begin_ns, char *out, siz
     case RHYTHM_NONE:
         break;
     case RHYTHM_PERIODIC:
-        snprintf(out, out_bytes, "every %s (%.0f %% of %zu times)",
-                 units_format_ns(rhythm->period_ns, time, sizeof time), percent, rhythm->times);
+        snprintf(out, out_bytes, "every %s (%.0f %% of %s times)",
+                 units_format_ns(rhythm->period_ns, time, sizeof time), percent,
+                 TEXT_COUNT(rhythm->times));
         break;
     case RHYTHM_STRETCH:
-        snprintf(out, out_bytes, "from %.3g s to %.3g s (%.0f %% of the %zu times that it came)",
+        snprintf(out, out_bytes, "from %.3g s to %.3g s (%.0f %% of the %s times that it came)",
                  (double)(rhythm->from_ns - begin_ns) / 1e9,
-                 (double)(rhythm->to_ns - begin_ns) / 1e9, percent, rhythm->times);
+                 (double)(rhythm->to_ns - begin_ns) / 1e9, percent, TEXT_COUNT(rhythm->times));
         break;
     case RHYTHM_RISING:
     case RHYTHM_FALLING:
-        snprintf(out, out_bytes, "%s often: %.0f %% of %zu times in the %s half",
+        snprintf(out, out_bytes, "%s often: %.0f %% of %s times in the %s half",
                  rhythm->shape == RHYTHM_RISING ? "more and more" : "less and less", percent,
-                 rhythm->times, rhythm->shape == RHYTHM_RISING ? "second" : "first");
+                 TEXT_COUNT(rhythm->times), rhythm->shape == RHYTHM_RISING ? "second" : "first");
         break;
     }
     return out;

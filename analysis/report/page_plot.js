@@ -57,7 +57,7 @@ function percent(part, whole = 1) {
   if (value >= 100 && value < 100.01) return '100 %';  // rounding of whole nanoseconds
   if (value > 99.99 && value < 100) return '> 99.99 %';
   if (value > 0 && value < 0.01) return '< 0.01 %';
-  return rounded(value, value > 99 || value < 10 ? 2 : 1) + ' %';
+  return rounded(value, value > 99.9 || value < 10 ? 2 : 1) + ' %';
 }
 // In whole percent, as sentences and bars have it: never rounded up to all, nor down to nothing.
 function wholePercent(part, whole) {

@@ -44,17 +44,19 @@ static json_t *measures_build(struct page_builder *builder)
 static json_t *latency_build(struct page_builder *builder, const struct latency_summary *latency)
 {
     json_t *object = json_object(), *value = json_array(), *low = json_array(),
-           *high = json_array(), *few = json_array();
+           *high = json_array(), *few = json_array(), *known = json_array();
     for (int i = 0; i < LATENCY_QUANTILES; i++) {
         const struct quantile_interval *interval = &latency->interval_ns[i];
         page_append(builder, value, page_ns(latency->value_ns[i]));
         page_append(builder, few, json_boolean(isnan(latency->value_ns[i])));
+        page_append(builder, known, json_boolean(interval->known));
         page_append(builder, low, interval->known ? page_ns(interval->low) : json_null());
         page_append(builder, high, interval->known ? page_ns(interval->high) : json_null());
     }
     page_put(builder, object, "value", value);
     page_put(builder, object, "low", low);
     page_put(builder, object, "high", high);
+    page_put(builder, object, "known", known); // else low and high are; never answered where null
     page_put(builder, object, "few", few); // else a value that is not finite was never answered
     return object;
 }

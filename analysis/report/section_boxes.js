@@ -206,6 +206,7 @@ sections.push({
   place: 32,
   within: 'diagnosis',
   folded: true,
+  has: () => Boolean(current()?.causes.length),
   controls: ['group-controls', 'box-controls'],
   markup: `
     <p class="hint">Whiskers reach from the least to the most it added to a message, boxes hold the middle half, the bar is the median. Choose a row to see only its balloons. A category is a class of remedy.</p>

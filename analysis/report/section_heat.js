@@ -247,7 +247,7 @@ sections.push({
   place: 9,
   has: () => Boolean(data.heat),
   markup: `
-    <p class="lead">Every request: the stronger the colour, the more of them; the strips below show when the largest causes held up slow ones. Click an instant, or choose it by <kbd>←</kbd> <kbd>→</kbd> and <kbd>Enter</kbd>, to see its slowest message. Drag over a piece of time, or hold <kbd>Shift</kbd>, and the causes, balloons, boxes, queues, cores and lists are of its messages, and the curve of its latency stands beside that of all; <kbd>Esc</kbd> shows all again.</p>
+    <p class="lead">Every request: the stronger the colour, the more of them<span id="heat-strips">; the strips below show when the largest causes held up slow ones</span>. <span id="heat-choice">Click an instant, or choose it by <kbd>←</kbd> <kbd>→</kbd> and <kbd>Enter</kbd>, to see its slowest message. Drag over a piece of time, or hold <kbd>Shift</kbd>, and the causes, balloons, boxes, queues, cores and lists are of its messages, and the curve of its latency stands beside that of all; <kbd>Esc</kbd> shows all again.</span></p>
     <div class="plot" id="heat-plot"></div>
     <div class="controls" id="heat-legend"></div>`,
   start: () => {
@@ -255,6 +255,8 @@ sections.push({
   },
   diagnosis: () => {
     heatMap.load();
+    byId('heat-strips').hidden = !heatMap.strips.length;
+    byId('heat-choice').hidden = !current()?.messages.id.length;
     renderHeatLegend();
   },
   cause: () => {

@@ -112,7 +112,8 @@ function neverAnswered(plot, curve, y, size, floor) {
         stroke: 'var(--accent)',
         'stroke-dasharray': '2 4'
       }),
-      svg('text', {x: size.right - 4, y: at - 6, 'text-anchor': 'end'},
+      // On the left, where the curve is far above, or below the line where it is not.
+      svg('text', {x: size.left + 6, y: at < size.top + 30 ? at + 15 : at - 6, class: 'never'},
           `never answered: ${count(curve.infinite)}`));
 }
 
@@ -232,11 +233,9 @@ function renderLatencyAnew() {
   if (latencyDrawn !== view.span) renderLatency();
 }
 
-function renderLatencyTable() {
-  const interval = (series, i) => known(series.low[i]) ?
-      `${duration(series.low[i])} – ${duration(series.high[i])}` :
-      'too few requests';
-  byId('latency-table')
+function renderLatencyTable()
+{
+    byId('latency-table')
       .replaceChildren(table(
           [
             ['percentile', true], [latencyName()], ['95 % interval'],
@@ -244,10 +243,10 @@ function renderLatencyTable() {
           ],
           data.quantiles.map(
               (name, i) =>
-                  [name, percentileWords(data.latency, i), interval(data.latency, i),
+                  [name, percentileWords(data.latency, i), intervalWords(data.latency, i),
                    ...(data.counts.without_client ?
                            [] :
-                           [percentileWords(data.uncorrected, i, '–'), interval(data.uncorrected, i)])]),
+                           [percentileWords(data.uncorrected, i, '–'), intervalWords(data.uncorrected, i)])]),
           'Latency by percentile'));
 }
 

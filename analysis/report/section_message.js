@@ -234,7 +234,7 @@ sections.push({
   title: "One message's life",
   place: 7,
   within: 'dock',
-  has: () => true,
+  has: () => data.timelines.length > 0 || Boolean(current()?.messages.id.length),
   controls: ['message-controls'],
   markup: `
     <p class="lead" id="message-lead" aria-live="polite"></p>

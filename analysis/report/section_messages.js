@@ -8,7 +8,7 @@ let rowsShown = ROWS_FIRST;
 function messageRow(diagnosis, index) {
   const {messages} = diagnosis, own = ownCauses(diagnosis, index),
         detail = index < diagnosis.detailed, id = messages.id[index];
-  const text = (content, words) => element('td', {class: words ? 'text' : 'nowrap'}, content);
+  const text = (content, words) => element('td', {class: words ? (words === true ? 'text' : `text ${words}`) : 'nowrap'}, content);
   return element(
       'tr', {
         tabindex: index === (view.message ?? 0) ? 0 : -1,
@@ -24,7 +24,7 @@ function messageRow(diagnosis, index) {
       text(
           own.slice(0, 3).map(({cause, ns}) => `${causeLabel(cause)} ${duration(ns)}`).join(', ') ||
               'none found',
-          true),
+          'causes'),
       text(detail ? String(messages.connection[index]) : ''),
       text(
           detail ? `${messages.receive_core[index] ?? '?'} → ${

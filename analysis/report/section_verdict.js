@@ -12,6 +12,12 @@ const fromWhen = () => data.counts.without_client ?
 // Percentile number `i`; one that too few requests reach is not one that was never answered.
 const percentileWords = (series, i, missing = 'never') =>
     series.few[i] ? 'too few requests' : duration(series.value[i], missing);
+// And its 95 % interval. Where requests without an answer reach it, it has no end, or no begin
+// either.
+const intervalWords = (series, i) =>
+    !series.known[i]       ? 'too few for an interval'
+    : known(series.low[i]) ? `${duration(series.low[i])} to ${duration(series.high[i])}`
+                           : 'too many were never answered';
 
 function howMuch() {
   const words =
@@ -29,6 +35,8 @@ function howSure() {
   if (known(data.latency.low[i]) && known(data.latency.high[i]))
     words.push(`p99 lies between ${duration(data.latency.low[i])} and ${
         duration(data.latency.high[i])} (95 %)`);
+  else if (data.latency.known[i])
+      words.push(`p99 (95 %): ${intervalWords(data.latency, i)}`);
   if (first && known(first.coverage_total))
     words.push(
         `the causes explain ${percent(first.coverage_total)} of the slow messages’ extra time`);
@@ -96,12 +104,7 @@ function renderJudgement() {
 // The numbers that most come for.
 function renderHeadline() {
   const {measures, counts, latency} = data, index = name => data.quantiles.indexOf(name);
-  const between = name => {
-    const i = index(name);
-    return known(latency.low[i]) && known(latency.high[i]) ?
-        `${duration(latency.low[i])} to ${duration(latency.high[i])}` :
-        'too few for an interval';
-  };
+  const between = name => intervalWords(latency, index(name));
   const shown = name => counts.answered ? percentileWords(latency, index(name)) : '–';
   const cells = [
     ['Half of the requests within', shown('p50'), 'p50'], ['99 in 100 within', shown('p99'), `p99, 95 %: ${between('p99')}`],

@@ -151,6 +151,11 @@ static void write_latency(const struct summary *s)
                 run->lifetimes.latency.value_ns);
     latency_row(s, "  95 % from", low);
     latency_row(s, "  95 % to", high);
+    for (int i = 0; i < LATENCY_QUANTILES; i++)
+        if (isinf(low[i])) {
+            fprintf(s->out, "    never: too many were never answered\n");
+            break;
+        }
     if (!run->evidence.without_client)
         latency_row(s, "from sent", run->lifetimes.uncorrected_latency.value_ns);
 }

@@ -9,6 +9,7 @@
 
 #include "analysis/diagnosis/reference.h"
 #include "base/array.h"
+#include "base/text.h"
 #include "loadgen/method/method_interval.h"
 
 // Smaller differences mean nothing even with perfect clocks: a record is taken some time after what
@@ -117,9 +118,9 @@ int run_place_slice(const struct run_analysis *run, struct diagnosis_slice *slic
 {
     if (slice->one && slice->request >= run->lifetimes.all.count)
         return error_set(err, ERROR_INPUT,
-                         "there is no request %llu in %s: its %zu requests are numbered from 0",
+                         "there is no request %llu in %s: its %s requests are numbered from 0",
                          (unsigned long long)slice->request, run->evidence.run_dir,
-                         run->lifetimes.all.count);
+                         TEXT_COUNT(run->lifetimes.all.count));
     if (slice->relative && slice->from_ns != slice->to_ns)
         place_window(run, slice);
     return 0;

@@ -525,9 +525,9 @@ static void say_where_load_ends(struct run_input *input)
         clock->convert(clock->context, HOST_CLOCK_TSC, samples[count - 1].intended_tsc) -
         clock->convert(clock->context, HOST_CLOCK_TSC, samples[0].intended_tsc);
     text_append(input->ends, sizeof input->ends,
-                "The load was killed: what it had written ends %.1f s after its begin, with %zu "
+                "The load was killed: what it had written ends %.1f s after its begin, with %s "
                 "requests.",
-                (double)ns / 1e9, count);
+                (double)ns / 1e9, TEXT_COUNT(count));
 }
 
 static void say_where_it_ends(struct run_input *input, size_t requests, size_t all)
@@ -541,15 +541,15 @@ static void say_where_it_ends(struct run_input *input, size_t requests, size_t a
         snprintf(until, sizeof until, "ends %.1f s",
                  (double)(segments->until_ns - intended_ns(input, 0)) / 1e9);
     snprintf(slowest, sizeof slowest,
-             " The rest is too much for one analysis; of the load's slowest 1 %%, %zu of %zu are "
+             " The rest is too much for one analysis; of the load's slowest 1 %%, %s of %s are "
              "in it.",
-             input->slowest_there, input->slowest);
+             TEXT_COUNT(input->slowest_there), TEXT_COUNT(input->slowest));
     text_append(
         input->ends, sizeof input->ends,
-        "%sWhat there is of the capture %s%s%s after the load's begin: %zu of %zu requests are "
+        "%sWhat there is of the capture %s%s%s after the load's begin: %s of %s requests are "
         "looked at%s%.350s.%s",
-        input->ends[0] ? " " : "", from, from[0] && until[0] ? " and " : "", until, requests, all,
-        segments->why[0] ? "; " : "", segments->why,
+        input->ends[0] ? " " : "", from, from[0] && until[0] ? " and " : "", until,
+        TEXT_COUNT(requests), TEXT_COUNT(all), segments->why[0] ? "; " : "", segments->why,
         segments->left_out == 0 ? ""
         : segments->chosen      ? slowest
                                 : " What came before is too much for one analysis.");

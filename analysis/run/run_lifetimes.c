@@ -9,6 +9,7 @@
 #include "analysis/timeline/other_recordings.h"
 #include "analysis/timeline/timeline.h"
 #include "base/array.h"
+#include "base/text.h"
 
 enum { MOST_SERVERS = 64 }; // with a network stack of their own; an experiment has fewer
 
@@ -314,7 +315,8 @@ static int take_events(struct run_analysis *run, const struct run_input *input,
     struct run_evidence *evidence = &run->evidence;
     evidence->has_events = input->has_events;
     evidence->of_load_alone = is_of_load_alone(run);
-    progress_phase(progress, "rebuilding timelines from %zu events", input->events.count);
+    progress_phase(progress, "rebuilding timelines from %s events",
+                   TEXT_COUNT(input->events.count));
     if (input->has_events) {
         int result = host_timeline_build(input->events.records, input->events.count, &input->clock,
                                          &evidence->server, err);
@@ -406,7 +408,7 @@ int run_lifetimes_build(struct run_analysis *run, struct run_input *input,
         return result;
     if (collect_threads(run) < 0 || keep_connections(run, input) < 0)
         return error_set(err, ERROR_FAILED, "no memory for the server's threads");
-    progress_phase(progress, "joining %zu requests", input->samples.count);
+    progress_phase(progress, "joining %s requests", TEXT_COUNT(input->samples.count));
     result = join_all(run, input, &stand_ins->turns, err);
     if (result == 0)
         result = order_all(run, input, err);

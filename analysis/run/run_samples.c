@@ -96,8 +96,8 @@ json_t *run_samples_json(const struct run_samples *samples)
 static void hint_line(const struct run_samples *samples, const struct sample_hint *hint, char *out,
                       size_t out_bytes)
 {
-    text_append(out, out_bytes, "%s (%s), %llu samples: ", hint->cause, role_name(hint->role),
-                (unsigned long long)hint->slice);
+    text_append(out, out_bytes, "%s (%s), %s samples: ", hint->cause, role_name(hint->role),
+                TEXT_COUNT(hint->slice));
     for (size_t i = 0; i < hint->function_count; i++) {
         const struct hint_function *function = &hint->functions[i];
         text_append(out, out_bytes, "%s%.60s %d %%", i ? ", " : "",
@@ -118,8 +118,8 @@ static void without_line(const struct run_samples *samples, char *out, size_t ou
             continue;
         if (listed == 0)
             text_append(out, out_bytes, "n/a, for fewer than %d samples", SAMPLE_HINT_LEAST);
-        text_append(out, out_bytes, "%s %s (%s) %llu", listed++ ? "," : ":", hint->cause,
-                    role_name(hint->role), (unsigned long long)hint->slice);
+        text_append(out, out_bytes, "%s %s (%s) %s", listed++ ? "," : ":", hint->cause,
+                    role_name(hint->role), TEXT_COUNT(hint->slice));
     }
 }
 

@@ -11,6 +11,7 @@
 #include "analysis/run/run_input.h"
 #include "analysis/timeline/function_spans.h"
 #include "analysis/timeline/span.h"
+#include "base/text.h"
 #include "base/units.h"
 
 // One core's functions on their way from the trace into the timeline.
@@ -267,10 +268,9 @@ const char *run_trace_lack(const struct run_trace *trace, char words[RUN_TRACE_W
     else if (trace->slow_ns > 0 && trace->slow_traced_ns <= 0)
         snprintf(words, RUN_TRACE_WORDS,
                  "the processor's trace shows nothing of the slow messages' %s on the server's "
-                 "cores (%llu of its %llu bytes decoded, %llu decode errors)",
-                 units_format_ns(trace->slow_ns, time, sizeof time),
-                 (unsigned long long)trace->decoded, (unsigned long long)trace->bytes,
-                 (unsigned long long)trace->errors);
+                 "cores (%s of its %s bytes decoded, %s decode errors)",
+                 units_format_ns(trace->slow_ns, time, sizeof time), TEXT_COUNT(trace->decoded),
+                 TEXT_COUNT(trace->bytes), TEXT_COUNT(trace->errors));
     return words;
 }
 

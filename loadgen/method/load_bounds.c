@@ -7,8 +7,6 @@
 #include "base/text.h"
 #include "workloads/protocols/protocol.h"
 
-typedef unsigned long long count_type; // what printf's %llu takes
-
 static const double percentile_error = 1.0 / HISTOGRAM_HALF; // of itself, and never too low
 
 static double us_between(const struct engine_result *result, uint64_t from, uint64_t to)
@@ -73,11 +71,11 @@ static void print_slow(const struct engine_result *result, FILE *out)
     const struct sample_totals *totals = result->totals;
     const double over_us = slow_over_us(result);
     if (isinf(over_us))
-        fprintf(out, "\n             %llu without a reply are kept, and %llu more are not",
-                (count_type)totals->slow_count, (count_type)totals->slow_left_out);
+        fprintf(out, "\n             %s without a reply are kept, and %s more are not",
+                TEXT_COUNT(totals->slow_count), TEXT_COUNT(totals->slow_left_out));
     else
-        fprintf(out, "\n             the %zu slowest are kept: all above %.1f us",
-                totals->slow_count, over_us);
+        fprintf(out, "\n             the %s slowest are kept: all above %.1f us",
+                TEXT_COUNT(totals->slow_count), over_us);
 }
 
 void load_bounds_print(const struct engine_result *result, FILE *out)
@@ -86,27 +84,26 @@ void load_bounds_print(const struct engine_result *result, FILE *out)
     if (!totals)
         return;
     fprintf(out,
-            "  memory     bounded: percentiles are of all requests, at most %.1f %% too high; "
-            "intervals and checks\n             of %zu request%s, 1 of %llu, in stretches of %d",
-            percentile_error * 100, result->sample_count, text_plural((double)result->sample_count),
-            (count_type)totals->every, TOTALS_STRETCH);
+            "  memory     bounded: percentiles are of all requests, at most %s too high; "
+            "intervals and checks\n             of %s request%s, 1 of %s, in stretches of %d",
+            TEXT_SHARE(percentile_error, 1), TEXT_COUNT(result->sample_count),
+            text_plural((double)result->sample_count), TEXT_COUNT(totals->every), TOTALS_STRETCH);
     print_slow(result, out);
     if (totals->late_full || totals->late_drawn)
-        fprintf(
-            out,
-            "\n             late because of it: %llu request%s waited for room, %llu were drawn "
-            "late",
-            (count_type)totals->late_full, text_plural((double)totals->late_full),
-            (count_type)totals->late_drawn);
+        fprintf(out,
+                "\n             late because of it: %s request%s waited for room, %s were drawn "
+                "late",
+                TEXT_COUNT(totals->late_full), text_plural((double)totals->late_full),
+                TEXT_COUNT(totals->late_drawn));
     if (totals->undrawn)
         fprintf(out,
-                "\n             %llu of the unsent were too many to draw, and are counted by the "
+                "\n             %s of the unsent were too many to draw, and are counted by the "
                 "rate",
-                (count_type)totals->undrawn);
+                TEXT_COUNT(totals->undrawn));
     const uint64_t drawn = totals->counts.scheduled - totals->undrawn;
     if (totals->spooled)
-        fprintf(out, "\n             %llu of %llu samples are in the file%s%s",
-                (count_type)totals->spool_count, (count_type)drawn,
+        fprintf(out, "\n             %s of %s samples are in the file%s%s",
+                TEXT_COUNT(totals->spool_count), TEXT_COUNT(drawn),
                 totals->spool_count < drawn ? ": " : "",
                 totals->spool_count < drawn ? totals->spool_why.text : "");
     fputc('\n', out);

@@ -12,8 +12,6 @@ static const double stall_allowance_s = 0.05;  // ... what comes in during so sh
 static const double waiting_tolerance = 0.01;  // of the requests, for a connection with room
 static const double busy_spin_fraction = 0.02; // a client that idles less has no CPU to spare
 
-typedef unsigned long long count_type; // what printf's %llu takes
-
 // What had been due, and where it was, at an instant.
 static void count_at(const struct engine_result *run, uint64_t tsc, uint64_t *in_flight,
                      uint64_t *waiting)
@@ -34,15 +32,15 @@ static void blame_client(const struct load_summary *summary, struct load_saturat
     found->who = SATURATION_CLIENT;
     if (idle < busy_spin_fraction)
         snprintf(found->why, sizeof found->why,
-                 "the client is saturated: only %.1f %% of its time was left; more --threads, on "
+                 "the client is saturated: only %s of its time was left; more --threads, on "
                  "cores of their own, can offer more",
-                 idle * 100);
+                 TEXT_SHARE(idle, 1));
     else
         snprintf(found->why, sizeof found->why,
-                 "the client is saturated: at the end %llu request%s %s due and not sent although "
-                 "connections had room, and only %llu %s in flight",
-                 (count_type)found->waiting[1], text_plural((double)found->waiting[1]),
-                 text_were((double)found->waiting[1]), (count_type)found->in_flight[1],
+                 "the client is saturated: at the end %s request%s %s due and not sent although "
+                 "connections had room, and only %s %s in flight",
+                 TEXT_COUNT(found->waiting[1]), text_plural((double)found->waiting[1]),
+                 text_were((double)found->waiting[1]), TEXT_COUNT(found->in_flight[1]),
                  text_were((double)found->in_flight[1]));
 }
 
@@ -53,18 +51,18 @@ static void blame_server(const struct engine_result *run, const struct load_summ
     found->who = SATURATION_SERVER;
     if (closed)
         snprintf(what, sizeof what,
-                 "%llu of %llu requests found every connection full (%u of them, depth %u)",
-                 (count_type)run->delayed_by_depth, (count_type)summary->scheduled,
-                 run->connection_count, run->depth);
+                 "%s of %s requests found every connection full (%s of them, depth %u)",
+                 TEXT_COUNT(run->delayed_by_depth), TEXT_COUNT(summary->scheduled),
+                 TEXT_COUNT(run->connection_count), run->depth);
     else if (growing)
-        snprintf(what, sizeof what, "requests in flight grew from %llu at half time to %llu",
-                 (count_type)found->in_flight[0], (count_type)found->in_flight[1]);
+        snprintf(what, sizeof what, "requests in flight grew from %s at half time to %s",
+                 TEXT_COUNT(found->in_flight[0]), TEXT_COUNT(found->in_flight[1]));
     else
-        snprintf(what, sizeof what, "%llu of %llu requests had no reply in time",
-                 (count_type)summary->timed_out, (count_type)summary->scheduled);
+        snprintf(what, sizeof what, "%s of %s requests had no reply in time",
+                 TEXT_COUNT(summary->timed_out), TEXT_COUNT(summary->scheduled));
     snprintf(found->why, sizeof found->why,
-             "the server is saturated: %s, while the client idled %.0f %% of the time", what,
-             summary->spin_fraction * 100);
+             "the server is saturated: %s, while the client idled %d %% of the time", what,
+             text_whole_percent(summary->spin_fraction, 1));
 }
 
 void load_saturation_judge(const struct engine_result *run, const struct load_summary *summary,

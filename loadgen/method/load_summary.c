@@ -245,8 +245,6 @@ void load_summary_take_reasons(struct load_summary *summary, const json_t *docum
     }
 }
 
-typedef unsigned long long count_type; // what printf's %llu takes
-
 static double seconds_into(const struct engine_result *result, uint64_t tsc)
 {
     return tsc ? ticks_microseconds(result, result->start_tsc, tsc) / 1e6 : 0;
@@ -276,15 +274,15 @@ static void judge_connections(const struct engine_result *result, struct load_su
     const bool all = is_restarted(result);
     char given_up[80] = "";
     if (counts->given_up)
-        snprintf(given_up, sizeof given_up, ", %llu given up", (count_type)counts->given_up);
+        snprintf(given_up, sizeof given_up, ", %s given up", TEXT_COUNT(counts->given_up));
     load_summary_add_reason(
         summary, all ? DOUBT_RESTARTED : DOUBT_DISCONNECTED,
-        "%s: %llu of %u connections ended from %.3f s on, %llu opened again (the last at %.3f s, "
-        "%llu attempts failed)%s, %llu requests lost on them%s%s",
-        all ? "server restarted midway" : "connections broke", (count_type)counts->ended,
-        result->connections_at_once, seconds_into(result, counts->first_end_tsc),
-        (count_type)counts->reconnects, seconds_into(result, counts->last_reconnect_tsc),
-        (count_type)counts->reconnects_failed, given_up, (count_type)summary->lost,
+        "%s: %s of %s connections ended from %.3f s on, %s opened again (the last at %.3f s, "
+        "%s attempts failed)%s, %s requests lost on them%s%s",
+        all ? "server restarted midway" : "connections broke", TEXT_COUNT(counts->ended),
+        TEXT_COUNT(result->connections_at_once), seconds_into(result, counts->first_end_tsc),
+        TEXT_COUNT(counts->reconnects), seconds_into(result, counts->last_reconnect_tsc),
+        TEXT_COUNT(counts->reconnects_failed), given_up, TEXT_COUNT(summary->lost),
         counts->broken ? "; the first: " : "", counts->broken ? counts->first_break.text : "");
     if (counts->first_refusal.kind)
         load_summary_add_reason(summary, DOUBT_DISCONNECTED,
@@ -297,9 +295,9 @@ static void judge_nodes(const struct engine_result *result, struct load_summary 
     const uint64_t unreachable = result->counts.redirections.unreachable;
     if (unreachable)
         load_summary_add_reason(summary, DOUBT_DISCONNECTED,
-                                "%llu requests waited in vain for a connection to the node that "
+                                "%s requests waited in vain for a connection to the node that "
                                 "has their key (%u nodes are known)",
-                                (count_type)unreachable, result->nodes);
+                                TEXT_COUNT(unreachable), result->nodes);
 }
 
 static void judge_end(const struct engine_result *result, struct load_summary *summary)
@@ -311,23 +309,23 @@ static void judge_end(const struct engine_result *result, struct load_summary *s
     judge_nodes(result, summary);
     if (result->counts.datagrams_refused)
         load_summary_add_reason(summary, summary->answered ? DOUBT_RESTARTED : DOUBT_ABSENT,
-                                "server %s: nobody listened, and datagrams were refused %llu times",
+                                "server %s: nobody listened, and datagrams were refused %s times",
                                 summary->answered ? "restarted midway" : "not there",
-                                (count_type)result->counts.datagrams_refused);
+                                TEXT_COUNT(result->counts.datagrams_refused));
     uint64_t unanswered = summary->unsent + summary->timed_out + summary->lost;
     if (unanswered == 0)
         return;
     unsigned infinite = 0;
     while (infinite < SUMMARY_QUANTILES && !isinf(summary->latency.us[infinite]))
         infinite++;
-    load_summary_add_reason(
-        summary, DOUBT_UNANSWERED,
-        "%llu of %llu requests %s not answered (%llu never sent, %llu timed out, %llu "
-        "lost): %s%s infinite",
-        (count_type)unanswered, (count_type)summary->scheduled, text_were((double)unanswered),
-        (count_type)summary->unsent, (count_type)summary->timed_out, (count_type)summary->lost,
-        infinite < SUMMARY_QUANTILES ? summary_quantile_names[infinite] : "max",
-        infinite < SUMMARY_QUANTILES - 1 ? " and above are" : " is");
+    load_summary_add_reason(summary, DOUBT_UNANSWERED,
+                            "%s of %s requests %s not answered (%s never sent, %s timed out, %s "
+                            "lost): %s%s `never`",
+                            TEXT_COUNT(unanswered), TEXT_COUNT(summary->scheduled),
+                            text_were((double)unanswered), TEXT_COUNT(summary->unsent),
+                            TEXT_COUNT(summary->timed_out), TEXT_COUNT(summary->lost),
+                            infinite < SUMMARY_QUANTILES ? summary_quantile_names[infinite] : "max",
+                            infinite < SUMMARY_QUANTILES - 1 ? " and above are" : " is");
 }
 
 // Where nearly all were answered soon after they were due the server kept up: a few at the very end
@@ -365,32 +363,32 @@ static void judge_replies(const struct engine_result *result, struct load_summar
     // Who reads through asked for misses.
     if (!counts->fills.begun && (double)summary->misses > most_misses * (double)reads)
         load_summary_add_reason(summary, DOUBT_MISSES,
-                                "%llu of %llu reads found nothing, and that is what was measured; "
+                                "%s of %s reads found nothing, and that is what was measured; "
                                 "store the dataset first (--prepare)",
-                                (count_type)summary->misses, (count_type)reads);
+                                TEXT_COUNT(summary->misses), TEXT_COUNT(reads));
     else if ((double)multigets->missing > most_misses * (double)multigets->keys)
         load_summary_add_reason(summary, DOUBT_MISSES,
-                                "%llu of the %llu keys of multigets %s not there, and that is "
+                                "%s of the %s keys of multigets %s not there, and that is "
                                 "what was measured; store the dataset first (--prepare)",
-                                (count_type)multigets->missing, (count_type)multigets->keys,
+                                TEXT_COUNT(multigets->missing), TEXT_COUNT(multigets->keys),
                                 text_were((double)multigets->missing));
     const uint64_t unfilled = counts->fills.refused + counts->fills.failed;
     if ((double)unfilled > share_tolerance * (double)counts->fills.begun)
         load_summary_add_reason(summary, DOUBT_ERRORS,
-                                "%llu of %llu sets after a miss %s not done, so that the cache "
+                                "%s of %s sets after a miss %s not done, so that the cache "
                                 "stayed empty%s",
-                                (count_type)unfilled, (count_type)counts->fills.begun,
+                                TEXT_COUNT(unfilled), TEXT_COUNT(counts->fills.begun),
                                 text_were((double)unfilled), first);
     if ((double)counts->wrong_values > few)
         load_summary_add_reason(
             summary, DOUBT_WRONG_VALUES,
-            "%llu of %llu replies %s not the value that was asked for%s; is the dataset another "
+            "%s of %s replies %s not the value that was asked for%s; is the dataset another "
             "workload's? --prepare stores this one's",
-            (count_type)counts->wrong_values, (count_type)summary->answered,
+            TEXT_COUNT(counts->wrong_values), TEXT_COUNT(summary->answered),
             text_were((double)counts->wrong_values), first);
     else if ((double)summary->error_replies > few)
-        load_summary_add_reason(summary, DOUBT_ERRORS, "%llu of %llu replies %s%s%s",
-                                (count_type)summary->error_replies, (count_type)summary->answered,
+        load_summary_add_reason(summary, DOUBT_ERRORS, "%s of %s replies %s%s%s",
+                                TEXT_COUNT(summary->error_replies), TEXT_COUNT(summary->answered),
                                 text_were((double)summary->error_replies),
                                 summary->error_replies == 1 ? " an error" : " errors", first);
     // Nobody can tell which of two replies is the surplus one: those before may have answered
@@ -398,9 +396,9 @@ static void judge_replies(const struct engine_result *result, struct load_summar
     if ((double)counts->unexpected > few)
         load_summary_add_reason(
             summary, DOUBT_SURPLUS,
-            "%llu replies came to no request, beside %llu that did: which of them answers which "
+            "%s replies came to no request, beside %s that did: which of them answers which "
             "request is not certain%s",
-            (count_type)counts->unexpected, (count_type)summary->answered, first);
+            TEXT_COUNT(counts->unexpected), TEXT_COUNT(summary->answered), first);
 }
 
 // In bounded memory: requests that this client itself made late. doubt: of the load, where nothing
@@ -413,15 +411,15 @@ static void judge_memory(const struct engine_result *result, enum load_doubt dou
     if (totals && (double)totals->late_full > few)
         load_summary_add_reason(
             summary, doubt == DOUBT_OVERLOADED ? DOUBT_MEMORY : doubt,
-            "%llu of %llu requests had to wait for room in this client's memory (--memory), which "
+            "%s of %s requests had to wait for room in this client's memory (--memory), which "
             "was full of requests that had been open for long",
-            (count_type)totals->late_full, (count_type)summary->scheduled);
+            TEXT_COUNT(totals->late_full), TEXT_COUNT(summary->scheduled));
     if (totals && (double)totals->late_drawn > few)
         load_summary_add_reason(
             summary, DOUBT_STARVED,
-            "%llu of %llu requests %s drawn late: the thread that draws them, and takes their "
+            "%s of %s requests %s drawn late: the thread that draws them, and takes their "
             "samples, did not keep up; it needs a part of a core beside the load threads'",
-            (count_type)totals->late_drawn, (count_type)summary->scheduled,
+            TEXT_COUNT(totals->late_drawn), TEXT_COUNT(summary->scheduled),
             text_were((double)totals->late_drawn));
 }
 
@@ -453,27 +451,27 @@ static void judge_load(const struct engine_result *result, struct load_summary *
     enum load_doubt doubt = DOUBT_OVERLOADED;
     if (summary->core_share < core_share_least) {
         doubt = DOUBT_STARVED;
-        snprintf(whose, sizeof whose, "this client had its core for only %.0f %% of the time",
-                 summary->core_share * 100);
+        snprintf(whose, sizeof whose, "this client had its core for only %d %% of the time",
+                 text_whole_percent(summary->core_share, 1));
     } else if (summary->spin_fraction < busy_spin_fraction) {
         doubt = DOUBT_SPENT;
         client_at_its_end(result, summary, whose, sizeof whose);
     }
     if (result->end != ENGINE_INTERRUPTED && result->end != ENGINE_BROKEN &&
         !rate_is_reached(summary))
-        load_summary_add_reason(summary, doubt,
-                                "rate not reached: %.0f of %.0f %srequests/s were answered; %s",
-                                summary->achieved_rate, summary->offered_rate,
-                                fanout_of(result) > 1 ? "logical " : "", whose);
+        load_summary_add_reason(
+            summary, doubt, "rate not reached: %s of %s %srequests/s were answered; %s",
+            TEXT_COUNT(round(summary->achieved_rate)), TEXT_COUNT(round(summary->offered_rate)),
+            fanout_of(result) > 1 ? "logical " : "", whose);
     double delayed = (double)result->delayed_by_depth;
     if (result->delayed_by_depth &&
         (result->depth_is_cap || delayed > share_tolerance * (double)summary->scheduled))
         load_summary_add_reason(
             summary, doubt == DOUBT_OVERLOADED ? DOUBT_CLOSED : doubt,
-            "%llu of %llu requests had to wait for a connection with room (%u connections, "
+            "%s of %s requests had to wait for a connection with room (%s connections, "
             "%u in flight on each%s): the load was closed-loop; %s",
-            (count_type)result->delayed_by_depth, (count_type)summary->scheduled,
-            result->connections_at_once, result->depth,
+            TEXT_COUNT(result->delayed_by_depth), TEXT_COUNT(summary->scheduled),
+            TEXT_COUNT(result->connections_at_once), result->depth,
             result->depth_is_cap ? ", the in-flight cap" : "", whose);
     judge_memory(result, doubt, summary);
     judge_replies(result, summary);
@@ -520,8 +518,8 @@ int load_summarise(const struct engine_result *result, uint64_t duration_ns,
                                 "nothing was scheduled: the rate is too low for so short a run");
     if (result->requests_spent)
         load_summary_add_reason(summary, DOUBT_MEMORY,
-                                "memory for samples was spent after %llu requests, before the time",
-                                (count_type)summary->scheduled);
+                                "memory for samples was spent after %s requests, before the time",
+                                TEXT_COUNT(summary->scheduled));
     judge_end(result, summary);
     judge_load(result, summary);
     return 0;

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "base/text.h"
 #include "loadgen/method/logical_requests.h"
 
 static const double vague =
@@ -43,14 +44,14 @@ static void explain_client(struct method *method, const char *percentile)
     const struct client_bias *client = &method->client;
     if (client->out_of_cpu && method->settings.closed_loop)
         add_reason(method, DOUBT_SPENT,
-                   "client biased: out of CPU, only %.1f %% of the time was left: the rate is this "
+                   "client biased: out of CPU, only %s of the time was left: the rate is this "
                    "client's maximum and not the server's; give it more --threads",
-                   client->idle * 100);
+                   TEXT_SHARE(client->idle, 1));
     else if (client->out_of_cpu)
         add_reason(method, DOUBT_SPENT,
-                   "client biased: out of CPU, only %.1f %% of the time was left; lower --rate or "
+                   "client biased: out of CPU, only %s of the time was left; lower --rate or "
                    "give it a core of its own",
-                   client->idle * 100);
+                   TEXT_SHARE(client->idle, 1));
     else
         add_reason(method, DOUBT_LATE,
                    "client biased: late %s; without that, %s would be %.1f us, not %.1f us; give "
@@ -80,9 +81,8 @@ static void explain_stationarity(struct method *method, const char *percentile)
     if (level)
         snprintf(where, sizeof where, " at %.4g times the rate", level->factor);
     if (method->settings.stolen > stolen_least)
-        snprintf(stolen, sizeof stolen,
-                 "; meanwhile the hypervisor took %.1f %% of this machine's time",
-                 method->settings.stolen * 100);
+        snprintf(stolen, sizeof stolen, "; meanwhile the hypervisor took %s of this machine's time",
+                 TEXT_SHARE(method->settings.stolen, 1));
     if (half->differs)
         add_reason(method, DOUBT_UNSTEADY,
                    "not stationary%s: %s was %.1f us in the first half and %.1f us in the second%s",
@@ -95,8 +95,9 @@ static void explain_stationarity(struct method *method, const char *percentile)
     else
         add_reason(method, DOUBT_UNSTEADY,
                    "not stationary%s: the median wanders (augmented Dickey-Fuller p = %.3f), by "
-                   "%.0f %% between quarters%s",
-                   where, found->dickey_fuller.p, found->quarters_spread * 100, stolen);
+                   "%d %% between quarters%s",
+                   where, found->dickey_fuller.p, text_whole_percent(found->quarters_spread, 1),
+                   stolen);
 }
 
 static void explain_independence(struct method *method, const char *percentile)
@@ -113,12 +114,13 @@ static void explain_independence(struct method *method, const char *percentile)
                  interval->low, interval->high);
     char kept[60] = "";
     if (found->thinning > 1)
-        snprintf(kept, sizeof kept, "of every %zu samples one was kept, and ", found->thinning);
+        snprintf(kept, sizeof kept, "of every %s samples one was kept, and ",
+                 TEXT_COUNT(found->thinning));
     add_reason(method, DOUBT_DEPENDENT,
-               "not independent: %sthese %zu still depend on one another (Spearman's rho %.2f at "
-               "lag %u): all are worth %.0f, and %s %s; a longer run brings more",
-               kept, found->kept, found->thinned[worst].rho, worst + 1, method->interval.worth,
-               percentile, known);
+               "not independent: %sthese %s still depend on one another (Spearman's rho %.2f at "
+               "lag %u): all are worth %s, and %s %s; a longer run brings more",
+               kept, TEXT_COUNT(found->kept), found->thinned[worst].rho, worst + 1,
+               TEXT_COUNT(round(method->interval.worth)), percentile, known);
 }
 
 static void explain_interval(struct method *method, const char *percentile)

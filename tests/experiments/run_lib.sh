@@ -57,7 +57,7 @@ EOF
 # progress on stderr: analyzed_once RUNS STDERR
 analyzed_once() {
     local times
-    times=$(grep -c '^taillight: joining [0-9]* requests' "$2")
+    times=$(grep -c '^taillight: joining [0-9,]* requests' "$2")
     [ "$times" = "$1" ] || fail "$1 runs were analyzed $times times"
 }
 

@@ -122,7 +122,7 @@ sets=$(stat_of cmd_set) gets=$(stat_of cmd_get)
 load '0|4' --arrivals "replay:$dir/trace.csv" --json --timeout 10s
 [ "$(value scheduled)" = 1200 ] && [ "$(value answered)" = 1200 ] && [ "$(value misses)" = 0 ] || fail 'a trace: requests'
 [ $(($(stat_of cmd_set) - sets)) = 300 ] && [ $(($(stat_of cmd_get) - gets)) = 900 ] || fail 'a trace: operations'
-grep -q 'trace.csv: 300 of 1500 requests are left out: protocol memcached has no delete' "$dir/out" || fail 'a trace: what is left out'
+grep -q 'trace.csv: 300 of 1,500 requests are left out: protocol memcached has no delete' "$dir/out" || fail 'a trace: what is left out'
 
 # As fast as it answers: a closed loop, and that is said wherever a figure might be taken for more.
 load 2 --rate max --target p99 --ci 10us && says 'exclude each other'

@@ -199,15 +199,15 @@ static void saturation_is_told_apart(void **state)
     make_run(150000, 50000, 0.5, &run);
     assert_int_equal(who_in(&run, "were due and not sent"), SATURATION_CLIENT);
     make_run(5000, 50000, 0.01, &run);
-    assert_int_equal(who_in(&run, "only 1.0 % of its time"), SATURATION_CLIENT);
+    assert_int_equal(who_in(&run, "only 1.00 % of its time"), SATURATION_CLIENT);
     // Requests wait in the client, but for room: not its fault while it idles.
     make_run(150000, 50000, 0.5, &run);
     run.result.delayed_by_depth = 3000;
-    assert_int_equal(who_in(&run, "3000 of 10000 requests found every connection full"),
+    assert_int_equal(who_in(&run, "3,000 of 10,000 requests found every connection full"),
                      SATURATION_SERVER);
     make_run(5000, 50000, 0.5, &run);
     run.summary.timed_out = 3;
-    assert_int_equal(who_in(&run, "3 of 10000 requests had no reply in time"), SATURATION_SERVER);
+    assert_int_equal(who_in(&run, "3 of 10,000 requests had no reply in time"), SATURATION_SERVER);
 }
 
 int main(void)

@@ -587,7 +587,7 @@ static void too_little_evidence_is_no_verdict(void **state)
     input.dropped_share = 0.02;
     assert_int_equal(diagnose(&input, &slowest, &d.diagnosis, &err), 0);
     assert_true(d.diagnosis.not_available);
-    assert_non_null(strstr(d.diagnosis.reason, "2.0 %"));
+    assert_non_null(strstr(d.diagnosis.reason, "2.00 %"));
     input.dropped_share = 0;
     input.server = NULL;
     diagnosis_free(&d.diagnosis);

@@ -351,7 +351,7 @@ static void segments_are_one_log(void **state)
     assert_int_equal(analyze(&f, &run, &err), 0);
     assert_in_range(run.lifetimes.all.count, SEGMENT_NS / 60000 / 2, SEGMENT_NS / 60000 * 2);
     assert_non_null(strstr(run.findings.verdict, "begins 0.1 s and ends 0.1 s"));
-    assert_non_null(strstr(run.findings.verdict, "of 4000 requests are looked at; it was so."));
+    assert_non_null(strstr(run.findings.verdict, "of 4,000 requests are looked at; it was so."));
     size_t joined = 0;
     for (size_t i = 0; i < run.lifetimes.all.count; i++)
         joined += run.lifetimes.all.items[i].state == LIFETIME_WHOLE;

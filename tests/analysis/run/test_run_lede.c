@@ -285,7 +285,7 @@ static const struct situation situations[] = {
      .remedy = "Keep the server off the load's cores (taskset, cpuset), or load it from another "
                "host"},
     {.what = "the client was starved of its core",
-     .doubt = "rate not reached: 1260 of 2000 requests/s were answered; this client had its core "
+     .doubt = "rate not reached: 1,260 of 2,000 requests/s were answered; this client had its core "
               "for only 63 % of the time",
      .doubts = {"starved"},
      .causes = {CAUSE("yes", "other programs", ROLE_A, .8)},
@@ -295,8 +295,8 @@ static const struct situation situations[] = {
                                                                    "the server's CPU core.",
      .remedy = "Give the load generator a core of its own"},
     {.what = "the server was asked for too much, and did not answer all",
-     .doubt = "1156 of 49862 requests were not answered (0 never sent, 1156 timed out, 0 lost): "
-              "p99 and above are infinite",
+     .doubt = "1,156 of 49,862 requests were not answered (0 never sent, 1,156 timed out, 0 lost): "
+              "p99 and above are `never`",
      .doubts = {"unanswered", "overloaded", "closed-loop"},
      .unanswered = 1156,
      .lede = "Inconclusive: the server did not keep up with the rate that was asked for. As "
@@ -305,7 +305,7 @@ static const struct situation situations[] = {
      .remedy = "Ask for a lower rate: of an overloaded server only the growth of its queue can be "
                "measured"},
     {.what = "a closed loop",
-     .doubt = "812 of 4000 requests had to wait for a connection with room (1 connections, 1 in "
+     .doubt = "812 of 4,000 requests had to wait for a connection with room (1 connections, 1 in "
               "flight on each): the load was closed-loop; the server did not keep up",
      .doubts = {"closed-loop"},
      .causes = {CAUSE("full connections", "full connections", ROLE_CLIENT, .9)},
@@ -315,7 +315,7 @@ static const struct situation situations[] = {
      .remedy = "More connections, a greater depth, or a lower rate"},
     {.what = "an empty cache",
      .doubt =
-         "43833 of 49862 reads found nothing, and that is what was measured; store the dataset "
+         "43,833 of 49,862 reads found nothing, and that is what was measured; store the dataset "
          "first (--prepare)",
      .doubts = {"misses"},
      .deviation_ns = 10000,
@@ -326,7 +326,7 @@ static const struct situation situations[] = {
              "each on average).",
      .remedy = "Store the dataset first (--prepare)"},
     {.what = "another protocol",
-     .doubt = "3920 of 3920 replies were errors; the first: \"-ERR unknown command\"",
+     .doubt = "3,920 of 3,920 replies were errors; the first: \"-ERR unknown command\"",
      .doubts = {"errors"},
      .reason = "nothing was joined",
      .lede = "Inconclusive: the server answered with errors. " UNKNOWN,

@@ -158,9 +158,9 @@ static void the_unanswered_are_infinite(void **state)
     assert_true(near(summary.latency.us[0], 515));
     assert_true(isinf(summary.latency.us[2]) && isinf(summary.latency.us[5]));
     assert_int_equal(summary.uncorrected.count, REQUESTS - 5); // what was not sent is not in it
-    assert_non_null(strstr(summary.reasons[0], "15 of 1000 requests were not answered"));
+    assert_non_null(strstr(summary.reasons[0], "15 of 1,000 requests were not answered"));
     assert_int_equal(summary.doubts[0], DOUBT_UNANSWERED);
-    assert_non_null(strstr(summary.reasons[0], "p99 and above are infinite"));
+    assert_non_null(strstr(summary.reasons[0], "p99 and above are `never`"));
 
     const struct load_facts facts = {
         .server = "s", .protocol = &memcached_text_protocol, .rate = 1000};
@@ -192,7 +192,7 @@ static void a_slow_server_is_no_result(void **state)
     summarise(&run, &summary);
     assert_false(summary.ok);
     assert_true(near(summary.achieved_rate, 500));
-    assert_non_null(strstr(summary.reasons[0], "rate not reached: 500 of 1000"));
+    assert_non_null(strstr(summary.reasons[0], "rate not reached: 500 of 1,000"));
     assert_non_null(strstr(summary.reasons[0], "server did not keep up"));
     assert_int_equal(summary.doubts[0], DOUBT_OVERLOADED);
     // It found nothing to do for much of the time by the clock; for most of that it did not run.
@@ -274,17 +274,17 @@ static void errors_and_ends_are_said(void **state)
     summarise(&run, &summary);
     assert_int_equal(summary.answered, REQUESTS); // an answer, whatever it says
     assert_int_equal(summary.misses, 1);
-    assert_non_null(strstr(summary.reasons[0], "20 of 1000 replies were errors"));
+    assert_non_null(strstr(summary.reasons[0], "20 of 1,000 replies were errors"));
     assert_int_equal(summary.doubts[0], DOUBT_ERRORS);
     strcpy(run.result.counts.first_fault.text, "\"-NOAUTH\"");
     run.result.counts.first_fault.kind = ERROR_FAILED;
     summarise(&run, &summary);
     assert_string_equal(summary.reasons[0],
-                        "20 of 1000 replies were errors; the first: \"-NOAUTH\"");
+                        "20 of 1,000 replies were errors; the first: \"-NOAUTH\"");
     run.result.counts.wrong_values = 20;
     summarise(&run, &summary);
     assert_int_equal(summary.reason_count, 1);
-    assert_non_null(strstr(summary.reasons[0], "20 of 1000 replies were not the value"));
+    assert_non_null(strstr(summary.reasons[0], "20 of 1,000 replies were not the value"));
     make(&run);
     run.result.counts.unexpected = 10;
     summarise(&run, &summary);
