@@ -161,12 +161,6 @@ void text_wrap(FILE *out, const char *text, int indent, int width)
     fputc('\n', out);
 }
 
-char *text_rate(double rate, char out[TEXT_NUMBER_BYTES])
-{
-    snprintf(out, TEXT_NUMBER_BYTES, rate < 100 ? "%.3g" : "%.0f", rate);
-    return out;
-}
-
 char *text_count(uint64_t count, char out[32])
 {
     char digits[24];
@@ -178,5 +172,15 @@ char *text_count(uint64_t count, char out[32])
         *at++ = digits[i];
     }
     *at = '\0';
+    return out;
+}
+
+char *text_rate(double rate, char out[TEXT_NUMBER_BYTES])
+{
+    // Beyond that a double has no whole numbers any more, and a rate is no rate.
+    if (rate < 100 || !(rate < 9e15))
+        snprintf(out, TEXT_NUMBER_BYTES, "%.3g", rate);
+    else
+        text_count((uint64_t)llround(rate), out);
     return out;
 }

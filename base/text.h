@@ -44,7 +44,7 @@ int text_whole_percent(double part, double whole);
 // and never rounded up to all or down to nothing, as the report's page writes it; "-" of no whole.
 const char *text_share(double part, double whole, char out[32]);
 
-// So many a second, whole from 100 on: "0.5", "99.9", "20000". Returns out.
+// So many a second, whole from 100 on: "0.5", "99.9", "20,000". Returns out.
 char *text_rate(double rate, char out[TEXT_NUMBER_BYTES]);
 
 // What so many things end in: "" for one, else "s".

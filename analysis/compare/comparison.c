@@ -250,9 +250,11 @@ static void comparison_warn(struct comparison *comparison)
         return;
     double base = comparison->sides[COMPARE_BASE]->offered_rate,
            candidate = comparison->sides[COMPARE_CANDIDATE]->offered_rate;
+    char rates[COMPARE_SIDES][TEXT_NUMBER_BYTES];
     if (fabs(candidate / base - 1) > 0.02)
-        text_append(comparison->warning, bytes, "%sthe loads differ: %.6g and %.6g requests/s",
-                    comparison->warning[0] ? "; " : "", base, candidate);
+        text_append(comparison->warning, bytes, "%sthe loads differ: %s and %s requests/s",
+                    comparison->warning[0] ? "; " : "", text_rate(base, rates[COMPARE_BASE]),
+                    text_rate(candidate, rates[COMPARE_CANDIDATE]));
 }
 
 static int compare_slice(struct comparison *comparison, size_t slice, struct error *err)

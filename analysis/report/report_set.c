@@ -288,8 +288,9 @@ void report_load_verdict(const json_t *document, char *out, size_t out_bytes)
                  "Inconclusive: the figures of no rate can be trusted; of the first: %s",
                  first_doubt(document));
     else if (json_is_object(saturation))
-        snprintf(out, out_bytes, "From %.0f requests/s on %s",
-                 json_number_value(json_object_get(saturation, "rate")),
+        snprintf(out, out_bytes, "From %s requests/s on %s",
+                 text_rate(json_number_value(json_object_get(saturation, "rate")),
+                           (char[TEXT_NUMBER_BYTES]){""}),
                  text_of(saturation, "why"));
     else if (strcmp(text_of(document, "stop"), "range") == 0)
         snprintf(out, out_bytes, "Neither the server nor the client was saturated at any rate");

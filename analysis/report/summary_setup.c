@@ -67,14 +67,16 @@ static void write_tuning(const struct summary *s, const json_t *tuned)
 static void write_neighbour(const struct summary *s, const json_t *one)
 {
     char line[600], p50[32] = "?", p99[32] = "?";
+    char asked[TEXT_NUMBER_BYTES], answered[TEXT_NUMBER_BYTES];
     const json_t *median = json_object_get(one, "p50_us"), *tail = json_object_get(one, "p99_us");
     if (json_is_number(median))
         units_format_ns(json_number_value(median) * 1e3, p50, sizeof p50);
     if (json_is_number(tail))
         units_format_ns(json_number_value(tail) * 1e3, p99, sizeof p99);
-    snprintf(line, sizeof line, "Neighbour %s: %.0f/s asked for, %.0f/s answered, p50 %s, p99 %s",
-             text_of(one, "name"), json_number_value(json_object_get(one, "rate")),
-             json_number_value(json_object_get(one, "achieved_rate")), p50, p99);
+    snprintf(
+        line, sizeof line, "Neighbour %s: %s/s asked for, %s/s answered, p50 %s, p99 %s",
+        text_of(one, "name"), text_rate(json_number_value(json_object_get(one, "rate")), asked),
+        text_rate(json_number_value(json_object_get(one, "achieved_rate")), answered), p50, p99);
     write_line(s, line);
 }
 

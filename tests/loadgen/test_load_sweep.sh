@@ -61,7 +61,7 @@ fi
 [ "$(jq -r .saturation.who "$dir/out")" = server ] || fail 'the sweep: who is saturated'
 jq -e '.points | length >= 2 and all(.achieved_rate < 10500)' "$dir/out" >/dev/null || fail 'points'
 load --sweep 14k:20k:6k --duration 500ms --timeout 200ms
-grep -qE 'from 14000 requests/s on the (server|client) is saturated: ' "$dir/out" || fail 'the table'
+grep -qE 'from 14,000 requests/s on the (server|client) is saturated: ' "$dir/out" || fail 'the table'
 
 # No request takes less than the 100 us of its service.
 load --slo 'p50<=90us' --rate 1k --duration 300ms --json --out "$dir/none"

@@ -35,7 +35,7 @@ done
 grep -q '^p99<=500us is met up to 2000 requests/s$' "$folder/out" || fail 'search: the sentence'
 "$BUILD/taillight" report "$folder/sweep" -q -o "$folder/curve.html" >"$folder/out" || fail 'sweep: no page'
 [ "$(cat "$folder/out")" = "$folder/curve.html" ] || fail 'sweep: --quiet'
-grep -q 'From 3000 requests/s on the server is saturated: so it is' "$folder/curve.html" || fail 'sweep: the verdict'
+grep -q 'From 3,000 requests/s on the server is saturated: so it is' "$folder/curve.html" || fail 'sweep: the verdict'
 
 # One verdict: what cannot be trusted is not a headline.
 sed 's/"highest_ok": 1000/"highest_ok": null/' "$folder/sweep/sweep.json" >"$folder/foreign/sweep.json"

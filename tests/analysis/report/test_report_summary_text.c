@@ -57,7 +57,7 @@ static void test_says_what_it_must(void **state)
     static const char *const always[] = {"quickstart",
                                          "1 in 100 requests took 1",
                                          "\u2192 ",
-                                         "20000/s offered",
+                                         "20,000/s offered",
                                          "60.0 % waiting for work",
                                          "10.0 % blocked in",
                                          "p99.9",
@@ -125,7 +125,7 @@ static void test_plain_is_ascii_without_escapes(void **state)
     assert_non_null(strstr(text, "Beware  some requests had to wait"));
     assert_non_null(strstr(text, "  set      sysctl on server: 0, was 1 (/proc/sys/kernel/"));
     assert_non_null(strstr(text, "  not set  governor on server: performance: No such file"));
-    assert_non_null(strstr(text, "Neighbour web: 5000/s asked for, 4999/s answered, p50 144 us"));
+    assert_non_null(strstr(text, "Neighbour web: 5,000/s asked for, 4,999/s answered, p50 144 us"));
     free(text);
 }
 
