@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -45,7 +46,12 @@ int supervisor_open(struct supervisor *supervisor, struct error *err)
 {
     *supervisor =
         (struct supervisor){.signals = -1, .stopped_grace_ns = STOPPED_GRACE_S * 1000000000ull};
+    supervisor->taken = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (supervisor->taken < 0)
+        return error_set_errno(err, ERROR_FAILED, "cannot count signals");
     supervisor->signals = supervisor_open_signals(SIGCHLD, &supervisor->mask_before, err);
+    if (supervisor->signals < 0)
+        close(supervisor->taken);
     return supervisor->signals < 0 ? supervisor->signals : 0;
 }
 
@@ -53,8 +59,10 @@ static void take_signals(struct supervisor *supervisor)
 {
     struct signalfd_siginfo info;
     while (read(supervisor->signals, &info, sizeof info) == sizeof info)
-        if (info.ssi_signo != SIGCHLD)
+        if (info.ssi_signo != SIGCHLD) {
             supervisor->interrupted = true;
+            eventfd_write(supervisor->taken, 1);
+        }
 }
 
 void supervisor_close(struct supervisor *supervisor)
@@ -63,6 +71,7 @@ void supervisor_close(struct supervisor *supervisor)
         return;
     take_signals(supervisor); // signals during the teardown have had their effect
     close(supervisor->signals);
+    close(supervisor->taken);
     supervisor->signals = -1;
     sigprocmask(SIG_SETMASK, &supervisor->mask_before, NULL);
 }

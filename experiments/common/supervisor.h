@@ -34,6 +34,7 @@ enum { STOPPED_GRACE_S = 10 };
 
 struct supervisor {
     int signals; // signalfd
+    int taken;   // eventfd that does not block: counts the interrupts that were taken
     sigset_t mask_before;
     bool interrupted; // SIGINT or SIGTERM came
     struct watched watched[MOST_WATCHED];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "experiments/run/run.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 
 #include "experiments/common/hand_over.h"
 #include "experiments/common/program_path.h"
+#include "experiments/common/way_out.h"
 #include "experiments/hosts/host_kind.h"
 #include "experiments/definition/output.h"
 #include "experiments/keeper/process_tree.h"
@@ -197,6 +199,8 @@ static int tear_down(struct run *run, struct error *err)
     const bool hurried = !run->log.dry && supervisor_check(&run->supervisor, &ignored) < 0;
     if (hurried)
         end_at_once(run);
+    if (hurried && run->owner) // while it is certain that somebody does
+        run_folder_hand_over(run->folder, run->owner, &ignored);
     run_end_neighbours(run);
     run_end_loads(run);
     process_stop_all((struct process *[]){&run->clock, &run->hops[STAMPED_SERVER].process,
@@ -229,10 +233,32 @@ static int run_dry(struct run *run, FILE *out, struct error *err)
     return result;
 }
 
+// The way out of a person who interrupts, when undoing takes longer than that person waits: as
+// after a SIGKILL, the children end with this process, and the keepers of the hosts undo what is
+// not yet undone. Called in a thread, while the run goes on.
+static void leave(void *context, bool again)
+{
+    struct run *run = context;
+    const char *why = again ? "interrupted again" : "interrupted";
+    dprintf(STDERR_FILENO,
+            "%staillight: %s: what is not yet undone its keepers undo meanwhile; if one of them is "
+            "killed, `taillight doctor --restore` does\n",
+            run->progress->terminal ? "\n" : "", why);
+    if (run->log.file && ftrylockfile(run->log.file) == 0) { // else it is written just now
+        command_log_write(&run->log, "run", "%s: left the rest to the keepers", why);
+        funlockfile(run->log.file);
+    }
+    // Before it finds its orders unanswered, and says so.
+    if (run->spared > 0)
+        kill(run->spared, SIGTERM);
+    _exit(ERROR_FAILED);
+}
+
 static int run_in_folder(struct run *run, struct error *err)
 {
     char path[LOG_PATH_BYTES];
     struct error undone;
+    struct way_out way_out = {.within_ms = WAY_OUT_MS, .leave = leave, .context = run};
     process_tree_adopt_orphans();
     int result =
         command_log_open(&run->log, run_folder_path(run->folder, "commands.log", path), err);
@@ -240,7 +266,10 @@ static int run_in_folder(struct run *run, struct error *err)
         result = supervisor_open(&run->supervisor, err);
     if (result < 0)
         goto out;
-    result = run_phases(run, err);
+    way_out.taken = run->supervisor.taken;
+    result = way_out_open(&way_out, err);
+    if (result == 0)
+        result = run_phases(run, err);
     progress_end(run->progress);
     if (result < 0)
         command_log_write(&run->log, "run", "failed: %s", err->text);
@@ -251,6 +280,7 @@ static int run_in_folder(struct run *run, struct error *err)
     } else if (ended < 0) {
         run_warn(run, "%s", undone.text);
     }
+    way_out_close(&way_out);
     supervisor_close(&run->supervisor);
     // Who interrupts while all is undone does not want it analyzed either.
     if (result == 0)

@@ -69,6 +69,17 @@ start_run terminated
 kill -TERM $pid
 ended terminated 1 'interrupted'
 
+# A keeper that does not answer keeps nobody waiting: it undoes all when it goes on.
+start_run left
+keeper=$(pgrep -P $pid taillight-keep | head -n 1)
+[ -n "$keeper" ] || fail "left: there is no keeper"
+kill -STOP "$keeper"
+kill -INT $pid
+await grep -q '^taillight: interrupted' "$work/left.err" || fail "left: does not say that it is interrupted"
+kill -CONT "$keeper"
+ended left 1 'interrupted: what is not yet undone its keepers undo meanwhile'
+grep -q 'run: interrupted: left the rest to the keepers' "$run/commands.log" || fail "left: commands.log does not say so"
+
 # Tuning of this very machine, undone also when the run is killed.
 setting=/proc/sys/net/ipv4/tcp_autocorking
 tuning=""

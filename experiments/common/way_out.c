@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+#include "experiments/common/way_out.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdint.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "experiments/common/supervisor.h"
+
+// What comes within so long of the first signal is the same wish: timeout(1) sends its signal to the
+// process and then to its group.
+enum { ONE_WISH_MS = 100 };
+
+static bool has_taken(const struct way_out *way_out)
+{
+    uint64_t count;
+    return read(way_out->taken, &count, sizeof count) == sizeof count;
+}
+
+static void drain(const struct way_out *way_out)
+{
+    struct signalfd_siginfo info;
+    while (read(way_out->signals, &info, sizeof info) == sizeof info)
+        ;
+}
+
+// Waits until a signal has come: it is there to be taken, or the program has taken it already. The
+// thread is cancelled here when none comes.
+static void await_first(const struct way_out *way_out)
+{
+    struct pollfd either[2] = {{.fd = way_out->taken, .events = POLLIN},
+                               {.fd = way_out->signals, .events = POLLIN}};
+    while (poll(either, 2, -1) < 0 && errno == EINTR)
+        ;
+}
+
+// Until the first signal is taken it is pending, and another of its kind is the same to the kernel;
+// after that what comes is another one, be it the program that takes it.
+static bool await_second(const struct way_out *way_out, bool taken, int64_t deadline_ms)
+{
+    for (int64_t left_ms; (left_ms = deadline_ms - monotonic_ms()) > 0;) {
+        struct pollfd either[2] = {{.fd = way_out->taken, .events = POLLIN},
+                                   {.fd = taken ? way_out->signals : -1, .events = POLLIN}};
+        if (poll(either, 2, (int)left_ms) <= 0)
+            continue;
+        if (taken)
+            return true;
+        taken = has_taken(way_out);
+    }
+    return false;
+}
+
+static void *wait_for_signals(void *argument)
+{
+    const struct way_out *way_out = argument;
+    await_first(way_out);
+    const int64_t deadline_ms = monotonic_ms() + way_out->within_ms;
+    poll(NULL, 0, ONE_WISH_MS);
+    const bool taken = has_taken(way_out);
+    if (taken)
+        drain(way_out);
+    const bool again = await_second(way_out, taken, deadline_ms);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL); // what it says it says whole
+    way_out->leave(way_out->context, again);
+    return NULL;
+}
+
+int way_out_open(struct way_out *way_out, struct error *err)
+{
+    way_out->signals = supervisor_open_signals(SIGHUP, NULL, err);
+    if (way_out->signals < 0)
+        return way_out->signals;
+    errno = pthread_create(&way_out->thread, NULL, wait_for_signals, way_out);
+    if (errno == 0)
+        return 0;
+    error_set_errno(err, ERROR_FAILED, "cannot start the thread that waits for interrupts");
+    close(way_out->signals);
+    way_out->signals = -1;
+    return -ERROR_FAILED;
+}
+
+void way_out_close(struct way_out *way_out)
+{
+    if (way_out->signals < 0)
+        return;
+    pthread_cancel(way_out->thread);
+    pthread_join(way_out->thread, NULL);
+    close(way_out->signals);
+    way_out->signals = -1;
+}
