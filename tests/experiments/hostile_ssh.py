@@ -3,6 +3,7 @@
 """Stands in for `ssh` in front of a machine that means harm: takes what it is sent, and answers as
 HOSTILE says. The first connection of a run has the program's bytes on its input, and is to be a
 keeper's; a later one is that of a program there. Sourced by no one; found in PATH as `ssh`."""
+import errno
 import json
 import os
 import random
@@ -45,12 +46,13 @@ def facts(**other):
 
 
 def keeper(facts_text=facts(), clock=b"1000000000"):
-    """Ready, what it is, its clock; then whatever is asked is done."""
+    """Ready, what it is, its clock, what earlier runs left; then whatever is asked is done."""
     say(frame(b"J", b"{}"))
     answer()
     answer(facts_text)
     for _ in range(16):
         answer(clock)
+    answer(number=errno.ENOENT)  # nothing was left there
     for _ in range(200):
         answer()
 
