@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array_sort.h"
+
 #define ARRAY_OF(type)                                                                             \
     {                                                                                              \
         type *items;                                                                               \
@@ -81,20 +83,7 @@ static inline int array_reserve_raw(void **items, size_t *capacity, size_t wante
         low_;                                                                                      \
     })
 
-// Sorts by a comparison as qsort's. What is in order already, as most of what was recorded is,
-// costs one comparison an item and no memory.
-static inline void array_sort_raw(void *items, size_t count, size_t size,
-                                  int (*compare)(const void *, const void *))
-{
-    for (size_t i = 1; i < count; i++) {
-        const char *item = (const char *)items + i * size;
-        if (compare(item - size, item) > 0) {
-            qsort(items, count, size, compare);
-            return;
-        }
-    }
-}
-
+// Sorts by a comparison as qsort's (array_sort.h).
 #define array_sort(array, compare)                                                                 \
     array_sort_raw((array)->items, (array)->count, sizeof *(array)->items, (compare))
 

@@ -356,7 +356,7 @@ static int order_handoffs(struct service_order *order, const struct lifetime *li
                 (struct handed){.handoff_ns = lifetimes[i].stamp_ns[STAMP_HANDOFF],
                                 .lifetime = (uint32_t)i,
                                 .core = lifetimes[i].stamp_core[STAMP_HANDOFF]};
-    qsort(handed, order->handed_count, sizeof *handed, compare_handed);
+    array_sort_raw(handed, order->handed_count, sizeof *handed, compare_handed);
     for (size_t i = 0; i < order->handed_count; i++) {
         order->handed[i] = handed[i].lifetime;
         order->place_of[handed[i].lifetime] = (uint32_t)i;

@@ -55,13 +55,8 @@ int piles_build(struct piles *piles, const struct passage *passages, size_t coun
             piles->items[cursor[passages[i].pile]++] = passages[i];
     for (size_t p = 0; p < pile_count; p++) {
         struct passage *pile = piles->items + piles->starts[p];
-        size_t length = piles->starts[p + 1] - piles->starts[p];
-        for (size_t i = 1; i < length; i++) {
-            if (pile[i].time_ns < pile[i - 1].time_ns) {
-                qsort(pile, length, sizeof *pile, compare_passages);
-                break;
-            }
-        }
+        array_sort_raw(pile, piles->starts[p + 1] - piles->starts[p], sizeof *pile,
+                       compare_passages);
     }
     return 0;
 }
@@ -75,8 +70,7 @@ static int compare_numbers(const void *left, const void *right)
 void pile_order_by_number(struct piles *piles, size_t pile)
 {
     size_t first = piles->starts[pile], count = piles->starts[pile + 1] - first;
-    if (count > 1)
-        qsort(piles->items + first, count, sizeof *piles->items, compare_numbers);
+    array_sort_raw(piles->items + first, count, sizeof *piles->items, compare_numbers);
 }
 
 void piles_free(struct piles *piles)

@@ -510,20 +510,10 @@ static int compare_events(const void *left, const void *right)
     return order_of(a->time, b->time) ?: order_of(a, b); // keep the log's order
 }
 
-static void sort_if_needed(const struct event **events, size_t count)
-{
-    for (size_t i = 1; i < count; i++) {
-        if (events[i]->time < events[i - 1]->time) {
-            qsort(events, count, sizeof *events, compare_events);
-            return;
-        }
-    }
-}
-
 static int build_core(struct builder *builder, uint16_t core, const struct event **events,
                       size_t count)
 {
-    sort_if_needed(events, count);
+    array_sort_raw(events, count, sizeof *events, compare_events);
     if (array_push(&builder->out->cores, (struct core_timeline){.core = core}) < 0)
         return -1;
     builder->core = &builder->out->cores.items[builder->out->cores.count - 1];
