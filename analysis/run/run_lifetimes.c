@@ -141,7 +141,7 @@ static int doubt_calls(struct run_analysis *run, const struct run_input *input, 
                                          .sockets = input->sockets.records,
                                          .socket_count = input->sockets.count,
                                          .clock = input->clock};
-    if (!input->has_calls || !input->has_events ||
+    if (!input->has_calls || !input->has_events || shims == 0 ||
         call_doubts_settle(&run->evidence.calls, &in, &run->evidence.doubts) == 0)
         return 0;
     return error_set(err, ERROR_FAILED, "no memory for %zu socket calls", input->calls.count);
