@@ -77,6 +77,16 @@ disturbed() { # RUN PER-MILLE
 # What the cores were asked for and what the host gave to others, in ticks: of all cores.
 core_ticks() { awk '/^cpu / { for (i = 2; i <= 9; i++) all += $i; print all, $9 }' /proc/stat; }
 
+# How many percent of the cores are taken, by other programs or the host, while nothing of ours runs: of half a second.
+cores_taken() {
+    local all idle all_before idle_before
+    read -r all_before idle_before < <(idle_ticks)
+    sleep 0.5
+    read -r all idle < <(idle_ticks)
+    echo $((100 - 100 * (idle - idle_before) / (all - all_before)))
+}
+idle_ticks() { awk '/^cpu / { for (i = 2; i <= 9; i++) all += $i; print all, $5 + $6 }' /proc/stat; }
+
 # Tries what needs cores that are ours, until it is good. On a busy machine it gets two more chances,
 # and three beyond those if the host of this virtual machine took the cores away, by more than a two
 # hundredth of their time: such a try proves nothing against what is tested, and six of them are a

@@ -4,7 +4,7 @@
 # that cannot be trusted. The headline, what helps, and the exit code are as listed, "Inconclusive" goes with exit 4 and
 # nothing else, and terminal, page and summary.json say the same of each number. SITUATION=word: those with it in
 # their name; TOLD=FILE keeps what was said.
-# A machine that is busy with other things shows them: four attempts in which it was ours. (Not as real-time programs, as where faults are
+# A machine that is busy with other things shows them: four attempts in which it was ours; without one, the reason (77). (Not as real-time programs, as where faults are
 # scored: of these the kernel keeps 50 ms of each second back, and a load that spins is late then.)
 . tests/faults/faults_lib.sh
 need_faults
@@ -187,27 +187,33 @@ try() {
         as_listed "$1" $?
     ) >"$work/said" 2>&1 </dev/null
 }
-# Whether the host of this virtual machine took more than a two hundredth of the cores since: OLD-TICKS OLD-STOLEN
-was_disturbed() {
-    local all stolen
+# Who had the cores in an attempt that began with these ticks, and with so many percent taken before; nothing: we had.
+# Other programs are seen before and after it: while it runs, its own have the cores. OLD-TICKS OLD-STOLEN TAKEN
+disturbed_by() {
+    local all stolen after
     read -r all stolen < <(core_ticks)
-    [ $(((stolen - $2) * 200)) -gt $((all - $1)) ]
+    [ $(((stolen - $2) * 200)) -le $((all - $1)) ] || { echo 'the host took cores away'; return; }
+    after=$(cores_taken)
+    [ "$3" -le $MOST_TAKEN ] && [ "$after" -le $MOST_TAKEN ] || echo "other programs had $3 % of the cores before, $after % after"
 }
+MOST_TAKEN=10 # percent
 # Until it is as listed: four attempts in which the machine was ours, and eight at most. False: it never was; 2: nor
 # was the machine ever ours.
 attempts() {
-    local attempt judged=0 before
+    local attempt judged=0 before taken by
     for attempt in 1 2 3 4 5 6 7 8; do
+        taken=$(cores_taken)
         read -ra before < <(core_ticks)
         try "$1" && return
-        was_disturbed "${before[@]}" && said='the host took cores away' || said='' judged=$((judged + 1))
-        echo "$1, attempt $attempt${said:+ ($said)}: $(tr '\n' ' ' <"$work/said")"
+        by=$(disturbed_by "${before[@]}" "$taken")
+        [ -n "$by" ] || judged=$((judged + 1))
+        echo "$1, attempt $attempt${by:+ ($by)}: $(tr '\n' ' ' <"$work/said")"
         [ $judged -lt 4 ] || return 1
     done
     [ $judged -gt 0 ] || return 2
     return 1
 }
-tried=0 wrong=''
+tried=0 unjudged=0 wrong=''
 while read -r situation; do
     [[ $situation == *"${SITUATION:-}"* ]] || continue
     without=$(lacks "$situation")
@@ -216,10 +222,16 @@ while read -r situation; do
     case $? in
         0) tried=$((tried + 1)) ;;
         1) tried=$((tried + 1)) wrong+=", $situation" ;;
-        *) echo "$situation: left out, the host took the cores away each time" ;;
+        *)
+            unjudged=$((unjudged + 1))
+            echo "$situation: left out, the machine was others' each time"
+            ;;
     esac
     { echo "== $situation"; cat "$work/said"; } >>"${TOLD:-/dev/null}"
 done < <(names)
 echo "$tried situations"
+if [ $unjudged -gt 0 ] && [ -z "$wrong" ] && [ $tried -lt 50 ]; then
+    skip "situations that were not as listed, each time while the host or other programs had the cores: $unjudged"
+fi
 [ -z "$wrong" ] || fail "not as listed: ${wrong#, }"
 [ -n "${SITUATION:-}" ] || [ $tried -ge 50 ] || fail "only $tried situations, fifty are wanted"
