@@ -24,6 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/log_file.h"
 #include "base/process.h"
 #include "base/quantile.h"
@@ -34,7 +35,6 @@
 
 enum {
     BENCH_ROUNDS_MAX = 50,
-    BENCH_METRICS_MAX = 200,
     BENCH_WORDS_MAX = 40,
     BENCH_OUTPUT_BYTES = 1 << 18,
     BENCH_PATIENCE_MS = 120000,
@@ -120,10 +120,7 @@ struct bench_metric {
     int count;
 };
 
-struct bench_metrics {
-    struct bench_metric items[BENCH_METRICS_MAX];
-    int count;
-};
+struct bench_metrics ARRAY_OF(struct bench_metric);
 
 // Adds one round's value to the metric of that name.
 static inline void bench_add(struct bench_metrics *metrics, const char *unit, double value,
@@ -136,16 +133,19 @@ static inline void bench_add(struct bench_metrics *metrics, const char *unit, do
     va_start(arguments, format);
     vsnprintf(name, sizeof name, format, arguments);
     va_end(arguments);
-    struct bench_metric *metric = metrics->items;
-    while (metric < metrics->items + metrics->count && strcmp(metric->name, name) != 0)
-        metric++;
-    if (metric == metrics->items + BENCH_METRICS_MAX || metric->count == BENCH_ROUNDS_MAX)
-        bench_fail("more figures than there is room for");
-    if (metric == metrics->items + metrics->count) {
-        metrics->count++;
-        snprintf(metric->name, sizeof metric->name, "%s", name);
-        snprintf(metric->unit, sizeof metric->unit, "%s", unit);
+    size_t at = 0;
+    while (at < metrics->count && strcmp(metrics->items[at].name, name) != 0)
+        at++;
+    if (at == metrics->count) {
+        struct bench_metric added = {.count = 0};
+        snprintf(added.name, sizeof added.name, "%s", name);
+        snprintf(added.unit, sizeof added.unit, "%s", unit);
+        if (array_push(metrics, added) < 0)
+            bench_fail("out of memory for the figures");
     }
+    struct bench_metric *metric = &metrics->items[at];
+    if (metric->count == BENCH_ROUNDS_MAX)
+        bench_fail("%s: more than %d rounds", name, BENCH_ROUNDS_MAX);
     if (isfinite(value))
         metric->values[metric->count++] = value;
 }
@@ -161,7 +161,7 @@ static inline double bench_quantile(const struct bench_metrics *metrics, double 
     va_start(arguments, format);
     vsnprintf(name, sizeof name, format, arguments);
     va_end(arguments);
-    for (int i = 0; i < metrics->count; i++) {
+    for (size_t i = 0; i < metrics->count; i++) {
         struct bench_metric sorted = metrics->items[i];
         if (strcmp(sorted.name, name) != 0)
             continue;
@@ -181,7 +181,7 @@ static inline double bench_latest(const struct bench_metrics *metrics, const cha
     va_start(arguments, format);
     vsnprintf(name, sizeof name, format, arguments);
     va_end(arguments);
-    for (int i = 0; i < metrics->count; i++)
+    for (size_t i = 0; i < metrics->count; i++)
         if (strcmp(metrics->items[i].name, name) == 0 && metrics->items[i].count)
             return metrics->items[i].values[metrics->items[i].count - 1];
     return NAN;
@@ -193,7 +193,7 @@ static inline void bench_write(const struct bench_metrics *metrics, const char *
 {
     char path[400];
     json_t *all = json_object();
-    for (int i = 0; i < metrics->count; i++) {
+    for (size_t i = 0; i < metrics->count; i++) {
         struct bench_metric sorted = metrics->items[i];
         size_t count = (size_t)sorted.count;
         if (!count)
