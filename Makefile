@@ -171,7 +171,7 @@ debian := build-essential pkg-config clang llvm bpftool libbpf-dev libelf-dev li
 debian_check := libcmocka-dev nftables openssh-server chromium sqlite3 redis-server nginx-light openssl sasl2-bin python3 python3-jsonschema python3-yaml python3-prometheus-client linux-perf xz-utils jq groff-base protobuf-compiler librsvg2-bin \
                 qemu-system-x86 cpio busybox-static kmod # the guest of tests/guest
 debian_long := python3-grpcio gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user fish zsh binutils dpkg-dev prometheus curl liburing-dev golang-go lighttpd gunicorn haproxy postgresql redis-tools nodejs default-jdk-headless # of experiments/causes
-debian_bench := redis-tools libmemcached-tools wrk # the peers
+debian_bench := redis-tools libmemcached-tools wrk nghttp2-client # the peers
 debian_trust := haproxy lighttpd postgresql postgresql-client nodejs gunicorn openjdk-17-jdk-headless golang-go redis-tools # servers, and what asks them
 debian_deb := binutils dpkg-dev
 debian_lint := clang-tidy clang-format cppcheck shellcheck jq

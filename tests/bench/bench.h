@@ -344,20 +344,25 @@ static inline void bench_serve_redis(struct bench_lab *lab, struct process *proc
     bench_serve(lab, process, port, &command);
 }
 
-// One worker that answers every GET with 200 bytes from memory.
-static inline void bench_serve_nginx(struct bench_lab *lab, struct process *process, uint16_t port)
+// One worker that answers every GET with 200 bytes from memory, on another port in HTTP/2 over TCP;
+// http2_port 0: nowhere.
+static inline void bench_serve_nginx(struct bench_lab *lab, struct process *process, uint16_t port,
+                                     uint16_t http2_port)
 {
-    char path[100], text[1200], body[201];
+    char path[100], text[1200], body[201], http2[100] = "";
     struct bench_command command;
     memset(body, 'x', 200);
     body[200] = '\0';
     snprintf(path, sizeof path, "%s/nginx.conf", lab->dir);
+    if (http2_port)
+        snprintf(http2, sizeof http2, "listen %s:%d http2; ", bench_server_address(lab),
+                 http2_port);
     snprintf(text, sizeof text,
              "user root; master_process off; daemon off; pid %s/nginx.pid; error_log stderr;\n"
              "events { worker_connections 1024; }\n"
              "http { access_log off; keepalive_requests 1000000000;\n"
-             "server { listen %s:%d; location / { return 200 \"%s\"; } } }\n",
-             lab->dir, bench_server_address(lab), port, body);
+             "server { listen %s:%d; %slocation / { return 200 \"%s\"; } } }\n",
+             lab->dir, bench_server_address(lab), port, http2, body);
     bench_write_text(path, text);
     bench_command(&command, "nginx -c %s -p %s", path, lab->dir);
     bench_serve(lab, process, port, &command);

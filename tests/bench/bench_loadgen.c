@@ -22,7 +22,7 @@
 //                            writes $BUILD/bench/loadgen.json
 #include "tests/bench/bench.h"
 
-enum { REDIS_PORT = 22441, MEMCACHED_PORT = 22442, NGINX_PORT = 22443 };
+enum { REDIS_PORT = 22441, MEMCACHED_PORT = 22442, NGINX_PORT = 22443, HTTP2_PORT = 22444 };
 
 enum target { REDIS, MEMCACHED, NGINX, TARGETS };
 
@@ -103,11 +103,32 @@ static struct peer_result run_wrk(struct bench *bench, int depth, struct bench_o
     return result;
 }
 
+static struct peer_result run_h2load(struct bench *bench, int depth, struct bench_outcome *outcome)
+{
+    struct bench_command command;
+    struct peer_result result;
+    double succeeded;
+    bench_command(&command, "h2load -t 1 -c 16 -m %d -D %.0f http://%s:%d/", depth,
+                  ceil(bench->seconds), bench_server_address(&bench->lab), HTTP2_PORT);
+    bench_run(&bench->lab, &command, &bench->servers[NGINX], outcome);
+    const char *rate = strstr(outcome->output, "finished in ");
+    const char *count = strstr(outcome->output, "requests: ");
+    if (!rate || !count || sscanf(rate, "finished in %*[^,], %lf req/s", &result.rate) != 1 ||
+        sscanf(count, "requests: %lf total, %*f started, %*f done, %lf succeeded", &result.requests,
+               &succeeded) != 2)
+        bench_fail("h2load did not print its result");
+    // What fails is soon answered: a rate of such requests is no peer's.
+    if (result.requests == 0 || succeeded < result.requests)
+        bench_fail("h2load: %.0f of %.0f requests succeeded", succeeded, result.requests);
+    return result;
+}
+
 #define REDIS_WORKLOAD                                                                             \
     "mix: {get: 1}\nkeys: {count: 10k, size: {fixed: 16}}\nvalues: {size: {fixed: 200}}\n"
 #define MEMCACHED_WORKLOAD                                                                         \
     "mix: {get: 90, set: 10}\nkeys: {count: 10k, size: {fixed: 64}}\nvalues: {size: {fixed: "      \
     "200}}\n"
+#define HTTP_WORKLOAD "mix: {get: 1}\nkeys: {count: 10k, size: {fixed: 16}}\n"
 
 static const struct load_case cases[] = {
     {"redis_depth1", "redis", "redis-benchmark", REDIS, REDIS_PORT, 1, run_redis_benchmark,
@@ -125,8 +146,10 @@ static const struct load_case cases[] = {
      MEMCACHED_WORKLOAD},
     {"memcached_depth64", "memcached", NULL, MEMCACHED, MEMCACHED_PORT, 64, NULL,
      MEMCACHED_WORKLOAD},
-    {"http_depth1", "http", "wrk", NGINX, NGINX_PORT, 1, run_wrk,
-     "mix: {get: 1}\nkeys: {count: 10k, size: {fixed: 16}}\n"},
+    {"http_depth1", "http", "wrk", NGINX, NGINX_PORT, 1, run_wrk, HTTP_WORKLOAD},
+    {"http2_depth1", "http2", "h2load", NGINX, HTTP2_PORT, 1, run_h2load, HTTP_WORKLOAD},
+    {"http2_depth8", "http2", "h2load", NGINX, HTTP2_PORT, 8, run_h2load, HTTP_WORKLOAD},
+    {"http2_depth64", "http2", "h2load", NGINX, HTTP2_PORT, 64, run_h2load, HTTP_WORKLOAD},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
@@ -260,7 +283,7 @@ static void start_servers(struct bench *bench)
     struct bench_command command;
     static struct bench_outcome outcome;
     bench_serve_redis(lab, &bench->servers[REDIS], REDIS_PORT);
-    bench_serve_nginx(lab, &bench->servers[NGINX], NGINX_PORT);
+    bench_serve_nginx(lab, &bench->servers[NGINX], NGINX_PORT, HTTP2_PORT);
     bench_command(&command, "memcached -u root -U 0 -t 1 -m 256 -l %s -p %d",
                   bench_server_address(lab), MEMCACHED_PORT);
     bench_serve(lab, &bench->servers[MEMCACHED], MEMCACHED_PORT, &command);
@@ -338,7 +361,8 @@ int main(void)
     static struct bench bench;
     bench.rounds = (int)bench_setting("BENCH_ROUNDS", 5, 1, BENCH_ROUNDS_MAX);
     bench.seconds = bench_setting("BENCH_SECONDS", 3, 0.5, 20);
-    bench_need("redis-benchmark", "redis-server", "memcaslap", "wrk", "nginx", "memcached", NULL);
+    bench_need("redis-benchmark", "redis-server", "memcaslap", "wrk", "h2load", "nginx",
+               "memcached", NULL);
     bench_lab_open(&bench.lab, "reno");
     bench.lab.loopback = bench_setting("BENCH_LOOPBACK", 0, 0, 1) > 0;
     start_servers(&bench);

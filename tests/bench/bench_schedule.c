@@ -447,7 +447,7 @@ int main(void)
     for (int c = 0; c < PLACES; c++)
         prepare_place(&bench.places[c], c == 0);
     bench_serve_redis(first, &bench.redis, REDIS_PORT);
-    bench_serve_nginx(first, &bench.nginx, NGINX_PORT);
+    bench_serve_nginx(first, &bench.nginx, NGINX_PORT, 0);
     for (int round = 0; round < bench.rounds; round++) {
         for (int r = 0; r < RATES; r++)
             for (int i = 0; i < PLACES; i++) {
