@@ -2,6 +2,7 @@
 #include "experiments/commands.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "analysis/compare/comparison_json.h"
@@ -10,12 +11,13 @@
 #include "base/json_numbers.h"
 #include "base/options.h"
 #include "base/rights.h"
+#include "base/text.h"
 #include "experiments/results/gate_report.h"
 #include "analysis/compare/gates.h"
 
 struct compare_options {
     struct slice_options slices;
-    const char *output, *gates, *categories;
+    const char *output, *gates, *categories, *load;
     struct gate_report_options report;
     bool json, quiet;
 };
@@ -27,6 +29,8 @@ static const struct option_spec options[] = {
     OPTION_STRING("output", 0, "FILE", struct compare_options, output, "the same as --out"),
     OPTION_STRING("categories", 0, "FILE", struct compare_options, categories,
                   "categories of causes of your own, before those of the runs"),
+    OPTION_STRING("load", 0, "NAME", struct compare_options, load,
+                  "of several loads only this one (each of them)"),
     OPTION_STRING("gates", 'g', "FILE", struct compare_options, gates,
                   "judge the gates of this file (those of the candidate's experiment)"),
     GATE_REPORT_OPTIONS(struct compare_options, report),
@@ -46,7 +50,7 @@ static const struct command_usage usage = {
                "with those of the "
                "same slice of the other; without --slice the slowest percent (p99-100) and the "
                "ordinary ones "
-               "(p45-55).\n"
+               "(p45-55). Of several loads each is compared with the one of the same name.\n"
                "Exit codes: 0 done; 1 failed; 2 bad usage or input; 3 a gate failed; 4 a gate or "
                "the load of a side is inconclusive, or nothing could be "
                "compared (and why).",
@@ -65,66 +69,215 @@ static int read_gates(const char *file, const char *candidate, struct gate_array
     return access(path, F_OK) == 0 ? gates_load(path, false, out, err) : 0;
 }
 
-static int write_text(const struct comparison *comparison, const struct compare_options *chosen,
-                      const struct gate_report *judged, struct error *err)
+// What is being compared, load by load.
+struct comparing {
+    const struct compare_options *chosen;
+    struct run_set_array loads[COMPARE_SIDES]; // by name alone
+    struct gate_array gates;
+    struct gate_report judged;
+    json_t *document;     // of the first; NULL: none is wanted, or none is there yet
+    char name[128];       // of the candidate's experiment
+    size_t count;         // how many loads were compared
+    bool is_inconclusive; // at least one of them
+};
+
+// FILE of the first load, and of another one FILE with its name before what it ends with.
+static const char *page_of(const struct comparing *c, const char *load, char out[4300])
 {
-    report_compare_text(comparison, stdout);
-    if (chosen->output)
-        printf("\nReport: %s\n", chosen->output);
-    if (judged->results.count)
-        putchar('\n');
-    return gate_report_write(judged, &chosen->report, comparison->sides[COMPARE_CANDIDATE]->name,
-                             false, stdout, err);
+    const char *file = c->chosen->output, *slash = strrchr(file, '/'), *end = strrchr(file, '.');
+    if (!end || (slash && end < slash))
+        end = file + strlen(file);
+    if (c->count == 0)
+        snprintf(out, 4300, "%s", file);
+    else
+        snprintf(out, 4300, "%.*s-%s%s", (int)(end - file), file, load, end);
+    return out;
 }
 
-static int write_json(const struct comparison *comparison, const struct compare_options *chosen,
-                      const struct gate_report *judged, struct error *err)
+// The first load's document holds those of the others.
+static int keep_document(struct comparing *c, const struct comparison *comparison,
+                         struct error *err)
 {
     json_t *document = comparison_json(comparison);
-    if (json_object_set_new(document, "gates", gate_results_json(&judged->results)) < 0) {
-        json_decref(document);
+    if (!document)
         return error_set(err, ERROR_FAILED, "out of memory for the comparison");
-    }
-    int result = json_print_new(document, JSON_FOR_PEOPLE, "the comparison", err);
-    if (result < 0)
-        return result;
-    return gate_report_write(judged, &chosen->report, comparison->sides[COMPARE_CANDIDATE]->name,
-                             true, NULL, err);
+    if (!c->document)
+        c->document = document;
+    else if (json_array_append_new(json_object_get(c->document, "other_loads"), document) < 0)
+        return error_set(err, ERROR_FAILED, "out of memory for the comparison");
+    if (c->count == 0 && c->loads[COMPARE_CANDIDATE].count + c->loads[COMPARE_BASE].count > 2)
+        json_object_set_new(c->document, "other_loads", json_array());
+    return 0;
 }
 
-static int judge_and_write(const struct comparison *comparison, const struct gate_array *gates,
-                           const struct compare_options *chosen, struct error *err)
+// Judges and writes one load's comparison.
+static int take_comparison(struct comparing *c, const struct comparison *comparison,
+                           struct error *err)
 {
-    struct gate_report judged = {.waiting = 0};
-    int result = gates_judge(gates, comparison, &judged.results, err);
-    if (result == 0 && chosen->output)
-        result = report_compare_html(comparison, chosen->output, err);
-    if (result == 0)
-        result = (chosen->json ? write_json : write_text)(comparison, chosen, &judged, err);
-    if (result == 0)
-        result = gate_results_exit_code(&judged.results);
+    const size_t before = c->judged.results.count;
+    char page[4300] = "";
+    int result = gates_judge(&c->gates, comparison, c->loads[COMPARE_CANDIDATE].count,
+                             &c->judged.results, err);
+    if (result == 0 && c->chosen->output)
+        result = report_compare_html(
+            comparison, page_of(c, comparison->sides[COMPARE_CANDIDATE]->load, page), err);
+    if (result == 0 && c->chosen->json)
+        result = keep_document(c, comparison, err);
+    else if (result == 0) {
+        fputs(c->count ? "\n" : "", stdout);
+        report_compare_text(comparison, stdout);
+        if (page[0])
+            printf("\nReport: %s\n", page);
+    }
     // Where there are gates, they alone decide the result of comparing two single runs.
-    bool decided = judged.results.count && comparison_is_single(comparison);
-    gate_report_free(&judged);
-    const bool conclusive =
-        !comparison_is_doubtful(comparison) && (decided || comparison_any_known(comparison));
-    return result == 0 && !conclusive ? ERROR_INCONCLUSIVE : result;
+    bool decided = c->judged.results.count > before && comparison_is_single(comparison);
+    c->is_inconclusive |=
+        comparison_is_doubtful(comparison) || !(decided || comparison_any_known(comparison));
+    snprintf(c->name, sizeof c->name, "%s", comparison->sides[COMPARE_CANDIDATE]->name);
+    c->count++;
+    return result;
+}
+
+static bool is_asked(const struct comparing *c, const struct run_set *load)
+{
+    return !c->chosen->load || strcmp(c->chosen->load, load->load) == 0;
+}
+
+static int compare_all(struct comparing *c, struct comparison_request *request,
+                       struct progress *progress, struct error *err)
+{
+    const struct run_set_array *mine = &c->loads[COMPARE_CANDIDATE];
+    int result = 0;
+    for (size_t i = 0; i < mine->count && result == 0; i++) {
+        const struct run_set *base = run_sets_match(&c->loads[COMPARE_BASE], mine, i);
+        struct comparison comparison = {.has_base = true};
+        if (!base || !is_asked(c, &mine->items[i]))
+            continue;
+        request->loads[COMPARE_BASE] = base->load[0] ? base->load : NULL;
+        request->loads[COMPARE_CANDIDATE] = mine->items[i].load[0] ? mine->items[i].load : NULL;
+        result = comparison_make(&comparison, request, progress, err);
+        if (result == 0)
+            result = take_comparison(c, &comparison, err);
+        comparison_free(&comparison);
+    }
+    return result;
+}
+
+// Loads that one side has alone: said, and what gates are of them is inconclusive.
+static int tell_missing(struct comparing *c, struct error *err)
+{
+    static const char *const names[COMPARE_SIDES] = {"base", "candidate"};
+    json_t *missing = json_object_get(c->document, "other_loads") ? json_object() : NULL;
+    int result = 0;
+    for (int side = 0; side < COMPARE_SIDES; side++) {
+        const struct run_set_array *all = &c->loads[side], *others = &c->loads[!side];
+        json_t *list = json_array();
+        for (size_t i = 0; i < all->count && result == 0; i++) {
+            const char *load = all->items[i].load;
+            if (run_sets_match(others, all, i) || !is_asked(c, &all->items[i]))
+                continue;
+            if (side == COMPARE_CANDIDATE)
+                result = gates_without_base(&c->gates, load, &c->judged.results, err);
+            if (!c->chosen->json)
+                printf("\nOnly the %s has the load `%s`.\n", names[side], load);
+            json_array_append_new(list, json_string(load));
+        }
+        if (missing)
+            json_object_set_new(missing, names[side], list);
+        else
+            json_decref(list);
+    }
+    if (missing)
+        json_object_set_new(c->document, "loads_only_in", missing);
+    return result;
+}
+
+static int write_gates(struct comparing *c, struct error *err)
+{
+    const bool json = c->chosen->json;
+    if (json &&
+        json_object_set_new(c->document, "gates", gate_results_json(&c->judged.results)) < 0)
+        return error_set(err, ERROR_FAILED, "out of memory for the comparison");
+    int result =
+        json ? json_print_new(json_incref(c->document), JSON_FOR_PEOPLE, "the comparison", err) : 0;
+    if (!json && c->judged.results.count)
+        putchar('\n');
+    return result < 0 ? result
+                      : gate_report_write(&c->judged, &c->chosen->report, c->name, json,
+                                          json ? NULL : stdout, err);
+}
+
+static void list_names(const struct run_set_array *loads, char out[600])
+{
+    out[0] = '\0';
+    for (size_t i = 0; i < loads->count; i++)
+        text_append(out, 600, loads->items[i].load[0] ? "%s`%s`" : "%sone without a name",
+                    i ? ", " : "", loads->items[i].load);
+}
+
+static bool has_load(const struct run_set_array *loads, const char *name)
+{
+    bool found = false;
+    for (size_t i = 0; i < loads->count; i++)
+        found |= strcmp(loads->items[i].load, name) == 0;
+    return found;
+}
+
+// Before anything is analysed: there is something to compare, and the loads that are named are
+// there.
+static int check_loads(const struct comparing *c, char *const folders[COMPARE_SIDES],
+                       struct error *err)
+{
+    const struct run_set_array *mine = &c->loads[COMPARE_CANDIDATE];
+    char names[COMPARE_SIDES][600];
+    size_t pairs = 0;
+    for (int side = 0; side < COMPARE_SIDES; side++)
+        list_names(&c->loads[side], names[side]);
+    for (size_t i = 0; i < mine->count; i++)
+        pairs += run_sets_match(&c->loads[COMPARE_BASE], mine, i) && is_asked(c, &mine->items[i]);
+    if (c->chosen->load && !has_load(mine, c->chosen->load))
+        return error_set(err, ERROR_INPUT, "--load: there is no load `%s` in %s; it has %s",
+                         c->chosen->load, folders[COMPARE_CANDIDATE], names[COMPARE_CANDIDATE]);
+    if (pairs == 0)
+        return error_set(err, ERROR_INPUT, "no load%s is on both sides: %s has %s, and %s has %s",
+                         c->chosen->load ? " that was asked for" : "", folders[COMPARE_BASE],
+                         names[COMPARE_BASE], folders[COMPARE_CANDIDATE], names[COMPARE_CANDIDATE]);
+    if (pairs > 1 && c->chosen->slices.messages.count)
+        return error_set(err, ERROR_INPUT,
+                         "--message: a request is one load's, and there are %s: name one with "
+                         "--load",
+                         names[COMPARE_CANDIDATE]);
+    for (size_t i = 0; i < c->gates.count; i++)
+        if (c->gates.items[i].load[0] && !has_load(mine, c->gates.items[i].load))
+            return error_set(err, ERROR_INPUT, "gates: there is no load `%s` in %s; it has %s",
+                             c->gates.items[i].load, folders[COMPARE_CANDIDATE],
+                             names[COMPARE_CANDIDATE]);
+    return 0;
+}
+
+static int read_sides(struct comparing *c, char *const folders[COMPARE_SIDES], struct error *err)
+{
+    int result = 0;
+    for (int side = 0; side < COMPARE_SIDES && result == 0; side++)
+        result = run_set_check(folders[side], err);
+    for (int side = 0; side < COMPARE_SIDES && result == 0; side++)
+        result = run_sets_list(folders[side], &c->loads[side], err);
+    return result;
 }
 
 static int compare_folders(char *const folders[COMPARE_SIDES], const struct compare_options *chosen,
                            struct error *err)
 {
-    struct gate_array gates = {0};
+    struct comparing c = {.chosen = chosen};
     struct diagnosis_slice_array slices = {0};
-    struct comparison comparison = {.has_base = true};
     struct progress progress;
     progress_init(&progress, chosen->quiet);
     // Both, before either is analysed, which may take minutes.
-    int result = run_set_check(folders[COMPARE_BASE], err);
+    int result = read_sides(&c, folders, err);
     if (result == 0)
-        result = run_set_check(folders[COMPARE_CANDIDATE], err);
+        result = read_gates(chosen->gates, folders[COMPARE_CANDIDATE], &c.gates, err);
     if (result == 0)
-        result = read_gates(chosen->gates, folders[COMPARE_CANDIDATE], &gates, err);
+        result = check_loads(&c, folders, err);
     if (result == 0)
         result = slice_options_read(&chosen->slices, &slices, err);
     if (result == 0 && chosen->slices.messages.count &&
@@ -132,21 +285,28 @@ static int compare_folders(char *const folders[COMPARE_SIDES], const struct comp
         result = error_set(err, ERROR_INPUT,
                            "--message: a request is one run's; name one of each side's "
                            "repetitions, e.g. BASE/repetition-1");
-    const struct comparison_request request = {
-        .base = folders[COMPARE_BASE],
-        .candidate = folders[COMPARE_CANDIDATE],
-        .slices = &slices,
-        .gates = &gates,
-        .gate_slice = chosen->slices.slices.count ? slices.items : NULL,
-        .categories = chosen->categories};
+    struct comparison_request request = {.base = folders[COMPARE_BASE],
+                                         .candidate = folders[COMPARE_CANDIDATE],
+                                         .slices = &slices,
+                                         .gates = &c.gates,
+                                         .gate_slice =
+                                             chosen->slices.slices.count ? slices.items : NULL,
+                                         .categories = chosen->categories};
     if (result == 0)
-        result = comparison_make(&comparison, &request, &progress, err);
+        result = compare_all(&c, &request, &progress, err);
     if (result == 0)
-        result = judge_and_write(&comparison, &gates, chosen, err);
-    comparison_free(&comparison);
+        result = tell_missing(&c, err);
+    if (result == 0)
+        result = write_gates(&c, err);
+    if (result == 0)
+        result = gate_results_exit_code(&c.judged.results);
+    for (int side = 0; side < COMPARE_SIDES; side++)
+        run_sets_free(&c.loads[side]);
+    gate_report_free(&c.judged);
+    json_decref(c.document);
     array_free(&slices);
-    array_free(&gates);
-    return result;
+    array_free(&c.gates);
+    return result == 0 && c.is_inconclusive ? ERROR_INCONCLUSIVE : result;
 }
 
 int compare_command(int argc, char **argv)

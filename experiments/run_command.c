@@ -131,10 +131,12 @@ static int run_one(struct experiment *experiment, const struct run_settings *set
                    const struct run_results_settings *results, bool *available, struct error *err)
 {
     struct run_folder folder;
-    struct run_set kept = {.path = ""};
+    struct run_set_array kept = {0};
     if (experiment->repetitions > 1)
         return repetitions_run(experiment, settings, results, available, err);
-    int result = gate_report_want(results->gates, experiment, &kept, err);
+    int result = run_results_keep(experiment, NULL, &kept, err);
+    if (result == 0)
+        result = gate_report_want(results->gates, experiment, &kept, err);
     if (result == 0)
         result = run_experiment(experiment, settings, &folder, err);
     if (result == 0)
@@ -142,7 +144,7 @@ static int run_one(struct experiment *experiment, const struct run_settings *set
     if (result == 0)
         result = gate_report_runs(results->gates, experiment, &folder, &kept,
                                   experiment->configuration, err);
-    run_set_free(&kept);
+    run_sets_free(&kept);
     progress_end(settings->progress);
     return result;
 }

@@ -350,6 +350,8 @@ int comparison_make(struct comparison *comparison, const struct comparison_reque
     for (int side = first_side(comparison); side < COMPARE_SIDES && result == 0; side++) {
         struct run_set *set = &comparison->read[side];
         comparison->sides[side] = set;
+        snprintf(set->load, sizeof set->load, "%s",
+                 request->loads[side] ? request->loads[side] : "");
         if (side && request->base && is_same_folder(request->base, request->candidate)) {
             comparison->sides[side] = comparison->sides[COMPARE_BASE];
             break;

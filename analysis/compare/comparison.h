@@ -47,7 +47,8 @@ struct comparison {
 };
 
 struct comparison_request {
-    const char *base, *candidate; // folders of a run or of repetitions; base NULL: none
+    const char *base, *candidate;     // folders of a run or of repetitions; base NULL: none
+    const char *loads[COMPARE_SIDES]; // by name, which of several; NULL: the first or only one
     const struct diagnosis_slice_array *slices; // NULL or none: of two sides p99-100 and p45-55
     const struct gate_array *gates;             // NULL: none
     const struct diagnosis_slice *gate_slice;   // NULL: that of the candidate's own diagnosis

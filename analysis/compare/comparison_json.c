@@ -285,6 +285,9 @@ json_t *comparison_json(const struct comparison *comparison)
         RESAMPLE_SEED, "warning", json_clean_text(comparison->warning), "percentiles",
         comparison_percentiles_json(comparison), "slice",
         comparison->shifts.items[comparison->gate_slice].shift.words, "slices", slices);
+    const char *load = comparison->sides[COMPARE_CANDIDATE]->load;
+    if (load[0])
+        json_object_set_new(document, "load", json_string(load));
     for (int side = 0; side < COMPARE_SIDES; side++)
         json_object_set_new(document, side_names[side],
                             set_json(comparison->sides[side], comparison->latencies[side]));

@@ -53,6 +53,8 @@ static json_t *result_json(const struct gate_result *result)
         "limit", json_number_or_null(gate->value / unit), "value",
         json_number_or_null(result->value / unit), "low", json_number_or_null(result->low / unit),
         "high", json_number_or_null(result->high / unit));
+    if (gate->load[0])
+        json_object_set_new(object, "load", json_string(gate->load));
     if (result->part[0])
         json_object_set_new(object, "part",
                             json_string(text_clean(result->part, false, clean, sizeof clean)));

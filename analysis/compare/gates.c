@@ -296,12 +296,20 @@ static int read_gate(const struct binding *binding, const struct node *node, voi
         return document_error(binding->document, subject, binding->err, "%s: `%s` is not %s",
                               gate->subject->key, name, gate->subject->is);
     strcpy(gate->name, name);
+    const struct node *load = node_child(node, "load");
+    if (load && (!node_text(load)[0] || strlen(node_text(load)) >= sizeof gate->load))
+        return document_error(binding->document, load, binding->err,
+                              "load: `%.40s` is not a load's name", node_text(load));
+    if (load)
+        strcpy(gate->load, node_text(load));
     return read_limit(binding, increase ? increase : max, gate);
 }
 
 static const struct field gate_rows[] = {
 #define AS_FIELD(key, text, ...) {#key, FIELD_TEXT, .help = text},
-    GATE_SUBJECTS(AS_FIELD){"max", FIELD_TEXT, .help = "at most so long: 200us, or"},
+    GATE_SUBJECTS(AS_FIELD){"load", FIELD_TEXT,
+                            .help = "of several loads the one called so; else each of them"},
+    {"max", FIELD_TEXT, .help = "at most so long: 200us, or"},
     {"max_increase", FIELD_TEXT, .help = "so much more than the base: 5%, of a cause 10us"},
 };
 const struct fields gate_fields =
@@ -335,10 +343,20 @@ json_t *gates_json(const struct gate_array *gates)
     json_t *list = json_array();
     for (size_t i = 0; i < gates->count; i++) {
         const struct gate *gate = &gates->items[i];
-        json_array_append_new(list, json_pack("{s:s, s:s}", gate->subject->key, gate->name,
-                                              limit_keys[gate->limit], gate->text));
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s*}", gate->subject->key, gate->name,
+                                              limit_keys[gate->limit], gate->text, "load",
+                                              gate->load[0] ? gate->load : NULL));
     }
     return list;
+}
+
+// Whether a gate is of a load, whose it is then by name.
+static bool take_load(struct gate *gate, const char *load)
+{
+    if (gate->load[0] && strcmp(gate->load, load) != 0)
+        return false;
+    snprintf(gate->load, sizeof gate->load, "%s", load);
+    return true;
 }
 
 // What a load that cannot be trusted measured neither passes nor fails a build.
@@ -356,16 +374,37 @@ static void doubt_loads(const struct comparison *comparison, struct gate_result 
     }
 }
 
-int gates_judge(const struct gate_array *gates, const struct comparison *comparison,
+int gates_judge(const struct gate_array *gates, const struct comparison *comparison, size_t loads,
                 struct gate_result_array *out, struct error *err)
 {
-    double confidence = gate_confidence(gates->count);
+    const char *load = comparison->sides[COMPARE_CANDIDATE]->load;
+    double confidence = gate_confidence(gates->count * loads);
     for (size_t i = 0; i < gates->count; i++) {
         struct gate_result result = {.gate = gates->items[i]};
         if (result.gate.limit == GATE_MAX_INCREASE && !comparison->has_base)
             continue;
+        if (!take_load(&result.gate, load))
+            continue;
         result.gate.subject->judge(comparison, confidence, &result);
         doubt_loads(comparison, &result);
+        if (array_push(out, result) < 0)
+            return error_set(err, ERROR_FAILED, "out of memory for the gates' results");
+    }
+    return 0;
+}
+
+int gates_without_base(const struct gate_array *gates, const char *load,
+                       struct gate_result_array *out, struct error *err)
+{
+    for (size_t i = 0; i < gates->count; i++) {
+        struct gate_result result = {.gate = gates->items[i],
+                                     .outcome = GATE_INCONCLUSIVE,
+                                     .value = NAN,
+                                     .low = NAN,
+                                     .high = NAN};
+        if (!take_load(&result.gate, load))
+            continue;
+        say(&result, "not compared: the base has no load `%s`", load);
         if (array_push(out, result) < 0)
             return error_set(err, ERROR_FAILED, "out of memory for the gates' results");
     }

@@ -4,6 +4,7 @@
 //
 //     {percentile: p99, max_increase: 5%}    {percentile: p99, max: 200us}
 //     {cause: "head-of-line blocking (A)", max: 10us}    {cause: ..., max_increase: 10us}
+//     {percentile: p99, load: batch, max: 200us}    of one of several loads; else of each of them
 //
 // under the key `gates` of an experiment, of a file of their own, or of a run's experiment.json
 // (which is YAML as well), and whether they hold.
@@ -37,7 +38,7 @@ enum gate_outcome { GATE_PASSED, GATE_FAILED, GATE_INCONCLUSIVE };
 const char *gate_outcome_name(enum gate_outcome outcome); // "passed", ...
 
 struct gate_result {
-    struct gate gate;
+    struct gate gate; // with the load it was judged on
     enum gate_outcome outcome;
     double value, low, high;    // as the gate's limit: ns or a fraction; NaN: not known
     char words[500];            // what was found, and why it was judged so
@@ -72,10 +73,15 @@ int gates_load(const char *path, bool needed, struct gate_array *out, struct err
 // The list as it is written. The caller owns it.
 json_t *gates_json(const struct gate_array *gates);
 
-// Appends one result a gate. Without a base, gates of an increase are left out. -ERROR_FAILED: no
-// memory.
-int gates_judge(const struct gate_array *gates, const struct comparison *comparison,
+// Appends one result for each gate that is of the candidate's load. Without a base, gates of an
+// increase are left out. loads: on how many the gates are judged, one call each; the confidence is
+// that of all calls together. -ERROR_FAILED: no memory.
+int gates_judge(const struct gate_array *gates, const struct comparison *comparison, size_t loads,
                 struct gate_result_array *out, struct error *err);
+
+// Appends an inconclusive result for each gate that is of a load which the base does not have.
+int gates_without_base(const struct gate_array *gates, const char *load,
+                       struct gate_result_array *out, struct error *err);
 
 // The rules alone, for the tests and the calibration.
 enum gate_outcome gate_judge_increase(double value, double low, double high, double limit);

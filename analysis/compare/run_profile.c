@@ -456,6 +456,7 @@ int run_set_read(struct run_set *set, const char *path, const char *categories,
         struct run_analysis run;
         const struct run_request request = {.run_dir =
                                                 run_set_folder(path, i, folder, sizeof folder),
+                                            .load = set->load[0] ? set->load : NULL,
                                             .slices = &set->slices,
                                             .categories = categories};
         result = run_analyze(&request, progress, &run, err);
@@ -477,4 +478,48 @@ void run_set_free(struct run_set *set)
     array_free(&set->latencies);
     array_free(&set->profiles);
     array_free(&set->slices);
+}
+
+struct run_set *run_sets_match(const struct run_set_array *sets, const struct run_set_array *others,
+                               size_t index)
+{
+    const char *load = others->items[index].load;
+    if (index == 0 && sets->count > 0 && (!load[0] || !sets->items[0].load[0]))
+        return &sets->items[0];
+    for (size_t i = 0; i < sets->count; i++)
+        if (strcmp(sets->items[i].load, load) == 0)
+            return &sets->items[i];
+    return NULL;
+}
+
+static int add_named(struct run_set_array *out, const char *name, struct error *err)
+{
+    struct run_set set = {.path = ""};
+    snprintf(set.load, sizeof set.load, "%s", name ? name : "");
+    return array_push(out, set) < 0 ? error_set(err, ERROR_FAILED, "out of memory for loads") : 0;
+}
+
+int run_sets_list(const char *path, struct run_set_array *out, struct error *err)
+{
+    char folder[PATH_BYTES], file[FILE_BYTES];
+    run_set_folder(path, 0, folder, sizeof folder);
+    snprintf(file, sizeof file, "%s/experiment.json", folder);
+    json_t *load, *experiment = input_json(file, NULL);
+    const char *name;
+    int result = add_named(
+        out, json_string_value(json_object_get(json_object_get(experiment, "load"), "name")), err);
+    json_object_foreach(json_object_get(experiment, "loads"), name, load)
+    {
+        if (result == 0)
+            result = add_named(out, name, err);
+    }
+    json_decref(experiment);
+    return result;
+}
+
+void run_sets_free(struct run_set_array *sets)
+{
+    for (size_t i = 0; i < sets->count; i++)
+        run_set_free(&sets->items[i]);
+    array_free(sets);
 }

@@ -9,6 +9,7 @@
 #include "analysis/compare/percentile_shift.h"
 #include "analysis/compare/resample.h"
 #include "analysis/run/run_analysis.h"
+#include "analysis/run/run_loads.h"
 #include "analysis/samples/sample_stacks.h"
 #include "base/progress.h"
 
@@ -76,6 +77,8 @@ struct run_set {
     struct diagnosis_slice_array slices; // that the profiles have, without duplicates; chosen
                                          // before the first run is added
     char name[128];                      // of the experiment
+    char load[RUN_LOAD_NAME_BYTES];      // the one of the runs' that is looked at; empty: the only
+                                         // one
     struct latency_run_array latencies;  // one per run
     struct run_profile_array profiles;   // one per run
     struct sample_stacks stacks;         // of all runs that were sampled, on the first side
@@ -83,6 +86,18 @@ struct run_set {
     size_t inconclusive;                 // number of runs that had such a load
     char reason[400];                    // of the first of them, in plain words where there are any
 };
+
+// The same runs, looked at from each of their loads: a set each, the first load's first.
+struct run_set_array ARRAY_OF(struct run_set);
+
+// Which of the sets is compared with the others' set number `index`: that of the load of the same
+// name. The first ones also where a side has only one load, without a name. NULL: none.
+struct run_set *run_sets_match(const struct run_set_array *sets, const struct run_set_array *others,
+                               size_t index);
+
+// Appends an empty set for each load that the runs in a folder have, by its name.
+int run_sets_list(const char *path, struct run_set_array *out, struct error *err);
+void run_sets_free(struct run_set_array *sets);
 
 // Whether the folder is a run's own and not one of repetitions.
 bool run_set_is_run(const char *path);
@@ -107,7 +122,8 @@ int run_set_add(struct run_set *set, const struct run_analysis *run, struct erro
 const struct slice_profile *run_set_profile(const struct run_set *set, size_t run,
                                             const struct diagnosis_slice *slice);
 
-// Analyzes each run once, one after the other, so that one at a time is in memory, and adds it.
+// Analyzes each run once, one after the other, so that one at a time is in memory, and adds it,
+// looked at from the set's load.
 // categories: as of run_analyze(). Not a run or damaged: ERROR_INPUT that names the folder.
 int run_set_read(struct run_set *set, const char *path, const char *categories,
                  struct progress *progress, struct error *err);

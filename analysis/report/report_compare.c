@@ -167,7 +167,8 @@ void report_compare_text(const struct comparison *comparison, FILE *out)
     if (doubtful)
         fprintf(out, "%s\n\n", text_clean(comparison->warning, false, clean, sizeof clean));
     fprintf(out, "%s %s", candidate->path, runs_of(candidate, runs));
-    fprintf(out, " against %s %s\n", base->path, runs_of(base, runs));
+    fprintf(out, " against %s %s", base->path, runs_of(base, runs));
+    fprintf(out, candidate->load[0] ? ", load `%s`\n" : "\n", candidate->load);
     write_percentiles(comparison, out);
     for (size_t i = 0; i < comparison->asked; i++)
         write_slice(comparison, i, out);
@@ -297,11 +298,15 @@ static json_t *document_of(const struct comparison *comparison)
 
 int report_compare_html(const struct comparison *comparison, const char *path, struct error *err)
 {
+    const struct run_set *candidate = comparison->sides[COMPARE_CANDIDATE];
+    char title[sizeof candidate->name + sizeof candidate->load + 16];
+    snprintf(title, sizeof title, candidate->load[0] ? "%s, load `%s`" : "%s", candidate->name,
+             candidate->load);
     json_t *document = document_of(comparison);
     if (!document)
         return error_set(err, ERROR_FAILED, "no memory for the comparison's page");
     const struct page page = {.template_name = "page_compare.html",
-                              .title = comparison->sides[COMPARE_CANDIDATE]->name,
+                              .title = title,
                               .about = " compared",
                               .verdict =
                                   comparison->asked ? comparison->shifts.items[0].verdict : "",

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "experiments/definition/tables.h"
 #include "experiments/hosts/host_kind.h"
 
@@ -147,4 +148,31 @@ int check_loads(const struct binding *binding, const struct node *root)
             result = check_keys(binding, root, experiment, i);
     }
     return result;
+}
+
+int check_gate_loads(const struct document *document, const struct node *list,
+                     const struct gate_array *gates, const struct experiment *experiment,
+                     struct error *err)
+{
+    const size_t count = experiment_load_count(experiment);
+    for (size_t i = 0; i < gates->count; i++) {
+        const char *asked = gates->items[i].load;
+        char names[600] = "";
+        bool known = !asked[0];
+        for (size_t k = 0; k < count; k++) {
+            const char *name = experiment_load_at(experiment, k)->name;
+            known |= strcmp(name, asked) == 0;
+            text_append(names, sizeof names, "%s`%s`", k ? ", " : "", name);
+        }
+        if (known)
+            continue;
+        const struct node *node = node_key(node_entry(list, i), "load");
+        if (!experiment->load.name[0])
+            return document_error(document, node, err,
+                                  "load: `%s`: %s has one load, without a name: leave it out",
+                                  asked, experiment->name);
+        return document_error(document, node, err, "load: there is no load `%s` in %s; it has %s",
+                              asked, experiment->name, names);
+    }
+    return 0;
 }

@@ -161,6 +161,9 @@ static int check_experiment(const struct binding *binding, const struct node *ro
         result = read_tuning(binding, node_child(root, "tuning"));
     if (result == 0)
         result = check_protocol(binding, root, experiment);
+    if (result == 0)
+        result = check_gate_loads(binding->document, node_child(root, "gates"), &experiment->gates,
+                                  experiment, binding->err);
     return result == 0 ? check_hosts_meet(binding, root) : result;
 }
 

@@ -168,13 +168,19 @@ static int copy_gates(const struct gate_array *gates, bool increases_only, struc
 
 // Chooses the gates of a comparison: its own, else the study's, else those on an increase of the
 // candidate's experiment, whose other gates are judged with its step.
-static int choose_gates(const struct study *study, struct study_comparison *one, struct error *err)
+static int choose_gates(const struct study *study, const struct node *comparison,
+                        struct study_comparison *one, struct error *err)
 {
-    if (one->gates.count)
-        return 0;
-    if (study->gates.count)
-        return copy_gates(&study->gates, false, &one->gates, err);
-    return copy_gates(&study->steps.items[one->candidate].experiment.gates, true, &one->gates, err);
+    const struct experiment *candidate = &study->steps.items[one->candidate].experiment;
+    const struct node *list = node_child(comparison, "gates");
+    if (!one->gates.count && !study->gates.count)
+        return copy_gates(&candidate->gates, true, &one->gates, err);
+    if (!one->gates.count) {
+        list = node_child(document_root(study->document), "gates");
+        if (copy_gates(&study->gates, false, &one->gates, err) < 0)
+            return -ERROR_FAILED;
+    }
+    return check_gate_loads(study->document, list, &one->gates, candidate, err);
 }
 
 static int resolve_comparisons(struct study *study, struct error *err)
@@ -194,7 +200,7 @@ static int resolve_comparisons(struct study *study, struct error *err)
         if (result == 0)
             result = resolve_side(&binding, study, node, "candidate", &one->candidate);
         if (result == 0)
-            result = choose_gates(study, one, err);
+            result = choose_gates(study, node, one, err);
     }
     return result;
 }

@@ -32,6 +32,10 @@ extern const struct fields tuning_step_fields;    // bound by read_tuning
 int check_hosts_meet(const struct binding *binding, const struct node *root);
 int read_load_ends(const struct binding *binding, const struct node *root);
 int check_loads(const struct binding *binding, const struct node *root); // that they go together
+// That the loads which gates name are among the experiment's. gates: their list in the document.
+int check_gate_loads(const struct document *document, const struct node *list,
+                     const struct gate_array *gates, const struct experiment *experiment,
+                     struct error *err);
 int read_trace_cores(const struct binding *binding, const struct node *capture);
 int read_capsule(const struct binding *binding, const struct node *capsule);
 int read_tuning(const struct binding *binding, const struct node *tuning);

@@ -48,37 +48,41 @@ static struct comparison_request request_of(const struct experiment *experiment)
 }
 
 int gate_report_want(const struct gate_report *report, const struct experiment *experiment,
-                     struct run_set *runs, struct error *err)
+                     struct run_set_array *runs, struct error *err)
 {
     const struct comparison_request request = request_of(experiment);
-    return report && experiment->gates.count > count_waiting(&experiment->gates)
-               ? comparison_want(&request, NULL, runs, err)
-               : 0;
+    int result = 0;
+    if (!report || experiment->gates.count == count_waiting(&experiment->gates))
+        return 0;
+    for (size_t i = 0; i < runs->count && result == 0; i++)
+        result = comparison_want(&request, NULL, &runs->items[i], err);
+    return result;
 }
 
-static int judge_runs(const struct experiment *experiment, const struct run_set *runs,
+static int judge_load(const struct experiment *experiment, const struct run_set *runs,
                       struct gate_result_array *out, struct error *err)
 {
     struct comparison alone;
     const struct comparison_request request = request_of(experiment);
     int result = comparison_of_sets(&alone, &request, NULL, runs, err);
     if (result == 0)
-        result = gates_judge(&experiment->gates, &alone, out, err);
+        result =
+            gates_judge(&experiment->gates, &alone, experiment_load_count(experiment), out, err);
     comparison_free(&alone);
     return result;
 }
 
 int gate_report_runs(struct gate_report *report, const struct experiment *experiment,
-                     const struct run_folder *folder, const struct run_set *runs, const char *part,
-                     struct error *err)
+                     const struct run_folder *folder, const struct run_set_array *runs,
+                     const char *part, struct error *err)
 {
     struct gate_result_array mine = {0};
     if (!report)
         return 0;
     size_t waiting = count_waiting(&experiment->gates);
     int result = 0;
-    if (experiment->gates.count > waiting)
-        result = judge_runs(experiment, runs, &mine, err);
+    for (size_t i = 0; i < runs->count && result == 0 && experiment->gates.count > waiting; i++)
+        result = judge_load(experiment, &runs->items[i], &mine, err);
     if (result == 0)
         result = gate_report_write_json(&mine, folder, err);
     if (result == 0)

@@ -36,16 +36,16 @@ int gate_report_add(struct gate_report *report, const struct gate_result_array *
 int gate_report_write_json(const struct gate_result_array *results, const struct run_folder *folder,
                            struct error *err);
 
-// Has the runs of the experiment keep what those of its gates that need no base are judged on. To
-// be called before they are analyzed. report NULL: nothing will be judged.
+// Has the runs of each load of the experiment keep what those of its gates that need no base are
+// judged on. To be called before they are analyzed. report NULL: nothing will be judged.
 int gate_report_want(const struct gate_report *report, const struct experiment *experiment,
-                     struct run_set *runs, struct error *err);
+                     struct run_set_array *runs, struct error *err);
 
-// Judges those gates on all runs of the experiment; writes gates.json into its folder and appends
-// the results to the report under that part. report NULL: nothing is judged.
+// Judges those gates on all runs of the experiment, load by load; writes gates.json into its folder
+// and appends the results to the report under that part. report NULL: nothing is judged.
 int gate_report_runs(struct gate_report *report, const struct experiment *experiment,
-                     const struct run_folder *folder, const struct run_set *runs, const char *part,
-                     struct error *err);
+                     const struct run_folder *folder, const struct run_set_array *runs,
+                     const char *part, struct error *err);
 
 // Prints a line for each gate to `out` (NULL: none) and writes what the options ask for.
 // Annotations go to stdout, or, with json, to stderr.

@@ -40,16 +40,28 @@ static int print_results(const struct run_analysis *run,
     return 0;
 }
 
-// Analyzes one of the run's loads (NULL: the first or only one) and writes its three files. The
-// caller frees *run where that succeeds.
-static int write_load(const struct run_folder *folder, const char *load,
-                      const struct diagnosis_slice_array *profiled, struct progress *progress,
-                      struct run_analysis *run, char report[RUN_PATH_BYTES + 128],
-                      struct error *err)
+int run_results_keep(const struct experiment *experiment, const char *path,
+                     struct run_set_array *kept, struct error *err)
+{
+    for (size_t i = 0; i < experiment_load_count(experiment); i++) {
+        struct run_set set = {.path = ""};
+        snprintf(set.path, sizeof set.path, "%s", path ? path : "");
+        snprintf(set.load, sizeof set.load, "%s", experiment_load_at(experiment, i)->name);
+        if (array_push(kept, set) < 0)
+            return error_set(err, ERROR_FAILED, "out of memory for the results of a load");
+    }
+    return 0;
+}
+
+// Analyzes one of the run's loads (NULL: the first or only one), writes its three files and keeps
+// what is wanted of it. The caller frees *run where that succeeds.
+static int write_load(const struct run_folder *folder, const char *load, struct run_set *kept,
+                      struct progress *progress, struct run_analysis *run,
+                      char report[RUN_PATH_BYTES + 128], struct error *err)
 {
     char name[LOAD_FOLDER_BYTES + 16];
     const struct run_request request = {
-        .run_dir = folder->path, .load = load, .profiled = profiled};
+        .run_dir = folder->path, .load = load, .profiled = &kept->slices};
     progress_phase(progress, "analyzing%s%s", load ? " the load " : "", load ? load : "");
     int result = run_analyze(&request, progress, run, err);
     if (result < 0)
@@ -59,6 +71,8 @@ static int write_load(const struct run_folder *folder, const char *load,
     result = report_write_html(run, run_folder_path(folder, name, report), err);
     if (result == 0)
         result = run_analysis_write(run, run->evidence.run_dir, err);
+    if (result == 0 && kept->slices.count)
+        result = run_set_add(kept, run, err);
     progress_end(progress);
     if (result < 0)
         run_analysis_free(run);
@@ -73,36 +87,22 @@ struct other_words {
 };
 struct other_words_array ARRAY_OF(struct other_words);
 
-static int write_other(const struct run_folder *folder, const char *name, struct progress *progress,
-                       struct other_words_array *words, bool *available, struct error *err)
+static int write_other(const struct run_folder *folder, struct run_set *kept,
+                       struct progress *progress, struct other_words_array *words, bool *available,
+                       struct error *err)
 {
     struct run_analysis run = {.evidence.name = ""};
     struct other_words one = {.lede = ""};
     struct run_lede lede;
-    int result = write_load(folder, name, NULL, progress, &run, one.report, err);
+    int result = write_load(folder, kept->load, kept, progress, &run, one.report, err);
     if (result < 0)
-        return error_prefix(err, "the load `%s`", name);
+        return error_prefix(err, "the load `%s`", kept->load);
     run_lede(&run, &lede);
-    snprintf(one.name, sizeof one.name, "%s", name);
+    snprintf(one.name, sizeof one.name, "%s", kept->load);
     snprintf(one.lede, sizeof one.lede, "%s", lede.text);
     *available &= run_is_conclusive(&run);
     run_analysis_free(&run);
     return array_push(words, one) < 0 ? error_set(err, ERROR_FAILED, "out of memory") : 0;
-}
-
-static int write_others(const struct run_folder *folder, struct progress *progress,
-                        struct other_words_array *words, bool *available, struct error *err)
-{
-    json_t *experiment = run_folder_read_json(folder, "experiment.json", err), *load;
-    const char *name;
-    int result = experiment ? 0 : -(int)err->kind;
-    json_object_foreach(json_object_get(experiment, "loads"), name, load)
-    {
-        if (result == 0)
-            result = write_other(folder, name, progress, words, available, err);
-    }
-    json_decref(experiment);
-    return result;
 }
 
 static void print_others(const struct other_words_array *words,
@@ -117,19 +117,19 @@ static void print_others(const struct other_words_array *words,
 }
 
 int run_results_write(const struct run_folder *folder, const struct run_results_settings *settings,
-                      struct run_set *kept, bool *available, struct error *err)
+                      struct run_set_array *kept, bool *available, struct error *err)
 {
     char report[RUN_PATH_BYTES + 128];
     struct run_analysis run = {.evidence.name = ""};
     struct other_words_array others = {0};
     *available = true;
-    int result = write_others(folder, settings->progress, &others, available, err);
+    int result = 0;
+    for (size_t i = 1; i < kept->count && result == 0; i++)
+        result = write_other(folder, &kept->items[i], settings->progress, &others, available, err);
     if (result == 0)
-        result = write_load(folder, NULL, &kept->slices, settings->progress, &run, report, err);
+        result = write_load(folder, NULL, &kept->items[0], settings->progress, &run, report, err);
     if (result < 0)
         goto out;
-    if (kept->slices.count)
-        result = run_set_add(kept, &run, err);
     *available &= run_is_conclusive(&run);
     if (result == 0 && !settings->silent)
         result = print_results(&run, settings, report, err);

@@ -23,12 +23,17 @@ struct run_results_settings {
     struct progress *progress;
 };
 
+// Prepares what is kept of runs of the experiment: a set for each of its loads. path: the runs'
+// folder, for the words of a comparison; NULL: none.
+int run_results_keep(const struct experiment *experiment, const char *path,
+                     struct run_set_array *kept, struct error *err);
+
 // Analyzes the folder, writes the three files and prints. summary.json is written last, so that its
-// presence shows that the run is complete. *available: false when the verdict is "N/A". kept gets
-// what comparisons and gates need of the run, if slices are wanted of it: the run is not analyzed
-// again for them.
+// presence shows that the run is complete. *available: false when the verdict is "N/A". kept,
+// which run_results_keep has prepared, gets what comparisons and gates need of each load, if slices
+// are wanted of it: the run is not analyzed again for them.
 int run_results_write(const struct run_folder *folder, const struct run_results_settings *settings,
-                      struct run_set *kept, bool *available, struct error *err);
+                      struct run_set_array *kept, bool *available, struct error *err);
 
 struct latency_array ARRAY_OF(double);
 

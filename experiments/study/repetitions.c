@@ -25,9 +25,9 @@ struct series {
     struct latency_array latencies; // of all requests, us, in the order in which they were sent
     double pooled_us[SUMMARY_QUANTILES]; // of these (NaN: too few), and their intervals
     struct quantile_interval pooled_interval[SUMMARY_QUANTILES];
-    struct run_set kept; // what the gates are judged on
-    json_t *list;        // one object per repetition
-    char percentile[32]; // the one that the load's method has judged
+    struct run_set_array kept; // what the gates are judged on, of each load
+    json_t *list;              // one object per repetition
+    char percentile[32];       // the one that the load's method has judged
     bool available;
 };
 
@@ -211,6 +211,8 @@ int repetitions_run(struct experiment *experiment, const struct run_settings *se
     if (result == 0 && !series.list)
         result = error_set(err, ERROR_FAILED, "out of memory");
     if (result == 0)
+        result = run_results_keep(experiment, NULL, &series.kept, err);
+    if (result == 0)
         result = gate_report_want(results->gates, experiment, &series.kept, err);
     for (uint64_t i = 0; result == 0 && i < experiment->repetitions; i++)
         result = run_one(&series, experiment, i ? hash64(seed + i) & 0xffffffff : seed, settings,
@@ -220,7 +222,7 @@ int repetitions_run(struct experiment *experiment, const struct run_settings *se
     *available = series.available;
     array_free(&series.repetitions);
     array_free(&series.latencies);
-    run_set_free(&series.kept);
+    run_sets_free(&series.kept);
     json_decref(series.list);
     return result;
 }

@@ -57,7 +57,7 @@ void study_results_free(struct study_results *results)
         struct study_result *one = &results->steps.items[i];
         array_free(&one->runs);
         array_free(&one->latencies);
-        run_set_free(&one->kept);
+        run_sets_free(&one->kept);
         json_decref(one->load);
         json_decref(one->summary);
     }
@@ -189,9 +189,16 @@ static void write_comparisons(const struct study_results *results, FILE *out)
     const json_t *one, *slice;
     json_array_foreach(results->comparisons, i, one)
     {
-        fprintf(out, "\n## %s: %s against %s\n\n", json_string_value(json_object_get(one, "name")),
+        const char *load = json_string_value(json_object_get(one, "load")),
+                   *only = json_string_value(json_object_get(one, "only_in"));
+        fprintf(out, "\n## %s: %s against %s", json_string_value(json_object_get(one, "name")),
                 json_string_value(json_object_get(one, "candidate")),
                 json_string_value(json_object_get(one, "base")));
+        fprintf(out, load ? ", load `%s`\n\n" : "\n\n", load);
+        if (only) {
+            fprintf(out, "Only the %s has this load.\n", only);
+            continue;
+        }
         json_array_foreach(json_object_get(one, "slices"), k, slice)
             fprintf(out, "- %s: %s\n", json_string_value(json_object_get(slice, "slice")),
                     json_string_value(json_object_get(slice, "verdict")));

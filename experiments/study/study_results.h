@@ -30,9 +30,9 @@ struct study_result {
     struct latency_array latencies;    // of all runs, for the curve; sorted by study_results_write
     double pooled_us[STUDY_QUANTILES]; // of all runs (NaN: too few), and their 95 % intervals
     struct quantile_interval pooled_interval[STUDY_QUANTILES];
-    struct run_set kept; // of all runs, for the gates and the comparisons
-    json_t *load;        // client/load.json of the first
-    json_t *summary;     // summary.json of the first
+    struct run_set_array kept; // of all runs, for the gates and the comparisons, a set a load
+    json_t *load;              // client/load.json of the first
+    json_t *summary;           // summary.json of the first
 };
 struct study_result_array ARRAY_OF(struct study_result);
 

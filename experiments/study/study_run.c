@@ -16,24 +16,48 @@
 static json_t *comparison_object(const struct study *study, const struct study_comparison *one,
                                  const struct comparison *found, const char *page)
 {
+    const char *load = found->sides[COMPARE_CANDIDATE]->load;
     json_t *slices = json_array();
     for (size_t i = 0; i < found->asked; i++)
         json_array_append_new(slices,
                               json_pack("{s:s,s:s}", "slice", found->shifts.items[i].shift.words,
                                         "verdict", found->shifts.items[i].verdict));
-    return json_pack("{s:s,s:s,s:s,s:s,s:o,s:o}", "name", one->name, "base",
-                     study->steps.items[one->base].name, "candidate",
+    return json_pack("{s:s,s:s*,s:s,s:s,s:s,s:o,s:o}", "name", one->name, "load",
+                     load[0] ? load : NULL, "base", study->steps.items[one->base].name, "candidate",
                      study->steps.items[one->candidate].name, "page", page, "slices", slices,
                      "percentiles", comparison_percentiles_json(found));
 }
 
+// The same of a load that only one of the steps has.
+static json_t *missing_object(const struct study *study, const struct study_comparison *one,
+                              const char *load, const char *side)
+{
+    return json_pack("{s:s,s:s,s:s,s:s,s:s,s:[],s:[]}", "name", one->name, "load", load, "base",
+                     study->steps.items[one->base].name, "candidate",
+                     study->steps.items[one->candidate].name, "only_in", side, "slices",
+                     "percentiles");
+}
+
 static int judge_comparison(const struct study_comparison *one, const struct comparison *found,
-                            struct gate_report *gates, struct error *err)
+                            size_t loads, struct gate_report *gates, struct error *err)
 {
     struct gate_result_array judged = {0};
     if (!gates)
         return 0;
-    int result = gates_judge(&one->gates, found, &judged, err);
+    int result = gates_judge(&one->gates, found, loads, &judged, err);
+    if (result == 0)
+        result = gate_report_add(gates, &judged, one->name, err);
+    array_free(&judged);
+    return result;
+}
+
+static int judge_missing(const struct study_comparison *one, const char *load,
+                         struct gate_report *gates, struct error *err)
+{
+    struct gate_result_array judged = {0};
+    if (!gates)
+        return 0;
+    int result = gates_without_base(&one->gates, load, &judged, err);
     if (result == 0)
         result = gate_report_add(gates, &judged, one->name, err);
     array_free(&judged);
@@ -65,35 +89,69 @@ static int want_kept(struct study_results *results, const struct gate_report *ga
     for (size_t i = 0; i < study->comparisons.count && result == 0; i++) {
         const struct study_comparison *one = &study->comparisons.items[i];
         const struct comparison_request request = request_of(study, one);
-        result =
-            comparison_want(&request, &steps[one->base].kept, &steps[one->candidate].kept, err);
+        struct run_set_array *base = &steps[one->base].kept, *mine = &steps[one->candidate].kept;
+        for (size_t k = 0; k < mine->count && result == 0; k++) {
+            struct run_set *other = run_sets_match(base, mine, k);
+            if (other)
+                result = comparison_want(&request, other, &mine->items[k], err);
+        }
     }
     return result;
 }
 
-// Compares all rounds of one step with all rounds of the other.
-static int compare_steps(struct study_results *results, const struct study_comparison *one,
-                         const struct run_folder *folder, struct gate_report *gates,
-                         struct progress *progress, struct error *err)
+// Compares all rounds of one step with all rounds of the other, looked at from the candidate's load
+// of that number.
+static int compare_load(struct study_results *results, const struct study_comparison *one,
+                        size_t number, const struct run_folder *folder, struct gate_report *gates,
+                        struct progress *progress, struct error *err)
 {
     const struct study *study = results->study;
-    char page[80], path[RUN_PATH_BYTES + 128];
+    char page[120], path[RUN_PATH_BYTES + 128];
     struct comparison found;
     const struct comparison_request request = request_of(study, one);
-    snprintf(page, sizeof page, "compare-%s.html", one->name);
+    const struct run_set_array *mine = &results->steps.items[one->candidate].kept;
+    const struct run_set *set = &mine->items[number],
+                         *base =
+                             run_sets_match(&results->steps.items[one->base].kept, mine, number);
+    if (!base)
+        return judge_missing(one, set->load, gates, err) < 0 ||
+                       json_array_append_new(results->comparisons,
+                                             missing_object(study, one, set->load, "candidate")) < 0
+                   ? error_set(err, ERROR_FAILED, "out of memory for a comparison")
+                   : 0;
+    snprintf(page, sizeof page, "compare-%s%s%s.html", one->name, number ? "-" : "",
+             number ? set->load : "");
     progress_phase(progress, "comparing: %s", one->name);
-    int result = comparison_of_sets(&found, &request, &results->steps.items[one->base].kept,
-                                    &results->steps.items[one->candidate].kept, err);
+    int result = comparison_of_sets(&found, &request, base, set, err);
     if (result == 0)
         result = report_compare_html(&found, run_folder_path(folder, page, path), err);
     if (result == 0)
-        result = judge_comparison(one, &found, gates, err);
+        result = judge_comparison(one, &found, mine->count, gates, err);
     if (result == 0 && json_array_append_new(results->comparisons,
                                              comparison_object(study, one, &found, page)) < 0)
         result = error_set(err, ERROR_FAILED, "out of memory for a comparison");
     progress_end(progress);
     comparison_free(&found);
     return result < 0 ? error_prefix(err, "comparing %s", one->name) : 0;
+}
+
+// Load by load, and those of the base that the candidate does not have.
+static int compare_steps(struct study_results *results, const struct study_comparison *one,
+                         const struct run_folder *folder, struct gate_report *gates,
+                         struct progress *progress, struct error *err)
+{
+    const struct run_set_array *base = &results->steps.items[one->base].kept,
+                               *mine = &results->steps.items[one->candidate].kept;
+    int result = 0;
+    for (size_t i = 0; i < mine->count && result == 0; i++)
+        result = compare_load(results, one, i, folder, gates, progress, err);
+    for (size_t i = 0; i < base->count && result == 0; i++)
+        if (!run_sets_match(mine, base, i) &&
+            json_array_append_new(
+                results->comparisons,
+                missing_object(results->study, one, base->items[i].load, "base")) < 0)
+            result = error_set(err, ERROR_FAILED, "out of memory for a comparison");
+    return result;
 }
 
 // Compares after the steps have been run: writes a page compare-NAME.html for each comparison, and
@@ -241,7 +299,9 @@ static int prepare_steps(struct series *series, struct error *err)
         struct run_folder inside;
         status = run_folder_inside(&series->folder, one->step->name, &inside, err);
         if (status == 0)
-            strcpy(one->kept.path, inside.path);
+            status = one->step->study
+                         ? 0
+                         : run_results_keep(&one->step->experiment, inside.path, &one->kept, err);
     }
     return status == 0 ? want_kept(&series->results, series->silent.gates, err) : status;
 }

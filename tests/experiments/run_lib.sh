@@ -137,8 +137,8 @@ unhurried_run() {
         rm -rf "$run"
         "$taillight" run "$@" --out "$run" >"$work/out" 2>"$work/run.err"
         status=$?
-        grep -q 'the load is inconclusive: ' "$work/run.err" || return 0
-        echo "attempt $attempt had a busy machine: $(grep -m 1 'the load is inconclusive: ' "$work/run.err")"
+        grep -q 'the load .*is inconclusive: ' "$work/run.err" || return 0
+        echo "attempt $attempt had a busy machine: $(grep -m 1 'the load .*is inconclusive: ' "$work/run.err")"
     done
     return 1
 }

@@ -578,6 +578,73 @@ static void impossible_loads_are_placed(void **state)
                      "x.yaml:6:26: fixed: ");
 }
 
+// Of several loads: what does not go together, before anything starts.
+static void impossible_neighbours_of_a_load_are_placed(void **state)
+{
+    (void)state;
+    struct experiment e;
+#define BESIDE(load, loads)                                                                        \
+    "name: x\nhosts: {client: {cores: [0]}, server: {}, other: {}}\n"                              \
+    "servers: {cache: {host: server}, second: {host: server, port: 2}, far: {host: other, port: "  \
+    "3}}\n"                                                                                        \
+    "load: {to: cache, rate: 1k" load "}\nloads: {b: {rate: 1k, sleep: true" loads "}}\n"
+    parse(BESIDE("", ""), &e);
+    assert_int_equal(experiment_load_count(&e), 2);
+    assert_string_equal(experiment_load_at(&e, 0)->name, "main");
+    assert_string_equal(experiment_load_at(&e, 1)->name, "b");
+    assert_true(experiment_load_at(&e, 1)->to == e.load.to);
+    assert_true(experiment_load_at(&e, 1)->duration_ns == e.load.duration_ns);
+    experiment_free(&e);
+    refuse(BESIDE(", name: b", ""),
+           "x.yaml:5:9: loads: two are called `b`; `load: {name: ...}` gives the first another "
+           "name");
+    refuse(BESIDE("", ", to: far"),
+           "x.yaml:5:9: loads: `b` goes to a server on another host than `main`, and what is "
+           "captured is on one: put both servers there");
+    refuse(BESIDE(", duration: 1s", ", duration: 2s"),
+           "x.yaml:5:9: loads: `b` lasts longer than `main`, with which the run ends");
+    refuse("name: x\nhosts: {client: {cores: [0]}, server: {}}\nservers: {c: {}}\n"
+           "load: {rate: 1k}\nloads: {b: {rate: 1k}}\n",
+           "x.yaml:5:9: loads: `b` is one of 2 that spin on 1 core of `client`: give the host more "
+           "`cores`, or all but one of them `sleep: true`");
+    refuse(BESIDE("", ", workload: {values: {size: {fixed: 9}}}"),
+           "x.yaml:5:9: loads: `b` and `main` store values of different sizes under the same keys "
+           "of `cache`: give one of them keys of another length, such as `keys: {size: {fixed: "
+           "24}}`");
+    parse(BESIDE("", ", to: second, workload: {values: {size: {fixed: 9}}}"), &e);
+    experiment_free(&e);
+    parse(BESIDE("", "") "gates: [{percentile: p99, load: b, max: 1us}]\n", &e);
+    assert_string_equal(e.gates.items[0].load, "b");
+    experiment_free(&e);
+    refuse(BESIDE("", "") "gates: [{percentile: p99, max: 1us}, {percentile: p99, load: c, max: "
+                          "1us}]\n",
+           "x.yaml:6:56: load: there is no load `c` in x; it has `main`, `b`");
+    refuse(SMALLEST "gates: [{percentile: p99, load: b, max: 1us}]\n",
+           "x.yaml:8:27: load: `b`: small has one load, without a name: leave it out");
+    refuse(BESIDE("", ", name: c"),
+           "x.yaml:5:36: name: a load among `loads` is called what its key is");
+    refuse(BESIDE("", ", method: {percentile: p99, interval: 1us}"),
+           "x.yaml:5:36: method: the other loads last as long as `load` does, whose method it is");
+    refuse(BESIDE("", ", seed: 4"),
+           "x.yaml:5:36: seed: the seeds of other loads follow from that of `load`");
+    refuse(BESIDE("", ", agents: [{host: other}]"),
+           "x.yaml:5:36: agents: only `load` is shared by agents; name one more load instead");
+    refuse(BESIDE(", workload: {protocol: redis}", ""),
+           "x.yaml:4:29: workload: that of `load` is the experiment's; it stands at the top of the "
+           "file");
+    refuse(BESIDE(", agents: [{host: client}]", ""),
+           "x.yaml:5:9: `loads` and `agents` exclude each other: name one more load instead of an "
+           "agent");
+    refuse("name: x\nhosts: {client: {}, server: {}}\nservers: {c: {transport: udp}}\n"
+           "load: {rate: 1k, sleep: true}\nloads: {b: {rate: 1k}}\n",
+           "x.yaml:4:1: loads: several are over TCP, and `c` has `transport: udp`");
+    refuse("name: x\nhosts: {client: {}, server: {}, far: {kind: ssh, address: a, cores: [1]}}\n"
+           "servers: {c: {kind: running, host: server, port: 1, address: 10.0.0.1}}\n"
+           "load: {from: client, rate: 1k}\nloads: {b: {from: far, rate: 1k}}\n",
+           "x.yaml:5:9: loads: `b` comes from another machine than `main`, and all loads come from "
+           "one: leave `from` out");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -599,6 +666,7 @@ int main(void)
         cmocka_unit_test(a_far_load_needs_an_address),
         cmocka_unit_test(impossible_values_are_placed),
         cmocka_unit_test(impossible_loads_are_placed),
+        cmocka_unit_test(impossible_neighbours_of_a_load_are_placed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

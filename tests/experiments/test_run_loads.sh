@@ -119,3 +119,70 @@ jq -e '.load == "main" and any(.diagnosis.blocking.culprits[]; (.who | startswit
 blockers=$(sqlite3 "$work/run/run.db" "select count(*) from blockers where owner = 'call of load \`heavy\`' and blocker is null")
 [ "$blockers" -gt 0 ] || fail "run.db does not know who held them up"
 echo "behind another load: $(jq -r '.diagnosis.blocking.culprits[0].who' "$work/run/summary.json")"
+
+# --- gates and comparisons ---------------------------------------------------------------------------
+
+several() { # THE-SECOND'S-NAME
+    cat <<EOF
+name: several
+hosts: {client: {kind: netns, cores: [1]}, server: {kind: netns, cores: [0]}}
+servers: {lab: {kind: labserver, threads: 1}}
+workload: {protocol: lab, mix: {call: 1}, service: "fixed:20us"}
+load: {rate: 500, duration: 600ms, connections: 4, sleep: true}
+loads: {$1: {rate: 300, connections: 2, sleep: true, workload: {protocol: lab, mix: {call: 1}, service: "fixed:200us"}}}
+capture: {backend: none}
+repetitions: {count: 2}
+EOF
+}
+{
+    several batch
+    echo 'gates: [{percentile: p50, max: 100s}, {percentile: p50, load: batch, max: 1ns}, {percentile: p90, load: batch, max_increase: 5%}]'
+} >"$work/gated.yaml"
+# On a machine too busy for a load that can be trusted its gates are inconclusive, which is said; and
+# two repetitions may differ so much that no interval lies below a limit.
+wanted=3
+unhurried_run "$work/gated" "$work/gated.yaml" || wanted=34
+[[ $wanted = *$status* ]] || fail "a failed gate of the second load is not exit 3 but $status"
+jq -e 'def is($load; $outcome; $limit): .load == $load and .limit == $limit and
+        (.outcome == $outcome or (.outcome == "inconclusive" and ($outcome == "passed" or (.words | test("load cannot be trusted")))));
+    .gates | length == 3 and (.[0] | is("main"; "passed"; 1e8)) and (.[1] | is("batch"; "passed"; 1e8)) and
+        (.[2] | is("batch"; "failed"; 0.001))' \
+    "$work/gated/gates.json" >/dev/null || fail "gates.json: $(jq -c .gates "$work/gated/gates.json")"
+grep -Eq '^gate (failed      |inconclusive) p50 of load `batch` at most 1ns: ' "$work/out" || fail "the failed gate does not say whose it is"
+compared() { # EXIT BASE CANDIDATE OPTIONS...
+    local wanted=$1
+    shift
+    "$taillight" compare "$@" --quiet >"$work/out" 2>"$work/cmd.err"
+    status=$?
+    [[ $wanted = *$status* ]] || fail "exit $status instead of $wanted: compare $*"
+}
+compared $wanted "$work/gated" "$work/gated" --output "$work/page.html"
+grep -q ' against .*, load `main`$' "$work/out" && grep -q ' against .*, load `batch`$' "$work/out" || fail "compare does not show each load"
+[ -s "$work/page.html" ] && [ -s "$work/page-batch.html" ] && grep -q "^Report: $work/page-batch.html" "$work/out" || fail "a page each"
+[ "$(grep -c '^gate ' "$work/out")" = 4 ] && grep -q '^gate .* p90 of load `batch` at most +5%: ' "$work/out" || fail "gates of compare"
+compared 34 "$work/gated" "$work/gated" --json --load batch
+jq -e '.load == "batch" and all(.gates[]; .load == "batch")' "$work/out" >/dev/null || fail "compare --load"
+several other >"$work/other.yaml"
+"$taillight" run "$work/other.yaml" --out "$work/other" >"$work/out" 2>"$work/cmd.err"
+status=$?
+[ $status = 0 ] || [ $status = 4 ] || fail "the second run: exit $status"
+compared 34 "$work/other" "$work/gated" --json
+jq -e '.load == "main" and .other_loads == [] and .loads_only_in == {base: ["other"], candidate: ["batch"]} and
+    ([.gates[] | select(.load == "batch") | .outcome] == ["inconclusive", "inconclusive", "inconclusive"])' "$work/out" >/dev/null ||
+    fail "loads that only one side has: $(jq -c '[.load, .loads_only_in, .gates]' "$work/out")"
+compared 34 "$work/other" "$work/gated"
+grep -q '^Only the base has the load `other`' "$work/out" && grep -q '^Only the candidate has the load `batch`' "$work/out" ||
+    fail "loads that only one side has are not said"
+refused() { # SENTENCE ARGUMENTS...
+    local sentence=$1
+    shift
+    compared 2 "$@"
+    grep -q -e "$sentence" "$work/cmd.err" || fail "compare $*: $(cat "$work/cmd.err")"
+}
+refused 'no load that was asked for is on both sides: .* has `main`, `other`, and .* has `main`, `batch`' \
+    "$work/other" "$work/gated" --load batch
+refused '--load: there is no load `none` in .*; it has `main`, `batch`' "$work/other" "$work/gated" --load none
+refused '--message: a request is one load.s, and there are `main`, `batch`' "$work/gated/repetition-1" "$work/gated/repetition-2" --message 1
+echo 'gates: [{percentile: p50, load: none, max: 1s}]' >"$work/gates.yaml"
+refused 'gates: there is no load `none` in .*; it has `main`, `batch`' "$work/gated" "$work/gated" --gates "$work/gates.yaml"
+echo "gates of several loads: $(jq -c '[.gates[] | [.load, .outcome]]' "$work/gated/gates.json")"

@@ -57,6 +57,12 @@ static void every_kind_is_read(void **state)
     assert_string_equal(gate_words(&gates.items[2], words, sizeof words),
                         "head-of-line blocking (A) at most 10us");
     array_free(&gates);
+    assert_int_equal(read_text("gates: [{percentile: p99, load: batch, max: 1us}]", &gates, &err),
+                     0);
+    assert_string_equal(gates.items[0].load, "batch");
+    assert_string_equal(gate_words(&gates.items[0], words, sizeof words),
+                        "p99 of load `batch` at most 1us");
+    array_free(&gates);
     assert_int_equal(read_text("name: none\n", &gates, &err), 0);
     assert_int_equal(gates.count, 0);
 }
@@ -68,7 +74,7 @@ static void json_is_read_back(void **state)
     struct gate_array gates, again;
     struct error err = {0};
     assert_int_equal(read_text("gates: [{cause: \"a \\\"b\\\" é (A)\", max: 0.5us}, {percentile: "
-                               "p50, max_increase: 12.5 %}]",
+                               "p50, load: other, max_increase: 12.5 %}]",
                                &gates, &err),
                      0);
     json_t *document = json_pack("{s:o}", "gates", gates_json(&gates));
@@ -77,6 +83,7 @@ static void json_is_read_back(void **state)
     assert_int_equal(again.count, 2);
     for (size_t i = 0; i < 2; i++) {
         assert_string_equal(again.items[i].name, gates.items[i].name);
+        assert_string_equal(again.items[i].load, gates.items[i].load);
         assert_true(again.items[i].value == gates.items[i].value);
         assert_int_equal(again.items[i].limit, gates.items[i].limit);
     }
@@ -89,6 +96,10 @@ static void json_is_read_back(void **state)
 static void wrong_ones_are_placed(void **state)
 {
     (void)state;
+    refuse("gates: [{percentile: p99, max: 1us, load: \"\"}]",
+           "g.yaml:1:43: load: `` is not a load's name");
+    refuse("gates: [{percentile: p99, max: 1us, load: a23456789b123456789c123456789d12}]",
+           "g.yaml:1:43: load: `a23456789b123456789c123456789d12` is not a load's name");
     refuse("gates: {}", "g.yaml:1:8: `gates` takes a list: [{...}, {...}], not keys with values");
     refuse("gates: [p99]", "g.yaml:1:9: `gates` takes keys with values, not a single value, "
                            "e.g. `{percentile: p99, max_increase: 5%}` or `{cause: "
