@@ -141,13 +141,14 @@ out:
     return result;
 }
 
-int run_latencies_add(const struct run_folder *folder, double tsc_hz, struct latency_array *out,
-                      struct error *err)
+int run_latencies_add(const struct run_folder *folder, const char *load, double tsc_hz,
+                      struct latency_array *out, struct error *err)
 {
-    char path[RUN_PATH_BYTES + 128];
+    char of_load[LOAD_FOLDER_BYTES], name[LOAD_FOLDER_BYTES + 16], path[RUN_PATH_BYTES + 128];
     struct log_reader reader;
-    int result = log_reader_open(&reader, run_folder_path(folder, "client/samples.tlog", path),
-                                 LOG_SAMPLES, SAMPLE_LOG_VERSION, sizeof(struct sample), err);
+    snprintf(name, sizeof name, "%s/samples.tlog", run_load_folder(load, of_load));
+    int result = log_reader_open(&reader, run_folder_path(folder, name, path), LOG_SAMPLES,
+                                 SAMPLE_LOG_VERSION, sizeof(struct sample), err);
     if (result < 0)
         return result;
     const struct sample *samples = reader.records;

@@ -38,8 +38,9 @@ int run_results_write(const struct run_folder *folder, const struct run_results_
 struct latency_array ARRAY_OF(double);
 
 // Appends the latency of every scheduled request of the run: in us from the intended instant,
-// +infinity where no reply came. tsc_hz: of client/load.json.
-int run_latencies_add(const struct run_folder *folder, double tsc_hz, struct latency_array *out,
-                      struct error *err);
+// +infinity where no reply came. load: which of several (NULL: the first); tsc_hz: of its
+// load.json.
+int run_latencies_add(const struct run_folder *folder, const char *load, double tsc_hz,
+                      struct latency_array *out, struct error *err);
 
 #endif

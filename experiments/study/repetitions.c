@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analysis/report/report_set.h"
+#include "analysis/run/run_path.h"
 #include "base/array.h"
 #include "base/hash.h"
 #include "base/json_numbers.h"
@@ -19,15 +20,22 @@ static const double confidence = 0.95; // of the pooled percentiles
 
 struct repetition_array ARRAY_OF(struct repetition);
 
-struct series {
-    struct run_folder folder;
+// What all repetitions of one load came to.
+struct load_series {
+    const char *name; // NULL: the first or only load
     struct repetition_array repetitions;
     struct latency_array latencies; // of all requests, us, in the order in which they were sent
     double pooled_us[SUMMARY_QUANTILES]; // of these (NaN: too few), and their intervals
     struct quantile_interval pooled_interval[SUMMARY_QUANTILES];
-    struct run_set_array kept; // what the gates are judged on, of each load
-    json_t *list;              // one object per repetition
-    char percentile[32];       // the one that the load's method has judged
+    json_t *list;        // one object per repetition
+    char percentile[32]; // the one that the load's method has judged
+};
+struct load_series_array ARRAY_OF(struct load_series);
+
+struct series {
+    struct run_folder folder;
+    struct load_series_array loads; // the first load's first
+    struct run_set_array kept;      // what the gates are judged on, of each load
     bool available;
 };
 
@@ -39,10 +47,13 @@ static double number_or_nan(const json_t *object, const char *key)
     return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
-static int add_repetition(struct series *series, const char *name, const struct run_folder *folder,
-                          uint64_t seed, struct error *err)
+static int add_repetition(struct load_series *series, const char *name,
+                          const struct run_folder *folder, uint64_t seed, struct error *err)
 {
-    json_t *load = run_folder_read_json(folder, "client/load.json", err);
+    const char *suffix = series->name ? series->name : "";
+    char of_load[LOAD_FOLDER_BYTES], file[LOAD_FOLDER_BYTES + 32];
+    snprintf(file, sizeof file, "%s/load.json", run_load_folder(series->name, of_load));
+    json_t *load = run_folder_read_json(folder, file, err);
     if (!load)
         return -ERROR_FAILED;
     const json_t *method = json_object_get(load, "method"),
@@ -50,14 +61,15 @@ static int add_repetition(struct series *series, const char *name, const struct 
     const char *percentile = json_string_value(json_object_get(method, "target"));
     if (!percentile) {
         json_decref(load);
-        return error_set(err, ERROR_FAILED, "%s: client/load.json lacks its method", folder->path);
+        return error_set(err, ERROR_FAILED, "%s: %s lacks its method", folder->path, file);
     }
     snprintf(series->percentile, sizeof series->percentile, "%s", percentile);
     struct repetition one = {.value = number_or_nan(interval, "value"),
                              .interval = {.low = number_or_nan(interval, "low"),
                                           .high = number_or_nan(interval, "high")}};
     one.interval.known = isfinite(one.interval.low) && isfinite(one.interval.high);
-    json_t *summary = run_folder_read_json(folder, "summary.json", err);
+    snprintf(file, sizeof file, "summary%s%s.json", *suffix ? "-" : "", suffix);
+    json_t *summary = run_folder_read_json(folder, file, err);
     if (!summary) {
         json_decref(load);
         return -ERROR_FAILED;
@@ -74,7 +86,8 @@ static int add_repetition(struct series *series, const char *name, const struct 
         array_push(&series->repetitions, one) < 0)
         result = error_set(err, ERROR_FAILED, "out of memory for the repetitions");
     if (result == 0)
-        result = run_latencies_add(folder, number_or_nan(load, "tsc_hz"), &series->latencies, err);
+        result = run_latencies_add(folder, series->name, number_or_nan(load, "tsc_hz"),
+                                   &series->latencies, err);
     json_decref(load);
     return result;
 }
@@ -87,7 +100,7 @@ static int run_one(struct series *series, struct experiment *experiment, uint64_
     struct run_folder folder;
     struct run_results_settings silent = *results;
     bool available = false;
-    snprintf(name, sizeof name, "repetition-%zu", series->repetitions.count + 1);
+    snprintf(name, sizeof name, "repetition-%zu", series->loads.items[0].repetitions.count + 1);
     const struct run_settings here = {.folder = run_folder_path(&series->folder, name, path),
                                       .progress = settings->progress,
                                       .orders = settings->orders};
@@ -95,13 +108,15 @@ static int run_one(struct series *series, struct experiment *experiment, uint64_
     int result = experiment_set_seed(experiment, seed, err);
     if (result < 0)
         return result;
-    progress_phase(settings->progress, "repetition %zu of %llu", series->repetitions.count + 1,
+    progress_phase(settings->progress, "repetition %zu of %llu",
+                   series->loads.items[0].repetitions.count + 1,
                    (unsigned long long)experiment->repetitions);
     result = run_experiment(experiment, &here, &folder, err);
     if (result == 0)
         result = run_results_write(&folder, &silent, &series->kept, &available, err);
-    if (result == 0)
-        result = add_repetition(series, name, &folder, seed, err);
+    for (size_t i = 0; i < series->loads.count && result == 0; i++)
+        result = add_repetition(&series->loads.items[i], name, &folder,
+                                experiment_load_at(experiment, i)->seed, err);
     series->available &= available;
     return result < 0 ? error_prefix(err, "%s", name) : 0;
 }
@@ -109,7 +124,7 @@ static int run_one(struct series *series, struct experiment *experiment, uint64_
 // --- all of them ---------------------------------------------------------------------------------
 
 // Percentiles of the requests of all repetitions, in the order in which they were sent.
-static int pool(struct series *series, struct error *err)
+static int pool(struct load_series *series, struct error *err)
 {
     const struct latency_array *all = &series->latencies;
     int result =
@@ -121,7 +136,7 @@ static int pool(struct series *series, struct error *err)
     return result;
 }
 
-static json_t *pooled_json(const struct series *series)
+static json_t *pooled_json(const struct load_series *series)
 {
     json_t *latency = json_object(), *intervals = json_object();
     const struct latency_array *all = &series->latencies;
@@ -135,26 +150,54 @@ static json_t *pooled_json(const struct series *series)
                      "ci_us", intervals);
 }
 
-static void print_words(const struct series *series, const struct between_runs *found)
+static struct between_runs between_of(const struct load_series *load)
 {
-    printf("%zu repetitions, %zu requests; pooled, in us:", series->repetitions.count,
-           series->latencies.count);
+    struct between_runs found;
+    between_runs_judge(load->repetitions.items, load->repetitions.count, confidence, &found);
+    return found;
+}
+
+static void print_words(const struct load_series *load)
+{
+    const struct between_runs found = between_of(load);
+    if (load->name)
+        printf("\nThe load `%s`: ", load->name);
+    printf("%zu repetitions, %zu requests; pooled, in us:", load->repetitions.count,
+           load->latencies.count);
     for (unsigned i = 0; i < SUMMARY_QUANTILES; i++)
-        if (!isnan(series->pooled_us[i]))
-            printf(" %s %.1f", summary_quantile_names[i], series->pooled_us[i]);
+        if (!isnan(load->pooled_us[i]))
+            printf(" %s %.1f", summary_quantile_names[i], load->pooled_us[i]);
     putchar('\n');
-    between_runs_print(found, series->repetitions.items, series->repetitions.count,
-                       series->percentile, stdout);
+    between_runs_print(&found, load->repetitions.items, load->repetitions.count, load->percentile,
+                       stdout);
+}
+
+// Of the loads beside the first, by name; NULL: there are none.
+static json_t *others_json(const struct series *series)
+{
+    json_t *others = series->loads.count > 1 ? json_object() : NULL;
+    for (size_t i = 1; i < series->loads.count; i++) {
+        const struct load_series *load = &series->loads.items[i];
+        const struct between_runs found = between_of(load);
+        json_object_set_new(others, load->name,
+                            json_pack("{s:o,s:o,s:O}", "pooled", pooled_json(load), "between",
+                                      between_runs_json(&found, load->percentile), "list",
+                                      load->list));
+    }
+    return others;
 }
 
 // repetitions.json; the caller owns it.
-static json_t *write_document(struct series *series, const struct between_runs *found,
-                              const struct experiment *experiment, struct error *err)
+static json_t *write_document(struct series *series, const struct experiment *experiment,
+                              struct error *err)
 {
-    json_t *document = json_pack(
-        "{s:s,s:I,s:b,s:o,s:o,s:O}", "name", experiment->name, "count",
-        (json_int_t)series->repetitions.count, "restart", true, "pooled", pooled_json(series),
-        "between", between_runs_json(found, series->percentile), "list", series->list);
+    const struct load_series *first = &series->loads.items[0];
+    const struct between_runs found = between_of(first);
+    json_t *document =
+        json_pack("{s:s,s:I,s:b,s:o,s:o,s:O,s:o*}", "name", experiment->name, "count",
+                  (json_int_t)first->repetitions.count, "restart", true, "pooled",
+                  pooled_json(first), "between", between_runs_json(&found, first->percentile),
+                  "list", first->list, "loads", others_json(series));
     if (!document)
         error_set(err, ERROR_FAILED, "out of memory for the repetitions");
     else if (run_folder_write_json(&series->folder, "repetitions.json", document, err) < 0) {
@@ -165,7 +208,6 @@ static json_t *write_document(struct series *series, const struct between_runs *
 }
 
 static int print_repetitions(const struct series *series, json_t *document,
-                             const struct between_runs *found,
                              const struct run_results_settings *results, struct error *err)
 {
     if (results->silent)
@@ -175,8 +217,8 @@ static int print_repetitions(const struct series *series, json_t *document,
     char doubt[REPORT_DOUBT_BYTES];
     if (report_set_doubt(document, doubt)[0])
         fprintf(results->quiet ? stderr : stdout, "%s\n", doubt);
-    if (!results->quiet)
-        print_words(series, found);
+    for (size_t i = 0; i < series->loads.count && !results->quiet; i++)
+        print_words(&series->loads.items[i]);
     printf("%s%s/report.html\n", results->quiet ? "" : "Report: ", series->folder.path);
     return fflush(stdout) == EOF
                ? error_set_errno(err, ERROR_FAILED, "cannot print the repetitions")
@@ -187,29 +229,50 @@ static int print_repetitions(const struct series *series, json_t *document,
 static int write_repetitions(struct series *series, const struct experiment *experiment,
                              const struct run_results_settings *results, struct error *err)
 {
-    struct between_runs found;
-    between_runs_judge(series->repetitions.items, series->repetitions.count, confidence, &found);
-    json_t *document =
-        pool(series, err) == 0 ? write_document(series, &found, experiment, err) : NULL;
-    int result = document ? gate_report_runs(results->gates, experiment, &series->folder,
-                                             &series->kept, experiment->configuration, err)
-                          : -(int)err->kind;
+    int result = 0;
+    for (size_t i = 0; i < series->loads.count && result == 0; i++)
+        result = pool(&series->loads.items[i], err);
+    json_t *document = result == 0 ? write_document(series, experiment, err) : NULL;
+    result = document ? gate_report_runs(results->gates, experiment, &series->folder, &series->kept,
+                                         experiment->configuration, err)
+                      : -(int)err->kind;
     if (result == 0)
         result = report_set_write(series->folder.path, NULL, err);
     if (result == 0)
-        result = print_repetitions(series, document, &found, results, err);
+        result = print_repetitions(series, document, results, err);
     json_decref(document);
     return result;
+}
+
+static int add_loads(struct series *series, const struct experiment *experiment, struct error *err)
+{
+    for (size_t i = 0; i < experiment_load_count(experiment); i++) {
+        const struct load_series load = {.name = i ? experiment_load_at(experiment, i)->name : NULL,
+                                         .list = json_array()};
+        if (!load.list || array_push(&series->loads, load) < 0)
+            return error_set(err, ERROR_FAILED, "out of memory");
+    }
+    return 0;
+}
+
+static void free_loads(struct series *series)
+{
+    for (size_t i = 0; i < series->loads.count; i++) {
+        array_free(&series->loads.items[i].repetitions);
+        array_free(&series->loads.items[i].latencies);
+        json_decref(series->loads.items[i].list);
+    }
+    array_free(&series->loads);
 }
 
 int repetitions_run(struct experiment *experiment, const struct run_settings *settings,
                     const struct run_results_settings *results, bool *available, struct error *err)
 {
-    struct series series = {.list = json_array(), .available = true};
+    struct series series = {.available = true};
     uint64_t seed = experiment->load.seed;
     int result = run_make_folder(experiment->name, settings, &series.folder, err);
-    if (result == 0 && !series.list)
-        result = error_set(err, ERROR_FAILED, "out of memory");
+    if (result == 0)
+        result = add_loads(&series, experiment, err);
     if (result == 0)
         result = run_results_keep(experiment, NULL, &series.kept, err);
     if (result == 0)
@@ -220,9 +283,7 @@ int repetitions_run(struct experiment *experiment, const struct run_settings *se
     if (result == 0)
         result = write_repetitions(&series, experiment, results, err);
     *available = series.available;
-    array_free(&series.repetitions);
-    array_free(&series.latencies);
+    free_loads(&series);
     run_sets_free(&series.kept);
-    json_decref(series.list);
     return result;
 }

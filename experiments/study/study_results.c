@@ -29,9 +29,10 @@ int study_result_add_run(struct study_result *result, const struct run_folder *f
     struct study_run_result one;
     json_t *load = run_folder_read_json(folder, "client/load.json", err);
     json_t *summary = load ? run_folder_read_json(folder, "summary.json", err) : NULL;
-    int status = summary ? run_latencies_add(
-                               folder, json_number_value(json_object_get(load, "tsc_hz")), all, err)
-                         : -ERROR_FAILED;
+    int status =
+        summary ? run_latencies_add(folder, NULL,
+                                    json_number_value(json_object_get(load, "tsc_hz")), all, err)
+                : -ERROR_FAILED;
     if (status == 0) {
         double *own = all->items + before;
         quantile_sort(own, all->count - before);

@@ -148,6 +148,11 @@ jq -e 'def is($load; $outcome; $limit): .load == $load and .limit == $limit and
     .gates | length == 3 and (.[0] | is("main"; "passed"; 1e8)) and (.[1] | is("batch"; "passed"; 1e8)) and
         (.[2] | is("batch"; "failed"; 0.001))' \
     "$work/gated/gates.json" >/dev/null || fail "gates.json: $(jq -c .gates "$work/gated/gates.json")"
+jq -e '(.list | length) == 2 and (.loads.batch.list | length) == 2 and (.loads | keys) == ["batch"] and
+    .pooled.requests == ([.list[].requests] | add) and .loads.batch.pooled.requests == ([.loads.batch.list[].requests] | add) and
+    .list[0].seed != .loads.batch.list[0].seed and .list[0].requests != .loads.batch.list[0].requests' \
+    "$work/gated/repetitions.json" >/dev/null || fail "repetitions.json: $(jq -c .loads "$work/gated/repetitions.json")"
+grep -q '^The load `batch`: 2 repetitions, ' "$work/out" || fail "the repetitions of the second load are not printed"
 grep -Eq '^gate (failed      |inconclusive) p50 of load `batch` at most 1ns: ' "$work/out" || fail "the failed gate does not say whose it is"
 compared() { # EXIT BASE CANDIDATE OPTIONS...
     local wanted=$1
