@@ -91,6 +91,11 @@ int run_segments_read(struct run_segments *segments, const json_t *capture, cons
     segments->count = (unsigned)count;
     segments->from_ns = json_integer_value(json_object_get(from, "from_ns"));
     segments->until_ns = json_integer_value(json_object_get(from, "until_ns"));
+    if (segments->from_ns < 0 || segments->until_ns < 0 ||
+        (segments->until_ns && segments->until_ns < segments->from_ns))
+        return error_set(err, ERROR_INPUT,
+                         "%s/%s/capture.json: segments from %lld to %lld ns cannot be", run_dir,
+                         side, (long long)segments->from_ns, (long long)segments->until_ns);
     snprintf(segments->why, sizeof segments->why, "%s", why ? why : "");
     segments->most_bytes = most_bytes;
     if (read_ends(segments, from, err) < 0)

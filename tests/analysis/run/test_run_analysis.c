@@ -371,6 +371,11 @@ static void segments_are_one_log(void **state)
     assert_int_equal(analyze(&f, &run, &err), -ERROR_INPUT);
     assert_non_null(strstr(err.text, "cannot be"));
     run_analysis_free(&run);
+    write_text(&f, "server/capture.json",
+               "{\"segments\": {\"first\": 1, \"count\": 1, \"from_ns\": -5, \"until_ns\": 5}}");
+    assert_int_equal(analyze(&f, &run, &err), -ERROR_INPUT);
+    assert_non_null(strstr(err.text, "segments from -5 to 5 ns cannot be"));
+    run_analysis_free(&run);
     run_analysis_free(&whole);
     remove_folder(&f);
 }

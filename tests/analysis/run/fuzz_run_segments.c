@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT
+//
+// Any bytes as the capture.json of a window that `taillight watch` saved, and as the segments
+// beside it: refused with the file's name, or what is looked at is there, within its limits and
+// bounds, and the segments' events become one log of each core's in order of time. The input: how
+// many segments there are and which bring a header of their own, the text up to the first line's
+// end, and the segments in equal parts.
+#include <jansson.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "analysis/run/run_segments.h"
+#include "profiler/bpf/event_log.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { MOST_FILES = 3, MOST_LOOKED_AT = 64, MOST_BYTES = 512, MOMENTS = 5 };
+
+static void must(bool holds)
+{
+    if (!holds)
+        abort();
+}
+
+static void name_of(char path[128], const char *folder, unsigned number)
+{
+    snprintf(path, 128, "%s/server/events-%06u.tlog", folder, number);
+}
+
+static void write_segment(const char *path, const uint8_t *data, size_t size, bool own_header)
+{
+    const struct log_header header = {.magic = "TAILLOG",
+                                      .kind = LOG_EVENTS,
+                                      .version = EVENT_LOG_VERSION,
+                                      .header_bytes = sizeof header,
+                                      .record_bytes = sizeof(struct event),
+                                      .records = size / sizeof(struct event)};
+    FILE *file = fopen(path, "we");
+    must(file != NULL);
+    if (!own_header) {
+        fwrite(&header, sizeof header, 1, file);
+        size -= size % sizeof(struct event);
+    }
+    fwrite(data, 1, size, file);
+    must(fclose(file) == 0);
+}
+
+static void check_read(const struct run_segments *segments, const json_t *capture)
+{
+    const json_t *ends = json_object_get(json_object_get(capture, "segments"), "ends_ns");
+    must(segments->any == (json_object_get(capture, "segments") != NULL));
+    if (!segments->any)
+        return;
+    must(segments->first >= 1 && segments->left_out <= segments->first);
+    must(segments->ends.count == 0 || segments->ends.count == json_array_size(ends));
+    for (size_t i = 0; i < segments->ends.count; i++)
+        must(segments->ends.items[i] > (i ? segments->ends.items[i - 1] : 0));
+    must(segments->from_ns >= 0 && segments->until_ns >= 0);
+    must(segments->until_ns == 0 || segments->until_ns >= segments->from_ns);
+}
+
+static void check_chosen(struct run_segments *segments, const char *folder)
+{
+    const int64_t moments[MOMENTS] = {1, 1000, 2000, 2000, 1 << 30};
+    const unsigned before = segments->count;
+    const size_t within = run_segments_choose(segments, folder, moments, MOMENTS);
+    must(within <= MOMENTS);
+    must(segments->chosen || (within == 0 && segments->count == before));
+}
+
+static void check_events(const struct log_reader *log)
+{
+    const struct event *events = log->records;
+    must(log->header.records == log->count);
+    for (size_t i = 1; i < log->count; i++)
+        must(events[i - 1].core < events[i].core ||
+             (events[i - 1].core == events[i].core && events[i - 1].time <= events[i].time));
+}
+
+static void use(const json_t *capture, const char *folder)
+{
+    struct run_segments segments;
+    struct log_reader log;
+    struct error err;
+    if (run_segments_read(&segments, capture, folder, "server", MOST_BYTES, &err) < 0) {
+        must(strstr(err.text, "server/capture.json") != NULL);
+        run_segments_free(&segments);
+        return;
+    }
+    check_read(&segments, capture);
+    if (segments.any)
+        check_chosen(&segments, folder);
+    if (segments.any && run_segments_open_events(&segments, folder, &log, &err) == 0) {
+        check_events(&log);
+        log_reader_close(&log);
+    } else if (segments.any) {
+        must(strstr(err.text, folder) != NULL);
+    }
+    run_segments_free(&segments);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char folder[64] = "/dev/shm/taillight-fuzz-XXXXXX", side[80], path[128];
+    const uint8_t *line_end = size ? memchr(data, '\n', size) : NULL;
+    if (size < 2 || !line_end)
+        return 0;
+    json_t *capture = json_loadb((const char *)data + 1, (size_t)(line_end - data) - 1, 0, NULL);
+    const json_t *count = json_object_get(json_object_get(capture, "segments"), "count");
+    // Up to a million are looked for, which takes a second.
+    const bool quick = json_integer_value(count) <= MOST_LOOKED_AT;
+    const unsigned files = data[0] % (MOST_FILES + 1);
+    size -= (size_t)(line_end + 1 - data);
+    const size_t part = files ? size / files : 0;
+    must(mkdtemp(folder) != NULL);
+    snprintf(side, sizeof side, "%s/server", folder);
+    must(mkdir(side, 0700) == 0);
+    for (unsigned i = 0; i < files; i++) {
+        name_of(path, folder, i + 1);
+        write_segment(path, line_end + 1 + i * part, part, data[0] >> (2 + i) & 1);
+    }
+    if (capture && quick)
+        use(capture, folder);
+    for (unsigned i = 0; i < files; i++) {
+        name_of(path, folder, i + 1);
+        unlink(path);
+    }
+    rmdir(side);
+    rmdir(folder);
+    json_decref(capture);
+    return 0;
+}
