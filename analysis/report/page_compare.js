@@ -62,11 +62,23 @@ function renderLatency() {
       [['', true], ['base'], ['candidate'], ['change'], [CONFIDENCE]], names.map(row), 'Latency'));
 }
 
+// Plots of a row a cause have its name on the left and two columns of figures on the right; on a phone a
+// shorter name and one column, so that there is room for the plot itself.
+function rowsSize(place) {
+  const width = place.clientWidth;
+  return width < 600 ? {narrow: true, width: Math.max(320, width), left: 150, right: Math.max(320, width) - 84, letters: 21} :
+                       {narrow: false, width: Math.max(800, width), left: 320, right: Math.max(800, width) - 190, letters: 38};
+}
+const cutTo = (letters, text) => text.length > letters ? text.slice(0, letters - 1) + '…' : text;
+// What one is drawn on.
+const rowsPlot = (size, height, attributes) =>
+    svg('svg', {viewBox: `0 0 ${size.width} ${height}`, class: size.narrow ? 'narrow' : null, ...attributes});
+
 // A row a percentile: the change, its interval, and why. Choosing one shows the messages around it.
 function renderShifts() {
-  const place = byId('shifts-plot'), width = Math.max(800, place.clientWidth),
+  const place = byId('shifts-plot'), {narrow, width} = rowsSize(place),
         rows = data.percentiles.filter(one => one.known && known(one.change)),
-        size = {left: 90, right: width - 260}, bottom = 24 + rows.length * 30;
+        size = {narrow, width, left: narrow ? 60 : 90, right: width - (narrow ? 24 : 260)}, bottom = 24 + rows.length * 30;
   byId('shifts-list').replaceChildren(
       ...data.percentiles.map(one => element('li', {}, one.verdict)));
   if (!rows.length) {
@@ -75,8 +87,8 @@ function renderShifts() {
   }
   const ends = rows.flatMap(one => [one.change, ...one.change_ci]),
         low = Math.min(...ends, -.01), high = Math.max(...ends, .01), x = linearScale(low, high, size.left, size.right);
-  const plot = svg('svg', {viewBox: `0 0 ${width} ${bottom + 26}`, role: 'group', 'aria-label': 'Change of each percentile; the table has the figures'});
-  for (const tick of linearTicks(low, high, 7))
+  const plot = rowsPlot(size, bottom + 26, {role: 'group', 'aria-label': 'Change of each percentile; the table has the figures'});
+  for (const tick of linearTicks(low, high, narrow ? 3 : 7))
     plot.append(
         svg('line', {class: Math.abs(tick) < 1e-12 ? 'axis' : 'grid', x1: x(tick), x2: x(tick), y1: 20, y2: bottom}),
         svg('text', {class: 'muted', x: x(tick), y: bottom + 18, 'text-anchor': 'middle'},
@@ -105,8 +117,9 @@ function renderShifts() {
         svg('text', {x: 0, y: middle + 4}, one.percentile),
         svg('line', {x1: x(from), x2: x(to), y1: middle, y2: middle, stroke: colour, 'stroke-width': 5, 'stroke-opacity': .4}),
         svg('path', {d: shapePath(sure ? from > 0 ? 'triangle' : 'down' : 'circle', x(one.change), middle, 6), fill: colour}),
-        svg('text', {x: width - 4, y: middle + 4, 'text-anchor': 'end'},
-            `${signedPercent(one.change)} [${one.change_ci.map(signedPercent).join(', ')}]`)));
+        narrow ? '' :  // the list below has it
+                 svg('text', {x: width - 4, y: middle + 4, 'text-anchor': 'end'},
+                     `${signedPercent(one.change)} [${one.change_ci.map(signedPercent).join(', ')}]`)));
   });
   place.replaceChildren(plot);
 }
@@ -189,8 +202,8 @@ function changeRow(change, y, x, size, choose, pressed) {
         pointerleave: hideTip
       },
       svg('rect', {class: 'hit', x: 0, y, width: size.width, height: 26, fill: 'transparent'}),
-      svg('text', {x: 0, y: middle + 4}, label.length > 38 ? label.slice(0, 37) + '…' : label),
-      svg('text', {class: 'muted', x: size.left - 10, y: middle + 4, 'text-anchor': 'end'}, word),
+      svg('text', {x: 0, y: middle + 4}, cutTo(size.letters, label)),
+      size.narrow ? '' : svg('text', {class: 'muted', x: size.left - 10, y: middle + 4, 'text-anchor': 'end'}, word),
       svg('rect', {
         x: from,
         y: y + 5,
@@ -202,15 +215,15 @@ function changeRow(change, y, x, size, choose, pressed) {
         'stroke-dasharray': word === 'gone' || word === 'new' ? '4 2' : null
       }),
       ...whiskers,
-      svg('text', {x: size.width - 92, y: middle + 4, 'text-anchor': 'end'}, signed(change.difference_us)),
-      svg('text', {class: 'muted', x: size.width - 4, y: middle + 4, 'text-anchor': 'end'},
-          `${wholePercent(change.base_share, 1)} → ${wholePercent(change.candidate_share, 1)} %`));
+      svg('text', {x: size.width - (size.narrow ? 4 : 92), y: middle + 4, 'text-anchor': 'end'}, signed(change.difference_us)),
+      size.narrow ? '' :
+                    svg('text', {class: 'muted', x: size.width - 4, y: middle + 4, 'text-anchor': 'end'},
+                        `${wholePercent(change.base_share, 1)} → ${wholePercent(change.candidate_share, 1)} %`));
 }
 
 // name: of the places, `NAME-plot` and `NAME-table`. choose: of a row by its number, or null.
 function renderChanges(name, changes, none, choose) {
-  const place = byId(`${name}-plot`), width = Math.max(800, place.clientWidth),
-        rows = changes.slice(0, 18), size = {width, left: 320, right: width - 190};
+  const place = byId(`${name}-plot`), size = rowsSize(place), {narrow, width} = size, rows = changes.slice(0, 18);
   if (!rows.length) {
     place.replaceChildren(element('p', {class: 'empty'}, none));
     byId(`${name}-table`).replaceChildren();
@@ -219,15 +232,15 @@ function renderChanges(name, changes, none, choose) {
   const ends = rows.flatMap(one => [one.difference_us, one.low_us, one.high_us]).filter(known);
   const x = linearScale(Math.min(...ends, 0), Math.max(...ends, 0.001), size.left, size.right),
         bottom = 24 + rows.length * 26;
-  const plot = svg('svg', {viewBox: `0 0 ${width} ${bottom + 26}`, role: 'group', 'aria-label': 'What changed'});
-  for (const tick of linearTicks(Math.min(...ends, 0), Math.max(...ends, 0.001), 7))
+  const plot = rowsPlot(size, bottom + 26, {role: 'group', 'aria-label': 'What changed'});
+  for (const tick of linearTicks(Math.min(...ends, 0), Math.max(...ends, 0.001), narrow ? 2 : 7))
     plot.append(
         svg('line', {class: tick === 0 ? 'axis' : 'grid', x1: x(tick), x2: x(tick), y1: 20, y2: bottom}),
         svg('text', {class: 'muted', x: x(tick), y: bottom + 18, 'text-anchor': 'middle'},
             tick === 0 ? '0' : signed(tick).replace(/\.0+ /, ' ').replace(/(\.\d*?)0+ /, '$1 ')));
   plot.append(
-      svg('text', {class: 'muted', x: width - 92, y: 14, 'text-anchor': 'end'}, 'a message'),
-      svg('text', {class: 'muted', x: width - 4, y: 14, 'text-anchor': 'end'}, 'messages'),
+      svg('text', {class: 'muted', x: width - (narrow ? 4 : 92), y: 14, 'text-anchor': 'end'}, 'a message'),
+      narrow ? '' : svg('text', {class: 'muted', x: width - 4, y: 14, 'text-anchor': 'end'}, 'messages'),
       ...rows.map((one, i) => changeRow(one, 24 + i * 26, x, size, choose ? () => choose(i) : null, shown.cause === i)));
   place.replaceChildren(plot);
   byId(`${name}-table`).replaceChildren(table(
@@ -241,7 +254,7 @@ function renderChanges(name, changes, none, choose) {
 
 // What the changes add up to: rows of [name, us], those that can be seen beside the largest.
 function renderSums(place, rows) {
-  const width = Math.max(800, place.clientWidth), size = {left: 320, right: width - 190},
+  const size = rowsSize(place), {narrow, width} = size,
         most = Math.max(...rows.map(([, us]) => Math.abs(us))),
         shown = rows.filter(([, us]) => Math.abs(us) > most / 100).sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
   if (!shown.length) {
@@ -249,15 +262,15 @@ function renderSums(place, rows) {
     return;
   }
   const all = shown.map(([, us]) => us), x = linearScale(Math.min(...all, 0), Math.max(...all, .001), size.left, size.right);
-  const plot = svg('svg', {viewBox: `0 0 ${width} ${8 + shown.length * 24}`, role: 'img',
+  const plot = rowsPlot(size, 8 + shown.length * 24, {role: 'img',
     'aria-label': shown.map(([name, us]) => `${name} ${signed(us)}`).join(', ')});
   plot.append(svg('line', {class: 'axis', x1: x(0), x2: x(0), y1: 0, y2: 8 + shown.length * 24}));
   shown.forEach(([name, us], i) => {
     const y = 4 + i * 24, colour = causeColour(theme(), us > 0 ? 0 : 2);
     plot.append(
-        svg('text', {x: 0, y: y + 16}, name),
+        svg('text', {x: 0, y: y + 16}, cutTo(size.letters, name)),
         svg('rect', {x: Math.min(x(0), x(us)), y: y + 4, width: Math.max(Math.abs(x(us) - x(0)), 1), height: 16, fill: colour, 'fill-opacity': .5, stroke: colour}),
-        svg('text', {x: width - 92, y: y + 16, 'text-anchor': 'end'}, signed(us)));
+        svg('text', {x: width - (narrow ? 4 : 92), y: y + 16, 'text-anchor': 'end'}, signed(us)));
   });
   place.replaceChildren(plot);
 }

@@ -164,32 +164,32 @@ function renderBalloons(slice) {
 
 // Two boxes a cause: of the messages that have any of it.
 function renderCauseBoxes(slice) {
-  const place = byId('box-plot'), width = Math.max(800, place.clientWidth), rows = slice.changes.slice(0, BALLOON_ROWS);
+  const place = byId('box-plot'), size = rowsSize(place), {narrow, width} = size, rows = slice.changes.slice(0, BALLOON_ROWS);
   const spreads = rows.flatMap(one => SIDES.map(side => one.spread[side].us)).filter(us => known(us.max) && us.max > 0);
   if (!spreads.length) {
     place.replaceChildren(element('p', {class: 'empty'}, slice.verdict));
     return;
   }
   const low = Math.max(Math.min(...spreads.map(us => us.min)), .01), high = Math.max(...spreads.map(us => us.max), low * 10),
-        size = {left: 320, right: width - 190}, scale = logScale(low, high, size.left, size.right),
+        scale = logScale(low, high, size.left, size.right),
         x = us => scale(Math.max(us, low)), row = 40, bottom = 24 + rows.length * row, colours = SIDE_COLOURS();
-  const plot = svg('svg', {viewBox: `0 0 ${width} ${bottom + 26}`, role: 'img', 'aria-label': 'What a message has of each cause, in both runs; the table above has the means'});
-  for (const tick of logTicks(low, high, 8))
+  const plot = rowsPlot(size, bottom + 26, {role: 'img', 'aria-label': 'What a message has of each cause, in both runs; the table above has the means'});
+  for (const tick of logTicks(low, high, narrow ? 2 : 8))
     plot.append(
         svg('line', {class: 'grid', x1: x(tick), x2: x(tick), y1: 20, y2: bottom}),
         svg('text', {class: 'muted', x: x(tick), y: bottom + 18, 'text-anchor': 'middle'}, shortDuration(tick * 1000)));
-  for (const [at, text] of [[width - 92, 'messages'], [width - 4, 'median']])
+  for (const [at, text] of [...(narrow ? [] : [[width - 92, 'messages']]), [width - 4, 'median']])
     plot.append(svg('text', {class: 'muted', x: at, y: 14, 'text-anchor': 'end'}, text));
   rows.forEach((one, i) => {
     const y = 24 + i * row, label = changeLabel(one), rank = rankOf(slice, i);
     plot.append(
         svg('path', {d: shapePath(causeShape(rank), 8, y + row / 2, 5), fill: causeColour(theme(), rank), 'fill-opacity': .75}),
-        svg('text', {x: 22, y: y + row / 2 + 4}, label.length > 36 ? label.slice(0, 35) + '…' : label));
+        svg('text', {x: 22, y: y + row / 2 + 4}, cutTo(size.letters - 3, label)));
     SIDES.forEach((side, at) => {
       const {messages, us} = one.spread[side], middle = y + 12 + at * 16, text = (where, words) =>
           svg('text', {class: at ? 'muted' : null, x: where, y: middle + 4, 'text-anchor': 'end'}, words);
       if (messages) plot.append(queueBox(us, middle, x, colours[at], at === 1));
-      plot.append(text(width - 92, count(messages)), text(width - 4, messages ? micros(us.median) : '–'));
+      plot.append(narrow ? '' : text(width - 92, count(messages)), text(width - 4, messages ? micros(us.median) : '–'));
     });
   });
   place.replaceChildren(sideLegend(SIDES), plot);

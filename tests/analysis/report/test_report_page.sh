@@ -71,6 +71,10 @@ done
 # Two runs against each other, and three a side.
 "$BUILD/tests/analysis/compare/test_run_compare" --write "$folder/compare.html" 1 || exit 1
 begin_page compare "$folder/compare.html"
+sed 's|^</body>$|<script>document.documentElement.dataset.fits = ["shifts", "changes", "places", "categories", "box"].filter(name => { \
+const plot = document.getElementById(name + "-plot"); return plot.scrollWidth > plot.clientWidth; }).join() \|\| "all";</script></body>|' \
+    "$folder/compare.html" >"$folder/phone.html"
+begin_page phone "$folder/phone.html" "" 500 # as on a telephone; Chromium has no narrower windows
 "$BUILD/tests/analysis/compare/test_run_compare" --write "$folder/sets.html" 3 || exit 1
 begin_page sets "$folder/sets.html"
 # And two whose functions are known, used.
@@ -114,6 +118,8 @@ for variant in $variants; do
     grep -o '\[ok\].*' "$folder/$variant.dom" | sed "s/^\[ok\]/ok    $variant:/"
 done
 
+look_at phone
+expect "compare: its plots fit a telephone" 'data-fits="all"'
 look_at compare
 expect "compare: the page became ready" 'data-ready="yes"'
 expect "compare: what appeared is drawn and named" 'aria-label="yes (A) appeared: +'
