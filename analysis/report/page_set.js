@@ -125,9 +125,10 @@ function drawComparisons() {
   const all = whole.compare ?? [];
   byId('comparisons').hidden = all.length === 0;
   byId('comparisons-list').replaceChildren(...all.flatMap(one => [
-    element('h3', {}, element('a', {href: './' + encodeURIComponent(one.page)}, one.name),
-        `: ${one.candidate} against ${one.base}`),
-    element('ul', {},
+    element('h3', {},
+        one.page ? element('a', {href: './' + encodeURIComponent(one.page)}, one.name) : one.name,
+        `: ${one.candidate} against ${one.base}${one.load ? `, load ${one.load}` : ''}`),
+    one.only_in ? element('p', {}, `Only the ${one.only_in} has this load.`) : element('ul', {},
         ...(one.slices ?? []).map(slice => element('li', {}, slice.verdict)),
         ...(one.percentiles ?? []).map(
             percentile => element('li', {}, percentile.verdict)))
