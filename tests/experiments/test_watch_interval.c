@@ -121,10 +121,10 @@ static void numbers_of_an_interval_are_one(void **state)
 {
     (void)state;
     struct told told = tell(&(struct fixture_options){.requests = 4000, .rate = 20000});
-    char text[32], of[32];
+    char text[TEXT_NUMBER_BYTES], of[32];
     expect_percentiles(&told);
     expect_causes(&told);
-    expect(&told, "%9.0f/s", number(told.json, "rate"));
+    expect(&told, "%s/s", text_rate(number(told.json, "rate"), text));
     expect(&told, "joined %s of %s", text_count((uint64_t)number(told.json, "joined"), text),
            text_count((uint64_t)number(told.json, "requests"), of));
     char taken[32], share[32];
