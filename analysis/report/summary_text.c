@@ -503,37 +503,39 @@ static void write_losses(const struct summary *s)
     const struct run_analysis *run = s->run;
     const uint64_t placed = datagrams_lost(run);
     const struct {
-        const char *what;
+        const char *noun, *rest;
         uint64_t count;
     } losses[] = {
-        {"not answered by the end of the capture", run->evidence.turns_unanswered},
-        {"sends that answer no request", run->evidence.turns_unasked},
-        {"unsent", run->lifetimes.unsent},
-        {"timed out", run->lifetimes.timed_out},
-        {"lost with their connection", placed ? 0 : run->lifetimes.lost},
-        {"kernel events dropped", run->evidence.dropped_events},
-        {"socket calls dropped", run->evidence.dropped_calls},
-        {"samples dropped", run->evidence.dropped_samples},
-        {"kernel events of the load's cores dropped", run->evidence.dropped_client_events},
-        {"spans without begin or end", run->evidence.server.unpaired},
-        {"gaps in the capture", run->evidence.server.lost_intervals},
-        {"requests on cores that were not recorded then", run->lifetimes.unseen.unrecorded},
-        {"samples of the cores lost", run->evidence.samples.profile.lost},
-        {"decode errors of the trace", run->evidence.trace.errors},
-        {"overflows of the trace", run->evidence.trace.overflows},
-        {"cuts of the trace for want of buffer", run->evidence.trace.truncated},
-        {"pieces of the trace with gaps", run->evidence.trace.gaps},
-        {"errors of the trace noted by perf", run->evidence.trace.perf_errors},
-        {"records lost by perf", run->evidence.trace.perf_lost},
-        {"malformed records of perf's", run->evidence.trace.malformed},
+        {"", "not answered by the end of the capture", run->evidence.turns_unanswered},
+        {"send", " that answer no request", run->evidence.turns_unasked},
+        {"", "unsent", run->lifetimes.unsent},
+        {"", "timed out", run->lifetimes.timed_out},
+        {"", "lost with their connection", placed ? 0 : run->lifetimes.lost},
+        {"kernel event", " dropped", run->evidence.dropped_events},
+        {"socket call", " dropped", run->evidence.dropped_calls},
+        {"sample", " dropped", run->evidence.dropped_samples},
+        {"kernel event", " of the load's cores dropped", run->evidence.dropped_client_events},
+        {"span", " without begin or end", run->evidence.server.unpaired},
+        {"gap", " in the capture", run->evidence.server.lost_intervals},
+        {"request", " on cores that were not recorded then", run->lifetimes.unseen.unrecorded},
+        {"sample", " of the cores lost", run->evidence.samples.profile.lost},
+        {"decode error", " of the trace", run->evidence.trace.errors},
+        {"overflow", " of the trace", run->evidence.trace.overflows},
+        {"cut", " of the trace for want of buffer", run->evidence.trace.truncated},
+        {"piece", " of the trace with gaps", run->evidence.trace.gaps},
+        {"error", " of the trace noted by perf", run->evidence.trace.perf_errors},
+        {"record", " lost by perf", run->evidence.trace.perf_lost},
+        {"malformed record", " of perf's", run->evidence.trace.malformed},
     };
     char line[3200] = "", count[32], words[RUN_TRACE_WORDS], limits[RUN_LIMITS_WORDS];
     const char *lack = run_trace_lack(&run->evidence.trace, words);
     size_t used = 0;
     for (size_t i = 0; i < sizeof losses / sizeof *losses; i++)
         if (losses[i].count)
-            used += (size_t)snprintf(line + used, sizeof line - used, "%s%s %s", used ? ", " : "",
-                                     text_count(losses[i].count, count), losses[i].what);
+            used += (size_t)snprintf(
+                line + used, sizeof line - used, "%s%s %s%s%s", used ? ", " : "",
+                text_count(losses[i].count, count), losses[i].noun,
+                losses[i].noun[0] ? text_plural((double)losses[i].count) : "", losses[i].rest);
     for (unsigned i = 0; i < DATAGRAM_LOSSES; i++)
         if (run->lifetimes.join.datagrams_lost[i])
             used += (size_t)snprintf(line + used, sizeof line - used, "%s%s %s", used ? ", " : "",

@@ -268,9 +268,10 @@ const char *run_trace_lack(const struct run_trace *trace, char words[RUN_TRACE_W
     else if (trace->slow_ns > 0 && trace->slow_traced_ns <= 0)
         snprintf(words, RUN_TRACE_WORDS,
                  "the processor's trace shows nothing of the slow messages' %s on the server's "
-                 "cores (%s of its %s bytes decoded, %s decode errors)",
+                 "cores (%s of its %s bytes decoded, %s decode error%s)",
                  units_format_ns(trace->slow_ns, time, sizeof time), TEXT_COUNT(trace->decoded),
-                 TEXT_COUNT(trace->bytes), TEXT_COUNT(trace->errors));
+                 TEXT_COUNT(trace->bytes), TEXT_COUNT(trace->errors),
+                 text_plural((double)trace->errors));
     return words;
 }
 
