@@ -57,7 +57,7 @@ static json_t *latency_build(struct page_builder *builder, const struct latency_
     page_put(builder, object, "low", low);
     page_put(builder, object, "high", high);
     page_put(builder, object, "known", known); // else low and high are; never answered where null
-    page_put(builder, object, "few", few); // else a value that is not finite was never answered
+    page_put(builder, object, "few", few);     // else a value that is not finite was never answered
     return object;
 }
 

@@ -10,8 +10,8 @@
 #include "base/clock.h"
 #include "experiments/common/supervisor.h"
 
-// What comes within so long of the first signal is the same wish: timeout(1) sends its signal to the
-// process and then to its group.
+// What comes within so long of the first signal is the same wish: timeout(1) sends its signal to
+// the process and then to its group.
 enum { ONE_WISH_MS = 100 };
 
 static bool has_taken(const struct way_out *way_out)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // A person who interrupts gets the prompt back: within WAY_OUT_MS of the first signal, whatever the
-// program is at, and at once at the second one. A thread waits for that, beside a program that takes
-// its signals from a descriptor and notices them between the steps of its work, some of which take
-// longer than it can know: a command, a keeper's answer, a namespace that goes.
+// program is at, and at once at the second one. A thread waits for that, beside a program that
+// takes its signals from a descriptor and notices them between the steps of its work, some of which
+// take longer than it can know: a command, a keeper's answer, a namespace that goes.
 #ifndef EXPERIMENTS_COMMON_WAY_OUT_H
 #define EXPERIMENTS_COMMON_WAY_OUT_H
 

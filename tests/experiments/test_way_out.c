@@ -36,10 +36,8 @@ static void open_scene(struct scene *scene, int within_ms)
     struct error err = {0};
     assert_int_equal(supervisor_open(&scene->supervisor, &err), 0);
     scene->left = eventfd(0, EFD_CLOEXEC);
-    scene->way_out = (struct way_out){.taken = scene->supervisor.taken,
-                                      .within_ms = within_ms,
-                                      .leave = leave,
-                                      .context = scene};
+    scene->way_out = (struct way_out){
+        .taken = scene->supervisor.taken, .within_ms = within_ms, .leave = leave, .context = scene};
     assert_int_equal(way_out_open(&scene->way_out, &err), 0);
 }
 
