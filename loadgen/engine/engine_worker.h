@@ -125,40 +125,10 @@ static inline uint64_t engine_ticks(const struct engine_shared *shared, uint64_t
     return (uint64_t)((double)ns * shared->ticks_per_ns);
 }
 
-// One round of what is ready, and of what earlier rounds left unread. Never more: to go on until
-// nothing is ready would last as long as a server keeps sending.
-void engine_worker_poll(struct engine_worker *worker);
-
-// One round of an open loop at `now`: sends what is due, then reads; with nothing due it looks for
-// replies and reads stamps. Returns the time when it ended.
-uint64_t engine_worker_turn(struct engine_worker *worker, uint64_t now);
-
-// Puts a request again, before those not yet put; its sample is reset.
-void engine_worker_put_again(struct engine_worker *worker, uint32_t sample);
-
-// Puts a set of a get's key, before those not yet put; and takes its sample back.
-void engine_worker_fill(struct engine_worker *worker, const struct sample *get);
-
-// connection_context.parts_of, where transactions were recorded.
-uint16_t engine_worker_parts_of(const struct engine_worker *worker, const struct sample *sample);
-void engine_worker_end_fill(struct engine_worker *worker, struct sample *fill);
-
-// A reply to the request in that slot is an error: true if the request is put again instead.
-bool engine_worker_redirect(struct client_connection *connection, uint64_t slot);
-
-// Queues a connection to be read again in a later round.
-void engine_worker_read_again(struct engine_worker *worker, struct client_connection *connection);
-
-// Queues the connection for requests, if it may take one.
-void engine_worker_list_room(struct engine_worker *worker, struct client_connection *connection);
-
-// Allocates all memory and connects (engine_worker_prepare.c; so does engine_worker_close).
-int engine_worker_prepare(struct engine_worker *worker, struct error *err);
-
-// Sends its share of the schedule, which begins at start_tsc, and waits for the replies.
-void engine_worker_run(struct engine_worker *worker, uint64_t start_tsc);
-
-// Closes its connections and frees everything but the samples and the connections' log.
-void engine_worker_close(struct engine_worker *worker);
+// Its request of that number, in its own order.
+static inline struct sample *engine_worker_sample(const struct engine_worker *worker, size_t number)
+{
+    return &worker->samples[number & worker->mask];
+}
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//
-// A thread of the engine before and after the load: allocating memory, connecting, closing.
+#include "loadgen/engine/engine_worker_prepare.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -15,7 +15,8 @@
 #include "loadgen/client/client_streams.h"
 #include "loadgen/client/client_tls.h"
 #include "loadgen/client/connection_counts.h"
-#include "loadgen/engine/engine_worker.h"
+#include "loadgen/engine/engine_worker_run.h"
+#include "loadgen/engine/engine_worker_send.h"
 
 enum {
     CONNECT_MS = 5000,

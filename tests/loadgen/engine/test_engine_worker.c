@@ -8,7 +8,8 @@
 #include <sys/socket.h>
 
 #include "base/tsc.h"
-#include "loadgen/engine/engine_worker.h"
+#include "loadgen/engine/engine_worker_prepare.h"
+#include "loadgen/engine/engine_worker_run.h"
 #include "tests/loadgen/engine/engine_test.h"
 #include "workloads/protocols/protocols.h"
 

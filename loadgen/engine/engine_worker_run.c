@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: MIT
+#include "loadgen/engine/engine_worker_run.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/tsc.h"
+#include "loadgen/client/client_datagram.h"
+#include "loadgen/client/connection_counts.h"
+#include "loadgen/engine/engine_worker_send.h"
+#include "loadgen/engine/engine_worker_stamps.h"
+
+enum {
+    EVENTS_AT_ONCE = 64, // of one round
+    NEAR_NS = 2000,      // a request due this soon: spin instead of polling
+    QUIET_NS = 30000,    // nothing due for this long: there is time to read TX stamps
+    LOOK_NS = 1000000,   // so often one connection in LOOKED_AT is looked at without an event
+    LOOKED_AT = 1000,
+    STAMP_PATIENCE_NS = 1000000000, // after the send call: then a sample goes without its TX stamp
+    RELEASED_AT_ONCE = 256,         // samples, in a round: more than it sends
+    EMPTY_ROUNDS = 201, // rounds timed before the start, to know the cost of an idle one ...
+    EMPTY_ROUNDS_NS = 10000000, // ... for no longer than this
+};
+
+// --- reading -------------------------------------------------------------------------------------
+
+// Sometimes replies wait on many connections; a request that is due waits for at most one of them
+// to be read.
+static void take_readiness(struct engine_worker *worker, struct client_connection *connection,
+                           uint32_t events)
+{
+    connection_ready(connection, events);
+    engine_worker_list_room(worker, connection);
+    engine_worker_send_between_reads(worker, connection);
+}
+
+void engine_worker_read_again(struct engine_worker *worker, struct client_connection *connection)
+{
+    if (connection->unread)
+        return;
+    connection_queue_push(&worker->unread, connection);
+    connection->unread = true;
+}
+
+// How long a round lasts depends on how much the servers send: a person does not wait for that.
+static bool is_stopped(const struct engine_worker *worker)
+{
+    return atomic_load_explicit(&worker->shared->stop, memory_order_relaxed);
+}
+
+// A connection may end meanwhile; only its timer opens it again, which is not looked at here.
+static void take_events(struct engine_worker *worker, const struct epoll_event *events, int count)
+{
+    for (int i = 0; i < count && !is_stopped(worker); i++)
+        take_readiness(worker, events[i].data.ptr, events[i].events);
+    for (uint32_t left = worker->unread.count; left && !is_stopped(worker); left--) {
+        struct client_connection *connection = connection_queue_pop(&worker->unread);
+        connection->unread = false;
+        if (connection_is_open(connection))
+            take_readiness(worker, connection, EPOLLIN);
+    }
+}
+
+void engine_worker_poll(struct engine_worker *worker)
+{
+    struct epoll_event events[EVENTS_AT_ONCE];
+    take_events(worker, events, epoll_wait(worker->context.epoll_fd, events, EVENTS_AT_ONCE, 0));
+}
+
+static void run_timers(struct engine_worker *worker)
+{
+    event_base_loop(worker->base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+}
+
+// For the live view. What waits for a connection with room is the server's debt.
+static void show_debt(struct engine_worker *worker, uint64_t now)
+{
+    struct live_counters *live = worker->context.live;
+    const bool room = worker->room.count && !worker->shared->settings->closed_loop;
+    const uint64_t due = room ? engine_worker_next_due(worker) : UINT64_MAX;
+    live_set(&live->behind, due && due < now ? now - due : 0);
+    live_set(&live->idle, worker->spin_tsc + worker->asleep_tsc);
+}
+
+// Each connection is looked at once a second, or more often where they are few.
+static void look_in_turn(struct engine_worker *worker, uint64_t now)
+{
+    if (now < worker->look_tsc)
+        return;
+    worker->look_tsc = now + engine_ticks(worker->shared, LOOK_NS);
+    run_timers(worker);
+    if (worker->context.live)
+        show_debt(worker, now);
+    if (worker->shared->settings->stamps_may_thin)
+        engine_worker_thin_stamps(worker, now);
+    if (worker->lanes)
+        lanes_look(worker->lanes, now);
+    for (uint32_t left = worker->connection_count / LOOKED_AT + 1; left; left--) {
+        worker->looked = worker->looked + 1 < worker->connection_count ? worker->looked + 1 : 0;
+        connection_look(&worker->connections[worker->looked]);
+        engine_worker_list_room(worker, &worker->connections[worker->looked]);
+    }
+}
+
+// --- samples that nothing changes any more -------------------------------------------------------
+
+// A request in flight may be answered, one that is not sent may move; and a TX stamp may come later
+// than the reply, for which it has time as long as there is room. It may have come and not be read,
+// too, where this thread had no core meanwhile.
+static bool is_final(struct engine_worker *worker, const struct sample *sample, uint64_t now)
+{
+    if (sample->status == SAMPLE_UNSENT || sample->status == SAMPLE_TIMED_OUT)
+        return false;
+    if (!worker->context.kernel_stamps || !sample_lacks_stamp(sample))
+        return true;
+    if (worker->next - worker->context.final <= worker->mask / 2 &&
+        now <= sample->sent_tsc + engine_ticks(worker->shared, STAMP_PATIENCE_NS))
+        return false;
+    if (worker->stamps_taken_tsc <= sample->sent_tsc)
+        engine_worker_take_all_stamps(worker, now);
+    return true;
+}
+
+// Gives them away, a few at a time.
+static void release_samples(struct engine_worker *worker, uint64_t now)
+{
+    uint64_t *final = &worker->context.final, begin = *final;
+    while (*final < worker->next && *final - begin < RELEASED_AT_ONCE &&
+           is_final(worker, engine_worker_sample(worker, *final), now))
+        ++*final;
+    if (*final != begin)
+        atomic_store_explicit(&worker->ring->sent.final, *final, memory_order_release);
+}
+
+// --- the load ------------------------------------------------------------------------------------
+
+// A round that found nothing to do is idle time, up to the duration of a typical idle round. If it
+// took longer, something else happened in it (an interrupt, the kernel receiving a reply), and only
+// the typical duration counts as idle.
+static void note_idle(struct engine_worker *worker, uint64_t spent, uint64_t empty)
+{
+    worker->spin_tsc += spent <= 2 * empty ? spent : empty;
+}
+
+static int compare_tsc(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+    return order_of(*x, *y);
+}
+
+// The median cost of one of EMPTY_ROUNDS rounds, or of fewer: a server that sends before it is
+// asked makes rounds that are not empty, and long.
+static uint64_t median_round(struct engine_worker *worker, void (*round)(struct engine_worker *))
+{
+    uint64_t costs[EMPTY_ROUNDS], begin = tsc_now(), now = begin;
+    const uint64_t most = engine_ticks(worker->shared, EMPTY_ROUNDS_NS);
+    unsigned count = 0;
+    while (count < EMPTY_ROUNDS && now - begin <= most) {
+        round(worker);
+        uint64_t after = tsc_now();
+        costs[count++] = after - now;
+        now = after;
+    }
+    qsort(costs, count, sizeof *costs, compare_tsc);
+    return costs[count / 2];
+}
+
+static void pause_once(struct engine_worker *worker)
+{
+    (void)worker;
+    _mm_pause();
+}
+
+// Measures what an idle round costs: medians, of rounds before the start.
+static void measure_empty_rounds(struct engine_worker *worker)
+{
+    worker->empty_poll_tsc = median_round(worker, engine_worker_poll);
+    worker->empty_pause_tsc = median_round(worker, pause_once);
+}
+
+static void wait_for_events(struct engine_worker *worker, const struct timespec *wait)
+{
+    struct epoll_event events[EVENTS_AT_ONCE];
+    const int epoll_fd = worker->context.epoll_fd;
+    int count = epoll_pwait2(epoll_fd, events, EVENTS_AT_ONCE, wait, NULL);
+    if (count < 0 && errno == ENOSYS) // before Linux 5.11 to the millisecond, rather too early
+        count = epoll_wait(epoll_fd, events, EVENTS_AT_ONCE, (int)(wait->tv_nsec / 1000000));
+    take_events(worker, events, count);
+}
+
+// Waits for a reply, for the next request's time, or for 10 ms, so that the end is noticed. Time
+// asleep counts as spinning, in the processor's time too: what is left is the cost of requests.
+static void sleep_until(struct engine_worker *worker, uint64_t now, uint64_t due)
+{
+    const long longest_ns = 10000000;
+    double ns = (double)(due - now) / worker->shared->ticks_per_ns;
+    uint64_t cpu_ns = (uint64_t)clock_now_ns(CLOCK_THREAD_CPUTIME_ID);
+    const struct timespec wait = {.tv_nsec = ns < (double)longest_ns ? (long)ns : longest_ns};
+    if (worker->unread.count)
+        engine_worker_poll(worker);
+    else
+        wait_for_events(worker, &wait);
+    uint64_t passed = tsc_now() - now,
+             worked = engine_ticks(worker->shared,
+                                   (uint64_t)clock_now_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns);
+    worker->asleep_tsc += passed > worked ? passed - worked : 0;
+}
+
+// True when the load is over, with the reason.
+static bool is_over(struct engine_worker *worker, uint64_t now, uint64_t deadline)
+{
+    const struct connection_counts *counts = &worker->counts;
+    if (is_stopped(worker))
+        worker->end = ENGINE_INTERRUPTED;
+    else if (counts->given_up == worker->connection_count && !worker->lanes)
+        worker->end = ENGINE_BROKEN;
+    else if (!engine_worker_has_more(worker) && counts->in_flight == 0)
+        worker->end = ENGINE_COMPLETE;
+    else if (now > deadline)
+        worker->end = ENGINE_TIMED_OUT;
+    else
+        return false;
+    return true;
+}
+
+uint64_t engine_worker_turn(struct engine_worker *worker, uint64_t now)
+{
+    uint64_t due = engine_worker_next_due(worker), empty = worker->empty_poll_tsc;
+    worker->context.progress = false;
+    if (due <= now) {
+        engine_worker_send_due(worker, now);
+        engine_worker_poll(worker);
+    } else if (due - now <= engine_ticks(worker->shared, NEAR_NS)) {
+        _mm_pause();
+        empty = worker->empty_pause_tsc;
+    } else if (worker->shared->settings->sleeps) {
+        sleep_until(worker, now, due);
+        worker->context.progress = true; // records which part of it was idle
+    } else {
+        engine_worker_poll(worker);
+        if (!worker->context.progress && due - now > engine_ticks(worker->shared, QUIET_NS))
+            engine_worker_take_stamps_in_turn(worker, now, false);
+    }
+    look_in_turn(worker, now);
+    if (worker->ring)
+        release_samples(worker, now);
+    uint64_t after = tsc_now();
+    if (!worker->context.progress)
+        note_idle(worker, after - now, empty);
+    return after;
+}
+
+static void run_loop(struct engine_worker *worker, uint64_t start_tsc)
+{
+    const struct engine_settings *settings = worker->shared->settings;
+    uint64_t deadline = start_tsc + engine_ticks(worker->shared, settings->duration_ns) +
+                        engine_ticks(worker->shared, settings->timeout_ns);
+    for (uint64_t now = tsc_now(); !is_over(worker, now, deadline);)
+        now = engine_worker_turn(worker, now);
+}
+
+static void run_closed_loop(struct engine_worker *worker, uint64_t start_tsc)
+{
+    const struct engine_settings *settings = worker->shared->settings;
+    uint64_t end = start_tsc + engine_ticks(worker->shared, settings->duration_ns);
+    uint64_t deadline = end + engine_ticks(worker->shared, settings->timeout_ns), now;
+    while ((now = tsc_now()) < start_tsc)
+        _mm_pause();
+    if (settings->think)
+        engine_worker_begin_thinking(worker, start_tsc);
+    while (!is_over(worker, now, deadline)) {
+        worker->context.progress = false;
+        if (now >= end)
+            worker->sample_count = worker->next; // no requests are left
+        look_in_turn(worker, now);
+        engine_worker_fill_connections(worker, now);
+        worker->requests_spent |= now < end && worker->next == worker->sample_count;
+        engine_worker_poll(worker);
+        uint64_t after = tsc_now();
+        if (!worker->context.progress)
+            note_idle(worker, after - now, worker->empty_poll_tsc);
+        now = after;
+    }
+    worker->sample_count = worker->next;
+}
+
+// Of a closed loop, which did not know how many it would need.
+static void return_unused_samples(struct engine_worker *worker)
+{
+    size_t bytes = (worker->sample_count + 1) * sizeof *worker->samples;
+    if (bytes < worker->sample_bytes &&
+        mremap(worker->samples, worker->sample_bytes, bytes, 0) == worker->samples)
+        worker->sample_bytes = bytes;
+}
+
+void engine_worker_run(struct engine_worker *worker, uint64_t start_tsc)
+{
+    const uint64_t awake = engine_ticks(worker->shared, 2000000);
+    bool closed = worker->shared->settings->closed_loop;
+    if (worker->ring)
+        worker->ready = atomic_load(&worker->ring->drawn.ready);
+    for (size_t i = 0; i < worker->ready; i++)
+        worker->samples[i].intended_tsc += start_tsc;
+    while (tsc_now() + awake < start_tsc && !atomic_load(&worker->shared->stop)) {
+        struct timespec pause = {0, 1000000};
+        nanosleep(&pause, NULL);
+        engine_worker_poll(worker);
+        run_timers(worker);
+    }
+    measure_empty_rounds(worker);
+    uint64_t ready = tsc_now();
+    worker->late_tsc = ready > start_tsc ? ready - start_tsc : 0;
+    uint64_t cpu_ns = (uint64_t)clock_now_ns(CLOCK_THREAD_CPUTIME_ID);
+    if (closed)
+        run_closed_loop(worker, start_tsc);
+    else
+        run_loop(worker, start_tsc);
+    worker->cpu_ns = (uint64_t)clock_now_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
+    worker->spin_tsc += worker->asleep_tsc;
+    worker->cpu_ns += (uint64_t)((double)worker->asleep_tsc / worker->shared->ticks_per_ns);
+    worker->end_tsc = tsc_now();
+    engine_worker_take_last_stamps(worker);
+    engine_worker_forget_again(worker);
+    if (worker->lanes)
+        lanes_end(worker->lanes, worker->fills_begin);
+    if (closed)
+        return_unused_samples(worker);
+    // What an interrupted load never offered is for sample_drain_end() to say.
+    if (worker->ring && worker->end != ENGINE_INTERRUPTED)
+        atomic_store_explicit(&worker->ring->sent.ended, true, memory_order_release);
+}
