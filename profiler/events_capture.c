@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,6 +17,7 @@
 #include "base/log_file.h"
 #include "base/patience.h"
 #include "base/units.h"
+#include "profiler/event_drain.h"
 #include "profiler/event_kinds.h"
 #include "profiler/events_programs.h"
 #include "profiler/events_sparing.h"
@@ -31,30 +31,15 @@
 #include "profiler/watched_namespaces.h"
 #include "profiler/watched_sockets.h"
 
-struct event_array ARRAY_OF(struct event);
-
-enum {
-    // A ring that is half full is drained in steps of this many records, about half a millisecond's
-    // work: the reader's core is often the load generator's, too.
-    DRAIN_RECORDS = 16384,
-};
-
 struct events_capture {
     struct events_capture_settings settings; // with every default filled in; no ports
     struct events_bpf *programs;             // NULL when stopped
     struct event_program_state states[EVENT_PROGRAMS];
-    struct event *records; // all rings, mapped
-    size_t records_bytes;
-    unsigned core_count;         // possible cores
-    struct event_array *drained; // per core
-    uint64_t drained_records;    // of them, not yet cut
-    uint64_t all_records;        // all that were drained
-    uint64_t kinds[EVENT_KINDS]; // of those that were cut
-    uint64_t told_dropped;       // of the dropped ones, those in the headers of the cut
-    uint64_t sockets_written;    // at the last cut
-    uint64_t unseen;             // switches of these from threads that were not seen to come
-    uint64_t unfinished;
-    bool memory_full;
+    unsigned core_count; // possible cores
+    size_t ring_bytes;   // of all rings
+    struct event_drain drain;
+    uint64_t told_dropped;    // of the dropped records, those in the headers of the cut
+    uint64_t sockets_written; // at the last cut
     int stamps_fd;
     enum receive_stamps_state stamps;
     struct nic_arrivals nic;
@@ -111,7 +96,7 @@ static int maps_prepare(struct events_bpf *programs, void *context, struct error
         return error_set(err, ERROR_INPUT, "the event rings of %u cores would take %llu MiB",
                          capture->core_count,
                          (unsigned long long)(base * sizeof(struct event) >> 20));
-    capture->records_bytes = base * sizeof(struct event);
+    capture->ring_bytes = base * sizeof(struct event);
     programs->rodata->can_follow = scheduler;
     programs->rodata->looks_at_payload = capture->settings.grammar != NULL;
     programs->rodata->nic_stamps = capture->nic.clock >= 0;
@@ -248,7 +233,6 @@ static struct events_capture *capture_new(const struct events_capture_settings *
     capture->stamps_fd = capture->nic.clock = -1;
     program_costs_init(&capture->costs);
     capture->stamps = RECEIVE_STAMPS_OFF;
-    capture->records = MAP_FAILED;
     return capture;
 }
 
@@ -270,14 +254,11 @@ static int turn_stamps_on(struct events_capture *capture, struct error *err)
 // What the attached programs write is read from here on.
 static int open_records(struct events_capture *capture, struct error *err)
 {
-    // The kernel maps every page of such an array at once, so reading never faults.
-    capture->records = mmap(NULL, capture->records_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
-                            bpf_map__fd(capture->programs->maps.events), 0);
-    if (capture->records == MAP_FAILED)
-        return error_set_errno(err, ERROR_FAILED, "cannot map the event rings (%zu MiB)",
-                               capture->records_bytes >> 20);
-    if (!capture->settings.grammar)
-        return 0;
+    int result =
+        event_drain_map(&capture->drain, capture->programs->bss->rings,
+                        bpf_map__fd(capture->programs->maps.events), capture->ring_bytes, err);
+    if (result < 0 || !capture->settings.grammar)
+        return result;
     return payload_frames_open(capture->settings.grammar,
                                bpf_map__fd(capture->programs->maps.payload), &capture->frames, err);
 }
@@ -308,11 +289,9 @@ int events_capture_open(const struct events_capture_settings *settings, struct e
         return error_set(err, ERROR_FAILED, "no memory for a capture");
     bool abandoned = false;
     int result = fill_defaults(capture, err);
-    if (result == 0) {
-        capture->drained = calloc(capture->core_count, sizeof *capture->drained);
-        if (!capture->drained)
-            result = error_set(err, ERROR_FAILED, "no memory for a capture");
-    }
+    if (result == 0)
+        result = event_drain_begin(&capture->drain, capture->core_count,
+                                   capture->settings.memory_bytes, err);
     if (result == 0)
         result = turn_stamps_on(capture, err);
     if (result == 0)
@@ -336,187 +315,23 @@ const struct event_program_state *events_capture_programs(const struct events_ca
     return capture->states;
 }
 
-// --- draining ------------------------------------------------------------------------------------
-
-// Moves up to `most` complete records from a core's ring to its array. Stops at the first
-// incomplete one, unless `last`: then nobody writes any more, and incomplete records stay so.
-// Returns false when memory ran out.
-static bool core_drain(struct events_capture *capture, unsigned core, uint64_t most, bool last)
-{
-    struct core_ring *ring = &capture->programs->bss->rings[core];
-    struct event_array *out = &capture->drained[core];
-    uint64_t head = __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE);
-    uint64_t tail = ring->tail;
-    if (head - tail > most)
-        head = tail + most;
-    uint64_t waiting = head - tail;
-    if ((capture->drained_records + waiting) * sizeof(struct event) >
-            capture->settings.memory_bytes ||
-        array_reserve(out, out->count + waiting) < 0)
-        return false;
-    size_t before = out->count;
-    for (; tail != head; tail++) {
-        struct event *slot = &capture->records[ring->base + ((uint32_t)tail & ring->mask)];
-        if (__atomic_load_n(&slot->kind, __ATOMIC_ACQUIRE) != 0) {
-            out->items[out->count++] = *slot;
-            slot->kind = 0;
-        } else if (last) {
-            capture->unfinished++;
-        } else {
-            break;
-        }
-    }
-    capture->drained_records += out->count - before;
-    capture->all_records += out->count - before;
-    __atomic_store_n(&ring->tail, tail, __ATOMIC_RELEASE);
-    return true;
-}
-
 void events_capture_poll(struct events_capture *capture)
 {
-    uint64_t records = 0;
     if (!capture->programs)
         return;
-    for (unsigned core = 0; core < capture->core_count; core++) {
-        const struct core_ring *ring = &capture->programs->bss->rings[core];
-        uint64_t head = __atomic_load_n(&ring->head, __ATOMIC_RELAXED);
-        uint64_t waiting = head - ring->tail;
-        records += head;
-        // In short steps, so that other work on the reader's core is not held up for long; until
-        // the ring is empty where the steps do not keep up.
-        uint64_t most = waiting > ring->mask / 4 * 3 ? waiting : DRAIN_RECORDS;
-        if (waiting > ring->mask / 2 && !core_drain(capture, core, most, false))
-            capture->memory_full = true;
-    }
+    const uint64_t records = event_drain_poll(&capture->drain);
     payload_frames_poll(capture->frames);
     watched_sockets_evict(&capture->sockets);
     nic_arrivals_poll(&capture->nic);
     program_costs_poll(&capture->costs, records);
 }
 
+uint64_t events_capture_kept(const struct events_capture *capture)
+{
+    return capture->programs ? event_drain_kept(&capture->drain) : 0;
+}
+
 // --- the end -------------------------------------------------------------------------------------
-
-// Stamps of the NIC's clock become times of the host's.
-static void convert_stamps(const struct events_capture *capture, struct event_array *events)
-{
-    for (size_t i = 0; capture->nic.clock >= 0 && i < events->count; i++)
-        if (events->items[i].kind == EVENT_STAMPED)
-            events->items[i].payload.b =
-                nic_arrivals_convert(&capture->nic, events->items[i].payload.b);
-}
-
-// A record is a little out of order only where one program interrupted another, so moving each to
-// its place is nearly free. Equal times keep their order.
-static void sort_events(struct event_array *events)
-{
-    for (size_t i = 1; i < events->count; i++) {
-        if (events->items[i].time >= events->items[i - 1].time)
-            continue;
-        struct event moved = events->items[i];
-        size_t to = i;
-        for (; to > 0 && events->items[to - 1].time > moved.time; to--)
-            events->items[to] = events->items[to - 1];
-        events->items[to] = moved;
-    }
-}
-
-static int compare_times(const void *left, const void *right)
-{
-    const struct event *a = left, *b = right;
-    return order_of(a->time, b->time) ?: order_of(a->payload.a, b->payload.a);
-}
-
-// Puts where messages end among the events of that core, which are in order of time.
-static int add_frames(struct events_capture *capture, unsigned core)
-{
-    if (!capture->frames)
-        return 0;
-    struct frame_array *frames = payload_frames_of(capture->frames, core);
-    struct event_array *events = &capture->drained[core];
-    if (array_reserve(events, events->count + frames->count) < 0)
-        return -1;
-    array_sort(frames, compare_times);
-    size_t event = events->count, to = events->count + frames->count;
-    for (size_t frame = frames->count; frame > 0;) {
-        bool later = event > 0 && events->items[event - 1].time > frames->items[frame - 1].time;
-        events->items[--to] = later ? events->items[--event] : frames->items[--frame];
-    }
-    events->count += frames->count;
-    capture->all_records += frames->count;
-    frames->count = 0;
-    return 0;
-}
-
-static int write_events(struct events_capture *capture, const char *out_dir, const char *name,
-                        uint64_t dropped, struct error *err)
-{
-    char path[4096];
-    struct log_writer writer;
-    snprintf(path, sizeof path, "%s/%s", out_dir, name);
-    int result =
-        log_writer_open(&writer, path, LOG_EVENTS, EVENT_LOG_VERSION, sizeof(struct event), err);
-    if (result < 0)
-        return result;
-    nic_arrivals_take(&capture->nic);
-    for (unsigned core = 0; core < capture->core_count; core++) {
-        convert_stamps(capture, &capture->drained[core]);
-        sort_events(&capture->drained[core]);
-        if (add_frames(capture, core) < 0)
-            result = error_set(err, ERROR_FAILED, "no memory for where messages end");
-        else
-            result = log_writer_append(&writer, capture->drained[core].items,
-                                       capture->drained[core].count, err);
-        if (result < 0) {
-            log_writer_discard(&writer);
-            return result;
-        }
-    }
-    nic_arrivals_forget(&capture->nic);
-    return log_writer_close(&writer, dropped, err);
-}
-
-// Counts switches from threads that were not seen being switched in: how often events were missing.
-static uint64_t count_unseen(const struct events_capture *capture)
-{
-    uint64_t unseen = 0;
-    for (unsigned core = 0; core < capture->core_count; core++)
-        for (size_t i = 0; i < capture->drained[core].count; i++) {
-            const struct event *event = &capture->drained[core].items[i];
-            unseen += event->kind == EVENT_SWITCH && (event->flags & SWITCH_UNSEEN);
-        }
-    return unseen;
-}
-
-static uint64_t messages_among(const uint64_t kinds[EVENT_KINDS])
-{
-    return kinds[EVENT_SEGMENT] + kinds[EVENT_RECEIVED] + kinds[EVENT_SENT];
-}
-
-struct busiest_core {
-    unsigned core;
-    uint64_t messages;
-};
-
-// Counts the records in memory and forgets them; the memory is for the next ones. Returns which
-// core had the most messages.
-static struct busiest_core forget_records(struct events_capture *capture)
-{
-    struct busiest_core busiest = {0, 0};
-    capture->unseen += count_unseen(capture);
-    for (unsigned core = 0; core < capture->core_count; core++) {
-        uint64_t before = messages_among(capture->kinds);
-        event_kinds_count(capture->drained[core].items, capture->drained[core].count,
-                          capture->kinds);
-        uint64_t messages = messages_among(capture->kinds) - before;
-        if (messages > busiest.messages)
-            busiest = (struct busiest_core){core, messages};
-        capture->drained[core].count = 0;
-        if (capture->frames)
-            payload_frames_of(capture->frames, core)->count = 0;
-    }
-    capture->drained_records = 0;
-    return busiest;
-}
 
 static int write_sockets(struct events_capture *capture, const char *out_dir, uint64_t dropped,
                          struct connection_array *sockets, struct error *err)
@@ -528,16 +343,6 @@ static int write_sockets(struct events_capture *capture, const char *out_dir, ui
     snprintf(path, sizeof path, "%s/sockets.tlog", out_dir);
     return log_write(path, LOG_CONNECTIONS, EVENT_LOG_VERSION, sizeof(struct connection),
                      sockets->items, sockets->count, dropped, err);
-}
-
-uint64_t events_capture_kept(const struct events_capture *capture)
-{
-    uint64_t records = capture->drained_records;
-    for (unsigned core = 0; capture->programs && core < capture->core_count; core++) {
-        const struct core_ring *ring = &capture->programs->bss->rings[core];
-        records += __atomic_load_n(&ring->head, __ATOMIC_RELAXED) - ring->tail;
-    }
-    return records * sizeof(struct event);
 }
 
 uint64_t events_capture_ring_bytes(const struct events_capture *capture)
@@ -565,14 +370,11 @@ static void begin_anew(struct events_capture *capture)
 // Says in the records of that core whether some are spared from now on.
 static void say_sparing(struct events_capture *capture, unsigned core, bool begins)
 {
-    struct event event = {.time = (uint64_t)monotonic_ns(),
-                          .kind = EVENT_SPARING,
-                          .flags = begins ? SPARING_BEGINS : 0,
-                          .core = (uint16_t)core};
-    if (array_push(&capture->drained[core], event) < 0)
-        capture->memory_full = true;
-    capture->drained_records++;
-    capture->all_records++;
+    const struct event event = {.time = (uint64_t)monotonic_ns(),
+                                .kind = EVENT_SPARING,
+                                .flags = begins ? SPARING_BEGINS : 0,
+                                .core = (uint16_t)core};
+    event_drain_add(&capture->drain, &event);
 }
 
 // Decides what the segment that begins does without. What is not recorded while programs come and
@@ -598,15 +400,12 @@ int events_capture_cut(struct events_capture *capture, const char *out_dir, cons
     struct connection_array sockets = {0};
     int result = 0;
     for (unsigned core = 0; core < capture->core_count; core++)
-        if (!core_drain(capture, core, UINT64_MAX, false))
-            capture->memory_full = true;
+        event_drain_core(&capture->drain, core, UINT64_MAX, false);
     payload_frames_poll(capture->frames);
     if (out_dir) {
-        uint64_t dropped = 0;
-        for (unsigned core = 0; core < capture->core_count; core++)
-            dropped +=
-                __atomic_load_n(&capture->programs->bss->rings[core].dropped, __ATOMIC_RELAXED);
-        result = write_events(capture, out_dir, events_log, dropped - capture->told_dropped, err);
+        const uint64_t dropped = event_drain_dropped(&capture->drain);
+        result = event_drain_write(&capture->drain, &capture->nic, capture->frames, out_dir,
+                                   events_log, dropped - capture->told_dropped, err);
         capture->told_dropped = dropped;
         if (result == 0)
             result = write_sockets(capture, out_dir, capture->programs->bss->sockets_dropped,
@@ -614,7 +413,7 @@ int events_capture_cut(struct events_capture *capture, const char *out_dir, cons
         capture->sockets_written = sockets.count;
     }
     array_free(&sockets);
-    spare_programs(capture, forget_records(capture));
+    spare_programs(capture, event_drain_forget(&capture->drain, capture->frames));
     begin_anew(capture);
     return result;
 }
@@ -658,14 +457,15 @@ static json_t *stats_json(const struct events_capture *capture, const struct los
         "{s:o, s:o, s:I, s:I, s:O, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:s, s:s, "
         "s:o, s:o, s:{s:i, s:i, s:s*}, s:o*, s:o*}",
         "programs", events_programs_json(capture->programs, capture->states), "events",
-        event_kinds_json(capture->kinds), "records", (json_int_t)capture->all_records, "dropped",
-        (json_int_t)losses->dropped, "dropped_per_core", losses->per_core, "unfinished",
-        (json_int_t)capture->unfinished, "skipped", (json_int_t)losses->skipped, "unseen_switches",
-        (json_int_t)capture->unseen, "sockets", (json_int_t)losses->sockets, "sockets_dropped",
-        (json_int_t)losses->sockets_dropped, "sockets_ambiguous", (json_int_t)losses->ambiguous,
-        "receive_stamps", receive_stamps_name(capture->stamps), "memory_full", capture->memory_full,
-        "cores", units_format_cores(&capture->settings.cores, cores, sizeof cores), "followed",
-        followed, "ports", watched_sockets_ports(&capture->sockets), "segments_dropped",
+        event_kinds_json(capture->drain.kinds), "records", (json_int_t)capture->drain.all,
+        "dropped", (json_int_t)losses->dropped, "dropped_per_core", losses->per_core, "unfinished",
+        (json_int_t)capture->drain.unfinished, "skipped", (json_int_t)losses->skipped,
+        "unseen_switches", (json_int_t)capture->drain.unseen, "sockets",
+        (json_int_t)losses->sockets, "sockets_dropped", (json_int_t)losses->sockets_dropped,
+        "sockets_ambiguous", (json_int_t)losses->ambiguous, "receive_stamps",
+        receive_stamps_name(capture->stamps), "memory_full", capture->drain.memory_full, "cores",
+        units_format_cores(&capture->settings.cores, cores, sizeof cores), "followed", followed,
+        "ports", watched_sockets_ports(&capture->sockets), "segments_dropped",
         segment_drops_json(capture->programs->bss->segments_dropped), "collections", "probed",
         (int)capture->probes.probed, "refused", (int)capture->probes.refused, "why",
         capture->probes.refused ? capture->probes.why.text : NULL, "nic",
@@ -680,11 +480,9 @@ json_t *events_capture_so_far(const struct events_capture *capture)
 {
     struct losses losses = {.per_core = json_object(),
                             .skipped = events_programs_skipped(capture->programs),
+                            .dropped = event_drain_dropped(&capture->drain),
                             .sockets = capture->sockets_written,
                             .sockets_dropped = capture->programs->bss->sockets_dropped};
-    for (unsigned core = 0; core < capture->core_count; core++)
-        losses.dropped +=
-            __atomic_load_n(&capture->programs->bss->rings[core].dropped, __ATOMIC_RELAXED);
     json_t *stats = stats_json(capture, &losses);
     json_decref(losses.per_core);
     return stats;
@@ -702,10 +500,8 @@ static void finish_records(struct events_capture *capture, struct losses *losses
     for (unsigned core = 0; core < capture->core_count; core++) {
         const struct core_ring *ring = &capture->programs->bss->rings[core];
         uint64_t dropped = ring->dropped;
-        if (!core_drain(capture, core, UINT64_MAX, true)) {
-            capture->memory_full = true;
+        if (!event_drain_core(&capture->drain, core, UINT64_MAX, true))
             dropped += ring->head - ring->tail;
-        }
         losses->dropped += dropped;
         char name[16];
         snprintf(name, sizeof name, "%u", core);
@@ -723,12 +519,13 @@ int events_capture_stop(struct events_capture *capture, const char *out_dir, jso
     watched_sockets_look_up(&capture->sockets); // connections whose beginning was not seen
     finish_records(capture, &losses);
     payload_frames_poll(capture->frames);
-    int result = out_dir ? write_events(capture, out_dir, "events.tlog",
-                                        losses.dropped - capture->told_dropped, err)
-                         : 0;
+    int result = out_dir
+                     ? event_drain_write(&capture->drain, &capture->nic, capture->frames, out_dir,
+                                         "events.tlog", losses.dropped - capture->told_dropped, err)
+                     : 0;
     if (result == 0)
         result = write_sockets(capture, out_dir, losses.sockets_dropped, &sockets, err);
-    forget_records(capture);
+    event_drain_forget(&capture->drain, capture->frames);
     if (result < 0)
         goto out;
     losses.sockets = sockets.count;
@@ -749,8 +546,6 @@ void events_capture_free(struct events_capture *capture)
 {
     if (!capture)
         return;
-    if (capture->records != MAP_FAILED)
-        munmap(capture->records, capture->records_bytes);
     program_costs_end(&capture->costs);
     runtime_probes_end(&capture->probes);
     payload_frames_free(capture->frames);
@@ -758,9 +553,7 @@ void events_capture_free(struct events_capture *capture)
     if (capture->stamps_fd >= 0)
         close(capture->stamps_fd);
     nic_arrivals_end(&capture->nic);
-    for (unsigned core = 0; capture->drained && core < capture->core_count; core++)
-        array_free(&capture->drained[core]);
+    event_drain_free(&capture->drain);
     watched_sockets_free(&capture->sockets);
-    free(capture->drained);
     free(capture);
 }
