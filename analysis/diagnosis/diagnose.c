@@ -20,10 +20,15 @@
 #include "base/quantile.h"
 #include "base/text.h"
 
+static bool is_explained(const struct diagnosis_slice *slice, const struct lifetime *life)
+{
+    return !life->load && !(slice->of_application && life->application != slice->application);
+}
+
 static bool in_window(const struct diagnosis_slice *slice, const struct lifetime *life)
 {
     int64_t at = life->stamp_ns[STAMP_INTENDED];
-    if (life->load || (slice->of_application && life->application != slice->application))
+    if (!is_explained(slice, life) || life->earlier)
         return false;
     return slice->from_ns == slice->to_ns || (at >= slice->from_ns && at < slice->to_ns);
 }
@@ -120,6 +125,24 @@ static int pick_messages(const struct diagnosis_input *in, struct diagnosis *out
     return 0;
 }
 
+// Those that were answered before all that is looked at are compared with, too, behind the others.
+static int add_earlier(const struct diagnosis_input *in, struct diagnosis *out,
+                       struct lifetime_indices *candidates)
+{
+    if (out->slice.from_ns != out->slice.to_ns)
+        return 0;
+    for (size_t i = 0; i < in->lifetime_count; i++) {
+        const struct lifetime *life = &in->lifetimes[i];
+        if (!life->earlier || !is_explained(&out->slice, life) || life->state != LIFETIME_WHOLE ||
+            isnan(lifetime_part_ns(life, in->part)))
+            continue;
+        if (array_push(candidates, (uint64_t)i) < 0)
+            return -1;
+        out->earlier++;
+    }
+    return 0;
+}
+
 // Explains why the one request that was asked for is not among the candidates.
 static void why_not_followed(const struct diagnosis_input *in, struct diagnosis *out)
 {
@@ -161,7 +184,11 @@ static void judge_evidence(const struct diagnosis_input *in, struct diagnosis *o
                  out->without_part > out->left_out[worst]
                      ? "a stamp of this part is missing"
                      : lifetime_state_name((enum lifetime_state)worst));
-    else if (out->candidates < DIAGNOSIS_MIN_CANDIDATES)
+    else if (out->candidates + out->earlier < DIAGNOSIS_MIN_CANDIDATES && out->earlier)
+        snprintf(out->reason, sizeof out->reason,
+                 "only %s requests of the window and %s before it could be followed, %d are needed",
+                 TEXT_COUNT(out->candidates), TEXT_COUNT(out->earlier), DIAGNOSIS_MIN_CANDIDATES);
+    else if (out->candidates + out->earlier < DIAGNOSIS_MIN_CANDIDATES)
         snprintf(out->reason, sizeof out->reason,
                  "only %s requests of the window could be followed, %d are needed",
                  TEXT_COUNT(out->candidates), DIAGNOSIS_MIN_CANDIDATES);
@@ -226,7 +253,8 @@ static void window_of(const struct diagnosis_input *in, const struct diagnosis_s
     *begin_ns = INT64_MAX, *end_ns = INT64_MIN;
     for (size_t i = 0; i < in->lifetime_count; i++) {
         int64_t at = in->lifetimes[i].stamp_ns[STAMP_INTENDED];
-        if (in->lifetimes[i].load || !lifetime_has(&in->lifetimes[i], STAMP_INTENDED))
+        if (in->lifetimes[i].load || in->lifetimes[i].earlier ||
+            !lifetime_has(&in->lifetimes[i], STAMP_INTENDED))
             continue;
         *begin_ns = at < *begin_ns ? at : *begin_ns;
         *end_ns = at > *end_ns ? at : *end_ns;
@@ -298,11 +326,13 @@ int diagnose(const struct diagnosis_input *input, const struct diagnosis_slice *
     struct lifetime_indices candidates = {0};
     int result = diagnosis_pick(input, slice, out, &candidates, err);
     if (result == 0) {
+        bool failed = add_earlier(input, out, &candidates) < 0;
         judge_evidence(input, out);
-        if (!out->not_available &&
-            (explain_slice(input, out, &candidates) < 0 || shape_causes(input, out) < 0 ||
-             (input->part == PART_WHOLE && !input->without_views &&
-              views_build(input, candidates.items, candidates.count, out) < 0)))
+        if (!failed && !out->not_available)
+            failed = explain_slice(input, out, &candidates) < 0 || shape_causes(input, out) < 0 ||
+                     (input->part == PART_WHOLE && !input->without_views &&
+                      views_build(input, candidates.items, candidates.count, out) < 0);
+        if (failed)
             result = error_set(err, ERROR_FAILED,
                                "no memory to explain %s requests: choose a narrower slice or "
                                "window",

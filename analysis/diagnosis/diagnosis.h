@@ -119,6 +119,8 @@ struct diagnosis {
     enum lifetime_part part; // the part of the lifetimes that all durations are of
     uint64_t without_part;   // whole lifetimes that lack a stamp of the part
     uint64_t candidates;     // messages with a whole lifetime in the window
+    uint64_t earlier;        // whole ones that were answered before it (lifetime.earlier) and are
+                             // compared with as well
     uint64_t
         left_out[LIFETIME_STATES]; // messages of the window without a whole lifetime, by reason
     uint64_t reference_count;      // messages around the median that define what is normal

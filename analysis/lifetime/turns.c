@@ -346,9 +346,40 @@ static bool is_kept(int64_t answered_ns, int64_t after_ns, int64_t until_ns)
     return answered_ns > after_ns && answered_ns <= until_ns;
 }
 
-void turns_keep(struct turns *turns, int64_t after_ns, int64_t until_ns)
+static uint16_t server_port(const struct turns *turns, const struct connection_index *index,
+                            const struct sample *sample)
+{
+    uint32_t at = connection_index_find(index, sample->connection);
+    return at == NO_CONNECTION ? 0 : turns->connections.items[at].peer_port;
+}
+
+static int keep_earlier(struct turns *turns, int64_t after_ns, int64_t until_ns)
+{
+    struct connection_index index = {0};
+    size_t *of_port = calloc(UINT16_MAX + 1, sizeof *of_port);
+    int result =
+        of_port ? connection_index_init(&index, turns->connections.items, turns->connections.count)
+                : -1;
+    for (size_t i = 0; i < turns->samples.count && result == 0; i++)
+        if (is_kept((int64_t)turns->samples.items[i].reply_tsc, after_ns, until_ns))
+            of_port[server_port(turns, &index, &turns->samples.items[i])]++;
+    for (size_t i = turns->samples.count; i-- > 0 && result == 0;) {
+        const struct sample *one = &turns->samples.items[i];
+        if ((int64_t)one->reply_tsc <= after_ns &&
+            of_port[server_port(turns, &index, one)]++ < TURNS_ENOUGH)
+            result = array_push(&turns->earlier, *one);
+    }
+    array_sort(&turns->earlier, by_receipt);
+    connection_index_fini(&index);
+    free(of_port);
+    return result;
+}
+
+int turns_keep(struct turns *turns, int64_t after_ns, int64_t until_ns)
 {
     size_t kept = 0, framed = 0;
+    if (keep_earlier(turns, after_ns, until_ns) < 0)
+        return -1;
     for (size_t i = 0; i < turns->samples.count; i++)
         if (is_kept((int64_t)turns->samples.items[i].reply_tsc, after_ns, until_ns))
             turns->samples.items[kept++] = turns->samples.items[i];
@@ -357,11 +388,13 @@ void turns_keep(struct turns *turns, int64_t after_ns, int64_t until_ns)
             turns->framed.items[framed++] = turns->framed.items[i];
     turns->samples.count = kept;
     turns->framed.count = framed;
+    return 0;
 }
 
 void turns_free(struct turns *turns)
 {
     array_free(&turns->samples);
+    array_free(&turns->earlier);
     array_free(&turns->connections);
     array_free(&turns->framed);
 }

@@ -28,6 +28,7 @@ struct turns {
     // As a load would have recorded them, but with host time for TSC, and the call that received a
     // request for its sending (join_input.sample_clock, without_client).
     struct ARRAY_OF(struct sample) samples;
+    struct ARRAY_OF(struct sample) earlier; // answered before what is kept of these (turns_keep)
     struct ARRAY_OF(struct connection) connections; // as the clients see them
     struct ARRAY_OF(int64_t) framed; // when each message was answered that is so by its framing
     uint64_t
@@ -50,8 +51,12 @@ struct turns_input {
 int turns_find(const struct turns_input *in, struct turns *out);
 void turns_free(struct turns *turns);
 
-// Keeps only what was answered after one moment and up to another (host time).
-void turns_keep(struct turns *turns, int64_t after_ns, int64_t until_ns);
+// Keeps only what was answered after one moment and up to another (host time). Of a server (a port)
+// that answered fewer than TURNS_ENOUGH meanwhile, as many as lack of those it answered before
+// become `earlier`, the latest ones: what is ordinary there cannot be told by so few. -1: no
+// memory.
+enum { TURNS_ENOUGH = 1000 };
+int turns_keep(struct turns *turns, int64_t after_ns, int64_t until_ns);
 
 // Brings the joined lives of turns, the samples and what refers to them into the order of arrival.
 // -1: no memory; nothing is moved then.

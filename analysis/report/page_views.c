@@ -152,9 +152,11 @@ static json_t *operations_build(struct page_builder *builder, const struct diagn
         for (uint32_t b = 0; b < view->blockers && b < BLOCKERS_SHOWN; b++) {
             uint64_t lifetime = views->blockers.items[view->first_blocker + b].lifetime;
             char key[24];
-            if (lifetime == NO_LIFETIME || builder->run->lifetimes.all.items[lifetime].load)
+            if (lifetime == NO_LIFETIME)
                 continue;
             const struct lifetime *life = &builder->run->lifetimes.all.items[lifetime];
+            if (life->load || life->earlier)
+                continue;
             snprintf(key, sizeof key, "%llu", (unsigned long long)life->request);
             page_put(builder, operations, key, json_integer(life->operation));
         }

@@ -64,11 +64,14 @@ function sliceWords(diagnosis) {
              duration(diagnosis.slice_low_ns)} to ${
              duration(diagnosis.slice_high_ns)}; an ordinary one takes ${
              duration(diagnosis.reference_latency_ns, 'an unknown time')} ` +
-      `(median of ${count(diagnosis.reference_count)}). Differences below ${
-             duration(diagnosis.granularity_ns, '–')} are ignored.${
+         `(median of ${count(diagnosis.reference_count)}${
+             diagnosis.earlier
+                 ? `, where ${
+                       plural(diagnosis.earlier, 'message')} of before this window count as well`
+                 : ''}). Differences below ${duration(diagnosis.granularity_ns, '–')} are ignored.${
              left ? ` ${plural(left, 'message')} could not be followed and ${
-                        left === 1 ? 'is' : 'are'} left out.` :
-                    ''}${of}${shown}`;
+                        left === 1 ? 'is' : 'are'} left out.`
+                  : ''}${of}${shown}`;
 }
 
 function renderDiagnosis() {

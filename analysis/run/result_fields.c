@@ -87,6 +87,7 @@ const struct result_field diagnosis_fields[] = {
     {"passed_over", NULL, "passed_over", RESULT_COUNT, DIAGNOSIS(passed_over)},
     {"reference_messages", "reference_messages", "reference_count", RESULT_COUNT,
      DIAGNOSIS(reference_count)},
+    {"reference_earlier", "reference_earlier", "earlier", RESULT_COUNT, DIAGNOSIS(earlier)},
     {NULL, "reference_latency_ns", "reference_latency_ns", RESULT_NS,
      DIAGNOSIS(reference_latency_ns)},
     {NULL, "granularity_ns", "granularity_ns", RESULT_NS, DIAGNOSIS(granularity_ns)},

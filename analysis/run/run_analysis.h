@@ -86,7 +86,8 @@ struct run_evidence {
 struct run_lifetimes {
     struct lifetime_array all;   // one per scheduled request, in intended order
     size_t beside;               // behind these: lives of the loads beside, of which others ask
-                                 // only whom the servers had to do with
+                                 // only whom the servers had to do with; and earlier ones
+                                 // (lifetime.earlier)
     struct holdup_array holdups; // what TCP held back
     struct run_hops hops;        // where on the network they were
     struct peers peers;          // what the servers asked of others

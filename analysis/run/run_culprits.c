@@ -68,8 +68,10 @@ char *run_blocker_owner(const struct run_analysis *run, uint64_t lifetime, uint3
         return service_owner(run, service, out, out_bytes);
     const struct lifetime *life = &run->lifetimes.all.items[lifetime];
     const char *operation = run_operation_name(run, life->load, life->operation);
+    if (life->earlier)
+        snprintf(out, out_bytes, "a request before what is looked at");
     if (!life->load)
-        return NULL;
+        return life->earlier ? out : NULL;
     snprintf(out, out_bytes, "%s of load `%s`", operation ? operation : "a request",
              run_other_load_name(run, life->load));
     return out;

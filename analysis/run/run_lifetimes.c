@@ -162,10 +162,11 @@ static int take_turns(struct run_analysis *run, struct run_input *input,
                                    .events = same_numbers ? input->events.records : NULL,
                                    .event_count = same_numbers ? input->events.count : 0};
     int result = turns_find(&in, turns);
-    if (stand_ins->answered_until_ns)
-        turns_keep(turns, stand_ins->answered_after_ns, stand_ins->answered_until_ns);
-    else if (segments->from_ns || segments->until_ns)
-        turns_keep(turns, segments->from_ns, segments->until_ns ? segments->until_ns : INT64_MAX);
+    if (result == 0 && stand_ins->answered_until_ns)
+        result = turns_keep(turns, stand_ins->answered_after_ns, stand_ins->answered_until_ns);
+    else if (result == 0 && (segments->from_ns || segments->until_ns))
+        result = turns_keep(turns, segments->from_ns,
+                            segments->until_ns ? segments->until_ns : INT64_MAX);
     run->evidence.turns_framed = turns->framed.count;
     run->evidence.turns_unanswered = turns->unanswered;
     run->evidence.turns_unasked = turns->unasked;
@@ -267,6 +268,42 @@ static int join_beside(struct run_analysis *run, struct join_input in, const str
     return result;
 }
 
+// The lives of requests that were answered before those that are looked at, behind all others: what
+// an ordinary one is. Where hand-offs were spared for one side and not for the other, these are not
+// alike.
+static int join_earlier(struct run_analysis *run, struct join_input in, const struct turns *turns,
+                        struct error *err)
+{
+    struct lifetime_array lives = {0}, *all = &run->lifetimes.all;
+    struct holdup_array holdups = {0}, *kept = &run->lifetimes.holdups;
+    struct join_counts counts = {0};
+    const size_t before = all->count + run->lifetimes.beside;
+    in.samples = turns->earlier.items;
+    in.sample_count = turns->earlier.count;
+    int result = join_lifetimes(&in, &lives, &holdups, &counts, err);
+    if (result < 0 || (counts.spared > 0) != (run->lifetimes.join.spared > 0))
+        goto done;
+    if (array_reserve(all, before + lives.count) < 0 ||
+        array_reserve(kept, kept->count + holdups.count) < 0) {
+        result = error_set(err, ERROR_FAILED, "no memory for %zu requests", lives.count);
+        goto done;
+    }
+    for (size_t i = 0; i < lives.count; i++) {
+        all->items[before + i] = lives.items[i];
+        all->items[before + i].request = before + i;
+        all->items[before + i].earlier = true;
+    }
+    for (size_t i = 0; i < holdups.count; i++) {
+        kept->items[kept->count] = holdups.items[i];
+        kept->items[kept->count++].request += before;
+    }
+    run->lifetimes.beside += lives.count;
+done:
+    array_free(&lives);
+    array_free(&holdups);
+    return result;
+}
+
 static int join_requests(struct run_analysis *run, const struct join_input *in, struct turns *turns,
                          struct error *err)
 {
@@ -278,6 +315,8 @@ static int join_requests(struct run_analysis *run, const struct join_input *in, 
     for (size_t i = 0; i < run->evidence.other_loads.count && result == 0; i++)
         if (run->evidence.other_loads.items[i].samples.count)
             result = join_beside(run, *in, &run->evidence.other_loads.items[i], err);
+    if (result == 0 && turns->earlier.count)
+        result = join_earlier(run, *in, turns, err);
     return result;
 }
 

@@ -176,7 +176,7 @@ static void verdict_append_remedy(char *out, const struct diagnosis *diagnosis)
 static void verdict_append_diagnosis(char *out, const struct run_analysis *run,
                                      const struct diagnosis *diagnosis)
 {
-    char time[32];
+    char time[32], count[32];
     const struct cause *client = run_is_calm(diagnosis) ? NULL : run_clients_fault(diagnosis);
     const struct remedy *remedy = client ? remedy_of(client->category) : NULL;
     if (client)
@@ -191,6 +191,11 @@ static void verdict_append_diagnosis(char *out, const struct run_analysis *run,
         text_append(out, VERDICT_BYTES, ". Coverage %d %% (median)",
                     text_whole_percent(diagnosis->coverage_median, 1));
     text_append(out, VERDICT_BYTES, ". ");
+    if (diagnosis->earlier)
+        text_append(
+            out, VERDICT_BYTES,
+            "What is ordinary is said by %s requests that were answered before these, too. ",
+            text_count(diagnosis->earlier, count));
     verdict_append_remedy(out, diagnosis);
     verdict_append_culprit(out, run, diagnosis);
     verdict_append_sleeper(out, run, diagnosis);

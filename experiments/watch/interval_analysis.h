@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
 // Analyzes an interval of a watch: its segments of the capture and the one before them, in which
-// requests that it answered may have arrived. A server that stood still for longer has answered
-// requests of which nobody knows, by these segments, when they came: then it is looked further
-// back.
+// requests that it answered may have arrived, and which says what an ordinary one is where the
+// interval has few. A server that stood still for longer has answered requests of which nobody
+// knows, by these segments, when they came, and one that is asked little has too few in them to
+// compare with: then it is looked further back.
 #ifndef EXPERIMENTS_WATCH_INTERVAL_ANALYSIS_H
 #define EXPERIMENTS_WATCH_INTERVAL_ANALYSIS_H
 

@@ -66,8 +66,8 @@ static void write_causes(const struct diagnosis *diagnosis, const struct summary
     double whole = run_diagnosis_extra_ns(diagnosis);
     char added[32], share[32], name[CAUSE_NAME_BYTES + 32], clean[CAUSE_NAME_BYTES + 32];
     fprintf(s->out,
-            "  the slowest 1 %%, %zu requests, against %s of an ordinary one; added on average:\n",
-            diagnosis->messages.count,
+            "  the slowest 1 %%, %zu request%s, against %s of an ordinary one; added on average:\n",
+            diagnosis->messages.count, diagnosis->messages.count == 1 ? "" : "s",
             units_format_ns(diagnosis->reference_latency_ns, added, sizeof added));
     for (size_t i = 0; i < diagnosis->causes.count && i < CAUSES_SHOWN; i++) {
         const struct cause *cause = &diagnosis->causes.items[i];
@@ -122,6 +122,9 @@ static void write_requests(const struct watch_requests *requests, const struct s
             fprintf(s->out, ", against %s of %s ordinary ones",
                     text_count(diagnosis->reference_taken, count),
                     text_count(diagnosis->reference_count, of));
+        if (diagnosis->earlier)
+            fprintf(s->out, "; compared with %s requests of before as well",
+                    text_count(diagnosis->earlier, count));
     } else
         fprintf(s->out, "  explained -");
     fprintf(s->out, "; joined %s of %s", text_count(requests->joined, count),
@@ -227,6 +230,7 @@ static void put_requests(json_t *object, const struct watch_requests *requests, 
          json_number_or_null(diagnosis ? diagnosis->reference_latency_ns / 1000 : NAN)},
         {"ordinary_messages", json_integer(diagnosis ? (json_int_t)diagnosis->reference_count : 0)},
         {"ordinary_taken", json_integer(diagnosis ? (json_int_t)diagnosis->reference_taken : 0)},
+        {"ordinary_earlier", json_integer(diagnosis ? (json_int_t)diagnosis->earlier : 0)},
         {"extra_us",
          json_number_or_null(diagnosis ? run_diagnosis_extra_ns(diagnosis) / 1000 : NAN)},
         {"causes", causes_json(diagnosis)},

@@ -196,6 +196,44 @@ static void few_ordinary_ones_are_enough(void **state)
     assert_true(furthest > 0 && furthest < 0.01);
 }
 
+// Of too few messages, most of which waited for the same thing, those of before say what is
+// ordinary; they are neither of the slice nor counted.
+static void those_before_say_what_is_ordinary(void **state)
+{
+    (void)state;
+    enum { WINDOW = 20 };
+    struct diagnosed d;
+    struct scenario_options options = usual;
+    options.fault = FAULT_HOG;
+    rebuild(&d, &options);
+    run_slice(&d, &slowest);
+    const uint64_t slow = d.diagnosis.messages.items[0].lifetime;
+    const size_t from = slow - WINDOW / 2;
+    assert_true(slow >= WINDOW && from + WINDOW <= d.lives.count);
+    struct diagnosis_input input = input_of(&d);
+    struct error err = {0};
+    diagnosis_free(&d.diagnosis);
+    input.lifetimes = d.lives.items + from;
+    input.lifetime_count = WINDOW;
+    assert_int_equal(diagnose(&input, &slowest, &d.diagnosis, &err), 0);
+    assert_true(d.diagnosis.not_available);
+    diagnosis_free(&d.diagnosis);
+    for (size_t i = 0; i < d.lives.count; i++)
+        d.lives.items[i].earlier = i < from || i >= from + WINDOW;
+    input.lifetimes = d.lives.items;
+    input.lifetime_count = d.lives.count;
+    assert_int_equal(diagnose(&input, &slowest, &d.diagnosis, &err), 0);
+    const struct diagnosis *g = &d.diagnosis;
+    assert_false(g->not_available);
+    assert_sound(g);
+    assert_int_equal(g->candidates, WINDOW);
+    assert_int_equal(g->earlier, d.lives.count - WINDOW);
+    assert_int_equal(g->messages.count, 1);
+    assert_int_equal(g->messages.items[0].lifetime, slow);
+    assert_string_equal(g->causes.items[0].name, expected[FAULT_HOG].name);
+    release(&d);
+}
+
 static void print_diagnosis(const struct diagnosis *g)
 {
     for (size_t i = 0; i < g->causes.count && i < 5; i++)
@@ -671,6 +709,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(of_too_much_some_are_taken),
         cmocka_unit_test(few_ordinary_ones_are_enough),
+        cmocka_unit_test(those_before_say_what_is_ordinary),
         cmocka_unit_test(each_fault_is_the_top_cause),
         cmocka_unit_test(a_usual_fault_is_a_cause),
         cmocka_unit_test(a_usual_hog_of_the_client_is_a_cause),

@@ -186,10 +186,46 @@ static void requests_that_came_together_are_told_apart(void **state)
         assert_true(sample->reply_tsc == wanted[i].answered);
     }
     assert_int_equal(turns.unanswered + turns.unasked, 0);
-    turns_keep(&turns, 305, 700);
+    assert_int_equal(turns_keep(&turns, 305, 700), 0);
     assert_int_equal(turns.samples.count, 2);
+    assert_int_equal(turns.earlier.count, 1);
+    assert_int_equal(turns.earlier.items[0].reply_tsc, 305);
     assert_int_equal(turns.framed.count, 2);
     turns_free(&turns);
+}
+
+// A window with few has the latest of before, of each server; one with enough has none.
+static void few_are_compared_with_those_before(void **state)
+{
+    (void)state;
+    enum { MESSAGES = 3 * TURNS_ENOUGH };
+    struct application_call *calls = calloc(2 * MESSAGES, sizeof *calls);
+    assert_non_null(calls);
+    for (int i = 0; i < MESSAGES; i++) { // answered at 1002, 2002, ...
+        calls[2 * i] = call(CALL_RECEIVE, 10 * (uint64_t)i, 10, 1000 * (i + 1) - 50);
+        calls[2 * i + 1] = call(CALL_SEND, 5 * (uint64_t)i, 5, 1000 * (i + 1));
+    }
+    const struct {
+        int64_t after_ns;
+        size_t kept, earlier;
+    } windows[] = {{1000 * (MESSAGES - 10) + 500, 10, TURNS_ENOUGH - 10},
+                   {1000 * (MESSAGES - TURNS_ENOUGH) + 500, TURNS_ENOUGH, 0},
+                   {1000 * 7 + 500, MESSAGES - 7, 0}};
+    for (size_t i = 0; i < sizeof windows / sizeof *windows; i++) {
+        struct turns turns;
+        find(calls, 2 * MESSAGES, 50, &turns);
+        assert_int_equal(turns.samples.count, MESSAGES);
+        assert_int_equal(turns_keep(&turns, windows[i].after_ns, INT64_MAX), 0);
+        assert_int_equal(turns.samples.count, windows[i].kept);
+        assert_int_equal(turns.earlier.count, windows[i].earlier);
+        if (windows[i].earlier) { // all up to the window
+            const struct sample *last = &turns.earlier.items[windows[i].earlier - 1];
+            assert_true((int64_t)last->reply_tsc <= windows[i].after_ns &&
+                        (int64_t)last->reply_tsc > windows[i].after_ns - 1000);
+        }
+        turns_free(&turns);
+    }
+    free(calls);
 }
 
 static struct event segment(uint32_t connection, uint8_t flags, uint64_t end)
@@ -241,6 +277,7 @@ int main(void)
         cmocka_unit_test(pieces_are_one_message),
         cmocka_unit_test(requests_that_came_together_are_told_apart),
         cmocka_unit_test(what_nobody_asked_for_is_counted),
+        cmocka_unit_test(few_are_compared_with_those_before),
         cmocka_unit_test(what_lay_unread_for_the_longest_is_the_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
