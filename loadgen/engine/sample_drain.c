@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "loadgen/engine/sample_drain.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdalign.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/tsc.h"
 
@@ -117,32 +115,18 @@ int sample_drain_open(struct sample_drain *drain, uint32_t ring_count,
     return 0;
 }
 
-static void stop_thread(struct sample_drain *drain)
-{
-    atomic_store(&drain->stop, true);
-    if (drain->running)
-        pthread_join(drain->thread, NULL);
-    drain->running = false;
-}
-
 void sample_drain_close(struct sample_drain *drain)
 {
-    stop_thread(drain);
+    side_thread_end(&drain->side);
     free(drain->rings);
     drain->rings = NULL;
 }
 
 // --- the thread ----------------------------------------------------------------------------------
 
-static void *drain_main(void *argument)
+static void look(void *context)
 {
-    struct sample_drain *drain = argument;
-    pthread_setname_np(pthread_self(), "load-samples");
-    while (!atomic_load(&drain->stop)) {
-        sample_drain_look(drain);
-        nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
-    }
-    return NULL;
+    sample_drain_look(context);
 }
 
 void sample_drain_fill(struct sample_drain *drain, double ticks_per_ns)
@@ -155,18 +139,11 @@ void sample_drain_fill(struct sample_drain *drain, double ticks_per_ns)
 int sample_drain_begin(struct sample_drain *drain, uint64_t start_tsc, const cpu_set_t *cores,
                        struct error *err)
 {
-    pthread_attr_t attributes;
     drain->start_tsc = start_tsc;
     drain->last_tsc += start_tsc;
-    pthread_attr_init(&attributes);
-    if (cores)
-        pthread_attr_setaffinity_np(&attributes, sizeof *cores, cores);
-    errno = pthread_create(&drain->thread, &attributes, drain_main, drain);
-    pthread_attr_destroy(&attributes);
-    drain->running = errno == 0;
-    return drain->running ? 0
-                          : error_set_errno(err, ERROR_FAILED,
-                                            "cannot begin the thread that takes the samples");
+    drain->side = (struct side_thread){
+        .name = "load-samples", .look = look, .context = drain, .every_ns = LOOK_NS};
+    return side_thread_begin(&drain->side, cores, err);
 }
 
 static uint64_t count_undrawn(const struct sample_drain *drain, uint64_t until_tsc)
@@ -179,7 +156,7 @@ static uint64_t count_undrawn(const struct sample_drain *drain, uint64_t until_t
 
 void sample_drain_end(struct sample_drain *drain, uint64_t until_tsc, uint64_t drawing_ticks)
 {
-    stop_thread(drain);
+    side_thread_end(&drain->side);
     for (uint64_t left = held(drain); left; left--, pass(drain, &drain->taken)) {
         const struct sample *sample =
             sample_ring_at(&drain->rings[drain->taken.ring], drain->taken.number);

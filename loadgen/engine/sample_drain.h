@@ -8,9 +8,7 @@
 #ifndef LOADGEN_ENGINE_SAMPLE_DRAIN_H
 #define LOADGEN_ENGINE_SAMPLE_DRAIN_H
 
-#include <pthread.h>
 #include <sched.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -18,6 +16,7 @@
 #include "loadgen/engine/sample_ring.h"
 #include "loadgen/engine/sample_totals.h"
 #include "loadgen/engine/schedule.h"
+#include "loadgen/engine/side_thread.h"
 
 // A request of the schedule: number `number` of ring `ring`; they are dealt to the rings in turn.
 struct ring_place {
@@ -38,9 +37,7 @@ struct sample_drain {
     bool has_next;
     uint64_t last_tsc; // when the last that was drawn is due
     bool was_full;     // when last looked at: full of requests that had been due
-    pthread_t thread;
-    bool running;
-    atomic_bool stop;
+    struct side_thread side;
 };
 
 // Makes the rings; who uses one gives it its samples. ERROR_FAILED: out of memory.
