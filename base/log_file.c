@@ -74,6 +74,22 @@ int log_writer_cut(struct log_writer *writer, struct error *err)
     return 0;
 }
 
+int log_writer_rewrite(struct log_writer *writer, const void *records, size_t count,
+                       struct error *err)
+{
+    FILE *file = writer->out.file;
+    const size_t bytes = count * writer->header.record_bytes;
+    if (fseek(file, sizeof writer->header, SEEK_SET) < 0)
+        return error_set_errno(err, ERROR_FAILED, "cannot write %s", writer->out.path);
+    writer->header.records = 0;
+    int status = log_writer_append(writer, records, count, err);
+    if (status == 0)
+        status = log_writer_flush(writer, err);
+    if (status == 0 && ftruncate(fileno(file), (off_t)(sizeof writer->header + bytes)) < 0)
+        status = error_set_errno(err, ERROR_FAILED, "cannot write %s", writer->out.path);
+    return status;
+}
+
 int log_writer_close(struct log_writer *writer, uint64_t dropped, struct error *err)
 {
     writer->header.dropped = dropped;

@@ -61,6 +61,12 @@ int log_writer_flush(struct log_writer *writer, struct error *err);
 // then stays as it was.
 int log_writer_cut(struct log_writer *writer, struct error *err);
 
+// Writes other records over those that it has, of which the former are the beginning but for what
+// was not known then. What a killed writer leaves is a whole beginning at any moment. A pipe cannot
+// be written so: ERROR_FAILED.
+int log_writer_rewrite(struct log_writer *writer, const void *records, size_t count,
+                       struct error *err);
+
 // Writes the header with the final counts, syncs and renames to the real name. On failure the
 // partial file is removed.
 int log_writer_close(struct log_writer *writer, uint64_t dropped, struct error *err);

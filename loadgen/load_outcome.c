@@ -50,10 +50,16 @@ int load_write_logs(const char *directory, const struct engine_result *result,
         *err = whole; // what filled the disk, if it is full
         return -(int)err->kind;
     }
-    return status < 0 || result->totals
-               ? status
-               : log_write(samples, LOG_SAMPLES, SAMPLE_LOG_VERSION, sizeof *result->samples,
-                           result->samples, result->sample_count, 0, err);
+    if (status < 0 || result->totals)
+        return status;
+    if (!result->journal)
+        return log_write(samples, LOG_SAMPLES, SAMPLE_LOG_VERSION, sizeof *result->samples,
+                         result->samples, result->sample_count, 0, err);
+    status = log_writer_rewrite(result->journal, result->samples, result->sample_count, err);
+    if (status == 0)
+        return log_writer_close(result->journal, 0, err);
+    log_writer_discard(result->journal);
+    return status;
 }
 
 json_t *load_result_json(const struct engine_result *result, const struct load_facts *facts,

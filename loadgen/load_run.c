@@ -200,21 +200,45 @@ static int run_bounded(const struct load_plan *plan, const struct load_point *po
                        struct engine_settings *engine, struct engine_result *result,
                        struct error *err)
 {
-    char spool[4200], connections[4200];
     engine->memory_bytes = point->memory_bytes;
-    if (plan->options.samples) {
+    int status = schedule_drawer_open(&plan->workload, &plan->workload.arrivals, point->rate,
+                                      point->duration_ns, point->seed, &engine->drawer, err);
+    if (status == 0)
+        status = run_engine(plan, engine, NULL, result, err);
+    schedule_drawer_close(engine->drawer);
+    return status;
+}
+
+static int run_whole(const struct load_plan *plan, const struct load_point *point,
+                     struct engine_settings *engine, struct engine_result *result,
+                     struct error *err)
+{
+    struct schedule schedule = {0};
+    int status = schedule_prepare(plan, point, &schedule, err);
+    if (status == 0)
+        status = run_engine(plan, engine, &schedule, result, err);
+    schedule_free(&schedule);
+    return status;
+}
+
+// With the files that grow meanwhile, where samples are asked for.
+static int run_spooled(const struct load_plan *plan, const struct load_point *point,
+                       struct engine_settings *engine, struct engine_result *result,
+                       struct error *err)
+{
+    char spool[4200], connections[4200];
+    // Of several repetitions each has files of its own, once it has ended.
+    if (plan->options.samples && plan->options.repetitions == 1) {
         snprintf(spool, sizeof spool, "%s/samples.tlog", plan->options.samples);
         snprintf(connections, sizeof connections, "%s/connections.tlog", plan->options.samples);
         engine->spool = spool;
         engine->spool_connections = connections;
     }
-    int status = schedule_drawer_open(&plan->workload, &plan->workload.arrivals, point->rate,
-                                      point->duration_ns, point->seed, &engine->drawer, err);
-    if (status == 0)
-        status = run_engine(plan, engine, NULL, result, err);
+    int status = point->memory_bytes ? run_bounded(plan, point, engine, result, err)
+                                     : run_whole(plan, point, engine, result, err);
     if (status < 0 && engine->spool)
         unlink(connections);
-    schedule_drawer_close(engine->drawer);
+    engine->spool = engine->spool_connections = NULL;
     return status;
 }
 
@@ -223,7 +247,6 @@ int load_run_once(const struct load_plan *plan, const struct load_point *point,
 {
     struct engine_settings engine = load_plan_engine(plan);
     struct method_settings settings = load_plan_method(plan);
-    struct schedule schedule = {0};
     *outcome = (struct load_outcome){0};
     if (plan->agent_count)
         return load_agents_once(plan, point, outcome, err);
@@ -236,11 +259,7 @@ int load_run_once(const struct load_plan *plan, const struct load_point *point,
     settings.duration_s = (double)point->duration_ns / 1e9;
     engine.closed_loop = isinf(point->rate);
     engine.requests_max = engine.closed_loop ? affordable_requests(plan) : 0;
-    int status = point->memory_bytes ? run_bounded(plan, point, &engine, &outcome->result, err)
-                                     : schedule_prepare(plan, point, &schedule, err);
-    if (status == 0 && !point->memory_bytes)
-        status = run_engine(plan, &engine, &schedule, &outcome->result, err);
-    schedule_free(&schedule);
+    int status = run_spooled(plan, point, &engine, &outcome->result, err);
     settings.stolen = machine_stolen_since(&began);
     return status < 0 ? status
                       : load_judge(&outcome->result, point->duration_ns, &settings,

@@ -85,8 +85,9 @@ static void take_stamp(struct client_connection *connection, const struct stamp_
             late = true;
             continue;
         }
-        sample->tx_ns = at->ns;
-        sample->tx_source = (uint8_t)at->source;
+        // Somebody may copy it meanwhile (loadgen/engine/sample_journal.h): with a time its source.
+        __atomic_store_n(&sample->tx_source, (uint8_t)at->source, __ATOMIC_RELAXED);
+        __atomic_store_n(&sample->tx_ns, at->ns, __ATOMIC_RELEASE);
     }
     connection->context->counts->stamps_late += late;
 }

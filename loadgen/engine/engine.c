@@ -29,6 +29,7 @@
 #include "loadgen/engine/engine_worker_prepare.h"
 #include "loadgen/engine/engine_worker_run.h"
 #include "loadgen/engine/sample_drain.h"
+#include "loadgen/engine/sample_journal.h"
 #include "loadgen/engine/thread_cores.h"
 #include "workloads/protocols/memcached_udp.h"
 #include "workloads/protocols/protocols.h"
@@ -53,6 +54,7 @@ struct engine {
     struct clock_follower nic_clock;  // runs while shared.hardware_stamps is set
     struct clock_follower host_clock; // runs with settings->keep_clock
     struct sample_drain drain;        // in bounded memory
+    struct sample_journal journal;    // else, with settings->spool
 };
 
 // --- preparation ---------------------------------------------------------------------------------
@@ -204,6 +206,9 @@ static int make_workers(struct engine *engine, struct error *err)
         worker->core = -1;
         worker->news = engine->news;
         worker->ring = engine->drain.rings ? &engine->drain.rings[i] : NULL;
+        worker->sent = worker->ring            ? &worker->ring->sent
+                       : engine->journal.parts ? &engine->journal.parts[i].sent
+                                               : NULL;
         sem_init(&worker->go, 0, 0);
     }
     if (!engine->workers || !engine->workers[count - 1])
@@ -332,6 +337,9 @@ static int engine_prepare(struct engine *engine, const sigset_t *signals, struct
     int status = raise_file_limit(settings->connections, shared->thread_count, err);
     if (status == 0 && settings->drawer)
         status = bound_memory(engine, err);
+    else if (status == 0 && settings->spool)
+        status = sample_journal_open(&engine->journal, settings->spool, shared->thread_count,
+                                     !settings->closed_loop, err);
     if (status == 0)
         status = make_workers(engine, err);
     if (status == 0)
@@ -489,8 +497,8 @@ static void convert_hardware_stamps(struct engine *engine)
     }
 }
 
-// On other cores than the load threads', where there are any.
-static int begin_drain(struct engine *engine, uint64_t start_tsc, struct error *err)
+// Begins what takes the samples away, on other cores than the load threads', where there are any.
+static int begin_taking(struct engine *engine, uint64_t start_tsc, struct error *err)
 {
     const cpu_set_t *taken = &engine->result->cores;
     cpu_set_t allowed, others;
@@ -499,8 +507,12 @@ static int begin_drain(struct engine *engine, uint64_t start_tsc, struct error *
         CPU_AND(&others, &allowed, taken);   // those of them that may be used, and ...
         CPU_XOR(&others, &allowed, &others); // ... all but these
     }
-    return sample_drain_begin(&engine->drain, start_tsc,
-                              known && CPU_COUNT(&others) ? &others : NULL, err);
+    const cpu_set_t *cores = known && CPU_COUNT(&others) ? &others : NULL;
+    for (uint32_t i = 0; engine->journal.parts && i < engine->shared.thread_count; i++)
+        engine->journal.parts[i].samples = engine->workers[i]->samples;
+    return engine->drain.rings     ? sample_drain_begin(&engine->drain, start_tsc, cores, err)
+           : engine->journal.parts ? sample_journal_begin(&engine->journal, cores, err)
+                                   : 0;
 }
 
 static int spool_connections(const struct engine *engine, struct error *err)
@@ -541,14 +553,15 @@ static int engine_drive(struct engine *engine, struct error *err)
     if (start && engine->shared.settings->keep_clock && engine->shared.kernel_stamps)
         status =
             clock_follower_begin(&engine->host_clock, clock_read_host, -1, "CLOCK_REALTIME", err);
-    if (status == 0 && engine->drain.rings)
-        status = begin_drain(engine, start, err);
+    if (status == 0)
+        status = begin_taking(engine, start, err);
     if (status < 0)
         start = 0;
     struct tsc_pair first = tsc_take_pair();
     release_threads(engine, start);
     await_threads(engine);
     join_threads(engine);
+    result->journal = sample_journal_end(&engine->journal);
     if (engine->shared.hardware_stamps)
         clock_follower_stop(&engine->nic_clock);
     clock_follower_stop(&engine->host_clock);
@@ -581,6 +594,7 @@ static void engine_close(struct engine *engine)
     }
     free(engine->workers);
     sample_drain_close(&engine->drain);
+    sample_journal_close(&engine->journal);
     if (engine->shared.hardware_stamps)
         clock_follower_free(&engine->nic_clock);
     clock_follower_free(&engine->host_clock);

@@ -28,6 +28,9 @@ void engine_result_free(struct engine_result *result)
     if (result->samples)
         munmap(result->samples, result->sample_bytes);
     sample_totals_free(result->totals);
+    if (result->journal)
+        log_writer_discard(result->journal);
+    free(result->journal);
     free(result->connections);
     array_free(&result->clock);
     memset(result, 0, sizeof *result);

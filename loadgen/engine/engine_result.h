@@ -12,6 +12,7 @@
 
 #include "base/connection.h"
 #include "base/error.h"
+#include "base/log_file.h"
 #include "loadgen/client/clock_follower.h"
 #include "loadgen/client/connection_counts.h"
 #include "loadgen/client/sample_log.h"
@@ -33,6 +34,9 @@ struct engine_result {
     size_t sample_bytes;    // of the mapping
     // In bounded memory: of all samples, while those above are what is kept of them; else NULL.
     struct sample_totals *totals;
+    // With settings->spool, where all fit into memory: the file, open, for log_writer_rewrite.
+    // NULL: none.
+    struct log_writer *journal;
     struct connection *connections; // all that were established, reconnects included; ids 1, 2, ...
     uint32_t connection_count;
     uint32_t connections_at_once; // as asked for

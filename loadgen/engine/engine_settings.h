@@ -48,10 +48,12 @@ struct engine_settings {
     bool closed_loop;    // no schedule: its operations and keys are used in turn, over and over
     size_t requests_max; // closed loop: it ends after this many requests, since memory is limited
     // In bounded memory: where the schedule comes from, instead of being drawn at once (NULL: it
-    // is), how many bytes requests may take, and the file for all samples (NULL: none) with that
-    // for the connections of the beginning, which make something of what a killed load leaves.
+    // is), and how many bytes requests may take.
     struct schedule_drawer *drawer;
     size_t memory_bytes;
+    // The file for all samples (NULL: none), which grows with the load; where all fit into memory
+    // the result has its journal, for the caller to write. And that for the connections of the
+    // beginning, which make something of what a killed load leaves.
     const char *spool, *spool_connections;
     // How long a request may wait for others, to leave on one connection and in one call with them;
     // 0: each leaves when it is due. Of an open loop over a stream, to one server.

@@ -85,6 +85,8 @@ struct engine_worker {
     size_t ready;              // first of them that is not there yet, as far as known
     uint64_t mask;             // request n is samples[n & mask]; without a ring all bits are set
     struct sample_ring *ring;  // in bounded memory; else NULL
+    struct sample_sent *sent;  // where it says which samples are final; NULL: nobody asks
+    uint64_t final;            // the first that is not, as it last said
     struct request_list again; // to be put again because their connection ended
     struct lanes *lanes;       // of a load on several nodes; NULL: all connections are alike
     // The sets that follow misses: their samples are the ENGINE_FILLS behind those of the requests.

@@ -117,7 +117,7 @@ static bool is_final(struct engine_worker *worker, const struct sample *sample, 
         return false;
     if (!worker->context.kernel_stamps || !sample_lacks_stamp(sample))
         return true;
-    if (worker->next - worker->context.final <= worker->mask / 2 &&
+    if (worker->next - worker->final <= worker->mask / 2 &&
         now <= sample->sent_tsc + engine_ticks(worker->shared, STAMP_PATIENCE_NS))
         return false;
     if (worker->stamps_taken_tsc <= sample->sent_tsc)
@@ -125,15 +125,28 @@ static bool is_final(struct engine_worker *worker, const struct sample *sample, 
     return true;
 }
 
-// Gives them away, a few at a time.
+// Says so of them, a few at a time. In a ring their places are given away.
 static void release_samples(struct engine_worker *worker, uint64_t now)
 {
-    uint64_t *final = &worker->context.final, begin = *final;
+    uint64_t *final = &worker->final, begin = *final;
     while (*final < worker->next && *final - begin < RELEASED_AT_ONCE &&
            is_final(worker, engine_worker_sample(worker, *final), now))
         ++*final;
-    if (*final != begin)
-        atomic_store_explicit(&worker->ring->sent.final, *final, memory_order_release);
+    if (*final == begin)
+        return;
+    if (worker->ring)
+        worker->context.final = *final;
+    atomic_store_explicit(&worker->sent->final, *final, memory_order_release);
+}
+
+// What an interrupted load never offered is for sample_drain_end() to say.
+static void release_rest(struct engine_worker *worker)
+{
+    if (!worker->sent || worker->end == ENGINE_INTERRUPTED)
+        return;
+    if (!worker->ring)
+        atomic_store_explicit(&worker->sent->final, worker->sample_count, memory_order_release);
+    atomic_store_explicit(&worker->sent->ended, true, memory_order_release);
 }
 
 // --- the load ------------------------------------------------------------------------------------
@@ -246,7 +259,7 @@ uint64_t engine_worker_turn(struct engine_worker *worker, uint64_t now)
             engine_worker_take_stamps_in_turn(worker, now, false);
     }
     look_in_turn(worker, now);
-    if (worker->ring)
+    if (worker->sent)
         release_samples(worker, now);
     uint64_t after = tsc_now();
     if (!worker->context.progress)
@@ -280,6 +293,8 @@ static void run_closed_loop(struct engine_worker *worker, uint64_t start_tsc)
         engine_worker_fill_connections(worker, now);
         worker->requests_spent |= now < end && worker->next == worker->sample_count;
         engine_worker_poll(worker);
+        if (worker->sent)
+            release_samples(worker, now);
         uint64_t after = tsc_now();
         if (!worker->context.progress)
             note_idle(worker, after - now, worker->empty_poll_tsc);
@@ -329,7 +344,5 @@ void engine_worker_run(struct engine_worker *worker, uint64_t start_tsc)
         lanes_end(worker->lanes, worker->fills_begin);
     if (closed)
         return_unused_samples(worker);
-    // What an interrupted load never offered is for sample_drain_end() to say.
-    if (worker->ring && worker->end != ENGINE_INTERRUPTED)
-        atomic_store_explicit(&worker->ring->sent.ended, true, memory_order_release);
+    release_rest(worker);
 }

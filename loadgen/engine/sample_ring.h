@@ -17,6 +17,12 @@
 
 #include "loadgen/client/sample_log.h"
 
+// What a load thread says of its samples.
+struct sample_sent {
+    _Atomic uint64_t final; // the first that may still change
+    atomic_bool ended;      // it has ended, by itself: none changes any more
+} __attribute__((aligned(64)));
+
 struct sample_ring {
     struct sample *samples; // number n is samples[n & mask]
     uint64_t mask;          // a power of two less 1
@@ -26,11 +32,7 @@ struct sample_ring {
         atomic_bool whole;      // none will be drawn any more
         uint64_t seen_final;    // sent.final when it was last looked at
     } drawn __attribute__((aligned(64)));
-    // By the load thread.
-    struct {
-        _Atomic uint64_t final; // the first that may still change
-        atomic_bool ended;      // it has ended, by itself: none changes any more
-    } sent __attribute__((aligned(64)));
+    struct sample_sent sent; // by the load thread
 } __attribute__((aligned(64)));
 
 static inline struct sample *sample_ring_at(const struct sample_ring *ring, uint64_t number)

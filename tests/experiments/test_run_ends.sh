@@ -47,15 +47,20 @@ start_run killed-server
 signal_to KILL "memcached.* -p $port "
 ended killed-server 1 'the server `cache` was killed by signal 9 \(Killed\); the last line of .*server-cache.log'
 
-# One that keeps its samples on disk leaves those until then.
-start_run killed-load '' --set load.memory=16MiB
+# A load leaves its samples until then, whether they fit into its memory or not.
 has_written() { [ -n "$(find "$run/client" -name 'samples.tlog.*.partial' -size +16k)" ]; }
-await has_written || fail "killed-load: writes no samples"
-signal_to KILL "taillight load .*$run"
-ended killed-load 1 'the load generator was killed by signal 9'
-"$taillight" analyze "$run" --quiet --out "$work/of-load" >"$work/analyzed" 2>"$work/analyze.err"
-[[ $? == [04] ]] && grep -q 'The load was killed: what it had written ends [0-9.]* s after its begin' "$work/of-load/summary.json" ||
-    fail "killed-load: what it left cannot be analyzed: $(cat "$work/analyzed")"
+for how in killed-load 'killed-long-load --set load.memory=16MiB'; do
+    read -r name options <<<"$how"
+    # shellcheck disable=SC2086 # several words
+    start_run "$name" '' $options
+    await has_written || fail "$name: writes no samples"
+    signal_to KILL "taillight load .*$run"
+    ended "$name" 1 'the load generator was killed by signal 9'
+    "$taillight" analyze "$run" --quiet --out "$work/of-load" >"$work/analyzed" 2>"$work/analyze.err"
+    [[ $? == [04] ]] && grep -q 'The load was killed: what it had written ends [0-9.]* s after its begin' "$work/of-load/summary.json" ||
+        fail "$name: what it left cannot be analyzed: $(cat "$work/analyzed")"
+    rm -r "$work/of-load"
+done
 
 start_run killed-capture
 signal_to KILL "taillight capture .*$run"

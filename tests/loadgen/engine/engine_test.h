@@ -149,6 +149,40 @@ static inline int run_bounded(struct engine_settings settings, const struct dist
     return status;
 }
 
+// What the load would have left, if it had been killed, is the beginning of what it measured.
+static inline void check_journal(const struct engine_result *result)
+{
+    FILE *file = fopen(result->journal->out.partial, "re");
+    struct sample one;
+    assert_non_null(file);
+    assert_int_equal(fseek(file, sizeof(struct log_header), SEEK_SET), 0);
+    size_t count = 0;
+    for (; fread(&one, sizeof one, 1, file) == 1; count++) {
+        assert_true(count < result->sample_count);
+        one.tx_ns = result->samples[count].tx_ns; // it may have come later
+        one.tx_source = result->samples[count].tx_source;
+        assert_memory_equal(&one, &result->samples[count], sizeof one);
+    }
+    fclose(file);
+    assert_int_equal(count, result->journal->header.records);
+    if (result->end != ENGINE_INTERRUPTED)
+        assert_int_equal(count, result->sample_count);
+}
+
+// As engine_run, with a file that is not kept.
+static inline int run_with_journal(struct engine_settings settings, const struct schedule *schedule,
+                                   struct engine_result *result, struct error *err)
+{
+    char spool[] = "/tmp/taillight-spool-XXXXXX";
+    close(mkstemp(spool));
+    settings.spool = spool;
+    int status = engine_run(&settings, schedule, result, err);
+    if (status == 0)
+        check_journal(result);
+    unlink(spool);
+    return status;
+}
+
 // Once more, in bounded memory.
 static inline int run_in_bounded_memory(const struct CMUnitTest *tests, size_t count)
 {
@@ -183,7 +217,7 @@ static inline void run_threads(uint32_t threads, const struct workload *workload
                                              .reconnect_ns = 300000000,
                                              .agree = await_server ? begin_after_server : NULL};
     if ((in_bounded_memory ? run_bounded(settings, &arrivals, rate, seed, result, &err)
-                           : engine_run(&settings, &schedule, result, &err)) < 0)
+                           : run_with_journal(settings, &schedule, result, &err)) < 0)
         fail_msg("%s", err.text);
     assert_int_equal(result->sample_count, schedule.count);
     memset(tally, 0, sizeof *tally);

@@ -254,7 +254,7 @@ static void a_closed_loop_asks_as_much_as_is_answered(void **state)
                                                      .requests_max = few ? FEW : 10000000,
                                                      .duration_ns = few ? 60000000000u : 300000000,
                                                      .timeout_ns = patient_ms * 1000000};
-            if (engine_run(&settings, &order, &result, &err) < 0)
+            if (run_with_journal(settings, &order, &result, &err) < 0)
                 fail_msg("%s", err.text);
             assert_int_equal(result.end, ENGINE_COMPLETE);
             assert_true(result.closed_loop);
@@ -302,7 +302,7 @@ static void a_deep_closed_loop_has_its_stamps(void **state)
                                              .requests_max = REQUESTS,
                                              .duration_ns = patient_ms * 1000000,
                                              .timeout_ns = patient_ms * 1000000};
-    if (engine_run(&settings, &order, &result, &err) < 0)
+    if (run_with_journal(settings, &order, &result, &err) < 0)
         fail_msg("%s", err.text);
     assert_int_equal(result.end, ENGINE_COMPLETE);
     assert_int_equal(result.sample_count, REQUESTS);
