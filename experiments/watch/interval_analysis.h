@@ -8,16 +8,23 @@
 #ifndef EXPERIMENTS_WATCH_INTERVAL_ANALYSIS_H
 #define EXPERIMENTS_WATCH_INTERVAL_ANALYSIS_H
 
+#include <stdint.h>
+
 #include "analysis/run/run_analyze.h"
 #include "base/error.h"
 
 // A zeroed one is at the beginning.
 struct interval_analysis {
+    unsigned looked_at;  // number of the last segment that was looked at, or given up
     unsigned vain_until; // number of the segment until which looking back is left off
+    uint64_t given_up;   // segments that could not be looked at: they had made room, were too many
+                         // for this machine, or could not be read
 };
 
-// As run_analyze(); request->segments becomes what was looked at.
-int interval_analyze(struct interval_analysis *analysis, struct run_request *request,
+// As run_analyze(), of all segments since the last time up to that number; request->segments
+// becomes what was looked at. Where the first of these are gone it begins with those that are
+// there.
+int interval_analyze(struct interval_analysis *analysis, unsigned last, struct run_request *request,
                      struct run_analysis *out, struct error *err);
 
 #endif

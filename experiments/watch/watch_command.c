@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <malloc.h>
+#include <math.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -119,17 +120,17 @@ struct watch {
     int signals;
     bool interrupted, save_asked;
     char folder[64], log[80], silence[220];
-    int64_t until_ns;          // host time up to which requests were looked at
-    unsigned segment;          // the last one that was looked at
-    struct watch_segment next; // that was not: the latest that there is; number 0: none
+    int64_t until_ns;          // host time up to which requests were looked at; 0: none yet
+    struct watch_segment next; // not looked at yet: the latest that there is; number 0: none
     int64_t armed_ns, interval_begin_ns;
+    int64_t armed_raw_ns, ended_raw_ns; // host time: when it began, and was to end
     uint64_t capture_ticks;
     bool terminal;
     struct summary_style style;
     struct watch_servers servers;
     char history[HISTORY][250];
     unsigned lines, intervals;
-    uint64_t not_saved, not_looked_at; // windows; intervals whose records could not be read
+    uint64_t not_saved; // windows
 };
 
 // --- the folder for the time being ---------------------------------------------------------------
@@ -330,43 +331,52 @@ static const char *silence_of(struct watch *watch)
     return watch->silence;
 }
 
+// When the interval ended, on the wall's clock, and how long it was: not when it is looked at,
+// which may be later.
+static void time_interval(const struct watch *watch, int64_t until_ns,
+                          struct watch_interval *interval)
+{
+    const int64_t late_ns = clock_now_ns(CLOCK_MONOTONIC_RAW) - until_ns,
+                  ended_ns = clock_now_ns(CLOCK_REALTIME) - late_ns;
+    interval->ended =
+        (struct timespec){.tv_sec = ended_ns / 1000000000, .tv_nsec = ended_ns % 1000000000};
+    interval->seconds =
+        (double)(until_ns - (watch->until_ns ? watch->until_ns : watch->armed_raw_ns)) / 1e9;
+}
+
 // An interval has ended, or several while the one before was looked at: their records are on disk.
 static int take_interval(struct watch *watch, struct watch_segment next, struct error *err)
 {
     struct run_analysis run;
     struct error problem = {0};
-    struct run_request request = {
-        .run_dir = watch->folder,
-        .segments = {.first = watch->segment ? watch->segment : 1, .last = next.number},
-        .answered_after_ns = watch->until_ns,
-        .answered_until_ns = next.until_ns,
-        .whole_alone = true};
+    struct run_request request = {.run_dir = watch->folder,
+                                  .answered_after_ns = watch->until_ns,
+                                  .answered_until_ns = next.until_ns,
+                                  .whole_alone = true};
     struct watch_interval interval = {.problem = "", .servers = &watch->servers};
     int64_t now = monotonic_ns(), before_ns = watch->until_ns;
     uint64_t ticks = capture_ticks(watch);
-    clock_gettime(CLOCK_REALTIME, &interval.ended);
-    interval.seconds = (double)(now - watch->interval_begin_ns) / 1e9;
-    interval.own_share =
-        (double)(ticks - watch->capture_ticks) / (double)sysconf(_SC_CLK_TCK) / interval.seconds;
+    time_interval(watch, next.until_ns, &interval);
+    const double own_seconds =
+        (double)(ticks - watch->capture_ticks) / (double)sysconf(_SC_CLK_TCK);
+    interval.own_share = own_seconds / fmax((double)(now - watch->interval_begin_ns) / 1e9, 0.1);
     watch->capture_ticks = ticks;
     watch->interval_begin_ns = now;
-    bool any = interval_analyze(&watch->analysis, &request, &run, &problem) == 0;
+    bool any = interval_analyze(&watch->analysis, next.number, &request, &run, &problem) == 0;
     watch->until_ns = next.until_ns;
-    watch->segment = next.number;
     if (any)
         interval.run = &run;
     else if (problem.kind == ERROR_INCONCLUSIVE)
         interval.problem = silence_of(watch);
     else
         interval.problem = problem.text;
-    watch->not_looked_at += !any && problem.kind != ERROR_INCONCLUSIVE;
     int result =
         save_what_is_wanted(watch, any ? &run : NULL, request.segments, before_ns, &interval, err);
     if (result == 0)
         result = watch_servers_divide(&watch->servers, interval.run, err);
     const struct metrics_interval counted = {.run = interval.run,
                                              .servers = &watch->servers,
-                                             .own_seconds = interval.own_share * interval.seconds,
+                                             .own_seconds = own_seconds,
                                              .saved = watch->recorder.saved,
                                              .not_saved = watch->not_saved};
     if (result == 0 && watch->metrics)
@@ -424,6 +434,7 @@ static int watch_until_end(struct watch *watch, struct error *err)
 {
     char line[LINE_BYTES];
     watch->armed_ns = watch->interval_begin_ns = monotonic_ns();
+    watch->armed_raw_ns = clock_now_ns(CLOCK_MONOTONIC_RAW);
     watch->capture_ticks =
         capture_ticks(watch); // what it took to load the programs is no interval's
     while (goes_on(watch)) {
@@ -443,6 +454,20 @@ static int watch_until_end(struct watch *watch, struct error *err)
         take_signals(watch);
     }
     return 0;
+}
+
+// On a busy machine intervals may have ended that were not looked at yet, when the watch is to end.
+static int look_at_the_rest(struct watch *watch, struct error *err)
+{
+    char line[LINE_BYTES];
+    int result;
+    watch->ended_raw_ns = clock_now_ns(CLOCK_MONOTONIC_RAW);
+    while ((result = process_read_line(&watch->capture, line, sizeof line, 0, err)) > 0)
+        if ((result = take_line(watch, line, err)) < 0)
+            return result;
+    if (result == 0 && watch->next.number)
+        result = take_interval(watch, watch->next, err);
+    return result;
 }
 
 static int check_options(struct watch *watch, int positional, char **argv, struct error *err)
@@ -485,9 +510,10 @@ static void say_who_is_not_there(const struct watch *watch)
 // What came after the last interval has ended with the watch.
 static void say_what_was_not_looked_at(const struct watch *watch)
 {
-    double left = (double)(monotonic_ns() - watch->interval_begin_ns) / 1e9;
-    if (!watch->options.quiet)
-        fprintf(stderr, "taillight: the last %.1f s, no whole interval, were not looked at\n",
+    const int64_t from_ns = watch->until_ns ? watch->until_ns : watch->armed_raw_ns;
+    const double left = (double)(watch->ended_raw_ns - from_ns) / 1e9;
+    if (!watch->options.quiet && left > 0)
+        fprintf(stderr, "taillight: the last %.1f s were not looked at: no interval ended since\n",
                 left);
 }
 
@@ -504,11 +530,11 @@ static void say_what_was_saved(const struct watch *watch)
                 "taillight: %llu stretches of slow requests share a folder with others: they were "
                 "more than --saves in an interval\n",
                 (unsigned long long)recorder->shared);
-    if (watch->not_looked_at)
+    if (watch->analysis.given_up)
         fprintf(stderr,
                 "taillight: %llu intervals could not be looked at: what was slow in them is not "
                 "saved\n",
-                (unsigned long long)watch->not_looked_at);
+                (unsigned long long)watch->analysis.given_up);
 }
 
 // The analysis shares cores with what it watches. Whoever wakes up gets the core from a thread that
@@ -570,6 +596,8 @@ int watch_command(int argc, char **argv)
     if (result >= 0) {
         say_who_is_not_there(&watch);
         result = watch_until_end(&watch, &err);
+        if (result == 0)
+            result = look_at_the_rest(&watch, &err);
     }
     if (result >= 0)
         say_what_was_not_looked_at(&watch);
