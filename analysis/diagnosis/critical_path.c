@@ -436,6 +436,8 @@ static void sweep_sleep(struct path *path, const struct thread_period *period)
         snprintf(name, sizeof name, "waiting for room to send");
     else if (waker.kind == WAKER_PACKET && is_put_off(path, period))
         snprintf(name, sizeof name, "put off by its event loop");
+    else if (waker.kind != WAKER_THREAD && sleep_sends(sweep, period->before))
+        sleep_room_name(sleep, waker.kind, name);
     else
         sleep_ended_name(sleep, waker.kind, who, name);
     char after[CAUSE_NAME_BYTES + 2];

@@ -80,6 +80,30 @@ static void name_packet(const char *sleep, char out[CAUSE_NAME_BYTES])
                 sends ? "waiting for room to send" : "waiting for a packet", from ?: to ?: "");
 }
 
+bool sleep_sends(const struct sweep *sweep, const struct thread_stint *before)
+{
+    const struct application_calls *all = sweep->decomposer->in->calls;
+    uint32_t pause;
+    size_t count = 0;
+    if (before->left == STINT_WAITS || !pause_after(sweep->decomposer->in->server, before, &pause))
+        return false;
+    if (pause_sends(pause) || !pause_may_send(pause))
+        return pause_sends(pause);
+    const struct application_call *calls =
+        all ? application_calls_of(all, before->thread, &count) : NULL;
+    size_t after = calls ? application_calls_after(calls, count, before->end_ns) : 0;
+    return after > 0 && calls[after - 1].kind == CALL_SEND &&
+           calls[after - 1].exit_ns >= before->end_ns;
+}
+
+void sleep_room_name(const char *sleep, enum waker_kind kind, char out[CAUSE_NAME_BYTES])
+{
+    const char *to = strstr(sleep, " to ");
+    out[0] = '\0';
+    text_append(out, CAUSE_NAME_BYTES, "waiting for room to send%s%s", to ? to : "",
+                kind == WAKER_TIMER ? ", timed out" : "");
+}
+
 bool sleep_stops_the_world(const char *who)
 {
     static const char *const names[] = {"VM Thread", "GC Thread#", "G1 ",

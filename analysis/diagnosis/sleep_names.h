@@ -23,6 +23,13 @@ void sleep_name(struct sweep *sweep, const struct thread_stint *before, char out
 void sleep_ended_name(const char *sleep, enum waker_kind kind, const char *who,
                       char out[CAUSE_NAME_BYTES]);
 
+// Whether it sleeps in a call that sends on a connection. Unless another thread ends that, the wait
+// is for room on its socket, seen or not what made it.
+bool sleep_sends(const struct sweep *sweep, const struct thread_stint *before);
+
+// That wait: "waiting for room to send to 10.0.0.7:5432".
+void sleep_room_name(const char *sleep, enum waker_kind kind, char out[CAUSE_NAME_BYTES]);
+
 // Whether it is the sleep of a thread that a signal or a tracer stopped.
 bool sleep_is_stop(const char *sleep);
 

@@ -66,6 +66,19 @@ bool pause_may_await_work(uint32_t pause)
     return false;
 }
 
+bool pause_sends(uint32_t pause)
+{
+    enum { SENDTO = 44, SENDMSG = 46, SENDMMSG = 307 };
+    return pause == SENDTO || pause == SENDMSG || pause == SENDMMSG;
+}
+
+bool pause_may_send(uint32_t pause)
+{
+    enum { WRITE = 1, WRITEV = 20, SENDFILE = 40, SPLICE = 275, PWRITEV = 296, PWRITEV2 = 328 };
+    return pause_sends(pause) || pause == WRITE || pause == WRITEV || pause == SENDFILE ||
+           pause == SPLICE || pause == PWRITEV || pause == PWRITEV2;
+}
+
 bool pause_is_stop(uint32_t pause)
 {
     return pause == PAUSE_STOPPED || pause == PAUSE_TRACED || pause == PAUSE_FROZEN;

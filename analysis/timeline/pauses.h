@@ -26,6 +26,11 @@ bool pause_is_stop(uint32_t pause);
 // Whether a thread waits for another one in it: for a lock, a condition.
 bool pause_awaits_thread(uint32_t pause);
 
+// Whether it is a call that sends, on a socket and nothing else; the same of one that gives bytes
+// to whatever file it is about.
+bool pause_sends(uint32_t pause);
+bool pause_may_send(uint32_t pause);
+
 // Whether it is a call in which threads wait for something to do: for bytes, connections, another
 // thread's word, a child, a signal, for a time to pass, or for sockets to become ready.
 bool pause_may_await_work(uint32_t pause);

@@ -567,6 +567,57 @@ static void test_no_room_for_the_reply(void **state)
     }
 }
 
+// The front's thread sleeps in a call that sends somebody else's reply, whose client does not read.
+// That is a wait for room whatever woke it, seen or not; a write is one where it is known to be on
+// a connection, and none where another thread ended it.
+static void test_sends_without_room(void **state)
+{
+    (void)state;
+    enum { SENDTO = 44, WRITE = 1, NET_TX = 2, NET_RX = 3 };
+    static const struct {
+        uint32_t call;
+        uint8_t softirq; // what woke it; 0: nobody saw it
+        bool timer, thread, elsewhere;
+        const char *name;
+    } ways[] = {
+        {SENDTO, NET_RX, false, false, false, "waiting for room to send"},
+        {SENDTO, NET_TX, false, false, false, "waiting for room to send"},
+        {SENDTO, 0, false, false, false, "waiting for room to send"},
+        {SENDTO, 0, true, false, false, "waiting for room to send, timed out"},
+        {SENDTO, 0, false, true, false, "blocked in sendto: worker"},
+        {WRITE, 0, false, false, false, "waiting for room to send"},
+        {WRITE, 0, false, false, true, "blocked in write"},
+    };
+    for (size_t way = 0; way < sizeof ways / sizeof *ways; way++) {
+        struct scene s;
+        bool elsewhere = ways[way].elsewhere;
+        open_scene(&s);
+        call(&s, FRONT, CALL_RECEIVE, 5, 6, OTHERS_SIDE);
+        call(&s, FRONT, CALL_SEND, elsewhere ? 10 : 20, elsewhere ? 12 : 1000, OTHERS_SIDE);
+        call(&s, FRONT, CALL_RECEIVE, 1003, 1004, CLIENT_SIDE);
+        call(&s, FRONT, CALL_SEND, 1010, 1011, CLIENT_SIDE);
+        runs(&s, 5, 2, WORKER, "worker");
+        event(&s, 24, EVENT_BLOCKED, 0, FRONT)->payload.a = ways[way].call;
+        runs(&s, 24, 0, BYSTANDER, "bystander");
+        if (ways[way].softirq)
+            event(&s, 988, EVENT_SOFTIRQ_ENTRY, 1, ways[way].softirq);
+        if (ways[way].timer)
+            event(&s, 988, EVENT_VECTOR_ENTRY, 1, VECTOR_LOCAL_TIMER);
+        struct event *waking = event(&s, 989, EVENT_WAKING, ways[way].thread ? 2 : 1, FRONT);
+        waking->payload.b = ways[way].thread ? WORKER : 0;
+        if (ways[way].softirq)
+            event(&s, 990, EVENT_SOFTIRQ_EXIT, 1, ways[way].softirq);
+        if (ways[way].timer)
+            event(&s, 990, EVENT_VECTOR_EXIT, 1, VECTOR_LOCAL_TIMER);
+        runs(&s, 991, 0, FRONT, "front");
+        runs(&s, 1100, 2, 0, "swapper/2");
+        build(&s, 30, 1004, 1010, 0);
+        expect(&s, ways[way].name, 950, 965);
+        expect(&s, "bystander", 0, 3);
+        close_scene(&s);
+    }
+}
+
 // The front's thread asks the backend before it reads the request, as it does to open a connection
 // of its own for each client: nobody is ahead of the request then. Somebody is, if it had one
 // before.
@@ -743,6 +794,7 @@ int main(void)
         cmocka_unit_test(test_put_off_by_an_event_loop),
         cmocka_unit_test(test_put_off_for_nobody_knows_what),
         cmocka_unit_test(test_no_room_for_the_reply),
+        cmocka_unit_test(test_sends_without_room),
         cmocka_unit_test(test_asks_before_it_reads),
         cmocka_unit_test(test_waits_again_and_again),
         cmocka_unit_test(test_part_of_a_request_unread),
