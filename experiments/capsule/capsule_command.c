@@ -25,7 +25,7 @@
 
 struct capsule_options {
     struct option_list hops, ssh_options;
-    const char *filter, *sample, *flow_key, *out, *ssh_config, *directory;
+    const char *filter, *sample, *flow_key, *part, *out, *ssh_config, *directory;
     uint64_t for_ns, ring_bytes, memory_bytes;
     bool carry, clocks, announce, json, quiet;
 };
@@ -46,6 +46,11 @@ static const struct option_spec options[] = {
     OPTION_FLAG("carry", 0, struct capsule_options, carry,
                 "packets carry their stamps, from the first hop to the last, in a trailer behind "
                 "the IP packet"),
+    OPTION_STRING(
+        "part", 0, "RUN", struct capsule_options, part,
+        "of --carry over several machines: hops of others (@ssh:) are theirs, and trailers "
+        "have this number, of up to 16 hexadecimal digits; needs --flow-key and "
+        "--announce"),
     OPTION_DURATION("for", 0, "TIME", struct capsule_options, for_ns,
                     "for how long (until Ctrl-C)"),
     OPTION_STRING("out", 'o', "DIR", struct capsule_options, out,
@@ -102,6 +107,7 @@ struct measuring {
     struct packet_join join;
     struct hop_report report;
     uint64_t begin_ns, end_ns; // CLOCK_MONOTONIC
+    char told[64];             // the line of stdin that is being read
 };
 
 // --- what is asked for ---------------------------------------------------------------------------
@@ -113,27 +119,42 @@ static int take_hops(struct measuring *m, struct error *err)
     int result = 0;
     for (size_t i = 0; i < o->hops.count && result == 0; i++)
         result = hop_machines_take(&m->machines, o->hops.items[i], &reach, err);
+    if (result == 0 && o->carry)
+        result = hop_machines_carry(&m->machines, err);
     m->settings.hops = m->here;
     m->settings.hop_count = hop_machines_here(&m->machines, m->here, m->here_numbers);
-    if (result < 0 || !o->carry)
-        return result;
-    if (m->machines.machine_count > 1)
-        return error_set(err, ERROR_INPUT,
-                         "--carry: packets carry their stamps on one machine, and the hops are on "
-                         "several; leave it out, and they are looked at");
-    return hop_specs_carry(m->here, m->settings.hop_count, err);
+    m->settings.way = m->machines.hops;
+    m->settings.way_count = m->machines.hop_count;
+    m->settings.numbers = m->here_numbers;
+    m->settings.waits = o->carry && m->machines.machine_count > 1;
+    if (result == 0 && o->part) {
+        if (!m->settings.waits || !o->flow_key || !o->announce || m->settings.hop_count == 0)
+            return error_set(err, ERROR_INPUT,
+                             "--part: only with --carry, --flow-key, --announce, and hops of this "
+                             "machine and of others");
+        hop_machines_leave_others(&m->machines);
+    }
+    return result;
 }
 
-// Machines sample the same packets if they know them by the same hashes.
-static int choose_flow_key(struct measuring *m, struct error *err)
+static int choose_number(uint64_t *number, struct error *err)
 {
-    if (m->machines.machine_count == 1 || m->settings.flow_key)
+    if (*number)
         return 0;
-    if (getrandom(&m->settings.flow_key, sizeof m->settings.flow_key, 0) !=
-        sizeof m->settings.flow_key)
+    if (getrandom(number, sizeof *number, 0) != sizeof *number)
         return error_set_errno(err, ERROR_FAILED, "no random number");
-    m->settings.flow_key |= 1; // 0 would be another one on each
+    *number |= 1; // 0 would be another one on each
     return 0;
+}
+
+// Machines sample the same packets if they know them by the same hashes, and take a trailer for
+// their own by its number.
+static int choose_numbers(struct measuring *m, struct error *err)
+{
+    if (m->machines.machine_count == 1)
+        return 0;
+    int result = choose_number(&m->settings.flow_key, err);
+    return result == 0 && m->options.carry ? choose_number(&m->settings.run, err) : result;
 }
 
 static int take_options(struct measuring *m, int positional, char **argv, struct error *err)
@@ -159,7 +180,9 @@ static int take_options(struct measuring *m, int positional, char **argv, struct
         return -ERROR_INPUT;
     if (packet_sample_parse(o->sample ? o->sample : "1", &m->settings.one_in, err) < 0)
         return -ERROR_INPUT;
-    if (o->flow_key && packet_key_parse(o->flow_key, &m->settings.flow_key, err) < 0)
+    if (o->flow_key && packet_key_parse("flow-key", o->flow_key, &m->settings.flow_key, err) < 0)
+        return -ERROR_INPUT;
+    if (o->part && packet_key_parse("part", o->part, &m->settings.run, err) < 0)
         return -ERROR_INPUT;
     if (o->announce && o->json)
         return error_set(err, ERROR_INPUT,
@@ -167,16 +190,38 @@ static int take_options(struct measuring *m, int positional, char **argv, struct
                          "leave one of them out, and take --out");
     if (o->out && mkdir(o->out, 0700) < 0 && errno != EEXIST)
         return error_set_errno(err, ERROR_FAILED, "cannot create %s", o->out);
-    return choose_flow_key(m, err);
+    return choose_numbers(m, err);
 }
 
 // --- measuring -----------------------------------------------------------------------------------
 
-// Whether the end of stdin asks it to end; what is written there is nothing to it.
-static bool input_ended(const struct pollfd *input)
+// What hop_machines_begin() and hop_machines_begin_no_more() tell it; other lines are nothing to
+// it.
+static void obey(struct measuring *m)
+{
+    unsigned room_bytes;
+    if (sscanf(m->told, "begin %u", &room_bytes) == 1)
+        hop_capture_begin(m->capture, room_bytes);
+    else if (strcmp(m->told, "begin no more") == 0)
+        hop_capture_begin_no_more(m->capture);
+}
+
+// Whether the end of stdin asks it to end.
+static bool input_ended(struct measuring *m, const struct pollfd *input)
 {
     char bytes[256];
-    return input->revents && read(input->fd, bytes, sizeof bytes) <= 0;
+    ssize_t count = input->revents ? read(input->fd, bytes, sizeof bytes) : 1;
+    for (ssize_t i = 0; i < count && input->revents && m->options.part; i++) {
+        size_t length = strlen(m->told);
+        if (bytes[i] == '\n') {
+            obey(m);
+            m->told[0] = '\0';
+        } else if (length < sizeof m->told - 1) {
+            m->told[length] = bytes[i];
+            m->told[length + 1] = '\0';
+        }
+    }
+    return count <= 0;
 }
 
 // Takes the signal, so that another one that comes later is seen (process_is_interrupted()).
@@ -211,7 +256,8 @@ static int drain_until(struct measuring *m, int64_t end_ns, int interrupted, str
         bool more = m->capture && hop_capture_drain(m->capture);
         if (keep_clocks(m, err) < 0)
             return -(int)err->kind;
-        if (poll(asked, 2, more ? 0 : DRAIN_MS) > 0 && (asked[0].revents || input_ended(&asked[1])))
+        if (poll(asked, 2, more ? 0 : DRAIN_MS) > 0 &&
+            (asked[0].revents || input_ended(m, &asked[1])))
             return take_signal(interrupted, asked[0].revents);
     }
     return 0;
@@ -221,8 +267,31 @@ static void announce(const struct measuring *m)
 {
     if (!m->options.announce)
         return;
-    puts("{\"ready\": true, \"warnings\": []}");
+    if (m->options.part)
+        printf("{\"ready\": true, \"warnings\": [], \"room_bytes\": %u}\n",
+               hop_capture_room(m->capture));
+    else
+        puts("{\"ready\": true, \"warnings\": []}");
     fflush(stdout);
+}
+
+// All hops are attached, on all machines.
+static int begin_carrying(struct measuring *m, struct error *err)
+{
+    uint32_t room_bytes = m->capture ? hop_capture_room(m->capture) : UINT16_MAX;
+    if (!m->machines.carry || m->machines.machine_count == 1)
+        return 0;
+    int result = hop_machines_begin(&m->machines, &room_bytes, err);
+    if (result == 0 && m->capture)
+        hop_capture_begin(m->capture, room_bytes);
+    return result;
+}
+
+static int begin_no_more(struct measuring *m, struct error *err)
+{
+    if (m->capture)
+        hop_capture_begin_no_more(m->capture);
+    return m->machines.carry ? hop_machines_begin_no_more(&m->machines, err) : 0;
 }
 
 static int measure_window(struct measuring *m, struct progress *progress, int interrupted,
@@ -230,7 +299,9 @@ static int measure_window(struct measuring *m, struct progress *progress, int in
 {
     uint64_t for_ns = m->options.for_ns;
     char length[32] = "until it is told to end";
-    int result = drain_until(m, monotonic_ns() + MARGIN_MS * 1000000, interrupted, err);
+    int result = begin_carrying(m, err);
+    if (result == 0)
+        result = drain_until(m, monotonic_ns() + MARGIN_MS * 1000000, interrupted, err);
     if (result < 0)
         return result;
     if (for_ns)
@@ -240,8 +311,8 @@ static int measure_window(struct measuring *m, struct progress *progress, int in
     int64_t begin_ns = monotonic_ns();
     result = drain_until(m, for_ns ? begin_ns + (int64_t)for_ns : INT64_MAX, interrupted, err);
     int64_t end_ns = monotonic_ns();
-    if (m->capture)
-        hop_capture_begin_no_more(m->capture);
+    if (result == 0)
+        result = begin_no_more(m, err);
     if (result == 0)
         result = drain_until(m, end_ns + MARGIN_MS * 1000000, -1, err);
     m->begin_ns = (uint64_t)begin_ns;
@@ -263,6 +334,11 @@ static int start_machines(struct measuring *m, struct progress *progress, struct
     command_line_add_option(&common, "--sample", "1/%u", m->settings.one_in);
     command_line_add_option(&common, "--flow-key", "0x%016llx",
                             (unsigned long long)m->settings.flow_key);
+    if (o->carry) {
+        command_line_add(&common, "--carry");
+        command_line_add_option(&common, "--part", "0x%016llx",
+                                (unsigned long long)m->settings.run);
+    }
     command_line_add_number(&common, "--buffer", m->settings.ring_bytes);
     command_line_add_number(&common, "--memory", m->settings.memory_bytes);
     int result = command_line_result(&common, err);
@@ -376,9 +452,10 @@ static void fill_report(struct measuring *m, size_t records)
         .forgotten = m->capture ? hop_capture_forgotten(m->capture) : 0,
         .join = &m->join,
     };
+    for (size_t i = 0; i < m->machines.hop_count; i++)
+        m->report.link[i] = &m->machines.links[i];
     for (size_t i = 0; i < m->settings.hop_count; i++) {
         size_t number = m->here_numbers[i];
-        m->machines.hops[number] = m->here[i]; // with its role
         m->report.counts[number] = hop_capture_counts(m->capture, i);
         m->report.gone[number] = hop_capture_is_gone(m->capture, i);
         m->report.cut[number] = hop_capture_is_cut(m->capture, i);
@@ -390,6 +467,8 @@ static void fill_report(struct measuring *m, size_t records)
 static int join_records(struct measuring *m, struct hop_record_array *records, struct error *err)
 {
     int result = 0;
+    if (m->options.part)
+        return 0; // stamps of several clocks: who started this joins them
     if (m->machines.machine_count > 1)
         result =
             hop_machines_join(&m->machines, &m->clocks, records, &m->begin_ns, &m->end_ns, err);
@@ -405,8 +484,6 @@ static int report(struct measuring *m, struct error *err)
     struct hop_record_array *records = m->capture ? hop_capture_records(m->capture) : &m->none;
     struct error later; // than that the files cannot be written, which costs nothing but them
     fill_report(m, records->count);
-    for (size_t i = 0; i < records->count; i++)
-        records->items[i].hop = m->here_numbers[records->items[i].hop % HOPS_MAX];
     int result = hop_machines_report(&m->machines, &m->report, err);
     if (result < 0)
         return result;

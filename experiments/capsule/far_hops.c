@@ -2,7 +2,6 @@
 #include "experiments/capsule/far_hops.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,8 +76,14 @@ static int wait_ready(struct far_hops *hops, struct error *err)
     char line[256];
     while (monotonic_ns() < end_ns) {
         int status, result = process_read_line(&hops->process, line, sizeof line, WAIT_MS, err);
-        if (result != 0)
-            return result < 0 ? result : 0;
+        if (result < 0)
+            return result;
+        if (result > 0) {
+            json_t *ready = json_loads(line, 0, NULL);
+            hops->room_bytes = (uint32_t)json_integer_value(json_object_get(ready, "room_bytes"));
+            json_decref(ready);
+            return 0;
+        }
         result = process_wait(&hops->process, 0, &status, err);
         if (result != 0)
             return result < 0 ? result : report_end(hops, status, err);
@@ -183,15 +188,10 @@ static int read_records(struct far_hops *hops, const char *clocks, const char *p
     if (result == 0)
         result = clock_map_open(clocks, &hops->clocks, err);
     const struct hop_record *records = log.records;
-    for (size_t i = 0; i < log.count && result == 0; i++) {
-        struct hop_record record = records[i];
-        hops->error_ns = fmax(hops->error_ns,
-                              clock_map_error_ns(hops->clocks, HOST_CLOCK_MONOTONIC, record.time));
-        record.time = (uint64_t)clock_map_to_host(hops->clocks, HOST_CLOCK_MONOTONIC, record.time);
-        if (array_push(&hops->records, record) < 0)
+    for (size_t i = 0; i < log.count && result == 0; i++)
+        if (array_push(&hops->records, records[i]) < 0)
             result =
                 error_set(err, ERROR_FAILED, "no memory for the records of %s", hops->far.what);
-    }
     log_reader_close(&log);
     return result;
 }
@@ -224,6 +224,16 @@ static int fetch(struct far_hops *hops, struct error *err)
     process_stop(&copy, 0);
     return result == 0 && status ? supervisor_end_error(err, hops->far.what, status, hops->log)
                                  : result;
+}
+
+int far_hops_tell(struct far_hops *hops, const char *line, struct error *err)
+{
+    char text[64];
+    int bytes = snprintf(text, sizeof text, "%s\n", line);
+    return write(hops->process.input, text, (size_t)bytes) == bytes
+               ? 0
+               : error_set_errno(err, ERROR_FAILED, "%s cannot be told \"%s\"", hops->far.what,
+                                 line);
 }
 
 int far_hops_finish(struct far_hops *hops, struct error *err)

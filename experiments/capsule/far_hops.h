@@ -34,11 +34,11 @@ struct far_hops {
     char there[FAR_PATH_BYTES]; // the folder of its records
     char here[4096];            // and where they are brought
     struct ARRAY_OF(struct link_trip) trips;
+    uint32_t room_bytes; // how long packets may be there; 0: it did not say
     // Once they are here:
-    struct hop_record_array records; // host time of that machine, its own numbers of hops
+    struct hop_record_array records; // as they were recorded: by CLOCK_MONOTONIC
     uint64_t lost;                   // records for which there was no memory, there
-    double error_ns;                 // of a record's time
-    struct clock_map *clocks;
+    struct clock_map *clocks;        // of that machine
     json_t *document; // its capsule.json
 };
 
@@ -54,6 +54,10 @@ int far_hops_start(struct far_hops *hops, const struct command_line *arguments, 
 
 // Takes a round trip, and looks whether the command there still runs. Errors name the host.
 int far_hops_check(struct far_hops *hops, struct error *err);
+
+// Sends the command there a line: where packets carry, when they begin to, and when no more
+// (capsule_command.c).
+int far_hops_tell(struct far_hops *hops, const char *line, struct error *err);
 
 // Ends the command there, brings its records here and reads them. ERROR_INCONCLUSIVE of the command
 // there (it saw no packet) is none here.

@@ -11,6 +11,7 @@
 #include "base/units.h"
 
 #define FAR_MARK "@ssh:"
+#define HERE_FROM_THERE FAR_MARK "here.invalid" // to the others; no host has that name (RFC 2606)
 
 // --- which hop is where --------------------------------------------------------------------------
 
@@ -38,18 +39,19 @@ static int add_spec(struct hop_machines *m, const struct hop_spec *spec, size_t 
                     struct error *err)
 {
     struct hop_spec *added = &m->hops[m->hop_count];
+    struct hop_spec there = *spec;
+    there.machine = (unsigned)machine;
     if (m->hop_count == HOPS_MAX)
         return error_set(err, ERROR_INPUT,
                          "--hop: %d hops at most; an interface without :ingress or :egress is two",
                          HOPS_MAX);
     for (size_t k = 0; k < m->hop_count; k++)
-        if (m->machine[k] == machine && spec->direction == m->hops[k].direction &&
-            hop_specs_share(spec, &m->hops[k]))
+        if (there.direction == m->hops[k].direction && hop_specs_share(&there, &m->hops[k]))
             return error_set(err, ERROR_INPUT, "--hop %s is given twice", m->hops[k].name);
-    *added = *spec;
+    *added = there;
     if (machine != MACHINE_HERE)
         text_append(added->name, sizeof added->name, "@%s", host_of(m->address[machine]));
-    m->machine[m->hop_count++] = (uint8_t)machine;
+    m->hop_count++;
     return 0;
 }
 
@@ -67,10 +69,10 @@ int hop_machines_take(struct hop_machines *m, const char *text, const struct hop
     int result = hop_spec_parse(where, specs, &count, err);
     if (result == 0 && mark)
         result = find_machine(m, mark + strlen(FAR_MARK), reach, &machine, err);
-    if (result == 0 && mark)
-        command_line_add_option(&m->arguments[machine], "--hop", "%s", where);
     for (size_t i = 0; i < count && result == 0; i++)
         result = add_spec(m, &specs[i], machine, err);
+    if (result == 0)
+        m->texts[m->text_count++] = text;
     return result;
 }
 
@@ -79,7 +81,7 @@ static size_t numbers_of(const struct hop_machines *m, size_t machine, uint8_t n
 {
     size_t count = 0;
     for (size_t i = 0; i < m->hop_count; i++)
-        if (m->machine[i] == machine)
+        if (m->hops[i].machine == machine)
             numbers[count++] = (uint8_t)i;
     return count;
 }
@@ -93,6 +95,32 @@ size_t hop_machines_here(const struct hop_machines *m, struct hop_spec hops[HOPS
     return count;
 }
 
+int hop_machines_carry(struct hop_machines *m, struct error *err)
+{
+    m->carry = true;
+    return hop_specs_carry(m->hops, m->hop_count, err);
+}
+
+void hop_machines_leave_others(struct hop_machines *m)
+{
+    hop_machines_end(m);
+    m->machine_count = 1;
+}
+
+// Gives a machine its hops; where packets carry, all of the way, as it is seen from there.
+static void add_hops(struct hop_machines *m, size_t machine)
+{
+    struct command_line *arguments = &m->arguments[machine];
+    for (size_t i = 0; i < m->text_count; i++) {
+        const char *text = m->texts[i], *mark = strstr(text, FAR_MARK);
+        bool is_there = mark && strcmp(mark + strlen(FAR_MARK), m->address[machine]) == 0;
+        if (is_there)
+            command_line_add_option(arguments, "--hop", "%.*s", (int)(mark - text), text);
+        else if (m->carry)
+            command_line_add_option(arguments, "--hop", "%s%s", text, mark ? "" : HERE_FROM_THERE);
+    }
+}
+
 // --- while packets are stamped -------------------------------------------------------------------
 
 int hop_machines_start(struct hop_machines *m, const struct command_line *common, const char *out,
@@ -101,6 +129,7 @@ int hop_machines_start(struct hop_machines *m, const struct command_line *common
     int result = 0;
     for (size_t i = 1; i < m->machine_count && result == 0; i++) {
         char folder[4096];
+        add_hops(m, i);
         for (const char *const *word = common->words.items; *word; word++)
             command_line_add_copy(&m->arguments[i], *word);
         if (out &&
@@ -127,6 +156,31 @@ int hop_machines_finish(struct hop_machines *m, struct error *err)
     return result;
 }
 
+int hop_machines_begin(struct hop_machines *m, uint32_t *room_bytes, struct error *err)
+{
+    char line[64];
+    int result = 0;
+    for (size_t i = 1; i < m->machine_count; i++) {
+        if (m->far[i].room_bytes == 0)
+            return error_set(err, ERROR_FAILED, "%s does not say how long packets may be there",
+                             m->far[i].far.what);
+        if (m->far[i].room_bytes < *room_bytes)
+            *room_bytes = m->far[i].room_bytes;
+    }
+    snprintf(line, sizeof line, "begin %u", *room_bytes);
+    for (size_t i = 1; i < m->machine_count && result == 0; i++)
+        result = far_hops_tell(&m->far[i], line, err);
+    return result;
+}
+
+int hop_machines_begin_no_more(struct hop_machines *m, struct error *err)
+{
+    int result = 0;
+    for (size_t i = 1; i < m->machine_count && result == 0; i++)
+        result = far_hops_tell(&m->far[i], "begin no more", err);
+    return result;
+}
+
 int hop_machines_report(struct hop_machines *m, struct hop_report *report, struct error *err)
 {
     for (size_t i = 1; i < m->machine_count; i++) {
@@ -134,14 +188,14 @@ int hop_machines_report(struct hop_machines *m, struct hop_report *report, struc
         size_t count = numbers_of(m, i, numbers);
         const json_t *hops = json_object_get(m->far[i].document, "hops");
         report->forgotten += m->far[i].lost;
-        if (json_array_size(hops) != count)
+        if (json_array_size(hops) != (m->carry ? m->hop_count : count))
             return error_set(err, ERROR_INPUT, "%s: its capsule.json has not the hops asked for",
                              m->far[i].far.what);
         for (size_t k = 0; k < count; k++) {
             report->machine[numbers[k]] = m->address[i];
             report->link[numbers[k]] = &m->links[numbers[k]];
-            const char *wrong =
-                hop_report_take(report, numbers[k], json_array_get(hops, k), &m->links[numbers[k]]);
+            const json_t *hop = json_array_get(hops, m->carry ? numbers[k] : k);
+            const char *wrong = hop_report_take(report, numbers[k], hop, &m->links[numbers[k]]);
             if (wrong)
                 return error_set(err, ERROR_INPUT, "%s: its capsule.json has no proper `%s`",
                                  m->far[i].far.what, wrong);
@@ -199,7 +253,7 @@ static int relate(struct hop_machines *m, struct machine_time *times, size_t mac
     return result;
 }
 
-// This machine's records into its host time, as far_hops has those of the others.
+// A machine's records into its host time. Returns how far off one may be.
 static double to_host_time(const struct clock_map *map, struct hop_record_array *records)
 {
     double error_ns = 0;
@@ -226,21 +280,46 @@ static void number_hops(const struct hop_machines *m, size_t machine,
     records->count = kept;
 }
 
+// Where packets carry, the machine at the end of their way recorded the stamps of all: each goes to
+// the machine whose clock it is of. Packets are numbered by the machine that recorded them.
+static int sort_by_clock(struct hop_machines *m, struct hop_record_array *here, struct error *err)
+{
+    struct hop_record_array sorted[MACHINES_MAX] = {{.items = NULL}};
+    int failed = 0;
+    for (size_t i = 0; i < m->machine_count; i++) {
+        struct hop_record_array *records = i == MACHINE_HERE ? here : &m->far[i].records;
+        for (size_t k = 0; k < records->count && !failed; k++) {
+            struct hop_record record = records->items[k];
+            if (record.hop >= m->hop_count)
+                continue; // of no hop: damaged
+            record.datagram |= (uint64_t)i << 56;
+            failed = array_push(&sorted[m->hops[record.hop].machine], record);
+        }
+        array_free(records);
+    }
+    *here = sorted[MACHINE_HERE];
+    for (size_t i = 1; i < m->machine_count; i++)
+        m->far[i].records = sorted[i];
+    return failed ? error_set(err, ERROR_FAILED, "no memory to join the machines' records") : 0;
+}
+
 static int join_machines(struct hop_machines *m, struct machine_time times[MACHINES_MAX],
                          struct hop_record_array *records, struct error *err)
 {
     bool is_ingress[HOPS_MAX] = {false};
     uint8_t numbers[HOPS_MAX];
-    int result = 0;
+    int result = m->carry ? sort_by_clock(m, records, err) : 0;
     for (size_t i = 0; i < m->hop_count; i++)
         is_ingress[i] = m->hops[i].direction == HOP_INGRESS;
     times[MACHINE_HERE].recording = (struct hop_recording){
         records->items, records->count, to_host_time(times[MACHINE_HERE].map, records)};
     for (size_t i = 1; i < m->machine_count; i++) {
         struct far_hops *far = &m->far[i];
-        number_hops(m, i, &far->records);
-        times[i] = (struct machine_time){far->clocks,
-                                         {far->records.items, far->records.count, far->error_ns}};
+        if (!m->carry)
+            number_hops(m, i, &far->records);
+        times[i].map = far->clocks;
+        times[i].recording = (struct hop_recording){far->records.items, far->records.count,
+                                                    to_host_time(far->clocks, &far->records)};
     }
     m->reference = numbers_of(m, MACHINE_HERE, numbers) ? MACHINE_HERE : 1;
     for (size_t i = 1; i < m->machine_count && result == 0; i++)

@@ -20,8 +20,10 @@ enum { FAR_MACHINES_MAX = 3, MACHINES_MAX = FAR_MACHINES_MAX + 1, MACHINE_HERE =
 
 struct hop_machines {
     struct hop_spec hops[HOPS_MAX]; // of all machines, as they were given
-    uint8_t machine[HOPS_MAX];      // where each is
     size_t hop_count;
+    const char *texts[HOPS_MAX]; // the words that gave them
+    size_t text_count;
+    bool carry;                                  // packets carry stamps from machine to machine
     size_t machine_count;                        // this one among them, with hops or without
     struct far_hops far[MACHINES_MAX];           // [MACHINE_HERE] stays empty
     struct command_line arguments[MACHINES_MAX]; // which hops are there, for the command there
@@ -45,6 +47,12 @@ int hop_machines_take(struct hop_machines *machines, const char *text,
 size_t hop_machines_here(const struct hop_machines *machines, struct hop_spec hops[HOPS_MAX],
                          uint8_t numbers[HOPS_MAX]);
 
+// Packets are to carry their stamps over all hops, in this order.
+int hop_machines_carry(struct hop_machines *machines, struct error *err);
+
+// Leaves the others to somebody else: of the hops there only the numbers stay.
+void hop_machines_leave_others(struct hop_machines *machines);
+
 // Starts the others, with these arguments beside their hops. out: a folder for a folder each, or
 // NULL.
 int hop_machines_start(struct hop_machines *machines, const struct command_line *common,
@@ -53,6 +61,11 @@ int hop_machines_start(struct hop_machines *machines, const struct command_line 
 // To be called every so often while packets are stamped (far_hops_check).
 int hop_machines_check(struct hop_machines *machines, struct error *err);
 int hop_machines_finish(struct hop_machines *machines, struct error *err);
+
+// Of machines among which packets carry: they begin to on the others, if they are no longer than
+// the smallest of the MTUs there and `*room_bytes`, which is set to it; and they do no more.
+int hop_machines_begin(struct hop_machines *machines, uint32_t *room_bytes, struct error *err);
+int hop_machines_begin_no_more(struct hop_machines *machines, struct error *err);
 
 // Fills in what the others said of their hops.
 int hop_machines_report(struct hop_machines *machines, struct hop_report *report,

@@ -27,6 +27,8 @@ struct {
 
 struct packet_filter filter; // filled in before the programs are loaded
 struct hop_counts counts;
+// How long an IP packet may be with its trailer. 0: none begins to carry, for now.
+uint32_t room_bytes;
 const volatile uint8_t hop;
 const volatile uint32_t sample_limit; // see packet_is_sampled()
 const volatile uint64_t key;          // of packet_flow(), and of trailers
@@ -34,7 +36,6 @@ const volatile uint64_t key;          // of packet_flow(), and of trailers
 const volatile uint64_t run;        // the trailers' number
 const volatile uint16_t asked;      // hops that are to stamp, one bit each
 const volatile uint8_t stamps_room; // how many stamps a trailer has room for
-const volatile uint32_t room_bytes; // how long an IP packet may be with its trailer
 const volatile uint32_t link_bytes; // before the IP packet, without VLAN tags: 14, or 0
 
 // By the low bits of a flow: its high half, and how far it has been carried. Where two flows share
@@ -472,7 +473,8 @@ int hop_begin(struct __sk_buff *skb)
     } trailer;
     struct carried it = {.now = 0};
     struct hop_record record = {.time = 0};
-    if (!find_carried(skb, &it) || !may_begin(skb, &it, &record))
+    if (!*(volatile uint32_t *)&room_bytes || !find_carried(skb, &it) ||
+        !may_begin(skb, &it, &record))
         return CONTINUE;
     uint32_t before = skb->len;
     trailer.stamp = trailer_stamp(it.now, hop);

@@ -178,8 +178,7 @@ static uint32_t ring_bytes_of(uint64_t wanted)
     return bytes;
 }
 
-// How long an IP packet may be on all of the way.
-static uint32_t room_of(const struct hop_capture *capture)
+uint32_t hop_capture_room(const struct hop_capture *capture)
 {
     uint32_t room = UINT16_MAX;
     for (size_t i = 0; i < capture->hop_count; i++)
@@ -193,10 +192,10 @@ static uint32_t room_of(const struct hop_capture *capture)
 static uint8_t stamps_room_of(const struct hop_capture_settings *settings)
 {
     uint8_t interfaces = 0;
-    for (size_t i = 0; i < settings->hop_count; i++) {
+    for (size_t i = 0; i < settings->way_count; i++) {
         bool again = false;
         for (size_t k = 0; k < i; k++)
-            again |= hop_specs_share(&settings->hops[i], &settings->hops[k]);
+            again |= hop_specs_share(&settings->way[i], &settings->way[k]);
         interfaces += !again;
     }
     return interfaces > TRAILER_STAMPS_MAX ? TRAILER_STAMPS_MAX : interfaces;
@@ -210,13 +209,12 @@ static int hop_load(struct hop_capture *capture, size_t index,
     if (!programs)
         return error_set_errno(err, ERROR_FAILED, "cannot open the BPF programs of a hop");
     capture->hops[index].programs = programs;
-    programs->rodata->hop = (uint8_t)index;
+    programs->rodata->hop = settings->numbers[index];
     programs->rodata->key = capture->flow_key;
     programs->rodata->sample_limit = packet_sample_limit(settings->one_in);
     programs->rodata->run = capture->run;
-    programs->rodata->asked = (uint16_t)((1u << capture->hop_count) - 1);
+    programs->rodata->asked = (uint16_t)((1u << settings->way_count) - 1);
     programs->rodata->stamps_room = stamps_room_of(settings);
-    programs->rodata->room_bytes = room_of(capture);
     programs->rodata->link_bytes = capture->hops[index].link_bytes;
     programs->bss->filter = settings->filter;
     for (int i = 0; i < programs->skeleton->prog_cnt; i++)
@@ -288,6 +286,8 @@ static int hops_open(struct hop_capture *capture, const struct hop_capture_setti
         return error_set_errno(err, ERROR_FAILED, "cannot get a random number");
     if (settings->flow_key)
         capture->flow_key = settings->flow_key;
+    if (settings->run)
+        capture->run = settings->run;
     capture->hop_count = settings->hop_count;
     for (size_t i = 0; i < settings->hop_count; i++) {
         capture->hops[i].attachment = HOP_ATTACHMENT_NONE;
@@ -313,6 +313,8 @@ static int hops_open(struct hop_capture *capture, const struct hop_capture_setti
                 capture->hops[i].attachment.made = interface_is_ours(capture, settings, i);
                 result = in_namespace(&capture->hops[i], &settings->hops[i], hop_attach, err);
             }
+    if (result == 0 && !settings->waits)
+        hop_capture_begin(capture, hop_capture_room(capture));
     return result;
 }
 
@@ -347,6 +349,12 @@ static void hop_detach(struct hop *hop)
         return;
     hop->gone = hop_attachment_is_gone(&hop->attachment);
     hop_attachment_end(&hop->attachment);
+}
+
+void hop_capture_begin(struct hop_capture *capture, uint32_t room_bytes)
+{
+    for (size_t i = 0; i < capture->hop_count; i++)
+        *(volatile uint32_t *)&capture->hops[i].programs->bss->room_bytes = room_bytes;
 }
 
 void hop_capture_begin_no_more(struct hop_capture *capture)

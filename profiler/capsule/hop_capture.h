@@ -8,7 +8,8 @@
 //
 // Hops that carry (enum hop_role) write their stamps into the packets, and the last one records
 // them all; here that becomes the same records as those of hops that look, but that `datagram` is
-// the number of the packet, so that packets need no identity to be joined.
+// the number of the packet, so that packets need no identity to be joined. Where they are on
+// several machines, each stamp is the clock's of the machine that its hop is on.
 #ifndef PROFILER_CAPSULE_HOP_CAPTURE_H
 #define PROFILER_CAPSULE_HOP_CAPTURE_H
 
@@ -28,11 +29,18 @@ struct hop_record_array ARRAY_OF(struct hop_record);
 struct hop_capture_settings {
     const struct hop_spec *hops; // at least one, at most HOPS_MAX; read while opening only
     size_t hop_count;
+    // All hops of the way, on whatever machines, and which of them each of `hops` is: its number in
+    // records and stamps.
+    const struct hop_spec *way;
+    size_t way_count;
+    const uint8_t *numbers;
     struct packet_filter filter;
     uint32_t one_in; // one packet in so many is sampled, by the same rule at every hop
     // Of packet_flow(), where captures on several machines are to know packets by the same hashes;
     // 0: a random one.
     uint64_t flow_key;
+    uint64_t run; // the trailers' number, the same wherever one packet is carried; 0: a random one
+    bool waits;   // packets begin to carry only with hop_capture_begin()
     uint64_t ring_bytes;   // of all hops together; rounded up to a power of two of pages
     uint64_t memory_bytes; // for records; more are counted as lost
 };
@@ -47,6 +55,12 @@ int hop_capture_open(const struct hop_capture_settings *settings, struct hop_cap
 // Takes in what lies in the ring, up to a bound. True: there may be more. To be called every few
 // milliseconds.
 bool hop_capture_drain(struct hop_capture *capture);
+
+// How long an IP packet may be on the way over these hops: their interfaces' smallest MTU.
+uint32_t hop_capture_room(const struct hop_capture *capture);
+
+// From now on packets begin to carry, if they are no longer than this with their trailer.
+void hop_capture_begin(struct hop_capture *capture, uint32_t room_bytes);
 
 // Detaches the hops at which packets begin to carry, so that those under way come to the end.
 void hop_capture_begin_no_more(struct hop_capture *capture);

@@ -100,7 +100,8 @@ int hop_spec_parse(const char *text, struct hop_spec out[2], size_t *count, stru
 
 bool hop_specs_share(const struct hop_spec *a, const struct hop_spec *b)
 {
-    return strcmp(a->interface, b->interface) == 0 && strcmp(a->namespace, b->namespace) == 0;
+    return a->machine == b->machine && strcmp(a->interface, b->interface) == 0 &&
+           strcmp(a->namespace, b->namespace) == 0;
 }
 
 int hop_specs_carry(struct hop_spec *specs, size_t count, struct error *err)

@@ -23,6 +23,7 @@ struct hop_spec {
     char interface[HOP_INTERFACE_BYTES];
     enum hop_direction direction;
     char namespace[HOP_NAMESPACE_BYTES]; // path of its file; "": where the command runs
+    unsigned machine;                    // where it is: a number of the caller's
     char name[HOP_NAME_BYTES];           // as it is reported: interface, direction, namespace
     enum hop_role role;                  // HOP_LOOKS, until hop_specs_carry()
 };
@@ -36,7 +37,7 @@ const char *hop_role_name(enum hop_role role); // "looks", "begins", ...
 // ERROR_INPUT.
 int hop_spec_parse(const char *text, struct hop_spec out[2], size_t *count, struct error *err);
 
-// Whether they are at the same interface.
+// Whether they are at the same interface of the same machine.
 bool hop_specs_share(const struct hop_spec *a, const struct hop_spec *b);
 
 // Gives hops their part in a way that begins at the first and ends at the last of them. Where both

@@ -138,7 +138,7 @@ int packet_sample_parse(const char *text, uint32_t *one_in, struct error *err)
     return 0;
 }
 
-int packet_key_parse(const char *text, uint64_t *key, struct error *err)
+int packet_key_parse(const char *option, const char *text, uint64_t *key, struct error *err)
 {
     enum { MOST_DIGITS = 16 };
     const char *digits = strncmp(text, "0x", 2) == 0 ? text + 2 : text;
@@ -146,9 +146,8 @@ int packet_key_parse(const char *text, uint64_t *key, struct error *err)
     *key = count <= MOST_DIGITS ? strtoull(digits, NULL, 16) : 0;
     if (digits[count] || *key == 0)
         return error_set(err, ERROR_INPUT,
-                         "--flow-key: \"%s\" is not a number of up to %d hexadecimal digits, and "
-                         "not 0",
-                         text, MOST_DIGITS);
+                         "--%s: \"%s\" is not a number of up to %d hexadecimal digits, and not 0",
+                         option, text, MOST_DIGITS);
     return 0;
 }
 

@@ -18,9 +18,9 @@ int packet_filter_parse(const char *text, struct packet_filter *out, struct erro
 // Reads "1/16", or "1" for every packet, as 16 and 1: at most 2^20. Errors: ERROR_INPUT.
 int packet_sample_parse(const char *text, uint32_t *one_in, struct error *err);
 
-// Reads "0x1f", with or without 0x: the key of packet_flow(), up to 16 digits and not 0. Errors:
-// ERROR_INPUT.
-int packet_key_parse(const char *text, uint64_t *key, struct error *err);
+// Reads "0x1f", with or without 0x: what --`option` asks for, as the key of packet_flow(); up to 16
+// digits and not 0. Errors: ERROR_INPUT.
+int packet_key_parse(const char *option, const char *text, uint64_t *key, struct error *err);
 
 // What packet_is_sampled() is given for one in so many.
 uint32_t packet_sample_limit(uint32_t one_in);

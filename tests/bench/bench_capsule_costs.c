@@ -59,7 +59,7 @@ static struct capsule_bpf *load_hop(uint32_t sample_limit)
     programs->rodata->run = 31;
     programs->rodata->asked = 0x7fff;
     programs->rodata->stamps_room = STAMPS;
-    programs->rodata->room_bytes = 1500;
+    programs->bss->room_bytes = 1500;
     programs->rodata->link_bytes = LINK_BYTES;
     programs->rodata->sample_limit = sample_limit;
     packet_filter_parse("port 11211", &programs->bss->filter, NULL);

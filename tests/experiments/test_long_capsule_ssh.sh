@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # `taillight capsule` with hops behind a real sshd: packets on one route over both machines, in order,
-# with clocks related within a stated bound (here they are one clock, so the truth is known); an end
+# with clocks related within a stated bound (here they are one clock, so the truth is known), looked at or
+# with the stamps carried from one to the other; an end
 # by Ctrl-C, by SIGKILL and by a dead link leaves nothing there; and what is refused.
 . "$(dirname "$0")/run_lib.sh"
 . "$(dirname "$0")/ssh_lib.sh"
@@ -53,6 +54,36 @@ ssh_nothing_left there 10
 capsule --hop eth0@ssh:there --filter 'udp port 11211' --for 0.2s --json >"$work/alone.json" 2>"$work/alone.err" ||
     fail "alone: exit $?: $(cat "$work/alone.err")"
 jq -e '.packets > 10 and (.clocks | length) == 0' "$work/alone.json" >/dev/null || fail "alone: $(cat "$work/alone.json")"
+
+# Packets carry their stamps from one machine to the other and back: those that begin end, each with the stamps of
+# both clocks; and nobody has lost or changed one.
+capsule "${hops[@]}" --carry --filter 'udp port 11211' --for 1s --json --out "$work/carried" >"$work/carry.json" 2>"$work/carry.err" ||
+    fail "carrying: exit $?: $(cat "$work/carry.err")"
+jq -e --arg there "$there" --arg back "$back" '
+    def all_hops(key): [.hops[][key]] | add;
+    ([.routes[].hops | map(.hop) | join(" ")] | sort) == ([$there, $back] | sort)
+    and all(.routes[]; .packets > 100 and .complete == .packets and .gaps == 0
+        and all(.hops[1:][].from_previous; .p50_ns > 0))
+    and ([.hops[].role] == ["ends", "begins", "ends", "begins"])
+    and all_hops("begun") == all_hops("ended") and all_hops("ended") == all_hops("recorded")
+    and all_hops("begun") > 200 and .records == 2 * all_hops("begun")
+    and all_hops("damaged") + all_hops("foreign") + all_hops("dropped") + all_hops("not_stamped") == 0
+    and (.clocks[0] | .crossings >= 200 and .disagreeing == 0 and .backwards == 0 and .unrelated == 0
+        and (.offset_ns | fabs) <= .bound_p99_ns and .bound_p99_ns <= .link_bound_p99_ns)' \
+    "$work/carry.json" >/dev/null || fail "carrying: $(cat "$work/carry.json")"
+[ "$(attached)" = 0 ] || fail "programs are left attached there"
+# The other machine's interface is the one with the smaller MTU: what would be too long for it is left alone here.
+far there ip link set eth0 mtu 1000
+capsule "${hops[@]}" --carry --filter 'udp port 11211' --for 0.3s --json >"$work/narrow.json" 2>"$work/narrow.err" &
+narrow=$!
+await grep -q '^taillight: measuring' "$work/narrow.err" || fail "narrow: $(cat "$work/narrow.err")"
+near python3 -c 'import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for length in 900, 940, 972: s.sendto(bytes(length), ("10.246.0.2", 11211))'
+wait $narrow || fail "narrow: exit $?: $(cat "$work/narrow.err")"
+jq -e '(.hops[] | select(.name == "to-there:egress") | .no_room) == 2
+    and ([.hops[].begun] | add) == ([.hops[].ended] | add)' "$work/narrow.json" >/dev/null || fail "narrow: $(cat "$work/narrow.json")"
+far there ip link set eth0 mtu 1500
 
 begin() { # NAME: a measuring without an end, until both machines have their hops
     # What runs in the background ignores SIGINT, unless it is told otherwise.

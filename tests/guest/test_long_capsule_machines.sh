@@ -3,7 +3,8 @@
 #
 # Seven interfaces from a load out here to a server behind ssh in a guest with another kernel, three
 # bridges and a tap device between them: hops on both machines see the same packets, in order, their
-# times add up to the network's, and packets and requests say the same of the two clocks.
+# times add up to the network's, and packets and requests say the same of the two clocks. And packets that carry their
+# stamps from here into the guest and back.
 set -u
 command -v sshd >/dev/null || [ -x /usr/sbin/sshd ] || { echo "there is no sshd; install it: apt-get install openssh-server"; exit 77; }
 . "$(dirname "$0")/tap_lib.sh"
@@ -59,6 +60,35 @@ for try in 1 2 3; do
     jq -e '.hosts.both_ways | not' "$work/run/summary.json" >/dev/null && break
     echo "try $try: the clocks are not related closely enough: $(jq -c .hosts "$work/run/summary.json")"
 done
+
+# Stamps of both kernels' clocks in one packet. UDP, since nobody sends it again.
+for setting in /proc/sys/net/bridge/bridge-nf-call-*tables; do [ ! -e "$setting" ] || echo 0 >"$setting"; done
+ssh -F "$work/ssh_config" guest 'exec memcached -u root -l 10.78.0.2 -p 11213 -U 11213' >"$work/memcached.log" 2>&1 &
+ours+=($!)
+tries=100
+until (exec 3<>/dev/tcp/10.78.0.2/11213) 2>/dev/null; do
+    tries=$((tries - 1)) && [ $tries -gt 0 ] || fail "no memcached in the guest: $(cat "$work/memcached.log")"
+    sleep 0.1
+done
+"$BUILD/taillight" load --server udp:10.78.0.2:11213 --rate 100 --connections 4 --duration 60s --sleep --quiet >"$work/load.log" 2>&1 &
+load=$!
+ours+=($load)
+"$BUILD/taillight" capsule --ssh-config "$work/ssh_config" --hop br0 --hop p0 --hop p1 --hop tap0 --hop eth0@ssh:guest \
+    --carry --filter 'udp port 11213' --for 4s --json >"$work/carry.json" 2>"$work/carry.err" ||
+    fail "carrying: exit $?: $(cat "$work/carry.err") $(jq -c '.hops[]' "$work/carry.json")"
+kill $load
+jq -e '
+    def all_hops(key): [.hops[][key]] | add;
+    ([.routes[].hops | map(.hop) | join(" ")] | sort) == (["br0:egress p0:egress p1:ingress tap0:egress eth0:ingress@guest",
+        "eth0:egress@guest tap0:ingress p1:egress p0:ingress br0:ingress"] | sort)
+    and all(.routes[]; .packets > 50 and .complete == .packets and .gaps == 0 and all(.hops[1:][].from_previous; .p50_ns > 0))
+    and all_hops("begun") == all_hops("ended") and all_hops("ended") == all_hops("recorded")
+    and all_hops("stamped") == 3 * all_hops("begun") and .records == 5 * all_hops("begun")
+    and all_hops("damaged") + all_hops("foreign") + all_hops("dropped") + all_hops("not_stamped") == 0
+    and (.clocks[0] | .crossings > 100 and .compared > 0 and .disagreeing == 0 and .backwards == 0 and .unrelated == 0
+        and (.offset_ns | fabs) > .bound_p99_ns and .bound_p99_ns <= .link_bound_p99_ns)' "$work/carry.json" >/dev/null ||
+    fail "carrying: $(cat "$work/carry.json")"
+echo "carried: $(jq -c '[.routes[].packets], .clocks[0]' "$work/carry.json")"
 [ -z "${KEEP:-}" ] || cp -r "$work/run" "$work/report" "$KEEP"
 guest_end
 

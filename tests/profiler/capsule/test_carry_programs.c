@@ -49,7 +49,7 @@ static void begin(struct scene *scene, uint32_t one_in, uint16_t asked)
     scene->programs->rodata->hop = HOP;
     scene->programs->rodata->asked = asked;
     scene->programs->rodata->stamps_room = STAMPS;
-    scene->programs->rodata->room_bytes = ROOM;
+    scene->programs->bss->room_bytes = ROOM;
     scene->programs->rodata->link_bytes = LINK_BYTES;
     scene->programs->rodata->sample_limit = packet_sample_limit(one_in);
     assert_int_equal(packet_filter_parse("port 11211", &scene->programs->bss->filter, NULL), 0);

@@ -119,6 +119,21 @@ static void ends_begin_what_they_send(void **state)
         assert_string_equal(hop_role_name(specs[i].role), roles_mixed[i]);
 }
 
+// An interface of that name on another machine is another.
+static void machines_have_interfaces_of_one_name(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"eth0", "eth0"};
+    static const char *const roles[] = {"ends", "begins", "ends", "begins"};
+    struct hop_spec specs[HOPS_MAX];
+    size_t hops;
+    assert_int_equal(carried(names, 2, specs, &hops), -ERROR_INPUT);
+    specs[2].machine = specs[3].machine = 1;
+    assert_int_equal(hop_specs_carry(specs, hops, NULL), 0);
+    for (size_t i = 0; i < hops; i++)
+        assert_string_equal(hop_role_name(specs[i].role), roles[i]);
+}
+
 static void one_interface_is_no_way(void **state)
 {
     (void)state;
@@ -133,9 +148,13 @@ static void one_interface_is_no_way(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_direction_is_one_hop),    cmocka_unit_test(without_one_it_is_both),
-        cmocka_unit_test(namespaces_have_three_forms), cmocka_unit_test(others_are_refused),
-        cmocka_unit_test(ends_begin_what_they_send),   cmocka_unit_test(one_interface_is_no_way),
+        cmocka_unit_test(one_direction_is_one_hop),
+        cmocka_unit_test(without_one_it_is_both),
+        cmocka_unit_test(namespaces_have_three_forms),
+        cmocka_unit_test(others_are_refused),
+        cmocka_unit_test(ends_begin_what_they_send),
+        cmocka_unit_test(one_interface_is_no_way),
+        cmocka_unit_test(machines_have_interfaces_of_one_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

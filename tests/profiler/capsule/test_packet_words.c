@@ -174,12 +174,12 @@ static void keys(void **state)
     static const char *const bad[] = {"", "0x", "0", "g", "0x12g", "12345678901234567", "-1", "1 "};
     uint64_t key;
     (void)state;
-    assert_int_equal(packet_key_parse("0x1f", &key, NULL), 0);
+    assert_int_equal(packet_key_parse("flow-key", "0x1f", &key, NULL), 0);
     assert_int_equal(key, 0x1f);
-    assert_int_equal(packet_key_parse("FEDCBA9876543210", &key, NULL), 0);
+    assert_int_equal(packet_key_parse("flow-key", "FEDCBA9876543210", &key, NULL), 0);
     assert_true(key == UINT64_C(0xfedcba9876543210));
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        if (packet_key_parse(bad[i], &key, NULL) != -ERROR_INPUT)
+        if (packet_key_parse("flow-key", bad[i], &key, NULL) != -ERROR_INPUT)
             fail_msg("\"%s\" is taken", bad[i]);
 }
 
