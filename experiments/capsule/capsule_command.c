@@ -126,12 +126,12 @@ static int take_hops(struct measuring *m, struct error *err)
     m->settings.way = m->machines.hops;
     m->settings.way_count = m->machines.hop_count;
     m->settings.numbers = m->here_numbers;
-    m->settings.waits = o->carry && m->machines.machine_count > 1;
+    m->settings.waits = o->carry && (m->machines.machine_count > 1 || o->part);
     if (result == 0 && o->part) {
-        if (!m->settings.waits || !o->flow_key || !o->announce || m->settings.hop_count == 0)
+        if (!o->carry || !o->flow_key || !o->announce || m->settings.hop_count == 0)
             return error_set(err, ERROR_INPUT,
                              "--part: only with --carry, --flow-key, --announce, and hops of this "
-                             "machine and of others");
+                             "machine");
         hop_machines_leave_others(&m->machines);
     }
     return result;

@@ -85,10 +85,16 @@ jq -e '(.hops[] | select(.name == "to-there:egress") | .no_room) == 2
     and ([.hops[].begun] | add) == ([.hops[].ended] | add)' "$work/narrow.json" >/dev/null || fail "narrow: $(cat "$work/narrow.json")"
 far there ip link set eth0 mtu 1500
 
-begin() { # NAME: a measuring without an end, until both machines have their hops
+# Both ends there, and nothing is loaded here. No packet comes to such an end: replies are carried, out to here.
+capsule --carry --hop eth0@ssh:there --hop lo@ssh:there --filter 'udp port 11211' --for 0.3s --json >"$work/away.json" 2>"$work/away.err"
+[ $? = 4 ] || fail "carrying there alone: not exit 4: $(cat "$work/away.err")"
+jq -e '(.hops[] | select(.name == "eth0:egress@there") | .begun) > 20' "$work/away.json" >/dev/null ||
+    fail "carrying there alone: $(cat "$work/away.json")"
+
+begin() { # NAME [OPTION...]: a measuring without an end, until both machines have their hops
     # What runs in the background ignores SIGINT, unless it is told otherwise.
     env --default-signal=INT ip netns exec "ssh$$-here" "$taillight" capsule --ssh-config "$ssh_config" \
-        --directory "$work/there-files" "${hops[@]}" --filter 'udp port 11211' --for 60s >"$work/$1" 2>"$work/$1.err" &
+        --directory "$work/there-files" "${hops[@]}" --filter 'udp port 11211' --for 60s "${@:2}" >"$work/$1" 2>"$work/$1.err" &
     began=$!
     await grep -q '^taillight: measuring' "$work/$1.err" || fail "$1: it does not measure: $(cat "$work/$1.err")"
     [ "$(attached)" = 2 ] || fail "$1: $(attached) programs there, not 2"
@@ -103,10 +109,10 @@ kill -INT $began
 wait $began || fail "interrupted: exit $?: $(cat "$work/interrupted.err")"
 grep -q 'The clock of there is related within' "$work/interrupted" || fail "interrupted: $(cat "$work/interrupted")"
 nothing interrupted
-begin killed
+begin killed --carry
 { kill -9 $began && wait $began; } 2>/dev/null
 nothing killed
-begin unlinked
+begin unlinked --carry
 near ip link set to-there down
 wait $began
 [ $? = 1 ] || fail "a dead link: not exit 1: $(cat "$work/unlinked.err")"

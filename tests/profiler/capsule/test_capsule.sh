@@ -112,7 +112,7 @@ refused 2 'is given twice' --hop lo@ssh:there --hop lo:ingress@ssh:there
 refused 2 'of 3 other machines at most' --hop lo@ssh:a --hop lo@ssh:b --hop lo@ssh:c --hop lo@ssh:d
 refused 2 'to be two interfaces' --hop lo@ssh:there --carry
 refused 2 '--part: only with' --hop lo --hop lo@ssh:there --carry --part 1
-refused 2 '--part: only with' --hop lo --hop "p1@$middle" --carry --part 1 --flow-key 1 --announce
+refused 2 '--part: only with' --hop lo@ssh:there --hop lo@ssh:here --carry --part 1 --flow-key 1 --announce
 refused 2 '--part: "xyz" is not a number' --hop lo --hop lo@ssh:there --carry --part xyz --flow-key 1 --announce
 refused 2 'what to write into --out' --hop lo --clocks
 refused 4 'no packet that is asked for passed' --hop "p1@$middle" --filter 'udp port 9' --for 0.01
