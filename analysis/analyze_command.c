@@ -94,7 +94,7 @@ static void print_causes(const struct run_analysis *run, const struct diagnosis 
     double from = bounded ? (double)(diagnosis->slice.from_ns - run->lifetimes.begin_ns) : 0;
     double to = (double)((bounded ? diagnosis->slice.to_ns : run->lifetimes.end_ns) -
                          run->lifetimes.begin_ns);
-    printf("\nFrom %.3f s to %.3f s, %s, %s of %s messages", from / 1e9, to / 1e9,
+    printf("\nFrom %s to %s, %s, %s of %s messages", TEXT_INSTANT(from), TEXT_INSTANT(to),
            diagnosis_slice_words(&diagnosis->slice, words, sizeof words),
            text_count(diagnosis->messages.count, count), text_count(diagnosis->candidates, total));
     if (diagnosis->not_available) {

@@ -19,6 +19,7 @@
 #include "base/options.h"
 #include "base/rights.h"
 #include "base/progress.h"
+#include "base/text.h"
 
 // --- a perf.data of samples ----------------------------------------------------------------------
 // Samples and no processor trace: which functions and threads they were in.
@@ -105,10 +106,10 @@ static void print(const char *path, const struct sample_profile *profile, const 
     printf("%s: samples of %s and no processor trace: where the cores were at some instants, "
            "not every call\n",
            path, profile->event[0] ? profile->event : "an event without a name");
-    printf("%zu samples in %.3f s on %" PRIu64 " core%s; %" PRIu64 " records lost, %" PRIu64
+    printf("%zu samples in %s on %" PRIu64 " core%s; %" PRIu64 " records lost, %" PRIu64
            " times too many for the kernel\n",
-           profile->samples.count, sums->seconds, sums->cores, sums->cores == 1 ? "" : "s",
-           profile->lost, profile->throttled);
+           profile->samples.count, TEXT_NS(1e9 * sums->seconds), sums->cores,
+           sums->cores == 1 ? "" : "s", profile->lost, profile->throttled);
     if (profile->unnamed || profile->without_chain || profile->left_out)
         printf("%" PRIu64 " in code without symbols, %" PRIu64 " without callers, %" PRIu64
                " left out\n",

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 
 enum { READ_BYTES = 64 << 10 };
 
@@ -206,9 +207,9 @@ void link_serve(struct link *link, const struct pollfd ready[2])
         link->state = LINK_CLOSED;
     } else if (may_blame && now - link->heard_ms > silence_allowed(link)) {
         error_set(&link->err, ERROR_FAILED,
-                  "%s is silent: nothing has come for %.3g s; is its process stopped, or its host "
+                  "%s is silent: nothing has come for %s; is its process stopped, or its host "
                   "not to be reached?",
-                  link->settings.peer, (double)silence_allowed(link) / 1e3);
+                  link->settings.peer, TEXT_NS(1e6 * (double)silence_allowed(link)));
         link->state = LINK_SILENT;
     }
     if (link->state == LINK_UP && now - link->beat_ms >= link->settings.heartbeat_ms)

@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/units.h"
-
 void text_append(char *text, size_t bytes, const char *format, ...)
 {
     size_t used = strlen(text);
@@ -45,7 +43,7 @@ const char *text_share(double part, double whole, char out[32])
     if (value > 0 && value < 0.01)
         return "< 0.01 %";
     bool plain_number = value == 0 || (value >= 100 && value < 100.01);
-    const int decimals = plain_number ? 0 : value > 99.9 || value < 10 ? 2 : 1;
+    const int decimals = plain_number ? 0 : value > 99.9 || value < 9.995 ? 2 : 1;
     snprintf(out, 32, "%.*f %%", decimals, units_round(value, decimals));
     return out;
 }
@@ -54,6 +52,13 @@ char *text_signed_ns(double ns, char out[TEXT_NUMBER_BYTES])
 {
     out[0] = ns < 0 ? '-' : '+';
     units_format_ns(fabs(ns), out + 1, TEXT_NUMBER_BYTES - 1);
+    return out;
+}
+
+char *text_instant(double ns, char out[TEXT_NUMBER_BYTES])
+{
+    const double seconds = units_round(ns / 1e9, 3);
+    snprintf(out, TEXT_NUMBER_BYTES, "%.*f s", seconds == round(seconds) ? 0 : 3, seconds);
     return out;
 }
 

@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/units.h"
+
 enum { TEXT_NUMBER_BYTES = 40 };
 
 // Appends; what does not fit is cut.
@@ -59,12 +61,21 @@ static inline const char *text_were(double count)
     return count == 1 ? "was" : "were";
 }
 
+// An instant of a run: "3 s", "12.345 s", to the millisecond where it is not a whole second, as on
+// the report's page. Returns out.
+char *text_instant(double ns, char out[TEXT_NUMBER_BYTES]);
+
 // 1234567 as "1,234,567". Returns out, which needs 32 bytes.
 char *text_count(uint64_t count, char out[32]);
 
 // The same in memory of the block where it stands, for the arguments of a sentence: every count in
 // one is written so.
 #define TEXT_COUNT(count) text_count((uint64_t)(count), (char[32]){""})
+// A duration (units_format_ns), of nanoseconds or of microseconds, and an instant in such memory.
+// Nothing writes a time that was measured in another way (tests/tree/test_times.sh).
+#define TEXT_NS(ns)      units_format_ns((ns), (char[TEXT_NUMBER_BYTES]){""}, TEXT_NUMBER_BYTES)
+#define TEXT_US(us)      TEXT_NS(1e3 * (us))
+#define TEXT_INSTANT(ns) text_instant((ns), (char[TEXT_NUMBER_BYTES]){""})
 // A share in such memory.
 #define TEXT_SHARE(part, whole) text_share((part), (whole), (char[32]){""})
 

@@ -160,13 +160,17 @@ double units_round(double value, int decimals)
 
 char *units_format_ns(double ns, char *out, size_t out_bytes)
 {
+    // What rounds to 1000 of a unit is 1 of the next.
     static const struct suffix scales[] = {{"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"ns", 1}};
-    double size = fabs(ns);
+    if (!isfinite(ns)) {
+        snprintf(out, out_bytes, "%s", isnan(ns) ? "-" : "never");
+        return out;
+    }
     size_t i = 0;
-    while (i < 3 && size < scales[i].factor)
+    while (i < 3 && fabs(ns) < 999.5 * scales[i + 1].factor)
         i++;
-    double value = ns / scales[i].factor;
-    int decimals = fabs(value) >= 100 || i == 3 ? 0 : fabs(value) >= 10 ? 1 : 2;
+    const double value = ns / scales[i].factor, size = fabs(value);
+    const int decimals = size >= 99.95 || i == 3 ? 0 : size >= 9.995 ? 1 : 2;
     snprintf(out, out_bytes, "%.*f %s", decimals, units_round(value, decimals), scales[i].text);
     return out;
 }

@@ -37,7 +37,9 @@ char *units_format_core_mask(const cpu_set_t *cores, char *out, size_t out_bytes
 // page (printf would take them to the even digit).
 double units_round(double value, int decimals);
 
-// Writes a duration for people, three significant digits: "12.3 us", "4.56 ms". Returns out.
+// Writes a duration for people, three significant digits, in the unit in which what is printed is
+// below 1000: "12.3 us", "4.56 ms", "1.00 s" of 999.9 ms; "never" of infinity, "-" of no number. As
+// the report's page does (page_plot.js). Returns out.
 char *units_format_ns(double ns, char *out, size_t out_bytes);
 
 #endif

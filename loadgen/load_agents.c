@@ -52,9 +52,9 @@ static int disagreements_report(const struct fleet_outcome *fleet,
     for (size_t i = 0; i < found && i < DISAGREEMENTS_MOST; i++) {
         const struct agent_finding *low = &findings[pairs[i].low], *high = &findings[pairs[i].high];
         snprintf(text, sizeof text,
-                 "agents disagree: %s is %.1f us [%.1f, %.1f] to %s and %.1f us [%.1f, %.1f] to %s",
-                 percentile, low->value, low->low, low->high, low->name, high->value, high->low,
-                 high->high, high->name);
+                 "agents disagree: %s is %s [%s, %s] to %s and %s [%s, %s] to %s", percentile,
+                 TEXT_US(low->value), TEXT_US(low->low), TEXT_US(low->high), low->name,
+                 TEXT_US(high->value), TEXT_US(high->low), TEXT_US(high->high), high->name);
         json_array_append_new(*texts, json_string(text));
         load_summary_add_reason(summary, DOUBT_DISAGREED, "%s", text);
     }
@@ -335,9 +335,9 @@ void load_agents_print(const json_t *agents, FILE *out)
             text_rate(object_number(total, "offered_rate"), offered),
             text_rate(object_number(total, "achieved_rate"), achieved));
     if (isfinite(spread_us))
-        fprintf(out, "; began within %.1f us", spread_us);
+        fprintf(out, "; began within %s", TEXT_US(spread_us));
     if (object_number(agents, "start_bound_us") > 0)
-        fprintf(out, ", by clocks known to %.1f us", object_number(agents, "start_bound_us"));
+        fprintf(out, ", by clocks known to %s", TEXT_US(object_number(agents, "start_bound_us")));
     fputc('\n', out);
     json_array_foreach(json_object_get(agents, "list"), i, agent)
     {
@@ -355,13 +355,13 @@ void load_agents_print(const json_t *agents, FILE *out)
             fprintf(out, "lost: %s", lost);
         else if (strcmp(json_string_value(json_object_get(agent, "kind")), "throughput") == 0)
             fprintf(
-                out, "%lld answered, p99 of its own lateness %.1f us",
+                out, "%lld answered, p99 of its own lateness %s",
                 json_integer_value(json_object_get(report, "answered")),
-                object_number(json_object_get(json_object_get(report, "method"), "own_lateness_us"),
-                              "p99"));
+                TEXT_US(object_number(
+                    json_object_get(json_object_get(report, "method"), "own_lateness_us"), "p99")));
         else
-            fprintf(out, "p50 %.1f us, p99 %.1f us", object_number(latency, "p50"),
-                    object_number(latency, "p99"));
+            fprintf(out, "p50 %s, p99 %s", TEXT_US(object_number(latency, "p50")),
+                    TEXT_US(object_number(latency, "p99")));
         fprintf(out, "%s%s\n", no_poll ? "; " : "", no_poll ? no_poll : "");
     }
 }

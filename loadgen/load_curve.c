@@ -23,8 +23,8 @@ int load_curve_take(struct load_curve *curve, struct load_plan *plan, double rat
     // The first load has the seed of a plain load, so that it is the same.
     struct curve_point point = {
         .asked = {rate, duration_ns, number ? hash64(o->seed + number) >> 11 : o->seed}};
-    progress_phase(&plan->progress, "loading %s for %.3g s at %s %srequest%s/s on %s connection%s",
-                   plan->server.text, (double)duration_ns / 1e9, TEXT_COUNT(round(rate)),
+    progress_phase(&plan->progress, "loading %s for %s at %s %srequest%s/s on %s connection%s",
+                   plan->server.text, TEXT_NS((double)duration_ns), TEXT_COUNT(round(rate)),
                    plan->workload.fanout > 1 ? "logical " : "", text_plural(rate),
                    TEXT_COUNT(o->connections), text_plural((double)o->connections));
     int status = load_run_once(plan, &point.asked, outcome, err);
@@ -136,26 +136,18 @@ void load_curve_print_head(void)
 {
     printf("%10s %10s", "offered/s", "achieved/s");
     for (unsigned i = 0; i < SHOWN; i++)
-        printf("  %8s %-17s", summary_quantile_names[shown[i]], "[95 %] us");
+        printf("  %8s %-20s", summary_quantile_names[shown[i]], "[95 %]");
     printf("  %-9s %s\n", "saturated", "verdict");
-}
-
-static const char *us_text(double us, char out[24])
-{
-    if (!isfinite(us))
-        return isnan(us) ? "-" : "never";
-    snprintf(out, 24, us < 100 ? "%.1f" : "%.0f", us);
-    return out;
 }
 
 static void print_us(const struct load_percentiles *found, unsigned i)
 {
-    char value[24], low[24], high[24], interval[60] = "-";
+    char interval[96] = "-";
     const struct quantile_interval *bounds = &found->interval[i];
     if (bounds->known)
-        snprintf(interval, sizeof interval, "[%s, %s]", us_text(bounds->low, low),
-                 us_text(bounds->high, high));
-    printf("  %8s %-17s", us_text(found->us[i], value), interval);
+        snprintf(interval, sizeof interval, "[%s, %s]", TEXT_US(bounds->low),
+                 TEXT_US(bounds->high));
+    printf("  %8s %-20s", TEXT_US(found->us[i]), interval);
 }
 
 void load_curve_print(const struct curve_point *point)

@@ -128,9 +128,9 @@ static int run_all(struct repeat *repeat, struct error *err)
         if (repeat->done && o->restart && (status = restart_server(plan, err)) < 0)
             break;
         char rate[TEXT_NUMBER_BYTES];
-        progress_phase(&plan->progress, "repetition %u of %llu: loading %s for %.3g s at %s/s",
+        progress_phase(&plan->progress, "repetition %u of %llu: loading %s for %s at %s/s",
                        repeat->done + 1, (unsigned long long)o->repetitions, plan->server.text,
-                       (double)o->duration_ns / 1e9, text_rate(o->rate, rate));
+                       TEXT_NS((double)o->duration_ns), text_rate(o->rate, rate));
         status = load_run_once(plan, &point, &outcome, err);
         progress_end(&plan->progress);
         if (status == 0)

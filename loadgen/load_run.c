@@ -184,7 +184,7 @@ static int run_engine(const struct load_plan *plan, struct engine_settings *engi
 {
     char goal[40];
     struct live_view *view;
-    snprintf(goal, sizeof goal, "the end of %.3g s", (double)engine->duration_ns / 1e9);
+    snprintf(goal, sizeof goal, "the end of %s", TEXT_NS((double)engine->duration_ns));
     int status = live_view_start(&plan->progress, plan->options.tell_live, engine->threads, goal,
                                  &view, err);
     if (status < 0)
@@ -276,9 +276,9 @@ static int run_duration(struct load_plan *plan, struct error *err)
     if (isfinite(o->rate))
         snprintf(rate, sizeof rate, "at %s request%s/s", text_rate(o->rate, number),
                  text_plural(o->rate));
-    progress_phase(&plan->progress, "loading %s for %.3g s %s on %s connection%s",
-                   plan->server.text, (double)o->duration_ns / 1e9, rate,
-                   TEXT_COUNT(o->connections), text_plural((double)o->connections));
+    progress_phase(&plan->progress, "loading %s for %s %s on %s connection%s", plan->server.text,
+                   TEXT_NS((double)o->duration_ns), rate, TEXT_COUNT(o->connections),
+                   text_plural((double)o->connections));
     int status = load_run_once(plan, &point, &outcome, err);
     const struct engine_result *result = &outcome.result;
     progress_end(&plan->progress);
@@ -298,10 +298,10 @@ static int run_target(struct load_plan *plan, struct error *err)
     struct rounds rounds;
     json_t *agents = NULL;
     progress_phase(&plan->progress,
-                   "loading %s at %s request%s/s on %s connection%s until %s is known to %.10g us",
+                   "loading %s at %s request%s/s on %s connection%s until %s is known to %s",
                    plan->server.text, TEXT_COUNT(round(o->rate)), text_plural(o->rate),
                    TEXT_COUNT(o->connections), text_plural((double)o->connections), o->target,
-                   settings.method.width_us);
+                   TEXT_US(settings.method.width_us));
     int status = plan->agent_count
                      ? 0
                      : live_view_start(&plan->progress, o->tell_live, settings.engine.threads,

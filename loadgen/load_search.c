@@ -113,8 +113,8 @@ static void search_judge(const struct load_outcome *outcome, const struct slo *s
     else if (!point->target.known)
         say(point, CURVE_UNDECIDED, "too few independent samples to bound %s", percentile);
     else if (low_meets != high_meets)
-        say(point, CURVE_UNDECIDED, "the interval of %s, [%.1f, %.1f] us, lies on both sides",
-            percentile, point->target.low, point->target.high);
+        say(point, CURVE_UNDECIDED, "the interval of %s, [%s, %s], lies on both sides", percentile,
+            TEXT_US(point->target.low), TEXT_US(point->target.high));
     else if (!high_meets && method->findings[METHOD_CLIENT] == METHOD_FAILED)
         say(point, CURVE_UNDECIDED, "the client was late by itself, which makes %s worse",
             percentile);
@@ -123,14 +123,13 @@ static void search_judge(const struct load_outcome *outcome, const struct slo *s
         say(point, CURVE_UNDECIDED, "%s", point->summary.reasons[0]);
     else if (method->stationarity.judged && (slo_is_met(slo, halves->first) != high_meets ||
                                              slo_is_met(slo, halves->second) != high_meets))
-        say(point, CURVE_UNDECIDED,
-            "%s was %.1f us in one half of the run and %.1f us in the other", percentile,
-            halves->first, halves->second);
+        say(point, CURVE_UNDECIDED, "%s was %s in one half of the run and %s in the other",
+            percentile, TEXT_US(halves->first), TEXT_US(halves->second));
     else if (high_meets)
         say(point, CURVE_MET, "%s", "");
     else
-        say(point, CURVE_MISSED, "%s is in [%.1f, %.1f] us", percentile, point->target.low,
-            point->target.high);
+        say(point, CURVE_MISSED, "%s is in [%s, %s]", percentile, TEXT_US(point->target.low),
+            TEXT_US(point->target.high));
 }
 
 // --- running -------------------------------------------------------------------------------------
@@ -147,9 +146,10 @@ static void print_run(const struct curve_point *point)
 {
     char interval[50] = "-";
     if (point->target.known)
-        snprintf(interval, sizeof interval, "[%.1f, %.1f]", point->target.low, point->target.high);
-    printf("%10.0f %10.0f %10.1f %-22s %-10s %s\n", point->summary.offered_rate,
-           point->summary.achieved_rate, point->target_us, interval,
+        snprintf(interval, sizeof interval, "[%s, %s]", TEXT_US(point->target.low),
+                 TEXT_US(point->target.high));
+    printf("%10.0f %10.0f %10s %-22s %-10s %s\n", point->summary.offered_rate,
+           point->summary.achieved_rate, TEXT_US(point->target_us), interval,
            curve_finding_names[point->finding], point->why);
     fflush(stdout);
 }
@@ -191,7 +191,7 @@ static int run_course(struct load_plan *plan, struct course *course, struct erro
 {
     double next;
     if (!plan->options.json)
-        printf("%10s %10s %10s %-22s %s\n", "offered/s", "achieved/s", "us", "interval",
+        printf("%10s %10s %10s %-22s %s\n", "offered/s", "achieved/s", "latency", "interval",
                plan->options.slo);
     while (!course->ended_early) {
         course->end = search_next(&course->search, &next, &course->low, &course->high);

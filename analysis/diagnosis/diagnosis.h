@@ -51,7 +51,7 @@ int diagnosis_slice_parse(const char *text, struct diagnosis_slice *out, struct 
 // "1234": one request, by its number in the run.
 int diagnosis_slice_parse_message(const char *text, struct diagnosis_slice *out, struct error *err);
 
-// "p99-p100, whole run", "p20-p30, 0-5 s", "over 500 us, 5-10 s", "request 7, whole run": what a
+// "p99-p100, whole run", "p20-p30, 0 s to 5 s", "over 500 us, 5 s to 10.500 s": what a
 // diagnosis is about. begin_ns is the run's begin, from which its window is counted. Returns out.
 char *diagnosis_slice_label(const struct diagnosis_slice *slice, int64_t begin_ns, char *out,
                             size_t out_bytes);

@@ -354,9 +354,10 @@ char *rhythm_words(const struct rhythm *rhythm, int64_t begin_ns, char *out, siz
                  TEXT_COUNT(rhythm->times));
         break;
     case RHYTHM_STRETCH:
-        snprintf(out, out_bytes, "from %.3g s to %.3g s (%.0f %% of the %s times that it came)",
-                 (double)(rhythm->from_ns - begin_ns) / 1e9,
-                 (double)(rhythm->to_ns - begin_ns) / 1e9, percent, TEXT_COUNT(rhythm->times));
+        snprintf(out, out_bytes, "from %s to %s (%.0f %% of the %s times that it came)",
+                 TEXT_INSTANT((double)(rhythm->from_ns - begin_ns)),
+                 TEXT_INSTANT((double)(rhythm->to_ns - begin_ns)), percent,
+                 TEXT_COUNT(rhythm->times));
         break;
     case RHYTHM_RISING:
     case RHYTHM_FALLING:

@@ -95,10 +95,11 @@ char *diagnosis_slice_words(const struct diagnosis_slice *slice, char *out, size
 char *diagnosis_slice_label(const struct diagnosis_slice *slice, int64_t begin_ns, char *out,
                             size_t out_bytes)
 {
-    char what[96], window[64] = "whole run";
+    char what[96], window[96] = "whole run";
     if (slice->from_ns != slice->to_ns)
-        snprintf(window, sizeof window, "%.3g-%.3g s", (double)(slice->from_ns - begin_ns) / 1e9,
-                 (double)(slice->to_ns - begin_ns) / 1e9);
+        snprintf(window, sizeof window, "%s to %s",
+                 TEXT_INSTANT((double)(slice->from_ns - begin_ns)),
+                 TEXT_INSTANT((double)(slice->to_ns - begin_ns)));
     snprintf(out, out_bytes, "%s, %s", diagnosis_slice_words(slice, what, sizeof what), window);
     return out;
 }

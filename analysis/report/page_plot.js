@@ -32,16 +32,17 @@ function rounded(value, decimals) {
 
 function significant(value) {
   const size = Math.abs(value);
-  return rounded(value, size >= 100 || value === 0 ? 0 : size >= 10 ? 1 : 2);
+  return rounded(value, size >= 99.95 || value === 0 ? 0 : size >= 9.995 ? 1 : 2);
 }
 
-// A duration with three significant digits; `missing` where it is not finite.
+// A duration with three significant digits; `missing` where it is not finite. What rounds to 1000 of a unit is 1 of the
+// next.
 function duration(ns, missing = 'never') {
   if (!known(ns)) return missing;
   const size = Math.abs(ns);
-  if (size >= 1e9) return significant(ns / 1e9) + ' s';
-  if (size >= 1e6) return significant(ns / 1e6) + ' ms';
-  if (size >= 1e3) return significant(ns / 1e3) + ' µs';
+  if (size >= 999.5e6) return significant(ns / 1e9) + ' s';
+  if (size >= 999.5e3) return significant(ns / 1e6) + ' ms';
+  if (size >= 999.5) return significant(ns / 1e3) + ' µs';
   return rounded(ns, 0) + ' ns';
 }
 
@@ -57,14 +58,18 @@ function percent(part, whole = 1) {
   if (value >= 100 && value < 100.01) return '100 %';  // rounding of whole nanoseconds
   if (value > 99.99 && value < 100) return '> 99.99 %';
   if (value > 0 && value < 0.01) return '< 0.01 %';
-  return rounded(value, value > 99.9 || value < 10 ? 2 : 1) + ' %';
+  return rounded(value, value > 99.9 || value < 9.995 ? 2 : 1) + ' %';
 }
 // In whole percent, as sentences and bars have it: never rounded up to all, nor down to nothing.
 function wholePercent(part, whole) {
   const value = 100 * part / whole;
   return value >= 99.95 ? 100 : value > 0 ? Math.max(1, Math.min(99, Math.round(value))) : 0;
 }
-const seconds = ns => known(ns) ? (ns / 1e9).toFixed(ns % 1e9 === 0 ? 0 : 3) + ' s' : '–';
+function seconds(ns) {
+  if (!known(ns)) return '–';
+  const value = rounded(ns / 1e9, 3);
+  return value.replace(/\.000$/, '') + ' s';
+}
 const plural = (number, one, many = one + 's') => `${count(number)} ${number === 1 ? one : many}`;
 
 // --- scales ---------------------------------------------------------------------------------

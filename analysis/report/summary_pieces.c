@@ -55,9 +55,7 @@ const char *summary_plain(const struct summary *s)
 
 const char *summary_duration(double ns, char out[32])
 {
-    if (isnan(ns))
-        return "-";
-    return isinf(ns) ? "never" : units_format_ns(ns, out, 32);
+    return units_format_ns(ns, out, 32);
 }
 
 void summary_field(const struct summary *s, const char *text, int width)

@@ -91,15 +91,15 @@ static void write_numbers(const struct summary *s)
     const struct run_analysis *run = s->run;
     char a[32], b[32], c[32], apart[RUN_TOLD_APART_WORDS];
     char offered[TEXT_NUMBER_BYTES], achieved[TEXT_NUMBER_BYTES];
-    double seconds = (double)(run->lifetimes.end_ns - run->lifetimes.begin_ns) / 1e9;
+    const double duration_ns = (double)(run->lifetimes.end_ns - run->lifetimes.begin_ns);
     if (run->evidence.without_client)
-        fprintf(s->out, "\n  clients   %s requests in %.3g s: %s/s; told apart %s\n",
-                text_count(run->lifetimes.scheduled, a), seconds,
+        fprintf(s->out, "\n  clients   %s requests in %s: %s/s; told apart %s\n",
+                text_count(run->lifetimes.scheduled, a), TEXT_NS(duration_ns),
                 text_rate(run->lifetimes.achieved_rate, achieved),
                 run_told_apart(run, apart, sizeof apart));
     else
-        fprintf(s->out, "\n  load      %s requests in %.3g s: %s/s offered, %s/s achieved\n",
-                text_count(run->lifetimes.scheduled, a), seconds,
+        fprintf(s->out, "\n  load      %s requests in %s: %s/s offered, %s/s achieved\n",
+                text_count(run->lifetimes.scheduled, a), TEXT_NS(duration_ns),
                 text_rate(run->lifetimes.offered_rate, offered),
                 text_rate(run->lifetimes.achieved_rate, achieved));
     if (!s->style->full && run->lifetimes.join.disorder.violations == 0)

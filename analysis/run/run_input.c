@@ -525,9 +525,9 @@ static void say_where_load_ends(struct run_input *input)
         clock->convert(clock->context, HOST_CLOCK_TSC, samples[count - 1].intended_tsc) -
         clock->convert(clock->context, HOST_CLOCK_TSC, samples[0].intended_tsc);
     text_append(input->ends, sizeof input->ends,
-                "The load was killed: what it had written ends %.1f s after its begin, with %s "
+                "The load was killed: what it had written ends %s after its begin, with %s "
                 "requests.",
-                (double)ns / 1e9, TEXT_COUNT(count));
+                TEXT_INSTANT((double)ns), TEXT_COUNT(count));
 }
 
 static void say_where_it_ends(struct run_input *input, size_t requests, size_t all)
@@ -535,11 +535,11 @@ static void say_where_it_ends(struct run_input *input, size_t requests, size_t a
     const struct run_segments *segments = &input->segments;
     char from[80] = "", until[80] = "", slowest[120] = "";
     if (segments->from_ns)
-        snprintf(from, sizeof from, "begins %.1f s",
-                 (double)(segments->from_ns - intended_ns(input, 0)) / 1e9);
+        snprintf(from, sizeof from, "begins %s",
+                 TEXT_INSTANT((double)(segments->from_ns - intended_ns(input, 0))));
     if (segments->until_ns)
-        snprintf(until, sizeof until, "ends %.1f s",
-                 (double)(segments->until_ns - intended_ns(input, 0)) / 1e9);
+        snprintf(until, sizeof until, "ends %s",
+                 TEXT_INSTANT((double)(segments->until_ns - intended_ns(input, 0))));
     snprintf(slowest, sizeof slowest,
              " The rest is too much for one analysis; of the load's slowest 1 %%, %s of %s are "
              "in it.",

@@ -249,9 +249,9 @@ static void append_window(char *out, const struct run_analysis *run,
                           const struct diagnosis_slice *slice)
 {
     if (slice->from_ns != slice->to_ns)
-        text_append(out, LEDE_BYTES, "from %.3g s to %.3g s ",
-                    (double)(slice->from_ns - run->lifetimes.begin_ns) / 1e9,
-                    (double)(slice->to_ns - run->lifetimes.begin_ns) / 1e9);
+        text_append(out, LEDE_BYTES, "from %s to %s ",
+                    TEXT_INSTANT((double)(slice->from_ns - run->lifetimes.begin_ns)),
+                    TEXT_INSTANT((double)(slice->to_ns - run->lifetimes.begin_ns)));
 }
 
 // "1 in 100 requests took 3.80 ms or more (usually 53.2 us)"

@@ -299,9 +299,9 @@ static void verdict_append_window(char *out, const struct run_analysis *run,
                                  *first = &run->findings.diagnoses.items->slice;
     if (slice->from_ns != slice->to_ns && slice->low == first->low && slice->high == first->high &&
         slice->min_latency_ns == first->min_latency_ns && !slice->one)
-        text_append(out, VERDICT_BYTES, "From %.3g s to %.3g s: ",
-                    (double)(slice->from_ns - run->lifetimes.begin_ns) / 1e9,
-                    (double)(slice->to_ns - run->lifetimes.begin_ns) / 1e9);
+        text_append(out, VERDICT_BYTES, "From %s to %s: ",
+                    TEXT_INSTANT((double)(slice->from_ns - run->lifetimes.begin_ns)),
+                    TEXT_INSTANT((double)(slice->to_ns - run->lifetimes.begin_ns)));
     else // another slice, not only another window
         text_append(out, VERDICT_BYTES,
                     "Of %s: ", diagnosis_slice_words(slice, words, sizeof words));

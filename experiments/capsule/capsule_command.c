@@ -18,6 +18,7 @@
 #include "base/log_file.h"
 #include "base/options.h"
 #include "base/progress.h"
+#include "base/text.h"
 #include "experiments/capsule/hop_machines.h"
 #include "profiler/capsule/hop_capture.h"
 #include "profiler/capsule/hop_report.h"
@@ -305,7 +306,7 @@ static int measure_window(struct measuring *m, struct progress *progress, int in
     if (result < 0)
         return result;
     if (for_ns)
-        snprintf(length, sizeof length, "for %.3g s", (double)for_ns / 1e9);
+        snprintf(length, sizeof length, "for %s", TEXT_NS((double)for_ns));
     progress_phase(progress, "measuring at %zu hops %s", m->machines.hop_count, length);
     announce(m);
     int64_t begin_ns = monotonic_ns();

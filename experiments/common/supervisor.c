@@ -14,6 +14,7 @@
 
 #include "experiments/common/command_log.h"
 #include "base/clock.h"
+#include "base/text.h"
 
 enum { MOST_OUTPUT_BYTES = 16 << 20 };
 
@@ -158,8 +159,8 @@ static int check_stopped(struct supervisor *supervisor, const struct process *aw
     describe_process(awaited->pid, name, sizeof name);
     return error_set(err, ERROR_FAILED,
                      "`%s` (process %d) does not end: it has been stopped (SIGSTOP, or a debugger) "
-                     "for %.3g s",
-                     name, awaited->pid, (double)supervisor->stopped_grace_ns / 1e9);
+                     "for %s",
+                     name, awaited->pid, TEXT_NS((double)supervisor->stopped_grace_ns));
 }
 
 // Appends what can be read. Returns 1 at the end of the stream, 0 before.

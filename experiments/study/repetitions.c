@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/json_numbers.h"
 #include "base/quantile.h"
+#include "base/text.h"
 #include "experiments/results/run_results.h"
 #include "loadgen/method/between_runs.h"
 #include "loadgen/method/load_summary.h"
@@ -162,11 +163,11 @@ static void print_words(const struct load_series *load)
     const struct between_runs found = between_of(load);
     if (load->name)
         printf("\nThe load `%s`: ", load->name);
-    printf("%zu repetitions, %zu requests; pooled, in us:", load->repetitions.count,
+    printf("%zu repetitions, %zu requests; pooled:", load->repetitions.count,
            load->latencies.count);
     for (unsigned i = 0; i < SUMMARY_QUANTILES; i++)
         if (!isnan(load->pooled_us[i]))
-            printf(" %s %.1f", summary_quantile_names[i], load->pooled_us[i]);
+            printf(" %s %s", summary_quantile_names[i], TEXT_US(load->pooled_us[i]));
     putchar('\n');
     between_runs_print(&found, load->repetitions.items, load->repetitions.count, load->percentile,
                        stdout);

@@ -99,26 +99,18 @@ static const char *beside_first(const struct study_results *results, size_t step
 
 // --- as text -------------------------------------------------------------------------------------
 
-static void write_us(FILE *out, double us)
-{
-    if (!isfinite(us))
-        fputs(isnan(us) ? "-" : "never", out);
-    else
-        fprintf(out, us < 100 ? "%.1f" : "%.0f", us);
-}
-
 static void write_cell(const struct study_results *results, size_t step, int q, FILE *out)
 {
     const struct study_result *result = &results->steps.items[step];
     const struct run_spread spread = spread_of(result, q);
     fputs(" | ", out);
-    write_us(out, spread.median);
+    fputs(TEXT_US(spread.median), out);
     if (result->runs.count == 1)
         return;
     fputs(" [", out);
-    write_us(out, spread.low);
+    fputs(TEXT_US(spread.low), out);
     fputs(", ", out);
-    write_us(out, spread.high);
+    fputs(TEXT_US(spread.high), out);
     fprintf(out, "]%s", beside_first(results, step, q));
 }
 
@@ -144,7 +136,7 @@ static void write_latencies(const struct study_results *results, FILE *out)
             write_cell(results, i, q, out);
         fputs(" |\n", out);
     }
-    fprintf(out, "\nLatency at the client, from the intended instant, in us.%s\n",
+    fprintf(out, "\nLatency at the client, from the intended instant.%s\n",
             repeated ? " The median of the runs [the lowest, the highest]; ↓ and ↑: all runs are "
                        "below, or above, all those of the first step."
                      : "");
@@ -155,8 +147,7 @@ static void write_causes(const struct study_result *result, FILE *out)
     size_t i;
     int shown = 0;
     const json_t *cause;
-    fprintf(out,
-            "\n| cause | category | messages | median us | total ms |\n|---|---|---:|---:|---:|\n");
+    fprintf(out, "\n| cause | category | messages | median | total |\n|---|---|---:|---:|---:|\n");
     json_array_foreach(json_object_get(result->summary, "causes"), i, cause)
     {
         char name[200];
@@ -167,8 +158,8 @@ static void write_causes(const struct study_result *result, FILE *out)
                 json_string_value(json_object_get(cause, "role")),
                 json_string_value(json_object_get(cause, "category")),
                 (long long)json_integer_value(json_object_get(cause, "messages")));
-        write_us(out, json_number_value(json_object_get(cause, "median_us")));
-        fprintf(out, " | %.1f |\n", json_number_value(json_object_get(cause, "total_us")) / 1e3);
+        fprintf(out, "%s | %s |\n", TEXT_US(json_number_value(json_object_get(cause, "median_us"))),
+                TEXT_US(json_number_value(json_object_get(cause, "total_us"))));
     }
 }
 

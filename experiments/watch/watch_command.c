@@ -25,6 +25,7 @@
 #include "base/options.h"
 #include "base/process.h"
 #include "base/rights.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "experiments/common/program_path.h"
 #include "experiments/common/supervisor.h"
@@ -273,7 +274,7 @@ static int show(struct watch *watch, const struct watch_interval *interval, stru
             fputs(watch->history[i % HISTORY], stdout);
         putchar('\n');
         watch_interval_details(interval, &watch->style, stdout);
-        printf("\n  every %.3g s; Ctrl-C ends\n", (double)watch->options.interval_ns / 1e9);
+        printf("\n  every %s; Ctrl-C ends\n", TEXT_NS((double)watch->options.interval_ns));
     }
     fflush(stdout);
     return ferror(stdout) ? error_set(err, ERROR_FAILED, "cannot write to stdout") : 0;
@@ -485,8 +486,8 @@ static int check_options(struct watch *watch, int positional, char **argv, struc
         return error_set(err, ERROR_INPUT, "--interval, and --for: half a second at least");
     if (o->for_ns && o->for_ns < o->interval_ns)
         return error_set(err, ERROR_INPUT,
-                         "--for %.3g s is shorter than --interval %.3g s: nothing would be shown",
-                         (double)o->for_ns / 1e9, (double)o->interval_ns / 1e9);
+                         "--for %s is shorter than --interval %s: nothing would be shown",
+                         TEXT_NS((double)o->for_ns), TEXT_NS((double)o->interval_ns));
     if (o->saves == 0)
         return error_set(err, ERROR_INPUT, "--saves: 1 at least");
     watch->recorder.saves = o->saves;
@@ -510,11 +511,11 @@ static void say_who_is_not_there(const struct watch *watch)
 // What came after the last interval has ended with the watch.
 static void say_what_was_not_looked_at(const struct watch *watch)
 {
-    const int64_t from_ns = watch->until_ns ? watch->until_ns : watch->armed_raw_ns;
-    const double left = (double)(watch->ended_raw_ns - from_ns) / 1e9;
-    if (!watch->options.quiet && left > 0)
-        fprintf(stderr, "taillight: the last %.1f s were not looked at: no interval ended since\n",
-                left);
+    const int64_t from_ns = watch->until_ns ? watch->until_ns : watch->armed_raw_ns,
+                  left_ns = watch->ended_raw_ns - from_ns;
+    if (!watch->options.quiet && left_ns > 0)
+        fprintf(stderr, "taillight: the last %s were not looked at: no interval ended since\n",
+                TEXT_NS((double)left_ns));
 }
 
 static void say_what_was_saved(const struct watch *watch)

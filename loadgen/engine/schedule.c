@@ -8,6 +8,7 @@
 
 #include "base/array.h"
 #include "base/hash.h"
+#include "base/text.h"
 
 enum { SCHEDULE_REQUESTS_MAX = INT32_MAX };
 
@@ -155,8 +156,8 @@ static int draw_all(struct schedule_drawer *drawer, struct schedule *schedule, s
     while (schedule_drawer_next(drawer, &request)) {
         if (schedule->count == SCHEDULE_REQUESTS_MAX)
             return error_set(err, ERROR_INPUT,
-                             "the arrivals come to more than 2 billion requests in %.3f s",
-                             drawer->duration / 1e9);
+                             "the arrivals come to more than 2 billion requests in %s",
+                             TEXT_NS(drawer->duration));
         if (array_push(schedule, request) < 0)
             return error_set(err, ERROR_FAILED, "out of memory for a schedule of %zu requests",
                              schedule->count);
@@ -173,9 +174,9 @@ int schedule_draw(const struct workload *workload, const struct distribution *ar
                       rate_pattern_integral(&workload->pattern, 1);
     if (!(rate > 0) || !(expected < SCHEDULE_REQUESTS_MAX))
         return error_set(err, ERROR_INPUT,
-                         "%.0f requests/s for %.3f s are %.3g requests; at most 2 billion can be "
+                         "%.0f requests/s for %s are %.3g requests; at most 2 billion can be "
                          "scheduled",
-                         rate * workload->fanout, (double)duration_ns / 1e9, expected);
+                         rate * workload->fanout, TEXT_NS((double)duration_ns), expected);
     size_t likely = (size_t)(expected + 5 * sqrt(expected * workload->fanout) + 16);
     int result = schedule_drawer_open(workload, arrivals, rate, duration_ns, seed, &drawer, err);
     if (result == 0 && array_reserve(schedule, likely) < 0)

@@ -5,6 +5,7 @@
 #include <gsl/gsl_cdf.h>
 
 #include "base/json_numbers.h"
+#include "base/text.h"
 
 static bool repetition_counts(const struct repetition *one)
 {
@@ -73,20 +74,20 @@ void between_runs_print(const struct between_runs *found, const struct repetitio
 {
     fprintf(out, "  %s of each", percentile);
     for (size_t i = 0; i < count; i++) {
-        fprintf(out, "%s %.1f", i ? "," : "   ", repetitions[i].value);
+        fprintf(out, "%s %s", i ? "," : "   ", TEXT_US(repetitions[i].value));
         if (repetitions[i].interval.known)
-            fprintf(out, " [%.1f, %.1f]", repetitions[i].interval.low,
-                    repetitions[i].interval.high);
+            fprintf(out, " [%s, %s]", TEXT_US(repetitions[i].interval.low),
+                    TEXT_US(repetitions[i].interval.high));
     }
-    fprintf(out, " us\n");
+    fputc('\n', out);
     if (!found->judged)
         fprintf(out, "  between    too few repetitions have a known %s to compare them\n",
                 percentile);
     else
-        fprintf(
-            out,
-            "  between    %.1f to %.1f us: %s what chance within the repetitions explains "
-            "(chi-squared %.3g, p = %.2g; %.1f us of standard deviation between, %.1f within)\n",
-            found->low, found->high, found->exceeds ? "more than" : "no more than",
-            found->statistic, found->p, found->between, found->within);
+        fprintf(out,
+                "  between    %s to %s: %s what chance within the repetitions explains "
+                "(chi-squared %.3g, p = %.2g; %s of standard deviation between, %s within)\n",
+                TEXT_US(found->low), TEXT_US(found->high),
+                found->exceeds ? "more than" : "no more than", found->statistic, found->p,
+                TEXT_US(found->between), TEXT_US(found->within));
 }

@@ -74,8 +74,8 @@ static void print_slow(const struct engine_result *result, FILE *out)
         fprintf(out, "\n             %s without a reply are kept, and %s more are not",
                 TEXT_COUNT(totals->slow_count), TEXT_COUNT(totals->slow_left_out));
     else
-        fprintf(out, "\n             the %s slowest are kept: all above %.1f us",
-                TEXT_COUNT(totals->slow_count), over_us);
+        fprintf(out, "\n             the %s slowest are kept: all above %s",
+                TEXT_COUNT(totals->slow_count), TEXT_US(over_us));
 }
 
 void load_bounds_print(const struct engine_result *result, FILE *out)

@@ -277,11 +277,13 @@ static void judge_connections(const struct engine_result *result, struct load_su
         snprintf(given_up, sizeof given_up, ", %s given up", TEXT_COUNT(counts->given_up));
     load_summary_add_reason(
         summary, all ? DOUBT_RESTARTED : DOUBT_DISCONNECTED,
-        "%s: %s of %s connections ended from %.3f s on, %s opened again (the last at %.3f s, "
+        "%s: %s of %s connections ended from %s on, %s opened again (the last at %s, "
         "%s attempts failed)%s, %s requests lost on them%s%s",
         all ? "server restarted midway" : "connections broke", TEXT_COUNT(counts->ended),
-        TEXT_COUNT(result->connections_at_once), seconds_into(result, counts->first_end_tsc),
-        TEXT_COUNT(counts->reconnects), seconds_into(result, counts->last_reconnect_tsc),
+        TEXT_COUNT(result->connections_at_once),
+        TEXT_INSTANT(1e9 * seconds_into(result, counts->first_end_tsc)),
+        TEXT_COUNT(counts->reconnects),
+        TEXT_INSTANT(1e9 * seconds_into(result, counts->last_reconnect_tsc)),
         TEXT_COUNT(counts->reconnects_failed), given_up, TEXT_COUNT(summary->lost),
         counts->broken ? "; the first: " : "", counts->broken ? counts->first_break.text : "");
     if (counts->first_refusal.kind)
@@ -303,8 +305,8 @@ static void judge_nodes(const struct engine_result *result, struct load_summary 
 static void judge_end(const struct engine_result *result, struct load_summary *summary)
 {
     if (result->end == ENGINE_INTERRUPTED)
-        load_summary_add_reason(summary, DOUBT_INTERRUPTED, "interrupted after %.3f s",
-                                summary->duration_s);
+        load_summary_add_reason(summary, DOUBT_INTERRUPTED, "interrupted after %s",
+                                TEXT_NS(1e9 * summary->duration_s));
     judge_connections(result, summary);
     judge_nodes(result, summary);
     if (result->counts.datagrams_refused)
@@ -432,17 +434,16 @@ static void client_at_its_end(const struct engine_result *result,
     const bool stamped = summary->network.count && isfinite(network[0]);
     char can[80] = "", server[80] = "";
     if (us > 0)
-        snprintf(can, sizeof can, ", at %.2f us of CPU a request no more than about %.0f/s", us,
+        snprintf(can, sizeof can, ", at %s of CPU a request no more than about %.0f/s", TEXT_US(us),
                  1e6 / us * result->thread_count);
     if (stamped)
-        snprintf(server, sizeof server, "; by the kernel's stamps the server's p50 is %.1f us",
-                 network[0]);
-    snprintf(
-        out, bytes,
-        "this client ran out of CPU%s (p99 of how late requests left: %.3g ms): more --threads on "
-        "cores of their own, agents%s%s",
-        can, isfinite(summary->lateness_p99_us) ? summary->lateness_p99_us / 1e3 : 0,
-        result->kernel_stamps && !result->stamps_every ? ", or --stamps sw:1/16" : "", server);
+        snprintf(server, sizeof server, "; by the kernel's stamps the server's p50 is %s",
+                 TEXT_US(network[0]));
+    snprintf(out, bytes,
+             "this client ran out of CPU%s (p99 of how late requests left: %s): more --threads on "
+             "cores of their own, agents%s%s",
+             can, TEXT_US(summary->lateness_p99_us),
+             result->kernel_stamps && !result->stamps_every ? ", or --stamps sw:1/16" : "", server);
 }
 
 static void judge_load(const struct engine_result *result, struct load_summary *summary)

@@ -18,9 +18,9 @@ static void print_fills(const struct fill_counts *fills, FILE *out)
     fprintf(out, "  fills      %llu set%s after a miss: %llu stored", (count_type)fills->begun,
             text_plural((double)fills->begun), (count_type)fills->stored.count);
     if (fills->stored.count)
-        fprintf(out, " in %.0f us each, %.0f us at most",
-                (double)fills->stored.sum_ns / (double)fills->stored.count / 1e3,
-                (double)fills->stored.max_ns / 1e3);
+        fprintf(out, " in %s each, %s at most",
+                TEXT_NS((double)fills->stored.sum_ns / (double)fills->stored.count),
+                TEXT_NS((double)fills->stored.max_ns));
     fprintf(out, ", %llu refused, %llu failed, %llu lost, %llu unfinished; %llu left out\n",
             (count_type)fills->refused, (count_type)fills->failed, (count_type)fills->lost,
             (count_type)fill_counts_unfinished(fills), (count_type)fills->left_out);
@@ -41,12 +41,12 @@ static void print_batches(const struct batch_counts *batches, const struct load_
     if (!(facts->batch_us > 0) || !batches->calls)
         return;
     fprintf(out,
-            "  batches    of what is due within %.10g us: %.1f requests a send call, %llu at most; "
-            "each waited %.1f us\n             for others on average, %.1f us at most (in all "
+            "  batches    of what is due within %s: %.1f requests a send call, %llu at most; "
+            "each waited %s\n             for others on average, %s at most (in all "
             "latencies, and allowed for in the arrivals)\n",
-            facts->batch_us, (double)waited->count / (double)batches->calls,
-            (count_type)batches->largest, (double)waited->sum_ns / (double)waited->count / 1e3,
-            (double)waited->max_ns / 1e3);
+            TEXT_US(facts->batch_us), (double)waited->count / (double)batches->calls,
+            (count_type)batches->largest, TEXT_NS((double)waited->sum_ns / (double)waited->count),
+            TEXT_NS((double)waited->max_ns));
 }
 
 static void print_nodes(const struct engine_result *result, FILE *out)
@@ -63,27 +63,24 @@ static void print_nodes(const struct engine_result *result, FILE *out)
             text_plural((double)counts->map_reads));
     if (counts->failovers.count)
         fprintf(out,
-                "  failovers  %llu, the first %.3f s after the start; %.3f s at most without a "
+                "  failovers  %llu, the first %s after the start; %s at most without a "
                 "master\n",
-                (count_type)counts->failovers.count, engine_result_first_failover_s(result),
-                (double)counts->failovers.max_ns / 1e9);
+                (count_type)counts->failovers.count,
+                TEXT_NS(1e9 * engine_result_first_failover_s(result)),
+                TEXT_NS((double)counts->failovers.max_ns));
 }
 
 static void print_handshakes(const struct timed_count *counts, const char *what, FILE *out)
 {
     if (counts->count)
-        fprintf(out, "; %llu %s, %.0f us each, %.0f us at most", (count_type)counts->count, what,
-                (double)counts->sum_ns / (double)counts->count / 1e3, (double)counts->max_ns / 1e3);
+        fprintf(out, "; %llu %s, %s each, %s at most", (count_type)counts->count, what,
+                TEXT_NS((double)counts->sum_ns / (double)counts->count),
+                TEXT_NS((double)counts->max_ns));
 }
 
 static void print_us(FILE *out, double us)
 {
-    if (isnan(us))
-        fprintf(out, " %10s", "-");
-    else if (isinf(us))
-        fprintf(out, " %10s", "inf");
-    else
-        fprintf(out, " %10.1f", us);
+    fprintf(out, " %10s", TEXT_US(us));
 }
 
 static void print_row(FILE *out, const char *name, const struct load_percentiles *percentiles)
@@ -104,14 +101,6 @@ static void print_intervals(FILE *out, const struct load_percentiles *percentile
         }
         fputc('\n', out);
     }
-}
-
-static void print_small(FILE *out, const char *before, double value, const char *after)
-{
-    if (isnan(value))
-        fprintf(out, "%s-%s", before, after);
-    else
-        fprintf(out, "%s%.1f%s", before, value, after);
 }
 
 // In plain words first, then what helps, then each reason with its figures.
@@ -142,8 +131,8 @@ static void print_asked(const struct load_summary *summary, const struct engine_
     else
         fprintf(out, "%.0f request%s/s (%s arrivals", facts->rate, text_plural(facts->rate),
                 facts->arrivals);
-    fprintf(out, ", seed %llu) for %.3g s on %u connection%s\n", (count_type)facts->seed,
-            summary->duration_s, result->connections_at_once,
+    fprintf(out, ", seed %llu) for %s on %u connection%s\n", (count_type)facts->seed,
+            TEXT_NS(1e9 * summary->duration_s), result->connections_at_once,
             text_plural(result->connections_at_once));
 }
 
@@ -169,7 +158,7 @@ static void print_closed_loop(const struct engine_result *result, const struct l
 
 static void print_latencies(const struct load_summary *summary, bool logical, FILE *out)
 {
-    fprintf(out, "\n  %-26s", "us");
+    fprintf(out, "\n  %-26s", "");
     for (unsigned i = 0; i < SUMMARY_QUANTILES; i++)
         fprintf(out, " %10s", summary_quantile_names[i]);
     fputc('\n', out);
@@ -243,15 +232,15 @@ static void print_client(const struct load_summary *summary, const struct engine
     fprintf(out, "  in flight  at most %llu; %llu request%s waited for a connection with room",
             (count_type)result->counts.in_flight_max, (count_type)result->delayed_by_depth,
             text_plural((double)result->delayed_by_depth));
-    print_small(out, "\n  lateness   p50 ", summary->lateness_p50_us, " us");
-    print_small(out, ", p99 ", summary->lateness_p99_us, " us");
+    fprintf(out, "\n  lateness   p50 %s, p99 %s", TEXT_US(summary->lateness_p50_us),
+            TEXT_US(summary->lateness_p99_us));
     if (CPU_COUNT(&result->cores) > 1) {
         char cores[200];
         fprintf(out, "\n  threads    %u, one on each of the cores %s", result->thread_count,
                 units_format_cores(&result->cores, cores, sizeof cores));
     }
-    print_small(out, "\n  client     ", summary->cpu_us_per_request, " us of CPU a request");
-    print_small(out, ", ", summary->spin_fraction * 100, " % of the time idle (spinning)\n");
+    fprintf(out, "\n  client     %s of CPU a request, %s of the time idle (spinning)\n",
+            TEXT_US(summary->cpu_us_per_request), TEXT_SHARE(summary->spin_fraction, 1));
 }
 
 static void print_stamps(const struct load_summary *summary, const struct engine_result *result,
@@ -272,11 +261,12 @@ static void print_stamps(const struct load_summary *summary, const struct engine
             (count_type)counts->stamps_unknown, (count_type)counts->rx_missing,
             (count_type)counts->rx_coalesced);
     if (result->thinned_tsc)
-        fprintf(out,
-                "             from %.3f s on TX stamps of one send call in %u only, drawn by lot: "
-                "the client had no time for more (--stamps sw: all, whatever they cost)\n",
-                (double)(result->thinned_tsc - result->start_tsc) / result->tsc_hz,
-                result->stamps_every);
+        fprintf(
+            out,
+            "             from %s on TX stamps of one send call in %u only, drawn by lot: "
+            "the client had no time for more (--stamps sw: all, whatever they cost)\n",
+            TEXT_INSTANT(1e9 * (double)(result->thinned_tsc - result->start_tsc) / result->tsc_hz),
+            result->stamps_every);
     else if (result->stamps_every)
         fprintf(out, "             TX stamps of one send call in %u, drawn by lot\n",
                 result->stamps_every);

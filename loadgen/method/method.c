@@ -54,13 +54,13 @@ static void explain_client(struct method *method, const char *percentile)
                    TEXT_SHARE(client->idle, 1));
     else
         add_reason(method, DOUBT_LATE,
-                   "client biased: late %s; without that, %s would be %.1f us, not %.1f us; give "
+                   "client biased: late %s; without that, %s would be %s, not %s; give "
                    "it a core of its own",
                    client->target_us - client->target_sent_us >
                            client->target_sent_us - client->target_without_us
                        ? "by itself"
                        : "in reading the replies",
-                   percentile, client->target_without_us, client->target_us);
+                   percentile, TEXT_US(client->target_without_us), TEXT_US(client->target_us));
 }
 
 static void explain_arrivals(struct method *method)
@@ -68,8 +68,8 @@ static void explain_arrivals(struct method *method)
     const struct arrivals *arrivals = &method->arrivals;
     add_reason(method, DOUBT_ARRIVALS,
                "arrivals wrong: the gaps between sends are %.3f (Kolmogorov-Smirnov) away from the "
-               "process asked for; a send takes %.1f us here, which allows %.3f",
-               arrivals->distance, arrivals->back_to_back_us, arrivals->best);
+               "process asked for; a send takes %s here, which allows %.3f",
+               arrivals->distance, TEXT_US(arrivals->back_to_back_us), arrivals->best);
 }
 
 static void explain_stationarity(struct method *method, const char *percentile)
@@ -85,13 +85,12 @@ static void explain_stationarity(struct method *method, const char *percentile)
                  TEXT_SHARE(method->settings.stolen, 1));
     if (half->differs)
         add_reason(method, DOUBT_UNSTEADY,
-                   "not stationary%s: %s was %.1f us in the first half and %.1f us in the second%s",
-                   where, found->target.differs ? percentile : "p50", half->first, half->second,
-                   stolen);
+                   "not stationary%s: %s was %s in the first half and %s in the second%s", where,
+                   found->target.differs ? percentile : "p50", TEXT_US(half->first),
+                   TEXT_US(half->second), stolen);
     else if (found->trend.matters)
-        add_reason(method, DOUBT_UNSTEADY,
-                   "not stationary%s: the median drifts from %.1f us to %.1f us%s", where,
-                   found->trend.begin, found->trend.end, stolen);
+        add_reason(method, DOUBT_UNSTEADY, "not stationary%s: the median drifts from %s to %s%s",
+                   where, TEXT_US(found->trend.begin), TEXT_US(found->trend.end), stolen);
     else
         add_reason(method, DOUBT_UNSTEADY,
                    "not stationary%s: the median wanders (augmented Dickey-Fuller p = %.3f), by "
@@ -110,8 +109,8 @@ static void explain_independence(struct method *method, const char *percentile)
     const struct quantile_interval *interval = &method->interval.interval;
     char known[80] = "has no interval";
     if (isfinite(interval->low) && isfinite(interval->high))
-        snprintf(known, sizeof known, "is known only to lie between %.1f and %.1f us",
-                 interval->low, interval->high);
+        snprintf(known, sizeof known, "is known only to lie between %s and %s",
+                 TEXT_US(interval->low), TEXT_US(interval->high));
     char kept[60] = "";
     if (found->thinning > 1)
         snprintf(kept, sizeof kept, "of every %s samples one was kept, and ",
@@ -131,21 +130,21 @@ static void explain_interval(struct method *method, const char *percentile)
     if (isfinite(found->tail_index))
         snprintf(index, sizeof index, ", tail index %.2g", found->tail_index);
     if (!isnan(found->width))
-        snprintf(wide, sizeof wide, "%.1f us wide", found->width);
+        snprintf(wide, sizeof wide, "%s wide", TEXT_US(found->width));
     if (settings->width_us == 0)
         add_reason(method, DOUBT_UNSURE, "heavy tail: the interval of %s is %s after %zu samples%s",
                    percentile, wide, found->count, index);
     else if (found->heavy || isinf(method->needed_s))
         add_reason(method, DOUBT_UNSURE,
                    "heavy tail: the interval of %s is %s after %zu samples and will "
-                   "not converge to %.1f us%s",
-                   percentile, wide, found->count, settings->width_us, index);
+                   "not converge to %s%s",
+                   percentile, wide, found->count, TEXT_US(settings->width_us), index);
     else
         add_reason(method, DOUBT_UNSURE,
                    "budget spent: the interval of %s is %s after %zu samples, not "
-                   "%.1f us; that takes about %.0f s of load, and %.0f s were allowed",
-                   percentile, wide, found->count, settings->width_us, method->needed_s,
-                   settings->budget_s);
+                   "%s; that takes about %s of load, and %s were allowed",
+                   percentile, wide, found->count, TEXT_US(settings->width_us),
+                   TEXT_NS(1e9 * method->needed_s), TEXT_NS(1e9 * settings->budget_s));
 }
 
 // The reasons of the first step that failed; if the load itself failed, its summary has them.

@@ -5,6 +5,7 @@
 
 #include "base/json_numbers.h"
 #include "base/json_rows.h"
+#include "base/text.h"
 #include "loadgen/method/method.h"
 
 static const char *const check_names[METHOD_CHECKS] = {"load",         "client",       "arrivals",
@@ -211,10 +212,10 @@ static void print_target(const struct method *method, const char *percentile, FI
     if (!quantile_is_seen(found->count, settings->quantile))
         return;
     if (!target_is_in_table(settings)) {
-        fprintf(out, "             %s %.1f us", percentile, found->value);
+        fprintf(out, "             %s %s", percentile, TEXT_US(found->value));
         if (found->interval.known)
-            fprintf(out, ", %.10g %% interval %.1f to %.1f us", settings->confidence * 100,
-                    found->interval.low, found->interval.high);
+            fprintf(out, ", %.10g %% interval %s to %s", settings->confidence * 100,
+                    TEXT_US(found->interval.low), TEXT_US(found->interval.high));
         fputc('\n', out);
     }
     if (found->interval.known)
@@ -233,8 +234,8 @@ void method_print(const struct method *method, FILE *out)
     for (unsigned check = 0; check < METHOD_CHECKS; check++)
         fprintf(out, "%s %s %s", check ? "," : "", check_names[check],
                 finding_names[method->findings[check]]);
-    fprintf(out, "\n             warm-up %.3g s, one sample in %zu kept", method->warm_up_s,
-            method->independence.thinning);
+    fprintf(out, "\n             warm-up %s, one sample in %zu kept",
+            TEXT_NS(1e9 * method->warm_up_s), method->independence.thinning);
     if (arrivals->judged)
         fprintf(out, "; gaps %.3f from the process (best possible %.3f)", arrivals->distance,
                 arrivals->best);
@@ -244,8 +245,8 @@ void method_print(const struct method *method, FILE *out)
                 "             the rate changes: percentiles are of the whole mix of loads, with "
                 "no interval\n");
     for (unsigned i = 0; i < method->levels.count; i++)
-        fprintf(out, "             at %.4g times the rate: p50 %.1f us, %s %.1f us\n",
-                method->levels.items[i].factor, method->levels.items[i].median_us, percentile,
-                method->levels.items[i].target_us);
+        fprintf(out, "             at %.4g times the rate: p50 %s, %s %s\n",
+                method->levels.items[i].factor, TEXT_US(method->levels.items[i].median_us),
+                percentile, TEXT_US(method->levels.items[i].target_us));
     print_target(method, percentile, out);
 }

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #include "base/hash.h"
+#include "base/text.h"
 #include "loadgen/engine/load_signals.h"
 #include "loadgen/engine/schedule.h"
 
@@ -202,8 +203,8 @@ static void show_state(const struct rounds_settings *settings, const struct roun
     char percentile[32];
     method_percentile_name(settings->method.quantile, percentile, sizeof percentile);
     char goal[300];
-    snprintf(goal, sizeof goal, "the interval of %s, %.1f us wide, to be %.1f us%s%.200s",
-             percentile, found->width, settings->method.width_us,
+    snprintf(goal, sizeof goal, "the interval of %s, %s wide, to be %s%s%.200s", percentile,
+             TEXT_US(found->width), TEXT_US(settings->method.width_us),
              rounds->summary.reason_count ? "; " : "",
              rounds->summary.reason_count ? rounds->summary.reasons[0] : "");
     if (settings->view)
@@ -258,10 +259,10 @@ static void explain_end(const struct rounds_settings *settings, struct rounds *r
 {
     if (rounds->summary.reason_count == 0 && !method_is_satisfied(&rounds->method))
         load_summary_add_reason(&rounds->summary, DOUBT_TOO_SHORT,
-                                "budget spent: %llu requests in %.3g s are too few for the method "
+                                "budget spent: %llu requests in %s are too few for the method "
                                 "to judge; a longer --max-duration brings more",
                                 (unsigned long long)rounds->summary.scheduled,
-                                settings->method.budget_s);
+                                TEXT_NS(1e9 * settings->method.budget_s));
 }
 
 static int run_rounds(const struct rounds_settings *settings, struct rounds *rounds,

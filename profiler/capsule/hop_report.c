@@ -187,7 +187,7 @@ void hop_report_print(const struct hop_report *report, FILE *out)
             report->one_in == 1 ? "each" : "sampled");
     if (report->one_in > 1)
         fprintf(out, " 1/%u", report->one_in);
-    fprintf(out, ", for %.1f s: %s packets\n", (double)report->duration_ns / 1e9,
+    fprintf(out, ", for %s: %s packets\n", TEXT_NS((double)report->duration_ns),
             text_count(report->join->packets, count));
     for (size_t i = 0; i < report->join->route_count; i++)
         print_route(report, i, out);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/process.h"
+#include "base/text.h"
 #include "profiler/doctor/doctor_checks.h"
 #include "profiler/host_facts.h"
 
@@ -76,10 +77,11 @@ static void check_idle_states(struct doctor_items *items)
     if (states == 0)
         doctor_found(item, DOCTOR_YES, "none that Linux controls");
     else
-        doctor_found(item, DOCTOR_YES, "deepest enabled: %s, %ld us to leave", deepest, worst);
+        doctor_found(item, DOCTOR_YES, "deepest enabled: %s, %s to leave", deepest,
+                     TEXT_US((double)worst));
     if (worst > 10)
         doctor_missing(item, DOCTOR_LIMITED, "cpupower idle-set -D 10",
-                       "waking an idle core costs up to %ld us", worst);
+                       "waking an idle core costs up to %s", TEXT_US((double)worst));
 }
 
 static void check_frequency(struct doctor_items *items)

@@ -130,7 +130,7 @@ static void a_silent_peer_is_found_out(void **state)
         heard = (struct heard){0};
         begin(&scene, quick);
         int64_t took_ms = follow(&scene);
-        says(&scene, LINK_SILENT, "the peer is silent: nothing has come for 0.2 s");
+        says(&scene, LINK_SILENT, "the peer is silent: nothing has come for 200 ms");
         assert_in_range(took_ms, SILENCE_MS, PATIENCE_MS - 1);
         peer_reads(&scene, &reader, &heard);
         assert_true(heard.beats <= took_ms / BEAT_MS + 1);
@@ -164,7 +164,7 @@ static void the_first_word_may_take_longer(void **state)
                                          .silence_ms = SILENCE_MS,
                                          .first_word_ms = 3 * SILENCE_MS});
     assert_in_range(follow(&scene), 3 * SILENCE_MS, PATIENCE_MS - 1);
-    says(&scene, LINK_SILENT, "nothing has come for 0.6 s");
+    says(&scene, LINK_SILENT, "nothing has come for 600 ms");
     end(&scene);
 }
 

@@ -2,18 +2,21 @@
 #
 # What a run says of the same number, wherever it says it: one_number.py SUMMARY.json TERMINAL PAGE.dom
 # [NUMBER...] (what `taillight report --full` printed, and the page after its scripts have run). Prints each number that
-# is said in two ways, and how often each was found; exit 1 when two differ by more than their rounding, or one of the
-# named ones is not in two places.
+# is said in two ways, and how often each was found; exit 1 when two differ by more than their rounding, one of the
+# named ones is not in two places, or a time is written in another way than times are (written_times.py), be it in
+# summary.json's sentences: then two that are the same number would not look so.
 import html
 import json
 import re
 import sys
 
+from written_times import otherwise_written, shown
+
 UNITS = {"ns": 1, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
 TIME = r"([\d.,]+) (ns|us|µs|ms|s)\b"
 summary = json.load(open(sys.argv[1]))
 terminal = " ".join(open(sys.argv[2]).read().split())
-page = open(sys.argv[3]).read()
+dom = page = open(sys.argv[3]).read()
 page = re.sub(r"<script.*?</script>|<style.*?</style>", "", page, flags=re.S)
 page = " ".join(html.unescape(re.sub(r"<[^>]+>", "\n", page)).split())
 said = {}  # number: [(value, where)]
@@ -79,6 +82,11 @@ for number, places in sorted(said.items()):
     if most - least > 0.0101 * most:
         wrong += 1
         print(f"FAIL: {number} differs: " + "; ".join(f"{value:g} ({where})" for value, where in places))
+sentences = "\n".join(str(summary.get(name) or "") for name in ("lede", "remedy", "verdict"))
+for where, text in (("the terminal", terminal), ("the page", shown(dom)), ("summary.json", sentences)):
+    for time in otherwise_written(text):
+        wrong += 1
+        print(f"FAIL: {where} writes a time in another way: {time}")
 compared = [number for number, places in said.items() if len({where for _, where in places}) > 1]
 print(f"{len(compared)} numbers said in more than one place: " + ", ".join(sorted(compared)))
 missing = set(sys.argv[4:]) - set(compared)

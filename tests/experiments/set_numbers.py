@@ -2,14 +2,18 @@
 #
 # What a sweep or a study says of each percentile, wherever it says it:
 # set_numbers.py sweep.json|study.json TERMINAL PAGE.dom
-# Prints each number that is told in two ways, or told in one place and kept back in another; exit 1 then.
+# Prints each number that is told in two ways, or told in one place and kept back in another, and each time that is not
+# written as times are (written_times.py); exit 1 then.
 import html
 import json
 import re
 import sys
 
+from written_times import otherwise_written, shown
+
 UNITS = {"ns": 1e-3, "us": 1, "µs": 1, "ms": 1e3, "s": 1e6}
-NUMBER = r"(?:[\d.,]+|never|-|–)"
+NUMBER = r"[\d.,]+"
+TIME = r"(?:[\d.,]+ (?:ns|us|ms|s)|never|-)"
 said = {}  # (row, number): {where: value}
 
 
@@ -19,8 +23,8 @@ def value_of(text):
         return "too few"
     if text == "never":
         return text
-    number, _, unit = text.partition(" ")
-    return float(number.replace(",", "")) * UNITS[unit or "us"]
+    number, unit = text.split(" ")
+    return float(number.replace(",", "")) * UNITS[unit]
 
 
 def of_json(values, name):
@@ -67,7 +71,7 @@ def page_cell(row, number, text, where):
 
 def sweep(document, terminal, page):
     names = ("p50", "p99", "p99.9")
-    cell = rf" +({NUMBER}) +(\[{NUMBER}, {NUMBER}\]|-)"
+    cell = rf" +({TIME}) +(\[{TIME}, {TIME}\]|-)"
     lines = re.findall(rf"^ +({NUMBER}) +({NUMBER}){cell}{cell}{cell} +(\S+) +(ok|n/a)$", terminal, flags=re.M)
     rows = cells_of(page, "All runs in the order they were made")[1:]
     assert len(lines) == len(rows) == len(document["points"]), (len(lines), len(rows), len(document["points"]))
@@ -102,7 +106,7 @@ def study(document, terminal, page):
         for k, name in enumerate(names):
             found = step["latency_us"][name]
             text = re.sub(r" [↓↑]", "", line[2 + k]).strip()
-            match = re.fullmatch(rf"({NUMBER})(?: (\[{NUMBER}, {NUMBER}\]))?", text)
+            match = re.fullmatch(rf"({TIME})(?: (\[{TIME}, {TIME}\]))?", text)
             note(step["step"], name, of_json(found, "median"), "the JSON")
             note(step["step"], name, value_of(match[1]), "the terminal")
             if several:
@@ -114,10 +118,14 @@ def study(document, terminal, page):
                 page_cell(step["step"], name, row[2 + columns.index(name)], "the page")
 
 
-document = json.load(open(sys.argv[1]))
-page = re.sub(r"<script.*?</script>|<style.*?</style>", "", open(sys.argv[3]).read(), flags=re.S)
-(sweep if "points" in document else study)(document, open(sys.argv[2]).read(), page)
+document, terminal, dom = json.load(open(sys.argv[1])), open(sys.argv[2]).read(), open(sys.argv[3]).read()
+page = re.sub(r"<script.*?</script>|<style.*?</style>", "", dom, flags=re.S)
+(sweep if "points" in document else study)(document, terminal, page)
 wrong = 0
+for text in (terminal, shown(dom)):
+    for time in otherwise_written(text):
+        wrong += 1
+        print(f"FAIL: a time is written in another way: {time}")
 for (row, number), places in said.items():
     values = list(places.values())
     numbers = [value for value in values if not isinstance(value, str)]

@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 
+#include "base/text.h"
 #include "tests/analysis/report/report_fixture_diagnosis.h"
 
 static void fixture_names(struct fixture *f, bool odd)
@@ -153,13 +154,13 @@ static void fixture_verdict(struct run_analysis *run, const struct fixture_optio
                  FIXTURE_ODD_NAME);
     else
         snprintf(run->findings.verdict, sizeof run->findings.verdict,
-                 "The slowest 1 %% of requests took %.0f us to %.2f ms where an ordinary one takes "
-                 "%.0f us. Most of the extra time went to head-of-line blocking (A) behind "
+                 "The slowest 1 %% of requests took %s to %s where an ordinary one takes "
+                 "%s. Most of the extra time went to head-of-line blocking (A) behind "
                  "requests that waited while yes (A) held the server's core, all of it in the "
                  "second half of the run.",
-                 run->findings.diagnoses.items[0].slice_low_ns / 1e3,
-                 run->findings.diagnoses.items[0].slice_high_ns / 1e6,
-                 run->findings.diagnoses.items[0].reference_latency_ns / 1e3);
+                 TEXT_NS(run->findings.diagnoses.items[0].slice_low_ns),
+                 TEXT_NS(run->findings.diagnoses.items[0].slice_high_ns),
+                 TEXT_NS(run->findings.diagnoses.items[0].reference_latency_ns));
 }
 
 // What stands beside the diagnoses: a thread blocked for a while, what the ordinary request is made

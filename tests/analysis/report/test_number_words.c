@@ -49,6 +49,33 @@ static void halves_go_away_from_zero(void **state)
     assert_string_equal(units_format_ns(2.5, text, sizeof text), "3 ns");
 }
 
+static void what_rounds_to_a_thousand_is_one_of_the_next_unit(void **state)
+{
+    (void)state;
+    static const struct {
+        double ns;
+        const char *text;
+    } cases[] = {
+        {999.4, "999 ns"},    {999.9, "1.00 us"},    {999.4e3, "999 us"},
+        {999.9e3, "1.00 ms"}, {999.9e6, "1.00 s"},   {9.996e3, "10.0 us"},
+        {99.96e3, "100 us"},  {4087.5e3, "4.09 ms"}, {-999.9e6, "-1.00 s"},
+        {0, "0 ns"},          {3.6e12, "3600 s"},    {INFINITY, "never"},
+        {NAN, "-"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_string_equal(TEXT_NS(cases[i].ns), cases[i].text);
+    assert_string_equal(TEXT_US(4087.5), "4.09 ms");
+}
+
+static void instants_are_exact_to_the_millisecond(void **state)
+{
+    (void)state;
+    assert_string_equal(TEXT_INSTANT(0), "0 s");
+    assert_string_equal(TEXT_INSTANT(3e9), "3 s");
+    assert_string_equal(TEXT_INSTANT(2.9999996e9), "3 s");
+    assert_string_equal(TEXT_INSTANT(12.3454e9), "12.345 s");
+}
+
 // Lines of JavaScript: [function, arguments, what the terminal says].
 static void write_cases(void)
 {
@@ -63,6 +90,7 @@ static void write_cases(void)
                    units_format_ns(value, text, sizeof text));
             printf("['duration', [%.17g], '%s'],\n", -value,
                    units_format_ns(-value, text, sizeof text));
+            printf("['seconds', [%.17g], '%s'],\n", value, TEXT_INSTANT(value));
             printf("['count', [%.17g], '%s'],\n", value,
                    text_count((uint64_t)llround(value), text));
             printf("['percent', [%.17g, %.17g], '%s'],\n", value, of, text_share(value, of, text));
@@ -80,6 +108,8 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shares_are_never_rounded_to_all_or_nothing),
         cmocka_unit_test(halves_go_away_from_zero),
+        cmocka_unit_test(what_rounds_to_a_thousand_is_one_of_the_next_unit),
+        cmocka_unit_test(instants_are_exact_to_the_millisecond),
     };
     if (argc == 2 && strcmp(argv[1], "--write") == 0) {
         write_cases();

@@ -92,7 +92,7 @@ begin_page unknown "$folder/usual.html" "#message=999999"
     echo 'const cases = ['
     "$BUILD/tests/analysis/report/test_number_words" --write || exit 1
     cat <<'EOF'
-], forms = {duration, count, percent, wholePercent};
+], forms = {duration, seconds, count, percent, wholePercent};
 const plain = text => String(text).replaceAll('µs', 'us');
 const wrong = cases.filter(([form, values, said]) => plain(forms[form](...values)) !== said);
 document.body.append(`${cases.length} numbers, ${wrong.length} differ `, ...wrong.slice(0, 5).map(
@@ -104,7 +104,7 @@ begin_page words "$folder/words.html"
 wait
 
 look_at words
-expect "numbers: the page rounds as the terminal does" '1232 numbers, 0 differ'
+expect "numbers: the page rounds as the terminal does" '1408 numbers, 0 differ'
 grep -o '[0-9][0-9]* numbers, .*' "$folder/words.dom"
 no_errors
 
@@ -116,6 +116,7 @@ for variant in $variants; do
     [ $variant != odd ] || expect "odd: the neighbour's load" '4,999/s'
     no_errors
     grep -o '\[ok\].*' "$folder/$variant.dom" | sed "s/^\[ok\]/ok    $variant:/"
+    ! command -v python3 >/dev/null || python3 tests/experiments/written_times.py "$folder/$variant.dom" || failures=$((failures + 1))
 done
 
 look_at phone

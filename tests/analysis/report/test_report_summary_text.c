@@ -207,7 +207,8 @@ static void test_labels_and_counts(void **state)
     assert_string_equal(diagnosis_slice_label(&slice, 0, out, sizeof out), "p99-p100, whole run");
     slice = (struct diagnosis_slice){
         .low = 0.999, .high = 1, .from_ns = 5000000000, .to_ns = 10000000000};
-    assert_string_equal(diagnosis_slice_label(&slice, 0, out, sizeof out), "p99.9-p100, 5-10 s");
+    assert_string_equal(diagnosis_slice_label(&slice, 0, out, sizeof out),
+                        "p99.9-p100, 5 s to 10 s");
     slice = (struct diagnosis_slice){.low = 0, .high = 1, .min_latency_ns = 500000};
     assert_string_equal(diagnosis_slice_label(&slice, 0, out, sizeof out),
                         "over 500 us, whole run");

@@ -350,7 +350,7 @@ static void segments_are_one_log(void **state)
     write_text(&f, "server/capture.json", text);
     assert_int_equal(analyze(&f, &run, &err), 0);
     assert_in_range(run.lifetimes.all.count, SEGMENT_NS / 60000 / 2, SEGMENT_NS / 60000 * 2);
-    assert_non_null(strstr(run.findings.verdict, "begins 0.1 s and ends 0.1 s"));
+    assert_non_null(strstr(run.findings.verdict, "begins 0.070 s and ends 0.140 s"));
     assert_non_null(strstr(run.findings.verdict, "of 4,000 requests are looked at; it was so."));
     size_t joined = 0;
     for (size_t i = 0; i < run.lifetimes.all.count; i++)
@@ -415,7 +415,7 @@ static void the_slowest_part_is_looked_at(void **state)
                                               bytes_of(&f, segment_name(3, "calls")))}};
     progress_init(&progress, true);
     assert_int_equal(run_analyze(&request, &progress, &run, &err), 0);
-    const char *says = strstr(run.findings.verdict, "begins 0.1 s and ends 0.2 s");
+    const char *says = strstr(run.findings.verdict, "begins 0.140 s and ends 0.210 s");
     assert_non_null(says);
     says = strstr(says, "of the load's slowest 1 %, ");
     assert_non_null(says);

@@ -129,7 +129,7 @@ static void one_is_no_plural(void **state)
     load_summary_print(&summary, &run.result, &facts, out);
     fclose(out);
     assert_non_null(
-        strstr(text, "at 1 request/s (fixed arrivals, seed 0) for 1 s on 1 connection\n"));
+        strstr(text, "at 1 request/s (fixed arrivals, seed 0) for 1.00 s on 1 connection\n"));
     assert_non_null(strstr(text, "(0 misses, 1 error)"));
     assert_non_null(strstr(text, "; 1 reply to no request\n"));
     free(text);
