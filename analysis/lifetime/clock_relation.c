@@ -9,8 +9,7 @@
 #define KNOT_NS       500e6 // between two knots, at most
 #define WINDOW_NS     1e9   // on either side of a knot, where its line must fit
 #define MIN_WINDOW_NS (WINDOW_NS / 16)
-#define ROUNDING_NS   1.0       // of the arithmetic
-#define MOST_KNOTS    (1 << 20) // six days of them, then they are further apart
+#define ROUNDING_NS   1.0 // of the arithmetic
 
 // A bound on the offset: it held when the client's clock showed t.
 struct point {
@@ -24,14 +23,18 @@ struct points {
 };
 
 struct knot {
+    uint64_t number;
     double t, offset, bound; // bound: +infinity where unknown
     bool gap;                // the offset is not known from here to the next knot
 };
 
+// Knots 0 to `last` are `spacing` apart, and only those are kept that have a point within reach: of
+// the others, which may be any number where requests are far apart or stamps damaged, nothing is
+// known. The first one has one.
 struct clock_relation {
     int64_t origin_ns, base_ns;
-    struct knot *knots;
-    size_t count;
+    struct ARRAY_OF(struct knot) knots;
+    uint64_t last;
     double spacing;
 };
 
@@ -175,18 +178,39 @@ static void place_knot(struct knot *knot, const struct points *above, const stru
 
 // --- the relation --------------------------------------------------------------------------------
 
+// The last knot that is kept up to that one.
+static struct knot *knot_before(const struct clock_relation *relation, uint64_t number)
+{
+    const size_t after =
+        array_bound(0, relation->knots.count, at, relation->knots.items[at].number <= number);
+    return &relation->knots.items[after - 1];
+}
+
+// Of one that is not kept the best guess at its offset is the last known one.
+static struct knot knot_of(const struct clock_relation *relation, uint64_t number)
+{
+    const struct knot *before = knot_before(relation, number);
+    return before->number == number ? *before
+                                    : (struct knot){.offset = before->offset, .bound = INFINITY};
+}
+
+// The knot before that moment, but not the last one.
+static uint64_t stretch_of(const struct clock_relation *relation, double t)
+{
+    return (uint64_t)fmin(fmax(t / relation->spacing, 0), (double)relation->last - 1);
+}
+
 static struct clock_offset interpolate(const struct clock_relation *relation, double t)
 {
-    double last = (double)(relation->count - 1);
-    double inside = fmin(fmax(t / relation->spacing, 0), last);
-    double whole = fmin(floor(inside), fmax(last - 1, 0)), part = inside - whole;
-    const struct knot *left = &relation->knots[(size_t)whole];
-    const struct knot *right = relation->count > 1 ? left + 1 : left;
+    const double last = (double)relation->last, inside = fmin(fmax(t / relation->spacing, 0), last);
+    const uint64_t stretch = stretch_of(relation, t);
+    const struct knot left = knot_of(relation, stretch), right = knot_of(relation, stretch + 1);
+    double part = inside - (double)stretch;
     double outside = fabs(t - fmin(fmax(t, 0), last * relation->spacing));
-    double offset = left->offset + part * (right->offset - left->offset);
-    double bound = left->gap || !isfinite(left->bound) || !isfinite(right->bound)
+    double offset = left.offset + part * (right.offset - left.offset);
+    double bound = left.gap || !isfinite(left.bound) || !isfinite(right.bound)
                        ? (double)INFINITY
-                       : left->bound + part * (right->bound - left->bound) +
+                       : left.bound + part * (right.bound - left.bound) +
                              between_knots_error(relation) + CLOCK_RELATION_RATE * outside;
     int64_t ns = (int64_t)((uint64_t)relation->base_ns + (uint64_t)llround(offset));
     return (struct clock_offset){ns, bound};
@@ -202,32 +226,56 @@ static void find_gaps(struct clock_relation *relation, const struct points *poin
         double beyond = sign * (difference(at.ns, relation->base_ns) - point->v);
         if (beyond <= at.bound_ns + stamp_error_ns)
             continue;
-        size_t stretch = (size_t)(fmax(point->t, 0) / relation->spacing);
-        relation->knots[stretch < relation->count - 1 ? stretch : relation->count - 2].gap = true;
+        knot_before(relation, stretch_of(relation, point->t))->gap = true;
     }
 }
 
 // A knot whose offset is unknown takes its neighbour's, which is the best guess there is.
 static void fill_unknown(struct clock_relation *relation)
 {
-    for (size_t i = 1; i < relation->count; i++)
-        if (!isfinite(relation->knots[i].bound))
-            relation->knots[i].offset = relation->knots[i - 1].offset;
-    for (size_t i = relation->count - 1; i > 0; i--)
-        if (!isfinite(relation->knots[i - 1].bound) && isfinite(relation->knots[i].bound))
-            relation->knots[i - 1].offset = relation->knots[i].offset;
+    struct knot *knots = relation->knots.items;
+    for (size_t i = 1; i < relation->knots.count; i++)
+        if (!isfinite(knots[i].bound))
+            knots[i].offset = knots[i - 1].offset;
+    for (size_t i = relation->knots.count - 1; i > 0; i--)
+        if (!isfinite(knots[i - 1].bound) && isfinite(knots[i].bound))
+            knots[i - 1].offset = knots[i].offset;
 }
 
-static void place_knots(struct clock_relation *relation, const struct points *above,
-                        const struct points *below, double stamp_error_ns, struct window *window)
+// Those around every point, in order.
+static int list_knots(struct clock_relation *relation, const struct points *above,
+                      const struct points *below)
 {
-    for (size_t i = 0; i < relation->count; i++) {
-        relation->knots[i] = (struct knot){.t = (double)i * relation->spacing};
-        place_knot(&relation->knots[i], above, below, stamp_error_ns, window);
+    const double last = (double)relation->last;
+    uint64_t next = 0;
+    for (size_t a = 0, b = 0; a < above->count || b < below->count;) {
+        const bool upper =
+            b == below->count || (a < above->count && above->items[a].t <= below->items[b].t);
+        const double t = upper ? above->items[a++].t : below->items[b++].t;
+        const double from = floor((t - WINDOW_NS) / relation->spacing),
+                     to = ceil((t + WINDOW_NS) / relation->spacing);
+        const uint64_t first = (uint64_t)fmin(fmax(from, 0), last);
+        for (next = next < first ? first : next; next <= (uint64_t)fmin(fmax(to, 0), last); next++)
+            if (array_push(&relation->knots, (struct knot){.number = next}) < 0)
+                return -1;
+    }
+    return 0;
+}
+
+static int place_knots(struct clock_relation *relation, const struct points *above,
+                       const struct points *below, double stamp_error_ns, struct window *window)
+{
+    if (list_knots(relation, above, below) < 0)
+        return -1;
+    for (size_t i = 0; i < relation->knots.count; i++) {
+        struct knot *knot = &relation->knots.items[i];
+        knot->t = (double)knot->number * relation->spacing;
+        place_knot(knot, above, below, stamp_error_ns, window);
     }
     fill_unknown(relation);
     find_gaps(relation, above, 1, stamp_error_ns);
     find_gaps(relation, below, -1, stamp_error_ns);
+    return 0;
 }
 
 static void points_of(const struct clock_relation *relation, const struct exchange *exchanges,
@@ -263,27 +311,26 @@ int clock_relation_build(const struct exchange *exchanges, size_t count, double 
                          "no request was stamped by both hosts: nothing relates their clocks");
     int64_t first, last;
     span_of(exchanges, count, &first, &last);
-    double span = fmax((double)(last - first), 1),
-           stretches = fmin(ceil(span / KNOT_NS), MOST_KNOTS);
+    double span = fmax((double)((uint64_t)last - (uint64_t)first), 1),
+           stretches = ceil(span / KNOT_NS);
     struct clock_relation *relation = calloc(1, sizeof *relation);
     struct point *points = malloc(4 * count * sizeof *points);
-    struct knot *knots = calloc((size_t)stretches + 1, sizeof *knots);
-    if (!relation || !points || !knots) {
-        free(relation);
-        free(points);
-        free(knots);
+    int result = relation && points ? 0 : -1;
+    if (result == 0) {
+        *relation = (struct clock_relation){.origin_ns = first,
+                                            .base_ns = exchanges->came_ns - exchanges->left_ns,
+                                            .last = (uint64_t)stretches,
+                                            .spacing = span / stretches};
+        points_of(relation, exchanges, count, points, points + count);
+        struct points above = {points, count}, below = {points + count, count};
+        struct window window = {.above = {points + 2 * count, 0}, .below = {points + 3 * count, 0}};
+        result = place_knots(relation, &above, &below, stamp_error_ns, &window);
+    }
+    free(points);
+    if (result < 0) {
+        clock_relation_free(relation);
         return error_set(err, ERROR_FAILED, "no memory to relate the clocks of two hosts");
     }
-    *relation = (struct clock_relation){.origin_ns = first,
-                                        .base_ns = exchanges->came_ns - exchanges->left_ns,
-                                        .knots = knots,
-                                        .count = (size_t)stretches + 1,
-                                        .spacing = span / stretches};
-    points_of(relation, exchanges, count, points, points + count);
-    struct points above = {points, count}, below = {points + count, count};
-    struct window window = {.above = {points + 2 * count, 0}, .below = {points + 3 * count, 0}};
-    place_knots(relation, &above, &below, stamp_error_ns, &window);
-    free(points);
     *out = relation;
     return 0;
 }
@@ -291,7 +338,7 @@ int clock_relation_build(const struct exchange *exchanges, size_t count, double 
 void clock_relation_free(struct clock_relation *relation)
 {
     if (relation)
-        free(relation->knots);
+        array_free(&relation->knots);
     free(relation);
 }
 
@@ -303,20 +350,23 @@ struct clock_offset clock_relation_at(const struct clock_relation *relation, int
 double clock_relation_rate(const struct clock_relation *relation)
 {
     const struct knot *first = NULL, *last = NULL;
-    for (size_t i = 0; i < relation->count; i++) {
-        if (!isfinite(relation->knots[i].bound))
+    for (size_t i = 0; i < relation->knots.count; i++) {
+        const struct knot *knot = &relation->knots.items[i];
+        if (!isfinite(knot->bound))
             continue;
-        first = first ? first : &relation->knots[i];
-        last = &relation->knots[i];
+        first = first ? first : knot;
+        last = knot;
     }
     return last > first ? (last->offset - first->offset) / (last->t - first->t) : 0;
 }
 
 size_t clock_relation_gaps(const struct clock_relation *relation)
 {
-    size_t gaps = 0;
-    for (size_t i = 0; i + 1 < relation->count; i++)
-        gaps += relation->knots[i].gap || !isfinite(relation->knots[i].bound) ||
-                !isfinite(relation->knots[i + 1].bound);
+    size_t gaps = relation->last;
+    for (size_t i = 0; i + 1 < relation->knots.count; i++) {
+        const struct knot *knot = &relation->knots.items[i];
+        gaps -= knot[1].number == knot->number + 1 && !knot->gap && isfinite(knot->bound) &&
+                isfinite(knot[1].bound);
+    }
     return gaps;
 }

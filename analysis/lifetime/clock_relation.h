@@ -47,7 +47,8 @@ struct clock_offset {
 
 struct clock_relation; // opaque; immutable once built
 
-// Any order. The caller frees with clock_relation_free. stamp_error_ns: of one client stamp and one
+// Any order. The caller frees with clock_relation_free. Memory and time are in proportion to the
+// exchanges, however far apart they are. stamp_error_ns: of one client stamp and one
 // server stamp together. ERROR_INPUT when there is no exchange at all.
 int clock_relation_build(const struct exchange *exchanges, size_t count, double stamp_error_ns,
                          struct clock_relation **out, struct error *err);

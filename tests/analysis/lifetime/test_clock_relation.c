@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <cmocka.h>
 
@@ -222,6 +223,34 @@ static void few_requests_are_enough(void **state)
     assert_null(relation);
 }
 
+// Two bursts, as damaged stamps have them: what is between them is unknown, and takes no memory.
+static void what_lies_far_apart_costs_nothing(void **state)
+{
+    (void)state;
+    enum { BURST = 20 };
+    const int64_t apart_ns = INT64_C(1) << 61, gap_ns = 100000000, trip_ns = 10000;
+    struct exchange exchanges[2 * BURST];
+    struct clock_relation *relation;
+    struct error err;
+    for (int i = 0; i < 2 * BURST; i++) {
+        const int64_t at_ns = i % BURST * gap_ns + i / BURST * apart_ns;
+        exchanges[i] = (struct exchange){at_ns, at_ns + 500 + trip_ns / 2,
+                                         at_ns + 500 + trip_ns / 2, at_ns + trip_ns};
+    }
+    const struct mallinfo2 before = mallinfo2();
+    assert_int_equal(clock_relation_build(exchanges, 2 * BURST, 2, &relation, &err), 0);
+    const struct mallinfo2 after = mallinfo2();
+    assert_true(after.uordblks + after.hblkhd < before.uordblks + before.hblkhd + 100000);
+    for (int i = 0; i < 2 * BURST; i++) {
+        const struct clock_offset at = clock_relation_at(relation, exchanges[i].left_ns);
+        // In some nanoseconds, which is what a double holds of such a time.
+        assert_true(at.bound_ns < 2 * trip_ns && llabs(at.ns - 500) < trip_ns);
+    }
+    assert_true(isinf(clock_relation_at(relation, apart_ns / 2).bound_ns));
+    assert_true(clock_relation_gaps(relation) > 1000000000);
+    clock_relation_free(relation);
+}
+
 static void beyond_the_requests_the_bound_widens(void **state)
 {
     (void)state;
@@ -276,6 +305,7 @@ int main(void)
         cmocka_unit_test(a_wrong_stamp_spoils_little),
         cmocka_unit_test(few_requests_are_enough),
         cmocka_unit_test(beyond_the_requests_the_bound_widens),
+        cmocka_unit_test(what_lies_far_apart_costs_nothing),
         cmocka_unit_test(the_truth_is_always_within_the_bound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
