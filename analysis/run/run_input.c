@@ -492,8 +492,7 @@ static int choose_segments(struct run_input *input, const char *run_dir, struct 
         result = find_slowest(input, &clock, &slowest, err);
     if (result == 0 && slowest.count) {
         input->slowest = slowest.count;
-        input->slowest_there =
-            run_segments_choose(&input->segments, run_dir, slowest.items, slowest.count);
+        input->slowest_there = run_segments_choose(&input->segments, slowest.items, slowest.count);
     }
     array_free(&slowest);
     clock_map_free(map);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/run/run_segments.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,18 +34,53 @@ static unsigned piece_count(const struct run_segments *segments)
     return segments->count + segments->ended;
 }
 
-static uint64_t piece_bytes(const struct run_segments *segments, const char *run_dir, unsigned n)
+// Of the logs of one piece.
+static uint64_t piece_bytes(const struct run_segments *segments, unsigned n)
+{
+    return segments->bytes[segments->first + n - segments->named];
+}
+
+// Which piece of that log a file of this name is; none: piece_count().
+static unsigned piece_named(const struct run_segments *segments, const char *log, const char *file)
+{
+    char name[64];
+    const size_t length = strlen(log);
+    const bool is_log = strncmp(file, log, length) == 0;
+    if (is_log && strcmp(file + length, ".tlog") == 0)
+        return segments->count; // of a capture that has not ended it is none
+    const unsigned long number =
+        is_log && file[length] == '-' ? strtoul(file + length + 1, NULL, 10) : 0;
+    snprintf(name, sizeof name, "%s-%06lu.tlog", log, number);
+    return number >= segments->first && number < segments->first + segments->count &&
+                   strcmp(file, name) == 0
+               ? (unsigned)(number - segments->first)
+               : piece_count(segments);
+}
+
+// Looks once at what is in the folder, not for each piece that capture.json names: it may name a
+// million that are not there.
+static int find_bytes(struct run_segments *segments, const char *run_dir, struct error *err)
 {
     static const char *const logs[] = {"events", "calls"};
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < sizeof logs / sizeof *logs; i++) {
-        char path[RUN_FILE_PATH_BYTES];
-        struct stat status;
-        piece_path(segments, run_dir, logs[i], n, path);
-        if (stat(path, &status) == 0)
-            bytes += (uint64_t)status.st_size;
-    }
-    return bytes;
+    const unsigned pieces = piece_count(segments);
+    const struct dirent *entry;
+    char folder[RUN_FILE_PATH_BYTES];
+    segments->named = segments->first;
+    segments->bytes = calloc((size_t)pieces + 1, sizeof *segments->bytes);
+    if (!segments->bytes)
+        return error_set(err, ERROR_FAILED, "no memory for %u segments", pieces);
+    run_path(folder, run_dir, segments->side);
+    DIR *entries = opendir(folder);
+    while (entries && (entry = readdir(entries)))
+        for (size_t i = 0; i < sizeof logs / sizeof *logs; i++) {
+            const unsigned n = piece_named(segments, logs[i], entry->d_name);
+            struct stat status;
+            if (n < pieces && fstatat(dirfd(entries), entry->d_name, &status, 0) == 0)
+                segments->bytes[n] += (uint64_t)status.st_size;
+        }
+    if (entries)
+        closedir(entries);
+    return 0;
 }
 
 uint64_t run_segments_affordable(void)
@@ -98,12 +134,12 @@ int run_segments_read(struct run_segments *segments, const json_t *capture, cons
                          side, (long long)segments->from_ns, (long long)segments->until_ns);
     snprintf(segments->why, sizeof segments->why, "%s", why ? why : "");
     segments->most_bytes = most_bytes;
-    if (read_ends(segments, from, err) < 0)
+    if (read_ends(segments, from, err) < 0 || find_bytes(segments, run_dir, err) < 0)
         return -ERROR_FAILED;
     uint64_t bytes = 0;
     unsigned kept = 0;
     for (unsigned n = piece_count(segments); n-- > 0; kept++)
-        if ((bytes += piece_bytes(segments, run_dir, n)) > most_bytes && kept)
+        if ((bytes += piece_bytes(segments, n)) > most_bytes && kept)
             break;
     segments->left_out = piece_count(segments) - kept;
     segments->first += segments->left_out;
@@ -132,8 +168,7 @@ static size_t moments_until(const int64_t *moments, size_t count, int64_t until_
     return array_bound(0, count, at, moments[at] <= until_ns);
 }
 
-size_t run_segments_choose(struct run_segments *segments, const char *run_dir,
-                           const int64_t *moments, size_t count)
+size_t run_segments_choose(struct run_segments *segments, const int64_t *moments, size_t count)
 {
     struct run_segments all = *segments;
     const unsigned pieces = (unsigned)segments->ends.count + segments->ended;
@@ -145,9 +180,9 @@ size_t run_segments_choose(struct run_segments *segments, const char *run_dir,
     uint64_t bytes = 0;
     size_t most = 0;
     for (unsigned to = 0; to < pieces; to++) {
-        bytes += piece_bytes(&all, run_dir, to);
+        bytes += piece_bytes(&all, to);
         while (bytes > segments->most_bytes && from < to)
-            bytes -= piece_bytes(&all, run_dir, from++);
+            bytes -= piece_bytes(&all, from++);
         size_t before = from ? moments_until(moments, count, all.ends.items[from - 1]) : 0;
         size_t until = to < all.count ? moments_until(moments, count, all.ends.items[to]) : count;
         const size_t within = until - before;
@@ -172,31 +207,33 @@ size_t run_segments_choose(struct run_segments *segments, const char *run_dir,
 // --- one log of many -----------------------------------------------------------------------------
 
 struct pieces {
-    struct log_reader *readers;
-    unsigned count;
+    struct ARRAY_OF(struct log_reader) logs;
     size_t records;
 };
 
 static void pieces_close(struct pieces *pieces)
 {
-    for (unsigned i = 0; i < pieces->count; i++)
-        log_reader_close(&pieces->readers[i]);
-    free(pieces->readers);
+    for (size_t i = 0; i < pieces->logs.count; i++)
+        log_reader_close(&pieces->logs.items[i]);
+    array_free(&pieces->logs);
 }
 
 static int pieces_open(const struct run_segments *segments, const char *run_dir, const char *what,
                        enum log_kind kind, uint32_t version, size_t record_bytes,
                        struct pieces *out, struct error *err)
 {
-    unsigned count = piece_count(segments);
-    *out = (struct pieces){.readers = calloc(count + 1, sizeof *out->readers)};
-    int result = out->readers ? 0 : error_set(err, ERROR_FAILED, "no memory for %u logs", count);
-    for (unsigned n = 0; n < count && result == 0; n++) {
+    int result = 0;
+    *out = (struct pieces){.records = 0};
+    for (unsigned n = 0; n < piece_count(segments) && result == 0; n++) {
         char path[RUN_FILE_PATH_BYTES];
+        struct log_reader log;
         piece_path(segments, run_dir, what, n, path);
-        result = log_reader_open(&out->readers[n], path, kind, version, record_bytes, err);
-        out->count += result == 0;
-        out->records += result == 0 ? out->readers[n].count : 0;
+        result = log_reader_open(&log, path, kind, version, record_bytes, err);
+        if (result == 0 && array_push(&out->logs, log) < 0) {
+            log_reader_close(&log);
+            result = error_set(err, ERROR_FAILED, "no memory for %s", path);
+        }
+        out->records += result == 0 ? log.count : 0;
     }
     if (result < 0)
         pieces_close(out);
@@ -207,12 +244,12 @@ static int pieces_open(const struct run_segments *segments, const char *run_dir,
 static void whole_of(const struct pieces *pieces, void *records, struct log_reader *out)
 {
     *out = (struct log_reader){.records = records, .count = pieces->records};
-    for (unsigned n = 0; n < pieces->count; n++) {
+    for (size_t n = 0; n < pieces->logs.count; n++) {
         uint64_t dropped = out->header.dropped;
         if (n == 0)
-            out->header = pieces->readers[n].header;
+            out->header = pieces->logs.items[n].header;
         else
-            out->header.dropped = dropped + pieces->readers[n].header.dropped;
+            out->header.dropped = dropped + pieces->logs.items[n].header.dropped;
     }
     out->header.records = pieces->records;
 }
@@ -233,17 +270,17 @@ static void sort_events(struct event *events, size_t count)
 // Puts each core's records of all pieces together. ends: CORES + 1 of them, zeroed.
 static void gather_cores(const struct pieces *pieces, size_t *ends, struct event *out)
 {
-    for (unsigned n = 0; n < pieces->count; n++) {
-        const struct event *events = pieces->readers[n].records;
-        for (size_t i = 0; i < pieces->readers[n].count; i++)
+    for (size_t n = 0; n < pieces->logs.count; n++) {
+        const struct event *events = pieces->logs.items[n].records;
+        for (size_t i = 0; i < pieces->logs.items[n].count; i++)
             ends[events[i].core + 1]++;
     }
     for (size_t core = 0; core < CORES; core++)
         ends[core + 1] += ends[core];
     // Now ends[core] is where a core begins; it moves to where it ends.
-    for (unsigned n = 0; n < pieces->count; n++) {
-        const struct event *events = pieces->readers[n].records;
-        for (size_t i = 0; i < pieces->readers[n].count; i++)
+    for (size_t n = 0; n < pieces->logs.count; n++) {
+        const struct event *events = pieces->logs.items[n].records;
+        for (size_t i = 0; i < pieces->logs.items[n].count; i++)
             out[ends[events[i].core]++] = events[i];
     }
     for (size_t core = 0, begin = 0; core < CORES; begin = ends[core++])
@@ -289,9 +326,10 @@ int run_segments_open_calls(struct run_segments *segments, const char *run_dir,
         return result;
     struct call *calls = segments->memory[1] = malloc((pieces.records + 1) * sizeof *calls);
     size_t used = 0;
-    for (unsigned n = 0; n < pieces.count && calls; n++) {
-        memcpy(calls + used, pieces.readers[n].records, pieces.readers[n].count * sizeof *calls);
-        used += pieces.readers[n].count;
+    for (size_t n = 0; n < pieces.logs.count && calls; n++) {
+        memcpy(calls + used, pieces.logs.items[n].records,
+               pieces.logs.items[n].count * sizeof *calls);
+        used += pieces.logs.items[n].count;
     }
     for (size_t i = 1; i < used && calls; i++)
         sorted &= calls[i - 1].entry_tsc <= calls[i].entry_tsc;
@@ -310,5 +348,6 @@ void run_segments_free(struct run_segments *segments)
     free(segments->memory[0]);
     free(segments->memory[1]);
     array_free(&segments->ends);
+    free(segments->bytes);
     *segments = (struct run_segments){.any = false};
 }

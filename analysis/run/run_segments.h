@@ -24,6 +24,8 @@ struct run_segments {
     struct ARRAY_OF(int64_t) ends; // of all segments: until when all is in each and those before;
                                    // host time; empty: the capture does not say
     uint64_t most_bytes;           // of logs that are looked at
+    uint64_t *bytes;               // of the logs of each, from number `named` on, and of the rest
+    unsigned named;
     int64_t from_ns, until_ns;     // host time: what is not between is not in them; 0: no limit
     char why[500];                 // it ended; empty: it was killed, or goes on
     void *memory[2];               // of the logs that were put together
@@ -44,8 +46,7 @@ struct run_segment_range {
 // Where only a part of a capture can be looked at: not its last, but that of no more bytes in which
 // most of these moments lie (host time, ascending), the first of those with as many. Where the
 // capture does not say when its segments ended, it stays the last. Returns how many lie in it.
-size_t run_segments_choose(struct run_segments *segments, const char *run_dir,
-                           const int64_t *moments, size_t count);
+size_t run_segments_choose(struct run_segments *segments, const int64_t *moments, size_t count);
 
 // Leaves all others out, and what came after the last segment. False: one of them is not there.
 bool run_segments_keep(struct run_segments *segments, struct run_segment_range range);

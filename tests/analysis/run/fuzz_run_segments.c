@@ -18,7 +18,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { MOST_FILES = 3, MOST_LOOKED_AT = 64, MOST_BYTES = 512, MOMENTS = 5 };
+enum { MOST_FILES = 3, MOST_BYTES = 512, MOMENTS = 5 };
 
 static void must(bool holds)
 {
@@ -63,11 +63,11 @@ static void check_read(const struct run_segments *segments, const json_t *captur
     must(segments->until_ns == 0 || segments->until_ns >= segments->from_ns);
 }
 
-static void check_chosen(struct run_segments *segments, const char *folder)
+static void check_chosen(struct run_segments *segments)
 {
     const int64_t moments[MOMENTS] = {1, 1000, 2000, 2000, 1 << 30};
     const unsigned before = segments->count;
-    const size_t within = run_segments_choose(segments, folder, moments, MOMENTS);
+    const size_t within = run_segments_choose(segments, moments, MOMENTS);
     must(within <= MOMENTS);
     must(segments->chosen || (within == 0 && segments->count == before));
 }
@@ -93,7 +93,7 @@ static void use(const json_t *capture, const char *folder)
     }
     check_read(&segments, capture);
     if (segments.any)
-        check_chosen(&segments, folder);
+        check_chosen(&segments);
     if (segments.any && run_segments_open_events(&segments, folder, &log, &err) == 0) {
         check_events(&log);
         log_reader_close(&log);
@@ -110,9 +110,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 2 || !line_end)
         return 0;
     json_t *capture = json_loadb((const char *)data + 1, (size_t)(line_end - data) - 1, 0, NULL);
-    const json_t *count = json_object_get(json_object_get(capture, "segments"), "count");
-    // Up to a million are looked for, which takes a second.
-    const bool quick = json_integer_value(count) <= MOST_LOOKED_AT;
     const unsigned files = data[0] % (MOST_FILES + 1);
     size -= (size_t)(line_end + 1 - data);
     const size_t part = files ? size / files : 0;
@@ -123,7 +120,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         name_of(path, folder, i + 1);
         write_segment(path, line_end + 1 + i * part, part, data[0] >> (2 + i) & 1);
     }
-    if (capture && quick)
+    if (capture)
         use(capture, folder);
     for (unsigned i = 0; i < files; i++) {
         name_of(path, folder, i + 1);
