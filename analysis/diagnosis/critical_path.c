@@ -498,17 +498,35 @@ static void path_follow(struct path *path, int64_t begin_ns, int64_t end_ns)
     }
 }
 
+// A worker that is not free because it has no core lacks that: more workers would have none either.
+static void visit_worker_period(const struct thread_period *period, void *opaque)
+{
+    struct path *path = opaque;
+    struct decomposer *decomposer = path->sweep.decomposer;
+    if (period->state == THREAD_READY || period->state == THREAD_THROTTLED) {
+        visit_period(period, path);
+        return;
+    }
+    decomposer->core = NO_CORE;
+    decomposer_add(decomposer, COMPONENT_FREE_WORKER, (double)(period->end_ns - period->begin_ns));
+}
+
 void critical_path_free_worker(struct decomposer *decomposer, const struct lifetime *life,
                                uint32_t thread, int64_t begin_ns, int64_t end_ns)
 {
-    struct path path = {.sweep = {.decomposer = decomposer, .life = life, .role = ROLE_A}};
+    const struct host_timeline *host = decomposer->in->server;
+    struct path path = {
+        .sweep = {.decomposer = decomposer, .life = life, .role = ROLE_A, .thread = thread}};
     while (begin_ns < end_ns) {
         struct peer_turn turn;
         bool found = peer_turn_next(decomposer->in, life, thread, begin_ns, end_ns, &turn);
         int64_t until = found ? turn.begin_ns : end_ns;
         decomposer->core = NO_CORE;
-        if (until > begin_ns)
+        if (until > begin_ns && host)
+            thread_periods(host, thread, begin_ns, until, visit_worker_period, &path);
+        else if (until > begin_ns)
             decomposer_add(decomposer, COMPONENT_FREE_WORKER, (double)(until - begin_ns));
+        decomposer->core = NO_CORE;
         if (found)
             path_add_waiting_for(&path, turn.wait, "waiting for a free worker, which waits for %s",
                                  turn.begin_ns, turn.end_ns);

@@ -618,6 +618,31 @@ static void test_sends_without_room(void **state)
     }
 }
 
+// The front hands the message over to a worker, which does something else until 850 us. While
+// somebody else has its core that is what it lacks: it would have none if there were more workers.
+static void test_worker_without_a_core(void **state)
+{
+    (void)state;
+    for (int preempted = 0; preempted <= 1; preempted++) {
+        struct scene s;
+        open_scene(&s);
+        call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+        call(&s, FRONT, CALL_RECEIVE, 14, 15, OTHERS_SIDE);
+        call(&s, WORKER, CALL_SEND, 845, 850, OTHERS_SIDE);
+        call(&s, WORKER, CALL_SEND, 860, 861, CLIENT_SIDE);
+        runs(&s, 5, 1, WORKER, "worker");
+        if (preempted) {
+            event(&s, 100, EVENT_SWITCH, 1, BYSTANDER)->flags = SWITCH_PREEMPTED;
+            strcpy(s.events.items[s.events.count - 1].payload.text, "bystander");
+            runs(&s, 840, 1, WORKER, "worker");
+        }
+        build(&s, 1, 10, 860, 0);
+        expect(&s, "bystander", preempted ? 739 : 0, preempted ? 741 : 0);
+        expect(&s, "waiting for a free worker", preempted ? 95 : 835, preempted ? 97 : 837);
+        close_scene(&s);
+    }
+}
+
 // The front's thread asks the backend before it reads the request, as it does to open a connection
 // of its own for each client: nobody is ahead of the request then. Somebody is, if it had one
 // before.
@@ -795,6 +820,7 @@ int main(void)
         cmocka_unit_test(test_put_off_for_nobody_knows_what),
         cmocka_unit_test(test_no_room_for_the_reply),
         cmocka_unit_test(test_sends_without_room),
+        cmocka_unit_test(test_worker_without_a_core),
         cmocka_unit_test(test_asks_before_it_reads),
         cmocka_unit_test(test_waits_again_and_again),
         cmocka_unit_test(test_part_of_a_request_unread),
