@@ -44,6 +44,7 @@ struct hop_capture {
     struct hop_record_array records;
     uint64_t flow_key, run, most_records, forgotten;
     uint64_t carried; // packets whose stamps were taken in
+    uint32_t room_bytes; // of those that begin to carry; 0: none do
     size_t left;      // how many records the drain under way still takes
 };
 
@@ -181,9 +182,11 @@ static uint32_t ring_bytes_of(uint64_t wanted)
 uint32_t hop_capture_room(const struct hop_capture *capture)
 {
     uint32_t room = UINT16_MAX;
-    for (size_t i = 0; i < capture->hop_count; i++)
-        if (capture->hops[i].room_bytes < room)
-            room = capture->hops[i].room_bytes;
+    for (size_t i = 0; i < capture->hop_count; i++) {
+        const struct hop *hop = &capture->hops[i];
+        room = hop->room_bytes < room ? hop->room_bytes : room;
+        room = hop->link.least_mtu < room ? hop->link.least_mtu : room;
+    }
     return room;
 }
 
@@ -336,8 +339,19 @@ int hop_capture_open(const struct hop_capture_settings *settings, struct hop_cap
     return result;
 }
 
+// Where an MTU shrinks, packets that begin to carry from now on are shorter.
+static void look_at_links(struct hop_capture *capture)
+{
+    for (size_t i = 0; i < capture->hop_count; i++)
+        hop_link_look(&capture->hops[i].link);
+    uint32_t room_bytes = hop_capture_room(capture);
+    if (room_bytes < capture->room_bytes)
+        hop_capture_begin(capture, room_bytes);
+}
+
 bool hop_capture_drain(struct hop_capture *capture)
 {
+    look_at_links(capture);
     capture->left = DRAIN_RECORDS;
     ring_buffer__consume(capture->ring);
     return capture->left == 0;
@@ -353,6 +367,7 @@ static void hop_detach(struct hop *hop)
 
 void hop_capture_begin(struct hop_capture *capture, uint32_t room_bytes)
 {
+    capture->room_bytes = room_bytes;
     for (size_t i = 0; i < capture->hop_count; i++)
         *(volatile uint32_t *)&capture->hops[i].programs->bss->room_bytes = room_bytes;
 }

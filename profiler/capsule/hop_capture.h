@@ -52,11 +52,12 @@ struct hop_capture;
 int hop_capture_open(const struct hop_capture_settings *settings, struct hop_capture **out,
                      struct error *err);
 
-// Takes in what lies in the ring, up to a bound. True: there may be more. To be called every few
-// milliseconds.
+// Takes in what lies in the ring, up to a bound, and what has changed at the interfaces. True:
+// there may be more. To be called every few milliseconds.
 bool hop_capture_drain(struct hop_capture *capture);
 
-// How long an IP packet may be on the way over these hops: their interfaces' smallest MTU.
+// How long an IP packet may be on the way over these hops: the smallest MTU that their interfaces
+// have had.
 uint32_t hop_capture_room(const struct hop_capture *capture);
 
 // From now on packets begin to carry, if they are no longer than this with their trailer.

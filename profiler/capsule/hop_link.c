@@ -39,12 +39,20 @@ static void take_qdisc(struct hop_link *link, const struct nlmsghdr *message)
                  (const char *)RTA_DATA(kind));
 }
 
-static void take_peer(struct hop_link *link, const struct nlmsghdr *message)
+static void take_link(struct hop_link *link, const struct nlmsghdr *message)
 {
     const struct ifinfomsg *is = NLMSG_DATA(message);
-    const struct rtattr *peer = find_attribute(message, sizeof *is, IFLA_LINK, sizeof link->peer);
-    if (peer && is->ifi_index == link->interface)
+    const struct rtattr *peer = find_attribute(message, sizeof *is, IFLA_LINK, sizeof link->peer),
+                        *mtu = find_attribute(message, sizeof *is, IFLA_MTU, sizeof(uint32_t));
+    uint32_t mtu_bytes = UINT32_MAX;
+    if (is->ifi_index != link->interface)
+        return;
+    if (peer)
         memcpy(&link->peer, RTA_DATA(peer), sizeof link->peer);
+    if (mtu)
+        memcpy(&mtu_bytes, RTA_DATA(mtu), sizeof mtu_bytes);
+    if (mtu_bytes < link->least_mtu)
+        link->least_mtu = mtu_bytes;
 }
 
 // Takes in what the socket has. 1: the answer is at its end; 0: there is no more by now; -1: there
@@ -67,7 +75,7 @@ static int take_in(struct hop_link *link, int flags)
             if (at->nlmsg_type == RTM_NEWQDISC)
                 take_qdisc(link, at);
             else if (at->nlmsg_type == RTM_NEWLINK)
-                take_peer(link, at);
+                take_link(link, at);
         }
     }
 }
@@ -95,10 +103,12 @@ static bool ask(struct hop_link *link, uint16_t type)
 
 void hop_link_begin(struct hop_link *link, unsigned interface)
 {
-    const struct sockaddr_nl changes = {.nl_family = AF_NETLINK, .nl_groups = RTMGRP_TC};
+    const struct sockaddr_nl changes = {.nl_family = AF_NETLINK,
+                                        .nl_groups = RTMGRP_TC | RTMGRP_LINK};
     const struct timeval patience = {.tv_sec = 1};
     *link = (struct hop_link){.socket = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE),
-                              .interface = (int)interface};
+                              .interface = (int)interface,
+                              .least_mtu = UINT32_MAX};
     if (link->socket < 0)
         return;
     setsockopt(link->socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
@@ -110,11 +120,20 @@ void hop_link_begin(struct hop_link *link, unsigned interface)
     link->socket = -1;
 }
 
+void hop_link_look(struct hop_link *link)
+{
+    if (link->socket < 0 || take_in(link, MSG_DONTWAIT) >= 0)
+        return;
+    link->missed = true; // too many changes for the socket's buffer
+    ask(link, RTM_GETLINK);
+}
+
 void hop_link_end(struct hop_link *link)
 {
     if (link->socket < 0)
         return;
-    if (take_in(link, MSG_DONTWAIT) < 0) // too many changes for the socket's buffer
+    hop_link_look(link);
+    if (link->missed)
         link->qdisc[0] = '\0';
     close(link->socket);
     link->socket = -1;

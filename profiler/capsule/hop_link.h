@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
 // What an interface sends through, for as long as a hop is at it: its queueing discipline, in which
-// packets wait between the egress hop and the driver, and the interface at the other end. By
-// rtnetlink(7), which tells what is there and what changes.
+// packets wait between the egress hop and the driver, its MTU, and the interface at the other end.
+// By rtnetlink(7), which tells what is there and what changes.
 #ifndef PROFILER_CAPSULE_HOP_LINK_H
 #define PROFILER_CAPSULE_HOP_LINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
 
 enum { HOP_QDISC_BYTES = 16 }; // IFNAMSIZ, as the kernel has it
 
@@ -15,11 +18,17 @@ struct hop_link {
     // The root qdisc's kind: "tbf"; "noqueue": none. The last one that there was, other than
     // "noqueue". "": not known.
     char qdisc[HOP_QDISC_BYTES];
+    uint32_t least_mtu; // the smallest that it has had; UINT32_MAX: not known
+    bool missed;        // changes, for which the socket had no room
 };
 
 // In the interface's namespace: reads what is there, and listens for changes. What cannot be read
 // is not known.
 void hop_link_begin(struct hop_link *link, unsigned interface);
+
+// Takes in what has changed since. To be called every now and then, from any namespace; does not
+// wait. Harmless when it has ended.
+void hop_link_look(struct hop_link *link);
 
 // Takes in what has changed since, and closes the socket. From any namespace. Harmless when it has
 // ended.

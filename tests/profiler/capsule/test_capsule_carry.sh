@@ -73,6 +73,37 @@ wait $capsule || fail "carrying: exit $?"
 carried "$work/carry.json" '([.hops[] | select(.role == "begins") | .foreign] | add) == 20 and
     all_hops("no_room") > 0 and all_hops("bundled") > 0 and all_hops("fragments") > 0'
 
+# An interface of the way gets a smaller MTU meanwhile: what would be too long for it with a trailer is left alone.
+timeout 60 "$taillight" capsule "${hops[@]}" --carry --filter 'udp port 7007' --json >"$work/narrow.json" 2>"$work/narrow.err" &
+capsule=$!
+children+=($capsule)
+measures "$work/narrow.err"
+in_namespace "$middle" sh -e -c 'ip link set p0 mtu 1000; ip link set p1 mtu 1000' || fail "no smaller MTU"
+in_namespace "$client" python3 - <<'PY' || fail "what is sent on a way that became narrow is lost"
+import socket, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.settimeout(0.1)
+s.connect(("10.99.0.2", 7007))
+for length in 972, 940, 901: # with 72 bytes more they are longer than 1000
+    for tries in range(200): # until the change is seen
+        s.send(bytes(length))
+        try:
+            if len(s.recv(2000)) == length:
+                break
+        except TimeoutError:
+            pass
+    else:
+        raise SystemExit(f"{length} bytes never came back")
+s.send(bytes(900))
+s.settimeout(20)
+assert len(s.recv(2000)) == 900
+PY
+in_namespace "$middle" sh -e -c 'ip link set p0 mtu 1500; ip link set p1 mtu 1500' || fail "no larger MTU"
+kill -INT $capsule
+wait $capsule || fail "a narrow way: exit $?"
+jq -e --arg first "eth0:egress@$client" '.hops[] | select(.name == $first) | .no_room >= 3 and .begun >= 1' "$work/narrow.json" >/dev/null ||
+    fail "a narrow way: $(jq -c '.hops[] | {name, begun, no_room}' "$work/narrow.json")"
+
 # Without a network card's help: checksums are computed by the kernel at the first interface, to the
 # packet's end, trailer and all.
 in_namespace "$client" python3 - <<'PY' || fail "the checksums' offload cannot be turned off"
