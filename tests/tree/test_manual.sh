@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Every command of the program has a man page, which the first page names, every option that --help
-# lists stands in it, and it is set without a warning.
+# lists stands in it, both list the same exit codes, and it is set without a warning.
 set -eu
 program=$BUILD/taillight
 missing=0 checked=0
@@ -13,6 +13,13 @@ for command in $("$program" --help | sed -nE '/^Commands:/,/^$/s/^  ([a-z]+) .*/
     fi
     grep -q "^\.Xr taillight-$command 1" docs/man/taillight.1 || {
         echo "docs/man/taillight.1 does not name $command"
+        missing=$((missing + 1))
+    }
+    codes() { grep -oE '[0-9]' | sort | tr '\n' ' '; }
+    help=$("$program" "$command" --help | sed -n '/^Exit codes:/,/^$/p' | tr '\n' ' ' | grep -oE '(Exit codes:|;) [0-9] ' | codes)
+    manual=$(sed -n '/^\.Sh EXIT STATUS/,/^\.Sh [^E]\|^\.Sh EXA/p' "$page" | grep -oE '(^\.It|;|^) ?[0-9]( |$)' | codes) # a list, or a sentence
+    [ -n "$help" ] && [ "$help" = "$manual" ] || {
+        echo "$command: exit codes are $help in --help, $manual in $page"
         missing=$((missing + 1))
     }
     for option in $("$program" "$command" --help | grep -oE '^  (-[a-zA-Z], |    )--[a-z-]+' | grep -oE -- '--[a-z-]+'); do
