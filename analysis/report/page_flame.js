@@ -39,6 +39,7 @@ function flameStyles({change, usual}) {
 class FlameGraph {
   constructor(place, others, amount = total => plural(total, 'sample')) {
     Object.assign(this, {place, others, amount, nodes: null, chosen: null});
+    arrowsBetween(place, '.flame');
   }
 
   show(nodes) {
@@ -63,7 +64,9 @@ class FlameGraph {
           'aria-label': words,
           click: () => this.choose(node),
           keydown: event => {
-            if (event.key === 'Enter') this.choose(node);
+            if (event.key !== 'Enter') return;
+            event.preventDefault();
+            this.choose(node);
           }
         },
         svg('title', {}, words),
@@ -77,7 +80,7 @@ class FlameGraph {
 
   // The chosen function over the whole width, its callers above it, what it called below.
   draw() {
-    const {place, nodes, chosen} = this, width = Math.max(700, place.clientWidth), boxes = [], above = [];
+    const {place, nodes, chosen} = this, width = Math.max(300, place.clientWidth), boxes = [], above = [];
     for (let node = chosen; node.parent >= 0; node = nodes[node.parent])
       above.unshift(nodes[node.parent]);
     above.forEach((node, i) => boxes.push(this.box(node, 0, i * FLAME_ROW, width)));
@@ -95,6 +98,7 @@ class FlameGraph {
     lay(chosen, 0, above.length);
     place.replaceChildren(svg(
         'svg', {
+          class: 'narrow',
           viewBox: `0 0 ${width} ${(deepest + 1) * FLAME_ROW}`,
           role: 'group',
           'aria-label': 'Flame graph: functions by their share, callers on top'

@@ -198,6 +198,34 @@ const hideTip = () => {
   byId('tip').hidden = true;
 };
 
+// Arrows go from piece to piece of what is in `place` (a selector), each of which has words to show where a pointer is on it,
+// and Enter does what a click on one does. Where no piece has the Tab key's attention itself, the place has.
+function arrowsBetween(place, selector, label) {
+  if (place.dataset.arrows) return;
+  place.dataset.arrows = 'yes';
+  if (label) build(place, {tabindex: 0, role: 'group', 'aria-label': `${label}. Arrows go from one to the next.`}, []);
+  const tell = piece => {
+    const {left, top, width, height} = piece.getBoundingClientRect();
+    piece.dispatchEvent(
+        new PointerEvent('pointermove', {clientX: left + Math.min(width, innerWidth) / 2, clientY: top + height / 2, bubbles: true}));
+  };
+  place.addEventListener('keydown', event => {
+    const step = {ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1}[event.key],
+          pieces = [...place.querySelectorAll(selector)], at = pieces.indexOf(document.activeElement);
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || !pieces.length) return;
+    if (event.key === 'Enter' && pieces[at] instanceof SVGElement)
+      pieces[at].dispatchEvent(new MouseEvent('click', {bubbles: true}));
+    if (event.key === 'Escape') hideTip();
+    if (!step) return;
+    event.preventDefault();
+    const next = pieces[at < 0 ? 0 : Math.min(Math.max(at + step, 0), pieces.length - 1)];
+    if (!next.hasAttribute('tabindex') && !next.matches('button')) next.setAttribute('tabindex', -1);
+    next.focus();
+    tell(next);
+  });
+  place.addEventListener('focusout', hideTip);
+}
+
 // Sizes the canvas to its place and the screen's pixels; returns its context and width.
 function fitCanvas(canvas, height) {
   const width = Math.max(300, canvas.parentElement.clientWidth),

@@ -27,11 +27,22 @@ function sideLegend(names) {
               name)));
 }
 
-function queueBox(spread, y, x, colour, faint) {
+// In a place that is narrow, as on a telephone, what is left of a plot stands above it.
+const NARROW = 640;
+
+function queueBox(spread, y, x, colour, faint, words) {
   const line = (x1, x2, y1, y2, width = 1.3) =>
       svg('line', {x1, x2, y1, y2, stroke: colour, 'stroke-width': width});
   return svg(
-      'g', {opacity: faint ? .75 : 1}, line(x(spread.min), x(spread.max), y, y),
+      'g', {
+        class: 'piece',
+        role: 'img',
+        'aria-label': words,
+        opacity: faint ? .75 : 1,
+        pointermove: event => showTip(event, words),
+        pointerleave: hideTip
+      },
+      line(x(spread.min), x(spread.max), y, y),
       line(x(spread.min), x(spread.min), y - 3, y + 3), line(x(spread.max), x(spread.max), y - 3, y + 3),
       svg('rect', {
         x: x(spread.p25),
@@ -52,11 +63,13 @@ function renderQueue(place, sides, names) {
     place.replaceChildren(element('p', {class: 'empty'}, 'Queues are not known: no socket calls were captured.'));
     return;
   }
-  const width = Math.max(800, place.clientWidth), size = {left: 120, right: width - 300}, row = 44;
+  const width = Math.max(300, place.clientWidth), narrow = width < NARROW,
+        size = narrow ? {left: 12, right: width - 90} : {left: 120, right: width - 300}, row = narrow ? 62 : 44;
   const most = Math.max(...sides.flat().map(one => one.ahead.max ?? 0), 1),
         x = countScale(most, size.left, size.right), bottom = 26 + sides[0].length * row,
         colours = SIDE_COLOURS();
   const plot = svg('svg', {
+    class: 'narrow',
     viewBox: `0 0 ${width} ${bottom + 26}`,
     role: 'img',
     'aria-label': 'Messages ahead by kind; the table below has the same numbers'
@@ -66,25 +79,27 @@ function renderQueue(place, sides, names) {
         svg('line', {class: 'grid', x1: x(tick), x2: x(tick), y1: 26, y2: bottom}),
         svg('text', {class: 'muted', x: x(tick), y: bottom + 18, 'text-anchor': 'middle'},
             count(tick)));
-  for (const [at, text] of [[width - 190, 'ahead (mean)'], [width - 90, 'time (mean)'], [width - 4, '(median)']])
+  for (const [at, text] of narrow ? [[width - 4, 'time (mean)']] :
+                                    [[width - 190, 'ahead (mean)'], [width - 90, 'time (mean)'], [width - 4, '(median)']])
     plot.append(svg('text', {class: 'muted', x: at, y: 14, 'text-anchor': 'end'}, text));
   sides[0].forEach((_, i) => {
     const y = 26 + i * row;
-    plot.append(svg('text', {x: 0, y: y + row / 2 + 4}, sides[0][i].kind));
+    plot.append(svg('text', {x: 0, y: narrow ? y + 12 : y + row / 2 + 4}, sides[0][i].kind));
     sides.forEach((side, at) => {
-      const middle = y + 13 + at * 18, one = side[i], cells = [
-        [width - 190, known(one.ahead.mean) ? one.ahead.mean.toFixed(2) : '–'],
-        [width - 90, known(one.us.mean) ? duration(one.us.mean * 1000) : '–'],
-        [width - 4, known(one.us.median) ? duration(one.us.median * 1000) : '–']
-      ];
+      const middle = y + (narrow ? 27 : 13) + at * 18, one = side[i],
+            ahead = known(one.ahead.mean) ? one.ahead.mean.toFixed(2) : '–',
+            [mean, median] = [one.us.mean, one.us.median].map(us => known(us) ? duration(us * 1000) : '–'),
+            cells = narrow ? [[width - 4, mean]] : [[width - 190, ahead], [width - 90, mean], [width - 4, median]],
+            words = `${sides[0][i].kind}, ${names[at]}: ${ahead} ahead on average, for ${mean} (median ${median})`;
       plot.append(
-          queueBox(one.ahead, middle, x, colours[at], at === 1),
+          queueBox(one.ahead, middle, x, colours[at], at === 1, words),
           ...cells.map(
               ([where, text]) => svg('text', {x: where, y: middle + 4, 'text-anchor': 'end', class: at ? 'muted' : null}, text)));
     });
   });
-  plot.append(svg('text', {class: 'muted', x: 0, y: bottom + 18}, 'messages ahead'));
+  plot.append(svg('text', {class: 'muted', x: 0, y: narrow ? 14 : bottom + 18}, 'messages ahead'));
   place.replaceChildren(sideLegend(names), plot);
+  arrowsBetween(place, '.piece', 'Messages ahead by kind');
 }
 
 // --- contexts ------------------------------------------------------------------------------------
@@ -109,6 +124,9 @@ function contextBar(contexts, y, x, ranks, width) {
     const colour = idle ? colours.idle : causeColour(colours, ranks.get(one.context)),
           label = `${one.context} ${percent(share)}`;
     group.append(svg('rect', {
+      class: 'piece',
+      role: 'img',
+      'aria-label': `${role(one)} core ${one.core}: ${label}`,
       x: left,
       y,
       width: Math.max(wide - .5, .5),
@@ -135,19 +153,20 @@ function renderContexts(place, sides, names, ranks = contextRanks(sides)) {
   }
   const of = (side, core) => side.filter(one => `${one.role} ${one.core}` === core);
   const total = side => side.reduce((sum, one) => sum + (one.share ?? 0), 0);
-  const width = Math.max(800, place.clientWidth), left = 210,
+  const width = Math.max(300, place.clientWidth), narrow = width < NARROW, left = narrow ? 108 : 210, above = narrow ? 18 : 0,
         most = Math.max(...sides.flatMap(side => cores.map(core => total(of(side, core)))), .01),
-        x = linearScale(0, most, left, width - 76), row = 52, bottom = cores.length * row;
+        x = linearScale(0, most, left, width - 76), row = 52 + above, bottom = cores.length * row;
   const plot = svg('svg', {
+    class: 'narrow',
     viewBox: `0 0 ${width} ${bottom + 4}`,
     role: 'img',
     'aria-label': 'Share of the messages’ time per context and core; the table below has the same numbers'
   });
   cores.forEach((core, i) => {
     const y = i * row;
-    plot.append(svg('text', {x: 0, y: y + 26}, core.replace(' ', ' core ')));
+    plot.append(svg('text', {x: 0, y: y + (narrow ? 12 : 26)}, core.replace(' ', ' core ')));
     sides.forEach((side, at) => {
-      const own = of(side, core), middle = y + 4 + at * 21;
+      const own = of(side, core), middle = y + 4 + above + at * 21;
       plot.append(
           svg('text', {class: 'muted', x: left - 8, y: middle + 13, 'text-anchor': 'end'}, names[at]),
           contextBar(own, middle, x, ranks, width),
@@ -155,6 +174,7 @@ function renderContexts(place, sides, names, ranks = contextRanks(sides)) {
     });
   });
   place.replaceChildren(plot);
+  arrowsBetween(place, '.piece', 'Contexts of the cores');
 }
 
 function contextTable(sides, names) {

@@ -88,6 +88,7 @@ function renderBar() {
 sections.push({
   id: 'cause-bar',
   place: 1,
+  start: () => arrowsBetween(byId('cause-bar'), 'button:not(:disabled)'),
   diagnosis: () => renderBar(),
   cause: () => renderBar(),
   draw: () => renderBar()

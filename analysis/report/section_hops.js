@@ -17,26 +17,28 @@ function hopBar(way, [key, name]) {
         sum = shown.reduce((total, part) => total + part[key], 0), ns = us => duration(known(us) ? us * 1000 : null, '–'),
         words = part => `${hopPart(part)}: ${name} ${ns(part[key])}`;
   const all = `${shown.map(words).join('; ')}; all of the way ${ns(whole)}`;
+  const bar = element(
+      'div', {
+        class: 'bar',
+        role: 'group',
+        tabindex: 0,
+        'aria-label': `${name}: ${all}`,
+        focus: event => {
+          const {left, bottom} = event.target.getBoundingClientRect();
+          showTip({clientX: left, clientY: bottom - 14}, all.replaceAll('; ', '\n'));
+        },
+        blur: hideTip
+      },
+      ...shown.map(part => element('span', {
+        role: 'img',
+        'aria-label': words(part),
+        style: `flex:${part[key] / sum} 1 0;background:${hopTint(parts.indexOf(part))}`,
+        pointermove: event => showTip(event, words(part)),
+        pointerleave: hideTip
+      })));
+  arrowsBetween(bar, 'span');
   return element(
-      'div', {class: 'hop-bar'}, element('span', {class: 'label'}, name),
-      element(
-          'div', {
-            class: 'bar',
-            role: 'img',
-            tabindex: 0,
-            'aria-label': `${name}: ${all}`,
-            focus: event => {
-              const {left, bottom} = event.target.getBoundingClientRect();
-              showTip({clientX: left, clientY: bottom - 14}, all.replaceAll('; ', '\n'));
-            },
-            blur: hideTip
-          },
-          ...shown.map(part => element('span', {
-            style: `flex:${part[key] / sum} 1 0;background:${hopTint(parts.indexOf(part))}`,
-            pointermove: event => showTip(event, words(part)),
-            pointerleave: hideTip
-          }))),
-      element('span', {class: 'whole'}, ns(whole)));
+      'div', {class: 'hop-bar'}, element('span', {class: 'label'}, name), bar, element('span', {class: 'whole'}, ns(whole)));
 }
 
 const hopLegend = way => element(

@@ -8,16 +8,38 @@ const latencyName = () => data.counts.without_client ? 'in the server' : 'from i
 // How many of all requests took longer than the i-th point: the first of the points is rank 1.
 const exceeding = (curve, rank) => (curve.count - rank) / curve.count;
 
-// Steps, so that the line says what was measured: at latency ns the share falls to exceeding(rank).
-function curvePath(curve, x, y, floor) {
-  let path = '', last = 1;
+// The corners of steps, so that the line says what was measured: at latency ns the share falls to exceeding(rank).
+function curveCorners(curve, x, y, floor) {
+  const corners = [];
+  let last = 1;
   for (let i = 0; i < curve.ns.length; i++) {
-    const share = exceeding(curve, curve.rank[i]), at = x(Math.max(curve.ns[i], 1)).toFixed(1);
-    path += `${i ? 'L' : 'M'}${at} ${y(Math.max(last, floor)).toFixed(1)}L${at} ${
-        y(Math.max(share, floor)).toFixed(1)}`;
+    const share = exceeding(curve, curve.rank[i]), at = x(Math.max(curve.ns[i], 1));
+    corners.push([at, y(Math.max(last, floor))], [at, y(Math.max(share, floor))]);
     last = share;
   }
-  return path;
+  return corners;
+}
+
+const cornersPath = corners =>
+    corners.length ? 'M' + corners.map(([at, height]) => `${at.toFixed(1)} ${height.toFixed(1)}`).join('L') : '';
+
+// The first of the places [x, y, anchor] at which words do not lie over one of the curves, else the first of all.
+const LETTER = 7.4, ASCENT = 12, DESCENT = 4;
+
+function besideCurves(words, places, curves) {
+  const wide = words.length * LETTER, meets = ([at, y, anchor], corners) => {
+    const left = anchor === 'end' ? at - wide : at, right = left + wide, top = y - ASCENT, bottom = y + DESCENT;
+    return corners.some(
+        ([x, to], i) => i && Math.min(x, corners[i - 1][0]) < right && Math.max(x, corners[i - 1][0]) > left &&
+            Math.min(to, corners[i - 1][1]) < bottom && Math.max(to, corners[i - 1][1]) > top);
+  };
+  return places.find(place => !curves.some(corners => meets(place, corners))) ?? places[0];
+}
+
+// The slowest message that is not slower than `ns`, or the fastest of those that are shown.
+function chooseNear(ns) {
+  const {id = [], latency_ns: all} = current()?.messages ?? {}, at = id.length ? all.findIndex(one => known(one) && one <= ns) : -1;
+  if (id.length) chooseMessage(id[at < 0 ? id.length - 1 : at], true);
 }
 
 // A missing bound means requests that were never answered: it lies beyond the right edge. What lies beyond an edge is
@@ -74,13 +96,22 @@ function latencyAxes(plot, x, y, size, floor, extent) {
       svg('text', {class: 'muted', x: right, y: bottom + 38, 'text-anchor': 'end'}, 'latency'));
 }
 
-function latencyMarks(plot, x, y, size, floor) {
+function latencyMarks(plot, curves, x, y, size, floor) {
   data.quantiles.forEach((name, i) => {
     const value = data.latency.value[i], q = Number(name.slice(1)) / 100;
     if (!known(value) || !(q < 1) || 1 - q < floor) return;
-    const crowded = x(value) > size.right - 130;  // the axis on the right needs its place
+    // The axis on the right needs its place, and the curve its own.
+    const crowded = x(value) > size.right - 130, words = `${name}  ${duration(value)}`, cx = x(value), cy = y(1 - q),
+          right = [[cx + 9, cy - 7, null], [cx + 9, cy + 17, null]], left = [[cx - 10, cy + 15, 'end'], [cx - 10, cy - 10, 'end']],
+          [at, height, anchor] = besideCurves(words, crowded ? left : [...right, ...left], curves);
     plot.append(
         svg('circle', {
+          class: 'mark',
+          role: 'button',
+          'aria-label': `${words}: Enter shows a message that took about as long`,
+          click: () => chooseNear(value),
+          pointermove: event => showTip(event, words),
+          pointerleave: hideTip,
           cx: x(value),
           cy: y(1 - q),
           r: 3.5,
@@ -89,20 +120,26 @@ function latencyMarks(plot, x, y, size, floor) {
           'stroke-width': 2
         }),
         svg('text', {
-          x: x(value) + (crowded ? -10 : 9),
-          y: y(1 - q) + (crowded ? 15 : -7),
-          'text-anchor': crowded ? 'end' : null,
+          x: at,
+          y: height,
+          'text-anchor': anchor,
+          'pointer-events': 'none',
           'paint-order': 'stroke',
           stroke: 'var(--paper)',
           'stroke-width': 3
         },
-            `${name}  ${duration(value)}`));
+            words));
   });
 }
 
-function neverAnswered(plot, curve, y, size, floor) {
+function neverAnswered(plot, curves, curve, y, size, floor) {
   if (!curve.infinite) return;
-  const at = y(Math.max(curve.infinite / curve.count, floor));
+  const at = y(Math.max(curve.infinite / curve.count, floor)), words = `never answered: ${count(curve.infinite)}`, places = [];
+  // Along the line, from its beginning, above it or below.
+  for (let left = size.left + 6; left + words.length * LETTER < size.right; left += 10)
+    for (const height of [at - 6, at + 15])
+      if (height - ASCENT > size.top && height + DESCENT < size.bottom) places.push([left, height, null]);
+  const [left, height] = besideCurves(words, [...places, [size.left + 6, at - 6, null]], curves);
   plot.append(
       svg('line', {
         x1: size.left,
@@ -112,9 +149,7 @@ function neverAnswered(plot, curve, y, size, floor) {
         stroke: 'var(--accent)',
         'stroke-dasharray': '2 4'
       }),
-      // On the left, where the curve is far above, or below the line where it is not.
-      svg('text', {x: size.left + 6, y: at < size.top + 30 ? at + 15 : at - 6, class: 'never'},
-          `never answered: ${count(curve.infinite)}`));
+      svg('text', {x: left, y: height, class: 'never'}, words));
 }
 
 function latencyReadout(plot, x, size) {
@@ -179,18 +214,20 @@ function renderLatency() {
     role: 'img',
     'aria-label': 'Share of requests slower than a given latency; the table below has the numbers'
   });
+  const line = curveCorners(corrected, x, y, floor),
+        other = data.counts.without_client ? [] : curveCorners(uncorrected, x, y, floor), curves = [line, other];
   latencyAxes(plot, x, y, size, floor, extent);
   plot.append(
       svg('path', {d: intervalBand(corrected, x, y, floor, extent), fill: 'var(--band)'}),
       data.counts.without_client ? '' : svg('path', {
-        d: curvePath(uncorrected, x, y, floor),
+        d: cornersPath(other),
         fill: 'none',
         stroke: 'var(--muted)',
         'stroke-width': 1.4,
         'stroke-dasharray': '5 4'
       }),
       svg('path', {
-        d: curvePath(corrected, x, y, floor),
+        d: cornersPath(line),
         fill: 'none',
         stroke: 'var(--curve)',
         'stroke-width': 2.2,
@@ -205,10 +242,10 @@ function renderLatency() {
       }) :
                                '');
   latencyDrawn = view.span;
-  neverAnswered(plot, corrected, y, size, floor);
-  latencyMarks(plot, x, y, size, floor);
+  neverAnswered(plot, curves, corrected, y, size, floor);
   latencyReadout(plot, x, size);
-  const line = attributes =>
+  latencyMarks(plot, curves, x, y, size, floor);
+  const legend = attributes =>
       svg('svg', {viewBox: '0 0 26 13', style: 'width:26px'},
           svg('line', {x1: 0, x2: 26, y1: 6.5, y2: 6.5, ...attributes}));
   place.replaceChildren(
@@ -216,17 +253,17 @@ function renderLatency() {
       element(
           'div', {class: 'legend', style: 'padding-left:66px'},
           element(
-              'span', {}, line({stroke: 'var(--curve)', 'stroke-width': 2.2}),
+              'span', {}, legend({stroke: 'var(--curve)', 'stroke-width': 2.2}),
               data.counts.without_client ? fromWhen() : `${fromWhen()} (corrected)`),
           data.counts.without_client ? '' : element(
               'span', {},
-              line({stroke: 'var(--muted)', 'stroke-width': 1.4, 'stroke-dasharray': '5 4'}),
+              legend({stroke: 'var(--muted)', 'stroke-width': 1.4, 'stroke-dasharray': '5 4'}),
               'from the actual send (hides waiting at the client)'),
           view.span && data.heat ?
-              element('span', {}, line({stroke: 'var(--accent)', 'stroke-width': 1.6}), `requests ${spanWords()}, in ${data.heat.rows} steps`) :
+              element('span', {}, legend({stroke: 'var(--accent)', 'stroke-width': 1.6}), `requests ${spanWords()}, in ${data.heat.rows} steps`) :
               '',
           element(
-              'span', {}, line({stroke: 'var(--band)', 'stroke-width': 10}), '95 % confidence')));
+              'span', {}, legend({stroke: 'var(--band)', 'stroke-width': 10}), '95 % confidence')));
 }
 
 function renderLatencyAnew() {
@@ -258,7 +295,10 @@ sections.push({
     <p class="lead">How many requests took longer than a given time. Both axes are logarithmic, so that the tail is as wide as the rest.</p>
     <div class="plot" id="latency-plot"></div>
     <details><summary>As a table</summary><div id="latency-table"></div></details>`,
-  start: () => renderLatencyTable(),
+  start: () => {
+    arrowsBetween(byId('latency-plot'), '.mark', 'Percentiles of latency');
+    renderLatencyTable();
+  },
   diagnosis: () => renderLatencyAnew(),
   cause: () => renderLatencyAnew(),
   draw: () => renderLatency()

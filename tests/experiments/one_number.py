@@ -10,6 +10,7 @@ import json
 import re
 import sys
 
+sys.dont_write_bytecode = True
 from written_times import otherwise_written, shown
 
 UNITS = {"ns": 1, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}

@@ -9,6 +9,7 @@ import json
 import re
 import sys
 
+sys.dont_write_bytecode = True
 from written_times import otherwise_written, shown
 
 UNITS = {"ns": 1e-3, "us": 1, "µs": 1, "ms": 1e3, "s": 1e6}
