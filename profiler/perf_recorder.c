@@ -120,6 +120,8 @@ unsigned perf_recorder_arguments(const struct perf_recorder_settings *settings,
     argv[n++] = "--delay=-1"; // begins disabled
     argv[n++] = "--control=fd:0,1";
     argv[n++] = "--no-buildid-cache"; // leaves the user's ~/.debug alone
+    if (settings->mapped_ids)
+        argv[n++] = "--buildid-mmap";
     if (settings->kcore)
         argv[n++] = "--kcore";
     if (settings->aux_bytes) {
@@ -238,8 +240,8 @@ static int perf_command(struct perf_recorder *recorder, const char *word, const 
     return -ERROR_FAILED;
 }
 
-int perf_recorder_start(struct perf_recorder *recorder,
-                        const struct perf_recorder_settings *settings, struct error *err)
+static int start_once(struct perf_recorder *recorder, const struct perf_recorder_settings *settings,
+                      struct error *err)
 {
     struct perf_recorder_words words;
     const char *argv[PERF_RECORDER_ARGUMENTS];
@@ -263,6 +265,18 @@ int perf_recorder_start(struct perf_recorder *recorder,
         result = perf_command(recorder, "ping", "before it was ready", err);
     recorder->ready = result == 0;
     return result;
+}
+
+int perf_recorder_start(struct perf_recorder *recorder,
+                        const struct perf_recorder_settings *settings, struct error *err)
+{
+    struct perf_recorder_settings without = *settings;
+    int result = start_once(recorder, settings, err);
+    // "unknown option `buildid-mmap'"; "no support to record build id in mmap events"
+    if (result == 0 || !settings->mapped_ids || !strstr(err->text, "build"))
+        return result;
+    without.mapped_ids = false;
+    return start_once(recorder, &without, err);
 }
 
 int perf_recorder_enable(struct perf_recorder *recorder, struct error *err)
@@ -292,10 +306,17 @@ int perf_recorder_check(struct perf_recorder *recorder, struct error *err)
     return ended > 0 ? ended_error(recorder, "while it was recording", status, err) : ended;
 }
 
+int perf_recorder_end(struct perf_recorder *recorder, struct error *err)
+{
+    int result = perf_command(recorder, "stop", "before it was stopped", err);
+    recorder->ending = result == 0;
+    return result;
+}
+
 int perf_recorder_stop(struct perf_recorder *recorder, struct error *err)
 {
     int status = 0;
-    int result = perf_command(recorder, "stop", "before it was stopped", err);
+    int result = recorder->ending ? 0 : perf_recorder_end(recorder, err);
     if (result < 0)
         return result;
     int ended = process_wait(&recorder->process, recorder->end_ms, &status, err);

@@ -51,6 +51,8 @@ struct perf_recorder_settings {
     unsigned frequency;     // samples a second of each core; 0: the event is no sampled one
     bool host_time;         // records carry CLOCK_MONOTONIC_RAW; false: perf's clock
     bool switches;          // record who runs when
+    bool mapped_ids; // each mapping comes with its file's build-id, where perf and the kernel
+                     // can (5.12): else perf reads all it wrote once more at its end for them
     bool snapshot;          // keep only what the AUX buffers hold, and write it when asked
     uint64_t aux_bytes;     // AUX buffer of each core, a power of two times the page; 0: no AUX
     const cpu_set_t *place; // where perf itself runs; NULL: anywhere
@@ -65,6 +67,7 @@ struct perf_recorder {
     int answer_ms, end_ms;
     unsigned snapshots; // taken
     bool ready;         // it has answered
+    bool ending;        // it was told to end
 };
 
 // Fills argv (most of `most`) with perf's command line; the numbers it needs go to words. Exposed
@@ -87,7 +90,9 @@ int perf_recorder_snapshot(struct perf_recorder *recorder, struct error *err);
 // Fails when perf has ended by itself. Costs one system call.
 int perf_recorder_check(struct perf_recorder *recorder, struct error *err);
 int perf_recorder_disable(struct perf_recorder *recorder, struct error *err);
-// Makes perf write everything, and waits until it has ended.
+// Tells perf to write what is left, and does not wait for it: others may end meanwhile.
+int perf_recorder_end(struct perf_recorder *recorder, struct error *err);
+// The same, unless that was done, and waits until it has ended.
 int perf_recorder_stop(struct perf_recorder *recorder, struct error *err);
 // Ends perf if it still runs. Harmless on a zeroed struct.
 void perf_recorder_fini(struct perf_recorder *recorder);

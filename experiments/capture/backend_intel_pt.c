@@ -418,10 +418,15 @@ static int intel_pt_poll(void *state, struct error *err)
     return 0;
 }
 
+// perf writes its rest while the other backends write theirs.
 static int intel_pt_disable(void *state, struct error *err)
 {
+    struct trace *trace = state;
+    struct error problem;
     (void)err;
-    turn_off(state);
+    turn_off(trace);
+    if (!trace->broken && perf_recorder_end(&trace->recorder, &problem) < 0)
+        note_broken(trace, &problem);
     return 0;
 }
 

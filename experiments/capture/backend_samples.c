@@ -49,6 +49,7 @@ static int samples_begin(struct samples *samples, const struct capture *capture,
         .cores = capture->cores,
         .frequency = samples->frequency,
         .host_time = true,
+        .mapped_ids = true,
     };
     int result = perf_recorder_start(&samples->recorder, &settings, err);
     return result < 0 ? result : perf_recorder_enable(&samples->recorder, err);
@@ -149,9 +150,12 @@ static json_t *samples_so_far(void *state, json_t *dropped)
     return samples_document(state);
 }
 
+// perf writes its rest while the other backends write theirs.
 static int samples_disable(void *state, struct error *err)
 {
-    return perf_recorder_disable(&((struct samples *)state)->recorder, err);
+    struct perf_recorder *recorder = &((struct samples *)state)->recorder;
+    int result = perf_recorder_disable(recorder, err);
+    return result < 0 ? result : perf_recorder_end(recorder, err);
 }
 
 static int samples_stop(struct capture *capture, void *state, json_t *dropped, json_t **document,

@@ -34,6 +34,8 @@ static const char script[] =
     "echo $$ >\"$folder/pid\"\n"
     "[ \"$MODE\" = refuses ] && { printf \"event syntax error: 'bogus'\\n   \\\\___ no such\\n\\n "
     "Usage: perf record\\n\" >&2; exit 129; }\n"
+    "[ \"$MODE\" = old ] && [[ \" $* \" == *' --buildid-mmap '* ]] &&\n"
+    "    { echo \"unknown option \\`buildid-mmap'\" >&2; exit 129; }\n"
     "echo 'Events disabled' >&2\n"
     "while read -r word; do\n"
     "    echo \"$word\" >>\"$folder/words\"\n"
@@ -41,6 +43,8 @@ static const char script[] =
     "        mute:enable | slow:ping) continue ;;\n"
     "        dies:enable) echo 'No space left on device' >&2; exit 1 ;;\n"
     "        killed:enable) printf 'ack\\n'; kill -9 $$ ;;\n"
+    "        waits:stop) printf 'ack\\n'; while [ ! -e \"$folder/go\" ]; do sleep 0.01; done; "
+    "exit 0 ;;\n"
     "        lingers:stop) printf 'ack\\n'; exec sleep 60 ;;\n"
     "        badly:stop) printf 'ack\\n'; echo 'cannot write' >&2; exit 3 ;;\n"
     "        *:stop) printf 'ack\\n\\0'; exit 0 ;;\n"
@@ -109,6 +113,52 @@ static void command_lines(void **state)
     expect_arguments(&settings, "perf record --event cycles --all-cpus --freq=3989 --call-graph=fp "
                                 "--clockid=CLOCK_MONOTONIC_RAW --delay=-1 --control=fd:0,1 "
                                 "--no-buildid-cache --output o");
+    settings.mapped_ids = true;
+    expect_arguments(&settings, "perf record --event cycles --all-cpus --freq=3989 --call-graph=fp "
+                                "--clockid=CLOCK_MONOTONIC_RAW --delay=-1 --control=fd:0,1 "
+                                "--no-buildid-cache --buildid-mmap --output o");
+}
+
+// Between being told and having ended others do their own.
+static void it_ends_while_others_do(void **state)
+{
+    (void)state;
+    struct perf_recorder recorder;
+    struct error err = {0};
+    char words[256], go[80];
+    siginfo_t info = {0};
+    struct perf_recorder_settings settings = settings_of("waits");
+    snprintf(go, sizeof go, "%s/go", folder);
+    assert_int_equal(perf_recorder_start(&recorder, &settings, &err), 0);
+    assert_int_equal(perf_recorder_end(&recorder, &err), 0);
+    assert_int_equal(waitid(P_PID, (id_t)recorder.process.pid, &info, WEXITED | WNOHANG | WNOWAIT),
+                     0);
+    assert_int_equal(info.si_pid, 0); // it is still at it
+    FILE *file = fopen(go, "w");
+    assert_non_null(file);
+    fclose(file);
+    assert_int_equal(perf_recorder_stop(&recorder, &err), 0);
+    read_file(words_path, words, sizeof words);
+    assert_string_equal(words, "ping\nstop\n");
+    perf_recorder_fini(&recorder);
+    unlink(go);
+}
+
+static void an_old_one_does_without_build_ids(void **state)
+{
+    (void)state;
+    struct perf_recorder recorder;
+    struct error err = {0};
+    char path[80], arguments[1024];
+    struct perf_recorder_settings settings = settings_of("old");
+    settings.mapped_ids = true;
+    if (perf_recorder_start(&recorder, &settings, &err) < 0)
+        fail_msg("%s", err.text);
+    assert_int_equal(perf_recorder_stop(&recorder, &err), 0);
+    snprintf(path, sizeof path, "%s/arguments", folder);
+    read_file(path, arguments, sizeof arguments);
+    assert_null(strstr(arguments, "--buildid-mmap"));
+    perf_recorder_fini(&recorder);
 }
 
 static void a_conversation(void **state)
@@ -307,12 +357,20 @@ int main(void)
     if (!file || fputs(script, file) == EOF || fclose(file) != 0 || chmod(perf_path, 0755) < 0)
         return 1;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(command_lines),   cmocka_unit_test(a_conversation),
-        cmocka_unit_test(it_refuses),      cmocka_unit_test(it_does_not_answer),
-        cmocka_unit_test(it_dies),         cmocka_unit_test(it_is_killed),
-        cmocka_unit_test(it_does_not_end), cmocka_unit_test(it_ends_badly),
-        cmocka_unit_test(there_is_none),   cmocka_unit_test(it_dies_with_us),
-        cmocka_unit_test(the_real_one),    cmocka_unit_test(it_is_not_waited_for),
+        cmocka_unit_test(command_lines),
+        cmocka_unit_test(a_conversation),
+        cmocka_unit_test(it_refuses),
+        cmocka_unit_test(it_does_not_answer),
+        cmocka_unit_test(it_dies),
+        cmocka_unit_test(it_is_killed),
+        cmocka_unit_test(it_does_not_end),
+        cmocka_unit_test(it_ends_badly),
+        cmocka_unit_test(there_is_none),
+        cmocka_unit_test(it_dies_with_us),
+        cmocka_unit_test(the_real_one),
+        cmocka_unit_test(it_is_not_waited_for),
+        cmocka_unit_test(it_ends_while_others_do),
+        cmocka_unit_test(an_old_one_does_without_build_ids),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     char command[80];
