@@ -45,7 +45,7 @@ int flight_recorder_windows(struct flight_recorder *recorder, const struct run_a
                             struct error *err)
 {
     double slowest = run->lifetimes.latency.value_ns[LATENCY_QUANTILES - 1];
-    const struct slow_window all = {from_ns, until_ns, slowest, 0};
+    const struct slow_window all = {from_ns, until_ns, slowest, 0, false};
     int result = 0;
     if (!recorder->any_trigger)
         return 0;
@@ -142,34 +142,92 @@ static int write_document(const struct flight_recorder *recorder, const char *ca
     return result;
 }
 
-int flight_recorder_save(struct flight_recorder *recorder, const char *capture_dir,
-                         struct run_segment_range segments, const struct slow_window *window,
-                         struct error *err)
+// What is not of a segment.
+static const char *const beside[] = {"sockets.tlog", "clock.tlog"};
+
+static int keep_segments(const struct flight_recorder *recorder, const char *capture_dir,
+                         struct run_segment_range segments, struct error *err)
 {
-    static const char *const beside[] = {"sockets.tlog", "clock.tlog"};
-    struct tm utc;
-    char when[32];
-    time_t now = time(NULL);
-    strftime(when, sizeof when, "%Y%m%dT%H%M%SZ", gmtime_r(&now, &utc));
-    make_room(recorder);
-    snprintf(recorder->path, sizeof recorder->path, "%s/%s%s-%06llu", recorder->folder, prefix,
-             when, (unsigned long long)recorder->saved + 1);
-    if (mkdir(recorder->path, 0700) < 0)
-        return error_set_errno(err, ERROR_FAILED, "cannot make the folder %s", recorder->path);
     int result = 0;
     for (unsigned number = segments.first; number <= segments.last && result == 0; number++) {
         char name[64];
         snprintf(name, sizeof name, "events-%06u.tlog", number);
         result = keep_named(recorder, capture_dir, name, true, err);
     }
+    return result;
+}
+
+int flight_recorder_save(struct flight_recorder *recorder, const char *capture_dir,
+                         struct run_segment_range segments, const struct slow_window *window,
+                         struct error *err)
+{
+    struct tm utc;
+    char when[32];
+    time_t now = time(NULL);
+    strftime(when, sizeof when, "%Y%m%dT%H%M%SZ", gmtime_r(&now, &utc));
+    make_room(recorder);
+    recorder->latest_segments = (struct run_segment_range){0};
+    snprintf(recorder->path, sizeof recorder->path, "%s/%s%s-%06llu", recorder->folder, prefix,
+             when, (unsigned long long)recorder->saved + 1);
+    if (mkdir(recorder->path, 0700) < 0)
+        return error_set_errno(err, ERROR_FAILED, "cannot make the folder %s", recorder->path);
+    int result = keep_segments(recorder, capture_dir, segments, err);
     for (size_t i = 0; i < sizeof beside / sizeof *beside && result == 0; i++)
         result = keep_named(recorder, capture_dir, beside[i], true, err);
     if (result == 0)
         result = write_document(recorder, capture_dir, segments, window, err);
-    if (result < 0)
+    if (result < 0) {
         run_folder_remove(recorder->path);
-    recorder->saved += result == 0;
-    if (result == 0 && window->stretches > 1)
+        return result;
+    }
+    recorder->saved++;
+    recorder->latest = *window;
+    recorder->latest_segments = segments;
+    recorder->latest_is_longer = false;
+    if (window->stretches > 1)
         recorder->shared += window->stretches;
+    return 0;
+}
+
+// The names of what is not of a segment, for what the capture has written of it since.
+static int renew_beside(const struct flight_recorder *recorder, const char *capture_dir,
+                        struct error *err)
+{
+    int result = 0;
+    for (size_t i = 0; i < sizeof beside / sizeof *beside && result == 0; i++) {
+        char from[RUN_PATH_BYTES + 64], new[RUN_PATH_BYTES + 64], to[RUN_PATH_BYTES + 64];
+        snprintf(from, sizeof from, "%s/%s", capture_dir, beside[i]);
+        snprintf(to, sizeof to, "%s/%s", recorder->path, beside[i]);
+        snprintf(new, sizeof new, "%s/%s.new", recorder->path, beside[i]);
+        result = keep_file(from, new, err);
+        if (result == 0 && rename(new, to) < 0)
+            result = error_set_errno(err, ERROR_FAILED, "cannot save %s as %s", from, to);
+    }
     return result;
+}
+
+bool flight_recorder_lengthen(struct flight_recorder *recorder, const char *capture_dir,
+                              struct run_segment_range segments, const struct slow_window *window)
+{
+    struct error ignored;
+    const struct run_segment_range have = recorder->latest_segments,
+                                   all = {.first = have.first, .last = segments.last},
+                                   new = {.first = have.last + 1, .last = segments.last};
+    struct slow_window both = recorder->latest;
+    both.until_ns = window->until_ns;
+    if (have.last == 0 || recorder->latest_is_longer || segments.first > new.first ||
+        recorder->latest.until_ns != window->from_ns)
+        return false;
+    // What was saved stays as it was where this fails: its document does not know of the rest.
+    if (keep_segments(recorder, capture_dir, new, &ignored) < 0 ||
+        renew_beside(recorder, capture_dir, &ignored) < 0 ||
+        write_document(recorder, capture_dir, all, &both, &ignored) < 0)
+        return false;
+    recorder->latest = both;
+    recorder->latest_segments = all;
+    recorder->latest_is_longer = true;
+    recorder->lengthened++;
+    if (window->stretches > 1)
+        recorder->shared += window->stretches;
+    return true;
 }

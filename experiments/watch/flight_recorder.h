@@ -24,7 +24,11 @@ struct flight_recorder {
     int64_t slow_ended_ns;     // when the latest stretch of slow requests had ended, host time
     uint64_t saved, gone;      // how many were, and how many of these made room since
     uint64_t shared;           // stretches of slow requests that share a window with others
+    uint64_t lengthened; // windows that got what went on of their stretch in the next interval
     char path[RUN_PATH_BYTES]; // of the latest
+    struct slow_window latest; // what it has, and of which segments
+    struct run_segment_range latest_segments;
+    bool latest_is_longer; // it was lengthened
 };
 
 // Reads ">5ms" (any request slower than that), or "p99>2ms" with one of the percentiles that a
@@ -44,5 +48,12 @@ int flight_recorder_windows(struct flight_recorder *recorder, const struct run_a
 int flight_recorder_save(struct flight_recorder *recorder, const char *capture_dir,
                          struct run_segment_range segments, const struct slow_window *window,
                          struct error *err);
+
+// The stretch of the latest window goes on in this one, which began with the next interval: that
+// folder gets these segments as well, and the requests of both. False: it cannot, since it was
+// lengthened once (a server that stays slow has a window of every second interval), was not saved,
+// or lacks segments between; this window then is one of its own.
+bool flight_recorder_lengthen(struct flight_recorder *recorder, const char *capture_dir,
+                              struct run_segment_range segments, const struct slow_window *window);
 
 #endif

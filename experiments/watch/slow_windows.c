@@ -42,7 +42,7 @@ static int open_window(struct slow_windows *out, size_t most, int64_t border_ns,
     }
     if (last)
         last->until_ns = border_ns;
-    return array_push(out, (struct slow_window){border_ns, until_ns, 0, 1});
+    return array_push(out, (struct slow_window){border_ns, until_ns, 0, 1, false});
 }
 
 int slow_windows_find(const struct lifetime_array *lives, double above_ns, int64_t from_ns,
@@ -57,8 +57,10 @@ int slow_windows_find(const struct lifetime_array *lives, double above_ns, int64
             int64_t border =
                 *ended_ns <= from_ns ? from_ns : *ended_ns + (request->begin_ns - *ended_ns) / 2;
             result = open_window(out, most, border, until_ns);
+        } else if (out->count == 0) {
+            result = array_push(out, (struct slow_window){from_ns, until_ns, 0, 1, true});
         }
-        if (result == 0 && out->count && latency_ns > out->items[out->count - 1].slowest_ns)
+        if (result == 0 && latency_ns > out->items[out->count - 1].slowest_ns)
             out->items[out->count - 1].slowest_ns = latency_ns;
         *ended_ns = request->end_ns > *ended_ns ? request->end_ns : *ended_ns;
     }

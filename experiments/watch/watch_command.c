@@ -288,6 +288,9 @@ static void save_windows(struct watch *watch, struct run_segment_range segments,
     double slowest_ns = -1;
     for (size_t i = 0; i < windows->count; i++) {
         const struct slow_window *window = &windows->items[i];
+        if (window->goes_on &&
+            flight_recorder_lengthen(&watch->recorder, watch->folder, segments, window))
+            continue;
         if (flight_recorder_save(&watch->recorder, watch->folder, segments, window, &err) < 0) {
             watch->not_saved++;
             fprintf(stderr, "taillight: not saved: %s\n", err.text);
@@ -312,9 +315,10 @@ static int save_what_is_wanted(struct watch *watch, const struct run_analysis *r
         result =
             flight_recorder_windows(&watch->recorder, run, from_ns, watch->until_ns, &windows, err);
     if (result == 0 && watch->save_asked && windows.count == 0)
-        result = array_push(&windows, (struct slow_window){from_ns, watch->until_ns, 0, 0}) == 0
-                     ? 0
-                     : error_set(err, ERROR_FAILED, "no memory for what is to be saved");
+        result =
+            array_push(&windows, (struct slow_window){from_ns, watch->until_ns, 0, 0, false}) == 0
+                ? 0
+                : error_set(err, ERROR_FAILED, "no memory for what is to be saved");
     if (result == 0)
         save_windows(watch, segments, &windows, interval);
     watch->save_asked = false;
@@ -526,6 +530,9 @@ static void say_what_was_saved(const struct watch *watch)
                 "taillight: %llu saved in %s, %llu folders made room since, %llu could not be\n",
                 (unsigned long long)recorder->saved, recorder->folder,
                 (unsigned long long)recorder->gone, (unsigned long long)watch->not_saved);
+    if (recorder->lengthened)
+        fprintf(stderr, "taillight: %llu of these reach into the next interval\n",
+                (unsigned long long)recorder->lengthened);
     if (recorder->shared)
         fprintf(stderr,
                 "taillight: %llu stretches of slow requests share a folder with others: they were "

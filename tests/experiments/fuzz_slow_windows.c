@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Any requests of two intervals, and the windows that the flight recorder saves of them: they lie
-// in their interval one behind the other, no request in two of them, and each slow one that begins
-// a stretch lies in one. The input: how many windows at most, then 4 bytes a request.
+// in their interval one behind the other, no request in two of them, and each slow one lies in one.
+// The input: how many windows at most, then 4 bytes a request.
 #include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -62,6 +62,7 @@ static void check(const struct slow_windows *windows, struct lifetime_array *liv
         must(one->from_ns <= one->until_ns && one->stretches >= 1);
         must(one->from_ns >= from_ns && one->slowest_ns > ABOVE_NS);
         must(i == 0 || one->from_ns == one[-1].until_ns);
+        must(!one->goes_on || (i == 0 && one->from_ns == from_ns));
         must(i + 1 == windows->count || one->stretches == 1);
         stretches += one->stretches;
     }
@@ -76,11 +77,11 @@ static void check(const struct slow_windows *windows, struct lifetime_array *liv
         if (!is_slow(life))
             continue;
         const int64_t end_ns = begin_ns + (int64_t)life->latency_ns;
-        if (begin_ns > ended_before_ns) {
-            const struct slow_window *window = window_at(windows, end_ns);
-            expected++;
-            must(window && window->slowest_ns >= life->latency_ns);
-        }
+        const struct slow_window *window = window_at(windows, end_ns);
+        must(window && window->slowest_ns >= life->latency_ns);
+        const bool first = expected == 0, begins = begin_ns > ended_before_ns;
+        must(!first || windows->items[0].goes_on == !begins);
+        expected += first || begins;
         ended_before_ns = end_ns > ended_before_ns ? end_ns : ended_before_ns;
     }
     must(stretches == expected && ended_ns == ended_before_ns);

@@ -49,7 +49,7 @@ static void each_stretch_has_its_own(void **state)
     assert_int_equal(slow_windows_find(&lives, ABOVE_NS, 0, 9000, SEVERAL, &ended, &windows), 0);
     assert_int_equal(windows.count, 3);
     const struct slow_window expected[] = {
-        {0, 2000, 400, 1}, {2000, 4000, 500, 1}, {4000, 9000, 300, 1}};
+        {0, 2000, 400, 1, false}, {2000, 4000, 500, 1, false}, {4000, 9000, 300, 1, false}};
     for (size_t i = 0; i < windows.count; i++) {
         assert_int_equal(windows.items[i].from_ns, expected[i].from_ns);
         assert_int_equal(windows.items[i].until_ns, expected[i].until_ns);
@@ -74,15 +74,21 @@ static void a_stretch_over_the_border_is_one(void **state)
     assert_int_equal(windows.count, 1);
     windows.count = 0;
     assert_int_equal(slow_windows_find(&after, ABOVE_NS, 1000, 2000, SEVERAL, &ended, &windows), 0);
-    assert_int_equal(windows.count, 0);
+    assert_int_equal(windows.count, 1);
+    assert_true(windows.items[0].goes_on && windows.items[0].slowest_ns == 150);
+    assert_int_equal(windows.items[0].from_ns, 1000);
+    assert_int_equal(windows.items[0].until_ns, 2000);
     assert_int_equal(ended, 1050);
-    // Another one in the same interval leaves out what belongs to the first.
+    windows.count = 0;
+    // Another one in the same interval ends what goes on of the first.
     ended = 995;
     add(&after, 1450, 200);
     assert_int_equal(slow_windows_find(&after, ABOVE_NS, 1000, 2000, SEVERAL, &ended, &windows), 0);
-    assert_int_equal(windows.count, 1);
-    assert_int_equal(windows.items[0].from_ns, 1250);
-    assert_true(windows.items[0].slowest_ns == 200);
+    assert_int_equal(windows.count, 2);
+    assert_true(windows.items[0].goes_on && !windows.items[1].goes_on);
+    assert_int_equal(windows.items[0].until_ns, 1250);
+    assert_int_equal(windows.items[1].from_ns, 1250);
+    assert_true(windows.items[1].slowest_ns == 200);
     array_free(&windows);
     array_free(&before);
     array_free(&after);
