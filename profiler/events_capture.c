@@ -152,7 +152,7 @@ static void probe_listeners(struct events_capture *capture, uint64_t namespace,
                             const uint16_t *ports, size_t count)
 {
     struct listening_array found = {0};
-    if (capture->probes.begin)
+    if (capture->probes.begin[RUNTIME_COLLECTS])
         running_servers_on(namespace, ports, count, &found);
     for (size_t i = 0; i < found.count; i++)
         runtime_probes_add(&capture->probes, (uint32_t)found.items[i].process);
@@ -272,9 +272,13 @@ static void look_at_servers(struct events_capture *capture,
     capture->sockets.states = capture->states;
     watched_sockets_look_up(&capture->sockets);
     if (is_loaded(capture->programs->progs.collection_begin) &&
-        is_loaded(capture->programs->progs.collection_end)) {
-        capture->probes.begin = capture->programs->progs.collection_begin;
-        capture->probes.end = capture->programs->progs.collection_end;
+        is_loaded(capture->programs->progs.collection_end) &&
+        is_loaded(capture->programs->progs.own_work_begin) &&
+        is_loaded(capture->programs->progs.own_work_end)) {
+        capture->probes.begin[RUNTIME_COLLECTS] = capture->programs->progs.collection_begin;
+        capture->probes.end[RUNTIME_COLLECTS] = capture->programs->progs.collection_end;
+        capture->probes.begin[SERVER_WORKS] = capture->programs->progs.own_work_begin;
+        capture->probes.end[SERVER_WORKS] = capture->programs->progs.own_work_end;
     }
     if (stat("/proc/thread-self/ns/net", &here) == 0)
         probe_listeners(capture, here.st_ino, settings->ports, settings->port_count);

@@ -98,9 +98,9 @@ static void find_python(Elf *elf, struct places *places)
         take_note(elf, (const char *)data->d_buf + content, note.n_descsz, based.sh_addr, places);
 }
 
-static void find_node(Elf *elf, struct places *places)
+// All of the exported functions whose names begin so, from their entry to their return.
+static void find_functions(Elf *elf, const char *begin, struct places *places)
 {
-    static const char collects[] = "_ZN2v88internal4Heap14CollectGarbageE";
     GElf_Shdr header;
     Elf_Scn *section = section_named(elf, ".dynsym", &header);
     Elf_Data *data = section ? elf_getdata(section, NULL) : NULL;
@@ -110,7 +110,7 @@ static void find_node(Elf *elf, struct places *places)
         const char *name = gelf_getsym(data, (int)i, &symbol)
                                ? elf_strptr(elf, header.sh_link, symbol.st_name)
                                : NULL;
-        if (!name || symbol.st_value == 0 || strncmp(name, collects, sizeof collects - 1) != 0)
+        if (!name || symbol.st_value == 0 || strncmp(name, begin, strlen(begin)) != 0)
             continue;
         const uint64_t offset = offset_of(elf, symbol.st_value);
         place_add(places->begin, &places->begins, (struct place){.offset = offset});
@@ -118,14 +118,25 @@ static void find_node(Elf *elf, struct places *places)
     }
 }
 
-// The runtimes, by how the files begin that they are in.
+static void find_node(Elf *elf, struct places *places)
+{
+    find_functions(elf, "_ZN2v88internal4Heap14CollectGarbageE", places);
+}
+
+static void find_redis(Elf *elf, struct places *places)
+{
+    find_functions(elf, "serverCron", places);
+}
+
+// The runtimes, by how the files begin that they are in. One file is all of Redis's programs.
 static const struct runtime {
     const char *file;
+    enum runtime_work work;
     void (*find)(Elf *elf, struct places *places);
-} runtimes[] = {{"python3", find_python},
-                {"libpython3", find_python},
-                {"node", find_node},
-                {"libnode", find_node}};
+} runtimes[] = {
+    {"python3", RUNTIME_COLLECTS, find_python}, {"libpython3", RUNTIME_COLLECTS, find_python},
+    {"node", RUNTIME_COLLECTS, find_node},      {"libnode", RUNTIME_COLLECTS, find_node},
+    {"redis-", SERVER_WORKS, find_redis},       {"valkey-", SERVER_WORKS, find_redis}};
 
 // The file is its owner's, who may be anybody: it is read, not mapped, so that it may shrink
 // meanwhile, and nothing that is no file or larger than such programs are is looked at.
@@ -170,16 +181,16 @@ static int attach(struct runtime_probes *probes, const struct bpf_program *progr
 
 // An end without its begin would be none, and a begin without its end a collection that lasts.
 static void attach_all(struct runtime_probes *probes, uint32_t process, const char *path,
-                       const struct places *places)
+                       enum runtime_work work, const struct places *places)
 {
     const size_t before = probes->links.count;
     int result = 0;
     if (places->begins == 0 || places->ends == 0)
         return;
     for (unsigned i = 0; i < places->ends && result == 0; i++)
-        result = attach(probes, probes->end, process, path, &places->end[i]);
+        result = attach(probes, probes->end[work], process, path, &places->end[i]);
     for (unsigned i = 0; i < places->begins && result == 0; i++)
-        result = attach(probes, probes->begin, process, path, &places->begin[i]);
+        result = attach(probes, probes->begin[work], process, path, &places->begin[i]);
     while (result < 0 && probes->links.count > before)
         bpf_link__destroy(probes->links.items[--probes->links.count]);
     probes->probed += result == 0;
@@ -202,7 +213,7 @@ static bool take_mapping(struct runtime_probes *probes, uint32_t process, char *
             continue;
         snprintf(path, sizeof path, "/proc/%u/root%s", process, file);
         if (find_places(path, &runtimes[i], &places, &probes->why) == 0)
-            attach_all(probes, process, path, &places);
+            attach_all(probes, process, path, runtimes[i].work, &places);
         else
             probes->refused++;
         return places.begins > 0;
@@ -216,7 +227,7 @@ void runtime_probes_add(struct runtime_probes *probes, uint32_t process)
     for (size_t i = 0; i < probes->processes.count; i++)
         if (probes->processes.items[i] == process)
             return;
-    if (!probes->begin || !probes->end || probes->processes.count >= MOST_PROCESSES ||
+    if (!probes->begin[RUNTIME_COLLECTS] || probes->processes.count >= MOST_PROCESSES ||
         array_push(&probes->processes, process) < 0)
         return;
     snprintf(path, sizeof path, "/proc/%u/maps", process);
@@ -233,5 +244,6 @@ void runtime_probes_end(struct runtime_probes *probes)
         bpf_link__destroy(probes->links.items[i]);
     array_free(&probes->links);
     array_free(&probes->processes);
-    probes->begin = probes->end = NULL;
+    memset(probes->begin, 0, sizeof probes->begin);
+    memset(probes->end, 0, sizeof probes->end);
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
-// Where the runtime of a language collects garbage in the very thread that serves, nothing but the
-// runtime itself can say so: of a server's process, finds the places in its programs' files at
-// which CPython (its static probes gc__start and gc__done) and Node.js (V8's
-// Heap::CollectGarbage) begin and end to collect, and attaches BPF programs there (uprobes).
-// Other processes of the same file are left alone.
+// Where the runtime of a language collects garbage in the very thread that serves, or the server
+// itself does what no request asked for, nothing but that program can say so: of a server's
+// process, finds the places in its programs' files at which CPython (its static probes gc__start
+// and gc__done) and Node.js (V8's Heap::CollectGarbage) begin and end to collect, and Redis and
+// Valkey (serverCron, some ten times a second: keys that expire, tables that grow, clients that are
+// gone) to work for themselves, and attaches BPF programs there (uprobes). Other processes of the
+// same file are left alone.
 #ifndef PROFILER_RUNTIME_PROBES_H
 #define PROFILER_RUNTIME_PROBES_H
 
@@ -16,8 +18,14 @@
 struct bpf_link;
 struct bpf_program;
 
+enum runtime_work {
+    RUNTIME_COLLECTS,
+    SERVER_WORKS,
+    RUNTIME_WORKS,
+};
+
 struct runtime_probes {
-    const struct bpf_program *begin, *end; // of a collection
+    const struct bpf_program *begin[RUNTIME_WORKS], *end[RUNTIME_WORKS];
     struct ARRAY_OF(struct bpf_link *) links;
     struct ARRAY_OF(uint32_t) processes; // that were looked at
     unsigned probed, refused;            // of these: with probes, and those where it failed

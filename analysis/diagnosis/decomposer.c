@@ -390,6 +390,11 @@ static double add_page_faults(struct decomposer *decomposer, uint32_t thread, in
     return (faults + copies) * share;
 }
 
+static int64_t earlier_time(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 // The thread's time for others, of which their copies of pages are the fork's: it costs all that
 // its process serves.
 static void add_time_for_others(struct decomposer *decomposer, int64_t component, uint32_t thread,
@@ -404,11 +409,9 @@ static void add_time_for_others(struct decomposer *decomposer, int64_t component
     decomposer_add(decomposer, component, -copies);
 }
 
-static void add_thread_time(struct decomposer *decomposer, const struct lifetime *life,
-                            uint32_t thread, enum owner owner, int64_t begin_ns, int64_t end_ns)
+static void add_owned_time(struct decomposer *decomposer, const struct lifetime *life,
+                           uint32_t thread, enum owner owner, int64_t begin_ns, int64_t end_ns)
 {
-    if (end_ns <= begin_ns)
-        return;
     double share = 1;
     switch (owner) {
     case OWNER_CONNECTION:
@@ -434,9 +437,17 @@ static void add_thread_time(struct decomposer *decomposer, const struct lifetime
     decomposer_add(decomposer, COMPONENT_APPLICATION, -faults);
 }
 
-static int64_t earlier_time(int64_t a, int64_t b)
+// What the program says it does for itself is that, between whichever calls.
+static void add_thread_time(struct decomposer *decomposer, const struct lifetime *life,
+                            uint32_t thread, enum owner owner, int64_t begin_ns, int64_t end_ns)
 {
-    return a < b ? a : b;
+    while (begin_ns < end_ns) {
+        int64_t until;
+        bool own = own_work_at(decomposer->in->server, thread, begin_ns, &until);
+        until = earlier_time(until, end_ns);
+        add_owned_time(decomposer, life, thread, own ? OWNER_SERVER : owner, begin_ns, until);
+        begin_ns = until;
+    }
 }
 
 // The thread's calls, and the first of them entered after `time_ns`. Pieces come in order of time,

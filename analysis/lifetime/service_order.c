@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/timeline/detours.h"
 #include "base/array.h"
 #include "base/quantile.h"
 
@@ -257,6 +258,21 @@ static int add_turn(struct ordering *ordering, uint32_t thread, uint32_t service
     return array_push(&order->turns, turn);
 }
 
+// What the program says it does for itself, between two calls, is for none of the requests.
+static int add_turns_between(struct ordering *ordering, uint32_t thread, uint32_t service,
+                             int64_t begin_ns, int64_t end_ns)
+{
+    while (begin_ns < end_ns) {
+        int64_t until;
+        bool own = own_work_at(ordering->host, thread, begin_ns, &until);
+        until = until < end_ns ? until : end_ns;
+        if (add_turn(ordering, thread, own ? TURN_SERVER : service, begin_ns, until) < 0)
+            return -1;
+        begin_ns = until;
+    }
+    return 0;
+}
+
 static int add_thread_turns(struct ordering *ordering, size_t first, size_t end)
 {
     const struct application_call *calls = ordering->calls->items;
@@ -269,7 +285,7 @@ static int add_thread_turns(struct ordering *ordering, size_t first, size_t end)
         uint32_t after =
             ordering->order->own_after[i] ? TURN_SERVER : service_after(ordering, i, end);
         if (add_turn(ordering, call->thread, during, call->entry_ns, call->exit_ns) < 0 ||
-            add_turn(ordering, call->thread, after, call->exit_ns, next_ns) < 0)
+            add_turns_between(ordering, call->thread, after, call->exit_ns, next_ns) < 0)
             return -1;
     }
     return 0;

@@ -70,13 +70,13 @@ int detours_settle(struct host_timeline *host)
     for (size_t i = 0; i < host->detours.count; i++)
         complete_detour(host, &host->detours.items[i]);
     array_sort(&host->detours, compare_detours);
-    return settle_detours(&host->detours);
+    array_sort(&host->own_work, compare_detours);
+    return settle_detours(&host->detours) < 0 || settle_detours(&host->own_work) < 0 ? -1 : 0;
 }
 
-const struct detour *detour_at(const struct host_timeline *host, uint32_t thread, int64_t time_ns,
-                               int64_t *until_ns)
+static const struct detour *find_detour(const struct detour_array *all, uint32_t thread,
+                                        int64_t time_ns, int64_t *until_ns)
 {
-    const struct detour_array *all = &host->detours;
     size_t at = array_bound(0, all->count, i,
                             all->items[i].thread < thread || (all->items[i].thread == thread &&
                                                               all->items[i].end_ns <= time_ns));
@@ -87,6 +87,19 @@ const struct detour *detour_at(const struct host_timeline *host, uint32_t thread
     bool inside = detour->begin_ns <= time_ns;
     *until_ns = inside ? detour->end_ns : detour->begin_ns;
     return inside ? detour : NULL;
+}
+
+const struct detour *detour_at(const struct host_timeline *host, uint32_t thread, int64_t time_ns,
+                               int64_t *until_ns)
+{
+    return find_detour(&host->detours, thread, time_ns, until_ns);
+}
+
+bool own_work_at(const struct host_timeline *host, uint32_t thread, int64_t time_ns,
+                 int64_t *until_ns)
+{
+    *until_ns = INT64_MAX;
+    return host && find_detour(&host->own_work, thread, time_ns, until_ns);
 }
 
 static uint32_t process_of(const struct host_timeline *host, uint32_t thread)

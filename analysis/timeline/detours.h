@@ -22,6 +22,11 @@ int detours_settle(struct host_timeline *host);
 const struct detour *detour_at(const struct host_timeline *host, uint32_t thread, int64_t time_ns,
                                int64_t *until_ns);
 
+// Whether the thread does what no request asked for, by the word of its own program; *until_ns as
+// above. host may be NULL.
+bool own_work_at(const struct host_timeline *host, uint32_t thread, int64_t time_ns,
+                 int64_t *until_ns);
+
 // Whether a process was forked off from the thread's own before `time_ns`: since then it copies
 // pages when it writes to them.
 bool forked_before(const struct host_timeline *host, uint32_t thread, int64_t time_ns);

@@ -170,6 +170,7 @@ struct host_timeline {
     struct thread_moment_array forks;  // it forked, by thread, then by time
     struct disk_request_array disk_requests; // by when they were completed
     struct detour_array detours;             // by thread, then by time; disjoint
+    struct detour_array own_work;            // what the server said it did for no request; the same
     struct thread_moment_array quotas; // it was throttled; value: the number of the control group's
                                        // name
     struct thread_owner_array owners;  // by thread, then by time

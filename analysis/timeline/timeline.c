@@ -406,7 +406,8 @@ static int take_detour(struct builder *builder, const struct event *event, int64
         array_push(&builder->out->forks,
                    (struct thread_moment){.time_ns = time_ns, .thread = event->id}) < 0)
         return -1;
-    return array_push(&builder->out->detours, detour);
+    return array_push(
+        event->flags == DETOUR_OWN_WORK ? &builder->out->own_work : &builder->out->detours, detour);
 }
 
 static int take_disk_done(struct builder *builder, const struct event *event, int64_t time_ns)

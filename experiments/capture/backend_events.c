@@ -90,7 +90,7 @@ static void warn_of_limits(struct capture *capture, const json_t *document)
     }
     const json_t *collections = json_object_get(document, "collections");
     if (json_integer_value(json_object_get(collections, "refused")) > 0) {
-        snprintf(text, sizeof text, "garbage collections of %lld processes were not seen: %.120s",
+        snprintf(text, sizeof text, "what %lld processes did for themselves was not seen: %.120s",
                  (long long)json_integer_value(json_object_get(collections, "refused")),
                  json_string_value(json_object_get(collections, "why")) ?: "nobody says why");
         capture_warn(capture, text);

@@ -76,6 +76,39 @@ int collection_end(void *context)
     return detour_ends(DETOUR_COLLECTION, 0);
 }
 
+// A server works for itself in the thread that serves. What it does for the kernel's memory
+// meanwhile lies inside and counts on its own, so these have a table of their own.
+struct detour_begin own_works[EVENTS_DETOURS];
+
+SEC("uprobe")
+int own_work_begin(void *context)
+{
+    uint32_t thread = (uint32_t)bpf_get_current_pid_tgid();
+    uint64_t slot = number_bounded(thread & (EVENTS_DETOURS - 1));
+    (void)context;
+    if (slot < EVENTS_DETOURS)
+        own_works[number_bounded(slot)] = (struct detour_begin){
+            .time = bpf_ktime_get_ns(), .thread = thread, .kind = DETOUR_OWN_WORK};
+    return 0;
+}
+
+SEC("uprobe")
+int own_work_end(void *context)
+{
+    uint32_t core = bpf_get_smp_processor_id();
+    struct core_ring *ring = ring_of(core);
+    uint32_t thread = (uint32_t)bpf_get_current_pid_tgid();
+    uint64_t slot = number_bounded(thread & (EVENTS_DETOURS - 1));
+    (void)context;
+    if (!ring || slot >= EVENTS_DETOURS)
+        return 0;
+    struct detour_begin *work = &own_works[number_bounded(slot)];
+    if (work->thread != thread || !work->kind)
+        return 0;
+    work->kind = 0;
+    return record_write(ring, core, EVENT_DETOUR, DETOUR_OWN_WORK, thread, work->time, 0);
+}
+
 // The kernel counts pages of memory that is not the thread's own: of another process, or, in a
 // fork, of the child's, once for each part that was copied. Only the end of the fork tells.
 static __always_inline void note_foreign_memory(struct mm_struct *memory)

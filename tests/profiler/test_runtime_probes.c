@@ -2,7 +2,8 @@
 //
 // A Python and a Node.js program collect garbage a known number of times, one after the other,
 // while they are captured: each collection is recorded, of that process's thread, and none of
-// another process of the same program's that was not watched. Runs beside others: it counts.
+// another process of the same program's that was not watched. So is what Redis does for itself,
+// some ten times a second. Runs beside others: it counts.
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -63,8 +64,9 @@ static void program_end(struct program *program)
     close(program->from);
 }
 
-// How many collections were recorded of a thread; -1: something else was that should not be.
-static int count_collections(const char *folder, pid_t watched)
+// How many detours of that kind were recorded of a thread; -1: something else was that should not
+// be.
+static int count_detours(const char *folder, pid_t watched, enum event_detour kind)
 {
     char path[128];
     struct log_reader reader;
@@ -76,7 +78,7 @@ static int count_collections(const char *folder, pid_t watched)
         0);
     const struct event *events = reader.records;
     for (size_t i = 0; i < reader.count && count >= 0; i++) {
-        if (events[i].kind != EVENT_DETOUR || events[i].flags != DETOUR_COLLECTION)
+        if (events[i].kind != EVENT_DETOUR || events[i].flags != kind)
             continue;
         bool sound = events[i].id == (uint32_t)watched && events[i].payload.a < events[i].time;
         count = sound ? count + 1 : -1;
@@ -121,7 +123,7 @@ static void collections_are_recorded(char *const *argv)
     json_int_t probed = json_integer_value(json_object_get(told, "probed"));
     json_int_t refused = json_integer_value(json_object_get(told, "refused"));
     const char *why = json_string_value(json_object_get(told, "why"));
-    int count = count_collections(folder, program.process);
+    int count = count_detours(folder, program.process, DETOUR_COLLECTION);
     print_message("%s: %d of %d collections; probed %d, refused %d %s\n", argv[0], count,
                   COLLECTIONS, (int)probed, (int)refused, why ? why : "");
     bool here = probed == 1 && refused == 0;
@@ -155,11 +157,58 @@ static void nodes_are(void **state)
     collections_are_recorded((char *[]){"node", "--expose-gc", "-e", script, NULL});
 }
 
+// Both log something as soon as they are there, and work for themselves ten times a second.
+static void the_own_work_of_redis_is(void **state)
+{
+    (void)state;
+    const struct events_capture_settings settings = {
+        .groups = EVENT_GROUP_SCHEDULER | EVENT_GROUP_COLLECTIONS, .ring_bytes = 4 << 20};
+    char folder[] = "/tmp/taillight-own-work-XXXXXX", listens[64];
+    char *const argv[] = {"redis-server", "--port", "0", "--unixsocket",
+                          listens,        "--save", "",  NULL};
+    struct program program, other;
+    struct events_capture *capture;
+    struct error err = {0};
+    json_t *stats = NULL;
+    assert_non_null(mkdtemp(folder));
+    snprintf(listens, sizeof listens, "%s/socket", folder); // the second takes it from the first
+    bool here = program_start(&program, argv) & program_start(&other, argv);
+    if (!here) {
+        print_message("there is no %s\n", argv[0]);
+        program_end(&program);
+        program_end(&other);
+        rmdir(folder);
+        skip();
+    }
+    if (events_capture_open(&settings, &capture, &err) < 0)
+        fail_msg("%s", err.text);
+    events_capture_watch_process(capture, (uint32_t)program.process, 0);
+    sleep(2);
+    assert_int_equal(events_capture_stop(capture, folder, &stats, &err), 0);
+    events_capture_free(capture);
+    program_end(&program);
+    program_end(&other);
+    unlink(listens);
+    const json_t *told = json_object_get(stats, "collections");
+    here = json_integer_value(json_object_get(told, "probed")) == 1;
+    int count = count_detours(folder, program.process, DETOUR_OWN_WORK);
+    print_message("%s: %d times in 2 s; probed %d, refused %d\n", argv[0], count,
+                  (int)json_integer_value(json_object_get(told, "probed")),
+                  (int)json_integer_value(json_object_get(told, "refused")));
+    json_decref(stats);
+    if (!here) { // it exports no functions, or there are no uprobes
+        assert_int_equal(count, 0);
+        skip();
+    }
+    assert_true(count > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pythons_are),
         cmocka_unit_test(nodes_are),
+        cmocka_unit_test(the_own_work_of_redis_is),
     };
     if (getuid() != 0) {
         print_message("kernel events take root\n");

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "analysis/diagnosis/decompose.h"
+#include "analysis/lifetime/service_order.h"
 #include "analysis/timeline/timeline.h"
 
 enum { FRONT = 100, WORKER = 101, OTHER = 102, BACKEND = 200, BYSTANDER = 666 };
@@ -618,6 +619,37 @@ static void test_sends_without_room(void **state)
     }
 }
 
+// The front has read two requests, of which the message's is the second, and says of itself that it
+// works for neither of them before it replies to both: that is nobody's turn.
+static void test_works_for_itself_before_it_replies(void **state)
+{
+    (void)state;
+    for (int says = 0; says <= 1; says++) {
+        struct scene s;
+        struct service_order order;
+        size_t end;
+        open_scene(&s);
+        call(&s, FRONT, CALL_RECEIVE, 5, 6, OTHERS_SIDE);
+        call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+        call(&s, FRONT, CALL_SEND, 910, 911, OTHERS_SIDE);
+        call(&s, FRONT, CALL_SEND, 920, 921, CLIENT_SIDE);
+        if (says) {
+            struct event *work = event(&s, 900, EVENT_DETOUR, 0, FRONT);
+            work->flags = DETOUR_OWN_WORK;
+            work->payload.a = (uint64_t)US(20);
+        }
+        build(&s, 1, 10, 920, 0);
+        expect(&s, "the server's own work", says ? 879 : 0, says ? 881 : 0);
+        assert_int_equal(service_order_build(&order, &s.life, 1, &s.all, &s.host), 0);
+        const struct turn *turn =
+            &order.turns.items[service_order_after(&order, FRONT, US(500), &end)];
+        assert_int_equal(turn->service == TURN_SERVER, says);
+        assert_int_equal(turn->end_ns, US(says ? 900 : 910));
+        service_order_free(&order);
+        close_scene(&s);
+    }
+}
+
 // The front hands the message over to a worker, which does something else until 850 us. While
 // somebody else has its core that is what it lacks: it would have none if there were more workers.
 static void test_worker_without_a_core(void **state)
@@ -820,6 +852,7 @@ int main(void)
         cmocka_unit_test(test_put_off_for_nobody_knows_what),
         cmocka_unit_test(test_no_room_for_the_reply),
         cmocka_unit_test(test_sends_without_room),
+        cmocka_unit_test(test_works_for_itself_before_it_replies),
         cmocka_unit_test(test_worker_without_a_core),
         cmocka_unit_test(test_asks_before_it_reads),
         cmocka_unit_test(test_waits_again_and_again),
