@@ -39,7 +39,7 @@ struct far_hops {
     struct hop_record_array records; // as they were recorded: by CLOCK_MONOTONIC
     uint64_t lost;                   // records for which there was no memory, there
     struct clock_map *clocks;        // of that machine
-    json_t *document; // its capsule.json
+    json_t *document;                // its capsule.json
 };
 
 // Whether `address` can be given to ssh, and the other options with it. They outlive far_hops.

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "base/units.h"
 
-#define FAR_MARK "@ssh:"
+#define FAR_MARK        "@ssh:"
 #define HERE_FROM_THERE FAR_MARK "here.invalid" // to the others; no host has that name (RFC 2606)
 
 // --- which hop is where --------------------------------------------------------------------------

@@ -43,9 +43,9 @@ struct hop_capture {
     struct ring_buffer *ring;
     struct hop_record_array records;
     uint64_t flow_key, run, most_records, forgotten;
-    uint64_t carried; // packets whose stamps were taken in
+    uint64_t carried;    // packets whose stamps were taken in
     uint32_t room_bytes; // of those that begin to carry; 0: none do
-    size_t left;      // how many records the drain under way still takes
+    size_t left;         // how many records the drain under way still takes
 };
 
 enum { DRAIN_RECORDS = 65536 }; // at a time, however fast more come
