@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/timeline/detours.h"
 #include "analysis/timeline/pauses.h"
 #include "analysis/timeline/thread_states.h"
 
@@ -139,7 +140,8 @@ static void add_wait(struct account *account, uint32_t pause, double ns)
     budget->waits.items[at].ns += ns;
 }
 
-// Running time is divided by whether a request was in the thread's hands; page faults are apart.
+// Running time is divided by whether a request was in the thread's hands, and what its program says
+// it did for itself is for none; page faults are apart.
 static void add_running(struct account *account, int64_t begin_ns, int64_t end_ns)
 {
     while (begin_ns < end_ns) {
@@ -150,12 +152,15 @@ static void add_running(struct account *account, int64_t begin_ns, int64_t end_n
                         : has                ? account->busy->end_ns
                                              : account->busy->begin_ns;
         until = until < end_ns ? until : end_ns;
+        int64_t says_until;
+        bool own = own_work_at(account->in->host, account->budget->thread, begin_ns, &says_until);
+        until = until < says_until ? until : says_until;
         double faults = page_fault_ns(account->in->host, account->budget->thread, begin_ns, until) +
                         page_copy_ns(account->in->host, account->budget->thread, begin_ns, until);
         add_state(account, BUDGET_FAULTS, faults);
         add_state(account,
                   !account->in->busy ? BUDGET_RUNS
-                  : has              ? BUDGET_REQUESTS
+                  : has && !own      ? BUDGET_REQUESTS
                                      : BUDGET_OWN,
                   (double)(until - begin_ns) - faults);
         begin_ns = until;

@@ -120,6 +120,24 @@ static void requests_and_own_work(void **state)
     assert_string_equal(of->name, "server");
 }
 
+// The program says that it works for itself from 1,300 to 1,700, with a request in its hands.
+static void own_work_before_the_reply(void **state)
+{
+    (void)state;
+    comes(1000, LOOP, 0);
+    calls_made(CALL_RECEIVE, LOOP, 1, 1100, 1200);
+    struct event *work = scenario_event(&events, 1700, EVENT_DETOUR, 0, LOOP);
+    work->flags = DETOUR_OWN_WORK;
+    work->payload.a = 1300 + MONOTONIC_AHEAD_NS;
+    calls_made(CALL_SEND, LOOP, 1, 1800, 1900);
+    comes(2000, 0, SWITCH_WAITS);
+    comes(5000, LOOP, 0);
+    build(1000, 2000, true, NULL, 0);
+    const struct thread_budget *of = budget_of(LOOP);
+    assert_state(of, BUDGET_REQUESTS, 800 - 400);
+    assert_state(of, BUDGET_OWN, 100 + 400 + 100);
+}
+
 // Preempted by a hog, then by a quota; both are not the hog's doing while it sleeps.
 static void ready_and_throttled(void **state)
 {
@@ -234,6 +252,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(requests_and_own_work, reset),
+        cmocka_unit_test_teardown(own_work_before_the_reply, reset),
         cmocka_unit_test_teardown(ready_and_throttled, reset),
         cmocka_unit_test_teardown(page_faults, reset),
         cmocka_unit_test_teardown(blocked_and_idle_workers, reset),
