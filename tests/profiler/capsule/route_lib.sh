@@ -22,6 +22,8 @@ skip() {
     exit 77
 }
 cleanup() {
+    # What timeout has started does not end when that is killed.
+    for child in "${children[@]}"; do pkill -KILL -P "$child"; done
     { kill -9 "${children[@]}" && wait; } 2>/dev/null
     rm -rf "$work"
 }
