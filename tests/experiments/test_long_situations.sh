@@ -187,25 +187,16 @@ try() {
         as_listed "$1" $?
     ) >"$work/said" 2>&1 </dev/null
 }
-# Who had the cores in an attempt that began with these ticks, and with so many percent taken before; nothing: we had.
-# Other programs are seen before and after it: while it runs, its own have the cores. OLD-TICKS OLD-STOLEN TAKEN
-disturbed_by() {
-    local all stolen after
-    read -r all stolen < <(core_ticks)
-    [ $(((stolen - $2) * 200)) -le $((all - $1)) ] || { echo 'the host took cores away'; return; }
-    after=$(cores_taken)
-    [ "$3" -le $MOST_TAKEN ] && [ "$after" -le $MOST_TAKEN ] || echo "other programs had $3 % of the cores before, $after % after"
-}
-MOST_TAKEN=10 # percent
 # Until it is as listed: four attempts in which the machine was ours, and eight at most. False: it never was; 2: nor
 # was the machine ever ours.
 attempts() {
-    local attempt judged=0 before taken by
+    local attempt judged=0 before earlier taken by
+    taken=$(cores_taken)
     for attempt in 1 2 3 4 5 6 7 8; do
-        taken=$(cores_taken)
         read -ra before < <(core_ticks)
         try "$1" && return
-        by=$(disturbed_by "${before[@]}" "$taken")
+        earlier=$taken taken=$(cores_taken)
+        by=$(disturbed_by "${before[@]}" "$earlier" "$taken")
         [ -n "$by" ] || judged=$((judged + 1))
         echo "$1, attempt $attempt${by:+ ($by)}: $(tr '\n' ' ' <"$work/said")"
         [ $judged -lt 4 ] || return 1
