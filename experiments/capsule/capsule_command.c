@@ -16,10 +16,12 @@
 #include "base/clock.h"
 #include "base/json_numbers.h"
 #include "base/log_file.h"
+#include "base/new_file.h"
 #include "base/options.h"
 #include "base/progress.h"
 #include "base/text.h"
 #include "experiments/capsule/hop_machines.h"
+#include "experiments/common/way_out.h"
 #include "profiler/capsule/hop_capture.h"
 #include "profiler/capsule/hop_report.h"
 #include "profiler/capsule/packet_words.h"
@@ -102,6 +104,7 @@ struct measuring {
     uint8_t here_numbers[HOPS_MAX]; // among all
     struct hop_capture_settings settings;
     struct hop_capture *capture;  // NULL: no hop is here
+    struct way_out way_out;       // at the second signal
     struct hop_record_array none; // what is recorded where no hop is here
     struct clock_recorder clocks;
     int64_t next_trip_ns; // CLOCK_MONOTONIC
@@ -226,11 +229,11 @@ static bool input_ended(struct measuring *m, const struct pollfd *input)
 }
 
 // Takes the signal, so that another one that comes later is seen (process_is_interrupted()).
-static int take_signal(int interrupted, short revents)
+static int take_signal(const struct measuring *m, int interrupted, short revents)
 {
     struct signalfd_siginfo taken;
-    if (revents)
-        (void)!read(interrupted, &taken, sizeof taken);
+    if (revents && read(interrupted, &taken, sizeof taken) == sizeof taken)
+        way_out_take(&m->way_out);
     return 0;
 }
 
@@ -259,7 +262,7 @@ static int drain_until(struct measuring *m, int64_t end_ns, int interrupted, str
             return -(int)err->kind;
         if (poll(asked, 2, more ? 0 : DRAIN_MS) > 0 &&
             (asked[0].revents || input_ended(m, &asked[1])))
-            return take_signal(interrupted, asked[0].revents);
+            return take_signal(m, interrupted, asked[0].revents);
     }
     return 0;
 }
@@ -379,6 +382,17 @@ static int measure_all(struct measuring *m, struct progress *progress, int inter
     return result;
 }
 
+// A second signal: links and other machines' programs go with this process, and filters are taken
+// away by their guard.
+static void leave(void *context, bool again)
+{
+    (void)context;
+    (void)again;
+    dprintf(STDERR_FILENO, "taillight: interrupted again: nothing is reported\n");
+    new_file_abandon_all();
+    _exit(ERROR_FAILED);
+}
+
 // Signals that ask it to end are taken from a descriptor, so that what was measured is reported.
 static int measure(struct measuring *m, struct progress *progress, struct error *err)
 {
@@ -391,7 +405,9 @@ static int measure(struct measuring *m, struct progress *progress, struct error 
     int interrupted = signalfd(-1, &ends, SFD_CLOEXEC);
     if (interrupted < 0)
         return error_set_errno(err, ERROR_FAILED, "cannot wait for signals");
-    int result = measure_all(m, progress, interrupted, err);
+    int result = way_out_open_second(&m->way_out, leave, m, err);
+    if (result == 0)
+        result = measure_all(m, progress, interrupted, err);
     close(interrupted);
     return result;
 }
@@ -538,9 +554,12 @@ int capsule_command(int argc, char **argv)
     struct measuring *m = calloc(1, sizeof *m);
     struct error err = {.kind = ERROR_NONE};
     bool help = false;
+    if (m)
+        m->way_out.signals = -1;
     int result = m ? run(m, argc, argv, &help, &err)
                    : error_set(&err, ERROR_FAILED, "no memory for a measuring");
     if (m) {
+        way_out_close(&m->way_out);
         packet_join_free(&m->join);
         hop_capture_free(m->capture);
         hop_machines_end(&m->machines);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/json_numbers.h"
+#include "base/new_file.h"
 #include "base/process.h"
 #include "experiments/capture/capture_backend.h"
 #include "experiments/capture/capture_cores.h"
@@ -128,6 +129,19 @@ static bool is_deployed(void)
     return access(path, F_OK) == 0;
 }
 
+// A second signal while it writes what it recorded. The kernel takes out what it had attached, and
+// perf ends, with this process; what is on disk whole stays.
+static void leave(void *context, bool again)
+{
+    const struct capture *capture = context;
+    (void)again;
+    dprintf(STDERR_FILENO,
+            "%staillight: interrupted again: %s has what was written until now, and no more\n",
+            capture->progress.terminal ? "\n" : "", capture->options.out);
+    new_file_abandon_all();
+    _exit(ERROR_FAILED);
+}
+
 static int arm_capture(struct capture *capture, struct error *err)
 {
     const struct capture_options *o = &capture->options;
@@ -140,7 +154,8 @@ static int arm_capture(struct capture *capture, struct error *err)
         return error_set_errno(err, ERROR_INPUT, "--helper-cores: cannot run there");
     capture_segments_begin(capture);
     capture->signals = supervisor_open_signals(SIGUSR1, NULL, err);
-    int result = capture->signals < 0 ? capture->signals : 0;
+    int result = capture->signals < 0 ? capture->signals
+                                      : way_out_open_second(&capture->way_out, leave, capture, err);
     if (result == 0)
         result =
             clock_recorder_start(&capture->clock, CLOCK_INTERVAL_NS, CLOCK_RECORDER_KNOTS, err);
@@ -247,6 +262,8 @@ static int wait_for_end(struct capture *capture, struct error *err)
         struct signalfd_siginfo signal;
         bool trigger = read(capture->signals, &signal, sizeof signal) == sizeof signal &&
                        signal.ssi_signo == SIGUSR1;
+        if (!trigger)
+            way_out_take(&capture->way_out);
         return trigger ? take_snapshot(capture, err) : 1;
     }
     ssize_t got = read(0, bytes, sizeof bytes);
@@ -281,7 +298,7 @@ static int watch_until_end(struct capture *capture, struct error *err)
 int capture_command(int argc, char **argv)
 {
     struct error err = {0};
-    struct capture capture = {.signals = -1};
+    struct capture capture = {.signals = -1, .way_out.signals = -1};
     bool help = false;
     capture.warnings = json_array();
     if (capture_options_read(&capture, argc, argv, &help, &err) < 0 || help ||
@@ -304,6 +321,7 @@ int capture_command(int argc, char **argv)
         progress_phase(&capture.progress, "writing what was captured");
         result = write_capture(&capture, &err);
     }
+    way_out_close(&capture.way_out);
     progress_end(&capture.progress);
     for (size_t i = 0; i < CAPTURE_BACKENDS_COUNT; i++)
         if (capture.states[i])

@@ -2,8 +2,11 @@
 #include "experiments/common/way_out.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdint.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -44,7 +47,7 @@ static bool await_second(const struct way_out *way_out, bool taken, int64_t dead
     for (int64_t left_ms; (left_ms = deadline_ms - monotonic_ms()) > 0;) {
         struct pollfd either[2] = {{.fd = way_out->taken, .events = POLLIN},
                                    {.fd = taken ? way_out->signals : -1, .events = POLLIN}};
-        if (poll(either, 2, (int)left_ms) <= 0)
+        if (poll(either, 2, (int)(left_ms < INT_MAX ? left_ms : INT_MAX)) <= 0)
             continue;
         if (taken)
             return true;
@@ -82,6 +85,33 @@ int way_out_open(struct way_out *way_out, struct error *err)
     return -ERROR_FAILED;
 }
 
+int way_out_open_second(struct way_out *way_out, way_out_fn *leave, void *context,
+                        struct error *err)
+{
+    int dies_with = 0;
+    *way_out = (struct way_out){.signals = -1};
+    if (prctl(PR_GET_PDEATHSIG, &dies_with) == 0 && dies_with)
+        return 0;
+    *way_out = (struct way_out){.taken = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+                                .signals = -1,
+                                .within_ms = INT_MAX,
+                                .leave = leave,
+                                .context = context,
+                                .own_taken = true};
+    if (way_out->taken < 0)
+        return error_set_errno(err, ERROR_FAILED, "cannot wait for interrupts");
+    int result = way_out_open(way_out, err);
+    if (result < 0)
+        close(way_out->taken);
+    return result;
+}
+
+void way_out_take(const struct way_out *way_out)
+{
+    if (way_out->signals >= 0)
+        eventfd_write(way_out->taken, 1);
+}
+
 void way_out_close(struct way_out *way_out)
 {
     if (way_out->signals < 0)
@@ -89,5 +119,7 @@ void way_out_close(struct way_out *way_out)
     pthread_cancel(way_out->thread);
     pthread_join(way_out->thread, NULL);
     close(way_out->signals);
+    if (way_out->own_taken)
+        close(way_out->taken);
     way_out->signals = -1;
 }

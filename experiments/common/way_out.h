@@ -25,12 +25,21 @@ struct way_out {
     int within_ms; // WAY_OUT_MS, or what a test needs
     way_out_fn *leave;
     void *context;
+    bool own_taken; // by way_out_open_second
     pthread_t thread;
 };
 
 // Starts the thread. SIGINT, SIGTERM and SIGHUP are blocked already; within_ms, taken, leave and
 // context are set. Nothing else ends it but way_out_close.
 int way_out_open(struct way_out *way_out, struct error *err);
+
+// For a command that finishes what it has begun when the first signal comes, however long that
+// takes: only the second one is waited for. SIGINT, SIGTERM and SIGHUP are blocked already; the
+// program calls way_out_take() for each one it notices. A program that dies with another one
+// (PR_SET_PDEATHSIG) is ended by that, with as many signals as it likes: there is no thread then.
+int way_out_open_second(struct way_out *way_out, way_out_fn *leave, void *context,
+                        struct error *err);
+void way_out_take(const struct way_out *way_out); // harmless where there is no thread
 
 // All that was to be done is done. Harmless where there is no thread.
 void way_out_close(struct way_out *way_out);

@@ -22,6 +22,7 @@
 #include "analysis/run/run_segments.h"
 #include "base/clock.h"
 #include "base/json_numbers.h"
+#include "base/new_file.h"
 #include "base/options.h"
 #include "base/process.h"
 #include "base/rights.h"
@@ -29,6 +30,7 @@
 #include "base/units.h"
 #include "experiments/common/program_path.h"
 #include "experiments/common/supervisor.h"
+#include "experiments/common/way_out.h"
 #include "experiments/watch/flight_recorder.h"
 #include "experiments/watch/interval_analysis.h"
 #include "experiments/watch/metrics.h"
@@ -119,6 +121,7 @@ struct watch {
     struct metrics *metrics; // NULL: nobody asked for them
     struct process capture;
     int signals;
+    struct way_out way_out; // at the second signal
     bool interrupted, save_asked;
     char folder[64], log[80], silence[220];
     int64_t until_ns;          // host time up to which requests were looked at; 0: none yet
@@ -402,8 +405,10 @@ static void take_signals(struct watch *watch)
     while (read(watch->signals, &signal, sizeof signal) == sizeof signal) {
         if (signal.ssi_signo == SIGUSR1)
             watch->save_asked = true;
-        else
+        else {
             watch->interrupted = true;
+            way_out_take(&watch->way_out);
+        }
     }
 }
 
@@ -572,9 +577,24 @@ static void keep_memory(void)
     mallopt(M_TRIM_THRESHOLD, INT_MAX);
 }
 
+// A second signal, while an interval is looked at: the capture ends with this process, and its
+// folder goes.
+static void leave(void *context, bool again)
+{
+    struct watch *watch = context;
+    (void)again;
+    dprintf(STDERR_FILENO, "taillight: interrupted again: the rest was not looked at\n");
+    if (watch->capture.pid > 0)
+        kill(watch->capture.pid, SIGKILL);
+    new_file_abandon_all();
+    run_folder_remove(watch->folder);
+    _exit(ERROR_FAILED);
+}
+
 int watch_command(int argc, char **argv)
 {
     struct watch watch = {.signals = -1,
+                          .way_out.signals = -1,
                           .options = {.saves = 10, .keep_bytes = 256 << 20, .full_rate = 30000},
                           .recorder = {.slow_ended_ns = INT64_MIN}};
     struct error err = {0};
@@ -597,6 +617,9 @@ int watch_command(int argc, char **argv)
     if (result >= 0)
         result =
             rights_give_up_capabilities(&err); // the capture needs them, not who reads its logs
+    // A thread has the capabilities that there were when it began.
+    if (result >= 0)
+        result = way_out_open_second(&watch.way_out, leave, &watch, &err);
     if (result >= 0 && watch.options.metrics)
         result = metrics_open(watch.options.metrics, &watch.metrics, &err);
     give_way();
@@ -611,6 +634,7 @@ int watch_command(int argc, char **argv)
         say_what_was_not_looked_at(&watch);
     process_close_pipes(&watch.capture);
     process_stop(&watch.capture, END_MS);
+    way_out_close(&watch.way_out);
     if (watch.folder[0])
         run_folder_remove(watch.folder);
     metrics_free(watch.metrics);
