@@ -30,15 +30,15 @@ def stall(seed, count, seconds, pid):
 
 
 # What a stall held is answered right after it, perhaps beyond an interval's border: the first window
-# of that time is the stall's. A busy machine has slow requests of other causes: their windows hold
+# of that time is the stall's, unless another stall before has that one. A busy machine has slow requests of other causes: their windows hold
 # no stall, name none, and are told.
 def judge(stalls, windows):
     windows.sort(key=lambda window: window["from_ns"])
     held = [0] * len(windows)
     for _, end in stalls:
-        own = (i for i, w in enumerate(windows) if w["from_ns"] < end + ANSWERED_NS and end <= w["until_ns"])
-        for i in list(own)[:1]:
-            held[i] += 1
+        own = [i for i, w in enumerate(windows) if w["from_ns"] < end + ANSWERED_NS and end <= w["until_ns"]]
+        if own:
+            held[min(own, key=lambda i: held[i])] += 1
     wrong = others = 0
     for window, count in zip(windows, held):
         names_it = window["cause"] == "stopped by a signal (A)" and window["max_us"] > 250000

@@ -29,7 +29,8 @@ held, without = {}, 0
 for _, fault_end in faults:
     own = [w for w in windows if w[0] < fault_end + ANSWERED_NS and fault_end <= w[1]]
     if own:
-        held[own[0]] = held.get(own[0], 0) + 1
+        first = min(own, key=lambda w: held.get(w, 0))  # answered beyond the border of one that another has
+        held[first] = held.get(first, 0) + 1
     else:
         without += 1
 
