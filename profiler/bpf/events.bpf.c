@@ -8,8 +8,11 @@
 // may interrupt one another; a record's last store is the one that makes it whole.
 #include "profiler/bpf/record.bpf.h"
 
+#include "profiler/bpf/calls.bpf.h"
+#include "profiler/bpf/connections.bpf.h"
 #include "profiler/bpf/datagrams.bpf.h"
 #include "profiler/bpf/interrupts.bpf.h"
+#include "profiler/bpf/losses.bpf.h"
 #include "profiler/bpf/memory.bpf.h"
 #include "profiler/bpf/messages.bpf.h"
 #include "profiler/bpf/scheduler.bpf.h"
