@@ -40,21 +40,21 @@ void sampling_find(const char *perf, struct sampling *out);
 unsigned sampling_most_allowed(void);
 
 struct perf_recorder_settings {
-    const char *perf;       // program; NULL: "perf" in PATH
-    const char *event;      // as after perf record -e
-    const char *output;     // perf.data; with kcore it becomes a folder
-    const char *log;        // perf's stderr
-    cpu_set_t cores;        // to record; empty: all
-    const char *pids;       // "12,34": record these processes instead of cores; NULL: cores
-    bool per_thread;        // with pids: a buffer for each thread instead of one for each core
-    bool kcore;             // copy the kernel's code beside the recording
-    unsigned frequency;     // samples a second of each core; 0: the event is no sampled one
-    bool host_time;         // records carry CLOCK_MONOTONIC_RAW; false: perf's clock
-    bool switches;          // record who runs when
-    bool mapped_ids; // each mapping comes with its file's build-id, where perf and the kernel
-                     // can (5.12): else perf reads all it wrote once more at its end for them
-    bool snapshot;          // keep only what the AUX buffers hold, and write it when asked
-    uint64_t aux_bytes;     // AUX buffer of each core, a power of two times the page; 0: no AUX
+    const char *perf;   // program; NULL: "perf" in PATH
+    const char *event;  // as after perf record -e
+    const char *output; // perf.data; with kcore it becomes a folder
+    const char *log;    // perf's stderr
+    cpu_set_t cores;    // to record; empty: all
+    const char *pids;   // "12,34": record these processes instead of cores; NULL: cores
+    bool per_thread;    // with pids: a buffer for each thread instead of one for each core
+    bool kcore;         // copy the kernel's code beside the recording
+    unsigned frequency; // samples a second of each core; 0: the event is no sampled one
+    bool host_time;     // records carry CLOCK_MONOTONIC_RAW; false: perf's clock
+    bool switches;      // record who runs when
+    bool mapped_ids;    // each mapping comes with its file's build-id, where perf and the kernel
+                        // can (5.12): else perf reads all it wrote once more at its end for them
+    bool snapshot;      // keep only what the AUX buffers hold, and write it when asked
+    uint64_t aux_bytes; // AUX buffer of each core, a power of two times the page; 0: no AUX
     const cpu_set_t *place; // where perf itself runs; NULL: anywhere
     int answer_ms;          // longest wait for an answer; 0: 30 s
     int end_ms;             // longest wait for the end, when perf writes what is left; 0: 120 s

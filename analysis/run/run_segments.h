@@ -26,9 +26,9 @@ struct run_segments {
     uint64_t most_bytes;           // of logs that are looked at
     uint64_t *bytes;               // of the logs of each, from number `named` on, and of the rest
     unsigned named;
-    int64_t from_ns, until_ns;     // host time: what is not between is not in them; 0: no limit
-    char why[500];                 // it ended; empty: it was killed, or goes on
-    void *memory[2];               // of the logs that were put together
+    int64_t from_ns, until_ns; // host time: what is not between is not in them; 0: no limit
+    char why[500];             // it ended; empty: it was killed, or goes on
+    void *memory[2];           // of the logs that were put together
 };
 
 // Takes "segments" of this side's capture.json (which may be NULL), and leaves the oldest out where

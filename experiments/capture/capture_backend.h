@@ -117,7 +117,7 @@ struct capture {
     json_t *warnings, *document;
     int signals;
     struct way_out way_out; // at the second one
-    char line[64]; // of standard input, as far as it was read
+    char line[64];          // of standard input, as far as it was read
     size_t line_used;
 };
 

@@ -16,15 +16,15 @@
 #include "experiments/watch/slow_windows.h"
 
 struct flight_recorder {
-    const char *folder;        // that the saved ones are made in; NULL: nothing is saved
-    uint64_t saves;            // how many are kept at most
-    bool any_trigger;          // there is one:
-    int quantile;              // which of latency_quantiles
-    double above_ns;           // beyond which the records are saved
-    int64_t slow_ended_ns;     // when the latest stretch of slow requests had ended, host time
-    uint64_t saved, gone;      // how many were, and how many of these made room since
-    uint64_t shared;           // stretches of slow requests that share a window with others
-    uint64_t lengthened; // windows that got what went on of their stretch in the next interval
+    const char *folder;    // that the saved ones are made in; NULL: nothing is saved
+    uint64_t saves;        // how many are kept at most
+    bool any_trigger;      // there is one:
+    int quantile;          // which of latency_quantiles
+    double above_ns;       // beyond which the records are saved
+    int64_t slow_ended_ns; // when the latest stretch of slow requests had ended, host time
+    uint64_t saved, gone;  // how many were, and how many of these made room since
+    uint64_t shared;       // stretches of slow requests that share a window with others
+    uint64_t lengthened;   // windows that got what went on of their stretch in the next interval
     char path[RUN_PATH_BYTES]; // of the latest
     struct slow_window latest; // what it has, and of which segments
     struct run_segment_range latest_segments;

@@ -113,18 +113,19 @@ disturbed_by() {
     [ "$3" -le $MOST_TAKEN ] && [ "$4" -le $MOST_TAKEN ] || echo "other programs had $3 % of the cores before, $4 % after"
 }
 
-# Tries what needs cores that are ours, until it is good. It gets two more chances, and three beyond those when the cores
-# were not ours: the host of this virtual machine took them away, by more than a two hundredth of their time, or other programs had
-# them. Such a try proves nothing against what is tested, and six of them are a skip (or fewer, that take two minutes). That a run says of itself that its
-# load was starved is no such reason: the run is what is tested, and what it says without one might be what is wrong; a load
-# that others starve is seen by these. judged_tries COMMAND ARGUMENTS...
+# Tries what needs cores that are ours, until it is good. It gets two more chances, and three beyond those when
+# the cores were not ours: the host of this virtual machine took them away, by more than a two hundredth of their
+# time, or other programs had them. Such a try proves nothing against what is tested, and six of them are a skip
+# (or fewer, that take two minutes). That a run says of itself that its load was starved is no such reason: the
+# run is what is tested, and what it says without one might be what is wrong; a load that others starve is seen by
+# these. judged_tries COMMAND ARGUMENTS...
 judged_tries() {
-    local attempt before by earlier taken=0 judged=0 began=$SECONDS # nothing is known of the time before the first
+    local attempt ticks by earlier taken=0 judged=0 began=$SECONDS # nothing is known of the time before the first
     for attempt in 1 2 3 4 5 6; do
-        read -ra before < <(core_ticks)
+        read -ra ticks < <(core_ticks)
         "$@" && return 0
         earlier=$taken taken=$(cores_taken)
-        by=$(disturbed_by "${before[@]}" "$earlier" "$taken")
+        by=$(disturbed_by "${ticks[@]}" "$earlier" "$taken")
         echo "attempt $attempt${by:+: $by}"
         [ -n "$by" ] || judged=$((judged + 1))
         [ $judged -lt 3 ] || break

@@ -42,6 +42,7 @@ mine=75
 mine=95
 [ "$(cores_taken)" = 0 ] || fail "more than there is"
 # What is our own: a child's child as well, and not what ends with nobody.
+# shellcheck source=/dev/null
 . <(sed -n '/^own_ticks() {/,/^}/p' "$(dirname "$0")/run_lib.sh")
 before=$(own_ticks)
 (
