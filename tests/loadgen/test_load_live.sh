@@ -17,7 +17,7 @@ for seconds in 1 2 4 8 16; do
     on_terminal "" "${load[@]}" --rate 2k --duration ${seconds}s
     status=$?
     [ $status -eq 0 ] || [ $status -eq 4 ] || fail "a run: exit $status"
-    seen=$(tr '\r' '\n' <"$dir/out" | grep -cE "$line the end of $seconds s")
+    seen=$(tr '\r' '\n' <"$dir/out" | grep -cE "$line the end of $seconds(\.[0-9]+)? s")
     [ "$seen" -lt 2 ] || break
 done
 [ "$seen" -ge 2 ] || fail "the line was shown $seen times"
