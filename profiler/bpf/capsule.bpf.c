@@ -27,7 +27,8 @@ struct {
 
 struct packet_filter filter; // filled in before the programs are loaded
 struct hop_counts counts;
-// How long an IP packet may be with its trailer. 0: none begins to carry, for now.
+// How long an IP packet may be with its trailer. 0, before all hops are attached and when they
+// go: no packet begins to carry.
 uint32_t room_bytes;
 const volatile uint8_t hop;
 const volatile uint32_t sample_limit; // see packet_is_sampled()

@@ -5,18 +5,11 @@
 # the stall, no other window names one, and what was saved, made room or was lost is said. The folder is on
 # another file system than the records, so that saving copies them.
 # Time limit: 600 s
-. tests/experiments/run_lib.sh
-need_capture
-need_program jq jq
+. tests/experiments/watch_lib.sh
 need_program python3 python3
 stalls=${STALLS:-30} seconds=${SECONDS_LONG:-90}
 saved=$(mktemp -d /dev/shm/taillight-stalls-XXXXXX) || skip "there is no /dev/shm"
 trap 'rm -rf "$saved"; cleanup' EXIT
-claim_port
-memcached -u root -l 127.0.0.1 -p "$port" -U 0 -t 1 2>/dev/null &
-server=$!
-await bash -c "</dev/tcp/127.0.0.1/$port" || fail "the server does not listen"
-printf 'keys: {count: 100}\nmix: {get: 1, set: 0}\n' >"$work/workload.yaml"
 
 stalls_try() {
     local seed=${SEED:-$RANDOM} folder found
@@ -28,18 +21,14 @@ stalls_try() {
     read -r -t 60 line <&$lines || fail "the watch does not begin"
     cat <&$lines >"$work/lines" &
     reader=$!
-    "$taillight" load --server "127.0.0.1:$port" --workload "$work/workload.yaml" --rate 500 \
-        --duration $((seconds + 4))s --connections 8 --depth 1 --sleep --json --quiet \
-        >"$work/load.json" 2>"$work/load.err" &
+    watched_load 500 $((seconds + 4))s 8 &
     load=$!
     sleep 1.5
     python3 tests/experiments/watch_stalls.py stall "$seed" "$stalls" "$seconds" $server >"$work/stalls.json" ||
         fail "the server was not stopped"
-    wait $load
-    [[ $? == [04] ]] || fail "the load ended with an error"
+    wait $load || exit
     sleep 4 # the last interval has ended
-    kill -INT "$watch"
-    wait "$watch" || fail "the watch ended with $?"
+    end_watch
     exec {lines}<&-
     wait $reader
     found=$(find "$saved" -mindepth 1 -maxdepth 1 | wc -l)

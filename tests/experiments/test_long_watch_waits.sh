@@ -4,14 +4,8 @@
 # A server that stands still for longer than several intervals of a watch: a client that waits for it has sent its
 # request in a segment that lies far back. It has its whole latency all the same, its cause and its one window.
 # Time limit: 300 s
-. tests/experiments/run_lib.sh
-need_capture
-need_program jq jq
+. tests/experiments/watch_lib.sh
 need_program python3 python3
-claim_port
-memcached -u root -l 127.0.0.1 -p "$port" -U 0 -t 1 2>/dev/null &
-server=$!
-await bash -c "</dev/tcp/127.0.0.1/$port" || fail "the server does not listen"
 # One request after the other, on one connection, until the end.
 cat >"$work/ask.py" <<'E2'
 import socket, sys, time

@@ -3,20 +3,13 @@
 # a stall of one has its name there, what was recorded around it is saved and can be analyzed by itself,
 # and nothing is left.
 # Runs beside others: what else is busy makes it wait, and nothing is timed.
-. "$(dirname "$0")/run_lib.sh"
-need_capture
-need_program jq jq
-claim_port
-memcached -u root -l 127.0.0.1 -p "$port" -U 0 -t 1 2>/dev/null &
-server=$!
-await bash -c "</dev/tcp/127.0.0.1/$port" || fail "the server does not listen"
+. "$(dirname "$0")/watch_lib.sh"
 ports=("$port")
 for _ in 1 2; do claim_port && ports+=("$port"); done
 port=${ports[0]} other_port=${ports[1]} scraped=${ports[2]}
 memcached -u root -l 127.0.0.1 -p "$other_port" -U 0 -t 1 2>/dev/null &
 other=$!
 await bash -c "</dev/tcp/127.0.0.1/$other_port" || fail "the other server does not listen"
-printf 'keys: {count: 100}\nmix: {get: 1, set: 0}\n' >"$work/workload.yaml"
 
 # Its folder is removed after it was killed, by the next one.
 "$taillight" watch --pid $server --json >"$work/killed" 2>&1 &

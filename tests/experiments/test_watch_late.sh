@@ -4,24 +4,14 @@
 # A watch that gets no core for some seconds, as on a machine that is busy with other things, and is then told to end: what its
 # capture recorded meanwhile is looked at all the same, and each stall in it saved. Where the records have made room, it is
 # said of how many intervals.
-. tests/experiments/run_lib.sh
-need_capture
-need_program jq jq
-claim_port
-memcached -u root -l 127.0.0.1 -p "$port" -U 0 -t 1 2>/dev/null &
-server=$!
-await bash -c "</dev/tcp/127.0.0.1/$port" || fail "the server does not listen"
-printf 'keys: {count: 100}\nmix: {get: 1, set: 0}\n' >"$work/workload.yaml"
+. tests/experiments/watch_lib.sh
 
 # late_watch OPTIONS...: stops the watch, then three times the server.
 late_watch() {
     local stall
-    rm -rf "$work/saved" "$work/lines"
-    "$taillight" watch --pid $server --interval 1s --json --trigger '>200ms' --save "$work/saved" "$@" >"$work/lines" 2>"$work/watch.err" &
-    watch=$!
-    await test -s "$work/lines" || fail "the watch does not begin"
-    "$taillight" load --server "127.0.0.1:$port" --workload "$work/workload.yaml" --rate 500 --duration 7s --connections 8 \
-        --depth 1 --sleep --json --quiet >"$work/load.json" 2>"$work/load.err" &
+    rm -rf "$work/saved"
+    begin_watch --interval 1s --trigger '>200ms' --save "$work/saved" "$@"
+    watched_load 500 7s 8 &
     load=$!
     sleep 1.5
     kill -STOP $watch
@@ -29,8 +19,7 @@ late_watch() {
         sleep 0.9
         kill -STOP $server && sleep 0.4 && kill -CONT $server
     done
-    wait $load
-    [[ $? == [04] ]] || fail "the load ended with an error"
+    wait $load || exit
     sleep 2.5 # the last request's segment has ended
     kill -INT $watch
     kill -CONT $watch

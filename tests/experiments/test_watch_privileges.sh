@@ -2,14 +2,8 @@
 # Three capabilities suffice to watch a server by its port, two more to find another user's by its
 # process; what is missing is named, and what watches is no root.
 # Runs beside others: nothing is timed.
-. "$(dirname "$0")/run_lib.sh"
-need_capture
-need_program jq jq
+. "$(dirname "$0")/watch_lib.sh"
 need_program setpriv util-linux
-claim_port
-memcached -u root -l 127.0.0.1 -p "$port" -U 0 -t 1 2>/dev/null &
-server=$!
-await bash -c "</dev/tcp/127.0.0.1/$port" || fail "the server does not listen"
 install -m 755 "$taillight" "$work/watcher" # where everybody may start it
 for library in "$BUILD"/*.so; do [ ! -e "$library" ] || install -m 755 "$library" "$work/"; done
 
