@@ -81,6 +81,13 @@ stop_cutting() {
         [ ! -e "$setting" ] || echo 0 >"$setting" || exit 1; done'
 }
 
+# Hops that carry can be had on the way, or the reason why not.
+need_carrying() {
+    stop_cutting || skip "bridges here hand packets to iptables, and that cannot be changed"
+    "$taillight" capsule --hop "vc:ingress@$middle" --for 0.01 -q >"$work/first" 2>"$work/first.err"
+    [ $? -ne 1 ] || ! grep -q 'tcx\|lacks' "$work/first.err" || skip "$(cat "$work/first.err")"
+}
+
 serve_echo() { # on port 7007
     nsenter -t "$server" -n python3 "$here/echo.py" serve 7007 >"$work/echo" 2>"$work/echo.err" &
     children+=($!)

@@ -9,9 +9,7 @@
 set -u
 . "$(dirname "$0")/route_lib.sh"
 make_route
-stop_cutting || skip "bridges here hand packets to iptables, and that cannot be changed"
-"$taillight" capsule --hop "vc:ingress@$middle" --for 0.01 -q >"$work/first" 2>"$work/first.err"
-[ $? -ne 1 ] || ! grep -q 'tcx\|lacks' "$work/first.err" || skip "$(cat "$work/first.err")"
+need_carrying
 serve_echo
 ask() { # ADDRESS SECONDS
     in_namespace "$client" timeout 60 python3 "$here/echo.py" ask "$1" 7007 "$2"

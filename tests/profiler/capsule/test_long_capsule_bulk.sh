@@ -7,9 +7,7 @@ set -u
 . "$(dirname "$0")/route_lib.sh"
 packets=${PACKETS:-1000000} hold_seconds=3600
 make_route
-stop_cutting || skip "bridges here hand packets to iptables, and that cannot be changed"
-"$taillight" capsule --hop "vc:ingress@$middle" --for 0.01 -q >"$work/first" 2>"$work/first.err"
-[ $? -ne 1 ] || ! grep -q 'tcx\|lacks' "$work/first.err" || skip "$(cat "$work/first.err")"
+need_carrying
 serve_hashes() { # PORT
     nsenter -t "$server" -n python3 "$here/hashed.py" serve "$1" >"$work/serve$1" 2>"$work/serve$1.err" &
     children+=($!)

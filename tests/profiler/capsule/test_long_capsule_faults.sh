@@ -7,9 +7,7 @@
 set -u
 . "$(dirname "$0")/route_lib.sh"
 make_route
-stop_cutting || skip "bridges here hand packets to iptables, and that cannot be changed"
-"$taillight" capsule --hop "vc:ingress@$middle" --for 0.01 -q >"$work/first" 2>"$work/first.err"
-[ $? -ne 1 ] || ! grep -q 'tcx\|lacks' "$work/first.err" || skip "$(cat "$work/first.err")"
+need_carrying
 serve_echo
 
 # Datagrams, one at a time, for SECONDS; prints how many came back, and that the last did.
