@@ -214,9 +214,11 @@ static int check_nodes(const struct binding *binding, const struct node *node,
 static int check_load(const struct binding *binding, const struct node *node, void *object)
 {
     struct experiment_load *load = object;
+    char path[LOAD_PATH_BYTES];
+    load_path(((const struct reading *)binding->context)->experiment, load, path);
     if (!node_child(node, "rate") && load->agents.count == 0)
         return document_error(binding->document, node, binding->err,
-                              "load: `rate` is missing; requests per second, e.g. `rate: 20k`");
+                              "%s: `rate` is missing; requests per second, e.g. `rate: 20k`", path);
     if (node_child(node, "method") && node_child(node, "duration"))
         return document_error(binding->document, node_key(node, "duration"), binding->err,
                               "`duration` and `method` exclude each other: the method decides how "
@@ -228,8 +230,9 @@ static int check_load(const struct binding *binding, const struct node *node, vo
         check_path(binding, node, "tls_ca", load->tls_ca) < 0)
         return -ERROR_INPUT;
     if ((load->tls_ca || load->tls_insecure) && !load->tls)
-        return document_error(binding->document, node, binding->err,
-                              "load: `tls_ca` and `tls_insecure` are for `tls: true`");
+        return document_error(
+            binding->document, node_key(node, load->tls_ca ? "tls_ca" : "tls_insecure"),
+            binding->err, "%s: `tls_ca` and `tls_insecure` are for `tls: true`", path);
     if (load->tls_ca && load->tls_insecure)
         return document_error(binding->document, node_key(node, "tls_insecure"), binding->err,
                               "`tls_ca` and `tls_insecure` exclude each other");
@@ -325,33 +328,37 @@ static int read_target(const struct binding *binding, const struct node *node,
 }
 
 // Nobody logs in over UDP, and there is no TLS of it; nor are there multigets everywhere.
-static int check_server_takes(const struct binding *binding, const struct node *node,
-                              const struct experiment_load *load)
+static int check_server_takes(const struct binding *binding, const struct node *root, size_t number)
 {
     const struct reading *reading = binding->context;
+    const struct experiment_load *load = experiment_load_at(reading->experiment, number);
     const struct experiment_server *server = &reading->experiment->servers.items[load->to];
     const char *key = load->user ? "user" : load->tls ? "tls" : NULL;
+    char path[LOAD_PATH_BYTES];
     if (server->over_udp && key)
-        return document_error(binding->document, node_key(node, key), binding->err,
+        return document_error(binding->document, load_key(root, number, key), binding->err,
                               "`%s` is for TCP, and the load comes to `%s` over UDP (its "
                               "`transport`)",
                               key, server->name);
     struct error inner;
     if (multiget_check(&load->workload, load->cluster, server->over_udp, &inner) < 0)
-        return document_error(binding->document, node, binding->err, "load: %s", inner.text);
+        return document_error(binding->document, node_key(load_workload_node(root, number), "mix"),
+                              binding->err, "%s: %s", load_path(reading->experiment, load, path),
+                              inner.text);
     return 0;
 }
 
-static int read_ends_of_first(const struct binding *binding, const struct node *load)
+static int read_ends_of_first(const struct binding *binding, const struct node *root)
 {
     const struct reading *reading = binding->context;
+    const struct node *load = node_child(root, "load");
     const struct node *agents = node_child(load, "agents");
     size_t *from = &reading->experiment->load.from;
     // Where agents load, the first of them runs on the host, unless another is named.
     const struct node *first = node_entry(agents, 0);
     int result = read_target(binding, load, &reading->experiment->load);
     if (result == 0)
-        result = check_server_takes(binding, load, &reading->experiment->load);
+        result = check_server_takes(binding, root, 0);
     if (result == 0)
         result = node_child(load, "from") || !node_child(first, "host")
                      ? read_host(binding, load, "from", "client", from)
@@ -363,17 +370,16 @@ int read_load_ends(const struct binding *binding, const struct node *root)
 {
     const struct reading *reading = binding->context;
     struct experiment *experiment = reading->experiment;
-    const struct node *loads = node_child(root, "loads");
     const char *from = NULL;
-    int result = read_ends_of_first(binding, node_child(root, "load"));
+    int result = read_ends_of_first(binding, root);
     if (result == 0)
         from = experiment->hosts.items[experiment->load.from].name;
     for (size_t i = 0; i < experiment->others.count && result == 0; i++) {
         struct experiment_load *load = &experiment->others.items[i];
-        const struct node *node = node_entry(loads, i);
+        const struct node *node = load_node(root, i + 1);
         result = read_target(binding, node, load);
         if (result == 0)
-            result = check_server_takes(binding, node, load);
+            result = check_server_takes(binding, root, i + 1);
         if (result == 0)
             result = read_host(binding, node, "from", from, &load->from);
     }

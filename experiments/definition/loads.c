@@ -10,9 +10,31 @@
 
 enum { KEYS_LOOKED_AT = 1000 }; // of two workloads, to see whether they mean the same by a key
 
-static const struct node *node_of(const struct node *root, size_t number)
+const struct node *load_node(const struct node *root, size_t number)
 {
-    return number ? node_entry_key(node_child(root, "loads"), number - 1) : node_key(root, "load");
+    return number ? node_entry(node_child(root, "loads"), number - 1) : node_child(root, "load");
+}
+
+const struct node *load_key(const struct node *root, size_t number, const char *key)
+{
+    const struct node *said = node_key(load_node(root, number), key);
+    return said     ? said
+           : number ? node_entry_key(node_child(root, "loads"), number - 1)
+                    : node_key(root, "load");
+}
+
+const struct node *load_workload_node(const struct node *root, size_t number)
+{
+    const struct node *own = number ? node_child(load_node(root, number), "workload") : NULL;
+    return own ? own : node_child(root, "workload");
+}
+
+const char *load_path(const struct experiment *experiment, const struct experiment_load *load,
+                      char out[LOAD_PATH_BYTES])
+{
+    const bool first = load == &experiment->load;
+    snprintf(out, LOAD_PATH_BYTES, "load%s%s", first ? "" : "s.", first ? "" : load->name);
+    return out;
 }
 
 static int check_name(const struct binding *binding, const struct node *root,
@@ -21,11 +43,21 @@ static int check_name(const struct binding *binding, const struct node *root,
     const char *name = experiment_load_at(experiment, number)->name;
     for (size_t i = 0; i < number; i++)
         if (strcmp(experiment_load_at(experiment, i)->name, name) == 0)
-            return document_error(binding->document, node_of(root, number), binding->err,
+            return document_error(binding->document, load_key(root, number, "name"), binding->err,
                                   "loads: two are called `%s`; `load: {name: ...}` gives the first "
                                   "another name",
                                   name);
     return 0;
+}
+
+static int refuse_udp(const struct binding *binding, const struct node *root,
+                      const struct experiment *experiment, size_t number)
+{
+    const struct experiment_load *load = experiment_load_at(experiment, number);
+    return document_error(binding->document, load_key(root, number, "to"), binding->err,
+                          "loads: several are over TCP, and `%s` goes to `%s`, which has "
+                          "`transport: udp`",
+                          load->name, experiment->servers.items[load->to].name);
 }
 
 // One clock tells when they all begin, and one capture sees the servers.
@@ -39,21 +71,21 @@ static int check_places(const struct binding *binding, const struct node *root,
     if (load->from != first->from &&
         (hosts[load->from].kind->is_elsewhere || hosts[first->from].kind->is_elsewhere))
         return document_error(
-            binding->document, node_of(root, number), binding->err,
+            binding->document, load_key(root, number, "from"), binding->err,
             "loads: `%s` comes from another machine than `%s`, and all loads come "
             "from one: leave `from` out",
             load->name, first->name);
     if (servers[load->to].host != servers[first->to].host)
-        return document_error(binding->document, node_of(root, number), binding->err,
+        return document_error(binding->document, load_key(root, number, "to"), binding->err,
                               "loads: `%s` goes to a server on another host than `%s`, and what is "
                               "captured is on one: put both servers there",
                               load->name, first->name);
-    if (servers[load->to].over_udp || servers[first->to].over_udp)
-        return document_error(binding->document, node_of(root, number), binding->err,
-                              "loads: several are over TCP, and `%s` has `transport: udp`",
-                              servers[servers[load->to].over_udp ? load->to : first->to].name);
+    if (servers[load->to].over_udp)
+        return refuse_udp(binding, root, experiment, number);
+    if (servers[first->to].over_udp)
+        return refuse_udp(binding, root, experiment, 0);
     if (load->duration_ns > first->duration_ns)
-        return document_error(binding->document, node_of(root, number), binding->err,
+        return document_error(binding->document, load_key(root, number, "duration"), binding->err,
                               "loads: `%s` lasts longer than `%s`, with which the run ends",
                               load->name, first->name);
     return 0;
@@ -75,7 +107,7 @@ static int check_cores(const struct binding *binding, const struct node *root,
     }
     if (load->sleep || spinning <= CPU_COUNT(cores))
         return 0;
-    return document_error(binding->document, node_of(root, number), binding->err,
+    return document_error(binding->document, load_key(root, number, "from"), binding->err,
                           "loads: `%s` is one of %d that spin on %d core%s of `%s`: give the host "
                           "more `cores`, or all but one of them `sleep: true`",
                           load->name, spinning, CPU_COUNT(cores), CPU_COUNT(cores) == 1 ? "" : "s",
@@ -115,12 +147,12 @@ static int check_keys(const struct binding *binding, const struct node *root,
         const struct experiment_load *other = experiment_load_at(experiment, i);
         if (other->to == load->to && has_values(&load->workload) && has_values(&other->workload) &&
             find_disputed_key(&load->workload, &other->workload) >= 0)
-            return document_error(binding->document, node_of(root, number), binding->err,
-                                  "loads: `%s` and `%s` store values of different sizes under the "
-                                  "same keys of `%s`: give one of them keys of another length, "
-                                  "such as `keys: {size: {fixed: 24}}`",
-                                  load->name, other->name,
-                                  experiment->servers.items[load->to].name);
+            return document_error(
+                binding->document, load_key(root, number, "workload"), binding->err,
+                "loads: `%s` and `%s` store values of different sizes under the "
+                "same keys of `%s`: give one of them keys of another length, "
+                "such as `keys: {size: {fixed: 24}}`",
+                load->name, other->name, experiment->servers.items[load->to].name);
     }
     return 0;
 }
@@ -135,10 +167,10 @@ int check_loads(const struct binding *binding, const struct node *root)
     if (!experiment->load.name[0])
         snprintf(experiment->load.name, sizeof experiment->load.name, "main");
     if (experiment->load.agents.count)
-        return document_error(binding->document, node_of(root, 1), binding->err,
+        return document_error(binding->document, load_key(root, 0, "agents"), binding->err,
                               "`loads` and `agents` exclude each other: name one more load instead "
                               "of an agent");
-    for (size_t i = 0; i < experiment_load_count(experiment) && result == 0; i++) {
+    for (size_t i = 1; i < experiment_load_count(experiment) && result == 0; i++) {
         result = check_name(binding, root, experiment, i);
         if (result == 0)
             result = check_places(binding, root, experiment, i);

@@ -104,15 +104,27 @@ static const struct field repetitions_rows[] = {
 static const struct fields repetitions_fields =
     FIELDS(repetitions_rows, struct experiment, .check = check_repetitions);
 
-static int refuse_protocol(const struct binding *binding, const struct node *workload,
-                           const struct experiment_server *server)
+// At the protocol that the load asks for; where it asks for none, at the server it goes to.
+static int refuse_protocol(const struct binding *binding, const struct node *root,
+                           const struct experiment *experiment, size_t number)
 {
-    const struct node *node = node_child(workload, "protocol");
-    return document_error(binding->document, node ? node : workload, binding->err,
-                          "protocol: the workload speaks %s, and the server `%s` is of kind %s, "
-                          "which does not; write `workload: {protocol: %s}`",
-                          server->protocol, server->name, server->kind->name,
-                          server->kind->protocol);
+    const struct experiment_load *load = experiment_load_at(experiment, number);
+    const struct experiment_server *server = &experiment->servers.items[load->to];
+    const struct node *workload = load_workload_node(root, number);
+    const struct node *protocol = node_child(workload, "protocol");
+    const bool borrows = number && !node_child(load_node(root, number), "workload");
+    char path[LOAD_PATH_BYTES];
+    load_path(experiment, load, path);
+    return document_error(binding->document,
+                          borrows || !workload ? load_key(root, number, "to")
+                          : protocol           ? protocol
+                                               : workload,
+                          binding->err,
+                          "protocol: the workload%s%s speaks %s, and the server `%s` is of kind "
+                          "%s, which does not; write `workload: {protocol: %s}`%s%s",
+                          number ? " of " : "", number ? path : "", load->workload.protocol->name,
+                          server->name, server->kind->name, server->kind->protocol,
+                          number ? " into " : "", number ? path : "");
 }
 
 // Checks that the loaded servers' kinds speak the workloads' protocols.
@@ -120,16 +132,17 @@ static int check_protocol(const struct binding *binding, const struct node *root
                           struct experiment *experiment)
 {
     struct experiment_server_array *servers = &experiment->servers;
+    const size_t count = experiment_load_count(experiment);
     for (size_t i = 0; i < servers->count; i++) // servers that are not loaded keep their kind's
         servers->items[i].protocol = servers->items[i].kind->protocol;
-    for (size_t i = experiment_load_count(experiment); i-- > 0;) {
+    for (size_t i = count; i-- > 0;) { // the first load of a server says what it speaks
         const struct experiment_load *load = experiment_load_at(experiment, i);
-        const struct node *its =
-            i ? node_child(node_entry(node_child(root, "loads"), i - 1), "workload") : NULL;
-        struct experiment_server *server = &servers->items[load->to];
-        server->protocol = load->workload.protocol->name;
-        if (!server->kind->speaks(server->protocol))
-            return refuse_protocol(binding, its ? its : node_child(root, "workload"), server);
+        servers->items[load->to].protocol = load->workload.protocol->name;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct experiment_load *load = experiment_load_at(experiment, i);
+        if (!servers->items[load->to].kind->speaks(load->workload.protocol->name))
+            return refuse_protocol(binding, root, experiment, i);
     }
     return 0;
 }

@@ -28,6 +28,17 @@ extern const struct fields capture_fields;        // struct experiment
 extern const struct fields capsule_fields;        // struct experiment_capsule
 extern const struct fields tuning_step_fields;    // bound by read_tuning
 
+// Where and how errors point at a load. Its mapping; the key that says something of it, or, where
+// it says nothing of that, the load's name; where its workload stands, which may be the
+// experiment's (NULL: nowhere). number: as of experiment_load_at.
+const struct node *load_node(const struct node *root, size_t number);
+const struct node *load_key(const struct node *root, size_t number, const char *key);
+const struct node *load_workload_node(const struct node *root, size_t number);
+enum { LOAD_PATH_BYTES = EXPERIMENT_PART_NAME_BYTES + sizeof "loads." };
+// "load", or "loads.NAME" of one among `loads`.
+const char *load_path(const struct experiment *experiment, const struct experiment_load *load,
+                      char out[LOAD_PATH_BYTES]);
+
 // Checks of the root that need all the rest read. All return 0 or a negative error kind.
 int check_hosts_meet(const struct binding *binding, const struct node *root);
 int read_load_ends(const struct binding *binding, const struct node *root);

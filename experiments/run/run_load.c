@@ -161,6 +161,7 @@ static const struct person *load_person(struct run *run, const struct loader *lo
 
 static int prepare(struct run *run, const struct loader *loader, struct error *err)
 {
+    char what[80 + sizeof "loading the dataset of "];
     struct command_line line = {.failed = false};
     struct process process;
     const char *folder = loader->directory;
@@ -182,7 +183,10 @@ static int prepare(struct run *run, const struct loader *loader, struct error *e
     int result = run_start_command(run, host_of(run, loader), &command, &process, err);
     if (result < 0 || run->log.dry)
         return result;
-    result = supervisor_finish(&run->supervisor, &process, "loading the dataset", path,
+    snprintf(what, sizeof what, "loading the dataset%s%s%s",
+             run->loader_count > 1 ? " of the load `" : "",
+             run->loader_count > 1 ? loader->plan->name : "", run->loader_count > 1 ? "`" : "");
+    result = supervisor_finish(&run->supervisor, &process, what, path,
                                PREPARE_S + (unsigned)(keys / PREPARE_KEYS_PER_S), err);
     process_stop(&process, 0);
     return result;
@@ -442,7 +446,7 @@ static int keep_load_summary(struct run *run, struct loader *loader, struct erro
                          output->count ? where.text : "there is none", loader->log_path);
     const char *lack = json_string_value(json_object_get(document, "no_kernel_stamps"));
     if (lack)
-        run_warn(run, "load: no kernel stamps: %s", lack);
+        run_warn(run, "%s: no kernel stamps: %s", run->loader_count > 1 ? what : "load", lack);
     const char *verdict = json_string_value(json_object_get(document, "verdict"));
     const char *doubt = json_string_value(json_array_get(json_object_get(document, "reasons"), 0));
     if (verdict && strcmp(verdict, "n/a") == 0)

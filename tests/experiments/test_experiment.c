@@ -450,7 +450,7 @@ static void servers_may_be_loaded_over_udp(void **state)
     refuse(
         "name: x\nhosts: {client: {}, server: {}}\nservers: {s: {transport: udp}}\n"
         "workload: {mix: {multiget: 1}}\nload: {rate: 1}\n",
-        "x.yaml:5:7: load: over UDP memcached answers each key of a multiget in a message of its "
+        "x.yaml:4:12: load: over UDP memcached answers each key of a multiget in a message of its "
         "own, each numbered as the only one; take TCP");
 }
 
@@ -478,7 +478,7 @@ static void clusters_and_sentinels_are_of_redis(void **state)
            "x.yaml:5:17: sentinel: a master's name has 1 to 255 bytes");
     refuse(ONE_REDIS "workload: {protocol: redis, mix: {multiget: 1}}\n"
                      "load: {rate: 1, cluster: true}\n",
-           "x.yaml:5:7: load: a cluster refuses a multiget of keys in several slots; leave it out "
+           "x.yaml:4:29: load: a cluster refuses a multiget of keys in several slots; leave it out "
            "of the mix, or load one node");
 }
 
@@ -599,16 +599,16 @@ static void impossible_neighbours_of_a_load_are_placed(void **state)
            "x.yaml:5:9: loads: two are called `b`; `load: {name: ...}` gives the first another "
            "name");
     refuse(BESIDE("", ", to: far"),
-           "x.yaml:5:9: loads: `b` goes to a server on another host than `main`, and what is "
+           "x.yaml:5:36: loads: `b` goes to a server on another host than `main`, and what is "
            "captured is on one: put both servers there");
     refuse(BESIDE(", duration: 1s", ", duration: 2s"),
-           "x.yaml:5:9: loads: `b` lasts longer than `main`, with which the run ends");
+           "x.yaml:5:36: loads: `b` lasts longer than `main`, with which the run ends");
     refuse("name: x\nhosts: {client: {cores: [0]}, server: {}}\nservers: {c: {}}\n"
            "load: {rate: 1k}\nloads: {b: {rate: 1k}}\n",
            "x.yaml:5:9: loads: `b` is one of 2 that spin on 1 core of `client`: give the host more "
            "`cores`, or all but one of them `sleep: true`");
     refuse(BESIDE("", ", workload: {values: {size: {fixed: 9}}}"),
-           "x.yaml:5:9: loads: `b` and `main` store values of different sizes under the same keys "
+           "x.yaml:5:36: loads: `b` and `main` store values of different sizes under the same keys "
            "of `cache`: give one of them keys of another length, such as `keys: {size: {fixed: "
            "24}}`");
     parse(BESIDE("", ", to: second, workload: {values: {size: {fixed: 9}}}"), &e);
@@ -633,16 +633,57 @@ static void impossible_neighbours_of_a_load_are_placed(void **state)
            "x.yaml:4:29: workload: that of `load` is the experiment's; it stands at the top of the "
            "file");
     refuse(BESIDE(", agents: [{host: client}]", ""),
-           "x.yaml:5:9: `loads` and `agents` exclude each other: name one more load instead of an "
+           "x.yaml:4:29: `loads` and `agents` exclude each other: name one more load instead of an "
            "agent");
     refuse("name: x\nhosts: {client: {}, server: {}}\nservers: {c: {transport: udp}}\n"
            "load: {rate: 1k, sleep: true}\nloads: {b: {rate: 1k}}\n",
-           "x.yaml:4:1: loads: several are over TCP, and `c` has `transport: udp`");
-    refuse("name: x\nhosts: {client: {}, server: {}, far: {kind: ssh, address: a, cores: [1]}}\n"
-           "servers: {c: {kind: running, host: server, port: 1, address: 10.0.0.1}}\n"
-           "load: {from: client, rate: 1k}\nloads: {b: {from: far, rate: 1k}}\n",
-           "x.yaml:5:9: loads: `b` comes from another machine than `main`, and all loads come from "
-           "one: leave `from` out");
+           "x.yaml:5:9: loads: several are over TCP, and `b` goes to `c`, which has `transport: "
+           "udp`");
+    refuse(
+        "name: x\nhosts: {client: {}, server: {}, far: {kind: ssh, address: a, cores: [1]}}\n"
+        "servers: {c: {kind: running, host: server, port: 1, address: 10.0.0.1}}\n"
+        "load: {from: client, rate: 1k}\nloads: {b: {from: far, rate: 1k}}\n",
+        "x.yaml:5:13: loads: `b` comes from another machine than `main`, and all loads come from "
+        "one: leave `from` out");
+}
+
+// Of several loads the one that is wrong is named, where it says so.
+static void the_wrong_one_of_several_loads_is_placed(void **state)
+{
+    (void)state;
+#define TWO_SERVERS(first, loads)                                                                  \
+    "name: x\nhosts: {client: {cores: [0]}, server: {}}\n"                                         \
+    "servers:\n  c: {port: 1}\n  u: {transport: udp, port: 2}\n  r: {kind: redis}\n"               \
+    "load: {to: " first ", rate: 1k}\nloads:\n  a: {rate: 1k, sleep: true}\n" loads
+    refuse(TWO_SERVERS("c", "  b: {rate: 1k, sleep: true, to: u}\n"),
+           "x.yaml:10:30: loads: several are over TCP, and `b` goes to `u`, which has `transport: "
+           "udp`");
+    refuse(TWO_SERVERS("u", "") "    # it goes where the first goes\n",
+           "x.yaml:9:3: loads: several are over TCP, and `a` goes to `u`, which has `transport: "
+           "udp`");
+    refuse(
+        "name: x\nhosts: {client: {}, server: {}}\nservers: {c: {port: 1}, u: {transport: udp}}\n"
+        "load: {to: u, rate: 1k}\nloads: {a: {rate: 1k, sleep: true, to: c}}\n",
+        "x.yaml:4:8: loads: several are over TCP, and `main` goes to `u`, which has `transport: "
+        "udp`");
+    refuse(TWO_SERVERS("c", "  b: {sleep: true}\n"),
+           "x.yaml:10:6: loads.b: `rate` is missing; requests per second, e.g. `rate: 20k`");
+    refuse(TWO_SERVERS("c", "  b: {rate: 1, tls_insecure: true}\n"),
+           "x.yaml:10:16: loads.b: `tls_ca` and `tls_insecure` are for `tls: true`");
+    refuse(
+        TWO_SERVERS("c", "  b: {rate: 1, sleep: true, to: r}\n"),
+        "x.yaml:10:29: protocol: the workload of loads.b speaks memcached, and the server `r` is "
+        "of kind redis, which does not; write `workload: {protocol: redis}` into loads.b");
+    refuse(TWO_SERVERS("c", "  b: {rate: 1, sleep: true, to: r, workload: {protocol: http}}\n"),
+           "x.yaml:10:57: protocol: the workload of loads.b speaks http, and the server `r` is of "
+           "kind redis, which does not; write `workload: {protocol: redis}` into loads.b");
+    refuse(TWO_SERVERS("c", "  b:\n    rate: 1\n    sleep: true\n    workload:\n"
+                            "      {mix: {multiget: 1}, keys: {count: 1}}\n"),
+           "x.yaml:14:8: loads.b: a multiget of 10 keys, and the workload has only 1 (keys: "
+           "{count})");
+    refuse(TWO_SERVERS("r", ""),
+           "x.yaml:7:8: protocol: the workload speaks memcached, and the server `r` is of kind "
+           "redis, which does not; write `workload: {protocol: redis}`");
 }
 
 int main(void)
@@ -667,6 +708,7 @@ int main(void)
         cmocka_unit_test(impossible_values_are_placed),
         cmocka_unit_test(impossible_loads_are_placed),
         cmocka_unit_test(impossible_neighbours_of_a_load_are_placed),
+        cmocka_unit_test(the_wrong_one_of_several_loads_is_placed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
