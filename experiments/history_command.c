@@ -26,7 +26,7 @@ static const struct option_spec options[] = {
     OPTION_STRING("experiment", 0, "NAME", struct history_options, experiment,
                   "only runs of this experiment (all)"),
     OPTION_STRING("series", 0, "NAME", struct history_options, series,
-                  "a percentile or cause, such as p99 (list: all; plot: p99)"),
+                  "a percentile or cause of every load, such as p99 (list: all; plot: p99)"),
     OPTION_STRING("html", 0, "FILE", struct history_options, html,
                   "of plot: write a page with all series there"),
     OPTION_FLAG("json", 0, struct history_options, json,
@@ -49,20 +49,32 @@ static const struct command_usage usage = {
 static int add_run(struct history *history, const char *run, const struct history_options *chosen,
                    struct error *err)
 {
-    struct comparison comparison;
     struct progress progress;
-    const struct comparison_request request = {.candidate = run};
+    struct run_set_array names = {0};
+    struct comparison *loads = NULL;
     char folder[4096];
+    size_t count = 0;
     int64_t id;
     progress_init(&progress, chosen->quiet);
     if (!realpath(run, folder))
         return error_set_errno(err, ERROR_INPUT, "%s", run);
-    int result = comparison_make(&comparison, &request, &progress, err);
+    int result = run_sets_list(folder, &names, err);
+    if (result == 0 && !(loads = calloc(names.count, sizeof *loads)))
+        result = error_set(err, ERROR_FAILED, "out of memory");
+    for (; count < names.count && result == 0; count++) {
+        const char *load = names.items[count].load;
+        const struct comparison_request request = {
+            .candidate = run, .loads[COMPARE_CANDIDATE] = load[0] ? load : NULL};
+        result = comparison_make(&loads[count], &request, &progress, err);
+    }
     if (result == 0)
-        result = history_add(history, &comparison, folder, chosen->label, &id, err);
+        result = history_add(history, loads, count, folder, chosen->label, &id, err);
     if (result == 0 && !chosen->json)
         printf("#%lld %s\n", (long long)id, folder);
-    comparison_free(&comparison);
+    for (size_t i = 0; i < count; i++)
+        comparison_free(&loads[i]);
+    free(loads);
+    run_sets_free(&names);
     return result;
 }
 

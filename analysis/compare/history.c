@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "base/units.h"
 
-enum { BUSY_MS = 10000 };
+enum { BUSY_MS = 10000, SERIES_NAME_BYTES = sizeof((struct history_series *)0)->name };
 
 struct history {
     sqlite3 *database;
@@ -95,9 +95,20 @@ static int add_run(struct history *history, const struct comparison *run, const 
     return row_finish(&row);
 }
 
-static int add_measures(struct history *history, const struct comparison *run, int64_t id)
+// "p99", and of a load beside the first "p99 of load `batch`".
+static const char *series_name(const char *what, const char *load, char out[SERIES_NAME_BYTES])
+{
+    snprintf(out, SERIES_NAME_BYTES, "%s%s%s%s", what, *load ? " of load `" : "", load,
+             *load ? "`" : "");
+    return out;
+}
+
+// load: "" of the first.
+static int add_measures(struct history *history, const struct comparison *run, const char *load,
+                        int64_t id)
 {
     struct row row;
+    char series[SERIES_NAME_BYTES];
     if (row_prepare(&row, history->database,
                     "INSERT OR REPLACE INTO measures VALUES(?, ?, ?, ?, ?, ?, ?)") < 0)
         return -1;
@@ -105,7 +116,8 @@ static int add_measures(struct history *history, const struct comparison *run, i
         const struct compared_percentile *percentile = &run->percentiles.items[i];
         const struct percentile_shift *shift = &percentile->shift;
         const struct resample_interval *interval = &shift->ns_interval[COMPARE_CANDIDATE];
-        ROW_ADD(&row, row_integer(id), row_text("percentile"), row_text(percentile->name),
+        ROW_ADD(&row, row_integer(id), row_text("percentile"),
+                row_text(series_name(percentile->name, load, series)),
                 row_real(shift->ns[COMPARE_CANDIDATE] / 1000),
                 shift->known ? row_real(interval->low / 1000) : row_null(),
                 shift->known ? row_real(interval->high / 1000) : row_null(), row_null());
@@ -118,20 +130,23 @@ static int add_measures(struct history *history, const struct comparison *run, i
                             COMPARE_CONFIDENCE);
         char name[100];
         ROW_ADD(&row, row_integer(id), row_text("cause"),
-                row_text(cause_shift_name(cause, name, sizeof name)),
+                row_text(series_name(cause_shift_name(cause, name, sizeof name), load, series)),
                 row_real(cause->mean_ns[COMPARE_CANDIDATE] / 1000), row_real(interval.low / 1000),
                 row_real(interval.high / 1000), row_real(cause->share[COMPARE_CANDIDATE]));
     }
     return row_finish(&row);
 }
 
-int history_add(struct history *history, const struct comparison *run, const char *folder,
-                const char *label, int64_t *id, struct error *err)
+int history_add(struct history *history, const struct comparison *loads, size_t count,
+                const char *folder, const char *label, int64_t *id, struct error *err)
 {
     if (sqlite3_exec(history->database, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK)
         return history_error(history, err);
-    if (add_run(history, run, folder, label, id) == 0 && add_measures(history, run, *id) == 0 &&
-        sqlite3_exec(history->database, "COMMIT", NULL, NULL, NULL) == SQLITE_OK)
+    int added = add_run(history, &loads[0], folder, label, id);
+    for (size_t i = 0; i < count && added == 0; i++)
+        added =
+            add_measures(history, &loads[i], i ? loads[i].sides[COMPARE_CANDIDATE]->load : "", *id);
+    if (added == 0 && sqlite3_exec(history->database, "COMMIT", NULL, NULL, NULL) == SQLITE_OK)
         return 0;
     int result =
         sqlite3_errcode(history->database) == SQLITE_CONSTRAINT
@@ -207,7 +222,8 @@ static const char select_text[] =
     " FROM (SELECT DISTINCT experiment, kind, name FROM runs JOIN measures ON run = id) n"
     " JOIN runs r ON r.experiment = n.experiment"
     " LEFT JOIN measures m ON m.run = r.id AND m.kind = n.kind AND m.name = n.name"
-    " WHERE (?1 IS NULL OR n.experiment = ?1) AND (?2 IS NULL OR n.name = ?2)"
+    " WHERE (?1 IS NULL OR n.experiment = ?1) AND (?2 IS NULL OR n.name = ?2 OR substr(n.name, 1, "
+    "length(?2) + 10) = ?2 || ' of load `')"
     " ORDER BY n.experiment, n.kind DESC, length(n.name), n.name, r.id";
 
 int history_read(struct history *history, const char *experiment, const char *name,

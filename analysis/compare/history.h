@@ -22,10 +22,12 @@ struct history; // an open database
 int history_open(const char *path, bool make, struct history **out, struct error *err);
 void history_close(struct history *history);
 
-// Adds the results of a run or of repetitions (a comparison without a base). `folder` is its
-// absolute path, which may be in the database only once. Adds everything or nothing.
-int history_add(struct history *history, const struct comparison *run, const char *folder,
-                const char *label, int64_t *id, struct error *err);
+// Adds the results of a run or of repetitions, a comparison without a base for each of its loads,
+// the first's first. `folder` is its absolute path, which may be in the database only once. The
+// series of a load beside the first say whose they are: "p99 of load `batch`". Adds everything or
+// nothing.
+int history_add(struct history *history, const struct comparison *loads, size_t count,
+                const char *folder, const char *label, int64_t *id, struct error *err);
 
 struct history_point {
     int64_t run;
@@ -40,15 +42,15 @@ struct history_point_array ARRAY_OF(struct history_point);
 struct history_series {
     char experiment[128];
     char kind[16];  // "percentile" or "cause"
-    char name[100]; // "p99", "nginx (A)"
+    char name[160]; // "p99", "nginx (A)", "p99 of load `batch`"
     struct history_point_array points;
     uint64_t unknown;
     struct change_point_array changes;
 };
 struct history_series_array ARRAY_OF(struct history_series);
 
-// All series, or those of one experiment and of one name (NULL: all), with their change points. The
-// caller frees with history_series_free, whatever happens.
+// All series, or those of one experiment and of one name, of whichever load (NULL: all), with their
+// change points. The caller frees with history_series_free, whatever happens.
 int history_read(struct history *history, const char *experiment, const char *name,
                  struct history_series_array *out, struct error *err);
 void history_series_free(struct history_series_array *series);

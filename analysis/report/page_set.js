@@ -6,11 +6,13 @@
 const {document: whole, gates = [], picture} = data;
 const DRAWN = ['p50', 'p99', 'p99.9'];
 const KIND = whole.pooled ? 'repetitions' : whole.rounds ? 'study' : 'matrix';
-const link = (path, text) => element(
-    'a', {href: './' + path.split('/').map(encodeURIComponent).join('/') + '/report.html'}, text);
+// suffix: of a load beside the first, "-NAME".
+const link = (path, text, suffix = '') => element(
+    'a', {href: './' + path.split('/').map(encodeURIComponent).join('/') + `/report${encodeURIComponent(suffix)}.html`},
+    text);
 const of = (values, name) => values?.[name];
 
-// A row each: name, page, requests, us and ends (of an interval) by percentile, runs (their pages).
+// A row each: name, suffix (of its page), requests, us and ends (of an interval) by percentile, runs (their pages).
 const rowOf = {
   repetitions: one => ({...one, name: one.folder, us: one.latency_us, ends: one.ci_us}),
   matrix: one => ({...one, name: one.configuration, us: one.latency_us, ends: one.ci_us}),
@@ -28,7 +30,24 @@ const rowOf = {
 };
 const mapped = (values, change) =>
     Object.fromEntries(Object.entries(values ?? {}).map(([name, value]) => [name, change(value)]));
-const rows = whole.list.map(rowOf[KIND]);
+// Among several loads each has a row of its own. Of repetitions all those of a load stand together, as
+// these are pooled.
+const ofLoad = (name, row, suffix = '') => name ? {...row, name: `${row.name}, load ${name}`, suffix} : row;
+const loadsOf = one => [
+  ofLoad(one.load, rowOf[KIND](one)),
+  ...Object.entries(one.loads ?? {}).map(([name, load]) => ofLoad(
+      name, rowOf[KIND]({step: one.step, configuration: one.configuration, folder: one.folder, ...load}), '-' + name))
+];
+const series = KIND === 'repetitions' ?
+    [[whole.load, whole, ''], ...Object.entries(whole.loads ?? {}).map(([name, load]) => [name, load, '-' + name])]
+        .map(([name, load, suffix]) => ({
+          load: name,
+          pooled: load.pooled,
+          between: load.between,
+          rows: load.list.map(one => ofLoad(name, rowOf.repetitions(one), suffix))
+        })) :
+    [{rows: whole.list.flatMap(loadsOf)}];
+const rows = series.flatMap(one => one.rows);
 const percentiles = ['p25', 'p50', 'p90', 'p99', 'p99.9', 'p99.99'].filter(
     name => rows.some(row => row.us && name in row.us));
 
@@ -54,20 +73,23 @@ function drawLatency() {
       (whole.rounds > 1 ? ' Pooled are all requests of all rounds, with their 95 % interval.' : '') +
       (whole.pooled ? ' Lines are the percentiles of all requests pooled.' : '');
   const drawn = DRAWN.filter(name => percentiles.includes(name));
-  const series = drawn.map((name, rank) => ({
+  const isKnown = row => measured.includes(row);
+  const marks = drawn.map((name, rank) => ({
     name,
     rank,
     shift: (rank - (drawn.length - 1) / 2) * .2,
     points: measured.map((row, at) => ({
       at, us: row.us[name], low: of(row.ends, name)?.[0], high: of(row.ends, name)?.[1]
     })),
-    levels: known(of(whole.pooled?.latency_us, name)) ?
-        [{from: 0, to: measured.length - 1, us: whole.pooled.latency_us[name]}] :
-        []
+    levels: series.filter(one => known(of(one.pooled?.latency_us, name)) && one.rows.some(isKnown)).map(one => ({
+      from: measured.indexOf(one.rows.find(isKnown)),
+      to: measured.indexOf(one.rows.filter(isKnown).at(-1)),
+      us: one.pooled.latency_us[name]
+    }))
   }));
   if (measured.length)
     byId('latency-plot').replaceChildren(runsPlot(
-        measured.map(row => ({label: row.name})), series,
+        measured.map(row => ({label: row.name})), marks,
         {label: 'Latency percentiles of each; the table has the figures', logarithmic: true, height: 300}));
   byId('latency-legend').replaceChildren(...drawn.map(
       (name, rank) => element('span', {}, swatch(rank), name)));
@@ -75,18 +97,19 @@ function drawLatency() {
 
 function drawTable() {
   const pages = row => row.pages ?
-      element('span', {}, row.name, ...row.pages.flatMap((page, i) => [' ', link(page, `${i + 1}`)])) :
-      element('span', {class: 'nowrap'}, link(row.folder, row.name));
+      element('span', {}, row.name, ...row.pages.flatMap((page, i) => [' ', link(page, `${i + 1}`, row.suffix)])) :
+      element('span', {class: 'nowrap'}, link(row.folder, row.name, row.suffix));
   const cpu = rows.some(row => known(row.server_cpu_us));
   const body = rows.map(row => [
     pages(row), known(row.requests) ? count(row.requests) : '–',
     ...percentiles.map(name => cell(row, name)),
     ...(cpu ? [known(row.server_cpu_us) ? microseconds(row.server_cpu_us) : '–'] : []), note(row)
   ]);
-  if (whole.pooled) {
-    const pooled = {us: whole.pooled.latency_us, ends: whole.pooled.ci_us};
+  for (const one of series.filter(one => one.pooled)) {
+    const pooled = {us: one.pooled.latency_us, ends: one.pooled.ci_us};
     body.push([
-      'all, pooled', count(whole.pooled.requests), ...percentiles.map(name => cell(pooled, name)), ''
+      'all' + (one.load ? ` of load ${one.load}` : '') + ', pooled', count(one.pooled.requests),
+      ...percentiles.map(name => cell(pooled, name)), ''
     ]);
   }
   byId('latency-table').replaceChildren(table(
@@ -144,16 +167,16 @@ function drawVerdicts() {
   byId('verdicts-table').replaceChildren(table(
       [['', true], ['verdict', true], ['first causes', true]],
       judged.map(row => [
-        element('span', {class: 'nowrap'}, link(row.folder, row.name)), row.verdict, causes(row)
+        element('span', {class: 'nowrap'}, link(row.folder, row.name, row.suffix)), row.verdict, causes(row)
       ]),
       'Verdicts'));
 }
 
-function drawFacts() {
-  const facts = [], between = whole.between;
+function drawBetween({load, between}, facts) {
+  const name = 'Between runs' + (load ? ` of load ${load}` : '');
   if (between && known(between.exceeds_within))
     facts.push([
-      'Between runs',
+      name,
       `${between.percentile} from ${microseconds(between.range_us[0])} to ${
           microseconds(between.range_us[1])}: ${
           between.exceeds_within ? 'more than' : 'no more than'} what chance within the repetitions ` +
@@ -162,7 +185,12 @@ function drawFacts() {
               microseconds(between.within_us)} within)`
     ]);
   else if (between)
-    facts.push(['Between runs', `too few have a known ${between.percentile} to compare them`]);
+    facts.push([name, `too few have a known ${between.percentile} to compare them`]);
+}
+
+function drawFacts() {
+  const facts = [];
+  for (const one of series) drawBetween(one, facts);
   if (whole.rounds > 1) facts.push(['Rounds', `all steps in turn, ${count(whole.rounds)} times`]);
   showFacts(byId('facts'), facts);
 }

@@ -72,12 +72,16 @@ static const char *duration(const json_t *us, char out[32])
                               : "known of too few requests";
 }
 
-static void verdict_append_pooled(const json_t *document, char *out, size_t bytes)
+// name: of which of several loads; NULL: there is one.
+static void verdict_append_pooled(const json_t *document, const char *name, char *out, size_t bytes)
 {
-    char requests[32], value[32], low[32], high[32];
+    char requests[32], value[32], low[32], high[32], clean[100];
     const json_t *pooled = json_object_get(document, "pooled");
     const json_t *interval = json_object_get(json_object_get(pooled, "ci_us"), "p99");
     const json_t *exceeds = json_object_get(json_object_get(document, "between"), "exceeds_within");
+    text_append(out, bytes, "; ");
+    if (name)
+        text_append(out, bytes, "load `%s`: ", text_clean(name, false, clean, sizeof clean));
     text_append(
         out, bytes, "%s requests in all: p99 %s",
         text_count((uint64_t)json_integer_value(json_object_get(pooled, "requests")), requests),
@@ -98,20 +102,45 @@ static const char *member_noun(const json_t *document)
                                                  : "configuration";
 }
 
+// Why the load of a row cannot be trusted; NULL: it can be.
+static const char *doubt_of(const json_t *row)
+{
+    const char *verdict = json_string_value(json_object_get(row, "load_verdict"));
+    const char *reason = json_string_value(json_array_get(json_object_get(row, "load_reasons"), 0));
+    if (!verdict || strcmp(verdict, "n/a") != 0)
+        return NULL;
+    return reason ? reason : "it does not say why";
+}
+
+// The same of all loads of the document's member; *name: of the one that it is about.
+static const char *doubt_of_member(const json_t *document, size_t member, const char **name)
+{
+    json_t *row = json_array_get(json_object_get(document, "list"), member), *other;
+    const char *reason = doubt_of(row);
+    const bool repeated = json_object_get(document, "pooled");
+    const char *key = json_string_value(json_object_get(repeated ? document : row, "load"));
+    *name = key ? key : "";
+    json_object_foreach(json_object_get(repeated ? document : row, "loads"), key, other)
+    {
+        if (reason)
+            return reason;
+        *name = key;
+        reason =
+            doubt_of(repeated ? json_array_get(json_object_get(other, "list"), member) : other);
+    }
+    return reason;
+}
+
 char *report_set_doubt(const json_t *document, char out[REPORT_DOUBT_BYTES])
 {
-    const json_t *list = json_object_get(document, "list"), *row;
-    const char *reason = NULL;
-    char clean[REPORT_DOUBT_BYTES];
-    size_t doubtful = 0, i;
-    json_array_foreach(list, i, row)
-    {
-        const char *verdict = json_string_value(json_object_get(row, "load_verdict"));
-        const json_t *reasons = json_object_get(row, "load_reasons");
-        if (!verdict || strcmp(verdict, "n/a") != 0)
-            continue;
-        if (doubtful++ == 0)
-            reason = json_string_value(json_array_get(reasons, 0));
+    const json_t *list = json_object_get(document, "list");
+    char why[REPORT_DOUBT_BYTES] = "", clean[REPORT_DOUBT_BYTES];
+    size_t doubtful = 0;
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const char *name, *reason = doubt_of_member(document, i, &name);
+        if (reason && doubtful++ == 0)
+            snprintf(why, sizeof why, "%s%s%s%s", *name ? "load `" : "", name, *name ? "`: " : "",
+                     reason);
     }
     out[0] = '\0';
     if (doubtful)
@@ -119,7 +148,7 @@ char *report_set_doubt(const json_t *document, char out[REPORT_DOUBT_BYTES])
                  "Inconclusive: the load of %zu of %zu %s%s cannot be trusted: %s", doubtful,
                  json_array_size(list), member_noun(document),
                  text_plural((double)json_array_size(list)),
-                 text_clean(reason ? reason : "it does not say why", false, clean, sizeof clean));
+                 text_clean(why, false, clean, sizeof clean));
     return out;
 }
 
@@ -136,8 +165,11 @@ void report_set_verdict(const json_t *document, char *out, size_t out_bytes)
     if (json_integer_value(rounds) > 1)
         text_append(out, out_bytes, ", %lld rounds", (long long)json_integer_value(rounds));
     if (pooled) {
-        text_append(out, out_bytes, "; ");
-        verdict_append_pooled(document, out, out_bytes);
+        const char *name = json_string_value(json_object_get(document, "load"));
+        json_t *other;
+        verdict_append_pooled(document, name, out, out_bytes);
+        json_object_foreach(json_object_get(document, "loads"), name, other)
+            verdict_append_pooled(other, name, out, out_bytes);
     }
 }
 

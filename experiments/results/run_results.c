@@ -141,6 +141,21 @@ out:
     return result;
 }
 
+int run_results_read(const struct run_folder *folder, const char *load, json_t **measured,
+                     json_t **found, struct error *err)
+{
+    char of_load[LOAD_FOLDER_BYTES], file[LOAD_FOLDER_BYTES + 32];
+    snprintf(file, sizeof file, "%s/load.json", run_load_folder(load, of_load));
+    *measured = run_folder_read_json(folder, file, err);
+    snprintf(file, sizeof file, "summary%s%s.json", load ? "-" : "", load ? load : "");
+    *found = *measured ? run_folder_read_json(folder, file, err) : NULL;
+    if (*found)
+        return 0;
+    json_decref(*measured);
+    *measured = NULL;
+    return -ERROR_FAILED;
+}
+
 int run_latencies_add(const struct run_folder *folder, const char *load, double tsc_hz,
                       struct latency_array *out, struct error *err)
 {

@@ -5,6 +5,7 @@
 #ifndef EXPERIMENTS_RESULTS_RUN_RESULTS_H
 #define EXPERIMENTS_RESULTS_RUN_RESULTS_H
 
+#include <jansson.h>
 #include <stdbool.h>
 
 #include "base/array.h"
@@ -34,6 +35,11 @@ int run_results_keep(const struct experiment *experiment, const char *path,
 // are wanted of it: the run is not analyzed again for them.
 int run_results_write(const struct run_folder *folder, const struct run_results_settings *settings,
                       struct run_set_array *kept, bool *available, struct error *err);
+
+// What a load of the run (NULL: the first or only one) says of itself, load.json, and what was
+// found of it, summary.json. The caller owns both; on failure neither is there.
+int run_results_read(const struct run_folder *folder, const char *load, json_t **measured,
+                     json_t **found, struct error *err);
 
 struct latency_array ARRAY_OF(double);
 

@@ -179,6 +179,28 @@ static void print_table(const json_t *list, FILE *out)
                      "ratio: to the group's baseline.\n");
 }
 
+// A table for each load beside the first, of the same configurations.
+static void print_others(const json_t *list, FILE *out)
+{
+    const char *name;
+    json_t *ignored;
+    json_object_foreach(json_object_get(json_array_get(list, 0), "loads"), name, ignored)
+    {
+        json_t *rows = json_array(), *row;
+        size_t i;
+        json_array_foreach(list, i, row)
+        {
+            json_t *own = json_object_get(json_object_get(row, "loads"), name);
+            json_t *copy = json_copy(own ? own : row); // a skipped one has no loads
+            json_object_set(copy, "configuration", json_object_get(row, "configuration"));
+            json_array_append_new(rows, copy);
+        }
+        fprintf(out, "\nThe load `%s`:\n", name);
+        print_table(rows, out);
+        json_decref(rows);
+    }
+}
+
 // --- one configuration ---------------------------------------------------------------------------
 
 // The first three of the causes that explain something.
@@ -197,21 +219,39 @@ static json_t *first_causes(const json_t *summary)
     return list;
 }
 
-// How long the server's cores were busy for each answered request, over one or more runs; unknown
-// when one of the runs has not recorded it.
+// How long the server's cores were busy for each answered request of all loads, over one or more
+// runs; unknown when one of the runs has not recorded it.
 struct cpu_sum {
     double busy_ns, answered;
     bool unknown;
 };
 
-static void add_cpu(struct cpu_sum *sum, const struct run_folder *folder, const json_t *load)
+static double answered_of(const struct run_folder *folder, const char *name)
+{
+    struct error unusable;
+    char of_load[LOAD_FOLDER_BYTES], file[LOAD_FOLDER_BYTES + 16];
+    snprintf(file, sizeof file, "%s/load.json", run_load_folder(name, of_load));
+    json_t *load = run_folder_read_json(folder, file, &unusable);
+    const double answered = json_number_value(json_object_get(load, "answered"));
+    json_decref(load);
+    return answered;
+}
+
+static void add_cpu(struct cpu_sum *sum, const struct run_folder *folder)
 {
     struct error unusable;
     json_t *experiment = run_folder_read_json(folder, "experiment.json", &unusable);
     const json_t *busy = json_object_get(json_object_get(experiment, "server_cpu"), "busy_ns");
     sum->unknown |= !json_is_number(busy);
     sum->busy_ns += json_number_value(busy);
-    sum->answered += json_number_value(json_object_get(load, "answered"));
+    sum->answered += answered_of(folder, NULL);
+    const char *name;
+    json_t *load;
+    json_object_foreach(json_object_get(experiment, "loads"), name, load)
+    {
+        (void)load;
+        sum->answered += answered_of(folder, name);
+    }
     json_decref(experiment);
 }
 
@@ -221,27 +261,34 @@ static json_t *cpu_json(const struct cpu_sum *sum)
                                               : json_real(sum->busy_ns / sum->answered / 1000);
 }
 
-static json_t *single_row(const struct run_folder *folder, struct error *err)
+// name: of the load (NULL: the first or only one).
+static json_t *load_row(const struct run_folder *folder, const char *name, struct error *err)
 {
-    json_t *load = run_folder_read_json(folder, "client/load.json", err);
-    json_t *summary = load ? run_folder_read_json(folder, "summary.json", err) : NULL, *row = NULL;
-    struct cpu_sum cpu = {0};
-    if (summary)
-        add_cpu(&cpu, folder, load);
-    if (summary)
-        row = json_pack(
-            "{s:O,s:O,s:O,s:O,s:O,s:O,s:O,s:O,s:o,s:o}", "load_verdict",
-            json_object_get(load, "verdict"), "load_reasons", json_object_get(load, "reasons"),
-            "achieved_rate", json_object_get(load, "achieved_rate"), "requests",
-            json_object_get(load, "scheduled"), "latency_us", json_object_get(load, "latency_us"),
-            "ci_us", json_object_get(load, "ci_us"), "uncorrected_latency_us",
-            json_object_get(load, "uncorrected_latency_us"), "verdict",
-            json_object_get(summary, "verdict"), "causes", first_causes(summary), "server_cpu_us",
-            cpu_json(&cpu));
-    if (summary && !row)
+    json_t *load, *summary;
+    if (run_results_read(folder, name, &load, &summary, err) < 0)
+        return NULL;
+    json_t *row = json_pack(
+        "{s:O,s:O,s:O,s:O,s:O,s:O,s:O,s:O,s:o}", "load_verdict", json_object_get(load, "verdict"),
+        "load_reasons", json_object_get(load, "reasons"), "achieved_rate",
+        json_object_get(load, "achieved_rate"), "requests", json_object_get(load, "scheduled"),
+        "latency_us", json_object_get(load, "latency_us"), "ci_us", json_object_get(load, "ci_us"),
+        "uncorrected_latency_us", json_object_get(load, "uncorrected_latency_us"), "verdict",
+        json_object_get(summary, "verdict"), "causes", first_causes(summary));
+    if (!row)
         error_set(err, ERROR_FAILED, "%s: the load's summary lacks something", folder->path);
     json_decref(load);
     json_decref(summary);
+    return row;
+}
+
+static json_t *single_row(const struct run_folder *folder, struct error *err)
+{
+    struct cpu_sum cpu = {0};
+    json_t *row = load_row(folder, NULL, err);
+    if (!row)
+        return NULL;
+    add_cpu(&cpu, folder);
+    json_object_set_new(row, "server_cpu_us", cpu_json(&cpu));
     return row;
 }
 
@@ -254,35 +301,72 @@ static json_t *repeated_cpu(const struct run_folder *folder, const json_t *repet
     {
         struct run_folder inside;
         struct error unusable;
-        json_t *load = NULL;
         if (run_folder_inside(folder, json_string_value(json_object_get(one, "folder")), &inside,
-                              &unusable) == 0)
-            load = run_folder_read_json(&inside, "client/load.json", &unusable);
-        add_cpu(&cpu, &inside, load);
-        json_decref(load);
+                              &unusable) < 0)
+            cpu.unknown = true;
+        else
+            add_cpu(&cpu, &inside);
     }
     return cpu_json(&cpu);
 }
 
-static json_t *repeated_row(const struct run_folder *folder, struct error *err)
+// Of one load: repetitions.json's outermost object, or one of its `loads`.
+static json_t *pooled_row(json_t *all)
 {
-    json_t *all = run_folder_read_json(folder, "repetitions.json", err), *row = NULL;
-    json_t *pooled = json_object_get(all, "pooled");
-    char doubt[REPORT_DOUBT_BYTES] = "";
-    if (all)
-        row = json_pack(
-            "{s:O,s:O,s:O,s:O,s:O,s:o,s:s}", "requests", json_object_get(pooled, "requests"),
-            "latency_us", json_object_get(pooled, "latency_us"), "ci_us",
-            json_object_get(pooled, "ci_us"), "between", json_object_get(all, "between"),
-            "repetitions", json_object_get(all, "count"), "server_cpu_us",
-            repeated_cpu(folder, json_object_get(all, "list")), "load_verdict",
-            report_set_doubt(all, doubt)[0] ? "n/a" : "ok");
+    const json_t *pooled = json_object_get(all, "pooled");
+    json_t *alone = json_copy(all); // the other loads have rows of their own
+    char doubt[REPORT_DOUBT_BYTES];
+    json_object_del(alone, "loads");
+    json_t *row =
+        json_pack("{s:O,s:O,s:O,s:O,s:I,s:s}", "requests", json_object_get(pooled, "requests"),
+                  "latency_us", json_object_get(pooled, "latency_us"), "ci_us",
+                  json_object_get(pooled, "ci_us"), "between", json_object_get(all, "between"),
+                  "repetitions", (json_int_t)json_array_size(json_object_get(all, "list")),
+                  "load_verdict", report_set_doubt(alone, doubt)[0] ? "n/a" : "ok");
     if (row && doubt[0])
         json_object_set_new(row, "load_reasons", json_pack("[s]", doubt));
+    json_decref(alone);
+    return row;
+}
+
+static json_t *repeated_row(const struct run_folder *folder, struct error *err)
+{
+    json_t *all = run_folder_read_json(folder, "repetitions.json", err);
+    json_t *row = all ? pooled_row(all) : NULL, *others = json_object(), *load;
+    const char *name;
+    if (row)
+        json_object_set_new(row, "server_cpu_us",
+                            repeated_cpu(folder, json_object_get(all, "list")));
+    json_object_foreach(json_object_get(all, "loads"), name, load)
+        json_object_set_new(others, name, pooled_row(load));
+    if (json_object_size(others))
+        json_object_set(row, "loads", others);
     if (all && !row)
         error_set(err, ERROR_FAILED, "%s: repetitions.json lacks something", folder->path);
+    json_decref(others);
     json_decref(all);
     return row;
+}
+
+// Adds the loads beside the first, where there are any, to the row of a run.
+static int add_others(json_t *row, const struct experiment *experiment,
+                      const struct run_folder *folder, struct error *err)
+{
+    const size_t count = experiment_load_count(experiment);
+    if (count < 2)
+        return 0;
+    json_object_set_new(row, "load", json_string(experiment->load.name));
+    if (experiment->repetitions > 1)
+        return 0;
+    json_t *others = json_object();
+    json_object_set_new(row, "loads", others);
+    for (size_t i = 1; i < count; i++) {
+        const char *name = experiment_load_at(experiment, i)->name;
+        json_t *one = load_row(folder, name, err);
+        if (!one || json_object_set_new(others, name, one) < 0)
+            return -ERROR_FAILED;
+    }
+    return 0;
 }
 
 // --- the document -------------------------------------------------------------------------------
@@ -305,6 +389,8 @@ static int write_matrix(const struct run_folder *folder, const char *name, json_
         if (!results->quiet)
             print_table(list, stdout);
         if (!results->quiet)
+            print_others(list, stdout);
+        if (!results->quiet)
             putchar('\n');
         if (report_set_doubt(document, doubt)[0])
             fprintf(results->quiet ? stderr : stdout, "%s\n", doubt);
@@ -320,8 +406,12 @@ static int write_matrix(const struct run_folder *folder, const char *name, json_
 
 static bool load_can_be_trusted(const json_t *row)
 {
-    const char *verdict = json_string_value(json_object_get(row, "load_verdict"));
-    return !verdict || strcmp(verdict, "n/a") != 0;
+    const char *verdict = json_string_value(json_object_get(row, "load_verdict")), *name;
+    bool trusted = !verdict || strcmp(verdict, "n/a") != 0;
+    json_t *other;
+    json_object_foreach(json_object_get(row, "loads"), name, other) trusted &=
+        load_can_be_trusted(other);
+    return trusted;
 }
 
 static int run_configuration(struct experiment *experiment, size_t number,
@@ -352,6 +442,10 @@ static int run_configuration(struct experiment *experiment, size_t number,
                                                 : single_row(&inside, err);
     if (!row)
         return -ERROR_FAILED;
+    if (!skipped && add_others(row, experiment, &inside, err) < 0) {
+        json_decref(row);
+        return -ERROR_FAILED;
+    }
     // Without a capture there is no verdict to be expected but the load's.
     *available &= verdict || skipped ||
                   (!capture_choice_records(experiment->backend) && load_can_be_trusted(row));

@@ -51,30 +51,23 @@ static double number_or_nan(const json_t *object, const char *key)
 static int add_repetition(struct load_series *series, const char *name,
                           const struct run_folder *folder, uint64_t seed, struct error *err)
 {
-    const char *suffix = series->name ? series->name : "";
-    char of_load[LOAD_FOLDER_BYTES], file[LOAD_FOLDER_BYTES + 32];
-    snprintf(file, sizeof file, "%s/load.json", run_load_folder(series->name, of_load));
-    json_t *load = run_folder_read_json(folder, file, err);
-    if (!load)
+    json_t *load, *summary;
+    if (run_results_read(folder, series->name, &load, &summary, err) < 0)
         return -ERROR_FAILED;
     const json_t *method = json_object_get(load, "method"),
                  *interval = json_object_get(method, "ci");
     const char *percentile = json_string_value(json_object_get(method, "target"));
     if (!percentile) {
         json_decref(load);
-        return error_set(err, ERROR_FAILED, "%s: %s lacks its method", folder->path, file);
+        json_decref(summary);
+        return error_set(err, ERROR_FAILED, "%s: the load's summary lacks its method",
+                         folder->path);
     }
     snprintf(series->percentile, sizeof series->percentile, "%s", percentile);
     struct repetition one = {.value = number_or_nan(interval, "value"),
                              .interval = {.low = number_or_nan(interval, "low"),
                                           .high = number_or_nan(interval, "high")}};
     one.interval.known = isfinite(one.interval.low) && isfinite(one.interval.high);
-    snprintf(file, sizeof file, "summary%s%s.json", *suffix ? "-" : "", suffix);
-    json_t *summary = run_folder_read_json(folder, file, err);
-    if (!summary) {
-        json_decref(load);
-        return -ERROR_FAILED;
-    }
     json_t *object = json_pack(
         "{s:s,s:I,s:O,s:O,s:O,s:O,s:O,s:O,s:O}", "folder", name, "seed", (json_int_t)seed,
         "requests", json_object_get(load, "scheduled"), "load_verdict",
@@ -194,11 +187,11 @@ static json_t *write_document(struct series *series, const struct experiment *ex
 {
     const struct load_series *first = &series->loads.items[0];
     const struct between_runs found = between_of(first);
-    json_t *document =
-        json_pack("{s:s,s:I,s:b,s:o,s:o,s:O,s:o*}", "name", experiment->name, "count",
-                  (json_int_t)first->repetitions.count, "restart", true, "pooled",
-                  pooled_json(first), "between", between_runs_json(&found, first->percentile),
-                  "list", first->list, "loads", others_json(series));
+    json_t *document = json_pack(
+        "{s:s,s:I,s:b,s:o,s:o,s:O,s:s*,s:o*}", "name", experiment->name, "count",
+        (json_int_t)first->repetitions.count, "restart", true, "pooled", pooled_json(first),
+        "between", between_runs_json(&found, first->percentile), "list", first->list, "load",
+        series->loads.count > 1 ? experiment->load.name : NULL, "loads", others_json(series));
     if (!document)
         error_set(err, ERROR_FAILED, "out of memory for the repetitions");
     else if (run_folder_write_json(&series->folder, "repetitions.json", document, err) < 0) {

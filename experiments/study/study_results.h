@@ -16,23 +16,33 @@
 
 enum { STUDY_QUANTILES = 6 }; // p25, p50, p90, p99, p99.9, p99.99
 
-// One run of a step.
+// One run of a step's load.
 struct study_run_result {
     double latency_us[STUDY_QUANTILES]; // +infinity where unanswered requests reach it
 };
 struct study_run_result_array ARRAY_OF(struct study_run_result);
 
-// All runs of a step. A step that is a study itself has only its name and folder here.
-struct study_result {
-    const struct study_step *step;
-    char folder[80]; // below the study's; of the first round's run
+enum { STUDY_LABEL_BYTES = 200 };
+
+// All runs of one load of a step.
+struct study_load {
+    const char *name;              // NULL: the first or only one
+    char label[STUDY_LABEL_BYTES]; // the step; among several loads "STEP, load `NAME`"
     struct study_run_result_array runs;
     struct latency_array latencies;    // of all runs, for the curve; sorted by study_results_write
     double pooled_us[STUDY_QUANTILES]; // of all runs (NaN: too few), and their 95 % intervals
     struct quantile_interval pooled_interval[STUDY_QUANTILES];
-    struct run_set_array kept; // of all runs, for the gates and the comparisons, a set a load
-    json_t *load;              // client/load.json of the first
-    json_t *summary;           // summary.json of the first
+    json_t *load;    // load.json of the first run
+    json_t *summary; // summary.json of the first run
+};
+struct study_load_array ARRAY_OF(struct study_load);
+
+// All runs of a step. A step that is a study itself has only its name and folder here.
+struct study_result {
+    const struct study_step *step;
+    char folder[80];               // below the study's; of the first round's run
+    struct study_load_array loads; // the first's first
+    struct run_set_array kept;     // of all runs, for the gates and the comparisons, a set a load
 };
 struct study_result_array ARRAY_OF(struct study_result);
 
@@ -42,6 +52,12 @@ struct study_results {
     json_t *gates;       // those of the steps and of the comparisons, as in gates.json
     json_t *comparisons; // an object each (docs/formats.md: study.json)
 };
+
+// Makes room for the loads of the step, which is set.
+int study_result_init(struct study_result *result, struct error *err);
+
+// Whether every load of its runs can be trusted.
+bool study_result_can_be_trusted(const struct study_result *result);
 
 // Adds the results of a run from its folder.
 int study_result_add_run(struct study_result *result, const struct run_folder *folder,

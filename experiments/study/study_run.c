@@ -210,9 +210,8 @@ static int run_one(struct series *series, size_t number, uint64_t round, struct 
     struct error ignored;
     experiment_set_seed(&step->experiment, seed,
                         &ignored); // back to the file's; it was valid before
-    const char *load = json_string_value(json_object_get(result->load, "verdict"));
     series->available &= verdict || (!capture_choice_records(step->experiment.backend) &&
-                                     !(load && strcmp(load, "n/a") == 0));
+                                     study_result_can_be_trusted(result));
     return status < 0 ? error_prefix(err, "%s", name) : 0;
 }
 
@@ -292,6 +291,8 @@ static int prepare_steps(struct series *series, struct error *err)
         const struct study_result result = {.step = &series->study->steps.items[i]};
         if (array_push(&series->results.steps, result) < 0)
             return error_set(err, ERROR_FAILED, "out of memory");
+        if (study_result_init(&series->results.steps.items[i], err) < 0)
+            return -(int)err->kind;
     }
     int status = run_make_folder(series->study->name, series->settings, &series->folder, err);
     for (size_t i = 0; i < series->results.steps.count && status == 0; i++) {

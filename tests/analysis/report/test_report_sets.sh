@@ -68,6 +68,12 @@ echo "{\"name\": \"s\", \"rounds\": 2, \"list\": [{\"step\": \"one\", \"folder\"
   \"compare\": [{\"name\": \"c\", \"base\": \"one\", \"candidate\": \"two\", \"page\": \"compare-c.html\",
     \"slices\": [{\"slice\": \"p99\", \"verdict\": \"<b>hostile</b>\"}], \"percentiles\": [{\"verdict\": \"p50 +1 %\"}]}]}" \
     >"$folder/study/study.json"
+mkdir "$folder/"{loads,repeated_loads}
+echo "{\"name\": \"l\", \"rounds\": 2, \"list\": [{\"step\": \"one\", \"folder\": \"one/repetition-1\", $step, \"verdict\": \"fine\", \"load\": \"ask\",
+  \"loads\": {\"batch\": {$step, $row}}}, {\"step\": \"two\", \"folder\": \"two/repetition-1\", $step}]}" >"$folder/loads/study.json"
+pooled="\"pooled\": {\"requests\": 20, $latencies}, \"between\": {\"percentile\": \"p99\", \"range_us\": [1, 2], \"between_us\": 1, \"within_us\": 0.5, \"p\": 0.001,
+  \"exceeds_within\": true}, \"list\": [{\"folder\": \"repetition-1\", $latencies}, {\"folder\": \"repetition-2\", $latencies}]"
+echo "{\"name\": \"r\", \"count\": 2, \"load\": \"ask\", $pooled, \"loads\": {\"batch\": {$pooled}}}" >"$folder/repeated_loads/repetitions.json"
 echo '<svg xmlns="http://www.w3.org/2000/svg"><script>document.title = 1</script></svg>' >"$folder/study/cdf.svg"
 echo '{"name": "x", "list": [' >"$folder/broken/study.json"
 echo '{"name": "x", "list": [1]}' >"$folder/foreign/matrix.json"
@@ -100,4 +106,22 @@ grep -q 'href="./inner/report.html"' "$folder/dom" && grep -q 'href="./compare-c
 open_page "$folder/m.html"
 grep -q 'skipped: &lt;b&gt;hostile' "$folder/dom" && grep -q '7.50 µs' "$folder/dom" && grep -q 'from the send 55.0 µs' "$folder/dom" ||
     fail "matrix: what was skipped, the cost, latency from the send"
+# Of several loads each is there: a row, a verdict and a page each, and the doubt says whose it is.
+"$taillight" report "$folder/loads" >"$folder/out" || fail "loads: no page"
+grep -qF 'Inconclusive: the load of 1 of 2 steps cannot be trusted: load `batch`: </script>' "$folder/out" || fail "loads: the doubt"
+open_page "$folder/loads/report.html"
+for i in 1 2; do
+    grep -q "one, load ask.*href=\"./one/repetition-$i/report.html\"" "$folder/dom" &&
+        grep -q "one, load batch.*href=\"./one/repetition-$i/report-batch.html\"" "$folder/dom" || fail "loads: no link to $i"
+done
+[ "$(in_page 'class="point"')" = 6 ] && grep -q 'first round: load n/a' "$folder/dom" &&
+    grep -q 'href="./one/repetition-1/report-batch.html">one, load batch</a></span></t[dh]><t[^>]*>&lt;b&gt;hostile&lt;/b&gt; verdict' "$folder/dom" ||
+    fail "loads: marks, the note, the verdicts"
+"$taillight" report "$folder/repeated_loads" >"$folder/out" || fail "repeated loads: no page"
+grep -qF '; load `ask`: 20 requests in all: p99 401 us' "$folder/out" && grep -qF '; load `batch`: 20 requests in all: p99 401 us' "$folder/out" ||
+    fail "repeated loads: the sentence"
+open_page "$folder/repeated_loads/report.html"
+[ "$(in_page 'class="point"') $(in_page 'class="level"')" = "12 4" ] || fail "repeated loads: marks $(in_page 'class="point"') $(in_page 'class="level"')"
+grep -q 'href="./repetition-2/report-batch.html"' "$folder/dom" && grep -q 'all of load ask, pooled' "$folder/dom" &&
+    grep -q 'all of load batch, pooled' "$folder/dom" && grep -q 'Between runs of load batch' "$folder/dom" || fail "repeated loads: rows"
 echo "pages of several runs: history, repetitions, study"
