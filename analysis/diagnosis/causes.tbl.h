@@ -50,6 +50,7 @@ COMPONENT(UNKNOWN_WAIT, "unknown wait", A, UNEXPLAINED, false, false, "unknown",
 COMPONENT(IDLE_A, "idle gap", A, GAP, false, false, "idle", "the core idles and nobody knows what the thread did")
 COMPONENT(BLOCKING_A, "head-of-line blocking", A, BLOCKING, true, false, "head-of-line blocking", "the message's thread works for requests of other connections")
 COMPONENT(BLOCKING_CONNECTION_A, "head-of-line blocking (same connection)", A, BLOCKING, true, false, "head-of-line blocking", "the message's thread works for requests of the same connection")
+COMPONENT(BLOCKING_FAULTS_A, "head-of-line blocking: page faults", A, BLOCKING, true, false, "page faults", "page faults of the message's thread while it works for other requests")
 COMPONENT(BLOCKING_THREAD_A, "head-of-line blocking (other thread)", A, BLOCKING, true, false, "server's cores", "the core runs another thread of the application")
 COMPONENT(OWN_WORK, "the server's own work", A, CONTEXT, true, true, "the server's own work", "the message's thread works far longer than usual after a reply, or before it receives a request")
 COMPONENT(PAGE_FAULTS, "page faults", A, CONTEXT, true, false, "page faults", "page faults of the message's thread while it works for the message")

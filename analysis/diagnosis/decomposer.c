@@ -373,9 +373,12 @@ static enum owner owner_after_call(const struct lifetime *life,
     return owner == OWNER_SELF && common && life->sharing > 1 ? OWNER_SHARED : owner;
 }
 
-// Where functions are traced they show the fault themselves.
-static double add_page_faults(struct decomposer *decomposer, uint32_t thread, int64_t begin_ns,
-                              int64_t end_ns, double share)
+// Gives a component the page faults of a thread's running time, or a `share` of them, and returns
+// how long they were. What a fork has its process copy is the fork's, whomever the thread works
+// for: it costs all that the process serves. Where functions are traced they show the fault
+// themselves.
+static double add_page_faults(struct decomposer *decomposer, enum fixed_component component,
+                              uint32_t thread, int64_t begin_ns, int64_t end_ns, double share)
 {
     const struct host_timeline *host = decomposer->in->server;
     if (decomposer->stack.count > 0 || !host)
@@ -384,7 +387,7 @@ static double add_page_faults(struct decomposer *decomposer, uint32_t thread, in
     double faults = page_fault_ns(host, thread, begin_ns, end_ns);
     double copies = fmin(page_copy_ns(host, thread, begin_ns, end_ns), whole - faults);
     bool forked = copies > 0 && forked_before(host, thread, begin_ns);
-    decomposer_add(decomposer, COMPONENT_PAGE_FAULTS, (forked ? faults : faults + copies) * share);
+    decomposer_add(decomposer, component, (forked ? faults : faults + copies) * share);
     if (forked)
         decomposer_add(decomposer, COMPONENT_PAGE_COPIES, copies * share);
     return (faults + copies) * share;
@@ -395,46 +398,47 @@ static int64_t earlier_time(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-// The thread's time for others, of which their copies of pages are the fork's: it costs all that
-// its process serves.
-static void add_time_for_others(struct decomposer *decomposer, int64_t component, uint32_t thread,
-                                int64_t begin_ns, int64_t end_ns)
+// A thread's running time, without its page faults.
+static void add_running_time(struct decomposer *decomposer, enum fixed_component component,
+                             enum fixed_component faulting, uint32_t thread, int64_t begin_ns,
+                             int64_t end_ns, double share)
 {
-    const struct host_timeline *host = decomposer->in->server;
-    decomposer_add_piece(decomposer, component, begin_ns, end_ns, 1);
-    double copies = decomposer->stack.count == 0 ? page_copy_ns(host, thread, begin_ns, end_ns) : 0;
-    if (copies <= 0 || !forked_before(host, thread, begin_ns))
-        return;
-    decomposer_add(decomposer, COMPONENT_PAGE_COPIES, copies);
-    decomposer_add(decomposer, component, -copies);
+    double faults = add_page_faults(decomposer, faulting, thread, begin_ns, end_ns, share);
+    decomposer_add_piece(decomposer, component, begin_ns, end_ns, share);
+    decomposer_add(decomposer, component, -faults);
 }
 
+// Whoever stands behind a request that takes page faults waits for pages, too, and is told so.
 static void add_owned_time(struct decomposer *decomposer, const struct lifetime *life,
                            uint32_t thread, enum owner owner, int64_t begin_ns, int64_t end_ns)
 {
-    double share = 1;
+    const enum fixed_component ahead = COMPONENT_BLOCKING_FAULTS_A;
+    double share = 1, rest, faults;
     switch (owner) {
     case OWNER_CONNECTION:
-        add_time_for_others(decomposer, COMPONENT_BLOCKING_CONNECTION_A, thread, begin_ns, end_ns);
+        add_running_time(decomposer, COMPONENT_BLOCKING_CONNECTION_A, ahead, thread, begin_ns,
+                         end_ns, 1);
         return;
     case OWNER_SERVER:
-        add_time_for_others(decomposer, COMPONENT_OWN_WORK, thread, begin_ns, end_ns);
+        add_running_time(decomposer, COMPONENT_OWN_WORK, COMPONENT_OWN_WORK, thread, begin_ns,
+                         end_ns, 1);
         return;
     case OWNER_OTHER:
-        add_time_for_others(decomposer, COMPONENT_BLOCKING_A, thread, begin_ns, end_ns);
+        add_running_time(decomposer, COMPONENT_BLOCKING_A, ahead, thread, begin_ns, end_ns, 1);
         return;
     case OWNER_SHARED: // in which order they were served is unknown: each gets an equal part
         share = 1.0 / life->sharing;
+        rest = 1 - share;
+        faults = add_page_faults(decomposer, ahead, thread, begin_ns, end_ns, rest);
         decomposer_add(decomposer, COMPONENT_BLOCKING_CONNECTION_A,
-                       (double)(end_ns - begin_ns) * (1 - share));
+                       (double)(end_ns - begin_ns) * rest - faults);
         break;
     case OWNER_SELF:
     case OWNER_NOBODY:
         break;
     }
-    double faults = add_page_faults(decomposer, thread, begin_ns, end_ns, share);
-    decomposer_add_piece(decomposer, COMPONENT_APPLICATION, begin_ns, end_ns, share);
-    decomposer_add(decomposer, COMPONENT_APPLICATION, -faults);
+    add_running_time(decomposer, COMPONENT_APPLICATION, COMPONENT_PAGE_FAULTS, thread, begin_ns,
+                     end_ns, share);
 }
 
 // What the program says it does for itself is that, between whichever calls.

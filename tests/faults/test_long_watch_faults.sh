@@ -57,7 +57,8 @@ watch_try() {
 }
 
 # A class of the table, its fault, and what names it here beside the table's answers: of a slow request
-# itself, which is in the window as those are that it holds up; of a thread that is not known yet as the server's own.
+# itself, which is in the window as those are that it holds up, or of these; of a thread that is not known yet as the
+# server's own.
 red=0
 while IFS='|' read -r class fault beside; do
     (judged_tries watch_try "$class" "$fault" "$(column "$class" 5)${beside:+;$beside}") </dev/null
@@ -72,6 +73,7 @@ hog on A|hog 5ms 300ms
 CPU quota|quota 5ms 300ms
 lock held while sleeping|lock 5ms 300ms|lock wait (futex): held by labserver:lock-holder, sleeping (timer) (A)
 batch head-of-line blocking|slow 5ms 300ms|application time (A)
+page-fault storm|pages 5ms 300ms|head-of-line blocking: page faults (A)
 delayed softirq|softirq 5ms 300ms
 fsync|sync 5ms 300ms
 FAULTS

@@ -420,14 +420,15 @@ static void the_kernels_memory_is_named(void **state)
     expect(WRITING_BACK, "writeback throttling");
 }
 
-// What a fork costs a process costs all of its requests; a request's own page faults are its own.
+// What a fork costs a process costs all of its requests; a request's own page faults are its own,
+// and those behind it are told what they wait for.
 static void a_fork_holds_up_those_behind(void **state)
 {
     (void)state;
     expect_of(FORKING, FOR_ANOTHER, "fork: copies page tables");
     expect_of(COPYING, FOR_ANOTHER, "page faults (copy on write after a fork)");
-    expect_of(COPYING_ALONE, FOR_ANOTHER, "head-of-line blocking");
-    expect_of(FAULTING, FOR_ANOTHER, "head-of-line blocking");
+    expect_of(COPYING_ALONE, FOR_ANOTHER, "head-of-line blocking: page faults");
+    expect_of(FAULTING, FOR_ANOTHER, "head-of-line blocking: page faults");
 }
 
 static void a_detour_inside_another_is_cut_out(void **state)
