@@ -22,12 +22,22 @@ static const char *const way_names[HOP_WAYS] = {"to server", "to client"};
 
 // --- reading -------------------------------------------------------------------------------------
 
+struct record_array ARRAY_OF(struct hop_record);
+
+enum { HOP_ELSEWHERE = UINT8_MAX };
+
 // A machine's part of a run's folder.
 struct machine_files {
     const char *folder; // "server"
     const char *host;
     struct log_reader log;
     bool is_open;
+    // The hops in its capsule.json: which of the machine's own each is, or HOP_ELSEWHERE, where
+    // packets carry their stamps from machine to machine.
+    uint8_t own[HOPS_MAX];
+    size_t listed;
+    struct hop_machine *machine;
+    struct record_array stamps; // that are of its own hops, whoever recorded them
 };
 
 // Takes "to0:ingress@switch" as "to0@switch", and "eth0:ingress" as that of the host.
@@ -53,8 +63,8 @@ static int damaged(struct run_hops *out, const char *folder, const char *what)
 }
 
 // What of capsule.json the records cannot be understood without. -1: it lacks some of it.
-static int take_document(const json_t *document, const struct machine_files *files,
-                         struct run_hops *out, struct hop_machine *machine)
+static int take_document(const json_t *document, struct machine_files *files, struct run_hops *out,
+                         struct hop_machine *machine)
 {
     const char *key = json_string_value(json_object_get(document, "flow_key"));
     const json_t *hops = json_object_get(document, "hops"), *hop;
@@ -66,7 +76,7 @@ static int take_document(const json_t *document, const struct machine_files *fil
     machine->flow_key = key ? strtoull(key, &end, 16) : 0;
     if (!key || end == key || *end || errno)
         return damaged(out, files->folder, "flow_key");
-    if (json_array_size(hops) == 0 || json_array_size(hops) > HOPS_MAX - out->hop_count)
+    if (json_array_size(hops) == 0 || json_array_size(hops) > HOPS_MAX)
         return damaged(out, files->folder, "list of hops");
     if (one_in < 1 || one_in > UINT32_MAX)
         return damaged(out, files->folder, "one_in");
@@ -75,12 +85,18 @@ static int take_document(const json_t *document, const struct machine_files *fil
     {
         const char *name = json_string_value(json_object_get(hop, "name"));
         const char *role = json_string_value(json_object_get(hop, "role"));
+        const char *elsewhere = json_string_value(json_object_get(hop, "machine"));
         if (!name || !name[0] || !role)
             return damaged(out, files->folder, "name or role of a hop");
         looks &= strcmp(role, hop_role_name(HOP_LOOKS)) == 0;
+        files->own[files->listed++] = HOP_ELSEWHERE;
+        if (elsewhere && elsewhere[0])
+            continue;
+        if (out->hop_count == HOPS_MAX)
+            return damaged(out, files->folder, "list of hops");
+        files->own[files->listed - 1] = (uint8_t)machine->hop_count++;
         take_place(name, files->host, hop, &out->places[out->hop_count++]);
     }
-    machine->hop_count = json_array_size(hops);
     machine->one_in =
         looks ? (uint32_t)one_in : 1; // that a packet carries stamps says that it is sampled
     return 0;
@@ -95,7 +111,7 @@ static bool file_path(const struct run_hops_input *in, const struct machine_file
     return access(path, F_OK) == 0;
 }
 
-static int read_document(const struct run_hops_input *in, const struct machine_files *files,
+static int read_document(const struct run_hops_input *in, struct machine_files *files,
                          struct run_hops *out, struct hop_machine *machine)
 {
     char path[RUN_FILE_PATH_BYTES];
@@ -143,12 +159,67 @@ static int read_machine(const struct run_hops_input *in, struct machine_files *f
     files->is_open = true;
     if (take_clock(in, files, out, machine) < 0 || read_document(in, files, out, machine) < 0)
         return -1;
+    files->machine = machine;
     machine->records = files->log.records;
     machine->record_count = files->log.count;
     out->records += files->log.count;
     out->dropped += files->log.header.dropped;
     ++*count;
     return 0;
+}
+
+// Whose hop has that number of the way: the machine's own number of it. NULL: nobody's.
+static struct machine_files *owner_of(struct machine_files files[HOP_MACHINES], size_t hop)
+{
+    for (size_t i = 0; i < HOP_MACHINES; i++)
+        if (hop < files[i].listed && files[i].own[hop] != HOP_ELSEWHERE)
+            return &files[i];
+    return NULL;
+}
+
+static bool is_carried_over(const struct machine_files files[HOP_MACHINES])
+{
+    bool over = false;
+    for (size_t i = 0; i < HOP_MACHINES; i++)
+        for (size_t hop = 0; hop < files[i].listed; hop++)
+            over |= files[i].own[hop] == HOP_ELSEWHERE;
+    return over;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const struct hop_record *x = a, *y = b;
+    return order_of(x->time, y->time);
+}
+
+// Where packets carry from machine to machine, the one at the end of their way recorded the stamps
+// of all: each goes to the machine whose clock it is of. -1: one machine's are not there, which the
+// problem says, or there is no memory.
+static int sort_by_clock(struct machine_files files[HOP_MACHINES], struct run_hops *out)
+{
+    int result = 0;
+    for (size_t i = 0; i < HOP_MACHINES; i++)
+        for (size_t hop = 0; hop < files[i].listed; hop++)
+            if (!owner_of(files, hop)) {
+                snprintf(out->problem, sizeof out->problem,
+                         "%s/capsule.json names hops of another machine, and what that recorded "
+                         "is not there",
+                         files[i].folder);
+                return -1;
+            }
+    for (size_t i = 0; i < HOP_MACHINES; i++)
+        for (size_t k = 0; files[i].is_open && k < files[i].log.count && result == 0; k++) {
+            struct hop_record record = ((const struct hop_record *)files[i].log.records)[k];
+            struct machine_files *owner = owner_of(files, record.hop);
+            record.hop = owner ? owner->own[record.hop] : HOP_ELSEWHERE; // which counts as strange
+            result = array_push(owner ? &owner->stamps : &files[i].stamps, record);
+        }
+    for (size_t i = 0; i < HOP_MACHINES && files[i].machine; i++) {
+        array_sort(&files[i].stamps, by_time);
+        files[i].machine->records = files[i].stamps.items;
+        files[i].machine->record_count = files[i].stamps.count;
+    }
+    return result;
 }
 
 // --- the table -----------------------------------------------------------------------------------
@@ -296,7 +367,12 @@ int run_hops_add(const struct run_hops_input *input, struct run_hops *out, struc
     }
     for (size_t i = 0; i < HOP_MACHINES && unread == 0; i++)
         unread = read_machine(input, &files[i], out, machines, &in.machine_count);
-    if (unread == 0 && in.machine_count) {
+    if (unread == 0 && is_carried_over(files)) {
+        result = sort_by_clock(files, out);
+        unread = out->problem[0] ? -1 : 0;
+        result = unread ? 0 : result;
+    }
+    if (unread == 0 && result == 0 && in.machine_count) {
         out->present = true;
         in.hop_count = out->hop_count;
         in.places = out->places;
@@ -304,9 +380,11 @@ int run_hops_add(const struct run_hops_input *input, struct run_hops *out, struc
         if (result == 0)
             result = make_rows(out, in.lives, in.life_count);
     }
-    for (size_t i = 0; i < HOP_MACHINES; i++)
+    for (size_t i = 0; i < HOP_MACHINES; i++) {
+        array_free(&files[i].stamps);
         if (files[i].is_open)
             log_reader_close(&files[i].log);
+    }
     return result < 0 ? error_set(err, ERROR_FAILED, "no memory for %llu records of hops",
                                   (unsigned long long)out->records)
                       : 0;

@@ -204,9 +204,11 @@ static int take_options(struct measuring *m, int positional, char **argv, struct
 static void obey(struct measuring *m)
 {
     unsigned room_bytes;
-    if (sscanf(m->told, "begin %u", &room_bytes) == 1)
+    if (sscanf(m->told, "begin %u", &room_bytes) == 1) {
         hop_capture_begin(m->capture, room_bytes);
-    else if (strcmp(m->told, "begin no more") == 0)
+        puts("{\"begun\": true}");
+        fflush(stdout);
+    } else if (strcmp(m->told, "begin no more") == 0)
         hop_capture_begin_no_more(m->capture);
 }
 
@@ -469,8 +471,11 @@ static void fill_report(struct measuring *m, size_t records)
         .forgotten = m->capture ? hop_capture_forgotten(m->capture) : 0,
         .join = &m->join,
     };
-    for (size_t i = 0; i < m->machines.hop_count; i++)
+    for (size_t i = 0; i < m->machines.hop_count; i++) {
+        unsigned machine = m->machines.hops[i].machine;
+        m->report.machine[i] = machine == MACHINE_HERE ? NULL : m->machines.address[machine];
         m->report.link[i] = &m->machines.links[i];
+    }
     for (size_t i = 0; i < m->settings.hop_count; i++) {
         size_t number = m->here_numbers[i];
         m->report.counts[number] = hop_capture_counts(m->capture, i);
@@ -542,7 +547,8 @@ static int run(struct measuring *m, int argc, char **argv, bool *help, struct er
     progress_end(&progress);
     if (result == 0)
         result = report(m, err);
-    if (result == 0 && m->join.packets == 0)
+    // A part's packets are joined by who started it.
+    if (result == 0 && (m->options.part ? m->report.records : m->join.packets) == 0)
         result = error_set(err, ERROR_INCONCLUSIVE,
                            "no packet that is asked for was seen on its way from a hop: see what "
                            "each hop counted, and --filter");

@@ -119,10 +119,6 @@ static int check_words(const struct binding *binding, const struct node *node,
     if (packet_sample_parse(capsule->sample, &one_in, &inner) < 0)
         return document_error(binding->document, node_child(node, "sample"), binding->err,
                               "sample: %s", without_option(&inner));
-    if (capsule->carry && capsule->is_divided)
-        return document_error(binding->document, node_child(node, "carry"), binding->err,
-                              "carry: packets carry their stamps on one machine, and the hops are "
-                              "on two; leave `carry` out, and they are looked at");
     if (capsule->carry && hop_specs_carry(capsule->specs, capsule->spec_count, &inner) < 0)
         return document_error(binding->document, node_child(node, "carry"), binding->err,
                               "carry: %s", without_option(&inner));

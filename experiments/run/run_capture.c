@@ -17,8 +17,9 @@ enum {
     CAPTURE_GRACE_S = 240, // to write its logs
 };
 
-int run_wait_ready(struct run *run, const struct host *host, struct process *capture,
-                   const char *what, const char *log_path, struct error *err)
+int run_wait_word(struct run *run, const struct host *host, struct process *capture,
+                  const char *word, const char *what, const char *log_path, json_t **said,
+                  struct error *err)
 {
     struct text_buffer output = {0};
     int status = 0;
@@ -26,7 +27,7 @@ int run_wait_ready(struct run *run, const struct host *host, struct process *cap
     int result = supervisor_wait(&run->supervisor, capture, &output, true,
                                  supervisor_now_ns() + ARM_TIMEOUT_S * SECOND_NS, &status, err);
     json_t *line = run_first_line(&output);
-    if (result >= 0 && json_is_true(json_object_get(line, "ready"))) {
+    if (result >= 0 && json_is_true(json_object_get(line, word))) {
         size_t i;
         json_t *text;
         json_array_foreach(json_object_get(line, "warnings"), i, text)
@@ -39,12 +40,20 @@ int run_wait_ready(struct run *run, const struct host *host, struct process *cap
             err->kind = ERROR_INCONCLUSIVE;
         result = -(int)err->kind;
     } else if (result >= 0) {
-        result = error_set(err, ERROR_FAILED, "%s is not ready after %d s; see %s", what,
-                           ARM_TIMEOUT_S, log_path);
+        result = error_set(err, ERROR_FAILED, "%s does not say \"%s\" within %d s; see %s", what,
+                           word, ARM_TIMEOUT_S, log_path);
     }
+    if (said)
+        *said = result == 0 ? json_incref(line) : NULL;
     json_decref(line);
     array_free(&output);
     return result;
+}
+
+int run_wait_ready(struct run *run, const struct host *host, struct process *capture,
+                   const char *what, const char *log_path, struct error *err)
+{
+    return run_wait_word(run, host, capture, "ready", what, log_path, NULL, err);
 }
 
 // The cores of the load that are on this machine; returns how many.

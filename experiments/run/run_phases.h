@@ -39,6 +39,7 @@ struct neighbour {
 struct hop_stamping {
     struct process process;
     char log[LOG_PATH_BYTES];
+    uint32_t room_bytes; // how long packets may be there that carry over both machines
 };
 enum stamped_machine { STAMPED_SERVER, STAMPED_CLIENT, STAMPED_MACHINES };
 
@@ -109,8 +110,14 @@ struct run_command {
 int run_start_command(struct run *run, struct host *host, const struct run_command *command,
                       struct process *process, struct error *err);
 
-// Waits for a capture on a host (NULL: here, on no host of the run) to say that it is ready; its
-// warnings become the run's.
+// Waits for a capture on a host (NULL: here, on no host of the run) to print a line of JSON in
+// which this word is true; its warnings become the run's. said: gets the line, which the caller
+// owns; NULL after an error; may be NULL.
+int run_wait_word(struct run *run, const struct host *host, struct process *capture,
+                  const char *word, const char *what, const char *log_path, json_t **said,
+                  struct error *err);
+
+// The same, that it is "ready".
 int run_wait_ready(struct run *run, const struct host *host, struct process *capture,
                    const char *what, const char *log_path, struct error *err);
 

@@ -562,13 +562,32 @@ static __always_inline bool read_stamps(struct __sk_buff *skb, const struct carr
     return chain == head->chain;
 }
 
+// A stream that opens, where its packets will end: on another machine than where they begin, that
+// is all that its clock's stamps can be counted from.
+static __always_inline bool record_opening(const struct carried *it)
+{
+    const struct packet_head *head = &it->state.head;
+    if (!it->state.opens || head->payload_bytes)
+        return false;
+    struct hop_record record = {.time = it->now,
+                                .flow = packet_flow(head, key),
+                                .first = head->sequence + 1,
+                                .end = head->sequence + 1,
+                                .ip_bytes = head->ip_bytes,
+                                .hop = hop,
+                                .protocol = head->protocol,
+                                .flags = HOP_OPENS};
+    write_record(&record, sizeof record, &counts.bare);
+    return true;
+}
+
 SEC("tc")
 int hop_end(struct __sk_buff *skb)
 {
     struct carried it = {.now = 0};
     struct carried_record record = {.packet = {.time = 0}};
     struct capsule_trailer head;
-    if (!find_carried(skb, &it) || !read_trailer(skb, &it, &head))
+    if (!find_carried(skb, &it) || record_opening(&it) || !read_trailer(skb, &it, &head))
         return CONTINUE;
     identify(skb, &it.state, &record.packet);
     bool whole = read_stamps(skb, &it, &head, &record);

@@ -26,8 +26,8 @@ enum hop_flags {
     HOP_FRAGMENT = 1 << 1, // the first of a datagram's fragments: it stands for all of them
     // Of UDP: the kernel carries several datagrams in it, which it divides at the end of their way.
     HOP_BUNDLE = 1 << 2,
-    // A SYN, which every hop that looks, or begins, records, sampled or not: `first` and `end` are
-    // the number of the stream's first byte. It is followed nowhere.
+    // A SYN, which every hop that looks, begins or ends records, sampled or not: `first` and `end`
+    // are the number of the stream's first byte. It is followed nowhere.
     HOP_OPENS = 1 << 3,
 };
 
@@ -70,7 +70,7 @@ struct hop_counts {
     uint64_t recorded;  // of them
     uint64_t unsampled; // of them: left out by the sampling
     // Of them: TCP packets without payload, which nothing tells apart. SYNs are among them where
-    // packets begin to carry, else they are recorded.
+    // packets begin to carry and where they end, else they are recorded.
     uint64_t bare;
     uint64_t dropped; // of them: the ring was full
     // Fragments that are not the first: they have no ports, so they are counted by all else that

@@ -55,13 +55,15 @@ static void hops_are_resolved(void **state)
 static void hops_of_two_machines_are_told_apart(void **state)
 {
     (void)state;
-    const char *text = TWO_MACHINES "capsule: {hops: [tap0@client, 'eth0:ingress@server', eth1]}\n";
+    const char *text =
+        TWO_MACHINES "capsule: {hops: [tap0@client, 'eth0:ingress@server', eth1], carry: true}\n";
     struct experiment_set set;
     struct error err = {0};
     if (experiment_set_parse("x.yaml", text, strlen(text), NULL, &set, &err) < 0)
         fail_msg("%s", err.text);
     const struct experiment_capsule *capsule = &set.items[0].capsule;
     assert_true(capsule->is_divided);
+    assert_true(capsule->carry);
     assert_true(capsule->hops.items[0].at_client);
     assert_false(capsule->hops.items[1].at_client);
     assert_false(capsule->hops.items[2].at_client);
@@ -108,9 +110,6 @@ static void what_does_not_fit_is_placed(void **state)
            "servers: {c: {}}\nload: {rate: 1, duration: 2s}\ncapsule: {hops: [eth0@far]}\n",
            "x.yaml:5:18: hops: the host `far` is neither the server's machine nor the one machine "
            "that the load comes from, and no other's clock is related to theirs; name hops there");
-    refuse(TWO_MACHINES "capsule: {hops: [eth0@client, eth0@server], carry: true}\n",
-           "x.yaml:5:52: carry: packets carry their stamps on one machine, and the hops are on "
-           "two; leave `carry` out, and they are looked at");
     refuse("name: x\nhosts: {a: {kind: bridge}, client: {kind: netns}, b: {kind: bridge}}\n",
            "x.yaml:2:54: `a` is a bridge already, and one joins all hosts; leave one of them out");
 }
