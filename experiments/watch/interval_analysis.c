@@ -33,16 +33,95 @@ static unsigned oldest_segment(const struct run_request *request, unsigned befor
     return oldest;
 }
 
-static uint64_t without_arrival(const struct run_analysis *run)
+// --- what each server lacks ----------------------------------------------------------------------
+// One that is asked much must not speak for another that is asked little, nor one whose records are
+// missing for one that stood still.
+
+struct server_part {
+    uint16_t port;            // that it serves: applications have other numbers in each analysis
+    size_t answered, earlier; // in the interval; before it, as far as it was looked back
+    size_t without_arrival;   // of those in the interval
+};
+struct server_parts ARRAY_OF(struct server_part);
+
+// -1: no memory. The caller frees.
+static int divide(const struct run_analysis *run, struct server_parts *out)
 {
-    return run->lifetimes.states[LIFETIME_NO_NIC];
+    const struct run_lifetimes *lives = &run->lifetimes;
+    const size_t applications = lives->applications.items.count;
+    for (size_t i = 0; i < applications || i == 0; i++) {
+        uint16_t port = i < applications ? lives->applications.items.items[i].port : 0;
+        if (array_push(out, (struct server_part){.port = port}) < 0)
+            return -1;
+    }
+    for (size_t i = 0; i < lives->all.count + lives->beside; i++) {
+        const struct lifetime *life = &lives->all.items[i];
+        struct server_part *part =
+            &out->items[life->application < out->count ? life->application : 0];
+        part->answered += i < lives->all.count;
+        part->earlier += i >= lives->all.count && life->earlier;
+        part->without_arrival += i < lives->all.count && life->state == LIFETIME_NO_NIC;
+    }
+    return 0;
 }
 
-// A server with so few requests that nobody knows from these segments what is ordinary.
-static bool lacks_ordinary(const struct run_analysis *run)
+// So few requests that nobody knows from these segments what is ordinary.
+static bool any_lacks_ordinary(const struct server_parts *parts)
 {
-    return run->lifetimes.all.count < TURNS_ENOUGH && run->lifetimes.beside < FEW_EARLIER;
+    for (size_t i = 0; i < parts->count; i++) {
+        const struct server_part *part = &parts->items[i];
+        if (part->answered && part->answered < TURNS_ENOUGH && part->earlier < FEW_EARLIER)
+            return true;
+    }
+    return false;
 }
+
+static struct vain_server *vain_server(const struct interval_analysis *analysis, uint16_t port)
+{
+    for (size_t i = 0; i < analysis->vain.count; i++)
+        if (analysis->vain.items[i].port == port)
+            return &analysis->vain.items[i];
+    return NULL;
+}
+
+static bool lacks_arrivals(const struct interval_analysis *analysis, const struct server_part *part,
+                           unsigned segment)
+{
+    const struct vain_server *vain = vain_server(analysis, part->port);
+    return part->without_arrival && (!vain || segment > vain->until);
+}
+
+static bool any_lacks_arrivals(const struct interval_analysis *analysis,
+                               const struct server_parts *parts, unsigned segment)
+{
+    for (size_t i = 0; i < parts->count; i++)
+        if (lacks_arrivals(analysis, &parts->items[i], segment))
+            return true;
+    return false;
+}
+
+// Of whom as many arrivals are missing as before, it is left off for a while. Where there is no
+// memory to note that, it is looked back again the next time.
+static void note_in_vain(struct interval_analysis *analysis, const struct server_parts *before,
+                         const struct server_parts *after, unsigned segment)
+{
+    for (size_t i = 0; i < before->count; i++) {
+        const struct server_part *part = &before->items[i];
+        const unsigned until = segment + VAIN_SEGMENTS;
+        struct vain_server *known = vain_server(analysis, part->port);
+        size_t left = 0;
+        for (size_t k = 0; k < after->count; k++)
+            left += after->items[k].port == part->port ? after->items[k].without_arrival : 0;
+        if (!lacks_arrivals(analysis, part, segment) || left < part->without_arrival)
+            continue;
+        if (known)
+            known->until = until;
+        else
+            (void)array_push(&analysis->vain, (struct vain_server){part->port, until});
+    }
+}
+
+// --- an interval ---------------------------------------------------------------------------------
 
 // Those since the last time and the one before, as far as they are there.
 static void choose_segments(struct interval_analysis *analysis, unsigned last,
@@ -72,22 +151,29 @@ static int analyze_further_back(struct interval_analysis *analysis, struct run_r
 {
     struct progress progress = {.quiet = true};
     const struct run_segment_range usual = request->segments;
-    const uint64_t before = without_arrival(out);
-    const bool lacks_arrivals = before > 0 && usual.last > analysis->vain_until;
-    if (!lacks_arrivals && !lacks_ordinary(out))
-        return 0;
+    struct server_parts before = {0}, after = {0};
+    int result = 0;
+    if (divide(out, &before) < 0)
+        goto done; // what is known is shown
+    const bool lacks = any_lacks_arrivals(analysis, &before, usual.last);
+    if (!lacks && !any_lacks_ordinary(&before))
+        goto done;
     request->segments.first =
-        oldest_segment(request, usual.first, lacks_arrivals ? BACK_BYTES : EARLIER_BYTES);
+        oldest_segment(request, usual.first, lacks ? BACK_BYTES : EARLIER_BYTES);
     if (request->segments.first == usual.first)
-        return 0;
+        goto done;
     run_analysis_free(out);
-    if (run_analyze(request, &progress, out, err) < 0) {
+    result = run_analyze(request, &progress, out, err);
+    if (result < 0) {
         request->segments = usual; // the oldest may have made room meanwhile
-        return run_analyze(request, &progress, out, err);
+        result = run_analyze(request, &progress, out, err);
+    } else if (lacks && divide(out, &after) == 0) {
+        note_in_vain(analysis, &before, &after, usual.last);
     }
-    if (lacks_arrivals && without_arrival(out) >= before)
-        analysis->vain_until = usual.last + VAIN_SEGMENTS;
-    return 0;
+done:
+    array_free(&before);
+    array_free(&after);
+    return result;
 }
 
 int interval_analyze(struct interval_analysis *analysis, unsigned last, struct run_request *request,
@@ -104,4 +190,9 @@ int interval_analyze(struct interval_analysis *analysis, unsigned last, struct r
         result = analyze_further_back(analysis, request, out, err);
     note_given_up(analysis, request, result < 0 && err->kind != ERROR_INCONCLUSIVE);
     return result;
+}
+
+void interval_analysis_free(struct interval_analysis *analysis)
+{
+    array_free(&analysis->vain);
 }

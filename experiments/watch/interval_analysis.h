@@ -4,21 +4,28 @@
 // requests that it answered may have arrived, and which says what an ordinary one is where the
 // interval has few. A server that stood still for longer has answered requests of which nobody
 // knows, by these segments, when they came, and one that is asked little has too few in them to
-// compare with: then it is looked further back.
+// compare with: then it is looked further back. Of several servers each is judged by itself.
 #ifndef EXPERIMENTS_WATCH_INTERVAL_ANALYSIS_H
 #define EXPERIMENTS_WATCH_INTERVAL_ANALYSIS_H
 
 #include <stdint.h>
 
 #include "analysis/run/run_analyze.h"
+#include "base/array.h"
 #include "base/error.h"
+
+// A server of which more segments did not tell when its requests came.
+struct vain_server {
+    uint16_t port;
+    unsigned until; // number of the segment until which looking back for it is left off
+};
 
 // A zeroed one is at the beginning.
 struct interval_analysis {
-    unsigned looked_at;  // number of the last segment that was looked at, or given up
-    unsigned vain_until; // number of the segment until which looking back is left off
-    uint64_t given_up;   // segments that could not be looked at: they had made room, were too many
-                         // for this machine, or could not be read
+    unsigned looked_at; // number of the last segment that was looked at, or given up
+    uint64_t given_up;  // segments that could not be looked at: they had made room, were too many
+                        // for this machine, or could not be read
+    struct ARRAY_OF(struct vain_server) vain; // one a port
 };
 
 // As run_analyze(), of all segments since the last time up to that number; request->segments
@@ -26,5 +33,6 @@ struct interval_analysis {
 // there.
 int interval_analyze(struct interval_analysis *analysis, unsigned last, struct run_request *request,
                      struct run_analysis *out, struct error *err);
+void interval_analysis_free(struct interval_analysis *analysis);
 
 #endif

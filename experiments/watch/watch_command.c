@@ -639,6 +639,7 @@ int watch_command(int argc, char **argv)
         run_folder_remove(watch.folder);
     metrics_free(watch.metrics);
     watch_servers_free(&watch.servers);
+    interval_analysis_free(&watch.analysis);
     say_what_was_saved(&watch);
     if (watch.signals >= 0)
         close(watch.signals);

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT
+//
+// How far a watch looks back for an interval: each server is judged by itself. run_analyze() is
+// this test's own: of each segment it "finds" what the servers did in it.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "analysis/run/run_analyze.h"
+#include "experiments/common/run_folder.h"
+#include "experiments/watch/interval_analysis.h"
+
+enum { BUSY, QUIET, SERVERS, SEGMENTS = 60 };
+
+// What a server does in each segment, and of the interval how many requests have no arrival, which
+// came so many segments before.
+struct behaviour {
+    size_t answers, without_arrival;
+    unsigned came_before;
+};
+
+static struct behaviour servers[SERVERS];
+static bool other_way_round; // applications have other numbers
+
+uint64_t run_segments_affordable(void)
+{
+    return UINT64_MAX;
+}
+
+static void add_lives(struct run_analysis *out, uint16_t application, size_t count, bool earlier,
+                      enum lifetime_state state)
+{
+    struct lifetime one = {.application = application, .earlier = earlier, .state = state};
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(array_push(&out->lifetimes.all, one), 0);
+}
+
+// The interval is the last segment.
+int run_analyze(const struct run_request *request, struct progress *progress,
+                struct run_analysis *out, struct error *err)
+{
+    const unsigned back = request->segments.last - request->segments.first;
+    struct run_lifetimes *lives = &out->lifetimes;
+    (void)progress;
+    (void)err;
+    *out = (struct run_analysis){0};
+    for (uint16_t i = 0; i < SERVERS; i++) {
+        const struct application one = {.port = (uint16_t)(1000 + (other_way_round ? !i : i))};
+        assert_int_equal(array_push(&lives->applications.items, one), 0);
+    }
+    for (uint16_t i = 0; i < SERVERS; i++) {
+        const struct behaviour *server = &servers[other_way_round ? !i : i];
+        const size_t lost = back < server->came_before ? server->without_arrival : 0;
+        add_lives(out, i, lost, false, LIFETIME_NO_NIC);
+        add_lives(out, i, server->answers - lost, false, LIFETIME_WHOLE);
+    }
+    const size_t answered = lives->all.count;
+    for (uint16_t i = 0; i < SERVERS; i++)
+        add_lives(out, i, back * servers[other_way_round ? !i : i].answers, true, LIFETIME_WHOLE);
+    lives->beside = lives->all.count - answered;
+    lives->all.count = answered;
+    return 0;
+}
+
+void run_analysis_free(struct run_analysis *run)
+{
+    array_free(&run->lifetimes.all);
+    array_free(&run->lifetimes.applications.items);
+}
+
+// How many segments before the interval's are looked at.
+static unsigned looks_back(struct interval_analysis *analysis, const char *folder, unsigned segment)
+{
+    struct run_request request = {.run_dir = folder};
+    struct run_analysis run;
+    struct error err;
+    assert_int_equal(interval_analyze(analysis, segment, &request, &run, &err), 0);
+    assert_int_equal(request.segments.last, segment);
+    run_analysis_free(&run);
+    return segment - request.segments.first;
+}
+
+static int make_segments(void **state)
+{
+    static char folder[] = "/tmp/taillight-interval-XXXXXX";
+    assert_non_null(mkdtemp(folder));
+    for (unsigned i = 1; i <= SEGMENTS; i++) {
+        char path[100];
+        snprintf(path, sizeof path, "%s/events-%06u.tlog", folder, i);
+        FILE *file = fopen(path, "w");
+        assert_non_null(file);
+        fputs("events", file);
+        fclose(file);
+    }
+    *state = folder;
+    return 0;
+}
+
+static int remove_segments(void **state)
+{
+    run_folder_remove(*state);
+    return 0;
+}
+
+static void the_busy_do_not_speak_for_the_quiet(void **state)
+{
+    struct interval_analysis analysis = {.looked_at = 40};
+    servers[BUSY] = (struct behaviour){.answers = 2000};
+    servers[QUIET] = (struct behaviour){.answers = 2000};
+    assert_int_equal(looks_back(&analysis, *state, 41), 1);
+    servers[QUIET].answers = 5;
+    assert_int_equal(looks_back(&analysis, *state, 42), 41);
+    servers[QUIET].answers = 0; // nobody asks it: nothing is to be compared
+    assert_int_equal(looks_back(&analysis, *state, 43), 1);
+    interval_analysis_free(&analysis);
+}
+
+// The records of one are missing for good, another stood still for long.
+static void in_vain_for_one_is_not_for_all(void **state)
+{
+    struct interval_analysis analysis = {.looked_at = 40};
+    servers[BUSY] =
+        (struct behaviour){.answers = 2000, .without_arrival = 50, .came_before = SEGMENTS};
+    servers[QUIET] = (struct behaviour){.answers = 2000};
+    other_way_round = false;
+    assert_int_equal(looks_back(&analysis, *state, 41), 40);
+    assert_int_equal(looks_back(&analysis, *state, 42), 1);
+    servers[QUIET].without_arrival = 3;
+    servers[QUIET].came_before = 3;
+    other_way_round = true;
+    assert_int_equal(looks_back(&analysis, *state, 43), 42);
+    servers[QUIET].without_arrival = 0;
+    assert_int_equal(looks_back(&analysis, *state, 44), 1);
+    interval_analysis_free(&analysis);
+    other_way_round = false;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_busy_do_not_speak_for_the_quiet),
+        cmocka_unit_test(in_vain_for_one_is_not_for_all),
+    };
+    return cmocka_run_group_tests(tests, make_segments, remove_segments);
+}
