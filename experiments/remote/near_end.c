@@ -30,6 +30,7 @@
 enum {
     DEPLOY_GRACE_MS = 30000, // from the last byte of the program sent to its first frame
     SSH_GRACE_MS = 1000,
+    SHARED_GRACE_MS = 2000, // for what others still send over a connection whose run has died
     LAST_WORDS_MS = 500,
     SILENT_BEATS = 3, // after so many missed heartbeats the link is down
     INPUT_BYTES = 32 << 10,
@@ -595,6 +596,16 @@ static int run_program(struct near *near, struct error *err)
     return result < 0 ? result : end_tar(near, err);
 }
 
+// The connection that others share ends by itself when they have ended. Of a run that died these
+// are a load and a capture which have written, and whose last frames may still be on their way.
+static void await_sharers(struct near *near)
+{
+    int status;
+    struct error ignored;
+    process_close_pipes(&near->ssh);
+    process_wait(&near->ssh, SHARED_GRACE_MS, &status, &ignored);
+}
+
 // Ends this process the way the program ended.
 static int end_alike(int status)
 {
@@ -640,6 +651,8 @@ int link_command(int argc, char **argv)
     }
     int code = result < 0 ? error_report(&err) : 0, status = near->status;
     link_fini(&near->link);
+    if (near->options.deploy && result == 0 && getppid() != near->parent)
+        await_sharers(near);
     process_stop(&near->ssh, near->options.deploy && result == 0 ? SSH_GRACE_MS : 0);
     process_stop(&near->tar, 0);
     ZSTD_freeDCtx(near->decompressor);
