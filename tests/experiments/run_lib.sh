@@ -38,7 +38,9 @@ need_capture() {
 # What a JSON file says at a path: json FILE '$.a.b'
 json() { sqlite3 :memory: "select json_extract(readfile('$1'), '$2')"; }
 
-# A small experiment: experiment FILE KIND RATE DURATION, more lines from stdin.
+# A small experiment: experiment FILE KIND RATE DURATION, more lines from stdin. The load of a test that
+# runs beside others leaves them its core while it waits.
+grep -q '^# Runs beside others' "$0" && load_waits=', sleep: true' || load_waits=
 experiment() {
     cat >"$1" <<EOF
 name: test
@@ -48,7 +50,7 @@ hosts:
 workload:
   keys: {count: 2k}
   values: {size: {fixed: 200}}
-load: {rate: $3, duration: $4, connections: 16, depth: 64, timeout: 1s}
+load: {rate: $3, duration: $4, connections: 16, depth: 64, timeout: 1s$load_waits}
 EOF
     cat >>"$1"
 }

@@ -20,7 +20,7 @@ servers: {cache: {kind: memcached, threads: 1, port: $port}}
 tuning: {server: [{sysctl: {net.ipv4.tcp_autocorking: 0}}]}
 neighbours: {idler: {command: [sh, -c, "sleep 100 & sleep 100"]}}
 workload: {keys: {count: 500}, values: {size: {fixed: 200}}}
-load: {rate: 2k, duration: $2, connections: 8, depth: 64, timeout: 1s}
+load: {rate: 2k, duration: $2, connections: 8, depth: 64, timeout: 1s, sleep: true}
 EOF
     ip netns exec "ssh$$-here" "$taillight" run "$work/$1.yaml" --out "$run" >"$work/$1.out" 2>"$work/$1.err" &
     pid=$!

@@ -45,7 +45,7 @@ hosts:
   server: {kind: ssh, address: far, cores: [0], directory: $work/far-files, ssh_config: $ssh_config}
 servers: {cache: {kind: memcached, host: server, port: $port}}
 workload: {keys: {count: 1k}, values: {size: {fixed: 200}}}
-load: {from: client, rate: 2000, duration: 1s, connections: 8, timeout: 1s}
+load: {from: client, rate: 2000, duration: 1s, connections: 8, timeout: 1s, sleep: true}
 capture: {backend: intel_pt, calls: none}
 EOF
 run=$work/run

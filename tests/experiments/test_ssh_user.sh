@@ -44,7 +44,7 @@ neighbours:
   proud: {command: [sh, -c, "nice >$work/his/proud"], nice: -15}
   beside: {host: client, command: [sh, -c, "nice >$work/jump-files/niceness"], nice: -15}
 workload: {keys: {count: 100}, values: {size: {fixed: 200}}}
-load: {rate: 1k, duration: 500ms, connections: 4, depth: 64, timeout: 1s}
+load: {rate: 1k, duration: 500ms, connections: 4, depth: 64, timeout: 1s, sleep: true}
 YAML
 run="$work/run"
 near "$taillight" run "$work/user.yaml" --out "$run" --quiet >"$work/out" 2>"$work/run.err"

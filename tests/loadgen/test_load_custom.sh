@@ -99,6 +99,6 @@ grep -q '"errors": {}' "$dir/out" || fail "binary: errors"
 load --workload "$dir/text.yaml" --protocol custom
 [ $((touches + sets)) = "$(value scheduled)" ] || fail "--protocol custom: not what the workload describes"
 
-timeout 10 "$taillight" load --server "127.0.0.1:$port" --protocol memcached --workload "$dir/binary.yaml" \
+timeout 10 "$taillight" load --sleep --server "127.0.0.1:$port" --protocol memcached --workload "$dir/binary.yaml" \
     --rate 1k --duration 100ms --quiet >"$dir/out" 2>"$dir/err"
 case $? in 0 | 4) ;; *) fail "the description is not left unused with another protocol" ;; esac

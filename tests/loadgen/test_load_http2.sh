@@ -7,7 +7,7 @@ set -u
 . "$(dirname "$0")/secured_lib.sh" http2
 PATH=$PATH:/usr/sbin
 load() { # options ...
-    timeout 60 "$taillight" load --quiet --json --rate 4k --duration 250ms --timeout 20s --seed 5 --connections 4 "$@" \
+    timeout 60 "$taillight" load --sleep --quiet --json --rate 4k --duration 250ms --timeout 20s --seed 5 --connections 4 "$@" \
         >"$dir/out" 2>"$dir/err"
     case $? in 0 | 4) ;; *) fail "load $*" ;; esac
     [ "$(value answered)" = "$(value scheduled)" ] || fail "load $*: not everything was answered"

@@ -150,7 +150,7 @@ load '0|4' --workload "$dir/workload.yaml" --rate 2k --duration 200ms --json --o
 cmp -s "$dir/out" "$dir/kept/load.json" || fail "--out: not what --json prints"
 mkdir "$dir/full"
 if mount -t tmpfs -o size=64k tmpfs "$dir/full" 2>/dev/null; then
-    timeout 30 "$taillight" load --server "127.0.0.1:$port" --rate 5k --duration 1s \
+    timeout 30 "$taillight" load --server "127.0.0.1:$port" --sleep --rate 5k --duration 1s \
         --samples "$dir/full" >"$dir/out" 2>"$dir/err"
     status=$?
     left=$(ls "$dir/full")
@@ -162,7 +162,7 @@ fi
 
 # Ctrl-C: ends soon, inconclusive, logs whole.
 rm -f "$dir/out"
-timeout 60 "$taillight" load --server "127.0.0.1:$port" --rate 5k --duration 20s --json \
+timeout 60 "$taillight" load --server "127.0.0.1:$port" --sleep --rate 5k --duration 20s --json \
     --announce --samples "$dir/i" >"$dir/out" 2>"$dir/err" &
 pid=$!
 await grep -q begin_ns "$dir/out" || fail 'Ctrl-C: the load does not begin'
@@ -175,7 +175,7 @@ says 'interrupted'
 
 # The server dies midway: the rest is unanswered, the run ends, the logs are whole.
 rm -f "$dir/out"
-timeout 60 "$taillight" load --server "127.0.0.1:$port" --rate 5k --duration 20s --json \
+timeout 60 "$taillight" load --server "127.0.0.1:$port" --sleep --rate 5k --duration 20s --json \
     --announce --reconnect 300ms --samples "$dir/k" >"$dir/out" 2>"$dir/err" &
 pid=$!
 await grep -q begin_ns "$dir/out" || fail 'killed server: the load does not begin'

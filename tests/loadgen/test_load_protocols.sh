@@ -68,7 +68,7 @@ mistaken() { # asked by, is
 larger() { # PROTOCOL
     printf 'mix: {set: 1, get: 1}\nvalues: {size: {bimodal: [200, 9MiB, 0.5]}}\nkeys: {count: 10}\n' >"$dir/larger.yaml"
     prepare --protocol "$1" --workload "$dir/larger.yaml"
-    timeout 60 "$taillight" load --server "127.0.0.1:$port" --quiet --json --rate 20 --duration 1s --connections 4 \
+    timeout 60 "$taillight" load --sleep --server "127.0.0.1:$port" --quiet --json --rate 20 --duration 1s --connections 4 \
         --protocol "$1" --workload "$dir/larger.yaml" --timeout 20s >"$dir/out" 2>"$dir/err"
     [ "$(value answered)" = "$(value scheduled)" ] && [ "$(value misses)" = 0 ] && grep -q '"errors": {}' "$dir/out" ||
         fail "$1: values of 9 MiB"
@@ -141,7 +141,7 @@ if have memcached; then
     printf 'mix: {set: 1}\nvalues: {size: {fixed: 1MiB}}\nkeys: {count: 10}\n' >"$dir/large.yaml"
     for protocol in memcached memcached-binary memcached-meta; do
         start memcached "${user[@]}" -l 127.0.0.1 -p PORT -U 0 -t 1 -m 64
-        timeout 60 "$taillight" load --server "127.0.0.1:$port" --quiet --json --rate 50 --duration 500ms \
+        timeout 60 "$taillight" load --sleep --server "127.0.0.1:$port" --quiet --json --rate 50 --duration 500ms \
             --protocol $protocol --workload "$dir/large.yaml" --timeout 20s >"$dir/out" 2>"$dir/err"
         grep -qE '"(server|client)_error": [0-9]' "$dir/out" || fail "$protocol: too large a value"
         [ "$(value answered)" = "$(value scheduled)" ] || fail "$protocol: an error reply ended the run"
@@ -193,7 +193,7 @@ if have redis-server; then
         redis-cli -p "$port" del "$(printf '%031d' 0)" >"$dir/log"
         redis-cli -p "$port" lpush "$(printf '%031d' 0)" x >"$dir/log"
         printf 'protocol: redis\nkeys: {count: 1}\nmix: {get: 1}\n' >"$dir/wrong.yaml"
-        timeout 60 "$taillight" load --server "127.0.0.1:$port" --quiet --json --rate 500 --duration 500ms \
+        timeout 60 "$taillight" load --sleep --server "127.0.0.1:$port" --quiet --json --rate 500 --duration 500ms \
             --protocol $protocol --workload "$dir/wrong.yaml" --timeout 20s >"$dir/out" 2>"$dir/err"
         [ $? -eq 4 ] || fail "$protocol: errors do not show in the verdict"
         grep -q "\"client_error\": $(value answered)" "$dir/out" || fail "$protocol: WRONGTYPE is not counted"
@@ -230,7 +230,7 @@ if have redis-server; then
     kill "$monitor" $captured
     wait "$monitor" $captured 2>/dev/null
     redis-cli -p "$port" config resetstat >"$dir/log"
-    timeout 60 "$taillight" load --server "127.0.0.1:$port" --quiet --json --protocol redis --duration 20s --timeout 20s \
+    timeout 60 "$taillight" load --sleep --server "127.0.0.1:$port" --quiet --json --protocol redis --duration 20s --timeout 20s \
         --connections 4 --arrivals "replay:$dir/monitor" >"$dir/out" 2>"$dir/err"
     case $? in 0 | 4) ;; *) fail 'MONITOR: it is not sent again' ;; esac
     [ "$(value scheduled)" = "$scheduled" ] && [ "$(value answered)" = "$scheduled" ] || fail 'MONITOR: not all is sent again'
@@ -242,7 +242,7 @@ if have redis-server; then
     # So are its packets.
     if [ "$captured" ]; then
         redis-cli -p "$port" config resetstat >"$dir/log"
-        timeout 60 "$taillight" load --server "127.0.0.1:$port" --quiet --json --protocol redis --duration 20s --timeout 20s \
+        timeout 60 "$taillight" load --sleep --server "127.0.0.1:$port" --quiet --json --protocol redis --duration 20s --timeout 20s \
             --connections 4 --arrivals "replay:$dir/packets" >"$dir/out" 2>"$dir/err"
         case $? in 0 | 4) ;; *) fail 'packets: they are not sent again' ;; esac
         [ "$(value scheduled)" = "$scheduled" ] && [ "$(value answered)" = "$scheduled" ] || fail 'packets: not all is sent again'
@@ -261,7 +261,7 @@ if have redis-server; then
     [ $? -eq 1 ] && grep -q 'OOM' "$dir/err" || fail 'a full Redis: no clear error'
     # Nor does it take what a transaction would set, and aborts each of them.
     printf 'protocol: redis\nmix: {transaction: 1}\n' >"$dir/aborted.yaml"
-    timeout 60 "$taillight" load --server "127.0.0.1:$port" --quiet --json --rate 500 --duration 200ms --depth 8 --connections 2 \
+    timeout 60 "$taillight" load --sleep --server "127.0.0.1:$port" --quiet --json --rate 500 --duration 200ms --depth 8 --connections 2 \
         --workload "$dir/aborted.yaml" --timeout 20s >"$dir/out" 2>"$dir/err"
     [ $? -eq 4 ] && [ "$(value answered)" = "$(value scheduled)" ] && grep -q "\"server_error\": $(value answered)" "$dir/out" &&
         grep -q -e '-OOM' "$dir/out" || fail 'aborted transactions are not errors, or not quoted'
@@ -337,12 +337,12 @@ load --workload "$dir/lab.yaml" --depth 16
 [ "$(value pattern)" = 'ramp:0.5' ] || fail 'lab: the pattern is not kept' # cut at the comma
 # The request states its own service time: no reply can be quicker.
 printf 'protocol: lab\nservice: fixed:10ms\n' >"$dir/slow.yaml"
-timeout 60 "$taillight" load --server "127.0.0.1:$port" --quiet --json --rate 40 --duration 500ms \
+timeout 60 "$taillight" load --sleep --server "127.0.0.1:$port" --quiet --json --rate 40 --duration 500ms \
     --workload "$dir/slow.yaml" --timeout 20s >"$dir/out" 2>"$dir/err"
 p50=$(sed -n '/"uncorrected_latency_us"/,/}/s/.*"p50": \([0-9]*\).*/\1/p' "$dir/out")
 [ "${p50:-0}" -ge 10000 ] || fail "lab: p50 is ${p50:-none} us with a service time of 10000 us"
 # Another protocol: malformed, and the end of the connection; the run ends by itself.
-timeout 60 "$taillight" load --server "127.0.0.1:$port" --quiet --json --rate 500 --duration 500ms \
+timeout 60 "$taillight" load --sleep --server "127.0.0.1:$port" --quiet --json --rate 500 --duration 500ms \
     --protocol redis --reconnect 200ms >"$dir/out" 2>"$dir/err"
 [ $? -eq 1 ] || fail 'lab: another protocol'
 grep -q '"connections_broken"' "$dir/out" || fail 'lab: another protocol breaks no connection'

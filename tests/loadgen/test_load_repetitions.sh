@@ -28,7 +28,7 @@ while ! grep -q ready "$dir/ready"; do sleep 0.02; done
 EOF
 sh "$dir/restart"
 printf 'keys: {count: 100}\nmix: {get: 1, set: 0}\n' >"$dir/w.yaml"
-load() { "$build/taillight" load --server 127.0.0.1:$port --workload "$dir/w.yaml" --json --quiet "$@" >"$dir/out" 2>"$dir/err"; }
+load() { "$build/taillight" load --sleep --server 127.0.0.1:$port --workload "$dir/w.yaml" --json --quiet "$@" >"$dir/out" 2>"$dir/err"; }
 
 load --rate 200 --duration 600ms --seed 3 --repetitions 3 --restart "sh $dir/restart" --samples "$dir/logs"
 status=$?

@@ -5,7 +5,7 @@
 set -u
 . "$(dirname "$0")/load_lib.sh"
 start_server --service fixed:50us
-command=("$build/taillight" load --server "127.0.0.1:$port" --workload "$dir/workload.yaml" --json --quiet)
+command=("$build/taillight" load --sleep --server "127.0.0.1:$port" --workload "$dir/workload.yaml" --json --quiet)
 load() { timeout 30 "${command[@]}" "$@" >"$dir/out" 2>"$dir/err"; }
 value() { sed "1{/begin_ns/d}" "$dir/out" | jq -r "$1"; }
 refused() {

@@ -6,7 +6,7 @@
 set -u
 . "$(dirname "$0")/secured_lib.sh" tls
 load() { # server, options ...
-    timeout 60 "$taillight" load --server "$1" --quiet --json --rate 4k --duration 100ms --timeout 20s --seed 5 \
+    timeout 60 "$taillight" load --sleep --server "$1" --quiet --json --rate 4k --duration 100ms --timeout 20s --seed 5 \
         --connections 4 --workload "$dir/workload.yaml" --tls-ca "$dir/ca.pem" "${@:2}" >"$dir/out" 2>"$dir/err"
     case $? in 0 | 4) ;; *) fail "load $*" ;; esac
     [ "$(value answered)" = "$(value scheduled)" ] || fail "load $*: not everything was answered"
@@ -71,7 +71,7 @@ if have redis-server; then
         # Values of several records, both ways. The kernel stamps again what it sends again.
         printf 'keys: {count: 20}\nmix: {get: 1, set: 1}\nvalues: {size: {uniform: [10000, 200000]}}\n' >"$dir/large.yaml"
         prepare "redis://$at" --workload "$dir/large.yaml"
-        timeout 60 "$taillight" load --server "redis://$at" --quiet --json --rate 300 --duration 300ms --timeout 20s \
+        timeout 60 "$taillight" load --sleep --server "redis://$at" --quiet --json --rate 300 --duration 300ms --timeout 20s \
             --connections 4 --workload "$dir/large.yaml" --tls-ca "$dir/ca.pem" >"$dir/out" 2>"$dir/err"
         [ "$(value answered)" = "$(value scheduled)" ] && grep -q '"errors": {}' "$dir/out" || fail 'values of several records'
     fi
@@ -112,7 +112,7 @@ END
         nginx=$!
         servers+=($nginx)
         await ports_listening "$port" || fail 'nginx does not listen'
-        timeout 60 "$taillight" load --server "http://127.0.0.1:$port" --quiet --json --rate 3k --duration 150ms --timeout 20s \
+        timeout 60 "$taillight" load --sleep --server "http://127.0.0.1:$port" --quiet --json --rate 3k --duration 150ms --timeout 20s \
             --connections 4 --depth 1 --workload "$dir/http.yaml" --tls-ca "$dir/ca.pem" >"$dir/out" 2>"$dir/err"
         case $? in 0 | 4) ;; *) fail "nginx, TLS $version" ;; esac
         grep -q "\"suite\": \"TLSv$version, " "$dir/out" || fail "nginx: not TLS $version"
@@ -127,7 +127,7 @@ fi
 # --- servers that are none for TLS ---------------------------------------------------------------
 if long && have redis-server; then
     start redis-server --port PORT --bind 127.0.0.1 --save '' --dir "$dir" # waits for the end of a line
-    TAILLIGHT_PASSWORD=word timeout 20 "$taillight" load --server "redis://127.0.0.1:$port" --rate 1k --duration 100ms --quiet \
+    TAILLIGHT_PASSWORD=word timeout 20 "$taillight" load --sleep --server "redis://127.0.0.1:$port" --rate 1k --duration 100ms --quiet \
         --tls >"$dir/out" 2>"$dir/err"
     [ $? -eq 1 ] && grep -q 'does it speak TLS?' "$dir/err" || fail 'a server without TLS'
 fi
@@ -138,7 +138,7 @@ if have python3; then
     faults='garbage cut'
     long && faults="$faults alert closes"
     for fault in $faults; do
-        timeout 20 "$taillight" load --server "redis://127.0.0.1:$((port))" --quiet --json --rate 1k --duration 100ms --reconnect 50ms \
+        timeout 20 "$taillight" load --sleep --server "redis://127.0.0.1:$((port))" --quiet --json --rate 1k --duration 100ms --reconnect 50ms \
             --timeout 20s --connections 2 --workload "$dir/workload.yaml" --tls-insecure --user $fault >"$dir/out" 2>"$dir/err"
         case $? in 1 | 4) ;; *) fail "$fault: nobody saw it" ;; esac
         [ $(($(value answered) + $(value lost) + $(value unsent) + $(value timed_out))) -eq "$(value scheduled)" ] ||

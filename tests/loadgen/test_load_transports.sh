@@ -114,7 +114,7 @@ done
 timeout 10 "$taillight" load --server "unix:$sock" --rate 100 --duration 100ms --stamps sw >"$dir/out" 2>"$dir/err"
 [ $? -eq 2 ] && grep -q 'does not stamp UNIX sockets' "$dir/err" || fail 'kernel stamps of a UNIX socket'
 stop
-timeout 10 "$taillight" load --server "unix:$dir/absent" --rate 100 --duration 100ms >"$dir/out" 2>"$dir/err"
+timeout 10 "$taillight" load --sleep --server "unix:$dir/absent" --rate 100 --duration 100ms >"$dir/out" 2>"$dir/err"
 [ $? -eq 1 ] && grep -q "unix:$dir/absent.*No such file" "$dir/err" || fail 'a socket that is not there'
 if command -v redis-server >/dev/null; then
     redis-server --port 0 --unixsocket "$dir/redis.sock" --save '' --dir "$dir" >"$dir/log" &
@@ -164,7 +164,7 @@ for protocol in memcached memcached-binary memcached-meta; do
         fail "the entry of a UDP connection: $(entry)"
 done
 kill -STOP "$server" # what is not answered is lost
-timeout 60 "$taillight" load --server "udp:127.0.0.1:$port" --quiet --json --rate 1k --duration 300ms \
+timeout 60 "$taillight" load --sleep --server "udp:127.0.0.1:$port" --quiet --json --rate 1k --duration 300ms \
     --timeout 100ms --workload "$dir/small.yaml" >"$dir/out" 2>"$dir/err"
 [ $? -eq 1 ] || fail 'UDP: a silent server'
 # A client that others keep from its core may not get to sending all.
