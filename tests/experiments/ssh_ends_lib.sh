@@ -100,7 +100,8 @@ break_controller() {
 # Its load is on a third machine: what that measured comes here all the same.
 break_far_load() {
     ssh_start_run far-load 30s "{kind: ssh, address: loader, cores: [1], ssh_config: $ssh_config, directory: $work/loader-files}"
-    sleep 0.5
+    far_load_writes() { [ -n "$(inside loader find "$work/loader-files" -name 'samples.tlog.*' -size +16k)" ]; }
+    await far_load_writes || fail "far-load: it writes no samples"
     kill -9 $pid
     ssh_ended far-load 137 '' "$(date +%s)"
     ssh_nothing_left loader 10

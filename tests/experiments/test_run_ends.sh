@@ -117,6 +117,7 @@ if [ -n "$tuning" ]; then
         "$work/killed.err" || fail "killed: no warning of coalescing"
     [ -z "$irq" ] || [ "$(cat "/proc/irq/$irq/smp_affinity_list")" = $core ] || fail "killed: IRQ $irq"
 fi
+await has_written || fail "killed: its load writes no samples"
 kill -9 $pid
 ended killed 137 ''
 # Its load and its capture have written what they had, which can be analyzed.
