@@ -55,12 +55,19 @@ enum reading {
     READ_OTHER
 };
 
-enum { VLAN_TAG = 0x8100, OUTER_VLAN_TAG = 0x88a8 }; // IEEE 802.1Q
+enum {
+    ETHERTYPE_IPV4 = 0x0800,
+    ETHERTYPE_IPV6 = 0x86dd,
+    ETHERTYPE_FRAME = 0x6558, // a whole Ethernet frame
+    VLAN_TAG = 0x8100,        // IEEE 802.1Q
+    OUTER_VLAN_TAG = 0x88a8,
+};
 
 // A head, and what is only needed while it is read.
 struct reading_state {
     struct packet_head head;
-    uint32_t transport_at, payload_at; // from the IP header
+    uint32_t ip_at;                    // of its IP header, from the frame's; 0: it is in no tunnel
+    uint32_t transport_at, payload_at; // from the frame's IP header
     bool is_fragment, is_later_fragment;
     bool opens;    // a SYN
     bool is_plain; // the IP packet begins right behind the link layer
@@ -150,7 +157,7 @@ static __always_inline enum reading read_ipv4(struct __sk_buff *skb, struct read
 {
     enum { MORE = 0x2000, OFFSET = 0x1fff };
     uint8_t ip[20] __attribute__((aligned(8)));
-    if (!load(skb, state, 0, ip, sizeof ip) || ip[0] >> 4 != PACKET_IPV4)
+    if (!load(skb, state, state->ip_at, ip, sizeof ip) || ip[0] >> 4 != PACKET_IPV4)
         return READ_UNREADABLE;
     state->head.family = PACKET_IPV4;
     state->head.protocol = ip[9];
@@ -158,7 +165,7 @@ static __always_inline enum reading read_ipv4(struct __sk_buff *skb, struct read
     state->head.datagram_id = number16(ip + 4);
     state->head.source = mapped(ip + 12);
     state->head.destination = mapped(ip + 16);
-    state->transport_at = (uint32_t)(ip[0] & 15) * 4;
+    state->transport_at = state->ip_at + (uint32_t)(ip[0] & 15) * 4;
     state->is_fragment = number16(ip + 6) & (MORE | OFFSET);
     state->is_later_fragment = number16(ip + 6) & OFFSET;
     return READ_WHOLE;
@@ -190,14 +197,14 @@ static __always_inline enum reading read_extensions(struct __sk_buff *skb,
 static __always_inline enum reading read_ipv6(struct __sk_buff *skb, struct reading_state *state)
 {
     uint8_t ip[40] __attribute__((aligned(8)));
-    if (!load(skb, state, 0, ip, sizeof ip) || ip[0] >> 4 != PACKET_IPV6)
+    if (!load(skb, state, state->ip_at, ip, sizeof ip) || ip[0] >> 4 != PACKET_IPV6)
         return READ_UNREADABLE;
     state->head.family = PACKET_IPV6;
     state->head.protocol = ip[6];
     state->head.ip_bytes = number16(ip + 4) ? sizeof ip + number16(ip + 4) : 0;
     __builtin_memcpy(&state->head.source, ip + 8, 16);
     __builtin_memcpy(&state->head.destination, ip + 24, 16);
-    state->transport_at = sizeof ip;
+    state->transport_at = state->ip_at + sizeof ip;
     return read_extensions(skb, state);
 }
 
@@ -220,32 +227,25 @@ static __always_inline enum reading read_tcp(struct __sk_buff *skb, struct readi
     uint8_t tcp[20] __attribute__((aligned(8)));
     if (!load(skb, state, state->transport_at, tcp, sizeof tcp))
         return READ_UNREADABLE;
-    uint32_t headers = state->transport_at + (uint32_t)(tcp[12] >> 4) * 4;
+    uint32_t payload_at = state->transport_at + (uint32_t)(tcp[12] >> 4) * 4;
+    uint32_t headers = payload_at - state->ip_at;
     if (headers > state->head.ip_bytes)
         return READ_UNREADABLE;
     state->head.source_port = number16(tcp);
     state->head.destination_port = number16(tcp + 2);
     state->head.sequence = number32(tcp + 4);
     state->head.payload_bytes = state->head.ip_bytes - headers;
-    state->payload_at = headers;
+    state->payload_at = payload_at;
     state->opens = tcp[13] & SYN;
     // What follows the first fragment of a segment is not known, and nobody sends such.
     return state->is_fragment ? READ_UNREADABLE : READ_WHOLE;
 }
 
-static __always_inline enum reading read_head(struct __sk_buff *skb, struct reading_state *state)
+// Of the IP packet at state->ip_at, which an Ethernet type says to be one.
+static __always_inline enum reading read_packet(struct __sk_buff *skb, uint16_t type,
+                                                struct reading_state *state)
 {
-    enum { ETHERTYPE_IPV4 = 0x0800, ETHERTYPE_IPV6 = 0x86dd };
-    enum reading reading;
-    state->is_plain = is_plain(skb);
-    if (skb->protocol == bpf_htons(ETHERTYPE_IPV4))
-        reading = read_ipv4(skb, state);
-    else if (skb->protocol == bpf_htons(ETHERTYPE_IPV6))
-        reading = read_ipv6(skb, state);
-    else if (skb->protocol == bpf_htons(VLAN_TAG) || skb->protocol == bpf_htons(OUTER_VLAN_TAG))
-        return READ_TAGGED;
-    else
-        return READ_OTHER;
+    enum reading reading = type == ETHERTYPE_IPV4 ? read_ipv4(skb, state) : read_ipv6(skb, state);
     if (reading != READ_WHOLE)
         return reading;
     if (state->head.protocol != PACKET_UDP && state->head.protocol != PACKET_TCP)
@@ -258,11 +258,125 @@ static __always_inline enum reading read_head(struct __sk_buff *skb, struct read
     return state->head.protocol == PACKET_UDP ? read_udp(skb, state) : read_tcp(skb, state);
 }
 
+static __always_inline enum reading read_head(struct __sk_buff *skb, struct reading_state *state)
+{
+    uint16_t type = bpf_ntohs((uint16_t)skb->protocol);
+    state->is_plain = is_plain(skb);
+    state->ip_at = 0;
+    if (type == ETHERTYPE_IPV4 || type == ETHERTYPE_IPV6)
+        return read_packet(skb, type, state);
+    return type == VLAN_TAG || type == OUTER_VLAN_TAG ? READ_TAGGED : READ_OTHER;
+}
+
+static __always_inline void count_unread(enum reading reading)
+{
+    if (reading == READ_UNREADABLE)
+        count(&counts.unreadable);
+    if (reading == READ_TAGGED)
+        count(&counts.tagged);
+}
+
+// --- tunnels -------------------------------------------------------------------------------------
+
+// What IP packets carry that have another packet in them. VXLAN: RFC 7348, and the port that Linux
+// takes unless it is told one; Geneve: RFC 8926; GRE: RFC 2784 and 2890; IP in IP: RFC 2003, 4213.
+enum {
+    VXLAN_PORT = 4789,
+    VXLAN_LINUX_PORT = 8472,
+    GENEVE_PORT = 6081,
+    IPV4_IN_IP = 4,
+    IPV6_IN_IP = 41,
+    GRE = 47,
+};
+
+static __always_inline bool is_tunnel(enum reading reading, const struct reading_state *state)
+{
+    uint16_t port = state->head.destination_port;
+    if (state->is_fragment)
+        return false;
+    if (reading == READ_WHOLE)
+        return state->head.protocol == PACKET_UDP &&
+               (port == VXLAN_PORT || port == VXLAN_LINUX_PORT || port == GENEVE_PORT);
+    return reading == READ_OTHER && state->head.family &&
+           (state->head.protocol == GRE || state->head.protocol == IPV4_IN_IP ||
+            state->head.protocol == IPV6_IN_IP);
+}
+
+// Behind a tunnel's own header: what lies there, by its Ethernet type, and where. 0: it is none.
+static __always_inline uint16_t tunnel_holds(struct __sk_buff *skb,
+                                             const struct reading_state *state, uint32_t *at)
+{
+    enum { VNI_GIVEN = 0x08, CHECKSUM = 0x80, KEY = 0x20, NUMBER = 0x10, VERSION = 7 };
+    uint8_t header[8] __attribute__((aligned(8)));
+    *at = state->transport_at;
+    if (state->head.protocol == IPV4_IN_IP)
+        return ETHERTYPE_IPV4;
+    if (state->head.protocol == IPV6_IN_IP)
+        return ETHERTYPE_IPV6;
+    if (state->head.protocol == PACKET_UDP)
+        *at = state->payload_at;
+    if (bpf_skb_load_bytes_relative(skb, *at, header, 4, BPF_HDR_START_NET) < 0)
+        return 0;
+    if (state->head.protocol == GRE) {
+        *at += 4 + 4 * (uint32_t)(!!(header[0] & CHECKSUM) + !!(header[0] & KEY) +
+                                  !!(header[0] & NUMBER));
+        return header[1] & VERSION ? 0 : number16(header + 2);
+    }
+    *at += sizeof header;
+    if (state->head.destination_port != GENEVE_PORT)
+        return header[0] & VNI_GIVEN ? ETHERTYPE_FRAME : 0;
+    *at += 4 * (uint32_t)(header[0] & 0x3f);
+    return header[0] >> 6 ? 0 : number16(header + 2);
+}
+
+// Reads the packet in a tunnel's. A function of its own: packets that are in none pay nothing.
+static __noinline enum reading read_inner(struct __sk_buff *skb, struct reading_state *state)
+{
+    enum { TYPE_AT = 12, TAG_BYTES = 4 };
+    uint8_t type_there[2];
+    uint32_t at;
+    uint16_t type = tunnel_holds(skb, state, &at);
+    if (type == ETHERTYPE_FRAME) {
+        at += TYPE_AT;
+        for (int i = 0; i < 2; i++) {
+            if (bpf_skb_load_bytes_relative(skb, at, type_there, 2, BPF_HDR_START_NET) < 0)
+                return READ_OTHER;
+            type = number16(type_there);
+            if (type != VLAN_TAG)
+                break;
+            at += TAG_BYTES;
+        }
+        at += 2;
+    }
+    if (type != ETHERTYPE_IPV4 && type != ETHERTYPE_IPV6)
+        return READ_OTHER;
+    state->head = (struct packet_head){.family = 0};
+    state->ip_at = at;
+    return read_packet(skb, type, state);
+}
+
+// Whether this is asked for, or else the packet in it.
+static __always_inline bool is_asked(struct __sk_buff *skb, enum reading *reading,
+                                     struct reading_state *state)
+{
+    if (*reading <= READ_FRAGMENT && packet_filter_matches(&filter, &state->head))
+        return true;
+    if (!is_tunnel(*reading, state))
+        return false;
+    *reading = read_inner(skb, state);
+    count_unread(*reading);
+    if (*reading == READ_LATER_FRAGMENT && packet_filter_matches_ends(&filter, &state->head))
+        count(&counts.fragments);
+    return *reading <= READ_FRAGMENT && packet_filter_matches(&filter, &state->head);
+}
+
+// --- hops that look ------------------------------------------------------------------------------
+
 // The payload's first bytes, zeros after its end; of a fragment, all that it has of them.
 static __always_inline void read_prefix(struct __sk_buff *skb, const struct reading_state *state,
                                         uint64_t prefix[PACKET_PREFIX_WORDS])
 {
-    uint32_t bytes = state->head.ip_bytes - state->payload_at;
+    uint32_t bytes = state->head.ip_bytes - (state->payload_at - state->ip_at);
     if (bytes > state->head.payload_bytes)
         bytes = state->head.payload_bytes;
     if (bytes >= PACKET_PREFIX_WORDS * 8) {
@@ -339,14 +453,6 @@ static __always_inline void write_record(void *record, uint32_t bytes, uint64_t 
         count(&counts.dropped);
 }
 
-static __always_inline void count_unread(enum reading reading)
-{
-    if (reading == READ_UNREADABLE)
-        count(&counts.unreadable);
-    if (reading == READ_TAGGED)
-        count(&counts.tagged);
-}
-
 SEC("tc")
 int hop_look(struct __sk_buff *skb)
 {
@@ -355,7 +461,7 @@ int hop_look(struct __sk_buff *skb)
     count_unread(reading);
     if (reading == READ_LATER_FRAGMENT && packet_filter_matches_ends(&filter, &state.head))
         count(&counts.fragments);
-    if (reading > READ_FRAGMENT || !packet_filter_matches(&filter, &state.head))
+    if (!is_asked(skb, &reading, &state))
         return CONTINUE;
     struct hop_record record = {.time = bpf_ktime_get_ns(), .core_after = core_after()};
     count(&counts.matched);
@@ -400,7 +506,7 @@ static __always_inline bool find_carried(struct __sk_buff *skb, struct carried *
 {
     enum reading reading = read_head(skb, &it->state);
     count_unread(reading);
-    if (reading > READ_FRAGMENT || !packet_filter_matches(&filter, &it->state.head))
+    if (!is_asked(skb, &reading, &it->state))
         return false;
     it->now = bpf_ktime_get_ns();
     count(&counts.matched);
@@ -409,11 +515,11 @@ static __always_inline bool find_carried(struct __sk_buff *skb, struct carried *
         return false;
     }
     int at = packet_begin(skb, &it->state);
-    if (at < 0 || skb->len < (uint32_t)at + it->state.head.ip_bytes) {
+    it->trailer_at = (uint32_t)at + it->state.ip_at + it->state.head.ip_bytes;
+    if (at < 0 || skb->len < it->trailer_at) {
         count(&counts.unreadable);
         return false;
     }
-    it->trailer_at = (uint32_t)at + it->state.head.ip_bytes;
     it->behind_bytes = skb->len - it->trailer_at;
     return true;
 }
@@ -480,7 +586,9 @@ int hop_begin(struct __sk_buff *skb)
     uint32_t before = skb->len;
     trailer.stamp = trailer_stamp(it.now, hop);
     trailer.head = trailer_begin(key, run, asked, stamps_room, record.flow, trailer.stamp);
-    if (bpf_skb_change_tail(skb, it.trailer_at + trailer_bytes(stamps_room), 0) < 0) {
+    // In a tunnel it would have to grow with all that is around it.
+    if (it.state.ip_at ||
+        bpf_skb_change_tail(skb, it.trailer_at + trailer_bytes(stamps_room), 0) < 0) {
         count(&counts.not_stamped);
     } else if (bpf_skb_store_bytes(skb, it.trailer_at, &trailer, sizeof trailer, 0) < 0) {
         bpf_skb_change_tail(skb, before, 0);
@@ -496,7 +604,7 @@ static __always_inline bool read_trailer(struct __sk_buff *skb, const struct car
                                          struct capsule_trailer *head)
 {
     if (it->behind_bytes >= sizeof *head + 8 &&
-        load(skb, &it->state, it->state.head.ip_bytes, head, sizeof *head) &&
+        load(skb, &it->state, it->state.ip_at + it->state.head.ip_bytes, head, sizeof *head) &&
         trailer_is_ours(head, run, it->behind_bytes))
         return true;
     if (it->behind_bytes && skb->len > LEAST_FRAME_BYTES)
@@ -553,7 +661,7 @@ static __always_inline bool read_stamps(struct __sk_buff *skb, const struct carr
                                         struct carried_record *record)
 {
     uint64_t chain = trailer_chain(key, run, head->asked, record->packet.flow);
-    uint32_t at = it->state.head.ip_bytes + sizeof *head;
+    uint32_t at = it->state.ip_at + it->state.head.ip_bytes + sizeof *head;
     for (uint32_t i = 0; i < TRAILER_STAMPS_MAX && i < trailer_count(head); i++) {
         if (!load(skb, &it->state, at + 8 * i, &record->stamps[i], sizeof record->stamps[i]))
             return false;
@@ -591,7 +699,7 @@ int hop_end(struct __sk_buff *skb)
         return CONTINUE;
     identify(skb, &it.state, &record.packet);
     bool whole = read_stamps(skb, &it, &head, &record);
-    if (bpf_skb_change_tail(skb, it.trailer_at, 0) < 0)
+    if (it.state.ip_at || bpf_skb_change_tail(skb, it.trailer_at, 0) < 0)
         count(&counts.not_stamped); // IP cuts it off
     count(&counts.ended);
     if (!whole) {

@@ -287,6 +287,110 @@ static void a_tag_in_the_frame_is_counted(void **state)
     end(&scene);
 }
 
+struct tunnel {
+    unsigned protocol, port; // port 0: not over UDP
+    const char *header;
+    size_t header_bytes;
+    bool has_frame, is_tunnel;
+};
+
+static const struct tunnel tunnels[] = {
+    {PACKET_UDP, 4789, "\x08\0\0\0\0\0\7", 8, true, true}, // VXLAN
+    {PACKET_UDP, 8472, "\x08\0\0\0\0\0\7", 8, true, true},
+    {PACKET_UDP, 6081, "\0\0\x65\x58\0\0\7", 8, true, true},              // Geneve
+    {PACKET_UDP, 6081, "\2\0\x65\x58\0\0\7\0option\0", 16, true, true},   // with options
+    {PACKET_UDP, 6081, "\0\0\x08\0\0\0\7", 8, false, true},               // without a frame
+    {47, 0, "\0\0\x08", 4, false, true},                                  // GRE
+    {47, 0, "\x20\0\x65\x58\0\0\0\7", 8, true, true},                     // with a key
+    {47, 0, "\xb0\0\x08\0\xbe\xef\0\0\0\0\0\7\0\0\0\1", 16, false, true}, // with all
+    {4, 0, "", 0, false, true},                                           // IP in IP
+    {PACKET_UDP, 4790, "\x08\0\0\0\0\0\7", 8, true, false},
+    {PACKET_UDP, 4789, "\0\0\0\0\0\0\7", 8, true, false},       // says no network
+    {PACKET_UDP, 6081, "\x40\0\x65\x58\0\0\7", 8, true, false}, // another version
+    {47, 0, "\x20\1\x88\x0b\0\0\0\7", 8, false, false},         // PPTP
+    {47, 0, "\0\0\x88\x47", 4, false, false},                   // MPLS
+    {50, 0, "", 0, false, false},
+};
+
+// A packet with this one in it.
+static struct frame around(const struct frame *inner, const struct tunnel *tunnel, bool over_ipv6)
+{
+    struct frame out;
+    size_t begin = tunnel->has_frame ? 0 : LINK_BYTES;
+    size_t bytes = (tunnel->port ? 8 : 0) + tunnel->header_bytes + inner->count - begin;
+    if (over_ipv6)
+        ipv6(&out, tunnel->protocol, bytes);
+    else
+        ipv4(&out, tunnel->protocol, 0, 9, 0, bytes);
+    if (tunnel->port) {
+        add16(&out, 50000);
+        add16(&out, tunnel->port);
+        add16(&out, (unsigned)bytes);
+        add16(&out, 0);
+    }
+    add(&out, tunnel->header, tunnel->header_bytes);
+    add(&out, inner->bytes + begin, inner->count - begin);
+    return out;
+}
+
+static void packets_in_tunnels_are_found(void **state)
+{
+    struct scene scene;
+    struct frame datagram, segment;
+    size_t expected = 0;
+    struct packet_head of = head(4, PACKET_UDP), stream = head(4, PACKET_TCP);
+    begin(&scene, state, "port 11211", 1);
+    of.datagram_id = 1;
+    ipv4(&datagram, PACKET_UDP, 0, 1, 0, 8 + 100);
+    udp(&datagram, 100);
+    payload(&datagram, 100, 1);
+    ipv4(&segment, PACKET_TCP, 0, 2, 0, 20 + 50);
+    tcp(&segment, 1000, 0);
+    payload(&segment, 50, 1);
+    for (size_t i = 0; i < 2 * sizeof tunnels / sizeof *tunnels; i++) {
+        struct frame outer = around(&datagram, &tunnels[i / 2], i % 2);
+        pass(&scene, &outer);
+        outer = around(&segment, &tunnels[i / 2], i % 2);
+        pass(&scene, &outer);
+        assert_int_equal(scene.records.count, expected + (tunnels[i / 2].is_tunnel ? 2 : 0));
+        if (!tunnels[i / 2].is_tunnel)
+            continue;
+        const struct hop_record *records = &scene.records.items[expected];
+        assert_int_equal(records[0].flow, packet_flow(&of, KEY));
+        assert_int_equal(records[0].datagram, expected_datagram(&of, 100, 100, 1));
+        assert_int_equal(records[0].ip_bytes, 20 + 8 + 100);
+        assert_int_equal(records[1].flow, packet_flow(&stream, KEY));
+        assert_int_equal(records[1].first, 1000);
+        assert_int_equal(records[1].end, 1050);
+        expected += 2;
+    }
+    // With a tag in the frame within, and cut anywhere: what is read is in the packet.
+    struct frame tag = tagged(&datagram, 0x8100), outer = around(&tag, &tunnels[0], false);
+    pass(&scene, &outer);
+    assert_int_equal(scene.records.count, expected + 1);
+    for (outer.count = LINK_BYTES + 20; outer.count < LINK_BYTES + 20 + 8 + 8 + 18 + 20 + 8;
+         outer.count++)
+        pass(&scene, &outer);
+    assert_int_equal(scene.records.count, expected + 1);
+    assert_int_equal(scene.programs->bss->counts.unreadable, 8 + 20 + 8); // in a header
+    end(&scene);
+}
+
+// Who asks for the tunnel gets the tunnel.
+static void the_outermost_packet_that_is_asked_for_counts(void **state)
+{
+    struct scene scene;
+    struct frame datagram;
+    begin(&scene, state, "udp", 1);
+    ipv4(&datagram, PACKET_UDP, 0, 1, 0, 8 + 100);
+    udp(&datagram, 100);
+    payload(&datagram, 100, 1);
+    struct frame outer = around(&datagram, &tunnels[0], false);
+    pass(&scene, &outer);
+    assert_int_equal(last(&scene, 1)->ip_bytes, outer.count - LINK_BYTES);
+    end(&scene);
+}
+
 // Every datagram and segment cut at every byte: no record but of what is whole enough.
 static void what_ends_too_early_is_counted(void **state)
 {
@@ -412,6 +516,8 @@ int main(void)
         EITHER(of_fragments_the_first_stands_for_all),
         EITHER(what_is_not_asked_for_is_left_out),
         EITHER(a_tag_in_the_frame_is_counted),
+        EITHER(packets_in_tunnels_are_found),
+        EITHER(the_outermost_packet_that_is_asked_for_counts),
         EITHER(what_ends_too_early_is_counted),
         EITHER(sampling_is_by_what_a_packet_is),
         EITHER(a_full_ring_is_counted),
