@@ -27,10 +27,10 @@ class Page:
                                         pass_fds=(to_read, back_write), stderr=subprocess.DEVNULL)
         os.close(to_read)
         os.close(back_write)
-        self.number, self.buffer, self.session, self.errors, self.loaded = 0, b"", None, [], 0
+        self.number, self.buffer, self.session, self.errors = 0, b"", None, []
         target = self.ask("Target.createTarget", url="about:blank")["targetId"]
         self.session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime"):
+        for domain in ("Page", "Runtime", "Log"):
             self.ask(domain + ".enable")
 
     def close(self):
@@ -49,6 +49,16 @@ class Page:
         text, self.buffer = self.buffer.split(b"\0", 1)
         return json.loads(text)
 
+    def notice(self, event, told):
+        """What the page complains of: an exception, or what it may not fetch or run."""
+        if event == "Runtime.exceptionThrown":
+            details = told["exceptionDetails"]
+            self.errors.append(details.get("exception", {}).get("description", details["text"]))
+        elif event == "Runtime.consoleAPICalled" and told["type"] in ("error", "assert"):
+            self.errors.append(" ".join(str(one.get("value", one.get("description"))) for one in told["args"]))
+        elif event == "Log.entryAdded" and told["entry"]["level"] == "error":
+            self.errors.append(told["entry"]["text"])
+
     def ask(self, method, **params):
         self.number += 1
         request = {"id": self.number, "method": method, "params": params}
@@ -58,10 +68,7 @@ class Page:
         deadline = time.monotonic() + PATIENCE_S
         while True:
             reply = self.message(deadline)
-            if reply.get("method") == "Runtime.exceptionThrown":
-                details = reply["params"]["exceptionDetails"]
-                self.errors.append(details.get("exception", {}).get("description", details["text"]))
-            self.loaded += reply.get("method") == "Page.loadEventFired"
+            self.notice(reply.get("method"), reply.get("params"))
             if reply.get("id") == self.number:
                 if "error" in reply:
                     raise RuntimeError(f"{method}: {reply['error']['message']}")
@@ -74,16 +81,17 @@ class Page:
             raise RuntimeError(f"{script}: {reply['exceptionDetails']}")
         return reply["result"].get("value")
 
-    def open(self, file, width, height):
-        """The page at the file, when it is ready, in a window of that size."""
-        self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
-        before = self.loaded
-        self.ask("Page.navigate", url="file://" + os.path.abspath(file))
+    def open(self, file, width, height, mobile=None):
+        """The page at the file, which may have a #fragment, when it is ready, in a window of that size."""
+        self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,
+                 mobile=width < 600 if mobile is None else mobile)
+        for url in ("about:blank", "file://" + os.path.abspath(file)):  # not from a page that is ready, nor from a fragment to another
+            self.ask("Page.navigate", url=url)
         deadline = time.monotonic() + PATIENCE_S
-        while self.loaded == before or self.run("document.documentElement.dataset.ready") != "yes":
+        while not self.run("document.readyState === 'complete' && document.documentElement.dataset.ready === 'yes'"):
             if time.monotonic() > deadline:
                 raise TimeoutError(f"{file} does not become ready")
-            self.run("new Promise(done => setTimeout(done, 20))")
+            time.sleep(.02)
         self.settle()
 
     def settle(self):

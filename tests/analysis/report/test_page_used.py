@@ -26,6 +26,10 @@ TIMELINE = """(() => {
             there: Boolean(box) && box.top < innerHeight && box.bottom > 0}; })()"""
 
 
+# Sections are drawn one after the other, each in a timer of its own (drawLater() of page_causes.js): behind them all.
+DRAWN = "new Promise(done => { let left = 40; const next = () => left-- ? setTimeout(next) : done(); next(); })"
+
+
 def two_clicks(page, file):
     """From the open page to the timeline of a slow message of each cause that the bar offers."""
     page.open(file, 1400, 900)
@@ -39,6 +43,7 @@ def two_clicks(page, file):
         # Any of the list that has its timeline, but the one that is shown already: the click is to be seen to do something.
         row = ("[...document.querySelectorAll('#message-table tbody tr')].filter(one => one.children[1].textContent === '●')"
                ".sort((a, b) => (a.getAttribute('aria-selected') === 'true') - (b.getAttribute('aria-selected') === 'true'))[0]")
+        page.run(DRAWN)  # the list is that of the cause, and stays
         message = page.run(f"{row}?.children[2].textContent")
         second = page.click(row)
         seen = page.becomes(TIMELINE, lambda one: one["message"] == message and one["colours"] > 5 and one["there"])
@@ -71,6 +76,13 @@ def unfold(page):
         page.settle()
 
 
+def changes(page, key, state, patience_s):
+    """Whether a key changes what a reader sees, as soon as that."""
+    page.run(f"window.before = {state}; null")
+    page.key(key)
+    return page.becomes(f"{state} !== window.before", patience_s=patience_s)
+
+
 def keyboard(page, file):
     """Each plot: Tab reaches it, arrows move its selection, Enter opens what is selected."""
     page.open(file, 1400, 900)
@@ -80,22 +92,20 @@ def keyboard(page, file):
     page.run("document.body.tabIndex = -1; document.body.focus()")
     reached, steps = {}, page.run("document.querySelectorAll('a, button, [tabindex], input, summary').length") + 20
     for _ in range(steps):
+        if len(reached) == len(names):
+            break
         page.key("Tab")
         at = page.run("document.activeElement.closest('[data-plot]')?.dataset.plot ?? null")
         if at is None or at in reached:
             continue
-        moved = opened = False
-        if names[int(at)] == "timeline-plot":  # its arrows move the window, once that is smaller than the whole
+        name, moved = names[int(at)], False
+        if name == "timeline-plot":  # its arrows move the window, once that is smaller than the whole
             page.key("+")
-        for key in ("ArrowRight", "ArrowLeft", "ArrowDown", "ArrowUp", "ArrowRight"):
-            before = page.run(STATE)
-            page.key(key)
-            moved = moved or page.becomes(STATE, lambda now: now != before, 1) != before
-        before = page.run(OPENED)
-        page.key("Enter")
-        opened = page.becomes(OPENED, lambda now: now != before, 1) != before
+        for key, patience_s in (("ArrowRight", .1), ("ArrowLeft", .1), ("ArrowDown", .1), ("ArrowUp", .1), ("ArrowRight", 1), ("ArrowDown", 1)):
+            moved = moved or changes(page, key, STATE, patience_s)
+        opened = name in OPENS and changes(page, "Enter", OPENED, 1)
         reached[at] = (moved, opened)
-        page.key("Enter") if names[int(at)] in ("box-plot", "cause-bar") else None  # what was chosen is let go
+        page.key("Enter") if name in ("box-plot", "cause-bar") else None  # what was chosen is let go
         page.run("window.plots.forEach((one, i) => { if (!one.isConnected) return; one.dataset.plot = i; })")
     for at, name in enumerate(names):
         moved, opened = reached.get(str(at), (False, False))

@@ -5,36 +5,17 @@
 set -u
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
 [ -n "$browser" ] || { echo "no Chromium to open the report with (apt-get install chromium)"; exit 77; }
+command -v python3 >/dev/null || { echo "there is no python3 to use the pages with (apt-get install python3)"; exit 77; }
 writer="$BUILD/tests/analysis/report/test_report_html"
 [ -x "$writer" ] || { echo "$writer is not built"; exit 1; }
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 failures=0
 
-# Opens a page and keeps its DOM, after its scripts have run, and what the browser said: NAME.dom,
-# NAME.stderr. $1: NAME, $2: file, $3: address's hash, $4: the window's width.
-open_page() {
-    timeout 120 "$browser" --headless --no-sandbox --disable-gpu --disable-quic --no-first-run \
-        --disable-background-networking --disable-component-update --disable-sync \
-        --disable-dev-shm-usage --window-size="${4:-1400}",2000 --virtual-time-budget=5000 \
-        --user-data-dir="$folder/$1.profile" --enable-logging=stderr --dump-dom "file://$2${3:-}" \
-        >"$folder/$1.dom" 2>"$folder/$1.stderr" || echo "FAIL  $1: the browser failed" >>"$folder/$1.stderr"
-    rm -rf "$folder/$1.profile"
-}
+# The pages to open, in one browser (open_pages.py): $1: NAME, $2: file and fragment, $3: the window's width.
+begin_page() { echo "$1 ${3:-1400} $2" >>"$folder/pages"; }
 
-# The same beside whatever else is being opened, as many at once as there are cores.
-begin_page() {
-    while [ "$(jobs -pr | wc -l)" -ge "$(nproc)" ]; do wait -n; done
-    open_page "$@" &
-}
-
-look_at() { # NAME: what the next expectations are of
-    name=$1
-    if grep "^FAIL  $1: the browser" "$folder/$1.stderr"; then
-        cat "$folder/$1.stderr"
-        exit 1
-    fi
-}
+look_at() { name=$1; } # NAME: what the next expectations are of
 
 expect() { # $1: what, $2: pattern
     if grep -q -F -- "$2" "$folder/$name.dom"; then
@@ -46,7 +27,7 @@ expect() { # $1: what, $2: pattern
 }
 
 no_errors() {
-    if grep -E 'CONSOLE.*(rror|iolat|efused)' "$folder/$name.stderr" || grep -F '[FAIL]' "$folder/$name.dom"; then
+    if grep . "$folder/$name.problems" || grep -F '[FAIL]' "$folder/$name.dom"; then
         echo "FAIL  $name: the page has problems"
         failures=$((failures + 1))
     fi
@@ -65,8 +46,8 @@ for variant in $variants; do
     "$writer" --write "$folder/$variant.html" "$variant" || exit 1
     instrument "$folder/$variant.html" "$folder/$variant-driven.html" report_page_driver.html
     width=1400
-    [ $variant != odd ] || width=500 # as on a telephone; Chromium has no narrower windows
-    begin_page "$variant" "$folder/$variant-driven.html" "" $width
+    [ $variant != odd ] || width=390 # as on a telephone
+    begin_page "$variant" "$folder/$variant-driven.html" $width
 done
 # Two runs against each other, and three a side.
 "$BUILD/tests/analysis/compare/test_run_compare" --write "$folder/compare.html" 1 || exit 1
@@ -74,7 +55,7 @@ begin_page compare "$folder/compare.html"
 sed 's|^</body>$|<script>document.documentElement.dataset.fits = ["shifts", "changes", "places", "categories", "box"].filter(name => { \
 const plot = document.getElementById(name + "-plot"); return plot.scrollWidth > plot.clientWidth; }).join() \|\| "all";</script></body>|' \
     "$folder/compare.html" >"$folder/phone.html"
-begin_page phone "$folder/phone.html" "" 500 # as on a telephone; Chromium has no narrower windows
+begin_page phone "$folder/phone.html" 390 # as on a telephone
 "$BUILD/tests/analysis/compare/test_run_compare" --write "$folder/sets.html" 3 || exit 1
 begin_page sets "$folder/sets.html"
 # And two whose functions are known, used.
@@ -83,8 +64,8 @@ instrument "$folder/functions.html" "$folder/functions-driven.html" compare_page
 begin_page functions "$folder/functions-driven.html"
 # The address chooses the message: an ordinary one, and one that is not there.
 ordinary=$(grep -o '"id":[0-9]*,"reference":true' "$folder/usual.html" | head -n 1 | grep -o '[0-9]*')
-begin_page ordinary "$folder/usual.html" "#message=$ordinary"
-begin_page unknown "$folder/usual.html" "#message=999999"
+begin_page ordinary "$folder/usual.html#message=$ordinary"
+begin_page unknown "$folder/usual.html#message=999999"
 # Numbers in words: what the terminal says of many, beside what the page says.
 {
     echo '<!doctype html><meta charset="utf-8"><body><script id="data" type="application/json">{}</script><script>'
@@ -97,12 +78,19 @@ const plain = text => String(text).replaceAll('µs', 'us');
 const wrong = cases.filter(([form, values, said]) => plain(forms[form](...values)) !== said);
 document.body.append(`${cases.length} numbers, ${wrong.length} differ `, ...wrong.slice(0, 5).map(
     ([form, values, said]) => `${form}(${values}): page ${forms[form](...values)}, terminal ${said}; `));
+document.documentElement.dataset.ready = 'yes';
 </script></body>
 EOF
 } >"$folder/words.html"
 begin_page words "$folder/words.html"
-wait
+# What must be noticed: a page that throws and wants what it may not have.
+sed 's|^</body>$|<img src="http://127.0.0.1:9/picture"><script>throw new Error("thrown")</script></body>|' "$folder/empty.html" >"$folder/broken.html"
+begin_page broken "$folder/broken.html"
+timeout 200 python3 tests/analysis/report/open_pages.py "$browser" "$folder" <"$folder/pages" || { echo "FAIL  the browser failed"; exit 1; }
 
+for problem in 'Error: thrown' 'http://127.0.0.1:9/picture'; do
+    grep -q "$problem" "$folder/broken.problems" || { echo "FAIL  not noticed: $problem"; failures=$((failures + 1)); }
+done
 look_at words
 expect "numbers: the page rounds as the terminal does" '1408 numbers, 0 differ'
 grep -o '[0-9][0-9]* numbers, .*' "$folder/words.dom"
@@ -116,8 +104,8 @@ for variant in $variants; do
     [ $variant != odd ] || expect "odd: the neighbour's load" '4,999/s'
     no_errors
     grep -o '\[ok\].*' "$folder/$variant.dom" | sed "s/^\[ok\]/ok    $variant:/"
-    ! command -v python3 >/dev/null || python3 tests/experiments/written_times.py "$folder/$variant.dom" || failures=$((failures + 1))
 done
+python3 tests/experiments/written_times.py "$folder"/{usual,large,everything,odd,no-causes,no-verdict,empty}.dom || failures=$((failures + 1))
 
 look_at phone
 expect "compare: its plots fit a telephone" 'data-fits="all"'
