@@ -78,6 +78,13 @@ jq -e '.requests as $requests | .hops | .problem == null and .strange == 0 and .
     fail "apart: $(jq -c '[.requests, .hosts, .hops]' "$summary")"
 jq -c '[.requests, .hops.divided_to_server, .hops.divided_to_client, .hops.clock]' "$summary"
 
+# What did not fit into the ring of an end, of either machine, is told beside the verdict.
+for of in server/2 client/3; do
+    printf '%b' "\\x0${of#*/}" | dd of="$run/${of%/*}/hops.tlog" bs=1 seek=32 conv=notrunc status=none
+done
+"$taillight" analyze "$run" >"$work/dropped" 2>"$work/dropped.err"
+grep -q '5 records of hops were lost' "$work/dropped" || fail "dropped: $(head -n 40 "$work/dropped")"
+
 rm "$run/client/capsule.json" "$run/client/hops.tlog"
 "$taillight" analyze "$run" >/dev/null 2>"$work/alone.err"
 jq -e '.hops.problem | contains("hops of another machine")' "$summary" >/dev/null || fail "alone: $(jq -c .hops "$summary")"

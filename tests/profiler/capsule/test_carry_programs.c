@@ -65,8 +65,7 @@ static void end(struct scene *scene)
 }
 
 // Gives a program a frame, which becomes what the program made of it.
-static void pass(struct scene *scene, const struct bpf_program *program, struct frame *frame,
-                 uint32_t segment_bytes)
+static void give(const struct bpf_program *program, struct frame *frame, uint32_t segment_bytes)
 {
     static uint8_t after[sizeof frame->bytes];
     struct __sk_buff context = {.gso_size = segment_bytes, .gso_segs = segment_bytes ? 2 : 0};
@@ -81,6 +80,13 @@ static void pass(struct scene *scene, const struct bpf_program *program, struct 
     assert_int_equal(run.retval, CONTINUE);
     memcpy(frame->bytes, after, run.data_size_out);
     frame->count = run.data_size_out;
+}
+
+// The same, and takes what it recorded.
+static void pass(struct scene *scene, const struct bpf_program *program, struct frame *frame,
+                 uint32_t segment_bytes)
+{
+    give(program, frame, segment_bytes);
     assert_true(ring_buffer__consume(scene->ring) >= 0);
 }
 
@@ -351,6 +357,31 @@ static void the_first_hop_samples(void **state)
     end(&scene);
 }
 
+// Trailers are taken off whether there is room for what they say or not.
+static void a_full_ring_is_counted(void **state)
+{
+    (void)state;
+    enum { PACKETS = 200 };
+    struct scene scene;
+    begin(&scene, 1, ASKED);
+    for (unsigned n = 0; n < PACKETS; n++) {
+        struct frame frame = datagram(20, n);
+        const struct frame before = frame;
+        give(scene.programs->progs.hop_begin, &frame, 0);
+        assert_int_equal(frame.count, before.count + TRAILER);
+        give(scene.programs->progs.hop_end, &frame, 0);
+        assert_true(same(&frame, &before));
+    }
+    const struct hop_counts *counts = &scene.programs->bss->counts;
+    assert_true(ring_buffer__consume(scene.ring) >= 0);
+    assert_int_equal(counts->begun, PACKETS);
+    assert_int_equal(counts->ended, PACKETS);
+    assert_int_equal(counts->recorded, scene.records);
+    assert_int_equal(counts->recorded + counts->dropped, PACKETS);
+    assert_true(counts->dropped > 0 && counts->recorded > 0);
+    end(&scene);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -362,6 +393,7 @@ int main(void)
         cmocka_unit_test(what_is_sent_again_is_left_alone),
         cmocka_unit_test(the_packet_says_who_stamps_it),
         cmocka_unit_test(the_first_hop_samples),
+        cmocka_unit_test(a_full_ring_is_counted),
     };
     if (!programs_can_be_loaded())
         return 77;
