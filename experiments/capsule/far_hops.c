@@ -67,7 +67,7 @@ static int wait_end(struct far_hops *hops, struct process *process, const char *
 
 static int report_end(struct far_hops *hops, int status, struct error *err)
 {
-    return supervisor_end_error(err, hops->far.what, status, hops->log);
+    return supervisor_end_error(err, hops->far.what, status, hops->far.log_path);
 }
 
 static int wait_ready(struct far_hops *hops, struct error *err)
@@ -101,7 +101,7 @@ static int start_command(struct far_hops *hops, const struct command_line *argum
     char program[FAR_PATH_BYTES];
     struct command_line line = {.failed = arguments->failed};
     const struct process_place place = {
-        .log_path = hops->log, .pipe_input = true, .pipe_output = true};
+        .log_path = hops->far.log_path, .pipe_input = true, .pipe_output = true};
     command_line_add_list(
         &line,
         (const char *const[]){far_host_path(&hops->far, "taillight", program), "capsule", NULL});
@@ -136,14 +136,7 @@ static int make_folder(struct far_hops *hops, const char *here, struct error *er
 int far_hops_start(struct far_hops *hops, const struct command_line *arguments, const char *here,
                    struct error *err)
 {
-    strcpy(hops->log, "/tmp/taillight-capsule-XXXXXX");
-    int fd = mkstemp(hops->log);
-    if (fd < 0) {
-        hops->log[0] = '\0';
-        return error_set_errno(err, ERROR_FAILED, "cannot create a file in /tmp");
-    }
-    close(fd);
-    int result = far_host_start(&hops->far, &hops->keeper, &hops->plan, hops->log, err);
+    int result = far_host_start(&hops->far, &hops->keeper, &hops->plan, NULL, err);
     if (result < 0)
         return result;
     snprintf(hops->there, sizeof hops->there, "%s/hops", hops->far.directory);
@@ -213,7 +206,7 @@ static int read_folder(struct far_hops *hops, struct error *err)
 
 static int fetch(struct far_hops *hops, struct error *err)
 {
-    const struct process_place place = {.log_path = hops->log};
+    const struct process_place place = {.log_path = hops->far.log_path};
     struct process copy;
     int status = 0;
     int result =
@@ -222,8 +215,9 @@ static int fetch(struct far_hops *hops, struct error *err)
         return result;
     result = wait_end(hops, &copy, "its records are brought here", FETCH_S, &status, err);
     process_stop(&copy, 0);
-    return result == 0 && status ? supervisor_end_error(err, hops->far.what, status, hops->log)
-                                 : result;
+    return result == 0 && status
+               ? supervisor_end_error(err, hops->far.what, status, hops->far.log_path)
+               : result;
 }
 
 int far_hops_tell(struct far_hops *hops, const char *line, struct error *err)
@@ -248,7 +242,7 @@ int far_hops_finish(struct far_hops *hops, struct error *err)
     if (result < 0)
         return result;
     if (status && !(WIFEXITED(status) && WEXITSTATUS(status) == ERROR_INCONCLUSIVE))
-        return supervisor_end_error(err, hops->far.what, status, hops->log);
+        return supervisor_end_error(err, hops->far.what, status, hops->far.log_path);
     result = fetch(hops, err);
     return result == 0 ? read_folder(hops, err) : result;
 }
@@ -259,10 +253,9 @@ void far_hops_end(struct far_hops *hops)
     if (!hops->plan.address)
         return;
     process_stop(&hops->process, STOP_GRACE_MS);
-    if (hops->log[0]) {
+    if (hops->far.what[0]) {
         keeper_end(&hops->keeper, &ignored);
         far_host_end(&hops->far);
-        unlink(hops->log);
     }
     clock_map_free(hops->clocks);
     json_decref(hops->document);

@@ -30,7 +30,6 @@ struct far_hops {
     struct far_host far;
     struct keeper keeper;
     struct process process;     // the command there; pid 0: it does not run
-    char log[64];               // what ssh and it say; removed in the end
     char there[FAR_PATH_BYTES]; // the folder of its records
     char here[4096];            // and where they are brought
     struct ARRAY_OF(struct link_trip) trips;

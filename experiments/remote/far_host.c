@@ -38,6 +38,8 @@ static int make_private_directory(struct far_host *far, const struct experiment_
     snprintf(directory, FAR_PATH_BYTES, "/tmp/taillight-%d-%llx", getpid(),
              (unsigned long long)supervisor_now_ns() & 0xffffffffffff);
     snprintf(far->link_file, sizeof far->link_file, "%.100s/%.40s.json", directory, plan->name);
+    if (far->log_path[0] == '\0')
+        snprintf(far->log_path, sizeof far->log_path, "%.100s/log", directory);
     return keeper_make_directory(&far->here, directory, err);
 }
 
@@ -146,7 +148,7 @@ int far_host_start(struct far_host *far, struct keeper *keeper, const struct exp
     struct error ignored;
     *far = (struct far_host){.here.channel = -1};
     *keeper = (struct keeper){.channel = -1};
-    snprintf(far->log_path, sizeof far->log_path, "%s", log_path);
+    snprintf(far->log_path, sizeof far->log_path, "%s", log_path ? log_path : "");
     snprintf(far->what, sizeof far->what, "host %s", plan->name);
     int result = set_up_host(far, keeper, plan, err);
     if (result < 0) {

@@ -30,7 +30,9 @@ struct far_host {
 };
 
 // Connects, copies, starts the keeper there (*keeper; the caller ends it before far_host_end).
-// Errors name the host and quote ssh. On failure nothing is left on either side.
+// Errors name the host and quote ssh. On failure nothing is left on either side. log_path: where
+// ssh and our programs there write what they say; NULL: into a file of the connection's own, which
+// goes with it, however this process ends.
 int far_host_start(struct far_host *far, struct keeper *keeper, const struct experiment_host *plan,
                    const char *log_path, struct error *err);
 void far_host_end(struct far_host *far);

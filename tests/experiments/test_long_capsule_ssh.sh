@@ -108,10 +108,14 @@ begin() { # NAME [OPTION...]: a measuring without an end, until both machines ha
     await grep -q '^taillight: measuring' "$work/$1.err" || fail "$1: it does not measure: $(cat "$work/$1.err")"
     [ "$(attached)" = 2 ] || fail "$1: $(attached) programs there, not 2"
 }
+# What a measuring here may leave: its connections' files.
+left_here() { find /tmp -maxdepth 1 -newer "$ssh_config" \( -name 'taillight-capsule-*' -type f -o -name "taillight-$began-*" \); }
+nothing_here() { [ -z "$(left_here)" ]; }
 nothing() { # NAME
     await test 0 = "$(attached)" || sleep 8
     [ "$(attached)" = 0 ] || fail "$1: programs are left attached there"
     ssh_nothing_left there 15
+    await nothing_here || fail "$1: left here: $(left_here)"
 }
 begin interrupted
 kill -INT $began
