@@ -172,13 +172,15 @@ static int run_phases(struct run *run, struct error *err)
 }
 
 // Ends everything at once, of a run that a person interrupted: one process that takes its time must
-// not cost that person more than a moment.
+// not cost that person more than a moment. Loads are told, and not killed yet: what they measured
+// is being written, and they end with this process where the way out is taken meanwhile.
 static void end_at_once(struct run *run)
 {
     struct process *all[2 * MOST_WATCHED];
     size_t count = 0;
     for (size_t i = 0; i < run->loader_count; i++)
-        all[count++] = &run->loaders[i].process;
+        if (run->loaders[i].process.pid > 0)
+            kill(run->loaders[i].process.pid, SIGTERM);
     all[count++] = &run->clock;
     for (int i = 0; i < STAMPED_MACHINES; i++)
         all[count++] = &run->hops[i].process;

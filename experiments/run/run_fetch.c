@@ -104,17 +104,23 @@ static int fetch_server(struct run *run, struct error *err)
     return 0;
 }
 
-int run_fetch(struct run *run, struct error *err)
+int run_fetch_loads(struct run *run, struct error *err)
 {
     char here[LOG_PATH_BYTES];
     struct host *load = run_load_host(run);
-    int result = run_server_host(run)->kind->is_elsewhere ? fetch_server(run, err) : 0;
-    if (result < 0 || run->load_here || !load->kind->is_elsewhere)
-        return result;
+    int result = 0;
+    if (run->load_here || !load->kind->is_elsewhere)
+        return 0;
     progress_phase(run->progress, "fetching what host %s wrote", load->plan->name);
     for (size_t i = 0; i < run->loader_count && result == 0; i++)
         result =
             fetch(run, load, run->loaders[i].directory,
                   run_folder_path(run->folder, run->loaders[i].folder, here), FAR_PART_ALL, err);
     return result;
+}
+
+int run_fetch(struct run *run, struct error *err)
+{
+    int result = run_server_host(run)->kind->is_elsewhere ? fetch_server(run, err) : 0;
+    return result < 0 ? result : run_fetch_loads(run, err);
 }

@@ -4,17 +4,16 @@
 // neighbours come and go. Where there are several loads, a process makes each, all begin at the
 // same instant, and the first says how long the run is.
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <sys/wait.h>
 
 #include "base/units.h"
 #include "experiments/common/core_times.h"
 #include "experiments/common/program_path.h"
 #include "experiments/hosts/host_kind.h"
+#include "experiments/run/run_load_ends.h"
 #include "experiments/run/run_phases.h"
 #include "experiments/run/run_trace.h"
 #include "experiments/servers/server_kind.h"
@@ -26,21 +25,8 @@ enum {
     PREPARE_KEYS_PER_S = 2000,     // stored, and read again
     BEGIN_S = 60,                  // to connect ...
     BEGIN_REQUESTS_PER_S = 200000, // ... and to draw its schedule
-    END_S = 30,
-    END_REQUESTS_PER_S = 100000, // judged, and their samples written
-    SALVAGE_S = 5,
-    TOGETHER_MS = 20, // for all loads to hear when they begin
+    TOGETHER_MS = 20,              // for all loads to hear when they begin
 };
-
-// "the load generator", or that of which load.
-static char *name_loader(const struct run *run, const struct loader *loader, char out[80])
-{
-    if (run->loader_count > 1)
-        snprintf(out, 80, "the load `%s`", loader->plan->name);
-    else
-        snprintf(out, 80, "the load generator");
-    return out;
-}
 
 int run_make_loaders(struct run *run, struct error *err)
 {
@@ -97,11 +83,6 @@ static char *log_of(const struct run *run, const struct loader *loader, const ch
     snprintf(name, sizeof name, "logs/%s%s%s.log", what, first ? "" : "-",
              first ? "" : loader->plan->name);
     return run_folder_path(run->folder, name, path);
-}
-
-static double requests_of(const struct experiment_load *load)
-{
-    return load->rate * (double)load->duration_ns / 1e9;
 }
 
 // How it connects, be it to store or to load.
@@ -161,7 +142,7 @@ static const struct person *load_person(struct run *run, const struct loader *lo
 
 static int prepare(struct run *run, const struct loader *loader, struct error *err)
 {
-    char what[80 + sizeof "loading the dataset of "];
+    char what[LOADER_NAME_BYTES + sizeof "loading the dataset of "];
     struct command_line line = {.failed = false};
     struct process process;
     const char *folder = loader->directory;
@@ -269,65 +250,28 @@ static int start_load(struct run *run, struct loader *loader, struct error *err)
     return run_start_command(run, host, &command, &loader->process, err);
 }
 
-static int load_end_error(struct run *run, const struct loader *loader, int status,
-                          struct error *err)
-{
-    char what[80];
-    return supervisor_end_error(err, name_loader(run, loader, what), status, loader->log_path);
-}
-
-// Takes a line from the begin of what a process has printed.
-static void drop_line(struct text_buffer *output)
-{
-    const char *end = output->count ? memchr(output->items, '\n', output->count) : NULL;
-    size_t bytes = end ? (size_t)(end - output->items) + 1 : output->count;
-    if (bytes)
-        memmove(output->items, output->items + bytes, output->count - bytes);
-    output->count -= bytes;
-}
-
-// Takes the lines that come while the load lasts: of slow replies, and of the live view, whose last
-// goes to `live`. What is left begins the summary, if there is anything. Returns whether replies
-// were slow.
-static bool take_notices(struct text_buffer *output, char *live, size_t live_bytes)
-{
-    bool slow = false, taken = true;
-    while (taken) {
-        json_t *line = run_first_line(output);
-        const char *view = json_string_value(json_object_get(line, "live"));
-        if (view)
-            snprintf(live, live_bytes, ": %s", view);
-        taken = view || json_object_get(line, "slow");
-        slow |= taken && !view;
-        if (taken)
-            drop_line(output);
-        json_decref(line);
-    }
-    return slow;
-}
-
 // Waits for the next line of a load that has not begun, and takes it if it says `key`.
 static int wait_line(struct run *run, struct loader *loader, const char *key, json_t **line,
                      struct error *err)
 {
     int status = 0;
-    char what[80];
-    const double patience_s = BEGIN_S + requests_of(loader->plan) / BEGIN_REQUESTS_PER_S;
+    char what[LOADER_NAME_BYTES];
+    const double patience_s = BEGIN_S + loader_requests(loader->plan) / BEGIN_REQUESTS_PER_S;
     int result = supervisor_wait(&run->supervisor, &loader->process, &loader->output, true,
                                  supervisor_now_ns() + (uint64_t)(patience_s * 1e9), &status, err);
     if (result < 0)
         return result;
     *line = run_first_line(&loader->output);
     if (json_is_integer(json_object_get(*line, key))) {
-        drop_line(&loader->output);
+        loader_drop_line(&loader->output);
         return 0;
     }
     json_decref(*line);
     *line = NULL;
     if (!loader->process.pid)
-        return load_end_error(run, loader, status, err);
+        return loader_end_error(run, loader, status, err);
     return error_set(err, ERROR_FAILED, "%s does not begin within %.0f s; see %s",
-                     name_loader(run, loader, what), patience_s, loader->log_path);
+                     loader_name(run, loader, what), patience_s, loader->log_path);
 }
 
 static int64_t number_of(const json_t *line, const char *key)
@@ -349,11 +293,11 @@ static int wait_begin(struct run *run, struct loader *loader, uint64_t *begin_ns
 
 static int tell_begin(struct run *run, struct loader *loader, int64_t at_ns, struct error *err)
 {
-    char what[80];
+    char what[LOADER_NAME_BYTES];
     // If it is gone, whoever waits for its begin reports why.
     int result = dprintf(loader->process.input, "%lld\n", (long long)at_ns) < 0 && errno != EPIPE
                      ? error_set_errno(err, ERROR_FAILED, "%s cannot be told to begin",
-                                       name_loader(run, loader, what))
+                                       loader_name(run, loader, what))
                      : 0;
     close(loader->process.input);
     loader->process.input = -1;
@@ -386,15 +330,6 @@ static bool has_line(const struct text_buffer *output)
     return output->count && memchr(output->items, '\n', output->count);
 }
 
-// How long after its duration a load may take to end.
-static double grace_s(const struct experiment_load *load)
-{
-    // A method loads in rounds of a second or more, and the replies to each are waited for.
-    uint64_t rounds = load->method.percentile ? load->duration_ns / SECOND_NS + 1 : 1;
-    return END_S + (double)(rounds * load->timeout_ns) / 1e9 +
-           requests_of(load) / END_REQUESTS_PER_S;
-}
-
 // Waits for the first load's end while the neighbours come and go.
 static int follow_load(struct run *run, uint64_t begin_ns, int *status, struct error *err)
 {
@@ -402,22 +337,25 @@ static int follow_load(struct run *run, uint64_t begin_ns, int *status, struct e
     const struct experiment_load *load = first->plan;
     struct text_buffer *output = &first->output;
     uint64_t end_ns = begin_ns + load->duration_ns;
-    char live[256] = "", what[80];
-    uint64_t deadline_ns = end_ns + (uint64_t)(grace_s(load) * 1e9);
+    char live[256] = "", what[LOADER_NAME_BYTES];
+    uint64_t deadline_ns = end_ns + (uint64_t)(loader_grace_s(load) * 1e9);
     for (;;) {
         uint64_t now_ns = supervisor_now_ns(), next_ns;
         if (now_ns >= deadline_ns)
             return error_set(err, ERROR_FAILED,
                              "%s (process %d) does not end: %.0f s after its schedule it still "
                              "runs; see %s",
-                             name_loader(run, first, what), first->process.pid, grace_s(load),
-                             first->log_path);
+                             loader_name(run, first, what), first->process.pid,
+                             loader_grace_s(load), first->log_path);
         int result = run_update_neighbours(run, begin_ns, now_ns, &next_ns, err);
+        if (result < 0)
+            return result;
+        result = loads_check_others(run, err);
         if (result < 0)
             return result;
         run_check_neighbours(run);
         run_turn_trace(run, begin_ns, now_ns, &next_ns);
-        if (take_notices(output, live, sizeof live))
+        if (loader_take_notices(output, live, sizeof live))
             run_take_snapshot(run);
         if (now_ns < end_ns)
             progress_update(run->progress, "loading, %s%.0f s to go%s",
@@ -430,81 +368,6 @@ static int follow_load(struct run *run, uint64_t begin_ns, int *status, struct e
         if (result < 0 || (result && !first->process.pid))
             return result < 0 ? result : 0;
     }
-}
-
-static int keep_load_summary(struct run *run, struct loader *loader, struct error *err)
-{
-    json_error_t where;
-    char live[2], what[80], name[LOAD_FOLDER_BYTES + 16];
-    struct text_buffer *output = &loader->output;
-    take_notices(output, live, sizeof live);
-    json_t *document = output->count ? json_loadb(output->items, output->count, 0, &where) : NULL;
-    name_loader(run, loader, what);
-    if (!document)
-        return error_set(err, ERROR_FAILED, "%s's summary cannot be read: %s; see %s",
-                         run->loader_count > 1 ? what : "the load",
-                         output->count ? where.text : "there is none", loader->log_path);
-    const char *lack = json_string_value(json_object_get(document, "no_kernel_stamps"));
-    if (lack)
-        run_warn(run, "%s: no kernel stamps: %s", run->loader_count > 1 ? what : "load", lack);
-    const char *verdict = json_string_value(json_object_get(document, "verdict"));
-    const char *doubt = json_string_value(json_array_get(json_object_get(document, "reasons"), 0));
-    if (verdict && strcmp(verdict, "n/a") == 0)
-        run_warn(run, "%s is inconclusive: %s", run->loader_count > 1 ? what : "the load",
-                 doubt ? doubt : "it does not say why");
-    snprintf(name, sizeof name, "%s/load.json", loader->folder);
-    int result = run_folder_write_json(run->folder, name, document, err);
-    json_decref(document);
-    return result;
-}
-
-// What became of a load whose process has ended.
-static int take_end(struct run *run, struct loader *loader, int status, struct error *err)
-{
-    struct error ignored;
-    if (status == 0 || (WIFEXITED(status) && WEXITSTATUS(status) == ERROR_INCONCLUSIVE))
-        return keep_load_summary(run, loader, err);
-    keep_load_summary(run, loader, &ignored); // it says what it measured whatever failed then
-    return load_end_error(run, loader, status, err);
-}
-
-// Waits for a load beside the first, which has ended. They began together, and none is longer; only
-// a method may have ended the first before.
-static int end_other(struct run *run, struct loader *loader, struct error *err)
-{
-    char what[80];
-    int status = 0;
-    const uint64_t patience_ns = (uint64_t)(grace_s(loader->plan) * 1e9);
-    if (run->loaders[0].plan->method.percentile && loader->process.pid > 0)
-        kill(loader->process.pid, SIGTERM);
-    int result = supervisor_wait(&run->supervisor, &loader->process, &loader->output, false,
-                                 supervisor_now_ns() + patience_ns, &status, err);
-    if (result < 0)
-        return result;
-    if (result == 0)
-        return error_set(err, ERROR_FAILED, "%s (process %d) does not end: see %s",
-                         name_loader(run, loader, what), loader->process.pid, loader->log_path);
-    return take_end(run, loader, status, err);
-}
-
-// A load of a run that cannot go on, because the server or the capture is gone: it is told to end,
-// and what it measured until then is kept.
-static void salvage_load(struct run *run, struct loader *loader)
-{
-    struct error ignored;
-    int status;
-    if (loader->process.pid <= 0 || run->supervisor.interrupted)
-        return;
-    run->supervisor.watched_count = 0; // what is gone is known
-    kill(loader->process.pid, SIGTERM);
-    uint64_t deadline_ns = supervisor_now_ns() + SALVAGE_S * SECOND_NS;
-    if (supervisor_wait(&run->supervisor, &loader->process, &loader->output, false, deadline_ns,
-                        &status, &ignored) > 0 &&
-        keep_load_summary(run, loader, &ignored) == 0)
-        run_warn(run,
-                 "what the load measured until then is in %s/load.json, and what was captured in "
-                 "server; `taillight analyze` takes both",
-                 loader->folder);
 }
 
 // How busy the server's cores were, for experiment.json; not of machines behind ssh.
@@ -566,12 +429,12 @@ int run_load(struct run *run, struct error *err)
         result = follow_load(run, begin_ns, &status, err);
     if (result == 0)
         note_server_cpu(run, &cpu);
-    for (size_t i = 0; i < run->loader_count && result < 0 && begin_ns; i++)
-        salvage_load(run, &run->loaders[i]);
+    if (result == 0)
+        result = loads_take_end(run, status, err);
+    if (result < 0 && begin_ns)
+        loads_salvage(run);
     run_stop_neighbours(run, result == 0);
     if (result == 0)
-        result = take_end(run, &run->loaders[0], status, err);
-    for (size_t i = 1; i < run->loader_count && result == 0; i++)
-        result = end_other(run, &run->loaders[i], err);
+        result = loads_end_others(run, err);
     return result;
 }

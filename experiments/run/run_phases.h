@@ -51,6 +51,7 @@ struct loader {
     char log_path[LOG_PATH_BYTES];
     struct process process;
     struct text_buffer output;
+    bool salvaged; // the run ends before its time, and what this measured until then is kept
 };
 
 struct run {
@@ -162,6 +163,8 @@ int run_choose_directories(struct run *run, struct error *err);
 // Fetches what was written on other machines into the run's folder (run_fetch.c). A recording that
 // does not come is a warning.
 int run_fetch(struct run *run, struct error *err);
+// The same of what the loads wrote alone.
+int run_fetch_loads(struct run *run, struct error *err);
 
 // --- capture and clock (run_capture.c) -----------------------------------------------------------
 

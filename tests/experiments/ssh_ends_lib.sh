@@ -7,7 +7,7 @@ setting=/proc/sys/net/ipv4/tcp_autocorking
 far_dir="$work/server-files"
 
 # A run in the background: $pid, $run; its load has begun, its tuning is done.
-ssh_start_run() { # NAME DURATION [CLIENT]
+ssh_start_run() { # NAME DURATION [CLIENT [MORE YAML]]
     run="$work/$1"
     rm -rf "$run"
     claim_port
@@ -21,6 +21,7 @@ tuning: {server: [{sysctl: {net.ipv4.tcp_autocorking: 0}}]}
 neighbours: {idler: {command: [sh, -c, "sleep 100 & sleep 100"]}}
 workload: {keys: {count: 500}, values: {size: {fixed: 200}}}
 load: {rate: 2k, duration: $2, connections: 8, depth: 64, timeout: 1s, sleep: true}
+${4:-}
 EOF
     ip netns exec "ssh$$-here" "$taillight" run "$work/$1.yaml" --out "$run" >"$work/$1.out" 2>"$work/$1.err" &
     pid=$!
@@ -63,9 +64,9 @@ ssh_ended() { # NAME EXIT PATTERN BROKEN-AT
 # SIGKILLs the far host's processes whose command line matches. Not the guards (base/guard.h), which
 # have their parents': to end what these leave is what they are for, and who kills both within a
 # millisecond leaves the grandchildren.
-far_kill() { # PATTERN
+far_kill() { # PATTERN [HOST]
     local one found=
-    for one in $(ip netns pids "ssh$$-server"); do
+    for one in $(ip netns pids "ssh$$-${2:-server}"); do
         [ "$(cat "/proc/$one/comm" 2>/dev/null)" != guard ] || continue
         if { tr '\0' ' ' <"/proc/$one/cmdline"; } 2>/dev/null | grep -Eq -- "$1"; then
             kill -9 "$one" && found=yes
@@ -108,6 +109,20 @@ break_far_load() {
     jq -e '.answered > 0 and any(.reasons[]; startswith("interrupted after"))' "$run/client/load.json" >/dev/null ||
         fail "far-load: load.json says $(head -c 2000 "$run/client/load.json"), its log $(cat "$run/logs/load.log")"
     echo "far-load: $(jq -c '[.answered, .reasons[0]]' "$run/client/load.json")"
+}
+# One of two loads there: what the other measured comes here, each request of it.
+break_one_of_far_loads() {
+    ssh_start_run one-load 30s "{kind: ssh, address: loader, cores: [1], ssh_config: $ssh_config, directory: $work/loader-files}" \
+        'loads: {batch: {rate: 300, connections: 2, sleep: true}}'
+    sleep 0.5
+    far_kill 'taillight load .*client-batch' loader
+    ssh_ended one-load 1 'the load `batch` was killed by signal 9' "$(date +%s)"
+    ssh_nothing_left loader 10
+    jq -e '.answered > 0 and any(.reasons[]; startswith("interrupted after"))' "$run/client/load.json" >/dev/null ||
+        fail "one-load: load.json says $(head -c 2000 "$run/client/load.json")"
+    [ -s "$run/client/samples.tlog" ] && [ -s "$run/client/connections.tlog" ] && [ -s "$run/client/clock.tlog" ] ||
+        fail "one-load: the other's requests are not here: $(ls "$run/client"): $(cat "$work/one-load.err")"
+    echo "one-load: $(jq -c '[.answered, .reasons[0]]' "$run/client/load.json")"
 }
 break_link() {
     local since
