@@ -9,21 +9,26 @@ need_capture
 need_program chromium chromium
 need_program python3 python3
 experiment "$work/numbers.yaml" netns 3k 1s <<<'servers: {cache: {kind: memcached, threads: 1}}'
-"$taillight" run "$work/numbers.yaml" --out "$work/run" --quiet >"$work/out" 2>"$work/run.err"
-status=$?
-[ $status = 0 ] || { [ $status = 4 ] && grep -q '^Inconclusive: ' "$work/run.err"; } || fail "exit $status, and no word of why"
-"$taillight" report "$work/run" --text --full >"$work/terminal" 2>"$work/report.err"
 drawn() { # PAGE, to stdout after its scripts have run
     timeout 120 chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --virtual-time-budget=3000 \
         --user-data-dir="$work/profile" --dump-dom "file://$1" 2>"$work/browser.err"
 }
-drawn "$work/run/report.html" >"$work/dom"
-grep -q 'data-ready="yes"' "$work/dom" || fail "the page did not become ready"
 told() {
     python3 tests/experiments/one_number.py "$work/run/summary.json" "$work/terminal" "$work/dom" \
         p50 p99 requests joined 'slow messages' >"$work/told"
 }
-told || fail "$(cat "$work/told")"
+# Where others have the cores, the requests that can be joined may be too few to be told of.
+told_run() {
+    rm -rf "$work/run"
+    "$taillight" run "$work/numbers.yaml" --out "$work/run" --quiet >"$work/out" 2>"$work/run.err"
+    status=$?
+    [ $status = 0 ] || { [ $status = 4 ] && grep -q '^Inconclusive: ' "$work/run.err"; } || fail "exit $status, and no word of why"
+    "$taillight" report "$work/run" --text --full >"$work/terminal" 2>"$work/report.err"
+    drawn "$work/run/report.html" >"$work/dom"
+    grep -q 'data-ready="yes"' "$work/dom" || fail "the page did not become ready"
+    told
+}
+judged_tries told_run || fail "$(cat "$work/told")"
 cat "$work/told"
 # A check that can fail: another count of requests on the page.
 sed -i 's/of the [0-9,]* slow messages/of the 9 slow messages/' "$work/dom"
