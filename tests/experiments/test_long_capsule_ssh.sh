@@ -83,7 +83,7 @@ PY
 [ "$(attached)" = 0 ] || fail "programs are left attached there"
 # The other machine's interface is the one with the smaller MTU: what would be too long for it is left alone here.
 far there ip link set eth0 mtu 1000
-capsule "${hops[@]}" --carry --filter 'udp port 11211' --for 0.3s --json >"$work/narrow.json" 2>"$work/narrow.err" &
+capsule "${hops[@]}" --carry --filter 'udp port 11211' --for 3s --json >"$work/narrow.json" 2>"$work/narrow.err" &
 narrow=$!
 await grep -q '^taillight: measuring' "$work/narrow.err" || fail "narrow: $(cat "$work/narrow.err")"
 near python3 -c 'import socket
