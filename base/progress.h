@@ -16,7 +16,7 @@ struct progress {
 // Looks at stderr once. quiet: print nothing at all.
 void progress_init(struct progress *progress, bool quiet);
 
-// Ends the current line and begins a new phase: "loading 10 s at 20000 requests/s".
+// Ends the current line and begins a new phase: "loading 10 s at 20,000 requests/s".
 void progress_phase(struct progress *progress, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

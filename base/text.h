@@ -76,6 +76,8 @@ char *text_count(uint64_t count, char out[32]);
 #define TEXT_NS(ns)      units_format_ns((ns), (char[TEXT_NUMBER_BYTES]){""}, TEXT_NUMBER_BYTES)
 #define TEXT_US(us)      TEXT_NS(1e3 * (us))
 #define TEXT_INSTANT(ns) text_instant((ns), (char[TEXT_NUMBER_BYTES]){""})
+// A rate in such memory: what is in front of "/s" is written so (tests/tree/test_times.sh).
+#define TEXT_RATE(rate) text_rate((rate), (char[TEXT_NUMBER_BYTES]){""})
 // A share in such memory.
 #define TEXT_SHARE(part, whole) text_share((part), (whole), (char[32]){""})
 

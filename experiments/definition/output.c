@@ -3,6 +3,7 @@
 // The resolved experiment as JSON for the run folder, and as a plan for a person.
 #include "experiments/definition/output.h"
 
+#include "base/text.h"
 #include "base/units.h"
 #include "experiments/capture/capture_backend.h"
 #include "analysis/compare/gates.h"
@@ -231,9 +232,9 @@ static void print_neighbours(const struct experiment *experiment, FILE *out)
                     (unsigned long long)neighbour->workers, neighbour->workers == 1 ? "" : "s",
                     neighbour->port);
         if (neighbour->load.rate > 0)
-            fprintf(out, ", loaded from host %s with %.10g requests/s, %llu connections x %llu",
-                    experiment->hosts.items[neighbour->load.from].name, neighbour->load.rate,
-                    (unsigned long long)neighbour->load.connections,
+            fprintf(out, ", loaded from host %s with %s requests/s, %s connections x %llu",
+                    experiment->hosts.items[neighbour->load.from].name,
+                    TEXT_RATE(neighbour->load.rate), TEXT_COUNT(neighbour->load.connections),
                     (unsigned long long)neighbour->load.depth);
         fprintf(out, neighbour->nice ? ", nice %d\n" : "\n", neighbour->nice);
     }
@@ -275,25 +276,23 @@ static void print_load(const struct experiment *experiment, const struct experim
                        FILE *out)
 {
     char text[256];
-    fprintf(out, "  load%s%s: host %s to server %s, %.10g ", load->name[0] ? " " : "", load->name,
+    fprintf(out, "  load%s%s: host %s to server %s, %s ", load->name[0] ? " " : "", load->name,
             experiment->hosts.items[load->from].name, experiment->servers.items[load->to].name,
-            load->rate);
+            TEXT_RATE(load->rate));
     if (load->workload.fanout > 1)
         fprintf(out, "logical requests/s of %u requests each", load->workload.fanout);
     else
         fprintf(out, "requests/s");
-    fprintf(out, ", %s arrivals, %llu connections", load->arrivals,
-            (unsigned long long)load->connections);
+    fprintf(out, ", %s arrivals, %s connections", load->arrivals, TEXT_COUNT(load->connections));
     fprintf(out, " x %llu in flight, ", (unsigned long long)load->depth);
     print_length(load, out);
     for (size_t i = 0; i < load->agents.count; i++) {
         const struct experiment_agent *agent = &load->agents.items[i];
-        fprintf(out,
-                "    agent %s: %s from host %s, cores %s, %.10g requests/s, %llu connections\n",
+        fprintf(out, "    agent %s: %s from host %s, cores %s, %s requests/s, %s connections\n",
                 agent->spec.name, agent_kind_name(agent->spec.kind),
                 experiment->hosts.items[agent->host].name,
-                units_format_cores(&agent->spec.cores, text, sizeof text), agent->spec.rate,
-                (unsigned long long)agent->spec.connections);
+                units_format_cores(&agent->spec.cores, text, sizeof text),
+                TEXT_RATE(agent->spec.rate), TEXT_COUNT(agent->spec.connections));
     }
 }
 

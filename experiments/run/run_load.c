@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "base/units.h"
 #include "experiments/common/core_times.h"
 #include "experiments/common/program_path.h"
@@ -407,10 +408,10 @@ static void say_loads(struct run *run)
     if (run->loader_count > 1)
         snprintf(beside, sizeof beside, ", and %zu load%s beside it", run->loader_count - 1,
                  run->loader_count > 2 ? "s" : "");
-    progress_phase(run->progress, "loading %s%s at %.10g %srequests/s%s",
+    progress_phase(run->progress, "loading %s%s at %s %srequests/s%s",
                    load->method.percentile ? "at most " : "",
                    units_format_ns((double)load->duration_ns, duration, sizeof duration),
-                   load->rate, load->workload.fanout > 1 ? "logical " : "", beside);
+                   TEXT_RATE(load->rate), load->workload.fanout > 1 ? "logical " : "", beside);
 }
 
 int run_load(struct run *run, struct error *err)

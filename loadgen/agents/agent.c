@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "loadgen/engine/engine.h"
 
@@ -168,9 +169,10 @@ static int share_rate(struct agent_spec *specs, size_t count, double *rate, stru
         return error_set(err, ERROR_INPUT,
                          "agents without a rate share --rate, which is not given");
     if (sharing ? given >= *rate : fabs(given - *rate) > 1e-9 * *rate)
-        return error_set(err, ERROR_INPUT,
-                         "the agents' rates come to %.10g requests/s%s, and --rate is %.10g", given,
-                         sharing ? " before those without one take their share" : "", *rate);
+        return error_set(
+            err, ERROR_INPUT, "the agents' rates come to %s requests/s%s, and --rate is %s",
+            TEXT_RATE(given), sharing ? " before those without one take their share" : "",
+            TEXT_RATE(*rate));
     for (size_t i = 0; i < count; i++)
         if (specs[i].rate == 0)
             specs[i].rate = (*rate - given) / (double)sharing;

@@ -174,9 +174,10 @@ int schedule_draw(const struct workload *workload, const struct distribution *ar
                       rate_pattern_integral(&workload->pattern, 1);
     if (!(rate > 0) || !(expected < SCHEDULE_REQUESTS_MAX))
         return error_set(err, ERROR_INPUT,
-                         "%.0f requests/s for %s are %.3g requests; at most 2 billion can be "
+                         "%s requests/s for %s are %.3g requests; at most 2 billion can be "
                          "scheduled",
-                         rate * workload->fanout, TEXT_NS((double)duration_ns), expected);
+                         TEXT_RATE(rate * workload->fanout), TEXT_NS((double)duration_ns),
+                         expected);
     size_t likely = (size_t)(expected + 5 * sqrt(expected * workload->fanout) + 16);
     int result = schedule_drawer_open(workload, arrivals, rate, duration_ns, seed, &drawer, err);
     if (result == 0 && array_reserve(schedule, likely) < 0)

@@ -434,8 +434,8 @@ static void client_at_its_end(const struct engine_result *result,
     const bool stamped = summary->network.count && isfinite(network[0]);
     char can[80] = "", server[80] = "";
     if (us > 0)
-        snprintf(can, sizeof can, ", at %s of CPU a request no more than about %.0f/s", TEXT_US(us),
-                 1e6 / us * result->thread_count);
+        snprintf(can, sizeof can, ", at %s of CPU a request no more than about %s/s", TEXT_US(us),
+                 TEXT_RATE(1e6 / us * result->thread_count));
     if (stamped)
         snprintf(server, sizeof server, "; by the kernel's stamps the server's p50 is %s",
                  TEXT_US(network[0]));

@@ -126,11 +126,11 @@ static void print_asked(const struct load_summary *summary, const struct engine_
     if (result->closed_loop)
         fprintf(out, "as many requests/s as are answered (closed loop");
     else if (fanout > 1)
-        fprintf(out, "%.0f logical request%s/s of %u requests each (%s arrivals", facts->rate,
-                text_plural(facts->rate), fanout, facts->arrivals);
+        fprintf(out, "%s logical request%s/s of %u requests each (%s arrivals",
+                TEXT_RATE(facts->rate), text_plural(facts->rate), fanout, facts->arrivals);
     else
-        fprintf(out, "%.0f request%s/s (%s arrivals", facts->rate, text_plural(facts->rate),
-                facts->arrivals);
+        fprintf(out, "%s request%s/s (%s arrivals", TEXT_RATE(facts->rate),
+                text_plural(facts->rate), facts->arrivals);
     fprintf(out, ", seed %llu) for %s on %u connection%s\n", (count_type)facts->seed,
             TEXT_NS(1e9 * summary->duration_s), result->connections_at_once,
             text_plural(result->connections_at_once));

@@ -352,7 +352,7 @@ static void impossible_agents_are_placed(void **state)
     refuse_at(LOAD_OF("[{host: a, name: p}, {host: b, name: p}]"),
               "x.yaml:7:11: agents: two agents");
     refuse_at(LOAD_OF("[{host: a, rate: 20k}]"),
-              "x.yaml:7:11: agents: the agents' rates come to 20000");
+              "x.yaml:7:11: agents: the agents' rates come to 20,000");
     refuse_at(LOAD_OF("[{host: b}]\nworkload: {arrivals: \"replay:x.csv\"}"),
               "x.yaml:7:11: agents: each draws");
     refuse_at(LOAD_OF("many"), "x.yaml:7:11: `agents` takes a list");

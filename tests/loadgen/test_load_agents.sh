@@ -178,7 +178,7 @@ refused 2 '"fast" is no kind of agent' --agent fast
 refused 2 'throughput agents only load' --agent throughput --rate 1k
 refused 2 'sweep changes the rate of the agents that have none' --agent symmetric,rate=1k --sweep 1k:2k:1k
 refused 2 'slo changes the rate of the agents that have none' --agent latency --slo 'p99<=1ms'
-refused 2 'come to 2000 requests/s before' --agent throughput --agent latency,rate=2k --sweep 1k:2k:1k
+refused 2 'come to 2,000 requests/s before' --agent throughput --agent latency,rate=2k --sweep 1k:2k:1k
 refused 1 'agent agent1: .*network namespace' --agent symmetric,rate=1k,netns=999999999
 refused 1 'agent both: .*127.0.0.1' --agent symmetric,name=both,rate=1k --server "127.0.0.1:$port" # nobody, in this namespace
 "$taillight" agent </dev/null >/dev/null 2>"$dir/eof.err"
