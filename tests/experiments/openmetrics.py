@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 #
-# openmetrics.py METRICS LINES: what a watch served is OpenMetrics (the reference parser takes it),
-# and says what its lines of JSON say. Exit 77: there is no parser here.
+# openmetrics.py METRICS LINES SAVED: what a watch served is OpenMetrics (the reference parser takes
+# it), and says what its lines of JSON say and what the windows hold that it saved, each analyzed:
+# those of '>131.072ms', a bound of the histogram's. Exit 77: there is no parser here.
 import json
 import math
+import pathlib
+import sqlite3
 import sys
 
 try:
@@ -62,3 +65,24 @@ assert math.isclose(total("taillight_cause_seconds"), added, rel_tol=1e-6), (add
 stopped = [s for s in families["taillight_cause_seconds"].samples
            if s.labels["cause"] == "stopped by a signal"]
 assert stopped and stopped[0].labels["role"] == "A" and stopped[0].value > 0.1
+
+# Every request beyond the trigger is in one window, and in no second one.
+TRIGGER_NS = 131_072_000
+
+
+def in_windows(condition):
+    return sum(sqlite3.connect(folder / "run.db").execute(f"select count(*) from requests where {condition}")
+               .fetchone()[0] for folder in saved)
+
+
+saved = list(pathlib.Path(sys.argv[3]).iterdir())
+slow = 0
+for name in names:
+    buckets, count, _ = histogram("taillight_latency_seconds", server=name)
+    bound = min(buckets, key=lambda bound: abs(bound - TRIGGER_NS / 1e9))
+    assert math.isclose(bound, TRIGGER_NS / 1e9), bound
+    slow += count - buckets[bound]
+assert total("taillight_saved_windows") == len(saved) == sum(line["windows"] for line in lines)
+assert total("taillight_unsaved_windows") == 0
+assert slow == in_windows(f"latency_ns > {TRIGGER_NS}") > 0, (slow, in_windows(f"latency_ns > {TRIGGER_NS}"))
+assert in_windows("true") <= total("taillight_requests"), in_windows("true")

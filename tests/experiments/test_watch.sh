@@ -29,7 +29,7 @@ scrape() {
 watch_try() {
     local asked folder
     rm -rf "$work/saved"
-    coproc watching { exec "$taillight" watch --pid $server,$other --interval 1s --json --trigger '>150ms' \
+    coproc watching { exec "$taillight" watch --pid $server,$other --interval 1s --json --trigger '>131.072ms' \
         --save "$work/saved" --saves 2 --metrics ":$scraped" 2>"$work/watch.err"; }
     watch=$watching_PID
     exec {lines}<&"${watching[0]}"
@@ -90,8 +90,9 @@ for left in /tmp/taillight-watch-*; do
     left=${left#/tmp/taillight-watch-}
     kill -0 "${left%%-*}" 2>/dev/null || fail "a killed watch's folder is still there: $left"
 done
-# What was scraped before its end is OpenMetrics, by somebody else's parser, and adds up to the lines.
-/usr/bin/python3 tests/experiments/openmetrics.py "$work/metrics" "$work/lines" || {
+# What was scraped before its end is OpenMetrics, by somebody else's parser, and adds up to the lines
+# and to what the windows hold.
+/usr/bin/python3 tests/experiments/openmetrics.py "$work/metrics" "$work/lines" "$work/saved" || {
     status=$?
     [ $status -ne 77 ] || echo "there is no prometheus_client for python3: the metrics are not looked at"
     [ $status -eq 77 ] || fail "the metrics: $(head -c 400 "$work/metrics")"
