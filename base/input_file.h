@@ -12,6 +12,9 @@
 
 #include "base/error.h"
 
+// What is to be done about a file of ours that is not as it was written.
+#define INPUT_COPY_AGAIN "copy it again from where it was recorded"
+
 // Opens a regular file; anything else is ERROR_INPUT. Returns the descriptor (the caller closes
 // it), or negative. err may be NULL.
 int input_open(const char *path, struct error *err);

@@ -157,9 +157,11 @@ static int log_header_check(const struct log_header *header, size_t file_bytes, 
                             struct error *err)
 {
     if (memcmp(header->magic, log_magic, sizeof log_magic) != 0)
-        return error_set(err, ERROR_INPUT, "%s: not a Taillight log (bad magic)", path);
+        return error_set(err, ERROR_INPUT, "%s: not a Taillight log (bad magic); " INPUT_COPY_AGAIN,
+                         path);
     if (header->kind != (uint32_t)kind)
-        return error_set(err, ERROR_INPUT, "%s: a log of kind %u where kind %u was expected", path,
+        return error_set(err, ERROR_INPUT,
+                         "%s: a log of kind %u where kind %u was expected; " INPUT_COPY_AGAIN, path,
                          header->kind, kind);
     if (header->version != version || header->record_bytes != record_bytes ||
         header->header_bytes != sizeof *header)
@@ -171,9 +173,24 @@ static int log_header_check(const struct log_header *header, size_t file_bytes, 
         (file_bytes - sizeof *header) % record_bytes != 0)
         return error_set(err, ERROR_INPUT,
                          "%s: the header promises %llu records, the file holds %zu bytes of them: "
-                         "it is truncated or damaged",
+                         "it is truncated or damaged; " INPUT_COPY_AGAIN,
                          path, (unsigned long long)header->records, file_bytes - sizeof *header);
     return 0;
+}
+
+// No record is a block of zeros. Where the disk has none for a part of the file, that part was
+// never written, as after a crash of the machine, or its length is made up: terabytes take no room
+// so.
+static int check_for_holes(int fd, const char *path, struct error *err)
+{
+    struct stat there;
+    const off_t hole = fstat(fd, &there) == 0 && there.st_size > 0 ? lseek(fd, 0, SEEK_HOLE) : -1;
+    if (hole < 0 || hole >= there.st_size)
+        return 0;
+    return error_set(err, ERROR_INPUT,
+                     "%s: nothing was written of it from its byte %lld on, though it has %lld: it "
+                     "is damaged; " INPUT_COPY_AGAIN,
+                     path, (long long)hole, (long long)there.st_size);
 }
 
 int log_reader_open(struct log_reader *reader, const char *path, enum log_kind kind,
@@ -183,13 +200,16 @@ int log_reader_open(struct log_reader *reader, const char *path, enum log_kind k
     int fd = input_open(path, err);
     if (fd < 0)
         return fd;
-    int result = input_map(fd, path, &reader->mapping, &reader->mapping_bytes, err);
+    int result = check_for_holes(fd, path, err);
+    if (result == 0)
+        result = input_map(fd, path, &reader->mapping, &reader->mapping_bytes, err);
     close(fd);
     if (result < 0)
         return result;
     if (reader->mapping_bytes < sizeof reader->header) {
         log_reader_close(reader);
-        return error_set(err, ERROR_INPUT, "%s: too short for a Taillight log", path);
+        return error_set(err, ERROR_INPUT, "%s: too short for a Taillight log; " INPUT_COPY_AGAIN,
+                         path);
     }
     memcpy(&reader->header, reader->mapping, sizeof reader->header);
     result = log_header_check(&reader->header, reader->mapping_bytes, path, kind, version,

@@ -54,9 +54,9 @@ struct run_evidence {
     json_t *facts;                         // facts.json, or NULL
     char result_suffix[LOAD_FOLDER_BYTES]; // of the files that are made of it: "" of the first or
                                            // only load, else "-NAME"
-    char ends[600];             // that and why not all requests are looked at; empty: they are
-    bool has_events, has_calls; // which of the server's logs there were
-    bool of_load_alone;         // these events are of the load's cores, and of no message
+    char ends[1200];                       // that and why not all is looked at; empty: it is
+    bool has_events, has_calls;            // which of the server's logs there were
+    bool of_load_alone; // these events are of the load's cores, and of no message
     // A capture alone: the requests are those of clients that nobody knows, and live from M(n) to
     // server TX (turns.h).
     bool without_client;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "analysis/lifetime/streams.h"
+#include "analysis/run/run_missing.h"
 #include "analysis/run/run_path.h"
 #include "analysis/timeline/span.h"
 #include "base/connection.h"
@@ -53,11 +54,11 @@ static int read_json(json_t **out, const char *run_dir, const char *name, struct
         return 0;
     *out = input_json(path, &problem);
     if (!*out)
-        return error_set(err, ERROR_INPUT, "%s:%d: not valid JSON: %s", path, problem.line,
-                         problem.text);
+        return error_set(err, ERROR_INPUT, "%s:%d: not valid JSON: %s; " INPUT_COPY_AGAIN, path,
+                         problem.line, problem.text);
     if (json_is_object(*out))
         return 0;
-    return error_set(err, ERROR_INPUT, "%s: a JSON object was expected", path);
+    return error_set(err, ERROR_INPUT, "%s: a JSON object was expected; " INPUT_COPY_AGAIN, path);
 }
 
 // What the cores of the load's host did, where those of the server's capture are not its.
@@ -524,9 +525,9 @@ static void say_where_load_ends(struct run_input *input)
         clock->convert(clock->context, HOST_CLOCK_TSC, samples[count - 1].intended_tsc) -
         clock->convert(clock->context, HOST_CLOCK_TSC, samples[0].intended_tsc);
     text_append(input->ends, sizeof input->ends,
-                "The load was killed: what it had written ends %s after its begin, with %s "
+                "%sThe load was killed: what it had written ends %s after its begin, with %s "
                 "requests.",
-                TEXT_INSTANT((double)ns), TEXT_COUNT(count));
+                input->ends[0] ? " " : "", TEXT_INSTANT((double)ns), TEXT_COUNT(count));
 }
 
 static void say_where_it_ends(struct run_input *input, size_t requests, size_t all)
@@ -579,6 +580,18 @@ static int cut_samples(struct run_input *input, const char *run_dir, struct erro
                                     run_dir);
 }
 
+static void say_what_is_missing(struct run_input *input, const char *run_dir)
+{
+    char name[LOAD_FILE_BYTES];
+    const bool ended = !input->without_client && !input->samples.header.cut_short;
+    load_file(input, "load.json", name);
+    const struct run_documents documents = {.experiment = input->experiment,
+                                            .capture = input->capture,
+                                            .load = input->load,
+                                            .load_name = ended ? name : NULL};
+    run_missing_words(run_dir, &documents, input->ends, sizeof input->ends);
+}
+
 int run_input_open(struct run_input *input, const char *run_dir, const char *load,
                    struct run_segment_range range, struct error *err)
 {
@@ -614,6 +627,7 @@ int run_input_open(struct run_input *input, const char *run_dir, const char *loa
         (result = check_other_loads(input, run_dir, err)) < 0 ||
         (result = take_datagrams(input, err)) < 0 || (result = take_kernel_calls(input, err)) < 0)
         return result;
+    say_what_is_missing(input, run_dir);
     if (!input->without_client && input->samples.header.cut_short)
         say_where_load_ends(input);
     return cut_samples(input, run_dir, err);

@@ -52,7 +52,7 @@ struct run_input {
     // Where only a part of these is looked at: the load's slowest requests, and those that are in
     // it.
     size_t slowest, slowest_there;
-    char ends[600]; // that and why not all requests are looked at; empty: they are
+    char ends[1200]; // that and why not all is looked at, and what is missing; empty: all is there
     // NULL where the file is not there
     json_t *experiment, *load, *capture, *client_capture, *facts;
 };

@@ -12,7 +12,7 @@
 #include "profiler/bpf/event_log.h"
 #include "shim/message_log.h"
 
-enum { SEGMENTS_MAX = 1000000, MEMORY_SHARE = 8, CORES = 1 << 16 };
+enum { SEGMENTS_MAX = 1000000, MEMORY_SHARE = 8, CORES = 1 << 16, MOST_MOVES = 16 };
 
 // More would take more than minutes: some half a million requests.
 static const uint64_t most_log_bytes = 512 << 20;
@@ -218,6 +218,17 @@ static void pieces_close(struct pieces *pieces)
     array_free(&pieces->logs);
 }
 
+// Whose records these are, too: one of the files was copied over the other. None: NULL.
+static const struct log_reader *find_same(const struct pieces *pieces, const struct log_reader *log)
+{
+    for (size_t i = 0; log->count && i < pieces->logs.count; i++)
+        if (pieces->logs.items[i].count == log->count &&
+            memcmp(pieces->logs.items[i].records, log->records,
+                   log->count * log->header.record_bytes) == 0)
+            return &pieces->logs.items[i];
+    return NULL;
+}
+
 static int pieces_open(const struct run_segments *segments, const char *run_dir, const char *what,
                        enum log_kind kind, uint32_t version, size_t record_bytes,
                        struct pieces *out, struct error *err)
@@ -225,10 +236,19 @@ static int pieces_open(const struct run_segments *segments, const char *run_dir,
     int result = 0;
     *out = (struct pieces){.records = 0};
     for (unsigned n = 0; n < piece_count(segments) && result == 0; n++) {
-        char path[RUN_FILE_PATH_BYTES];
+        char path[RUN_FILE_PATH_BYTES], other[RUN_FILE_PATH_BYTES];
         struct log_reader log;
         piece_path(segments, run_dir, what, n, path);
         result = log_reader_open(&log, path, kind, version, record_bytes, err);
+        const struct log_reader *same = result == 0 ? find_same(out, &log) : NULL;
+        if (same) {
+            piece_path(segments, run_dir, what, (unsigned)(same - out->logs.items), other);
+            result = error_set(err, ERROR_INPUT,
+                               "%s has the same records as %s: one was copied over the other; copy "
+                               "both again from where they were recorded",
+                               path, other);
+            log_reader_close(&log);
+        }
         if (result == 0 && array_push(&out->logs, log) < 0) {
             log_reader_close(&log);
             result = error_set(err, ERROR_FAILED, "no memory for %s", path);
@@ -254,16 +274,27 @@ static void whole_of(const struct pieces *pieces, void *records, struct log_read
     out->header.records = pieces->records;
 }
 
+static int event_compare(const void *left, const void *right)
+{
+    const struct event *a = left, *b = right;
+    return order_of(a->time, b->time);
+}
+
 // As at the capture's end: a record is a little out of order only where one program interrupted
 // another, or one segment ended and the next began.
 static void sort_events(struct event *events, size_t count)
 {
+    size_t moves = 0;
     for (size_t i = 1; i < count; i++) {
         struct event moved = events[i];
         size_t to = i;
-        for (; to > 0 && events[to - 1].time > moved.time; to--)
+        for (; to > 0 && events[to - 1].time > moved.time; to--, moves++)
             events[to] = events[to - 1];
         events[to] = moved;
+        if (moves > MOST_MOVES * count) { // their files were swapped, or worse
+            qsort(events, count, sizeof *events, event_compare);
+            return;
+        }
     }
 }
 

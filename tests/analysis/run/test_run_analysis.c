@@ -317,6 +317,31 @@ static void a_run_is_analyzed(void **state)
 
 // Segments come to the same as one log; those that are left of a capture that was killed, or that
 // kept only its latest, say so, and only what they have is looked at.
+static void both_names(const struct folder *f, const char *one, const char *other,
+                       char out[2][4400])
+{
+    snprintf(out[0], sizeof out[0], "%s", in_folder(f, one));
+    snprintf(out[1], sizeof out[1], "%s", in_folder(f, other));
+}
+
+// Either may be missing.
+static void swap_files(const struct folder *f, const char *one, const char *other)
+{
+    char names[2][4400], aside[4410];
+    both_names(f, one, other, names);
+    snprintf(aside, sizeof aside, "%s.aside", names[0]);
+    rename(names[0], aside);
+    rename(names[1], names[0]);
+    rename(aside, names[1]);
+}
+
+static int link_file(const struct folder *f, const char *from, const char *to)
+{
+    char names[2][4400];
+    both_names(f, from, to, names);
+    return link(names[0], names[1]);
+}
+
 static void segments_are_one_log(void **state)
 {
     (void)state;
@@ -326,10 +351,16 @@ static void segments_are_one_log(void **state)
     char text[300];
     make_folder(&f);
     assert_int_equal(analyze(&f, &whole, &err), 0);
+    assert_non_null(strstr(whole.findings.verdict, "server/capture.json is missing"));
+    run_analysis_free(&whole);
+    write_text(&f, "server/capture.json", "{\"dropped\": {}}");
+    assert_int_equal(analyze(&f, &whole, &err), 0);
+    assert_null(strstr(whole.findings.verdict, "missing"));
     for (unsigned n = 0; n <= SEGMENTS; n++)
         split_logs(&f, n);
     snprintf(text, sizeof text,
-             "{\"segments\": {\"first\": 1, \"count\": %d, \"from_ns\": 0, \"until_ns\": 0, "
+             "{\"dropped\": {}, \"segments\": {\"first\": 1, \"count\": %d, \"from_ns\": 0, "
+             "\"until_ns\": 0, "
              "\"ended\": true}}",
              SEGMENTS);
     write_text(&f, "server/capture.json", text);
@@ -341,6 +372,19 @@ static void segments_are_one_log(void **state)
                             whole.lifetimes.all.items[i].stamp_ns,
                             sizeof run.lifetimes.all.items[i].stamp_ns);
     run_analysis_free(&run);
+    // Whose files were swapped, and of which one is there twice.
+    swap_files(&f, "server/events-000001.tlog", "server/events-000002.tlog");
+    assert_int_equal(analyze(&f, &run, &err), 0);
+    assert_string_equal(run.findings.verdict, whole.findings.verdict);
+    run_analysis_free(&run);
+    swap_files(&f, "server/events-000001.tlog", "server/events-000002.tlog");
+    swap_files(&f, "server/events-000002.tlog", "aside");
+    assert_int_equal(link_file(&f, "server/events-000001.tlog", "server/events-000002.tlog"), 0);
+    assert_int_equal(analyze(&f, &run, &err), -ERROR_INPUT);
+    assert_non_null(strstr(err.text, "events-000002.tlog has the same records as"));
+    run_analysis_free(&run);
+    remove(in_folder(&f, "server/events-000002.tlog"));
+    swap_files(&f, "server/events-000002.tlog", "aside");
     // Killed in the third segment; the first is no longer kept.
     snprintf(text, sizeof text,
              "{\"segments\": {\"first\": 2, \"count\": 1, \"from_ns\": %lld, \"until_ns\": %lld, "
@@ -403,7 +447,8 @@ static void the_slowest_part_is_looked_at(void **state)
     for (unsigned n = 0; n <= SEGMENTS; n++)
         split_logs(&f, n);
     snprintf(text, sizeof text,
-             "{\"segments\": {\"first\": 1, \"count\": %d, \"from_ns\": 0, \"until_ns\": 0, "
+             "{\"dropped\": {}, \"segments\": {\"first\": 1, \"count\": %d, \"from_ns\": 0, "
+             "\"until_ns\": 0, "
              "\"ends_ns\": [%lld, %lld, %lld], \"ended\": true}}",
              SEGMENTS, (long long)SCENARIO_BEGIN_NS + SEGMENT_NS,
              (long long)SCENARIO_BEGIN_NS + 2 * SEGMENT_NS,

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/run/run_missing.h"
+
+#include <stdbool.h>
+#include <unistd.h>
+
+#include "analysis/run/run_path.h"
+#include "base/text.h"
+
+// What capture.json has of each thing that is recorded, and where it lies. Of a capture in segments
+// the log itself may be missing, when it was killed: its segments are asked for one by one
+// (run_segments.c).
+static const struct recorded {
+    const char *key, *log, *table;
+} recorded[] = {
+    {"events", "server/events.tlog", "server/sockets.tlog"},
+    {"shim", "server/calls.tlog", "server/connections.tlog"},
+    {"functions", "server/functions.tlog", NULL},
+};
+
+static bool is_missing(const char *run_dir, const char *name)
+{
+    char path[RUN_FILE_PATH_BYTES];
+    run_path(path, run_dir, name);
+    return access(path, F_OK) != 0;
+}
+
+static void append_capture(const char *run_dir, const json_t *capture, char *out, size_t out_bytes)
+{
+    const bool segments = json_object_get(capture, "segments") != NULL;
+    for (size_t i = 0; i < sizeof recorded / sizeof *recorded; i++) {
+        const struct recorded *one = &recorded[i];
+        const char *const names[] = {segments ? NULL : one->log, one->table};
+        if (!json_is_object(json_object_get(capture, one->key)))
+            continue;
+        for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+            if (names[k] && is_missing(run_dir, names[k]))
+                text_append(out, out_bytes,
+                            "%s%s is missing, though server/capture.json says that it was "
+                            "recorded: copy it from where it was.",
+                            out[0] ? " " : "", names[k]);
+    }
+    if (!json_is_object(json_object_get(capture, "dropped")) &&
+        !(is_missing(run_dir, recorded[0].log) && is_missing(run_dir, recorded[1].log)))
+        text_append(out, out_bytes,
+                    "%sserver/capture.json %s, so what the capture lost is not known: copy it from "
+                    "where it was.",
+                    out[0] ? " " : "", capture ? "says nothing of it" : "is missing");
+}
+
+// A folder that somebody put together of a load and a capture has neither of these documents.
+static void append_run(const char *run_dir, const struct run_documents *documents, char *out,
+                       size_t out_bytes)
+{
+    if (is_missing(run_dir, "experiment.yaml"))
+        return;
+    if (!json_is_string(json_object_get(documents->experiment, "name")))
+        text_append(out, out_bytes,
+                    "%sexperiment.json %s, so what was to be looked at of this run is not known: "
+                    "copy it from where it was.",
+                    out[0] ? " " : "", documents->experiment ? "says nothing" : "is missing");
+    if (documents->load_name && !json_is_string(json_object_get(documents->load, "verdict")))
+        text_append(out, out_bytes,
+                    "%s%s %s, so whether the load was late by itself is not known, nor how far the "
+                    "latencies can be trusted: copy it from where it was.",
+                    out[0] ? " " : "", documents->load_name,
+                    documents->load ? "says nothing" : "is missing");
+}
+
+void run_missing_words(const char *run_dir, const struct run_documents *documents, char *out,
+                       size_t out_bytes)
+{
+    append_capture(run_dir, documents->capture, out, out_bytes);
+    append_run(run_dir, documents, out, out_bytes);
+}
