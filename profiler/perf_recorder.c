@@ -122,6 +122,10 @@ unsigned perf_recorder_arguments(const struct perf_recorder_settings *settings,
     argv[n++] = "--no-buildid-cache"; // leaves the user's ~/.debug alone
     if (settings->mapped_ids)
         argv[n++] = "--buildid-mmap";
+    // A thread of perf's, which waits for BPF programs in naps of a second and is waited for at the
+    // end. Which came the kernel's KSYMBOL records say all the same; a trace needs their code, too.
+    if (settings->mapped_ids && settings->frequency)
+        argv[n++] = "--no-bpf-event";
     if (settings->kcore)
         argv[n++] = "--kcore";
     if (settings->aux_bytes) {

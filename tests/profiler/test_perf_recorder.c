@@ -116,7 +116,7 @@ static void command_lines(void **state)
     settings.mapped_ids = true;
     expect_arguments(&settings, "perf record --event cycles --all-cpus --freq=3989 --call-graph=fp "
                                 "--clockid=CLOCK_MONOTONIC_RAW --delay=-1 --control=fd:0,1 "
-                                "--no-buildid-cache --buildid-mmap --output o");
+                                "--no-buildid-cache --buildid-mmap --no-bpf-event --output o");
 }
 
 // Between being told and having ended others do their own.
