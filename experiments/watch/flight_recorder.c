@@ -14,6 +14,7 @@
 
 #include "base/json_numbers.h"
 #include "base/units.h"
+#include "experiments/watch/held_segments.h"
 
 static const char prefix[] = "slow-";
 
@@ -110,12 +111,12 @@ static void make_room(struct flight_recorder *recorder)
 }
 
 static int keep_named(const struct flight_recorder *recorder, const char *capture_dir,
-                      const char *name, bool needed, struct error *err)
+                      const char *name, struct error *err)
 {
     char from[RUN_PATH_BYTES + 64], to[RUN_PATH_BYTES + 64];
     snprintf(from, sizeof from, "%s/%s", capture_dir, name);
     snprintf(to, sizeof to, "%s/%s", recorder->path, name);
-    return needed || access(from, F_OK) == 0 ? keep_file(from, to, err) : 0;
+    return keep_file(from, to, err);
 }
 
 // capture.json, but for the segments that are not there.
@@ -150,9 +151,10 @@ static int keep_segments(const struct flight_recorder *recorder, const char *cap
 {
     int result = 0;
     for (unsigned number = segments.first; number <= segments.last && result == 0; number++) {
-        char name[64];
-        snprintf(name, sizeof name, "events-%06u.tlog", number);
-        result = keep_named(recorder, capture_dir, name, true, err);
+        char from[RUN_PATH_BYTES + 64], to[RUN_PATH_BYTES + 64];
+        held_segment_path(capture_dir, number, from, sizeof from);
+        snprintf(to, sizeof to, "%s/events-%06u.tlog", recorder->path, number);
+        result = keep_file(from, to, err);
     }
     return result;
 }
@@ -173,7 +175,7 @@ int flight_recorder_save(struct flight_recorder *recorder, const char *capture_d
         return error_set_errno(err, ERROR_FAILED, "cannot make the folder %s", recorder->path);
     int result = keep_segments(recorder, capture_dir, segments, err);
     for (size_t i = 0; i < sizeof beside / sizeof *beside && result == 0; i++)
-        result = keep_named(recorder, capture_dir, beside[i], true, err);
+        result = keep_named(recorder, capture_dir, beside[i], err);
     if (result == 0)
         result = write_document(recorder, capture_dir, segments, window, err);
     if (result < 0) {

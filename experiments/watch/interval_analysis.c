@@ -146,10 +146,18 @@ static void note_given_up(struct interval_analysis *analysis, const struct run_r
     analysis->looked_at = last;
 }
 
+// What is looked at can be saved afterwards, also where the capture has made room meanwhile.
+static int look_at(struct interval_analysis *analysis, const struct run_request *request,
+                   struct run_analysis *out, struct error *err)
+{
+    struct progress progress = {.quiet = true};
+    held_segments_take(&analysis->held, request->run_dir, request->segments);
+    return run_analyze(request, &progress, out, err);
+}
+
 static int analyze_further_back(struct interval_analysis *analysis, struct run_request *request,
                                 struct run_analysis *out, struct error *err)
 {
-    struct progress progress = {.quiet = true};
     const struct run_segment_range usual = request->segments;
     struct server_parts before = {0}, after = {0};
     int result = 0;
@@ -163,10 +171,10 @@ static int analyze_further_back(struct interval_analysis *analysis, struct run_r
     if (request->segments.first == usual.first)
         goto done;
     run_analysis_free(out);
-    result = run_analyze(request, &progress, out, err);
+    result = look_at(analysis, request, out, err);
     if (result < 0) {
         request->segments = usual; // the oldest may have made room meanwhile
-        result = run_analyze(request, &progress, out, err);
+        result = look_at(analysis, request, out, err);
     } else if (lacks && divide(out, &after) == 0) {
         note_in_vain(analysis, &before, &after, usual.last);
     }
@@ -179,12 +187,11 @@ done:
 int interval_analyze(struct interval_analysis *analysis, unsigned last, struct run_request *request,
                      struct run_analysis *out, struct error *err)
 {
-    struct progress progress = {.quiet = true};
     choose_segments(analysis, last, request);
-    int result = run_analyze(request, &progress, out, err);
+    int result = look_at(analysis, request, out, err);
     if (result < 0 && err->kind != ERROR_INCONCLUSIVE) { // some may have made room meanwhile
         choose_segments(analysis, last, request);
-        result = run_analyze(request, &progress, out, err);
+        result = look_at(analysis, request, out, err);
     }
     if (result == 0)
         result = analyze_further_back(analysis, request, out, err);

@@ -13,6 +13,7 @@
 #include "analysis/run/run_analyze.h"
 #include "base/array.h"
 #include "base/error.h"
+#include "experiments/watch/held_segments.h"
 
 // A server of which more segments did not tell when its requests came.
 struct vain_server {
@@ -26,6 +27,7 @@ struct interval_analysis {
     uint64_t given_up;  // segments that could not be looked at: they had made room, were too many
                         // for this machine, or could not be read
     struct ARRAY_OF(struct vain_server) vain; // one a port
+    struct held_segments held; // those that were looked at last, until the next interval is
 };
 
 // As run_analyze(), of all segments since the last time up to that number; request->segments

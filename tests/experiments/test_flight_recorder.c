@@ -14,6 +14,7 @@
 
 #include "base/json_numbers.h"
 #include "experiments/watch/flight_recorder.h"
+#include "experiments/watch/held_segments.h"
 
 struct scene {
     char capture[64], saved[64];
@@ -158,11 +159,30 @@ static void what_does_not_follow_has_its_own(void **state)
     assert_int_equal(s->recorder.lengthened, 0);
 }
 
+// The capture has forgotten a segment while the interval was looked at.
+static void saves_what_was_held(void **state)
+{
+    struct scene *s = *state;
+    struct held_segments held = {0};
+    struct error err = {0};
+    const struct run_segment_range range = {.first = 2, .last = 3};
+    const struct slow_window window = {100, 200, 10, 1, false};
+    char path[RUN_PATH_BYTES + 64];
+    record(s, 3);
+    held_segments_take(&held, s->capture, range);
+    snprintf(path, sizeof path, "%s/events-000002.tlog", s->capture);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(flight_recorder_save(&s->recorder, s->capture, range, &window, &err), 0);
+    snprintf(path, sizeof path, "%s/events-000002.tlog", s->recorder.path);
+    assert_int_equal(access(path, R_OK), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_stretch_that_goes_on_has_one_folder, begin, end),
         cmocka_unit_test_setup_teardown(what_does_not_follow_has_its_own, begin, end),
+        cmocka_unit_test_setup_teardown(saves_what_was_held, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// How far a watch looks back for an interval: each server is judged by itself. run_analyze() is
+// How far a watch looks back for an interval: each server is judged by itself; and that what it
+// looked at can be saved. run_analyze() is
 // this test's own: of each segment it "finds" what the servers did in it.
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,6 +11,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "analysis/run/run_analyze.h"
@@ -27,6 +29,7 @@ struct behaviour {
 
 static struct behaviour servers[SERVERS];
 static bool other_way_round; // applications have other numbers
+static bool makes_room;      // while it is looked at, the capture forgets the first segment
 
 uint64_t run_segments_affordable(void)
 {
@@ -49,6 +52,12 @@ int run_analyze(const struct run_request *request, struct progress *progress,
     struct run_lifetimes *lives = &out->lifetimes;
     (void)progress;
     (void)err;
+    if (makes_room) {
+        char path[100];
+        snprintf(path, sizeof path, "%s/events-%06u.tlog", request->run_dir,
+                 request->segments.first);
+        assert_int_equal(unlink(path), 0);
+    }
     *out = (struct run_analysis){0};
     for (uint16_t i = 0; i < SERVERS; i++) {
         const struct application one = {.port = (uint16_t)(1000 + (other_way_round ? !i : i))};
@@ -141,11 +150,33 @@ static void in_vain_for_one_is_not_for_all(void **state)
     other_way_round = false;
 }
 
+// What goes while it is looked at can be saved until the next interval is looked at.
+static void what_is_looked_at_stays(void **state)
+{
+    struct interval_analysis analysis = {.looked_at = 50};
+    char path[100];
+    servers[BUSY] = servers[QUIET] = (struct behaviour){.answers = 2000};
+    makes_room = true;
+    assert_int_equal(looks_back(&analysis, *state, 51), 1);
+    makes_room = false;
+    held_segment_path(*state, 50, path, sizeof path);
+    assert_int_equal(access(path, R_OK), 0);
+    assert_int_equal(looks_back(&analysis, *state, 52), 1);
+    held_segment_path(*state, 50, path, sizeof path);
+    assert_int_equal(access(path, R_OK), -1);
+    held_segment_path(*state, 51, path, sizeof path);
+    assert_non_null(strstr(path, "held-"));
+    held_segment_path(*state, 53, path, sizeof path);
+    assert_non_null(strstr(path, "events-"));
+    interval_analysis_free(&analysis);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_busy_do_not_speak_for_the_quiet),
         cmocka_unit_test(in_vain_for_one_is_not_for_all),
+        cmocka_unit_test(what_is_looked_at_stays),
     };
     return cmocka_run_group_tests(tests, make_segments, remove_segments);
 }
