@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # However one of several loads ends, the run ends with it, says which it was and why, and keeps what the
-# others measured: a load killed, the first or another, a full disk for one load's samples; and Ctrl-C and
-# SIGTERM, which end all of them.
+# others measured: here a load beside the first killed, and Ctrl-C, which ends all; the first killed, a full
+# disk for one load's samples and SIGTERM in test_long_run_loads_ends.sh.
 # Runs beside others: how a run ends does not hang on what else runs.
 . "$(dirname "$0")/run_lib.sh"
 need_program jq jq
@@ -56,28 +56,37 @@ fit_to_analyze() { # NAME LOAD
     rm -r "$work/analyzed"
 }
 
-start_run killed-second
-signal_to KILL "taillight load .*$run/client-batch"
-ended killed-second 1 'the load `batch` was killed by signal 9' client
-kept killed-second ask client
-fit_to_analyze killed-second ask
-
-start_run killed-first
-signal_to KILL "taillight load .*$run/client( |$)"
-ended killed-first 1 'the load `ask` was killed by signal 9' client-batch
-kept killed-first batch client-batch
-
-start_run interrupted
-kill -INT $pid
-ended interrupted 1 'interrupted' client client-batch
-
-start_run terminated
-kill -TERM $pid
-ended terminated 1 'interrupted' client client-batch
-
-# A full disk, of the load that writes most, and that says so at its end; then there is room again.
-mkdir "$work/small"
-mount -t tmpfs -o size=4m tmpfs "$work/small" 2>/dev/null || skip "no tmpfs can be mounted here, so no disk can be filled; the rest passed"
-start_run full 'rate: 60k, duration: 1s' "$work/small"
-ended full 1 'the load `batch`: .*No space left on device' client
-umount "$work/small"
+killed_second() {
+    start_run killed-second
+    signal_to KILL "taillight load .*$run/client-batch"
+    ended killed-second 1 'the load `batch` was killed by signal 9' client
+    kept killed-second ask client
+    fit_to_analyze killed-second ask
+}
+killed_first() {
+    start_run killed-first
+    signal_to KILL "taillight load .*$run/client( |$)"
+    ended killed-first 1 'the load `ask` was killed by signal 9' client-batch
+    kept killed-first batch client-batch
+}
+interrupted() {
+    start_run interrupted
+    kill -INT $pid
+    ended interrupted 1 'interrupted' client client-batch
+}
+terminated() {
+    start_run terminated
+    kill -TERM $pid
+    ended terminated 1 'interrupted' client client-batch
+}
+# The load that writes most finds no room, and says so at its end; then there is room again.
+full_disk() {
+    mkdir "$work/small"
+    mount -t tmpfs -o size=4m tmpfs "$work/small" 2>/dev/null || skip "no tmpfs can be mounted here, so no disk can be filled"
+    start_run full 'rate: 60k, duration: 1s' "$work/small"
+    ended full 1 'the load `batch`: .*No space left on device' client
+    umount "$work/small"
+}
+for way in ${LOADS_ENDS_WAYS:-killed_second interrupted}; do
+    $way
+done
