@@ -156,8 +156,8 @@ static void print_words(const struct load_series *load)
     const struct between_runs found = between_of(load);
     if (load->name)
         printf("\nThe load `%s`: ", load->name);
-    printf("%zu repetitions, %zu requests; pooled:", load->repetitions.count,
-           load->latencies.count);
+    printf("%zu repetitions, %s requests; pooled:", load->repetitions.count,
+           TEXT_COUNT(load->latencies.count));
     for (unsigned i = 0; i < SUMMARY_QUANTILES; i++)
         if (!isnan(load->pooled_us[i]))
             printf(" %s %s", summary_quantile_names[i], TEXT_US(load->pooled_us[i]));
