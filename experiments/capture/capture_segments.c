@@ -200,12 +200,16 @@ static int write_unhurried(struct capture *capture, uint64_t waiting, unsigned n
     int policy = sched_getscheduler(0);
     bool real_time =
         (policy == SCHED_FIFO || policy == SCHED_RR) && sched_getparam(0, &before) == 0;
+    const int nice_before = getpriority(PRIO_PROCESS, 0);
     setpriority(PRIO_PROCESS, 0, SEGMENT_NICE);
     if (real_time)
         sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){0});
     int result = write_segment(capture, waiting, number, err);
     if (real_time)
         sched_setscheduler(0, policy, &before);
+    // What empties the rings must not wait behind others: what does not fit into them is lost. Who
+    // may not go back, without CAP_SYS_NICE, stays where it is.
+    setpriority(PRIO_PROCESS, 0, nice_before);
     return result;
 }
 
