@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 #
-# Uses a run's page with real clicks and keys: test_page_used.py CHROMIUM PROFILE PAGE... (test_page_used.sh).
+# Uses a run's page with real clicks and keys: test_page_used.py CHROMIUM PROFILE PAGE; looks at the labels of the curves of
+# several: test_page_used.py CHROMIUM PROFILE PAGE PAGE... (test_page_used.sh).
 import sys
 
 sys.dont_write_bytecode = True
@@ -152,10 +153,11 @@ def main():
     page = Page(sys.argv[1], sys.argv[2])
     try:
         usual, *others = sys.argv[3:]
-        two_clicks(page, usual)
-        keyboard(page, usual)
-        telephone(page, usual)
-        for file in (usual, *others):
+        if not others:
+            two_clicks(page, usual)
+            keyboard(page, usual)
+            telephone(page, usual)
+        for file in (usual, *others) if others else ():
             for width in (1400, 390):
                 labels(page, file, width)
         check("the page has no problems", page.errors == [], page.errors)

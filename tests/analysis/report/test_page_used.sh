@@ -17,4 +17,10 @@ for unanswered in 1 40 400 2000 3600; do
         fail "no page with $unanswered unanswered requests"
     pages+=("$folder/steep$unanswered.html")
 done
-timeout 280 python3 tests/analysis/report/test_page_used.py "$browser" "$folder/profile" "${pages[@]}" || fail "the page cannot be used so"
+# Two browsers at the same time.
+timeout 280 python3 tests/analysis/report/test_page_used.py "$browser" "$folder/labels.profile" "${pages[@]}" >"$folder/labels" 2>&1 &
+timeout 280 python3 tests/analysis/report/test_page_used.py "$browser" "$folder/profile" "$folder/usual.html" || fail "the page cannot be used so"
+wait $!
+status=$?
+cat "$folder/labels"
+[ $status -eq 0 ] || fail "labels lie over curves"
