@@ -154,10 +154,14 @@ int64_t component_of_wait(struct component_table *table, const char *name)
     return find_or_add(table, &component);
 }
 
-int64_t component_of_peer(struct component_table *table, const char *name, const char *tier)
+int64_t component_of_peer(struct component_table *table, const char *name, const char *tier,
+                          bool connects)
 {
-    struct component component = {
-        .role = ROLE_A, .class = CAUSE_GAP, .explains = true, .category = "another host or server"};
+    struct component component = {.role = ROLE_A,
+                                  .class = CAUSE_GAP,
+                                  .explains = true,
+                                  .category = connects ? "connections to servers"
+                                                       : "another host or server"};
     snprintf(component.name, sizeof component.name, "%s", name);
     snprintf(component.tier, sizeof component.tier, "%s", tier);
     return find_or_add(table, &component);

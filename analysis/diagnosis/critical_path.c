@@ -147,8 +147,9 @@ static void add_peer_turn(struct path *path, const struct peer_turn *turn)
     char after[CAUSE_NAME_BYTES];
     decomposer->core = NO_CORE;
     if (path->wait) {
-        snprintf(after, sizeof after, ", waiting for %s",
-                 peer_turn_name(decomposer->in, turn->wait));
+        char what[PEER_TURN_BYTES];
+        peer_turn_what(decomposer->in, turn->wait, what, sizeof what);
+        snprintf(after, sizeof after, ", waiting for %s", what);
         path_add_wait(path, after, turn->begin_ns, turn->end_ns);
     } else if (!turn->own && !path->helper && turn->loops &&
                add_queue(path, turn->wait, turn->begin_ns, turn->end_ns)) {

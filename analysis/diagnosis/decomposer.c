@@ -150,12 +150,12 @@ static int64_t component_there(struct decomposer *decomposer, int64_t component)
     case COMPONENT_UNKNOWN_R:
     case COMPONENT_UNKNOWN_A:
     case COMPONENT_UNKNOWN_WAIT:
-        return component_of_peer(table, decomposer->waited, decomposer->tier);
+        return component_of_peer(table, decomposer->waited, decomposer->tier, false);
     default:
         break;
     }
     if (strncmp(table->components.items[component].name, "lost records", 12) == 0)
-        return component_of_peer(table, decomposer->waited, decomposer->tier);
+        return component_of_peer(table, decomposer->waited, decomposer->tier, false);
     return component_of_tier(table, (uint32_t)component, decomposer->tier);
 }
 

@@ -28,10 +28,12 @@ void path_add_waiting_for(struct path *path, const struct peer_wait *wait, const
                           int64_t begin_ns, int64_t end_ns)
 {
     const struct diagnosis_input *in = path->sweep.decomposer->in;
-    char text[CAUSE_NAME_BYTES];
-    snprintf(text, sizeof text, form, peer_turn_name(in, wait));
+    char what[PEER_TURN_BYTES], text[CAUSE_NAME_BYTES];
+    peer_turn_what(in, wait, what, sizeof what);
+    snprintf(text, sizeof text, form, what);
     sweep_add(&path->sweep,
-              component_of_peer(path->sweep.decomposer->table, text, peer_turn_tier(in, wait)),
+              component_of_peer(path->sweep.decomposer->table, text, peer_turn_tier(in, wait),
+                                wait->connects),
               begin_ns, end_ns);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/diagnosis/peer_turn.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "analysis/timeline/pauses.h"
@@ -9,6 +10,13 @@
 const char *peer_turn_name(const struct diagnosis_input *in, const struct peer_wait *wait)
 {
     return in->peers->items.items[in->peers->connections.items[wait->connection].peer].name;
+}
+
+void peer_turn_what(const struct diagnosis_input *in, const struct peer_wait *wait, char *out,
+                    size_t bytes)
+{
+    snprintf(out, bytes, "%s%s", wait->connects ? "a connection to " : "",
+             peer_turn_name(in, wait));
 }
 
 const char *peer_turn_tier(const struct diagnosis_input *in, const struct peer_wait *wait)
@@ -131,7 +139,8 @@ const struct peer_wait *peer_turn_only(const struct diagnosis_input *in, uint32_
             continue;
         if (only && peer_of(in, only) != peer_of(in, wait))
             return NULL;
-        only = wait;
+        if (!only || only->connects) // of several, one that the peer has
+            only = wait;
     }
     return only;
 }

@@ -35,6 +35,7 @@ REMEDY("garbage collection", false, "a garbage collection stopped {server}'s thr
 REMEDY("blocking calls", false, "{server} slept in a system call with the request in its hands", "make the call asynchronous, or have threads for it")
 REMEDY("other threads", false, "{server} waited for one of its own threads", "look at what that thread does meanwhile")
 REMEDY("another host or server", false, "{server} waited for another server", "look at that server: trace it, too")
+REMEDY("connections to servers", false, "{server} waited until it had a connection to another server", "connections that are kept open (keepalive of a proxy's upstream, a pool); a longer queue where it was full (the other server's backlog and net.core.somaxconn) and more threads that accept there, else see who drops what opens them (a firewall, the link)")
 REMEDY("put off", false, "{server} had read these requests and served others instead", "see why it puts them off: a command that blocks or pauses clients (CLIENT PAUSE, BLPOP, WAIT), a limit of the rate, or an answer from elsewhere")
 REMEDY("timers", false, "{server} waited for a time to pass, or timers ran on its core", "shorter sleeps, an event instead, or a higher limit where the rate is limited")
 REMEDY("tracer", false, "{server} was stopped by whoever traces it", "see who does (TracerPid in /proc/PID/status): strace and debuggers stop a thread at each event")

@@ -110,7 +110,8 @@ static int add_wait(struct builder *builder, const struct numbered_call *at, int
                              .end_ns = end_ns,
                              .thread = call->thread,
                              .connection = at->connection,
-                             .life = NO_PEER_LIFE};
+                             .life = NO_PEER_LIFE,
+                             .connects = call->kind == CALL_SEND};
     wait.exclusive =
         !calls_between(builder->in->calls, call->thread, begin_ns, call->entry_ns, 0) &&
         !calls_between(&builder->calls, call->thread, begin_ns, call->entry_ns, call->connection);

@@ -44,6 +44,7 @@ struct peer_wait {
     uint32_t life;    // index into peers.lives; NO_PEER_LIFE: not captured
     bool exclusive;   // the thread made no other call meanwhile
     bool unasked;     // nor had it received any request before
+    bool connects;    // nothing was asked yet: the connection was being opened
 };
 #define NO_PEER_LIFE UINT32_MAX
 

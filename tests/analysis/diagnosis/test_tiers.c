@@ -301,6 +301,33 @@ static void test_event_loop(void **state)
     close_scene(&s);
 }
 
+// An event loop connects to the backend first, whose queue of connections is full for a while: the
+// backend has no request until it has the connection.
+static void test_connects_first(void **state)
+{
+    (void)state;
+    struct scene s;
+    open_scene(&s);
+    call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+    call(&s, FRONT, CALL_CONNECT, 12, 13, MADE);
+    call(&s, FRONT, CALL_WAIT, 14, 1033, 0);
+    call(&s, FRONT, CALL_SEND, 1034, 1035, MADE);
+    call(&s, FRONT, CALL_WAIT, 1036, 1233, 0);
+    call(&s, FRONT, CALL_RECEIVE, 1234, 1235, MADE);
+    call(&s, FRONT, CALL_SEND, 1240, 1242, CLIENT_SIDE);
+    for (int turn = 0; turn < 2; turn++) {
+        event(&s, turn ? 1037 : 15, EVENT_SWITCH, 0, BYSTANDER)->flags = SWITCH_WAITS;
+        strcpy(s.events.items[s.events.count - 1].payload.text, "bystander");
+        event(&s, turn ? 1230 : 1030, EVENT_WAKING, 2, FRONT);
+        runs(&s, turn ? 1231 : 1031, 0, FRONT, "front");
+    }
+    build(&s, 1, 10, 1240, 1);
+    expect(&s, "waiting for a connection to 127.0.0.1:6379", 1010, 1020);
+    expect(&s, "waiting for 127.0.0.1:6379", 190, 200);
+    expect(&s, "bystander", 0, 3);
+    close_scene(&s);
+}
+
 // The front's thread sleeps for a connection; two workers have both of them.
 static void test_pool(void **state)
 {
@@ -844,6 +871,7 @@ int main(void)
         cmocka_unit_test(test_captured),
         cmocka_unit_test(test_behind_one_that_waits),
         cmocka_unit_test(test_event_loop),
+        cmocka_unit_test(test_connects_first),
         cmocka_unit_test(test_pool),
         cmocka_unit_test(test_event_loop_queues),
         cmocka_unit_test(test_answers_at_once),
