@@ -166,7 +166,8 @@ def mutations():
         if file in RESULTS:
             many = [folder, link_to_nothing, fifo]
         else:
-            many = list(ANY)
+            cuts = (empty, half, last_byte, flipped, blank)
+            many = [one for one in ANY if os.path.getsize(os.path.join(RUN, file)) or one not in cuts]
         if file.endswith(".tlog"):
             many += LOG
         if file.endswith(".json") and file not in RESULTS:
