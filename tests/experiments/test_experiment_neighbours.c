@@ -78,7 +78,7 @@ static void what_does_not_fit_is_placed(void **state)
            "x.yaml:3:15: `page` is for `kind: nginx`");
     refuse("name: x\nhosts: {client: {}, server: {}}\nservers: {c: {kind: nginx}}\n"
            "load: {rate: 1}\n",
-           "x.yaml:1:1: protocol: the workload speaks memcached, and the server `c` is of kind "
+           "x.yaml:4:1: protocol: the workload speaks memcached, and the server `c` is of kind "
            "nginx, which does not; write `workload: {protocol: http}`");
 }
 

@@ -3,7 +3,6 @@
 #
 # The terminal, the page and summary.json of a run say the same of each number that they share, and so do those of a
 # comparison of two runs; a percentile that too few requests reach is kept back everywhere, and not said to be "never".
-# Runs beside others: what is measured is of no interest, only that it is told once.
 . "$(dirname "$0")/run_lib.sh"
 need_capture
 need_program chromium chromium

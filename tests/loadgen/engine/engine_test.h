@@ -102,9 +102,9 @@ static inline void check_offsets(const struct engine_result *result)
 static bool in_bounded_memory;
 enum { RING = 1024 };
 
-// engine_settings.stamps_every and share_cores of the runs.
+// engine_settings.stamps_every, share_cores and sleeps of the runs.
 static uint32_t stamps_every;
-static bool share_cores;
+static bool share_cores, sleeps;
 
 // Puts all samples of the file in place of those that were kept.
 static inline void take_spooled(const char *path, struct engine_result *result)
@@ -212,6 +212,7 @@ static inline void run_threads(uint32_t threads, const struct workload *workload
                                              .stamps = stamps,
                                              .stamps_every = stamps_every,
                                              .share_cores = share_cores,
+                                             .sleeps = sleeps,
                                              .duration_ns = duration_ns,
                                              .timeout_ns = timeout_ms * 1000000,
                                              .reconnect_ns = 300000000,

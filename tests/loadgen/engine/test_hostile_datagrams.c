@@ -200,7 +200,8 @@ static int run_at(uint16_t port, const struct workload *workload, enum stamp_mod
                                              .stamps = stamps,
                                              .duration_ns = duration_ns,
                                              .timeout_ns = timeout_ms * 1000000,
-                                             .reconnect_ns = 300000000};
+                                             .reconnect_ns = 300000000,
+                                             .sleeps = true};
     int status = in_bounded_memory
                      ? run_bounded(settings, &arrivals, rate, seed, &outcome->result, err)
                      : engine_run(&settings, &schedule, &outcome->result, err);
