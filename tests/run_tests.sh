@@ -2,8 +2,8 @@
 # Runs every test under BUILD and tests/**/test_*.sh, before whatever else wants the cores
 # (preferred.sh), and prints a line for each as it ends. The machine's cores are part of what the
 # end-to-end tests measure, so a test has the machine to itself, as far as that is ours to say,
-# unless it is known to compute only. Those run first, four times as many at a time as there are cores, since
-# most of them mainly wait: all of the folders in `computing`, but for sources that say "Needs the machine
+# unless it is known to compute only. Those run first, twice as many at a time as there are cores and one, since
+# some of them also wait: all of the folders in `computing`, but for sources that say "Needs the machine
 # to itself", and elsewhere the sources that say "Runs beside others" (each at the beginning of a
 # comment's line).
 # A test that failed beside others, or while the host took more than a hundredth of the cores (steal), is
@@ -106,7 +106,7 @@ export outcomes
 place=${TAILLIGHT_TRUST:-${TAILLIGHT_ONCE:-}}
 place=${place:+last}
 { [ ${#beside[@]} -eq 0 ] || printf '%s\n' "${beside[@]}"; } |
-    xargs -r -P $((4 * $(nproc))) -I '{}' bash -c 'one "$@"' one '{}' "${place:-beside}"
+    xargs -r -P $((2 * $(nproc) + 1)) -I '{}' bash -c 'one "$@"' one '{}' "${place:-beside}"
 for name in ${alone[@]+"${alone[@]}"}; do one "$name" "${place:-alone}"; done
 mapfile -t again < <(sed -n 's/^again //p' "$outcomes")
 for name in ${again[@]+"${again[@]}"}; do one "$name" last; done

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/json_numbers.h"
 #include "base/new_file.h"
 #include "base/process.h"
@@ -197,8 +198,9 @@ static int arm_capture(struct capture *capture, struct error *err)
 
 static int print_ready(const struct capture *capture, struct error *err)
 {
-    json_t *line = json_pack("{s:b, s:b, s:O}", "ready", 1, "shim", capture->collector != NULL,
-                             "warnings", capture->warnings);
+    json_t *line = json_pack("{s:b, s:I, s:b, s:O}", "ready", 1, "since_ns",
+                             (json_int_t)clock_now_ns(CLOCK_MONOTONIC_RAW), "shim",
+                             capture->collector != NULL, "warnings", capture->warnings);
     for (size_t i = 0; i < CAPTURE_BACKENDS_COUNT; i++)
         json_object_set_new(line, capture_backends[i]->name,
                             json_boolean(capture->states[i] != NULL));
@@ -312,6 +314,7 @@ int capture_command(int argc, char **argv)
     progress_phase(&capture.progress, "arming the capture");
     int result = arm_capture(&capture, &err);
     if (result == 0) {
+        capture.segments.cut_ns = (uint64_t)monotonic_ns(); // the first is as long as the others
         progress_phase(&capture.progress, "capturing; Ctrl-D or Ctrl-C ends it");
         result = print_ready(&capture, &err);
     }

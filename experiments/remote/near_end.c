@@ -87,6 +87,7 @@ struct near {
     struct link link;         // to the other end, over ssh
     ZSTD_DCtx *decompressor;
     int signals;
+    bool told;      // it was told to end: whoever told it may not wait for what it prints
     bool done;      // the other end has reported the program's end
     int status;     // the program's
     char name[600]; // of the link, for errors
@@ -370,18 +371,21 @@ static int pass_output(struct near *near, size_t count, struct error *err)
     return near->unread ? 0 : result;
 }
 
-// The program has ended, and whoever wanted its document has died before.
+// The program has ended, and whoever wanted its document has died before, or ends everything. Who
+// reads it after all writes the same.
 static int keep_last_words(struct near *near, struct error *err)
 {
     size_t begin = last_document(&near->words);
-    if (!near->unread && getppid() == near->parent)
+    const bool may_be_read = !near->unread && getppid() == near->parent;
+    if (may_be_read && !near->told)
         return 0;
     json_t *document = near->words.count ? json_loadb(near->words.items + begin,
                                                       near->words.count - begin, 0, NULL)
                                          : NULL;
     if (!document)
-        return error_set(err, ERROR_FAILED, "what host %s printed last is no document",
-                         near->file.host);
+        return may_be_read ? 0
+                           : error_set(err, ERROR_FAILED,
+                                       "what host %s printed last is no document", near->file.host);
     int result = json_write(document, JSON_INDENT(2), near->options.last_words, err);
     json_decref(document);
     return result;
@@ -512,6 +516,7 @@ static int take_signal(struct near *near, struct error *err)
     // that write what they have, which come over this connection.
     if (near->options.deploy && getppid() != near->parent)
         return 0;
+    near->told |= info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT;
     return send_message(
         near, json_pack("{s:s, s:i}", "type", "signal", "number", (int)info.ssi_signo), err);
 }

@@ -182,6 +182,17 @@ static int capture_ended(const struct watch *watch, int status, struct error *er
     return -(int)err->kind;
 }
 
+// When it began to record it says itself: this process may hear it much later. Of a line with more
+// warnings than are read here that is not known, and it began no later than now.
+static void take_ready(struct watch *watch, const char *line)
+{
+    json_t *document = json_loads(line, 0, NULL);
+    const json_t *since = json_object_get(document, "since_ns");
+    watch->armed_raw_ns =
+        json_is_integer(since) ? json_integer_value(since) : clock_now_ns(CLOCK_MONOTONIC_RAW);
+    json_decref(document);
+}
+
 static int start_capture(struct watch *watch, struct error *err)
 {
     const struct watch_options *o = &watch->options;
@@ -214,8 +225,10 @@ static int start_capture(struct watch *watch, struct error *err)
     if (result < 0)
         return result;
     result = process_read_line(&watch->capture, line, sizeof line, ARM_MS, err);
-    if (result > 0)
+    if (result > 0) {
+        take_ready(watch, line);
         return 0;
+    }
     if (result == 0 && process_wait(&watch->capture, END_MS, &status, err) > 0)
         return capture_ended(watch, status, err);
     return result < 0 ? result
@@ -444,7 +457,6 @@ static int watch_until_end(struct watch *watch, struct error *err)
 {
     char line[LINE_BYTES];
     watch->armed_ns = watch->interval_begin_ns = monotonic_ns();
-    watch->armed_raw_ns = clock_now_ns(CLOCK_MONOTONIC_RAW);
     watch->capture_ticks =
         capture_ticks(watch); // what it took to load the programs is no interval's
     while (goes_on(watch)) {

@@ -99,17 +99,19 @@ break_controller() {
     ssh_ended controller 137 '' "$(date +%s)"
 }
 # Its load is on a third machine: what that measured comes here all the same.
-break_far_load() {
-    ssh_start_run far-load 30s "{kind: ssh, address: loader, cores: [1], ssh_config: $ssh_config, directory: $work/loader-files}"
+far_load_ends() { # NAME SIGNAL EXIT PATTERN
+    ssh_start_run "$1" 30s "{kind: ssh, address: loader, cores: [1], ssh_config: $ssh_config, directory: $work/loader-files}"
     far_load_writes() { [ -n "$(inside loader find "$work/loader-files" -name 'samples.tlog.*' -size +16k)" ]; }
-    await far_load_writes || fail "far-load: it writes no samples"
-    kill -9 $pid
-    ssh_ended far-load 137 '' "$(date +%s)"
+    await far_load_writes || fail "$1: it writes no samples"
+    kill "-$2" $pid
+    ssh_ended "$1" "$3" "$4" "$(date +%s)"
     ssh_nothing_left loader 10
     jq -e '.answered > 0 and any(.reasons[]; startswith("interrupted after"))' "$run/client/load.json" >/dev/null ||
-        fail "far-load: load.json says $(head -c 2000 "$run/client/load.json"), its log $(cat "$run/logs/load.log")"
-    echo "far-load: $(jq -c '[.answered, .reasons[0]]' "$run/client/load.json")"
+        fail "$1: load.json says $(head -c 2000 "$run/client/load.json"), its log $(cat "$run/logs/load.log")"
+    echo "$1: $(jq -c '[.answered, .reasons[0]]' "$run/client/load.json")"
 }
+break_far_load() { far_load_ends far-load KILL 137 ''; }
+break_far_load_interrupted() { far_load_ends far-load-interrupted INT 1 interrupted; }
 # One of two loads there: what the other measured comes here, each request of it.
 break_one_of_far_loads() {
     ssh_start_run one-load 30s "{kind: ssh, address: loader, cores: [1], ssh_config: $ssh_config, directory: $work/loader-files}" \

@@ -67,6 +67,8 @@ watch_try() {
             { echo "$of: $asked answered, seen: $(jq -c '[.servers[] | [.server, .requests]]' "$work/lines" | tr '\n' ' ')"; return 1; }
     done
     jq -es 'all(.requests == ([.servers[].requests] | add // 0))' "$work/lines" >/dev/null || fail "the servers' requests are not the sum"
+    jq -es '.[0].seconds > 0.9' "$work/lines" >/dev/null || # also where the watch heard late that it has begun
+        fail "the first interval is said to be shorter than it was: $(jq -c .seconds "$work/lines" | tr '\n' ' ')"
     jq -es 'map(select(.saved)) | length >= 1 and
         (max_by(.latency_us.max) | .latency_us.max > 200000 and .slowest.latency_us > 200000
             and .causes[0].cause == "stopped by a signal" and .causes[0].role == "A"

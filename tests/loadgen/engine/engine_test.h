@@ -104,7 +104,7 @@ enum { RING = 1024 };
 
 // engine_settings.stamps_every, share_cores and sleeps of the runs.
 static uint32_t stamps_every;
-static bool share_cores, sleeps;
+static bool share_cores, asleep;
 
 // Puts all samples of the file in place of those that were kept.
 static inline void take_spooled(const char *path, struct engine_result *result)
@@ -212,7 +212,7 @@ static inline void run_threads(uint32_t threads, const struct workload *workload
                                              .stamps = stamps,
                                              .stamps_every = stamps_every,
                                              .share_cores = share_cores,
-                                             .sleeps = sleeps,
+                                             .sleeps = asleep,
                                              .duration_ns = duration_ns,
                                              .timeout_ns = timeout_ms * 1000000,
                                              .reconnect_ns = 300000000,

@@ -406,7 +406,7 @@ static void a_server_that_goes_is_given_up(void **state)
 
 int main(void)
 {
-    sleeps = true; // they wait for much: others may have the core meanwhile
+    asleep = true; // they wait for much: others may have the core meanwhile
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nonsense_ends_the_connection),
         cmocka_unit_test(garbage_is_counted_by_kind),
