@@ -13,6 +13,7 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include <zstd.h>
 
@@ -30,6 +31,7 @@
 enum {
     DEPLOY_GRACE_MS = 30000, // from the last byte of the program sent to its first frame
     SSH_GRACE_MS = 1000,
+    DYING_MS = 200,         // for a parent's last thread
     SHARED_GRACE_MS = 2000, // for what others still send over a connection whose run has died
     LAST_WORDS_MS = 500,
     SILENT_BEATS = 3, // after so many missed heartbeats the link is down
@@ -507,6 +509,19 @@ static int take_input(struct near *near, struct error *err)
     return send_message(near, json_pack("{s:s}", "type", "eof"), err);
 }
 
+// Whether whoever started us is dead, or dying: with several threads it does so one after the
+// other, the first one's end tells its children (PR_SET_PDEATHSIG), and the last one's makes them
+// orphans.
+static bool is_orphaned(const struct near *near)
+{
+    for (int waited_ms = 0; getppid() == near->parent; waited_ms++) {
+        if (waited_ms == DYING_MS)
+            return false;
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    return true;
+}
+
 static int take_signal(struct near *near, struct error *err)
 {
     struct signalfd_siginfo info;
@@ -514,7 +529,7 @@ static int take_signal(struct near *near, struct error *err)
         return 0;
     // The run has died, and a keeper knows it by the end of its input: before it ends, so do those
     // that write what they have, which come over this connection.
-    if (near->options.deploy && getppid() != near->parent)
+    if (near->options.deploy && is_orphaned(near))
         return 0;
     near->told |= info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT;
     return send_message(

@@ -38,6 +38,7 @@ enum {
     SETTLE_NS = 20000000,      // pause between the last connect and the first request
     DRAW_REST_NS = 1000000000, // what of the schedule is drawn after the load, as never sent
     CALIBRATE_NS = 30000000,
+    ONE_WISH_NS = 100000000,
     FILES_A_THREAD = 8, // of its event loop
     FILES_BESIDES = 64,
     ASKING_BYTES = 128, // room before a request for what a node of a cluster may want there
@@ -50,6 +51,7 @@ struct engine {
     uint32_t begun;                 // threads that have been started
     struct engine_nodes nodes;
     int signal_fd, news;
+    int64_t told_ns; // when a signal first told it to end; 0: none has
     struct nic_stamps nic;
     struct clock_follower nic_clock;  // runs while shared.hardware_stamps is set
     struct clock_follower host_clock; // runs with settings->keep_clock
@@ -393,8 +395,10 @@ static void await_threads(struct engine *engine)
         poll(ready, 3, -1);
         if ((slow = slow_replies_look(&engine->shared.slow)))
             engine->shared.settings->on_slow(engine->shared.settings->announce_context, slow);
-        if (read(engine->signal_fd, &info, sizeof info) == sizeof info)
+        if (read(engine->signal_fd, &info, sizeof info) == sizeof info) {
+            engine->told_ns = engine->told_ns ? engine->told_ns : monotonic_ns();
             atomic_store(&engine->shared.stop, true);
+        }
         if (read(engine->news, &more, sizeof more) == sizeof more)
             signalled += more;
     }
@@ -609,6 +613,19 @@ static void engine_close(struct engine *engine)
         close(engine->shared.slow.news);
 }
 
+// What comes so soon after the first signal is the same wish, and does not end the program while it
+// writes what it measured: a parent of several threads dies one after the other, each of which
+// tells its children (PR_SET_PDEATHSIG), and timeout(1) tells a process and then its group.
+static void take_same_wish(const sigset_t *signals, int64_t told_ns)
+{
+    for (;;) {
+        const int64_t left_ns = told_ns + ONE_WISH_NS - monotonic_ns();
+        const struct timespec wait = {.tv_nsec = left_ns > 0 ? left_ns : 0};
+        if (sigtimedwait(signals, NULL, &wait) < 0 && errno != EINTR)
+            return;
+    }
+}
+
 int engine_run(const struct engine_settings *settings, const struct schedule *schedule,
                struct engine_result *result, struct error *err)
 {
@@ -631,6 +648,8 @@ int engine_run(const struct engine_settings *settings, const struct schedule *sc
         status = engine_drive(&engine, err);
     engine_nodes_close(&engine.nodes, result);
     engine_close(&engine);
+    if (engine.told_ns)
+        take_same_wish(&signals, engine.told_ns);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (status < 0)
         engine_result_free(result);

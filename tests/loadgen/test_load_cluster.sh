@@ -27,7 +27,7 @@ refused() { # text, options ...
 }
 begin() { # options ...: in the background, until it is told to end
     rm -f "$dir/out" # of the load before
-    timeout 120 "$taillight" load --server "$at" --sleep --quiet --json --announce --workload "$dir/workload.yaml" \
+    timeout 120 "$taillight" load --server "$at" --quiet --json --announce --workload "$dir/workload.yaml" \
         --duration 100s "$@" >"$dir/out" 2>"$dir/err" &
     loading=$!
     await grep -q begin_ns "$dir/out" || fail "load $*: does not begin"

@@ -160,14 +160,15 @@ if mount -t tmpfs -o size=64k tmpfs "$dir/full" 2>/dev/null; then
     case "$left" in *samples*) fail "a full disk left $left" ;; esac
 fi
 
-# Ctrl-C: ends soon, inconclusive, logs whole.
+# Ctrl-C: ends soon, inconclusive, logs whole; also where it comes twice at once, as from timeout(1) or a run that was killed.
 rm -f "$dir/out"
 timeout 60 "$taillight" load --server "127.0.0.1:$port" --sleep --rate 5k --duration 20s --json \
     --announce --samples "$dir/i" >"$dir/out" 2>"$dir/err" &
 pid=$!
 await grep -q begin_ns "$dir/out" || fail 'Ctrl-C: the load does not begin'
 sleep 1
-kill -INT "$(ps -o pid= --ppid $pid | tr -d ' ')"
+loading=$(ps -o pid= --ppid $pid | tr -d ' ')
+kill -INT "$loading" && sleep 0.01 && kill -INT "$loading"
 wait $pid
 [ $? -eq 4 ] || fail 'Ctrl-C: exit code'
 says 'interrupted'
