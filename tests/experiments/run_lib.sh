@@ -236,3 +236,15 @@ cleanup() {
     umount "$work/small" 2>/dev/null
     rm -rf "$work"
 }
+
+# The run in the background, $pid, has ended with that exit code and a line that matches ("": any):
+# run_has_ended NAME EXIT PATTERN
+run_has_ended() {
+    local status
+    has_ended() { ! kill -0 $pid 2>/dev/null; }
+    await has_ended || fail "$1: does not end: $(ps -o pid=,stat=,wchan:20=,args= --ppid $pid -p $pid)"
+    wait $pid 2>/dev/null
+    status=$?
+    [ $status -eq "$2" ] || fail "$1: exit $status instead of $2"
+    [ -z "$3" ] || grep -Eq "$3" "$work/$1.err" || fail "$1: does not say \"$3\""
+}

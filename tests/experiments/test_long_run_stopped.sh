@@ -23,13 +23,7 @@ EOF
     sleep 0.3
 }
 ended() { # NAME EXIT PATTERN
-    local status
-    has_ended() { ! kill -0 $pid 2>/dev/null; }
-    await has_ended || fail "$1: does not end: $(ps -o pid=,stat=,wchan:20=,args= --ppid $pid -p $pid)"
-    wait $pid 2>/dev/null
-    status=$?
-    [ $status -eq "$2" ] || fail "$1: exit $status instead of $2"
-    grep -Eq "$3" "$work/$1.err" || fail "$1: does not say \"$3\""
+    run_has_ended "$1" "$2" "$3"
     check_not_whole "$run"
     check_nothing_left "$run" $port "$spaces"
     echo "$1: $(tail -n 1 "$work/$1.err")"

@@ -30,13 +30,7 @@ EOF
 # It ends half a run before its load would, with that exit code and a line that matches; nothing is
 # left.
 ended() { # NAME EXIT PATTERN
-    local status
-    has_ended() { ! kill -0 $pid; }
-    await has_ended || fail "$1: does not end: $(ps -o pid=,stat=,wchan:20=,args= --ppid $pid -p $pid)"
-    wait $pid 2>/dev/null
-    status=$?
-    [ $status -eq "$2" ] || fail "$1: exit $status instead of $2"
-    [ -z "$3" ] || grep -Eq "$3" "$work/$1.err" || fail "$1: does not say \"$3\""
+    run_has_ended "$1" "$2" "$3"
     [ ! -s "$work/$1.out" ] || fail "$1: prints on stdout"
     check_not_whole "$run"
     check_nothing_left "$run" $port "$spaces"

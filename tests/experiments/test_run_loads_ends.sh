@@ -29,13 +29,8 @@ EOF
 }
 # It has ended with that exit code, a line that matches, and nothing left; each load that is named has its summary.
 ended() { # NAME EXIT PATTERN [LOAD'S-FOLDER...]
-    local status folder
-    has_ended() { ! kill -0 $pid 2>/dev/null; }
-    await has_ended || fail "$1: does not end: $(ps -o pid=,stat=,wchan:20=,args= --ppid $pid -p $pid)"
-    wait $pid 2>/dev/null
-    status=$?
-    [ $status -eq "$2" ] || fail "$1: exit $status instead of $2"
-    grep -Eq "$3" "$work/$1.err" || fail "$1: does not say \"$3\""
+    local folder
+    run_has_ended "$1" "$2" "$3"
     [ ! -s "$work/$1.out" ] || fail "$1: prints on stdout"
     for folder in "${@:4}"; do # who interrupts does not wait for them
         has_written() { [ -s "$run/$1/load.json" ]; }
