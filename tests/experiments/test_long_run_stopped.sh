@@ -31,7 +31,7 @@ ended() { # NAME EXIT PATTERN
 
 start_run stopped-load 120s
 signal_to STOP "taillight load .*$run"
-ended stopped-load 1 'taillight load` \(process [0-9]+\) does not end: it has been stopped \(SIGSTOP, or a debugger\) for 10 s'
+ended stopped-load 1 'taillight load` \(process [0-9]+\) does not end: it has been stopped \(SIGSTOP, or a debugger\) for 10.0 s'
 
 start_run stopped-capture 2s
 signal_to STOP "taillight capture .*$run"
