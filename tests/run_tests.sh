@@ -58,6 +58,10 @@ fi
 build=${1:?usage: run_tests.sh BUILD}
 export BUILD="$build"
 cd "$(dirname "$0")/.." || exit 1
+# A version manager's python3 is a script that asks itself at each start which one is meant (ten times what
+# Python itself takes to start): it is asked once.
+python=$(command -v python3) && [ "$(head -c 2 "$python")" = '#!' ] &&
+    python=$(python3 -c 'import sys; print(sys.executable)') && PATH=${python%/*}:$PATH
 trusted=()
 [ -z "${TAILLIGHT_TRUST:-}" ] || mapfile -t trusted < <(sed 's/ *#.*//; /^$/d' tests/trust.list)
 wanted() {
