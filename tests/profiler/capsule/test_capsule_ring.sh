@@ -17,7 +17,7 @@ for kind in json text; do
     measures "$work/$kind.err"
     # Of 2,000 in a row none may be lost: the receiver's buffer has room for all of them, and none waits for an address.
     in_namespace "$client" bash -c 'exec 3<>/dev/tcp/10.99.0.2/7007' 2>/dev/null # refused: somebody is there
-    nsenter -t "$server" -n python3 - >"$work/got" 2>"$work/got.err" <<'PY' &
+    nsenter -t "$server" -n python3 - >"$work/$kind.got" 2>"$work/$kind.got.err" <<'PY' &
 import socket
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 s.setsockopt(socket.SOL_SOCKET, 33, 64 << 20)  # SO_RCVBUFFORCE
@@ -28,13 +28,13 @@ print(sum(s.recv(2000) == b"%08d" % n * 8 for n in range(2000)))
 PY
     sink=$!
     children+=($sink)
-    await grep -q ready "$work/got" || fail "nobody receives"
+    await grep -q ready "$work/$kind.got" || fail "nobody receives"
     in_namespace "$client" python3 -c 'import socket
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 s.connect(("10.99.0.2", 7007))
 for n in range(2000): s.send(b"%08d" % n * 8)' || fail "not sent"
     wait $sink || fail "not all came"
-    [ "$(tail -n 1 "$work/got")" = 2000 ] || fail "$(tail -n 1 "$work/got") of 2000 came as they were sent"
+    [ "$(tail -n 1 "$work/$kind.got")" = 2000 ] || fail "$(tail -n 1 "$work/$kind.got") of 2000 came as they were sent"
     kill -INT $measuring
     wait $measuring || fail "exit $?"
 done
