@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "experiments/definition/tables.h"
 #include "experiments/hosts/host_kind.h"
+#include "experiments/servers/server_kind.h"
 
 enum { KEYS_LOOKED_AT = 1000 }; // of two workloads, to see whether they mean the same by a key
 
@@ -27,6 +28,14 @@ const struct node *load_workload_node(const struct node *root, size_t number)
 {
     const struct node *own = number ? node_child(load_node(root, number), "workload") : NULL;
     return own ? own : node_child(root, "workload");
+}
+
+const struct node *load_protocol_node(const struct node *root, size_t number)
+{
+    const struct node *workload = load_workload_node(root, number);
+    const struct node *protocol = node_child(workload, "protocol");
+    const bool borrows = number && !node_child(load_node(root, number), "workload");
+    return borrows || !workload ? load_key(root, number, "to") : protocol ? protocol : workload;
 }
 
 const char *load_path(const struct experiment *experiment, const struct experiment_load *load,
@@ -114,6 +123,28 @@ static int check_cores(const struct binding *binding, const struct node *root,
                           hosts[load->from].name);
 }
 
+// Of loads of one server; what its kind never speaks is refused with the kind's own protocol.
+static int check_protocols(const struct binding *binding, const struct node *root,
+                           const struct experiment *experiment, size_t number)
+{
+    const struct experiment_load *load = experiment_load_at(experiment, number);
+    const struct experiment_server *server = &experiment->servers.items[load->to];
+    const struct protocol *protocol = load->workload.protocol;
+    for (size_t i = 0; i < number; i++) {
+        const struct experiment_load *other = experiment_load_at(experiment, i);
+        const struct protocol *spoken = other->workload.protocol;
+        if (other->to == load->to && strcmp(spoken->name, protocol->name) != 0 &&
+            server->kind->speaks(spoken->name) && server->kind->speaks(protocol->name) &&
+            (server->kind->one_protocol || !protocol_shares_server(spoken, protocol)))
+            return document_error(
+                binding->document, load_protocol_node(root, number), binding->err,
+                "loads: `%s` speaks %s and `%s` %s, and one server at one port does not speak "
+                "both: give one of them a server of its own, `to: ...`, with another `port`",
+                load->name, protocol->name, other->name, spoken->name);
+    }
+    return 0;
+}
+
 static bool has_values(const struct workload *workload)
 {
     const struct protocol *protocol = workload->protocol;
@@ -176,6 +207,8 @@ int check_loads(const struct binding *binding, const struct node *root)
             result = check_places(binding, root, experiment, i);
         if (result == 0)
             result = check_cores(binding, root, experiment, i);
+        if (result == 0)
+            result = check_protocols(binding, root, experiment, i);
         if (result == 0)
             result = check_keys(binding, root, experiment, i);
     }

@@ -104,22 +104,14 @@ static const struct field repetitions_rows[] = {
 static const struct fields repetitions_fields =
     FIELDS(repetitions_rows, struct experiment, .check = check_repetitions);
 
-// At the protocol that the load asks for; where it asks for none, at the server it goes to.
 static int refuse_protocol(const struct binding *binding, const struct node *root,
                            const struct experiment *experiment, size_t number)
 {
     const struct experiment_load *load = experiment_load_at(experiment, number);
     const struct experiment_server *server = &experiment->servers.items[load->to];
-    const struct node *workload = load_workload_node(root, number);
-    const struct node *protocol = node_child(workload, "protocol");
-    const bool borrows = number && !node_child(load_node(root, number), "workload");
     char path[LOAD_PATH_BYTES];
     load_path(experiment, load, path);
-    return document_error(binding->document,
-                          borrows || !workload ? load_key(root, number, "to")
-                          : protocol           ? protocol
-                                               : workload,
-                          binding->err,
+    return document_error(binding->document, load_protocol_node(root, number), binding->err,
                           "protocol: the workload%s%s speaks %s, and the server `%s` is of kind "
                           "%s, which does not; write `workload: {protocol: %s}`%s%s",
                           number ? " of " : "", number ? path : "", load->workload.protocol->name,

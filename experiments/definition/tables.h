@@ -34,6 +34,8 @@ extern const struct fields tuning_step_fields;    // bound by read_tuning
 const struct node *load_node(const struct node *root, size_t number);
 const struct node *load_key(const struct node *root, size_t number, const char *key);
 const struct node *load_workload_node(const struct node *root, size_t number);
+// Where it says which protocol it speaks; where it does not, its workload, or the server it asks.
+const struct node *load_protocol_node(const struct node *root, size_t number);
 enum { LOAD_PATH_BYTES = EXPERIMENT_PART_NAME_BYTES + sizeof "loads." };
 // "load", or "loads.NAME" of one among `loads`.
 const char *load_path(const struct experiment *experiment, const struct experiment_load *load,

@@ -35,6 +35,7 @@ const struct server_kind server_labserver = {
     .keys = (const char *const[]){"threads", "memory", "options", NULL},
     .protocol = "memcached",
     .port = 11211,
+    .one_protocol = true,
     .speaks = labserver_speaks,
     .check = server_needs_no_check,
     .find_port = server_has_its_port,

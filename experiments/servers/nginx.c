@@ -128,6 +128,7 @@ const struct server_kind server_nginx = {
     .protocol = "http",
     .port = 80,
     .has_children = true,
+    .one_protocol = true,
     .speaks = nginx_speaks,
     .check = server_needs_no_check,
     .find_port = server_has_its_port,

@@ -35,6 +35,7 @@ struct server_kind {
     bool is_cache;        // `memory` limits what it keeps
     bool has_children;    // its workers are processes of their own
     bool runs_already;    // and goes on: nothing is started, changed or ended
+    bool one_protocol;    // it is started for one, and speaks no other then
 
     // The operations. None may be missing (tests/experiments/test_kinds.c).
 

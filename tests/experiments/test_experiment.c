@@ -686,6 +686,43 @@ static void the_wrong_one_of_several_loads_is_placed(void **state)
            "redis, which does not; write `workload: {protocol: redis}`");
 }
 
+// One server at one port speaks one protocol, or those of one kind of cache, or of HTTP.
+static void loads_of_one_server_speak_what_it_may(void **state)
+{
+    (void)state;
+    struct experiment e;
+#define ONE_SERVER(server, first, second)                                                          \
+    "name: x\nhosts: {client: {cores: [0]}, server: {}, here: {kind: local}}\n"                    \
+    "servers: {s: {" server "}, t: {kind: running, host: here, port: 82}}\n"                       \
+    "workload: {protocol: " first "}\nload: {to: s, rate: 1k}\n"                                   \
+    "loads: {b: {rate: 1k, sleep: true, workload: {protocol: " second "}\n"
+#define OWN     "kind: command, port: 81, command: [a, b]"
+#define RUNNING "kind: running, host: here, port: 81"
+#define NOT_BOTH(second, first)                                                                    \
+    "loads: `b` speaks " second " and `main` " first ", and one server at one port does not "      \
+    "speak both: give one of them a server of its own, `to: ...`, with another `port`"
+    refuse(ONE_SERVER(OWN, "redis", "http}}"), "x.yaml:6:57: " NOT_BOTH("http", "redis"));
+    refuse(ONE_SERVER(RUNNING, "memcached", "redis}}"),
+           "x.yaml:6:57: " NOT_BOTH("redis", "memcached"));
+    refuse(ONE_SERVER(OWN, "redis", "memcached, values: {size: {fixed: 9}}}}"),
+           "x.yaml:6:57: " NOT_BOTH("memcached", "redis"));
+    refuse("name: x\nhosts: {client: {cores: [0]}, server: {}}\nservers: {s: {" OWN "}}\n"
+           "workload: {protocol: redis}\nload: {rate: 1k}\n"
+           "loads: {b: {rate: 1k, sleep: true, workload: {mix: {get: 1}}}}\n",
+           "x.yaml:6:46: " NOT_BOTH("memcached", "redis"));
+    refuse(ONE_SERVER("kind: labserver", "lab", "memcached}}"),
+           "x.yaml:6:57: " NOT_BOTH("memcached", "lab"));
+    refuse(ONE_SERVER("kind: nginx", "http", "http2}}"), "x.yaml:6:57: " NOT_BOTH("http2", "http"));
+    parse(ONE_SERVER(OWN, "memcached", "memcached-meta}}"), &e);
+    experiment_free(&e);
+    parse(ONE_SERVER(RUNNING, "redis", "redis-resp3}}"), &e);
+    experiment_free(&e);
+    parse(ONE_SERVER(RUNNING, "http2", "http}}"), &e);
+    experiment_free(&e);
+    parse(ONE_SERVER(RUNNING, "redis", "http}, to: t}"), &e);
+    experiment_free(&e);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -709,6 +746,7 @@ int main(void)
         cmocka_unit_test(impossible_loads_are_placed),
         cmocka_unit_test(impossible_neighbours_of_a_load_are_placed),
         cmocka_unit_test(the_wrong_one_of_several_loads_is_placed),
+        cmocka_unit_test(loads_of_one_server_speak_what_it_may),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

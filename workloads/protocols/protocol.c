@@ -30,6 +30,13 @@ bool protocol_has_get_and_set(const struct protocol *protocol)
            protocol_operation_find(protocol, "set") == WORKLOAD_SET;
 }
 
+bool protocol_shares_server(const struct protocol *one, const struct protocol *other)
+{
+    return strcmp(one->name, other->name) == 0 ||
+           (one->dataset != DATASET_NONE && one->dataset == other->dataset) ||
+           (one->takes_http_words && other->takes_http_words);
+}
+
 char *protocol_operation_names(const struct protocol *protocol, char *out, size_t out_bytes)
 {
     size_t used = 0;

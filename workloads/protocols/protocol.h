@@ -260,6 +260,9 @@ struct protocol {
 // Whether they are its first two operations.
 bool protocol_has_get_and_set(const struct protocol *protocol);
 
+// Whether one server, at one port, may speak both: dialects of one cache, or versions of HTTP.
+bool protocol_shares_server(const struct protocol *one, const struct protocol *other);
+
 // The index of the operation of that name, or -1.
 int protocol_operation_find(const struct protocol *protocol, const char *name);
 
