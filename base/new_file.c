@@ -271,13 +271,16 @@ int new_file_open(struct new_file *out, const char *path, struct error *err)
     int fd = !out->path ? -1 : is_no_file(path) ? open_as_it_is(path) : open_partial(out);
     if (fd >= 0 && (out->file = fdopen(fd, "wb")))
         return 0;
-    error_set_errno(err, ERROR_FAILED, "cannot create %s", path);
+    int result = fd < 0 && out->path && errno == ENXIO
+                     ? error_set(err, ERROR_INPUT,
+                                 "%s is a pipe that nobody reads: read it, or remove it", path)
+                     : error_set_errno(err, ERROR_FAILED, "cannot create %s", path);
     if (fd >= 0)
         close(fd);
     if (fd >= 0 && out->partial)
         unlink(out->partial);
     new_file_free(out);
-    return -ERROR_FAILED;
+    return result;
 }
 
 int new_file_finish(struct new_file *out, int result, struct error *err)

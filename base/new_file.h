@@ -19,8 +19,8 @@ struct new_file {
     char *path, *partial; // the name it gets, and the one it has until then; NULL: it is no file
 };
 
-// Creates the partial file. On success new_file_finish must be called; on ERROR_FAILED nothing is
-// left to release.
+// Creates the partial file. On success new_file_finish must be called; after an error nothing is
+// left to release. ERROR_INPUT: a folder has the name, or a pipe that nobody reads.
 int new_file_open(struct new_file *out, const char *path, struct error *err);
 
 // Closes the file. Result 0: everything is written, the file gets its name, unless that fails or a

@@ -365,24 +365,11 @@ static int take_latencies(struct run_set *set, const struct run_analysis *run, s
     return 0;
 }
 
-static void note_load(struct run_set *set, const json_t *load)
+static void note_load(struct run_set *set, const struct run_analysis *run)
 {
-    const char *verdict = json_string_value(json_object_get(load, "verdict"));
-    if (!verdict || strcmp(verdict, "n/a") != 0)
-        return;
-    const char *reason = json_string_value(json_array_get(json_object_get(load, "reasons"), 0));
-    enum load_doubt least = LOAD_DOUBTS;
-    size_t i;
-    json_t *doubt;
-    json_array_foreach(json_object_get(load, "doubts"), i, doubt)
-    {
-        enum load_doubt named = load_doubt_named(json_string_value(doubt));
-        least = named < least ? named : least;
-    }
-    if (least < LOAD_DOUBTS)
-        reason = load_doubt_words(least).words;
-    if (set->inconclusive++ == 0)
-        snprintf(set->reason, sizeof set->reason, "%s", reason ? reason : "no reason is given");
+    const char *doubt = run_load_doubt(run), *plain = run_load_doubt_words(run).words;
+    if (doubt && set->inconclusive++ == 0)
+        snprintf(set->reason, sizeof set->reason, "%s", plain ? plain : doubt);
 }
 
 int run_set_own_slice(const char *path, struct diagnosis_slice *out, struct error *err)
@@ -428,7 +415,7 @@ int run_set_add(struct run_set *set, const struct run_analysis *run, struct erro
         result = error_set(err, ERROR_FAILED, "out of memory for the samples of %s",
                            run->evidence.run_dir);
     memcpy(set->name, run->evidence.name, sizeof set->name);
-    note_load(set, run->evidence.load);
+    note_load(set, run);
     double count = (double)set->profiles.count;
     set->offered_rate += (run->lifetimes.offered_rate - set->offered_rate) / count;
     set->achieved_rate += (run->lifetimes.achieved_rate - set->achieved_rate) / count;

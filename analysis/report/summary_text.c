@@ -478,10 +478,8 @@ static void write_warnings(const struct summary *s)
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         for (size_t j = 0; j < json_array_size(lists[i]); j++) {
             const char *text = json_string_value(json_array_get(lists[i], j));
-            if (i == 0 && j == 0 && run_load_doubt(s->run) && !run_load_doubt_words(s->run).words)
-                continue;
             char clean[800];
-            if (!text)
+            if (!text || (text == run_load_doubt(s->run) && !run_load_doubt_words(s->run).words))
                 continue;
             text_clean(text, !s->style->unicode, clean, sizeof clean);
             fprintf(s->out, "%sBeware%s  ", summary_warn(s, true), summary_plain(s));

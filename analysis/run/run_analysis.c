@@ -33,6 +33,8 @@ const struct diagnosis *run_diagnosis_of(const struct run_analysis *run, size_t 
 const char *run_load_doubt(const struct run_analysis *run)
 {
     const char *verdict = json_string_value(json_object_get(run->evidence.load, "verdict"));
+    if (run->evidence.missing.load[0])
+        return run->evidence.missing.load;
     if (!verdict || strcmp(verdict, "n/a") != 0)
         return NULL;
     const char *reason =

@@ -21,6 +21,7 @@
 #include "analysis/run/run_functions.h"
 #include "analysis/run/run_hops.h"
 #include "analysis/run/run_loads.h"
+#include "analysis/run/run_missing.h"
 #include "analysis/run/run_samples.h"
 #include "analysis/run/run_trace.h"
 #include "analysis/timeline/span.h"
@@ -55,6 +56,7 @@ struct run_evidence {
     char result_suffix[LOAD_FOLDER_BYTES]; // of the files that are made of it: "" of the first or
                                            // only load, else "-NAME"
     char ends[1200];                       // that and why not all is looked at; empty: it is
+    struct run_missing missing;            // documents without which that is no verdict
     bool has_events, has_calls;            // which of the server's logs there were
     bool of_load_alone; // these events are of the load's cores, and of no message
     // A capture alone: the requests are those of clients that nobody knows, and live from M(n) to
@@ -153,8 +155,8 @@ struct run_analysis {
 const struct diagnosis *run_diagnosis_of(const struct run_analysis *run, size_t number,
                                          enum lifetime_part part);
 
-// Why the load that the run looked at cannot be trusted, by its own account; NULL: it can, or there
-// was none. The text is the evidence's.
+// Why the load that the run looked at cannot be trusted, by its own account, or since that is
+// missing; NULL: it can, or there was none. The text is the evidence's.
 const char *run_load_doubt(const struct run_analysis *run);
 
 // What that doubt comes to in plain words, and what helps: of several, the one to begin with. All

@@ -11,7 +11,9 @@
 #include "analysis/run/run_trace.h"
 #include "analysis/run/run_verdict.h"
 #include "base/array.h"
+#include "base/input_file.h"
 #include "base/new_file.h"
+#include "base/text.h"
 
 #define DEFAULT_SLICE "p99-100"
 
@@ -137,8 +139,8 @@ static int read_window(const json_t *window, size_t index, struct diagnosis_slic
     if (!json_is_integer(from) || !json_is_integer(to) || json_integer_value(from) < 0 ||
         json_integer_value(to) <= json_integer_value(from))
         return error_set(err, ERROR_INPUT,
-                         "experiment.json: diagnose.windows[%zu]: from_ns and to_ns must be whole "
-                         "numbers with 0 <= from_ns < to_ns",
+                         "diagnose.windows[%zu]: from_ns and to_ns must be whole numbers with "
+                         "0 <= from_ns < to_ns",
                          index);
     slice->from_ns = json_integer_value(from);
     slice->to_ns = json_integer_value(to);
@@ -164,12 +166,12 @@ static int slices_of_experiment(const struct run_analysis *run, struct diagnosis
     const json_t *windows = json_object_get(settings, "windows");
     struct diagnosis_slice slice;
     if (text && !json_is_string(text))
-        return error_set(err, ERROR_INPUT, "experiment.json: diagnose.slice must be a string");
+        return error_set(err, ERROR_INPUT, "diagnose.slice must be a string");
     if (windows && !json_is_array(windows))
-        return error_set(err, ERROR_INPUT, "experiment.json: diagnose.windows must be an array");
+        return error_set(err, ERROR_INPUT, "diagnose.windows must be an array");
     int result = diagnosis_slice_parse(text ? json_string_value(text) : DEFAULT_SLICE, &slice, err);
     if (result < 0)
-        return error_prefix(err, "experiment.json: diagnose");
+        return error_prefix(err, "diagnose");
     result = add_slice(run, slice, out, err);
     for (size_t i = 0; result == 0 && i < json_array_size(windows); i++) {
         result = read_window(json_array_get(windows, i), i, &slice, err);
@@ -239,6 +241,10 @@ static int explain(struct run_analysis *run, const struct run_input *input,
     int result = request->slices && request->slices->count
                      ? add_slices(run, request->slices, &slices, err)
                      : slices_of_experiment(run, &slices, err);
+    if (result == -ERROR_INPUT && !(request->slices && request->slices->count)) {
+        error_prefix(err, "%s/experiment.json", run->evidence.run_dir);
+        text_append(err->text, sizeof err->text, "; " INPUT_COPY_AGAIN);
+    }
     size_t diagnosed = slices.count;
     if (result == 0)
         result = add_slices(run, request->profiled, &slices, err);
@@ -264,6 +270,7 @@ static int explain(struct run_analysis *run, const struct run_input *input,
 static void take_documents(struct run_analysis *run, struct run_input *input)
 {
     memcpy(run->evidence.ends, input->ends, sizeof run->evidence.ends);
+    run->evidence.missing = input->missing;
     run->evidence.experiment = input->experiment;
     run->evidence.load = input->load;
     run->evidence.capture = input->capture;

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "analysis/lifetime/streams.h"
-#include "analysis/run/run_missing.h"
 #include "analysis/run/run_path.h"
 #include "analysis/timeline/span.h"
 #include "base/connection.h"
@@ -589,7 +588,7 @@ static void say_what_is_missing(struct run_input *input, const char *run_dir)
                                             .capture = input->capture,
                                             .load = input->load,
                                             .load_name = ended ? name : NULL};
-    run_missing_words(run_dir, &documents, input->ends, sizeof input->ends);
+    run_missing_words(run_dir, &documents, &input->missing, input->ends, sizeof input->ends);
 }
 
 int run_input_open(struct run_input *input, const char *run_dir, const char *load,

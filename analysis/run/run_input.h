@@ -11,6 +11,7 @@
 #include "analysis/lifetime/datagrams.h"
 #include "analysis/lifetime/kernel_calls.h"
 #include "analysis/run/run_loads.h"
+#include "analysis/run/run_missing.h"
 #include "analysis/run/run_path.h"
 #include "analysis/run/run_segments.h"
 #include "analysis/timeline/time_source.h"
@@ -53,6 +54,7 @@ struct run_input {
     // it.
     size_t slowest, slowest_there;
     char ends[1200]; // that and why not all is looked at, and what is missing; empty: all is there
+    struct run_missing missing;
     // NULL where the file is not there
     json_t *experiment, *load, *capture, *client_capture, *facts;
 };

@@ -23,7 +23,7 @@ static int add_other(struct run_load_array *others, const char *name, bool first
 {
     struct run_load other = {.summary = NULL};
     if (!is_name(name))
-        return error_set(err, ERROR_INPUT, "experiment.json: loads: `%.40s` is not a name",
+        return error_set(err, ERROR_INPUT, "`loads`: `%.40s` is not a name; " INPUT_COPY_AGAIN,
                          name ? name : "");
     snprintf(other.name, sizeof other.name, "%s", name);
     run_load_folder(first ? NULL : name, other.folder);
@@ -99,11 +99,14 @@ int run_loads_choose(json_t **experiment, const char *asked, const char *run_dir
     if (json_object_size(loads) == 0)
         return 0;
     if (!is_name(first))
-        return error_set(err, ERROR_INPUT, "%s/experiment.json: `loads`, and `load` has no name",
+        return error_set(err, ERROR_INPUT,
+                         "%s/experiment.json: `loads`, and `load` has no name; " INPUT_COPY_AGAIN,
                          run_dir);
     int result = list_others(*experiment, is_first ? first : asked, others, err);
-    if (is_first || result < 0)
-        return result;
+    if (result < 0)
+        return error_prefix(err, "%s/experiment.json", run_dir);
+    if (is_first)
+        return 0;
     json_t *turned = turned_to(*experiment, asked);
     run_load_folder(asked, folder);
     json_decref(*experiment);

@@ -2,6 +2,8 @@
 #include "analysis/run/run_missing.h"
 
 #include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "analysis/run/run_path.h"
@@ -25,7 +27,8 @@ static bool is_missing(const char *run_dir, const char *name)
     return access(path, F_OK) != 0;
 }
 
-static void append_capture(const char *run_dir, const json_t *capture, char *out, size_t out_bytes)
+static void append_capture(const char *run_dir, const json_t *capture, struct run_missing *missing,
+                           char *out, size_t out_bytes)
 {
     const bool segments = json_object_get(capture, "segments") != NULL;
     for (size_t i = 0; i < sizeof recorded / sizeof *recorded; i++) {
@@ -42,16 +45,15 @@ static void append_capture(const char *run_dir, const json_t *capture, char *out
     }
     if (!json_is_object(json_object_get(capture, "dropped")) &&
         !(is_missing(run_dir, recorded[0].log) && is_missing(run_dir, recorded[1].log)))
-        text_append(out, out_bytes,
-                    "%sserver/capture.json %s, so what the capture lost is not known: copy it from "
-                    "where it was.",
-                    out[0] ? " " : "", capture ? "says nothing of it" : "is missing");
+        snprintf(missing->losses, sizeof missing->losses, "server/capture.json %s",
+                 capture ? "does not say it" : "is missing (copy it from where it was)");
 }
 
 // A folder that somebody put together of a load and a capture has neither of these documents.
-static void append_run(const char *run_dir, const struct run_documents *documents, char *out,
-                       size_t out_bytes)
+static void append_run(const char *run_dir, const struct run_documents *documents,
+                       struct run_missing *missing, char *out, size_t out_bytes)
 {
+    const char *verdict = json_string_value(json_object_get(documents->load, "verdict"));
     if (is_missing(run_dir, "experiment.yaml"))
         return;
     if (!json_is_string(json_object_get(documents->experiment, "name")))
@@ -59,17 +61,17 @@ static void append_run(const char *run_dir, const struct run_documents *document
                     "%sexperiment.json %s, so what was to be looked at of this run is not known: "
                     "copy it from where it was.",
                     out[0] ? " " : "", documents->experiment ? "says nothing" : "is missing");
-    if (documents->load_name && !json_is_string(json_object_get(documents->load, "verdict")))
-        text_append(out, out_bytes,
-                    "%s%s %s, so whether the load was late by itself is not known, nor how far the "
-                    "latencies can be trusted: copy it from where it was.",
-                    out[0] ? " " : "", documents->load_name,
-                    documents->load ? "says nothing" : "is missing");
+    if (documents->load_name &&
+        !(verdict && (strcmp(verdict, "ok") == 0 || strcmp(verdict, "n/a") == 0)))
+        snprintf(missing->load, sizeof missing->load,
+                 "%.80s %s, so whether the load was late by itself is not known, nor how far the "
+                 "latencies can be trusted: copy it from where it was",
+                 documents->load_name, documents->load ? "has no verdict" : "is missing");
 }
 
-void run_missing_words(const char *run_dir, const struct run_documents *documents, char *out,
-                       size_t out_bytes)
+void run_missing_words(const char *run_dir, const struct run_documents *documents,
+                       struct run_missing *missing, char *out, size_t out_bytes)
 {
-    append_capture(run_dir, documents->capture, out, out_bytes);
-    append_run(run_dir, documents, out, out_bytes);
+    append_capture(run_dir, documents->capture, missing, out, out_bytes);
+    append_run(run_dir, documents, missing, out, out_bytes);
 }

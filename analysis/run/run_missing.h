@@ -15,8 +15,14 @@ struct run_documents {
     const char *load_name; // "client/load.json"; NULL: there need not be one
 };
 
-// Appends a sentence for each, to be read behind others.
-void run_missing_words(const char *run_dir, const struct run_documents *documents, char *out,
-                       size_t out_bytes);
+// Of what else is missing the verdict has to judge; "": nothing is.
+struct run_missing {
+    char load[300];   // "client/load.json is missing, so ...", why the load cannot be trusted
+    char losses[120]; // "server/capture.json is missing", why nobody knows what the capture lost
+};
+
+// Appends a sentence for each file, to be read behind others, or writes it into *missing.
+void run_missing_words(const char *run_dir, const struct run_documents *documents,
+                       struct run_missing *missing, char *out, size_t out_bytes);
 
 #endif

@@ -542,6 +542,7 @@ static void verdict_append_dropped(char *out, const struct run_analysis *run)
         join->segments_unseen + join->handoffs_unseen + join->transmits_unseen + join->calls_unseen;
     uint64_t recovered = join->segments_recovered + join->handoffs_recovered;
     bool any_unseen = run->lifetimes.unseen.unrecorded_ns || run->lifetimes.unseen.lost_ns;
+    bool unknown = run->evidence.missing.losses[0] != '\0';
     run_limits_words(run->evidence.capture, limits);
     if (dropped)
         text_append(out, VERDICT_BYTES, "; %s record%s dropped", text_count(dropped, count),
@@ -553,9 +554,12 @@ static void verdict_append_dropped(char *out, const struct run_analysis *run)
             "otherwise)",
             text_count(unseen, count), text_plural((double)unseen), unseen == 1 ? "is" : "are",
             text_count(recovered, other), recovered == 1 ? " was" : "s were");
-    else if (!any_unseen && !limits[0] && !run_trace_lack(trace, words)[0])
+    else if (!unknown && !any_unseen && !limits[0] && !run_trace_lack(trace, words)[0])
         text_append(out, VERDICT_BYTES, "; %s was dropped",
                     run_trace_lost_any(trace) ? "no record" : "nothing");
+    if (unknown)
+        text_append(out, VERDICT_BYTES, "; what %sthe capture lost is not known: %s",
+                    dropped || unseen ? "else " : "", run->evidence.missing.losses);
     if (limits[0])
         text_append(out, VERDICT_BYTES, "; %s", limits);
     uint64_t of_client = run->evidence.dropped_client_events;
@@ -564,7 +568,7 @@ static void verdict_append_dropped(char *out, const struct run_analysis *run)
                     text_count(of_client, count), text_plural((double)of_client),
                     text_were((double)of_client));
     verdict_append_unseen(out, &run->lifetimes.unseen,
-                          !dropped && !limits[0] && (!unseen || is_of_trace(trace)));
+                          !dropped && !unknown && !limits[0] && (!unseen || is_of_trace(trace)));
 }
 
 // Stamps that are not what they could be: of another clock, of another source, out of order.

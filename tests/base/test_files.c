@@ -96,7 +96,8 @@ static void a_fifo_is_an_error(void **state)
     assert_non_null(strstr(err.text, "not a regular file"));
     assert_null(input_stream(in_folder("fifo"), &err));
     assert_null(input_json(in_folder("fifo"), NULL));
-    assert_int_equal(new_file_write(in_folder("fifo"), "x", 1, &err), -ERROR_FAILED);
+    assert_int_equal(new_file_write(in_folder("fifo"), "x", 1, &err), -ERROR_INPUT);
+    assert_non_null(strstr(err.text, "fifo is a pipe that nobody reads: read it, or remove it"));
     assert_int_equal(mkdir(in_folder("folder"), 0700), 0);
     assert_int_equal(new_file_write(in_folder("folder"), "x", 1, &err), -ERROR_INPUT);
     assert_non_null(strstr(err.text, "folder is a folder where a file is to be"));

@@ -18,6 +18,8 @@
 #include "analysis/export/run_summary.h"
 #include "analysis/run/run_analysis.h"
 #include "analysis/run/run_analyze.h"
+#include "analysis/run/run_lede.h"
+#include "analysis/run/run_verdict.h"
 #include "base/log_file.h"
 #include "profiler/clock_log.h"
 #include "tests/analysis/diagnosis/scenario.h"
@@ -98,6 +100,7 @@ static void make_folder(struct folder *f)
     WRITE_LOG(f, "server/connections.tlog", LOG_CONNECTIONS, 1, &s->shim);
     write_clock(f, "server/clock.tlog");
     write_text(f, "experiment.json", experiment);
+    write_text(f, "server/capture.json", "{\"dropped\": {}}");
 }
 
 // The logs as a capture leaves them that was written in segments, of SEGMENT_NS each; the last of
@@ -152,6 +155,7 @@ static void remove_folder(struct folder *f)
                                         "server/capture.json",
                                         "server",
                                         "experiment.json",
+                                        "experiment.yaml",
                                         "categories.csv",
                                         "own.csv",
                                         "facts.json",
@@ -350,10 +354,6 @@ static void segments_are_one_log(void **state)
     struct error err;
     char text[300];
     make_folder(&f);
-    assert_int_equal(analyze(&f, &whole, &err), 0);
-    assert_non_null(strstr(whole.findings.verdict, "server/capture.json is missing"));
-    run_analysis_free(&whole);
-    write_text(&f, "server/capture.json", "{\"dropped\": {}}");
     assert_int_equal(analyze(&f, &whole, &err), 0);
     assert_null(strstr(whole.findings.verdict, "missing"));
     for (unsigned n = 0; n <= SEGMENTS; n++)
@@ -637,7 +637,14 @@ static void damaged_folders_are_refused(void **state)
     expect_refusal(&f, "slice 'p9x'");
     write_text(&f, "experiment.json",
                "{\"diagnose\": {\"windows\": [{\"from_ns\": 5, \"to_ns\": 5}]}}");
-    expect_refusal(&f, "windows[0]");
+    expect_refusal(&f, "experiment.json: diagnose.windows[0]");
+    expect_refusal(&f, "; copy it again");
+    write_text(&f, "experiment.json", "{\"diagnose\": {\"windows\": {}}}");
+    expect_refusal(&f, "experiment.json: diagnose.windows must be an array; copy it again");
+    expect_refusal(&f, f.path);
+    write_text(&f, "experiment.json", "{\"load\": {\"name\": \"a\"}, \"loads\": {\"../b\": {}}}");
+    expect_refusal(&f, "experiment.json: `loads`: `../b` is not a name; copy it again");
+    expect_refusal(&f, f.path);
     write_text(&f, "experiment.json", "{}");
     flip_byte(&f, "server/events.tlog", 40 + 3); // its boot id
     expect_refusal(&f, "nothing relates their clocks");
@@ -716,6 +723,61 @@ static void limits_are_said(void **state)
     assert_null(strstr(run.findings.verdict, "did not watch"));
     assert_non_null(strstr(run.findings.verdict, "the processor's trace ended early, after 2.10 s "
                                                  "(perf was killed)"));
+    run_analysis_free(&run);
+    remove_folder(&f);
+}
+
+// Whoever looks at the verdict, at the headline or at the exit code gets the same answer of a
+// document that is not there; `says`: with this in its place.
+static void check_without_load(const struct folder *f, const char *says, const char *words)
+{
+    struct run_analysis run;
+    struct run_lede lede;
+    struct error err;
+    char begins[200];
+    remove(in_folder(f, "client/load.json"));
+    if (says)
+        write_text(f, "client/load.json", says);
+    assert_int_equal(analyze(f, &run, &err), 0);
+    run_lede(&run, &lede);
+    snprintf(begins, sizeof begins, "Inconclusive: client/load.json %s, so whether", words);
+    assert_int_equal(strncmp(run.findings.verdict, begins, strlen(begins)), 0);
+    assert_int_equal(strncmp(lede.text, begins, strlen(begins)), 0);
+    assert_null(strstr(run.findings.verdict + 20, "client/load.json")); // said once
+    assert_non_null(strstr(run_verdict_details(&run), "yes (A) explains"));
+    assert_true(run_verdict_details(&run)[0] != 'I');
+    assert_false(run_is_conclusive(&run));
+    run_analysis_free(&run);
+}
+
+static void missing_documents_are_one_judgement(void **state)
+{
+    (void)state;
+    struct folder f;
+    struct run_analysis run;
+    struct error err;
+    make_folder(&f);
+    write_text(&f, "experiment.yaml", "name: noisy\n");
+    check_without_load(&f, NULL, "is missing");
+    check_without_load(&f, "{}", "has no verdict");
+    check_without_load(&f, "{\"verdict\": 7}", "has no verdict");
+    check_without_load(&f, "{\"verdict\": \"x\"}", "has no verdict");
+    write_text(&f, "client/load.json", "{\"verdict\": \"ok\"}");
+    assert_int_equal(analyze(&f, &run, &err), 0);
+    assert_true(run_is_conclusive(&run));
+    assert_non_null(strstr(run.findings.verdict, "nothing was dropped"));
+    run_analysis_free(&run);
+    remove(in_folder(&f, "server/capture.json"));
+    assert_int_equal(analyze(&f, &run, &err), 0);
+    assert_null(strstr(run.findings.verdict, "nothing was dropped"));
+    assert_non_null(strstr(run.findings.verdict, "; what the capture lost is not known: "
+                                                 "server/capture.json is missing"));
+    run_analysis_free(&run);
+    write_text(&f, "server/capture.json", "{}");
+    assert_int_equal(analyze(&f, &run, &err), 0);
+    assert_null(strstr(run.findings.verdict, "nothing was dropped"));
+    assert_non_null(strstr(run.findings.verdict, "; what the capture lost is not known: "
+                                                 "server/capture.json does not say it"));
     run_analysis_free(&run);
     remove_folder(&f);
 }
@@ -817,6 +879,7 @@ int main(void)
         cmocka_unit_test(damaged_folders_are_refused),
         cmocka_unit_test(a_client_of_another_boot_needs_its_own_clock),
         cmocka_unit_test(limits_are_said),
+        cmocka_unit_test(missing_documents_are_one_judgement),
         cmocka_unit_test(missing_captures_are_no_verdict),
         cmocka_unit_test(connections_never_seen_are_named),
         cmocka_unit_test(hostile_logs_do_no_harm),
