@@ -344,6 +344,14 @@ int hop_carry(struct __sk_buff *skb)
     return CONTINUE;
 }
 
+// A function that is not static, as read_packet(): each of the stamps doubled the ways that the
+// verifier followed.
+__noinline int read_stamp(struct __sk_buff *skb, const struct reading_state *state, uint32_t at,
+                          uint64_t *stamp)
+{
+    return state && stamp && load(skb, state, at, stamp, sizeof *stamp);
+}
+
 // Reads the stamps. False: they are not those that the hops wrote.
 static __always_inline bool read_stamps(struct __sk_buff *skb, const struct carried *it,
                                         const struct capsule_trailer *head,
@@ -352,9 +360,11 @@ static __always_inline bool read_stamps(struct __sk_buff *skb, const struct carr
     uint64_t chain = trailer_chain(key, run, head->asked, record->packet.flow);
     uint32_t at = it->state.ip_at + it->state.head.ip_bytes + sizeof *head;
     for (uint32_t i = 0; i < TRAILER_STAMPS_MAX && i < trailer_count(head); i++) {
-        if (!load(skb, &it->state, at + 8 * i, &record->stamps[i], sizeof record->stamps[i]))
+        uint64_t stamp = 0;
+        if (!read_stamp(skb, &it->state, at + 8 * i, &stamp))
             return false;
-        chain = trailer_link(chain, record->stamps[i]);
+        record->stamps[i] = stamp;
+        chain = trailer_link(chain, stamp);
     }
     return chain == head->chain;
 }

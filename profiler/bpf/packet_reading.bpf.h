@@ -190,10 +190,13 @@ static __always_inline enum reading read_tcp(struct __sk_buff *skb, struct readi
     return state->is_fragment ? READ_UNREADABLE : READ_WHOLE;
 }
 
-// Of the IP packet at state->ip_at, which an Ethernet type says to be one.
-static __always_inline enum reading read_packet(struct __sk_buff *skb, uint16_t type,
-                                                struct reading_state *state)
+// Of the IP packet at state->ip_at, which an Ethernet type says to be one: enum reading. A function
+// that is not static: the verifier looks at it by itself, once, and at what follows it once too, and
+// not for each way through it. state is never NULL, which it does not know.
+__noinline int read_packet(struct __sk_buff *skb, uint16_t type, struct reading_state *state)
 {
+    if (!state)
+        return READ_OTHER;
     enum reading reading = type == ETHERTYPE_IPV4 ? read_ipv4(skb, state) : read_ipv6(skb, state);
     if (reading != READ_WHOLE)
         return reading;

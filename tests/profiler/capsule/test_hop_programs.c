@@ -502,6 +502,24 @@ static void a_full_ring_is_counted(void **state)
     end(&scene);
 }
 
+// They are loaded once for each hop. Each way through the headers that the verifier has to follow
+// to a program's end would come to 12 to 77 thousand instructions.
+static void the_verifier_has_little_to_walk(void **state)
+{
+    enum { FEW = 8000 };
+    struct scene scene;
+    begin(&scene, state, "udp port 11211", 1);
+    for (int i = 0; i < scene.programs->skeleton->prog_cnt; i++) {
+        const struct bpf_program *program = *scene.programs->skeleton->progs[i].prog;
+        struct bpf_prog_info info = {0};
+        uint32_t bytes = sizeof info;
+        assert_int_equal(bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &bytes), 0);
+        printf("%s: %u instructions verified\n", bpf_program__name(program), info.verified_insns);
+        assert_in_range(info.verified_insns, 1, FEW);
+    }
+    end(&scene);
+}
+
 #define EITHER(test)                                                                               \
     cmocka_unit_test_prestate(test, &known), cmocka_unit_test_prestate(test, &unknown)
 
@@ -521,6 +539,7 @@ int main(void)
         EITHER(what_ends_too_early_is_counted),
         EITHER(sampling_is_by_what_a_packet_is),
         EITHER(a_full_ring_is_counted),
+        EITHER(the_verifier_has_little_to_walk),
     };
     if (!programs_can_be_loaded())
         return 77;
