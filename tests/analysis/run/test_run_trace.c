@@ -281,8 +281,9 @@ static void what_the_trace_lost_is_told(void **state)
 {
     struct traced_run *run = *state;
     struct run_analysis found;
-    static const char cut[] = "{\"backend\": \"intel_pt\", \"intel_pt\": {\"perf_data\": "
-                              "\"perf.data\", \"truncated\": 3}}";
+    static const char cut[] =
+        "{\"backend\": \"intel_pt\", \"dropped\": {}, \"intel_pt\": {\"perf_data\": "
+        "\"perf.data\", \"truncated\": 3}}";
     write_file(run, "server/capture.json", cut, strlen(cut));
     traced_run_analyze(run, &found);
     assert_non_null(strstr(found.findings.verdict, "; no record was dropped; functions are known"));

@@ -321,8 +321,9 @@ static void write_clock(const struct traced_run *run)
     array_free(&readings);
 }
 
-static const char capture[] = "{\"backend\": \"intel_pt\", \"intel_pt\": {\"perf_data\": "
-                              "\"perf.data\"}}";
+static const char capture[] =
+    "{\"backend\": \"intel_pt\", \"dropped\": {}, \"intel_pt\": {\"perf_data\": "
+    "\"perf.data\"}}";
 
 static int traced_run_setup(void **state)
 {
