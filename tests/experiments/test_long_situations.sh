@@ -64,7 +64,7 @@ too_short() { lab 200 100ms 4 4 '--service fixed:10us' </dev/null; }
 stopped_for_long() {
     experiment "$work/s.yaml" netns 2k 3s <<EOF
 servers: {lab: {host: server, kind: command, shim: true, command: [$build/labserver, --port, '{port}', --service, 'fixed:10us']}}
-neighbours: {stop: {host: server, kind: command, command: [sh, -c, 'sleep 1; pkill -STOP -x labserver; sleep 60']}}
+neighbours: {stop: {host: server, kind: command, command: [sh, -c, 'sleep 1; pkill -STOP --ns \$\$ --nslist net -x labserver; sleep 60']}}
 EOF
     try_run "$work/s.yaml"
     local status=$?
