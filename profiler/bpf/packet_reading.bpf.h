@@ -191,8 +191,8 @@ static __always_inline enum reading read_tcp(struct __sk_buff *skb, struct readi
 }
 
 // Of the IP packet at state->ip_at, which an Ethernet type says to be one: enum reading. A function
-// that is not static: the verifier looks at it by itself, once, and at what follows it once too, and
-// not for each way through it. state is never NULL, which it does not know.
+// that is not static: the verifier looks at it by itself, once, and at what follows it once too,
+// and not for each way through it. state is never NULL, which it does not know.
 __noinline int read_packet(struct __sk_buff *skb, uint16_t type, struct reading_state *state)
 {
     if (!state)
