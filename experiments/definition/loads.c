@@ -8,6 +8,7 @@
 #include "experiments/definition/tables.h"
 #include "experiments/hosts/host_kind.h"
 #include "experiments/servers/server_kind.h"
+#include "workloads/protocols/custom.h"
 
 enum { KEYS_LOOKED_AT = 1000 }; // of two workloads, to see whether they mean the same by a key
 
@@ -123,6 +124,16 @@ static int check_cores(const struct binding *binding, const struct node *root,
                           hosts[load->from].name);
 }
 
+// Whether no server of that kind can speak both at one port.
+static bool protocols_clash(const struct experiment_server *server, const struct protocol *one,
+                            const struct protocol *other)
+{
+    if (strcmp(one->name, other->name) == 0)
+        return !custom_share_replies(one->custom, other->custom);
+    return server->kind->speaks(one->name) && server->kind->speaks(other->name) &&
+           (server->kind->one_protocol || !protocol_shares_server(one, other));
+}
+
 // Of loads of one server; what its kind never speaks is refused with the kind's own protocol.
 static int check_protocols(const struct binding *binding, const struct node *root,
                            const struct experiment *experiment, size_t number)
@@ -133,14 +144,15 @@ static int check_protocols(const struct binding *binding, const struct node *roo
     for (size_t i = 0; i < number; i++) {
         const struct experiment_load *other = experiment_load_at(experiment, i);
         const struct protocol *spoken = other->workload.protocol;
-        if (other->to == load->to && strcmp(spoken->name, protocol->name) != 0 &&
-            server->kind->speaks(spoken->name) && server->kind->speaks(protocol->name) &&
-            (server->kind->one_protocol || !protocol_shares_server(spoken, protocol)))
+        if (other->to == load->to && protocols_clash(server, protocol, spoken))
             return document_error(
                 binding->document, load_protocol_node(root, number), binding->err,
                 "loads: `%s` speaks %s and `%s` %s, and one server at one port does not speak "
                 "both: give one of them a server of its own, `to: ...`, with another `port`",
-                load->name, protocol->name, other->name, spoken->name);
+                load->name, protocol->name, other->name,
+                strcmp(spoken->name, protocol->name) != 0
+                    ? spoken->name
+                    : "another, whose replies end or are numbered otherwise");
     }
     return 0;
 }

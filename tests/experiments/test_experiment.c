@@ -713,6 +713,12 @@ static void loads_of_one_server_speak_what_it_may(void **state)
     refuse(ONE_SERVER("kind: labserver", "lab", "memcached}}"),
            "x.yaml:6:57: " NOT_BOTH("memcached", "lab"));
     refuse(ONE_SERVER("kind: nginx", "http", "http2}}"), "x.yaml:6:57: " NOT_BOTH("http2", "http"));
+#define LINES "custom, custom: {requests: {get: a}, reply: {until: \"\\n\"}}"
+    refuse(
+        ONE_SERVER(OWN, LINES, "custom, custom: {requests: {get: b}, reply: {until: x}}}}"),
+        "x.yaml:6:57: " NOT_BOTH("custom", "another, whose replies end or are numbered otherwise"));
+    parse(ONE_SERVER(OWN, LINES, LINES "}}"), &e);
+    experiment_free(&e);
     parse(ONE_SERVER(OWN, "memcached", "memcached-meta}}"), &e);
     experiment_free(&e);
     parse(ONE_SERVER(RUNNING, "redis", "redis-resp3}}"), &e);

@@ -458,6 +458,31 @@ static json_t *number_to_json(const struct custom_number *number)
                      number->adds);
 }
 
+static bool same_number(const struct custom_number *one, const struct custom_number *other)
+{
+    return one->at == other->at && one->bytes == other->bytes && one->order == other->order &&
+           one->adds == other->adds;
+}
+
+// What ends with CR LF ends with LF, too.
+static bool marks_agree(const struct custom_mark *one, const struct custom_mark *other)
+{
+    const struct custom_mark *shorter = one->count < other->count ? one : other;
+    const struct custom_mark *longer = shorter == one ? other : one;
+    return shorter->count && memcmp(longer->bytes + longer->count - shorter->count, shorter->bytes,
+                                    shorter->count) == 0;
+}
+
+bool custom_share_replies(const struct custom *one, const struct custom *other)
+{
+    const struct custom_reply *a = one ? &one->reply : &usual_reply;
+    const struct custom_reply *b = other ? &other->reply : &usual_reply;
+    if (a->number.bytes && b->number.bytes && !same_number(&a->number, &b->number))
+        return false;
+    return a->until.count || b->until.count ? marks_agree(&a->until, &b->until)
+                                            : same_number(&a->length, &b->length);
+}
+
 json_t *custom_to_json(const struct custom *custom)
 {
     const struct custom_reply *reply = &custom->reply;

@@ -79,6 +79,10 @@ bool custom_says_expiry(const struct custom *custom, unsigned operation);
 // workload describes.
 size_t custom_bytes(const struct custom *custom);
 
+// Whether a reply can be one of both: it ends alike, and has its number in the same place if both
+// look for one. NULL: replies are lines, of a server that no workload describes.
+bool custom_share_replies(const struct custom *one, const struct custom *other);
+
 // As it would be given in YAML. The caller owns it; NULL: no memory.
 json_t *custom_to_json(const struct custom *custom);
 

@@ -91,6 +91,30 @@ static void what_a_request_carries_is_known(void **state)
     custom_free(custom);
 }
 
+static void descriptions_of_one_server_end_replies_alike(void **state)
+{
+    (void)state;
+    struct custom *lines = custom_make("a", "\n"), *bars = custom_make("b", "|");
+    struct custom *sized = custom_make("c", NULL), *other = custom_make("d", NULL);
+    assert_true(custom_share_replies(lines, lines) && custom_share_replies(NULL, NULL));
+    assert_true(custom_share_replies(lines, NULL) && custom_share_replies(NULL, lines)); // CR LF
+    assert_false(custom_share_replies(lines, bars) || custom_share_replies(bars, NULL));
+    sized->reply.length = other->reply.length = (struct custom_number){.at = 1, .bytes = 2};
+    assert_true(custom_share_replies(sized, other));
+    assert_false(custom_share_replies(sized, lines) || custom_share_replies(lines, sized));
+    other->reply.number = (struct custom_number){.at = 8, .bytes = 4};
+    assert_true(custom_share_replies(sized, other)); // who does not look for it
+    sized->reply.number = (struct custom_number){.at = 9, .bytes = 4};
+    assert_false(custom_share_replies(sized, other));
+    sized->reply.number = other->reply.number;
+    other->reply.length.order = 1;
+    assert_false(custom_share_replies(sized, other));
+    custom_free(lines);
+    custom_free(bars);
+    custom_free(sized);
+    custom_free(other);
+}
+
 static void replies_end_with_their_mark(void **state)
 {
     (void)state;
@@ -163,6 +187,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_are_encoded),
         cmocka_unit_test(what_a_request_carries_is_known),
+        cmocka_unit_test(descriptions_of_one_server_end_replies_alike),
         cmocka_unit_test(replies_end_with_their_mark),
         cmocka_unit_test(replies_say_how_long_they_are),
         cmocka_unit_test(one_that_nobody_described_speaks_in_lines),
