@@ -8,6 +8,17 @@ function setMessage(id) {
   Object.assign(view, {id, message: index < 0 ? null : index});
 }
 
+// In the address, after what the reader waits for: the browser tells its other processes of a change.
+let remembering = false;
+function rememberMessage() {
+  if (remembering) return;
+  remembering = true;
+  setTimeout(() => {
+    remembering = false;
+    history.replaceState(null, '', `#message=${view.id}`);
+  });
+}
+
 function chooseDiagnosis(index, id = data.diagnoses[index]?.messages.id[0] ?? null) {
   Object.assign(view, {diagnosis: index, cause: null, category: null, span: null});
   setMessage(id);
@@ -24,7 +35,7 @@ function showListed(index) {
   }
   setMessage(current().messages.id[index]);
   updateSections('cause', 'message');
-  history.replaceState(null, '', `#message=${view.id}`);
+  rememberMessage();
 }
 
 // Only its messages then, and of these the one that it slowed most; once more: all again.
@@ -53,7 +64,7 @@ function chooseMessage(id, scroll) {
     setMessage(id);
     updateSections('message');
   }
-  if (id !== null) history.replaceState(null, '', `#message=${id}`);
+  if (id !== null) rememberMessage();
   if (scroll && byId('message').getBoundingClientRect().top > innerHeight - 160)
     byId('message').scrollIntoView({behavior: 'smooth', block: 'start'});
 }
@@ -80,7 +91,7 @@ function start() {
   explainTerms(byId('numbers'));
   chooseDiagnosis(0);
   chooseFromAddress();
-  drawUndrawn();
+  drawStanding();
   byId('footer').textContent = `Taillight ${data.version} · ${data.run}`;
   let pending = 0;
   addEventListener('resize', () => {
@@ -91,7 +102,9 @@ function start() {
   addEventListener('beforeprint', () => printing(true));
   addEventListener('afterprint', () => printing(false));
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
-  document.documentElement.dataset.ready = 'yes';
+  whenDrawn(() => {
+    document.documentElement.dataset.ready = 'yes';
+  });
 }
 
 start();

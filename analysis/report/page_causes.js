@@ -64,14 +64,13 @@ function addSections() {
     if (!byId(section.id).hidden) {
       const last = byId(section.id).lastElementChild;
       section.start?.(section.folded ? last.lastElementChild : last);
-      if (!section.within && !section.diagnosis && !section.folded) section.draw?.();
     }
 }
 
 // What is due for a section that the reader does not see is drawn soon after, a section at a time: no click
 // waits for it, nor for what they see once it has waited for CLICK_MS: then the browser shows what there is.
 // [{id, update}], in the order in which they shall be drawn.
-const undrawn = [], CLICK_MS = 16;
+const undrawn = [], CLICK_MS = 8;
 
 function isInView(id) {
   const {top, bottom} = byId(id).getBoundingClientRect();
@@ -92,6 +91,19 @@ function drawLater(one) {
   if (undrawn.some(({id, update}) => id === one.id && update === one.update)) return;
   undrawn.push(one);
   if (undrawn.length === 1) setTimeout(drawNext);
+}
+
+// Those that are of no diagnosis, for the first time.
+function drawStanding() {
+  for (const {id, within, diagnosis, folded, draw} of sections)
+    if (!within && !diagnosis && !folded && draw && !byId(id).hidden) drawLater({id, update: draw});
+}
+
+function whenDrawn(done) {
+  if (undrawn.length)
+    setTimeout(() => whenDrawn(done));
+  else
+    done();
 }
 
 // What is left for these sections, or for all, before this returns; none is begun after `end`.

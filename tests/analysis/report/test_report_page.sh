@@ -52,8 +52,9 @@ done
 # Two runs against each other, and three a side.
 "$BUILD/tests/analysis/compare/test_run_compare" --write "$folder/compare.html" 1 || exit 1
 begin_page compare "$folder/compare.html"
-sed 's|^</body>$|<script>document.documentElement.dataset.fits = ["shifts", "changes", "places", "categories", "box"].filter(name => { \
-const plot = document.getElementById(name + "-plot"); return plot.scrollWidth > plot.clientWidth; }).join() \|\| "all";</script></body>|' \
+sed 's|^</body>$|<script>new MutationObserver(() => { document.documentElement.dataset.fits = ["shifts", "changes", "places", "categories", "box"].filter(name => { \
+const plot = document.getElementById(name + "-plot"); return plot.scrollWidth > plot.clientWidth; }).join() \|\| "all"; }) \
+.observe(document.documentElement, {attributeFilter: ["data-ready"]});</script></body>|' \
     "$folder/compare.html" >"$folder/phone.html"
 begin_page phone "$folder/phone.html" 390 # as on a telephone
 "$BUILD/tests/analysis/compare/test_run_compare" --write "$folder/sets.html" 3 || exit 1

@@ -8,9 +8,10 @@ set -u
 command -v sqlite3 >/dev/null || { echo "there is no sqlite3; install it: apt-get install sqlite3"; exit 77; }
 need_browser
 taillight=$BUILD/taillight
-# A copy of a page that a few lines of script use.
+# A copy of a page that a few lines of script use once it is ready.
 use_page() { # PAGE SCRIPT
-    sed "s|^</body>\$|<script>${2//$'\n'/}</script>&|" "$1" >"$folder/used.html"
+    local when='.observe(document.documentElement, {attributeFilter: ["data-ready"]})'
+    sed "s|^</body>\$|<script>new MutationObserver(() => {${2//$'\n'/}})$when</script>&|" "$1" >"$folder/used.html"
     open_page "$folder/used.html"
 }
 
