@@ -26,7 +26,9 @@ struct connection {
     uint8_t protocol; // enum connection_protocol
     uint8_t outgoing; // 1: this side called connect(); 0: it accepted, or the log does not say
     union {
-        uint8_t reserved[2]; // zero
+        // Of the kernel's: its network namespace, the low 16 bits of the inode, which namespaces
+        // have of their own while the machine has fewer than 65,536 of them; 0: not known.
+        uint16_t namespace;
         // Of the load's: for how long it tried to open it after the one before had ended, in units
         // of 100 us, at most UINT16_MAX.
         uint16_t opening_100us;

@@ -113,9 +113,9 @@ uint32_t watched_sockets_add_process(struct watched_sockets *sockets, uint32_t p
 static void evict_one(struct watched_sockets *sockets, int fd, const uint64_t *key)
 {
     struct connection connection;
-    if (bpf_map_lookup_elem(fd, key, &connection) < 0 || connection.reserved[0] != SOCKET_ENDED)
+    if (bpf_map_lookup_elem(fd, key, &connection) < 0 || connection.process != SOCKET_ENDED)
         return;
-    connection.reserved[0] = 0;
+    connection.process = 0;
     if (array_push(&sockets->ended, connection) == 0)
         bpf_map_delete_elem(fd, key);
 }
@@ -166,7 +166,7 @@ int watched_sockets_take(struct watched_sockets *sockets, struct connection_arra
     while (bpf_map_get_next_key(fd, previous, &key) == 0) {
         struct connection connection;
         if (bpf_map_lookup_elem(fd, &key, &connection) == 0) {
-            connection.reserved[0] = 0;
+            connection.process = 0;
             if (array_push(out, connection) < 0)
                 return error_set(err, ERROR_FAILED, "no memory for the table of sockets");
         }

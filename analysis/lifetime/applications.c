@@ -7,8 +7,9 @@
 
 #include "analysis/lifetime/streams.h"
 #include "base/array.h"
+#include "base/text.h"
 
-// A process and one of its threads, or one of the ports it serves.
+// A process and one of its threads, or one of the places where it serves.
 struct member {
     uint32_t process, member;
 };
@@ -54,13 +55,32 @@ static int gather_threads(const struct call *calls, size_t count, struct member_
     return 0;
 }
 
-static int gather_ports(const struct connection *connections, size_t count,
-                        struct member_array *out)
+// A port in a network namespace; those of one port are in a row, what is not known of it first.
+static uint32_t place_of(uint16_t port, uint16_t namespace)
+{
+    return (uint32_t)port << 16 | namespace;
+}
+
+// The kernel's table says in which namespace a connection of the shim's is.
+static uint16_t namespace_of(const struct connection *connection,
+                             const struct connection_index *sockets)
+{
+    uint32_t at = connection->namespace || !connection->cookie
+                      ? NO_CONNECTION
+                      : connection_index_find(sockets, (uint32_t)connection->cookie);
+    return at == NO_CONNECTION || sockets->table[at].cookie != connection->cookie
+               ? connection->namespace
+               : sockets->table[at].namespace;
+}
+
+static int gather_places(const struct connection *connections, size_t count,
+                         const struct connection_index *sockets, struct member_array *out)
 {
     for (size_t i = 0; i < count; i++) {
-        struct member member = {connections[i].process, connections[i].local_port};
-        if (connections[i].protocol == CONNECTION_TCP && member.process &&
-            array_push(out, member) < 0)
+        const struct connection *one = &connections[i];
+        struct member member = {one->process,
+                                place_of(one->local_port, namespace_of(one, sockets))};
+        if (one->protocol == CONNECTION_TCP && member.process && array_push(out, member) < 0)
             return -1;
     }
     settle(out);
@@ -75,11 +95,12 @@ static uint16_t find_process(const struct member_array *processes, uint32_t proc
     return NO_APPLICATION;
 }
 
-// Numbers the processes (as `member`) so that those which serve the same port have the same number.
-static int number_processes(const struct member_array *threads, const struct member_array *ports,
+// Numbers the processes (as `member`) so that those which serve at the same place have the same
+// number.
+static int number_processes(const struct member_array *threads, const struct member_array *places,
                             struct member_array *processes)
 {
-    const struct member_array *const sources[] = {threads, ports};
+    const struct member_array *const sources[] = {threads, places};
     for (int s = 0; s < 2; s++)
         for (size_t i = 0; i < sources[s]->count; i++) {
             const struct member next = {sources[s]->items[i].process, (uint32_t)processes->count};
@@ -88,11 +109,11 @@ static int number_processes(const struct member_array *threads, const struct mem
                 array_push(processes, next) < 0)
                 return -1;
         }
-    for (size_t i = 1; i < ports->count; i++) {
-        if (ports->items[i].member != ports->items[i - 1].member)
+    for (size_t i = 1; i < places->count; i++) {
+        if (places->items[i].member != places->items[i - 1].member)
             continue;
-        uint32_t to = find_process(processes, ports->items[i - 1].process);
-        uint32_t from = find_process(processes, ports->items[i].process);
+        uint32_t to = find_process(processes, places->items[i - 1].process);
+        uint32_t from = find_process(processes, places->items[i].process);
         for (size_t p = 0; p < processes->count; p++)
             if (processes->items[p].member == from)
                 processes->items[p].member = to;
@@ -114,17 +135,20 @@ static int64_t application_of_process(struct applications *out,
 }
 
 static int take_members(struct applications *out, const struct member_array *processes,
-                        const struct member_array *threads, const struct member_array *ports)
+                        const struct member_array *threads, const struct member_array *places)
 {
-    for (size_t i = 0; i < ports->count; i++) {
-        int64_t number = application_of_process(out, processes, ports->items[i].process);
-        struct application_member port = {ports->items[i].member, (uint16_t)number,
-                                          MEMBERSHIP_SERVES};
-        bool known = i > 0 && ports->items[i].member == ports->items[i - 1].member;
-        if (number < 0 || (!known && array_push(&out->ports, port) < 0))
+    for (size_t i = 0; i < places->count; i++) {
+        int64_t number = application_of_process(out, processes, places->items[i].process);
+        struct application_member place = {places->items[i].member, (uint16_t)number,
+                                           MEMBERSHIP_SERVES};
+        bool known = i > 0 && places->items[i].member == places->items[i - 1].member;
+        if (number < 0 || (!known && array_push(&out->places, place) < 0))
             return -1;
-        if (out->items.items[number].port == 0)
-            out->items.items[number].port = (uint16_t)ports->items[i].member;
+        struct application *application = &out->items.items[number];
+        if (application->port == 0)
+            application->port = (uint16_t)(place.member >> 16);
+        if (application->namespace == 0)
+            application->namespace = (uint16_t)place.member;
     }
     for (size_t i = 0; i < threads->count; i++) {
         int64_t number = application_of_process(out, processes, threads->items[i].process);
@@ -173,19 +197,20 @@ static int take_own_threads(struct applications *out, const struct member_array 
 }
 
 // Ports that were watched but whose server has no shim.
-static int take_unknown_ports(struct applications *out, const struct connection *sockets,
-                              size_t count)
+static int take_unknown_places(struct applications *out, const struct connection *sockets,
+                               size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        uint16_t port = sockets[i].local_port;
+        const struct application unknown = {.port = sockets[i].local_port,
+                                            .namespace = sockets[i].namespace};
         if (out->items.count >= NO_APPLICATION - 1 ||
-            application_of_port(out, port) != NO_APPLICATION)
+            application_of_connection(out, &sockets[i]) != NO_APPLICATION)
             continue;
-        struct application_member member = {port, (uint16_t)out->items.count, MEMBERSHIP_SERVES};
-        if (array_push(&out->items, (struct application){.port = port}) < 0 ||
-            array_push(&out->ports, member) < 0)
+        struct application_member member = {place_of(unknown.port, unknown.namespace),
+                                            (uint16_t)out->items.count, MEMBERSHIP_SERVES};
+        if (array_push(&out->items, unknown) < 0 || array_push(&out->places, member) < 0)
             return -1;
-        array_sort(&out->ports, order_members);
+        array_sort(&out->places, order_members);
     }
     return 0;
 }
@@ -201,41 +226,38 @@ static void name_from_spans(struct applications *out, const struct host_timeline
             const struct span *span = &spans->items[i];
             uint16_t number =
                 span->kind == SPAN_TASK ? application_of_thread(out, span->id) : NO_APPLICATION;
-            if (number == NO_APPLICATION || out->items.items[number].name[0] ||
+            if (number == NO_APPLICATION || out->items.items[number].program[0] ||
                 membership_of_thread(out, span->id) == MEMBERSHIP_FORKED)
                 continue;
             const char *name = host->names.items[span->name];
-            snprintf(out->items.items[number].name, sizeof out->items.items[number].name, "%.*s",
-                     (int)strcspn(name, ":"), name);
+            snprintf(out->items.items[number].program, sizeof out->items.items[number].program,
+                     "%.*s", (int)strcspn(name, ":"), name);
             left--;
         }
     }
 }
 
-static void complete_names(struct applications *out)
+// What tells it from the others that have its program, or none as it has.
+static void name_application(const struct applications *all, struct application *application)
 {
-    for (size_t i = 0; i < out->items.count; i++) {
-        struct application *application = &out->items.items[i];
-        if (!application->name[0])
-            snprintf(application->name, sizeof application->name, "server on port %u",
-                     application->port);
+    char *const name = application->name;
+    const size_t bytes = sizeof application->name;
+    bool same_program = false, same_port = false;
+    for (size_t i = 0; i < all->items.count; i++) {
+        const struct application *other = &all->items.items[i];
+        if (other == application || strcmp(other->program, application->program) != 0)
+            continue;
+        same_program |= other->port != application->port;
+        same_port |= other->port == application->port;
     }
-    for (size_t i = 0; i < out->items.count; i++) {
-        struct application *application = &out->items.items[i];
-        char shared[sizeof application->name];
-        bool unique = true;
-        strcpy(shared, application->name);
-        for (size_t k = i + 1; k < out->items.count; k++) {
-            struct application *other = &out->items.items[k];
-            if (strcmp(other->name, shared) != 0)
-                continue;
-            unique = false;
-            snprintf(other->name, sizeof other->name, "%.50s:%u", shared, other->port);
-        }
-        if (!unique)
-            snprintf(application->name, sizeof application->name, "%.50s:%u", shared,
-                     application->port);
-    }
+    if (!application->program[0])
+        snprintf(name, bytes, "server on port %u", application->port);
+    else if (same_program)
+        snprintf(name, bytes, "%s:%u", application->program, application->port);
+    else
+        snprintf(name, bytes, "%s", application->program);
+    if (same_port)
+        text_append(name, bytes, " (%u)", application->process ?: application->namespace);
 }
 
 int applications_build(struct applications *out, const struct call *calls, size_t call_count,
@@ -243,21 +265,25 @@ int applications_build(struct applications *out, const struct call *calls, size_
                        const struct connection *sockets, size_t socket_count,
                        const struct host_timeline *host)
 {
-    struct member_array threads = {0}, ports = {0}, processes = {0};
+    struct member_array threads = {0}, places = {0}, processes = {0};
+    struct connection_index index = {0};
     *out = (struct applications){0};
     int result = -1;
-    if (gather_threads(calls, call_count, &threads) == 0 &&
-        gather_ports(connections, connection_count, &ports) == 0 &&
-        number_processes(&threads, &ports, &processes) == 0 &&
-        take_members(out, &processes, &threads, &ports) == 0 &&
+    if (connection_index_init(&index, sockets, socket_count) == 0 &&
+        gather_threads(calls, call_count, &threads) == 0 &&
+        gather_places(connections, connection_count, &index, &places) == 0 &&
+        number_processes(&threads, &places, &processes) == 0 &&
+        take_members(out, &processes, &threads, &places) == 0 &&
         (!host || take_own_threads(out, &processes, host) == 0) &&
-        take_unknown_ports(out, sockets, socket_count) == 0)
+        take_unknown_places(out, sockets, socket_count) == 0)
         result = 0;
     if (result == 0 && host)
         name_from_spans(out, host);
-    complete_names(out);
+    for (size_t i = 0; i < out->items.count; i++)
+        name_application(out, &out->items.items[i]);
+    connection_index_fini(&index);
     array_free(&threads);
-    array_free(&ports);
+    array_free(&places);
     array_free(&processes);
     return result;
 }
@@ -266,7 +292,7 @@ void applications_free(struct applications *applications)
 {
     array_free(&applications->items);
     array_free(&applications->threads);
-    array_free(&applications->ports);
+    array_free(&applications->places);
 }
 
 uint16_t application_of_thread(const struct applications *applications, uint32_t thread)
@@ -282,9 +308,21 @@ enum membership membership_of_thread(const struct applications *applications, ui
         ->membership;
 }
 
-uint16_t application_of_port(const struct applications *applications, uint16_t port)
+uint16_t application_of_connection(const struct applications *applications,
+                                   const struct connection *connection)
 {
-    return find_member(applications->ports.items, applications->ports.count, port)->application;
+    const struct application_member *places = applications->places.items;
+    const size_t count = applications->places.count;
+    const uint32_t place = place_of(connection->local_port, connection->namespace);
+    size_t exact = array_bound(0, count, at, places[at].member < place);
+    if (exact < count && places[exact].member == place)
+        return places[exact].application;
+    // One of the two does not say in which namespace it is.
+    const uint32_t anywhere = place_of(connection->local_port, 0);
+    size_t first = array_bound(0, count, at, places[at].member < anywhere);
+    bool is_it = first < count && places[first].member >> 16 == connection->local_port &&
+                 (!connection->namespace || places[first].member == anywhere);
+    return is_it ? places[first].application : NO_APPLICATION;
 }
 
 int applications_mark_handoffs(const struct applications *applications, struct host_timeline *host,
@@ -303,7 +341,7 @@ int applications_mark_handoffs(const struct applications *applications, struct h
             uint32_t at = connection_index_find(&index, core->handoff_sockets.items[i]);
             uint32_t number = at == NO_CONNECTION
                                   ? NO_APPLICATION
-                                  : application_of_port(applications, sockets[at].local_port);
+                                  : application_of_connection(applications, &sockets[at]);
             result = array_push(&core->handoff_applications, number);
         }
     }

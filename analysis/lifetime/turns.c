@@ -293,6 +293,7 @@ static struct connection seen_by_client(const struct connection *server)
     client.peer_port = server->local_port;
     client.outgoing = 1;
     client.process = 0;
+    client.opening_100us = 0; // in place of the server's namespace
     return client;
 }
 

@@ -38,7 +38,7 @@ static unsigned oldest_segment(const struct run_request *request, unsigned befor
 // missing for one that stood still.
 
 struct server_part {
-    uint16_t port;            // that it serves: applications have other numbers in each analysis
+    uint32_t place;           // application_place(): they have other numbers in each analysis
     size_t answered, earlier; // in the interval; before it, as far as it was looked back
     size_t without_arrival;   // of those in the interval
 };
@@ -50,8 +50,9 @@ static int divide(const struct run_analysis *run, struct server_parts *out)
     const struct run_lifetimes *lives = &run->lifetimes;
     const size_t applications = lives->applications.items.count;
     for (size_t i = 0; i < applications || i == 0; i++) {
-        uint16_t port = i < applications ? lives->applications.items.items[i].port : 0;
-        if (array_push(out, (struct server_part){.port = port}) < 0)
+        uint32_t place =
+            i < applications ? application_place(&lives->applications.items.items[i]) : 0;
+        if (array_push(out, (struct server_part){.place = place}) < 0)
             return -1;
     }
     for (size_t i = 0; i < lives->all.count + lives->beside; i++) {
@@ -76,10 +77,10 @@ static bool any_lacks_ordinary(const struct server_parts *parts)
     return false;
 }
 
-static struct vain_server *vain_server(const struct interval_analysis *analysis, uint16_t port)
+static struct vain_server *vain_server(const struct interval_analysis *analysis, uint32_t place)
 {
     for (size_t i = 0; i < analysis->vain.count; i++)
-        if (analysis->vain.items[i].port == port)
+        if (analysis->vain.items[i].place == place)
             return &analysis->vain.items[i];
     return NULL;
 }
@@ -87,7 +88,7 @@ static struct vain_server *vain_server(const struct interval_analysis *analysis,
 static bool lacks_arrivals(const struct interval_analysis *analysis, const struct server_part *part,
                            unsigned segment)
 {
-    const struct vain_server *vain = vain_server(analysis, part->port);
+    const struct vain_server *vain = vain_server(analysis, part->place);
     return part->without_arrival && (!vain || segment > vain->until);
 }
 
@@ -108,16 +109,16 @@ static void note_in_vain(struct interval_analysis *analysis, const struct server
     for (size_t i = 0; i < before->count; i++) {
         const struct server_part *part = &before->items[i];
         const unsigned until = segment + VAIN_SEGMENTS;
-        struct vain_server *known = vain_server(analysis, part->port);
+        struct vain_server *known = vain_server(analysis, part->place);
         size_t left = 0;
         for (size_t k = 0; k < after->count; k++)
-            left += after->items[k].port == part->port ? after->items[k].without_arrival : 0;
+            left += after->items[k].place == part->place ? after->items[k].without_arrival : 0;
         if (!lacks_arrivals(analysis, part, segment) || left < part->without_arrival)
             continue;
         if (known)
             known->until = until;
         else
-            (void)array_push(&analysis->vain, (struct vain_server){part->port, until});
+            (void)array_push(&analysis->vain, (struct vain_server){part->place, until});
     }
 }
 

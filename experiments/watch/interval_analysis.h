@@ -17,7 +17,7 @@
 
 // A server of which more segments did not tell when its requests came.
 struct vain_server {
-    uint16_t port;
+    uint32_t place; // application_place()
     unsigned until; // number of the segment until which looking back for it is left off
 };
 
@@ -26,7 +26,7 @@ struct interval_analysis {
     unsigned looked_at; // number of the last segment that was looked at, or given up
     uint64_t given_up;  // segments that could not be looked at: they had made room, were too many
                         // for this machine, or could not be read
-    struct ARRAY_OF(struct vain_server) vain; // one a port
+    struct ARRAY_OF(struct vain_server) vain; // one a place
     struct held_segments held; // those that were looked at last, until the next interval is
 };
 

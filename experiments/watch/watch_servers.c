@@ -33,20 +33,40 @@ struct watch_requests watch_requests_of_all(const struct run_analysis *run)
     return requests;
 }
 
+static bool same_server(const struct application *known, const struct application *application)
+{
+    return strcmp(known->program, application->program) == 0 &&
+           (application_place(known) == application_place(application) ||
+            (known->process && known->process == application->process));
+}
+
+// By program and port; of several that have both, as in containers, the later with a process as
+// well.
+static void name_server(const struct watch_servers *servers, struct watch_server *new)
+{
+    const struct application *first = &new->first;
+    char program[sizeof first->program];
+    bool taken = false;
+    if (first->program[0])
+        snprintf(new->name, sizeof new->name, "%s:%u",
+                 text_clean(first->program, false, program, sizeof program), first->port);
+    else
+        snprintf(new->name, sizeof new->name, "server on port %u", first->port);
+    for (size_t i = 0; i < servers->all.count; i++)
+        taken |= strcmp(servers->all.items[i].name, new->name) == 0;
+    if (taken)
+        text_append(new->name, sizeof new->name, " (%u)", first->process ?: first->namespace);
+}
+
 // Where it is among the servers; one that is new is added. -1: no memory.
 static int64_t find_server(struct watch_servers *servers, const struct application *application)
 {
-    struct watch_server new = {
-        .port = application->port, .process = application->process, .application = NO_APPLICATION};
-    text_clean(application->name, false, new.program, sizeof new.program);
-    new.program[strcspn(new.program, ":")] = '\0'; // a port, there where others have that name
-    for (size_t i = 0; i < servers->all.count; i++) {
-        const struct watch_server *known = &servers->all.items[i];
-        if (known->application == NO_APPLICATION && strcmp(known->program, new.program) == 0 &&
-            (known->port == new.port || known->process == new.process))
+    struct watch_server new = {.first = *application, .application = NO_APPLICATION};
+    for (size_t i = 0; i < servers->all.count; i++)
+        if (servers->all.items[i].application == NO_APPLICATION &&
+            same_server(&servers->all.items[i].first, application))
             return (int64_t)i;
-    }
-    snprintf(new.name, sizeof new.name, "%s:%u", new.program, new.port);
+    name_server(servers, &new);
     if (array_push(&servers->all, new) < 0)
         return -1;
     servers->not_kept += servers->all.count > SERVERS_REMEMBERED;

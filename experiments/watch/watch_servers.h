@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The servers that a watch has seen, each with a name that stays, and what the requests of each
-// came to in an interval. A server is known by its program and the port, or process, that it had
-// when it was seen first; one that is not asked for a while is still listed.
+// came to in an interval. A server is known by its program and the place, or process, that it
+// had when it was seen first; one that is not asked for a while is still listed.
 #ifndef EXPERIMENTS_WATCH_WATCH_SERVERS_H
 #define EXPERIMENTS_WATCH_WATCH_SERVERS_H
 
@@ -22,10 +22,8 @@ struct watch_requests {
 };
 
 struct watch_server {
-    char name[80]; // "memcached:11211"
-    char program[64];
-    uint16_t port;
-    uint32_t process;
+    char name[80]; // "memcached:11211"; "memcached:11211 (12)" where another has that already
+    struct application first; // as it was seen first
     // Of the interval:
     uint16_t application; // its number in the analysis; NO_APPLICATION: it was not asked
     struct watch_requests requests;

@@ -44,6 +44,7 @@ static __always_inline void connection_enter(struct sock_common *common, uint64_
     connection.local_port = common->skc_num;
     connection.peer_port = bpf_ntohs(common->skc_dport);
     connection.opened_time = opened_time;
+    connection.namespace = (uint16_t)namespace_of(common);
     if (common->skc_family == FAMILY_INET) {
         map_address(connection.local, common->skc_rcv_saddr);
         map_address(connection.peer, common->skc_daddr);
@@ -105,9 +106,9 @@ static __always_inline int connection_ended(struct sock *sk)
 {
     uint64_t cookie = (uint64_t)sk->__sk_common.skc_cookie.counter;
     struct connection *known = bpf_map_lookup_elem(&sockets, &cookie);
-    if (!known || known->reserved[0] == SOCKET_ENDED)
+    if (!known || known->process == SOCKET_ENDED)
         return 0;
-    known->reserved[0] = SOCKET_ENDED;
+    known->process = SOCKET_ENDED;
     __sync_fetch_and_add(&sockets_ended, 1);
     return 0;
 }

@@ -41,7 +41,7 @@ struct payload_head {
     uint8_t reserved[3];
 };
 
-// What the programs note in the first reserved byte of a connection in their table.
+// What the programs note as the process of a connection in their table, who do not know its own.
 enum { SOCKET_ENDED = 1 };
 
 // A thread began to do something for the kernel's memory.

@@ -60,7 +60,8 @@ int run_analyze(const struct run_request *request, struct progress *progress,
     }
     *out = (struct run_analysis){0};
     for (uint16_t i = 0; i < SERVERS; i++) {
-        const struct application one = {.port = (uint16_t)(1000 + (other_way_round ? !i : i))};
+        const struct application one = {.port = 1000, // of both, in two network namespaces
+                                        .namespace = (uint16_t)(1 + (other_way_round ? !i : i))};
         assert_int_equal(array_push(&lives->applications.items, one), 0);
     }
     for (uint16_t i = 0; i < SERVERS; i++) {

@@ -100,11 +100,14 @@ static void test_ended_make_room(void **state)
     assert_int_equal(number(stats, "sockets_dropped"), 0);
     assert_int_equal(sockets.count, SHORT + 1);
     const struct connection *all = sockets.records;
+    struct stat own;
+    assert_int_equal(stat("/proc/self/ns/net", &own), 0);
+    const uint16_t namespace = (uint16_t)own.st_ino;
     for (int i = 0; i < SHORT; i++) {
         size_t found = 0;
         for (size_t j = 0; j < sockets.count; j++) {
             found += all[j].cookie == cookies[i] && all[j].opened_time != 0;
-            assert_true(all[j].reserved[0] == 0 && all[j].reserved[1] == 0);
+            assert_true(all[j].process == 0 && all[j].namespace == namespace);
         }
         assert_int_equal(found, 1);
     }

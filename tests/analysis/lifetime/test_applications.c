@@ -20,6 +20,13 @@ static struct connection connection(uint32_t id, uint32_t process, uint16_t port
         .id = id, .protocol = CONNECTION_TCP, .process = process, .local_port = port};
 }
 
+// Where nobody knows the network namespace.
+static uint16_t of_port(const struct applications *all, uint16_t port)
+{
+    const struct connection one = connection(0, 0, port);
+    return application_of_connection(all, &one);
+}
+
 static struct host_timeline host_of(struct span *spans, size_t count, char **names,
                                     struct core_timeline *core)
 {
@@ -58,15 +65,14 @@ static void servers_are_told_apart(void **state)
     assert_int_equal(application_of_thread(&all, 11), web);
     assert_int_equal(application_of_thread(&all, 22), cache);
     assert_int_equal(application_of_thread(&all, 99), NO_APPLICATION);
-    assert_int_equal(application_of_port(&all, 443), web);
-    assert_int_equal(application_of_port(&all, 80), web);
-    assert_int_equal(application_of_port(&all, 11211), cache);
-    assert_int_equal(application_of_port(&all, 22), NO_APPLICATION);
+    assert_int_equal(of_port(&all, 443), web);
+    assert_int_equal(of_port(&all, 80), web);
+    assert_int_equal(of_port(&all, 11211), cache);
+    assert_int_equal(of_port(&all, 22), NO_APPLICATION);
     assert_string_equal(all.items.items[web].name, "nginx");
     assert_string_equal(all.items.items[cache].name, "memcached:11211");
     assert_string_equal(all.items.items[second].name, "memcached:11311");
-    assert_string_equal(all.items.items[application_of_port(&all, 6379)].name,
-                        "server on port 6379");
+    assert_string_equal(all.items.items[of_port(&all, 6379)].name, "server on port 6379");
 
     int64_t times[] = {100, 200, 300, 400};
     uint32_t which[] = {71, 72, 73, 74};
@@ -76,9 +82,62 @@ static void servers_are_told_apart(void **state)
     assert_int_equal(core.handoff_applications.count, 4);
     assert_int_equal(core.handoff_applications.items[0], web);
     assert_int_equal(core.handoff_applications.items[1], second);
-    assert_int_equal(core.handoff_applications.items[2], application_of_port(&all, 6379));
+    assert_int_equal(core.handoff_applications.items[2], of_port(&all, 6379));
     assert_int_equal(core.handoff_applications.items[3], NO_APPLICATION);
     array_free(&core.handoff_applications);
+    applications_free(&all);
+}
+
+// Two containers' web servers on port 80; of the second the shim's table tells by the cookie where
+// it is, and two more are known by their sockets alone.
+static void servers_of_one_port_are_told_apart_by_namespace(void **state)
+{
+    (void)state;
+    const struct call calls[] = {{.process = 10, .thread = 10},
+                                 {.process = 11, .thread = 11},
+                                 {.process = 20, .thread = 20}};
+    struct connection connections[] = {connection(1, 10, 80), connection(2, 11, 80),
+                                       connection(3, 20, 80)};
+    struct connection sockets[] = {connection(71, 0, 80), connection(72, 0, 80),
+                                   connection(73, 0, 80), connection(74, 0, 90),
+                                   connection(75, 0, 90), connection(76, 0, 80)};
+    const uint16_t namespaces[] = {7, 7, 8, 7, 8, 9};
+    for (size_t i = 0; i < COUNT(sockets); i++) {
+        sockets[i].cookie = sockets[i].id;
+        sockets[i].namespace = namespaces[i];
+    }
+    connections[0].namespace = connections[1].namespace = 7;
+    connections[2].cookie = 73;
+    char *names[] = {"nginx", "", "", "", "", "", "", ""};
+    struct span spans[] = {{.kind = SPAN_TASK, .id = 11, .name = 0},
+                           {.kind = SPAN_TASK, .id = 20, .name = 0}};
+    struct core_timeline core;
+    struct host_timeline host = host_of(spans, COUNT(spans), names, &core);
+    struct applications all;
+    assert_int_equal(applications_build(&all, calls, COUNT(calls), connections, COUNT(connections),
+                                        sockets, COUNT(sockets), &host),
+                     0);
+    assert_int_equal(all.items.count, 5);
+    uint16_t first = application_of_thread(&all, 10), second = application_of_thread(&all, 20);
+    assert_int_equal(application_of_thread(&all, 11), first);
+    assert_int_not_equal(first, second);
+    static const char *const expected[] = {"nginx (10)",
+                                           "nginx (10)",
+                                           "nginx (20)",
+                                           "server on port 90 (7)",
+                                           "server on port 90 (8)",
+                                           "server on port 80"};
+    for (size_t i = 0; i < COUNT(sockets); i++) {
+        uint16_t number = application_of_connection(&all, &sockets[i]);
+        assert_string_equal(all.items.items[number].name, expected[i]);
+        assert_int_equal(all.items.items[number].namespace, namespaces[i]);
+    }
+    applications_free(&all);
+    // A shim that does not know the cookie, and a socket: the same server.
+    connections[2].cookie = 0;
+    assert_int_equal(
+        applications_build(&all, calls + 2, 1, connections + 2, 1, sockets + 2, 1, NULL), 0);
+    assert_int_equal(all.items.count, 1);
     applications_free(&all);
 }
 
@@ -179,6 +238,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(servers_are_told_apart),
+        cmocka_unit_test(servers_of_one_port_are_told_apart_by_namespace),
         cmocka_unit_test(one_server_needs_no_marks),
         cmocka_unit_test(threads_without_calls_belong_to_their_process),
         cmocka_unit_test(messages_belong_to_their_server),
