@@ -45,7 +45,8 @@ for name in client server; do
 done
 $guest_wait
 cp /home/faults /out/faults 2>/dev/null
-[ -z "\$(ls -A /home/files)" ] || { echo 'something was left'; ls -R /home/files; exit 1; }
+left=\$(ls -A /home/files)
+[ -z "\$left" ] || { echo "left behind: \$left; ten seconds later: \$(sleep 10; ls -R /home/files)"; exit 1; }
 dmesg | grep -E 'WARNING:|BUG:|Oops' && exit 1
 exit 0
 INSIDE
@@ -54,6 +55,7 @@ guest_runner=tests/lab/lab.sh guest_start -c 4 -t 600 -p sshd -o "$work/out" -f 
     -f "$work/sshd_server" -f "$work/host_key" -f "$work/user_key.pub" 'bash inside'
 "$BUILD/taillight" run "$work/headline.yaml" --out "$work/run" >"$work/verdict" 2>&1
 status=$?
+[ $status = 0 ] || cat "$work/verdict"
 guest_end
 if [ -n "${KEEP:-}" ]; then
     cp -r "$work/run" "$work/out" "$KEEP"
