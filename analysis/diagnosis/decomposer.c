@@ -514,10 +514,12 @@ void decompose_thread_time(struct decomposer *decomposer, const struct lifetime 
         bool last = i + 1 == count;
         int64_t entry = last ? end_ns : earlier_time(calls[i + 1].entry_ns, end_ns);
         const struct service_order *order = decomposer->in->order;
-        enum owner owner = order && order->own_after && order->own_after[call]
-                               ? OWNER_SERVER
-                               : owner_after_call(life, all, call, last ? NO_CALL : call + 1);
-        add_thread_time(decomposer, life, thread, owner, begin_ns, entry);
+        int64_t own_from = order && order->own_from ? order->own_from[call] : NO_OWN_WORK;
+        own_from = earlier_time(own_from > begin_ns ? own_from : begin_ns, entry);
+        add_thread_time(decomposer, life, thread,
+                        owner_after_call(life, all, call, last ? NO_CALL : call + 1), begin_ns,
+                        own_from);
+        add_thread_time(decomposer, life, thread, OWNER_SERVER, own_from, entry);
         if (entry > begin_ns)
             begin_ns = entry;
     }

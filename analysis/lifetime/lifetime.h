@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analysis/timeline/span.h"
 #include "base/array.h"
 
 // In order; what each is: lifetimes.tbl.h.
@@ -50,7 +51,6 @@ enum lifetime_state {
 _Static_assert(LIFETIME_WHOLE == 0, "a zeroed state is whole");
 const char *lifetime_state_name(enum lifetime_state state); // "no M(n) stamp", ...
 
-enum { NO_CORE = 0xffff };
 #define NO_CALL UINT32_MAX
 
 struct lifetime {

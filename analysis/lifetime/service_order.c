@@ -9,9 +9,6 @@
 #include "base/array.h"
 #include "base/quantile.h"
 
-// No less is called the server's own work between requests.
-#define OWN_WORK_LEAST_NS 1000.0
-
 struct handed {
     int64_t handoff_ns;
     uint32_t lifetime;
@@ -26,22 +23,6 @@ static int compare_handed(const void *left, const void *right)
            order_of(a->lifetime, b->lifetime);
 }
 
-double thread_running_ns(const struct host_timeline *host, uint32_t thread, uint16_t core,
-                         int64_t begin_ns, int64_t end_ns)
-{
-    size_t count = 0;
-    const struct thread_stint *stints = host ? host_timeline_stints(host, thread, &count) : NULL;
-    size_t low = array_bound(0, count, at, stints[at].end_ns <= begin_ns);
-    double ns = 0;
-    for (; low < count && stints[low].begin_ns < end_ns; low++) {
-        int64_t from = stints[low].begin_ns > begin_ns ? stints[low].begin_ns : begin_ns;
-        int64_t to = stints[low].end_ns < end_ns ? stints[low].end_ns : end_ns;
-        if (to > from && (core == NO_CORE || stints[low].core == core))
-            ns += (double)(to - from);
-    }
-    return ns;
-}
-
 // --- services ------------------------------------------------------------------------------------
 
 // While the order is made.
@@ -53,6 +34,7 @@ struct ordering {
     const struct host_timeline *host;
     uint32_t *service_of_call; // by call, or NOT_SERVED
     uint32_t *by_connection;   // calls by connection, then by time
+    bool *is_guest;            // by call: its connection is none of the load's
     double *gaps, *work;       // of one thread
 };
 
@@ -159,6 +141,7 @@ static void measure_services(struct ordering *ordering)
         if (ordering->service_of_call[i] == NOT_SERVED)
             continue;
         struct service *service = &ordering->order->services.items[ordering->service_of_call[i]];
+        ordering->is_guest[i] = service->foreign;
         service->begin_ns = call->entry_ns < service->begin_ns ? call->entry_ns : service->begin_ns;
         service->end_ns = call->exit_ns > service->end_ns ? call->exit_ns : service->end_ns;
         service->bytes += call->kind == CALL_SEND ? call->length : 0;
@@ -228,8 +211,9 @@ static void mark_own_work(struct ordering *ordering, size_t first, size_t end, u
     double spread = quantile_of(ordering->gaps, count, 0.5, ordering->work);
     double bound = median + fmax(6 * 1.4826 * spread, fmax(median, OWN_WORK_LEAST_NS));
     for (size_t i = first; i < end; i++)
-        if (ordering->calls->items[i].kind == kind && between_requests(ordering, i, end))
-            ordering->order->own_after[i] = gap_ns(ordering, i) > bound;
+        if (ordering->calls->items[i].kind == kind && between_requests(ordering, i, end) &&
+            gap_ns(ordering, i) > bound)
+            ordering->order->own_from[i] = ordering->calls->items[i].exit_ns;
 }
 
 static int add_turn(struct ordering *ordering, uint32_t thread, uint32_t service, int64_t begin_ns,
@@ -278,14 +262,19 @@ static int add_thread_turns(struct ordering *ordering, size_t first, size_t end)
     const struct application_call *calls = ordering->calls->items;
     mark_own_work(ordering, first, end, CALL_SEND);
     mark_own_work(ordering, first, end, CALL_WAIT);
+    if (loop_work_mark(ordering->calls, first, end, ordering->host, ordering->is_guest,
+                       ordering->order->own_from) < 0)
+        return -1;
     for (size_t i = first; i < end; i++) {
         const struct application_call *call = &calls[i];
         int64_t next_ns = i + 1 < end ? calls[i + 1].entry_ns : INT64_MAX;
         uint32_t during = call->kind == CALL_WAIT ? TURN_NOBODY : ordering->service_of_call[i];
-        uint32_t after =
-            ordering->order->own_after[i] ? TURN_SERVER : service_after(ordering, i, end);
+        int64_t own_from = ordering->order->own_from[i];
+        own_from = own_from < next_ns ? own_from : next_ns;
         if (add_turn(ordering, call->thread, during, call->entry_ns, call->exit_ns) < 0 ||
-            add_turns_between(ordering, call->thread, after, call->exit_ns, next_ns) < 0)
+            add_turns_between(ordering, call->thread, service_after(ordering, i, end),
+                              call->exit_ns, own_from) < 0 ||
+            add_turns_between(ordering, call->thread, TURN_SERVER, own_from, next_ns) < 0)
             return -1;
     }
     return 0;
@@ -332,14 +321,17 @@ static int order_services(struct service_order *order, const struct lifetime *li
                                 .host = host,
                                 .service_of_call = malloc((call_count + 1) * sizeof(uint32_t)),
                                 .by_connection = malloc((call_count + 1) * sizeof(uint32_t)),
+                                .is_guest = calloc(call_count + 1, sizeof(bool)),
                                 .gaps = malloc((call_count + 1) * sizeof(double)),
                                 .work = malloc((call_count + 1) * sizeof(double))};
-    order->own_after = calloc(call_count + 1, sizeof *order->own_after);
+    order->own_from = malloc((call_count + 1) * sizeof *order->own_from);
     int result = -1;
-    if (ordering.service_of_call && ordering.by_connection && ordering.gaps && ordering.work &&
-        order->own_after) {
-        for (size_t i = 0; i < call_count; i++)
+    if (ordering.service_of_call && ordering.by_connection && ordering.is_guest && ordering.gaps &&
+        ordering.work && order->own_from) {
+        for (size_t i = 0; i < call_count; i++) {
             ordering.service_of_call[i] = NOT_SERVED;
+            order->own_from[i] = NO_OWN_WORK;
+        }
         result = add_known_services(&ordering);
     }
     if (result == 0)
@@ -352,6 +344,7 @@ static int order_services(struct service_order *order, const struct lifetime *li
     }
     free(ordering.service_of_call);
     free(ordering.by_connection);
+    free(ordering.is_guest);
     free(ordering.gaps);
     free(ordering.work);
     return result;
@@ -483,7 +476,7 @@ void service_order_free(struct service_order *order)
     free(order->service_of);
     free(order->handed);
     free(order->place_of);
-    free(order->own_after);
+    free(order->own_from);
     *order = (struct service_order){0};
 }
 

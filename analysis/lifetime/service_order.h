@@ -16,6 +16,7 @@
 
 #include "analysis/lifetime/calls.h"
 #include "analysis/lifetime/lifetime.h"
+#include "analysis/lifetime/loop_work.h"
 #include "analysis/timeline/span.h"
 #include "base/array.h"
 #include "base/connection.h"
@@ -55,7 +56,8 @@ struct service_order {
     uint32_t *handed;                   // lifetimes by R core, then by M(h)
     uint32_t *place_of;                 // by lifetime: where in `handed`, or NOT_SERVED
     size_t handed_count;
-    bool *own_after; // by call: what its thread did between it and the next was the server's own
+    int64_t *own_from; // by call: from when on what its thread did before its next was the server's
+                       // own; NO_OWN_WORK: it was not
 };
 
 // host may be NULL: nothing is known to have run. -1: no memory. The caller frees either way.
@@ -72,9 +74,5 @@ int service_order_group_clients(struct service_order *order, const struct connec
 // The first turn of a thread that ends after `time_ns`; *end: where the thread's turns end.
 size_t service_order_after(const struct service_order *order, uint32_t thread, int64_t time_ns,
                            size_t *end);
-
-// How long the thread ran within [begin_ns, end_ns), on any core (NO_CORE) or on one.
-double thread_running_ns(const struct host_timeline *host, uint32_t thread, uint16_t core,
-                         int64_t begin_ns, int64_t end_ns);
 
 #endif

@@ -189,6 +189,12 @@ const struct thread_stint *host_timeline_stints(const struct host_timeline *host
 const struct waking *host_timeline_wakings(const struct host_timeline *host, uint32_t thread,
                                            size_t *count);
 
+enum { NO_CORE = 0xffff };
+// How long the thread ran within [begin_ns, end_ns), on any core (NO_CORE) or on one; host may be
+// NULL.
+double thread_running_ns(const struct host_timeline *host, uint32_t thread, uint16_t core,
+                         int64_t begin_ns, int64_t end_ns);
+
 // Those of one thread, in order of time; NULL and 0 when there are none.
 const struct thread_moment *thread_moments_of(const struct thread_moment_array *moments,
                                               uint32_t thread, size_t *count);
