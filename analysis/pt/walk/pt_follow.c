@@ -382,8 +382,8 @@ bool pt_follow_ask(struct pt_follow *follow, uint32_t *from, uint32_t *asked)
     *from = follow->stretch;
     if (query->tnt_bits == 0) {
         bool decides = stretch->end == PT_STRETCH_BRANCH || stretch->end == PT_STRETCH_RETURN;
-        if (pt_query_has_target(query)) {
-            *asked = PT_PATH_TO_TARGET;
+        if (pt_query_then_target(query)) {
+            *asked = PT_PATH_THEN_TARGET | 1;
             return stretch->end != PT_STRETCH_BRANCH;
         }
         if (!decides) { // before the time of the next branch
@@ -397,6 +397,8 @@ bool pt_follow_ask(struct pt_follow *follow, uint32_t *from, uint32_t *asked)
     unsigned bits = query->tnt_bits - rest;
     *asked = (uint32_t)(query->tnt >> rest) & ((1u << bits) - 1);
     *asked |= 1u << bits;
+    if (rest == 0 && pt_query_then_target(query))
+        *asked |= PT_PATH_THEN_TARGET;
     return true;
 }
 
@@ -406,6 +408,10 @@ static void push_returns(struct pt_follow *follow, const struct pt_path *path)
     unsigned most = (unsigned)PT_FOLLOW_RETURNS - path->peak;
     if (follow->return_count > most)
         follow->return_count = most;
+    if (path->popped) {
+        follow->return_top = (follow->return_top + PT_FOLLOW_RETURNS - 1) % PT_FOLLOW_RETURNS;
+        follow->return_count--;
+    }
     for (unsigned i = 0; i < path->return_count; i++)
         push_return(follow, path->push[i].ip, path->push[i].caller);
 }
@@ -414,7 +420,7 @@ int pt_follow_pass(struct pt_follow *follow, const struct pt_path *path)
 {
     struct pt_query *query = &follow->query;
     query->tnt_bits = (uint8_t)(query->tnt_bits - path->bits);
-    if (path->peak)
+    if (path->peak || path->popped)
         push_returns(follow, path);
     if (path->indirect != PT_NO_STRETCH) {
         int status = go_indirect(follow, path->indirect);

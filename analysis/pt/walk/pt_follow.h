@@ -64,10 +64,16 @@ static inline const struct pt_stretch *pt_follow_passed_stretch(const struct pt_
 // Which path (pt_paths.h) would be next. False: none, an event or the end is.
 bool pt_follow_ask(struct pt_follow *follow, uint32_t *from, uint32_t *asked);
 
+// The address that a return comes back to; 0: it is not known.
+static inline uint64_t pt_follow_top(const struct pt_follow *follow)
+{
+    return follow->return_count ? follow->returns[follow->return_top].ip : 0;
+}
+
 // Whether its return addresses are there.
 static inline bool pt_follow_may_pass(const struct pt_follow *follow, const struct pt_path *path)
 {
-    return !path->pops || follow->return_count > 0;
+    return follow->return_count >= (unsigned)path->pops + path->popped;
 }
 
 // Passes that path. The status behind it, as of pt_follow_next.

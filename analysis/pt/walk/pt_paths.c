@@ -126,8 +126,19 @@ static void push(struct pt_path *path, uint64_t ip, uint32_t caller)
     if (!ip)
         return;
     path->push[path->return_count++] = (struct pt_path_return){ip, caller};
-    if (path->return_count > path->peak)
-        path->peak = path->return_count;
+    if (path->return_count > path->peak + path->popped)
+        path->peak = (uint8_t)(path->return_count - path->popped);
+}
+
+// Where a return leads that the trace took as called for; 0: not known, the path ends there.
+static uint64_t pop(struct pt_path *path)
+{
+    if (path->return_count)
+        return path->push[--path->return_count].ip;
+    path->looks = true;
+    path->pops = path->popped || !path->top;
+    path->popped = path->top != 0;
+    return path->pops ? 0 : path->top;
 }
 
 // Whether a path may go over that stretch, whose decision, if it has one, is then known.
@@ -137,16 +148,17 @@ static bool may_pass(const struct course *course, const struct pt_stretch *stret
     if (path->flow_count + FLOWS_A_STRETCH > MOST_FLOWS || path->return_count == PT_PATH_RETURNS)
         return false;
     bool taken = path->asked >> (course->left ? course->left - 1 : 0) & 1;
+    bool target = !course->left && (path->asked & PT_PATH_THEN_TARGET);
     switch ((enum pt_stretch_end)stretch->end) {
     case PT_STRETCH_ON:
         return true;
     case PT_STRETCH_BRANCH:
         return course->left > 0;
     case PT_STRETCH_RETURN:
-        return course->left ? taken : path->asked == PT_PATH_TO_TARGET;
+        return course->left ? taken : target;
     case PT_STRETCH_CALL:
     case PT_STRETCH_TRANSFER:
-        return path->asked == PT_PATH_TO_TARGET;
+        return target;
     default:
         return false;
     }
@@ -166,10 +178,8 @@ static bool step(struct course *course, uint32_t at, uint64_t *next)
         path->bits++;
         if (stretch->end == PT_STRETCH_BRANCH)
             *next = taken ? stretch->taken : stretch->next;
-        else if (path->return_count)
-            *next = path->push[--path->return_count].ip;
         else
-            path->pops = true;
+            *next = pop(path);
     } else if (stretch->end == PT_STRETCH_ON) {
         push(path, stretch->returns_to, at);
         *next = stretch->next;
@@ -195,7 +205,7 @@ static bool go(struct course *course)
         at = ends ? PT_NO_STRETCH : pt_stretches_find(stretches, space, next, PT_AIM_DECISION, 0);
         if (stretches->generation != course->paths->generation || (!ends && at == PT_NO_STRETCH))
             return false;
-        if (path->bits && !course->left)
+        if (path->bits && !course->left && !(path->asked & PT_PATH_THEN_TARGET))
             break;
     }
     path->to = at;
@@ -233,7 +243,29 @@ static const struct pt_path *keep(struct pt_paths *paths, struct course *course)
     return &paths->list.items[paths->list.count - 1];
 }
 
-const struct pt_path *pt_paths_learn(struct pt_paths *paths, uint32_t from, uint32_t asked)
+static unsigned branches_of(uint32_t asked)
+{
+    asked &= ~PT_PATH_THEN_TARGET;
+    return asked ? 31 - (unsigned)__builtin_clz(asked) : 0;
+}
+
+// The place of a path that looks at the return address, beside that of one with another.
+static uint32_t slot_with(uint32_t from, uint32_t asked, uint64_t top)
+{
+    return pt_path_slot(from ^ (uint32_t)(top * 0x9e3779b97f4a7c15u >> 32), asked);
+}
+
+static const struct pt_path *found_beside(struct pt_paths *paths, uint32_t found)
+{
+    struct pt_path *items = paths->list.items;
+    if (paths->last != PT_NO_PATH)
+        items[paths->last].next = found;
+    paths->last = found;
+    return items[found].blocks ? &items[found] : NULL;
+}
+
+const struct pt_path *pt_paths_learn(struct pt_paths *paths, uint32_t from, uint32_t asked,
+                                     uint64_t top)
 {
     const struct pt_path *learned;
     if (paths->early < EARLY) {
@@ -244,9 +276,18 @@ const struct pt_path *pt_paths_learn(struct pt_paths *paths, uint32_t from, uint
          paths->list.count >= paths->most || paths->flows.count >= PT_PATH_FLOWS) &&
         paths_forget(paths) < 0)
         return NULL;
-    paths->last = PT_NO_PATH;
     uint16_t *slot = &paths->slots[pt_path_slot(from, asked)];
-    uint16_t called = (uint16_t)(CALLED | (from * 0x85ebca6bu ^ asked * 0x9e3779b9u) >> 16);
+    uint32_t found = *slot - 1u;
+    if (found < paths->list.count && paths->list.items[found].from == from &&
+        paths->list.items[found].asked == asked) { // with another return address
+        slot = &paths->slots[slot_with(from, asked, top)];
+        found = *slot - 1u;
+        if (found < paths->list.count && pt_path_is(&paths->list.items[found], from, asked, top))
+            return found_beside(paths, found);
+    }
+    paths->last = PT_NO_PATH;
+    uint32_t mixed = from * 0x85ebca6bu ^ asked * 0x9e3779b9u ^ (uint32_t)top * 0xc2b2ae35u;
+    uint16_t called = (uint16_t)(CALLED | mixed >> 16);
     if (*slot != called) {
         *slot = called;
         return NULL;
@@ -255,9 +296,10 @@ const struct pt_path *pt_paths_learn(struct pt_paths *paths, uint32_t from, uint
     struct course course;
     course.paths = paths;
     course.function = function_at(paths, stretch->space, stretch->ip);
-    course.left = asked ? 31 - (unsigned)__builtin_clz(asked) : 0;
+    course.left = branches_of(asked);
     course.path = (struct pt_path){.from = from,
                                    .asked = asked,
+                                   .top = top,
                                    .to = PT_NO_STRETCH,
                                    .indirect = PT_NO_STRETCH,
                                    .first = course.function};

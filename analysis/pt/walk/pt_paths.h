@@ -2,8 +2,9 @@
 //
 // What several branches in a row come to, so that they are passed in one step. A path begins at a
 // stretch (pt_stretches.h) and goes the way that the next few TNT bits say, over calls and the
-// returns from them; how many instructions that is, and which flows of control a walk leaves there,
-// is worked out once. Most of a long trace goes ways that it went before.
+// returns from them, over one return to where it was called from, and then to the target that the
+// trace has, if that is next; how many instructions that is, and which flows of control a walk
+// leaves there, is worked out once. Most of a long trace goes ways that it went before.
 #ifndef ANALYSIS_PT_WALK_PT_PATHS_H
 #define ANALYSIS_PT_WALK_PT_PATHS_H
 
@@ -24,17 +25,17 @@ enum {
 };
 
 // What a path is asked for: PT_PATH_BITS branches or fewer, the next one uppermost, with a 1 above
-// them as in a TNT packet. Without branches, what comes before the next decision ...
-enum {
-    PT_PATH_TO_DECISION = 0,
-    PT_PATH_TO_TARGET = 1, // ... and with it, when that is a jump whose target the trace has
-};
+// them as in a TNT packet; and whether the trace has a jump's target right behind them.
+#define PT_PATH_THEN_TARGET 0x80000000u
+// Without branches: what comes before the next decision.
+enum { PT_PATH_TO_DECISION = 0 };
 enum { PT_NO_PATH = 0xffffffff };
 
 struct pt_path {
     // Until here what it is asked for:
     uint32_t from; // the stretch where it begins
     uint32_t asked;
+    uint64_t top;  // the return address on top of the stack where it begins, if it `looks` at it
     uint32_t next; // the path that was found after it last; itself when none was
     // What it does:
     uint32_t to;       // the stretch where it leads; PT_NO_STRETCH: see `pops` and `indirect`
@@ -48,7 +49,9 @@ struct pt_path {
     uint8_t bits;       // how many branches it takes
     uint8_t peak;       // the most return addresses it has more than at its beginning
     uint8_t return_count;
-    bool pops;   // it ends with a return to an address from before its beginning
+    bool looks;  // it returns at least once more often than it calls
+    bool popped; // it went on at `top`; what it pushes comes after that
+    bool pops;   // it ends with a return to an address from before its beginning, below `top`
     bool timed;  // the walk's time becomes that of the packet with the branches
     bool leaves; // the last flow is still without a target
     struct pt_path_return {
@@ -79,12 +82,19 @@ void pt_paths_free(struct pt_paths *paths);
 // Learns a path when it is asked for the second time in a row at its place in the table: what runs
 // once is not worth it. When there are too many, or the stretches were forgotten, all paths are.
 // Valid until the next call. NULL: it is to be walked block by block.
-const struct pt_path *pt_paths_learn(struct pt_paths *paths, uint32_t from, uint32_t asked);
+const struct pt_path *pt_paths_learn(struct pt_paths *paths, uint32_t from, uint32_t asked,
+                                     uint64_t top);
+
+static inline bool pt_path_is(const struct pt_path *path, uint32_t from, uint32_t asked,
+                              uint64_t top)
+{
+    return path->from == from && path->asked == asked && (!path->looks || path->top == top);
+}
 
 static inline uint32_t pt_path_slot(uint32_t from, uint32_t asked)
 {
     uint64_t mixed = ((uint64_t)from << 32 | asked) * 0x9e3779b97f4a7c15u;
-    _Static_assert(PT_PATH_SLOTS == 1 << 15 && PT_PATH_BITS < 32, "the hash fits");
+    _Static_assert(PT_PATH_SLOTS == 1 << 15 && PT_PATH_BITS < 31, "the hash fits");
     return (uint32_t)(mixed >> 49);
 }
 
@@ -96,18 +106,19 @@ static inline void pt_path_prefetch(const struct pt_path *path)
         __builtin_prefetch(bytes + at);
 }
 
+// top: the return address on top of the stack; 0: none.
 static inline const struct pt_path *pt_paths_find(struct pt_paths *paths, uint32_t from,
-                                                  uint32_t asked)
+                                                  uint32_t asked, uint64_t top)
 {
     if (!paths->slots || paths->generation != paths->stretches->generation)
-        return pt_paths_learn(paths, from, asked);
+        return pt_paths_learn(paths, from, asked, top);
     struct pt_path *items = paths->list.items;
     struct pt_path *last = paths->last == PT_NO_PATH ? NULL : &items[paths->last];
     uint32_t found = last ? last->next : 0;
-    if (!last || items[found].from != from || items[found].asked != asked) {
+    if (!last || !pt_path_is(&items[found], from, asked, top)) {
         found = paths->slots[pt_path_slot(from, asked)] - 1u;
-        if (found >= paths->list.count || items[found].from != from || items[found].asked != asked)
-            return pt_paths_learn(paths, from, asked);
+        if (found >= paths->list.count || !pt_path_is(&items[found], from, asked, top))
+            return pt_paths_learn(paths, from, asked, top);
         if (last)
             last->next = found;
     }

@@ -158,14 +158,6 @@ int pt_query_branch(struct pt_query *query, bool *taken)
     return pt_query_status(query);
 }
 
-enum { LONGEST_TARGET = 9 };
-
-bool pt_query_has_target(const struct pt_query *query)
-{
-    return query->next == PT_KIND_TIP && query->tip.count == 0 && query->tnt_bits == 0 &&
-           query->at[0] >> 5 && query->end - query->at >= LONGEST_TARGET;
-}
-
 // Reads it: bytes of the last address are replaced, as its compression says.
 static void read_target(struct pt_query *query)
 {
@@ -189,7 +181,7 @@ static void read_target(struct pt_query *query)
 
 int pt_query_indirect(struct pt_query *query, uint64_t *ip)
 {
-    if (pt_query_has_target(query)) {
+    if (query->tnt_bits == 0 && pt_query_then_target(query)) {
         read_target(query);
         query->read = query->clock.now;
         *ip = query->ip;

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analysis/pt/packets/pt_packets.h"
 #include "analysis/pt/walk/pt_query_state.h"
 
 // Reads config->begin to config->end, which must outlive it.
@@ -38,8 +39,13 @@ static inline uint64_t pt_query_offset(const struct pt_query *query)
     return (uint64_t)((waiting ? query->tnt_end - waiting : query->at) - query->begin);
 }
 
-// Whether a jump's target is next, and whole.
-bool pt_query_has_target(const struct pt_query *query);
+// Whether a jump's target is next, and whole, when the branches that are ready were taken.
+static inline bool pt_query_then_target(const struct pt_query *query)
+{
+    enum { LONGEST_TARGET = 9 };
+    return query->next == PT_KIND_TIP && query->tip.count == 0 && query->at[0] >> 5 &&
+           query->end - query->at >= LONGEST_TARGET;
+}
 
 // Makes the branches of the next TNT packets ready when there are none. 0 or a negative status.
 int pt_query_fill(struct pt_query *query);

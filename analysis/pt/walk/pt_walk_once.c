@@ -584,7 +584,8 @@ static int walk_paths(struct pt_walk *walk)
     int status = 0;
     while (status == 0 && !walk->failed && walk->piece->counts.instructions < most &&
            pt_follow_ask(&walker->follow, &from, &asked)) {
-        const struct pt_path *path = pt_paths_find(&walker->paths, from, asked);
+        const struct pt_path *path =
+            pt_paths_find(&walker->paths, from, asked, pt_follow_top(&walker->follow));
         if (!path || !pt_follow_may_pass(&walker->follow, path) || !walk_enter_path(walk, path))
             return 0;
         status = walk_pass_path(walk, path);
