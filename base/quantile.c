@@ -198,40 +198,56 @@ bool quantile_order(const double *values, size_t count, uint32_t *order)
 // --- selecting -----------------------------------------------------------------------------------
 
 enum {
-    BUCKETS = 2048,
+    BUCKETS_MOST = 2048,
+    BUCKETS_LEAST = 64,
+    IN_A_BUCKET = 8,         // values, on average, as long as these are not too many buckets
     PROBES = 256,            // values sampled to decide the buckets' bounds
     SELECT_WORTHWHILE = 512, // fewer values are sorted
 };
 
-// Buckets of equal width in the keys, thus of nearly equal ratio in the values, between the
-// smallest and the largest sample; the first and the last bucket also take everything beyond.
+// Buckets of equal width in the bits of the values, thus of nearly equal ratio in the values,
+// between the smallest and the largest sample; the first and the last bucket also take everything
+// beyond. No bound is negative: then bits are ordered as their values are.
 struct buckets {
-    uint64_t low;
+    double low, high;
+    size_t count;
     unsigned shift;
 };
 
-static struct buckets lay_buckets(const double *values, size_t count)
+static uint64_t bits_of(double value)
 {
-    uint64_t low = UINT64_MAX, high = 0;
-    for (size_t i = 0; i < PROBES; i++) {
-        const uint64_t key = key_of(values[i * (count / PROBES)]);
-        low = key < low ? key : low;
-        high = key > high ? key : high;
-    }
-    unsigned shift = 0;
-    while ((high - low) >> shift >= BUCKETS - 2)
-        shift++;
-    return (struct buckets){low, shift};
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
 }
 
-static size_t bucket_of(const struct buckets *buckets, double value)
+static struct buckets lay_buckets(const double *values, size_t count)
 {
-    const uint64_t key = key_of(value), above = (key - buckets->low) >> buckets->shift;
-    return key < buckets->low ? 0 : above < BUCKETS - 2 ? above + 1 : BUCKETS - 1;
+    struct buckets buckets = {.low = INFINITY, .count = BUCKETS_LEAST};
+    for (size_t i = 0; i < PROBES; i++) {
+        const double value = values[i * (count / PROBES)];
+        buckets.low = value < buckets.low ? value : buckets.low;
+        buckets.high = value > buckets.high ? value : buckets.high;
+    }
+    if (!(buckets.low > 0))
+        buckets.low = 0;
+    while (buckets.count < BUCKETS_MOST && buckets.count < count / IN_A_BUCKET)
+        buckets.count *= 2;
+    const uint64_t width = bits_of(fmax(buckets.high, buckets.low)) - bits_of(buckets.low);
+    while (width >> buckets.shift >= buckets.count)
+        buckets.shift++;
+    return buckets;
+}
+
+static inline size_t bucket_of(const struct buckets *buckets, double value)
+{
+    value = value < buckets->high ? value : buckets->high;
+    value = value > buckets->low ? value : buckets->low; // also what is no number, and -0
+    return (bits_of(value) - bits_of(buckets->low)) >> buckets->shift;
 }
 
 // The bucket that holds a rank; ends[i] is the number of values in the first i + 1 buckets.
-static size_t bucket_at(const size_t ends[BUCKETS], size_t rank)
+static size_t bucket_at(const size_t *ends, size_t rank)
 {
     size_t bucket = 0;
     while (ends[bucket] <= rank)
@@ -251,30 +267,63 @@ static void select_sorted(const double *values, size_t count, const size_t *rank
 void quantile_select(const double *values, size_t count, const size_t *ranks, size_t rank_count,
                      double *work, double *found)
 {
-    size_t ends[BUCKETS] = {0}, left_out[BUCKETS], gathered = 0;
-    bool wanted[BUCKETS] = {false};
+    size_t ends[BUCKETS_MOST], left_out[BUCKETS_MOST], gathered = 0;
+    bool wanted[BUCKETS_MOST];
     if (count < SELECT_WORTHWHILE) {
         select_sorted(values, count, ranks, rank_count, work, found);
         return;
     }
     const struct buckets buckets = lay_buckets(values, count);
+    memset(ends, 0, buckets.count * sizeof *ends);
+    memset(wanted, 0, buckets.count * sizeof *wanted);
     for (size_t i = 0; i < count; i++)
         ends[bucket_of(&buckets, values[i])]++;
-    for (size_t bucket = 1; bucket < BUCKETS; bucket++)
+    for (size_t bucket = 1; bucket < buckets.count; bucket++)
         ends[bucket] += ends[bucket - 1];
     for (size_t i = 0; i < rank_count; i++)
         wanted[bucket_at(ends, ranks[i])] = true;
-    for (size_t bucket = 0, before = 0; bucket < BUCKETS; bucket++) {
+    for (size_t bucket = 0, before = 0; bucket < buckets.count; bucket++) {
         left_out[bucket] = before;
         if (!wanted[bucket])
             before += ends[bucket] - (bucket ? ends[bucket - 1] : 0);
     }
-    for (size_t i = 0; i < count; i++)
-        if (wanted[bucket_of(&buckets, values[i])])
-            work[gathered++] = values[i];
+    for (size_t i = 0; i < count; i++) { // without a branch that depends on the value
+        const double value = values[i];
+        work[gathered] = value;
+        gathered += wanted[bucket_of(&buckets, value)];
+    }
     quantile_sort(work, gathered);
     for (size_t i = 0; i < rank_count; i++)
         found[i] = work[ranks[i] - left_out[bucket_at(ends, ranks[i])]];
+}
+
+void quantile_pair_of(const double *values, size_t count, const double quantiles[2], double *work,
+                      double found[2])
+{
+    found[0] = found[1] = NAN;
+    if (count == 0)
+        return;
+    const size_t ranks[2] = {quantile_rank(count, quantiles[0]),
+                             quantile_rank(count, quantiles[1])};
+    quantile_select(values, count, ranks, 2, work, found);
+}
+
+size_t count_above(const double *values, size_t count, double limit)
+{
+    // Two values at a time, as every x86-64 can: the compiler does not, at -O2.
+    typedef double pair __attribute__((vector_size(16), aligned(8), may_alias));
+    typedef int64_t pair_counts __attribute__((vector_size(16)));
+    const pair limits = {limit, limit};
+    pair_counts one = {0, 0}, other = {0, 0};
+    size_t i = 0;
+    for (; i + 4 <= count; i += 4) { // a comparison that holds is -1
+        one -= *(const pair *)(values + i) > limits;
+        other -= *(const pair *)(values + i + 2) > limits;
+    }
+    size_t above = (size_t)(one[0] + one[1] + other[0] + other[1]);
+    for (; i < count; i++)
+        above += values[i] > limit;
+    return above;
 }
 
 double quantile_of(const double *values, size_t count, double q, double *work)

@@ -39,6 +39,9 @@ struct quantile_interval quantile_interval_sorted(const double *sorted, size_t c
 // The indices of the interval's ends, low before high. False: too few samples.
 bool quantile_interval_ranks(size_t count, double q, double confidence, size_t ranks[2]);
 
+// How many values are greater than that.
+size_t count_above(const double *values, size_t count, double limit);
+
 // Sorts ascending; +infinity last. Needs 16 bytes per value meanwhile; without that memory it sorts
 // in place, an order of magnitude slower.
 void quantile_sort(double *values, size_t count);
@@ -56,6 +59,9 @@ void quantile_select(const double *values, size_t count, const size_t *ranks, si
 // quantile_sorted and quantile_interval_sorted for values in any order; `work` as for
 // quantile_select.
 double quantile_of(const double *values, size_t count, double q, double *work);
+// Two at once; NaN when empty.
+void quantile_pair_of(const double *values, size_t count, const double quantiles[2], double *work,
+                      double found[2]);
 struct quantile_interval quantile_interval_of(const double *values, size_t count, double q,
                                               double confidence, double *work);
 

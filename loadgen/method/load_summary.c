@@ -184,12 +184,9 @@ static int take_latencies(const struct engine_result *result, const struct engin
         status = take_latency(columns.each, count, &summary->each, err);
     take_percentiles(columns.uncorrected, columns.sends, &summary->uncorrected);
     take_percentiles(columns.network, columns.stamped, &summary->network);
-    double lateness[2] = {NAN, NAN};
-    if (columns.calls)
-        quantile_select(
-            columns.lateness, columns.calls,
-            (const size_t[]){quantile_rank(columns.calls, 0.5), quantile_rank(columns.calls, 0.99)},
-            2, columns.lateness, lateness);
+    double lateness[2];
+    quantile_pair_of(columns.lateness, columns.calls, (const double[]){0.5, 0.99}, columns.lateness,
+                     lateness);
     summary->lateness_p50_us = lateness[0];
     summary->lateness_p99_us = lateness[1];
     return status;

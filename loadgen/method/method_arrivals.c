@@ -380,12 +380,7 @@ static double reading_us(const struct engine_result *run, size_t i, const struct
            (double)(int64_t)(sample->rx_ns - sample->tx_ns) / 1e3 - fmax(in_socket, 0);
 }
 
-// The median and the 99th percentile. work: room for all, or the values themselves. count: not 0.
-static void take_p50_p99(const double *values, size_t count, double *work, double found[2])
-{
-    const size_t ranks[2] = {quantile_rank(count, 0.5), quantile_rank(count, 0.99)};
-    quantile_select(values, count, ranks, 2, work, found);
-}
+static const double p50_p99[2] = {0.5, 0.99};
 
 // Adds to late[i] how much longer request i's reply waited than the median one, whose time is the
 // way through the network stack.
@@ -401,7 +396,7 @@ static void add_reading(const struct engine_result *run, double *work,
     if (count < GAPS_LEAST)
         return;
     double found[2];
-    take_p50_p99(work, count, work, found);
+    quantile_pair_of(work, count, p50_p99, work, found);
     const double typical = found[0];
     result->reading_p99_us = found[1] - typical;
     for (size_t i = 0; i < run->sample_count; i++)
@@ -439,7 +434,7 @@ int client_bias_judge(const struct engine_result *run, const double *latencies, 
     } else if (count >= GAPS_LEAST) {
         double lateness[2];
         take_lateness(run, median_send_us(run, work), late);
-        take_p50_p99(late, count, work, lateness);
+        quantile_pair_of(late, count, p50_p99, work, lateness);
         result->lateness_p50_us = lateness[0];
         result->lateness_p99_us = lateness[1];
         result->target_us = target_without(run, latencies, NULL, q, work);

@@ -124,13 +124,9 @@ static void take_clustering(const double *values, size_t count, struct asked *as
     const size_t size = count / BLOCKS;
     for (size_t k = 0; k < quantiles; k++) {
         asked[k].clustering = NAN;
-        for (size_t block = 0; block < BLOCKS && size >= BLOCK_LEAST; block++) {
-            const double *own = values + block * size, threshold = asked[k].value;
-            size_t beyond = 0;
-            for (size_t i = 0; i < size; i++)
-                beyond += own[i] > threshold;
-            asked[k].counts[block] = (double)beyond;
-        }
+        for (size_t block = 0; block < BLOCKS && size >= BLOCK_LEAST; block++)
+            asked[k].counts[block] =
+                (double)count_above(values + block * size, size, asked[k].value);
         double beyond =
             size >= BLOCK_LEAST ? gsl_stats_mean(asked[k].counts, 1, BLOCKS) / (double)size : 0;
         double binomial = (double)size * beyond * (1 - beyond);

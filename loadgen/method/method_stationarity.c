@@ -272,30 +272,36 @@ static void find_trend(const double *medians, size_t windows, struct trend *tren
                      change_matters(fmax(trend->begin, 0), fmax(trend->end, 0), median_tolerance);
 }
 
-// For both halves, how often the samples of a batch lie beyond the whole load's quantile: a single
-// stall affects one batch, a slower server all batches of a half.
-static struct half_quantile compare_halves(const double *values, size_t count, double q,
-                                           double tolerance, double *work)
+// Of two quantiles at once. For both halves, how often the samples of a batch lie beyond the whole
+// load's quantile: a single stall affects one batch, a slower server all batches of a half.
+static void compare_halves(const double *values, size_t count, const double q[2],
+                           const double tolerance[2], double *work,
+                           struct half_quantile *const results[2])
 {
-    size_t half = count / 2, size = count / BATCHES;
-    double whole = quantile_of(values, count, q, work), beyond[BATCHES] = {0};
-    double means[2], variance = 0;
-    for (size_t i = 0; i < size * BATCHES; i++)
-        beyond[i / size] += values[i] > whole;
-    for (size_t i = 0; i < 2; i++) {
-        double *batches = beyond + i * BATCHES / 2;
-        means[i] = gsl_stats_mean(batches, 1, BATCHES / 2);
-        variance += gsl_stats_variance_m(batches, 1, BATCHES / 2, means[i]) / (BATCHES / 2);
+    const size_t half = count / 2, size = count / BATCHES;
+    double whole[2], first[2], second[2];
+    quantile_pair_of(values, count, q, work, whole);
+    quantile_pair_of(values, half, q, work, first);
+    quantile_pair_of(values + half, count - half, q, work, second);
+    for (size_t k = 0; k < 2; k++) {
+        double beyond[BATCHES], means[2], variance = 0;
+        for (size_t i = 0; i < BATCHES; i++)
+            beyond[i] = (double)count_above(values + i * size, size, whole[k]);
+        for (size_t i = 0; i < 2; i++) {
+            double *batches = beyond + i * BATCHES / 2;
+            means[i] = gsl_stats_mean(batches, 1, BATCHES / 2);
+            variance += gsl_stats_variance_m(batches, 1, BATCHES / 2, means[i]) / (BATCHES / 2);
+        }
+        for (size_t i = 0; i < BATCHES; i++)
+            beyond[i] -= means[i / (BATCHES / 2)];
+        struct half_quantile *result = results[k];
+        *result = (struct half_quantile){.first = first[k],
+                                         .second = second[k],
+                                         .p = p_of(means[1] - means[0], sqrt(variance), BATCHES,
+                                                   independence_worth(beyond, BATCHES))};
+        result->differs = result->p < change_significance &&
+                          change_matters(result->first, result->second, tolerance[k]);
     }
-    for (size_t i = 0; i < BATCHES; i++)
-        beyond[i] -= means[i / (BATCHES / 2)];
-    struct half_quantile result = {.first = quantile_of(values, half, q, work),
-                                   .second = quantile_of(values + half, count - half, q, work),
-                                   .p = p_of(means[1] - means[0], sqrt(variance), BATCHES,
-                                             independence_worth(beyond, BATCHES))};
-    result.differs =
-        result.p < change_significance && change_matters(result.first, result.second, tolerance);
-    return result;
 }
 
 int stationarity_judge(const double *values, size_t count, double q, struct stationarity *result,
@@ -317,8 +323,9 @@ int stationarity_judge(const double *values, size_t count, double q, struct stat
         dickey_fuller_test(medians, result->windows, &result->dickey_fuller);
         result->quarters_spread = spread_of_quarters(work, values, count, &quarters_differ);
         find_trend(medians, result->windows, &result->trend);
-        result->median = compare_halves(values, count, 0.5, median_tolerance, work);
-        result->target = compare_halves(values, count, q, target_tolerance, work);
+        compare_halves(values, count, (const double[]){0.5, q},
+                       (const double[]){median_tolerance, target_tolerance}, work,
+                       (struct half_quantile *const[]){&result->median, &result->target});
         bool wanders = result->dickey_fuller.known &&
                        result->dickey_fuller.statistic > result->dickey_fuller.critical[1];
         result->wanders = wanders && quarters_differ;

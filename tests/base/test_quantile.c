@@ -129,6 +129,14 @@ static void selecting_finds_what_sorting_does(void **state)
         double q = gsl_rng_uniform(random), seen = quantile_sorted(sorted, count, q);
         double own = quantile_of(values, count, q, work);
         assert_memory_equal(&own, &seen, sizeof own);
+        const double both[2] = {q, 0.5};
+        quantile_pair_of(values, count, both, work, found);
+        assert_memory_equal(&found[0], &seen, sizeof seen);
+        assert_true(found[1] == quantile_sorted(sorted, count, 0.5));
+        size_t above = 0;
+        for (size_t i = 0; i < count; i++)
+            above += values[i] > seen;
+        assert_int_equal(count_above(values, count, seen), above);
         struct quantile_interval expected = quantile_interval_sorted(sorted, count, q, 0.95);
         struct quantile_interval interval = quantile_interval_of(values, count, q, 0.95, values);
         assert_true(interval.known == expected.known);
