@@ -129,7 +129,8 @@ enum hash_use { HASH_KEY_SIZE, HASH_VALUE_SIZE, HASH_VALUE, HASH_SERVICE, HASH_U
 
 static size_t size_at(const struct distribution *size, double p, double low, double high)
 {
-    double bytes = floor(distribution_quantile(size, p) + 0.5);
+    const bool fixed = size->kind == DISTRIBUTION_FIXED; // as most are: of each request's key
+    double bytes = fixed ? floor(size->first + 0.5) : floor(distribution_quantile(size, p) + 0.5);
     return (size_t)(bytes >= low ? bytes > high ? high : bytes : low); // also for NaN
 }
 

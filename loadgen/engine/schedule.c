@@ -41,8 +41,23 @@ static void close_streams(gsl_rng *streams[STREAMS])
             gsl_rng_free(streams[i]);
 }
 
-static uint8_t draw_operation(const struct workload *workload, double sum, gsl_rng *random)
+// The only operation that has a weight, for which nothing need be drawn; NULL: there are several.
+static const double *only_weight(const struct workload *workload)
 {
+    const double *only = NULL;
+    for (uint8_t i = 0; i < WORKLOAD_OPERATIONS; i++) {
+        if (workload->mix[i] > 0 && only)
+            return NULL;
+        only = workload->mix[i] > 0 ? &workload->mix[i] : only;
+    }
+    return only;
+}
+
+static uint8_t draw_operation(const struct workload *workload, const double *only, double sum,
+                              gsl_rng *random)
+{
+    if (only)
+        return (uint8_t)(only - workload->mix);
     double at = gsl_rng_uniform(random) * sum;
     uint8_t last = 0;
     for (uint8_t i = 0; i < WORKLOAD_OPERATIONS; i++) {
@@ -69,6 +84,7 @@ struct schedule_drawer {
     struct distribution gaps;
     struct rank_sampler keys;
     gsl_rng *streams[STREAMS];
+    const double *only; // weight, of a mix
     double sum, ns_per_gap, duration, end;
     double at, x; // of the next instant: in the pattern's integral, and for the search there
     double offset_ns;
@@ -91,6 +107,7 @@ int schedule_drawer_open(const struct workload *workload, const struct distribut
     drawer->gaps = *arrivals;
     rank_sampler_init(&drawer->keys, &workload->popularity, workload->key_count);
     drawer->sum = weights_sum(workload);
+    drawer->only = only_weight(workload);
     drawer->ns_per_gap = 1e9 / rate / distribution_mean(arrivals);
     drawer->duration = (double)duration_ns;
     drawer->end = rate_pattern_integral(&workload->pattern, 1) * drawer->duration;
@@ -132,8 +149,8 @@ bool schedule_drawer_next(struct schedule_drawer *drawer, struct scheduled_reque
     *request = (struct scheduled_request){
         .offset_ns = (uint64_t)drawer->offset_ns,
         .key = (uint32_t)rank_sample(&drawer->keys, drawer->streams[STREAM_KEYS]),
-        .operation =
-            draw_operation(drawer->workload, drawer->sum, drawer->streams[STREAM_OPERATIONS]),
+        .operation = draw_operation(drawer->workload, drawer->only, drawer->sum,
+                                    drawer->streams[STREAM_OPERATIONS]),
     };
     return true;
 }
@@ -196,12 +213,13 @@ int schedule_draw_requests(const struct workload *workload, uint64_t seed,
 {
     struct rank_sampler keys;
     gsl_rng *streams[STREAMS];
-    double sum = weights_sum(workload);
+    const double sum = weights_sum(workload), *only = only_weight(workload);
     int result = open_streams(seed, streams, err);
     rank_sampler_init(&keys, &workload->popularity, workload->key_count);
     for (size_t i = 0; result == 0 && i < schedule->count; i++) {
         schedule->items[i].key = (uint32_t)rank_sample(&keys, streams[STREAM_KEYS]);
-        schedule->items[i].operation = draw_operation(workload, sum, streams[STREAM_OPERATIONS]);
+        schedule->items[i].operation =
+            draw_operation(workload, only, sum, streams[STREAM_OPERATIONS]);
     }
     close_streams(streams);
     if (result < 0)

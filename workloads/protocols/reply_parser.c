@@ -259,12 +259,19 @@ bool line_equals(const struct reply_line *line, const char *word)
 
 bool line_digits(const char **at, const char *end, uint64_t limit, uint64_t *out)
 {
+    enum { DIGITS_SAFE = 19 }; // of any number below 2^64
+    const char *begin = *at, *here = begin;
+    const char *safe = end - begin > DIGITS_SAFE ? begin + DIGITS_SAFE : end;
     uint64_t value = 0;
-    const char *begin = *at;
-    for (; *at < end && **at >= '0' && **at <= '9'; (*at)++) {
-        uint64_t digit = (uint64_t)(**at - '0');
-        value = value > limit || value > (limit - digit) / 10 ? limit + 1 : value * 10 + digit;
+    for (; here < safe && *here >= '0' && *here <= '9'; here++)
+        value = value * 10 + (uint64_t)(*here - '0');
+    value = value > limit ? limit + 1 : value;
+    for (; here < end && *here >= '0' && *here <= '9'; here++) {
+        const uint64_t digit = (uint64_t)(*here - '0');
+        value = value > limit || digit > limit || value > (limit - digit) / 10 ? limit + 1
+                                                                               : value * 10 + digit;
     }
+    *at = here;
     *out = value;
-    return *at > begin;
+    return here > begin;
 }
