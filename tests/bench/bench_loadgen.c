@@ -21,6 +21,7 @@
 //     BENCH_CASES            only cases whose name holds this: "redis", "depth16"
 //                            writes $BUILD/bench/loadgen.json
 #include "tests/bench/bench.h"
+#include "tests/bench/h2load.h"
 
 enum { REDIS_PORT = 22441, MEMCACHED_PORT = 22442, NGINX_PORT = 22443, HTTP2_PORT = 22444 };
 
@@ -32,11 +33,6 @@ struct bench {
     struct bench_metrics metrics;
     double seconds;
     int rounds;
-};
-
-// What a peer came to.
-struct peer_result {
-    double requests, rate;
 };
 
 typedef struct peer_result (*peer_run)(struct bench *bench, int depth,
@@ -105,21 +101,14 @@ static struct peer_result run_wrk(struct bench *bench, int depth, struct bench_o
 
 static struct peer_result run_h2load(struct bench *bench, int depth, struct bench_outcome *outcome)
 {
+    struct error err;
     struct bench_command command;
     struct peer_result result;
-    double succeeded;
     bench_command(&command, "h2load -t 1 -c 16 -m %d -D %.0f http://%s:%d/", depth,
                   ceil(bench->seconds), bench_server_address(&bench->lab), HTTP2_PORT);
     bench_run(&bench->lab, &command, &bench->servers[NGINX], outcome);
-    const char *rate = strstr(outcome->output, "finished in ");
-    const char *count = strstr(outcome->output, "requests: ");
-    if (!rate || !count || sscanf(rate, "finished in %*[^,], %lf req/s", &result.rate) != 1 ||
-        sscanf(count, "requests: %lf total, %*f started, %*f done, %lf succeeded", &result.requests,
-               &succeeded) != 2)
-        bench_fail("h2load did not print its result");
-    // What fails is soon answered: a rate of such requests is no peer's.
-    if (result.requests == 0 || succeeded < result.requests)
-        bench_fail("h2load: %.0f of %.0f requests succeeded", succeeded, result.requests);
+    if (h2load_read(outcome->output, &result, &err) < 0)
+        bench_fail("%s", err.text);
     return result;
 }
 
