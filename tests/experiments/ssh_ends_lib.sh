@@ -98,17 +98,21 @@ break_controller() {
     kill -9 $pid
     ssh_ended controller 137 '' "$(date +%s)"
 }
-# Its load is on a third machine: what that measured comes here all the same.
+# Its loads are on a third machine: what each of them measured comes here all the same.
 far_load_ends() { # NAME SIGNAL EXIT PATTERN
-    ssh_start_run "$1" 30s "{kind: ssh, address: loader, cores: [1], ssh_config: $ssh_config, directory: $work/loader-files}"
-    far_load_writes() { [ -n "$(inside loader find "$work/loader-files" -name 'samples.tlog.*' -size +16k)" ]; }
-    await far_load_writes || fail "$1: it writes no samples"
+    local folder
+    ssh_start_run "$1" 30s "{kind: ssh, address: loader, cores: [1], ssh_config: $ssh_config, directory: $work/loader-files}" \
+        'loads: {batch: {rate: 1k, connections: 2, sleep: true}}'
+    far_loads_write() { [ "$(inside loader find "$work/loader-files" -name 'samples.tlog.*' -size +16k | grep -c .)" = 2 ]; }
+    await far_loads_write || fail "$1: they write no samples"
     kill "-$2" $pid
     ssh_ended "$1" "$3" "$4" "$(date +%s)"
     ssh_nothing_left loader 10
-    jq -e '.answered > 0 and any(.reasons[]; startswith("interrupted after"))' "$run/client/load.json" >/dev/null ||
-        fail "$1: load.json says $(head -c 2000 "$run/client/load.json"), its log $(cat "$run/logs/load.log")"
-    echo "$1: $(jq -c '[.answered, .reasons[0]]' "$run/client/load.json")"
+    for folder in client client-batch; do
+        jq -e '.answered > 0 and any(.reasons[]; startswith("interrupted after"))' "$run/$folder/load.json" >/dev/null ||
+            fail "$1: $folder/load.json says $(head -c 2000 "$run/$folder/load.json"), its log $(cat "$run"/logs/load*.log)"
+        echo "$1: $folder $(jq -c '[.answered, .reasons[0]]' "$run/$folder/load.json")"
+    done
 }
 break_far_load() { far_load_ends far-load KILL 137 ''; }
 break_far_load_interrupted() { far_load_ends far-load-interrupted INT 1 interrupted; }
