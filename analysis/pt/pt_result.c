@@ -18,20 +18,35 @@ static bool same_function(const struct pt_function_total *total, const struct pt
            total->task == span->task && total->known == span->function_known;
 }
 
-static int totals_add(struct pt_function_totals *totals, const struct pt_span *span)
+// The position of the span's function in the list, where it is added when it is new; MAP_NONE: no
+// memory.
+static uint32_t totals_find(struct pt_function_totals *totals, const struct pt_span *span)
 {
     uint64_t hash = hash_pair(span->function + span->kind, span->task);
     uint32_t found =
         map_find(&totals->positions, hash, at, same_function(&totals->list.items[at], span));
-    if (found == MAP_NONE) {
-        struct pt_function_total added = {.function = span->function,
-                                          .task = span->task,
-                                          .kind = span->kind,
-                                          .known = span->function_known};
-        if (array_push(&totals->list, added) < 0 ||
-            map_add(&totals->positions, hash, totals->list.count - 1) < 0)
+    if (found != MAP_NONE)
+        return found;
+    struct pt_function_total added = {.function = span->function,
+                                      .task = span->task,
+                                      .kind = span->kind,
+                                      .known = span->function_known};
+    if (array_push(&totals->list, added) < 0 ||
+        map_add(&totals->positions, hash, totals->list.count - 1) < 0)
+        return MAP_NONE;
+    return (uint32_t)totals->list.count - 1;
+}
+
+static inline int totals_add(struct pt_function_totals *totals, const struct pt_span *span)
+{
+    _Static_assert(PT_RECENT_FUNCTIONS == 1 << 8, "the hash fits");
+    uint32_t *recent = &totals->recent[(span->function + span->task) * 0x9e3779b97f4a7c15u >> 56];
+    uint32_t found = *recent - 1;
+    if (*recent == 0 || !same_function(&totals->list.items[found], span)) {
+        found = totals_find(totals, span);
+        if (found == MAP_NONE)
             return -1;
-        found = (uint32_t)totals->list.count - 1;
+        *recent = found + 1;
     }
     struct pt_function_total *item = &totals->list.items[found];
     uint64_t duration = span->end - span->begin;

@@ -27,9 +27,12 @@ struct pt_function_total {
 };
 struct pt_function_list ARRAY_OF(struct pt_function_total);
 
+enum { PT_RECENT_FUNCTIONS = 256 };
+
 struct pt_function_totals {
     struct pt_function_list list;
-    struct map positions; // time in it
+    struct map positions;                 // in it
+    uint32_t recent[PT_RECENT_FUNCTIONS]; // positions in it + 1, looked at before the map
 };
 
 struct pt_task_total {

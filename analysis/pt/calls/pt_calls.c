@@ -237,6 +237,12 @@ static int take_flow(struct pt_calls *calls, const struct pt_flow *flow, bool co
         return result;
     if (flow->kind == PT_FLOW_PAGING)
         return 0;
+    struct pt_stack *stack = current_stack(calls);
+    if (flow->kind <= PT_FLOW_JUMP && flow->kind >= PT_FLOW_CALL && calls->covering &&
+        !calls->lost && stack->frames.count) { // most flows, and nothing else is due
+        calls->writer.after_syscall = false;
+        return pt_stack_apply(&calls->writer, stack, flow, contiguous, err);
+    }
     result = end_of_loss(calls, err);
     if (result < 0)
         return result;

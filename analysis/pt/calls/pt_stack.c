@@ -56,6 +56,12 @@ static int frame_report(struct pt_span_writer *writer, struct pt_stack *stack, s
     return pt_span_write(writer, &span, err);
 }
 
+static int no_room(const struct pt_stack *stack, struct error *err)
+{
+    return error_set(err, ERROR_FAILED, "out of memory for a stack of %zu calls",
+                     stack->frames.count);
+}
+
 static int frame_push(struct pt_span_writer *writer, struct pt_stack *stack,
                       enum pt_frame_kind kind, const struct pt_flow *flow, struct error *err)
 {
@@ -75,8 +81,26 @@ static int frame_push(struct pt_span_writer *writer, struct pt_stack *stack,
     frame.level = stack->frames.count ? stack->frames.items[stack->frames.count - 1].level + 1
                                       : stack->outermost;
     if (array_push(&stack->frames, frame) < 0)
-        return error_set(err, ERROR_FAILED, "out of memory for a stack of %zu calls",
-                         stack->frames.count);
+        return no_room(stack, err);
+    return 0;
+}
+
+// The most frequent kind, written where it stays: a struct that is copied costs as much again.
+static int frame_push_call(const struct pt_span_writer *writer, struct pt_stack *stack,
+                           const struct pt_flow *flow, struct error *err)
+{
+    struct pt_frames *frames = &stack->frames;
+    if (array_reserve(frames, frames->count + 1) < 0)
+        return no_room(stack, err);
+    struct pt_frame *frame = &frames->items[frames->count];
+    *frame = (struct pt_frame){.function = flow->function ? flow->function : flow->to,
+                               .known = flow->function != 0,
+                               .begin = writer->now,
+                               .error = writer->now_error,
+                               .from = flow->from,
+                               .kind = PT_FRAME_CALL,
+                               .level = frames->count ? frame[-1].level + 1 : stack->outermost};
+    frames->count++;
     return 0;
 }
 
@@ -173,7 +197,7 @@ static int on_call(struct pt_span_writer *writer, struct pt_stack *stack,
     // "call the next instruction" reads the instruction pointer; it never returns.
     if (flow->to > flow->from && flow->to - flow->from <= 7 && !flow->at_start)
         return 0;
-    return frame_push(writer, stack, PT_FRAME_CALL, flow, err);
+    return frame_push_call(writer, stack, flow, err);
 }
 
 // A jump to the start of a function ends the one it leaves; the new one returns to its caller.
@@ -198,10 +222,16 @@ static int on_return(struct pt_span_writer *writer, struct pt_stack *stack,
                      const struct pt_flow *flow, struct error *err)
 {
     struct pt_frames *frames = &stack->frames;
+    struct pt_frame *top = &frames->items[frames->count - 1];
+    if (top->kind == PT_FRAME_CALL && frame_returns_to(top, flow->to)) { // nearly always
+        stack->impatience = 0;
+        int result = frame_report(writer, stack, frames->count - 1, false, err);
+        frames->count--;
+        return result;
+    }
     ptrdiff_t found = frames_find(frames, flow->to, NEAR, FAR);
     if (found != NOT_FOUND)
         return frames_return(writer, stack, (size_t)found, err);
-    struct pt_frame *top = &frames->items[frames->count - 1];
     if (!flow->to) // packets were lost right behind it
         return top->kind == PT_FRAME_CALL ? frames_end(writer, stack, frames->count - 1, false, err)
                                           : 0;

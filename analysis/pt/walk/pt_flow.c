@@ -136,8 +136,11 @@ static void group_spread(const struct group *group, struct pt_flows *flows)
         flows->items[group->next < flows->count ? group->next : group->next - 1].instruction + 1;
     for (size_t i = group->first; i < group->next; i++) {
         struct pt_flow *flow = &flows->items[i];
-        double part = (double)(flow->instruction - begin) / (double)(end - begin);
-        uint64_t into = group->off || flow->ahead ? 0 : (uint64_t)((double)group->gap * part);
+        uint64_t into = 0;
+        if (group->gap && !group->off && !flow->ahead) {
+            double part = (double)(flow->instruction - begin) / (double)(end - begin);
+            into = (uint64_t)((double)group->gap * part);
+        }
         uint64_t until = flow->unmarked ? group->after_unmarked : group->after;
         flow->tsc += into;
         flow->error_tsc = (uint32_t)time_least(
@@ -148,6 +151,8 @@ static void group_spread(const struct group *group, struct pt_flows *flows)
 void pt_flows_interpolate(struct pt_flows *flows, const struct pt_timing *timing,
                           struct pt_ratio_changes *changes)
 {
+    if (timing->none) // all times are 0, and exactly so
+        return;
     times_ascend(flows, changes, timing->end_tsc);
     if (timing->cycles)
         changes_doubt(changes, flows, timing);

@@ -87,6 +87,7 @@ void pt_piece_free(struct pt_piece *piece);
 struct pt_timing {
     uint64_t begin_tsc; // when the piece begins
     uint64_t end_tsc;   // when the next one begins; 0: unknown
+    bool none;          // no packet carries it: all flows' times and errors are 0
     bool cycles;        // CYC packets count cycles between the packets that carry the time
     bool guessed;       // nothing says how long a cycle is: an average over all that lies between
                         // two PSBs is taken for it, also over times when the core slept

@@ -99,6 +99,7 @@ static void time_flows(const struct pt_stream *stream, struct pt_piece *piece)
     const struct pt_syncs *syncs = &packets->syncs;
     const struct pt_recorder *recorder = &stream->recorder;
     struct pt_timing timing = {.begin_tsc = syncs->items[piece->first_sync].tsc,
+                               .none = !packets->count[PT_KIND_TSC],
                                .cycles = packets->count[PT_KIND_CYC] > 0,
                                .guessed = !recorder->nominal_ratio,
                                .cycle_tsc = 2,
