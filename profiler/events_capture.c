@@ -39,7 +39,8 @@ struct events_capture {
     size_t ring_bytes;   // of all rings
     struct event_drain drain;
     uint64_t told_dropped;    // of the dropped records, those in the headers of the cut
-    uint64_t sockets_written; // at the last cut
+    uint64_t sockets_written; // until the last cut
+    uint64_t sockets_cut;     // of them, those that have ended since
     int stamps_fd;
     enum receive_stamps_state stamps;
     struct nic_arrivals nic;
@@ -337,16 +338,37 @@ uint64_t events_capture_kept(const struct events_capture *capture)
 
 // --- the end -------------------------------------------------------------------------------------
 
-static int write_sockets(struct events_capture *capture, const char *out_dir, uint64_t dropped,
-                         struct connection_array *sockets, struct error *err)
+static int write_sockets(const char *out_dir, const char *name,
+                         const struct connection_array *sockets, uint64_t dropped,
+                         struct error *err)
 {
     char path[4096];
-    int result = watched_sockets_take(&capture->sockets, sockets, err);
-    if (result < 0 || !out_dir)
-        return result;
-    snprintf(path, sizeof path, "%s/sockets.tlog", out_dir);
+    snprintf(path, sizeof path, "%s/%s", out_dir, name);
     return log_write(path, LOG_CONNECTIONS, EVENT_LOG_VERSION, sizeof(struct connection),
                      sockets->items, sockets->count, dropped, err);
+}
+
+// Those that left the table in this segment, which no later one has, and those that are in it.
+static int cut_sockets(struct events_capture *capture, const char *out_dir, unsigned number,
+                       struct error *err)
+{
+    struct connection_array ended = {0}, sockets = {0};
+    char name[40];
+    int result = 0;
+    watched_sockets_take_ended(&capture->sockets, &ended);
+    snprintf(name, sizeof name, "sockets-%06u.tlog", number);
+    if (out_dir && ended.count)
+        result = write_sockets(out_dir, name, &ended, 0, err);
+    if (out_dir && result == 0)
+        result = watched_sockets_list(&capture->sockets, &sockets, err);
+    if (out_dir && result == 0)
+        result = write_sockets(out_dir, "sockets.tlog", &sockets,
+                               capture->programs->bss->sockets_dropped, err);
+    capture->sockets_cut += ended.count;
+    capture->sockets_written = capture->sockets_cut + sockets.count;
+    array_free(&ended);
+    array_free(&sockets);
+    return result;
 }
 
 uint64_t events_capture_ring_bytes(const struct events_capture *capture)
@@ -398,25 +420,23 @@ static void spare_programs(struct events_capture *capture, struct busiest_core b
         say_sparing(capture, busiest.core, false);
 }
 
-int events_capture_cut(struct events_capture *capture, const char *out_dir, const char *events_log,
+int events_capture_cut(struct events_capture *capture, const char *out_dir, unsigned number,
                        struct error *err)
 {
-    struct connection_array sockets = {0};
     int result = 0;
+    char name[40];
     for (unsigned core = 0; core < capture->core_count; core++)
         event_drain_core(&capture->drain, core, UINT64_MAX, false);
     payload_frames_poll(capture->frames);
     if (out_dir) {
         const uint64_t dropped = event_drain_dropped(&capture->drain);
-        result = event_drain_write(&capture->drain, &capture->nic, capture->frames, out_dir,
-                                   events_log, dropped - capture->told_dropped, err);
+        snprintf(name, sizeof name, "events-%06u.tlog", number);
+        result = event_drain_write(&capture->drain, &capture->nic, capture->frames, out_dir, name,
+                                   dropped - capture->told_dropped, err);
         capture->told_dropped = dropped;
-        if (result == 0)
-            result = write_sockets(capture, out_dir, capture->programs->bss->sockets_dropped,
-                                   &sockets, err);
-        capture->sockets_written = sockets.count;
     }
-    array_free(&sockets);
+    if (result == 0)
+        result = cut_sockets(capture, out_dir, number, err);
     spare_programs(capture, event_drain_forget(&capture->drain, capture->frames));
     begin_anew(capture);
     return result;
@@ -527,12 +547,15 @@ int events_capture_stop(struct events_capture *capture, const char *out_dir, jso
                      ? event_drain_write(&capture->drain, &capture->nic, capture->frames, out_dir,
                                          "events.tlog", losses.dropped - capture->told_dropped, err)
                      : 0;
+    watched_sockets_take_ended(&capture->sockets, &sockets);
     if (result == 0)
-        result = write_sockets(capture, out_dir, losses.sockets_dropped, &sockets, err);
+        result = watched_sockets_list(&capture->sockets, &sockets, err);
+    if (result == 0 && out_dir)
+        result = write_sockets(out_dir, "sockets.tlog", &sockets, losses.sockets_dropped, err);
     event_drain_forget(&capture->drain, capture->frames);
     if (result < 0)
         goto out;
-    losses.sockets = sockets.count;
+    losses.sockets = capture->sockets_cut + sockets.count;
     for (size_t i = 1; i < sockets.count; i++)
         losses.ambiguous += sockets.items[i].id == sockets.items[i - 1].id;
     if (stats) {

@@ -79,10 +79,10 @@ uint64_t events_capture_kept(const struct events_capture *capture);
 // The bytes of all rings that are surely used.
 uint64_t events_capture_ring_bytes(const struct events_capture *capture);
 
-// Drains all rings, writes the records since the last cut to <out_dir>/<events_log> and all sockets
-// so far to <out_dir>/sockets.tlog, and forgets these records. out_dir NULL: forgets them
-// unwritten.
-int events_capture_cut(struct events_capture *capture, const char *out_dir, const char *events_log,
+// Drains all rings, writes the records since the last cut to <out_dir>/events-<number>.tlog, the
+// sockets that left the table since then, if any, to sockets-<number>.tlog, those that are in it to
+// sockets.tlog, and forgets what it wrote. out_dir NULL: forgets it unwritten.
+int events_capture_cut(struct events_capture *capture, const char *out_dir, unsigned number,
                        struct error *err);
 
 // Its figures until the last cut, as those of events_capture_stop, for who finds what a capture

@@ -116,8 +116,10 @@ static void evict_one(struct watched_sockets *sockets, int fd, const uint64_t *k
     if (bpf_map_lookup_elem(fd, key, &connection) < 0 || connection.process != SOCKET_ENDED)
         return;
     connection.process = 0;
-    if (array_push(&sockets->ended, connection) == 0)
-        bpf_map_delete_elem(fd, key);
+    if (array_push(&sockets->ended, connection) < 0)
+        return; // it stays in the table
+    bpf_map_delete_elem(fd, key);
+    sockets->evicted++;
 }
 
 // Whether the table, into which so many were entered, of which so many have ended, is to be looked
@@ -125,7 +127,7 @@ static void evict_one(struct watched_sockets *sockets, int fd, const uint64_t *k
 // since it was last done; or it is full, where nobody comes, and the last time is a second ago.
 static bool eviction_is_due(const struct watched_sockets *sockets, uint64_t entered, uint64_t ended)
 {
-    const uint64_t room = sockets->room, held = entered - sockets->ended.count;
+    const uint64_t room = sockets->room, held = entered - sockets->evicted;
     const uint64_t gone = ended - sockets->gone;
     if (held < room / 2)
         return false;
@@ -156,13 +158,11 @@ static int compare_connections(const void *a, const void *b)
     return order_of(x, y);
 }
 
-int watched_sockets_take(struct watched_sockets *sockets, struct connection_array *out,
+int watched_sockets_list(struct watched_sockets *sockets, struct connection_array *out,
                          struct error *err)
 {
     int fd = bpf_map__fd(sockets->programs->maps.sockets);
     uint64_t key = 0, *previous = NULL;
-    *out = sockets->ended;
-    sockets->ended = (struct connection_array){0};
     while (bpf_map_get_next_key(fd, previous, &key) == 0) {
         struct connection connection;
         if (bpf_map_lookup_elem(fd, &key, &connection) == 0) {
@@ -174,6 +174,13 @@ int watched_sockets_take(struct watched_sockets *sockets, struct connection_arra
     }
     array_sort(out, compare_connections);
     return 0;
+}
+
+void watched_sockets_take_ended(struct watched_sockets *sockets, struct connection_array *out)
+{
+    *out = sockets->ended;
+    sockets->ended = (struct connection_array){0};
+    array_sort(out, compare_connections);
 }
 
 json_t *watched_sockets_ports(const struct watched_sockets *sockets)

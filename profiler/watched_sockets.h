@@ -28,7 +28,8 @@ struct watched_sockets {
     struct events_bpf *programs;        // loaded, not owned
     struct event_program_state *states; // of theirs, EVENT_PROGRAMS; not owned
     bool processes_named;               // the namespaces are those of processes, not a guess
-    struct connection_array ended;      // connections that were taken out of the table
+    struct connection_array ended;      // connections that were taken out of the table ...
+    uint64_t evicted;                   // ... and how many have been since the begin
     uint64_t seen;                      // entered into it when it was last looked through ...
     uint64_t gone;                      // ... of which so many had ended ...
     int64_t looked_ns;                  // ... by the monotonic clock
@@ -52,10 +53,14 @@ uint32_t watched_sockets_add_process(struct watched_sockets *sockets, uint32_t p
 // else three loads.
 void watched_sockets_evict(struct watched_sockets *sockets);
 
-// All connections that were in the table since the last call, by id; the caller owns them, also
+// Adds all connections that are in the table now; the whole is by id then. The caller owns it, also
 // after an error (no memory).
-int watched_sockets_take(struct watched_sockets *sockets, struct connection_array *out,
+int watched_sockets_list(struct watched_sockets *sockets, struct connection_array *out,
                          struct error *err);
+
+// Those that were taken out of the table since the last call, by id: nobody else has them any more.
+// The caller owns them.
+void watched_sockets_take_ended(struct watched_sockets *sockets, struct connection_array *out);
 
 // The ports, as numbers; the caller owns the array. NULL: no memory.
 json_t *watched_sockets_ports(const struct watched_sockets *sockets);

@@ -130,7 +130,9 @@ static int open_server(struct run_input *input, const char *run_dir, struct erro
                         : open_log(&input->events, run_dir, "server/events.tlog", LOG_EVENTS,
                                    EVENT_LOG_VERSION, sizeof(struct event), err);
         if (result == 0)
-            result = open_connections(&input->sockets, run_dir, "server/sockets.tlog", err);
+            result =
+                pieces ? run_segments_open_sockets(&input->segments, run_dir, &input->sockets, err)
+                       : open_connections(&input->sockets, run_dir, "server/sockets.tlog", err);
     }
     if (result == 0 && input->has_calls) {
         result = pieces ? run_segments_open_calls(&input->segments, run_dir, &input->calls, err)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "analysis/run/run_path.h"
+#include "base/connection.h"
 #include "profiler/bpf/event_log.h"
 #include "shim/message_log.h"
 
@@ -40,20 +41,27 @@ static uint64_t piece_bytes(const struct run_segments *segments, unsigned n)
     return segments->bytes[segments->first + n - segments->named];
 }
 
-// Which piece of that log a file of this name is; none: piece_count().
-static unsigned piece_named(const struct run_segments *segments, const char *log, const char *file)
+// The segment whose log a file of this name is; 0: of none.
+static unsigned number_named(const char *file, const char *log)
 {
     char name[64];
     const size_t length = strlen(log);
-    const bool is_log = strncmp(file, log, length) == 0;
-    if (is_log && strcmp(file + length, ".tlog") == 0)
-        return segments->count; // of a capture that has not ended it is none
-    const unsigned long number =
-        is_log && file[length] == '-' ? strtoul(file + length + 1, NULL, 10) : 0;
+    if (strncmp(file, log, length) != 0 || file[length] != '-')
+        return 0;
+    const unsigned long number = strtoul(file + length + 1, NULL, 10);
     snprintf(name, sizeof name, "%s-%06lu.tlog", log, number);
-    return number >= segments->first && number < segments->first + segments->count &&
-                   strcmp(file, name) == 0
-               ? (unsigned)(number - segments->first)
+    return number <= 2 * SEGMENTS_MAX && strcmp(file, name) == 0 ? (unsigned)number : 0;
+}
+
+// Which piece of that log a file of this name is; none: piece_count().
+static unsigned piece_named(const struct run_segments *segments, const char *log, const char *file)
+{
+    const size_t length = strlen(log);
+    if (strncmp(file, log, length) == 0 && strcmp(file + length, ".tlog") == 0)
+        return segments->count; // of a capture that has not ended it is none
+    const unsigned number = number_named(file, log);
+    return number >= segments->first && number < segments->first + segments->count
+               ? number - segments->first
                : piece_count(segments);
 }
 
@@ -374,10 +382,83 @@ int run_segments_open_calls(struct run_segments *segments, const char *run_dir,
     return result;
 }
 
+static int piece_open(struct pieces *pieces, const char *path, enum log_kind kind, uint32_t version,
+                      size_t record_bytes, struct error *err)
+{
+    struct log_reader log;
+    int result = log_reader_open(&log, path, kind, version, record_bytes, err);
+    if (result == 0 && array_push(&pieces->logs, log) < 0) {
+        log_reader_close(&log);
+        result = error_set(err, ERROR_FAILED, "no memory for %s", path);
+    }
+    pieces->records += result == 0 ? log.count : 0;
+    return result;
+}
+
+// The side's sockets.tlog, and those of these segments and later ones.
+static int sockets_open(const struct run_segments *segments, const char *run_dir,
+                        struct pieces *out, struct error *err)
+{
+    const struct dirent *entry;
+    char path[RUN_FILE_PATH_BYTES], name[64];
+    run_path(path, run_dir, segments->side);
+    DIR *entries = opendir(path);
+    int result = 0;
+    while (result == 0 && entries && (entry = readdir(entries))) {
+        const unsigned number = number_named(entry->d_name, "sockets");
+        if (number == 0 || number < segments->first)
+            continue;
+        snprintf(name, sizeof name, "%s/sockets-%06u.tlog", segments->side, number);
+        run_path(path, run_dir, name);
+        result = piece_open(out, path, LOG_CONNECTIONS, EVENT_LOG_VERSION,
+                            sizeof(struct connection), err);
+    }
+    if (entries)
+        closedir(entries);
+    snprintf(name, sizeof name, "%s/sockets.tlog", segments->side);
+    run_path(path, run_dir, name);
+    return result < 0 ? result
+                      : piece_open(out, path, LOG_CONNECTIONS, EVENT_LOG_VERSION,
+                                   sizeof(struct connection), err);
+}
+
+static int connection_compare(const void *left, const void *right)
+{
+    const struct connection *a = left, *b = right;
+    return order_of(a->id, b->id) ?: order_of(a->cookie, b->cookie);
+}
+
+int run_segments_open_sockets(struct run_segments *segments, const char *run_dir,
+                              struct log_reader *out, struct error *err)
+{
+    struct pieces pieces = {.records = 0};
+    struct connection *all = NULL;
+    size_t used = 0, kept = 0;
+    int result = sockets_open(segments, run_dir, &pieces, err);
+    if (result == 0 && !(all = segments->memory[2] = malloc((pieces.records + 1) * sizeof *all)))
+        result = error_set(err, ERROR_FAILED, "no memory for %zu connections", pieces.records);
+    for (size_t n = 0; n < pieces.logs.count && result == 0; n++) {
+        const struct log_reader *log = &pieces.logs.items[n];
+        memcpy(all + used, log->records, log->count * sizeof *all);
+        used += log->count;
+    }
+    if (result == 0) {
+        qsort(all, used, sizeof *all, connection_compare);
+        // One that was killed between the two files has some in both.
+        for (size_t i = 0; i < used; i++)
+            if (kept == 0 || memcmp(&all[kept - 1], &all[i], sizeof *all) != 0)
+                all[kept++] = all[i];
+        pieces.records = kept;
+        whole_of(&pieces, all, out);
+    }
+    pieces_close(&pieces);
+    return result;
+}
+
 void run_segments_free(struct run_segments *segments)
 {
-    free(segments->memory[0]);
-    free(segments->memory[1]);
+    for (size_t i = 0; i < sizeof segments->memory / sizeof *segments->memory; i++)
+        free(segments->memory[i]);
     array_free(&segments->ends);
     free(segments->bytes);
     *segments = (struct run_segments){.any = false};

@@ -28,7 +28,7 @@ struct run_segments {
     unsigned named;
     int64_t from_ns, until_ns; // host time: what is not between is not in them; 0: no limit
     char why[500];             // it ended; empty: it was killed, or goes on
-    void *memory[2];           // of the logs that were put together
+    void *memory[3];           // of the logs that were put together
 };
 
 // Takes "segments" of this side's capture.json (which may be NULL), and leaves the oldest out where
@@ -62,6 +62,12 @@ int run_segments_open_events(struct run_segments *segments, const char *run_dir,
                              struct log_reader *out, struct error *err);
 int run_segments_open_calls(struct run_segments *segments, const char *run_dir,
                             struct log_reader *out, struct error *err);
+
+// The same of the side's connections: sockets.tlog has those that were there when it was written
+// last, sockets-<number>.tlog those that ended before and made room in that segment. By id. Later
+// segments than those that are looked at have some of theirs.
+int run_segments_open_sockets(struct run_segments *segments, const char *run_dir,
+                              struct log_reader *out, struct error *err);
 
 void run_segments_free(struct run_segments *segments);
 

@@ -112,9 +112,7 @@ static uint64_t events_ring_bytes(const void *state)
 
 static int events_cut(void *state, const char *out, unsigned number, struct error *err)
 {
-    char name[40];
-    snprintf(name, sizeof name, "events-%06u.tlog", number);
-    return events_capture_cut(state, out, name, err);
+    return events_capture_cut(state, out, number, err);
 }
 
 static json_t *events_so_far(void *state, json_t *dropped)

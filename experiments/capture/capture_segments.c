@@ -88,7 +88,7 @@ static void log_path(const struct capture *capture, const char *what, unsigned n
              whole ? "/" : "", what, number);
 }
 
-static const char *const segment_logs[] = {"events", "calls"};
+static const char *const segment_logs[] = {"events", "calls", "sockets"};
 
 // Removes a segment's files. Returns how many bytes they had.
 static uint64_t remove_files(const struct capture *capture, unsigned number, bool only_count)

@@ -4,7 +4,8 @@
 // that what was recorded is there when the capture is killed or the disk is full.
 //
 // A segment is a pair of logs, events-<number>.tlog and calls-<number>.tlog, each whole like any
-// other. What is not of a segment (connections, clocks, capture.json) is written anew with each,
+// other, and sockets-<number>.tlog where connections have left the table that the capture watches.
+// What is not of a segment (connections, clocks, capture.json) is written anew with each,
 // capture.json last: its "segments" says which there are, and until when all is in them. What comes
 // after the last segment is in events.tlog and calls.tlog when the capture ends by itself; a short
 // one has only these.

@@ -146,15 +146,36 @@ static int write_document(const struct flight_recorder *recorder, const char *ca
 // What is not of a segment.
 static const char *const beside[] = {"sockets.tlog", "clock.tlog"};
 
+static int keep_segment_log(const struct flight_recorder *recorder, const char *capture_dir,
+                            const char *log, unsigned number, bool if_there, struct error *err)
+{
+    char from[RUN_PATH_BYTES + 64], to[RUN_PATH_BYTES + 64];
+    held_segment_path(capture_dir, log, number, from, sizeof from);
+    snprintf(to, sizeof to, "%s/%s-%06u.tlog", recorder->path, log, number);
+    return if_there && (access(from, F_OK) < 0 || access(to, F_OK) == 0) ? 0
+                                                                         : keep_file(from, to, err);
+}
+
+static bool is_segment(const char *capture_dir, unsigned number)
+{
+    char path[RUN_PATH_BYTES + 64];
+    held_segment_path(capture_dir, "events", number, path, sizeof path);
+    return access(path, F_OK) == 0;
+}
+
+// Connections of a segment may have left the table of those that are there in that one, or in one
+// that the capture has written since.
 static int keep_segments(const struct flight_recorder *recorder, const char *capture_dir,
                          struct run_segment_range segments, struct error *err)
 {
     int result = 0;
-    for (unsigned number = segments.first; number <= segments.last && result == 0; number++) {
-        char from[RUN_PATH_BYTES + 64], to[RUN_PATH_BYTES + 64];
-        held_segment_path(capture_dir, number, from, sizeof from);
-        snprintf(to, sizeof to, "%s/events-%06u.tlog", recorder->path, number);
-        result = keep_file(from, to, err);
+    for (unsigned number = segments.first; result == 0; number++) {
+        if (number > segments.last && !is_segment(capture_dir, number))
+            break;
+        if (number <= segments.last)
+            result = keep_segment_log(recorder, capture_dir, "events", number, false, err);
+        if (result == 0)
+            result = keep_segment_log(recorder, capture_dir, "sockets", number, true, err);
     }
     return result;
 }

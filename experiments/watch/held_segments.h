@@ -19,7 +19,9 @@ struct held_segments {
 void held_segments_take(struct held_segments *held, const char *capture_dir,
                         struct run_segment_range range);
 
-// Where a segment's records are: by the name that it is held by, or if it is not, by its own.
-void held_segment_path(const char *capture_dir, unsigned number, char *out, size_t out_bytes);
+// Where a segment's log ("events", "sockets") is: by the name that it is held by, or if it is not,
+// by its own.
+void held_segment_path(const char *capture_dir, const char *log, unsigned number, char *out,
+                       size_t out_bytes);
 
 #endif

@@ -125,6 +125,29 @@ static void check(const struct scene *s, int first, int count, int64_t from_ns, 
     assert_false(has(s, "sockets.tlog.new"));
 }
 
+// Those connections, too, that left the table while a segment was recorded, or since.
+static void saves_connections_that_ended(void **state)
+{
+    struct scene *s = *state;
+    struct held_segments held = {0};
+    struct error err = {0};
+    const struct run_segment_range range = {.first = 2, .last = 3};
+    const struct slow_window window = {100, 200, 10, 1, false};
+    char path[RUN_PATH_BYTES + 64];
+    record(s, 6);
+    write_file(s, "sockets-000001.tlog", "before");
+    write_file(s, "sockets-000003.tlog", "then");
+    write_file(s, "sockets-000005.tlog", "since");
+    held_segments_take(&held, s->capture, range);
+    snprintf(path, sizeof path, "%s/sockets-000003.tlog", s->capture);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(flight_recorder_save(&s->recorder, s->capture, range, &window, &err), 0);
+    assert_false(has(s, "sockets-000001.tlog"));
+    assert_true(has(s, "sockets-000003.tlog"));
+    assert_true(has(s, "sockets-000005.tlog"));
+    assert_false(has(s, "events-000005.tlog"));
+}
+
 static void a_stretch_that_goes_on_has_one_folder(void **state)
 {
     struct scene *s = *state;
@@ -183,6 +206,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_stretch_that_goes_on_has_one_folder, begin, end),
         cmocka_unit_test_setup_teardown(what_does_not_follow_has_its_own, begin, end),
         cmocka_unit_test_setup_teardown(saves_what_was_held, begin, end),
+        cmocka_unit_test_setup_teardown(saves_connections_that_ended, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

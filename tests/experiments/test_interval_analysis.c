@@ -160,14 +160,14 @@ static void what_is_looked_at_stays(void **state)
     makes_room = true;
     assert_int_equal(looks_back(&analysis, *state, 51), 1);
     makes_room = false;
-    held_segment_path(*state, 50, path, sizeof path);
+    held_segment_path(*state, "events", 50, path, sizeof path);
     assert_int_equal(access(path, R_OK), 0);
     assert_int_equal(looks_back(&analysis, *state, 52), 1);
-    held_segment_path(*state, 50, path, sizeof path);
+    held_segment_path(*state, "events", 50, path, sizeof path);
     assert_int_equal(access(path, R_OK), -1);
-    held_segment_path(*state, 51, path, sizeof path);
+    held_segment_path(*state, "events", 51, path, sizeof path);
     assert_non_null(strstr(path, "held-"));
-    held_segment_path(*state, 53, path, sizeof path);
+    held_segment_path(*state, "events", 53, path, sizeof path);
     assert_non_null(strstr(path, "events-"));
     interval_analysis_free(&analysis);
 }

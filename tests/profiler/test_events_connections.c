@@ -117,6 +117,62 @@ static void test_ended_make_room(void **state)
     json_decref(stats);
 }
 
+// How often each of these cookies is in a log, if there is one.
+static void count_in(const char *path, const uint64_t cookies[SHORT], size_t counts[SHORT])
+{
+    struct log_reader sockets;
+    struct error err = {0};
+    if (access(path, F_OK) < 0)
+        return;
+    assert_int_equal(log_reader_open(&sockets, path, LOG_CONNECTIONS, EVENT_LOG_VERSION,
+                                     sizeof(struct connection), &err),
+                     0);
+    const struct connection *all = sockets.records;
+    for (size_t i = 0; i < sockets.count * SHORT; i++)
+        counts[i % SHORT] += all[i / SHORT].cookie == cookies[i % SHORT];
+    log_reader_close(&sockets);
+    unlink(path);
+}
+
+// Of a capture in segments, too, whichever segment was the last in which they were in the table.
+static void test_ended_are_in_segments(void **state)
+{
+    struct sockaddr_in address;
+    struct error err = {0};
+    char dir[] = "/tmp/prof-connections-XXXXXX", path[64];
+    uint64_t cookies[SHORT];
+    size_t counts[SHORT] = {0};
+    unsigned cuts = 0;
+    json_t *stats;
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    int listener = listener_open(&address);
+    struct events_capture *capture = capture_open(EVENT_GROUP_RECEIVE | EVENT_GROUP_CONNECTIONS);
+    for (int i = 0; i < SHORT; i++) {
+        struct pair pair = pair_open(listener, &address);
+        pass(pair.client, pair.server, 10);
+        cookies[i] = pair.cookie;
+        pair_close(&pair);
+        events_capture_poll(capture);
+        if (i % (SHORT / 4) == SHORT / 8)
+            assert_int_equal(events_capture_cut(capture, dir, ++cuts, &err), 0);
+    }
+    assert_int_equal(events_capture_stop(capture, dir, &stats, &err), 0);
+    assert_int_equal(number(stats, "sockets"), SHORT);
+    events_capture_free(capture);
+    for (unsigned cut = 0; cut <= cuts; cut++) {
+        snprintf(path, sizeof path, cut ? "%s/sockets-%06u.tlog" : "%s/sockets.tlog", dir, cut);
+        count_in(path, cookies, counts);
+        snprintf(path, sizeof path, cut ? "%s/events-%06u.tlog" : "%s/events.tlog", dir, cut);
+        unlink(path);
+    }
+    for (int i = 0; i < SHORT; i++)
+        assert_int_equal(counts[i], 1);
+    rmdir(dir);
+    close(listener);
+    json_decref(stats);
+}
+
 static void test_no_room(void **state)
 {
     struct sockaddr_in address;
@@ -175,6 +231,7 @@ int main(void)
         return 77;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_ended_make_room, home_leave),
+        cmocka_unit_test_setup(test_ended_are_in_segments, home_leave),
         cmocka_unit_test_setup(test_no_room, home_leave),
         cmocka_unit_test_setup(test_birth_not_seen, home_leave),
     };

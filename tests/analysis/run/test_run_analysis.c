@@ -140,6 +140,21 @@ static void split_logs(const struct folder *f, unsigned n)
     array_free(&calls);
 }
 
+// Half of the server's connections, but for one that is in both, ended before the last segment.
+static void split_sockets(const struct folder *f)
+{
+    struct error err = {0};
+    const struct connection *all = f->scenario.sockets.items;
+    const size_t count = f->scenario.sockets.count;
+    assert_true(count >= 2);
+    assert_int_equal(log_write(in_folder(f, segment_name(2, "sockets")), LOG_CONNECTIONS, 1,
+                               sizeof *all, all, count / 2 + 1, 0, &err),
+                     0);
+    assert_int_equal(log_write(in_folder(f, "server/sockets.tlog"), LOG_CONNECTIONS, 1, sizeof *all,
+                               all + count / 2, count - count / 2, 0, &err),
+                     0);
+}
+
 static void remove_folder(struct folder *f)
 {
     static const char *const names[] = {"client/samples.tlog",
@@ -163,6 +178,7 @@ static void remove_folder(struct folder *f)
                                         "summary.json"};
     for (unsigned i = 0; i < 2 * SEGMENTS; i++)
         remove(in_folder(f, segment_name(i / 2 + 1, i % 2 ? "calls" : "events")));
+    remove(in_folder(f, segment_name(2, "sockets")));
     remove(in_folder(f, "server/capture.json"));
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         remove(in_folder(f, names[i]));
@@ -358,6 +374,7 @@ static void segments_are_one_log(void **state)
     assert_null(strstr(whole.findings.verdict, "missing"));
     for (unsigned n = 0; n <= SEGMENTS; n++)
         split_logs(&f, n);
+    split_sockets(&f);
     snprintf(text, sizeof text,
              "{\"dropped\": {}, \"segments\": {\"first\": 1, \"count\": %d, \"from_ns\": 0, "
              "\"until_ns\": 0, "
