@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analysis/diagnosis/path_core.h"
+#include "analysis/diagnosis/loop_workers.h"
 #include "analysis/diagnosis/peer_turn.h"
 #include "analysis/diagnosis/sleep_names.h"
 #include "analysis/timeline/detours.h"
@@ -267,24 +268,6 @@ static struct waker waker_at_last(const struct path *path, const struct thread_p
 
 // --- what an event loop waits for at last --------------------------------------------------------
 
-// Whether a thread of its own process woke this one from its wait for events, as workers do that
-// have done what an event loop gave them.
-static bool worker_woke(const struct host_timeline *host, const struct waking *waking)
-{
-    struct waker waker = waker_of(host, waking);
-    return waker.kind == WAKER_THREAD && waker.thread != waking->thread &&
-           sleep_same_process(host, waker.thread, waking->thread);
-}
-
-// Whether it ended a wait for events.
-static bool ends_wait(const struct host_timeline *host, const struct waking *waking)
-{
-    size_t count;
-    const struct thread_stint *stints = host_timeline_stints(host, waking->thread, &count);
-    size_t after = array_bound(0, count, at, stints[at].end_ns <= waking->time_ns);
-    return after > 0 && stints[after - 1].left == STINT_WAITS;
-}
-
 // Whether its thread waits for another server between the message's arrival and its reply.
 static bool asks_peers(const struct sweep *sweep)
 {
@@ -318,16 +301,16 @@ static const struct waking *waking_that_counts(const struct path *path,
     int64_t reply_ns = life->stamp_ns[STAMP_REPLY];
     size_t first = array_bound(0, count, at, wakings[at].time_ns <= period->end_ns);
     size_t last = array_bound(first, count, at, wakings[at].time_ns < reply_ns);
-    while (last > first && !ends_wait(host, &wakings[last - 1]))
+    while (last > first && !loop_wait_ended(host, &wakings[last - 1]))
         last--;
     if (last == first)
         return NULL;
-    if (!worker_woke(host, &wakings[last - 1]))
+    if (!loop_worker_woke(host, &wakings[last - 1]))
         return waker_of(host, &wakings[last - 1]).kind == WAKER_TIMER && !asks_peers(sweep)
                    ? &wakings[last - 1]
                    : NULL;
     for (size_t at = first; at + 1 < last && at < first + MOST_WAKINGS; at++)
-        if (ends_wait(host, &wakings[at]) && worker_woke(host, &wakings[at]))
+        if (loop_wait_ended(host, &wakings[at]) && loop_worker_woke(host, &wakings[at]))
             return &wakings[at];
     return &wakings[last - 1];
 }
@@ -386,7 +369,12 @@ static struct waker waker_for_message(const struct path *path, const struct thre
     if (waker.kind != WAKER_PACKET && waker.kind != WAKER_TIMER)
         return waker;
     const struct waking *counts = waking_that_counts(path, period);
-    return counts ? waker_of(host, counts) : waker;
+    if (counts)
+        return waker_of(host, counts);
+    // A worker that is done while the loop is awake wakes nobody: whoever works meanwhile has it.
+    if (waker.kind == WAKER_PACKET && is_put_off(path, period))
+        loop_worker_meanwhile(host, path->sweep.thread, period->begin_ns, period->end_ns, &waker);
+    return waker;
 }
 
 static void sweep_sleep(struct path *path, const struct thread_period *period)

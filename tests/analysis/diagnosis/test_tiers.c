@@ -496,6 +496,46 @@ static void test_worker_of_an_event_loop(void **state)
     close_scene(&s);
 }
 
+// The worker had done it while the loop was awake for somebody else, so its waking ended no wait of
+// this request's; it did end a later one. A worker that slept meanwhile had not got it.
+static void test_worker_that_wakes_nobody(void **state)
+{
+    (void)state;
+    for (int sleeps = 0; sleeps <= 1; sleeps++) {
+        struct scene s;
+        open_scene(&s);
+        call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+        call(&s, FRONT, CALL_WAIT, 23, 500, 0);
+        call(&s, FRONT, CALL_RECEIVE, 501, 502, OTHERS_SIDE);
+        call(&s, FRONT, CALL_SEND, 540, 542, CLIENT_SIDE);
+        call(&s, FRONT, CALL_WAIT, 545, 700, 0);
+        for (uint32_t thread = FRONT; thread <= WORKER; thread++)
+            event(&s, 5, EVENT_MEMBER, 0, thread)->payload.a = FRONT_PROCESS;
+        event(&s, 24, EVENT_SWITCH, 0, BYSTANDER)->flags = SWITCH_WAITS;
+        strcpy(s.events.items[s.events.count - 1].payload.text, "bystander");
+        runs(&s, 25, 1, WORKER, "front");
+        if (sleeps) {
+            event(&s, 30, EVENT_BLOCKED, 1, WORKER)->payload.a = 202; // futex
+            runs(&s, 30, 1, 0, "swapper/1");
+            event(&s, 530, EVENT_WAKING, 1, WORKER);
+            runs(&s, 531, 1, WORKER, "front");
+        }
+        event(&s, 497, EVENT_SOFTIRQ_ENTRY, 2, 3);
+        event(&s, 498, EVENT_WAKING, 2, FRONT);
+        event(&s, 499, EVENT_SOFTIRQ_EXIT, 2, 3);
+        runs(&s, 499, 0, FRONT, "front");
+        event(&s, 546, EVENT_SWITCH, 0, BYSTANDER)->flags = SWITCH_WAITS;
+        strcpy(s.events.items[s.events.count - 1].payload.text, "bystander");
+        event(&s, 690, EVENT_WAKING, 1, FRONT)->payload.b = WORKER;
+        runs(&s, 691, 0, FRONT, "front");
+        runs(&s, 692, 1, 0, "swapper/1");
+        build(&s, 1, 10, 540, 0);
+        expect(&s, "waiting for front (another thread)", sleeps ? 0 : 465, sleeps ? 0 : 475);
+        expect(&s, "put off by its event loop", sleeps ? 465 : 0, sleeps ? 475 : 0);
+        close_scene(&s);
+    }
+}
+
 // The loop puts the request off until a timer; a packet for somebody else woke it before that. With
 // an answer of another server in between it is not known what the packet brought.
 static void test_put_off_by_an_event_loop(void **state)
@@ -876,6 +916,7 @@ int main(void)
         cmocka_unit_test(test_event_loop_queues),
         cmocka_unit_test(test_answers_at_once),
         cmocka_unit_test(test_worker_of_an_event_loop),
+        cmocka_unit_test(test_worker_that_wakes_nobody),
         cmocka_unit_test(test_put_off_by_an_event_loop),
         cmocka_unit_test(test_put_off_for_nobody_knows_what),
         cmocka_unit_test(test_no_room_for_the_reply),

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+//
+// The threads of its own process that an event loop gives work to: what they have done wakes it
+// from its wait for events.
+#ifndef ANALYSIS_DIAGNOSIS_LOOP_WORKERS_H
+#define ANALYSIS_DIAGNOSIS_LOOP_WORKERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analysis/timeline/span.h"
+#include "analysis/timeline/thread_states.h"
+
+// Whether a waking ended a wait for events.
+bool loop_wait_ended(const struct host_timeline *host, const struct waking *waking);
+
+// Whether such a worker woke the thread.
+bool loop_worker_woke(const struct host_timeline *host, const struct waking *waking);
+
+// A worker that woke the loop from a wait of its own some time or other, nearest to the end of
+// [begin_ns, end_ns), and worked all that time, but for a tenth; as it woke it. False: there is
+// none, and *worker stays.
+bool loop_worker_meanwhile(const struct host_timeline *host, uint32_t loop, int64_t begin_ns,
+                           int64_t end_ns, struct waker *worker);
+
+#endif
