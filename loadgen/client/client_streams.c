@@ -60,7 +60,15 @@ static void take_refusal(void *owner, uint64_t number)
     connection_settle(connection, number);
 }
 
-static const struct http2_events events = {.answered = take_answer, .refused = take_refusal};
+static void take_surplus(void *owner)
+{
+    struct client_connection *connection = owner;
+    connection->context->counts->unexpected++;
+    connection_note_fault(connection, NULL, &(struct reply){.kind = REPLY_VALUE});
+}
+
+static const struct http2_events events = {
+    .answered = take_answer, .refused = take_refusal, .surplus = take_surplus};
 
 // --- bytes ---------------------------------------------------------------------------------------
 

@@ -10,9 +10,11 @@ import socket
 import struct
 import sys
 
-DATA, HEADERS, RESET, SETTINGS, PING, GOAWAY = 0, 1, 3, 4, 6, 7
+DATA, HEADERS, RESET, SETTINGS, PING, GOAWAY, CONTINUATION = 0, 1, 3, 4, 6, 7, 9
 END_STREAM, ACK, END_HEADERS = 1, 1, 4
 OK = b"\x88"
+EARLY = b"\x08\x03103"  # :status
+LENGTH_3 = b"\x0f\x0d\x013"  # content-length
 seen = answered = 0
 
 
@@ -64,7 +66,7 @@ class Connection:
             return self.say(frame(HEADERS, END_HEADERS | END_STREAM, stream, b"\0\1a\1b"))
         if how == "closes" and last:
             return self.end()
-        if how in ("garbage", "unasked", "angry") and self.streams > 100:
+        if how in ("garbage", "unasked", "angry", "fin") and self.streams > 100:
             return
         if how == "garbage" and last:
             return self.say(b"\xff" * 100)
@@ -77,7 +79,18 @@ class Connection:
             return
         if how == "angry" and last:
             return self.say(frame(GOAWAY, 0, 0, struct.pack(">II", stream, 11) + b"calm down"))
-        self.say(reply(self.waiting.pop()))
+        if how == "endless":  # a header of ever more parts
+            self.waiting.clear()
+            self.say(frame(HEADERS, 0, stream, OK) + 1000 * frame(CONTINUATION, 0, stream, b"\0\1a\1b"))
+            return
+        if how in floods:
+            self.say(floods[how](stream))
+        if how in instead:
+            self.waiting.pop()
+            return self.say(instead[how](stream))
+        self.say(reply(self.waiting.pop()) + (behind[how](stream) if how in behind else b""))
+        if how == "fin" and last:
+            self.sock.shutdown(socket.SHUT_WR)
 
     def quiet(self):
         while how == "backwards" and self.waiting:
@@ -112,6 +125,23 @@ def finish(*_):
     sys.exit(0)
 
 
+# What is said in front of each reply, in its place, and behind it.
+floods = {
+    "settings": lambda stream: 3000 * frame(SETTINGS, 0, 0),
+    "pings": lambda stream: 3000 * frame(PING, 0, 0, b"12345678"),
+    "early": lambda stream: 300 * frame(HEADERS, END_HEADERS, stream, EARLY),
+    "goaways": lambda stream: 300 * frame(GOAWAY, 0, 0, struct.pack(">II", 0x7fffffff, 0)),
+}
+instead = {
+    "resets": lambda stream: 3 * frame(RESET, 0, stream, struct.pack(">I", 2)),
+    "half": lambda stream: frame(HEADERS, END_HEADERS, stream, OK) + frame(DATA, 0, stream, b"pa"),
+    "size": lambda stream: frame(HEADERS, END_HEADERS, stream, OK + LENGTH_3) + frame(DATA, END_STREAM, stream, b"page"),
+}
+behind = {
+    "twice": lambda stream: frame(HEADERS, END_HEADERS, stream, OK) + frame(DATA, END_STREAM, stream, b"page"),
+    "more": lambda stream: frame(DATA, END_STREAM, stream, b"page"),
+    "reset-behind": lambda stream: frame(RESET, 0, stream, struct.pack(">I", 2)),
+}
 how = sys.argv[2]
 signal.signal(signal.SIGTERM, finish)
 listener = socket.create_server((sys.argv[3] if len(sys.argv) > 3 else "127.0.0.1", int(sys.argv[1])), backlog=64)

@@ -48,7 +48,9 @@ struct http2_session {
     int32_t last_stream; // after GOAWAY: the last one that the server looks at
     bool met;            // the first frame's header was right
     bool ready, going, ended, broken;
-    bool noted; // in these bytes: what is wrong with them
+    bool noted;              // in these bytes: what is wrong with them
+    bool resets;             // this side has ended a stream, of which more may still come
+    uint32_t surplus_stream; // the last one of which more came than its reply
     nghttp2_nv headers[HEADERS_MAX];
     size_t header_count;
     char *names;             // the workload's own headers: lower case, with NULs
@@ -376,7 +378,7 @@ static int note_invalid(nghttp2_session *nghttp2, const nghttp2_frame *frame, in
 {
     struct http2_session *session = argument;
     (void)nghttp2, (void)frame;
-    session->noted = true;
+    session->noted = session->resets = true;
     say_fault(session, "nghttp2: ", nghttp2_strerror(error));
     return 0;
 }
@@ -405,17 +407,33 @@ static int end_stream(nghttp2_session *nghttp2, int32_t stream_id, uint32_t erro
     return 0;
 }
 
-// This side ends a connection only when the other breaks the protocol.
-static int note_goaway(nghttp2_session *nghttp2, const nghttp2_frame *frame, void *argument)
+// This side ends a connection, or a stream, only when the other breaks the protocol.
+static int note_end(nghttp2_session *nghttp2, const nghttp2_frame *frame, void *argument)
 {
     struct http2_session *session = argument;
     (void)nghttp2;
+    session->resets |= frame->hd.type == NGHTTP2_RST_STREAM;
     if (frame->hd.type == NGHTTP2_GOAWAY) {
         session->broken = true;
         if (!session->noted)
             say_fault(session, nghttp2_http2_strerror(frame->goaway.error_code), "");
     }
     return 0;
+}
+
+// A frame begins. Those of a reply whose stream has ended nghttp2 passes over.
+static void look_for_surplus(struct http2_session *session)
+{
+    const unsigned type = (uint8_t)session->head[3];
+    const uint32_t id = (uint32_t)big_endian_read(session->head + 5, 4) & INT32_MAX;
+    const struct stream *stream = stream_of(session, (int32_t)id);
+    const bool asked = id % 2 == 1 && id < nghttp2_session_get_next_stream_id(session->nghttp2);
+    if ((type != NGHTTP2_HEADERS && type != NGHTTP2_DATA) || !asked || session->resets ||
+        (stream && !stream->settled))
+        return;
+    if (type == NGHTTP2_HEADERS || id != session->surplus_stream)
+        session->settings.events->surplus(session->settings.owner);
+    session->surplus_stream = id;
 }
 
 // How many of the bytes belong to the frame under way, *head_bytes of them to its header.
@@ -434,6 +452,7 @@ static size_t frame_bytes(struct http2_session *session, const char *bytes, size
             return used;
         session->head_bytes = 0;
         session->frame_left = big_endian_read(session->head, 3);
+        look_for_surplus(session);
     }
     size_t payload =
         session->frame_left < count - used ? (size_t)session->frame_left : count - used;
@@ -518,7 +537,7 @@ static bool make_nghttp2(struct http2_session *session)
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, take_frame);
     nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks, note_invalid);
     nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, end_stream);
-    nghttp2_session_callbacks_set_before_frame_send_callback(callbacks, note_goaway);
+    nghttp2_session_callbacks_set_before_frame_send_callback(callbacks, note_end);
     nghttp2_option_set_no_closed_streams(session->option, 1);
     return true;
 }
@@ -566,7 +585,8 @@ bool http2_session_begin(struct http2_session *session)
     };
     http2_session_end(session);
     session->met = session->ready = session->going = session->ended = session->broken =
-        session->noted = false;
+        session->noted = session->resets = false;
+    session->surplus_stream = 0;
     session->used = session->open = 0;
     session->limit = 0;
     session->body_stream = 0;

@@ -59,6 +59,8 @@ struct http2_events {
     void (*answered)(void *owner, uint64_t number, const struct reply *reply);
     // The server has not looked at the request, and will not (GOAWAY; RFC 9113, 6.8).
     void (*refused)(void *owner, uint64_t number);
+    // Another reply begins where one has ended.
+    void (*surplus)(void *owner);
 };
 
 struct http2_settings {

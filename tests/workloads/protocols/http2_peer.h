@@ -25,7 +25,7 @@ struct peer {
     char in[PEER_BYTES]; // frames for it
     size_t in_count;
     struct reply replies[PEER_EVENTS]; // by the requests' numbers
-    unsigned answered[PEER_EVENTS], refused[PEER_EVENTS];
+    unsigned answered[PEER_EVENTS], refused[PEER_EVENTS], surplus;
 };
 
 static inline void peer_note_answer(void *owner, uint64_t number, const struct reply *reply)
@@ -45,9 +45,16 @@ static inline void peer_note_refusal(void *owner, uint64_t number)
     peer->refused[number]++;
 }
 
+static inline void peer_note_surplus(void *owner)
+{
+    struct peer *peer = owner;
+    peer->surplus++;
+}
+
 static inline struct peer *peer_new(const struct protocol *protocol, const struct http_words *words)
 {
-    static const struct http2_events events = {peer_note_answer, peer_note_refusal};
+    static const struct http2_events events = {peer_note_answer, peer_note_refusal,
+                                               peer_note_surplus};
     struct peer *peer = calloc(1, sizeof *peer);
     if (!peer)
         abort();

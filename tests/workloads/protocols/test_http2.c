@@ -283,6 +283,36 @@ static void a_stream_that_is_reset_is_an_error(void **state)
     peer_free(peer);
 }
 
+// What comes behind a whole reply is told, once a reply; not where this side has ended a stream, of
+// which frames may be under way.
+static void a_reply_to_what_was_answered_is_surplus(void **state)
+{
+    (void)state;
+    struct peer *peer = peer_new(&http2_protocol, NULL);
+    peer_meet(peer);
+    peer_ask(peer, 0, 4);
+    FRAME(peer, FRAME_HEADERS, END_HEADERS, 1, OK);
+    FRAME(peer, FRAME_DATA, END_STREAM, 1, "ab");
+    FRAME(peer, FRAME_HEADERS, END_HEADERS | END_STREAM, 3, OK);
+    assert_true(peer_say(peer, 1));
+    assert_int_equal(peer->surplus, 0);
+    FRAME(peer, FRAME_HEADERS, END_HEADERS, 1, OK);
+    FRAME(peer, FRAME_DATA, END_STREAM, 1, "ab");
+    FRAME(peer, FRAME_DATA, END_STREAM, 3, "ab");
+    FRAME(peer, FRAME_RESET, 0, 3, "\0\0\0\0");
+    FRAME(peer, FRAME_WINDOW, 0, 3, "\0\0\0\1");
+    assert_true(peer_say(peer, 1));
+    assert_int_equal(peer->surplus, 2);
+    FRAME(peer, FRAME_HEADERS, END_HEADERS | END_STREAM, 5, "\0\1a\1b"); // no status
+    FRAME(peer, FRAME_DATA, END_STREAM, 5, "ab");
+    FRAME(peer, FRAME_HEADERS, END_HEADERS | END_STREAM, 7, OK);
+    assert_true(peer_say(peer, 1));
+    assert_int_equal(peer->surplus, 2);
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(peer->answered[i], 1);
+    peer_free(peer);
+}
+
 // A stream that breaks the rules of HTTP is lost alone.
 static void a_wrong_stream_is_malformed(void **state)
 {
@@ -456,6 +486,7 @@ int main(void)
         cmocka_unit_test(a_server_that_closes_says_what_it_looked_at),
         cmocka_unit_test(a_server_may_end_it_for_an_error),
         cmocka_unit_test(a_stream_that_is_reset_is_an_error),
+        cmocka_unit_test(a_reply_to_what_was_answered_is_surplus),
         cmocka_unit_test(a_wrong_stream_is_malformed),
         cmocka_unit_test(a_server_sets_how_much_it_takes),
         cmocka_unit_test(a_reply_may_come_before_the_body_has_left),
