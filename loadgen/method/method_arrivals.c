@@ -296,10 +296,17 @@ int arrivals_judge(const struct engine_result *run, const struct arrivals_asked 
 
 // --- the client's own lateness -------------------------------------------------------------------
 
-// Fills late[i] with request i's own lateness in us; 0 for those never sent, or kept back by the
-// other end.
-static void take_lateness(const struct engine_result *run, double median_us, double *late)
+static bool has_both_stamps(const struct sample *sample)
 {
+    return sample_is_answered(sample) && sample->rx_ns && is_stamped(sample) &&
+           sample->rx_source == sample->tx_source;
+}
+
+// Fills late[i] with request i's own lateness in us; 0 for those never sent, or kept back by the
+// other end. Returns how many requests have both stamps.
+static size_t take_lateness(const struct engine_result *run, double median_us, double *late)
+{
+    size_t stamped = 0;
     const double per_us = run->tsc_hz / 1e6;
     const uint64_t most = (uint64_t)(cost_cap * median_us * per_us);
     // For each sender: when an ideal one would be done; and its previous send call.
@@ -317,13 +324,9 @@ static void take_lateness(const struct engine_result *run, double median_us, dou
         // Requests of one send call share its cost.
         free_at[own] = sample->send_tsc == call[own] ? ideal : ideal + (cost < most ? cost : most);
         call[own] = sample->send_tsc;
+        stamped += has_both_stamps(sample);
     }
-}
-
-static bool has_both_stamps(const struct sample *sample)
-{
-    return sample_is_answered(sample) && sample->rx_ns && is_stamped(sample) &&
-           sample->rx_source == sample->tx_source;
+    return stamped;
 }
 
 // From the beginnings of send calls to their TX stamps.
@@ -393,8 +396,6 @@ static void add_reading(const struct engine_result *run, double *work,
         if (!isnan(us))
             work[count++] = us;
     }
-    if (count < GAPS_LEAST)
-        return;
     double found[2];
     quantile_pair_of(work, count, p50_p99, work, found);
     const double typical = found[0];
@@ -410,6 +411,8 @@ static double target_without(const struct engine_result *run, const double *late
 {
     const uint32_t fanout = fanout_of(run);
     const size_t count = run->sample_count / fanout;
+    if (fanout == 1 && !late)
+        return quantile_of(latencies, count, q, work);
     for (size_t i = 0; i < count; i++) {
         work[i] = -(double)INFINITY;
         for (size_t k = i * fanout; k < (i + 1) * fanout; k++) // infinite if never answered
@@ -433,14 +436,16 @@ int client_bias_judge(const struct engine_result *run, const double *latencies, 
             error_set(err, ERROR_FAILED, "out of memory for the lateness of %zu requests", count);
     } else if (count >= GAPS_LEAST) {
         double lateness[2];
-        take_lateness(run, median_send_us(run, work), late);
+        const size_t stamped = take_lateness(run, median_send_us(run, work), late);
         quantile_pair_of(late, count, p50_p99, work, lateness);
         result->lateness_p50_us = lateness[0];
         result->lateness_p99_us = lateness[1];
         result->target_us = target_without(run, latencies, NULL, q, work);
         result->target_sent_us = target_without(run, latencies, late, q, work);
-        take_leaving(run, &leaving);
-        add_reading(run, work, &leaving, late, result);
+        if (stamped >= GAPS_LEAST) {
+            take_leaving(run, &leaving);
+            add_reading(run, work, &leaving, late, result);
+        }
         result->target_without_us = isnan(result->reading_p99_us)
                                         ? result->target_sent_us
                                         : target_without(run, latencies, late, q, work);
