@@ -423,8 +423,15 @@ int pt_follow_pass(struct pt_follow *follow, const struct pt_path *path)
     if (path->peak || path->popped)
         push_returns(follow, path);
     if (path->indirect != PT_NO_STRETCH) {
-        int status = go_indirect(follow, path->indirect);
-        return status < 0 ? status : take_event(follow);
+        uint64_t ip;
+        int status =
+            pt_query_take_target(query, &ip); // it is there: the path was asked for with it
+        if (status < 0)
+            return status_when_not_followed(status);
+        follow->status = status;
+        follow->bound = false;
+        follow_target(follow, path->indirect, ip);
+        return status ? take_event(follow) : 0;
     }
     if (path->pops) {
         pop_return(follow);

@@ -99,11 +99,13 @@ static inline uint32_t pt_path_slot(uint32_t from, uint32_t asked)
 }
 
 // The table does not fit the processor's caches; what comes next is mostly what came next before.
+// The third line is of return addresses, which most paths do not leave.
 static inline void pt_path_prefetch(const struct pt_path *path)
 {
     const char *bytes = (const char *)path;
-    for (size_t at = 0; at < sizeof *path; at += 64)
-        __builtin_prefetch(bytes + at);
+    __builtin_prefetch(bytes);
+    __builtin_prefetch(bytes + 64);
+    __builtin_prefetch(bytes + sizeof *path - 1);
 }
 
 // top: the return address on top of the stack; 0: none.

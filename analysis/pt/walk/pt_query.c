@@ -5,7 +5,7 @@
 
 #include "analysis/pt/walk/pt_query_packets.h"
 
-enum { PADDING = 0x00, EXTENDED = 0x02 };
+enum { EXTENDED = 0x02 };
 
 void pt_query_open(struct pt_query *query, const struct pt_config *config)
 {
@@ -40,26 +40,10 @@ int pt_query_status(const struct pt_query *query)
 
 // --- reading ahead -------------------------------------------------------------------------------
 
-// Whether what follows, behind padding, is of the two usual kinds and answers a query.
-static inline bool fetch_usual(struct pt_query *query)
-{
-    while (query->at < query->end && *query->at == PADDING)
-        query->at++;
-    if (query->at >= query->end)
-        return false;
-    if (pt_is_short_tnt(*query->at))
-        query->next = PT_KIND_TNT;
-    else if (pt_tip_bytes(*query->at))
-        query->next = PT_KIND_TIP;
-    else
-        return false;
-    return true;
-}
-
 // Up to the next packet that answers a query.
 static int read_ahead(struct pt_query *query)
 {
-    if (fetch_usual(query))
+    if (pt_query_fetch_usual(query))
         return 0;
     for (;;) {
         int result = pt_query_fetch(query);
@@ -80,7 +64,7 @@ static int read_ahead(struct pt_query *query)
 // As read_ahead, but the end is reported by the status, and by the next query.
 static inline int read_ahead_or_end(struct pt_query *query)
 {
-    if (fetch_usual(query))
+    if (pt_query_fetch_usual(query))
         return 0;
     int result = read_ahead(query);
     if (result == PT_QUERY_UNUSUAL) {
@@ -88,6 +72,12 @@ static inline int read_ahead_or_end(struct pt_query *query)
         query->tnt_bits = 0;
     }
     return result == -pte_eos ? 0 : result;
+}
+
+int pt_query_read_on(struct pt_query *query)
+{
+    int result = read_ahead_or_end(query);
+    return result < 0 ? result : pt_query_status(query);
 }
 
 // --- queries -------------------------------------------------------------------------------------
@@ -117,14 +107,19 @@ int pt_query_sync(struct pt_query *query, uint64_t *ip, uint64_t offset)
 static void join_tnt(struct pt_query *query)
 {
     enum { MOST_BITS = 64 - 7 }; // with room for one more packet and the mark of the first
-    while (query->tnt_bits <= MOST_BITS - 6 && query->at < query->end &&
-           pt_is_short_tnt(*query->at)) {
-        unsigned bits = *query->at++ >> 1, count = 31 - (unsigned)__builtin_clz(bits);
-        query->tnt = query->tnt << count | (bits ^ 1u << count);
-        query->tnt_seams = (query->tnt_seams | 1) << count;
-        query->tnt_bits = (uint8_t)(query->tnt_bits + count);
+    const uint8_t *at = query->at, *end = query->end; // bytes may be anything's, also the query's
+    uint64_t tnt = query->tnt, seams = query->tnt_seams;
+    unsigned all = query->tnt_bits;
+    while (all <= MOST_BITS - 6 && at < end && pt_is_short_tnt(*at)) {
+        unsigned bits = *at++ >> 1, count = 31 - (unsigned)__builtin_clz(bits);
+        tnt = tnt << count | (bits ^ 1u << count);
+        seams = (seams | 1) << count;
+        all += count;
     }
-    query->tnt_end = query->at;
+    query->tnt = tnt;
+    query->tnt_seams = seams;
+    query->tnt_bits = (uint8_t)all;
+    query->at = query->tnt_end = at;
 }
 
 // Whether the branches of a packet wait behind those of the present one: then a jump's target
@@ -158,38 +153,10 @@ int pt_query_branch(struct pt_query *query, bool *taken)
     return pt_query_status(query);
 }
 
-// Reads it: bytes of the last address are replaced, as its compression says.
-static void read_target(struct pt_query *query)
-{
-    static const uint64_t replaced[8] = {[1] = 0xffff,
-                                         [2] = 0xffffffff,
-                                         [3] = 0xffffffffffff,
-                                         [4] = 0xffffffffffff,
-                                         [6] = UINT64_MAX};
-    unsigned compression = *query->at >> 5;
-    uint64_t value;
-    memcpy(&value, query->at + 1, sizeof value);
-    value &= replaced[compression];
-    if (compression == 3)
-        query->ip = (uint64_t)((int64_t)(value << 16) >> 16);
-    else
-        query->ip = (query->ip & ~replaced[compression]) | value;
-    query->ip_known = true;
-    query->ip_suppressed = false;
-    query->at += pt_tip_bytes(*query->at);
-}
-
 int pt_query_indirect(struct pt_query *query, uint64_t *ip)
 {
-    if (query->tnt_bits == 0 && pt_query_then_target(query)) {
-        read_target(query);
-        query->read = query->clock.now;
-        *ip = query->ip;
-        if (fetch_usual(query))
-            return 0;
-        int result = read_ahead_or_end(query);
-        return result < 0 ? result : pt_query_status(query);
-    }
+    if (query->tnt_bits == 0 && pt_query_then_target(query))
+        return pt_query_take_target(query, ip);
     for (;;) {
         if (!is_packet(query))
             return at_end(query) ? -pte_eos : PT_QUERY_UNUSUAL;

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "analysis/pt/packets/pt_packets.h"
 #include "analysis/pt/walk/pt_query_state.h"
@@ -45,6 +46,49 @@ static inline bool pt_query_then_target(const struct pt_query *query)
     enum { LONGEST_TARGET = 9 };
     return query->next == PT_KIND_TIP && query->tip.count == 0 && query->at[0] >> 5 &&
            query->end - query->at >= LONGEST_TARGET;
+}
+
+// Whether what follows, behind padding, is of the two usual kinds and answers a query.
+static inline bool pt_query_fetch_usual(struct pt_query *query)
+{
+    const uint8_t *at = query->at, *end = query->end;
+    while (at < end && *at == 0)
+        at++;
+    query->at = at;
+    if (at >= end)
+        return false;
+    bool branches = pt_is_short_tnt(*at);
+    if (!branches && !pt_tip_bytes(*at))
+        return false;
+    query->next = branches ? PT_KIND_TNT : PT_KIND_TIP;
+    return true;
+}
+
+// Reads on up to the next packet that answers a query or gives an event; the status, as behind a
+// query.
+int pt_query_read_on(struct pt_query *query);
+
+// The target that is next (pt_query_then_target): bytes of the last address are replaced, as its
+// compression says. The status, as of pt_query_indirect.
+static inline int pt_query_take_target(struct pt_query *query, uint64_t *ip)
+{
+    static const uint64_t replaced[8] = {[1] = 0xffff,
+                                         [2] = 0xffffffff,
+                                         [3] = 0xffffffffffff,
+                                         [4] = 0xffffffffffff,
+                                         [6] = UINT64_MAX};
+    unsigned compression = *query->at >> 5;
+    uint64_t value;
+    memcpy(&value, query->at + 1, sizeof value);
+    value &= replaced[compression];
+    query->ip = compression == 3 ? (uint64_t)((int64_t)(value << 16) >> 16)
+                                 : (query->ip & ~replaced[compression]) | value;
+    query->ip_known = true;
+    query->ip_suppressed = false;
+    query->at += pt_tip_bytes(*query->at);
+    query->read = query->clock.now;
+    *ip = query->ip;
+    return pt_query_fetch_usual(query) ? 0 : pt_query_read_on(query);
 }
 
 // Makes the branches of the next TNT packets ready when there are none. 0 or a negative status.
