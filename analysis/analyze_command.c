@@ -134,13 +134,13 @@ static void print_findings(const struct run_analysis *run, const char *folder)
     if (lack[0])
         printf("\nNo functions: %s\n", lack);
     else if (run->evidence.trace.present)
-        printf("\nFunctions of %llu messages, from %.3g %% of the processor's trace (%llu decode "
+        printf("\nFunctions of %s messages, from %.3g %% of the processor's trace (%s decode "
                "errors)\n",
-               (unsigned long long)run->evidence.trace.messages,
+               TEXT_COUNT(run->evidence.trace.messages),
                run->evidence.trace.bytes
                    ? 100 * (double)run->evidence.trace.decoded / (double)run->evidence.trace.bytes
                    : 0,
-               (unsigned long long)run->evidence.trace.errors);
+               TEXT_COUNT(run->evidence.trace.errors));
     if (folder)
         printf("\nwritten: %s/run%s.db, %s/summary%s.json\n", folder, run->evidence.result_suffix,
                folder, run->evidence.result_suffix);

@@ -106,14 +106,14 @@ static void print(const char *path, const struct sample_profile *profile, const 
     printf("%s: samples of %s and no processor trace: where the cores were at some instants, "
            "not every call\n",
            path, profile->event[0] ? profile->event : "an event without a name");
-    printf("%zu samples in %s on %" PRIu64 " core%s; %" PRIu64 " records lost, %" PRIu64
-           " times too many for the kernel\n",
-           profile->samples.count, TEXT_NS(1e9 * sums->seconds), sums->cores,
-           sums->cores == 1 ? "" : "s", profile->lost, profile->throttled);
+    printf("%s samples in %s on %" PRIu64
+           " core%s; %s records lost, %s times too many for the kernel\n",
+           TEXT_COUNT(profile->samples.count), TEXT_NS(1e9 * sums->seconds), sums->cores,
+           sums->cores == 1 ? "" : "s", TEXT_COUNT(profile->lost), TEXT_COUNT(profile->throttled));
     if (profile->unnamed || profile->without_chain || profile->left_out)
-        printf("%" PRIu64 " in code without symbols, %" PRIu64 " without callers, %" PRIu64
-               " left out\n",
-               profile->unnamed, profile->without_chain, profile->left_out);
+        printf("%s in code without symbols, %s without callers, %s left out\n",
+               TEXT_COUNT(profile->unnamed), TEXT_COUNT(profile->without_chain),
+               TEXT_COUNT(profile->left_out));
     printf("\n%8s  thread\n", "samples");
     for (size_t i = 0; i < sums->threads.count && i < THREADS_LISTED; i++)
         printf("%6.2f %%  %s\n", percent(sums->threads.items[i].total, profile),
@@ -126,7 +126,8 @@ static void print(const char *path, const struct sample_profile *profile, const 
     for (size_t i = 0; i < profile->notes.count && i < NOTES_PRINTED; i++)
         printf("%s%s\n", i ? "" : "\n", profile->notes.items[i]);
     if (profile->notes.count > NOTES_PRINTED)
-        printf("... and %zu more: --json has all\n", profile->notes.count - NOTES_PRINTED);
+        printf("... and %s more: --json has all\n",
+               TEXT_COUNT(profile->notes.count - NOTES_PRINTED));
 }
 
 // Prints on stdout.
@@ -139,8 +140,8 @@ static int samples_analyze(const char *path, const struct samples_analyze_option
     if (result == 0 && options->folded)
         result = sample_profile_write_folded(&profile, options->folded, err);
     if (result == 0 && add_up(&profile, &sums) < 0)
-        result = error_set(err, ERROR_FAILED, "no memory for the functions of %zu samples",
-                           profile.samples.count);
+        result = error_set(err, ERROR_FAILED, "no memory for the functions of %s samples",
+                           TEXT_COUNT(profile.samples.count));
     if (result == 0 && options->json)
         result = print_json(&profile, &sums, options->top, err);
     else if (result == 0)
@@ -358,7 +359,7 @@ static int decode(struct pt_trace *trace, const struct analyze_options *given,
         if (chosen < 0)
             return chosen;
     }
-    progress_phase(progress, "decoding %zu stream%s", trace->streams.count,
+    progress_phase(progress, "decoding %s stream%s", TEXT_COUNT(trace->streams.count),
                    trace->streams.count == 1 ? "" : "s");
     struct pt_export_files files = given->files;
     files.strips = given->json ? NULL : stdout;

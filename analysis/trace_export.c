@@ -9,6 +9,7 @@
 #include "analysis/pt/pt_result.h"
 #include "analysis/pt/pt_strip.h"
 #include "analysis/report/page_trace.h"
+#include "base/text.h"
 
 struct stream_export {
     struct export *all;
@@ -72,7 +73,8 @@ static int export_open(struct export *export, const struct pt_trace *trace, stru
     export->contexts = calloc(export->count + 1, sizeof *export->contexts);
     export->strips = calloc(export->count + 1, sizeof *export->strips);
     if (!export->streams || !export->contexts || !export->strips)
-        return error_set(err, ERROR_FAILED, "out of memory for %zu streams", export->count);
+        return error_set(err, ERROR_FAILED, "out of memory for %s streams",
+                         TEXT_COUNT(export->count));
     for (size_t i = 0; i < export->count; i++) {
         struct stream_export *stream = &export->streams[i];
         *stream = (struct stream_export){.all = export, .stream = i};

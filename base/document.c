@@ -9,6 +9,7 @@
 
 #include "base/array.h"
 #include "base/input_file.h"
+#include "base/text.h"
 
 enum { FILE_BYTES_MAX = 1 << 20, DEPTH_MAX = 30, NODES_MAX = 20000 };
 
@@ -247,8 +248,8 @@ static int check_limits(const struct document *document, const struct node *node
     if (outside + node->depth > DEPTH_MAX)
         return document_error(document, node, err, "nested deeper than %d levels", DEPTH_MAX);
     if (node->size > NODES_MAX)
-        return document_error(document, node, err, "the document has more than %d nodes",
-                              NODES_MAX);
+        return document_error(document, node, err, "the document has more than %s nodes",
+                              TEXT_COUNT(NODES_MAX));
     return 0;
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/suggestion.h"
+#include "base/text.h"
 #include "base/units.h"
 
 enum { KEYS_MAX = 64, ENTRIES_MAX = 64, PATH_BYTES = 200 };
@@ -195,8 +196,8 @@ static int check_entry_count(const struct binding *binding, const struct field *
         return 0;
     if (least < most)
         snprintf(from, sizeof from, "%zu to ", least);
-    return document_error(binding->document, node, binding->err, "`%s` takes %s%zu values, not %zu",
-                          label, from, most, node_count(node));
+    return document_error(binding->document, node, binding->err, "`%s` takes %s%s values, not %s",
+                          label, from, TEXT_COUNT(most), TEXT_COUNT(node_count(node)));
 }
 
 static int check_list(const struct binding *binding, const struct field *field, const char *label,

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/input_file.h"
+#include "base/text.h"
 
 static const char log_magic[8] = "TAILLOG";
 
@@ -172,9 +173,9 @@ static int log_header_check(const struct log_header *header, size_t file_bytes, 
     if (header->records != (file_bytes - sizeof *header) / record_bytes ||
         (file_bytes - sizeof *header) % record_bytes != 0)
         return error_set(err, ERROR_INPUT,
-                         "%s: the header promises %llu records, the file holds %zu bytes of them: "
+                         "%s: the header promises %s records, the file holds %zu bytes of them: "
                          "it is truncated or damaged; " INPUT_COPY_AGAIN,
-                         path, (unsigned long long)header->records, file_bytes - sizeof *header);
+                         path, TEXT_COUNT(header->records), file_bytes - sizeof *header);
     return 0;
 }
 

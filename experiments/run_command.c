@@ -7,6 +7,7 @@
 #include "base/json_numbers.h"
 #include "base/options.h"
 #include "base/progress.h"
+#include "base/text.h"
 #include "experiments/definition/study.h"
 #include "experiments/definition/output.h"
 #include "experiments/definition/experiment_set.h"
@@ -100,7 +101,7 @@ static int dry_run(const struct experiment *experiment, const char *folder, cons
     const char *which = *step ? step : experiment->configuration;
     printf("# %s%s%s", experiment->name, *which ? ": " : "", which);
     if (experiment->repetitions > 1)
-        printf(", %llu times", (unsigned long long)experiment->repetitions);
+        printf(", %s times", TEXT_COUNT(experiment->repetitions));
     putchar('\n');
     return run_experiment(experiment, &settings, &none, err);
 }

@@ -345,18 +345,18 @@ void load_agents_print(const json_t *agents, FILE *out)
         const char *no_poll = json_string_value(json_object_get(agent, "busy_poll"));
         const json_t *report = json_object_get(agent, "report");
         const json_t *latency = json_object_get(report, "latency_us");
-        fprintf(out, "             %s, %s, %s requests/s on %lld connections, seed %lld: ",
+        fprintf(out, "             %s, %s, %s requests/s on %s connections, seed %lld: ",
                 json_string_value(json_object_get(agent, "name")),
                 json_string_value(json_object_get(agent, "kind")),
                 text_rate(object_number(agent, "rate"), offered),
-                json_integer_value(json_object_get(agent, "connections")),
+                TEXT_COUNT(json_integer_value(json_object_get(agent, "connections"))),
                 json_integer_value(json_object_get(agent, "seed")));
         if (lost)
             fprintf(out, "lost: %s", lost);
         else if (strcmp(json_string_value(json_object_get(agent, "kind")), "throughput") == 0)
             fprintf(
-                out, "%lld answered, p99 of its own lateness %s",
-                json_integer_value(json_object_get(report, "answered")),
+                out, "%s answered, p99 of its own lateness %s",
+                TEXT_COUNT(json_integer_value(json_object_get(report, "answered"))),
                 TEXT_US(object_number(
                     json_object_get(json_object_get(report, "method"), "own_lateness_us"), "p99")));
         else

@@ -38,7 +38,8 @@ int load_curve_take(struct load_curve *curve, struct load_plan *plan, double rat
         else
             load_saturation_judge(&outcome->result, &outcome->summary, &point.saturation);
         if (array_push(&curve->points, point) < 0)
-            status = error_set(err, ERROR_FAILED, "out of memory for %zu runs", number + 1);
+            status =
+                error_set(err, ERROR_FAILED, "out of memory for %s runs", TEXT_COUNT(number + 1));
     }
     load_outcome_free(outcome);
     return status;

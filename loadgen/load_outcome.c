@@ -11,6 +11,7 @@
 #include "base/json_numbers.h"
 #include "base/log_file.h"
 #include "base/new_file.h"
+#include "base/text.h"
 #include "loadgen/method/logical_requests.h"
 
 void load_outcome_free(struct load_outcome *outcome)
@@ -31,9 +32,8 @@ static int check_spool(const struct sample_totals *totals, const char *path, str
     const uint64_t drawn = totals->counts.scheduled - totals->undrawn;
     if (!totals->spooled || totals->spool_count == drawn)
         return 0;
-    return error_set(err, ERROR_FAILED, "%s has only the first %llu of %llu samples: %s", path,
-                     (unsigned long long)totals->spool_count, (unsigned long long)drawn,
-                     totals->spool_why.text);
+    return error_set(err, ERROR_FAILED, "%s has only the first %s of %s samples: %s", path,
+                     TEXT_COUNT(totals->spool_count), TEXT_COUNT(drawn), totals->spool_why.text);
 }
 
 int load_write_logs(const char *directory, const struct engine_result *result,

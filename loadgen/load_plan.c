@@ -295,8 +295,8 @@ static int check_numbers(struct load_options *o, struct error *err)
         return error_set(err, ERROR_INPUT, "--connections must be 1 to %d", ENGINE_IN_FLIGHT_CAP);
     if (o->depth > ENGINE_IN_FLIGHT_CAP / o->connections)
         return error_set(
-            err, ERROR_INPUT, "--depth: %llu on %llu connections are more than %d in flight",
-            (unsigned long long)o->depth, (unsigned long long)o->connections, ENGINE_IN_FLIGHT_CAP);
+            err, ERROR_INPUT, "--depth: %s on %s connections are more than %s in flight",
+            TEXT_COUNT(o->depth), TEXT_COUNT(o->connections), TEXT_COUNT(ENGINE_IN_FLIGHT_CAP));
     if (o->threads < 1 || o->threads > o->connections)
         return error_set(err, ERROR_INPUT, "--threads must be 1 to the number of connections, %llu",
                          (unsigned long long)o->connections);

@@ -155,9 +155,9 @@ static int sum_up(struct repeat *repeat, struct error *err)
         load_summary_take_reasons(summary, json_array_get(repeat->documents, i), whose);
     }
     if (repeat->done < repeat->plan->options.repetitions)
-        load_summary_add_reason(summary, DOUBT_INTERRUPTED,
-                                "interrupted: %u of %llu repetitions were made", repeat->done,
-                                (unsigned long long)repeat->plan->options.repetitions);
+        load_summary_add_reason(
+            summary, DOUBT_INTERRUPTED, "interrupted: %s of %s repetitions were made",
+            TEXT_COUNT(repeat->done), TEXT_COUNT(repeat->plan->options.repetitions));
     return 0;
 }
 

@@ -112,10 +112,9 @@ static int check_buffers(const struct load_plan *plan, double available, struct 
     if (!(available > 0) || buffers <= available * memory_share)
         return 0;
     return error_set(err, ERROR_INPUT,
-                     "%ld connections that send values of up to %.3g MiB need %.0f MiB of "
-                     "memory, and %.0f MiB are available: lower --connections or the values' "
-                     "sizes",
-                     (long)plan->options.connections, values / 1048576, buffers / 1048576,
+                     "%s connections that send values of up to %.3g MiB need %.0f MiB of memory, "
+                     "and %.0f MiB are available: lower --connections or the values' sizes",
+                     TEXT_COUNT(plan->options.connections), values / 1048576, buffers / 1048576,
                      available / 1048576);
 }
 

@@ -232,7 +232,8 @@ static void end_describe(const struct course *course, const struct load_plan *pl
     text_rate(course->low, low);
     text_rate(course->high, high);
     if (course->ended_early)
-        snprintf(out, bytes, "the search ended early after %zu runs", course->curve.points.count);
+        snprintf(out, bytes, "the search ended early after %s runs",
+                 TEXT_COUNT(course->curve.points.count));
     else if (course->end == SEARCH_NONE_MET)
         snprintf(out, bytes, "%s is missed even at %s requests/s: %s", slo, lowest, why);
     else if (course->end == SEARCH_ALL_MET)

@@ -18,6 +18,7 @@
 
 #include "base/array.h"
 #include "base/log_file.h"
+#include "base/text.h"
 #include "profiler/clock_line.h"
 
 // Values of a clock that lie between the same two knots of its line and, taken for cycles, between
@@ -312,7 +313,8 @@ static int readings_collect(const struct clock_reading *readings, size_t count,
         if (last && (knot.tsc == last->tsc || knot.ns == last->ns))
             continue;
         if (array_push(&line->knots, knot) < 0)
-            return error_set(err, ERROR_FAILED, "no memory for a clock map of %zu readings", count);
+            return error_set(err, ERROR_FAILED, "no memory for a clock map of %s readings",
+                             TEXT_COUNT(count));
     }
     return 0;
 }
@@ -532,9 +534,9 @@ int clock_map_build(const struct clock_reading *readings, size_t count, struct c
     const struct line *raw = &map->lines[HOST_CLOCK_RAW];
     if (raw->knots.count < 2) {
         result = error_set(err, ERROR_INPUT,
-                           "the clock log holds %zu readings of CLOCK_MONOTONIC_RAW; a map needs "
+                           "the clock log holds %s readings of CLOCK_MONOTONIC_RAW; a map needs "
                            "two at different times",
-                           raw->knots.count);
+                           TEXT_COUNT(raw->knots.count));
         goto fail;
     }
     map->nominal = rate_between(&raw->knots.items[0], &raw->knots.items[raw->knots.count - 1]);

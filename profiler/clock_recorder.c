@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log_file.h"
+#include "base/text.h"
 #include "base/tsc.h"
 
 enum { READINGS_PER_KNOT = HOST_CLOCKS - 1, TRIES = 8, NEAR_NS = 1000000 };
@@ -75,7 +76,8 @@ int clock_recorder_start(struct clock_recorder *recorder, uint64_t interval_ns, 
     recorder->interval_ns = interval_ns;
     recorder->readings = calloc(recorder->capacity * READINGS_PER_KNOT, sizeof *recorder->readings);
     if (!recorder->readings)
-        return error_set(err, ERROR_FAILED, "no memory for a clock log of %zu knots", capacity);
+        return error_set(err, ERROR_FAILED, "no memory for a clock log of %s knots",
+                         TEXT_COUNT(capacity));
     // Touched now, so that taking a knot never waits for a page.
     memset(recorder->readings, 1,
            recorder->capacity * READINGS_PER_KNOT * sizeof *recorder->readings);

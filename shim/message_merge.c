@@ -7,6 +7,7 @@
 #include "base/connection.h"
 #include "base/array.h"
 #include "base/log_file.h"
+#include "base/text.h"
 #include "shim/message_checks.h"
 #include "shim/message_identity.h"
 
@@ -279,8 +280,8 @@ int message_merge_write(struct message_merge *merge, struct error *err)
     merge->doubtful_calls = merge->last ? merge->checks.directions : 0;
     for (size_t r = 0; r < count && result == 0; r++) {
         if (ring_identify(merge, merge->rings[r], &calls[r]) < 0)
-            result = error_set(err, ERROR_FAILED, "out of memory for %zu calls",
-                               merge->rings[r]->calls.count);
+            result = error_set(err, ERROR_FAILED, "out of memory for %s calls",
+                               TEXT_COUNT(merge->rings[r]->calls.count));
         calls_sort(&calls[r]);
         if (calls[r].count > 0)
             heap[filled++] =

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "workloads/dataset_client.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <libmemcached/memcached.h>
@@ -193,11 +194,10 @@ static int keys_verify(struct dataset *dataset, struct error *err)
         snprintf(items, sizeof items, "allow it items of %zu MiB (memcached -I %zum), ",
                  (longest >> 20) + 1, (longest >> 20) + 1);
     return error_set(err, ERROR_FAILED,
-                     "%s holds only %" PRIu64 " of the %" PRIu64 " keys it was given (%" PRIu64
-                     " MiB): %sgive it more memory (memcached -m), or "
-                     "take fewer or smaller values",
-                     dataset->place, dataset->report->verified, all, dataset->report->bytes >> 20,
-                     items);
+                     "%s holds only %s of the %s keys it was given (%" PRIu64
+                     " MiB): %sgive it more memory (memcached -m), or take fewer or smaller values",
+                     dataset->place, TEXT_COUNT(dataset->report->verified), TEXT_COUNT(all),
+                     dataset->report->bytes >> 20, items);
 }
 
 int dataset_prepare_memcached(struct dataset *dataset, struct error *err)

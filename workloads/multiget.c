@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/text.h"
 #include "workloads/protocols/reply_parser.h"
 #include "workloads/workload.h"
 
@@ -23,8 +24,8 @@ int multiget_check(const struct workload *workload, bool cluster, bool over_udp,
         return 0;
     if (workload->multiget_keys > workload->key_count)
         return error_set(err, ERROR_INPUT,
-                         "a multiget of %u keys, and the workload has only %llu (keys: {count})",
-                         workload->multiget_keys, (unsigned long long)workload->key_count);
+                         "a multiget of %s keys, and the workload has only %s (keys: {count})",
+                         TEXT_COUNT(workload->multiget_keys), TEXT_COUNT(workload->key_count));
     if (cluster)
         return error_set(err, ERROR_INPUT,
                          "a cluster refuses a multiget of keys in several slots; leave it out of "

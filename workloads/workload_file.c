@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/fields.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "workloads/protocols/custom_file.h"
 #include "workloads/protocols/protocols.h"
@@ -69,7 +70,7 @@ static int check_keys(const struct binding *binding, const struct node *node, vo
 {
     const struct workload *workload = object;
     char why[96];
-    snprintf(why, sizeof why, "each of %" PRIu64 " different keys", workload->key_count);
+    snprintf(why, sizeof why, "each of %s different keys", TEXT_COUNT(workload->key_count));
     return check_sizes(binding, node, &workload->key_size_bytes,
                        (double)workload_key_digits(workload), WORKLOAD_KEY_BYTES_MAX, why);
 }

@@ -15,6 +15,7 @@
 #include "analysis/code/symbols_table.h"
 #include "analysis/perf/perf_data_events.h"
 #include "base/array.h"
+#include "base/text.h"
 
 // --- functions that the kernel made while it ran -------------------------------------------------
 
@@ -301,8 +302,8 @@ static const struct symbol_table *jit_table(struct symbols *symbols, uint32_t pi
         symbol_table_add_jit_map(&fresh.table, symbols->names, path, &malformed, &err) < 0)
         complain_of_symbols(symbols, "compiled functions have no names: %s", err.text);
     if (malformed)
-        complain_of_symbols(symbols, "%s: %" PRIu64 " malformed line%s left out", path, malformed,
-                            malformed == 1 ? "" : "s");
+        complain_of_symbols(symbols, "%s: %s malformed line%s left out", path,
+                            TEXT_COUNT(malformed), malformed == 1 ? "" : "s");
     symbol_table_sort(&fresh.table);
     if (array_push(&symbols->jit, fresh) < 0) {
         symbol_table_free(&fresh.table);

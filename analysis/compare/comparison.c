@@ -122,7 +122,7 @@ static void say_changes(const struct slice_shift *slice, char *text, size_t byte
     else if (changed == 0)
         text_append(text, bytes, " No cause changed by more than the runs' own scatter");
     else if (changed > NAMED_CAUSES)
-        text_append(text, bytes, "; and %zu smaller changes", changed - NAMED_CAUSES);
+        text_append(text, bytes, "; and %s smaller changes", TEXT_COUNT(changed - NAMED_CAUSES));
     text_append(text, bytes, ".");
 }
 
@@ -241,10 +241,11 @@ static void comparison_warn(struct comparison *comparison)
         const struct run_set *set = comparison->sides[side];
         if (set->inconclusive)
             text_append(comparison->warning, bytes,
-                        "%sthe %s's load cannot be trusted in %zu of %zu run%s: %s",
+                        "%sthe %s's load cannot be trusted in %s of %s run%s: %s",
                         comparison->warning[0] ? "; " : "Inconclusive: ",
-                        side == COMPARE_BASE ? "base" : "candidate", set->inconclusive,
-                        set->latencies.count, set->latencies.count == 1 ? "" : "s", set->reason);
+                        side == COMPARE_BASE ? "base" : "candidate", TEXT_COUNT(set->inconclusive),
+                        TEXT_COUNT(set->latencies.count), set->latencies.count == 1 ? "" : "s",
+                        set->reason);
     }
     if (!comparison->has_base)
         return;

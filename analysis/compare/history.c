@@ -295,13 +295,13 @@ void history_list(const struct history_series_array *all, FILE *out)
             experiment = series->experiment;
             fprintf(out, "%s%s\n", i ? "\n" : "", text_clean(experiment, false, name, sizeof name));
         }
-        fprintf(out, "  %-44s %4zu runs", text_clean(series->name, false, name, sizeof name),
-                series->points.count);
+        fprintf(out, "  %-44s %4s runs", text_clean(series->name, false, name, sizeof name),
+                TEXT_COUNT(series->points.count));
         if (series->points.count)
             fprintf(out, ", now %s",
                     format_duration(series->points.items[series->points.count - 1].us, value));
         if (series->unknown)
-            fprintf(out, ", not known in %llu", (unsigned long long)series->unknown);
+            fprintf(out, ", not known in %s", TEXT_COUNT(series->unknown));
         for (size_t c = 0; c < series->changes.count; c++) {
             fputs(c ? "; " : ": ", out);
             write_change(series, &series->changes.items[c], out);
@@ -334,7 +334,7 @@ void history_plot(const struct history_series *series, bool unicode, FILE *out)
         fputc('\n', out);
     }
     if (series->unknown)
-        fprintf(out, "  not known in %llu runs\n", (unsigned long long)series->unknown);
+        fprintf(out, "  not known in %s runs\n", TEXT_COUNT(series->unknown));
 }
 
 // Labels and the names of experiments and causes may contain any characters.

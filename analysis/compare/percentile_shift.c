@@ -7,6 +7,7 @@
 
 #include "base/quantile.h"
 #include "base/array.h"
+#include "base/text.h"
 
 // The number of requests beyond a percentile that is needed for an estimate of its scatter.
 enum { BINS_PER_OCTAVE = 256, LEAST_BEYOND = 10 };
@@ -82,7 +83,8 @@ int latency_set_make(const struct latency_run_array *runs, struct latency_set **
     set->requests = calloc(runs->count, sizeof *set->requests);
     set->resample = resample_alloc(runs->count);
     if (!set->sorted || !set->unanswered || !set->requests || !set->resample)
-        return error_set(err, ERROR_FAILED, "out of memory for %zu latencies", set->count);
+        return error_set(err, ERROR_FAILED, "out of memory for %s latencies",
+                         TEXT_COUNT(set->count));
     double *to = set->sorted;
     for (size_t r = 0; r < runs->count; r++) {
         const struct latency_run *run = &runs->items[r];
@@ -94,7 +96,8 @@ int latency_set_make(const struct latency_run_array *runs, struct latency_set **
     }
     quantile_sort(set->sorted, set->count);
     if (count_blocks(set, runs) < 0)
-        return error_set(err, ERROR_FAILED, "out of memory for %zu latencies", set->count);
+        return error_set(err, ERROR_FAILED, "out of memory for %s latencies",
+                         TEXT_COUNT(set->count));
     return 0;
 }
 

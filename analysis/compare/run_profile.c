@@ -12,6 +12,7 @@
 #include "analysis/run/run_analysis.h"
 #include "analysis/run/run_analyze.h"
 #include "base/input_file.h"
+#include "base/text.h"
 #include "loadgen/method/load_doubts.h"
 
 int64_t slice_profile_find(const struct slice_profile *slice, const char *name, enum core_role role)
@@ -356,8 +357,8 @@ static int take_latencies(struct run_set *set, const struct run_analysis *run, s
     if (array_reserve(&latencies, run->lifetimes.all.count + 1) < 0 ||
         array_push(&set->latencies, latencies) < 0) {
         array_free(&latencies);
-        return error_set(err, ERROR_FAILED, "out of memory for %zu requests",
-                         run->lifetimes.all.count);
+        return error_set(err, ERROR_FAILED, "out of memory for %s requests",
+                         TEXT_COUNT(run->lifetimes.all.count));
     }
     struct latency_run *all = &set->latencies.items[set->latencies.count - 1];
     for (size_t i = 0; i < run->lifetimes.all.count; i++)

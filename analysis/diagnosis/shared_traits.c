@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/quantile.h"
+#include "base/text.h"
 
 // What is named at all.
 #define FALSE_ALARMS   0.01 // of runs in which slow requests share nothing
@@ -381,7 +382,7 @@ char *shared_trait_words(const struct shared_trait *trait, const char *operation
                  trait->kind == TRAIT_REPLY ? "replies" : "requests", bytes_in_words(value, bytes));
         break;
     case TRAIT_POPULARITY:
-        snprintf(out, out_bytes, "keys asked for %llu times or more", value);
+        snprintf(out, out_bytes, "keys asked for %s times or more", TEXT_COUNT(value));
         break;
     case TRAIT_KINDS:
         out[0] = '\0';

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/diagnosis/slice_options.h"
+#include "base/text.h"
 
 #define SLICE_OF_A_WINDOW "p99-100"
 
@@ -14,7 +15,8 @@ static int read_each(const struct option_list *texts, const char *option, slice_
         if (result < 0)
             return error_prefix(err, "%s", option);
         if (array_push(out, slice) < 0)
-            return error_set(err, ERROR_FAILED, "no memory for %zu slices", texts->count);
+            return error_set(err, ERROR_FAILED, "no memory for %s slices",
+                             TEXT_COUNT(texts->count));
     }
     return 0;
 }

@@ -5,6 +5,7 @@
 
 #include "analysis/pt/pt_trace.h"
 #include "base/new_file.h"
+#include "base/text.h"
 
 // The node of a stack's innermost function, 0: no memory.
 static uint32_t node_at(struct pt_folded *folded, struct pt_map_key key)
@@ -23,8 +24,8 @@ static uint32_t node_at(struct pt_folded *folded, struct pt_map_key key)
 
 static int no_memory(const struct pt_folded *folded, struct error *err)
 {
-    return error_set(err, ERROR_FAILED, "out of memory for %zu different stacks",
-                     folded->nodes.count);
+    return error_set(err, ERROR_FAILED, "out of memory for %s different stacks",
+                     TEXT_COUNT(folded->nodes.count));
 }
 
 int pt_folded_take(struct pt_folded *folded, const struct pt_nested_span *spans, size_t count,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/lifetime/calls.h"
 #include "base/array.h"
+#include "base/text.h"
 
 #include <stdlib.h>
 
@@ -25,8 +26,8 @@ int application_calls_build_mixed(const struct call *calls, size_t count, size_t
     *out = (struct application_calls){0};
     *damaged = 0;
     if (array_reserve(out, count) < 0 || count >= UINT32_MAX)
-        return error_set(err, ERROR_FAILED, "no memory for %zu socket calls: analyze a shorter run",
-                         count);
+        return error_set(err, ERROR_FAILED, "no memory for %s socket calls: analyze a shorter run",
+                         TEXT_COUNT(count));
     bool ordered = true;
     for (size_t i = 0; i < count; i++) {
         const struct call *call = &calls[i];

@@ -11,6 +11,7 @@
 #include "analysis/lifetime/join_settle.h"
 #include "analysis/lifetime/join_stamps.h"
 #include "analysis/lifetime/joiner.h"
+#include "base/text.h"
 
 // --- one lifetime per sample, with the client's own stamps ---------------------------------------
 
@@ -314,8 +315,8 @@ int join_lifetimes(const struct join_input *input, struct lifetime_array *out,
     if (result < 0) {
         array_free(out);
         return error_set(err, ERROR_FAILED,
-                         "no memory to join %zu requests with %zu events: analyze a shorter run",
-                         input->sample_count, input->event_count);
+                         "no memory to join %s requests with %s events: analyze a shorter run",
+                         TEXT_COUNT(input->sample_count), TEXT_COUNT(input->event_count));
     }
     return 0;
 }

@@ -4,6 +4,7 @@
 // the conversion between the TSC and perf's clock from TIME_CONV.
 #include "analysis/perf/perf_data_reader.h"
 #include "base/array.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -206,8 +207,8 @@ void perf_read_auxtrace(struct perf_reader *reader, const uint8_t *record, size_
     }
     uint64_t bytes = perf_u64(record + 8);
     if (bytes > available) {
-        perf_complain(reader, "truncated: AUXTRACE of %" PRIu64 " bytes, but %" PRIu64 " are left",
-                      bytes, available);
+        perf_complain(reader, "truncated: AUXTRACE of %" PRIu64 " bytes, but %s are left", bytes,
+                      TEXT_COUNT(available));
         bytes = available;
     }
     struct perf_aux_stream *stream = stream_of(reader, perf_u32(record + 32));

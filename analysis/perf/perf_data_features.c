@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
+
 // Bytes taken from the front, never past the end.
 struct cursor {
     const uint8_t *at;
@@ -169,8 +171,8 @@ static void read_build_ids(struct perf_reader *reader, const uint8_t *bytes, uin
         size_t size = perf_u16(bytes + at + 6);
         reader->offset = base + at;
         if (size < sizeof(struct perf_record_header) || size > count - at) {
-            perf_complain(reader, "a build-id of %zu bytes where %" PRIu64 " are left", size,
-                          count - at);
+            perf_complain(reader, "a build-id of %zu bytes where %s are left", size,
+                          TEXT_COUNT(count - at));
             return;
         }
         perf_read_build_id(reader, bytes + at, size);

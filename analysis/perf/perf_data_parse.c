@@ -6,6 +6,7 @@
 #include "analysis/perf/perf_data_events.h"
 #include "analysis/perf/perf_data_reader.h"
 #include "base/error.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -117,8 +118,8 @@ static int read_file_header(struct perf_reader *reader, uint64_t header_bytes, u
         perf_complain(reader, "the header was never completed: perf record did not end properly");
         *end = input->bytes;
     } else if (!section_fits(records, input->bytes)) {
-        perf_complain(reader, "truncated: %" PRIu64 " bytes of records, %" PRIu64 " are there",
-                      records.bytes, input->bytes - records.offset);
+        perf_complain(reader, "truncated: %" PRIu64 " bytes of records, %s are there",
+                      records.bytes, TEXT_COUNT(input->bytes - records.offset));
         *end = input->bytes;
     } else if (header_bytes == FILE_HEADER_BYTES) {
         read_features(reader, header + FEATURE_BITMAP_AT, *end);
@@ -326,9 +327,8 @@ static size_t read_records(struct perf_reader *reader, const uint8_t *bytes, uin
         read_record(reader, record, (size_t)size, left - size);
         if (payload > left - size) {
             if (header.type != PERF_AUXTRACE) // it has complained already
-                perf_complain(reader,
-                              "truncated: %s of %" PRIu64 " bytes, but %" PRIu64 " are left",
-                              perf_record_name(header.type), payload, left - size);
+                perf_complain(reader, "truncated: %s of %" PRIu64 " bytes, but %s are left",
+                              perf_record_name(header.type), payload, TEXT_COUNT(left - size));
             *stopped = true;
             return count;
         }
@@ -387,9 +387,8 @@ int perf_data_parse(const struct perf_input *inputs, size_t count, const struct 
 
 no_memory:
     error_set(err, ERROR_FAILED,
-              "%s: out of memory after %" PRIu64 " events; free some, or use a "
-              "shorter recording",
-              inputs[0].name, (uint64_t)out->events.count);
+              "%s: out of memory after %s events; free some, or use a shorter recording",
+              inputs[0].name, TEXT_COUNT(out->events.count));
 fail:
     array_free(&reader.ids);
     perf_data_free(out);

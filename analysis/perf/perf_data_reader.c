@@ -2,6 +2,7 @@
 #include "analysis/perf/perf_data_reader.h"
 
 #include "base/array.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -275,7 +276,8 @@ static void inflate_records(struct perf_reader *reader, const uint8_t *bytes, si
     if (!inflater)
         return;
     if (inflater->broken && !begins_frame(bytes, count)) {
-        perf_complain(reader, "%zu compressed bytes that follow damaged ones are left out", count);
+        perf_complain(reader, "%s compressed bytes that follow damaged ones are left out",
+                      TEXT_COUNT(count));
         return;
     }
     inflater->broken = false;

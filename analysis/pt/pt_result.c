@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/new_file.h"
+#include "base/text.h"
 
 static bool same_function(const struct pt_function_total *total, const struct pt_span *span)
 {
@@ -113,7 +114,7 @@ int pt_result_decode(const struct pt_trace *trace, const struct pt_decode_option
     struct pt_stream *streams = calloc(count + 1, sizeof *streams);
     int result = 0;
     if (!streams || !out->streams)
-        result = error_set(err, ERROR_FAILED, "out of memory for %zu streams", count);
+        result = error_set(err, ERROR_FAILED, "out of memory for %s streams", TEXT_COUNT(count));
     for (size_t i = 0; result == 0 && i < count; i++) {
         const struct pt_trace_stream *from = trace->streams.items[i];
         struct pt_stream_result *to = &out->streams[i];

@@ -4,6 +4,7 @@
 #include "analysis/perf/perf_data.h"
 #include "analysis/pt/pt_result.h"
 #include "analysis/pt/pt_trace.h"
+#include "base/text.h"
 #include "base/units.h"
 
 #include <inttypes.h>
@@ -326,13 +327,13 @@ static void print_stream(const struct pt_result *result, size_t index, FILE *out
     const struct pt_trace_stream *source = result->trace->streams.items[index];
     const struct pt_stream_result *stream = &result->streams[index];
     char length[32], covered[32], lost[32], granularity[32];
-    fprintf(out, "%s: %" PRIu64 " bytes, %" PRIu64 " packets, %zu PSBs\n", source->name,
-            source->packets.bytes, source->packets.packets, source->packets.count[PT_KIND_PSB]);
-    fprintf(out,
-            "  %" PRIu64 " instructions, %" PRIu64 " calls, %" PRIu64 " returns, %" PRIu64
-            " interrupts, %" PRIu64 " spans\n",
-            stream->counts.instructions, stream->counts.calls, stream->counts.returns,
-            stream->counts.interrupts, stream->calls.spans);
+    fprintf(out, "%s: %" PRIu64 " bytes, %s packets, %s PSBs\n", source->name,
+            source->packets.bytes, TEXT_COUNT(source->packets.packets),
+            TEXT_COUNT(source->packets.count[PT_KIND_PSB]));
+    fprintf(out, "  %s instructions, %s calls, %s returns, %s interrupts, %s spans\n",
+            TEXT_COUNT(stream->counts.instructions), TEXT_COUNT(stream->counts.calls),
+            TEXT_COUNT(stream->counts.returns), TEXT_COUNT(stream->counts.interrupts),
+            TEXT_COUNT(stream->calls.spans));
     if (source->timed)
         fprintf(out, "  %s long, %s decoded, %s lost; times known to %s\n",
                 format_amount(result, true, stream->last - stream->first, length, sizeof length),
@@ -347,12 +348,12 @@ static void print_stream(const struct pt_result *result, size_t index, FILE *out
                 stream->errors.items[i].offset, stream->errors.items[i].what,
                 stream->errors.items[i].ip);
     if (stream->error_count > 10)
-        fprintf(out, "  and %" PRIu64 " more decode errors\n", stream->error_count - 10);
+        fprintf(out, "  and %s more decode errors\n", TEXT_COUNT(stream->error_count - 10));
     for (size_t i = 0; i < stream->tasks.count; i++) {
         const struct pt_task_total *task = &stream->tasks.items[i];
-        fprintf(out, "  %s thread %" PRIu32 " %s: switched in %" PRIu64 " times\n",
+        fprintf(out, "  %s thread %" PRIu32 " %s: switched in %s times\n",
                 format_amount(result, true, task->time, length, sizeof length), task->task,
-                pt_label_task(result->trace, task->task), task->switched_in);
+                pt_label_task(result->trace, task->task), TEXT_COUNT(task->switched_in));
     }
 }
 

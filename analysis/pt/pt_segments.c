@@ -6,6 +6,7 @@
 
 #include "analysis/pt/pt_parallel.h"
 #include "analysis/pt/walk/pt_walk.h"
+#include "base/text.h"
 
 enum { BEST_PIECE_BYTES = 32 << 10, BYTES_A_THREAD = 256 << 10 };
 
@@ -237,7 +238,8 @@ int pt_decode(const struct pt_memory *memory, const struct pt_symbols *symbols,
         .cursors = calloc(stream_count + 1, sizeof *decoding.cursors),
     };
     if (!decoding.cursors)
-        return error_set(err, ERROR_FAILED, "out of memory for %zu streams", stream_count);
+        return error_set(err, ERROR_FAILED, "out of memory for %s streams",
+                         TEXT_COUNT(stream_count));
     pthread_t helpers[PT_MOST_THREADS];
     while (started + 1 < threads && // this thread works too; fewer helpers only take longer
            pthread_create(&helpers[started], NULL, decoding_thread, &decoding) == 0)

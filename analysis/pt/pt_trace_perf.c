@@ -10,6 +10,7 @@
 #include "analysis/pt/calls/pt_span.h"
 #include "base/log_file.h"
 #include "base/pages.h"
+#include "base/text.h"
 #include "profiler/bpf_code_log.h"
 
 #include <inttypes.h>
@@ -364,29 +365,28 @@ static void note_problems(struct pt_trace *trace, const struct recording *record
                       data->inputs[data->complaints.items[i].input].name,
                       data->complaints.items[i].offset, data->complaints.items[i].text);
     if (data->lost_records)
-        pt_trace_note(trace, "perf lost %" PRIu64 " records", data->lost_records);
+        pt_trace_note(trace, "perf lost %s records", TEXT_COUNT(data->lost_records));
     if (data->aux_truncated)
-        pt_trace_note(trace, "the trace was cut %" PRIu64 " times: its buffer was full",
-                      data->aux_truncated);
+        pt_trace_note(trace, "the trace was cut %s times: its buffer was full",
+                      TEXT_COUNT(data->aux_truncated));
     if (data->aux_gaps)
-        pt_trace_note(trace,
-                      "%" PRIu64 " pieces of the trace have gaps, or the processor's trace had "
-                      "another user meanwhile",
-                      data->aux_gaps);
-    if (data->trace_errors)
-        pt_trace_note(trace, "perf noted %" PRIu64 " errors of the trace", data->trace_errors);
-    if (data->without_time)
-        pt_trace_note(trace, "%" PRIu64 " records lack the time that they should have",
-                      data->without_time);
-    if (recording->patches.left_out)
         pt_trace_note(
-            trace, "%" PRIu64 " changes of the kernel's code are not applied: there are too many",
-            recording->patches.left_out);
+            trace,
+            "%s pieces of the trace have gaps, or the processor's trace had another user meanwhile",
+            TEXT_COUNT(data->aux_gaps));
+    if (data->trace_errors)
+        pt_trace_note(trace, "perf noted %s errors of the trace", TEXT_COUNT(data->trace_errors));
+    if (data->without_time)
+        pt_trace_note(trace, "%s records lack the time that they should have",
+                      TEXT_COUNT(data->without_time));
+    if (recording->patches.left_out)
+        pt_trace_note(trace, "%s changes of the kernel's code are not applied: there are too many",
+                      TEXT_COUNT(recording->patches.left_out));
     if (recording->patches.unknown)
         pt_trace_note(trace,
-                      "the kernel made %" PRIu64 " functions while it was traced (such as of BPF "
-                      "programs) of which nobody has the code: where they ran is a hole",
-                      recording->patches.unknown);
+                      "the kernel made %s functions while it was traced (such as of BPF programs) "
+                      "of which nobody has the code: where they ran is a hole",
+                      TEXT_COUNT(recording->patches.unknown));
     uint64_t unverified = 0;
     for (size_t i = 0; i < trace->code.sets.count; i++) {
         const struct pt_code_set *set = trace->code.sets.items[i];
@@ -421,7 +421,8 @@ static int take_bpf_code(struct pt_trace *trace, struct perf_data *data, const c
     int64_t malformed = perf_data_add_bpf_code(data, log.records, log.count);
     log_reader_close(&log);
     if (malformed > 0)
-        pt_trace_note(trace, "%s: %" PRId64 " malformed records are left out", beside, malformed);
+        pt_trace_note(trace, "%s: %s malformed records are left out", beside,
+                      TEXT_COUNT(malformed));
     return malformed < 0 ? error_set(err, ERROR_FAILED, "out of memory for code of BPF programs")
                          : 0;
 }
@@ -445,7 +446,8 @@ static int recording_load(struct pt_trace *trace, struct recording *recording, c
         return error_set(err, ERROR_INPUT, "%s: its trace is not Intel PT", path);
     recording->rings = calloc(data->streams.count, sizeof *recording->rings);
     if (!recording->rings)
-        return error_set(err, ERROR_FAILED, "out of memory for %zu streams", data->streams.count);
+        return error_set(err, ERROR_FAILED, "out of memory for %s streams",
+                         TEXT_COUNT(data->streams.count));
     result = perf_maps_build(data, 0, &recording->maps, err);
     if (result == 0)
         result = pt_code_add_recording(&trace->code, &trace->memory, data, &recording->maps,

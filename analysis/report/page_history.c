@@ -58,10 +58,11 @@ static void history_page_verdict(const struct history_series_array *all, char *o
     for (size_t i = 0; i < all->count; i++)
         changed += all->items[i].changes.count > 0;
     if (changed)
-        snprintf(out, out_bytes, "%zu of %zu series changed their level; the latest: ", changed,
-                 all->count);
+        snprintf(out, out_bytes,
+                 "%s of %s series changed their level; the latest: ", TEXT_COUNT(changed),
+                 TEXT_COUNT(all->count));
     else
-        snprintf(out, out_bytes, "None of the %zu series changed its level", all->count);
+        snprintf(out, out_bytes, "None of the %s series changed its level", TEXT_COUNT(all->count));
     for (size_t i = 0; i < NAMED_CHANGES && (one = next_changed(all, one)) != NULL; i++) {
         text_append(out, out_bytes, "%s", i ? "; " : "");
         verdict_append_change(one, out, out_bytes);

@@ -6,6 +6,7 @@
 
 #include "analysis/report/svg_pieces.h"
 #include "analysis/run/run_lede.h"
+#include "base/text.h"
 #include "base/units.h"
 
 enum { CAUSES_DRAWN = 8, BALLOONS_DRAWN = 4000 };
@@ -73,8 +74,7 @@ static void draw_box_row(const struct log_axis *axis, const struct cause *cause,
         svg_box(out, ends[i] - 0.5, y + 19, 1, 10, colour, 1);
     svg_box(out, left, y + 16, fmax(right - left, 1.5), 16, colour, 0.4);
     svg_box(out, log_at(axis, cause->median_ns) - 1.5, y + 16, 3, 16, colour, 1);
-    snprintf(text, sizeof text, "%llu messages, median %s, in all %s",
-             (unsigned long long)cause->messages,
+    snprintf(text, sizeof text, "%s messages, median %s, in all %s", TEXT_COUNT(cause->messages),
              units_format_ns(cause->median_ns, median, sizeof median),
              units_format_ns(cause->total_ns, total, sizeof total));
     svg_text(out, SVG_RIGHT, y + 10, "end", text);
@@ -175,7 +175,8 @@ int plot_balloons(const struct run_analysis *run, FILE *out)
                  run_cause_words(run, &first->causes, causes[i].index, text));
     }
     if (drawn < all) {
-        snprintf(text, sizeof text, "the slowest messages' %zu of %zu", drawn, all);
+        snprintf(text, sizeof text, "the slowest messages' %s of %s", TEXT_COUNT(drawn),
+                 TEXT_COUNT(all));
         svg_text(out, SVG_RIGHT, TOP - 10, "end", text);
     }
     fputs("</svg>\n", out);

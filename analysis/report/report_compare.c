@@ -36,7 +36,8 @@ static const char *signed_duration(double ns, char out[32])
 
 static const char *runs_of(const struct run_set *set, char out[40])
 {
-    snprintf(out, 40, "(%zu run%s)", set->profiles.count, set->profiles.count == 1 ? "" : "s");
+    snprintf(out, 40, "(%s run%s)", TEXT_COUNT(set->profiles.count),
+             set->profiles.count == 1 ? "" : "s");
     return out;
 }
 
@@ -119,17 +120,17 @@ static void write_functions(const struct slice_shift *slice, FILE *out)
     size_t changed = 0;
     if (slice->functions.count == 0)
         return;
-    fprintf(out, "  functions by their own time, of %llu and %llu messages with known functions:\n",
-            (unsigned long long)slice->function_messages[COMPARE_BASE],
-            (unsigned long long)slice->function_messages[COMPARE_CANDIDATE]);
+    fprintf(out, "  functions by their own time, of %s and %s messages with known functions:\n",
+            TEXT_COUNT(slice->function_messages[COMPARE_BASE]),
+            TEXT_COUNT(slice->function_messages[COMPARE_CANDIDATE]));
     for (size_t i = 0; i < slice->functions.count; i++)
         if (slice->functions.items[i].kind != CHANGE_NONE && ++changed <= SHOWN)
             write_change(&slice->functions.items[i], out);
     if (changed > SHOWN)
-        fprintf(out, "  and %zu more functions that changed\n", changed - SHOWN);
+        fprintf(out, "  and %s more functions that changed\n", TEXT_COUNT(changed - SHOWN));
     else if (changed == 0)
-        fprintf(out, "  none of the %zu changed, as far as these runs can tell\n",
-                slice->functions.count);
+        fprintf(out, "  none of the %s changed, as far as these runs can tell\n",
+                TEXT_COUNT(slice->functions.count));
 }
 
 static void write_slice(const struct comparison *comparison, size_t index, FILE *out)
@@ -150,9 +151,9 @@ static void write_slice(const struct comparison *comparison, size_t index, FILE 
             write_change(&slice->causes.items[i], out);
     }
     if (unchanged && isinf(slice->latency.interval.low))
-        fprintf(out, "  %zu of which nobody can tell: too few messages\n", unchanged);
+        fprintf(out, "  %s of which nobody can tell: too few messages\n", TEXT_COUNT(unchanged));
     else if (unchanged)
-        fprintf(out, "  %zu unchanged, as far as these runs can tell\n", unchanged);
+        fprintf(out, "  %s unchanged, as far as these runs can tell\n", TEXT_COUNT(unchanged));
     write_categories(slice, out);
     write_functions(slice, out);
     write_queue(comparison, index, out);

@@ -145,8 +145,8 @@ char *report_set_doubt(const json_t *document, char out[REPORT_DOUBT_BYTES])
     out[0] = '\0';
     if (doubtful)
         snprintf(out, REPORT_DOUBT_BYTES,
-                 "Inconclusive: the load of %zu of %zu %s%s cannot be trusted: %s", doubtful,
-                 json_array_size(list), member_noun(document),
+                 "Inconclusive: the load of %s of %s %s%s cannot be trusted: %s",
+                 TEXT_COUNT(doubtful), TEXT_COUNT(json_array_size(list)), member_noun(document),
                  text_plural((double)json_array_size(list)),
                  text_clean(why, false, clean, sizeof clean));
     return out;
@@ -163,7 +163,7 @@ void report_set_verdict(const json_t *document, char *out, size_t out_bytes)
              member_noun(document), text_plural((double)count),
              json_string_value(json_object_get(document, "name")));
     if (json_integer_value(rounds) > 1)
-        text_append(out, out_bytes, ", %lld rounds", (long long)json_integer_value(rounds));
+        text_append(out, out_bytes, ", %s rounds", TEXT_COUNT(json_integer_value(rounds)));
     if (pooled) {
         const char *name = json_string_value(json_object_get(document, "load"));
         json_t *other;
@@ -186,7 +186,7 @@ static void verdict_append_gates(const json_t *gates, char *out, size_t bytes)
     bool first = true;
     for (int k = 0; k < 3; k++)
         if (counts[k]) {
-            text_append(out, bytes, "%s%zu gate%s %s", first ? ". " : ", ", counts[k],
+            text_append(out, bytes, "%s%s gate%s %s", first ? ". " : ", ", TEXT_COUNT(counts[k]),
                         counts[k] == 1 ? "" : "s", outcomes[k]);
             first = false;
         }

@@ -50,7 +50,8 @@ void summary_write_budget(const struct summary *s)
         write_name(s, one);
     }
     if (shown < budget->names.count)
-        fprintf(s->out, "  ... and %zu more in the report\n", budget->names.count - shown);
+        fprintf(s->out, "  ... and %s more in the report\n",
+                TEXT_COUNT(budget->names.count - shown));
 }
 
 // "client receive (client) 2.04 ms (fast end 0.11 ms), ..."

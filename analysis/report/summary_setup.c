@@ -47,8 +47,8 @@ static void write_tuning(const struct summary *s, const json_t *tuned)
     if (count == 0)
         return;
     if (!s->style->full && applied_count == count) {
-        fprintf(s->out, "Tuning: %zu setting%s, all applied and undone afterwards\n", count,
-                count > 1 ? "s" : "");
+        fprintf(s->out, "Tuning: %s setting%s, all applied and undone afterwards\n",
+                TEXT_COUNT(count), count > 1 ? "s" : "");
         return;
     }
     fprintf(s->out, "Tuning, undone afterwards\n");
@@ -61,7 +61,7 @@ static void write_tuning(const struct summary *s, const json_t *tuned)
             shown++;
         }
     if (shown < count)
-        fprintf(s->out, "  ... and %zu more in the report\n", count - shown);
+        fprintf(s->out, "  ... and %s more in the report\n", TEXT_COUNT(count - shown));
 }
 
 static void write_neighbour(const struct summary *s, const json_t *one)

@@ -347,7 +347,7 @@ static void write_coverage(const struct summary *s, const struct diagnosis *diag
     size_t shown = shown_causes(s), count = diagnosis->causes.count;
     fprintf(s->out, "  explained");
     if (count > shown)
-        fprintf(s->out, ", with %zu smaller", count - shown);
+        fprintf(s->out, ", with %s smaller", TEXT_COUNT(count - shown));
     fprintf(s->out, ": %s of the extra time; per message %s (median), %s (worst)\n",
             text_share(diagnosis->coverage_total, 1, a),
             text_share(diagnosis->coverage_median, 1, b),
@@ -465,7 +465,8 @@ static void write_windows(const struct summary *s)
         summary_wrapped(s, line, 2);
     }
     if (all->count > TOP_WINDOWS + 1)
-        fprintf(s->out, "  ... and %zu more in the report\n", all->count - TOP_WINDOWS - 1);
+        fprintf(s->out, "  ... and %s more in the report\n",
+                TEXT_COUNT(all->count - TOP_WINDOWS - 1));
 }
 
 // Warnings of the load generator and the capture about themselves. The load's first reason is in

@@ -128,7 +128,8 @@ static int find_shared_traits(struct run_analysis *run, const struct run_input *
     }
     int result = requests ? shared_traits_find(&run->findings.shared, requests, count) : -1;
     free(requests);
-    return result < 0 ? error_set(err, ERROR_FAILED, "no memory for what %zu requests share", count)
+    return result < 0 ? error_set(err, ERROR_FAILED, "no memory for what %s requests share",
+                                  TEXT_COUNT(count))
                       : 0;
 }
 
@@ -307,8 +308,8 @@ int run_analyze(const struct run_request *request, struct progress *progress,
     if (result < 0)
         goto done;
     if (run_statistics(out) < 0) {
-        result = error_set(err, ERROR_FAILED, "no memory for the statistics of %zu requests",
-                           out->lifetimes.all.count);
+        result = error_set(err, ERROR_FAILED, "no memory for the statistics of %s requests",
+                           TEXT_COUNT(out->lifetimes.all.count));
         goto done;
     }
     result = explain(out, &input, request, progress, err);

@@ -385,8 +385,8 @@ int run_hops_add(const struct run_hops_input *input, struct run_hops *out, struc
         if (files[i].is_open)
             log_reader_close(&files[i].log);
     }
-    return result < 0 ? error_set(err, ERROR_FAILED, "no memory for %llu records of hops",
-                                  (unsigned long long)out->records)
+    return result < 0 ? error_set(err, ERROR_FAILED, "no memory for %s records of hops",
+                                  TEXT_COUNT(out->records))
                       : 0;
 }
 

@@ -225,7 +225,8 @@ static int split_by_direction(struct run_input *input, const char *run_dir, stru
     connection_index_fini(&outgoing);
     array_free(&serving);
     if (result < 0)
-        return error_set(err, ERROR_FAILED, "no memory for %zu socket calls", input->calls.count);
+        return error_set(err, ERROR_FAILED, "no memory for %s socket calls",
+                         TEXT_COUNT(input->calls.count));
     input->calls.records = input->accepted_calls.items; // the mapping stays for closing
     input->calls.count = input->accepted_calls.count;
     input->shim_connections.records = input->accepted_connections.items;
@@ -303,8 +304,8 @@ static int take_kernel_calls(struct run_input *input, struct error *err)
         result = append_kernel_calls(input);
         input->has_calls = true;
     }
-    return result < 0 ? error_set(err, ERROR_FAILED, "no memory for the socket calls of %zu events",
-                                  input->events.count)
+    return result < 0 ? error_set(err, ERROR_FAILED, "no memory for the socket calls of %s events",
+                                  TEXT_COUNT(input->events.count))
                       : 0;
 }
 
@@ -331,8 +332,8 @@ static int take_datagrams(struct run_input *input, struct error *err)
     };
     struct datagrams *out = &input->datagrams;
     if (datagrams_resolve(&in, out) < 0)
-        return error_set(err, ERROR_FAILED, "no memory for the datagrams of %zu requests",
-                         input->samples.count);
+        return error_set(err, ERROR_FAILED, "no memory for the datagrams of %s requests",
+                         TEXT_COUNT(input->samples.count));
     if (out->any && input->has_events) {
         input->events.records = out->events.items; // the mappings stay for closing
         input->sockets.records = out->sockets.items;

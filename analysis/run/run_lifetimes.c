@@ -144,7 +144,8 @@ static int doubt_calls(struct run_analysis *run, const struct run_input *input, 
     if (!input->has_calls || !input->has_events || shims == 0 ||
         call_doubts_settle(&run->evidence.calls, &in, &run->evidence.doubts) == 0)
         return 0;
-    return error_set(err, ERROR_FAILED, "no memory for %zu socket calls", input->calls.count);
+    return error_set(err, ERROR_FAILED, "no memory for %s socket calls",
+                     TEXT_COUNT(input->calls.count));
 }
 
 // What a capture alone shows of requests, in place of a client's logs.
@@ -175,8 +176,8 @@ static int take_turns(struct run_analysis *run, struct run_input *input,
     input->client_connections.records = turns->connections.items;
     input->client_connections.count = turns->connections.count;
     if (result < 0)
-        return error_set(err, ERROR_FAILED, "no memory for the requests in %zu socket calls",
-                         run->evidence.calls.count);
+        return error_set(err, ERROR_FAILED, "no memory for the requests in %s socket calls",
+                         TEXT_COUNT(run->evidence.calls.count));
     if (turns->samples.count)
         return 0;
     return error_set(err, ERROR_INCONCLUSIVE, "%s: no request in it: %s", run->evidence.run_dir,
@@ -255,7 +256,7 @@ static int join_beside(struct run_analysis *run, struct join_input in, const str
     in.client_connection_count = load->connections.count;
     int result = join_lifetimes(&in, &lives, &holdups, &counts, err);
     if (result == 0 && array_reserve(all, before + lives.count) < 0)
-        result = error_set(err, ERROR_FAILED, "no memory for %zu requests", lives.count);
+        result = error_set(err, ERROR_FAILED, "no memory for %s requests", TEXT_COUNT(lives.count));
     for (size_t i = 0; i < lives.count && result == 0; i++) {
         struct lifetime *life = &all->items[before + i];
         *life = lives.items[i];
@@ -285,7 +286,7 @@ static int join_earlier(struct run_analysis *run, struct join_input in, const st
         goto done;
     if (array_reserve(all, before + lives.count) < 0 ||
         array_reserve(kept, kept->count + holdups.count) < 0) {
-        result = error_set(err, ERROR_FAILED, "no memory for %zu requests", lives.count);
+        result = error_set(err, ERROR_FAILED, "no memory for %s requests", TEXT_COUNT(lives.count));
         goto done;
     }
     for (size_t i = 0; i < lives.count; i++) {
@@ -311,7 +312,8 @@ static int join_requests(struct run_analysis *run, const struct join_input *in, 
         join_lifetimes(in, &run->lifetimes.all, &run->lifetimes.holdups, &run->lifetimes.join, err);
     if (result == 0 && in->without_client &&
         turns_order(turns, &run->lifetimes.all, &run->lifetimes.holdups) < 0)
-        result = error_set(err, ERROR_FAILED, "no memory for %zu requests", in->sample_count);
+        result =
+            error_set(err, ERROR_FAILED, "no memory for %s requests", TEXT_COUNT(in->sample_count));
     for (size_t i = 0; i < run->evidence.other_loads.count && result == 0; i++)
         if (run->evidence.other_loads.items[i].samples.count)
             result = join_beside(run, *in, &run->evidence.other_loads.items[i], err);
@@ -431,8 +433,8 @@ static int order_all(struct run_analysis *run, const struct run_input *input, st
     if (service_order_build(&lives->order, lives->all.items, count, calls, server) < 0 ||
         service_order_group_clients(&lives->order, input->shim_connections.records,
                                     input->shim_connections.count) < 0)
-        return error_set(err, ERROR_FAILED, "no memory for the order of %zu requests",
-                         lives->all.count);
+        return error_set(err, ERROR_FAILED, "no memory for the order of %s requests",
+                         TEXT_COUNT(lives->all.count));
     return 0;
 }
 

@@ -117,7 +117,8 @@ static void without_line(const struct run_samples *samples, char *out, size_t ou
         if (hint->slice >= SAMPLE_HINT_LEAST)
             continue;
         if (listed == 0)
-            text_append(out, out_bytes, "n/a, for fewer than %d samples", SAMPLE_HINT_LEAST);
+            text_append(out, out_bytes, "n/a, for fewer than %s samples",
+                        TEXT_COUNT(SAMPLE_HINT_LEAST));
         text_append(out, out_bytes, "%s %s (%s) %s", listed++ ? "," : ":", hint->cause,
                     role_name(hint->role), TEXT_COUNT(hint->slice));
     }

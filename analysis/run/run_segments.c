@@ -12,6 +12,7 @@
 #include "base/connection.h"
 #include "profiler/bpf/event_log.h"
 #include "shim/message_log.h"
+#include "base/text.h"
 
 enum { SEGMENTS_MAX = 1000000, MEMORY_SHARE = 8, CORES = 1 << 16, MOST_MOVES = 16 };
 
@@ -128,8 +129,8 @@ int run_segments_read(struct run_segments *segments, const json_t *capture, cons
         return 0;
     if (first < 1 || first > SEGMENTS_MAX || count < 0 || count > SEGMENTS_MAX)
         return error_set(err, ERROR_INPUT,
-                         "%s/%s/capture.json: segments %lld and the %lld after it cannot be",
-                         run_dir, side, (long long)first, (long long)count);
+                         "%s/%s/capture.json: segments %lld and the %s after it cannot be", run_dir,
+                         side, (long long)first, TEXT_COUNT(count));
     segments->ended = json_is_true(json_object_get(from, "ended"));
     segments->first = (unsigned)first;
     segments->count = (unsigned)count;
@@ -341,7 +342,8 @@ int run_segments_open_events(struct run_segments *segments, const char *run_dir,
         gather_cores(&pieces, ends, events);
         whole_of(&pieces, events, out);
     } else {
-        result = error_set(err, ERROR_FAILED, "no memory for %zu events", pieces.records);
+        result =
+            error_set(err, ERROR_FAILED, "no memory for %s events", TEXT_COUNT(pieces.records));
     }
     free(ends);
     pieces_close(&pieces);
@@ -377,7 +379,7 @@ int run_segments_open_calls(struct run_segments *segments, const char *run_dir,
     if (calls)
         whole_of(&pieces, calls, out);
     else
-        result = error_set(err, ERROR_FAILED, "no memory for %zu calls", pieces.records);
+        result = error_set(err, ERROR_FAILED, "no memory for %s calls", TEXT_COUNT(pieces.records));
     pieces_close(&pieces);
     return result;
 }
@@ -436,7 +438,8 @@ int run_segments_open_sockets(struct run_segments *segments, const char *run_dir
     size_t used = 0, kept = 0;
     int result = sockets_open(segments, run_dir, &pieces, err);
     if (result == 0 && !(all = segments->memory[2] = malloc((pieces.records + 1) * sizeof *all)))
-        result = error_set(err, ERROR_FAILED, "no memory for %zu connections", pieces.records);
+        result = error_set(err, ERROR_FAILED, "no memory for %s connections",
+                           TEXT_COUNT(pieces.records));
     for (size_t n = 0; n < pieces.logs.count && result == 0; n++) {
         const struct log_reader *log = &pieces.logs.items[n];
         memcpy(all + used, log->records, log->count * sizeof *all);

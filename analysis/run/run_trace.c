@@ -312,7 +312,8 @@ static int decode(struct pt_trace *trace, const struct trace_windows *windows,
             failed = set_windows(&cores[i], stream, trace_windows_of(windows, cores[i].core->core));
     }
     if (failed < 0)
-        failed = error_set(err, ERROR_FAILED, "no memory for a trace of %zu streams", count);
+        failed =
+            error_set(err, ERROR_FAILED, "no memory for a trace of %s streams", TEXT_COUNT(count));
     if (failed == 0)
         failed = pt_trace_refine(trace, &nothing, err);
     if (failed == 0)

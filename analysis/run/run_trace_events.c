@@ -10,6 +10,7 @@
 #include "analysis/pt/calls/pt_span.h"
 #include "analysis/pt/pt_result.h"
 #include "base/array.h"
+#include "base/text.h"
 
 // What part a function has in the delivery of a message.
 enum path { PATH_NEW, PATH_OTHER, PATH_ARRIVES, PATH_DELIVERS, PATH_WAKES, PATH_SLEEPS };
@@ -265,7 +266,8 @@ static int decode(struct pt_trace *trace, const struct time_source *clock,
     struct pt_result result = {.trace = trace};
     int failed = 0;
     if (!cores || !contexts)
-        failed = error_set(err, ERROR_FAILED, "no memory for a trace of %zu streams", count);
+        failed =
+            error_set(err, ERROR_FAILED, "no memory for a trace of %s streams", TEXT_COUNT(count));
     for (size_t i = 0; failed == 0 && i < count; i++) {
         cores[i].naming = &naming;
         contexts[i] = &cores[i];

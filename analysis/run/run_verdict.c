@@ -688,10 +688,9 @@ static void verdict_append_fanout(char *out, const json_t *load)
         return;
     text_append(
         out, VERDICT_BYTES,
-        " All of this is of single requests: %lld of them, due together, make a logical "
-        "request, which lasts as long as the slowest (they may wait for one another): %s "
-        "logical requests",
-        (long long)requests,
+        " All of this is of single requests: %s of them, due together, make a logical request, "
+        "which lasts as long as the slowest (they may wait for one another): %s logical requests",
+        TEXT_COUNT(requests),
         text_count((uint64_t)json_integer_value(json_object_get(fanout, "scheduled")), count));
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const json_t *us = json_object_get(latency, names[i]);

@@ -17,6 +17,7 @@
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/new_file.h"
+#include "base/text.h"
 
 // --- what a sample's addresses and its thread are called -----------------------------------------
 
@@ -278,7 +279,8 @@ static int name_samples(struct sample_profile *profile, const struct perf_data *
     struct sample_names names;
     int result = sample_names_init(&names, data, path, symfs, &profile->names, err);
     if (result == 0 && (take_counts(profile, data) < 0 || add_samples(profile, data, &names) < 0))
-        result = error_set(err, ERROR_FAILED, "no memory for %zu samples", data->samples.count);
+        result = error_set(err, ERROR_FAILED, "no memory for %s samples",
+                           TEXT_COUNT(data->samples.count));
     const struct code_complaint_array *missing = &names.images.complaints;
     for (size_t i = 0; result == 0 && i < missing->count; i++)
         if (note(profile, missing->items[i].text) < 0)

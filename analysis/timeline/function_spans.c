@@ -2,6 +2,7 @@
 #include "analysis/timeline/function_spans.h"
 
 #include "base/array.h"
+#include "base/text.h"
 
 struct merging {
     const struct span *contexts, *functions;
@@ -144,9 +145,9 @@ int core_timeline_add_functions(struct core_timeline *core, const struct span_ar
     } else {
         array_free(&merging.out);
     }
-    return merging.failed
-               ? error_set(err, ERROR_FAILED, "no memory for %zu function calls", functions->count)
-               : 0;
+    return merging.failed ? error_set(err, ERROR_FAILED, "no memory for %s function calls",
+                                      TEXT_COUNT(functions->count))
+                          : 0;
 }
 
 // --- from the shim's function log ----------------------------------------------------------------

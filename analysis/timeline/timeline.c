@@ -9,6 +9,7 @@
 #include "analysis/timeline/detours.h"
 #include "analysis/timeline/span.h"
 #include "base/array.h"
+#include "base/text.h"
 
 enum { MAX_NESTED = 16 }; // interrupts and softirqs open at once on a core; Linux nests fewer
 
@@ -694,7 +695,8 @@ done:
     if (result < 0) {
         host_timeline_free(out);
         return error_set(err, ERROR_FAILED,
-                         "no memory for the timeline of %zu events: analyze a shorter run", count);
+                         "no memory for the timeline of %s events: analyze a shorter run",
+                         TEXT_COUNT(count));
     }
     return 0;
 }

@@ -366,11 +366,11 @@ static void print_clock(const struct hop_machines *m, size_t machine, FILE *out)
     const struct hop_clock *clock = &m->clock[machine];
     char text[3][32];
     fprintf(out,
-            "  The clock of %s is related within %s (p99): by %llu round trips of the link within "
+            "  The clock of %s is related within %s (p99): by %s round trips of the link within "
             "%s, by ",
-            m->address[machine], bound_text(clock->bound_p99_ns, text[0]),
-            (unsigned long long)clock->trips, bound_text(clock->link_bound_p99_ns, text[1]));
-    fprintf(out, "%llu packets within %s; %.2f ppm.\n", (unsigned long long)clock->crossings,
+            m->address[machine], bound_text(clock->bound_p99_ns, text[0]), TEXT_COUNT(clock->trips),
+            bound_text(clock->link_bound_p99_ns, text[1]));
+    fprintf(out, "%s packets within %s; %.2f ppm.\n", TEXT_COUNT(clock->crossings),
             bound_text(clock->packet_bound_p99_ns, text[2]), clock->rate * 1e6);
     if (clock->compared)
         fprintf(out, "  The two differ by %s (median), %s (max).\n",
@@ -378,16 +378,15 @@ static void print_clock(const struct hop_machines *m, size_t machine, FILE *out)
                 bound_text(clock->difference_max_ns, text[1]));
     if (clock->disagreeing)
         fprintf(out,
-                "  At %llu packets they differ by more than both bounds: one of them is wrong.\n",
-                (unsigned long long)clock->disagreeing);
+                "  At %s packets they differ by more than both bounds: one of them is wrong.\n",
+                TEXT_COUNT(clock->disagreeing));
     if (clock->backwards)
-        fprintf(
-            out,
-            "  %llu packets were at the next machine before they left, by more than the bound.\n",
-            (unsigned long long)clock->backwards);
+        fprintf(out,
+                "  %s packets were at the next machine before they left, by more than the bound.\n",
+                TEXT_COUNT(clock->backwards));
     if (clock->unrelated)
-        fprintf(out, "  %llu records are of a time at which the clocks are not related.\n",
-                (unsigned long long)clock->unrelated);
+        fprintf(out, "  %s records are of a time at which the clocks are not related.\n",
+                TEXT_COUNT(clock->unrelated));
 }
 
 void hop_machines_print(const struct hop_machines *m, FILE *out)

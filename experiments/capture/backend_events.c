@@ -6,6 +6,7 @@
 
 #include "experiments/capture/capture_backend.h"
 #include "profiler/events_capture.h"
+#include "base/text.h"
 
 static int events_check(const struct capture_options *options, bool chosen, struct error *err)
 {
@@ -83,9 +84,9 @@ static void warn_of_limits(struct capture *capture, const json_t *document)
     json_int_t unknown = json_integer_value(json_object_get(document, "sockets_dropped"));
     if (unknown > 0) {
         snprintf(text, sizeof text,
-                 "%lld connections found no room among those that the capture of kernel events "
-                 "knows at once: their requests have no stamps of the kernel's",
-                 (long long)unknown);
+                 "%s connections found no room among those that the capture of kernel events knows "
+                 "at once: their requests have no stamps of the kernel's",
+                 TEXT_COUNT(unknown));
         capture_warn(capture, text);
     }
     const json_t *collections = json_object_get(document, "collections");

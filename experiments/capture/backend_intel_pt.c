@@ -314,10 +314,10 @@ static void collect_code(struct trace *trace, json_t *document)
     if (!code.example[0])
         return;
     snprintf(text, sizeof text,
-             "of the code that was traced %llu files are not there any more, %llu were replaced "
-             "since, and %llu had no room on the disk, such as %s: their functions are unknown",
-             (unsigned long long)code.missing, (unsigned long long)code.changed,
-             (unsigned long long)code.unfit, code.example);
+             "of the code that was traced %s files are not there any more, %s were replaced since, "
+             "and %s had no room on the disk, such as %s: their functions are unknown",
+             TEXT_COUNT(code.missing), TEXT_COUNT(code.changed), TEXT_COUNT(code.unfit),
+             code.example);
     capture_warn(trace->capture, text);
 }
 
@@ -459,9 +459,9 @@ static int intel_pt_stop(struct capture *capture, void *state, json_t *dropped, 
     json_t *truncated = json_object_get(*document, "truncated");
     if (json_integer_value(truncated)) {
         snprintf(text, sizeof text,
-                 "the trace was cut %lld times because its buffer was full: --pt-buffer, or "
+                 "the trace was cut %s times because its buffer was full: --pt-buffer, or "
                  "--pt-detail light",
-                 (long long)json_integer_value(truncated));
+                 TEXT_COUNT(json_integer_value(truncated)));
         capture_warn(capture, text);
     }
     if (trace->refused) {

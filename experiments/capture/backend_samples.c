@@ -11,6 +11,7 @@
 #include "analysis/perf/perf_data.h"
 #include "base/input_file.h"
 #include "base/new_file.h"
+#include "base/text.h"
 #include "experiments/capture/capture_backend.h"
 #include "experiments/common/run_folder.h"
 #include "profiler/perf_recorder.h"
@@ -131,8 +132,8 @@ static int samples_start(struct capture *capture, bool needed, void **state, str
     if (result == 0)
         keep_kallsyms(capture->options.out);
     if (result == 0 && samples->frequency < capture->options.sample_rate) {
-        snprintf(text, sizeof text, "%u samples a second are taken: the kernel allows no more",
-                 samples->frequency);
+        snprintf(text, sizeof text, "%s samples a second are taken: the kernel allows no more",
+                 TEXT_COUNT(samples->frequency));
         capture_warn(capture, text);
     }
     return result;
@@ -169,9 +170,9 @@ static int samples_stop(struct capture *capture, void *state, json_t *dropped, j
            *throttled = json_object_get(*document, "throttled");
     if (json_integer_value(lost) || json_integer_value(throttled)) {
         snprintf(text, sizeof text,
-                 "samples are missing: %lld records lost, %lld times too many for the kernel; "
-                 "take fewer, with --sample-rate",
-                 (long long)json_integer_value(lost), (long long)json_integer_value(throttled));
+                 "samples are missing: %s records lost, %s times too many for the kernel; take "
+                 "fewer, with --sample-rate",
+                 TEXT_COUNT(json_integer_value(lost)), TEXT_COUNT(json_integer_value(throttled)));
         capture_warn(capture, text);
     }
     json_object_set(dropped, "samples", lost);

@@ -280,11 +280,11 @@ static void print_load(const struct experiment *experiment, const struct experim
             experiment->hosts.items[load->from].name, experiment->servers.items[load->to].name,
             TEXT_RATE(load->rate));
     if (load->workload.fanout > 1)
-        fprintf(out, "logical requests/s of %u requests each", load->workload.fanout);
+        fprintf(out, "logical requests/s of %s requests each", TEXT_COUNT(load->workload.fanout));
     else
         fprintf(out, "requests/s");
     fprintf(out, ", %s arrivals, %s connections", load->arrivals, TEXT_COUNT(load->connections));
-    fprintf(out, " x %llu in flight, ", (unsigned long long)load->depth);
+    fprintf(out, " x %s in flight, ", TEXT_COUNT(load->depth));
     print_length(load, out);
     for (size_t i = 0; i < load->agents.count; i++) {
         const struct experiment_agent *agent = &load->agents.items[i];
@@ -326,8 +326,8 @@ void experiment_print_plan(const struct experiment *experiment, FILE *out)
         fprintf(out, "; categories of %s", experiment->categories);
     fputc('\n', out);
     if (experiment->repetitions > 1)
-        fprintf(out, "  all of it %llu times, each with a server of its own\n",
-                (unsigned long long)experiment->repetitions);
+        fprintf(out, "  all of it %s times, each with a server of its own\n",
+                TEXT_COUNT(experiment->repetitions));
     for (size_t i = 0; i < experiment->gates.count; i++)
         fprintf(out, "  gate: %s\n", gate_words(&experiment->gates.items[i], text, sizeof text));
 }

@@ -9,6 +9,7 @@
 #include "experiments/definition/output.h"
 #include "experiments/definition/resolve.h"
 #include "experiments/definition/tables.h"
+#include "base/text.h"
 
 enum { DEEPEST = 2, STEPS_NAMED = 64 }; // levels; steps to choose from
 
@@ -346,10 +347,10 @@ json_t *study_to_json(const struct study *study)
 void study_print_plan(const struct study *study, FILE *out)
 {
     char words[200];
-    fprintf(out, "study %s (%s): %zu step%s", study->name, study->path, study->steps.count,
-            study->steps.count == 1 ? "" : "s");
+    fprintf(out, "study %s (%s): %s step%s", study->name, study->path,
+            TEXT_COUNT(study->steps.count), study->steps.count == 1 ? "" : "s");
     if (study->rounds > 1)
-        fprintf(out, ", in turn, %llu times", (unsigned long long)study->rounds);
+        fprintf(out, ", in turn, %s times", TEXT_COUNT(study->rounds));
     fputc('\n', out);
     for (size_t i = 0; i < study->steps.count; i++) {
         const struct study_step *step = &study->steps.items[i];

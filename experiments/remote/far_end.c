@@ -28,6 +28,7 @@
 #include "base/log_file.h"
 #include "base/options.h"
 #include "base/process.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "experiments/common/program_path.h"
 #include "experiments/keeper/keeper.h"
@@ -208,8 +209,8 @@ static int take_words(const json_t *list, const char **words, struct error *err)
 {
     size_t count = json_array_size(list);
     if (count > WORDS_MAX - 1)
-        return error_set(err, ERROR_INPUT, "a command of %zu words: at most %d are taken", count,
-                         WORDS_MAX - 1);
+        return error_set(err, ERROR_INPUT, "a command of %s words: at most %d are taken",
+                         TEXT_COUNT(count), WORDS_MAX - 1);
     for (size_t i = 0; i < count; i++) {
         words[i] = json_string_value(json_array_get(list, i));
         if (!words[i])

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/new_file.h"
+#include "base/text.h"
 
 int gate_report_write_json(const struct gate_result_array *results, const struct run_folder *folder,
                            struct error *err)
@@ -111,8 +112,9 @@ int gate_report_write(const struct gate_report *report, const struct gate_report
         gate_results_text(&report->results, out);
     if (out && report->waiting)
         fprintf(out,
-                "%zu gate%s of an increase wait%s for a base: taillight compare BASE CANDIDATE\n",
-                report->waiting, report->waiting == 1 ? "" : "s", report->waiting == 1 ? "s" : "");
+                "%s gate%s of an increase wait%s for a base: taillight compare BASE CANDIDATE\n",
+                TEXT_COUNT(report->waiting), report->waiting == 1 ? "" : "s",
+                report->waiting == 1 ? "s" : "");
     if (options->annotations)
         gate_results_annotations(&report->results, json ? stderr : stdout);
     return options->junit ? write_junit(report, options->junit, suite, err) : 0;

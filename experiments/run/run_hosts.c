@@ -43,9 +43,9 @@ static void name_left_results(struct run *run)
             left_results_find(&host->keeper, host->plan->directory, &left, &ignored) == 0 &&
             left.count)
             run_warn(run,
-                     "what %zu load%s or captures of earlier runs measured on host %s is still "
+                     "what %s load%s or captures of earlier runs measured on host %s is still "
                      "there, in %s%s: `taillight doctor %s --restore` fetches it",
-                     left.count, text_plural((double)left.count), host->plan->name,
+                     TEXT_COUNT(left.count), text_plural((double)left.count), host->plan->name,
                      left.items[0].path, left.count > 1 ? ", ..." : "", host->plan->address);
         array_free(&left);
     }
@@ -54,7 +54,7 @@ static void name_left_results(struct run *run)
 int run_start_hosts(struct run *run, struct error *err)
 {
     struct error degraded;
-    progress_phase(run->progress, "making %zu host%s", run->experiment->hosts.count,
+    progress_phase(run->progress, "making %s host%s", TEXT_COUNT(run->experiment->hosts.count),
                    run->experiment->hosts.count == 1 ? "" : "s");
     int result = hosts_start(&run->hosts, run->experiment, run->folder, &run->log, &degraded, err);
     if (result == 0 && degraded.kind != ERROR_NONE)
@@ -62,10 +62,10 @@ int run_start_hosts(struct run *run, struct error *err)
                  degraded.text);
     unsigned stale = run->log.dry ? 0 : keeper_journals_stale();
     if (stale)
-        run_warn(run,
-                 "%u earlier runs did not live to undo their changes: `taillight doctor --restore` "
-                 "does",
-                 stale);
+        run_warn(
+            run,
+            "%s earlier runs did not live to undo their changes: `taillight doctor --restore` does",
+            TEXT_COUNT(stale));
     if (result == 0) {
         watch_links(run);
         name_left_results(run);

@@ -154,7 +154,7 @@ static int prepare(struct run *run, const struct loader *loader, struct error *e
     const char *directory =
         begin_load(run, loader, host_of(run, loader), &folder, "--prepare", &line);
     command_line_add(&line, "--quiet");
-    progress_phase(run->progress, "loading and verifying %llu keys", (unsigned long long)keys);
+    progress_phase(run->progress, "loading and verifying %s keys", TEXT_COUNT(keys));
     char path[LOG_PATH_BYTES];
     log_of(run, loader, "prepare", path);
     const struct run_command command = {.line = &line,
@@ -406,8 +406,8 @@ static void say_loads(struct run *run)
     char duration[40], beside[60] = "";
     const struct experiment_load *load = &run->experiment->load;
     if (run->loader_count > 1)
-        snprintf(beside, sizeof beside, ", and %zu load%s beside it", run->loader_count - 1,
-                 run->loader_count > 2 ? "s" : "");
+        snprintf(beside, sizeof beside, ", and %s load%s beside it",
+                 TEXT_COUNT(run->loader_count - 1), run->loader_count > 2 ? "s" : "");
     progress_phase(run->progress, "loading %s%s at %s %srequests/s%s",
                    load->method.percentile ? "at most " : "",
                    units_format_ns((double)load->duration_ns, duration, sizeof duration),

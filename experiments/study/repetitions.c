@@ -102,9 +102,9 @@ static int run_one(struct series *series, struct experiment *experiment, uint64_
     int result = experiment_set_seed(experiment, seed, err);
     if (result < 0)
         return result;
-    progress_phase(settings->progress, "repetition %zu of %llu",
-                   series->loads.items[0].repetitions.count + 1,
-                   (unsigned long long)experiment->repetitions);
+    progress_phase(settings->progress, "repetition %s of %s",
+                   TEXT_COUNT(series->loads.items[0].repetitions.count + 1),
+                   TEXT_COUNT(experiment->repetitions));
     result = run_experiment(experiment, &here, &folder, err);
     if (result == 0)
         result = run_results_write(&folder, &silent, &series->kept, &available, err);
@@ -156,7 +156,7 @@ static void print_words(const struct load_series *load)
     const struct between_runs found = between_of(load);
     if (load->name)
         printf("\nThe load `%s`: ", load->name);
-    printf("%zu repetitions, %s requests; pooled:", load->repetitions.count,
+    printf("%s repetitions, %s requests; pooled:", TEXT_COUNT(load->repetitions.count),
            TEXT_COUNT(load->latencies.count));
     for (unsigned i = 0; i < SUMMARY_QUANTILES; i++)
         if (!isnan(load->pooled_us[i]))

@@ -543,23 +543,22 @@ static void say_what_was_saved(const struct watch *watch)
 {
     const struct flight_recorder *recorder = &watch->recorder;
     if (recorder->saved || watch->not_saved)
-        fprintf(stderr,
-                "taillight: %llu saved in %s, %llu folders made room since, %llu could not be\n",
-                (unsigned long long)recorder->saved, recorder->folder,
-                (unsigned long long)recorder->gone, (unsigned long long)watch->not_saved);
+        fprintf(stderr, "taillight: %s saved in %s, %s folders made room since, %s could not be\n",
+                TEXT_COUNT(recorder->saved), recorder->folder, TEXT_COUNT(recorder->gone),
+                TEXT_COUNT(watch->not_saved));
     if (recorder->lengthened)
-        fprintf(stderr, "taillight: %llu of these reach into the next interval\n",
-                (unsigned long long)recorder->lengthened);
+        fprintf(stderr, "taillight: %s of these reach into the next interval\n",
+                TEXT_COUNT(recorder->lengthened));
     if (recorder->shared)
         fprintf(stderr,
-                "taillight: %llu stretches of slow requests share a folder with others: they were "
+                "taillight: %s stretches of slow requests share a folder with others: they were "
                 "more than --saves in an interval\n",
-                (unsigned long long)recorder->shared);
+                TEXT_COUNT(recorder->shared));
     if (watch->analysis.given_up)
-        fprintf(stderr,
-                "taillight: %llu intervals could not be looked at: what was slow in them is not "
-                "saved\n",
-                (unsigned long long)watch->analysis.given_up);
+        fprintf(
+            stderr,
+            "taillight: %s intervals could not be looked at: what was slow in them is not saved\n",
+            TEXT_COUNT(watch->analysis.given_up));
 }
 
 // The analysis shares cores with what it watches. Whoever wakes up gets the core from a thread that

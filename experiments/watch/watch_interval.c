@@ -57,7 +57,7 @@ void watch_interval_line(const struct watch_interval *interval, const struct wat
     if (first && interval->windows)
         fprintf(out, "  saved: %s", interval->saved);
     if (first && interval->windows > 1)
-        fprintf(out, " and %zu more", interval->windows - 1);
+        fprintf(out, " and %s more", TEXT_COUNT(interval->windows - 1));
     fputc('\n', out);
 }
 
@@ -66,8 +66,8 @@ static void write_causes(const struct diagnosis *diagnosis, const struct summary
     double whole = run_diagnosis_extra_ns(diagnosis);
     char added[32], share[32], name[CAUSE_NAME_BYTES + 32], clean[CAUSE_NAME_BYTES + 32];
     fprintf(s->out,
-            "  the slowest 1 %%, %zu request%s, against %s of an ordinary one; added on average:\n",
-            diagnosis->messages.count, diagnosis->messages.count == 1 ? "" : "s",
+            "  the slowest 1 %%, %s request%s, against %s of an ordinary one; added on average:\n",
+            TEXT_COUNT(diagnosis->messages.count), diagnosis->messages.count == 1 ? "" : "s",
             units_format_ns(diagnosis->reference_latency_ns, added, sizeof added));
     for (size_t i = 0; i < diagnosis->causes.count && i < CAUSES_SHOWN; i++) {
         const struct cause *cause = &diagnosis->causes.items[i];

@@ -198,8 +198,8 @@ int agent_specs_resolve(struct agent_spec *specs, size_t count, uint64_t connect
                              (unsigned long long)spec->threads,
                              (unsigned long long)spec->connections);
         if (spec->depth > ENGINE_IN_FLIGHT_CAP / spec->connections)
-            return error_set(err, ERROR_INPUT, "%llu in flight on %llu connections are over %d",
-                             (unsigned long long)spec->depth, (unsigned long long)spec->connections,
+            return error_set(err, ERROR_INPUT, "%s in flight on %s connections are over %d",
+                             TEXT_COUNT(spec->depth), TEXT_COUNT(spec->connections),
                              ENGINE_IN_FLIGHT_CAP);
         // Seeds of 32 bits may collide; two agents with the same schedule would send in lockstep.
         for (size_t j = 0; j < i; j++)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "loadgen/method/logical_requests.h"
+#include "base/text.h"
 
 static bool agent_counts(const struct agent_outcome *agent)
 {
@@ -62,7 +63,7 @@ static int pool_connections(const struct fleet_outcome *outcome, struct engine_r
         count += outcome->agents[i].lost[0] ? 0 : outcome->agents[i].result.connection_count;
     pool->connections = count < UINT32_MAX ? calloc(count + 1, sizeof *pool->connections) : NULL;
     if (!pool->connections)
-        return error_set(err, ERROR_FAILED, "out of memory for %zu connections", count);
+        return error_set(err, ERROR_FAILED, "out of memory for %s connections", TEXT_COUNT(count));
     for (size_t i = 0; i < outcome->count; i++) {
         const struct engine_result *one = &outcome->agents[i].result;
         first_id[i] = pool->connection_count;

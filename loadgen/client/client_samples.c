@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "loadgen/client/client_samples.h"
+#include "base/text.h"
 
 void connection_note_fault(struct client_connection *connection, const struct sample *sample,
                            const struct reply *reply)
@@ -17,8 +18,8 @@ void connection_note_fault(struct client_connection *connection, const struct sa
                   asked);
     else if (context->protocol->operations[sample->operation].many_keys)
         error_set(first, ERROR_FAILED,
-                  "values of other keys, or of other sizes, than the %u keys that were asked for",
-                  context->multiget->count);
+                  "values of other keys, or of other sizes, than the %s keys that were asked for",
+                  TEXT_COUNT(context->multiget->count));
     else if (reply->value_bytes != workload_value_bytes(context->workload, sample->key))
         error_set(first, ERROR_FAILED, "a value of %llu bytes, and the key's has %zu",
                   (unsigned long long)reply->value_bytes,

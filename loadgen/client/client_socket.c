@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "base/tsc.h"
 #include "loadgen/client/client_opening.h"
 #include "loadgen/client/client_samples.h"
@@ -268,8 +269,8 @@ void connection_end(struct client_connection *connection, enum connection_loss r
     const char *said = connection->parser.said;
     if (!orderly && counts->broken++ == 0)
         error_set(&counts->first_break, ERROR_FAILED,
-                  "connection %u broke after %llu replies: %s%s%s%s", connection->id,
-                  (unsigned long long)connection->replies, why, *said ? "; it said \"" : "", said,
+                  "connection %u broke after %s replies: %s%s%s%s", connection->id,
+                  TEXT_COUNT(connection->replies), why, *said ? "; it said \"" : "", said,
                   *said ? "\"" : "");
     connection->ended_tsc = tsc_now();
     if (counts->ended++ == 0)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "loadgen/client/node_map.h"
+#include "base/text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -54,7 +55,7 @@ static uint32_t add_node(struct node_map *map, const struct cluster_range *range
 {
     const uint32_t count = node_map_count(map);
     if (count == NODES_MOST) {
-        error_set(err, ERROR_FAILED, "there are more than %d nodes", NODES_MOST);
+        error_set(err, ERROR_FAILED, "there are more than %s nodes", TEXT_COUNT(NODES_MOST));
         return NODE_NONE;
     }
     if (node_map_place(range, &map->nodes[count], err) < 0)

@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/nic_stamps.h"
+#include "base/text.h"
 #include "base/tsc.h"
 #include "base/tsc_rate.h"
 #include "loadgen/client/client_datagram.h"
@@ -72,9 +73,9 @@ static int raise_file_limit(uint32_t connections, uint32_t threads, struct error
     if (setrlimit(RLIMIT_NOFILE, &more) == 0)
         return 0;
     return error_set(err, ERROR_FAILED,
-                     "%u connections need %llu open files, and the limit is %llu: raise it with "
+                     "%s connections need %s open files, and the limit is %s: raise it with "
                      "ulimit -n (as root, or the hard limit in limits.conf(5))",
-                     connections, (unsigned long long)needed, (unsigned long long)limit.rlim_max);
+                     TEXT_COUNT(connections), TEXT_COUNT(needed), TEXT_COUNT(limit.rlim_max));
 }
 
 static int begin_nic_stamps(struct engine *engine, struct error *err)

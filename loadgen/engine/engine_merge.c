@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "loadgen/engine/sample_merge.h"
+#include "base/text.h"
 
 // Puts the threads' samples into the order of their intended times, and gives the memory of each
 // back. A single thread's already are in order.
@@ -60,8 +61,8 @@ static int merge_connections(const struct engine_shared *shared,
         result->connection_count += (uint32_t)workers[i]->context.log.count;
     result->connections = calloc(result->connection_count, sizeof *result->connections);
     if (!result->connections)
-        return error_set(err, ERROR_FAILED, "out of memory for %u connections",
-                         result->connection_count);
+        return error_set(err, ERROR_FAILED, "out of memory for %s connections",
+                         TEXT_COUNT(result->connection_count));
     for (uint32_t i = 0; i < shared->thread_count; i++) {
         const struct connection_log *log = &workers[i]->context.log;
         for (size_t c = 0; c < log->count; c++)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "loadgen/engine/engine_nodes.h"
+#include "base/text.h"
 
 #include <stdlib.h>
 
@@ -10,10 +11,10 @@ static int check_connections(const struct engine_settings *settings, uint32_t th
     if (settings->connections / threads >= nodes)
         return 0;
     return error_set(err, ERROR_INPUT,
-                     "%s: %u nodes, with %u thread%s each of which has a connection to each, need "
-                     "%u connections at least, not %u",
-                     settings->server->text, nodes, threads, threads == 1 ? "" : "s",
-                     nodes * threads, settings->connections);
+                     "%s: %s nodes, with %u thread%s each of which has a connection to each, need "
+                     "%s connections at least, not %s",
+                     settings->server->text, TEXT_COUNT(nodes), threads, threads == 1 ? "" : "s",
+                     TEXT_COUNT(nodes * threads), TEXT_COUNT(settings->connections));
 }
 
 int engine_nodes_open(const struct engine_settings *settings, uint32_t threads,

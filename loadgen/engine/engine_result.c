@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "loadgen/engine/engine_result.h"
+#include "base/text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +11,8 @@ int engine_result_take_samples(struct engine_result *result, size_t count, struc
     const size_t bytes = (count + 1) * sizeof *result->samples;
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
-        return error_set_errno(err, ERROR_FAILED, "cannot take %zu MiB for %zu samples",
-                               bytes >> 20, count);
+        return error_set_errno(err, ERROR_FAILED, "cannot take %zu MiB for %s samples", bytes >> 20,
+                               TEXT_COUNT(count));
     result->samples = memory;
     result->sample_bytes = bytes;
     return 0;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "base/tsc.h"
 #include "loadgen/client/client_datagram.h"
 #include "loadgen/client/client_streams.h"
@@ -43,9 +44,9 @@ static int take_samples(struct engine_worker *worker, size_t count, struct error
              MAP_PRIVATE | MAP_ANONYMOUS | (closed ? MAP_NORESERVE : MAP_POPULATE), -1, 0);
     if (memory == MAP_FAILED)
         return error_set_errno(err, ERROR_FAILED,
-                               "cannot take %zu MiB for the samples of %zu requests (a lower rate "
+                               "cannot take %zu MiB for the samples of %s requests (a lower rate "
                                "or a shorter run needs less)",
-                               worker->sample_bytes >> 20, count);
+                               worker->sample_bytes >> 20, TEXT_COUNT(count));
     worker->context.samples = worker->samples = memory;
     worker->fills_begin = count;
     worker->context.fills = worker->samples + worker->fills_begin;
@@ -310,7 +311,7 @@ int engine_worker_prepare(struct engine_worker *worker, struct error *err)
     const uint32_t count =
         begun + (shared->nodes ? lanes_spare_connections(begun, node_map_count(shared->nodes)) : 0);
     if (!take_memory(worker, count) || !make_context(worker, count))
-        return error_set(err, ERROR_FAILED, "out of memory for %u connections", count);
+        return error_set(err, ERROR_FAILED, "out of memory for %s connections", TEXT_COUNT(count));
     for (uint32_t i = 0; i < count; i++)
         worker->connections[i].socket_fd = -1;
     worker->connection_count = begun;

@@ -7,6 +7,7 @@
 #include "loadgen/client/client_connection.h"
 #include "loadgen/client/client_socket.h"
 #include "loadgen/client/connection_counts.h"
+#include "base/text.h"
 
 enum {
     LATER_NODES = 16,   // nodes that may appear and get connections
@@ -57,7 +58,8 @@ int lanes_make(struct lanes *lanes, struct client_connection *connections, uint3
         uint32_t first = (uint32_t)((uint64_t)node * count / nodes),
                  end = (uint32_t)((uint64_t)(node + 1) * count / nodes);
         if (make_lane(lanes, node, connections + first, end - first) < 0)
-            return error_set(err, ERROR_FAILED, "out of memory for %u connections", count);
+            return error_set(err, ERROR_FAILED, "out of memory for %s connections",
+                             TEXT_COUNT(count));
     }
     return 0;
 }

@@ -84,9 +84,9 @@ static void view_show(struct live_view *view, const char *goal)
     char per_second[TEXT_NUMBER_BYTES];
     client_format(behind, idled, khz, client, sizeof client);
     if (errors)
-        snprintf(errors_text, sizeof errors_text, ", %llu errors", (unsigned long long)errors);
-    snprintf(figures, sizeof figures, "%s/s, %llu in flight, p50 %s, p99 %s, p99.9 %s%s%s",
-             text_rate(rate, per_second), (unsigned long long)in_flight,
+        snprintf(errors_text, sizeof errors_text, ", %s errors", TEXT_COUNT(errors));
+    snprintf(figures, sizeof figures, "%s/s, %s in flight, p50 %s, p99 %s, p99.9 %s%s%s",
+             text_rate(rate, per_second), TEXT_COUNT(in_flight),
              percentile_format(view, 0.5, khz, p50, sizeof p50),
              percentile_format(view, 0.99, khz, p99, sizeof p99),
              percentile_format(view, 0.999, khz, p999, sizeof p999), errors_text, client);

@@ -176,8 +176,8 @@ static int draw_all(struct schedule_drawer *drawer, struct schedule *schedule, s
                              "the arrivals come to more than 2 billion requests in %s",
                              TEXT_NS(drawer->duration));
         if (array_push(schedule, request) < 0)
-            return error_set(err, ERROR_FAILED, "out of memory for a schedule of %zu requests",
-                             schedule->count);
+            return error_set(err, ERROR_FAILED, "out of memory for a schedule of %s requests",
+                             TEXT_COUNT(schedule->count));
     }
     return 0;
 }
@@ -198,8 +198,8 @@ int schedule_draw(const struct workload *workload, const struct distribution *ar
     size_t likely = (size_t)(expected + 5 * sqrt(expected * workload->fanout) + 16);
     int result = schedule_drawer_open(workload, arrivals, rate, duration_ns, seed, &drawer, err);
     if (result == 0 && array_reserve(schedule, likely) < 0)
-        result =
-            error_set(err, ERROR_FAILED, "out of memory for a schedule of %zu requests", likely);
+        result = error_set(err, ERROR_FAILED, "out of memory for a schedule of %s requests",
+                           TEXT_COUNT(likely));
     if (result == 0)
         result = draw_all(drawer, schedule, err);
     schedule_drawer_close(drawer);
@@ -232,7 +232,7 @@ int schedule_draw_order(const struct workload *workload, size_t count, uint64_t 
 {
     *schedule = (struct schedule){0};
     if (array_reserve(schedule, count) < 0)
-        return error_set(err, ERROR_FAILED, "out of memory for %zu requests", count);
+        return error_set(err, ERROR_FAILED, "out of memory for %s requests", TEXT_COUNT(count));
     memset(schedule->items, 0, count * sizeof *schedule->items);
     schedule->count = count;
     return schedule_draw_requests(workload, seed, schedule, err);

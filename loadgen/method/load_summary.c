@@ -294,9 +294,9 @@ static void judge_nodes(const struct engine_result *result, struct load_summary 
     const uint64_t unreachable = result->counts.redirections.unreachable;
     if (unreachable)
         load_summary_add_reason(summary, DOUBT_DISCONNECTED,
-                                "%s requests waited in vain for a connection to the node that "
-                                "has their key (%u nodes are known)",
-                                TEXT_COUNT(unreachable), result->nodes);
+                                "%s requests waited in vain for a connection to the node that has "
+                                "their key (%s nodes are known)",
+                                TEXT_COUNT(unreachable), TEXT_COUNT(result->nodes));
 }
 
 static void judge_end(const struct engine_result *result, struct load_summary *summary)
@@ -466,10 +466,10 @@ static void judge_load(const struct engine_result *result, struct load_summary *
         (result->depth_is_cap || delayed > share_tolerance * (double)summary->scheduled))
         load_summary_add_reason(
             summary, doubt == DOUBT_OVERLOADED ? DOUBT_CLOSED : doubt,
-            "%s of %s requests had to wait for a connection with room (%s connections, "
-            "%u in flight on each%s): the load was closed-loop; %s",
+            "%s of %s requests had to wait for a connection with room (%s connections, %s in "
+            "flight on each%s): the load was closed-loop; %s",
             TEXT_COUNT(result->delayed_by_depth), TEXT_COUNT(summary->scheduled),
-            TEXT_COUNT(result->connections_at_once), result->depth,
+            TEXT_COUNT(result->connections_at_once), TEXT_COUNT(result->depth),
             result->depth_is_cap ? ", the in-flight cap" : "", whose);
     judge_memory(result, doubt, summary);
     judge_replies(result, summary);
@@ -487,8 +487,8 @@ static int take_figures(const struct engine_result *result, struct load_summary 
     if (room)
         status = take_latencies(result, &logical, room, summary, err);
     else
-        status = error_set(err, ERROR_FAILED, "out of memory for the percentiles of %zu requests",
-                           result->sample_count);
+        status = error_set(err, ERROR_FAILED, "out of memory for the percentiles of %s requests",
+                           TEXT_COUNT(result->sample_count));
     if (logical.samples != result->samples) {
         const struct sample_counts counts = count_statuses(&logical);
         summary->logical_scheduled = counts.scheduled;

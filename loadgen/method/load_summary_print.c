@@ -15,23 +15,23 @@ static void print_fills(const struct fill_counts *fills, FILE *out)
 {
     if (!fills->begun)
         return;
-    fprintf(out, "  fills      %llu set%s after a miss: %llu stored", (count_type)fills->begun,
-            text_plural((double)fills->begun), (count_type)fills->stored.count);
+    fprintf(out, "  fills      %s set%s after a miss: %s stored", TEXT_COUNT(fills->begun),
+            text_plural((double)fills->begun), TEXT_COUNT(fills->stored.count));
     if (fills->stored.count)
         fprintf(out, " in %s each, %s at most",
                 TEXT_NS((double)fills->stored.sum_ns / (double)fills->stored.count),
                 TEXT_NS((double)fills->stored.max_ns));
-    fprintf(out, ", %llu refused, %llu failed, %llu lost, %llu unfinished; %llu left out\n",
-            (count_type)fills->refused, (count_type)fills->failed, (count_type)fills->lost,
-            (count_type)fill_counts_unfinished(fills), (count_type)fills->left_out);
+    fprintf(out, ", %s refused, %s failed, %s lost, %s unfinished; %s left out\n",
+            TEXT_COUNT(fills->refused), TEXT_COUNT(fills->failed), TEXT_COUNT(fills->lost),
+            TEXT_COUNT(fill_counts_unfinished(fills)), TEXT_COUNT(fills->left_out));
 }
 
 static void print_multigets(const struct multiget_counts *multigets, FILE *out)
 {
     if (multigets->answered)
-        fprintf(out, "  multigets  %llu answered, of %llu keys; %llu of the keys %s not there\n",
-                (count_type)multigets->answered, (count_type)multigets->keys,
-                (count_type)multigets->missing, text_were((double)multigets->missing));
+        fprintf(out, "  multigets  %s answered, of %s keys; %s of the keys %s not there\n",
+                TEXT_COUNT(multigets->answered), TEXT_COUNT(multigets->keys),
+                TEXT_COUNT(multigets->missing), text_were((double)multigets->missing));
 }
 
 static void print_batches(const struct batch_counts *batches, const struct load_facts *facts,
@@ -41,11 +41,11 @@ static void print_batches(const struct batch_counts *batches, const struct load_
     if (!(facts->batch_us > 0) || !batches->calls)
         return;
     fprintf(out,
-            "  batches    of what is due within %s: %.1f requests a send call, %llu at most; "
-            "each waited %s\n             for others on average, %s at most (in all "
-            "latencies, and allowed for in the arrivals)\n",
+            "  batches    of what is due within %s: %.1f requests a send call, %s at most; each "
+            "waited %s\n             for others on average, %s at most (in all latencies, and "
+            "allowed for in the arrivals)\n",
             TEXT_US(facts->batch_us), (double)waited->count / (double)batches->calls,
-            (count_type)batches->largest, TEXT_NS((double)waited->sum_ns / (double)waited->count),
+            TEXT_COUNT(batches->largest), TEXT_NS((double)waited->sum_ns / (double)waited->count),
             TEXT_NS((double)waited->max_ns));
 }
 
@@ -55,17 +55,16 @@ static void print_nodes(const struct engine_result *result, FILE *out)
     if (!result->nodes)
         return;
     fprintf(out,
-            "  nodes      %u; %llu request%s moved, %llu asked elsewhere once, %llu tried later, "
-            "%llu given up, %llu out of reach; the map read again %llu time%s\n",
-            result->nodes, (count_type)counts->moved, text_plural((double)counts->moved),
-            (count_type)counts->asked, (count_type)counts->retried, (count_type)counts->given_up,
-            (count_type)counts->unreachable, (count_type)counts->map_reads,
+            "  nodes      %s; %s request%s moved, %s asked elsewhere once, %s tried later, %s "
+            "given up, %s out of reach; the map read again %s time%s\n",
+            TEXT_COUNT(result->nodes), TEXT_COUNT(counts->moved),
+            text_plural((double)counts->moved), TEXT_COUNT(counts->asked),
+            TEXT_COUNT(counts->retried), TEXT_COUNT(counts->given_up),
+            TEXT_COUNT(counts->unreachable), TEXT_COUNT(counts->map_reads),
             text_plural((double)counts->map_reads));
     if (counts->failovers.count)
-        fprintf(out,
-                "  failovers  %llu, the first %s after the start; %s at most without a "
-                "master\n",
-                (count_type)counts->failovers.count,
+        fprintf(out, "  failovers  %s, the first %s after the start; %s at most without a master\n",
+                TEXT_COUNT(counts->failovers.count),
                 TEXT_NS(1e9 * engine_result_first_failover_s(result)),
                 TEXT_NS((double)counts->failovers.max_ns));
 }
@@ -73,7 +72,7 @@ static void print_nodes(const struct engine_result *result, FILE *out)
 static void print_handshakes(const struct timed_count *counts, const char *what, FILE *out)
 {
     if (counts->count)
-        fprintf(out, "; %llu %s, %s each, %s at most", (count_type)counts->count, what,
+        fprintf(out, "; %s %s, %s each, %s at most", TEXT_COUNT(counts->count), what,
                 TEXT_NS((double)counts->sum_ns / (double)counts->count),
                 TEXT_NS((double)counts->max_ns));
 }
@@ -126,13 +125,14 @@ static void print_asked(const struct load_summary *summary, const struct engine_
     if (result->closed_loop)
         fprintf(out, "as many requests/s as are answered (closed loop");
     else if (fanout > 1)
-        fprintf(out, "%s logical request%s/s of %u requests each (%s arrivals",
-                TEXT_RATE(facts->rate), text_plural(facts->rate), fanout, facts->arrivals);
+        fprintf(out, "%s logical request%s/s of %s requests each (%s arrivals",
+                TEXT_RATE(facts->rate), text_plural(facts->rate), TEXT_COUNT(fanout),
+                facts->arrivals);
     else
         fprintf(out, "%s request%s/s (%s arrivals", TEXT_RATE(facts->rate),
                 text_plural(facts->rate), facts->arrivals);
-    fprintf(out, ", seed %llu) for %s on %u connection%s\n", (count_type)facts->seed,
-            TEXT_NS(1e9 * summary->duration_s), result->connections_at_once,
+    fprintf(out, ", seed %llu) for %s on %s connection%s\n", (unsigned long long)facts->seed,
+            TEXT_NS(1e9 * summary->duration_s), TEXT_COUNT(result->connections_at_once),
             text_plural(result->connections_at_once));
 }
 
@@ -144,16 +144,17 @@ static void print_closed_loop(const struct engine_result *result, const struct l
     const char *bring = result->connections_at_once == 1 ? "brings" : "bring";
     if (result->closed_loop && facts->think)
         fprintf(out,
-                "  closed loop of users who think (%s), as asked for: the rate is what %u "
-                "connection%s with %u in\n  flight on each %s about, fewer while the server is "
+                "  closed loop of users who think (%s), as asked for: the rate is what %s "
+                "connection%s with %s in\n  flight on each %s about, fewer while the server is "
                 "slow, and the latency that of\n  requests which wait for replies\n",
-                facts->think, result->connections_at_once, plural, result->depth, bring);
+                facts->think, TEXT_COUNT(result->connections_at_once), plural,
+                TEXT_COUNT(result->depth), bring);
     else if (result->closed_loop)
-        fprintf(out,
-                "  closed loop, as asked for: the rate is the most that %u connection%s with %u in "
-                "flight on each\n  %s about, and the latency that of requests which wait for "
-                "replies\n",
-                result->connections_at_once, plural, result->depth, bring);
+        fprintf(
+            out,
+            "  closed loop, as asked for: the rate is the most that %s connection%s with %s in "
+            "flight on each\n  %s about, and the latency that of requests which wait for replies\n",
+            TEXT_COUNT(result->connections_at_once), plural, TEXT_COUNT(result->depth), bring);
 }
 
 static void print_latencies(const struct load_summary *summary, bool logical, FILE *out)
@@ -183,20 +184,19 @@ static void print_requests(const struct load_summary *summary, const struct engi
             text_rate(summary->offered_rate, offered), text_rate(summary->achieved_rate, achieved));
     if (fanout > 1)
         fprintf(out,
-                " (logical requests, of %u requests each: %llu, of which %llu had all their "
-                "replies)",
-                fanout, (count_type)summary->logical_scheduled,
-                (count_type)summary->logical_answered);
+                " (logical requests, of %s requests each: %s, of which %s had all their replies)",
+                TEXT_COUNT(fanout), TEXT_COUNT(summary->logical_scheduled),
+                TEXT_COUNT(summary->logical_answered));
     fprintf(out,
-            "\n  requests   %llu scheduled, %llu sent, %llu answered (%llu miss%s, %llu error%s), "
-            "%llu unsent, %llu timed out, %llu lost",
-            (count_type)summary->scheduled, (count_type)summary->sent,
-            (count_type)summary->answered, (count_type)summary->misses,
-            summary->misses == 1 ? "" : "es", (count_type)summary->error_replies,
-            text_plural((double)summary->error_replies), (count_type)summary->unsent,
-            (count_type)summary->timed_out, (count_type)summary->lost);
+            "\n  requests   %s scheduled, %s sent, %s answered (%s miss%s, %s error%s), %s unsent, "
+            "%s timed out, %s lost",
+            TEXT_COUNT(summary->scheduled), TEXT_COUNT(summary->sent),
+            TEXT_COUNT(summary->answered), TEXT_COUNT(summary->misses),
+            summary->misses == 1 ? "" : "es", TEXT_COUNT(summary->error_replies),
+            text_plural((double)summary->error_replies), TEXT_COUNT(summary->unsent),
+            TEXT_COUNT(summary->timed_out), TEXT_COUNT(summary->lost));
     if (unexpected)
-        fprintf(out, "; %llu repl%s to no request", (count_type)unexpected,
+        fprintf(out, "; %s repl%s to no request", TEXT_COUNT(unexpected),
                 unexpected == 1 ? "y" : "ies");
     fputc('\n', out);
 }
@@ -204,15 +204,14 @@ static void print_requests(const struct load_summary *summary, const struct engi
 static void print_connections(const struct connection_counts *counts, FILE *out)
 {
     if (counts->ended)
-        fprintf(
-            out,
-            "  ends       %llu connection%s ended, %llu opened again, %llu attempt%s failed, %llu "
-            "given up; %llu request%s moved, %llu repeated\n",
-            (count_type)counts->ended, text_plural((double)counts->ended),
-            (count_type)counts->reconnects, (count_type)counts->reconnects_failed,
-            text_plural((double)counts->reconnects_failed), (count_type)counts->given_up,
-            (count_type)counts->moved, text_plural((double)counts->moved),
-            (count_type)counts->repeated);
+        fprintf(out,
+                "  ends       %s connection%s ended, %s opened again, %s attempt%s failed, %s "
+                "given up; %s request%s moved, %s repeated\n",
+                TEXT_COUNT(counts->ended), text_plural((double)counts->ended),
+                TEXT_COUNT(counts->reconnects), TEXT_COUNT(counts->reconnects_failed),
+                text_plural((double)counts->reconnects_failed), TEXT_COUNT(counts->given_up),
+                TEXT_COUNT(counts->moved), text_plural((double)counts->moved),
+                TEXT_COUNT(counts->repeated));
 }
 
 static void print_tls(const struct connection_counts *counts, FILE *out)
@@ -229,14 +228,15 @@ static void print_tls(const struct connection_counts *counts, FILE *out)
 static void print_client(const struct load_summary *summary, const struct engine_result *result,
                          FILE *out)
 {
-    fprintf(out, "  in flight  at most %llu; %llu request%s waited for a connection with room",
-            (count_type)result->counts.in_flight_max, (count_type)result->delayed_by_depth,
+    fprintf(out, "  in flight  at most %s; %s request%s waited for a connection with room",
+            TEXT_COUNT(result->counts.in_flight_max), TEXT_COUNT(result->delayed_by_depth),
             text_plural((double)result->delayed_by_depth));
     fprintf(out, "\n  lateness   p50 %s, p99 %s", TEXT_US(summary->lateness_p50_us),
             TEXT_US(summary->lateness_p99_us));
     if (CPU_COUNT(&result->cores) > 1) {
         char cores[200];
-        fprintf(out, "\n  threads    %u, one on each of the cores %s", result->thread_count,
+        fprintf(out, "\n  threads    %s, one on each of the cores %s",
+                TEXT_COUNT(result->thread_count),
                 units_format_cores(&result->cores, cores, sizeof cores));
     }
     fprintf(out, "\n  client     %s of CPU a request, %s of the time idle (spinning)\n",
@@ -253,23 +253,23 @@ static void print_stamps(const struct load_summary *summary, const struct engine
         return;
     }
     fprintf(out,
-            "  stamps     %llu by the NIC, %llu by the kernel, %llu by this program; TX missing "
-            "%llu, late %llu, double %llu, unknown %llu, RX missing %llu, coalesced %llu\n",
-            (count_type)summary->stamps_hardware, (count_type)summary->stamps_software,
-            (count_type)summary->stamps_user, (count_type)result->stamps_missing,
-            (count_type)counts->stamps_late, (count_type)counts->stamps_double,
-            (count_type)counts->stamps_unknown, (count_type)counts->rx_missing,
-            (count_type)counts->rx_coalesced);
+            "  stamps     %s by the NIC, %s by the kernel, %s by this program; TX missing %s, late "
+            "%s, double %s, unknown %s, RX missing %s, coalesced %s\n",
+            TEXT_COUNT(summary->stamps_hardware), TEXT_COUNT(summary->stamps_software),
+            TEXT_COUNT(summary->stamps_user), TEXT_COUNT(result->stamps_missing),
+            TEXT_COUNT(counts->stamps_late), TEXT_COUNT(counts->stamps_double),
+            TEXT_COUNT(counts->stamps_unknown), TEXT_COUNT(counts->rx_missing),
+            TEXT_COUNT(counts->rx_coalesced));
     if (result->thinned_tsc)
         fprintf(
             out,
-            "             from %s on TX stamps of one send call in %u only, drawn by lot: "
-            "the client had no time for more (--stamps sw: all, whatever they cost)\n",
+            "             from %s on TX stamps of one send call in %s only, drawn by lot: the "
+            "client had no time for more (--stamps sw: all, whatever they cost)\n",
             TEXT_INSTANT(1e9 * (double)(result->thinned_tsc - result->start_tsc) / result->tsc_hz),
-            result->stamps_every);
+            TEXT_COUNT(result->stamps_every));
     else if (result->stamps_every)
-        fprintf(out, "             TX stamps of one send call in %u, drawn by lot\n",
-                result->stamps_every);
+        fprintf(out, "             TX stamps of one send call in %s, drawn by lot\n",
+                TEXT_COUNT(result->stamps_every));
 }
 
 void load_summary_print(const struct load_summary *summary, const struct engine_result *result,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "loadgen/method/logical_requests.h"
+#include "base/text.h"
 
 #include <stdlib.h>
 
@@ -53,8 +54,8 @@ int logical_requests_make(const struct engine_result *result, struct engine_resu
     logical->sample_count = result->sample_count / fanout;
     logical->samples = calloc(logical->sample_count + 1, sizeof *logical->samples);
     if (!logical->samples)
-        return error_set(err, ERROR_FAILED, "out of memory for %zu logical requests",
-                         logical->sample_count);
+        return error_set(err, ERROR_FAILED, "out of memory for %s logical requests",
+                         TEXT_COUNT(logical->sample_count));
     for (size_t i = 0; i < logical->sample_count; i++)
         logical->samples[i] = unite(result->samples + i * fanout, fanout);
     return 0;

@@ -132,18 +132,18 @@ static void explain_interval(struct method *method, const char *percentile)
     if (!isnan(found->width))
         snprintf(wide, sizeof wide, "%s wide", TEXT_US(found->width));
     if (settings->width_us == 0)
-        add_reason(method, DOUBT_UNSURE, "heavy tail: the interval of %s is %s after %zu samples%s",
-                   percentile, wide, found->count, index);
+        add_reason(method, DOUBT_UNSURE, "heavy tail: the interval of %s is %s after %s samples%s",
+                   percentile, wide, TEXT_COUNT(found->count), index);
     else if (found->heavy || isinf(method->needed_s))
-        add_reason(method, DOUBT_UNSURE,
-                   "heavy tail: the interval of %s is %s after %zu samples and will "
-                   "not converge to %s%s",
-                   percentile, wide, found->count, TEXT_US(settings->width_us), index);
+        add_reason(
+            method, DOUBT_UNSURE,
+            "heavy tail: the interval of %s is %s after %s samples and will not converge to %s%s",
+            percentile, wide, TEXT_COUNT(found->count), TEXT_US(settings->width_us), index);
     else
         add_reason(method, DOUBT_UNSURE,
-                   "budget spent: the interval of %s is %s after %zu samples, not "
-                   "%s; that takes about %s of load, and %s were allowed",
-                   percentile, wide, found->count, TEXT_US(settings->width_us),
+                   "budget spent: the interval of %s is %s after %s samples, not %s; that takes "
+                   "about %s of load, and %s were allowed",
+                   percentile, wide, TEXT_COUNT(found->count), TEXT_US(settings->width_us),
                    TEXT_NS(1e9 * method->needed_s), TEXT_NS(1e9 * settings->budget_s));
 }
 
@@ -272,8 +272,8 @@ static int judge_run(const struct engine_result *run, const struct engine_result
     double *each = alone ? values : latencies_collect(run);
     int status = 0;
     if (!values || !each)
-        status = error_set(err, ERROR_FAILED, "out of memory for the latencies of %zu requests",
-                           run->sample_count);
+        status = error_set(err, ERROR_FAILED, "out of memory for the latencies of %s requests",
+                           TEXT_COUNT(run->sample_count));
     if (status == 0 && !settings->pooled && !settings->closed_loop)
         status = arrivals_judge(logical, &asked, &method->arrivals, err);
     if (status == 0 && !settings->pooled)

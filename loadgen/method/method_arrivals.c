@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "base/quantile.h"
+#include "base/text.h"
 #include "loadgen/method/logical_requests.h"
 
 enum {
@@ -275,8 +276,8 @@ int arrivals_judge(const struct engine_result *run, const struct arrivals_asked 
     int status = 0;
     *result = (struct arrivals){.source = choose_source(run), .right = true};
     if (!times.us || !times.queued_us) {
-        status = error_set(err, ERROR_FAILED, "out of memory for the gaps of %zu requests",
-                           run->sample_count);
+        status = error_set(err, ERROR_FAILED, "out of memory for the gaps of %s requests",
+                           TEXT_COUNT(run->sample_count));
     } else {
         take_times(run, result->source, asked, &times);
         judge_queued(run, &times, result);
@@ -432,8 +433,8 @@ int client_bias_judge(const struct engine_result *run, const double *latencies, 
     *result =
         (struct client_bias){.idle = idle, .out_of_cpu = idle < idle_least, .reading_p99_us = NAN};
     if (!late || !work || !leaving.shortest_us) {
-        status =
-            error_set(err, ERROR_FAILED, "out of memory for the lateness of %zu requests", count);
+        status = error_set(err, ERROR_FAILED, "out of memory for the lateness of %s requests",
+                           TEXT_COUNT(count));
     } else if (count >= GAPS_LEAST) {
         double lateness[2];
         const size_t stamped = take_lateness(run, median_send_us(run, work), late);

@@ -6,6 +6,7 @@
 #include <gsl/gsl_cdf.h>
 
 #include "base/quantile.h"
+#include "base/text.h"
 
 enum {
     LEAST_VALUES = 50,
@@ -143,7 +144,8 @@ int independence_judge(const double *values, size_t count, size_t least, size_t 
     free(kept);
     free(work);
     if (!done)
-        return error_set(err, ERROR_FAILED, "out of memory for the ranks of %zu samples", ranked);
+        return error_set(err, ERROR_FAILED, "out of memory for the ranks of %s samples",
+                         TEXT_COUNT(ranked));
     return 0;
 }
 

@@ -8,6 +8,7 @@
 #include <gsl/gsl_statistics_double.h>
 
 #include "loadgen/method/method_independence.h"
+#include "base/text.h"
 
 enum {
     TAIL_LEAST = 10,  // values beyond the percentile that Hill's estimate needs
@@ -281,10 +282,10 @@ int percentile_intervals_take(const double *values, size_t count, const double *
 {
     struct asked *asked = calloc(quantile_count + NEIGHBOURS, sizeof *asked);
     double *work = malloc((count + 1) * sizeof *work);
-    int status = asked && work
-                     ? 0
-                     : error_set(err, ERROR_FAILED,
-                                 "out of memory for the percentiles of %zu values", count);
+    int status = asked && work ? 0
+                               : error_set(err, ERROR_FAILED,
+                                           "out of memory for the percentiles of %s values",
+                                           TEXT_COUNT(count));
     for (size_t k = 0; status == 0 && k < quantile_count; k++)
         asked[k].quantile = quantiles[k];
     if (status == 0 && count)
@@ -354,7 +355,8 @@ int percentile_interval_take(const double *values, size_t count, size_t thinning
     if (!work || !kept) {
         free(work);
         free(kept);
-        return error_set(err, ERROR_FAILED, "out of memory for the interval of %zu samples", count);
+        return error_set(err, ERROR_FAILED, "out of memory for the interval of %s samples",
+                         TEXT_COUNT(count));
     }
     size_t beyond = (size_t)((1 - q) * (double)count);
     if (beyond >= TAIL_LEAST)

@@ -220,9 +220,9 @@ static void print_target(const struct method *method, const char *percentile, FI
     }
     if (found->interval.known)
         fprintf(out,
-                "             the interval of %s is that of %.0f independent requests: so many "
-                "are these %zu worth\n",
-                percentile, found->worth, found->count);
+                "             the interval of %s is that of %.0f independent requests: so many are "
+                "these %s worth\n",
+                percentile, found->worth, TEXT_COUNT(found->count));
 }
 
 void method_print(const struct method *method, FILE *out)
@@ -234,8 +234,8 @@ void method_print(const struct method *method, FILE *out)
     for (unsigned check = 0; check < METHOD_CHECKS; check++)
         fprintf(out, "%s %s %s", check ? "," : "", check_names[check],
                 finding_names[method->findings[check]]);
-    fprintf(out, "\n             warm-up %s, one sample in %zu kept",
-            TEXT_NS(1e9 * method->warm_up_s), method->independence.thinning);
+    fprintf(out, "\n             warm-up %s, one sample in %s kept",
+            TEXT_NS(1e9 * method->warm_up_s), TEXT_COUNT(method->independence.thinning));
     if (arrivals->judged)
         fprintf(out, "; gaps %.3f from the process (best possible %.3f)", arrivals->distance,
                 arrivals->best);

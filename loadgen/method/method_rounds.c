@@ -69,8 +69,8 @@ static int add_samples(struct rounds *rounds, const struct engine_result *round,
         pool->sample_bytes = bytes;
     }
     if (samples == MAP_FAILED || !connections)
-        return error_set(err, ERROR_FAILED, "out of memory for %zu more samples",
-                         round->sample_count);
+        return error_set(err, ERROR_FAILED, "out of memory for %s more samples",
+                         TEXT_COUNT(round->sample_count));
     for (size_t i = 0; i < round->sample_count; i++) {
         struct sample *sample = &pool->samples[pool->sample_count + i];
         *sample = round->samples[i];
@@ -259,9 +259,9 @@ static void explain_end(const struct rounds_settings *settings, struct rounds *r
 {
     if (rounds->summary.reason_count == 0 && !method_is_satisfied(&rounds->method))
         load_summary_add_reason(&rounds->summary, DOUBT_TOO_SHORT,
-                                "budget spent: %llu requests in %s are too few for the method "
-                                "to judge; a longer --max-duration brings more",
-                                (unsigned long long)rounds->summary.scheduled,
+                                "budget spent: %s requests in %s are too few for the method to "
+                                "judge; a longer --max-duration brings more",
+                                TEXT_COUNT(rounds->summary.scheduled),
                                 TEXT_NS(1e9 * settings->method.budget_s));
 }
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/quantile.h"
+#include "base/text.h"
 #include "loadgen/method/method_independence.h"
 
 enum {
@@ -154,7 +155,8 @@ static int window_medians(const double *values, size_t count, size_t windows, do
     size_t size = count / windows;
     double *work = malloc((size + 1) * sizeof *work);
     if (!work)
-        return error_set(err, ERROR_FAILED, "out of memory for windows of %zu samples", size);
+        return error_set(err, ERROR_FAILED, "out of memory for windows of %s samples",
+                         TEXT_COUNT(size));
     for (size_t i = 0; i < windows; i++)
         medians[i] = quantile_of(values + i * size, size, 0.5, work);
     free(work);
@@ -314,8 +316,8 @@ int stationarity_judge(const double *values, size_t count, double q, struct stat
         return 0;
     double *work = malloc(count * sizeof *work);
     if (!work)
-        return error_set(err, ERROR_FAILED, "out of memory for the quantiles of %zu samples",
-                         count);
+        return error_set(err, ERROR_FAILED, "out of memory for the quantiles of %s samples",
+                         TEXT_COUNT(count));
     int status = window_medians(values, count, result->windows, medians, err);
     if (status == 0 && all_finite(medians, result->windows)) {
         bool quarters_differ;
@@ -360,8 +362,8 @@ int levels_judge(const struct engine_result *run, const double *values,
         return 0;
     double *work = malloc(run->sample_count * sizeof *work);
     if (!work)
-        return error_set(err, ERROR_FAILED, "out of memory for the levels of %zu requests",
-                         run->sample_count);
+        return error_set(err, ERROR_FAILED, "out of memory for the levels of %s requests",
+                         TEXT_COUNT(run->sample_count));
     size_t first = 0;
     int status = 0;
     for (unsigned i = 0; i < pattern->count && status == 0; i++) {

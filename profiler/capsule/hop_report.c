@@ -165,10 +165,10 @@ static void print_notes(const struct hop_report *report, FILE *out)
             fprintf(out, "  %s: no packet that is asked for passed.\n", report->hops[i].name);
         if (counts->dropped || counts->unreadable || counts->fragments)
             fprintf(out,
-                    "  %s: %llu not recorded because the ring was full, %llu later fragments, "
-                    "%llu whose headers cannot be read.\n",
-                    report->hops[i].name, (unsigned long long)counts->dropped,
-                    (unsigned long long)counts->fragments, (unsigned long long)counts->unreadable);
+                    "  %s: %s not recorded because the ring was full, %s later fragments, %s whose "
+                    "headers cannot be read.\n",
+                    report->hops[i].name, TEXT_COUNT(counts->dropped),
+                    TEXT_COUNT(counts->fragments), TEXT_COUNT(counts->unreadable));
     }
     print_tagged(report, out);
     if (report->carry)
@@ -186,7 +186,7 @@ void hop_report_print(const struct hop_report *report, FILE *out)
     fprintf(out, "%s, %s", report->filter[0] ? report->filter : "all TCP and UDP packets",
             report->one_in == 1 ? "each" : "sampled");
     if (report->one_in > 1)
-        fprintf(out, " 1/%u", report->one_in);
+        fprintf(out, " 1/%s", TEXT_COUNT(report->one_in));
     fprintf(out, ", for %s: %s packets\n", TEXT_NS((double)report->duration_ns),
             text_count(report->join->packets, count));
     for (size_t i = 0; i < report->join->route_count; i++)

@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "base/map.h"
+#include "base/text.h"
 #include "profiler/bpf/packet_head.h"
 
 // A packet as its records show it.
@@ -348,7 +349,9 @@ int packet_join_records(struct hop_record *records, size_t count, uint64_t begin
     array_free(&j.packets);
     array_free(&j.ways);
     map_free(&j.way_map);
-    return result < 0 ? error_set(err, ERROR_FAILED, "no memory to join %zu records", count) : 0;
+    return result < 0
+               ? error_set(err, ERROR_FAILED, "no memory to join %s records", TEXT_COUNT(count))
+               : 0;
 }
 
 void packet_join_free(struct packet_join *join)

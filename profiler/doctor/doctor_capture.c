@@ -13,6 +13,7 @@
 #include "profiler/perf_recorder.h"
 #include "profiler/processor_trace.h"
 #include "profiler/receive_stamps.h"
+#include "base/text.h"
 
 static void check_btf(struct doctor_items *items)
 {
@@ -59,8 +60,8 @@ void doctor_check_events(struct doctor_items *items)
                            states[i].reason);
     }
     bpf = &items->items[at];
-    doctor_found(bpf, DOCTOR_YES, "%zu of %d programs attach; unprivileged_bpf_disabled is %s",
-                 attached, EVENT_PROGRAMS, disabled[0] ? disabled : "unknown");
+    doctor_found(bpf, DOCTOR_YES, "%s of %d programs attach; unprivileged_bpf_disabled is %s",
+                 TEXT_COUNT(attached), EVENT_PROGRAMS, disabled[0] ? disabled : "unknown");
     if (attached < EVENT_PROGRAMS)
         doctor_missing(bpf, DOCTOR_LIMITED, "a newer kernel (6.16 has all of them)",
                        "%zu programs do not attach: see `doctor --json`",
@@ -142,8 +143,8 @@ void doctor_check_samples(struct doctor_items *items)
                                           "in which functions the cores were, now and then");
     sampling_find(NULL, &sampling);
     if (sampling.ready)
-        doctor_found(item, DOCTOR_YES, "%s opens; at most %u samples a second", sampling.event,
-                     sampling_most_allowed());
+        doctor_found(item, DOCTOR_YES, "%s opens; at most %s samples a second", sampling.event,
+                     TEXT_COUNT(sampling_most_allowed()));
     else
         doctor_missing(item, DOCTOR_NO, sampling.how, "%s", sampling.reason);
 }

@@ -6,7 +6,7 @@
 command -v python3 >/dev/null || skip 'no python3 to make a terminal with'
 claim_port
 narrow=60
-line='loading, [0-9]+ s to go: [0-9]+/s, [0-9]+ in flight'
+line='loading, [0-9]+ s to go: [0-9]+/s, [0-9,]+ in flight'
 for seconds in 3 6 12 24; do
     experiment "$work/live.yaml" local 500 ${seconds}s <<EOF
 servers: {lab: {kind: labserver, port: $port}}

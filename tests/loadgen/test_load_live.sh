@@ -10,7 +10,7 @@ start_server --service fixed:20us
 # Runs the load on a terminal; what it shows goes to out. $1: on what of it Ctrl-C is pressed, a pattern; empty: on nothing.
 on_terminal() { python3 tests/on_terminal.py "$1" 0 "${@:2}" >"$dir/out" 2>"$dir/err"; }
 load=("$build/taillight" load --server "127.0.0.1:$port" --workload "$dir/workload.yaml")
-line='[0-9]+/s, [0-9]+ in flight, p50 [0-9.]+ [nmu]?s, p99 [0-9.]+ [nmu]?s, p99.9 [0-9.]+ [nmu]?s(, the client [^;]*)?; waiting for'
+line='[0-9]+/s, [0-9,]+ in flight, p50 [0-9.]+ [nmu]?s, p99 [0-9.]+ [nmu]?s, p99.9 [0-9.]+ [nmu]?s(, the client [^;]*)?; waiting for'
 
 # The line waits for a moment that nobody else wants: a machine that has none yet is given longer.
 for seconds in 1 2 4 8 16; do

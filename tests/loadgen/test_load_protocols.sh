@@ -78,7 +78,7 @@ larger() { # PROTOCOL
 refused 'is not one of: memcached, memcached-binary' --protocol gopher
 refused '--protocol: protocol http has no set' --workload var --protocol http
 printf 'values: {size: {fixed: 64MiB}}\n' >"$dir/huge.yaml"
-refused '50000 connections that send values of up to 64 MiB need 3200000 MiB' --workload "$dir/huge.yaml" --connections 50000
+refused '50,000 connections that send values of up to 64 MiB need 3200000 MiB' --workload "$dir/huge.yaml" --connections 50000
 printf 'protocol: lab\nvalues: {size: {fixed: 2MiB}}\n' >"$dir/lab.yaml"
 refused 'protocol lab has values of at most 1048576 bytes' --workload "$dir/lab.yaml"
 refused 'write lognormal:MEDIAN,SIGMA' --arrivals lognormal:1

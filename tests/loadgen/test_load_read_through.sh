@@ -82,7 +82,7 @@ server_agrees 'a closed loop'
 
 start_memcached
 timeout 60 "$taillight" load --server "$at" --workload "$dir/workload.yaml" --protocol memcached-meta --rate 3k --duration 1s >"$dir/out" 2>"$dir/err"
-grep -qE '^  fills      [0-9]+ sets after a miss: [0-9]+ stored in [0-9.]+ (us|ms) each' "$dir/out" || fail 'for people'
+grep -qE '^  fills      [0-9,]+ sets after a miss: [0-9,]+ stored in [0-9.]+ (us|ms) each' "$dir/out" || fail 'for people'
 at=udp:$at
 load 2 --rate 1k --duration 1s
 at=${at#udp:}

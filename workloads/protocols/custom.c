@@ -8,6 +8,7 @@
 
 #include "workloads/protocols/encode.h"
 #include "workloads/protocols/reply_parser.h"
+#include "base/text.h"
 
 const char *const custom_verdict_names[CUSTOM_VERDICTS] = {
     [CUSTOM_ERROR] = "error",
@@ -409,7 +410,8 @@ int custom_add(struct custom *custom, const char *name, const char *source, stru
 {
     struct custom_text text;
     if (custom->request_count == PROTOCOL_OPERATIONS_MAX)
-        return error_set(err, ERROR_INPUT, "more than %d requests", PROTOCOL_OPERATIONS_MAX);
+        return error_set(err, ERROR_INPUT, "more than %s requests",
+                         TEXT_COUNT(PROTOCOL_OPERATIONS_MAX));
     int result = custom_text_read(source, &text, err);
     if (result == 0)
         result = check_pieces(&text, err);

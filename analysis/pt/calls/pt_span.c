@@ -2,6 +2,7 @@
 #include "analysis/pt/calls/pt_span.h"
 
 #include "base/hash.h"
+#include "base/text.h"
 
 #include <stdbool.h>
 
@@ -64,8 +65,8 @@ static int order_deliver(struct pt_order *order, struct error *err)
         return 0;
     if (count >= NONE || array_reserve(&order->links, count) < 0 ||
         array_reserve(&order->nested, count) < 0)
-        return error_set(err, ERROR_FAILED, "out of memory for the %zu spans of one run of a task",
-                         count);
+        return error_set(err, ERROR_FAILED, "out of memory for the %s spans of one run of a task",
+                         TEXT_COUNT(count));
     walk_tree(order, link_spans(order));
     order->spans.count = 0;
     return order->sink(order->context, order->nested.items, count, err);
@@ -75,8 +76,8 @@ int pt_order_take(void *context, const struct pt_span *span, struct error *err)
 {
     struct pt_order *order = context;
     if (array_push(&order->spans, *span) < 0)
-        return error_set(err, ERROR_FAILED, "out of memory for the %zu spans of one run of a task",
-                         order->spans.count);
+        return error_set(err, ERROR_FAILED, "out of memory for the %s spans of one run of a task",
+                         TEXT_COUNT(order->spans.count));
     return span->kind == PT_SPAN_TASK ? order_deliver(order, err) : 0;
 }
 

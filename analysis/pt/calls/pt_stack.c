@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/pt/calls/pt_stack.h"
 
+#include "base/text.h"
+
 enum {
     LONGEST_INSTRUCTION = 15,
     PATIENCE = 16, // returns into the unknown before a stack is given up
@@ -58,8 +60,8 @@ static int frame_report(struct pt_span_writer *writer, struct pt_stack *stack, s
 
 static int no_room(const struct pt_stack *stack, struct error *err)
 {
-    return error_set(err, ERROR_FAILED, "out of memory for a stack of %zu calls",
-                     stack->frames.count);
+    return error_set(err, ERROR_FAILED, "out of memory for a stack of %s calls",
+                     TEXT_COUNT(stack->frames.count));
 }
 
 static int frame_push(struct pt_span_writer *writer, struct pt_stack *stack,

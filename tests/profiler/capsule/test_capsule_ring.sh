@@ -44,6 +44,6 @@ jq -e '(.hops[] | select(.ended > 0)) as $last
     and .records == 6 * $last.recorded and .forgotten == 0
     and ([.hops[] | .damaged + .foreign + .not_stamped] | add) == 0' "$work/json" >/dev/null ||
     fail "$(jq -c '.records, .packets, [.hops[] | [.name, .begun, .ended, .recorded, .dropped]]' "$work/json")"
-grep -q "^  eth0:ingress@$server: [1-9][0-9]* not recorded because the ring was full" "$work/text" || fail "$(cat "$work/text")"
+grep -q "^  eth0:ingress@$server: [1-9][0-9,]* not recorded because the ring was full" "$work/text" || fail "$(cat "$work/text")"
 grep -q '^  2,000 packets got a trailer, which was taken off 2,000\.' "$work/text" || fail "$(cat "$work/text")"
 echo "recorded and not: $(jq -c '[.hops[] | select(.ended > 0) | .recorded, .dropped]' "$work/json") of 2000"
