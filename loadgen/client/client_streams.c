@@ -111,7 +111,8 @@ static void say(struct client_connection *connection)
 size_t client_streams_put(struct client_connection *connection, const struct request *request)
 {
     struct client_streams *streams = connection->streams;
-    say(connection);
+    if (streams->unended || !http2_session_whole(streams->session))
+        say(connection); // what is not of this request stands in front of it
     http2_session_put(streams->session, request);
     size_t count = say_once(connection);
     streams->unended = !http2_session_whole(streams->session);
