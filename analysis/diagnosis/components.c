@@ -296,16 +296,22 @@ int64_t component_of_holdup(struct component_table *table, const struct holdup *
 int64_t component_of_hop(struct component_table *table, const struct hop_stay *stay,
                          const struct hop_place *places)
 {
-    uint32_t *slot = &table->by_link[stay->from][stay->to];
+    uint32_t *slot = &table->by_link[stay->from][stay->to][stay->part];
     const char *qdisc = hop_stay_qdisc(stay, places);
     struct component component = {
         .role = ROLE_NETWORK, .class = CAUSE_STAGE, .explains = true, .category = "network"};
     if (*slot)
         return (int64_t)*slot - 1;
-    snprintf(component.name, sizeof component.name, "hop %.52s -> %.52s", places[stay->from].name,
-             places[stay->to].name);
-    if (qdisc[0])
-        text_append(component.name, sizeof component.name, " (qdisc %s)", qdisc);
+    if (stay->part == STAY_IN_QUEUE) {
+        snprintf(component.name, sizeof component.name, "in the queue of %.80s (%s)",
+                 places[stay->from].name, qdisc[0] ? qdisc : "?");
+        component.category = "queueing discipline";
+    } else {
+        snprintf(component.name, sizeof component.name, "hop %.52s -> %.52s",
+                 places[stay->from].name, places[stay->to].name);
+        if (qdisc[0])
+            text_append(component.name, sizeof component.name, " (qdisc %s)", qdisc);
+    }
     int64_t number = find_or_add(table, &component);
     if (number >= 0)
         *slot = (uint32_t)number + 1;

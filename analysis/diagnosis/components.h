@@ -40,8 +40,9 @@ struct component_table {
     const struct categories *categories;
     uint32_t *by_context; // (name, kind, role) to component plus 1; 0: not met yet
     const struct host_timeline *client;
-    uint32_t *by_client;                  // (name, kind) of the load's host, likewise
-    uint32_t by_link[HOPS_MAX][HOPS_MAX]; // between two hops, likewise
+    uint32_t *by_client; // (name, kind) of the load's host, likewise
+    // Between two hops, by part (enum stay_part), likewise.
+    uint32_t by_link[HOPS_MAX][HOPS_MAX][STAY_PARTS];
 };
 
 // host and client (the load's host) may be NULL; categories must outlive the table, NULL: none. -1
@@ -97,7 +98,8 @@ int64_t component_of_application(struct component_table *table,
 int64_t component_of_holdup(struct component_table *table, const struct holdup *holdup);
 
 // The component of time between two hops of the network: "hop to0@switch -> to1@switch", or with
-// the queueing discipline that lies between, "hop to0@switch -> eth0@server (qdisc tbf)". -1: no
+// the queueing discipline that lies between, "hop to0@switch -> eth0@server (qdisc tbf)", or, where
+// the time in that is known, "in the queue of to0@switch (tbf)" and the rest by the hops. -1: no
 // memory.
 int64_t component_of_hop(struct component_table *table, const struct hop_stay *stay,
                          const struct hop_place *places);

@@ -399,12 +399,36 @@ static void find_cores(const struct finding *f, const struct sighting *a, const 
     stay->taken_core = core_of(b);
 }
 
+// Adds what of it lies on the way.
+static int add_stay(struct finding *f, struct hop_stay stay, const struct way_time *time)
+{
+    stay.begin_ns = stay.begin_ns < time->from_ns ? time->from_ns : stay.begin_ns;
+    stay.end_ns = stay.end_ns > time->to_ns ? time->to_ns : stay.end_ns;
+    return stay.begin_ns < stay.end_ns ? array_push(&f->out->all, stay) : 0;
+}
+
+// A stay, or the two parts of it where it is known how long the packet was in the queue.
+static int add_parts(struct finding *f, const struct hop_stay *stay, uint64_t queued_ns,
+                     const struct way_time *time)
+{
+    struct hop_stay queue = *stay, behind = *stay;
+    if (!queued_ns)
+        return add_stay(f, *stay, time);
+    queue.part = STAY_IN_QUEUE;
+    behind.part = STAY_BEHIND_QUEUE;
+    // By another machine's clock it may come to the next hop before it left.
+    if (queued_ns < (uint64_t)(stay->end_ns - stay->begin_ns))
+        queue.end_ns = stay->begin_ns + (int64_t)queued_ns;
+    behind.begin_ns = queue.end_ns;
+    return add_stay(f, queue, time) ?: add_stay(f, behind, time);
+}
+
 static int add_stays(struct finding *f, size_t request, enum hop_way way,
                      const struct sighting seen[HOPS_MAX], size_t count)
 {
     const struct lifetime *life = &f->in->lives[request];
     struct way_time time = way_time_of(life, way);
-    bool any = false;
+    size_t before = f->out->all.count;
     if (way == WAY_TO_CLIENT) // before that it was on the server, where more is known of it
         time.from_ns = life->stamp_ns[had(life, STAMP_SERVER_TX, STAMP_REPLY)];
     for (size_t i = 1; i < count; i++) {
@@ -414,15 +438,10 @@ static int add_stays(struct finding *f, size_t request, enum hop_way way,
                                 .from = seen[i - 1].hop,
                                 .to = seen[i].hop};
         find_cores(f, &seen[i - 1], &seen[i], &stay);
-        stay.begin_ns = stay.begin_ns < time.from_ns ? time.from_ns : stay.begin_ns;
-        stay.end_ns = stay.end_ns > time.to_ns ? time.to_ns : stay.end_ns;
-        if (stay.begin_ns >= stay.end_ns)
-            continue;
-        if (array_push(&f->out->all, stay) < 0)
+        if (add_parts(f, &stay, seen[i - 1].record->queued_ns, &time) < 0)
             return -1;
-        any = true;
     }
-    f->out->divided[way] += any;
+    f->out->divided[way] += f->out->all.count > before;
     return 0;
 }
 
@@ -565,7 +584,10 @@ const struct hop_stay *hop_stays_of(const struct hop_stays *stays, uint64_t requ
 const char *hop_stay_qdisc(const struct hop_stay *stay, const struct hop_place *places)
 {
     const struct hop_place *from = &places[stay->from];
-    return from->is_ingress || strcmp(from->qdisc, "noqueue") == 0 ? "" : from->qdisc;
+    return from->is_ingress || stay->part == STAY_BEHIND_QUEUE ||
+                   strcmp(from->qdisc, "noqueue") == 0
+               ? ""
+               : from->qdisc;
 }
 
 enum hop_way hop_stay_way(const struct hop_stay *stay, const struct lifetime *life)

@@ -29,11 +29,20 @@
 #include "profiler/capsule/hop_link.h"
 #include "profiler/capsule/hop_spec.h"
 
+// What of the time between two hops a stay is.
+enum stay_part {
+    STAY_WHOLE,        // all; a queueing discipline's part is not known, where there is one
+    STAY_IN_QUEUE,     // in the queueing discipline of the first
+    STAY_BEHIND_QUEUE, // from there on
+    STAY_PARTS
+};
+
 // From one hop that saw it to the next one.
 struct hop_stay {
     uint64_t request; // index of the lifetime
     int64_t begin_ns, end_ns;
     uint8_t from, to; // hops
+    uint8_t part;     // enum stay_part
     // Cores of the server's machine: that on which the packet was sent to the wire, and that whose
     // receive processing then took it in. HOP_NO_CORE: not known, or something else lies between.
     uint16_t sent_core, taken_core;
@@ -115,7 +124,7 @@ const struct hop_stay *hop_stays_of(const struct hop_stays *stays, uint64_t requ
 bool hop_way_of(const struct hop_stays *stays, const struct lifetime *lives, uint64_t request,
                 enum hop_way way, int64_t *begin_ns, int64_t *end_ns);
 
-// The queueing discipline that a packet passes between two hops, "tbf"; "": none, or not known.
+// The queueing discipline that a packet passes in a stay, "tbf"; "": none, or not known.
 const char *hop_stay_qdisc(const struct hop_stay *stay, const struct hop_place *places);
 
 // On which way a stay is.

@@ -62,7 +62,8 @@ bool latency_heat_fill(const struct run_lifetimes *lives, struct latency_heat *o
 static bool is_on_link(const struct run_lifetimes *lives, const struct hop_row *link,
                        const struct hop_stay *stay)
 {
-    return stay->from == link->from && stay->to == link->to && stay->request < lives->all.count &&
+    return stay->from == link->from && stay->to == link->to &&
+           (stay->part == STAY_IN_QUEUE) == link->in_queue && stay->request < lives->all.count &&
            hop_stay_way(stay, &lives->all.items[stay->request]) == link->way;
 }
 

@@ -302,6 +302,7 @@ static json_t *hops_build(struct page_builder *builder, size_t index, int64_t be
         page_put(builder, hop, "until", page_ns((double)(stays[i].end_ns - begin)));
         page_put(builder, hop, "from", json_string(hops->places[stays[i].from].name));
         page_put(builder, hop, "to", json_string(hops->places[stays[i].to].name));
+        page_put(builder, hop, "queue", json_boolean(stays[i].part == STAY_IN_QUEUE));
         page_put(builder, hop, "qdisc", json_string(hop_stay_qdisc(&stays[i], hops->places)));
         page_append(builder, array, hop);
     }

@@ -37,7 +37,8 @@ function timelineFromStages(diagnosis, index) {
   };
 }
 
-const hopStep = hop => `${hop.from} → ${hop.to}${hop.qdisc ? ` (qdisc ${hop.qdisc})` : ''}`;
+const hopStep = hop => hop.queue ? `in the queue of ${hop.from} (${hop.qdisc})` :
+                                   `${hop.from} → ${hop.to}${hop.qdisc ? ` (qdisc ${hop.qdisc})` : ''}`;
 
 // When the message lived on a core in that role, as [from, to] of its life.
 function livedOn(timeline, roles) {

@@ -226,8 +226,16 @@ static int sort_by_clock(struct machine_files files[HOP_MACHINES], struct run_ho
 
 struct values ARRAY_OF(double);
 
-// What the messages of one way say of its parts: links by from and to, and the three others.
-enum { LINKS = HOPS_MAX * HOPS_MAX, BEFORE = LINKS, BEHIND, WHOLE, PARTS_OF_WAY };
+// What the messages of one way say of its parts: links by from and to, the queues that they begin
+// with, and the three others.
+enum {
+    LINKS = HOPS_MAX * HOPS_MAX,
+    LINKS_AND_QUEUES = 2 * LINKS,
+    BEFORE = LINKS_AND_QUEUES,
+    BEHIND,
+    WHOLE,
+    PARTS_OF_WAY
+};
 
 struct way_table {
     struct values parts[PARTS_OF_WAY];
@@ -260,8 +268,9 @@ static int add_message(struct way_table *table, const struct run_hops *hops,
             return -1;
         any = true;
         at = stay->end_ns;
-        if (add_part(table, stay->from * (size_t)HOPS_MAX + stay->to, stay->begin_ns, stay->end_ns,
-                     begin) < 0)
+        size_t part =
+            stay->from * (size_t)HOPS_MAX + stay->to + (stay->part == STAY_IN_QUEUE ? LINKS : 0);
+        if (add_part(table, part, stay->begin_ns, stay->end_ns, begin) < 0)
             return -1;
     }
     if (any && (add_part(table, BEHIND, at, end, begin) < 0 ||
@@ -286,12 +295,18 @@ static struct hop_row row_of(const struct run_hops *hops, size_t part, enum hop_
                              struct values *values)
 {
     struct hop_row row = {.way = way, .from = HOPS_MAX, .to = HOPS_MAX, .messages = values->count};
-    if (part < LINKS) {
-        row.from = (uint8_t)(part / HOPS_MAX);
+    if (part < LINKS_AND_QUEUES) {
+        row.from = (uint8_t)(part % LINKS / HOPS_MAX);
         row.to = (uint8_t)(part % HOPS_MAX);
+        row.in_queue = part >= LINKS;
+    }
+    if (row.in_queue)
+        snprintf(row.name, sizeof row.name, "in the queue of %s (%s)", hops->places[row.from].name,
+                 hops->places[row.from].qdisc);
+    else if (part < LINKS)
         snprintf(row.name, sizeof row.name, "%s -> %s", hops->places[row.from].name,
                  hops->places[row.to].name);
-    } else
+    else
         snprintf(row.name, sizeof row.name, "%s%s",
                  part == BEFORE   ? "before the first hop"
                  : part == BEHIND ? "behind the last hop"

@@ -27,6 +27,7 @@ struct hop_row {
     char name[HOP_ROW_BYTES]; // "to0@switch -> to1@switch", "before the first hop"
     enum hop_way way;
     uint8_t from, to; // the hops; HOPS_MAX: it is no link
+    bool in_queue;    // in the first one's queueing discipline; else what is not known to be there
     uint64_t messages;
     double mean_ns;
     double value_ns[HOP_QUANTILES]; // NAN: too few messages

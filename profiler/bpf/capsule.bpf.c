@@ -18,6 +18,7 @@
 #include "profiler/bpf/capsule_trailer.h"
 #include "profiler/bpf/hop_log.h"
 #include "profiler/bpf/packet_head.h"
+#include "profiler/bpf/queue_waiting.bpf.h"
 
 // The loader sets its size and has all hops use the first one's.
 struct {
@@ -30,9 +31,11 @@ struct hop_counts counts;
 // How long an IP packet may be with its trailer. 0, before all hops are attached and when they
 // go: no packet begins to carry.
 uint32_t room_bytes;
+uint32_t queues; // packets wait behind this hop, and are followed there
 const volatile uint8_t hop;
 const volatile uint32_t sample_limit; // see packet_is_sampled()
 const volatile uint64_t key;          // of packet_flow(), and of trailers
+const volatile bool may_follow;       // what waits; of egress hops that look
 // Of hops that carry.
 const volatile uint64_t run;        // the trailers' number
 const volatile uint16_t asked;      // hops that are to stamp, one bit each
@@ -134,28 +137,63 @@ static __always_inline bool identify(struct __sk_buff *skb, const struct reading
 }
 
 // Nobody is woken: the reader looks by itself, every few milliseconds.
-static __always_inline void write_record(void *record, uint32_t bytes, uint64_t *counter)
+static __always_inline bool write_record(void *record, uint32_t bytes, uint64_t *counter)
 {
-    if (bpf_ringbuf_output(&records, record, bytes, BPF_RB_NO_WAKEUP) == 0)
-        count(counter);
-    else
-        count(&counts.dropped);
+    bool written = bpf_ringbuf_output(&records, record, bytes, BPF_RB_NO_WAKEUP) == 0;
+    count(written ? counter : &counts.dropped);
+    return written;
+}
+
+// What is in this buffer passes the hop; where it is recorded, it is looked for at the device.
+static __always_inline void follow(struct __sk_buff *skb, const struct reading_state *state,
+                                   const struct hop_record *record, bool recorded)
+{
+    uint64_t buffer = (uint64_t)skb;
+    const struct packet_head *head = &state->head;
+    if (!recorded) {
+        if (bpf_map_lookup_elem(&waiting, &buffer))
+            bpf_map_delete_elem(&waiting, &buffer);
+        return;
+    }
+    bool is_four = head->family == PACKET_IPV4, is_tcp = head->protocol == PACKET_TCP;
+    uint64_t second = is_tcp ? bpf_htonl(head->sequence)
+                             : bpf_htons((uint16_t)(head->payload_bytes + UDP_HEADER));
+    struct waiting_packet packet = {
+        .entered = record->time,
+        .flow = record->flow,
+        .ports = (uint64_t)bpf_htons(head->source_port) |
+                 (uint64_t)bpf_htons(head->destination_port) << 16 | second << 32,
+        .addresses = is_four ? head->source.word[1] >> 32 |
+                                   (head->destination.word[1] & 0xffffffff00000000ull)
+                             : head->destination.word[1],
+        .interface = skb->ifindex,
+        .ports_at = (uint16_t)state->transport_at,
+        .addresses_at = (uint16_t)(state->ip_at + (is_four ? 12 : 32)),
+        .hop = hop,
+        .protocol = head->protocol};
+    if (bpf_map_update_elem(&waiting, &buffer, &packet, BPF_ANY) == 0)
+        count(&counts.queued);
 }
 
 SEC("tc")
 int hop_look(struct __sk_buff *skb)
 {
     struct reading_state state = {.is_fragment = false};
+    struct hop_record record = {.time = 0};
+    bool recorded = false;
     enum reading reading = read_head(skb, &state);
     count_unread(reading);
     if (reading == READ_LATER_FRAGMENT && packet_filter_matches_ends(&filter, &state.head))
         count(&counts.fragments);
-    if (!is_asked(skb, &reading, &state))
-        return CONTINUE;
-    struct hop_record record = {.time = bpf_ktime_get_ns(), .core_after = core_after()};
-    count(&counts.matched);
-    if (identify(skb, &state, &record))
-        write_record(&record, sizeof record, &counts.recorded);
+    if (is_asked(skb, &reading, &state)) {
+        record.time = bpf_ktime_get_ns();
+        record.core_after = core_after();
+        count(&counts.matched);
+        recorded = identify(skb, &state, &record) &&
+                   write_record(&record, sizeof record, &counts.recorded);
+    }
+    if (may_follow && *(volatile uint32_t *)&queues)
+        follow(skb, &state, &record, recorded);
     return CONTINUE;
 }
 

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #endif
 
-enum { HOP_LOG_VERSION = 1 };
+enum { HOP_LOG_VERSION = 2 };
 
 enum {
     // A packet's way is kept in 64 bits, four a hop (profiler/capsule/packet_join.h).
@@ -46,8 +46,30 @@ struct hop_record {
     uint8_t protocol;   // 6 or 17
     uint8_t flags;      // enum hop_flags
     uint8_t core_after; // 1 more than the number of the core that had it there; 0: not known
+    // Of an egress hop that looks: how long it then was in the interface's queueing discipline,
+    // until the kernel handed it to the device; 0: not known, or there is none.
+    uint64_t queued_ns;
 };
-_Static_assert(sizeof(struct hop_record) == 40, "the log format is fixed");
+_Static_assert(sizeof(struct hop_record) == 48, "the log format is fixed");
+
+// A packet on its way from an egress hop to the device behind it
+// (profiler/bpf/queue_waiting.bpf.h).
+struct waiting_packet {
+    uint64_t entered, flow; // of its hop record
+    // What of it stays as it is on its way through the queue: waiting_words().
+    uint64_t ports, addresses;
+    uint32_t interface;
+    uint16_t ports_at, addresses_at; // from the frame's IP header
+    uint8_t hop, protocol;
+};
+
+// A packet at the device behind an egress hop (profiler/bpf/queue.bpf.c), in the ring with the
+// records; it becomes their queued_ns.
+struct queue_leaving {
+    uint64_t time;          // CLOCK_MONOTONIC ns
+    uint64_t entered, flow; // the record's time and flow
+    uint64_t hop;
+};
 
 // A carried packet, as the hop at its end records it: what it is, and all of its stamps
 // (trailer_stamp() of profiler/bpf/capsule_trailer.h), the end's own last.
@@ -73,6 +95,9 @@ struct hop_counts {
     // packets begin to carry and where they end, else they are recorded.
     uint64_t bare;
     uint64_t dropped; // of them: the ring was full
+    // Of the recorded, where the interface has a queueing discipline: followed into it, and of
+    // these seen as they left it, which those do not that it dropped or divided (GSO).
+    uint64_t queued, left;
     // Fragments that are not the first: they have no ports, so they are counted by all else that
     // the filter asks, and the first stands for them.
     uint64_t fragments;

@@ -274,6 +274,7 @@ struct netdev_queue {
 } KERNEL_TYPE;
 
 struct net_device {
+    int ifindex;
     possible_net_t nd_net;
     struct netdev_queue *_tx;
 } KERNEL_TYPE;

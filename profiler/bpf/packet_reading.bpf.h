@@ -23,6 +23,8 @@ enum {
     OUTER_VLAN_TAG = 0x88a8,
 };
 
+enum { UDP_HEADER = 8 };
+
 // A head, and what is only needed while it is read.
 struct reading_state {
     struct packet_head head;
@@ -159,14 +161,13 @@ static __always_inline enum reading read_ipv6(struct __sk_buff *skb, struct read
 
 static __always_inline enum reading read_udp(struct __sk_buff *skb, struct reading_state *state)
 {
-    enum { HEADER = 8 };
-    uint8_t udp[HEADER] __attribute__((aligned(8)));
-    if (!load(skb, state, state->transport_at, udp, sizeof udp) || number16(udp + 4) < HEADER)
+    uint8_t udp[UDP_HEADER] __attribute__((aligned(8)));
+    if (!load(skb, state, state->transport_at, udp, sizeof udp) || number16(udp + 4) < UDP_HEADER)
         return READ_UNREADABLE;
     state->head.source_port = number16(udp);
     state->head.destination_port = number16(udp + 2);
-    state->head.payload_bytes = number16(udp + 4) - HEADER;
-    state->payload_at = state->transport_at + HEADER;
+    state->head.payload_bytes = number16(udp + 4) - UDP_HEADER;
+    state->payload_at = state->transport_at + UDP_HEADER;
     return state->is_fragment ? READ_FRAGMENT : READ_WHOLE;
 }
 

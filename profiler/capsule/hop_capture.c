@@ -23,6 +23,7 @@
 #include "profiler/capsule/capsule_skeleton.h"
 #include "profiler/capsule/hop_attachment.h"
 #include "profiler/capsule/hop_link.h"
+#include "profiler/capsule/hop_queue.h"
 #include "profiler/capsule/packet_words.h"
 #include "profiler/host_facts.h"
 
@@ -31,7 +32,10 @@ struct hop {
     struct hop_attachment attachment;
     struct hop_link link;
     enum hop_role role;
+    enum hop_direction direction;
+    uint8_t number; // in its records
     bool gone, cut;
+    bool may_follow;     // packets into the queueing discipline
     unsigned interface;  // its number in its namespace
     uint32_t room_bytes; // of an IP packet: its MTU
     uint32_t link_bytes; // before the IP packet
@@ -40,6 +44,7 @@ struct hop {
 struct hop_capture {
     struct hop hops[HOPS_MAX];
     size_t hop_count;
+    struct hop_queue queue;
     struct ring_buffer *ring;
     struct hop_record_array records;
     uint64_t flow_key, run, most_records, forgotten;
@@ -204,7 +209,20 @@ static uint8_t stamps_room_of(const struct hop_capture_settings *settings)
     return interfaces > TRAILER_STAMPS_MAX ? TRAILER_STAMPS_MAX : interfaces;
 }
 
-// Loads the program of hop number `index`, with the first hop's ring.
+// All hops share a ring: that of the queues, or the first hop's.
+static int share_maps(const struct hop_capture *capture, size_t index, uint32_t ring_bytes)
+{
+    const struct capsule_bpf *programs = capture->hops[index].programs;
+    if (capture->queue.programs)
+        return bpf_map__reuse_fd(programs->maps.records, hop_queue_records(&capture->queue)) ||
+               bpf_map__reuse_fd(programs->maps.waiting, hop_queue_waiting(&capture->queue));
+    if (index == 0)
+        return bpf_map__set_max_entries(programs->maps.records, ring_bytes);
+    return bpf_map__reuse_fd(programs->maps.records,
+                             bpf_map__fd(capture->hops[0].programs->maps.records));
+}
+
+// Loads the program of hop number `index`.
 static int hop_load(struct hop_capture *capture, size_t index,
                     const struct hop_capture_settings *settings, struct error *err)
 {
@@ -213,6 +231,7 @@ static int hop_load(struct hop_capture *capture, size_t index,
         return error_set_errno(err, ERROR_FAILED, "cannot open the BPF programs of a hop");
     capture->hops[index].programs = programs;
     programs->rodata->hop = settings->numbers[index];
+    programs->rodata->may_follow = capture->hops[index].may_follow;
     programs->rodata->key = capture->flow_key;
     programs->rodata->sample_limit = packet_sample_limit(settings->one_in);
     programs->rodata->run = capture->run;
@@ -223,12 +242,8 @@ static int hop_load(struct hop_capture *capture, size_t index,
     for (int i = 0; i < programs->skeleton->prog_cnt; i++)
         bpf_program__set_autoload(*programs->skeleton->progs[i].prog, false);
     bpf_program__set_autoload(program_of(&capture->hops[index]), true);
-    int failed =
-        index == 0
-            ? bpf_map__set_max_entries(programs->maps.records, ring_bytes_of(settings->ring_bytes))
-            : bpf_map__reuse_fd(programs->maps.records,
-                                bpf_map__fd(capture->hops[0].programs->maps.records));
-    if (failed || capsule_bpf__load(programs) < 0)
+    if (share_maps(capture, index, ring_bytes_of(settings->ring_bytes)) ||
+        capsule_bpf__load(programs) < 0)
         return errno == EPERM
                    ? refuse_privileges(err)
                    : error_set_errno(err, ERROR_FAILED, "cannot load the BPF programs of a hop");
@@ -260,7 +275,9 @@ static void carried_take(struct hop_capture *capture, const struct carried_recor
 static int record_take(void *context, void *data, size_t bytes)
 {
     struct hop_capture *capture = context;
-    if (bytes == sizeof(struct hop_record))
+    if (bytes == sizeof(struct queue_leaving))
+        hop_queue_take(&capture->queue, data);
+    else if (bytes == sizeof(struct hop_record))
         record_keep(capture, data);
     else if (bytes > sizeof(struct hop_record) && bytes <= sizeof(struct carried_record))
         carried_take(capture, data, (bytes - sizeof(struct hop_record)) / sizeof(uint64_t));
@@ -280,6 +297,45 @@ static bool interface_is_ours(const struct hop_capture *capture,
     return false;
 }
 
+// Whatever queueing discipline may come behind an egress hop, the programs must be there before.
+static void prepare_queues(struct hop_capture *capture, const struct hop_capture_settings *settings)
+{
+    bool any = false;
+    for (size_t i = 0; i < settings->hop_count; i++) {
+        struct hop *hop = &capture->hops[i];
+        hop->may_follow = hop->role == HOP_LOOKS && hop->direction == HOP_EGRESS;
+        any |= hop->may_follow;
+    }
+    if (!any)
+        return;
+    capture->most_records =
+        settings->memory_bytes / (sizeof(struct hop_record) + sizeof(struct queue_leaving));
+    hop_queue_open(&capture->queue, ring_bytes_of(settings->ring_bytes), capture->most_records);
+    for (size_t i = 0; i < settings->hop_count; i++)
+        capture->hops[i].may_follow &= capture->queue.programs != NULL;
+}
+
+// From now on packets are followed into the queueing disciplines that are there.
+static void follow_queues(struct hop_capture *capture)
+{
+    for (size_t i = 0; i < capture->hop_count; i++) {
+        const struct hop *hop = &capture->hops[i];
+        volatile uint32_t *queues = &hop->programs->bss->queues;
+        if (hop->may_follow && !*queues && hop_link_queues(&hop->link))
+            *queues = hop_queue_begin(&capture->queue);
+    }
+}
+
+// Once the hops are gone: says of those whose packets may have waited why nobody saw how long.
+static void tell_unseen(const struct hop_capture *capture, struct hop *hop)
+{
+    if (hop->direction != HOP_EGRESS || !hop_link_queues(&hop->link))
+        return;
+    snprintf(hop->link.unseen, sizeof hop->link.unseen, "%s",
+             hop->role == HOP_LOOKS ? capture->queue.problem
+                                    : "hops that carry do not look for it");
+}
+
 static int hops_open(struct hop_capture *capture, const struct hop_capture_settings *settings,
                      struct error *err)
 {
@@ -296,9 +352,13 @@ static int hops_open(struct hop_capture *capture, const struct hop_capture_setti
         capture->hops[i].attachment = HOP_ATTACHMENT_NONE;
         capture->hops[i].link.socket = -1;
         capture->hops[i].role = settings->hops[i].role;
+        capture->hops[i].direction = settings->hops[i].direction;
+        capture->hops[i].number = settings->numbers[i];
     }
     for (size_t i = 0; i < settings->hop_count && result == 0; i++)
         result = in_namespace(&capture->hops[i], &settings->hops[i], hop_inspect, err);
+    if (result == 0)
+        prepare_queues(capture, settings);
     for (size_t i = 0; i < settings->hop_count && result == 0; i++)
         result = hop_load(capture, i, settings, err);
     if (result == 0) {
@@ -307,6 +367,8 @@ static int hops_open(struct hop_capture *capture, const struct hop_capture_setti
         if (!capture->ring)
             result = error_set_errno(err, ERROR_FAILED, "cannot map the ring of the hops");
     }
+    if (result == 0)
+        follow_queues(capture);
     // Where packets end comes first and where they begin last: none is to get a trailer that nobody
     // takes off.
     static const enum hop_role order[] = {HOP_ENDS, HOP_CARRIES, HOP_LOOKS, HOP_BEGINS};
@@ -344,6 +406,7 @@ static void look_at_links(struct hop_capture *capture)
 {
     for (size_t i = 0; i < capture->hop_count; i++)
         hop_link_look(&capture->hops[i].link);
+    follow_queues(capture);
     uint32_t room_bytes = hop_capture_room(capture);
     if (room_bytes < capture->room_bytes)
         hop_capture_begin(capture, room_bytes);
@@ -384,16 +447,22 @@ void hop_capture_stop(struct hop_capture *capture)
     for (size_t i = 0; i < capture->hop_count; i++) {
         hop_detach(&capture->hops[i]);
         hop_link_end(&capture->hops[i].link);
+        tell_unseen(capture, &capture->hops[i]);
     }
+    hop_queue_end(&capture->queue);
     // Programs that were running on other cores end within microseconds.
     nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
     while (capture->ring && hop_capture_drain(capture))
         ; // nobody writes any more: what the ring holds, and no more
+    hop_queue_settle(&capture->queue, capture->records.items, capture->records.count);
 }
 
 struct hop_counts hop_capture_counts(const struct hop_capture *capture, size_t hop)
 {
-    return *(volatile struct hop_counts *)&capture->hops[hop].programs->bss->counts;
+    struct hop_counts counts =
+        *(volatile struct hop_counts *)&capture->hops[hop].programs->bss->counts;
+    counts.left = capture->queue.left[capture->hops[hop].number % HOPS_MAX];
+    return counts;
 }
 
 const struct hop_link *hop_capture_link(const struct hop_capture *capture, size_t hop)
@@ -424,7 +493,7 @@ uint64_t hop_capture_flow_key(const struct hop_capture *capture)
 
 uint64_t hop_capture_forgotten(const struct hop_capture *capture)
 {
-    return capture->forgotten;
+    return capture->forgotten + capture->queue.lost;
 }
 
 void hop_capture_free(struct hop_capture *capture)

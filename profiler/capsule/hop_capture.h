@@ -89,7 +89,8 @@ struct hop_record_array *hop_capture_records(struct hop_capture *capture);
 // What the flows of its records are hashed with (packet_flow()).
 uint64_t hop_capture_flow_key(const struct hop_capture *capture);
 
-// How many records found no room in memory.
+// How many records found no room in memory, and packets that were seen to leave a queueing
+// discipline, but no room in the ring or in memory for that.
 uint64_t hop_capture_forgotten(const struct hop_capture *capture);
 
 // Stops it if need be.

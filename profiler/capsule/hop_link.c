@@ -101,6 +101,11 @@ static bool ask(struct hop_link *link, uint16_t type)
            take_in(link, 0) == 1;
 }
 
+bool hop_link_queues(const struct hop_link *link)
+{
+    return link->qdisc[0] && strcmp(link->qdisc, "noqueue") != 0;
+}
+
 void hop_link_begin(struct hop_link *link, unsigned interface)
 {
     const struct sockaddr_nl changes = {.nl_family = AF_NETLINK,

@@ -9,7 +9,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { HOP_QDISC_BYTES = 16 }; // IFNAMSIZ, as the kernel has it
+enum {
+    HOP_QDISC_BYTES = 16, // IFNAMSIZ, as the kernel has it
+    HOP_UNSEEN_BYTES = 128,
+};
 
 struct hop_link {
     int socket; // of the interface's namespace; -1: none
@@ -18,9 +21,14 @@ struct hop_link {
     // The root qdisc's kind: "tbf"; "noqueue": none. The last one that there was, other than
     // "noqueue". "": not known.
     char qdisc[HOP_QDISC_BYTES];
+    // Why it is not known how long packets of an egress hop are in it; "": it is, or there is none.
+    char unseen[HOP_UNSEEN_BYTES];
     uint32_t least_mtu; // the smallest that it has had; UINT32_MAX: not known
     bool missed;        // changes, for which the socket had no room
 };
+
+// Whether packets wait in it.
+bool hop_link_queues(const struct hop_link *link);
 
 // In the interface's namespace: reads what is there, and listens for changes. What cannot be read
 // is not known.

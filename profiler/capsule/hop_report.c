@@ -22,8 +22,9 @@ void hop_report_sort(struct hop_report *report)
 {
     for (size_t i = 0; i < report->join->route_count; i++)
         for (size_t k = 0; k < HOPS_MAX; k++) {
-            struct delay_array *delays = &report->join->routes[i].delays[k];
-            quantile_sort(delays->items, delays->count);
+            struct packet_route *route = &report->join->routes[i];
+            quantile_sort(route->delays[k].items, route->delays[k].count);
+            quantile_sort(route->queued[k].items, route->queued[k].count);
         }
 }
 
@@ -51,6 +52,23 @@ static void print_delays(const struct delay_array *delays, FILE *out)
     for (size_t i = 0; i < QUANTILES; i++)
         print_quantile(delays, quantiles[i].q, out);
     fprintf(out, "  %10s", units_format_ns(delays->items[delays->count - 1], text, sizeof text));
+}
+
+// Of the time to the next hop, which stands below, what passed in the queueing discipline of this
+// one.
+static void print_queue(const struct hop_report *report, const struct packet_route *route, size_t i,
+                        FILE *out)
+{
+    const struct delay_array *queued = &route->queued[i];
+    char name[64], count[32];
+    if (queued->count == 0)
+        return;
+    snprintf(name, sizeof name, "  in its queue (%s)", report->link[route->hops[i]]->qdisc);
+    fprintf(out, "  %-32s", name);
+    print_delays(queued, out);
+    if (queued->count < route->complete)
+        fprintf(out, "  (of %s packets)", text_count(queued->count, count));
+    fputc('\n', out);
 }
 
 // Where records are missing, so may be what is not seen again.
@@ -94,6 +112,7 @@ static void print_route(const struct hop_report *report, size_t number, FILE *ou
             fprintf(out, "%*s%s", i > 0 && route->complete ? 2 : 3 * 32 + 14, "",
                     text_count(route->lost_after[i], count[0]));
         fputc('\n', out);
+        print_queue(report, route, i, out);
     }
     if (route->hop_count > 1 && route->complete) {
         fprintf(out, "  %-32s", "from the first to the last");
@@ -153,6 +172,24 @@ static void print_tagged(const struct hop_report *report, FILE *out)
     print_note(tagged, "packets have a VLAN tag within another: they were left alone.", out);
 }
 
+// Of the queueing disciplines, what is not told apart.
+static void print_queues(const struct hop_report *report, FILE *out)
+{
+    for (size_t i = 0; i < report->hop_count; i++) {
+        const struct hop_link *link = report->link[i];
+        const struct hop_counts *counts = &report->counts[i];
+        if (link->unseen[0])
+            fprintf(out, "  %s: how long packets are in its queue (%s) is not known: %s.\n",
+                    report->hops[i].name, link->qdisc, link->unseen);
+        if (counts->left < counts->queued)
+            fprintf(out,
+                    "  %s: %llu of %llu packets were not seen as they left its queue (%s): it "
+                    "dropped them, divided them, or has them.\n",
+                    report->hops[i].name, (unsigned long long)(counts->queued - counts->left),
+                    (unsigned long long)counts->queued, link->qdisc);
+    }
+}
+
 static void print_notes(const struct hop_report *report, FILE *out)
 {
     const struct packet_join *join = report->join;
@@ -171,6 +208,7 @@ static void print_notes(const struct hop_report *report, FILE *out)
                     TEXT_COUNT(counts->fragments), TEXT_COUNT(counts->unreadable));
     }
     print_tagged(report, out);
+    print_queues(report, out);
     if (report->carry)
         print_carried(report, out);
     print_note(report->forgotten, "records found no room in memory (--memory).", out);
@@ -239,6 +277,11 @@ static json_t *route_json(const struct hop_report *report, const struct packet_r
             json_object_set_new(hop, "lost_from_previous",
                                 json_integer((json_int_t)route->lost_after[i - 1]));
         }
+        if (route->queued[i].count) {
+            json_object_set_new(hop, "queued", delays_json(&route->queued[i]));
+            json_object_set_new(hop, "queued_packets",
+                                json_integer((json_int_t)route->queued[i].count));
+        }
         json_array_append_new(hops, hop);
     }
     json_object_set_new(object, "hops", hops);
@@ -252,6 +295,8 @@ static const struct json_row count_rows[] = {
     JSON_ROW("unsampled", struct hop_counts, unsampled),
     JSON_ROW("bare", struct hop_counts, bare),
     JSON_ROW("dropped", struct hop_counts, dropped),
+    JSON_ROW("queued", struct hop_counts, queued),
+    JSON_ROW("left", struct hop_counts, left),
     JSON_ROW("fragments", struct hop_counts, fragments),
     JSON_ROW("unreadable", struct hop_counts, unreadable),
     JSON_ROW("tagged", struct hop_counts, tagged),
@@ -270,12 +315,13 @@ static json_t *hop_json(const struct hop_report *report, size_t i)
 {
     const struct hop_spec *spec = &report->hops[i];
     const struct hop_link *link = report->link[i];
-    json_t *object = json_pack(
-        "{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:b, s:b}", "name", spec->name, "machine",
-        report->machine[i] ? report->machine[i] : "", "interface", spec->interface, "direction",
-        hop_direction_name(spec->direction), "namespace", spec->namespace, "role",
-        hop_role_name(spec->role), "qdisc", link->qdisc, "number", link->interface, "peer",
-        link->peer, "gone", (int)report->gone[i], "cut", (int)report->cut[i]);
+    json_t *object =
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:b, s:b}", "name",
+                  spec->name, "machine", report->machine[i] ? report->machine[i] : "", "interface",
+                  spec->interface, "direction", hop_direction_name(spec->direction), "namespace",
+                  spec->namespace, "role", hop_role_name(spec->role), "qdisc", link->qdisc,
+                  "queue_unseen", link->unseen, "number", link->interface, "peer", link->peer,
+                  "gone", (int)report->gone[i], "cut", (int)report->cut[i]);
     return object ? json_rows_set(object, count_rows, &report->counts[i]) : NULL;
 }
 
@@ -283,9 +329,11 @@ const char *hop_report_take(struct hop_report *report, size_t number, const json
                             struct hop_link *link)
 {
     const char *qdisc = json_string_value(json_object_get(hop, "qdisc"));
-    if (!qdisc)
-        return "qdisc";
+    const char *unseen = json_string_value(json_object_get(hop, "queue_unseen"));
+    if (!qdisc || !unseen)
+        return qdisc ? "queue_unseen" : "qdisc";
     snprintf(link->qdisc, sizeof link->qdisc, "%s", qdisc);
+    snprintf(link->unseen, sizeof link->unseen, "%s", unseen);
     link->interface = (int)json_integer_value(json_object_get(hop, "number"));
     link->peer = (int)json_integer_value(json_object_get(hop, "peer"));
     report->gone[number] = json_is_true(json_object_get(hop, "gone"));

@@ -213,9 +213,9 @@ static const struct hop_record *find_cover(const struct joining *j, const struct
 
 enum outcome { PACKET_COMPLETE, PACKET_LOST, PACKET_GAP, PACKET_PIECE };
 
-// When a packet passed each hop of its route.
+// Where a packet passed each hop of its route.
 struct passage {
-    uint64_t times[HOPS_MAX]; // 0: not seen there
+    const struct hop_record *at[HOPS_MAX]; // NULL: not seen there
     bool merged;
 };
 
@@ -228,7 +228,7 @@ static void fill_passage(const struct joining *j, const struct packet *packet,
         const struct hop_record *record = &j->records[packet->first + next];
         if (record->hop != route->hops[i])
             continue;
-        out->times[i] = record->time;
+        out->at[i] = record;
         next++;
     }
 }
@@ -242,19 +242,19 @@ static enum outcome follow_stream(const struct joining *j, const struct packet *
     uint64_t before = own->time, earliest = before > horizon ? before - horizon : 0;
     if (own->protocol != PACKET_TCP)
         return PACKET_COMPLETE;
-    if (!passage->times[0] && find_cover(j, packet, route->hops[0], earliest, own->time))
+    if (!passage->at[0] && find_cover(j, packet, route->hops[0], earliest, own->time))
         return PACKET_PIECE;
     for (size_t i = 0; i < route->hop_count; i++) {
         const struct hop_record *cover =
-            passage->times[i] || i == 0
+            passage->at[i] || i == 0
                 ? NULL
                 : find_cover(j, packet, route->hops[i], before, own->time + horizon);
         if (cover) {
-            passage->times[i] = cover->time;
+            passage->at[i] = cover;
             passage->merged = true;
         }
-        if (passage->times[i])
-            before = passage->times[i];
+        if (passage->at[i])
+            before = passage->at[i]->time;
     }
     return PACKET_COMPLETE;
 }
@@ -265,7 +265,7 @@ static enum outcome outcome_of(const struct packet_route *route, const struct pa
     bool missing = false, gap = false;
     *last = 0;
     for (size_t i = 0; i < route->hop_count; i++) {
-        if (!passage->times[i]) {
+        if (!passage->at[i]) {
             missing = true;
             continue;
         }
@@ -277,13 +277,13 @@ static enum outcome outcome_of(const struct packet_route *route, const struct pa
 
 static int take_delays(struct packet_route *route, const struct passage *passage)
 {
+    const struct hop_record *const *at = passage->at;
     size_t last = route->hop_count - 1;
-    for (size_t i = 1; i <= last; i++)
-        if (array_push(&route->delays[i], (double)(passage->times[i] - passage->times[i - 1])) < 0)
+    for (size_t i = 0; i <= last; i++)
+        if ((i > 0 && array_push(&route->delays[i], (double)(at[i]->time - at[i - 1]->time)) < 0) ||
+            (at[i]->queued_ns && array_push(&route->queued[i], (double)at[i]->queued_ns) < 0))
             return -1;
-    if (last && array_push(&route->delays[0], (double)(passage->times[last] - passage->times[0])))
-        return -1;
-    return 0;
+    return last ? array_push(&route->delays[0], (double)(at[last]->time - at[0]->time)) : 0;
 }
 
 // Whether the next packet is one like this, which begins before it could have been forgotten.
@@ -357,7 +357,9 @@ int packet_join_records(struct hop_record *records, size_t count, uint64_t begin
 void packet_join_free(struct packet_join *join)
 {
     for (size_t i = 0; i < join->route_count; i++)
-        for (size_t k = 0; k < HOPS_MAX; k++)
+        for (size_t k = 0; k < HOPS_MAX; k++) {
             array_free(&join->routes[i].delays[k]);
+            array_free(&join->routes[i].queued[k]);
+        }
     *join = (struct packet_join){.route_count = 0};
 }

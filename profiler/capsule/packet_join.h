@@ -36,6 +36,9 @@ struct packet_route {
     // Of the complete packets, in one order: to each hop from the one before it, and from the first
     // to the last in [0].
     struct delay_array delays[HOPS_MAX];
+    // Of the same packets, those seen as they left the queueing discipline behind a hop: how long
+    // they were in it.
+    struct delay_array queued[HOPS_MAX];
 };
 
 struct packet_join {

@@ -78,7 +78,7 @@ kill $streams
 python3 - "$work/carried/hops.tlog" <<'PY' || fail "carrying: not both of datagrams and streams"
 import struct, sys
 log = open(sys.argv[1], "rb").read()[128:]
-assert {struct.unpack_from("<37xB", log, at)[0] for at in range(0, len(log), 40)} == {6, 17}
+assert {struct.unpack_from("<37xB", log, at)[0] for at in range(0, len(log), 48)} == {6, 17}
 PY
 [ "$(attached)" = 0 ] || fail "programs are left attached there"
 # The other machine's interface is the one with the smaller MTU: what would be too long for it is left alone here.

@@ -63,8 +63,8 @@ def hop(data, at):
     if data[at + 36] < 2:
         struct.pack_into("<Q", data, at, struct.unpack_from("<Q", data, at)[0] + ahead)
 change(run + "/client/clock.tlog", 24, clock)
-change(run + "/client/hops.tlog", 40, hop)
-change(run + "/server/hops.tlog", 40, hop)
+change(run + "/client/hops.tlog", 48, hop)
+change(run + "/server/hops.tlog", 48, hop)
 for path in glob.glob(run + "/client/*.tlog"):
     with open(path, "r+b") as log:
         log.seek(40)

@@ -22,6 +22,11 @@ static const struct hop_place places[HOPS] = {{.name = "eth0@client"},
                                               {.name = "out"},
                                               {.name = "eth0@server", .is_ingress = true}};
 
+static const struct hop_place queueing[HOPS] = {{.name = "eth0@client", .qdisc = "fq"},
+                                                {.name = "in", .is_ingress = true},
+                                                {.name = "out", .qdisc = "tbf"},
+                                                {.name = "eth0@server", .is_ingress = true}};
+
 #define KEY 0x1234567890abcdefULL
 // Of connection 0 the sequence numbers begin again at 0 within the run.
 #define FIRST_NUMBER(connection) (UINT32_MAX - 3000u + 100000u * (connection))
@@ -441,11 +446,10 @@ static const char *first_cause(const struct diagnosis *found, uint64_t lifetime,
     return name;
 }
 
-static void a_slow_link_is_the_cause(void **state)
+// What one of the links is slow for; queued: where in a queue, of which it is known how long it
+// held the packet, but for the last microsecond.
+static void check_causes(const char *const causes[3], bool queued)
 {
-    (void)state;
-    static const char *const causes[] = {"hop eth0@client -> in", "hop in -> out",
-                                         "hop out -> eth0@server"};
     struct scenario_options options = plain;
     options.fault = FAULT_NETWORK;
     options.faults = 20;
@@ -460,7 +464,10 @@ static void a_slow_link_is_the_cause(void **state)
         struct error err = {0};
         make(&s, &options);
         for (size_t i = 0; i < options.requests; i++) {
+            size_t first = s.records.count;
             pass_there(&s, i, link);
+            struct hop_record *slow = &s.records.items[first + link];
+            slow->queued_ns = queued && link != IN ? slow[1].time - slow->time - 100 : 0;
             pass_back(&s, i);
         }
         find(&s);
@@ -474,7 +481,7 @@ static void a_slow_link_is_the_cause(void **state)
                                            .lifetimes = s.joined.lives.items,
                                            .lifetime_count = s.joined.lives.count,
                                            .hops = &s.stays,
-                                           .hop_places = places,
+                                           .hop_places = queued ? queueing : places,
                                            .granularity_ns = 500,
                                            .calls = &s.joined.calls};
         assert_int_equal(diagnose(&in, &slow, &found, &err), 0);
@@ -487,11 +494,62 @@ static void a_slow_link_is_the_cause(void **state)
             assert_true(fabs((double)ns - DELAY_NS) < 0.05 * DELAY_NS);
         }
         assert_int_equal(found.causes.items[0].role, ROLE_NETWORK);
-        assert_string_equal(found.causes.items[0].category, "network");
+        assert_string_equal(found.causes.items[0].category,
+                            queued && link != IN ? "queueing discipline" : "network");
         diagnosis_free(&found);
         host_timeline_free(&server);
         finish(&s);
     }
+}
+
+static void a_slow_link_is_the_cause(void **state)
+{
+    (void)state;
+    static const char *const causes[] = {"hop eth0@client -> in", "hop in -> out",
+                                         "hop out -> eth0@server"};
+    check_causes(causes, false);
+}
+
+static void a_queue_that_holds_packets_is_the_cause(void **state)
+{
+    (void)state;
+    static const char *const causes[] = {"in the queue of eth0@client (fq)", "hop in -> out",
+                                         "in the queue of out (tbf)"};
+    check_causes(causes, true);
+}
+
+// A queue's part is cut to the way as all is, and where a packet by another clock is at the next
+// hop before it left, nothing is behind the queue.
+static void a_queue_is_a_part_of_the_link(void **state)
+{
+    (void)state;
+    struct seen s = {.one_in = 0};
+    make(&s, &plain);
+    for (size_t i = 0; i < plain.requests; i++) {
+        size_t first = s.records.count;
+        pass_there(&s, i, OUT);
+        s.records.items[first + CLIENT].queued_ns = 100;
+        s.records.items[first + OUT].queued_ns = UINT32_MAX;
+    }
+    find(&s);
+    assert_int_equal(s.stays.divided[WAY_TO_SERVER], plain.requests);
+    for (size_t i = 0; i < plain.requests; i++) {
+        const struct scenario_request *r = &s.joined.scenario.requests.items[i];
+        size_t count;
+        const struct hop_stay *stays = hop_stays_of(&s.stays, i, &count);
+        assert_int_equal(count, 4);
+        assert_int_equal(stays[0].part, STAY_IN_QUEUE);
+        assert_int_equal(stays[0].end_ns - stays[0].begin_ns, 100);
+        assert_int_equal(stays[1].part, STAY_BEHIND_QUEUE);
+        assert_int_equal(stays[1].begin_ns, stays[0].end_ns);
+        assert_int_equal(stays[1].end_ns - stays[1].begin_ns, 600);
+        assert_string_equal(hop_stay_qdisc(&stays[0], queueing), "fq");
+        assert_string_equal(hop_stay_qdisc(&stays[1], queueing), "");
+        assert_int_equal(stays[2].part, STAY_WHOLE);
+        assert_int_equal(stays[3].part, STAY_IN_QUEUE);
+        assert_int_equal(stays[3].end_ns, r->nic);
+    }
+    finish(&s);
 }
 
 int main(void)
@@ -504,7 +562,9 @@ int main(void)
         cmocka_unit_test(bytes_are_followed),
         cmocka_unit_test(what_got_through_is_followed),
         cmocka_unit_test(what_lacks_stamps_is_counted),
+        cmocka_unit_test(a_queue_is_a_part_of_the_link),
         cmocka_unit_test(a_slow_link_is_the_cause),
+        cmocka_unit_test(a_queue_that_holds_packets_is_the_cause),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -73,7 +73,7 @@ for filter in udp tcp; do
             and .matched == .recorded + .unsampled + .bare)' \
         "$work/$filter.json" >/dev/null || fail "$filter: $(cat "$work/$filter.json")"
     cmp "$work/$filter.json" "$work/$filter/capsule.json" || fail "capsule.json is another document"
-    [ "$(stat -c %s "$work/$filter/hops.tlog")" = $((128 + 40 * $(jq .records "$work/$filter.json"))) ] ||
+    [ "$(stat -c %s "$work/$filter/hops.tlog")" = $((128 + 48 * $(jq .records "$work/$filter.json"))) ] ||
         fail "hops.tlog has another size"
 done
 # Datagrams are never merged: what left the client and what the client got are packets one to one.

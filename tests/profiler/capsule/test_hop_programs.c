@@ -40,7 +40,8 @@ static int take(void *context, void *data, size_t bytes)
 
 // link: how many bytes are before the IP packet, as far as the program is told: 0 stands for what
 // is not known, where the kernel is asked for each header.
-static void begin(struct scene *scene, void **link, const char *filter, uint32_t one_in)
+static void begin_with(struct scene *scene, void **link, const char *filter, uint32_t one_in,
+                       bool queues)
 {
     *scene = (struct scene){.programs = capsule_bpf__open()};
     assert_non_null(scene->programs);
@@ -49,9 +50,16 @@ static void begin(struct scene *scene, void **link, const char *filter, uint32_t
     scene->programs->rodata->link_bytes = *(const uint32_t *)*link;
     scene->programs->rodata->sample_limit = packet_sample_limit(one_in);
     assert_int_equal(packet_filter_parse(filter, &scene->programs->bss->filter, NULL), 0);
+    scene->programs->rodata->may_follow = queues;
+    scene->programs->bss->queues = queues;
     assert_int_equal(capsule_bpf__load(scene->programs), 0);
     scene->ring = ring_buffer__new(bpf_map__fd(scene->programs->maps.records), take, scene, NULL);
     assert_non_null(scene->ring);
+}
+
+static void begin(struct scene *scene, void **link, const char *filter, uint32_t one_in)
+{
+    begin_with(scene, link, filter, one_in, false);
 }
 
 static void end(struct scene *scene)
@@ -476,6 +484,62 @@ static void sampling_is_by_what_a_packet_is(void **state)
     end(&scene);
 }
 
+static size_t waiting_packets(const struct scene *scene, struct waiting_packet *last)
+{
+    int map = bpf_map__fd(scene->programs->maps.waiting);
+    uint64_t key = 0, next;
+    size_t count = 0;
+    for (; bpf_map_get_next_key(map, count ? &key : NULL, &next) == 0; count++, key = next)
+        assert_int_equal(bpf_map_lookup_elem(map, &next, last), 0);
+    return count;
+}
+
+// By what a packet is known again behind the queue is what lies there in it, in a tunnel too; and
+// what is not recorded waits for nobody.
+static void what_waits_is_known_by_its_bytes(void **state)
+{
+    enum { KINDS = 5 };
+    struct scene scene;
+    struct frame frames[KINDS], other;
+    struct waiting_packet packet;
+    begin_with(&scene, state, "port 11211", 1, true);
+    for (int kind = 0; kind < KINDS; kind++) {
+        struct frame *frame = &frames[kind];
+        if (kind % 4 < 2)
+            ipv4(frame, kind % 2 ? 6 : 17, 4, 1, 0x4000, kind % 2 ? 20 + 8 : 8 + 8);
+        else
+            ipv6(frame, kind % 2 ? 6 : 17, kind % 2 ? 20 + 8 : 8 + 8);
+        if (kind % 2)
+            tcp(frame, 4711, 0);
+        else
+            udp(frame, 8);
+        payload(frame, 8, 1);
+    }
+    frames[4] = around(&frames[4], &tunnels[0], false);
+    for (int kind = 0; kind < KINDS; kind++) {
+        const uint8_t *ip = frames[kind].bytes + LINK_BYTES;
+        uint64_t ports, addresses;
+        pass(&scene, &frames[kind]);
+        assert_int_equal(scene.programs->bss->counts.queued, kind + 1);
+        assert_int_equal(waiting_packets(&scene, &packet), 1); // the map has room for one
+        memcpy(&ports, ip + packet.ports_at, sizeof ports);
+        memcpy(&addresses, ip + packet.addresses_at, sizeof addresses);
+        assert_int_equal(packet.protocol, kind % 2 ? PACKET_TCP : PACKET_UDP);
+        if (packet.protocol == PACKET_UDP)
+            ports &= UINT64_C(0xffffffffffff); // not the checksum
+        assert_int_equal(packet.ports, ports);
+        assert_int_equal(packet.addresses, addresses);
+        assert_int_equal(packet.hop, HOP);
+        assert_int_equal(packet.flow, last(&scene, (size_t)kind + 1)->flow);
+        assert_int_equal(packet.entered, last(&scene, (size_t)kind + 1)->time);
+    }
+    other = frames[0];
+    other.bytes[LINK_BYTES + 24 + 2] ^= 0x55; // of the destination's port
+    pass(&scene, &other);
+    assert_int_equal(scene.programs->bss->counts.queued, KINDS);
+    end(&scene);
+}
+
 // Nobody reads: what does not fit is counted.
 static void a_full_ring_is_counted(void **state)
 {
@@ -538,6 +602,7 @@ int main(void)
         EITHER(the_outermost_packet_that_is_asked_for_counts),
         EITHER(what_ends_too_early_is_counted),
         EITHER(sampling_is_by_what_a_packet_is),
+        EITHER(what_waits_is_known_by_its_bytes),
         EITHER(a_full_ring_is_counted),
         EITHER(the_verifier_has_little_to_walk),
     };

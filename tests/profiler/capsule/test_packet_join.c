@@ -100,6 +100,38 @@ static void requests_and_replies_are_two_routes(void **state)
     done(&j);
 }
 
+// A queue is a part of the time to the next hop, of packets that were seen to leave it; those that
+// were not are no gaps. A packet that travels on in another was in the queue as long as that.
+static void times_in_queues_are_those_of_the_records(void **state)
+{
+    (void)state;
+    enum { PACKETS = 100, QUEUE = 1 };
+    struct joined j = {.records.count = 0};
+    for (uint32_t n = 0; n < PACKETS; n++)
+        for (unsigned hop = 0; hop < 3; hop++) {
+            datagram(&j, 2, n, hop, 1000 + n * 10000 + hop * 5000);
+            if (hop == QUEUE && n % 4)
+                j.records.items[j.records.count - 1].queued_ns = 3000 + n;
+        }
+    join(&j);
+    const struct packet_route *route = &j.join.routes[0];
+    assert_int_equal(route->complete, PACKETS);
+    assert_int_equal(route->gaps, 0);
+    assert_int_equal(route->queued[0].count + route->queued[2].count, 0);
+    assert_int_equal(route->queued[QUEUE].count, PACKETS * 3 / 4);
+    assert_true(sum(&route->queued[QUEUE]) == 75 * 3000 + 99 * 100 / 2 - 4 * (24 * 25 / 2));
+    done(&j);
+    segment(&j, 0, 100, 0, 10);
+    segment(&j, 100, 200, 0, 20);
+    segment(&j, 0, 200, QUEUE, 30);
+    j.records.items[j.records.count - 1].queued_ns = 7;
+    segment(&j, 0, 200, 2, 40);
+    join(&j);
+    assert_int_equal(j.join.routes[0].merged, 1);
+    assert_true(sum(&j.join.routes[0].queued[QUEUE]) == 14);
+    done(&j);
+}
+
 // The truth is drawn: each packet is lost after a hop, misses a record, or comes through.
 static void losses_and_delays_are_where_they_were(void **state)
 {
@@ -301,6 +333,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_and_replies_are_two_routes),
+        cmocka_unit_test(times_in_queues_are_those_of_the_records),
         cmocka_unit_test(losses_and_delays_are_where_they_were),
         cmocka_unit_test(a_packet_counts_where_it_entered),
         cmocka_unit_test(what_comes_again_is_another_packet),
