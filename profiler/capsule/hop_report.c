@@ -175,6 +175,7 @@ static void print_tagged(const struct hop_report *report, FILE *out)
 // Of the queueing disciplines, what is not told apart.
 static void print_queues(const struct hop_report *report, FILE *out)
 {
+    char count[2][32];
     for (size_t i = 0; i < report->hop_count; i++) {
         const struct hop_link *link = report->link[i];
         const struct hop_counts *counts = &report->counts[i];
@@ -183,10 +184,10 @@ static void print_queues(const struct hop_report *report, FILE *out)
                     report->hops[i].name, link->qdisc, link->unseen);
         if (counts->left < counts->queued)
             fprintf(out,
-                    "  %s: %llu of %llu packets were not seen as they left its queue (%s): it "
-                    "dropped them, divided them, or has them.\n",
-                    report->hops[i].name, (unsigned long long)(counts->queued - counts->left),
-                    (unsigned long long)counts->queued, link->qdisc);
+                    "  %s: %s of %s packets were not seen as they left its queue (%s): it dropped "
+                    "them, divided them, or has them.\n",
+                    report->hops[i].name, text_count(counts->queued - counts->left, count[0]),
+                    text_count(counts->queued, count[1]), link->qdisc);
     }
 }
 
