@@ -27,10 +27,13 @@ static const char *const prefixes[TYPES] = {"", "list:", "hash:", "zset:", "stre
 static int redis_refuse(const struct dataset *dataset, const char *doing, const char *why,
                         struct error *err)
 {
-    return error_set(err, ERROR_FAILED,
-                     "cannot %s the dataset at %s: %s (is Redis running there, with room "
-                     "for the data?)",
-                     doing, dataset->place, why);
+    bool is_node = strncmp(why, "MOVED ", 6) == 0 || strncmp(why, "CLUSTERDOWN ", 12) == 0;
+    return error_set(err, ERROR_FAILED, "cannot %s the dataset at %s: %s (%s)", doing,
+                     dataset->place, why,
+                     is_node && !dataset->nodes
+                         ? "it is a node of a Redis Cluster: --cluster, or `cluster: true` of the "
+                           "experiment's load"
+                         : "is Redis running there, with room for the data?");
 }
 
 static size_t count_nodes(const struct dataset *dataset)

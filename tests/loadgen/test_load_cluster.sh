@@ -85,6 +85,9 @@ load --server "redis-resp3+cluster://127.0.0.1:${nodes[0]}" --rate 4k --duration
 [ "$(value answered)" = "$(value scheduled)" ] && [ "$(of_nodes known)" = 3 ] || fail 'agents: not everything was answered'
 timeout 60 "$taillight" load --server "127.0.0.1:${nodes[0]}" --protocol redis --quiet --rate 1k --duration 100ms >"$dir/out" 2>"$dir/err"
 grep -q 'MOVED.*--cluster' "$dir/out" || fail 'who loads one node is not told of --cluster'
+timeout 60 "$taillight" load --prepare --server "127.0.0.1:${nodes[0]}" --workload "$dir/workload.yaml" --quiet >"$dir/out" 2>"$dir/err" &&
+    fail 'a dataset is stored at one node'
+grep -q 'MOVED.*--cluster' "$dir/err" || fail 'who stores a dataset at one node is not told of --cluster'
 
 # --- slots that move, and a node that appears ----------------------------------------------------
 printf 'protocol: redis\nkeys: {count: 60}\nmix: {get: 1, set: 1, transaction: 1}\n' >"$dir/workload.yaml"
