@@ -110,10 +110,10 @@ begin() { # NAME [OPTION...]: a measuring without an end, until both machines ha
 }
 # What a measuring here may leave: its connections' files.
 left_here() { find /tmp -maxdepth 1 -newer "$ssh_config" \( -name 'taillight-capsule-*' -type f -o -name "taillight-$began-*" \); }
+none_attached() { [ "$(attached)" = 0 ]; }
 nothing_here() { [ -z "$(left_here)" ]; }
 nothing() { # NAME
-    await test 0 = "$(attached)" || sleep 8
-    [ "$(attached)" = 0 ] || fail "$1: programs are left attached there"
+    await none_attached || fail "$1: programs are left attached there"
     ssh_nothing_left there 15
     await nothing_here || fail "$1: left here: $(left_here)"
 }
