@@ -11,11 +11,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/one_wish.h"
 #include "experiments/common/supervisor.h"
-
-// What comes within so long of the first signal is the same wish: timeout(1) sends its signal to
-// the process and then to its group.
-enum { ONE_WISH_MS = 100 };
 
 static bool has_taken(const struct way_out *way_out)
 {

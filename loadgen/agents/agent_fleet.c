@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/link.h"
 #include "base/log_file.h"
+#include "base/one_wish.h"
 #include "base/process.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -157,6 +158,7 @@ struct fleet {
     struct member members[AGENTS_MAX];
     size_t count;
     int signal_fd;
+    int64_t told_ns; // when a signal first told it to end; 0: none has
     bool begun, stopping;
     int64_t deadline_ms;
     // the agreed instant; when it was agreed on, and the TSC at that moment
@@ -430,12 +432,17 @@ static void check_deadline(struct fleet *fleet)
                         fleet->begun ? "did not end in time" : "was not ready within 60 s");
 }
 
-// The first signal asks the agents to end with what they have, the second kills them.
+// The first signal asks the agents to end with what they have, the second kills them, unless it is
+// the same wish.
 static void take_signal(struct fleet *fleet)
 {
     struct signalfd_siginfo info;
     if (read(fleet->signal_fd, &info, sizeof info) != sizeof info)
         return;
+    const int64_t now_ns = monotonic_ns();
+    if (fleet->told_ns && now_ns - fleet->told_ns < ONE_WISH_MS * INT64_C(1000000))
+        return;
+    fleet->told_ns = fleet->told_ns ? fleet->told_ns : now_ns;
     for (size_t i = 0; fleet->outcome->interrupted && i < fleet->count; i++)
         if (is_live(&fleet->members[i]))
             member_lose(fleet, &fleet->members[i], "was asked to end immediately");
@@ -573,6 +580,8 @@ int fleet_run(const struct fleet_settings *settings, struct fleet_outcome *outco
     close_members(fleet);
     if (fleet->signal_fd >= 0)
         close(fleet->signal_fd);
+    if (fleet->told_ns)
+        one_wish_take_rest(&signals, fleet->told_ns);
     sigprocmask(SIG_SETMASK, &before, NULL);
     if (status < 0) {
         fleet_outcome_free(outcome);

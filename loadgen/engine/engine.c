@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/nic_stamps.h"
+#include "base/one_wish.h"
 #include "base/text.h"
 #include "base/tsc.h"
 #include "base/tsc_rate.h"
@@ -39,7 +40,6 @@ enum {
     SETTLE_NS = 20000000,      // pause between the last connect and the first request
     DRAW_REST_NS = 1000000000, // what of the schedule is drawn after the load, as never sent
     CALIBRATE_NS = 30000000,
-    ONE_WISH_NS = 100000000,
     FILES_A_THREAD = 8, // of its event loop
     FILES_BESIDES = 64,
     ASKING_BYTES = 128, // room before a request for what a node of a cluster may want there
@@ -614,19 +614,6 @@ static void engine_close(struct engine *engine)
         close(engine->shared.slow.news);
 }
 
-// What comes so soon after the first signal is the same wish, and does not end the program while it
-// writes what it measured: a parent of several threads dies one after the other, each of which
-// tells its children (PR_SET_PDEATHSIG), and timeout(1) tells a process and then its group.
-static void take_same_wish(const sigset_t *signals, int64_t told_ns)
-{
-    for (;;) {
-        const int64_t left_ns = told_ns + ONE_WISH_NS - monotonic_ns();
-        const struct timespec wait = {.tv_nsec = left_ns > 0 ? left_ns : 0};
-        if (sigtimedwait(signals, NULL, &wait) < 0 && errno != EINTR)
-            return;
-    }
-}
-
 int engine_run(const struct engine_settings *settings, const struct schedule *schedule,
                struct engine_result *result, struct error *err)
 {
@@ -650,7 +637,7 @@ int engine_run(const struct engine_settings *settings, const struct schedule *sc
     engine_nodes_close(&engine.nodes, result);
     engine_close(&engine);
     if (engine.told_ns)
-        take_same_wish(&signals, engine.told_ns);
+        one_wish_take_rest(&signals, engine.told_ns);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (status < 0)
         engine_result_free(result);

@@ -146,14 +146,18 @@ sed 1d "$dir/out" | jq -e '.verdict == "n/a" and any(.reasons[]; . == "agent loa
     >/dev/null || fail "the killed agent is not named"
 
 rm -f "$dir/out"
-"${command[@]}" --agent $throughput --agent $symmetric --duration 30s --announce >"$dir/out" 2>"$dir/int.err" &
+"${command[@]}" --agent "${throughput/2k/40k}" --agent "${symmetric/1k/20k}" --duration 30s --announce >"$dir/out" 2>"$dir/int.err" &
 controller=$!
 wait_loading
+sleep 1 # until there is so much to send that it takes longer than until the next signal
 agents=$(agents_of $controller)
-kill -INT $controller
+# One wish, as from each thread of who dies.
+python3 -c "import os, time; [(os.kill($controller, 2), time.sleep(0.002)) for _ in range(5)]" 2>"$dir/kill.err"
 wait $controller
 [ $? = 4 ] || fail "an interrupted run: exit $?"
-sed 1d "$dir/out" | jq -e '[.reasons[] | select(test("interrupted after"))] | length > 0' >/dev/null || fail "interrupted"
+# Slurped: nothing at all is no answer, too.
+sed 1d "$dir/out" | jq -se '.[0].reasons | any(test("was lost")) | not' >/dev/null || fail "agents of an interrupted run were lost"
+sed 1d "$dir/out" | jq -se '.[0].reasons | any(test("interrupted after"))' >/dev/null || fail "interrupted"
 [ -z "$(living "$agents")" ] || fail "agents outlive Ctrl-C"
 
 rm -f "$dir/out"
