@@ -4,7 +4,9 @@
 # sample 1/1 or 1/16. Each round has every setting once, in an order of its own, and is compared with itself: the
 # median over the rounds of what a setting adds to the latency at RATE (20k/s) and takes from the throughput of a
 # closed loop. No hops are measured twice a round: what the second time (0,again,1) differs from the first is what
-# this machine makes of nothing, and a smaller figure in another row says nothing. ROUNDS=N (7), SECONDS_EACH=S (1),
+# this machine makes of nothing, and a smaller figure in another row says nothing. What others have the cores for does
+# not count in the first figure: ns in the programs for each packet that passes all of the way, and ns a run of each
+# program, as the kernel times them (kernel.bpf_stats_enabled) in the closed loop. ROUNDS=N (7), SECONDS_EACH=S (1),
 # HOPS="2 5 10", SAMPLES="1 1/16". Requests only: fifteen hops are the most, and replies would pass ten more.
 set -u
 BUILD=${BUILD:-build}
@@ -14,6 +16,11 @@ rounds=${ROUNDS:-7} each=${SECONDS_EACH:-1} rate=${RATE:-20k}
 read -r -a hop_counts <<<"${HOPS:-2 5 10}"
 read -r -a samples <<<"${SAMPLES:-1 1/16}"
 hold_seconds=7200
+stats=/proc/sys/kernel/bpf_stats_enabled
+stats_were=$(cat $stats 2>/dev/null) || skip "the kernel times no BPF programs here"
+echo 1 >$stats || skip "the kernel's timing of BPF programs cannot be turned on"
+trap 'echo "$stats_were" >$stats; cleanup' EXIT
+command -v bpftool >/dev/null || skip "there is no bpftool"
 [ "$(nproc)" -ge 2 ] || skip "it takes two cores, one for the server and one for the load"
 
 hold client
@@ -65,7 +72,7 @@ figures() { # NAME WHAT OPTION...
 }
 
 measure() { # ROUND SETTING: hops, kind and sample
-    local hops kind sample capsule='' option=() lat thr
+    local hops kind sample capsule='' option=() lat thr programs='{"all": 0, "each": {}}'
     IFS=, read -r hops kind sample <<<"$2"
     if [ "$hops" != 0 ]; then
         [ "$kind" = look ] || option=(--carry)
@@ -78,13 +85,17 @@ measure() { # ROUND SETTING: hops, kind and sample
     fi
     figures lat '.latency_us | .p50 and .p99' --rate "$rate"
     figures thr .achieved_rate --rate max
+    [ -z "$capsule" ] || programs=$(bpftool -j prog show | jq -c --argjson own "$(cat "/proc/$capsule/fdinfo/"* | awk '/^prog_id:/ { print $2 }' | jq -s -c unique)" '
+        [.[] | select(.id as $id | $own | index($id)) | select(.run_cnt > 0)] | {
+            all: ((map(.run_time_ns) | add) / (map(.run_cnt) | max)),
+            each: (group_by(.name) | map({key: .[0].name, value: ((map(.run_time_ns) | add) / (map(.run_cnt) | add))}) | from_entries)}')
     if [ -n "$capsule" ]; then
         kill -INT $capsule
         wait $capsule || fail "$2: the capsule: exit $?"
         jq -e --argjson hops "$hops" '[.routes[] | select((.hops | length) == $hops) | .packets] | add > 0' \
             "$work/capsule.json" >/dev/null || fail "$2: packets did not pass all hops: $(jq -c '[.routes[] | [.packets, (.hops | length)]]' "$work/capsule.json")"
     fi
-    jq -n -c --arg setting "$2" --argjson round "$1" --argjson lat "$lat" --argjson thr "$thr" '{$setting, $round,
+    jq -n -c --arg setting "$2" --argjson round "$1" --argjson lat "$lat" --argjson thr "$thr" --argjson programs "$programs" '{$setting, $round, $programs,
         p50: $lat.latency_us.p50, p99: $lat.latency_us.p99, rps: $thr.achieved_rate}' >>"$work/lines"
     rm -f "$work/capsule.err"
 }
@@ -99,21 +110,23 @@ done
 
 # What each setting adds to the round's own 0,none.
 jq -s '
-    def spread: sort | {value: .[(length - 1) / 2 | floor], runs: length, min: .[0], max: .[-1]};
+    def spread: sort | {value: .[(length - 1) / 2 | floor], runs: length, min: .[0], max: .[-1],
+        low: .[(length - 1) / 4 | floor], high: .[(length - 1) * 3 / 4 | floor]};
     group_by(.round) | map((map(select(.setting == "0,none,1"))[0]) as $plain | map({setting,
         p50: (100 * (.p50 / $plain.p50 - 1)), p99: (100 * (.p99 / $plain.p99 - 1)), rps: (100 * (.rps / $plain.rps - 1)),
-        plain: [.p50, .p99, .rps]})) | add | group_by(.setting)
+        ns: .programs.all, each: .programs.each, plain: [.p50, .p99, .rps]})) | add | group_by(.setting)
     | map({key: .[0].setting, value: {p50: (map(.p50) | spread), p99: (map(.p99) | spread), rps: (map(.rps) | spread),
+        ns: (map(.ns) | spread), each: (map(.each | to_entries) | add | group_by(.key) | map("\(.[0].key) \(map(.value) | spread.value | round)")),
         plain: [(map(.plain[0]), map(.plain[1]), map(.plain[2])) | spread.value]}}) | from_entries' "$work/lines" >"$work/table" ||
     fail "the table cannot be made"
 jq -r '
     def n: (. * 10 | round / 10) | tostring;
-    def cell: "\(.value | n) (\(.min | n) to \(.max | n))";
-    "hops,kind,sample|p50, added %|p99, added %|throughput, added %|p50 us, p99 us, requests/s",
+    def cell: "\(.value | n) (\(.low | n) to \(.high | n))";
+    "hops,kind,sample|ns a packet|p50, added %|p99, added %|throughput, added %|p50 us, p99 us, requests/s|ns a run",
     (to_entries | sort_by(.key | split(",") | [(.[0] | tonumber), .[1], .[2]])[]
-        | "\(.key)|\(.value.p50 | cell)|\(.value.p99 | cell)|\(.value.rps | cell)|\(.value.plain | map(n) | join(", "))")' "$work/table" |
-    awk -F '|' '{ printf "  %-18s %-24s %-26s %-24s %s\n", $1, $2, $3, $4, $5 }'
+        | "\(.key)|\(.value.ns | cell)|\(.value.p50 | cell)|\(.value.p99 | cell)|\(.value.rps | cell)|\(.value.plain | map(n) | join(", "))|\(.value.each | join(", "))")' "$work/table" |
+    awk -F '|' '{ printf "  %-16s %-26s %-24s %-26s %-24s %-30s %s\n", $1, $2, $3, $4, $5, $6, $7 }'
 mkdir -p "$BUILD/bench"
-jq '{name: "capsule", metrics: ([to_entries[] | .key as $setting | (.value | {p50, p99, rps}) | to_entries[]
-    | {key: (($setting | gsub("[,/]"; "_")) + "_" + .key), value: (.value + {unit: "%"})}] | from_entries)}' "$work/table" \
+jq '{name: "capsule", metrics: ([to_entries[] | .key as $setting | (.value | {ns, p50, p99, rps}) | to_entries[]
+    | {key: (($setting | gsub("[,/]"; "_")) + "_" + .key), value: (.value + {unit: (if .key == "ns" then "ns" else "%" end)})}] | from_entries)}' "$work/table" \
     >"$BUILD/bench/capsule.json" || fail "no capsule.json"
