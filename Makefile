@@ -262,8 +262,12 @@ installed := bin:$(BUILD)/taillight lib/taillight:$(BUILD)/libtaillight-shim.so 
 each_installed = for each in $(installed); do file=$${each\#*:}; target=$(DESTDIR)$(PREFIX)/$${each%%:*}/$${file\#\#*/}; \
     $(1) || exit 1; done
 
+# The documents lie beside each other there, and the examples in a folder of their own.
+doc_links     := s|](docs/|](|g; s|](\.\./README|](README|g; s|](\(\.\./\)\{0,1\}\(experiments\)/|](../../taillight/\2/|g
+example_links := s|](\.\./\.\./docs/|](../../../doc/taillight/|g
 install: all
-	$(Q)$(call each_installed,install -D -m $$([ -x $$file ] && echo 755 || echo 644) $$file $$target)
+	$(Q)$(call each_installed,install -D -m $$([ -x $$file ] && echo 755 || echo 644) $$file $$target && \
+	    case $$file in (experiments/*.md) sed -i '$(example_links)' $$target ;; (*.md) sed -i '$(doc_links)' $$target ;; esac)
 
 # What install put there, and the folders that are then empty.
 uninstall:

@@ -54,14 +54,16 @@ static const struct command_usage usage = {
     .name = "run",
     .arguments = "EXPERIMENT.yaml [options]",
     .summary = "Runs one experiment: starts its server, loads it, watches it, explains it.",
-    .details = "experiments/quickstart.yaml is an example that explains itself. Everything a run "
-               "leaves is in its "
-               "folder; what it starts or changes is ended and undone however it ends.\n"
-               "Exit codes: 0 done; 1 failed; 2 something is wrong with the file or the options; 3 "
-               "a gate failed; 4 no "
-               "verdict (N/A), a load that cannot be trusted, an inconclusive gate, or Intel PT "
-               "that was asked for "
-               "and shows nothing.",
+    .details =
+        "quickstart.yaml explains itself; it and the other examples are in "
+        "share/taillight/experiments below where the program is installed, and in experiments/ "
+        "of its source. Everything a run leaves is in its folder; what it starts or changes is "
+        "ended and undone however it ends.\n"
+        "Exit codes: 0 done; 1 failed; 2 something is wrong with the file or the options; 3 "
+        "a gate failed; 4 no "
+        "verdict (N/A), a load that cannot be trusted, an inconclusive gate, or Intel PT "
+        "that was asked for "
+        "and shows nothing.",
     .options = options,
 };
 

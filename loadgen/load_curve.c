@@ -154,7 +154,7 @@ static void print_us(const struct load_percentiles *found, unsigned i)
 void load_curve_print(const struct curve_point *point)
 {
     const struct load_summary *summary = &point->summary;
-    printf("%10.0f %10.0f", summary->offered_rate, summary->achieved_rate);
+    printf("%10s %10s", TEXT_RATE(summary->offered_rate), TEXT_RATE(summary->achieved_rate));
     for (unsigned i = 0; i < SHOWN; i++)
         print_us(&summary->latency, shown[i]);
     printf("  %-9s %s\n", point->saturation.who ? saturation_names[point->saturation.who] : "-",

@@ -148,8 +148,8 @@ static void print_run(const struct curve_point *point)
     if (point->target.known)
         snprintf(interval, sizeof interval, "[%s, %s]", TEXT_US(point->target.low),
                  TEXT_US(point->target.high));
-    printf("%10.0f %10.0f %10s %-22s %-10s %s\n", point->summary.offered_rate,
-           point->summary.achieved_rate, TEXT_US(point->target_us), interval,
+    printf("%10s %10s %10s %-22s %-10s %s\n", TEXT_RATE(point->summary.offered_rate),
+           TEXT_RATE(point->summary.achieved_rate), TEXT_US(point->target_us), interval,
            curve_finding_names[point->finding], point->why);
     fflush(stdout);
 }

@@ -193,12 +193,14 @@ static struct events_bpf *load_what_works(bool use[EVENT_PROGRAMS], const struct
     if (programs || err->kind != ERROR_NONE)
         return programs;
     int number = errno;
-    char lacking[64];
+    char lacking[64], program[400];
     if (number == EPERM && privilege_lacking_for_bpf(lacking, sizeof lacking)[0]) {
+        ssize_t bytes = readlink("/proc/self/exe", program, sizeof program - 1);
+        program[bytes > 0 ? bytes : 0] = '\0';
         error_set(err, ERROR_FAILED,
                   "cannot load BPF programs: this process lacks %s; run as root, or give the "
-                  "program its privileges: setcap cap_bpf,cap_perfmon+ep",
-                  lacking);
+                  "program its privileges: setcap cap_bpf,cap_perfmon+ep %s",
+                  lacking, program);
         return NULL;
     }
     if (sort_out(use, loader, states, err) < 0)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/fields.h"
+#include "base/suggestion.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "workloads/protocols/custom_file.h"
@@ -190,19 +191,34 @@ static int begin_workload(const struct binding *binding, const struct node *node
     return 0;
 }
 
+// " (did you mean `get`?)", or nothing.
+static const char *near_operation(const struct protocol *protocol, const char *written, char *out,
+                                  size_t out_bytes)
+{
+    const char *names[WORKLOAD_OPERATIONS];
+    for (unsigned i = 0; i < protocol->operation_count; i++)
+        names[i] = protocol->operations[i].name;
+    const char *near = suggestion_nearest(written, names, protocol->operation_count);
+    out[0] = '\0';
+    if (near && strlen(written) > 3) // any "set" is near "get"
+        snprintf(out, out_bytes, " (did you mean `%s`?)", near);
+    return out;
+}
+
 static int read_mix(const struct binding *binding, const struct node *node,
                     struct workload *workload)
 {
     double mix[WORKLOAD_OPERATIONS] = {0}, sum = 0;
     struct error inner;
     for (size_t i = 0; i < node_count(node); i++) {
-        char names[200];
+        char names[200], near[80];
         const char *name = node_text(node_entry_key(node, i));
         int operation = protocol_operation_find(workload->protocol, name);
         if (operation < 0)
             return document_error(
                 binding->document, node_entry_key(node, i), binding->err,
-                "mix: protocol %s has no %s; it has %s", workload->protocol->name, name,
+                "mix: protocol %s has no %s%s; it has %s", workload->protocol->name, name,
+                near_operation(workload->protocol, name, near, sizeof near),
                 protocol_operation_names(workload->protocol, names, sizeof names));
         if (units_parse_number(node_text(node_entry(node, i)), &mix[operation], &inner) < 0)
             return field_misread(binding, node, name, &inner);

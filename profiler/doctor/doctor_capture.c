@@ -3,6 +3,7 @@
 // The doctor's checks of capture: what of the kernel and the processor can be observed from here.
 #include <bpf/btf.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -175,7 +176,9 @@ static void check_shim(struct doctor_items *items)
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         strcpy(folder_end, places[i]);
         if (access(path, R_OK) == 0) {
-            doctor_found(item, DOCTOR_YES, "%s", path);
+            char *plain = realpath(path, NULL); // without the "/../" in it
+            doctor_found(item, DOCTOR_YES, "%s", plain ? plain : path);
+            free(plain);
             return;
         }
     }

@@ -188,6 +188,9 @@ static void check_program(struct doctor_items *items, const struct wanted_progra
         return;
     }
     out[strcspn(out, "\n")] = '\0';
+    char *build = strstr(out, " sha="); // of Redis, and 70 characters more of how it was built
+    if (build)
+        *build = '\0';
     doctor_found(item, DOCTOR_YES, "%.60s", out);
 }
 

@@ -16,6 +16,9 @@ root=$work/root/opt
 for named in $(grep -ohE 'docs/[a-zA-Z@.-]+\.(md|service|json)' docs/man/*.1 | sort -u); do
     [ -s "$root/share/doc/taillight/${named#docs/}" ] || fail "$named, which a man page names, is not installed"
 done
+while read -r link; do
+    [ -e "$root/share/doc/taillight/$link" ] || fail "README.md names $link, which is not there where it is installed"
+done < <(grep -oE '\]\([^):#]+' "$root/share/doc/taillight/README.md" | cut -c3-)
 (cd "$work" && "$root/bin/taillight" doctor --json >doctor.json) || [ $? -eq 1 ] || fail "doctor"
 (cd "$work" && "$root/bin/taillight" run "$root/share/taillight/experiments/quickstart.yaml" --out run --quiet \
     --set load.duration=1s >said 2>&1) || [ $? -eq 4 ] || fail "a run: $(cat "$work/said")"
