@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "analysis/lifetime/streams.h"
+#include "base/hash.h"
+#include "base/map.h"
 
 struct call_of_connection {
     uint32_t connection; // position in the table
@@ -329,7 +331,11 @@ int turns_find(const struct turns_input *in, struct turns *out)
         for (after = first; after < order.count; after++)
             if (order.items[after].connection != at->connection)
                 break;
-        result = array_push(&out->connections, seen_by_client(&in->connections[at->connection]));
+        const struct connection *server = &in->connections[at->connection];
+        result = array_push(&out->connections, seen_by_client(server));
+        if (result == 0)
+            result =
+                array_push(&out->places, (uint32_t)server->local_port << 16 | server->namespace);
         if (result == 0)
             result = take_connection(&finder, at, after - first);
     }
@@ -347,32 +353,43 @@ static bool is_kept(int64_t answered_ns, int64_t after_ns, int64_t until_ns)
     return answered_ns > after_ns && answered_ns <= until_ns;
 }
 
-static uint16_t server_port(const struct turns *turns, const struct connection_index *index,
-                            const struct sample *sample)
+// For each connection the first one of the same server.
+static int find_servers(const struct turns *turns, uint32_t *servers)
 {
-    uint32_t at = connection_index_find(index, sample->connection);
-    return at == NO_CONNECTION ? 0 : turns->connections.items[at].peer_port;
+    struct map first = {0};
+    const uint32_t *places = turns->places.items;
+    int result = 0;
+    for (size_t i = 0; i < turns->places.count && result == 0; i++) {
+        servers[i] = map_find(&first, hash64(places[i]), at, places[at] == places[i]);
+        if (servers[i] == MAP_NONE)
+            result = map_add(&first, hash64(places[i]), servers[i] = (uint32_t)i);
+    }
+    map_free(&first);
+    return result;
 }
 
 static int keep_earlier(struct turns *turns, int64_t after_ns, int64_t until_ns)
 {
+    const size_t count = turns->connections.count;
     struct connection_index index = {0};
-    size_t *of_port = calloc(UINT16_MAX + 1, sizeof *of_port);
-    int result =
-        of_port ? connection_index_init(&index, turns->connections.items, turns->connections.count)
-                : -1;
+    size_t *answered = calloc(count + 1, sizeof *answered); // by the server's first connection
+    uint32_t *servers = malloc((count + 1) * sizeof *servers);
+    int result = answered && servers && find_servers(turns, servers) == 0
+                     ? connection_index_init(&index, turns->connections.items, count)
+                     : -1;
     for (size_t i = 0; i < turns->samples.count && result == 0; i++)
         if (is_kept((int64_t)turns->samples.items[i].reply_tsc, after_ns, until_ns))
-            of_port[server_port(turns, &index, &turns->samples.items[i])]++;
+            answered[servers[connection_index_find(&index, turns->samples.items[i].connection)]]++;
     for (size_t i = turns->samples.count; i-- > 0 && result == 0;) {
         const struct sample *one = &turns->samples.items[i];
         if ((int64_t)one->reply_tsc <= after_ns &&
-            of_port[server_port(turns, &index, one)]++ < TURNS_ENOUGH)
+            answered[servers[connection_index_find(&index, one->connection)]]++ < TURNS_ENOUGH)
             result = array_push(&turns->earlier, *one);
     }
     array_sort(&turns->earlier, by_receipt);
     connection_index_fini(&index);
-    free(of_port);
+    free(answered);
+    free(servers);
     return result;
 }
 
@@ -397,6 +414,7 @@ void turns_free(struct turns *turns)
     array_free(&turns->samples);
     array_free(&turns->earlier);
     array_free(&turns->connections);
+    array_free(&turns->places);
     array_free(&turns->framed);
 }
 

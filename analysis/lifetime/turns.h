@@ -30,7 +30,8 @@ struct turns {
     struct ARRAY_OF(struct sample) samples;
     struct ARRAY_OF(struct sample) earlier; // answered before what is kept of these (turns_keep)
     struct ARRAY_OF(struct connection) connections; // as the clients see them
-    struct ARRAY_OF(int64_t) framed; // when each message was answered that is so by its framing
+    struct ARRAY_OF(uint32_t) places; // of each connection: its server's port and network namespace
+    struct ARRAY_OF(int64_t) framed;  // when each message was answered that is so by its framing
     uint64_t
         unanswered; // messages that were not answered before the capture or the connection ended
     uint64_t
@@ -51,10 +52,10 @@ struct turns_input {
 int turns_find(const struct turns_input *in, struct turns *out);
 void turns_free(struct turns *turns);
 
-// Keeps only what was answered after one moment and up to another (host time). Of a server (a port)
-// that answered fewer than TURNS_ENOUGH meanwhile, as many as lack of those it answered before
-// become `earlier`, the latest ones: what is ordinary there cannot be told by so few. -1: no
-// memory.
+// Keeps only what was answered after one moment and up to another (host time). Of a server (a port
+// of a network namespace) that answered fewer than TURNS_ENOUGH meanwhile, as many as lack of those
+// it answered before become `earlier`, the latest ones: what is ordinary there cannot be told by so
+// few. -1: no memory.
 enum { TURNS_ENOUGH = 1000 };
 int turns_keep(struct turns *turns, int64_t after_ns, int64_t until_ns);
 

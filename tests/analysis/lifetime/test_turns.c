@@ -228,6 +228,36 @@ static void few_are_compared_with_those_before(void **state)
     free(calls);
 }
 
+// Of two servers of one port, in two network namespaces, the busy one does not speak for the other.
+static void servers_of_one_port_are_two(void **state)
+{
+    (void)state;
+    enum { BUSY = 2 * TURNS_ENOUGH, QUIET = 20 };
+    struct application_call *calls = calloc(2 * (BUSY + QUIET), sizeof *calls);
+    assert_non_null(calls);
+    for (int i = 0; i < BUSY + QUIET; i++) {
+        const bool quiet = i % (BUSY / QUIET + 1) == 0;
+        const uint64_t number = (uint64_t)(quiet ? i / (BUSY / QUIET + 1) : i);
+        calls[2 * i] = call(CALL_RECEIVE, 10 * number, 10, 1000 * (i + 1) - 50);
+        calls[2 * i + 1] = call(CALL_SEND, 5 * number, 5, 1000 * (i + 1));
+        if (quiet)
+            calls[2 * i].connection = calls[2 * i + 1].connection = 8;
+    }
+    const struct connection both[] = {
+        {.id = 7, .protocol = CONNECTION_TCP, .local_port = 80, .namespace = 1},
+        {.id = 8, .protocol = CONNECTION_TCP, .local_port = 80, .namespace = 2}};
+    const struct application_calls all = {.items = calls, .count = 2 * (BUSY + QUIET)};
+    const struct turns_input in = {.calls = &all, .connections = both, .connection_count = 2};
+    struct turns turns;
+    assert_int_equal(turns_find(&in, &turns), 0);
+    assert_int_equal(turns_keep(&turns, 1000 * (BUSY + QUIET) / 2, INT64_MAX), 0);
+    assert_int_equal(turns.earlier.count, QUIET / 2);
+    for (size_t i = 0; i < turns.earlier.count; i++)
+        assert_int_equal(turns.earlier.items[i].connection, 8);
+    turns_free(&turns);
+    free(calls);
+}
+
 static struct event segment(uint32_t connection, uint8_t flags, uint64_t end)
 {
     return (struct event){
@@ -278,6 +308,7 @@ int main(void)
         cmocka_unit_test(requests_that_came_together_are_told_apart),
         cmocka_unit_test(what_nobody_asked_for_is_counted),
         cmocka_unit_test(few_are_compared_with_those_before),
+        cmocka_unit_test(servers_of_one_port_are_two),
         cmocka_unit_test(what_lay_unread_for_the_longest_is_the_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
