@@ -167,6 +167,8 @@ bool run_segments_keep(struct run_segments *segments, struct run_segment_range r
     segments->left_out += range.first - segments->first;
     segments->first = range.first;
     segments->count = range.last - range.first + 1;
+    segments->messages_from = range.messages_from;
+    segments->messages_lead_ns = range.messages_lead_ns;
     segments->ended = false;
     return true;
 }
@@ -307,13 +309,43 @@ static void sort_events(struct event *events, size_t count)
     }
 }
 
-// Puts each core's records of all pieces together. ends: CORES + 1 of them, zeroed.
-static void gather_cores(const struct pieces *pieces, size_t *ends, struct event *out)
+// A message's way by its socket, which tells nothing of what threads and cores did.
+static bool is_of_message(const struct event *event)
+{
+    const uint64_t kinds = UINT64_C(1) << EVENT_SEGMENT | UINT64_C(1) << EVENT_STAMPED |
+                           UINT64_C(1) << EVENT_HANDOFF | UINT64_C(1) << EVENT_TRANSMIT |
+                           UINT64_C(1) << EVENT_ARRIVAL | UINT64_C(1) << EVENT_TAKEN |
+                           UINT64_C(1) << EVENT_RECEIVED | UINT64_C(1) << EVENT_SENDING |
+                           UINT64_C(1) << EVENT_SENT | UINT64_C(1) << EVENT_FRAMED;
+    return event->kind < 64 && (kinds >> event->kind & 1);
+}
+
+// From when on messages are looked at, in the events' clock; 0: all of them are.
+static uint64_t messages_begin(const struct run_segments *segments, const struct pieces *pieces)
+{
+    const unsigned from = segments->messages_from;
+    uint64_t begin = UINT64_MAX;
+    if (from <= segments->first || from - segments->first >= pieces->logs.count)
+        return 0;
+    const struct log_reader *log = &pieces->logs.items[from - segments->first];
+    const struct event *events = log->records;
+    for (size_t i = 0; i < log->count; i++)
+        begin = events[i].time < begin ? events[i].time : begin;
+    return begin == UINT64_MAX || begin < segments->messages_lead_ns
+               ? 0
+               : begin - segments->messages_lead_ns;
+}
+
+// Puts each core's records of all pieces together, less those of messages before that time. ends:
+// CORES + 1 of them, zeroed. Returns how many there are.
+static size_t gather_cores(const struct pieces *pieces, uint64_t messages_since, size_t *ends,
+                           struct event *out)
 {
     for (size_t n = 0; n < pieces->logs.count; n++) {
         const struct event *events = pieces->logs.items[n].records;
         for (size_t i = 0; i < pieces->logs.items[n].count; i++)
-            ends[events[i].core + 1]++;
+            ends[events[i].core + 1] +=
+                events[i].time >= messages_since || !is_of_message(&events[i]);
     }
     for (size_t core = 0; core < CORES; core++)
         ends[core + 1] += ends[core];
@@ -321,10 +353,12 @@ static void gather_cores(const struct pieces *pieces, size_t *ends, struct event
     for (size_t n = 0; n < pieces->logs.count; n++) {
         const struct event *events = pieces->logs.items[n].records;
         for (size_t i = 0; i < pieces->logs.items[n].count; i++)
-            out[ends[events[i].core]++] = events[i];
+            if (events[i].time >= messages_since || !is_of_message(&events[i]))
+                out[ends[events[i].core]++] = events[i];
     }
     for (size_t core = 0, begin = 0; core < CORES; begin = ends[core++])
         sort_events(out + begin, ends[core] - begin);
+    return ends[CORES - 1];
 }
 
 int run_segments_open_events(struct run_segments *segments, const char *run_dir,
@@ -339,7 +373,7 @@ int run_segments_open_events(struct run_segments *segments, const char *run_dir,
     size_t *ends = calloc(CORES + 1, sizeof *ends);
     segments->memory[0] = events;
     if (events && ends) {
-        gather_cores(&pieces, ends, events);
+        pieces.records = gather_cores(&pieces, messages_begin(segments, &pieces), ends, events);
         whole_of(&pieces, events, out);
     } else {
         result =

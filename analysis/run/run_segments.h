@@ -19,7 +19,9 @@ struct run_segments {
     bool any;         // there are segments
     bool ended;       // the capture ended by itself: what came after the last one is there, too
     unsigned first, count;
-    unsigned left_out;             // others, for which memory does not suffice
+    unsigned left_out;      // others, for which memory does not suffice
+    unsigned messages_from; // as in run_segment_range
+    uint64_t messages_lead_ns;
     bool chosen;                   // which they are was chosen: from_ns and until_ns are theirs
     struct ARRAY_OF(int64_t) ends; // of all segments: until when all is in each and those before;
                                    // host time; empty: the capture does not say
@@ -41,6 +43,10 @@ int run_segments_read(struct run_segments *segments, const json_t *capture, cons
 struct run_segment_range {
     unsigned first, last;
     uint64_t most_bytes;
+    // Of the segments before that one only what threads and cores did, and what concerns messages
+    // since so long before it began: its requests arrived since. 0: all.
+    unsigned messages_from;
+    uint64_t messages_lead_ns;
 };
 
 // Where only a part of a capture can be looked at: not its last, but that of no more bytes in which

@@ -11,6 +11,8 @@ enum {
     BACK_SEGMENTS = 120,    // at most
     BACK_BYTES = 128 << 20, // of their events: a second or two of analysis
     VAIN_SEGMENTS = 20, // for so long it is not tried again: records are missing, not further back
+    // Of messages before the interval, where none of its requests took half as long.
+    LEAD_NS = 200000000,
     // For what an ordinary request is: of a window at the interval's beginning, too.
     FEW_EARLIER = 2 * DIAGNOSIS_MIN_CANDIDATES,
     EARLIER_BYTES = 16 << 20,
@@ -122,6 +124,22 @@ static void note_in_vain(struct interval_analysis *analysis, const struct server
     }
 }
 
+// Whether what came more than LEAD_NS before the interval changes nothing that is said of it: each
+// server that was asked has enough requests of its own, and all that was answered came since.
+static bool lead_suffices(const struct run_analysis *run)
+{
+    const struct run_lifetimes *lives = &run->lifetimes;
+    struct server_parts parts = {0};
+    bool suffices = divide(run, &parts) == 0;
+    for (size_t i = 0; i < parts.count && suffices; i++)
+        suffices = !parts.items[i].without_arrival &&
+                   (!parts.items[i].answered || parts.items[i].answered >= TURNS_ENOUGH);
+    for (size_t i = 0; i < lives->all.count + lives->beside && suffices; i++)
+        suffices = lives->all.items[i].latency_ns < LEAD_NS / 2;
+    array_free(&parts);
+    return suffices;
+}
+
 // --- an interval ---------------------------------------------------------------------------------
 
 // Those since the last time and the one before, as far as they are there.
@@ -133,6 +151,10 @@ static void choose_segments(struct interval_analysis *analysis, unsigned last,
     oldest = oldest > last ? last : oldest;
     request->segments =
         (struct run_segment_range){.first = oldest > wanted ? oldest : wanted, .last = last};
+    if (analysis->messages_few) {
+        request->segments.messages_from = wanted + 1;
+        request->segments.messages_lead_ns = LEAD_NS;
+    }
 }
 
 // What they have could not be told at all, or of those that are not there any more.
@@ -194,6 +216,14 @@ int interval_analyze(struct interval_analysis *analysis, unsigned last, struct r
         choose_segments(analysis, last, request);
         result = look_at(analysis, request, out, err);
     }
+    if (result == 0 && analysis->messages_few && !lead_suffices(out)) {
+        run_analysis_free(out);
+        analysis->messages_few = false;
+        choose_segments(analysis, last, request);
+        result = look_at(analysis, request, out, err);
+    }
+    if (result == 0)
+        analysis->messages_few = lead_suffices(out);
     if (result == 0)
         result = analyze_further_back(analysis, request, out, err);
     note_given_up(analysis, request, result < 0 && err->kind != ERROR_INCONCLUSIVE);

@@ -4,7 +4,9 @@
 // requests that it answered may have arrived, and which says what an ordinary one is where the
 // interval has few. A server that stood still for longer has answered requests of which nobody
 // knows, by these segments, when they came, and one that is asked little has too few in them to
-// compare with: then it is looked further back. Of several servers each is judged by itself.
+// compare with: then it is looked further back. Where all are asked much and nothing took long, of
+// the segment before the interval only the last moments' messages are looked at. Of several servers
+// each is judged by itself.
 #ifndef EXPERIMENTS_WATCH_INTERVAL_ANALYSIS_H
 #define EXPERIMENTS_WATCH_INTERVAL_ANALYSIS_H
 
@@ -26,6 +28,7 @@ struct interval_analysis {
     unsigned looked_at; // number of the last segment that was looked at, or given up
     uint64_t given_up;  // segments that could not be looked at: they had made room, were too many
                         // for this machine, or could not be read
+    bool messages_few;  // of the segments before the interval the last moments' messages suffice
     struct ARRAY_OF(struct vain_server) vain; // one a place
     struct held_segments held; // those that were looked at last, until the next interval is
 };

@@ -29,7 +29,9 @@ struct behaviour {
 
 static struct behaviour servers[SERVERS];
 static bool other_way_round; // applications have other numbers
-static bool makes_room;      // while it is looked at, the capture forgets the first segment
+static double latency_ns;    // of what they answer
+static unsigned analyses;
+static bool makes_room; // while it is looked at, the capture forgets the first segment
 
 uint64_t run_segments_affordable(void)
 {
@@ -39,7 +41,8 @@ uint64_t run_segments_affordable(void)
 static void add_lives(struct run_analysis *out, uint16_t application, size_t count, bool earlier,
                       enum lifetime_state state)
 {
-    struct lifetime one = {.application = application, .earlier = earlier, .state = state};
+    struct lifetime one = {
+        .application = application, .earlier = earlier, .state = state, .latency_ns = latency_ns};
     for (size_t i = 0; i < count; i++)
         assert_int_equal(array_push(&out->lifetimes.all, one), 0);
 }
@@ -59,6 +62,7 @@ int run_analyze(const struct run_request *request, struct progress *progress,
         assert_int_equal(unlink(path), 0);
     }
     *out = (struct run_analysis){0};
+    analyses++;
     for (uint16_t i = 0; i < SERVERS; i++) {
         const struct application one = {.port = 1000, // of both, in two network namespaces
                                         .namespace = (uint16_t)(1 + (other_way_round ? !i : i))};
@@ -172,12 +176,52 @@ static void what_is_looked_at_stays(void **state)
     interval_analysis_free(&analysis);
 }
 
+// From which segment on messages are looked at, with a few before; 0: all that are opened.
+static unsigned messages_from(struct interval_analysis *analysis, const char *folder,
+                              unsigned segment)
+{
+    struct run_request request = {.run_dir = folder};
+    struct run_analysis run;
+    struct error err;
+    analyses = 0;
+    assert_int_equal(interval_analyze(analysis, segment, &request, &run, &err), 0);
+    run_analysis_free(&run);
+    return request.segments.messages_from;
+}
+
+// Whoever is asked much needs no messages of before the interval, but for the last moments.
+static void of_many_requests_those_of_before_are_left_out(void **state)
+{
+    struct interval_analysis analysis = {.looked_at = 40};
+    servers[BUSY] = (struct behaviour){.answers = 2000};
+    servers[QUIET] = (struct behaviour){.answers = 0};
+    assert_int_equal(messages_from(&analysis, *state, 41), 0); // nothing is known of them yet
+    assert_int_equal(messages_from(&analysis, *state, 42), 42);
+    assert_int_equal(messages_from(&analysis, *state, 44), 43); // two at once
+    assert_int_equal(analyses, 1);
+    servers[QUIET].answers = 400;
+    assert_int_equal(messages_from(&analysis, *state, 45), 0); // and all once more
+    assert_int_equal(analyses, 2);
+    servers[QUIET].answers = 0;
+    assert_int_equal(messages_from(&analysis, *state, 46), 0);
+    assert_int_equal(messages_from(&analysis, *state, 47), 47);
+    latency_ns = 150e6;
+    assert_int_equal(messages_from(&analysis, *state, 48), 0);
+    latency_ns = 0;
+    assert_int_equal(messages_from(&analysis, *state, 49), 0);
+    servers[BUSY].without_arrival = 1;
+    servers[BUSY].came_before = 1;
+    assert_int_equal(messages_from(&analysis, *state, 50), 0);
+    interval_analysis_free(&analysis);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_busy_do_not_speak_for_the_quiet),
         cmocka_unit_test(in_vain_for_one_is_not_for_all),
         cmocka_unit_test(what_is_looked_at_stays),
+        cmocka_unit_test(of_many_requests_those_of_before_are_left_out),
     };
     return cmocka_run_group_tests(tests, make_segments, remove_segments);
 }

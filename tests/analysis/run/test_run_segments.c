@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "analysis/run/run_segments.h"
+#include "profiler/bpf/event_log.h"
 
 enum { FILES = 5, FILE_BYTES = 100 };
 
@@ -97,6 +98,65 @@ static void a_million_that_are_not_there_are_not_looked_for(void **state)
     run_segments_free(&segments);
 }
 
+// In place of an empty file: of each core a message and a switch every 10 ns from that time on.
+static void write_events(int number, uint64_t from)
+{
+    enum { TIMES = 10, CORES = 2 };
+    struct log_writer writer;
+    struct error err;
+    char path[100];
+    name_of(path, "events", number);
+    unlink(path);
+    assert_int_equal(
+        log_writer_open(&writer, path, LOG_EVENTS, EVENT_LOG_VERSION, sizeof(struct event), &err),
+        0);
+    for (uint16_t core = 0; core < CORES; core++)
+        for (uint64_t i = 0; i < TIMES; i++) {
+            const struct event pair[] = {
+                {.kind = EVENT_SWITCH, .core = core, .time = from + 10 * i},
+                {.kind = EVENT_RECEIVED, .core = core, .time = from + 10 * i}};
+            assert_int_equal(log_writer_append(&writer, pair, 2, &err), 0);
+        }
+    assert_int_equal(log_writer_close(&writer, 0, &err), 0);
+}
+
+// What threads did is there from the first segment on, messages shortly before a later one begins.
+static void messages_of_before_are_left_out(void **state)
+{
+    (void)state;
+    struct error err;
+    for (int number = 1; number <= 3; number++)
+        write_events(number, (uint64_t)number * 100);
+    static const struct {
+        unsigned from;
+        uint64_t lead, since;
+    } cases[] = {{0, 0, 100}, {3, 20, 280}, {2, 200, 100}, {3, 0, 300}, {1, 0, 100}};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        struct run_segments segments;
+        struct log_reader log;
+        size_t switches = 0, messages = 0;
+        assert_int_equal(read_them(&segments, 1, 3, 1000000), 0);
+        assert_true(run_segments_keep(
+            &segments, (struct run_segment_range){.first = 1,
+                                                  .last = 3,
+                                                  .messages_from = cases[c].from,
+                                                  .messages_lead_ns = cases[c].lead}));
+        assert_int_equal(run_segments_open_events(&segments, folder, &log, &err), 0);
+        const struct event *events = log.records;
+        for (size_t i = 0; i < log.count; i++) {
+            switches += events[i].kind == EVENT_SWITCH;
+            messages += events[i].kind == EVENT_RECEIVED;
+            assert_true(events[i].kind == EVENT_SWITCH || events[i].time >= cases[c].since);
+            assert_true(i == 0 || events[i - 1].core < events[i].core ||
+                        events[i - 1].time <= events[i].time);
+        }
+        assert_int_equal(switches, 2 * 30);
+        assert_int_equal(messages, 2 * (400 - cases[c].since) / 10);
+        log_reader_close(&log);
+        run_segments_free(&segments);
+    }
+}
+
 static int make_folder(void **state)
 {
     (void)state;
@@ -132,6 +192,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_latest_that_have_room_are_taken),
         cmocka_unit_test(a_million_that_are_not_there_are_not_looked_for),
+        cmocka_unit_test(messages_of_before_are_left_out),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
