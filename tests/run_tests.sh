@@ -58,6 +58,18 @@ fi
 build=${1:?usage: run_tests.sh BUILD}
 export BUILD="$build"
 cd "$(dirname "$0")/.." || exit 1
+# jq 1.6 -e agrees where it was given nothing to read: a check of what was not even written would hold.
+jq() {
+    local said status
+    [[ " $* " =~ \ -[a-zA-Z]*e ]] || { command jq "$@"; return; }
+    said=$(command jq "$@")
+    status=$?
+    [ -z "$said" ] || printf '%s\n' "$said"
+    [ $status -ne 0 ] || [ -n "$said" ] || return 4
+    return $status
+}
+export -f jq
+
 # A version manager's python3 is a script that asks itself at each start which one is meant (ten times what
 # Python itself takes to start): it is asked once.
 python=$(command -v python3) && [ "$(head -c 2 "$python")" = '#!' ] &&
