@@ -79,7 +79,7 @@ def sweep(document, terminal, page):
     for i, (point, line, row) in enumerate(zip(document["points"], lines, rows)):
         for k, key in enumerate(("offered_rate", "achieved_rate")):
             note(i, key, point[key], "the JSON")
-            note(i, key, float(line[k]), "the terminal")
+            note(i, key, float(line[k].replace(",", "")), "the terminal")
             note(i, key, float(row[k].replace(",", "")), "the page")
         for k, name in enumerate(names):
             note(i, name, of_json(point["latency_us"], name), "the JSON")
