@@ -279,12 +279,18 @@ void process_close_pipes(struct process *process)
     process->input = process->output = -1;
 }
 
+void process_ask_to_end(struct process *process)
+{
+    if (process->pid > 0 && !process->asked)
+        process->asked = kill(process->pid, SIGTERM) == 0;
+}
+
 int process_stop(struct process *process, int grace_ms)
 {
     int status = -1;
     struct error ignored;
     if (process->pid > 0) {
-        kill(process->pid, SIGTERM);
+        process_ask_to_end(process);
         if (process_wait(process, grace_ms, &status, &ignored) <= 0) {
             kill(process->pid, SIGKILL);
             process_wait(process, KILLED_TIMEOUT_MS, &status, &ignored);
@@ -298,8 +304,7 @@ void process_stop_all(struct process *const *processes, size_t count, int grace_
 {
     const long deadline = monotonic_ms() + grace_ms;
     for (size_t i = 0; i < count; i++)
-        if (processes[i]->pid > 0)
-            kill(processes[i]->pid, SIGTERM);
+        process_ask_to_end(processes[i]);
     for (size_t i = 0; i < count; i++) {
         long left = deadline - monotonic_ms();
         process_stop(processes[i], left > 0 ? (int)left : 0);

@@ -49,6 +49,7 @@ struct process {
     int input;  // write end of its stdin, -1 if none
     int output; // read end of its stdout, -1 if none
     bool has_children;
+    bool asked; // to end
 };
 
 // Starts argv (NULL-terminated, argv[0] looked up in PATH). Failures to enter the place or to exec
@@ -60,7 +61,11 @@ int process_start(struct process *process, const char *const *argv,
 // 0 on timeout, negative on error.
 int process_wait(struct process *process, int timeout_ms, int *status, struct error *err);
 
-// Asks it to end (SIGTERM), waits grace_ms, then kills (SIGKILL) and reaps it. Harmless on pid 0.
+// Asks it to end (SIGTERM), once, however often this is called: at a second signal a program that
+// writes what it has may end at once. Harmless on pid 0.
+void process_ask_to_end(struct process *process);
+
+// Asks it to end, waits grace_ms, then kills (SIGKILL) and reaps it. Harmless on pid 0.
 // Returns the wait status, or -1 when there was nothing to reap.
 int process_stop(struct process *process, int grace_ms);
 

@@ -179,8 +179,7 @@ static void end_at_once(struct run *run)
     struct process *all[2 * MOST_WATCHED];
     size_t count = 0;
     for (size_t i = 0; i < run->loader_count; i++)
-        if (run->loaders[i].process.pid > 0)
-            kill(run->loaders[i].process.pid, SIGTERM);
+        process_ask_to_end(&run->loaders[i].process);
     all[count++] = &run->clock;
     for (int i = 0; i < STAMPED_MACHINES; i++)
         all[count++] = &run->hops[i].process;

@@ -127,8 +127,8 @@ static int end_other(struct run *run, struct loader *loader, struct error *err)
     char what[LOADER_NAME_BYTES];
     int status = 0;
     const uint64_t patience_ns = (uint64_t)(loader_grace_s(loader->plan) * 1e9);
-    if (run->loaders[0].plan->method.percentile && loader->process.pid > 0)
-        kill(loader->process.pid, SIGTERM);
+    if (run->loaders[0].plan->method.percentile)
+        process_ask_to_end(&loader->process);
     int result = supervisor_wait(&run->supervisor, &loader->process, &loader->output, false,
                                  supervisor_now_ns() + patience_ns, &status, err);
     if (result < 0)
@@ -216,8 +216,7 @@ void loads_salvage(struct run *run)
         return;
     run->supervisor.watched_count = 0; // what is gone is known
     for (size_t i = 0; i < run->loader_count; i++)
-        if (run->loaders[i].process.pid > 0)
-            kill(run->loaders[i].process.pid, SIGTERM);
+        process_ask_to_end(&run->loaders[i].process);
     for (size_t i = 0; i < run->loader_count; i++)
         any |= run->loaders[i].salvaged = salvage(run, &run->loaders[i], deadline_ns);
     if (!any)

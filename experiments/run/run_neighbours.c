@@ -232,8 +232,8 @@ static void end_load(struct run *run, struct neighbour *neighbour)
         uint64_t deadline_ns = supervisor_now_ns() + LOAD_GRACE_MS * 1000000ull;
         ended = supervisor_wait(&run->supervisor, &neighbour->process, &output, false, deadline_ns,
                                 &status, &err);
-        if (ended == 0 && neighbour->process.pid > 0)
-            kill(neighbour->process.pid, SIGTERM); // it ends early, with a summary of what there is
+        if (ended == 0)
+            process_ask_to_end(&neighbour->process); // early, with a summary of what there is
     }
     keep_summary(run, neighbour, &output);
     array_free(&output);

@@ -111,6 +111,34 @@ static void stopping_takes_the_stubborn_too(void **state)
     assert_int_equal(process_stop(&process, 50), -1);
 }
 
+// Of several the later ones wait for the earlier, and are not asked again then.
+static void whoever_is_asked_to_end_is_asked_once(void **state)
+{
+    (void)state;
+    const char *const argv[] = {"sh", "-c",
+                                "trap 'trap \"echo again\" TERM; sleep 0.2; echo end; exit' TERM; "
+                                "echo armed; while :; do sleep 0.02; done",
+                                NULL};
+    const struct process_place place = {.pipe_output = true};
+    struct process first, second;
+    struct error err = {0};
+    char line[100];
+    assert_int_equal(process_start(&first, argv, &place, &err), 0);
+    assert_int_equal(process_read_line(&first, line, sizeof line, 5000, &err), 1);
+    assert_int_equal(process_start(&second, argv, &place, &err), 0);
+    assert_int_equal(process_read_line(&second, line, sizeof line, 5000, &err), 1);
+    int said = dup(second.output);
+    process_ask_to_end(&first);
+    struct timespec earlier = {.tv_nsec = 100000000};
+    nanosleep(&earlier, NULL); // so that the first one ends before the second
+    process_stop_all((struct process *[]){&first, &second}, 2, 10000);
+    ssize_t got = read(said, line, sizeof line - 1);
+    assert_int_equal(got, 4);
+    line[got] = '\0';
+    assert_string_equal(line, "end\n");
+    close(said);
+}
+
 // A child must not outlive a parent that was killed without a chance to clean up.
 static void children_die_with_a_killed_parent(void **state)
 {
@@ -258,6 +286,7 @@ int main(void)
         cmocka_unit_test(lines_are_read_as_they_come),
         cmocka_unit_test(a_control_group_that_is_not_there_is_told),
         cmocka_unit_test(stopping_takes_the_stubborn_too),
+        cmocka_unit_test(whoever_is_asked_to_end_is_asked_once),
         cmocka_unit_test(children_die_with_a_killed_parent),
         cmocka_unit_test(a_process_that_nobody_waited_for_has_ended),
         cmocka_unit_test(a_process_lives_as_long_as_its_threads),
