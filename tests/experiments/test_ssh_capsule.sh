@@ -33,9 +33,9 @@ status=$?
 jq -es '
     def own(key): [.[].hops[] | select(.machine == "") | .[key]] | add;
     ([.[].hops[] | select(.machine != "") | .machine] | sort) == ["client", "client", "server", "server"]
-    and own("begun") > 500 and own("begun") == own("ended") and own("ended") == own("recorded")
+    and own("begun") > 200 and own("begun") == own("ended") and own("ended") == own("recorded")
     and own("damaged") + own("foreign") + own("dropped") + own("not_stamped") == 0
-    and all(.[]; .records > 500)' "$run/server/capsule.json" "$run/client/capsule.json" >/dev/null ||
+    and all(.[]; .records > 200)' "$run/server/capsule.json" "$run/client/capsule.json" >/dev/null ||
     fail "$(jq -c '[.records, (.hops[] | [.name, .machine, .role, .matched, .begun, .ended, .bare, .no_room, .foreign])]' "$run"/*/capsule.json)"
 jq -e '.requests as $requests | .hops | .problem == null and .dropped == 0 and .strange == 0 and .backwards == 0
     and .divided_to_server >= 0.9 * $requests and .divided_to_client >= 0.9 * $requests
