@@ -27,6 +27,26 @@ static bool is_missing(const char *run_dir, const char *name)
     return access(path, F_OK) != 0;
 }
 
+// The logs of connections that ended, which capture.json names by their segments.
+static void find_sockets(const char *run_dir, const json_t *segments, struct run_missing *missing)
+{
+    const json_t *numbers = json_object_get(segments, "sockets");
+    char name[64], first[64] = "", others[48] = "";
+    size_t count = 0;
+    for (size_t i = 0; i < json_array_size(numbers); i++) {
+        snprintf(name, sizeof name, "server/sockets-%06lld.tlog",
+                 (long long)json_integer_value(json_array_get(numbers, i)));
+        if (is_missing(run_dir, name) && count++ == 0)
+            memcpy(first, name, sizeof first);
+    }
+    if (count > 1)
+        snprintf(others, sizeof others, " and %s more of its kind", TEXT_COUNT(count - 1));
+    if (count)
+        snprintf(missing->losses, sizeof missing->losses, "%s%s %s missing (copy %s from where %s)",
+                 first, others, count > 1 ? "are" : "is", count > 1 ? "them" : "it",
+                 count > 1 ? "they were" : "it was");
+}
+
 static void append_capture(const char *run_dir, const json_t *capture, struct run_missing *missing,
                            char *out, size_t out_bytes)
 {
@@ -43,6 +63,7 @@ static void append_capture(const char *run_dir, const json_t *capture, struct ru
                             "recorded: copy it from where it was.",
                             out[0] ? " " : "", names[k]);
     }
+    find_sockets(run_dir, json_object_get(capture, "segments"), missing);
     if (!json_is_object(json_object_get(capture, "dropped")) &&
         !(is_missing(run_dir, recorded[0].log) && is_missing(run_dir, recorded[1].log)))
         snprintf(missing->losses, sizeof missing->losses, "server/capture.json %s",

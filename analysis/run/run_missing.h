@@ -18,7 +18,7 @@ struct run_documents {
 // Of what else is missing the verdict has to judge; "": nothing is.
 struct run_missing {
     char load[300];   // "client/load.json is missing, so ...", why the load cannot be trusted
-    char losses[120]; // "server/capture.json is missing", why nobody knows what the capture lost
+    char losses[200]; // "server/capture.json is missing", why nobody knows what the capture lost
 };
 
 // Appends a sentence for each file, to be read behind others, or writes it into *missing.

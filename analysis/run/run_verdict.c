@@ -329,7 +329,8 @@ static void verdict_append_not_joined(char *out, const struct run_analysis *run)
     if (before[0] == ',')
         text_append(out, VERDICT_BYTES, ")");
     if (run_has_server_events(run) && run->lifetimes.join.connections_without_socket)
-        text_append(out, VERDICT_BYTES, "; the capture never saw %s of %s connections",
+        text_append(out, VERDICT_BYTES, "; the capture %s %s of %s connections",
+                    run->evidence.missing.losses[0] ? "has no record of" : "never saw",
                     text_count(run->lifetimes.join.connections_without_socket, count),
                     text_count(run->lifetimes.join.connections, of));
     if (run->evidence.has_calls && run->lifetimes.join.connections_without_calls)

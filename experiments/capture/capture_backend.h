@@ -78,6 +78,7 @@ struct capture_options {
 struct capture_segment {
     uint64_t bytes;
     int64_t until_ns;
+    bool sockets; // with a log of connections that ended
 };
 
 struct capture_segments {

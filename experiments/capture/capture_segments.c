@@ -89,21 +89,32 @@ static void log_path(const struct capture *capture, const char *what, unsigned n
 }
 
 static const char *const segment_logs[] = {"events", "calls", "sockets"};
+enum { LOGS = sizeof segment_logs / sizeof *segment_logs, RECORDS = LOGS - 1 };
 
-// Removes a segment's files. Returns how many bytes they had.
-static uint64_t remove_files(const struct capture *capture, unsigned number, bool only_count)
+// What a segment has on the disk.
+static struct capture_segment find_files(const struct capture *capture, unsigned number)
 {
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < sizeof segment_logs / sizeof *segment_logs; i++) {
+    struct capture_segment found = {0};
+    for (size_t i = 0; i < LOGS; i++) {
         char path[RUN_PATH_BYTES + 64];
         struct stat status;
         log_path(capture, segment_logs[i], number, true, path);
-        if (lstat(path, &status) == 0)
-            bytes += (uint64_t)status.st_size;
-        if (!only_count)
-            unlink(path);
+        if (lstat(path, &status) < 0)
+            continue;
+        found.bytes += (uint64_t)status.st_size;
+        found.sockets |= i >= RECORDS;
     }
-    return bytes;
+    return found;
+}
+
+// Removes so many of a segment's files.
+static void remove_files(const struct capture *capture, unsigned number, size_t logs)
+{
+    for (size_t i = 0; i < logs; i++) {
+        char path[RUN_PATH_BYTES + 64];
+        log_path(capture, segment_logs[i], number, true, path);
+        unlink(path);
+    }
 }
 
 // Forgets the oldest segments while there are more bytes than are to be kept.
@@ -157,12 +168,12 @@ static int write_segment(struct capture *capture, uint64_t waiting, unsigned num
     int result = cut_all(capture, capture->options.out, number, err);
     if (result == 0)
         result = capture_document_write_clock(capture, err);
-    if (result == 0 &&
-        array_push(&segments->kept, (struct capture_segment){.until_ns = until_ns}) < 0)
+    struct capture_segment segment = find_files(capture, number);
+    segment.until_ns = until_ns;
+    if (result == 0 && array_push(&segments->kept, segment) < 0)
         result = error_set(err, ERROR_FAILED, "out of memory for the list of segments");
     if (result < 0)
         return result;
-    segments->kept.items[segments->kept.count - 1].bytes = remove_files(capture, number, true);
     const unsigned oldest = segments->first;
     const int64_t before_ns = segments->until_ns;
     segments->until_ns = until_ns;
@@ -170,7 +181,7 @@ static int write_segment(struct capture *capture, uint64_t waiting, unsigned num
     result = capture_document_write_so_far(capture, err);
     // Only now nobody looks for them.
     for (unsigned old = oldest; result == 0 && old < segments->first; old++)
-        remove_files(capture, old, false);
+        remove_files(capture, old, LOGS);
     if (result < 0) {
         segments->kept.count--;
         segments->until_ns = before_ns;
@@ -183,7 +194,8 @@ static void stop_writing(struct capture *capture, unsigned number, const char *w
     struct error ignored;
     struct capture_segments *segments = &capture->segments;
     segments->stopped = true;
-    remove_files(capture, number, false);
+    // sockets.tlog may be without those that are in the segment's.
+    remove_files(capture, number, RECORDS);
     snprintf(segments->why, sizeof segments->why,
              "the capture ends before the load, since it cannot be written on: %.500s", why);
     capture_warn(capture, segments->why);

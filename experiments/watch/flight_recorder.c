@@ -119,6 +119,23 @@ static int keep_named(const struct flight_recorder *recorder, const char *captur
     return keep_file(from, to, err);
 }
 
+// Which of the segments in this list have a log of connections that the folder is to have: those of
+// its own, and later ones that were there when it was saved.
+static json_t *saved_sockets(const struct flight_recorder *recorder, const json_t *list,
+                             struct run_segment_range range)
+{
+    json_t *out = json_array();
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        json_t *number = json_array_get(list, i);
+        const json_int_t n = json_integer_value(number);
+        char path[RUN_PATH_BYTES + 64];
+        snprintf(path, sizeof path, "%s/sockets-%06lld.tlog", recorder->path, (long long)n);
+        if (n >= range.first && (n <= range.last || access(path, F_OK) == 0))
+            json_array_append(out, number);
+    }
+    return out;
+}
+
 // capture.json, but for the segments that are not there.
 static int write_document(const struct flight_recorder *recorder, const char *capture_dir,
                           struct run_segment_range range, const struct slow_window *window,
@@ -135,6 +152,8 @@ static int write_document(const struct flight_recorder *recorder, const char *ca
     json_object_set_new(segments, "count", json_integer(range.last - range.first + 1));
     json_object_set_new(segments, "from_ns", json_integer(window->from_ns));
     json_object_set_new(segments, "until_ns", json_integer(window->until_ns));
+    json_object_set_new(segments, "sockets",
+                        saved_sockets(recorder, json_object_get(segments, "sockets"), range));
     json_object_set_new(segments, "why",
                         json_string("it was saved while the watch went on (taillight watch)"));
     snprintf(path, sizeof path, "%s/capture.json", recorder->path);

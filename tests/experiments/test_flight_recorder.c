@@ -43,7 +43,8 @@ static void record(const struct scene *s, unsigned last)
     snprintf(name, sizeof name, "of segment %u", last);
     write_file(s, "sockets.tlog", name);
     write_file(s, "clock.tlog", name);
-    snprintf(name, sizeof name, "{\"segments\": {\"first\": 1, \"count\": %u}}", last);
+    snprintf(name, sizeof name,
+             "{\"segments\": {\"first\": 1, \"count\": %u, \"sockets\": [1, 3, 5, 6]}}", last);
     write_file(s, "capture.json", name);
 }
 
@@ -146,6 +147,15 @@ static void saves_connections_that_ended(void **state)
     assert_true(has(s, "sockets-000003.tlog"));
     assert_true(has(s, "sockets-000005.tlog"));
     assert_false(has(s, "events-000005.tlog"));
+    // And it says which it has: not the sixth, which the capture wrote a moment later.
+    struct run_folder folder;
+    snprintf(folder.path, sizeof folder.path, "%s", s->recorder.path);
+    json_t *document = run_folder_read_json(&folder, "capture.json", &err);
+    json_t *named = json_object_get(json_object_get(document, "segments"), "sockets");
+    json_t *expected = json_pack("[i, i]", 3, 5);
+    assert_true(json_equal(named, expected));
+    json_decref(expected);
+    json_decref(document);
 }
 
 static void a_stretch_that_goes_on_has_one_folder(void **state)

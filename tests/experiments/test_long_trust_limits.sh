@@ -100,4 +100,11 @@ ended=$(($(known 1) + $(known 2)))
 "$taillight" analyze "$work/capture" --quiet >"$work/out" 2>"$work/analyze.err" || [ $? -eq 4 ] || fail "analyze"
 grep -q 'the capture of kernel events had no room for [0-9,]* connections' "$work/out" ||
     fail "the verdict does not say it: $(cat "$work/out")"
+# Each log of those that ended is named, so that one that is missing does not go unsaid.
+[ "$(jq -r '.segments.sockets[] | tostring' "$work/capture/capture.json")" = \
+    "$(cd "$work/capture" && ls sockets-*.tlog | sed 's/sockets-0*//; s/\.tlog//')" ] || fail "not named: $(jq -c .segments "$work/capture/capture.json")"
+gone=$(cd "$work/capture" && ls sockets-*.tlog | tail -n 1)
+rm "$work/capture/$gone"
+"$taillight" analyze "$work/capture" --quiet >"$work/out" 2>"$work/analyze.err" || [ $? -eq 4 ] || fail "analyze without $gone"
+grep -q "what the capture lost is not known: server/$gone is missing" "$work/out" || fail "$gone is missing, and not said: $(cat "$work/out")"
 echo "$(jq .events.sockets_dropped "$work/capture/capture.json") connections had no room, and it is said; all that ended and all 1,000 later ones are known"

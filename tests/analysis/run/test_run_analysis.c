@@ -402,6 +402,25 @@ static void segments_are_one_log(void **state)
     run_analysis_free(&run);
     remove(in_folder(&f, "server/events-000002.tlog"));
     swap_files(&f, "server/events-000002.tlog", "aside");
+    // Without a log of connections that ended.
+    snprintf(text, sizeof text,
+             "{\"dropped\": {}, \"segments\": {\"first\": 1, \"count\": %d, \"sockets\": [2, 3], "
+             "\"ended\": true}}",
+             SEGMENTS);
+    write_text(&f, "server/capture.json", text);
+    assert_int_equal(analyze(&f, &run, &err), 0);
+    assert_null(strstr(run.findings.verdict, "sockets-000002.tlog"));
+    assert_non_null(strstr(run.findings.verdict, "sockets-000003.tlog is missing"));
+    run_analysis_free(&run);
+    swap_files(&f, segment_name(2, "sockets"), "aside");
+    assert_int_equal(analyze(&f, &run, &err), 0);
+    assert_non_null(strstr(run.findings.verdict,
+                           "what the capture lost is not known: server/sockets-000002.tlog and 1 "
+                           "more of its kind are missing"));
+    assert_null(strstr(run.findings.verdict, "never saw"));
+    assert_null(strstr(run.findings.verdict, "nothing was dropped"));
+    run_analysis_free(&run);
+    swap_files(&f, segment_name(2, "sockets"), "aside");
     // Killed in the third segment; the first is no longer kept.
     snprintf(text, sizeof text,
              "{\"segments\": {\"first\": 2, \"count\": 1, \"from_ns\": %lld, \"until_ns\": %lld, "
