@@ -34,6 +34,7 @@ struct host {
     char directory[256];     // there, for what is the run's
     char log_path[4300];     // here: stderr of the link and of our programs there
     cpu_set_t helpers;       // where our own work runs: off the host's cores, if there are others
+    unsigned stale_journals; // of runs that did not live to undo their changes there
     int64_t clock_offset_ns; // how far its CLOCK_MONOTONIC is ahead of ours; 0: it is ours
     void *state;             // its kind's own
 };

@@ -55,6 +55,7 @@ static void copy_far_facts(struct host *host, const struct far_host *far, const 
     snprintf(host->agent_place, sizeof host->agent_place, "link=%s", far->link_file);
     snprintf(host->what, sizeof host->what, "%s", far->what);
     host->is_root = far->is_root;
+    host->stale_journals = far->stale_journals;
     host->helpers = far->helpers;
     host->clock_offset_ns = far->clock_offset_ns;
 }

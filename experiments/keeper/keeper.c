@@ -31,10 +31,11 @@ static int gone_error(struct keeper *keeper, struct error *err)
     int status = 0;
     struct error ignored;
     if (!keeper->link_log)
-        return error_set(err, ERROR_FAILED,
-                         "the keeper of a host (process %d) is gone; `taillight doctor --restore` "
-                         "undoes what it had changed",
-                         keeper->pid);
+        return error_set(
+            err, ERROR_FAILED,
+            "the keeper of a host (process %d) is gone; `taillight doctor %s--restore` "
+            "undoes what it had changed",
+            keeper->pid, keeper->serves_far ? "HOST " : "");
     bool ended =
         keeper->link.pid > 0 && process_wait(&keeper->link, END_TIMEOUT_MS, &status, &ignored) > 0;
     command_log_last_line(keeper->link_log, last, sizeof last);
@@ -49,7 +50,7 @@ static int gone_error(struct keeper *keeper, struct error *err)
                                : ERROR_FAILED;
     if (!last[0])
         return error_set(err, kind, "the link to %s is gone", keeper->host);
-    return error_set(err, kind, "%s", told ? last + 11 : last);
+    return error_set(err, kind, "%s: %s", keeper->host, told ? last + 11 : last);
 }
 
 // What another machine answers is believed only as far as it can be: a known number, and a text

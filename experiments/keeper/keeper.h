@@ -23,6 +23,7 @@ struct keeper {
     int channel; // socket to it, -1: none
     bool isolated;
     bool dry;             // a dry run: every request does nothing and succeeds
+    bool serves_far;      // of a machine behind ssh, for a run that is elsewhere
     struct process link;  // to a keeper on another machine; pid 0: there is none, or it is gone
     const char *link_log; // behind a link: its log (the caller's, outlives the keeper)
     const char *host;     // the same: "host far"

@@ -32,6 +32,7 @@
 #include "base/units.h"
 #include "experiments/common/program_path.h"
 #include "experiments/keeper/keeper.h"
+#include "experiments/keeper/keeper_journal.h"
 #include "experiments/remote/deployment.h"
 #include "loadgen/agents/agent_command.h"
 
@@ -86,9 +87,10 @@ static int write_facts(const char *nic, char text[KEEPER_TEXT_BYTES], struct err
     sched_getaffinity(0, sizeof mine, &mine);
     uname(&system);
     log_boot_id(boot_id);
-    json_t *facts = json_pack("{s:i, s:s, s:s, s:s, s:s, s:s}", "uid", (int)geteuid(), "cores",
+    json_t *facts = json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:i}", "uid", (int)geteuid(), "cores",
                               units_format_cores(&mine, cores, sizeof cores), "address", address,
-                              "directory", directory, "boot_id", boot_id, "kernel", system.release);
+                              "directory", directory, "boot_id", boot_id, "kernel", system.release,
+                              "stale_journals", (int)keeper_journals_stale());
     size_t bytes = json_dumpb(facts, text, KEEPER_TEXT_BYTES - 1, JSON_COMPACT);
     json_decref(facts);
     if (bytes == 0 || bytes >= KEEPER_TEXT_BYTES)
@@ -172,6 +174,7 @@ static int keeper_service_run(struct error *err)
     int result = keeper_start(&keeper, false, err);
     if (result < 0)
         return result;
+    keeper.serves_far = true;
     result = adopt_own_directory(&keeper, err);
     if (result == 0)
         result = send_answer(&answer, err);

@@ -25,7 +25,8 @@
 // What the machine says of itself (keeper_facts):
 //   {"uid": 0, "cores": "0-7",     that a process there may use
 //    "address": "10.0.0.2",        IPv4, of the asked card, or the one that ssh came to
-//    "directory": "/tmp/taillight-...", "boot_id": "...", "kernel": "6.1.0"}
+//    "directory": "/tmp/taillight-...", "boot_id": "...", "kernel": "6.1.0",
+//    "stale_journals": 0}           of runs that did not live to undo their changes there
 #ifndef EXPERIMENTS_REMOTE_FAR_END_H
 #define EXPERIMENTS_REMOTE_FAR_END_H
 

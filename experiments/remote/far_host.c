@@ -92,21 +92,23 @@ static int take_facts(struct far_host *far, struct keeper *keeper,
 {
     char text[KEEPER_TEXT_BYTES];
     const char *cores, *address, *directory, *boot_id, *kernel;
-    int uid;
+    int uid, stale;
     int result = keeper_facts(keeper, plan->nic ? plan->nic : "", text, err);
     if (result < 0)
         return result;
     json_t *facts = json_loads(text, 0, NULL);
-    if (json_unpack(facts, "{s:i, s:s, s:s, s:s, s:s, s:s}", "uid", &uid, "cores", &cores,
+    if (json_unpack(facts, "{s:i, s:s, s:s, s:s, s:s, s:s, s:i}", "uid", &uid, "cores", &cores,
                     "address", &address, "directory", &directory, "boot_id", &boot_id, "kernel",
-                    &kernel) < 0 ||
-        !is_address(address) || !link_file_directory_is_plain(plan->directory, directory)) {
+                    &kernel, "stale_journals", &stale) < 0 ||
+        stale < 0 || !is_address(address) ||
+        !link_file_directory_is_plain(plan->directory, directory)) {
         result = error_set(err, ERROR_INPUT,
                            "what it says of itself cannot be: %.200s; is that machine what it "
                            "should be?",
                            text);
     } else {
         far->is_root = uid == 0;
+        far->stale_journals = (unsigned)stale;
         snprintf(far->address, sizeof far->address, "%s", address);
         snprintf(far->directory, sizeof far->directory, "%.255s", directory);
         snprintf(far->boot_id, sizeof far->boot_id, "%s", boot_id);

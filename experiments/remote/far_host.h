@@ -27,6 +27,7 @@ struct far_host {
     int64_t clock_offset_ns; // how far its CLOCK_MONOTONIC is ahead of ours
     uint64_t clock_bound_ns; // the bound of that offset's error
     bool is_root;
+    unsigned stale_journals; // experiments/keeper/keeper_journal.h, when the connection was made
 };
 
 // Connects, copies, starts the keeper there (*keeper; the caller ends it before far_host_end).

@@ -51,6 +51,27 @@ static void name_left_results(struct run *run)
     }
 }
 
+// What runs that died had changed, here and on other machines, is so still.
+static void name_stale_journals(struct run *run)
+{
+    const unsigned here = run->log.dry ? 0 : keeper_journals_stale();
+    if (here)
+        run_warn(run,
+                 "%s earlier run%s did not live to undo %s changes: `taillight doctor --restore` "
+                 "does",
+                 TEXT_COUNT(here), text_plural(here), here == 1 ? "its" : "their");
+    for (size_t i = 0; i < run->hosts.count; i++) {
+        const struct host *host = &run->hosts.items[i];
+        if (host->stale_journals)
+            run_warn(run,
+                     "%s earlier run%s did not live to undo %s changes on host %s: `taillight "
+                     "doctor %s --restore` does",
+                     TEXT_COUNT(host->stale_journals), text_plural(host->stale_journals),
+                     host->stale_journals == 1 ? "its" : "their", host->plan->name,
+                     host->plan->address);
+    }
+}
+
 int run_start_hosts(struct run *run, struct error *err)
 {
     struct error degraded;
@@ -60,13 +81,8 @@ int run_start_hosts(struct run *run, struct error *err)
     if (result == 0 && degraded.kind != ERROR_NONE)
         run_warn(run, "%s; hosts are this machine instead, over 127.0.0.1, and share its network",
                  degraded.text);
-    unsigned stale = run->log.dry ? 0 : keeper_journals_stale();
-    if (stale)
-        run_warn(
-            run,
-            "%s earlier runs did not live to undo their changes: `taillight doctor --restore` does",
-            TEXT_COUNT(stale));
     if (result == 0) {
+        name_stale_journals(run);
         watch_links(run);
         name_left_results(run);
     }

@@ -162,8 +162,13 @@ break_keeper() {
     status=$?
     [ $status -eq 1 ] || fail "keeper: exit $status instead of 1"
     [ "$(far server cat $setting)" = 0 ] || fail "keeper: somebody has restored the setting"
+    near "$taillight" run "$work/keeper.yaml" --out "$work/next" --set load.duration=200ms --set capture.backend=none \
+        >"$work/next.out" 2>"$work/next.err"
+    grep -q 'earlier run did not live to undo its changes on host server: `taillight doctor server --restore`' "$work/next.err" ||
+        fail "keeper: the next run does not say it"
+    [ "$(far server cat $setting)" = 0 ] || fail "keeper: the next run has restored the setting"
     near "$taillight" doctor server --restore --json --ssh-config "$ssh_config" --directory "$far_dir" \
-        >"$work/restored.json" 2>"$work/restore.err" || fail "keeper: doctor --restore: exit $?"
+        --into "$run" >"$work/restored.json" 2>"$work/restore.err" || fail "keeper: doctor --restore: exit $?"
     jq -e '.journals == 1 and .settings == 1 and .directories >= 2 and .live == 1 and .failed == 0' \
         "$work/restored.json" >/dev/null || fail "keeper: restored $(jq -c . "$work/restored.json")"
     ssh_nothing_left server 10

@@ -47,7 +47,7 @@ grep -q "keeper of a host .* is gone; .*doctor --restore" "$work/killed.err" || 
 is_set 7 || fail "somebody else has undone it"
 tuned_run next 7 1s
 wait $pid
-grep -q "earlier runs did not live .*doctor --restore" "$work/next.err" || fail "the next run says nothing"
+grep -q "earlier run did not live .*doctor --restore" "$work/next.err" || fail "the next run says nothing"
 "$taillight" doctor --restore >/dev/null || fail "doctor --restore fails"
 await is_set "$before" || fail "the setting is left at $(cat $setting)"
 echo "refused: $(grep -o 'another run .*' "$work/second.err" | head -n 1)"
