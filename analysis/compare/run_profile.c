@@ -2,6 +2,7 @@
 #include "analysis/compare/run_profile.h"
 
 #include <assert.h>
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -343,6 +344,30 @@ static size_t count_runs(const char *path)
     return count;
 }
 
+// How many repetitions a folder had once: by repetitions.json, which is written when all have
+// ended, or by the highest number of those that are there.
+static size_t count_expected(const char *path)
+{
+    char name[FILE_BYTES], folder[PATH_BYTES];
+    snprintf(name, sizeof name, "%s/repetitions.json", path);
+    json_t *document = input_json(name, NULL);
+    const json_int_t said = json_integer_value(json_object_get(document, "count"));
+    size_t most = said > 0 ? (size_t)said : 0;
+    json_decref(document);
+    const struct dirent *entry;
+    DIR *entries = opendir(path);
+    while (entries && (entry = readdir(entries))) {
+        unsigned number, length = 0;
+        if (sscanf(entry->d_name, "repetition-%8u%n", &number, &length) == 1 &&
+            entry->d_name[length] == '\0' && number > most &&
+            run_set_is_run(repetition_path(path, number - 1, folder, sizeof folder)))
+            most = number;
+    }
+    if (entries)
+        closedir(entries);
+    return most;
+}
+
 char *run_set_folder(const char *path, size_t index, char *out, size_t out_bytes)
 {
     if (!run_set_is_run(path))
@@ -425,12 +450,36 @@ int run_set_add(struct run_set *set, const struct run_analysis *run, struct erro
 
 int run_set_check(const char *path, struct error *err)
 {
-    if (count_runs(path) > 0)
+    const size_t there = count_runs(path),
+                 expected = run_set_is_run(path) ? 1 : count_expected(path);
+    if (there > 0 && there >= expected)
         return 0;
+    if (expected > 0)
+        return error_set(err, ERROR_INPUT,
+                         "%s: repetition-%zu of %s is missing, or has no client/samples.tlog: copy "
+                         "it from where it was",
+                         path, there + 1, TEXT_COUNT(expected));
     return error_set(err, ERROR_INPUT,
                      "%s is neither a run folder (with client/samples.tlog) nor one of "
                      "repetitions (with repetition-1)",
                      path);
+}
+
+// Two runs never have the same latencies, to the nanosecond.
+static int check_for_copies(const struct run_set *set, const char *path, struct error *err)
+{
+    const size_t last = set->latencies.count - 1;
+    const struct latency_run *new = &set->latencies.items[last];
+    for (size_t i = 0; i < last; i++) {
+        const struct latency_run *old = &set->latencies.items[i];
+        if (new->count &&new->count == old->count &&
+            memcmp(new->items, old->items, new->count * sizeof *new->items) == 0)
+            return error_set(err, ERROR_INPUT,
+                             "%s: repetition-%zu has the same requests as repetition-%zu: one was "
+                             "copied over the other; copy both again from where they were",
+                             path, last + 1, i + 1);
+    }
+    return 0;
 }
 
 int run_set_read(struct run_set *set, const char *path, const char *categories,
@@ -452,6 +501,8 @@ int run_set_read(struct run_set *set, const char *path, const char *categories,
             break;
         result = run_set_add(set, &run, err);
         run_analysis_free(&run);
+        if (result == 0)
+            result = check_for_copies(set, path, err);
     }
     return result;
 }

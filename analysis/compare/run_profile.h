@@ -102,7 +102,7 @@ void run_sets_free(struct run_set_array *sets);
 // Whether the folder is a run's own and not one of repetitions.
 bool run_set_is_run(const char *path);
 
-// ERROR_INPUT: there is no run in it.
+// ERROR_INPUT: there is no run in it, or not each of its repetitions.
 int run_set_check(const char *path, struct error *err);
 
 // The folder of a repetition, counted from 0.

@@ -389,11 +389,11 @@ static void write_samples(const struct summary *s)
 {
     const struct run_samples *samples = &s->run->evidence.samples;
     char line[900], clean[900];
-    if (samples->hints.count || samples->problem[0])
+    if (samples->hints.count || samples->problem[0] || samples->profile.damages)
         summary_heading(s, "Hints: where samples were in the slow requests (in ordinary ones)");
-    for (size_t i = 0; i < samples->hints.count + 1; i++) {
+    for (size_t i = 0; i < samples->hints.count + 2; i++) {
         if (!s->style->full && i >= TOP_HINTS && i < samples->hints.count)
-            continue; // the line after the last hint is about all of them
+            continue; // the lines after the last hint are about all of them
         run_samples_line(samples, i, line, sizeof line);
         text_clean(line, !s->style->unicode, clean, sizeof clean);
         if (clean[0]) {

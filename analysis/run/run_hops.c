@@ -149,8 +149,15 @@ static int read_machine(const struct run_hops_input *in, struct machine_files *f
     struct error unusable = {0};
     struct hop_machine *machine = &machines[*count];
     *machine = (struct hop_machine){.records = NULL};
-    if (!file_path(in, files, "hops.tlog", path))
-        return 0;
+    if (!file_path(in, files, "hops.tlog", path)) {
+        if (!file_path(in, files, "capsule.json", path))
+            return 0;
+        snprintf(out->problem, sizeof out->problem,
+                 "%s/hops.tlog is missing, though %s/capsule.json is there: copy it from where it "
+                 "was",
+                 files->folder, files->folder);
+        return -1;
+    }
     if (log_reader_open(&files->log, path, LOG_HOPS, HOP_LOG_VERSION, sizeof(struct hop_record),
                         &unusable) < 0) {
         snprintf(out->problem, sizeof out->problem, "%.390s", unusable.text);

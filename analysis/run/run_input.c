@@ -582,15 +582,35 @@ static int cut_samples(struct run_input *input, const char *run_dir, struct erro
                                     run_dir);
 }
 
+// A log of the server's that is whole, of a capture without segments. NULL: it is none.
+static const struct log_header *header_of(const struct run_input *input,
+                                          const struct log_reader *log)
+{
+    return !input->segments.any && log->mapping ? &log->header : NULL;
+}
+
+// Whether the samples are all of the load's requests: memory held them, and no agent had others.
+static bool is_whole(const struct run_input *input)
+{
+    return input->samples.mapping && !json_is_object(json_object_get(input->load, "bounded")) &&
+           !json_is_object(json_object_get(input->load, "agents"));
+}
+
 static void say_what_is_missing(struct run_input *input, const char *run_dir)
 {
     char name[LOAD_FILE_BYTES];
     const bool ended = !input->without_client && !input->samples.header.cut_short;
     load_file(input, "load.json", name);
-    const struct run_documents documents = {.experiment = input->experiment,
-                                            .capture = input->capture,
-                                            .load = input->load,
-                                            .load_name = ended ? name : NULL};
+    const struct run_documents documents = {
+        .experiment = input->experiment,
+        .capture = input->capture,
+        .load = input->load,
+        .load_name = ended ? name : NULL,
+        .events = header_of(input, &input->events),
+        .sockets = header_of(input, &input->sockets),
+        .calls = header_of(input, &input->calls),
+        .connections = header_of(input, &input->shim_connections),
+        .samples = is_whole(input) ? &input->samples.header : NULL};
     run_missing_words(run_dir, &documents, &input->missing, input->ends, sizeof input->ends);
 }
 

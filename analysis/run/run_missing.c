@@ -47,6 +47,37 @@ static void find_sockets(const char *run_dir, const json_t *segments, struct run
                  count > 1 ? "they were" : "it was");
 }
 
+// Of two runs' files in one folder each is whole by itself. Returns whether the document says
+// another number than the log has.
+static bool is_of_another(const json_t *said, const struct log_header *log)
+{
+    return log && json_is_integer(said) && json_integer_value(said) != (json_int_t)log->records;
+}
+
+// What was lost stands in capture.json, and is of these logs only if it was written with them.
+static void compare_capture(const struct run_documents *documents, struct run_missing *missing)
+{
+    const json_t *events = json_object_get(documents->capture, "events"),
+                 *shim = json_object_get(documents->capture, "shim");
+    const struct {
+        const char *log;
+        const json_t *said;
+        const struct log_header *header;
+    } pairs[] = {
+        {"events.tlog", json_object_get(events, "records"), documents->events},
+        {"sockets.tlog", json_object_get(events, "sockets"), documents->sockets},
+        {"calls.tlog", json_object_get(shim, "calls"), documents->calls},
+        {"connections.tlog", json_object_get(shim, "connections"), documents->connections},
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        if (is_of_another(pairs[i].said, pairs[i].header))
+            snprintf(missing->losses, sizeof missing->losses,
+                     "server/capture.json is of another capture than server/%s, which has %s "
+                     "records, not %s (copy both from where they were)",
+                     pairs[i].log, TEXT_COUNT(pairs[i].header->records),
+                     TEXT_COUNT(json_integer_value(pairs[i].said)));
+}
+
 static void append_capture(const char *run_dir, const json_t *capture, struct run_missing *missing,
                            char *out, size_t out_bytes)
 {
@@ -82,17 +113,31 @@ static void append_run(const char *run_dir, const struct run_documents *document
                     "%sexperiment.json %s, so what was to be looked at of this run is not known: "
                     "copy it from where it was.",
                     out[0] ? " " : "", documents->experiment ? "says nothing" : "is missing");
+    const json_t *capsule = json_object_get(documents->experiment, "capsule");
+    if (json_array_size(json_object_get(capsule, "hops")) &&
+        is_missing(run_dir, "server/capsule.json") && is_missing(run_dir, "client/capsule.json"))
+        text_append(out, out_bytes,
+                    "%sserver/capsule.json is missing, though experiment.json names hops: copy it, "
+                    "and hops.tlog beside it, from where they were.",
+                    out[0] ? " " : "");
     if (documents->load_name &&
         !(verdict && (strcmp(verdict, "ok") == 0 || strcmp(verdict, "n/a") == 0)))
         snprintf(missing->load, sizeof missing->load,
                  "%.80s %s, so whether the load was late by itself is not known, nor how far the "
                  "latencies can be trusted: copy it from where it was",
                  documents->load_name, documents->load ? "has no verdict" : "is missing");
+    else if (is_of_another(json_object_get(documents->load, "scheduled"), documents->samples))
+        snprintf(missing->load, sizeof missing->load,
+                 "%.80s is of another load than samples.tlog beside it, which has %s requests, not "
+                 "%s: copy both from where they were",
+                 documents->load_name, TEXT_COUNT(documents->samples->records),
+                 TEXT_COUNT(json_integer_value(json_object_get(documents->load, "scheduled"))));
 }
 
 void run_missing_words(const char *run_dir, const struct run_documents *documents,
                        struct run_missing *missing, char *out, size_t out_bytes)
 {
     append_capture(run_dir, documents->capture, missing, out, out_bytes);
+    compare_capture(documents, missing);
     append_run(run_dir, documents, missing, out, out_bytes);
 }

@@ -78,17 +78,20 @@ json_t *run_samples_json(const struct run_samples *samples)
         return json_pack("{s:s}", "problem", samples->problem);
     if (!samples->present)
         return json_null();
-    json_t *hints = json_array();
+    json_t *hints = json_array(), *notes = json_array();
     for (size_t i = 0; i < samples->hints.count; i++)
         json_array_append_new(hints, hint_json(samples, &samples->hints.items[i]));
-    return json_pack(
-        "{s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:i, s:I, s:I, s:o, s:o}", "event", profile->event,
-        "frequency", (int)samples->frequency, "samples", (json_int_t)profile->samples.count, "lost",
-        (json_int_t)profile->lost, "throttled", (json_int_t)profile->throttled, "unnamed",
-        (json_int_t)profile->unnamed, "without_chain", (json_int_t)profile->without_chain, "least",
-        SAMPLE_HINT_LEAST, "slice_messages", (json_int_t)samples->hints.slice_messages,
-        "reference_messages", (json_int_t)samples->hints.reference_messages, "hints", hints,
-        "functions", functions_json(profile));
+    for (size_t i = 0; i < profile->notes.count; i++)
+        json_array_append_new(notes, json_string(profile->notes.items[i]));
+    return json_pack("{s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:i, s:I, s:I, s:o, s:o, s:o}", "event",
+                     profile->event, "frequency", (int)samples->frequency, "samples",
+                     (json_int_t)profile->samples.count, "lost", (json_int_t)profile->lost,
+                     "throttled", (json_int_t)profile->throttled, "unnamed",
+                     (json_int_t)profile->unnamed, "without_chain",
+                     (json_int_t)profile->without_chain, "least", SAMPLE_HINT_LEAST,
+                     "slice_messages", (json_int_t)samples->hints.slice_messages,
+                     "reference_messages", (json_int_t)samples->hints.reference_messages, "hints",
+                     hints, "functions", functions_json(profile), "notes", notes);
 }
 
 // --- in words ------------------------------------------------------------------------------------
@@ -127,12 +130,18 @@ static void without_line(const struct run_samples *samples, char *out, size_t ou
 char *run_samples_line(const struct run_samples *samples, size_t number, char *out,
                        size_t out_bytes)
 {
+    const struct sample_profile *profile = &samples->profile;
     out[0] = '\0';
-    if (samples->problem[0])
+    if (samples->problem[0] && number == 0)
         snprintf(out, out_bytes, "n/a: %s", samples->problem);
-    else if (number >= samples->hints.count)
+    else if (number > samples->hints.count && profile->damages)
+        text_append(out, out_bytes, "not all of the recording could be read, in %s place%s: %s",
+                    TEXT_COUNT(profile->damages), text_plural((double)profile->damages),
+                    profile->notes.items[0]);
+    else if (number == samples->hints.count)
         without_line(samples, out, out_bytes);
-    else if (samples->hints.items[number].slice >= SAMPLE_HINT_LEAST)
+    else if (number < samples->hints.count &&
+             samples->hints.items[number].slice >= SAMPLE_HINT_LEAST)
         hint_line(samples, &samples->hints.items[number], out, out_bytes);
     return out;
 }

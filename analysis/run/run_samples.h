@@ -31,7 +31,8 @@ json_t *run_samples_json(const struct run_samples *samples);
 
 // For people, of hint number `number`: "yes (A), 512 samples: lab_spin 91 % (12 %), ..." with the
 // share of each function in the slice's samples, and (in the reference's); "" where there are too
-// few. Behind the last hint: which causes had too few, or why there are no samples. Returns out.
+// few. Behind the last hint: which causes had too few, or why there are no samples; and behind
+// that, what of the recording could not be read. Returns out.
 char *run_samples_line(const struct run_samples *samples, size_t number, char *out,
                        size_t out_bytes);
 

@@ -720,6 +720,10 @@ static void verdict_append_loads(char *out, const struct run_analysis *run)
         text_append(out, VERDICT_BYTES, "%s `%s`", i ? "," : "", others->items[i].name);
         if (json_is_number(rate))
             text_append(out, VERDICT_BYTES, " (%s/s)", text_rate(json_number_value(rate), number));
+        else
+            text_append(out, VERDICT_BYTES,
+                        " (%s/load.json is missing, cannot be read, or says nothing of it)",
+                        others->items[i].folder);
     }
     text_append(out, VERDICT_BYTES, ".");
 }

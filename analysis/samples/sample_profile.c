@@ -268,6 +268,7 @@ static int take_counts(struct sample_profile *profile, const struct perf_data *d
     profile->lost = data->lost_records + data->lost_samples;
     profile->throttled = data->counts[PERF_THROTTLE];
     profile->left_out = data->guest_records + data->samples_over_limit;
+    profile->damages = data->complaints.count;
     for (size_t i = 0; result == 0 && i < data->complaints.count; i++)
         result = note(profile, data->complaints.items[i].text);
     return result;

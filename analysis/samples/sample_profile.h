@@ -38,6 +38,7 @@ struct sample_profile {
     uint64_t lost;           // records that perf did not get, samples among them
     uint64_t throttled;      // how often the kernel took none for a while
     uint64_t unnamed;        // samples whose innermost function no symbol covers
+    size_t damages;          // places where the recording is cut or malformed: the first notes
     uint64_t without_chain;  // samples of which only the innermost function is known
     uint64_t left_out;       // guests', and those beyond the limit
     struct name_array notes; // owned; what was wrong with the recording, and which code is missing

@@ -184,6 +184,7 @@ QUICK = re.compile(
     r"^(server/events\.tlog: (missing|fifo|half|huge)|client/samples\.tlog: (missing|link_to_device|records=0)|"
     r"server/calls\.tlog: (missing|last_byte)|server/clock\.tlog: (link_to_nothing|blank)|server/sockets\.tlog: missing|"
     r"server/capture\.json: (missing|is '\[\]'|segments\.count is .*|events is \[\])|client/load\.json: (half|is 'null')|"
+    r"client-batch/load\.json: missing|server/hops\.tlog: missing|"
     r"summary\.json: folder|run\.db: fifo)$")
 
 

@@ -13,7 +13,10 @@ what=quick
 [ -z "${TAILLIGHT_TRUST:-}" ] || what=all
 experiment "$work/run.yaml" netns 300 200ms <<END
 servers: {cache: {kind: memcached}}
+loads: {batch: {rate: 100, connections: 2, sleep: true}}
+capsule: {hops: [to1@client, to0@switch, to2@switch, to1@server]}
 END
+sed -i '/^  server:/i \  switch: {kind: bridge}' "$work/run.yaml"
 sed -i 's/count: 2k/count: 100/; s/connections: 16/connections: 4/' "$work/run.yaml"
 "$taillight" run "$work/run.yaml" --out "$work/run" --quiet >"$work/out" 2>"$work/run.err"
 case $? in 0 | 4) ;; *) fail "the run to be mutated" ;; esac

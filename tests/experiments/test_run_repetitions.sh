@@ -48,4 +48,20 @@ done
 jq -e '.between.percentile == "p99"' "$work/out" >/dev/null || fail "what is compared"
 "$taillight" run "$work/twice.yaml" --out "$work/run" --quiet >"$work/out" 2>"$work/again.err"
 [ $? = 2 ] && grep -q 'has something in it already' "$work/again.err" || fail "a folder that is not empty"
+# Not each of them, or one twice: nothing that could be compared with others.
+refused() { # WORDS
+    "$taillight" compare "$work/run" "$work/part" --quiet >"$work/out" 2>"$work/part.err"
+    [ $? = 2 ] && grep -q "$1" "$work/part.err" || fail "not refused with \"$1\": $(cat "$work/out" "$work/part.err")"
+    rm -r "$work/part"
+}
+cp -r "$work/run" "$work/part"
+rm -r "$work/part/repetition-2"
+refused 'repetition-2 of 2 is missing'
+cp -r "$work/run" "$work/part"
+rm -r "$work/part/repetition-1" "$work/part/repetitions.json"
+refused 'repetition-1 of 2 is missing'
+cp -r "$work/run" "$work/part"
+rm -r "$work/part/repetition-2"
+cp -r "$work/part/repetition-1" "$work/part/repetition-2"
+refused 'repetition-2 has the same requests as repetition-1'
 echo "repetitions: two whole runs, pooled, $(jq -c .between.range_us "$work/run/repetitions.json") us apart"

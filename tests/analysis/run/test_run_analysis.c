@@ -818,6 +818,38 @@ static void missing_documents_are_one_judgement(void **state)
     remove_folder(&f);
 }
 
+// Whole files, of another run than those beside them.
+static void documents_of_other_runs_are_noticed(void **state)
+{
+    (void)state;
+    struct folder f;
+    struct run_analysis run;
+    struct error err;
+    char text[200];
+    make_folder(&f);
+    write_text(&f, "experiment.yaml", "name: noisy\n");
+    write_text(&f, "client/load.json", "{\"verdict\": \"ok\", \"scheduled\": 4000}");
+    for (int more = 0; more < 2; more++) {
+        snprintf(text, sizeof text,
+                 "{\"dropped\": {}, \"events\": {\"records\": %zu}, \"shim\": {\"calls\": %zu}}",
+                 f.scenario.events.count + (size_t)more, f.scenario.calls.count);
+        write_text(&f, "server/capture.json", text);
+        assert_int_equal(analyze(&f, &run, &err), 0);
+        assert_true(run_is_conclusive(&run));
+        assert_int_equal(strstr(run.findings.verdict, "nothing was dropped") == NULL, more);
+        assert_int_equal(strstr(run.findings.verdict,
+                                "capture.json is of another capture than server/events") != NULL,
+                         more);
+        run_analysis_free(&run);
+    }
+    write_text(&f, "client/load.json", "{\"verdict\": \"ok\", \"scheduled\": 3999}");
+    assert_int_equal(analyze(&f, &run, &err), 0);
+    assert_false(run_is_conclusive(&run));
+    assert_non_null(strstr(run.findings.verdict, "load.json is of another load than samples.tlog"));
+    run_analysis_free(&run);
+    remove_folder(&f);
+}
+
 static void missing_captures_are_no_verdict(void **state)
 {
     (void)state;
@@ -916,6 +948,7 @@ int main(void)
         cmocka_unit_test(a_client_of_another_boot_needs_its_own_clock),
         cmocka_unit_test(limits_are_said),
         cmocka_unit_test(missing_documents_are_one_judgement),
+        cmocka_unit_test(documents_of_other_runs_are_noticed),
         cmocka_unit_test(missing_captures_are_no_verdict),
         cmocka_unit_test(connections_never_seen_are_named),
         cmocka_unit_test(hostile_logs_do_no_harm),
