@@ -40,7 +40,7 @@ def answer(text=b"", number=0):
 
 def facts(**other):
     says = dict(uid=0, cores="0-63", address="10.1.2.3", directory="/tmp/taillight-0-X", boot_id="b",
-                kernel="6")
+                kernel="6", stale_journals=0)
     says.update(other)
     return json.dumps(says).encode()
 
