@@ -2,9 +2,16 @@
 #include "base/one_wish.h"
 
 #include <errno.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 #include "base/clock.h"
+
+bool one_wish_of_parent(int number)
+{
+    int dies_with = 0;
+    return prctl(PR_GET_PDEATHSIG, &dies_with) == 0 && dies_with == number;
+}
 
 void one_wish_take_rest(const sigset_t *signals, int64_t told_ns)
 {
@@ -13,5 +20,35 @@ void one_wish_take_rest(const sigset_t *signals, int64_t told_ns)
         const struct timespec wait = {.tv_nsec = left_ns > 0 ? left_ns : 0};
         if (sigtimedwait(signals, NULL, &wait) < 0 && errno != EINTR)
             return;
+    }
+}
+
+void one_wish_reopen(const sigset_t *before)
+{
+    sigset_t mask = *before;
+    if (one_wish_of_parent(SIGTERM))
+        sigaddset(&mask, SIGTERM);
+    pthread_sigmask(SIG_SETMASK, &mask, NULL);
+}
+
+// A handler has no other place for them.
+static struct sigaction after_spared[NSIG];
+
+static void spare(int number)
+{
+    sigaction(number, &after_spared[number], NULL);
+}
+
+void one_wish_spare_next(void)
+{
+    static const int ends[] = {SIGINT, SIGTERM};
+    const struct sigaction spared = {.sa_handler = spare, .sa_flags = SA_RESTART};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        struct sigaction now;
+        if (sigaction(ends[i], NULL, &now) < 0 || now.sa_handler == SIG_IGN ||
+            now.sa_handler == spare)
+            continue;
+        after_spared[ends[i]] = now;
+        sigaction(ends[i], &spared, NULL);
     }
 }

@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "loadgen/agents/agent_fleet.h"
 #include "loadgen/agents/agent_pool.h"
+#include "loadgen/engine/load_signals.h"
 #include "loadgen/method/method_rounds.h"
 
 enum { DISAGREEMENTS_MOST = 8 };
@@ -195,10 +196,13 @@ int load_agents_once(const struct load_plan *plan, const struct load_point *poin
     struct agents_word word;
     struct agents_measured measured = {0};
     json_t *texts = NULL;
+    struct load_signals signals;
     const struct machine_time began = machine_time_read();
+    load_signals_hold(&signals);
     int status = make_specs(plan, point, specs, err);
     if (status == 0)
         status = run_fleet(plan, specs, point->duration_ns, true, &fleet, err);
+    load_signals_sum_up(&signals, status < 0 || fleet.interrupted || plan->options.repetitions > 1);
     if (status < 0)
         return status;
     status = agent_pool(&fleet, &outcome->result, err);

@@ -14,6 +14,7 @@
 #include "base/json_numbers.h"
 #include "base/process.h"
 #include "base/text.h"
+#include "loadgen/engine/load_signals.h"
 #include "loadgen/load_dataset.h"
 #include "loadgen/load_run.h"
 #include "loadgen/method/between_runs.h"
@@ -121,6 +122,7 @@ static int run_all(struct repeat *repeat, struct error *err)
     int status = 0;
     while (status == 0 && !repeat->interrupted && repeat->done < o->repetitions) {
         struct load_outcome outcome;
+        struct load_signals signals;
         // The first repetition has the seed of a plain load, so that it is the same.
         const struct load_point point = {
             o->rate, o->duration_ns,
@@ -131,11 +133,14 @@ static int run_all(struct repeat *repeat, struct error *err)
         progress_phase(&plan->progress, "repetition %u of %llu: loading %s for %s at %s/s",
                        repeat->done + 1, (unsigned long long)o->repetitions, plan->server.text,
                        TEXT_NS((double)o->duration_ns), text_rate(o->rate, rate));
+        load_signals_hold(&signals);
         status = load_run_once(plan, &point, &outcome, err);
         progress_end(&plan->progress);
         if (status == 0)
             status = repetition_keep(repeat, &point, &outcome, err);
         load_outcome_free(&outcome);
+        repeat->interrupted |= process_is_interrupted();
+        load_signals_release(&signals);
     }
     return status < 0 ? error_prefix(err, "repetition %u", repeat->done + 1) : 0;
 }

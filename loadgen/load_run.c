@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "loadgen/client/sample_log.h"
 #include "loadgen/engine/live_view.h"
+#include "loadgen/engine/load_signals.h"
 #include "loadgen/engine/schedule.h"
 #include "loadgen/load_agents.h"
 #include "loadgen/method/method_rounds.h"
@@ -183,13 +184,17 @@ static int run_engine(const struct load_plan *plan, struct engine_settings *engi
 {
     char goal[40];
     struct live_view *view;
+    struct load_signals signals;
     snprintf(goal, sizeof goal, "the end of %s", TEXT_NS((double)engine->duration_ns));
     int status = live_view_start(&plan->progress, plan->options.tell_live, engine->threads, goal,
                                  &view, err);
     if (status < 0)
         return status;
     engine->live = live_view_counters(view);
+    load_signals_hold(&signals);
     status = engine_run(engine, schedule, result, err);
+    load_signals_sum_up(&signals, status < 0 || result->end == ENGINE_INTERRUPTED ||
+                                      plan->options.repetitions > 1);
     live_view_stop(view);
     return status;
 }

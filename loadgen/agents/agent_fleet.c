@@ -440,7 +440,8 @@ static void take_signal(struct fleet *fleet)
     if (read(fleet->signal_fd, &info, sizeof info) != sizeof info)
         return;
     const int64_t now_ns = monotonic_ns();
-    if (fleet->told_ns && now_ns - fleet->told_ns < ONE_WISH_MS * INT64_C(1000000))
+    if (fleet->told_ns && (now_ns - fleet->told_ns < ONE_WISH_MS * INT64_C(1000000) ||
+                           one_wish_of_parent((int)info.ssi_signo)))
         return;
     fleet->told_ns = fleet->told_ns ? fleet->told_ns : now_ns;
     for (size_t i = 0; fleet->outcome->interrupted && i < fleet->count; i++)
@@ -582,7 +583,7 @@ int fleet_run(const struct fleet_settings *settings, struct fleet_outcome *outco
         close(fleet->signal_fd);
     if (fleet->told_ns)
         one_wish_take_rest(&signals, fleet->told_ns);
-    sigprocmask(SIG_SETMASK, &before, NULL);
+    one_wish_reopen(&before);
     if (status < 0) {
         fleet_outcome_free(outcome);
     } else {

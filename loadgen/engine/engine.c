@@ -638,7 +638,7 @@ int engine_run(const struct engine_settings *settings, const struct schedule *sc
     engine_close(&engine);
     if (engine.told_ns)
         one_wish_take_rest(&signals, engine.told_ns);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    one_wish_reopen(&before);
     if (status < 0)
         engine_result_free(result);
     return status;
