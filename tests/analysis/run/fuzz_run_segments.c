@@ -2,9 +2,10 @@
 //
 // Any bytes as the capture.json of a window that `taillight watch` saved, and as the segments
 // beside it: refused with the file's name, or what is looked at is there, within its limits and
-// bounds, and the segments' events become one log of each core's in order of time. The input: how
-// many segments there are and which bring a header of their own, the text up to the first line's
-// end, and the segments in equal parts.
+// bounds, the segments' events become one log of each core's in order of time, and their logs of
+// connections that ended one of all connections. The input: how many segments there are and which
+// bring a header of their own, the text up to the first line's end, and the segments in equal
+// parts, which are both logs of theirs.
 #include <jansson.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "analysis/run/run_segments.h"
+#include "base/connection.h"
 #include "profiler/bpf/event_log.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -26,24 +28,25 @@ static void must(bool holds)
         abort();
 }
 
-static void name_of(char path[128], const char *folder, unsigned number)
+static void name_of(char path[128], const char *folder, const char *log, unsigned number)
 {
-    snprintf(path, 128, "%s/server/events-%06u.tlog", folder, number);
+    snprintf(path, 128, "%s/server/%s-%06u.tlog", folder, log, number);
 }
 
-static void write_segment(const char *path, const uint8_t *data, size_t size, bool own_header)
+static void write_segment(const char *path, enum log_kind kind, size_t record_bytes,
+                          const uint8_t *data, size_t size, bool own_header)
 {
     const struct log_header header = {.magic = "TAILLOG",
-                                      .kind = LOG_EVENTS,
+                                      .kind = kind,
                                       .version = EVENT_LOG_VERSION,
                                       .header_bytes = sizeof header,
-                                      .record_bytes = sizeof(struct event),
-                                      .records = size / sizeof(struct event)};
+                                      .record_bytes = (uint32_t)record_bytes,
+                                      .records = size / record_bytes};
     FILE *file = fopen(path, "we");
     must(file != NULL);
     if (!own_header) {
         fwrite(&header, sizeof header, 1, file);
-        size -= size % sizeof(struct event);
+        size -= size % record_bytes;
     }
     fwrite(data, 1, size, file);
     must(fclose(file) == 0);
@@ -81,6 +84,14 @@ static void check_events(const struct log_reader *log)
              (events[i - 1].core == events[i].core && events[i - 1].time <= events[i].time));
 }
 
+static void check_sockets(const struct log_reader *log)
+{
+    const struct connection *all = log->records;
+    must(log->header.records == log->count);
+    for (size_t i = 1; i < log->count; i++)
+        must(all[i - 1].id <= all[i].id && memcmp(&all[i - 1], &all[i], sizeof *all) != 0);
+}
+
 static void use(const json_t *capture, const char *folder)
 {
     struct run_segments segments;
@@ -100,12 +111,18 @@ static void use(const json_t *capture, const char *folder)
     } else if (segments.any) {
         must(strstr(err.text, folder) != NULL);
     }
+    if (segments.any && run_segments_open_sockets(&segments, folder, &log, &err) == 0) {
+        check_sockets(&log);
+        log_reader_close(&log);
+    } else if (segments.any) {
+        must(strstr(err.text, folder) != NULL);
+    }
     run_segments_free(&segments);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    char folder[64] = "/dev/shm/taillight-fuzz-XXXXXX", side[80], path[128];
+    char folder[64] = "/dev/shm/taillight-fuzz-XXXXXX", side[80], path[128], sockets[100];
     const uint8_t *line_end = size ? memchr(data, '\n', size) : NULL;
     if (size < 2 || !line_end)
         return 0;
@@ -117,15 +134,24 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     snprintf(side, sizeof side, "%s/server", folder);
     must(mkdir(side, 0700) == 0);
     for (unsigned i = 0; i < files; i++) {
-        name_of(path, folder, i + 1);
-        write_segment(path, line_end + 1 + i * part, part, data[0] >> (2 + i) & 1);
+        const uint8_t *of = line_end + 1 + i * part;
+        const bool own_header = data[0] >> (2 + i) & 1;
+        name_of(path, folder, "events", i + 1);
+        write_segment(path, LOG_EVENTS, sizeof(struct event), of, part, own_header);
+        name_of(path, folder, "sockets", i + 1);
+        write_segment(path, LOG_CONNECTIONS, sizeof(struct connection), of, part, own_header);
     }
+    snprintf(sockets, sizeof sockets, "%s/sockets.tlog", side);
+    write_segment(sockets, LOG_CONNECTIONS, sizeof(struct connection), line_end + 1, part, false);
     if (capture)
         use(capture, folder);
     for (unsigned i = 0; i < files; i++) {
-        name_of(path, folder, i + 1);
+        name_of(path, folder, "events", i + 1);
+        unlink(path);
+        name_of(path, folder, "sockets", i + 1);
         unlink(path);
     }
+    unlink(sockets);
     rmdir(side);
     rmdir(folder);
     json_decref(capture);
