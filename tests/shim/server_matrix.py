@@ -372,6 +372,97 @@ int main(int argc, char **argv)
 """
 
 
+# What daemons do to their descriptors and processes: it forks twice, is its own session's, closes all that it
+# inherited and puts /dev/null over 0 to 2; and each connection is served in another way.
+STRANGE_SERVER = r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+""" + C_SERVER.replace("int main(", "int plain_main(") + r"""
+static void lock_up(void) // but read and write, which serve, and exit_group
+{
+    struct sock_filter allow[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_read, 3, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_write, 2, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit_group, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    struct sock_fprog program = {sizeof allow / sizeof *allow, allow};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+        _exit(3);
+}
+static int serve_in_new_program(int fd, char *self, int all_closed)
+{
+    if (dup2(fd, 0) < 0 || (all_closed && close_range(3, ~0U, 0)))
+        _exit(4);
+    execl(self, self, "serve", (char *)0);
+    _exit(5);
+}
+int main(int argc, char **argv)
+{
+    if (argc == 2 && strcmp(argv[1], "serve") == 0) {
+        serve(0);
+        return 0;
+    }
+    char self[4096] = "";
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((unsigned short)atoi(argv[1]))};
+    int one = 1;
+    if (fork() > 0) { // the harness's
+        pause();
+        return 1;
+    }
+    setsid();
+    if (fork() > 0)
+        _exit(0);
+    FILE *pid = fopen(argv[2], "w");
+    fprintf(pid, "%d", (int)getpid());
+    fclose(pid);
+    if (readlink("/proc/self/exe", self, sizeof self - 1) < 0)
+        return 1;
+    closefrom(0);
+    int null = open("/dev/null", O_RDWR);
+    dup2(null, 1);
+    dup2(null, 2);
+    signal(SIGCHLD, SIG_IGN);
+    int s = socket(AF_INET, SOCK_STREAM, 0);
+    setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    if (bind(s, (void *)&a, sizeof a) || listen(s, 64))
+        return 1;
+    for (unsigned n = 0;; n++) {
+        int fd = accept(s, 0, 0), ways = n % 5;
+        if (fd < 0)
+            return 1;
+        pid_t child = ways < 2 ? vfork() : fork();
+        if (child == 0) {
+            if (ways < 2)
+                serve_in_new_program(fd, self, ways);
+            if (ways == 2)
+                lock_up();
+            if (ways == 3) {
+                setsid();
+                if (fork() > 0)
+                    _exit(0);
+            }
+            if (ways == 4) { // under a number that another descriptor had
+                int over = open("/dev/null", O_RDWR);
+                dup2(fd, over);
+                close(fd);
+                fd = over;
+            }
+            serve(fd);
+            _exit(0);
+        }
+        close(fd);
+    }
+}
+"""
+
+
 class Absent(Exception):
     """A server that cannot be tried here, and why."""
 
@@ -511,6 +602,11 @@ def setuid():
     return [WORK + "/setuidserver", "PORT"]
 
 
+def strange():
+    build("strange.c", STRANGE_SERVER, ["cc", "-O2", "-o", WORK + "/strangeserver", "SOURCE"])
+    return [WORK + "/strangeserver", "PORT", WORK + "/daemon.pid"]
+
+
 MEMCACHED = ask_lines(memcached_requests, memcached_whole)
 REDIS = ask_lines(redis_requests, redis_whole)
 # name: its command, who asks it, the protocol of its load or None, whether the shim can be in it
@@ -528,6 +624,7 @@ SERVERS = {
     "go": (golang, ask_http, "http", False),
     "static": (static, ask_http, "http", False),
     "io_uring": (uring, ask_http, "http", False),
+    "strange": (strange, ask_http, "http", True),
     "setuid": (setuid, ask_http, "http", False),
 }
 
@@ -576,6 +673,13 @@ class Server:
         except ProcessLookupError:
             pass
         self.process.wait()
+        if os.path.exists(WORK + "/daemon.pid"):
+            with open(WORK + "/daemon.pid") as file:
+                daemon = int(file.read())
+            os.remove(WORK + "/daemon.pid")
+            # It is there, unless `taillight run` had one since, which leaves none.
+            if os.path.exists(f"/proc/{daemon}/exe") and os.readlink(f"/proc/{daemon}/exe") == WORK + "/strangeserver":
+                os.kill(daemon, signal.SIGKILL)
         self.log.close()
         return wrong
 
@@ -684,6 +788,14 @@ def judge_without_shim(name):
     return text
 
 
+def runs(pid, folder):
+    """Whether a process runs a program of that folder."""
+    try:
+        return os.readlink(f"/proc/{pid}/exe").startswith(folder + "/")
+    except OSError:
+        return False
+
+
 def judge(name):
     make, ask, protocol, seen = SERVERS[name]
     command = make()
@@ -706,6 +818,8 @@ def judge(name):
     if shim["warning"]:
         text += f" ({shim['warning'][:160]})"
     text += "; " + (loaded(command, protocol)[1] if protocol else "run: N/A, no protocol of the load's is its own")
+    left = [pid for pid in os.listdir("/proc") if pid.isdigit() and runs(pid, WORK)]
+    assert not left, f"{text}; processes are left: {left}"
     return text
 
 

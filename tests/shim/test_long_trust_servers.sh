@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # Real servers of many kinds with the shim in them: server_matrix.py.
-# Time limit: 400 s
+# Time limit: 500 s
 . tests/experiments/run_lib.sh
 need_capture
 need_program python3 python3
