@@ -320,6 +320,18 @@ static int list_known(const struct call *calls, size_t count, struct index_array
     return 0;
 }
 
+// The connections on which bytes were moved, in order.
+static int list_used(const struct call *calls, size_t count, struct index_array *out)
+{
+    for (size_t i = 0; i < count; i++)
+        if ((calls[i].kind == CALL_RECEIVE || calls[i].kind == CALL_SEND) &&
+            (out->count == 0 || calls[i].connection != out->items[out->count - 1]) &&
+            array_push(out, calls[i].connection) < 0)
+            return -1;
+    array_sort(out, compare_numbers);
+    return 0;
+}
+
 static bool is_listed(const struct index_array *list, uint32_t number)
 {
     size_t found = array_bound(0, list->count, at, list->items[at] < number);
@@ -337,9 +349,11 @@ static int compare_renamed(const void *left, const void *right)
     return order_of(a->before, b->before);
 }
 
-// Keeps the kernel's connections that no entry of the shim's table is the same side's view of.
-static int keep_connections(struct kernel_calls *kernel, const struct connection *shims,
-                            size_t count, struct renamed_array *renamed)
+// Keeps the kernel's connections that no entry of the shim's table is the same side's view of; the
+// calls of those of which the shim has none become those of the shim's entry.
+static int keep_connections(struct kernel_calls *kernel, const struct index_array *used,
+                            const struct connection *shims, size_t count,
+                            struct renamed_array *renamed)
 {
     uint32_t *same = malloc((kernel->connections.count + 1) * sizeof *same);
     uint64_t next = 1;
@@ -351,6 +365,11 @@ static int keep_connections(struct kernel_calls *kernel, const struct connection
         next = shims[i].id >= next ? (uint64_t)shims[i].id + 1 : next;
     for (size_t i = 0; i < kernel->connections.count && result == 0; i++) {
         struct connection connection = kernel->connections.items[i];
+        const bool is_adopted = same[i] < count && !is_listed(used, shims[same[i]].id);
+        if (is_adopted) {
+            result = array_push(renamed, ((struct renamed){connection.id, shims[same[i]].id}));
+            kernel->adopted++;
+        }
         if (same[i] != NO_CONNECTION)
             continue;
         struct renamed one = {connection.id, (uint32_t)next};
@@ -367,12 +386,14 @@ static int keep_connections(struct kernel_calls *kernel, const struct connection
 int kernel_calls_beside_shim(struct kernel_calls *kernel, const struct call *calls, size_t count,
                              const struct connection *connections, size_t connection_count)
 {
-    struct index_array threads = {0};
+    struct index_array threads = {0}, used = {0};
     struct renamed_array renamed = {0};
     size_t kept = 0;
     int result = list_known(calls, count, &threads);
     if (result == 0)
-        result = keep_connections(kernel, connections, connection_count, &renamed);
+        result = list_used(calls, count, &used);
+    if (result == 0)
+        result = keep_connections(kernel, &used, connections, connection_count, &renamed);
     for (size_t i = 0; i < kernel->calls.count && result == 0; i++) {
         struct call call = kernel->calls.items[i];
         size_t found =
@@ -386,6 +407,7 @@ int kernel_calls_beside_shim(struct kernel_calls *kernel, const struct call *cal
     }
     kernel->calls.count = kept;
     array_free(&threads);
+    array_free(&used);
     array_free(&renamed);
     return result;
 }

@@ -19,6 +19,7 @@
 struct kernel_calls {
     struct ARRAY_OF(struct call) calls;             // by thread, then by entry
     struct ARRAY_OF(struct connection) connections; // those that have calls
+    size_t adopted; // connections of the shim's table whose calls the kernel alone has
 };
 
 // From a capture's events and its table of sockets. Without such events both arrays are empty. -1:
@@ -27,9 +28,10 @@ int kernel_calls_build(const struct event *events, size_t count, const struct co
                        size_t socket_count, struct kernel_calls *out);
 void kernel_calls_free(struct kernel_calls *calls);
 
-// Leaves only what the shim does not have: calls on connections that are not in its table, and
-// waits of threads that are not in its log. Their ids become others than the shim's. -1: no memory,
-// or no more ids.
+// Leaves only what the shim does not have: calls on connections that are not in its table, or of
+// which it has no call, as where a process is behind a filter of system calls; and waits of threads
+// that are not in its log. The ids of the former become others than the shim's, of the latter the
+// shim's. -1: no memory, or no more ids.
 int kernel_calls_beside_shim(struct kernel_calls *kernel, const struct call *calls, size_t count,
                              const struct connection *connections, size_t connection_count);
 

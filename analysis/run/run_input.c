@@ -300,7 +300,7 @@ static int take_kernel_calls(struct run_input *input, struct error *err)
             result = kernel_calls_beside_shim(kernel, shims.calls, shims.call_count,
                                               shims.connections, shims.connection_count);
     }
-    if (result == 0 && kernel->connections.count) {
+    if (result == 0 && (kernel->connections.count || kernel->adopted)) {
         result = append_kernel_calls(input);
         input->has_calls = true;
     }

@@ -817,7 +817,12 @@ def judge(name):
         assert shim["warning"], "the shim was not in it, and nothing is said"
     if shim["warning"]:
         text += f" ({shim['warning'][:160]})"
-    text += "; " + (loaded(command, protocol)[1] if protocol else "run: N/A, no protocol of the load's is its own")
+    if protocol:
+        summary, words = loaded(command, protocol)
+        text += "; " + words
+        assert name != "strange" or summary["calls"]["by_kernel"] > 0, f"{text}; behind its filter nobody saw its calls"
+    else:
+        text += "; run: N/A, no protocol of the load's is its own"
     left = [pid for pid in os.listdir("/proc") if pid.isdigit() and runs(pid, WORK)]
     assert not left, f"{text}; processes are left: {left}"
     return text

@@ -142,6 +142,29 @@ static void the_kernels_calls_stand_beside_the_shims(void **state)
     kernel_calls_free(&calls);
 }
 
+// A process that the shim does not work in any more, behind a filter, has a connection that the
+// shim knows of another one's accept.
+static void calls_that_the_shim_lacks_are_the_kernels(void **state)
+{
+    (void)state;
+    const struct event events[] = {
+        event(100, EVENT_RECEIVED, 0, 1, 60, by(THREAD, 60)),
+        event(110, EVENT_RECEIVED, 0, 2, 60, by(OTHER, 60)),
+    };
+    const struct connection sockets[] = {connection(1, 1000), connection(2, 1001)};
+    const struct connection shims[] = {connection(7, 1000), connection(8, 1001)};
+    const struct call known[] = {{.kind = CALL_RECEIVE, .connection = 7, .thread = THREAD},
+                                 {.kind = CALL_CLOSE, .connection = 8, .thread = THREAD}};
+    struct kernel_calls calls;
+    assert_int_equal(kernel_calls_build(events, COUNT(events), sockets, COUNT(sockets), &calls), 0);
+    assert_int_equal(kernel_calls_beside_shim(&calls, known, COUNT(known), shims, COUNT(shims)), 0);
+    assert_int_equal(calls.connections.count, 0);
+    assert_int_equal(calls.adopted, 1);
+    assert_int_equal(calls.calls.count, 1);
+    assert_int_equal(calls.calls.items[0].connection, 8);
+    kernel_calls_free(&calls);
+}
+
 static int64_t same(const void *context, enum host_clock clock, uint64_t value)
 {
     (void)context;
@@ -189,6 +212,7 @@ int main(void)
         cmocka_unit_test(waits_are_known_where_a_thread_slept),
         cmocka_unit_test(nothing_is_made_of_nothing),
         cmocka_unit_test(the_kernels_calls_stand_beside_the_shims),
+        cmocka_unit_test(calls_that_the_shim_lacks_are_the_kernels),
         cmocka_unit_test(both_records_of_a_call_are_compared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
