@@ -130,7 +130,7 @@ enum hash_use { HASH_KEY_SIZE, HASH_VALUE_SIZE, HASH_VALUE, HASH_SERVICE, HASH_U
 static size_t size_at(const struct distribution *size, double p, double low, double high)
 {
     const bool fixed = size->kind == DISTRIBUTION_FIXED; // as most are: of each request's key
-    double bytes = fixed ? floor(size->first + 0.5) : floor(distribution_quantile(size, p) + 0.5);
+    const double bytes = (fixed ? size->first : distribution_quantile(size, p)) + 0.5;
     return (size_t)(bytes >= low ? bytes > high ? high : bytes : low); // also for NaN
 }
 
@@ -146,7 +146,8 @@ static size_t key_bytes_of(const struct workload *workload, uint64_t index)
     const uint8_t recorded = workload->recorded ? workload->recorded[index].key_bytes : 0;
     if (recorded)
         return recorded > least ? recorded : least;
-    return key_size_at(workload, hash_fraction(index * HASH_USES + HASH_KEY_SIZE));
+    const bool fixed = workload->key_size_bytes.kind == DISTRIBUTION_FIXED;
+    return key_size_at(workload, fixed ? 0 : hash_fraction(index * HASH_USES + HASH_KEY_SIZE));
 }
 
 size_t workload_key(const struct workload *workload, uint64_t index, char *out)

@@ -11,6 +11,16 @@
 
 enum { NUMBER_DIGITS_MAX = 20 }; // of a uint64_t
 
+// A text whose length is not counted for each request.
+struct text {
+    const char *bytes;
+    size_t count;
+};
+#define TEXT(literal)                                                                              \
+    {                                                                                              \
+        literal, sizeof(literal) - 1                                                               \
+    }
+
 // Each writes at a place with enough room, without a NUL, and returns the place after it.
 
 static inline char *append_bytes(char *at, const char *bytes, size_t count)
@@ -27,12 +37,12 @@ static inline char *append_text(char *at, const char *text)
 // In decimal.
 static inline char *append_number(char *at, uint64_t number)
 {
-    char digits[NUMBER_DIGITS_MAX];
-    unsigned first = NUMBER_DIGITS_MAX;
-    do
-        digits[--first] = (char)('0' + number % 10);
-    while (number /= 10);
-    return append_bytes(at, digits + first, NUMBER_DIGITS_MAX - first);
+    unsigned digits = 1;
+    for (uint64_t left = number; left >= 10; left /= 10)
+        digits++;
+    for (char *place = at + digits; place > at; number /= 10)
+        *--place = (char)('0' + number % 10);
+    return at + digits;
 }
 
 #endif

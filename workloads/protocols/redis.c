@@ -17,27 +17,29 @@ enum {
 };
 
 static const struct {
-    const char *command, *prefix;
+    struct text command, prefix;
     unsigned words;   // in all
-    const char *tail; // encoded words behind the key, before a value
+    struct text tail; // encoded words behind the key, before a value
 } commands[REDIS_OPERATIONS] = {
-    [REDIS_GET] = {"$3\r\nGET\r\n", "", 2, ""},
-    [REDIS_SET] = {"$3\r\nSET\r\n", "", 3, ""},
-    [REDIS_INCR] = {"$4\r\nINCR\r\n", "counter:", 2, ""},
-    [REDIS_LPUSH] = {"$5\r\nLPUSH\r\n", "list:", 3, ""},
-    [REDIS_LPOP] = {"$4\r\nLPOP\r\n", "list:", 2, ""},
-    [REDIS_LRANGE] = {"$6\r\nLRANGE\r\n", "list:", 4, "$1\r\n0\r\n$1\r\n9\r\n"},
-    [REDIS_HSET] = {"$4\r\nHSET\r\n", "hash:", 4, "$5\r\nfield\r\n"},
-    [REDIS_HGET] = {"$4\r\nHGET\r\n", "hash:", 3, "$5\r\nfield\r\n"},
-    [REDIS_ZADD] = {"$4\r\nZADD\r\n", "zset:", 4, ""},
-    [REDIS_ZRANGE] = {"$6\r\nZRANGE\r\n", "zset:", 4, "$1\r\n0\r\n$1\r\n9\r\n"},
-    [REDIS_XADD] = {"$4\r\nXADD\r\n", "stream:", 8,
-                    "$6\r\nMAXLEN\r\n$1\r\n~\r\n$4\r\n1000\r\n$1\r\n*\r\n$5\r\nfield\r\n"},
-    [REDIS_XRANGE] = {"$6\r\nXRANGE\r\n", "stream:", 6,
-                      "$1\r\n-\r\n$1\r\n+\r\n$5\r\nCOUNT\r\n$2\r\n10\r\n"},
-    [REDIS_TRANSACTION] = {"$3\r\nSET\r\n", "", 3, ""}, // what it ends with, but for EXEC
-    [REDIS_MULTIGET] = {"$4\r\nMGET\r\n", "", 2, ""},
-    [REDIS_SCRIPT] = {"$7\r\nEVALSHA\r\n$40\r\n" REDIS_SCRIPT_SHA "\r\n$1\r\n1\r\n", "", 5, ""},
+    [REDIS_GET] = {TEXT("$3\r\nGET\r\n"), TEXT(""), 2, TEXT("")},
+    [REDIS_SET] = {TEXT("$3\r\nSET\r\n"), TEXT(""), 3, TEXT("")},
+    [REDIS_INCR] = {TEXT("$4\r\nINCR\r\n"), TEXT("counter:"), 2, TEXT("")},
+    [REDIS_LPUSH] = {TEXT("$5\r\nLPUSH\r\n"), TEXT("list:"), 3, TEXT("")},
+    [REDIS_LPOP] = {TEXT("$4\r\nLPOP\r\n"), TEXT("list:"), 2, TEXT("")},
+    [REDIS_LRANGE] = {TEXT("$6\r\nLRANGE\r\n"), TEXT("list:"), 4, TEXT("$1\r\n0\r\n$1\r\n9\r\n")},
+    [REDIS_HSET] = {TEXT("$4\r\nHSET\r\n"), TEXT("hash:"), 4, TEXT("$5\r\nfield\r\n")},
+    [REDIS_HGET] = {TEXT("$4\r\nHGET\r\n"), TEXT("hash:"), 3, TEXT("$5\r\nfield\r\n")},
+    [REDIS_ZADD] = {TEXT("$4\r\nZADD\r\n"), TEXT("zset:"), 4, TEXT("")},
+    [REDIS_ZRANGE] = {TEXT("$6\r\nZRANGE\r\n"), TEXT("zset:"), 4, TEXT("$1\r\n0\r\n$1\r\n9\r\n")},
+    [REDIS_XADD] = {TEXT("$4\r\nXADD\r\n"), TEXT("stream:"), 8,
+                    TEXT("$6\r\nMAXLEN\r\n$1\r\n~\r\n$4\r\n1000\r\n$1\r\n*\r\n$5\r\nfield\r\n")},
+    [REDIS_XRANGE] = {TEXT("$6\r\nXRANGE\r\n"), TEXT("stream:"), 6,
+                      TEXT("$1\r\n-\r\n$1\r\n+\r\n$5\r\nCOUNT\r\n$2\r\n10\r\n")},
+    [REDIS_TRANSACTION] = {TEXT("$3\r\nSET\r\n"), TEXT(""), 3,
+                           TEXT("")}, // what it ends with, but for EXEC
+    [REDIS_MULTIGET] = {TEXT("$4\r\nMGET\r\n"), TEXT(""), 2, TEXT("")},
+    [REDIS_SCRIPT] = {TEXT("$7\r\nEVALSHA\r\n$40\r\n" REDIS_SCRIPT_SHA "\r\n$1\r\n1\r\n"), TEXT(""),
+                      5, TEXT("")},
 };
 _Static_assert(REDIS_RANGE == 10, "the ranges above end at 9, or count 10");
 
@@ -67,12 +69,13 @@ static size_t request_bytes_max(size_t key_bytes, size_t value_bytes)
     return 2 * key_bytes + value_bytes + HEADER_BYTES_MAX;
 }
 
-static char *append_word(char *at, const char *prefix, const char *bytes, size_t count)
+static const struct text none = TEXT("");
+
+static char *append_word(char *at, struct text prefix, const char *bytes, size_t count)
 {
     *at++ = '$';
-    at = append_number(at, strlen(prefix) + count);
-    at = append_text(append_text(at, "\r\n"), prefix);
-    at = append_bytes(at, bytes, count);
+    at = append_text(append_number(at, prefix.count + count), "\r\n");
+    at = append_bytes(append_bytes(at, prefix.bytes, prefix.count), bytes, count);
     return append_text(at, "\r\n");
 }
 
@@ -124,29 +127,30 @@ static size_t redis_encode(const struct request *request, char *out, size_t out_
     bool expires = (operation == REDIS_SET || transaction) && request->expiry_s;
     if (transaction) {
         at = append_text(at, "*1\r\n$5\r\nMULTI\r\n*2\r\n$3\r\nGET\r\n");
-        at = append_word(at, "", request->key, request->key_bytes);
+        at = append_word(at, none, request->key, request->key_bytes);
     }
     *at++ = '*';
     at = append_number(at, commands[operation].words + (expires ? 2 : 0) + request->more_key_count);
-    at = append_text(append_text(at, "\r\n"), commands[operation].command);
+    const struct text *command = &commands[operation].command, *tail = &commands[operation].tail;
+    at = append_bytes(append_text(at, "\r\n"), command->bytes, command->count);
     at = append_word(at, commands[operation].prefix, request->key, request->key_bytes);
     const char *more = request->more_keys;
     for (unsigned i = 0; i < request->more_key_count; i++) {
         size_t key_bytes;
         const char *key = request_next_key(&more, &key_bytes);
-        at = append_word(at, "", key, key_bytes);
+        at = append_word(at, none, key, key_bytes);
     }
-    at = append_text(at, commands[operation].tail);
+    at = append_bytes(at, tail->bytes, tail->count);
     if (value)
-        at = append_word(at, "", request->value, request->value_bytes);
+        at = append_word(at, none, request->value, request->value_bytes);
     if (expires) {
         size_t bytes = (size_t)(append_number(number, request->expiry_s) - number);
-        at = append_word(append_text(at, "$2\r\nEX\r\n"), "", number, bytes);
+        at = append_word(append_text(at, "$2\r\nEX\r\n"), none, number, bytes);
     }
     if (operation == REDIS_ZADD) {
         size_t bytes = (size_t)(append_number(number, request->number % SCORES) - number);
-        at = append_word(at, "", number, bytes);
-        at = append_word(at, "", number, bytes);
+        at = append_word(at, none, number, bytes);
+        at = append_word(at, none, number, bytes);
     }
     if (transaction)
         at = append_text(at, "*1\r\n$4\r\nEXEC\r\n");
@@ -161,13 +165,14 @@ static int redis_log_in(const struct login *login, struct login_words *words, st
     if (login->user[0] || login->password[0]) {
         at = append_text(at, login->user[0] ? "*3\r\n$4\r\nAUTH\r\n" : "*2\r\n$4\r\nAUTH\r\n");
         if (login->user[0])
-            at = append_word(at, "", login->user, strlen(login->user));
-        at = append_word(at, "", login->password, strlen(login->password));
+            at = append_word(at, none, login->user, strlen(login->user));
+        at = append_word(at, none, login->password, strlen(login->password));
         words->answers++;
     }
     if (login->database) {
         at = append_text(at, "*2\r\n$6\r\nSELECT\r\n");
-        at = append_word(at, "", number, (size_t)(append_number(number, login->database) - number));
+        at = append_word(at, none, number,
+                         (size_t)(append_number(number, login->database) - number));
         words->answers++;
     }
     words->count = (size_t)(at - words->bytes);
@@ -197,13 +202,12 @@ static size_t request_bytes_max_resp3(size_t key_bytes, size_t value_bytes)
 static unsigned redis_slot(unsigned operation, const char *key, size_t key_bytes)
 {
     char whole[sizeof "counter:" + WORKLOAD_KEY_BYTES_MAX];
-    const char *prefix = commands[operation].prefix;
-    size_t prefix_bytes = strlen(prefix);
-    if (!prefix_bytes)
+    const struct text prefix = commands[operation].prefix;
+    if (!prefix.count)
         return cluster_slot(key, key_bytes);
-    memcpy(whole, prefix, prefix_bytes);
-    memcpy(whole + prefix_bytes, key, key_bytes);
-    return cluster_slot(whole, prefix_bytes + key_bytes);
+    memcpy(whole, prefix.bytes, prefix.count);
+    memcpy(whole + prefix.count, key, key_bytes);
+    return cluster_slot(whole, prefix.count + key_bytes);
 }
 
 // --- replies -------------------------------------------------------------------------------------
