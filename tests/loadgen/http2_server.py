@@ -10,7 +10,7 @@ import socket
 import struct
 import sys
 
-DATA, HEADERS, RESET, SETTINGS, PING, GOAWAY, CONTINUATION = 0, 1, 3, 4, 6, 7, 9
+DATA, HEADERS, RESET, SETTINGS, PING, GOAWAY, WINDOW, CONTINUATION = 0, 1, 3, 4, 6, 7, 8, 9
 END_STREAM, ACK, END_HEADERS = 1, 1, 4
 OK = b"\x88"
 EARLY = b"\x08\x03103"  # :status
@@ -36,7 +36,7 @@ class Connection:
         self.streams = 0
         self.waiting = []  # streams without a reply
         self.dead = False
-        limit = struct.pack(">HI", 3, 2) if how == "narrow" else b""
+        limit = struct.pack(">HI", *limits[how]) if how in limits else b""
         self.say(frame(SETTINGS, 0, 0, limit))
 
     def say(self, text):
@@ -56,6 +56,8 @@ class Connection:
         last = self.streams == 100
         if how == "refuses":  # to have looked at any
             return self.streams > 1 or self.say(frame(GOAWAY, 0, 0, struct.pack(">II", 0, 0)))
+        if how == "windowless":
+            return
         if how == "backwards":  # as soon as nothing more is there to read
             return
         if how == "reset" and self.streams % 7 == 0:
@@ -125,11 +127,14 @@ def finish(*_):
     sys.exit(0)
 
 
+# A setting of SETTINGS: streams at once, or the window of each.
+limits = {"narrow": (3, 2), "streamless": (3, 0), "windowless": (4, 0), "unread": (4, 0)}
 # What is said in front of each reply, in its place, and behind it.
 floods = {
     "settings": lambda stream: 3000 * frame(SETTINGS, 0, 0),
     "pings": lambda stream: 3000 * frame(PING, 0, 0, b"12345678"),
     "early": lambda stream: 300 * frame(HEADERS, END_HEADERS, stream, EARLY),
+    "windows": lambda stream: frame(WINDOW, 0, 0, struct.pack(">I", 0x7fffffff)),
     "goaways": lambda stream: 300 * frame(GOAWAY, 0, 0, struct.pack(">II", 0x7fffffff, 0)),
 }
 instead = {

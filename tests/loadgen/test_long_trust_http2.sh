@@ -4,12 +4,14 @@
 set -u
 . "$(dirname "$0")/secured_lib.sh" hostile-http2
 have jq || { echo 'not installed: jq' && exit 77; }
-# HOW, then jq's conditions.
+printf 'protocol: http2\nmix: {post: 1}\nvalues: {size: {fixed: 100}}\n' >"$dir/bodies.yaml"
+# HOW, then jq's conditions. $words: options of the load.
+words=()
 meets() {
     start python3 "$here/http2_server.py" PORT "$1"
     local begun=$SECONDS
     timeout 60 "$taillight" load --server "127.0.0.1:$port" --protocol http2 --quiet --json --rate 4k --duration 500ms --depth 16 \
-        --timeout 2s --seed 5 --connections 2 --reconnect 5s >"$dir/out" 2>"$dir/err"
+        --timeout 2s --seed 5 --connections 2 --reconnect 5s "${words[@]}" >"$dir/out" 2>"$dir/err"
     case $? in 0 | 1 | 4) ;; *) fail "$1" ;; esac
     [ $((SECONDS - begun)) -le 10 ] || fail "$1: $((SECONDS - begun)) s, and it had 2.5" # on a busy machine
     kill "${servers[-1]}" && wait "${servers[-1]}" 2>/dev/null
@@ -48,6 +50,13 @@ for how in twice more; do
     meets $how '.answered == .scheduled' '.errors.unexpected == $replies' '(.errors | length) == 1'
 done
 meets reset-behind "$all"
+# Nothing may be said, ever; or more than there can be; or bodies may not, and have their replies or have none.
+meets streamless '.unsent == .scheduled' '$seen == 0'
+meets windows '.lost_by.malformed > 0' '.connections_ended > 5' '.answered <= $replies'
+words=(--workload "$dir/bodies.yaml")
+meets windowless '.answered == 0 and .unsent + .timed_out == .scheduled' '$seen > 0'
+meets unread '.answered <= $replies'
+words=()
 # All replies are read that came before the end; requests that met it are lost.
 meets fin '.answered == $replies' '.lost + .answered == .scheduled' '.connections_ended > 5'
 exit 0
