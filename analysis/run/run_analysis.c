@@ -295,6 +295,12 @@ static int summarise(const double *values, size_t count, const json_t *load,
     return result;
 }
 
+int latency_summarise(const double *values_ns, size_t count, struct latency_summary *out,
+                      struct error *err)
+{
+    return summarise(values_ns, count, NULL, out, err);
+}
+
 static int summarise_latencies(struct run_analysis *run, double *values, struct error *err)
 {
     size_t count = 0;

@@ -211,6 +211,10 @@ const char *run_stage_machine(const struct run_analysis *analysis, enum stamp_ki
 // memory.
 int run_statistics(struct run_analysis *run);
 
+// Of latencies in the order of their requests.
+int latency_summarise(const double *values_ns, size_t count, struct latency_summary *out,
+                      struct error *err);
+
 // The latency of the requests alone that one of several servers answered.
 int run_latency_of_application(const struct run_analysis *run, uint16_t application,
                                struct latency_summary *out, struct error *err);

@@ -169,6 +169,8 @@ bool run_segments_keep(struct run_segments *segments, struct run_segment_range r
     segments->count = range.last - range.first + 1;
     segments->messages_from = range.messages_from;
     segments->messages_lead_ns = range.messages_lead_ns;
+    segments->events_from = range.events_from;
+    segments->events_until = range.events_until;
     segments->ended = false;
     return true;
 }
@@ -336,24 +338,61 @@ static uint64_t messages_begin(const struct run_segments *segments, const struct
                : begin - segments->messages_lead_ns;
 }
 
-// Puts each core's records of all pieces together, less those of messages before that time. ends:
-// CORES + 1 of them, zeroed. Returns how many there are.
-static size_t gather_cores(const struct pieces *pieces, uint64_t messages_since, size_t *ends,
+// What says who something is, for all that follows in its segment.
+static bool is_introduction(const struct event *event)
+{
+    const uint64_t kinds = UINT64_C(1) << EVENT_MEMBER | UINT64_C(1) << EVENT_PROCESS |
+                           UINT64_C(1) << EVENT_RENAMED | UINT64_C(1) << EVENT_DISK |
+                           UINT64_C(1) << EVENT_SPARING;
+    return event->kind < 64 && (kinds >> event->kind & 1);
+}
+
+// Which records of a piece are looked at.
+struct choice {
+    uint64_t messages_since; // of messages
+    uint64_t from, until;    // of all others
+    size_t *owners; // of each core: the last record before `from` that says who has it; CORES
+};
+
+static void find_owners(struct choice *choice, const struct log_reader *log)
+{
+    const struct event *events = log->records;
+    for (size_t i = 0; choice->from && i < log->count; i++)
+        if (events[i].time < choice->from &&
+            (events[i].kind == EVENT_SWITCH || events[i].kind == EVENT_WATCHED))
+            choice->owners[events[i].core] = i;
+}
+
+static bool is_chosen(const struct choice *choice, const struct event *events, size_t at)
+{
+    const struct event *event = &events[at];
+    if (event->time < choice->from)
+        return is_introduction(event) ||
+               ((event->kind == EVENT_SWITCH || event->kind == EVENT_WATCHED) &&
+                choice->owners[event->core] == at);
+    return event->time <= choice->until &&
+           (event->time >= choice->messages_since || !is_of_message(event));
+}
+
+// Puts each core's records of all pieces together, those that are chosen. ends: CORES + 1 of them,
+// zeroed. Returns how many there are.
+static size_t gather_cores(const struct pieces *pieces, struct choice *choice, size_t *ends,
                            struct event *out)
 {
     for (size_t n = 0; n < pieces->logs.count; n++) {
         const struct event *events = pieces->logs.items[n].records;
+        find_owners(choice, &pieces->logs.items[n]);
         for (size_t i = 0; i < pieces->logs.items[n].count; i++)
-            ends[events[i].core + 1] +=
-                events[i].time >= messages_since || !is_of_message(&events[i]);
+            ends[events[i].core + 1] += is_chosen(choice, events, i);
     }
     for (size_t core = 0; core < CORES; core++)
         ends[core + 1] += ends[core];
     // Now ends[core] is where a core begins; it moves to where it ends.
     for (size_t n = 0; n < pieces->logs.count; n++) {
         const struct event *events = pieces->logs.items[n].records;
+        find_owners(choice, &pieces->logs.items[n]);
         for (size_t i = 0; i < pieces->logs.items[n].count; i++)
-            if (events[i].time >= messages_since || !is_of_message(&events[i]))
+            if (is_chosen(choice, events, i))
                 out[ends[events[i].core]++] = events[i];
     }
     for (size_t core = 0, begin = 0; core < CORES; begin = ends[core++])
@@ -371,14 +410,19 @@ int run_segments_open_events(struct run_segments *segments, const char *run_dir,
         return result;
     struct event *events = malloc((pieces.records + 1) * sizeof *events);
     size_t *ends = calloc(CORES + 1, sizeof *ends);
+    struct choice choice = {.messages_since = messages_begin(segments, &pieces),
+                            .from = segments->events_from,
+                            .until = segments->events_until ? segments->events_until : UINT64_MAX,
+                            .owners = calloc(CORES, sizeof *choice.owners)};
     segments->memory[0] = events;
-    if (events && ends) {
-        pieces.records = gather_cores(&pieces, messages_begin(segments, &pieces), ends, events);
+    if (events && ends && choice.owners) {
+        pieces.records = gather_cores(&pieces, &choice, ends, events);
         whole_of(&pieces, events, out);
     } else {
         result =
             error_set(err, ERROR_FAILED, "no memory for %s events", TEXT_COUNT(pieces.records));
     }
+    free(choice.owners);
     free(ends);
     pieces_close(&pieces);
     return result;

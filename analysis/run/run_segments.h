@@ -22,6 +22,7 @@ struct run_segments {
     unsigned left_out;      // others, for which memory does not suffice
     unsigned messages_from; // as in run_segment_range
     uint64_t messages_lead_ns;
+    uint64_t events_from, events_until;
     bool chosen;                   // which they are was chosen: from_ns and until_ns are theirs
     struct ARRAY_OF(int64_t) ends; // of all segments: until when all is in each and those before;
                                    // host time; empty: the capture does not say
@@ -47,6 +48,9 @@ struct run_segment_range {
     // since so long before it began: its requests arrived since. 0: all.
     unsigned messages_from;
     uint64_t messages_lead_ns;
+    // Of all of them only what was recorded from one time until another (CLOCK_MONOTONIC; 0, 0: no
+    // limit), and of before who the threads and disks are and who had the cores.
+    uint64_t events_from, events_until;
 };
 
 // Where only a part of a capture can be looked at: not its last, but that of no more bytes in which

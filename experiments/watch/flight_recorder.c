@@ -42,15 +42,18 @@ int flight_recorder_trigger(struct flight_recorder *recorder, const char *text, 
 }
 
 int flight_recorder_windows(struct flight_recorder *recorder, const struct run_analysis *run,
-                            int64_t from_ns, int64_t until_ns, struct slow_windows *out,
-                            struct error *err)
+                            const struct answer_array *answers, int64_t from_ns, int64_t until_ns,
+                            struct slow_windows *out, struct error *err)
 {
     double slowest = run->lifetimes.latency.value_ns[LATENCY_QUANTILES - 1];
     const struct slow_window all = {from_ns, until_ns, slowest, 0, false};
     int result = 0;
     if (!recorder->any_trigger)
         return 0;
-    if (recorder->quantile == LATENCY_QUANTILES - 1)
+    if (recorder->quantile == LATENCY_QUANTILES - 1 && answers->count)
+        result = slow_windows_of_answers(answers, recorder->above_ns, from_ns, until_ns,
+                                         recorder->saves, &recorder->slow_ended_ns, out);
+    else if (recorder->quantile == LATENCY_QUANTILES - 1)
         result = slow_windows_find(&run->lifetimes.all, recorder->above_ns, from_ns, until_ns,
                                    recorder->saves, &recorder->slow_ended_ns, out);
     else if (run->lifetimes.latency.value_ns[recorder->quantile] > recorder->above_ns)

@@ -35,12 +35,12 @@ struct flight_recorder {
 // report has. ERROR_INPUT says what is wrong with it.
 int flight_recorder_trigger(struct flight_recorder *recorder, const char *text, struct error *err);
 
-// What to save of an interval, from from_ns to until_ns, with these requests: a window for each
-// stretch of too slow ones, at most as many as are kept; for a percentile that is too high, all of
-// it. The caller frees *out. No memory is ERROR_FAILED.
+// What to save of an interval, from from_ns to until_ns, with these requests, or where there are
+// any with these answers: a window for each stretch of too slow ones, at most as many as are kept;
+// for a percentile that is too high, all of it. The caller frees *out. No memory is ERROR_FAILED.
 int flight_recorder_windows(struct flight_recorder *recorder, const struct run_analysis *run,
-                            int64_t from_ns, int64_t until_ns, struct slow_windows *out,
-                            struct error *err);
+                            const struct answer_array *answers, int64_t from_ns, int64_t until_ns,
+                            struct slow_windows *out, struct error *err);
 
 // Makes <folder>/slow-<UTC time>-<how many were saved> of these segments of the capture in
 // capture_dir, of which an analysis looks at the window's requests. What it cannot do is

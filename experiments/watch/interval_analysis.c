@@ -2,9 +2,11 @@
 #include "experiments/watch/interval_analysis.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 
 #include "analysis/lifetime/turns.h"
+#include "base/text.h"
 #include "experiments/common/run_folder.h"
 
 enum {
@@ -207,8 +209,48 @@ done:
     return result;
 }
 
-int interval_analyze(struct interval_analysis *analysis, unsigned last, struct run_request *request,
-                     struct run_analysis *out, struct error *err)
+// --- an excerpt ----------------------------------------------------------------------------------
+
+static int take_latencies(const struct answer_array *answers, struct run_analysis *out,
+                          struct error *err)
+{
+    double *values = malloc((answers->count + 1) * sizeof *values);
+    if (!values)
+        return error_set(err, ERROR_FAILED, "no memory for %s latencies",
+                         TEXT_COUNT(answers->count));
+    for (size_t i = 0; i < answers->count; i++)
+        values[i] = (double)(answers->items[i].answered_ns - answers->items[i].arrived_ns);
+    int result = latency_summarise(values, answers->count, &out->lifetimes.latency, err);
+    free(values);
+    return result;
+}
+
+// False: the whole interval is to be looked at.
+static bool analyze_excerpt(struct interval_analysis *analysis, unsigned last,
+                            struct run_request *request, struct run_analysis *out)
+{
+    struct run_request narrowed = *request;
+    struct error ignored;
+    if (!analysis->one_server)
+        return false;
+    choose_segments(analysis, last, &narrowed);
+    narrowed.segments.messages_from = 0;
+    if (!excerpt_take(&analysis->excerpt, analysis->looked_at + 1, &narrowed) ||
+        look_at(analysis, &narrowed, out, &ignored) < 0)
+        goto whole;
+    if (out->lifetimes.applications.items.count == 1 &&
+        take_latencies(&analysis->excerpt.answers, out, &ignored) == 0) {
+        *request = narrowed;
+        return true;
+    }
+    run_analysis_free(out);
+whole:
+    analysis->excerpt.answers.count = 0;
+    return false;
+}
+
+static int analyze_whole(struct interval_analysis *analysis, unsigned last,
+                         struct run_request *request, struct run_analysis *out, struct error *err)
 {
     choose_segments(analysis, last, request);
     int result = look_at(analysis, request, out, err);
@@ -226,6 +268,16 @@ int interval_analyze(struct interval_analysis *analysis, unsigned last, struct r
         analysis->messages_few = lead_suffices(out);
     if (result == 0)
         result = analyze_further_back(analysis, request, out, err);
+    analysis->one_server = result == 0 && out->lifetimes.applications.items.count == 1;
+    return result;
+}
+
+int interval_analyze(struct interval_analysis *analysis, unsigned last, struct run_request *request,
+                     struct run_analysis *out, struct error *err)
+{
+    const int result = analyze_excerpt(analysis, last, request, out)
+                           ? 0
+                           : analyze_whole(analysis, last, request, out, err);
     note_given_up(analysis, request, result < 0 && err->kind != ERROR_INCONCLUSIVE);
     return result;
 }
@@ -233,4 +285,5 @@ int interval_analyze(struct interval_analysis *analysis, unsigned last, struct r
 void interval_analysis_free(struct interval_analysis *analysis)
 {
     array_free(&analysis->vain);
+    excerpt_free(&analysis->excerpt);
 }

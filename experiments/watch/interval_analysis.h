@@ -15,6 +15,7 @@
 #include "analysis/run/run_analyze.h"
 #include "base/array.h"
 #include "base/error.h"
+#include "experiments/watch/excerpt.h"
 #include "experiments/watch/held_segments.h"
 
 // A server of which more segments did not tell when its requests came.
@@ -29,13 +30,16 @@ struct interval_analysis {
     uint64_t given_up;  // segments that could not be looked at: they had made room, were too many
                         // for this machine, or could not be read
     bool messages_few;  // of the segments before the interval the last moments' messages suffice
+    bool one_server;    // in the interval before
+    struct excerpt excerpt;
     struct ARRAY_OF(struct vain_server) vain; // one a place
     struct held_segments held; // those that were looked at last, until the next interval is
 };
 
 // As run_analyze(), of all segments since the last time up to that number; request->segments
 // becomes what was looked at. Where the first of these are gone it begins with those that are
-// there.
+// there. Where analysis->excerpt has answers, these are all that the interval had, of which *out
+// has an excerpt, but for the latency, which is that of all.
 int interval_analyze(struct interval_analysis *analysis, unsigned last, struct run_request *request,
                      struct run_analysis *out, struct error *err);
 void interval_analysis_free(struct interval_analysis *analysis);

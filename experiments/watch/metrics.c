@@ -33,7 +33,7 @@ struct counted_server {
     struct counted_cause causes[CAUSES_KEPT];
     size_t cause_count;
     double other_causes, extra, explained;
-    uint64_t requests, joined, without_verdict;
+    uint64_t requests, looked_at, joined, without_verdict;
 };
 
 struct metrics {
@@ -73,13 +73,18 @@ static void count_cause(struct counted_server *server, const struct cause *cause
 }
 
 static void count_latencies(struct counted_server *server, const struct run_analysis *run,
-                            uint16_t application)
+                            const struct answer_array *answers, uint16_t application)
 {
+    for (size_t i = 0; i < answers->count; i++)
+        metric_observe(&server->latency,
+                       (double)(answers->items[i].answered_ns - answers->items[i].arrived_ns) /
+                           1e9);
     for (size_t i = 0; i < run->lifetimes.all.count; i++) {
         const struct lifetime *life = &run->lifetimes.all.items[i];
         if (life->application != application || !isfinite(life->latency_ns))
             continue;
-        metric_observe(&server->latency, life->latency_ns / 1e9);
+        if (!answers->count)
+            metric_observe(&server->latency, life->latency_ns / 1e9);
         for (int stage = STAMP_HANDOFF; stage <= STAMP_SERVER_TX; stage++)
             if (life->state == LIFETIME_WHOLE && !(life->merged >> stage & 1))
                 metric_observe(&server->stages[stage], life->stage_ns[stage] / 1e9);
@@ -126,8 +131,9 @@ static int count_servers(struct metrics *metrics, const struct metrics_interval 
         if (!counted)
             return -1;
         counted->requests += server->requests.count;
+        counted->looked_at += server->requests.looked_at;
         counted->joined += server->requests.joined;
-        count_latencies(counted, interval->run, server->application);
+        count_latencies(counted, interval->run, interval->answers, server->application);
         count_diagnosis(counted, server->requests.diagnosis);
     }
     return 0;
@@ -192,6 +198,11 @@ static double requests_of(const struct counted_server *server)
     return (double)server->requests;
 }
 
+static double looked_at_of(const struct counted_server *server)
+{
+    return (double)server->looked_at;
+}
+
 static double joined_of(const struct counted_server *server)
 {
     return (double)server->joined;
@@ -217,6 +228,8 @@ static const struct server_counter server_counters[] = {
       METRIC_COUNTER},
      without_verdict_of},
     {{"requests", "", "requests that were answered", METRIC_COUNTER}, requests_of},
+    {{"looked_at_requests", "", "of these, those of which stages and causes are", METRIC_COUNTER},
+     looked_at_of},
     {{"joined_requests", "", "of these, with every stamp", METRIC_COUNTER}, joined_of},
     {{"extra_seconds", "seconds",
       "what the slowest per cent of each interval took longer than its median", METRIC_COUNTER},

@@ -23,6 +23,7 @@ void metrics_free(struct metrics *metrics); // harmless on NULL
 struct metrics_interval {
     const struct run_analysis *run;
     const struct watch_servers *servers; // among which these requests are divided
+    const struct answer_array *answers;  // all that it had, where `run` has an excerpt; else none
     double own_seconds;
     uint64_t saved, not_saved; // since the watch began
 };

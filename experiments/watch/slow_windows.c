@@ -26,8 +26,18 @@ static int take_slow(const struct lifetime_array *lives, double above_ns, struct
         if (array_push(out, (struct slow_request){begin, begin + (int64_t)life->latency_ns}) < 0)
             return -1;
     }
-    if (out->count)
-        qsort(out->items, out->count, sizeof *out->items, by_begin);
+    return 0;
+}
+
+static int take_slow_answers(const struct answer_array *answers, double above_ns,
+                             struct slow_requests *out)
+{
+    for (size_t i = 0; i < answers->count; i++) {
+        const struct answer *one = &answers->items[i];
+        if ((double)(one->answered_ns - one->arrived_ns) > above_ns &&
+            array_push(out, (struct slow_request){one->arrived_ns, one->answered_ns}) < 0)
+            return -1;
+    }
     return 0;
 }
 
@@ -45,13 +55,13 @@ static int open_window(struct slow_windows *out, size_t most, int64_t border_ns,
     return array_push(out, (struct slow_window){border_ns, until_ns, 0, 1, false});
 }
 
-int slow_windows_find(const struct lifetime_array *lives, double above_ns, int64_t from_ns,
-                      int64_t until_ns, size_t most, int64_t *ended_ns, struct slow_windows *out)
+static int find(struct slow_requests *slow, int64_t from_ns, int64_t until_ns, size_t most,
+                int64_t *ended_ns, struct slow_windows *out)
 {
-    struct slow_requests slow = {0};
-    int result = take_slow(lives, above_ns, &slow);
-    for (size_t i = 0; i < slow.count && result == 0; i++) {
-        const struct slow_request *request = &slow.items[i];
+    int result = 0;
+    array_sort(slow, by_begin);
+    for (size_t i = 0; i < slow->count && result == 0; i++) {
+        const struct slow_request *request = &slow->items[i];
         double latency_ns = (double)(request->end_ns - request->begin_ns);
         if (request->begin_ns > *ended_ns) {
             int64_t border =
@@ -64,6 +74,28 @@ int slow_windows_find(const struct lifetime_array *lives, double above_ns, int64
             out->items[out->count - 1].slowest_ns = latency_ns;
         *ended_ns = request->end_ns > *ended_ns ? request->end_ns : *ended_ns;
     }
+    return result;
+}
+
+int slow_windows_find(const struct lifetime_array *lives, double above_ns, int64_t from_ns,
+                      int64_t until_ns, size_t most, int64_t *ended_ns, struct slow_windows *out)
+{
+    struct slow_requests slow = {0};
+    int result = take_slow(lives, above_ns, &slow);
+    if (result == 0)
+        result = find(&slow, from_ns, until_ns, most, ended_ns, out);
+    array_free(&slow);
+    return result;
+}
+
+int slow_windows_of_answers(const struct answer_array *answers, double above_ns, int64_t from_ns,
+                            int64_t until_ns, size_t most, int64_t *ended_ns,
+                            struct slow_windows *out)
+{
+    struct slow_requests slow = {0};
+    int result = take_slow_answers(answers, above_ns, &slow);
+    if (result == 0)
+        result = find(&slow, from_ns, until_ns, most, ended_ns, out);
     array_free(&slow);
     return result;
 }

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analysis/lifetime/answer_times.h"
 #include "analysis/lifetime/lifetime.h"
 #include "base/array.h"
 
@@ -28,5 +29,10 @@ struct slow_windows ARRAY_OF(struct slow_window);
 // window then is what goes on of it. Returns 0, or -1: no memory.
 int slow_windows_find(const struct lifetime_array *lives, double above_ns, int64_t from_ns,
                       int64_t until_ns, size_t most, int64_t *ended_ns, struct slow_windows *out);
+
+// The same of an interval of which no more than this is known of each request.
+int slow_windows_of_answers(const struct answer_array *answers, double above_ns, int64_t from_ns,
+                            int64_t until_ns, size_t most, int64_t *ended_ns,
+                            struct slow_windows *out);
 
 #endif

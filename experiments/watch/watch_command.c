@@ -42,7 +42,7 @@ static const uint64_t USUAL_INTERVAL_NS = 5000000000;
 
 struct watch_options {
     const char *pids, *ports, *cgroups, *units, *cores, *framing, *save, *trigger, *metrics;
-    uint64_t interval_ns, for_ns, saves, keep_bytes, full_rate;
+    uint64_t interval_ns, for_ns, saves, keep_bytes, full_rate, look_rate;
     bool json, quiet;
 };
 
@@ -76,6 +76,9 @@ static const struct option_spec options[] = {
     OPTION_COUNT("full", 0, "RATE", struct watch_options, full_rate,
                  "while a core has more requests a second, nine of ten intervals do without "
                  "hand-offs, departures and softirqs (30000; 0: none does)"),
+    OPTION_COUNT("look", 0, "RATE", struct watch_options, look_rate,
+                 "of a single server's requests so many a second, 2,000 at least, are taken apart: "
+                 "those in a row with most of the slowest (2000; 0: all)"),
     OPTION_STRING("metrics", 0, "ADDRESS", struct watch_options, metrics,
                   "serve OpenMetrics there, as in \":9411\" (on 127.0.0.1): http://.../metrics"),
     OPTION_FLAG("json", 0, struct watch_options, json, "a line of JSON for each interval"),
@@ -328,8 +331,8 @@ static int save_what_is_wanted(struct watch *watch, const struct run_analysis *r
     struct slow_windows windows = {0};
     int result = 0;
     if (run)
-        result =
-            flight_recorder_windows(&watch->recorder, run, from_ns, watch->until_ns, &windows, err);
+        result = flight_recorder_windows(&watch->recorder, run, &watch->analysis.excerpt.answers,
+                                         from_ns, watch->until_ns, &windows, err);
     if (result == 0 && watch->save_asked && windows.count == 0)
         result =
             array_push(&windows, (struct slow_window){from_ns, watch->until_ns, 0, 0, false}) == 0
@@ -374,7 +377,9 @@ static int take_interval(struct watch *watch, struct watch_segment next, struct 
                                   .answered_after_ns = watch->until_ns,
                                   .answered_until_ns = next.until_ns,
                                   .whole_alone = true};
-    struct watch_interval interval = {.problem = "", .servers = &watch->servers};
+    const struct answer_array *answers = &watch->analysis.excerpt.answers;
+    struct watch_interval interval = {
+        .problem = "", .servers = &watch->servers, .answers = answers};
     int64_t now = monotonic_ns(), before_ns = watch->until_ns;
     uint64_t ticks = capture_ticks(watch);
     time_interval(watch, next.until_ns, &interval);
@@ -394,9 +399,10 @@ static int take_interval(struct watch *watch, struct watch_segment next, struct 
     int result =
         save_what_is_wanted(watch, any ? &run : NULL, request.segments, before_ns, &interval, err);
     if (result == 0)
-        result = watch_servers_divide(&watch->servers, interval.run, err);
+        result = watch_servers_divide(&watch->servers, interval.run, answers, err);
     const struct metrics_interval counted = {.run = interval.run,
                                              .servers = &watch->servers,
+                                             .answers = answers,
                                              .own_seconds = own_seconds,
                                              .saved = watch->recorder.saved,
                                              .not_saved = watch->not_saved};
@@ -604,10 +610,11 @@ static void leave(void *context, bool again)
 
 int watch_command(int argc, char **argv)
 {
-    struct watch watch = {.signals = -1,
-                          .way_out.signals = -1,
-                          .options = {.saves = 10, .keep_bytes = 256 << 20, .full_rate = 30000},
-                          .recorder = {.slow_ended_ns = INT64_MIN}};
+    struct watch watch = {
+        .signals = -1,
+        .way_out.signals = -1,
+        .options = {.saves = 10, .keep_bytes = 256 << 20, .full_rate = 30000, .look_rate = 2000},
+        .recorder = {.slow_ended_ns = INT64_MIN}};
     struct error err = {0};
     int positional = 0;
     bool help = false;
@@ -618,6 +625,7 @@ int watch_command(int argc, char **argv)
         result = check_options(&watch, positional, argv, &err);
     if (result < 0)
         return error_report(&err);
+    watch.analysis.excerpt.rate = watch.options.look_rate;
     watch.terminal = isatty(STDOUT_FILENO) && !watch.options.json && !watch.options.quiet;
     watch.style = summary_style_for(stdout);
     result = watch.signals = supervisor_open_signals(SIGUSR1, NULL, &err);

@@ -50,7 +50,7 @@ void watch_interval_line(const struct watch_interval *interval, const struct wat
         fprintf(out, " %s\n", interval->problem);
         return;
     }
-    const struct watch_requests all = watch_requests_of_all(interval->run);
+    const struct watch_requests all = watch_requests_of_all(interval->run, interval->answers);
     write_numbers(server ? &server->requests : &all, interval->seconds, out);
     // The windows are of all servers: said once.
     const bool first = !server || server == interval->servers->all.items;
@@ -128,7 +128,7 @@ static void write_requests(const struct watch_requests *requests, const struct s
     } else
         fprintf(s->out, "  explained -");
     fprintf(s->out, "; joined %s of %s", text_count(requests->joined, count),
-            text_count(requests->count, of));
+            text_count(requests->looked_at, of));
 }
 
 void watch_interval_details(const struct watch_interval *interval,
@@ -141,7 +141,7 @@ void watch_interval_details(const struct watch_interval *interval,
     if (!run)
         return;
     if (servers->all.count < 2) {
-        const struct watch_requests all = watch_requests_of_all(run);
+        const struct watch_requests all = watch_requests_of_all(run, interval->answers);
         write_requests(&all, &s);
         fputs(",", out);
     }
@@ -158,6 +158,11 @@ void watch_interval_details(const struct watch_interval *interval,
     fprintf(out, "%s told apart %s; %s records dropped; the capture took %s of a core\n",
             servers->all.count < 2 ? "" : " ", run_told_apart(run, apart, sizeof apart),
             text_count(dropped_of(run), (char[32]){0}), text_share(interval->own_share, 1, share));
+    if (interval->answers->count)
+        fprintf(out,
+                "  causes and stages are of 1 in %s requests, in a row, with most of the slowest: "
+                "there are too many to take all apart (--look)\n",
+                text_count(interval->answers->count / run->lifetimes.all.count, (char[32]){0}));
     if (run->lifetimes.join.spared)
         fprintf(out,
                 "  %s without hand-offs, departures and softirqs, because there are so many "
@@ -219,6 +224,7 @@ static void put_requests(json_t *object, const struct watch_requests *requests, 
         json_t *value;
     } parts[] = {
         {"requests", json_integer((json_int_t)requests->count)},
+        {"looked_at", json_integer((json_int_t)requests->looked_at)},
         {"joined", json_integer((json_int_t)requests->joined)},
         {"rate", json_real((double)requests->count / seconds)},
         {"latency_us", latency_json(requests->latency)},
@@ -265,7 +271,7 @@ static json_t *servers_json(const struct watch_interval *interval)
 static void put_all(json_t *line, const struct watch_interval *interval)
 {
     const struct run_analysis *run = interval->run;
-    const struct watch_requests all = watch_requests_of_all(run);
+    const struct watch_requests all = watch_requests_of_all(run, interval->answers);
     put_requests(line, &all, interval->seconds);
     json_object_set_new(line, "framed", json_integer((json_int_t)run->evidence.turns_framed));
     json_object_set_new(line, "dropped", json_integer((json_int_t)dropped_of(run)));

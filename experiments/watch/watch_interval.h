@@ -17,12 +17,13 @@
 struct watch_interval {
     const struct run_analysis *run; // NULL: nothing was asked of the servers, or `problem`
     const struct watch_servers *servers;
-    const char *problem;        // why there is nothing to show; "": there is
-    struct timespec ended;      // CLOCK_REALTIME
-    double seconds;             // how long it was
-    double own_share;           // of a core, taken by the capture's process meanwhile
-    size_t windows;             // of it that were saved, each in a folder of its own
-    char saved[RUN_PATH_BYTES]; // the one with the slowest request
+    const struct answer_array *answers; // all that it had, where `run` has an excerpt; else none
+    const char *problem;                // why there is nothing to show; "": there is
+    struct timespec ended;              // CLOCK_REALTIME
+    double seconds;                     // how long it was
+    double own_share;                   // of a core, taken by the capture's process meanwhile
+    size_t windows;                     // of it that were saved, each in a folder of its own
+    char saved[RUN_PATH_BYTES];         // the one with the slowest request
 };
 
 // One line of numbers: when, rate, percentiles; of all requests, or of this server's with its name.

@@ -17,6 +17,7 @@ static const struct diagnosis *diagnosis_of(const struct run_analysis *run)
 static void count_life(struct watch_requests *requests, const struct lifetime *life)
 {
     requests->count++;
+    requests->looked_at++;
     if (life->state != LIFETIME_WHOLE)
         return;
     requests->joined++;
@@ -24,12 +25,15 @@ static void count_life(struct watch_requests *requests, const struct lifetime *l
         requests->slowest = life;
 }
 
-struct watch_requests watch_requests_of_all(const struct run_analysis *run)
+struct watch_requests watch_requests_of_all(const struct run_analysis *run,
+                                            const struct answer_array *answers)
 {
     struct watch_requests requests = {.latency = &run->lifetimes.latency,
                                       .diagnosis = diagnosis_of(run)};
     for (size_t i = 0; i < run->lifetimes.all.count; i++)
         count_life(&requests, &run->lifetimes.all.items[i]);
+    if (answers->count)
+        requests.count = answers->count;
     return requests;
 }
 
@@ -126,8 +130,16 @@ static int find_asked(struct watch_servers *servers, const struct run_analysis *
     return 0;
 }
 
+// There is an excerpt of one server alone.
+static void take_answers(struct watch_server *server, const struct run_analysis *run,
+                         const struct answer_array *answers)
+{
+    server->requests.count = answers->count;
+    server->latency = run->lifetimes.latency;
+}
+
 int watch_servers_divide(struct watch_servers *servers, const struct run_analysis *run,
-                         struct error *err)
+                         const struct answer_array *answers, struct error *err)
 {
     int result = 0;
     begin_interval(servers);
@@ -138,6 +150,9 @@ int watch_servers_divide(struct watch_servers *servers, const struct run_analysi
     for (size_t i = 0; i < servers->all.count && result == 0; i++)
         if (servers->all.items[i].application != NO_APPLICATION)
             result = judge_server(&servers->all.items[i], run, err);
+    for (size_t i = 0; i < servers->all.count && answers->count; i++)
+        if (servers->all.items[i].application != NO_APPLICATION)
+            take_answers(&servers->all.items[i], run, answers);
     return result;
 }
 

@@ -9,13 +9,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analysis/lifetime/answer_times.h"
 #include "analysis/run/run_analysis.h"
 #include "base/array.h"
 #include "base/error.h"
 
 // What requests came to: all of an interval, or those of one server.
 struct watch_requests {
-    uint64_t count, joined;
+    uint64_t count;     // that were answered
+    uint64_t looked_at; // of these, why they took so long
+    uint64_t joined;    // of these, with every stamp
     const struct latency_summary *latency;
     const struct diagnosis *diagnosis; // NULL: there is none
     const struct lifetime *slowest;    // NULL: none is whole
@@ -37,13 +40,15 @@ struct watch_servers {
     size_t not_kept; // of the interval, behind the others: more than are remembered
 };
 
-// What all requests of the interval came to.
-struct watch_requests watch_requests_of_all(const struct run_analysis *run);
+// What all requests of the interval came to. answers: where there are any, all that the interval
+// had, and the run has an excerpt of them (interval_analysis.h).
+struct watch_requests watch_requests_of_all(const struct run_analysis *run,
+                                            const struct answer_array *answers);
 
 // Divides an interval's requests among the servers that answered them; run: NULL, there are none.
 // What it fills refers to the run. No memory is ERROR_FAILED.
 int watch_servers_divide(struct watch_servers *servers, const struct run_analysis *run,
-                         struct error *err);
+                         const struct answer_array *answers, struct error *err);
 void watch_servers_free(struct watch_servers *servers);
 
 #endif

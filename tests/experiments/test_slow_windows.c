@@ -35,6 +35,38 @@ static void nothing_slow_has_no_window(void **state)
     array_free(&lives);
 }
 
+// Of answers of which no more is known than of these lives the windows are the same.
+static void answers_have_the_same(void **state)
+{
+    static const int64_t begin_and_latency[][2] = {
+        {5000, 300}, {1000, 400}, {1300, 200}, {2000, 50}, {2500, 500}};
+    struct lifetime_array lives = {0};
+    struct answer_array answers = {0};
+    struct slow_windows of_lives = {0}, of_answers = {0};
+    int64_t ended[2] = {INT64_MIN, INT64_MIN};
+    (void)state;
+    for (size_t i = 0; i < sizeof begin_and_latency / sizeof *begin_and_latency; i++) {
+        const int64_t begin = begin_and_latency[i][0], latency = begin_and_latency[i][1];
+        add(&lives, begin, (double)latency);
+        assert_int_equal(array_push(&answers, (struct answer){begin, begin + latency, 0}), 0);
+    }
+    assert_int_equal(slow_windows_find(&lives, ABOVE_NS, 0, 9000, SEVERAL, &ended[0], &of_lives),
+                     0);
+    assert_int_equal(
+        slow_windows_of_answers(&answers, ABOVE_NS, 0, 9000, SEVERAL, &ended[1], &of_answers), 0);
+    assert_int_equal(of_answers.count, of_lives.count);
+    for (size_t i = 0; i < of_lives.count; i++) {
+        const struct slow_window *one = &of_lives.items[i], *other = &of_answers.items[i];
+        assert_true(one->from_ns == other->from_ns && one->until_ns == other->until_ns &&
+                    one->slowest_ns == other->slowest_ns && one->stretches == other->stretches);
+    }
+    assert_int_equal(ended[0], ended[1]);
+    array_free(&lives);
+    array_free(&answers);
+    array_free(&of_lives);
+    array_free(&of_answers);
+}
+
 static void each_stretch_has_its_own(void **state)
 {
     struct lifetime_array lives = {0};
@@ -117,6 +149,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_slow_has_no_window),
         cmocka_unit_test(each_stretch_has_its_own),
+        cmocka_unit_test(answers_have_the_same),
         cmocka_unit_test(a_stretch_over_the_border_is_one),
         cmocka_unit_test(too_many_share_the_last),
     };

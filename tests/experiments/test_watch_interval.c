@@ -20,11 +20,12 @@ struct told {
     json_t *json;
 };
 
-static struct told tell(const struct fixture_options *options)
+static struct told tell(const struct fixture_options *options, size_t answers)
 {
     static const struct summary_style style = {.unicode = true, .width = 100};
     struct fixture fixture;
     struct watch_servers servers = {0};
+    const struct answer_array all = {.count = answers}; // of which is an excerpt; 0: all is there
     struct told told = {0};
     size_t bytes;
     FILE *memory = open_memstream(&told.terminal, &bytes);
@@ -33,6 +34,7 @@ static struct told tell(const struct fixture_options *options)
     fixture.run.lifetimes.join.spared = 1234;
     const struct watch_interval interval = {.run = &fixture.run,
                                             .servers = &servers,
+                                            .answers = &all,
                                             .problem = "",
                                             .ended = {1700000000, 0},
                                             .seconds = 0.2,
@@ -120,13 +122,14 @@ static void expect_causes(const struct told *told)
 static void numbers_of_an_interval_are_one(void **state)
 {
     (void)state;
-    struct told told = tell(&(struct fixture_options){.requests = 4000, .rate = 20000});
+    struct told told = tell(&(struct fixture_options){.requests = 4000, .rate = 20000}, 0);
     char text[TEXT_NUMBER_BYTES], of[32];
     expect_percentiles(&told);
     expect_causes(&told);
     expect(&told, "%s/s", text_rate(number(told.json, "rate"), text));
     expect(&told, "joined %s of %s", text_count((uint64_t)number(told.json, "joined"), text),
-           text_count((uint64_t)number(told.json, "requests"), of));
+           text_count((uint64_t)number(told.json, "looked_at"), of));
+    assert_true(number(told.json, "looked_at") == number(told.json, "requests"));
     char taken[32], share[32];
     expect(&told, "explained %s, against %s of %s ordinary ones;",
            text_share(number(told.json, "coverage_total"), 1, share),
@@ -146,12 +149,27 @@ static void numbers_of_an_interval_are_one(void **state)
     forget(&told);
 }
 
+// The rate is of all requests, and how many were taken apart is said.
+static void an_excerpt_is_said_in_both(void **state)
+{
+    (void)state;
+    struct told told = tell(&(struct fixture_options){.requests = 4000, .rate = 20000}, 41000);
+    char text[TEXT_NUMBER_BYTES], of[32];
+    assert_true(number(told.json, "requests") == 41000);
+    assert_true(number(told.json, "looked_at") == 4000);
+    expect(&told, "%s/s", text_rate(number(told.json, "rate"), text));
+    expect(&told, "joined %s of %s", text_count((uint64_t)number(told.json, "joined"), text),
+           text_count(4000, of));
+    expect(&told, "of 1 in 10 requests");
+    forget(&told);
+}
+
 static void what_too_few_requests_reach_is_kept_back_in_both(void **state)
 {
     (void)state;
     static const size_t counts[] = {1, 60, 400, 999, 1000, 1500};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
-        struct told told = tell(&(struct fixture_options){.requests = counts[i], .rate = 20000});
+        struct told told = tell(&(struct fixture_options){.requests = counts[i], .rate = 20000}, 0);
         expect_percentiles(&told);
         forget(&told);
     }
@@ -161,7 +179,7 @@ static void what_was_never_answered_is_so_in_both(void **state)
 {
     (void)state;
     struct told told =
-        tell(&(struct fixture_options){.requests = 4000, .rate = 20000, .odd = true});
+        tell(&(struct fixture_options){.requests = 4000, .rate = 20000, .odd = true}, 0);
     assert_true(json_is_null(json_object_get(json_object_get(told.json, "latency_us"), "max")));
     expect_percentiles(&told);
     forget(&told);
@@ -171,7 +189,7 @@ static void no_verdict_has_one_reason(void **state)
 {
     (void)state;
     struct told told =
-        tell(&(struct fixture_options){.requests = 4000, .rate = 20000, .no_verdict = true});
+        tell(&(struct fixture_options){.requests = 4000, .rate = 20000, .no_verdict = true}, 0);
     expect(&told, "N/A: %s\n", json_string_value(json_object_get(told.json, "reason")));
     expect(&told, "explained -;");
     assert_true(json_is_null(json_object_get(told.json, "coverage_total")));
@@ -182,6 +200,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_of_an_interval_are_one),
+        cmocka_unit_test(an_excerpt_is_said_in_both),
         cmocka_unit_test(what_too_few_requests_reach_is_kept_back_in_both),
         cmocka_unit_test(what_was_never_answered_is_so_in_both),
         cmocka_unit_test(no_verdict_has_one_reason),

@@ -157,6 +157,32 @@ static void messages_of_before_are_left_out(void **state)
     }
 }
 
+// Of before only who had the core last, in each segment.
+static void what_is_not_of_that_time_is_left_out(void **state)
+{
+    (void)state;
+    struct error err;
+    struct run_segments segments;
+    struct log_reader log;
+    const struct run_segment_range range = {
+        .first = 1, .last = 3, .events_from = 250, .events_until = 320};
+    static const uint64_t expected[] = {190, 240, 250, 250, 260, 260, 270, 270, 280,
+                                        280, 290, 290, 300, 300, 310, 310, 320, 320};
+    enum { EACH = sizeof expected / sizeof *expected };
+    assert_int_equal(read_them(&segments, 1, 3, 1000000), 0);
+    assert_true(run_segments_keep(&segments, range));
+    assert_int_equal(run_segments_open_events(&segments, folder, &log, &err), 0);
+    assert_int_equal(log.count, 2 * EACH);
+    const struct event *events = log.records;
+    for (size_t i = 0; i < log.count; i++) {
+        assert_int_equal(events[i].core, i / EACH);
+        assert_int_equal(events[i].time, expected[i % EACH]);
+        assert_true(events[i].time >= 250 || events[i].kind == EVENT_SWITCH);
+    }
+    log_reader_close(&log);
+    run_segments_free(&segments);
+}
+
 static int make_folder(void **state)
 {
     (void)state;
@@ -193,6 +219,7 @@ int main(void)
         cmocka_unit_test(the_latest_that_have_room_are_taken),
         cmocka_unit_test(a_million_that_are_not_there_are_not_looked_for),
         cmocka_unit_test(messages_of_before_are_left_out),
+        cmocka_unit_test(what_is_not_of_that_time_is_left_out),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
