@@ -50,12 +50,180 @@ static void an_error_leaves_the_rest_to_the_fast_way(void **state)
     assert_true(sum.followed_bytes < sum.bytes);
 }
 
+// --- code and packets by hand --------------------------------------------------------------------
+// What a scenario hardly ever comes upon: it needs paths (pt_paths.h) that were learned, and then a
+// trace that does not fit them. ROUNDS: more than a path takes to be learned. LAST_BYTES: nearer to
+// its end a trace is not read fast.
+
+enum { HAND_CODE = 0x400000, HAND_BYTES = 4096, ROUNDS = 100, LAST_BYTES = 16 };
+
+struct by_hand {
+    struct writer writer;
+    struct pt_encoder *encoder;
+    uint8_t trace[HAND_BYTES * 4], code[HAND_BYTES];
+    size_t code_bytes;
+};
+
+static void hand_begin(struct by_hand *hand, const void *code, size_t bytes)
+{
+    struct pt_config config;
+    memset(hand, 0, sizeof *hand);
+    memcpy(hand->code, code, bytes);
+    hand->code_bytes = bytes;
+    pt_config_init(&config);
+    config.begin = hand->trace;
+    config.end = hand->trace + sizeof hand->trace;
+    hand->writer = (struct writer){.encoder = pt_alloc_encoder(&config), .now = 1000, .ratio = 1};
+    assert_non_null(hand->writer.encoder);
+    write_psb(&hand->writer, HAND_CODE);
+}
+
+// A TNT packet for each six of them, as in "010011".
+static void hand_branches(struct by_hand *hand, const char *branches)
+{
+    for (; *branches; branches++)
+        write_branch(&hand->writer, *branches == '1');
+    write_tnt(&hand->writer);
+}
+
+static void hand_target(struct by_hand *hand, size_t offset)
+{
+    write_address(&hand->writer, ppt_tip, HAND_CODE + offset);
+}
+
+// The same both ways; what is walked again and again has become paths by then.
+static struct both_ways hand_both_ways(struct by_hand *hand)
+{
+    struct pt_packets packets;
+    struct pt_memory memory = {0};
+    struct error err;
+    struct both_ways sum = {0};
+    for (int i = 0; i < LAST_BYTES; i++)
+        write_packet(&hand->writer, (struct pt_packet){.type = ppt_pad});
+    assert_false(hand->writer.failed);
+    struct pt_stream stream = {
+        .bytes = {.bytes = writer_offset(&hand->writer), .data = hand->trace}, .packets = &packets};
+    assert_false(hand->writer.failed);
+    assert_int_equal(
+        pt_memory_add_bytes(&memory, hand->code, hand->code_bytes, HAND_CODE, PT_SPACE_ALL, &err),
+        0);
+    assert_int_equal(pt_packets_scan(&stream.bytes, &packets, &err), 0);
+    struct both_walkers walkers = {.memory = &memory};
+    walkers.follower = pt_walker_alloc(&memory, NULL, false, &err);
+    walkers.careful = pt_walker_alloc(&memory, NULL, true, &err);
+    assert_non_null(walkers.follower);
+    assert_non_null(walkers.careful);
+    assert_int_equal(stream_both_ways(&walkers, &stream, false, &sum), 0);
+    pt_walker_free(walkers.follower);
+    pt_walker_free(walkers.careful);
+    pt_packets_free(&packets);
+    pt_memory_free(&memory);
+    pt_free_encoder(hand->writer.encoder);
+    assert_true(sum.paths > 0);
+    return sum;
+}
+
+static void a_path_takes_a_return_address_away_once(void **state)
+{
+    static const uint8_t code[] = {
+        0xe8, 3,    0, 0, 0, // 0: call 8
+        0x75, 0xf9,          // 5: jnz 0
+        0xc3,                // 7: a return to nowhere
+        0xff, 0xe0,          // 8: jmp *rax, to 10
+        0x74, 0,             // 10: jz 12
+        0xc3,                // 12: back to 5
+    };
+    static struct by_hand hand;
+    (void)state;
+    hand_begin(&hand, code, sizeof code);
+    for (int i = 0; i < ROUNDS; i++) {
+        hand_target(&hand, 10);
+        hand_branches(&hand, i < ROUNDS - 1 ? "011" : "0101");
+    }
+    assert_int_equal(hand_both_ways(&hand).errors, 1);
+}
+
+static void a_path_takes_no_target_before_all_branches(void **state)
+{
+    static struct by_hand hand;
+    uint8_t code[8 + 2 * PT_PATH_BITS + 1] = {
+        0xe8, 3,    0, 0, 0, // 0: call 8
+        0xff, 0xe0,          // 5: jmp *rax, to 0
+    };
+    char branches[PT_PATH_BITS + 2] = {0};
+    (void)state;
+    for (size_t i = 0; i < PT_PATH_BITS; i++)
+        code[8 + 2 * i] = 0x74; // jz to the next one
+    code[sizeof code - 1] = 0xc3;
+    memset(branches, '0', PT_PATH_BITS);
+    branches[PT_PATH_BITS] = '1'; // back to 5: one branch more than a path has
+    hand_begin(&hand, code, sizeof code);
+    for (int i = 0; i < ROUNDS; i++) {
+        hand_branches(&hand, branches);
+        hand_target(&hand, 0);
+    }
+    struct both_ways sum = hand_both_ways(&hand);
+    assert_int_equal(sum.errors, 0);
+    assert_int_equal(sum.followed_bytes, sum.bytes);
+}
+
+static void branches_before_a_target_are_no_jump(void **state)
+{
+    static const uint8_t code[] = {
+        0x74, 0,    // 0: jz 2
+        0xff, 0xe0, // 2: jmp *rax, to 0
+    };
+    static struct by_hand hand;
+    (void)state;
+    hand_begin(&hand, code, sizeof code);
+    for (int i = 0; i < ROUNDS; i++) {
+        hand_branches(&hand, i < ROUNDS - 1 ? "0" : "00");
+        if (i == ROUNDS - 1)
+            hand_branches(&hand, "0"); // of another packet
+        hand_target(&hand, 0);
+    }
+    assert_int_equal(hand_both_ways(&hand).errors, 1);
+}
+
+// As many calls as return addresses are kept, and two more in a path: the two oldest are lost.
+static void a_path_drops_the_oldest_return_addresses(void **state)
+{
+    static const uint8_t code[] = {
+        0x74, 5,                      // 0: jz 7
+        0xe8, 0xf9, 0xff, 0xff, 0xff, // 2: call 0
+        0xe8, 3,    0,    0,    0,    // 7: call 15
+        0x74, 0,                      // 12: jz 14
+        0xc3,                         // 14: back to 7
+        0xe8, 1,    0,    0,    0,    // 15: call 21
+        0xc3,                         // 20
+        0x74, 0,                      // 21: jz 23
+        0xc3,                         // 23
+    };
+    static struct by_hand hand;
+    (void)state;
+    hand_begin(&hand, code, sizeof code);
+    for (int i = 0; i < ROUNDS; i++) {
+        hand_branches(&hand, "10110");
+        hand_target(&hand, 0);
+    }
+    for (int i = 0; i < PT_FOLLOW_RETURNS; i++)
+        hand_branches(&hand, "0");
+    hand_branches(&hand, "1");
+    for (int i = 0; i < PT_FOLLOW_RETURNS; i++)
+        hand_branches(&hand, "01101");
+    assert_int_equal(hand_both_ways(&hand).errors, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whole_traces_are_followed_all_the_way),
         cmocka_unit_test(damaged_traces_are_followed_or_left_to_libipt),
         cmocka_unit_test(an_error_leaves_the_rest_to_the_fast_way),
+        cmocka_unit_test(a_path_takes_a_return_address_away_once),
+        cmocka_unit_test(a_path_takes_no_target_before_all_branches),
+        cmocka_unit_test(branches_before_a_target_are_no_jump),
+        cmocka_unit_test(a_path_drops_the_oldest_return_addresses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
