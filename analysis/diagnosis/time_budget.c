@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/timeline/detours.h"
 #include "analysis/timeline/pauses.h"
 #include "analysis/timeline/thread_states.h"
 
@@ -140,8 +139,22 @@ static void add_wait(struct account *account, uint32_t pause, double ns)
     budget->waits.items[at].ns += ns;
 }
 
-// Running time is divided by whether a request was in the thread's hands, and what its program says
-// it did for itself is for none; page faults are apart.
+// Whether the thread works for itself, and until when that is so.
+static bool own_turn_at(const struct account *account, int64_t time_ns, int64_t *until_ns)
+{
+    const struct service_order *order = account->in->order;
+    size_t end, at = service_order_after(order, account->budget->thread, time_ns, &end);
+    *until_ns = INT64_MAX;
+    if (at == end)
+        return false;
+    const struct turn *turn = &order->turns.items[at];
+    bool begun = turn->begin_ns <= time_ns;
+    *until_ns = begun ? turn->end_ns : turn->begin_ns;
+    return begun && turn->service == TURN_SERVER;
+}
+
+// Running time is divided by whether a request was in the thread's hands, and what the thread did
+// for itself meanwhile is for none; page faults are apart.
 static void add_running(struct account *account, int64_t begin_ns, int64_t end_ns)
 {
     while (begin_ns < end_ns) {
@@ -152,9 +165,9 @@ static void add_running(struct account *account, int64_t begin_ns, int64_t end_n
                         : has                ? account->busy->end_ns
                                              : account->busy->begin_ns;
         until = until < end_ns ? until : end_ns;
-        int64_t says_until;
-        bool own = own_work_at(account->in->host, account->budget->thread, begin_ns, &says_until);
-        until = until < says_until ? until : says_until;
+        int64_t turn_until;
+        bool own = has && own_turn_at(account, begin_ns, &turn_until);
+        until = has && turn_until < until ? turn_until : until;
         double faults = page_fault_ns(account->in->host, account->budget->thread, begin_ns, until) +
                         page_copy_ns(account->in->host, account->budget->thread, begin_ns, until);
         add_state(account, BUDGET_FAULTS, faults);

@@ -13,6 +13,7 @@
 
 #include "analysis/lifetime/applications.h"
 #include "analysis/lifetime/busy_times.h"
+#include "analysis/lifetime/service_order.h"
 #include "analysis/timeline/span.h"
 #include "base/array.h"
 
@@ -55,6 +56,7 @@ struct time_budget_input {
     size_t thread_count;
     const struct applications *applications; // NULL: not known
     const struct busy_time_array *busy;      // NULL: no calls were captured
+    const struct service_order *order;       // with `busy`: what of it was the server's own work
     int64_t begin_ns, end_ns;
 };
 

@@ -73,6 +73,7 @@ static int account_for_threads(struct run_analysis *run, struct error *err)
     int result = 0;
     if (run->evidence.has_calls) {
         in.busy = &busy;
+        in.order = &run->lifetimes.order;
         result = busy_times_build(&busy, &run->evidence.calls, run->lifetimes.all.items,
                                   run->lifetimes.all.count + run->lifetimes.beside);
     }

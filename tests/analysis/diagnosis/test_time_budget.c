@@ -19,6 +19,7 @@ static struct scenario events;
 static struct host_timeline host;
 static struct application_calls calls;
 static struct busy_time_array busy;
+static struct service_order order;
 static struct time_budget budget;
 
 static void comes(int64_t at, uint32_t thread, uint8_t flags)
@@ -65,10 +66,12 @@ static void build(int64_t from, int64_t to, bool has_calls, const struct lifetim
     assert_int_equal(
         host_timeline_build(events.events.items, events.events.count, &clock, &host, &err), 0);
     assert_int_equal(busy_times_build(&busy, &calls, lives, count), 0);
+    assert_int_equal(service_order_build(&order, lives, count, &calls, &host), 0);
     const struct time_budget_input in = {.host = &host,
                                          .threads = threads,
                                          .thread_count = 1,
                                          .busy = has_calls ? &busy : NULL,
+                                         .order = &order,
                                          .begin_ns = from,
                                          .end_ns = to};
     assert_int_equal(time_budget_build(&budget, &in), 0);
@@ -88,6 +91,7 @@ static int reset(void **state)
     array_free(&events.events);
     array_free(&calls);
     array_free(&busy);
+    service_order_free(&order);
     events = (struct scenario){0};
     host = (struct host_timeline){0};
     budget = (struct time_budget){0};
@@ -136,6 +140,37 @@ static void own_work_before_the_reply(void **state)
     const struct thread_budget *of = budget_of(LOOP);
     assert_state(of, BUDGET_REQUESTS, 800 - 400);
     assert_state(of, BUDGET_OWN, 100 + 400 + 100);
+}
+
+// A loop reads from two connections before it replies to both. In each fourth turn it works for
+// itself in between, behind the last that it read, which its place tells alone.
+static void own_work_told_by_its_place(void **state)
+{
+    (void)state;
+    enum { TURNS = 80, EVERY = 4, READ = 5000, REPLY = 5000, OWN = 100000 };
+    struct lifetime lives[2 * TURNS];
+    int64_t at = 1000;
+    comes(at, LOOP, 0);
+    for (uint32_t turn = 0; turn < TURNS; turn++) {
+        uint32_t first = (uint32_t)calls.count + 1;
+        calls_made(CALL_WAIT, LOOP, turn, at, at + 100);
+        at += 100;
+        for (uint32_t i = 0; i < 4; i++) {
+            calls_made(i < 2 ? CALL_RECEIVE : CALL_SEND, LOOP, turn, at, at + 1000);
+            calls.items[calls.count - 1].connection = i % 2;
+            at += 1000 + (i < 2 ? READ : i == 3 ? 0 : REPLY);
+            at += i == 1 && turn % EVERY == 0 ? OWN : 0;
+        }
+        for (uint32_t i = 0; i < 2; i++)
+            lives[2 * turn + i] =
+                (struct lifetime){.receive_call = first + i, .send_call = first + 2 + i};
+    }
+    comes(at, 0, SWITCH_WAITS);
+    comes(at + 1000, LOOP, 0);
+    build(1000, at, true, lives, 2 * TURNS);
+    const struct thread_budget *of = budget_of(LOOP);
+    assert_state(of, BUDGET_OWN, TURNS * 100 + TURNS / EVERY * OWN);
+    assert_state(of, BUDGET_REQUESTS, TURNS * (4 * 1000 + 2 * READ + REPLY));
 }
 
 // Preempted by a hog, then by a quota; both are not the hog's doing while it sleeps.
@@ -253,6 +288,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(requests_and_own_work, reset),
         cmocka_unit_test_teardown(own_work_before_the_reply, reset),
+        cmocka_unit_test_teardown(own_work_told_by_its_place, reset),
         cmocka_unit_test_teardown(ready_and_throttled, reset),
         cmocka_unit_test_teardown(page_faults, reset),
         cmocka_unit_test_teardown(blocked_and_idle_workers, reset),
