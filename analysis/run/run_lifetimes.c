@@ -368,7 +368,9 @@ static int take_events(struct run_analysis *run, const struct run_input *input,
     }
     evidence->dropped_events = input->events.header.dropped + evidence->server.damaged;
     evidence->dropped_samples = input->samples.header.dropped;
-    double records = (double)(input->events.count + input->calls.count);
+    // What was dropped is of all that was recorded, also where a part of it is looked at.
+    double records = fmax((double)input->events.count, (double)input->events.header.records) +
+                     (double)input->calls.count;
     double dropped = (double)(evidence->dropped_events + evidence->dropped_calls);
     evidence->dropped_share = dropped > 0 ? dropped / (records + dropped) : 0;
     // Two stamps differ by twice a clock's error at most.

@@ -416,8 +416,8 @@ int run_segments_open_events(struct run_segments *segments, const char *run_dir,
                             .owners = calloc(CORES, sizeof *choice.owners)};
     segments->memory[0] = events;
     if (events && ends && choice.owners) {
-        pieces.records = gather_cores(&pieces, &choice, ends, events);
         whole_of(&pieces, events, out);
+        out->count = gather_cores(&pieces, &choice, ends, events); // of header.records
     } else {
         result =
             error_set(err, ERROR_FAILED, "no memory for %s events", TEXT_COUNT(pieces.records));

@@ -173,6 +173,7 @@ static void what_is_not_of_that_time_is_left_out(void **state)
     assert_true(run_segments_keep(&segments, range));
     assert_int_equal(run_segments_open_events(&segments, folder, &log, &err), 0);
     assert_int_equal(log.count, 2 * EACH);
+    assert_int_equal(log.header.records, 3 * 2 * 2 * 10); // of which a share was dropped
     const struct event *events = log.records;
     for (size_t i = 0; i < log.count; i++) {
         assert_int_equal(events[i].core, i / EACH);
