@@ -111,6 +111,28 @@ static int load_log(const char *path, const struct workload *workload, struct re
     return status;
 }
 
+// As public traces of caches are. Returns whether it is, with the mend.
+static bool is_compressed(const char *path, const char *begin, size_t count, struct error *err)
+{
+    static const struct {
+        const char *begin, *by, *unpack;
+    } known[] = {{"\x1f\x8b", "gzip", "gunzip -k"},
+                 {"\x28\xb5\x2f\xfd", "zstd", "unzstd"},
+                 {"\xfd"
+                  "7zXZ",
+                  "xz", "unxz -k"},
+                 {"BZh", "bzip2", "bunzip2 -k"}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const size_t bytes = strlen(known[i].begin);
+        if (count < bytes || memcmp(begin, known[i].begin, bytes) != 0)
+            continue;
+        error_set(err, ERROR_INPUT, "%s is compressed by %s: unpack it first (%s %s)", path,
+                  known[i].by, known[i].unpack, path);
+        return true;
+    }
+    return false;
+}
+
 int recording_load(const char *path, const struct workload *workload, struct recording *recording,
                    struct error *err)
 {
@@ -120,6 +142,8 @@ int recording_load(const char *path, const struct workload *workload, struct rec
     ssize_t got = fd >= 0 ? read(fd, magic, sizeof magic) : 0;
     if (fd >= 0)
         close(fd);
+    if (got > 0 && is_compressed(path, magic, (size_t)got, err))
+        return -ERROR_INPUT;
     int status = got == sizeof magic && memcmp(magic, "TAILLOG", sizeof magic) == 0
                      ? load_log(path, workload, recording, err)
                  : got > 0 && pcap_begins(magic, (size_t)got)

@@ -363,6 +363,28 @@ static void a_sample_log_is_repeated_whole(void **state)
     workload_free(&workload);
 }
 
+static void what_is_compressed_is_to_be_unpacked_first(void **state)
+{
+    (void)state;
+    static const char *const files[][2] = {
+        {"\x1f\x8b\x08", "by gzip: unpack it first (gunzip -k /"},
+        {"\x28\xb5\x2f\xfd", "by zstd: unpack it first (unzstd /"}};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        char path[] = "/tmp/test-recording-XXXXXX";
+        struct recording recording;
+        struct workload workload;
+        struct error err;
+        workload_defaults(&workload);
+        int fd = mkstemp(path);
+        assert_int_equal(write(fd, files[i][0], strlen(files[i][0])), strlen(files[i][0]));
+        close(fd);
+        assert_int_equal(recording_load(path, &workload, &recording, &err), -ERROR_INPUT);
+        assert_non_null(strstr(err.text, files[i][1]));
+        unlink(path);
+        workload_free(&workload);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -374,6 +396,7 @@ int main(void)
         cmocka_unit_test(columns_have_names),
         cmocka_unit_test(what_is_no_recording_is_refused_with_its_line),
         cmocka_unit_test(a_sample_log_is_repeated_whole),
+        cmocka_unit_test(what_is_compressed_is_to_be_unpacked_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
