@@ -7,10 +7,12 @@
 #include "base/text.h"
 #include "base/units.h"
 
+#include <intel-pt.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 // --- the recording -------------------------------------------------------------------------------
 // What a perf.data says about itself, to read and to compare with `perf script -D`: the host it was
@@ -322,13 +324,39 @@ static const char *format_amount(const struct pt_result *result, bool timed, uin
     return out;
 }
 
+// What of the stream was never decoded, and what the processor itself lost.
+static void print_losses(const struct pt_packets *packets, const struct pt_stream_result *stream,
+                         FILE *out)
+{
+    if (packets->skipped)
+        fprintf(out, "  %s bytes skipped: before the first PSB, or from damage to the next PSB\n",
+                TEXT_COUNT(packets->skipped));
+    if (packets->flaw_count)
+        fprintf(out, "  damaged in %s place%s, first at offset %" PRIu64 ": %s\n",
+                TEXT_COUNT(packets->flaw_count), packets->flaw_count == 1 ? "" : "s",
+                packets->flaws.items[0].offset, packets->flaws.items[0].what);
+    if (stream->counts.overflows)
+        fprintf(out, "  the processor itself lost packets %s time%s\n",
+                TEXT_COUNT(stream->counts.overflows), stream->counts.overflows == 1 ? "" : "s");
+}
+
+// Most errors of a first try are for want of code.
+static bool lacks_code(const struct pt_stream_result *stream)
+{
+    const char *lacking = pt_errstr(pte_nomap);
+    for (size_t i = 0; i < stream->errors.count; i++)
+        if (strcmp(stream->errors.items[i].what, lacking) == 0)
+            return true;
+    return false;
+}
+
 static void print_stream(const struct pt_result *result, size_t index, FILE *out)
 {
     const struct pt_trace_stream *source = result->trace->streams.items[index];
     const struct pt_stream_result *stream = &result->streams[index];
     char length[32], covered[32], lost[32], granularity[32];
-    fprintf(out, "%s: %" PRIu64 " bytes, %s packets, %s PSBs\n", source->name,
-            source->packets.bytes, TEXT_COUNT(source->packets.packets),
+    fprintf(out, "%s: %s bytes, %s packets, %s PSBs\n", source->name,
+            TEXT_COUNT(source->packets.bytes), TEXT_COUNT(source->packets.packets),
             TEXT_COUNT(source->packets.count[PT_KIND_PSB]));
     fprintf(out, "  %s instructions, %s calls, %s returns, %s interrupts, %s spans\n",
             TEXT_COUNT(stream->counts.instructions), TEXT_COUNT(stream->counts.calls),
@@ -343,12 +371,17 @@ static void print_stream(const struct pt_result *result, size_t index, FILE *out
                               sizeof granularity));
     else
         fprintf(out, "  without time: lengths are counted in instructions\n");
+    print_losses(&source->packets, stream, out);
     for (size_t i = 0; i < stream->errors.count && i < 10; i++)
         fprintf(out, "  decode error at offset %" PRIu64 ": %s (0x%" PRIx64 ")\n",
                 stream->errors.items[i].offset, stream->errors.items[i].what,
                 stream->errors.items[i].ip);
     if (stream->error_count > 10)
         fprintf(out, "  and %s more decode errors\n", TEXT_COUNT(stream->error_count - 10));
+    if (lacks_code(stream))
+        fprintf(out,
+                "  some of the code that ran is missing: --elf FILE[@ADDRESS], --page ADDRESS=FILE "
+                "or --symfs DIR gives it\n");
     for (size_t i = 0; i < stream->tasks.count; i++) {
         const struct pt_task_total *task = &stream->tasks.items[i];
         fprintf(out, "  %s thread %" PRIu32 " %s: switched in %s times\n",

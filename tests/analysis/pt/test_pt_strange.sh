@@ -85,6 +85,19 @@ for bytes in 7103 7000 4097 2048 1000 100; do
     figures "$bytes bytes" ".total.bytes == $bytes and .total.instructions <= 147458" \
         --pt "$work/cut.pt" "${pages[@]}"
 done
+# What is said of damage where people read it.
+says() { # NAME WORDS ARGUMENTS...
+    local name=$1 words=$2
+    shift 2
+    timeout 60 "$program" analyze -q "$@" >"$work/out" 2>"$work/err"
+    status=$?
+    checked=$((checked + 1))
+    [ $status -eq 0 ] && grep -q -- "$words" "$work/out" || wrong "$name: does not say \"$words\""
+}
+{ head -c 3000 "$stream"; printf '\005'; tail -c +3002 "$stream"; } >"$work/damaged.pt"
+says 'damage' 'damaged in 1 place, first at offset .*: unknown packet' --pt "$work/damaged.pt" "${pages[@]}"
+says 'skipped' '[1-9][0-9,]* bytes skipped' --pt "$work/damaged.pt" "${pages[@]}"
+says 'no code' '--elf' --pt "$stream"
 tail -c 3000 "$stream" >"$work/tail.pt"
 run --pt "$work/tail.pt" "${pages[@]}"
 { [ $status -eq 0 ] || { [ $status -eq 2 ] && grep -q 'no PSB' "$work/err"; }; } || wrong 'the tail'
