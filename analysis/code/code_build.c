@@ -77,7 +77,8 @@ static int code_add_page(struct code_finder *finder, struct code_section_array *
     struct code_section section = {.address = given->address,
                                    .bytes = (uint64_t)status.st_size,
                                    .elf_address = given->address,
-                                   .file = file};
+                                   .file = file,
+                                   .page = true};
     if (code_add_section(sections, section) < 0)
         return error_set(err, ERROR_FAILED, "out of memory");
     return 0;

@@ -35,6 +35,26 @@ static struct code_section part_of(const struct code_section *section, uint64_t 
     return part;
 }
 
+// The page at *place has other bytes than the section that it lies over up to `end`, not other
+// functions: that part of it becomes a section of its own, at *place.
+static int name_page(struct code_section_array *sections, size_t *place,
+                     const struct code_section *under, uint64_t end)
+{
+    const struct code_section page = sections->items[*place];
+    uint64_t page_end = page.address + page.bytes;
+    uint64_t begin = page.address > under->address ? page.address : under->address;
+    end = page_end < end ? page_end : end;
+    struct code_section part = part_of(&page, begin, end);
+    part.named_by = under->file + 1;
+    part.elf_address = under->elf_address + (begin - under->address);
+    sections->items[*place] = part;
+    if (end < page_end && insert_section(sections, *place + 1, part_of(&page, end, page_end)) < 0)
+        return -1;
+    if (begin == page.address)
+        return 0;
+    return insert_section(sections, (*place)++, part_of(&page, page.address, begin));
+}
+
 int code_add_section(struct code_section_array *sections, struct code_section section)
 {
     if (section.bytes > UINT64_MAX - section.address)
@@ -42,7 +62,8 @@ int code_add_section(struct code_section_array *sections, struct code_section se
     uint64_t at = section.address, end = section.address + section.bytes;
     for (size_t place = first_ending_after(sections, at); at < end; place++) {
         uint64_t free_until = end, go_on = end;
-        if (place < sections->count && sections->items[place].address < end) {
+        bool meets = place < sections->count && sections->items[place].address < end;
+        if (meets) {
             free_until = sections->items[place].address;
             go_on = sections->items[place].address + sections->items[place].bytes;
         }
@@ -51,6 +72,10 @@ int code_add_section(struct code_section_array *sections, struct code_section se
                 return -1;
             place++;
         }
+        bool names = meets && !section.page && sections->items[place].page &&
+                     !sections->items[place].named_by;
+        if (names && name_page(sections, &place, &section, end) < 0)
+            return -1;
         at = go_on;
     }
     return 0;

@@ -40,6 +40,8 @@ struct code_section {
     uint64_t file_offset; // of its first byte in the file
     uint64_t elf_address; // what the ELF file calls `address` (symbols are in these terms)
     uint32_t file;        // index into code_images.files
+    uint32_t named_by; // of a page: 1 + the file that it lies over, whose symbols are its names; 0
+    bool page;         // bare bytes
 };
 struct code_section_array ARRAY_OF(struct code_section);
 
@@ -91,7 +93,8 @@ void code_images_free(struct code_images *images);
 const struct code_space *code_images_at(const struct code_images *images, uint32_t pid,
                                         uint64_t time);
 
-// Adds the parts of the section that are not covered yet. -1: out of memory.
+// Adds the parts of the section that are not covered yet; a page that covers another part is named
+// by it. -1: out of memory.
 int code_add_section(struct code_section_array *sections, struct code_section section);
 
 // The section that covers the address, or NULL.

@@ -352,10 +352,11 @@ static bool find_in_file(struct symbols *symbols, uint32_t pid, uint64_t time, u
     const struct code_section *section = space ? code_space_find(space, address) : NULL;
     if (!section)
         return false;
-    struct file_symbols *file = &symbols->files[section->file];
+    uint32_t named_by = section->named_by ? section->named_by - 1 : section->file;
+    struct file_symbols *file = &symbols->files[named_by];
     if (!file->loaded && !symbols->all_loaded)
-        load_file(symbols, section->file);
-    hit->file = section->file;
+        load_file(symbols, named_by);
+    hit->file = named_by;
     hit->name = file->file_name;
     uint64_t moved_by = section->address - section->elf_address;
     return take_symbol(symbol_table_find(&file->table, address - moved_by), moved_by, hit);

@@ -413,7 +413,7 @@ static void code_may_be_given_by_hand(void **state)
 {
     (void)state;
     struct error err;
-    struct code_given given[3];
+    struct code_given given[5];
     char page[200], text[300];
     snprintf(page, sizeof page, "%s/page", folder.path);
     FILE *file = fopen(page, "w");
@@ -424,6 +424,10 @@ static void code_may_be_given_by_hand(void **state)
     assert_int_equal(code_given_parse_elf("/proc/self/exe@0x40000000", &given[1], &err), 0);
     snprintf(text, sizeof text, "0xffffffff80000000=%s", page);
     assert_int_equal(code_given_parse_page(text, &given[2], &err), 0);
+    snprintf(text, sizeof text, "0xfff8=%s", page);
+    assert_int_equal(code_given_parse_page(text, &given[3], &err), 0);
+    snprintf(text, sizeof text, "0x10ff8=%s", page);
+    assert_int_equal(code_given_parse_page(text, &given[4], &err), 0);
     // A page in the middle of a mapping: given bytes win, the rest stays.
     char self[512] = "";
     assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
@@ -431,7 +435,7 @@ static void code_may_be_given_by_hand(void **state)
     assert_int_equal(stat(self, &status), 0);
     struct line line = {.begin = 0x10000, .end = 0x11000, .offset = 0x1000};
     map_line(&line, NULL, self, status.st_ino);
-    struct code_image_options options = {.given = given, .given_count = 3};
+    struct code_image_options options = {.given = given, .given_count = 5};
     build(&options);
     const struct code_space *space = code_images_at(&images, 5, 10);
     const struct code_section *section = code_space_find(space, 0x1001f);
@@ -439,11 +443,19 @@ static void code_may_be_given_by_hand(void **state)
     assert_int_equal(section->bytes, 16);
     section = code_space_find(space, 0x10020);
     assert_int_equal(section->file_offset, 0x1020);
-    assert_int_equal(section->bytes, 0xfe0);
+    assert_int_equal(section->bytes, 0xfd8);
     const struct code_section *before = code_space_find(space, 0x1000f);
-    assert_int_equal(section->elf_address - before->elf_address, 0x20);
-    section = code_space_find(space, 0x1000f);
-    assert_int_equal(section->bytes, 16);
+    assert_int_equal(section->elf_address - before->elf_address, 0x18);
+    assert_int_equal(before->bytes, 8);
+    // Pages have other bytes, not other functions than what they lie over, as far as they do.
+    for (uint64_t at = 0xfff8; at < 0x11008; at += 8) {
+        section = code_space_find(space, at);
+        bool over = section->page && at >= 0x10000 && at < 0x11000;
+        assert_int_equal(section->named_by, over ? before->file + 1 : 0);
+        if (over)
+            assert_int_equal(section->elf_address - section->address,
+                             before->elf_address - before->address);
+    }
     uint64_t value;
     assert_true(elf_symbol_value(self, "code_may_be_given_by_hand", &value));
     section = code_space_find(space, 0x40000000 + value);
@@ -459,7 +471,7 @@ static void code_may_be_given_by_hand(void **state)
     assert_non_null(code_space_find(&bare.spaces.items[0], 0x10010));
     assert_non_null(code_space_find(&bare.spaces.items[0], 0xffffffff80000008));
     code_images_free(&bare);
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 5; i++)
         code_given_free(&given[i]);
 }
 

@@ -76,6 +76,8 @@ if [ -e "$data/perf-data-hase.tar.xz" ]; then
         both_ways "$run" '> 600' "$run"/perf.data.1 --symfs "$run/binaries"
         expect "$run names" "[.functions[].name] | index($function) != null" true \
             "$run"/perf.data.1 --symfs "$run/binaries" --top 100
+        expect "$run names under a page" "[.functions[].name] | index($function) != null" true \
+            --pt "$run"/aux/*.pt --elf "$elf" --page "0x400000=$elf" --top 100
         expect "$run task" '.streams[0].tasks | length' 1 "$run"/perf.data.1 --symfs "$run/binaries"
         # Code without symbols is named by the map that a compiler left, beside the recording.
         thread=$("$program" analyze --json -q "$run"/perf.data.1 --symfs "$run/binaries" |
