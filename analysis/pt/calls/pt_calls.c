@@ -223,6 +223,12 @@ static int set_now(struct pt_calls *calls, const struct pt_flow *flow, struct er
     return result;
 }
 
+// Most flows are.
+static inline bool flow_is_near(const struct pt_flow *flow)
+{
+    return flow->kind >= PT_FLOW_CALL && flow->kind <= PT_FLOW_JUMP;
+}
+
 static int take_flow(struct pt_calls *calls, const struct pt_flow *flow, bool contiguous,
                      struct error *err)
 {
@@ -238,9 +244,8 @@ static int take_flow(struct pt_calls *calls, const struct pt_flow *flow, bool co
     if (flow->kind == PT_FLOW_PAGING)
         return 0;
     struct pt_stack *stack = current_stack(calls);
-    if (flow->kind <= PT_FLOW_JUMP && flow->kind >= PT_FLOW_CALL && calls->covering &&
-        !calls->lost && stack->frames.count) { // most flows, and nothing else is due
-        calls->writer.after_syscall = false;
+    if (flow_is_near(flow) && calls->covering && !calls->lost && stack->frames.count) {
+        calls->writer.after_syscall = false; // nothing else is due
         return pt_stack_apply(&calls->writer, stack, flow, contiguous, err);
     }
     result = end_of_loss(calls, err);
@@ -264,14 +269,29 @@ static int take_flow(struct pt_calls *calls, const struct pt_flow *flow, bool co
     return result;
 }
 
+// One that the trace covers. Where instructions are the time, no switch of the task can be due.
+static inline int take_near_flow(struct pt_calls *calls, const struct pt_flow *flow,
+                                 struct error *err)
+{
+    uint64_t time = calls->instructions + flow->instruction;
+    if (calls->writer.timed || time < calls->writer.now || !current_stack(calls)->frames.count)
+        return take_flow(calls, flow, false, err);
+    calls->writer.now = time;
+    calls->writer.now_error = 0;
+    calls->writer.after_syscall = false;
+    return pt_stack_apply(&calls->writer, current_stack(calls), flow, false, err);
+}
+
 int pt_calls_take(struct pt_calls *calls, const struct pt_piece *piece, bool contiguous,
                   struct error *err)
 {
     int result = 0;
     if (!contiguous && calls->began)
         result = on_loss(calls, err);
-    for (size_t i = 0; result == 0 && i < piece->flows.count; i++)
-        result = take_flow(calls, &piece->flows.items[i], contiguous && i == 0, err);
+    const struct pt_flow *flow = piece->flows.items, *end = flow + piece->flows.count;
+    for (bool first = contiguous; result == 0 && flow < end; flow++, first = false)
+        result = flow_is_near(flow) && calls->covering ? take_near_flow(calls, flow, err)
+                                                       : take_flow(calls, flow, first, err);
     calls->instructions += piece->counts.instructions;
     return result;
 }
