@@ -20,6 +20,12 @@ enum transaction_word transaction_word(struct piece operation)
     return WORD_NONE;
 }
 
+// A client without a name has one that can be compared and copied.
+static struct piece name_of(struct piece client)
+{
+    return client.at ? client : (struct piece){.at = "", .bytes = 0};
+}
+
 static uint32_t find(const struct client_transactions *all, struct piece client)
 {
     const struct client_transaction *items = all->items.items;
@@ -31,7 +37,7 @@ static uint32_t find(const struct client_transactions *all, struct piece client)
 struct client_transaction *transactions_of_client(struct client_transactions *all,
                                                   struct piece client)
 {
-    const uint32_t found = all->open ? find(all, client) : MAP_NONE;
+    const uint32_t found = all->open ? find(all, name_of(client)) : MAP_NONE;
     return found != MAP_NONE && all->items.items[found].is_open ? &all->items.items[found] : NULL;
 }
 
@@ -55,6 +61,7 @@ static int add(struct client_transactions *all, struct piece client)
 int transactions_begin(struct client_transactions *all, struct piece client,
                        struct lost_transactions *lost)
 {
+    client = name_of(client);
     uint32_t found = find(all, client);
     if (found == MAP_NONE) {
         if (add(all, client) < 0)
