@@ -19,6 +19,7 @@ int load_curve_take(struct load_curve *curve, struct load_plan *plan, double rat
                     uint64_t duration_ns, struct load_outcome *outcome, struct error *err)
 {
     const struct load_options *o = &plan->options;
+    duration_ns = load_plan_duration_ns(plan, rate, duration_ns);
     size_t number = curve->points.count;
     // The first load has the seed of a plain load, so that it is the same.
     struct curve_point point = {

@@ -599,6 +599,14 @@ static void tell_losses(struct load_plan *plan)
         tell_transactions(plan, plan->warning + used, sizeof plan->warning - (size_t)used);
 }
 
+uint64_t load_plan_duration_ns(const struct load_plan *plan, double rate, uint64_t duration_ns)
+{
+    const size_t requests = plan->recording.requests.count;
+    // The last is within it, whatever was rounded.
+    const double whole_ns = ceil((double)requests * 1e9 / rate) + 1;
+    return requests && whole_ns < (double)duration_ns ? (uint64_t)whole_ns : duration_ns;
+}
+
 // The recording's own rate and length are used unless others are asked for.
 static int take_recording(struct load_plan *plan, struct error *err)
 {
@@ -626,10 +634,7 @@ static int take_recording(struct load_plan *plan, struct error *err)
     double rate = recording_rate(&plan->recording);
     if (!(o->rate > 0))
         o->rate = rate;
-    // The last is within it, whatever was rounded.
-    double whole_ns = ceil((double)plan->recording.requests.count * 1e9 / o->rate) + 1;
-    if (whole_ns < (double)o->duration_ns)
-        o->duration_ns = (uint64_t)whole_ns;
+    o->duration_ns = load_plan_duration_ns(plan, o->rate, o->duration_ns);
     return 0;
 }
 

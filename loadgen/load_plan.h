@@ -79,6 +79,9 @@ void load_plan_free(struct load_plan *plan);
 // and the values it takes.
 int load_plan_make(struct load_plan *plan, int positional, char **argv, struct error *err);
 
+// How long a load lasts at that rate, of which so much is asked for: a recording may end before.
+uint64_t load_plan_duration_ns(const struct load_plan *plan, double rate, uint64_t duration_ns);
+
 // The settings of the engine and the method for this plan, at its own rate and duration.
 struct engine_settings load_plan_engine(const struct load_plan *plan);
 struct method_settings load_plan_method(const struct load_plan *plan);

@@ -85,6 +85,12 @@ if [ $status -eq 0 ]; then
         "$dir/out" >/dev/null || fail 'search: not confirmed'
 fi
 
+# A recording at each rate ends where its last request does.
+seq 0 0.01 1.99 >"$dir/times"
+load --sweep 1k:4k:x2 --arrivals "replay:$dir/times" --duration 200ms --json
+jq -e '.points | length >= 1 and all(.[]; .offered_rate > .rate * 0.9)' "$dir/out" >/dev/null ||
+    fail "a recording: offered $(jq -c '[.points[] | [.rate, .offered_rate]]' "$dir/out")"
+
 # The percentile table counts every scheduled request.
 load --rate 2k --duration 500ms --json --hgrm "$dir/hgrm"
 grep -q 'Value     Percentile TotalCount 1/(1-Percentile)' "$dir/hgrm" || fail 'hgrm: the head'
