@@ -48,10 +48,11 @@ static void find_sockets(const char *run_dir, const json_t *segments, struct run
 }
 
 // Of two runs' files in one folder each is whole by itself. Returns whether the document says
-// another number than the log has.
-static bool is_of_another(const json_t *said, const struct log_header *log)
+// another number than the log has; `more`, if it says that too, are in the same log.
+static bool is_of_another(const json_t *said, json_int_t more, const struct log_header *log)
 {
-    return log && json_is_integer(said) && json_integer_value(said) != (json_int_t)log->records;
+    return log && json_is_integer(said) &&
+           json_integer_value(said) + more != (json_int_t)log->records;
 }
 
 // What was lost stands in capture.json, and is of these logs only if it was written with them.
@@ -63,19 +64,21 @@ static void compare_capture(const struct run_documents *documents, struct run_mi
         const char *log;
         const json_t *said;
         const struct log_header *header;
+        json_int_t more;
     } pairs[] = {
         {"events.tlog", json_object_get(events, "records"), documents->events},
         {"sockets.tlog", json_object_get(events, "sockets"), documents->sockets},
         {"calls.tlog", json_object_get(shim, "calls"), documents->calls},
-        {"connections.tlog", json_object_get(shim, "connections"), documents->connections},
+        {"connections.tlog", json_object_get(shim, "connections"), documents->connections,
+         json_integer_value(json_object_get(shim, "outgoing"))},
     };
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
-        if (is_of_another(pairs[i].said, pairs[i].header))
+        if (is_of_another(pairs[i].said, pairs[i].more, pairs[i].header))
             snprintf(missing->losses, sizeof missing->losses,
                      "server/capture.json is of another capture than server/%s, which has %s "
                      "records, not %s (copy both from where they were)",
                      pairs[i].log, TEXT_COUNT(pairs[i].header->records),
-                     TEXT_COUNT(json_integer_value(pairs[i].said)));
+                     TEXT_COUNT(json_integer_value(pairs[i].said) + pairs[i].more));
 }
 
 static void append_capture(const char *run_dir, const json_t *capture, struct run_missing *missing,
@@ -126,7 +129,7 @@ static void append_run(const char *run_dir, const struct run_documents *document
                  "%.80s %s, so whether the load was late by itself is not known, nor how far the "
                  "latencies can be trusted: copy it from where it was",
                  documents->load_name, documents->load ? "has no verdict" : "is missing");
-    else if (is_of_another(json_object_get(documents->load, "scheduled"), documents->samples))
+    else if (is_of_another(json_object_get(documents->load, "scheduled"), 0, documents->samples))
         snprintf(missing->load, sizeof missing->load,
                  "%.80s is of another load than samples.tlog beside it, which has %s requests, not "
                  "%s: copy both from where they were",

@@ -831,8 +831,10 @@ static void documents_of_other_runs_are_noticed(void **state)
     write_text(&f, "client/load.json", "{\"verdict\": \"ok\", \"scheduled\": 4000}");
     for (int more = 0; more < 2; more++) {
         snprintf(text, sizeof text,
-                 "{\"dropped\": {}, \"events\": {\"records\": %zu}, \"shim\": {\"calls\": %zu}}",
-                 f.scenario.events.count + (size_t)more, f.scenario.calls.count);
+                 "{\"dropped\": {}, \"events\": {\"records\": %zu}, \"shim\": {\"calls\": %zu, "
+                 "\"connections\": %zu, \"outgoing\": 1}}",
+                 f.scenario.events.count + (size_t)more, f.scenario.calls.count,
+                 f.scenario.shim.count - 1);
         write_text(&f, "server/capture.json", text);
         assert_int_equal(analyze(&f, &run, &err), 0);
         assert_true(run_is_conclusive(&run));
