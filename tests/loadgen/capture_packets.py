@@ -20,11 +20,11 @@ program = b"".join(struct.pack("HBBI", *one) for one in (
     (0x28, 0, 0, 36), (0x15, 0, 1, port),    # to that port
     (0x06, 0, 0, 1 << 18), (0x06, 0, 0, 0)))
 kept = ctypes.create_string_buffer(program)
-packets = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
+packets = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)  # nothing yet: others' packets would be there before the filter
 packets.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER,
                    struct.pack("HL", len(program) // 8, ctypes.addressof(kept)))
 packets.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 64 << 20)
-packets.bind(("lo", 0))
+packets.bind(("lo", ETH_P_ALL))
 packets.settimeout(0.1)
 ended = []
 parent = os.getppid()
