@@ -35,7 +35,8 @@ static const struct option_spec options[] = {
     OPTION_FLAG("help-keys", 0, struct run_options, help_keys,
                 "print the keys of an experiment file with their help, and exit"),
     OPTION_STRING("out", 'o', "DIR", struct run_options, out,
-                  "the run folder, new or empty (runs/NAME-TIME)"),
+                  "the run folder: new, empty, or of a run that failed before its load began "
+                  "(runs/NAME-TIME)"),
     OPTION_LIST("set", 0, "KEY=VALUE", struct run_options, assignments,
                 "that key of the file in this run, like load.rate=50k; any number of them"),
     OPTION_STRING("categories", 0, "FILE", struct run_options, categories,

@@ -14,6 +14,7 @@
 #include "base/input_file.h"
 #include "base/json_numbers.h"
 #include "base/new_file.h"
+#include "experiments/common/failed_run.h"
 
 char *run_folder_path(const struct run_folder *folder, const char *name,
                       char path[RUN_PATH_BYTES + 128])
@@ -92,19 +93,50 @@ static int make_directories(const char *path, mode_t mode, const struct person *
     return make_directory(path, mode, owner, err);
 }
 
-static int check_empty(const char *path, struct error *err)
+// How many names the folder has; -1: it cannot be read.
+static int count_entries(const char *path)
 {
     DIR *directory = opendir(path);
-    int entries = 0;
+    int entries = -2; // . and ..
     if (!directory)
-        return error_set_errno(err, ERROR_INPUT, "cannot read the folder %s", path);
+        return -1;
     while (readdir(directory))
         entries++;
     closedir(directory);
-    return entries <= 2
-               ? 0
-               : error_set(err, ERROR_INPUT,
-                           "the folder %s has something in it already; name a new one", path);
+    return entries;
+}
+
+static bool has_file(const char *folder, const char *name)
+{
+    char path[RUN_PATH_BYTES + 128];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return access(path, F_OK) == 0;
+}
+
+// Says what is in the way and how to go on: it may be hours of somebody's measuring.
+static int refuse_full(const char *path, struct error *err)
+{
+    static const char *const results[] = {"summary.json", "repetitions.json", "matrix.json",
+                                          "study.json"};
+    const char *ask = has_file(path, "commands.log") ? "analyze" : NULL;
+    for (size_t i = 0; i < sizeof results / sizeof *results; i++)
+        if (has_file(path, results[i]))
+            ask = "report";
+    if (!ask)
+        return error_set(err, ERROR_INPUT,
+                         "the folder %s has something in it already; name a new one", path);
+    return error_set(err, ERROR_INPUT,
+                     "the folder %s has a run in it already (`taillight %s %s` says what it "
+                     "found); name a new one, or remove that: rm -r %s",
+                     path, ask, path, path);
+}
+
+static int make_room(const char *path, struct error *err)
+{
+    int entries = count_entries(path);
+    if (entries < 0)
+        return error_set_errno(err, ERROR_INPUT, "cannot read the folder %s", path);
+    return entries == 0 || failed_run_clear(path) ? 0 : refuse_full(path, err);
 }
 
 // runs/<name>-<UTC time>, with a number when two runs begin in the same second.
@@ -141,7 +173,7 @@ int run_folder_make(struct run_folder *folder, const char *wanted, const char *n
         return make_fresh(folder, name, owner, err);
     snprintf(folder->path, sizeof folder->path, "%s", wanted);
     int result = make_directories(wanted, RUN_FOLDER_MODE, owner, err);
-    return result < 0 ? result : check_empty(wanted, err);
+    return result < 0 ? result : make_room(wanted, err);
 }
 
 uint64_t free_disk_bytes(const char *folder)

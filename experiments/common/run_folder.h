@@ -17,9 +17,9 @@ struct run_folder {
     char path[RUN_PATH_BYTES];
 };
 
-// Makes the folder, with nothing in it. wanted NULL: runs/<name>-<UTC time>. A folder that has
-// something in it already is ERROR_INPUT. What is made of its path belongs to `owner` (NULL: to
-// whom the process is).
+// Makes the folder, with nothing in it. wanted NULL: runs/<name>-<UTC time>. One of a run that
+// failed before its load began is emptied (failed_run.h); another that has something in it already
+// is ERROR_INPUT. What is made of its path belongs to `owner` (NULL: to whom the process is).
 int run_folder_make(struct run_folder *folder, const char *wanted, const char *name,
                     const struct person *owner, struct error *err);
 

@@ -8,6 +8,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "experiments/common/failed_run.h"
 #include "experiments/common/hand_over.h"
 #include "experiments/common/program_path.h"
 #include "experiments/common/way_out.h"
@@ -273,7 +274,8 @@ static int run_in_folder(struct run *run, struct error *err)
         result = run_phases(run, err);
     progress_end(run->progress);
     if (result < 0)
-        command_log_write(&run->log, "run", "failed: %s", err->text);
+        command_log_write(&run->log, "run", "%s: %s", run->loading ? "failed" : FAILED_BEFORE_LOAD,
+                          err->text);
     int ended = tear_down(run, &undone);
     if (ended < 0 && result == 0) {
         *err = undone;

@@ -421,6 +421,7 @@ int run_load(struct run *run, struct error *err)
     int status = 0;
     say_loads(run);
     int result = begin_loads(run, &begin_ns, err);
+    run->loading = begin_ns > 0;
     if (result == 0 && run->log.dry)
         return run_update_neighbours(run, 0, run->experiment->load.duration_ns, &begin_ns, err);
     if (result == 0 && !run_server_host(run)->kind->is_elsewhere &&

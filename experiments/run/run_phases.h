@@ -84,6 +84,7 @@ struct run {
     char shim[RUN_PATH_BYTES];
     char shim_dir[128]; // empty: no shim
     bool capturing;
+    bool loading;         // a load has begun: there is something that was measured
     unsigned trace_turns; // of its trace: 1 it was turned on, 2 and off again
 };
 

@@ -74,6 +74,36 @@ if [ "$(nproc)" -ge 2 ]; then
     mkdir "$work/full" && touch "$work/full/file"
     refused 2 'full has something in it already' \
         "$taillight" run "$work/good.yaml" --out "$work/full" --quiet
+
+    # Who mends why a run failed before its load asks for the same folder again. What measured
+    # something, or has something in it that no run puts there, stays as it is.
+    dead() { refused 1 'ended with exit code 1' "$taillight" run "$work/dead.yaml" --out "$work/again" --quiet "$@"; }
+    stays() {
+        refused 2 "again $1" "$taillight" run "$work/dead.yaml" --out "$work/again" --quiet
+        [ -e "$work/again/$2" ] || fail "$2 is gone"
+    }
+    cat >"$work/dead.yaml" <<END
+name: dead
+hosts: {here: {kind: local}}
+servers: {dead: {host: here, kind: command, command: ["false"], port: $port}}
+workload: {protocol: memcached}
+load: {from: here, rate: 1k, connections: 1, duration: 1s}
+capture: {backend: none}
+END
+    dead
+    dead --set workload.keys.count=5
+    grep -q 'count: 5' "$work/again/experiment.yaml" || fail "the second attempt has the first's file"
+    ln -s /etc/hostname "$work/again/notes" && stays 'has a run in it already \(.taillight analyze' notes
+    rm "$work/again/notes" && dead
+    sed -i 's/failed before its load began/failed/' "$work/again/commands.log"
+    stays 'has a run in it already \(.taillight analyze .*rm -r ' logs/server-dead.log
+    touch "$work/again/summary.json"
+    stays 'has a run in it already \(.taillight report ' logs/server-dead.log
+    rm -r "$work/again"
+    printf 'repetitions: {count: 2}\n' >>"$work/dead.yaml"
+    dead
+    dead
+    mkdir "$work/again/repetition-2" && stays 'has something in it already' repetition-1
 fi
 command -v memcached >/dev/null && [ "$(nproc)" -ge 2 ] ||
     skip "memcached and two cores are needed for the rest: a port that is taken"

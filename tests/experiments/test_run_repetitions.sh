@@ -47,7 +47,7 @@ for i in 1 2; do
 done
 jq -e '.between.percentile == "p99"' "$work/out" >/dev/null || fail "what is compared"
 "$taillight" run "$work/twice.yaml" --out "$work/run" --quiet >"$work/out" 2>"$work/again.err"
-[ $? = 2 ] && grep -q 'has something in it already' "$work/again.err" || fail "a folder that is not empty"
+[ $? = 2 ] && grep -q 'has a run in it already' "$work/again.err" || fail "a folder that is not empty"
 # Not each of them, or one twice: nothing that could be compared with others.
 refused() { # WORDS
     "$taillight" compare "$work/run" "$work/part" --quiet >"$work/out" 2>"$work/part.err"
