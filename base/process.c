@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/new_file.h"
+#include "base/program_package.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -178,6 +179,17 @@ static void close_pair(int fds[2])
     }
 }
 
+static int start_error(const char *program, const struct start_failure *failure, struct error *err)
+{
+    const char *package = program_package(program);
+    if (failure->number != ENOENT || strcmp(failure->step, "start") != 0)
+        return error_set(err, ERROR_FAILED, "cannot start %s: could not %s: %s", program,
+                         failure->step, strerror(failure->number));
+    return error_set(err, ERROR_FAILED,
+                     "cannot start %s: there is no such program (is it installed?%s%s)", program,
+                     package ? " apt-get install " : "", package ? package : "");
+}
+
 int process_start(struct process *process, const char *const *argv,
                   const struct process_place *place, struct error *err)
 {
@@ -217,11 +229,7 @@ int process_start(struct process *process, const char *const *argv,
     }
     if (got == sizeof failure) {
         waitpid(pid, NULL, 0);
-        result = error_set(err, ERROR_FAILED, "cannot start %s: could not %s: %s%s", argv[0],
-                           failure.step, strerror(failure.number),
-                           failure.number == ENOENT && strcmp(failure.step, "start") == 0
-                               ? " (is it installed?)"
-                               : "");
+        result = start_error(argv[0], &failure, err);
         goto out;
     }
     process->pid = pid;

@@ -177,9 +177,8 @@ static int write_png(const char *svg, const char *path, struct error *err)
     const char *const words[] = {"rsvg-convert", "--zoom", "2", "--output",
                                  file.partial,   svg,      NULL};
     if (process_run(words, NULL, PNG_TIMEOUT_MS, NULL, 0, &inner) < 0)
-        result = error_set(err, ERROR_INPUT,
-                           "no %s: %s (--png takes rsvg-convert: apt-get install librsvg2-bin)",
-                           path, inner.text);
+        result = error_set(err, ERROR_INPUT, "no %s, which --png takes rsvg-convert for: %s", path,
+                           inner.text);
     return new_file_finish(&file, result, err);
 }
 

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/program_package.h"
+
 int program_path_self(char *path, size_t path_bytes, struct error *err)
 {
     ssize_t bytes = readlink("/proc/self/exe", path, path_bytes - 1);
@@ -65,11 +67,11 @@ bool program_exists(const char *name)
     return false;
 }
 
-int program_needed(const char *name, const char *package, struct error *err)
+int program_needed(const char *name, struct error *err)
 {
+    const char *package = program_package(name);
     return program_exists(name)
                ? 0
-               : error_set(err, ERROR_FAILED,
-                           "there is no command `%s`; install it: apt-get install %s", name,
-                           package);
+               : error_set(err, ERROR_FAILED, "there is no command `%s`%s%s", name,
+                           package ? "; install it: apt-get install " : "", package ? package : "");
 }

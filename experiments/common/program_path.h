@@ -20,7 +20,7 @@ int program_path_beside(const char *name, char *path, size_t path_bytes, struct 
 int program_path_shim(char *path, size_t path_bytes, struct error *err);
 
 // Whether a command of that name can be started; else ERROR_FAILED says which package has it.
-int program_needed(const char *name, const char *package, struct error *err);
+int program_needed(const char *name, struct error *err);
 
 // Whether a command of that name (or path) can be started.
 bool program_exists(const char *name);

@@ -15,7 +15,6 @@ const struct host_kind host_bridge = {
     .is_bridge = true,
     .own_cards = "to*",
     .program = "ip",
-    .package = "iproute2",
     .fallback = &host_local,
     .check = host_needs_no_check,
     .start = host_start_netns,

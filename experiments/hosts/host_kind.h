@@ -33,8 +33,7 @@ struct host_kind {
     bool is_alone;         // its address means something only on the machine itself
     bool is_bridge;        // it joins the others of such a network; one at most
     const char *own_cards; // pattern of the cards that the run makes for it; NULL: none
-    // What making one takes on this machine, and the package that has it; NULL: nothing.
-    const char *program, *package;
+    const char *program;   // that making one takes on this machine; NULL: none
     // What all hosts become where this kind cannot be made; NULL: that is an error.
     const struct host_kind *fallback;
 

@@ -162,7 +162,6 @@ const struct host_kind host_netns = {
     .is_joined = true,
     .own_cards = "to*",
     .program = "ip",
-    .package = "iproute2",
     .fallback = &host_local,
     .check = host_needs_no_check,
     .start = host_start_netns,

@@ -38,10 +38,7 @@ static int check_neighbour_program(const struct experiment_neighbour *neighbour,
     const struct server_kind *kind = neighbour->kind->server;
     const struct experiment_server server = {.kind = kind};
     int result =
-        kind ? kind->check_program(&server, err)
-        : program_exists(neighbour->command.items[0])
-            ? 0
-            : error_set(err, ERROR_FAILED, "there is no command `%s`", neighbour->command.items[0]);
+        kind ? kind->check_program(&server, err) : program_needed(neighbour->command.items[0], err);
     return result < 0 ? error_prefix(err, "the neighbour `%s`", neighbour->name) : 0;
 }
 
@@ -51,8 +48,7 @@ static int check_programs(const struct experiment *experiment, struct error *err
     // What is missing on another machine shows when it is started there.
     for (size_t i = 0; i < experiment->hosts.count && result == 0; i++)
         if (experiment->hosts.items[i].kind->program)
-            result = program_needed(experiment->hosts.items[i].kind->program,
-                                    experiment->hosts.items[i].kind->package, err);
+            result = program_needed(experiment->hosts.items[i].kind->program, err);
     for (size_t i = 0; i < experiment->servers.count && result == 0; i++)
         if (!is_elsewhere(experiment, experiment->servers.items[i].host))
             result = check_server_program(&experiment->servers.items[i], err);

@@ -37,7 +37,7 @@ static int memcached_check(const struct experiment_server *plan, size_t *option,
 static int memcached_check_program(const struct experiment_server *plan, struct error *err)
 {
     (void)plan;
-    return program_needed("memcached", "memcached", err);
+    return program_needed("memcached", err);
 }
 
 static int memcached_make_command(struct command_line *line, const struct experiment_server *plan,

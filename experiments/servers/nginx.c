@@ -27,7 +27,7 @@ static const char *nginx_program(void)
 static int nginx_check_program(const struct experiment_server *plan, struct error *err)
 {
     (void)plan;
-    return program_exists(nginx_program()) ? 0 : program_needed("nginx", "nginx-light", err);
+    return program_exists(nginx_program()) ? 0 : program_needed("nginx", err);
 }
 
 // Relative paths are below the folder it is started with (-p). Connections are kept for as long as

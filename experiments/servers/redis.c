@@ -31,7 +31,7 @@ static int redis_check(const struct experiment_server *plan, size_t *option, str
 static int redis_check_program(const struct experiment_server *plan, struct error *err)
 {
     (void)plan;
-    return program_needed("redis-server", "redis-server", err);
+    return program_needed("redis-server", err);
 }
 
 static int redis_make_command(struct command_line *line, const struct experiment_server *plan,

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/process.h"
+#include "base/program_package.h"
 #include "base/text.h"
 #include "profiler/doctor/doctor_checks.h"
 #include "profiler/host_facts.h"
@@ -156,15 +157,14 @@ struct wanted_program {
     const char *name;
     const char *version_option;
     const char *gives;
-    const char *package; // Debian's
 };
 
 static const struct wanted_program wanted_programs[] = {
-    {"memcached", "-V", "the server of the quickstart", "memcached"},
-    {"redis-server", "--version", "Redis experiments", "redis-server"},
-    {"nginx", "-v", "neighbours on the server's cores", "nginx-light"},
-    {"perf", "--version", "Intel PT and samples", "linux-perf"},
-    {"ssh", "-V", "experiments with other hosts", "openssh-client"},
+    {"memcached", "-V", "the server of the quickstart"},
+    {"redis-server", "--version", "Redis experiments"},
+    {"nginx", "-v", "neighbours on the server's cores"},
+    {"perf", "--version", "Intel PT and samples"},
+    {"ssh", "-V", "experiments with other hosts"},
 };
 
 // Some print their version on stderr, so a shell joins the two; no part of the command is user
@@ -175,7 +175,7 @@ static void check_program(struct doctor_items *items, const struct wanted_progra
     struct error err;
     struct doctor_item *item = doctor_add(items, DOCTOR_PROGRAMS, wanted->name, wanted->gives);
     if (!host_find_program(wanted->name, path, sizeof path)) {
-        snprintf(how, sizeof how, "apt-get install %s", wanted->package);
+        snprintf(how, sizeof how, "apt-get install %s", program_package(wanted->name));
         doctor_missing(item, DOCTOR_NO, how, "not in PATH");
         return;
     }

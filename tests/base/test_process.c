@@ -47,8 +47,18 @@ static void a_missing_program_is_reported_at_start(void **state)
     struct process process;
     struct error err = {0};
     assert_int_equal(process_start(&process, argv, NULL, &err), -ERROR_FAILED);
-    assert_non_null(strstr(err.text, "is it installed?"));
+    assert_non_null(strstr(err.text, "is it installed?)"));
     assert_int_equal(process.pid, 0);
+}
+
+static void a_program_of_a_known_package_names_it(void **state)
+{
+    (void)state;
+    const char *const argv[] = {"/nowhere/ssh", "host", NULL};
+    struct process process;
+    struct error err = {0};
+    assert_int_equal(process_start(&process, argv, NULL, &err), -ERROR_FAILED);
+    assert_non_null(strstr(err.text, "is it installed? apt-get install openssh-client)"));
 }
 
 static void a_command_that_hangs_is_ended(void **state)
@@ -282,6 +292,7 @@ int main(void)
         cmocka_unit_test(output_of_a_command),
         cmocka_unit_test(failure_quotes_the_command_and_its_complaint),
         cmocka_unit_test(a_missing_program_is_reported_at_start),
+        cmocka_unit_test(a_program_of_a_known_package_names_it),
         cmocka_unit_test(a_command_that_hangs_is_ended),
         cmocka_unit_test(lines_are_read_as_they_come),
         cmocka_unit_test(a_control_group_that_is_not_there_is_told),
