@@ -58,6 +58,18 @@ int error_prefix(struct error *err, const char *format, ...)
     return -(int)err->kind;
 }
 
+// What one of our own commands printed may be in it, which began with our name as well.
+static void drop_own_names(char *text)
+{
+    static const char name[] = "taillight: ";
+    const size_t length = sizeof name - 1;
+    for (char *at = text; (at = strstr(at, name));)
+        if (at == text || (at - text >= 2 && memcmp(at - 2, ": ", 2) == 0))
+            memmove(at, at + length, strlen(at + length) + 1);
+        else
+            at += length;
+}
+
 int error_report(const struct error *err)
 {
     char text[sizeof err->text];
@@ -67,6 +79,7 @@ int error_report(const struct error *err)
     for (char *at = text; *at; at++)
         if (((unsigned char)*at < ' ' && *at != '\n') || *at == 0x7f)
             *at = '?';
+    drop_own_names(text);
     fprintf(stderr, "taillight: %s\n", text);
     return (int)err->kind;
 }
