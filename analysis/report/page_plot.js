@@ -72,6 +72,15 @@ function seconds(ns) {
 }
 const plural = (number, one, many = one + 's') => `${count(number)} ${number === 1 ? one : many}`;
 
+// In sentences no line ends between a number and its unit. The text stays as it is.
+function keepUnits(node) {
+  const texts = document.createTreeWalker(node, NodeFilter.SHOW_TEXT), found = [];
+  while (texts.nextNode()) found.push(texts.currentNode);
+  for (const text of found)
+    text.replaceWith(...text.data.split(/(\d+(?:[.,]\d+)* (?:ns|us|µs|ms|s|min|h|%)(?![\w-]))/)
+                         .map((piece, i) => i % 2 ? element('span', {class: 'nowrap'}, piece) : piece));
+}
+
 // --- scales ---------------------------------------------------------------------------------
 
 function linearScale(low, high, from, to) {

@@ -18,13 +18,13 @@ function messageRow(diagnosis, index) {
       },
       text(String(index + 1)), text(timelines.has(id) ? '●' : ''), text(String(id)), text(seconds(messages.at_ns[index])),
       text(duration(messages.latency_ns[index])),
-      text('+' + duration(messages.deviation_ns[index])),
-      text(percent(messages.explained_ns[index], messages.deviation_ns[index])),
-      text(detail ? operationName(messages.operation[index]) : '', true),
       text(
           own.slice(0, 3).map(({cause, ns}) => `${causeLabel(cause)} ${duration(ns)}`).join(', ') ||
               'none found',
           'causes'),
+      text('+' + duration(messages.deviation_ns[index])),
+      text(percent(messages.explained_ns[index], messages.deviation_ns[index])),
+      text(detail ? operationName(messages.operation[index]) : '', true),
       text(detail ? String(messages.connection[index]) : ''),
       text(
           detail ? `${messages.receive_core[index] ?? '?'} → ${
@@ -35,8 +35,8 @@ function messageRow(diagnosis, index) {
 function renderMessageTable() {
   const place = byId('message-table'), diagnosis = current(), listed = listedMessages(),
         shown = Math.min(rowsShown, listed.length), columns = [
-    ['', 0], ['', 0], ['message', 0], ['at', 0], ['latency', 0], ['extra', 0],
-    ['explained', 0], ['operation', 1], ['largest causes', 1], ['conn.', 0], ['R → A core', 0]
+    ['', 0], ['', 0], ['message', 0], ['at', 0], ['latency', 0], ['largest causes', 1],
+    ['extra', 0], ['explained', 0], ['operation', 1], ['conn.', 0], ['R → A core', 0]
   ];
   const body = element(
       'tbody', {keydown: rowKeys},

@@ -101,6 +101,9 @@ function renderJudgement() {
   byId('judgement').className = bad ? 'bad' : '';
 }
 
+// Of the requests without an answer.
+const notAnswered = ({scheduled, answered}) => answered < scheduled ? `${count(scheduled - answered)} not` : 'every one';
+
 // The numbers that most come for.
 function renderHeadline() {
   const {measures, counts, latency} = data, index = name => data.quantiles.indexOf(name);
@@ -111,8 +114,7 @@ function renderHeadline() {
     ['999 in 1,000 within', shown('p99.9'), `p99.9, 95 %: ${between('p99.9')}`],
     ['Requests', count(counts.scheduled), `${count(measures.achieved_rate)} a second for ${duration(measures.duration_ns, '–')}`],
     [
-      'Answered', percent(counts.answered, counts.scheduled), `${count(counts.scheduled - counts.answered)} not`,
-      counts.answered < counts.scheduled
+      'Answered', percent(counts.answered, counts.scheduled), notAnswered(counts), counts.answered < counts.scheduled
     ]
   ];
   byId('headline').replaceChildren(...cells.map(
@@ -136,8 +138,8 @@ function renderNumbers() {
         ['Offered', rate(measures.offered_rate), `achieved ${rate(measures.achieved_rate)}`],
     ['Requests', count(counts.scheduled), `in ${duration(measures.duration_ns, '–')}`],
     [
-      'Answered', percent(counts.answered, counts.scheduled),
-      `${count(counts.scheduled - counts.answered)} not`, counts.answered < counts.scheduled
+      'Answered', percent(counts.answered, counts.scheduled), notAnswered(counts),
+      counts.answered < counts.scheduled
     ],
     ['Joined', percent(joined(), counts.scheduled), 'have every stamp'],
     [
@@ -170,5 +172,6 @@ sections.push({
     renderJudgement();
     renderHeadline();
     renderNumbers();
+    keepUnits(byId('verdict'));
   }
 });
