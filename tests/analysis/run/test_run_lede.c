@@ -324,7 +324,8 @@ static const struct situation situations[] = {
              "nothing stands out: 1 in 100 requests took 3.80 ms or more (usually 53.2 us). The "
              "largest small thing: another program, `yes`, had the server's CPU core (6.00 us of "
              "each on average).",
-     .remedy = "Store the dataset first (--prepare)"},
+     .remedy = "Store the dataset first (--prepare; in an experiment `fill: true` of a running "
+               "server)"},
     {.what = "another protocol",
      .doubt = "3,920 of 3,920 replies were errors; the first: \"-ERR unknown command\"",
      .doubts = {"errors"},
@@ -335,7 +336,8 @@ static const struct situation situations[] = {
      .doubt = "900 of 1000 replies were not the value that was asked for",
      .doubts = {"wrong-values"},
      .lede = DOUBTED_NOTHING("the server's values were not those that were asked for"),
-     .remedy = "Store this workload's dataset first (--prepare)"},
+     .remedy = "Store this workload's dataset first (--prepare; in an experiment `fill: true` "
+               "of a running server)"},
     {.what = "every reply twice",
      .doubt = "1000 replies came to no request, beside 1000 that did",
      .doubts = {"surplus"},
