@@ -6,11 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "analysis/analyze_trace.h"
 #include "analysis/diagnosis/slice_options.h"
 #include "analysis/export/run_database.h"
 #include "analysis/export/run_summary.h"
+#include "analysis/report/summary_pieces.h"
 #include "analysis/run/run_analyze.h"
 #include "base/json_numbers.h"
 #include "base/options.h"
@@ -126,7 +128,11 @@ static void print_causes(const struct run_analysis *run, const struct diagnosis 
 // folder: where it was written; NULL: nowhere.
 static void print_findings(const struct run_analysis *run, const char *folder)
 {
-    printf("%s\n", run->findings.verdict);
+    const struct summary_style style = summary_style_for(stdout);
+    if (isatty(STDOUT_FILENO))
+        text_wrap(stdout, run->findings.verdict, 0, style.width);
+    else // for other programs a line
+        printf("%s\n", run->findings.verdict);
     for (size_t i = 0; i < run->findings.diagnoses.count; i++)
         print_causes(run, &run->findings.diagnoses.items[i]);
     char words[RUN_TRACE_WORDS];

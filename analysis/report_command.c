@@ -13,6 +13,7 @@
 #include "analysis/report/summary_text.h"
 #include "analysis/run/run_analysis.h"
 #include "analysis/run/run_analyze.h"
+#include "analysis/run/run_lede.h"
 #include "base/json_numbers.h"
 #include "base/options.h"
 #include "base/progress.h"
@@ -107,6 +108,8 @@ static int write_report(const struct run_analysis *run, const struct report_opti
         struct summary_style style = summary_style_for(stdout);
         style.full = values->full;
         summary_text_write(run, &style, stdout);
+    } else {
+        run_lede_write_doubt(run, stderr);
     }
     if (!values->text)
         printf("%s%s\n", values->quiet ? "" : "\nReport: ", path);

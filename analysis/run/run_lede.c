@@ -390,3 +390,13 @@ void run_lede(const struct run_analysis *run, struct run_lede *out)
     capitalise(out->text);
     capitalise(out->remedy);
 }
+
+void run_lede_write_doubt(const struct run_analysis *run, FILE *out)
+{
+    struct run_lede lede;
+    if (run_is_conclusive(run))
+        return;
+    run_lede(run, &lede);
+    const char *end = strstr(lede.text, ". ");
+    fprintf(out, "%.*s\n", (int)(end ? (size_t)(end - lede.text) : strlen(lede.text)), lede.text);
+}

@@ -5,6 +5,8 @@
 #ifndef ANALYSIS_RUN_LEDE_H
 #define ANALYSIS_RUN_LEDE_H
 
+#include <stdio.h>
+
 #include "analysis/run/run_analysis.h"
 
 enum { LEDE_BYTES = 2000, CAUSE_WORDS_BYTES = 500, LEDE_REMEDY_BYTES = 300 };
@@ -21,6 +23,10 @@ struct run_lede {
 
 // From a complete analysis. Names in it are clean (text_clean).
 void run_lede(const struct run_analysis *run, struct run_lede *out);
+
+// Writes the first sentence, a line, where the run is inconclusive: whoever prints no summary would
+// leave that to the exit code.
+void run_lede_write_doubt(const struct run_analysis *run, FILE *out);
 
 // What a cause's time was, as a clause (`happened` of remedies.tbl.h): "another program, `yes`, had
 // memcached's CPU core". There {server} is the server's name where there is one server, {core} the

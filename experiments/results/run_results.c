@@ -27,12 +27,8 @@ static int print_results(const struct run_analysis *run,
         style.full = settings->full;
         summary_text_write(run, &style, stdout);
         printf("\nReport: ");
-    } else if (!run_is_conclusive(run)) { // else the exit code alone would say it
-        struct run_lede lede;
-        run_lede(run, &lede);
-        const char *end = strstr(lede.text, ". ");
-        fprintf(stderr, "%.*s\n", (int)(end ? (size_t)(end - lede.text) : strlen(lede.text)),
-                lede.text);
+    } else {
+        run_lede_write_doubt(run, stderr);
     }
     printf("%s\n", report);
     if (fflush(stdout) == EOF)
