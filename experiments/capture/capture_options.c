@@ -33,6 +33,8 @@ static const struct option_spec options[] = {
                  "nothing else is recorded, and no port needed"),
     OPTION_STRING("shim", 0, "DIR", struct capture_options, shim,
                   "also collect the calls of servers started with TAILLIGHT_SHIM_DIR=DIR"),
+    OPTION_FLAG("shim-in-environment", 0, struct capture_options, shim_in_environment,
+                "the same, with DIR in TAILLIGHT_SHIM_DIR, where other users do not see it"),
     OPTION_STRING(
         "calls", 0, "WORD", struct capture_options, calls_word,
         "socket calls from the kernel, of any program as it runs: auto (where the shim does not "
@@ -40,8 +42,6 @@ static const struct option_spec options[] = {
     OPTION_STRING("framing", 0, "PROTOCOL", struct capture_options, framing,
                   "redis, memcached or http: look at the first bytes of the socket calls that the "
                   "kernel has, and tell messages apart by them; nothing of them is kept"),
-    OPTION_FLAG("shim-in-environment", 0, struct capture_options, shim_in_environment,
-                "the same, with DIR in TAILLIGHT_SHIM_DIR, where other users do not see it"),
     OPTION_FLAG("commands", 0, struct capture_options, commands,
                 "with the shim: note with which command, of a fixed list, begins what the servers "
                 "receive, and nothing else of it"),
