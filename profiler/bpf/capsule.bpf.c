@@ -26,12 +26,13 @@ struct {
     __uint(max_entries, 4096);
 } records SEC(".maps");
 
-struct packet_filter filter; // filled in before the programs are loaded
 struct hop_counts counts;
 // How long an IP packet may be with its trailer. 0, before all hops are attached and when they
 // go: no packet begins to carry.
 uint32_t room_bytes;
 uint32_t queues; // packets wait behind this hop, and are followed there
+// Filled in before the programs are loaded, whose verifier then leaves out what is not asked.
+const volatile struct packet_filter filter;
 const volatile uint8_t hop;
 const volatile uint32_t sample_limit; // see packet_is_sampled()
 const volatile uint64_t key;          // of packet_flow(), and of trailers
@@ -60,6 +61,14 @@ static __always_inline void count(uint64_t *counter)
     __sync_fetch_and_add(counter, 1);
 }
 
+// As a place that the compiler knows nothing of: it would take the zeros for what the filter is.
+static __always_inline const struct packet_filter *asked_for(void)
+{
+    const volatile struct packet_filter *at = &filter;
+    asm volatile("" : "+r"(at));
+    return (const struct packet_filter *)at;
+}
+
 #include "profiler/bpf/packet_reading.bpf.h"
 
 // --- hops that look ------------------------------------------------------------------------------
@@ -83,9 +92,13 @@ static __always_inline void read_prefix(struct __sk_buff *skb, const struct read
     bpf_skb_load_bytes_relative(skb, state->payload_at, prefix, more + 1, BPF_HDR_START_NET);
 }
 
-// True if any byte of a stream's packet is sampled.
-static __always_inline bool stream_is_sampled(const struct hop_record *record)
+// True if any byte of a stream's packet is sampled; if not the last one, the record says so.
+static __always_inline bool stream_is_sampled(struct hop_record *record)
 {
+    if (sample_limit == PACKET_SAMPLE_ALL ||
+        packet_is_sampled(packet_block(record->flow, record->end - 1), sample_limit))
+        return true;
+    record->flags |= HOP_ONLY_COVERS;
     uint32_t block = record->first / PACKET_BLOCK_BYTES * PACKET_BLOCK_BYTES;
     for (int i = 0; i < PACKET_BLOCKS_MAX; i++, block += PACKET_BLOCK_BYTES) {
         if ((int32_t)(record->end - block) <= 0)
@@ -100,7 +113,6 @@ static __always_inline bool stream_is_sampled(const struct hop_record *record)
 static __always_inline bool identify(struct __sk_buff *skb, const struct reading_state *state,
                                      struct hop_record *record)
 {
-    uint64_t prefix[PACKET_PREFIX_WORDS] = {0};
     const struct packet_head *head = &state->head;
     record->flow = packet_flow(head, key);
     record->ip_bytes = head->ip_bytes;
@@ -118,11 +130,10 @@ static __always_inline bool identify(struct __sk_buff *skb, const struct reading
         }
         record->first = head->sequence;
         record->end = head->sequence + head->payload_bytes;
-        if (!packet_is_sampled(packet_block(record->flow, record->end - 1), sample_limit))
-            record->flags |= HOP_ONLY_COVERS;
         if (stream_is_sampled(record))
             return true;
     } else {
+        uint64_t prefix[PACKET_PREFIX_WORDS] = {0};
         read_prefix(skb, state, prefix);
         record->datagram = packet_datagram(head, record->flow, prefix);
         record->first = number16((const uint8_t *)prefix);
@@ -183,14 +194,15 @@ int hop_look(struct __sk_buff *skb)
     bool recorded = false;
     enum reading reading = read_head(skb, &state);
     count_unread(reading);
-    if (reading == READ_LATER_FRAGMENT && packet_filter_matches_ends(&filter, &state.head))
+    if (reading == READ_LATER_FRAGMENT && packet_filter_matches_ends(asked_for(), &state.head))
         count(&counts.fragments);
     if (is_asked(skb, &reading, &state)) {
-        record.time = bpf_ktime_get_ns();
-        record.core_after = core_after();
         count(&counts.matched);
-        recorded = identify(skb, &state, &record) &&
-                   write_record(&record, sizeof record, &counts.recorded);
+        if (identify(skb, &state, &record)) {
+            record.time = bpf_ktime_get_ns();
+            record.core_after = core_after();
+            recorded = write_record(&record, sizeof record, &counts.recorded);
+        }
     }
     if (may_follow && *(volatile uint32_t *)&queues)
         follow(skb, &state, &record, recorded);
@@ -223,7 +235,6 @@ static __always_inline int packet_begin(struct __sk_buff *skb, const struct read
 // A packet that is asked for, and where its trailer is or would be.
 struct carried {
     struct reading_state state;
-    uint64_t now;
     uint32_t trailer_at;   // from the frame's first byte
     uint32_t behind_bytes; // that lie there
 };
@@ -235,7 +246,6 @@ static __always_inline bool find_carried(struct __sk_buff *skb, struct carried *
     count_unread(reading);
     if (!is_asked(skb, &reading, &it->state))
         return false;
-    it->now = bpf_ktime_get_ns();
     count(&counts.matched);
     if (reading == READ_FRAGMENT) {
         count(&counts.fragments); // each of its parts would be as long as may be
@@ -271,7 +281,7 @@ static __always_inline bool may_begin(struct __sk_buff *skb, const struct carrie
     if (!identify(skb, &it->state, record))
         return false;
     if (record->flags & HOP_OPENS) {
-        record->time = it->now;
+        record->time = bpf_ktime_get_ns();
         write_record(record, sizeof *record, &counts.bare); // it is left alone
         return false;
     }
@@ -305,13 +315,13 @@ int hop_begin(struct __sk_buff *skb)
         struct capsule_trailer head;
         uint64_t stamp;
     } trailer;
-    struct carried it = {.now = 0};
+    struct carried it = {.trailer_at = 0};
     struct hop_record record = {.time = 0};
     if (!*(volatile uint32_t *)&room_bytes || !find_carried(skb, &it) ||
         !may_begin(skb, &it, &record))
         return CONTINUE;
     uint32_t before = skb->len;
-    trailer.stamp = trailer_stamp(it.now, hop);
+    trailer.stamp = trailer_stamp(bpf_ktime_get_ns(), hop);
     trailer.head = trailer_begin(key, run, asked, stamps_room, record.flow, trailer.stamp);
     // In a tunnel it would have to grow with all that is around it.
     if (it.state.ip_at ||
@@ -344,10 +354,9 @@ static __always_inline bool read_trailer(struct __sk_buff *skb, const struct car
 // Writes one more stamp behind a trailer's head, and what changes of that. False: they do not lie
 // in the packet's first part, where programs may write.
 static __always_inline bool write_stamp(struct __sk_buff *skb, const struct carried *it,
-                                        struct capsule_trailer head)
+                                        struct capsule_trailer head, uint64_t stamp)
 {
     uint8_t *end = (uint8_t *)(long)skb->data_end;
-    uint64_t stamp = trailer_stamp(it->now, hop);
     if (it->trailer_at > DIRECT_MAX)
         return false;
     uint8_t *at = (uint8_t *)(long)skb->data + bounded(it->trailer_at);
@@ -364,7 +373,7 @@ static __always_inline bool write_stamp(struct __sk_buff *skb, const struct carr
 SEC("tc")
 int hop_carry(struct __sk_buff *skb)
 {
-    struct carried it = {.now = 0};
+    struct carried it = {.trailer_at = 0};
     struct capsule_trailer head;
     if (!find_carried(skb, &it) || !read_trailer(skb, &it, &head))
         return CONTINUE;
@@ -372,10 +381,11 @@ int hop_carry(struct __sk_buff *skb)
         count(&counts.unsampled);
         return CONTINUE;
     }
+    uint64_t stamp = trailer_stamp(bpf_ktime_get_ns(), hop);
     uint32_t trailer_end = it.trailer_at + trailer_bytes(trailer_room(&head));
     if (trailer_count(&head) < trailer_room(&head) &&
-        (write_stamp(skb, &it, head) ||
-         (bpf_skb_pull_data(skb, trailer_end) == 0 && write_stamp(skb, &it, head))))
+        (write_stamp(skb, &it, head, stamp) ||
+         (bpf_skb_pull_data(skb, trailer_end) == 0 && write_stamp(skb, &it, head, stamp))))
         count(&counts.stamped);
     else
         count(&counts.not_stamped);
@@ -414,7 +424,7 @@ static __always_inline bool record_opening(const struct carried *it)
     const struct packet_head *head = &it->state.head;
     if (!it->state.opens || head->payload_bytes)
         return false;
-    struct hop_record record = {.time = it->now,
+    struct hop_record record = {.time = bpf_ktime_get_ns(),
                                 .flow = packet_flow(head, key),
                                 .first = head->sequence + 1,
                                 .end = head->sequence + 1,
@@ -429,11 +439,12 @@ static __always_inline bool record_opening(const struct carried *it)
 SEC("tc")
 int hop_end(struct __sk_buff *skb)
 {
-    struct carried it = {.now = 0};
+    struct carried it = {.trailer_at = 0};
     struct carried_record record = {.packet = {.time = 0}};
     struct capsule_trailer head;
     if (!find_carried(skb, &it) || record_opening(&it) || !read_trailer(skb, &it, &head))
         return CONTINUE;
+    record.packet.time = bpf_ktime_get_ns();
     identify(skb, &it.state, &record.packet);
     bool whole = read_stamps(skb, &it, &head, &record);
     if (it.state.ip_at || bpf_skb_change_tail(skb, it.trailer_at, 0) < 0)
@@ -447,8 +458,7 @@ int hop_end(struct __sk_buff *skb)
     asm volatile("" : "+r"(stamps)); // so that the verifier sees the bounds of what is passed on
     if (stamps >= HOPS_MAX)
         return CONTINUE;
-    record.packet.time = it.now;
-    record.stamps[stamps] = trailer_stamp(it.now, hop);
+    record.stamps[stamps] = trailer_stamp(record.packet.time, hop);
     write_record(&record, sizeof record.packet + 8 * (stamps + 1), &counts.recorded);
     return CONTINUE;
 }

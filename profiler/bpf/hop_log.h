@@ -11,7 +11,7 @@
 #include <stdint.h>
 #endif
 
-enum { HOP_LOG_VERSION = 2 };
+enum { HOP_LOG_VERSION = 3 };
 
 enum {
     // A packet's way is kept in 64 bits, four a hop (profiler/capsule/packet_join.h).

@@ -55,6 +55,18 @@ static inline bool packet_address_same(const struct packet_address *a,
     return a->word[0] == b->word[0] && a->word[1] == b->word[1];
 }
 
+static inline bool packet_address_is_four(const struct packet_address *address)
+{
+    return address->word[0] == 0 && (uint32_t)address->word[1] == 0xffff0000u;
+}
+
+// Both addresses of IPv4, the source's in the low half: what is mapped around them is always the
+// same.
+static inline uint64_t packet_addresses_four(const struct packet_head *head)
+{
+    return head->source.word[1] >> 32 | (head->destination.word[1] >> 32 << 32);
+}
+
 // `port` and `host` stand for either end. The first is all that a later fragment can be asked: it
 // has no ports.
 static inline bool packet_filter_matches_ends(const struct packet_filter *filter,
@@ -88,22 +100,29 @@ static inline uint64_t packet_flow(const struct packet_head *head, uint64_t key)
 {
     uint64_t ports =
         (uint64_t)head->protocol << 32 | (uint64_t)head->source_port << 16 | head->destination_port;
+    const struct packet_address *source = &head->source, *destination = &head->destination;
     uint64_t hash = hash64(key ^ ports);
-    hash = hash64(hash ^ head->source.word[0]);
-    hash = hash64(hash ^ head->source.word[1]);
-    hash = hash64(hash ^ head->destination.word[0]);
-    return hash64(hash ^ head->destination.word[1]);
+    if (packet_address_is_four(source) && packet_address_is_four(destination))
+        return hash64(hash ^ packet_addresses_four(head));
+    hash = hash64(hash ^ source->word[0]);
+    hash = hash64(hash ^ source->word[1]);
+    hash = hash64(hash ^ destination->word[0]);
+    return hash64(hash ^ destination->word[1]);
 }
 
 // A datagram of a flow. prefix: the beginning of its payload, zeros after its end. Not the
-// checksum, which may be filled in on the way.
+// checksum, which may be filled in on the way. Every other word goes into a hash of its own: a
+// processor does both at once, where one would wait for the other.
 static inline uint64_t packet_datagram(const struct packet_head *head, uint64_t flow,
                                        const uint64_t prefix[PACKET_PREFIX_WORDS])
 {
-    uint64_t hash = hash64(flow ^ ((uint64_t)head->datagram_id << 32 | head->payload_bytes));
-    for (int i = 0; i < PACKET_PREFIX_WORDS; i++)
-        hash = hash64(hash ^ prefix[i]);
-    return hash;
+    uint64_t even = hash64(flow ^ ((uint64_t)head->datagram_id << 32 | head->payload_bytes));
+    uint64_t odd = ~flow;
+    for (int i = 0; i < PACKET_PREFIX_WORDS; i += 2) {
+        even = hash64(even ^ prefix[i]);
+        odd = hash64(odd ^ prefix[i + 1]);
+    }
+    return hash_pair(odd, even);
 }
 
 // What decides whether a byte of a stream is sampled, for all bytes of its block alike.
@@ -112,7 +131,9 @@ static inline uint64_t packet_block(uint64_t flow, uint32_t sequence)
     return hash64(flow ^ sequence / PACKET_BLOCK_BYTES);
 }
 
-// One in so many is sampled; limit: UINT32_MAX / n.
+#define PACKET_SAMPLE_ALL 0xffffffffu
+
+// One in so many is sampled; limit: PACKET_SAMPLE_ALL / n.
 static inline bool packet_is_sampled(uint64_t identity, uint32_t limit)
 {
     return (uint32_t)(identity >> 32) <= limit;

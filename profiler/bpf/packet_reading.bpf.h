@@ -2,7 +2,7 @@
 //
 // What a packet's headers say, for the programs of a hop: of its IP packet, or, below a tunnel, of
 // the one inside that is asked for. Included once, behind what the programs are loaded with
-// (link_bytes, filter, counts).
+// (link_bytes, asked_for(), counts).
 #ifndef PROFILER_BPF_PACKET_READING_BPF_H
 #define PROFILER_BPF_PACKET_READING_BPF_H
 
@@ -86,14 +86,19 @@ static __always_inline bool load(struct __sk_buff *skb, const struct reading_sta
     return bpf_skb_load_bytes_relative(skb, at, out, bytes, BPF_HDR_START_NET) == 0;
 }
 
+// As one load each where the compiler knows that they lie at a multiple of their size.
 static __always_inline uint16_t number16(const uint8_t *bytes)
 {
-    return (uint16_t)(bytes[0] << 8 | bytes[1]);
+    uint16_t number;
+    __builtin_memcpy(&number, bytes, sizeof number);
+    return bpf_ntohs(number);
 }
 
 static __always_inline uint32_t number32(const uint8_t *bytes)
 {
-    return (uint32_t)number16(bytes) << 16 | number16(bytes + 2);
+    uint32_t number;
+    __builtin_memcpy(&number, bytes, sizeof number);
+    return bpf_ntohl(number);
 }
 
 static __always_inline struct packet_address mapped(const uint8_t *bytes)
@@ -312,15 +317,15 @@ static __noinline enum reading read_inner(struct __sk_buff *skb, struct reading_
 static __always_inline bool is_asked(struct __sk_buff *skb, enum reading *reading,
                                      struct reading_state *state)
 {
-    if (*reading <= READ_FRAGMENT && packet_filter_matches(&filter, &state->head))
+    if (*reading <= READ_FRAGMENT && packet_filter_matches(asked_for(), &state->head))
         return true;
     if (!is_tunnel(*reading, state))
         return false;
     *reading = read_inner(skb, state);
     count_unread(*reading);
-    if (*reading == READ_LATER_FRAGMENT && packet_filter_matches_ends(&filter, &state->head))
+    if (*reading == READ_LATER_FRAGMENT && packet_filter_matches_ends(asked_for(), &state->head))
         count(&counts.fragments);
-    return *reading <= READ_FRAGMENT && packet_filter_matches(&filter, &state->head);
+    return *reading <= READ_FRAGMENT && packet_filter_matches(asked_for(), &state->head);
 }
 
 #endif

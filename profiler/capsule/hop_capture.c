@@ -238,7 +238,7 @@ static int hop_load(struct hop_capture *capture, size_t index,
     programs->rodata->asked = (uint16_t)((1u << settings->way_count) - 1);
     programs->rodata->stamps_room = stamps_room_of(settings);
     programs->rodata->link_bytes = capture->hops[index].link_bytes;
-    programs->bss->filter = settings->filter;
+    programs->rodata->filter = settings->filter;
     for (int i = 0; i < programs->skeleton->prog_cnt; i++)
         bpf_program__set_autoload(*programs->skeleton->progs[i].prog, false);
     bpf_program__set_autoload(program_of(&capture->hops[index]), true);

@@ -153,5 +153,5 @@ int packet_key_parse(const char *option, const char *text, uint64_t *key, struct
 
 uint32_t packet_sample_limit(uint32_t one_in)
 {
-    return UINT32_MAX / one_in;
+    return PACKET_SAMPLE_ALL / one_in;
 }

@@ -62,7 +62,7 @@ static struct capsule_bpf *load_hop(uint32_t sample_limit)
     programs->bss->room_bytes = 1500;
     programs->rodata->link_bytes = LINK_BYTES;
     programs->rodata->sample_limit = sample_limit;
-    packet_filter_parse("port 11211", &programs->bss->filter, NULL);
+    packet_filter_parse("port 11211", &programs->rodata->filter, NULL);
     if (bpf_map__set_max_entries(programs->maps.records, RING_BYTES) ||
         capsule_bpf__load(programs) < 0)
         bench_fail("the hops' programs cannot be loaded: %s", strerror(errno));

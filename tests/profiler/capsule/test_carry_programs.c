@@ -52,7 +52,7 @@ static void begin(struct scene *scene, uint32_t one_in, uint16_t asked)
     scene->programs->bss->room_bytes = ROOM;
     scene->programs->rodata->link_bytes = LINK_BYTES;
     scene->programs->rodata->sample_limit = packet_sample_limit(one_in);
-    assert_int_equal(packet_filter_parse("port 11211", &scene->programs->bss->filter, NULL), 0);
+    assert_int_equal(packet_filter_parse("port 11211", &scene->programs->rodata->filter, NULL), 0);
     assert_int_equal(capsule_bpf__load(scene->programs), 0);
     scene->ring = ring_buffer__new(bpf_map__fd(scene->programs->maps.records), take, scene, NULL);
     assert_non_null(scene->ring);

@@ -49,7 +49,7 @@ static void begin_with(struct scene *scene, void **link, const char *filter, uin
     scene->programs->rodata->hop = HOP;
     scene->programs->rodata->link_bytes = *(const uint32_t *)*link;
     scene->programs->rodata->sample_limit = packet_sample_limit(one_in);
-    assert_int_equal(packet_filter_parse(filter, &scene->programs->bss->filter, NULL), 0);
+    assert_int_equal(packet_filter_parse(filter, &scene->programs->rodata->filter, NULL), 0);
     scene->programs->rodata->may_follow = queues;
     scene->programs->bss->queues = queues;
     assert_int_equal(capsule_bpf__load(scene->programs), 0);
