@@ -61,8 +61,9 @@ static int refuse_privileges(struct error *err)
 {
     char lacking[64];
     return error_set(err, ERROR_FAILED,
-                     "cannot attach hops: this process lacks %s; run as root (it takes CAP_BPF and "
-                     "CAP_NET_ADMIN, and CAP_SYS_ADMIN for other network namespaces)",
+                     "cannot attach hops: this process lacks %s; run as root (it takes CAP_BPF, "
+                     "CAP_PERFMON and CAP_NET_ADMIN, and CAP_SYS_ADMIN for other network "
+                     "namespaces)",
                      privilege_lacking_for_bpf(lacking, sizeof lacking)[0] ? lacking
                                                                            : "CAP_NET_ADMIN");
 }
@@ -244,7 +245,7 @@ static int hop_load(struct hop_capture *capture, size_t index,
     bpf_program__set_autoload(program_of(&capture->hops[index]), true);
     if (share_maps(capture, index, ring_bytes_of(settings->ring_bytes)) ||
         capsule_bpf__load(programs) < 0)
-        return errno == EPERM
+        return errno == EPERM || (errno == EACCES && !privilege_held(PRIVILEGE_PERFMON))
                    ? refuse_privileges(err)
                    : error_set_errno(err, ERROR_FAILED, "cannot load the BPF programs of a hop");
     return 0;
