@@ -191,7 +191,7 @@ int hop_look(struct __sk_buff *skb)
 {
     struct reading_state state = {.is_fragment = false};
     struct hop_record record = {.time = 0};
-    bool recorded = false;
+    bool recorded = false, follows = may_follow && *(volatile uint32_t *)&queues;
     enum reading reading = read_head(skb, &state);
     count_unread(reading);
     if (reading == READ_LATER_FRAGMENT && packet_filter_matches_ends(asked_for(), &state.head))
@@ -201,10 +201,12 @@ int hop_look(struct __sk_buff *skb)
         if (identify(skb, &state, &record)) {
             record.time = bpf_ktime_get_ns();
             record.core_after = core_after();
+            if (follows)
+                record.flags |= skb->gso_size ? HOP_FOLLOWED | HOP_DIVISIBLE : HOP_FOLLOWED;
             recorded = write_record(&record, sizeof record, &counts.recorded);
         }
     }
-    if (may_follow && *(volatile uint32_t *)&queues)
+    if (follows)
         follow(skb, &state, &record, recorded);
     return CONTINUE;
 }

@@ -29,6 +29,9 @@ enum hop_flags {
     // A SYN, which every hop that looks, begins or ends records, sampled or not: `first` and `end`
     // are the number of the stream's first byte. It is followed nowhere.
     HOP_OPENS = 1 << 3,
+    // An egress hop follows it into a queueing discipline (queued_ns), which may divide it (GSO).
+    HOP_FOLLOWED = 1 << 4,
+    HOP_DIVISIBLE = 1 << 5,
 };
 
 struct hop_record {
@@ -96,7 +99,7 @@ struct hop_counts {
     uint64_t bare;
     uint64_t dropped; // of them: the ring was full
     // Of the recorded, where the interface has a queueing discipline: followed into it, and of
-    // these seen as they left it, which those do not that it dropped or divided (GSO).
+    // these seen as they left it, which those are not that it dropped or divided (GSO).
     uint64_t queued, left;
     // Fragments that are not the first: they have no ports, so they are counted by all else that
     // the filter asks, and the first stands for them.

@@ -172,22 +172,42 @@ static void print_tagged(const struct hop_report *report, FILE *out)
     print_note(tagged, "packets have a VLAN tag within another: they were left alone.", out);
 }
 
+// Of the packets that a hop followed and that came to a later hop all the same: those that were
+// divided, and those at which the kernel ran no program as they left.
+static void unseen_leavings(const struct hop_report *report, size_t hop, uint64_t *divided,
+                            uint64_t *unwatched)
+{
+    *divided = *unwatched = 0;
+    for (size_t i = 0; i < report->join->route_count; i++) {
+        const struct packet_route *route = &report->join->routes[i];
+        for (size_t k = 0; k < route->hop_count; k++)
+            if (route->hops[k] == hop) {
+                *divided += route->divided[k];
+                *unwatched += route->unwatched[k];
+            }
+    }
+}
+
 // Of the queueing disciplines, what is not told apart.
 static void print_queues(const struct hop_report *report, FILE *out)
 {
-    char count[2][32];
+    char count[4][32];
+    uint64_t divided, unwatched;
     for (size_t i = 0; i < report->hop_count; i++) {
         const struct hop_link *link = report->link[i];
         const struct hop_counts *counts = &report->counts[i];
         if (link->unseen[0])
             fprintf(out, "  %s: how long packets are in its queue (%s) is not known: %s.\n",
                     report->hops[i].name, link->qdisc, link->unseen);
-        if (counts->left < counts->queued)
-            fprintf(out,
-                    "  %s: %s of %s packets were not seen as they left its queue (%s): it dropped "
-                    "them, divided them, or has them.\n",
-                    report->hops[i].name, text_count(counts->queued - counts->left, count[0]),
-                    text_count(counts->queued, count[1]), link->qdisc);
+        if (counts->left >= counts->queued)
+            continue;
+        unseen_leavings(report, i, &divided, &unwatched);
+        fprintf(out,
+                "  %s: %s of %s packets were not seen as they left its queue (%s): %s it divided "
+                "(GSO), at %s the kernel ran no tracing program; others it dropped, or has.\n",
+                report->hops[i].name, text_count(counts->queued - counts->left, count[0]),
+                text_count(counts->queued, count[1]), link->qdisc, text_count(divided, count[2]),
+                text_count(unwatched, count[3]));
     }
 }
 
@@ -323,6 +343,10 @@ static json_t *hop_json(const struct hop_report *report, size_t i)
                   spec->namespace, "role", hop_role_name(spec->role), "qdisc", link->qdisc,
                   "queue_unseen", link->unseen, "number", link->interface, "peer", link->peer,
                   "gone", (int)report->gone[i], "cut", (int)report->cut[i]);
+    uint64_t divided, unwatched;
+    unseen_leavings(report, i, &divided, &unwatched);
+    json_object_set_new(object, "left_divided", json_integer((json_int_t)divided));
+    json_object_set_new(object, "left_unwatched", json_integer((json_int_t)unwatched));
     return object ? json_rows_set(object, count_rows, &report->counts[i]) : NULL;
 }
 

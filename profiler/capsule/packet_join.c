@@ -275,6 +275,22 @@ static enum outcome outcome_of(const struct packet_route *route, const struct pa
     return gap ? PACKET_GAP : missing ? PACKET_LOST : PACKET_COMPLETE;
 }
 
+static void take_unseen_leavings(const struct joining *j, const struct packet *packet,
+                                 const struct passage *passage, size_t last,
+                                 struct packet_route *route)
+{
+    for (size_t i = 0; i < last; i++) {
+        const struct hop_record *record = passage->at[i];
+        if (!record || record->queued_ns || !(record->flags & HOP_FOLLOWED) ||
+            !same_packet(record, &j->records[packet->first]))
+            continue;
+        if (record->flags & HOP_DIVISIBLE)
+            route->divided[i]++;
+        else
+            route->unwatched[i]++;
+    }
+}
+
 static int take_delays(struct packet_route *route, const struct passage *passage)
 {
     const struct hop_record *const *at = passage->at;
@@ -315,6 +331,7 @@ static int packet_count(struct joining *j, const struct packet *packet)
     route->packets++;
     if (outcome != PACKET_COMPLETE && is_repeated(j, packet))
         j->out->repeated++;
+    take_unseen_leavings(j, packet, &passage, last, route);
     if (outcome == PACKET_GAP)
         route->gaps++;
     else if (outcome == PACKET_LOST)

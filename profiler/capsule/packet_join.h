@@ -39,6 +39,9 @@ struct packet_route {
     // Of the same packets, those seen as they left the queueing discipline behind a hop: how long
     // they were in it.
     struct delay_array queued[HOPS_MAX];
+    // Packets that were followed into that discipline, were not seen as they left it, and came to a
+    // later hop: divided (GSO), or while the kernel ran no program that could have seen it.
+    uint64_t divided[HOPS_MAX], unwatched[HOPS_MAX];
 };
 
 struct packet_join {

@@ -110,8 +110,11 @@ static void times_in_queues_are_those_of_the_records(void **state)
     for (uint32_t n = 0; n < PACKETS; n++)
         for (unsigned hop = 0; hop < 3; hop++) {
             datagram(&j, 2, n, hop, 1000 + n * 10000 + hop * 5000);
+            struct hop_record *record = &j.records.items[j.records.count - 1];
             if (hop == QUEUE && n % 4)
-                j.records.items[j.records.count - 1].queued_ns = 3000 + n;
+                record->queued_ns = 3000 + n;
+            if (hop >= QUEUE) // nobody has seen one behind the last hop
+                record->flags |= n % 8 ? HOP_FOLLOWED : HOP_FOLLOWED | HOP_DIVISIBLE;
         }
     join(&j);
     const struct packet_route *route = &j.join.routes[0];
@@ -119,6 +122,9 @@ static void times_in_queues_are_those_of_the_records(void **state)
     assert_int_equal(route->gaps, 0);
     assert_int_equal(route->queued[0].count + route->queued[2].count, 0);
     assert_int_equal(route->queued[QUEUE].count, PACKETS * 3 / 4);
+    assert_int_equal(route->divided[QUEUE], 13);
+    assert_int_equal(route->unwatched[QUEUE], 12);
+    assert_int_equal(route->divided[2] + route->unwatched[2], 0);
     assert_true(sum(&route->queued[QUEUE]) == 75 * 3000 + 99 * 100 / 2 - 4 * (24 * 25 / 2));
     done(&j);
     segment(&j, 0, 100, 0, 10);
