@@ -16,14 +16,21 @@ experiment "$work/user.yaml" local 500 1s <<<"servers: {cache: {kind: memcached,
 capture: {backend: none}"
 sudo=(env SUDO_UID=65534 SUDO_GID=65534)
 
-# What each process of a run is, while it lasts: "<first words> <user> <capabilities>", once each.
+# What each process of a run is, while it lasts: "<first words> <user> <capabilities>", once each. Starts little itself: a
+# load of a second must not end between two looks.
 watch_processes() { # PID
-    local process words
+    local process children words name first second rest user
     for ((i = 0; i < 3000; i++)); do
         kill -0 "$1" 2>/dev/null || break
-        for process in $(cat "/proc/$1/task/$1/children" 2>/dev/null); do
-            words=$(tr '\0' ' ' <"/proc/$process/cmdline" | cut -d' ' -f2)
-            echo "$words $(awk '/^Uid/ { user = $3 } /^CapEff/ { print user, $2 }' "/proc/$process/status")"
+        read -r -a children <"/proc/$1/task/$1/children"
+        for process in "${children[@]}"; do
+            mapfile -d '' -t words <"/proc/$process/cmdline"
+            while read -r name first second rest; do
+                case $name in
+                    Uid:) user=$second ;;
+                    CapEff:) echo "${words[1]:-} $user $first" ;;
+                esac
+            done <"/proc/$process/status"
         done
         sleep 0.01
     done 2>/dev/null | sort -u # they end while they are looked at
