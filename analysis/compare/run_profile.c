@@ -469,11 +469,11 @@ int run_set_check(const char *path, struct error *err)
 static int check_for_copies(const struct run_set *set, const char *path, struct error *err)
 {
     const size_t last = set->latencies.count - 1;
-    const struct latency_run *new = &set->latencies.items[last];
+    const struct latency_run *latest = &set->latencies.items[last];
     for (size_t i = 0; i < last; i++) {
         const struct latency_run *old = &set->latencies.items[i];
-        if (new->count &&new->count == old->count &&
-            memcmp(new->items, old->items, new->count * sizeof *new->items) == 0)
+        if (latest->count && latest->count == old->count &&
+            memcmp(latest->items, old->items, latest->count * sizeof *latest->items) == 0)
             return error_set(err, ERROR_INPUT,
                              "%s: repetition-%zu has the same requests as repetition-%zu: one was "
                              "copied over the other; copy both again from where they were",
