@@ -2,7 +2,9 @@
 #
 # Runs tests/lab/headline.yaml on the lab's machine: the controller out here, client and server behind ssh, each in a network of
 # its own, with NICs between them whose clocks drift; Intel PT of the server's cores by stock perf, the shim, and a server in
-# which a function is slow now and then. Sourced; expects $BUILD. FAULT, RATE and CAPTURE are put into the experiment.
+# which a function is slow now and then. Sourced; expects $BUILD. SERVER, RATE and CAPTURE are put into the experiment;
+# AT_SERVER is run in the server's network before it, with the programs and files of BRINGING, options of run_guest.sh; PAIR are
+# parameters of the NICs.
 # Leaves $work/run, $work/verdict, what the machine wrote in $work/out, the exit code in $status. With KEEP, all of that there.
 set -u
 for program in ssh ssh-keygen /usr/sbin/sshd jq; do
@@ -12,7 +14,8 @@ if [ "${1:-}" != inside ]; then # while there is a network
     made=$(tests/lab/make_lab.sh "$BUILD") || { tail -n 1 <<<"$made"; exit 77; }
 fi
 . "$(dirname "$0")/../guest/tap_lib.sh"
-: "${FAULT:=slow,30ms,300ms}" "${RATE:=20}" "${CAPTURE:=backend: intel_pt, detail: light}"
+: "${SERVER:=kind: labserver, options: [--fault, 'slow,30ms,300ms', --fault-log, /home/faults]}"
+: "${RATE:=20}" "${CAPTURE:=backend: intel_pt, detail: light}" "${AT_SERVER:=true}"
 for name in client server; do
     port=23
     [ $name = server ] || port=22
@@ -24,7 +27,7 @@ cat >"$work/inside" <<INSIDE
 $guest_begin
 mkdir -p /run/sshd /home/files
 chmod 600 host_key
-insmod phcpair.ko || exit 1
+insmod phcpair.ko ${PAIR:-} || exit 1
 for name in client server; do
     unshare -n sleep 100000 &
     echo \$! >/run/\$name.pid
@@ -36,6 +39,7 @@ for name in client server; do
     [ \$name = client ] || nsenter --net=/proc/\$(cat /run/server.pid)/ns/net unshare -m bash -c "mount -t sysfs none /sys; echo 1 >/sys/class/net/phc1/queues/rx-0/rps_cpus" || exit 1
     /usr/sbin/sshd -D -e -f sshd_\$name 2>/run/sshd-\$name.log &
 done
+nsenter --net=/proc/\$(cat /run/server.pid)/ns/net bash at_server || exit 1
 for name in client server; do
     tries=600
     until grep -q 'Server listening' /run/sshd-\$name.log; do
@@ -50,8 +54,9 @@ left=\$(ls -A /home/files)
 dmesg | grep -E 'WARNING:|BUG:|Oops' && exit 1
 exit 0
 INSIDE
-sed "s|SSH_CONFIG|$work/ssh_config|; s|FAULT|$FAULT|; s|RATE|$RATE|; s|CAPTURE|$CAPTURE|" tests/lab/headline.yaml >"$work/headline.yaml"
-guest_runner=tests/lab/lab.sh guest_start -c 4 -t 600 -p sshd -o "$work/out" -f "$work/inside" -f "$work/sshd_client" \
+sed "s|SSH_CONFIG|$work/ssh_config|; s|SERVER|$SERVER|; s|RATE|$RATE|; s|CAPTURE|$CAPTURE|" tests/lab/headline.yaml >"$work/headline.yaml"
+echo "$AT_SERVER" >"$work/at_server"
+guest_runner=tests/lab/lab.sh guest_start -c 4 -t 600 -p sshd "${BRINGING[@]}" -f "$work/at_server" -o "$work/out" -f "$work/inside" -f "$work/sshd_client" \
     -f "$work/sshd_server" -f "$work/host_key" -f "$work/user_key.pub" 'bash inside'
 "$BUILD/taillight" run "$work/headline.yaml" --out "$work/run" >"$work/verdict" 2>&1
 status=$?
@@ -65,4 +70,12 @@ fi
 summary=$work/run/summary.json
 expect() { # FILTER
     jq -e "$1" "$summary" >/dev/null || fail "not $1: $(jq -c '[.requests, .joined, .order_violations, .trace]' "$summary"); $(cat "$work/verdict")"
+}
+# The slow messages' first cause is of that class and has that in its name; where the host took the emulated cores away for as
+# long, which the run then says (exit 4), it is one of the causes. Leaves it in $found.
+is_found() { # CLASS NAME
+    found=$(jq --arg class "$1" --arg name "$2" '[.causes[] | select(.class == $class and (.cause | contains($name)))] | first' "$summary")
+    [ "$found" != null ] || fail "no $1 $2: $(jq -c '[.causes[] | [.cause, .class, .messages]]' "$summary"); $(cat "$work/verdict")"
+    [ $status = 4 ] || expect ".causes[0] | .class == \"$1\" and (.cause | contains(\"$2\"))"
+    echo "exit $status; $(jq -c '[.requests, .joined]' "$summary"); $(jq -c . <<<"$found"); first: $(jq -c '.causes[0].cause' "$summary")"
 }

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# A memcached with its symbols in which one function, do_item_get, takes 100 ms more for keys that end in 7: make_memcached.sh BUILD
+# makes it of Debian's source under BUILD/lab and prints its path. Exit 77 and the reason when that cannot be had.
+set -eu
+build=${1:?usage: make_memcached.sh BUILD}
+mirror=${TAILLIGHT_LAB_MIRROR:-http://deb.debian.org/debian}
+skip() {
+    echo "$*"
+    exit 77
+}
+for tool in apt-get xz make "${CC:-gcc}"; do
+    command -v "$tool" >/dev/null || skip "memcached is made of Debian's source, and there is no $tool"
+done
+[ -e /usr/include/event.h ] || skip "memcached is made with libevent-dev, which is not installed"
+mkdir -p "$build/lab"
+cd "$build/lab"
+exec 9>.memcached-lock
+flock 9
+if [ ! -x memcached ]; then
+    new=$(mktemp -d "$PWD/new-XXXXXX")
+    trap 'rm -rf "$new"' EXIT
+    mkdir -p "$new"/{lists,cache/archives}/partial
+    echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror bookworm main" >"$new/sources"
+    apt() {
+        apt-get -qq -o Dir::Etc::SourceList="$new/sources" -o Dir::Etc::SourceParts=/dev/null \
+            -o Dir::State::Lists="$new/lists" -o Dir::Cache="$new/cache" -o APT::Sandbox::User=root "$@"
+    }
+    { apt update && (cd "$new" && apt source --download-only memcached); } 2>"$new/log" >&2 ||
+        skip "there is no source of memcached from $mirror: $(tail -n 1 "$new/log")"
+    tar -C "$new" --strip-components=1 -xf "$new"/memcached_*.orig.tar.*
+    cat >"$new/slow.h" <<'SLOW'
+#include <time.h>
+// Written out, and few looks at the clock: a trace would hold every turn of a loop, and every call.
+static inline __attribute__((always_inline)) void be_slow(void)
+{
+    struct timespec begin, now;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    do {
+        unsigned long work = (unsigned long)begin.tv_nsec;
+        __asm__ volatile(".rept 65536\n\timul $3, %0, %0\n\t.endr" : "+r"(work));
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    } while ((now.tv_sec - begin.tv_sec) * 1000000000 + now.tv_nsec - begin.tv_nsec < 100000000);
+}
+SLOW
+    sed -i '1i #include "slow.h"
+/^item \*do_item_get(/a \    if (key[nkey - 1] == '"'7'"') be_slow();' "$new/items.c"
+    grep -q 'be_slow()' "$new/items.c" || skip "do_item_get is not where it was in memcached's items.c"
+    (cd "$new" && ./configure -q CFLAGS='-O2 -g' && make -s memcached) >"$new/log" 2>&1 ||
+        skip "memcached cannot be built here: $(tail -n 1 "$new/log")"
+    mv "$new/memcached" memcached
+fi
+echo "$PWD/memcached"
