@@ -66,9 +66,9 @@ static void compare_capture(const struct run_documents *documents, struct run_mi
         const struct log_header *header;
         json_int_t more;
     } pairs[] = {
-        {"events.tlog", json_object_get(events, "records"), documents->events},
-        {"sockets.tlog", json_object_get(events, "sockets"), documents->sockets},
-        {"calls.tlog", json_object_get(shim, "calls"), documents->calls},
+        {"events.tlog", json_object_get(events, "records"), documents->events, 0},
+        {"sockets.tlog", json_object_get(events, "sockets"), documents->sockets, 0},
+        {"calls.tlog", json_object_get(shim, "calls"), documents->calls, 0},
         {"connections.tlog", json_object_get(shim, "connections"), documents->connections,
          json_integer_value(json_object_get(shim, "outgoing"))},
     };
