@@ -97,7 +97,7 @@ join_node 3
 knows() { [ "$(at_node 3 cluster info | tr -d '\r' | grep -cx -e cluster_state:ok -e cluster_known_nodes:4)" = 2 ]; }
 await knows || fail 'the fourth node does not come'
 for i in 0 1 2 3; do at_node $i config resetstat >"$dir/said"; done
-begin --sleep --rate 2k --duration 4s --timeout 20s --connections 6 --threads 2
+begin --sleep --rate 2k --duration 15s --timeout 20s --connections 6 --threads 2 # longer than the moves take
 for slot in "${slots[@]:0:6}"; do begin_move "$slot" 0 1; done
 await called 1 asking || fail 'nobody was asked behind ASKING'
 (
