@@ -31,6 +31,8 @@ static const struct option_spec options[] = {
     OPTION_FLAG("all", 'a', struct command_options, print.all,
                 "list the BPF programs one by one too"),
     OPTION_FLAG("json", 0, struct command_options, print.json, "print one JSON document on stdout"),
+    OPTION_FLAG("facts", 0, struct command_options, print.facts,
+                "print what a run writes down as facts.json: as --json, but tries no capture"),
     OPTION_FLAG("quiet", 'q', struct command_options, print.quiet,
                 "list only what is limited or missing"),
     OPTION_FLAG("restore", 0, struct command_options, restore,
@@ -96,6 +98,8 @@ static int examine_host(const struct far_host *far, const struct command_options
         argv[n++] = "--all";
     if (o->print.json)
         argv[n++] = "--json";
+    if (o->print.facts)
+        argv[n++] = "--facts";
     if (o->print.quiet)
         argv[n++] = "--quiet";
     if (o->restore)

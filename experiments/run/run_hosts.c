@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// The phases in which the hosts are made, asked what they are and can measure, and tuned.
+// The phases in which the hosts are made, asked what they are, and tuned.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiments/capture/capture_backend.h"
 #include "experiments/hosts/host_kind.h"
 #include "experiments/hosts/tuning.h"
 #include "experiments/keeper/keeper_journal.h"
@@ -95,7 +94,7 @@ static int start_asking(struct run *run, struct host *host, struct process *proc
                         struct error *err)
 {
     struct command_line line = {.failed = false};
-    command_line_add_list(&line, (const char *const[]){"taillight", "doctor", "--json", NULL});
+    command_line_add_list(&line, (const char *const[]){"taillight", "doctor", "--facts", NULL});
     const struct run_command command = {.line = &line, .log_path = host->log_path};
     return run_start_command(run, host, &command, process, err);
 }
@@ -114,7 +113,7 @@ static json_t *ask_facts(struct run *run, struct host *host, struct error *err)
     if (result > 0 && status != 0)
         supervisor_end_error(err, "the doctor", status, host->log_path);
     else if (result >= 0 && !facts)
-        error_set(err, ERROR_FAILED, "host %s does not say what it can measure", host->plan->name);
+        error_set(err, ERROR_FAILED, "host %s does not say what it is", host->plan->name);
     process_stop(&process, 0);
     array_free(&output);
     return facts;
@@ -158,11 +157,11 @@ int run_log_fact_questions(struct run *run, struct error *err)
 
 static int collect_here(void *facts)
 {
-    *(json_t **)facts = doctor_facts_json(capture_backends_examine);
+    *(json_t **)facts = doctor_facts_json();
     return 0;
 }
 
-// Tries programs of the kernel's, perf and a namespace, some of which take seconds.
+// Tries a namespace and asks programs for their versions, which may take seconds.
 static json_t *look_here(struct error *err)
 {
     int ignored;
@@ -177,12 +176,11 @@ static json_t *look_here(struct error *err)
     return facts;
 }
 
-// facts.json: what the server's machine is and can measure.
+// facts.json: what the server's machine is.
 int run_collect_facts(struct run *run, struct error *err)
 {
     bool far = run_server_host(run)->kind->is_elsewhere;
-    progress_phase(run->progress, "looking at what %s machine can measure",
-                   far ? "the server's" : "this");
+    progress_phase(run->progress, "looking at what %s machine is", far ? "the server's" : "this");
     err->kind = ERROR_NONE;
     json_t *facts = far ? ask_facts(run, run_server_host(run), err) : look_here(err);
     if (!facts)

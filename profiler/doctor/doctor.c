@@ -13,15 +13,16 @@
 #include "profiler/host_facts.h"
 
 // Looks at everything: some hundred milliseconds, every wait bounded. Fails only without memory.
-// check_backends: examines what a capture can be made with, which the floor above knows. The caller
-// frees with array_free.
+// check_backends: examines what a capture can be made with, which the floor above knows; NULL: that
+// is not tried. The caller frees with array_free.
 static int doctor_examine(doctor_check check_backends, struct doctor_items *items,
                           struct error *err)
 {
     memset(items, 0, sizeof *items);
     doctor_check_machine(items);
     doctor_check_capture(items);
-    check_backends(items);
+    if (check_backends)
+        check_backends(items);
     doctor_check_network(items);
     doctor_check_programs(items);
     // Each group adds one item at least, so fewer means that memory ran out on the way.
@@ -70,11 +71,11 @@ static json_t *doctor_json(const struct doctor_items *items)
     return json_pack("{s:o, s:o}", "host", host_json(), "items", list);
 }
 
-json_t *doctor_facts_json(doctor_check check_backends)
+json_t *doctor_facts_json(void)
 {
     struct doctor_items items;
     struct error err;
-    if (doctor_examine(check_backends, &items, &err) < 0)
+    if (doctor_examine(NULL, &items, &err) < 0)
         return NULL;
     json_t *facts = doctor_json(&items);
     array_free(&items);
@@ -139,9 +140,9 @@ int doctor_print(const struct doctor_options *chosen, doctor_check check_backend
 {
     struct doctor_items items;
     int result = 0;
-    if (doctor_examine(check_backends, &items, err) < 0)
+    if (doctor_examine(chosen->facts ? NULL : check_backends, &items, err) < 0)
         return -ERROR_FAILED;
-    if (chosen->json) {
+    if (chosen->json || chosen->facts) {
         result = json_print_new(doctor_json(&items), JSON_INDENT(2), "the doctor's findings", err);
     } else {
         print_people(&items, chosen);

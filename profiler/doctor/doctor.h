@@ -14,15 +14,17 @@
 // Adds items: what a capture can be made with, which the floor above knows.
 typedef void (*doctor_check)(struct doctor_items *items);
 
-// Examines the host and makes the document of `taillight doctor --json`, for a run folder's
-// facts.json. The caller owns it.
-json_t *doctor_facts_json(doctor_check check_backends);
+// Makes the document of `taillight doctor --facts`, for a run folder's facts.json. What a capture
+// can be made with is not tried: the run's own capture is about to, and writes it into its
+// capture.json. The caller owns it.
+json_t *doctor_facts_json(void);
 
 // --- for people ----------------------------------------------------------------------------------
 // What profiler/doctor/doctor.h finds, on one screen or as a document.
 
 struct doctor_options {
     bool json;
+    bool facts; // a document as well, of what a run writes down
     bool all;   // the BPF programs one by one, too
     bool quiet; // only what is limited or missing
 };

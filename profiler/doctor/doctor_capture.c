@@ -28,6 +28,21 @@ static void check_btf(struct doctor_items *items)
                        "no /sys/kernel/btf/vmlinux");
 }
 
+static void check_transmit_stamps(struct doctor_items *items)
+{
+    struct doctor_item *item = doctor_add(items, DOCTOR_CAPTURE, "transmit stamps by sockops",
+                                          "when replies left, by the NIC's clock where it has one");
+    struct btf *btf = btf__load_vmlinux_btf();
+    bool there =
+        btf && btf__find_by_name_kind(btf, "bpf_sock_ops_enable_tx_tstamp", BTF_KIND_FUNC) > 0;
+    btf__free(btf);
+    if (there)
+        doctor_found(item, DOCTOR_YES, "the kernel has bpf_sock_ops_enable_tx_tstamp");
+    else
+        doctor_missing(item, DOCTOR_NO, "Linux 6.15; until then replies are stamped at the device",
+                       "this kernel has no bpf_sock_ops_enable_tx_tstamp");
+}
+
 // Loads and attaches every program for a moment, into rings of a few records.
 void doctor_check_events(struct doctor_items *items)
 {
@@ -36,6 +51,7 @@ void doctor_check_events(struct doctor_items *items)
     struct events_capture *capture;
     struct error err;
     char disabled[16];
+    check_transmit_stamps(items);
     struct doctor_item *bpf = doctor_add(items, DOCTOR_CAPTURE, "BPF (events backend)",
                                          "task runs, interrupts, M(n), M(h), replies");
     size_t at = items->count - 1, attached = 0;
@@ -87,21 +103,6 @@ static void check_receive_stamps(struct doctor_items *items)
     else
         doctor_missing(item, state == RECEIVE_STAMPS_OFF ? DOCTOR_NO : DOCTOR_LIMITED,
                        "ip link set lo up", "no packet over loopback came with one");
-}
-
-static void check_transmit_stamps(struct doctor_items *items)
-{
-    struct doctor_item *item = doctor_add(items, DOCTOR_CAPTURE, "transmit stamps by sockops",
-                                          "when replies left, by the NIC's clock where it has one");
-    struct btf *btf = btf__load_vmlinux_btf();
-    bool there =
-        btf && btf__find_by_name_kind(btf, "bpf_sock_ops_enable_tx_tstamp", BTF_KIND_FUNC) > 0;
-    btf__free(btf);
-    if (there)
-        doctor_found(item, DOCTOR_YES, "the kernel has bpf_sock_ops_enable_tx_tstamp");
-    else
-        doctor_missing(item, DOCTOR_NO, "Linux 6.15; until then replies are stamped at the device",
-                       "this kernel has no bpf_sock_ops_enable_tx_tstamp");
 }
 
 void doctor_check_processor_trace(struct doctor_items *items)
@@ -190,7 +191,6 @@ void doctor_check_capture(struct doctor_items *items)
 {
     check_btf(items);
     check_receive_stamps(items);
-    check_transmit_stamps(items);
     check_shim(items);
     check_counters(items);
 }

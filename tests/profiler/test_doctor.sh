@@ -16,7 +16,8 @@ before=$(ip -br link show | wc -l)
 "$taillight" doctor --json >"$work/doctor.json" 2>"$work/errors" || fail "exit $?"
 [ -s "$work/errors" ] && fail "it wrote to stderr: $(cat "$work/errors")"
 [ "$(ip -br link show | wc -l)" = "$before" ] || fail "it left network devices behind"
-python3 - "$work/doctor.json" <<'PYTHON'
+"$taillight" doctor --facts >"$work/facts.json" || fail "--facts: exit $?"
+python3 - "$work/doctor.json" "$work/facts.json" <<'PYTHON'
 import json, os, re, sys
 document = json.load(open(sys.argv[1]))
 host, items = document["host"], document["items"]
@@ -46,6 +47,11 @@ if by_name["BPF (events backend)"]["state"] != "no":
     named = [item["name"] for item in items if item["group"] == "events backend"]
     table = open("profiler/bpf/events.tbl.h").read()
     assert named == re.findall(r'^EVENT_PROGRAM\((\w+),', table, re.M), named
+facts = json.load(open(sys.argv[2]))
+tried = {"transmit stamps by sockops", "BPF (events backend)", "Intel PT", "samples backend", "kernel function tracing"}
+assert facts["host"] == host, facts["host"]
+assert [item["name"] for item in facts["items"]] == \
+    [item["name"] for item in items if item["group"] != "events backend" and item["name"] not in tried]
 PYTHON
 
 # The time of a call is read without rdtscp, which some virtual machines lack: the TSC is fit without.
