@@ -2,13 +2,19 @@
 #
 # For test scripts that start servers and wait for them.
 #
+# pause SECONDS: sleeps without starting a program, which takes longer than many a pause. Nobody writes what
+# is read.
+exec {never}<> <(:)
+pause() { read -r -t "$1" -u "$never" || :; }
+
 # await COMMAND...: waits until it succeeds, for a minute at most. What soon comes on an idle machine
-# comes later on a busy one; only what never comes is a failure.
+# comes later on a busy one; only what never comes is a failure. Looks less often at what does not come soon:
+# most looks are a program.
 await() {
-    local last=$((SECONDS + 60))
+    local last=$((SECONDS + 60)) looks=0
     until "$@" 2>/dev/null; do
         [ $SECONDS -lt $last ] || return 1
-        sleep 0.05
+        [ $((looks++)) -lt 10 ] && pause 0.03 || pause 0.1
     done
 }
 

@@ -100,7 +100,7 @@ computes() { # NAME
     grep -qE '^(#|//) Runs beside others' "$source"
 }
 outcomes=$(mktemp)
-trap 'rm -f "$outcomes"' EXIT
+trap 'rm -f "$outcomes"*' EXIT
 beside=() alone=()
 # Scripts first: among them are those that take longest. Shuffled, the same way each time, so that those of a
 # folder, which compute or wait alike, are not beside one another.

@@ -126,7 +126,7 @@ ssh_nothing_left() { # NAME SECONDS
         [ -z "$left" ] && return
         tries=$((tries - 1))
         [ $tries -gt 0 ] || fail "left behind on $1: $left"
-        sleep 0.05
+        pause 0.05
     done
 }
 
