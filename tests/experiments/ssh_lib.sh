@@ -67,9 +67,12 @@ EOF
 }
 
 # NAME: starts its sshd, with the priority that one has, and waits for it. The machine has the cores of sshd_cores[NAME], else all.
+# What a client sends faster than it is taken sshd keeps in a buffer that it moves to larger memory at each packet: its
+# allocator keeps that memory, since each new page costs a virtual machine dearly. Its sessions know nothing of it.
 declare -A sshd_cores
 ssh_serve() {
-    ip netns exec "ssh$$-$1" nice -n $((-$(nice))) taskset -c "${sshd_cores[$1]:-0-$(($(nproc --all) - 1))}" "${sshd:-$(command -v sshd || echo /usr/sbin/sshd)}" -D -e -f "$work/$1-sshd_config" \
+    GLIBC_TUNABLES=glibc.malloc.mmap_threshold=33554432:glibc.malloc.trim_threshold=268435456 \
+        ip netns exec "ssh$$-$1" nice -n $((-$(nice))) taskset -c "${sshd_cores[$1]:-0-$(($(nproc --all) - 1))}" "${sshd:-$(command -v sshd || echo /usr/sbin/sshd)}" -D -e -f "$work/$1-sshd_config" \
         </dev/null 2>"$work/$1-sshd.log" &
     echo $! >"$work/$1-sshd.pid"
     prefer_sessions $! &
@@ -78,8 +81,7 @@ ssh_serve() {
 # SSHD: what it starts, as long as it runs. Makes no process, and looks seldom where nothing changes, lest it is what a
 # test finds.
 prefer_sessions() {
-    local pid pids children never all before='' same=0
-    exec {never}<> <(:)
+    local pid pids children all before='' same=0
     while [ -e "/proc/$1" ]; do
         pids=("$1") all=''
         while [ ${#pids[@]} -gt 0 ]; do
@@ -90,7 +92,7 @@ prefer_sessions() {
         done
         if [ "$all" = "$before" ]; then same=$((same + 1)); else same=0; fi
         before=$all
-        read -r -t $((same < 10 ? 0 : 1)).1 -u "$never"
+        pause $((same < 10 ? 0 : 1)).1
     done 2>/dev/null
 }
 
