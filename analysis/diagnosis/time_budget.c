@@ -231,6 +231,8 @@ static void add_period(const struct thread_period *period, void *context)
     double ns = (double)(period->end_ns - period->begin_ns);
     if (period->before && period->before->left == STINT_EXITED && period->state != THREAD_RUNS)
         return; // it is over
+    if (!period->before && period->state == THREAD_UNKNOWN)
+        return; // it has not been seen yet
     account->budget->whole_ns += ns;
     switch (period->state) {
     case THREAD_RUNS:
