@@ -122,6 +122,8 @@ void sleep_ended_name(const char *sleep, enum waker_kind kind, const char *who,
     const size_t bytes = CAUSE_NAME_BYTES;
     if (kind == WAKER_THREAD && strcmp(sleep, "stopped by a tracer") == 0)
         snprintf(out, bytes, "%s (%s)", sleep, who);
+    else if (kind == WAKER_THREAD && strcmp(sleep, "stopped by a signal") == 0)
+        snprintf(out, bytes, "%s (continued by %s)", sleep, who);
     else if (sleep_is_stop(sleep) || (kind == WAKER_UNKNOWN && known))
         snprintf(out, bytes, "%s", sleep);
     else if (kind == WAKER_UNKNOWN)

@@ -18,13 +18,14 @@
 #include "analysis/timeline/timeline.h"
 #include "tests/analysis/diagnosis/scenario.h"
 
-enum { FSYNC = 74, WRITE = 1, JOURNAL = 300, DISK = 254 << 20 };
+enum { FSYNC = 74, WRITE = 1, JOURNAL = 300, SHELL = 400, DISK = 254 << 20 };
 enum { REQUESTS = 60, HIT = 30, PERIOD_NS = 1000000, HELD_NS = 100000, FAR_CORE = 3, FUTEX = 202 };
 
 enum hindrance {
     NOTHING,
     LOCKED,
     STOPPED,
+    CONTINUED,
     TRACED,
     FROZEN,
     UNKNOWN_CALL,
@@ -110,6 +111,17 @@ static void waits_for_journal(struct scenario *s, int64_t at)
     scenario_switch(s, at + HELD_NS, 0, SERVER_THREAD, "server");
 }
 
+// Stopped, until a shell on another core has it go on.
+static void is_continued(struct scenario *s, int64_t at)
+{
+    scenario_event(s, at, EVENT_BLOCKED, 0, SERVER_THREAD)->payload.b = BLOCKED_SIGNALLED;
+    scenario_switch(s, at, 0, 0, "swapper/0");
+    scenario_switch(s, at, 2, SHELL, "bash");
+    scenario_event(s, at + HELD_NS - 500, EVENT_WAKING, 2, SERVER_THREAD)->payload.b = SHELL;
+    scenario_switch(s, at + HELD_NS, 0, SERVER_THREAD, "server");
+    scenario_switch(s, at + HELD_NS + 1000, 2, 0, "swapper/2");
+}
+
 // It sleeps in a call that is about that file.
 static void sleeps_over(struct scenario *s, int64_t at, enum hindrance hindrance)
 {
@@ -179,6 +191,8 @@ static int64_t serve(struct scenario *s, int64_t begin, enum hindrance hindrance
         sleeps_over(s, service, hindrance);
     if (hindrance == STOPPED)
         sleeps(s, service, BLOCKED_NO_CALL, BLOCKED_SIGNALLED);
+    if (hindrance == CONTINUED)
+        is_continued(s, service);
     if (hindrance == TRACED)
         sleeps(s, service, BLOCKED_NO_CALL, BLOCKED_TRACED);
     if (hindrance == FROZEN) {
@@ -311,6 +325,7 @@ static void a_sleeping_thread_says_in_what(void **state)
     expect(LOCKED, "lock wait (futex)");
     expect(CONDITION, "condition wait (futex)");
     expect(STOPPED, "stopped by a signal");
+    expect(CONTINUED, "stopped by a signal (continued by bash)");
     expect(TRACED, "stopped by a tracer");
     expect(FROZEN, "stopped: its control group is frozen");
     expect(UNKNOWN_CALL, "blocked in system call 999");
