@@ -4,9 +4,9 @@
 . tests/experiments/run_lib.sh
 need_capture
 need_program yes coreutils
-sed -e 's/duration: 10s/duration: 4s/' -e 's/start: 5s, stop: 10s/start: 2s, stop: 4s/' \
-    -e 's/0s-5s, 5s-10s/0s-2s, 2s-4s/' experiments/quickstart-noisy-neighbour.yaml >"$work/noisy.yaml"
-grep -q 'start: 2s' "$work/noisy.yaml" && grep -q '0s-2s, 2s-4s' "$work/noisy.yaml" ||
+sed -e 's/duration: 10s/duration: 2s/' -e 's/start: 5s, stop: 10s/start: 1s, stop: 2s/' \
+    -e 's/0s-5s, 5s-10s/0s-1s, 1s-2s/' experiments/quickstart-noisy-neighbour.yaml >"$work/noisy.yaml"
+grep -q 'start: 1s' "$work/noisy.yaml" && grep -q '0s-1s, 1s-2s' "$work/noisy.yaml" ||
     fail "the example has changed; so must this test"
 run="$work/run"
 # Where the client itself was kept from its core, that is the top cause, and rightly so; what the virtual machine's
