@@ -8,9 +8,9 @@ need_capture
 need_program chromium chromium
 need_program python3 python3
 experiment "$work/numbers.yaml" netns 3k 1s <<<'servers: {cache: {kind: memcached, threads: 1}}'
-drawn() { # PAGE, to stdout after its scripts have run
+drawn() { # PAGE PROFILE, to stdout after its scripts have run
     timeout 120 chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --virtual-time-budget=3000 \
-        --user-data-dir="$work/profile" --dump-dom "file://$1" 2>"$work/browser.err"
+        --user-data-dir="$work/$2" --dump-dom "file://$1" 2>"$work/browser.err"
 }
 told() {
     python3 tests/experiments/one_number.py "$work/run/summary.json" "$work/terminal" "$work/dom" \
@@ -23,7 +23,7 @@ told_run() {
     status=$?
     [ $status = 0 ] || { [ $status = 4 ] && grep -q '^Inconclusive: ' "$work/run.err"; } || fail "exit $status, and no word of why"
     "$taillight" report "$work/run" --text --full >"$work/terminal" 2>"$work/report.err"
-    drawn "$work/run/report.html" >"$work/dom"
+    drawn "$work/run/report.html" profile >"$work/dom"
     grep -q 'data-ready="yes"' "$work/dom" || fail "the page did not become ready"
     told
 }
@@ -40,11 +40,13 @@ status=$?
 [ $status = 0 ] || [ $status = 4 ] || fail "few requests: exit $status"
 [ "$(json "$work/few/summary.json" '$.answered')" = "$(json "$work/few/summary.json" '$.requests')" ] ||
     skip "not all of 300 requests were answered"
-drawn "$work/few/report.html" >"$work/few.dom"
-grep -q '999 in 1,000 within</dt><dd>too few requests<' "$work/few.dom" || fail "the page does not say that p99.9 has too few"
+drawn "$work/few/report.html" profile >"$work/few.dom" &
+few=$!
 "$taillight" compare "$work/few" "$work/run" --quiet --out "$work/compared.html" >"$work/compared" 2>"$work/compare.err"
 "$taillight" compare "$work/few" "$work/run" --quiet --json >"$work/compared.json" 2>"$work/compare.err"
-drawn "$work/compared.html" >"$work/compared.dom"
+drawn "$work/compared.html" other-profile >"$work/compared.dom"
+wait $few
+grep -q '999 in 1,000 within</dt><dd>too few requests<' "$work/few.dom" || fail "the page does not say that p99.9 has too few"
 told_of() { # BASE
     python3 tests/experiments/compared_numbers.py "$work/compared.json" "$work/compared" "$work/compared.dom" \
         "$work/$1/summary.json" "$work/run/summary.json" >"$work/told"

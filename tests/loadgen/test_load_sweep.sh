@@ -24,19 +24,24 @@ refused '--sweep makes runs of its own' --sweep 1k:2k:1k --samples "$dir/s"
 load --sweep 200:1k:800 --duration 300ms --out "$dir/few"
 cp "$dir/out" "$dir/few.terminal"
 load --sweep 14k:20k:6k --duration 300ms --timeout 100ms --out "$dir/table"
-numbers_of() { # FOLDER TERMINAL
-    "$build/taillight" report "$1" -q >"$dir/page" || fail "no page of $1"
+draw() { # FOLDER: its page as a browser has it, in FOLDER.dom
+    "$build/taillight" report "$1" -q >"$1.page" || fail "no page of $1"
     timeout 120 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --virtual-time-budget=3000 \
-        --user-data-dir="$dir/profile" --dump-dom "file://$1/report.html" >"$dir/dom" 2>"$dir/browser.err"
-    python3 tests/experiments/set_numbers.py "$1/sweep.json" "$2" "$dir/dom" >"$dir/told" 2>&1 || fail "$(cat "$dir/told")"
+        --user-data-dir="$1.profile" --dump-dom "file://$1/report.html" >"$1.dom" 2>"$1.browser"
+}
+numbers_of() { # FOLDER TERMINAL
+    python3 tests/experiments/set_numbers.py "$1/sweep.json" "$2" "$1.dom" >"$dir/told" 2>&1 || fail "$(cat "$dir/told")"
 }
 browser=$(command -v chromium || command -v google-chrome || true)
 if [ -n "$browser" ]; then
+    draw "$dir/table" &
+    draw "$dir/few"
+    wait $!
     numbers_of "$dir/table" "$dir/out"
     numbers_of "$dir/few" "$dir/few.terminal"
     cat "$dir/told"
     # A check that can fail: a table of which each interval begins elsewhere.
-    python3 tests/experiments/set_numbers.py "$dir/few/sweep.json" <(sed 's/\[/[1/' "$dir/few.terminal") "$dir/dom" >"$dir/told" 2>&1 &&
+    python3 tests/experiments/set_numbers.py "$dir/few/sweep.json" <(sed 's/\[/[1/' "$dir/few.terminal") "$dir/few.dom" >"$dir/told" 2>&1 &&
         fail 'numbers that differ are not seen'
 fi
 
