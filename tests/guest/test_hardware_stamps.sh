@@ -52,7 +52,7 @@ until ./taillight load --server 10.77.0.2:11211 --prepare --workload few.yaml --
     tries=$((tries - 1)); [ $tries -gt 0 ] || exit 1
     sleep 0.2
 done
-./taillight doctor --json >/out/doctor.json
+./taillight doctor --facts >/out/doctor.json
 
 echo '1 0' >$parameters/setting # not what it was after booting, and not what a load sets
 settings
