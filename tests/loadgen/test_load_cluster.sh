@@ -91,13 +91,13 @@ grep -q 'MOVED.*--cluster' "$dir/err" || fail 'who stores a dataset at one node 
 
 # --- slots that move, and a node that appears ----------------------------------------------------
 printf 'protocol: redis\nkeys: {count: 60}\nmix: {get: 1, set: 1, transaction: 1}\n' >"$dir/workload.yaml"
-mapfile -t slots < <(for key in $(at_node 0 --scan | grep -v : | sort | head -n 12); do at_node 0 cluster keyslot "$key"; done)
+mapfile -t slots < <(for key in $(at_node 0 keys '*' | grep -v : | sort | head -n 12); do at_node 0 cluster keyslot "$key"; done)
 start_node
 join_node 3
 knows() { [ "$(at_node 3 cluster info | tr -d '\r' | grep -cx -e cluster_state:ok -e cluster_known_nodes:4)" = 2 ]; }
 await knows || fail 'the fourth node does not come'
 for i in 0 1 2 3; do at_node $i config resetstat >"$dir/said"; done
-begin --sleep --rate 2k --duration 15s --timeout 20s --connections 6 --threads 2 # longer than the moves take
+begin --sleep --rate 1k --duration 10s --timeout 20s --connections 6 --threads 2 # longer than the moves take
 for slot in "${slots[@]:0:6}"; do begin_move "$slot" 0 1; done
 await called 1 asking || fail 'nobody was asked behind ASKING'
 (
