@@ -18,16 +18,25 @@ await() {
     done
 }
 
+# value NAME: of the load's document in $dir/out, a member that is no object; without starting a program.
+value() {
+    local line
+    while IFS= read -r line; do
+        [[ $line == "  \"$1\": "* ]] || continue
+        line=${line#*: } line=${line#\"}
+        echo "${line%%[\",]*}"
+    done <"$dir/out"
+}
+
 # claim_port: sets `port` to one on which nobody listens, by
 # TCP over IPv4 or IPv6. It is this script's, and its children's, for as long as they live: another
 # copy that runs meanwhile gets another, also between the look and the server's bind. Below the
 # range that the kernel takes local ports from.
 ports_listening() { (exec 3<>"/dev/tcp/127.0.0.1/$1" || exec 3<>"/dev/tcp/::1/$1") 2>/dev/null; }
 claim_port() {
-    local folder claim
-    folder=${TMPDIR:-/tmp}/taillight-ports-$(id -u)
-    mkdir -p "$folder"
-    for _ in $(seq 200); do
+    local folder=${TMPDIR:-/tmp}/taillight-ports-$EUID claim
+    [ -d "$folder" ] || mkdir -p "$folder"
+    for _ in {1..200}; do
         port=$((20000 + RANDOM % 12000))
         exec {claim}>"$folder/$port"
         flock -n "$claim" && ! ports_listening $port && return

@@ -27,7 +27,4 @@ start() { # command ...; with PORT in its words
 have() {
     command -v "$1" >/dev/null || { missing="$missing $1" && return 1; }
 }
-value() {
-    sed -n "s/^  \"$1\": \"\{0,1\}\([^\",]*\).*/\1/p" "$dir/out"
-}
 long() { [ -n "${TAILLIGHT_LONG:-}" ]; }

@@ -39,7 +39,6 @@ load() {
         fail "load $*: inconclusive for another reason than a busy machine"
 }
 says() { grep -qF -- "$1" "$dir/err" || fail "stderr does not say: $1"; }
-value() { sed -n "s/^  \"$1\": \"\{0,1\}\([^\",]*\)\"\{0,1\},\{0,1\}$/\1/p" "$dir/out"; }
 records() { od -A n -t u8 -j 24 -N 8 "$1" | tr -d ' '; } # of a log's header
 
 cat >"$dir/workload.yaml" <<'YAML'

@@ -50,9 +50,6 @@ prepare() {
     timeout 60 "$taillight" load --server "127.0.0.1:$port" --quiet --json --prepare "$@" >"$dir/out" 2>"$dir/err" ||
         fail "prepare $*"
 }
-value() {
-    sed -n "s/^  \"$1\": \"\{0,1\}\([^\",]*\).*/\1/p" "$dir/out"
-}
 
 # Asked by that protocol the server is recognized by its answer, for which it has half a second.
 mistaken() { # asked by, is
@@ -168,9 +165,8 @@ fi
 if have redis-server; then
     printf 'protocol: redis\nkeys: {count: 200}\nvalues: {size: {uniform: [0, 300]}}\nmix: {get: 3, set: 1, incr: 1, ' >"$dir/redis.yaml"
     printf 'lpush: 1, lpop: 1, lrange: 1, hset: 1, hget: 1, zadd: 1, zrange: 1, xadd: 1, xrange: 1, script: 1, transaction: 1, multiget: 1}\n' >>"$dir/redis.yaml"
-    calls() { # of a command, by the server's own count
-        redis-cli -p "$port" info commandstats | sed -n "s/^cmdstat_$1:calls=\([0-9]*\),.*/\1/p"
-    }
+    count() { counted=$(redis-cli -p "$port" info commandstats); }
+    calls() { [[ $counted =~ cmdstat_$1:calls=([0-9]*), ]] && echo "${BASH_REMATCH[1]}"; } # by the server's own count
     for protocol in redis redis-resp3; do
         start redis-server --port PORT --bind 127.0.0.1 --save '' --dir "$dir"
         mistaken memcached-binary redis
@@ -180,6 +176,7 @@ if have redis-server; then
         load --workload "$dir/redis.yaml" --protocol $protocol --arrivals lognormal:1,0.5
         [ "$(value misses)" = 0 ] || fail "$protocol: misses"
         sum=0
+        count
         for command in get set incr lpush lpop lrange hset hget zadd zrange xadd xrange evalsha exec mget; do
             [ "$(calls $command)" -gt 50 ] || fail "$protocol: $command was hardly called"
             sum=$((sum + $(calls $command)))
@@ -215,6 +212,7 @@ if have redis-server; then
     await listening || fail 'MONITOR: it does not answer'
     sed 's/, script: 1, transaction: 1, multiget: 1/, transaction: 1/' "$dir/redis.yaml" >"$dir/monitored.yaml"
     load --workload "$dir/monitored.yaml" --protocol redis
+    count
     for command in get set incr lpush lpop lrange hset hget zadd zrange xadd xrange multi exec; do
         before="$before $(calls $command)"
     done
@@ -235,6 +233,7 @@ if have redis-server; then
     case $? in 0 | 4) ;; *) fail 'MONITOR: it is not sent again' ;; esac
     [ "$(value scheduled)" = "$scheduled" ] && [ "$(value answered)" = "$scheduled" ] || fail 'MONITOR: not all is sent again'
     grep -q 'left out: protocol redis has no PING' "$dir/out" || fail 'MONITOR: what is left out is not said'
+    count
     for command in get set incr lpush lpop lrange hset hget zadd zrange xadd xrange multi exec; do
         after="$after $(calls $command)"
     done
@@ -248,6 +247,7 @@ if have redis-server; then
         [ "$(value scheduled)" = "$scheduled" ] && [ "$(value answered)" = "$scheduled" ] || fail 'packets: not all is sent again'
         grep -q 'are missing' "$dir/out" && fail 'packets: some are missing'
         after=''
+        count
         for command in get set incr lpush lpop lrange hset hget zadd zrange xadd xrange multi exec; do
             after="$after $(calls $command)"
         done

@@ -29,7 +29,6 @@ start_memcached() {
     server=$!
     await_server
 }
-value() { sed -n "s/^  \"$1\": \"\{0,1\}\([^\",]*\)\"\{0,1\},\{0,1\}$/\1/p" "$dir/out"; }
 # Every request in one way, and every sample on a connection that is in the log, whose requests and
 # replies follow one another from offset 0 on.
 check() {

@@ -29,7 +29,6 @@ stop() {
     wait "$server" 2>/dev/null
     server=0
 }
-value() { sed -n "s/^  \"$1\": \"\{0,1\}\([^\",]*\)\"\{0,1\},\{0,1\}$/\1/p" "$dir/out"; }
 # What a memcached answers to one line, by its UNIX socket (a path), by IPv6 (a port) or at HOST:PORT.
 ask() { # place line
     python3 - "$@" <<'PY'
