@@ -11,10 +11,10 @@ pause() { read -r -t "$1" -u "$never" || :; }
 # comes later on a busy one; only what never comes is a failure. Looks less often at what does not come soon:
 # most looks are a program.
 await() {
-    local last=$((SECONDS + 60)) looks=0
+    local last=$((SECONDS + 60)) await_looks=0 # a name that no COMMAND uses: it would be this one
     until "$@" 2>/dev/null; do
         [ $SECONDS -lt $last ] || return 1
-        [ $((looks++)) -lt 10 ] && pause 0.03 || pause 0.1
+        [ $((await_looks++)) -lt 10 ] && pause 0.03 || pause 0.1
     done
 }
 
