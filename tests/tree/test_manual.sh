@@ -16,15 +16,17 @@ for command in $("$program" --help | sed -nE '/^Commands:/,/^$/s/^  ([a-z]+) .*/
         missing=$((missing + 1))
     }
     codes() { grep -oE '[0-9]' | sort | tr '\n' ' '; }
-    help=$("$program" "$command" --help | sed -n '/^Exit codes:/,/^$/p' | tr '\n' ' ' | grep -oE '(Exit codes:|;) [0-9] ' | codes)
+    help=$("$program" "$command" --help)
+    text=$(sed 's/\\-/-/g' "$page")
+    helped=$(sed -n '/^Exit codes:/,/^$/p' <<<"$help" | tr '\n' ' ' | grep -oE '(Exit codes:|;) [0-9] ' | codes)
     manual=$(sed -n '/^\.Sh EXIT STATUS/,/^\.Sh [^E]\|^\.Sh EXA/p' "$page" | grep -oE '(^\.It|;|^) ?[0-9]( |$)' | codes) # a list, or a sentence
-    [ -n "$help" ] && [ "$help" = "$manual" ] || {
-        echo "$command: exit codes are $help in --help, $manual in $page"
+    [ -n "$helped" ] && [ "$helped" = "$manual" ] || {
+        echo "$command: exit codes are $helped in --help, $manual in $page"
         missing=$((missing + 1))
     }
-    for option in $("$program" "$command" --help | grep -oE '^  (-[a-zA-Z], |    )--[a-z-]+' | grep -oE -- '--[a-z-]+'); do
+    for option in $(grep -oE '^  (-[a-zA-Z], |    )--[a-z-]+' <<<"$help" | grep -oE -- '--[a-z-]+'); do
         checked=$((checked + 1))
-        if ! sed 's/\\-/-/g' "$page" | grep -qE -- "(^|[^a-z-])${option}([^a-z-]|\$)"; then
+        if ! [[ $text =~ (^|[^a-z-])$option([^a-z-]|$) ]]; then
             echo "$page does not name $option"
             missing=$((missing + 1))
         fi
