@@ -103,10 +103,9 @@ for i in range(12):
 PYTHON
 
 figures='[.streams[] | [.cpu, .bytes, .packets, .psbs, .instructions, .calls, .switches, .error_count]]'
-same() { # NAME ORIGINAL VARIANT OPTIONS...
-    local name=$1 original=$2 variant=$3 ours wanted
-    shift 3
-    wanted=$("$program" analyze --json -q "$original" "$@" </dev/null | jq -c "$figures")
+same() { # NAME VARIANT OPTIONS...: its figures are the $wanted
+    local name=$1 variant=$2 ours
+    shift 2
     ours=$("$program" analyze --json -q "$variant" "$@" | jq -c "$figures")
     checked=$((checked + 1))
     [ -n "$wanted" ] && [ "$ours" = "$wanted" ] && return
@@ -130,14 +129,15 @@ for original in "$work"/hase/*/perf.data.1 "$work"/system/quipper/perf.data.inte
     symfs=()
     [ -d "$folder/binaries" ] && symfs=(--symfs "$folder/binaries")
     python3 "$work/dress.py" "$original" "$work/dressed" || exit 1
+    wanted=$("$program" analyze --json -q "$original" "${symfs[@]}" | jq -c "$figures")
     for variant in pipe compressed folder guests; do
-        same "$(basename "$folder") as $variant" "$original" "$work/dressed/$variant" "${symfs[@]}"
+        same "$(basename "$folder") as $variant" "$work/dressed/$variant" "${symfs[@]}"
     done
     mkfifo "$work/fifo"
     cat "$work/dressed/pipe" >"$work/fifo" &
-    same "$(basename "$folder") through a FIFO" "$original" "$work/fifo" "${symfs[@]}"
+    same "$(basename "$folder") through a FIFO" "$work/fifo" "${symfs[@]}"
     rm "$work/fifo"
-    same "$(basename "$folder") on standard input" "$original" - "${symfs[@]}" <"$work/dressed/pipe"
+    same "$(basename "$folder") on standard input" - "${symfs[@]}" <"$work/dressed/pipe"
     "$program" analyze -q "$work/dressed/swapped" >/dev/null 2>"$work/err"
     [ $? -eq 2 ] && grep -q 'big-endian' "$work/err" || { echo "byte-swapped: $(cat "$work/err")"; failed=$((failed + 1)); }
     for variant in "$work"/dressed/cut/* "$work"/dressed/damaged/*; do
