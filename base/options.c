@@ -93,6 +93,9 @@ static int option_store(const struct option_spec *option, const char *text, void
     case OPTION_TYPE_NUMBER:
         result = units_parse_number(text, (double *)(void *)at, err);
         break;
+    case OPTION_TYPE_SHARE:
+        result = units_parse_share(text, (double *)(void *)at, err);
+        break;
     case OPTION_TYPE_DURATION:
         result = parse_duration(text, (uint64_t *)(void *)at, err);
         break;

@@ -24,6 +24,7 @@ enum option_type {
     OPTION_TYPE_STRING,   // const char *, points into argv
     OPTION_TYPE_COUNT,    // uint64_t, "20k"
     OPTION_TYPE_NUMBER,   // double, "20k"
+    OPTION_TYPE_SHARE,    // double, "5%"
     OPTION_TYPE_DURATION, // uint64_t nanoseconds, "10s"
     OPTION_TYPE_BYTES,    // uint64_t, "256MiB"
     OPTION_TYPE_CORES,    // cpu_set_t, "0-2,5"
@@ -54,6 +55,8 @@ struct option_spec {
     OPTION_(COUNT, name, letter, argument, type, member, help)
 #define OPTION_NUMBER(name, letter, argument, type, member, help)                                  \
     OPTION_(NUMBER, name, letter, argument, type, member, help)
+#define OPTION_SHARE(name, letter, argument, type, member, help)                                   \
+    OPTION_(SHARE, name, letter, argument, type, member, help)
 #define OPTION_DURATION(name, letter, argument, type, member, help)                                \
     OPTION_(DURATION, name, letter, argument, type, member, help)
 #define OPTION_BYTES(name, letter, argument, type, member, help)                                   \

@@ -55,6 +55,12 @@ int units_parse_count(const char *text, uint64_t *out, struct error *err)
     return 0;
 }
 
+int units_parse_share(const char *text, double *out, struct error *err)
+{
+    static const struct suffix suffixes[] = {{"%", 0.01}, {"", 1}, {0}};
+    return parse_scaled(text, suffixes, "a share", "5% or 0.05", out, err);
+}
+
 int units_parse_duration_ns(const char *text, uint64_t *out, struct error *err)
 {
     static const struct suffix suffixes[] = {{"ns", 1},   {"us", 1e3},   {"ms", 1e6},   {"s", 1e9},

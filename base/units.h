@@ -17,6 +17,9 @@ int units_parse_number(const char *text, double *out, struct error *err);
 // The same, but it must be a whole number in [0, 2^53].
 int units_parse_count(const char *text, uint64_t *out, struct error *err);
 
+// A part of a whole: "5%" and "0.05" are 0.05.
+int units_parse_share(const char *text, double *out, struct error *err);
+
 // A duration with a mandatory suffix ns, us, ms, s, min or h, in nanoseconds. "0" is allowed bare.
 int units_parse_duration_ns(const char *text, uint64_t *out, struct error *err);
 

@@ -21,6 +21,11 @@ static void numbers_with_suffixes(void **state)
     assert_int_equal(count, 100000);
     assert_int_equal(units_parse_count("1e6", &count, NULL), 0);
     assert_int_equal(count, 1000000);
+    assert_int_equal(units_parse_share("5%", &value, NULL), 0);
+    assert_true(value > 0.0499999 && value < 0.0500001);
+    assert_int_equal(units_parse_share("0.25", &value, NULL), 0);
+    assert_true(value == 0.25);
+    assert_int_equal(units_parse_share("5 %", &value, NULL), -ERROR_INPUT);
 }
 
 static void what_is_no_number_is_refused(void **state)
