@@ -213,25 +213,34 @@ static uint64_t count_unseen(const struct event_drain *drain)
     return unseen;
 }
 
-static uint64_t messages_among(const uint64_t kinds[EVENT_KINDS])
+uint64_t event_drain_count(const struct event_drain *drain, enum event_kind kind)
 {
-    return kinds[EVENT_SEGMENT] + kinds[EVENT_RECEIVED] + kinds[EVENT_SENT];
+    uint64_t count = 0;
+    for (unsigned core = 0; core < drain->core_count; core++)
+        for (size_t i = 0; i < drain->cores[core].count; i++)
+            count += drain->cores[core].items[i].kind == kind;
+    return count;
 }
 
-struct busiest_core event_drain_forget(struct event_drain *drain, struct payload_frames *frames)
+void event_drain_forget(struct event_drain *drain, struct payload_frames *frames)
 {
-    struct busiest_core busiest = {0, 0};
     drain->unseen += count_unseen(drain);
     for (unsigned core = 0; core < drain->core_count; core++) {
-        uint64_t before = messages_among(drain->kinds);
         event_kinds_count(drain->cores[core].items, drain->cores[core].count, drain->kinds);
-        uint64_t messages = messages_among(drain->kinds) - before;
-        if (messages > busiest.messages)
-            busiest = (struct busiest_core){core, messages};
         drain->cores[core].count = 0;
         if (frames)
             payload_frames_of(frames, core)->count = 0;
     }
     drain->held = 0;
-    return busiest;
+}
+
+void event_drain_skip(struct event_drain *drain)
+{
+    for (unsigned core = 0; core < drain->core_count; core++) {
+        struct core_ring *ring = &drain->rings[core];
+        const uint64_t head = __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE);
+        for (uint64_t tail = ring->tail; tail != head; tail++)
+            drain->records[ring->base + ((uint32_t)tail & ring->mask)].kind = 0;
+        __atomic_store_n(&ring->tail, head, __ATOMIC_RELEASE);
+    }
 }

@@ -58,6 +58,9 @@ uint64_t event_drain_dropped(const struct event_drain *drain);
 // Bytes that are drained, or wait in the rings.
 uint64_t event_drain_kept(const struct event_drain *drain);
 
+// How many of a kind are drained and not forgotten yet.
+uint64_t event_drain_count(const struct event_drain *drain, enum event_kind kind);
+
 // Adds one that no program wrote.
 void event_drain_add(struct event_drain *drain, const struct event *event);
 
@@ -68,13 +71,10 @@ int event_drain_write(struct event_drain *drain, struct nic_arrivals *nic,
                       struct payload_frames *frames, const char *out_dir, const char *name,
                       uint64_t dropped, struct error *err);
 
-struct busiest_core {
-    unsigned core;
-    uint64_t messages;
-};
+// Counts what is drained and forgets it; the memory is for the next ones.
+void event_drain_forget(struct event_drain *drain, struct payload_frames *frames);
 
-// Counts what is drained and forgets it; the memory is for the next ones. Returns which core had
-// the most messages.
-struct busiest_core event_drain_forget(struct event_drain *drain, struct payload_frames *frames);
+// Forgets what waits in the rings, uncounted: it was recorded while nothing was to be.
+void event_drain_skip(struct event_drain *drain);
 
 #endif

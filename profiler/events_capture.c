@@ -19,11 +19,12 @@
 #include "base/units.h"
 #include "profiler/event_drain.h"
 #include "profiler/event_kinds.h"
+#include "profiler/events_budget.h"
 #include "profiler/events_programs.h"
-#include "profiler/events_sparing.h"
 #include "profiler/events_skeleton.h"
 #include "profiler/nic_arrivals.h"
 #include "profiler/payload_frames.h"
+#include "profiler/program_costs.h"
 #include "profiler/receive_stamps.h"
 #include "profiler/running_servers.h"
 #include "profiler/runtime_probes.h"
@@ -48,8 +49,14 @@ struct events_capture {
     struct watched_sockets sockets;
     struct payload_frames *frames; // NULL: the payload is not looked at
     struct program_costs costs;
-    struct events_sparing sparing;
-    uint64_t segment_ns; // when the segment began, CLOCK_MONOTONIC
+    struct events_budget budget;
+    uint64_t segment_ns;            // when the segment began, CLOCK_MONOTONIC
+    bool rests;                     // nothing is recorded, since ...
+    uint64_t recorded_ns;           // ... then, CLOCK_MONOTONIC
+    bool wakes;                     // at the next poll
+    uint64_t read_records, read_ns; // of all records, and of this process' time, as it began
+    uint64_t charged_ns;            // for reading them, by others
+    struct events_segment segment;  // that goes on, as far as it is known
     struct runtime_probes probes;
 };
 
@@ -230,9 +237,10 @@ static struct events_capture *capture_new(const struct events_capture_settings *
     if (!capture)
         return NULL;
     capture->settings = *settings;
-    capture->sparing.above = settings->full_rate;
+    capture->budget.share = settings->budget;
+    capture->budget.segment_ns = settings->segment_ns;
     capture->stamps_fd = capture->nic.clock = -1;
-    program_costs_init(&capture->costs);
+    capture->costs.fd = -1;
     capture->stamps = RECEIVE_STAMPS_OFF;
     return capture;
 }
@@ -285,6 +293,11 @@ static void look_at_servers(struct events_capture *capture,
         probe_listeners(capture, here.st_ino, settings->ports, settings->port_count);
 }
 
+static uint64_t own_ns(void)
+{
+    return (uint64_t)clock_now_ns(CLOCK_PROCESS_CPUTIME_ID);
+}
+
 int events_capture_open(const struct events_capture_settings *settings, struct events_capture **out,
                         struct error *err)
 {
@@ -297,6 +310,8 @@ int events_capture_open(const struct events_capture_settings *settings, struct e
     if (result == 0)
         result = event_drain_begin(&capture->drain, capture->core_count,
                                    capture->settings.memory_bytes, err);
+    if (result == 0 && program_costs_init(&capture->costs, capture->core_count) < 0)
+        result = error_set(err, ERROR_FAILED, "no memory for a capture");
     if (result == 0)
         result = turn_stamps_on(capture, err);
     if (result == 0)
@@ -311,6 +326,9 @@ int events_capture_open(const struct events_capture_settings *settings, struct e
     }
     look_at_servers(capture, settings);
     capture->segment_ns = (uint64_t)monotonic_ns();
+    capture->read_ns = own_ns();
+    if (capture->budget.share > 0)
+        program_costs_begin(&capture->costs, capture->programs, capture->states, &capture->drain);
     *out = capture;
     return 0;
 }
@@ -318,6 +336,100 @@ int events_capture_open(const struct events_capture_settings *settings, struct e
 const struct event_program_state *events_capture_programs(const struct events_capture *capture)
 {
     return capture->states;
+}
+
+// Has the programs say again what they say once, so that what is recorded from now on stands by
+// itself: who has the cores, which threads and disks there are.
+static void begin_anew(struct events_capture *capture)
+{
+    bool scheduler = capture->settings.groups & EVENT_GROUP_SCHEDULER;
+    for (unsigned core = 0; scheduler && core < capture->core_count; core++) {
+        uint32_t *watched = &capture->programs->bss->rings[core].watched, now = CORE_WATCHED;
+        __atomic_compare_exchange_n(watched, &now, CORE_TO_BEGIN, false, __ATOMIC_RELAXED,
+                                    __ATOMIC_RELAXED);
+    }
+    memset(capture->programs->bss->threads_recorded, 0,
+           sizeof capture->programs->bss->threads_recorded);
+    memset(capture->programs->bss->disks_recorded, 0,
+           sizeof capture->programs->bss->disks_recorded);
+}
+
+// Says in the records of a core whether some are spared from now on.
+static void say_sparing(struct events_capture *capture, bool begins)
+{
+    const struct event event = {.time = (uint64_t)monotonic_ns(),
+                                .kind = EVENT_SPARING,
+                                .flags = begins ? SPARING_BEGINS : 0};
+    event_drain_add(&capture->drain, &event);
+}
+
+// After a rest what was recorded while programs came back is no part of the segment; else what is
+// not recorded while they come and go counts as spared.
+static void begin_segment(struct events_capture *capture)
+{
+    const bool before = capture->programs->bss->sparing;
+    const bool sparing = capture->budget.sparing;
+    if (sparing)
+        say_sparing(capture, true);
+    capture->programs->bss->sparing = sparing;
+    if (sparing != before || capture->rests)
+        events_programs_run(capture->programs, capture->states,
+                            sparing ? EVENTS_RUN_SPARING : EVENTS_RUN_ALL);
+    if (before && !sparing)
+        say_sparing(capture, false);
+    capture->segment = (struct events_segment){0};
+    if (capture->rests) {
+        event_drain_skip(&capture->drain);
+        capture->segment.from_ns = clock_now_ns(CLOCK_MONOTONIC_RAW);
+    }
+    capture->rests = capture->wakes = false;
+    begin_anew(capture);
+    capture->segment_ns = (uint64_t)monotonic_ns();
+    if (capture->budget.share > 0)
+        program_costs_begin(&capture->costs, capture->programs, capture->states, &capture->drain);
+    capture->read_ns = own_ns();
+}
+
+// A segment has ended, whose records are drained: decides about the next one.
+static void decide(struct events_capture *capture)
+{
+    const uint64_t length_ns = (uint64_t)monotonic_ns() - capture->segment_ns;
+    events_budget_read(&capture->budget, capture->drain.all - capture->read_records,
+                       own_ns() - capture->read_ns + capture->charged_ns);
+    capture->read_records = capture->drain.all;
+    capture->charged_ns = 0;
+    events_budget_next(&capture->budget, event_drain_count(&capture->drain, EVENT_RECEIVED),
+                       capture->rests ? capture->recorded_ns - capture->segment_ns : length_ns,
+                       length_ns);
+}
+
+// For the rest of the segment.
+static void rest(struct events_capture *capture)
+{
+    capture->rests = true;
+    capture->recorded_ns = (uint64_t)monotonic_ns();
+    capture->segment.until_ns = clock_now_ns(CLOCK_MONOTONIC_RAW);
+    for (unsigned core = 0; core < capture->core_count; core++)
+        event_drain_core(&capture->drain, core, UINT64_MAX, false);
+    payload_frames_poll(capture->frames);
+    const uint64_t before = own_ns();
+    program_costs_end(&capture->costs);
+    events_programs_run(capture->programs, capture->states, EVENTS_RUN_RESTING);
+    capture->read_ns += own_ns() - before; // for the programs, not for what they recorded
+}
+
+static void keep_within_budget(struct events_capture *capture)
+{
+    double taken, records;
+    if (capture->wakes)
+        begin_segment(capture);
+    if (capture->rests)
+        return;
+    if (program_costs_measured(&capture->costs, capture->programs, capture->states, &capture->drain,
+                               &taken, &records))
+        events_budget_measured(&capture->budget, taken, records);
+    if (events_budget_is_spent(&capture->budget, (uint64_t)monotonic_ns() - capture->segment_ns))
+        rest(capture);
 }
 
 void events_capture_poll(struct events_capture *capture)
@@ -328,7 +440,15 @@ void events_capture_poll(struct events_capture *capture)
     payload_frames_poll(capture->frames);
     watched_sockets_evict(&capture->sockets);
     nic_arrivals_poll(&capture->nic);
-    program_costs_poll(&capture->costs, records);
+    if (capture->budget.share > 0)
+        keep_within_budget(capture);
+    else
+        program_costs_sample(&capture->costs, records);
+}
+
+void events_capture_charge(struct events_capture *capture, uint64_t ns)
+{
+    capture->charged_ns += ns;
 }
 
 uint64_t events_capture_kept(const struct events_capture *capture)
@@ -377,57 +497,21 @@ uint64_t events_capture_ring_bytes(const struct events_capture *capture)
            ring_records(capture->settings.ring_bytes) * sizeof(struct event);
 }
 
-// Has the programs say again what they say once, so that what is recorded from now on stands by
-// itself: who has the cores, which threads and disks there are.
-static void begin_anew(struct events_capture *capture)
-{
-    bool scheduler = capture->settings.groups & EVENT_GROUP_SCHEDULER;
-    for (unsigned core = 0; scheduler && core < capture->core_count; core++) {
-        uint32_t *watched = &capture->programs->bss->rings[core].watched, now = CORE_WATCHED;
-        __atomic_compare_exchange_n(watched, &now, CORE_TO_BEGIN, false, __ATOMIC_RELAXED,
-                                    __ATOMIC_RELAXED);
-    }
-    memset(capture->programs->bss->threads_recorded, 0,
-           sizeof capture->programs->bss->threads_recorded);
-    memset(capture->programs->bss->disks_recorded, 0,
-           sizeof capture->programs->bss->disks_recorded);
-}
-
-// Says in the records of that core whether some are spared from now on.
-static void say_sparing(struct events_capture *capture, unsigned core, bool begins)
-{
-    const struct event event = {.time = (uint64_t)monotonic_ns(),
-                                .kind = EVENT_SPARING,
-                                .flags = begins ? SPARING_BEGINS : 0,
-                                .core = (uint16_t)core};
-    event_drain_add(&capture->drain, &event);
-}
-
-// Decides what the segment that begins does without. What is not recorded while programs come and
-// go counts as spared.
-static void spare_programs(struct events_capture *capture, struct busiest_core busiest)
-{
-    const bool before = capture->sparing.on;
-    const uint64_t now = (uint64_t)monotonic_ns(), ns = now - capture->segment_ns;
-    capture->segment_ns = now;
-    events_sparing_decide(&capture->sparing, busiest.messages, ns);
-    if (capture->sparing.on)
-        say_sparing(capture, busiest.core, true);
-    capture->programs->bss->sparing = capture->sparing.on;
-    if (capture->sparing.on != before)
-        events_programs_spare(capture->programs, capture->states, capture->sparing.on);
-    if (before && !capture->sparing.on)
-        say_sparing(capture, busiest.core, false);
-}
-
 int events_capture_cut(struct events_capture *capture, const char *out_dir, unsigned number,
-                       struct error *err)
+                       struct events_segment *segment, struct error *err)
 {
     int result = 0;
     char name[40];
+    if (capture->rests)
+        event_drain_skip(&capture->drain);
     for (unsigned core = 0; core < capture->core_count; core++)
         event_drain_core(&capture->drain, core, UINT64_MAX, false);
     payload_frames_poll(capture->frames);
+    const double taken = capture->budget.taken;
+    decide(capture);
+    // To write it may take its time.
+    if (!capture->rests && events_budget_is_exceeded(&capture->budget))
+        rest(capture);
     if (out_dir) {
         const uint64_t dropped = event_drain_dropped(&capture->drain);
         snprintf(name, sizeof name, "events-%06u.tlog", number);
@@ -437,8 +521,12 @@ int events_capture_cut(struct events_capture *capture, const char *out_dir, unsi
     }
     if (result == 0)
         result = cut_sockets(capture, out_dir, number, err);
-    spare_programs(capture, event_drain_forget(&capture->drain, capture->frames));
-    begin_anew(capture);
+    event_drain_forget(&capture->drain, capture->frames);
+    *segment = capture->segment;
+    segment->taken = taken;
+    capture->wakes = capture->rests; // at the next poll, when all is written
+    if (!capture->rests)
+        begin_segment(capture);
     return result;
 }
 
@@ -516,6 +604,8 @@ json_t *events_capture_so_far(const struct events_capture *capture)
 static void finish_records(struct events_capture *capture, struct losses *losses)
 {
     runtime_probes_end(&capture->probes);
+    if (capture->rests)
+        event_drain_skip(&capture->drain);
     events_bpf__detach(capture->programs);
     // Programs that were running on other cores end within microseconds.
     nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
@@ -573,7 +663,7 @@ void events_capture_free(struct events_capture *capture)
 {
     if (!capture)
         return;
-    program_costs_end(&capture->costs);
+    program_costs_free(&capture->costs);
     runtime_probes_end(&capture->probes);
     payload_frames_free(capture->frames);
     events_bpf__destroy(capture->programs);

@@ -35,8 +35,10 @@ struct events_capture_settings {
     const char *nic;       // whose stamps to take of what it receives; NULL: none
     const struct framing_grammar *grammar; // by which messages are told apart: the first bytes of
                                            // calls are looked at (with EVENT_GROUP_CALLS); NULL: no
-    uint64_t full_rate; // segments do without some programs while a core has more requests a second
-                        // than that (profiler/events_sparing.h); 0: never
+    // What the programs and the records' readers may take of a core, and how long segments are
+    // (profiler/events_budget.h); 0: as much as it takes.
+    double budget;
+    uint64_t segment_ns;
     uint32_t connections; // how many the table of sockets holds at once; 0: 65536. Those that have
                           // ended make room for others
 };
@@ -73,17 +75,26 @@ uint32_t events_capture_thread(const struct events_capture *capture, uint64_t na
 // Why the NIC that was asked for does not stamp; NULL: it does, or none was asked for.
 const char *events_capture_nic_lack(const struct events_capture *capture);
 
+// Somebody else took so long to read what was recorded: it counts for the budget.
+void events_capture_charge(struct events_capture *capture, uint64_t ns);
+
 // How many bytes of records wait in the rings and in memory.
 uint64_t events_capture_kept(const struct events_capture *capture);
 
 // The bytes of all rings that are surely used.
 uint64_t events_capture_ring_bytes(const struct events_capture *capture);
 
+// What was recorded of a segment.
+struct events_segment {
+    int64_t from_ns, until_ns; // host time; 0: since the cut before, until this one
+    double taken;              // of a core, by programs and readers meanwhile; 0: not measured
+};
+
 // Drains all rings, writes the records since the last cut to <out_dir>/events-<number>.tlog, the
 // sockets that left the table since then, if any, to sockets-<number>.tlog, those that are in it to
 // sockets.tlog, and forgets what it wrote. out_dir NULL: forgets it unwritten.
 int events_capture_cut(struct events_capture *capture, const char *out_dir, unsigned number,
-                       struct error *err);
+                       struct events_segment *segment, struct error *err);
 
 // Its figures until the last cut, as those of events_capture_stop, for who finds what a capture
 // left that was killed. The caller owns them; NULL: no memory.

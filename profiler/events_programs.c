@@ -9,10 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "profiler/events_skeleton.h"
 #include "profiler/host_facts.h"
 
@@ -272,36 +270,58 @@ out:
     return result;
 }
 
-static size_t index_of(const char *name)
+static bool is_among(const char *name, const char *const *names, size_t count)
 {
-    size_t i = 0;
-    while (strcmp(event_programs[i].name, name) != 0)
-        i++;
-    return i;
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
 }
 
-void events_programs_spare(struct events_bpf *programs,
-                           struct event_program_state states[EVENT_PROGRAMS], bool spare)
+static bool does_without(enum events_running which, const char *name)
 {
     static const char *const spared[] = {
 #define EVENT_SPARED(name) #name,
 #include "profiler/bpf/events.tbl.h"
     };
-    enum { COUNT = sizeof spared / sizeof *spared };
-    libbpf_print_fn_t printer = libbpf_set_print(NULL);
-    for (size_t n = 0; n < COUNT; n++) {
-        size_t i = index_of(spared[spare ? n : COUNT - 1 - n]); // the other way round
-        struct bpf_program *program = program_of(programs, i, states);
-        struct bpf_link **link = program ? link_of(programs, program) : NULL;
-        if (!link || !states[i].attached || (*link != NULL) != spare)
-            continue;
-        if (spare) {
-            bpf_link__destroy(*link);
-            *link = NULL;
-        } else {
-            attach_one(programs, i, states);
-        }
+    static const char *const frequent[] = {
+#define EVENT_FREQUENT(name) #name,
+#include "profiler/bpf/events.tbl.h"
+    };
+    return (which != EVENTS_RUN_ALL && is_among(name, spared, sizeof spared / sizeof *spared)) ||
+           (which == EVENTS_RUN_RESTING &&
+            is_among(name, frequent, sizeof frequent / sizeof *frequent));
+}
+
+static void run_or_not(struct events_bpf *programs, size_t index,
+                       struct event_program_state states[EVENT_PROGRAMS], bool runs)
+{
+    struct bpf_program *program = program_of(programs, index, states);
+    struct bpf_link **link = program ? link_of(programs, program) : NULL;
+    // Those of collections are attached to places in processes, by others.
+    if (!link || !states[index].attached || (*link != NULL) == runs ||
+        event_programs[index].group == EVENT_GROUP_COLLECTIONS)
+        return;
+    if (runs) {
+        attach_one(programs, index, states);
+    } else {
+        bpf_link__destroy(*link);
+        *link = NULL;
     }
+}
+
+void events_programs_run(struct events_bpf *programs,
+                         struct event_program_state states[EVENT_PROGRAMS],
+                         enum events_running which)
+{
+    libbpf_print_fn_t printer = libbpf_set_print(NULL);
+    // What begins something goes before what ends it, and comes after it: rows are in that order.
+    for (size_t i = 0; i < EVENT_PROGRAMS; i++)
+        if (does_without(which, event_programs[i].name))
+            run_or_not(programs, i, states, false);
+    for (size_t i = EVENT_PROGRAMS; i-- > 0;)
+        if (!does_without(which, event_programs[i].name))
+            run_or_not(programs, i, states, true);
     libbpf_set_print(printer);
 }
 
@@ -319,6 +339,16 @@ static bool program_cost(const struct events_bpf *programs,
     *runs = info.run_cnt;
     *ns = info.run_time_ns;
     return info.run_cnt > 0;
+}
+
+uint64_t events_programs_run_ns(const struct events_bpf *programs,
+                                const struct event_program_state states[EVENT_PROGRAMS])
+{
+    uint64_t runs, ns, all = 0;
+    for (size_t i = 0; i < EVENT_PROGRAMS; i++)
+        if (program_cost(programs, states, i, &runs, &ns))
+            all += ns;
+    return all;
 }
 
 json_t *events_programs_json(const struct events_bpf *programs,
@@ -355,36 +385,4 @@ unsigned long long events_programs_skipped(const struct events_bpf *programs)
             skipped += info.recursion_misses;
     }
     return skipped;
-}
-
-// --- what they cost ------------------------------------------------------------------------------
-
-// What counts as traffic: this many records in this time.
-enum { BUSY_RECORDS = 500, LOOK_NS = 20000000, MEASURE_NS = 150000000 };
-
-void program_costs_init(struct program_costs *costs)
-{
-    *costs = (struct program_costs){.fd = -1};
-}
-
-void program_costs_poll(struct program_costs *costs, uint64_t records)
-{
-    uint64_t now = costs->done && costs->fd < 0 ? 0 : (uint64_t)monotonic_ns();
-    if (now < costs->looked_ns + (costs->fd < 0 ? LOOK_NS : MEASURE_NS))
-        return;
-    if (costs->fd >= 0) {
-        program_costs_end(costs);
-    } else if (costs->looked_ns && records - costs->records >= BUSY_RECORDS) {
-        costs->fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
-        costs->done = true; // also when the kernel refuses, so that it is not tried again
-    }
-    costs->records = records;
-    costs->looked_ns = now;
-}
-
-void program_costs_end(struct program_costs *costs)
-{
-    if (costs->fd >= 0)
-        close(costs->fd);
-    costs->fd = -1;
 }

@@ -68,35 +68,29 @@ int events_programs_attach(unsigned groups, events_prepare *prepare, void *conte
                            struct event_program_state states[EVENT_PROGRAMS],
                            struct events_bpf **out, struct error *err);
 
-// Detaches those of the programs that a sparing capture does without, or attaches them again: those
-// that were attached before. One that cannot be attached again is noted in states.
-void events_programs_spare(struct events_bpf *programs,
-                           struct event_program_state states[EVENT_PROGRAMS], bool spare);
+// Which of the attached programs run: those that do not are detached until they are to run again.
+enum events_running {
+    EVENTS_RUN_ALL,
+    EVENTS_RUN_SPARING, // all but EVENT_SPARED (profiler/events_budget.h)
+    EVENTS_RUN_RESTING, // nor EVENT_FREQUENT
+};
+
+// One that cannot be attached again is noted in states.
+void events_programs_run(struct events_bpf *programs,
+                         struct event_program_state states[EVENT_PROGRAMS],
+                         enum events_running which);
+
+// How long they ran in all while the kernel's statistics were on (profiler/program_costs.h).
+uint64_t events_programs_run_ns(const struct events_bpf *programs,
+                                const struct event_program_state states[EVENT_PROGRAMS]);
 
 // What became of each program of the table, by name: "attached", "stand_in", "gives", "reason";
-// and, if it ran while the kernel's statistics were on (program_costs_poll), "runs" and "mean_ns".
+// and, if it ran while the kernel's statistics were on (program_costs.h), "runs" and "mean_ns".
 // The caller frees; NULL: no memory.
 json_t *events_programs_json(const struct events_bpf *programs,
                              const struct event_program_state states[EVENT_PROGRAMS]);
 
 // How often the kernel skipped a program because it had interrupted itself on the same core.
 unsigned long long events_programs_skipped(const struct events_bpf *programs);
-
-// --- what they cost ------------------------------------------------------------------------------
-// How long the capture's BPF programs run, by the kernel's own statistics (bpf_enable_stats, Linux
-// 5.8). The statistics slow the programs down, so they are only on once, for a moment with traffic:
-// turning them on and off patches the kernel's code.
-
-struct program_costs {
-    int fd; // keeps the statistics on while open; -1: off
-    bool done;
-    uint64_t records, looked_ns; // when traffic was last checked, or the statistics turned on
-};
-
-void program_costs_init(struct program_costs *costs);
-
-// To be called regularly with the number of records so far.
-void program_costs_poll(struct program_costs *costs, uint64_t records);
-void program_costs_end(struct program_costs *costs);
 
 #endif

@@ -117,6 +117,18 @@ static int read_ends(struct run_segments *segments, const json_t *from, struct e
     return 0;
 }
 
+static int read_rests(struct run_segments *segments, const json_t *from, struct error *err)
+{
+    const json_t *rests = json_object_get(from, "rests");
+    for (size_t i = 0; i < json_array_size(rests); i++) {
+        const json_int_t number = json_integer_value(json_array_get(rests, i));
+        if (number > 0 && number <= SEGMENTS_MAX &&
+            array_push(&segments->rests, (unsigned)number) < 0)
+            return error_set(err, ERROR_FAILED, "no memory for %u segments", segments->count);
+    }
+    return 0;
+}
+
 int run_segments_read(struct run_segments *segments, const json_t *capture, const char *run_dir,
                       const char *side, uint64_t most_bytes, struct error *err)
 {
@@ -143,7 +155,8 @@ int run_segments_read(struct run_segments *segments, const json_t *capture, cons
                          side, (long long)segments->from_ns, (long long)segments->until_ns);
     snprintf(segments->why, sizeof segments->why, "%s", why ? why : "");
     segments->most_bytes = most_bytes;
-    if (read_ends(segments, from, err) < 0 || find_bytes(segments, run_dir, err) < 0)
+    if (read_ends(segments, from, err) < 0 || read_rests(segments, from, err) < 0 ||
+        find_bytes(segments, run_dir, err) < 0)
         return -ERROR_FAILED;
     uint64_t bytes = 0;
     unsigned kept = 0;
@@ -400,10 +413,26 @@ static size_t gather_cores(const struct pieces *pieces, struct choice *choice, s
     return ends[CORES - 1];
 }
 
+// Between two that are looked at.
+static int refuse_rests(const struct run_segments *segments, const char *run_dir, struct error *err)
+{
+    const unsigned last = segments->first + piece_count(segments) - 1;
+    for (size_t i = 0; i < segments->rests.count; i++)
+        if (segments->rests.items[i] >= segments->first && segments->rests.items[i] < last)
+            return error_set(err, ERROR_INPUT,
+                             "%s/%s/capture.json: nothing was recorded for a part of the time "
+                             "between its segments (capture --budget): they are for taillight "
+                             "watch, which looks at each by itself",
+                             run_dir, segments->side);
+    return 0;
+}
+
 int run_segments_open_events(struct run_segments *segments, const char *run_dir,
                              struct log_reader *out, struct error *err)
 {
     struct pieces pieces;
+    if (refuse_rests(segments, run_dir, err) < 0)
+        return -ERROR_INPUT;
     int result = pieces_open(segments, run_dir, "events", LOG_EVENTS, EVENT_LOG_VERSION,
                              sizeof(struct event), &pieces, err);
     if (result < 0)
@@ -541,6 +570,7 @@ void run_segments_free(struct run_segments *segments)
     for (size_t i = 0; i < sizeof segments->memory / sizeof *segments->memory; i++)
         free(segments->memory[i]);
     array_free(&segments->ends);
+    array_free(&segments->rests);
     free(segments->bytes);
     *segments = (struct run_segments){.any = false};
 }

@@ -26,8 +26,10 @@ struct run_segments {
     bool chosen;                   // which they are was chosen: from_ns and until_ns are theirs
     struct ARRAY_OF(int64_t) ends; // of all segments: until when all is in each and those before;
                                    // host time; empty: the capture does not say
-    uint64_t most_bytes;           // of logs that are looked at
-    uint64_t *bytes;               // of the logs of each, from number `named` on, and of the rest
+    struct ARRAY_OF(
+        unsigned) rests; // numbers of those after which nothing was recorded for a while
+    uint64_t most_bytes; // of logs that are looked at
+    uint64_t *bytes;     // of the logs of each, from number `named` on, and of the rest
     unsigned named;
     int64_t from_ns, until_ns; // host time: what is not between is not in them; 0: no limit
     char why[500];             // it ended; empty: it was killed, or goes on
@@ -67,7 +69,8 @@ uint64_t run_segments_affordable(void);
 
 // Opens all of the side's events*.tlog or calls*.tlog as one, the events of each core together
 // in order of time, the calls in order of their entry. The reader must be closed before the
-// segments are freed.
+// segments are freed. Events of segments between which nothing was recorded (capture --budget) are
+// refused: what happened meanwhile would be taken for what was recorded before.
 int run_segments_open_events(struct run_segments *segments, const char *run_dir,
                              struct log_reader *out, struct error *err);
 int run_segments_open_calls(struct run_segments *segments, const char *run_dir,

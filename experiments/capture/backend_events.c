@@ -53,7 +53,8 @@ static int events_start(struct capture *capture, bool needed, void **state, stru
                                                .ring_bytes = capture->options.buffer_bytes,
                                                .nic = capture->options.nic,
                                                .grammar = capture->options.grammar,
-                                               .full_rate = capture->options.full_rate,
+                                               .budget = capture->options.budget,
+                                               .segment_ns = capture->options.segment_ns,
                                                .groups = groups_of(&capture->options)};
     struct events_capture *events = NULL;
     (void)needed;
@@ -111,9 +112,16 @@ static uint64_t events_ring_bytes(const void *state)
     return events_capture_ring_bytes(state);
 }
 
-static int events_cut(void *state, const char *out, unsigned number, struct error *err)
+static int events_cut(void *state, const char *out, unsigned number,
+                      struct capture_segment *segment, struct error *err)
 {
-    return events_capture_cut(state, out, number, err);
+    struct events_segment recorded;
+    int result = events_capture_cut(state, out, number, &recorded, err);
+    segment->from_ns = recorded.from_ns ? recorded.from_ns : segment->from_ns;
+    segment->until_ns = recorded.until_ns ? recorded.until_ns : segment->until_ns;
+    segment->rests = recorded.until_ns != 0;
+    segment->taken = recorded.taken;
+    return result;
 }
 
 static json_t *events_so_far(void *state, json_t *dropped)
@@ -135,6 +143,11 @@ static int events_stop(struct capture *capture, void *state, json_t *dropped, js
     json_object_set(dropped, "events", json_object_get(*document, "dropped"));
     json_object_set(dropped, "sockets", json_object_get(*document, "sockets_dropped"));
     return 0;
+}
+
+static void events_charge(void *state, uint64_t ns)
+{
+    events_capture_charge(state, ns);
 }
 
 static void events_add_followed(void *state, cpu_set_t *cores)
@@ -197,5 +210,6 @@ const struct capture_backend backend_events = {
     .leave_calls = events_leave_calls,
     .thread_here = events_thread_here,
     .turn = backend_records_always,
+    .charge = events_charge,
     .take_snapshot = backend_takes_no_snapshot,
 };

@@ -84,5 +84,6 @@ const struct capture_backend backend_functions = {
     .leave_calls = backend_records_no_calls,
     .thread_here = backend_knows_no_thread,
     .turn = backend_records_always,
+    .charge = backend_has_no_budget,
     .take_snapshot = backend_takes_no_snapshot,
 };

@@ -516,5 +516,6 @@ const struct capture_backend backend_intel_pt = {
     .leave_calls = backend_records_no_calls,
     .thread_here = backend_knows_no_thread,
     .turn = intel_pt_turn,
+    .charge = backend_has_no_budget,
     .take_snapshot = intel_pt_take_snapshot,
 };

@@ -15,11 +15,13 @@ uint64_t backend_keeps_nothing(const void *state)
     return 0;
 }
 
-int backend_needs_no_cut(void *state, const char *out, unsigned number, struct error *err)
+int backend_needs_no_cut(void *state, const char *out, unsigned number,
+                         struct capture_segment *segment, struct error *err)
 {
     (void)state;
     (void)out;
     (void)number;
+    (void)segment;
     (void)err;
     return 0;
 }
@@ -79,6 +81,12 @@ int backend_records_always(void *state, bool on, struct error *err)
     (void)on;
     (void)err;
     return 0;
+}
+
+void backend_has_no_budget(void *state, uint64_t ns)
+{
+    (void)state;
+    (void)ns;
 }
 
 int backend_takes_no_snapshot(struct capture *capture, void *state, int *number, struct error *err)

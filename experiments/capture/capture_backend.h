@@ -55,7 +55,7 @@ struct capture_options {
     size_t given_port_count; // of these, those of port_list
     uint64_t buffer_bytes, shim_memory_bytes;
     uint64_t segment_ns;           // how often one is written; 0: as needed
-    uint64_t full_rate;            // requests a second and core up to which all is; 0: any
+    double budget;                 // of a core, for recording; 0: as much as it takes
     uint64_t keep_bytes;           // of the latest segments; 0: all
     cpu_set_t cores, helper_cores; // empty: all
     cpu_set_t client_cores;        // beside them, for kernel events alone; empty: none
@@ -77,8 +77,11 @@ struct capture_options {
 // What is on disk of a capture that goes on (capture_segments.h).
 struct capture_segment {
     uint64_t bytes;
-    int64_t until_ns;
-    bool sockets; // with a log of connections that ended
+    int64_t from_ns, until_ns; // host time: since when and until when all is in it
+    bool rests;                // nothing was recorded between it and the next one
+    double recorded;           // what part that is of the time since the segment before
+    double taken;              // of a core, by what records, meanwhile; 0: not known
+    bool sockets;              // with a log of connections that ended
 };
 
 struct capture_segments {
@@ -87,6 +90,7 @@ struct capture_segments {
     int64_t from_ns;        // host time: since when all is in them; 0: since the capture began
     int64_t until_ns;       // until when
     uint64_t cut_ns;        // CLOCK_MONOTONIC of the last cut
+    int64_t begun_ns;       // host time of it
     uint64_t reserve_bytes; // left free on the disk, for the load's result
     bool stopped;           // nothing is written any more
     char why[600];          // not
@@ -150,8 +154,10 @@ struct capture_backend {
     // How many bytes it holds back that a cut would write, and how many it may hold anyway.
     uint64_t (*kept)(const void *state);
     uint64_t (*ring_bytes)(const void *state);
-    // Writes that to the segment of this number in `out`, or forgets it if that is NULL.
-    int (*cut)(void *state, const char *out, unsigned number, struct error *err);
+    // Writes that to the segment of this number in `out`, or forgets it if that is NULL. Where it
+    // did not record all the time, says so in *segment.
+    int (*cut)(void *state, const char *out, unsigned number, struct capture_segment *segment,
+               struct error *err);
     // Its figures until the last cut; NULL: it has none before its end. The caller owns them.
     json_t *(*so_far)(void *state, json_t *dropped);
     // Ends the part of recording that costs the server time.
@@ -177,6 +183,8 @@ struct capture_backend {
     // Begins or ends to record, as a line "trace on" or "trace off" of standard input says. Returns
     // 1, or 0: it records all along.
     int (*turn)(void *state, bool on, struct error *err);
+    // Somebody else took so much processor time to read what it recorded.
+    void (*charge)(void *state, uint64_t ns);
     // Writes its buffers to disk; *number: snapshots so far. Returns 1, or 0: it takes none.
     int (*take_snapshot)(struct capture *capture, void *state, int *number, struct error *err);
 };
@@ -188,7 +196,8 @@ extern const struct capture_backend *const capture_backends[CAPTURE_BACKENDS_COU
 
 // For operations that a backend has no need of.
 uint64_t backend_keeps_nothing(const void *state);
-int backend_needs_no_cut(void *state, const char *out, unsigned number, struct error *err);
+int backend_needs_no_cut(void *state, const char *out, unsigned number,
+                         struct capture_segment *segment, struct error *err);
 json_t *backend_has_figures_at_its_end(void *state, json_t *dropped);
 int backend_needs_no_disabling(void *state, struct error *err);
 void backend_adds_no_core(void *state, cpu_set_t *cores);
@@ -197,6 +206,7 @@ void backend_records_no_calls(void *state, uint32_t process);
 void backend_watches_cores(void *state, uint32_t process, uint16_t port);
 uint32_t backend_knows_no_thread(void *state, uint64_t namespace, uint32_t inside);
 int backend_records_always(void *state, bool on, struct error *err);
+void backend_has_no_budget(void *state, uint64_t ns);
 int backend_takes_no_snapshot(struct capture *capture, void *state, int *number, struct error *err);
 
 // Has every backend examined (profiler/doctor/doctor.h).

@@ -230,8 +230,16 @@ static int turn_trace(struct capture *capture, bool on, struct error *err)
     return result < 0 ? result : 0;
 }
 
+static void charge(struct capture *capture, uint64_t ns)
+{
+    for (size_t i = 0; i < CAPTURE_BACKENDS_COUNT; i++)
+        if (capture->states[i])
+            capture_backends[i]->charge(capture->states[i], ns);
+}
+
 // Reads bytes of standard input: each line "snapshot" takes a snapshot, "trace on" and "trace off"
-// begin and end the trace.
+// begin and end the trace; "read NS" says that the reader of the segments took so much processor
+// time.
 static int take_input(struct capture *capture, const char *bytes, size_t count, struct error *err)
 {
     int result = 0;
@@ -247,6 +255,8 @@ static int take_input(struct capture *capture, const char *bytes, size_t count, 
             result = take_snapshot(capture, err);
         else if (strcmp(capture->line, "trace on") == 0 || strcmp(capture->line, "trace off") == 0)
             result = turn_trace(capture, strcmp(capture->line, "trace on") == 0, err);
+        else if (strncmp(capture->line, "read ", 5) == 0)
+            charge(capture, strtoull(capture->line + 5, NULL, 10));
     }
     return result;
 }

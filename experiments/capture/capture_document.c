@@ -79,16 +79,19 @@ static json_t *segments_json(const struct capture *capture, bool ended)
     const struct capture_segments *segments = &capture->segments;
     if (segments->kept.count == 0 && !segments->stopped)
         return NULL;
-    json_t *ends = json_array(), *sockets = json_array();
+    json_t *ends = json_array(), *sockets = json_array(), *rests = json_array();
     for (size_t i = 0; i < segments->kept.count; i++) {
         json_array_append_new(ends, json_integer(segments->kept.items[i].until_ns));
         if (segments->kept.items[i].sockets)
             json_array_append_new(sockets, json_integer(segments->first + (json_int_t)i));
+        if (segments->kept.items[i].rests)
+            json_array_append_new(rests, json_integer(segments->first + (json_int_t)i));
     }
-    return json_pack("{s:i, s:i, s:I, s:I, s:o, s:o, s:b, s:s*}", "first", (int)segments->first,
-                     "count", (int)segments->kept.count, "from_ns", (json_int_t)segments->from_ns,
-                     "until_ns", (json_int_t)(ended && !segments->stopped ? 0 : segments->until_ns),
-                     "ends_ns", ends, "sockets", sockets, "ended", ended && !segments->stopped,
+    return json_pack("{s:i, s:i, s:I, s:I, s:o, s:o, s:o, s:b, s:s*}", "first",
+                     (int)segments->first, "count", (int)segments->kept.count, "from_ns",
+                     (json_int_t)segments->from_ns, "until_ns",
+                     (json_int_t)(ended && !segments->stopped ? 0 : segments->until_ns), "ends_ns",
+                     ends, "sockets", sockets, "rests", rests, "ended", ended && !segments->stopped,
                      "why", segments->why[0] ? segments->why : NULL);
 }
 

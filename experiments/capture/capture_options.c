@@ -55,9 +55,9 @@ static const struct option_spec options[] = {
                     "write a segment so often, and say so in a line on stdout (as needed)"),
     OPTION_BYTES("keep", 0, "BYTES", struct capture_options, keep_bytes,
                  "of a long capture, keep only its latest segments (all)"),
-    OPTION_COUNT("full", 0, "RATE", struct capture_options, full_rate,
-                 "with --segment: while a core has more requests a second, nine of ten segments do "
-                 "without hand-offs, departures and softirqs (never)"),
+    OPTION_SHARE("budget", 0, "SHARE", struct capture_options, budget,
+                 "with --segment, of a core for kernel events, as in 5%: where they take more, "
+                 "only a part of each segment is recorded (as much as it takes)"),
     OPTION_FLAG("no-events", 0, struct capture_options, no_events, "record no kernel events"),
     OPTION_STRING("pt-detail", 0, "WORD", struct capture_options, trace.detail,
                   "Intel PT: light, normal or fine (normal)"),
@@ -211,6 +211,8 @@ static int check_options(struct capture *capture, int positional, char **argv, s
     if (o->shim_in_environment && !(o->shim = getenv("TAILLIGHT_SHIM_DIR")))
         return error_set(err, ERROR_INPUT,
                          "--shim-in-environment: there is no TAILLIGHT_SHIM_DIR in it");
+    if (o->budget > 0 && !o->segment_ns)
+        return error_set(err, ERROR_INPUT, "--budget is of each --segment: it needs one");
     if (choose_backends(capture, err) < 0)
         return -ERROR_INPUT;
     if (choose_calls(o, err) < 0 || choose_framing(o, err) < 0 || take_ports(o, err) < 0)

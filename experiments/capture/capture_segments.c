@@ -92,19 +92,17 @@ static const char *const segment_logs[] = {"events", "calls", "sockets"};
 enum { LOGS = sizeof segment_logs / sizeof *segment_logs, RECORDS = LOGS - 1 };
 
 // What a segment has on the disk.
-static struct capture_segment find_files(const struct capture *capture, unsigned number)
+static void find_files(const struct capture *capture, unsigned number, struct capture_segment *out)
 {
-    struct capture_segment found = {0};
     for (size_t i = 0; i < LOGS; i++) {
         char path[RUN_PATH_BYTES + 64];
         struct stat status;
         log_path(capture, segment_logs[i], number, true, path);
         if (lstat(path, &status) < 0)
             continue;
-        found.bytes += (uint64_t)status.st_size;
-        found.sockets |= i >= RECORDS;
+        out->bytes += (uint64_t)status.st_size;
+        out->sockets |= i >= RECORDS;
     }
-    return found;
 }
 
 // Removes so many of a segment's files.
@@ -128,8 +126,8 @@ static void rotate(struct capture *capture)
     while (capture->options.keep_bytes && all > capture->options.keep_bytes &&
            gone + 1 < segments->kept.count) {
         all -= segments->kept.items[gone].bytes;
-        segments->from_ns = segments->kept.items[gone].until_ns;
         gone++;
+        segments->from_ns = segments->kept.items[gone].from_ns;
     }
     if (gone == 0)
         return;
@@ -142,7 +140,8 @@ static void rotate(struct capture *capture)
 // --- cutting -------------------------------------------------------------------------------------
 
 // Ends what has been recorded so far; out NULL: it is forgotten.
-static int cut_all(struct capture *capture, const char *out, unsigned number, struct error *err)
+static int cut_all(struct capture *capture, const char *out, unsigned number,
+                   struct capture_segment *segment, struct error *err)
 {
     char name[RUN_PATH_BYTES + 64];
     int result = 0;
@@ -151,7 +150,7 @@ static int cut_all(struct capture *capture, const char *out, unsigned number, st
         result = message_collector_cut(capture->collector, out, name, err);
     for (size_t i = 0; i < CAPTURE_BACKENDS_COUNT && result == 0; i++)
         if (capture->states[i])
-            result = capture_backends[i]->cut(capture->states[i], out, number, err);
+            result = capture_backends[i]->cut(capture->states[i], out, number, segment, err);
     return result;
 }
 
@@ -159,24 +158,29 @@ static int write_segment(struct capture *capture, uint64_t waiting, unsigned num
                          struct error *err)
 {
     struct capture_segments *segments = &capture->segments;
-    const int64_t until_ns = clock_now_ns(CLOCK_MONOTONIC_RAW);
+    const int64_t cut_ns = clock_now_ns(CLOCK_MONOTONIC_RAW),
+                  length_ns = cut_ns - segments->begun_ns;
+    struct capture_segment segment = {.from_ns = segments->until_ns, .until_ns = cut_ns};
     uint64_t room = free_disk_bytes(capture->options.out);
     if (room < segments->reserve_bytes + waiting)
         return error_set(err, ERROR_FAILED,
                          "%llu MiB are left on the disk, and kept free for the load's result",
                          (unsigned long long)room >> 20);
-    int result = cut_all(capture, capture->options.out, number, err);
+    int result = cut_all(capture, capture->options.out, number, &segment, err);
     if (result == 0)
         result = capture_document_write_clock(capture, err);
-    struct capture_segment segment = find_files(capture, number);
-    segment.until_ns = until_ns;
+    find_files(capture, number, &segment);
+    segment.recorded = segment.from_ns && segment.rests
+                           ? (double)(segment.until_ns - segment.from_ns) / (double)length_ns
+                           : 1;
     if (result == 0 && array_push(&segments->kept, segment) < 0)
         result = error_set(err, ERROR_FAILED, "out of memory for the list of segments");
     if (result < 0)
         return result;
     const unsigned oldest = segments->first;
     const int64_t before_ns = segments->until_ns;
-    segments->until_ns = until_ns;
+    segments->until_ns = segment.until_ns;
+    segments->begun_ns = cut_ns;
     rotate(capture);
     result = capture_document_write_so_far(capture, err);
     // Only now nobody looks for them.
@@ -199,7 +203,7 @@ static void stop_writing(struct capture *capture, unsigned number, const char *w
     snprintf(segments->why, sizeof segments->why,
              "the capture ends before the load, since it cannot be written on: %.500s", why);
     capture_warn(capture, segments->why);
-    cut_all(capture, NULL, number, &ignored);
+    cut_all(capture, NULL, number, &(struct capture_segment){0}, &ignored);
     capture_document_write_so_far(capture, &ignored); // says why, if there is room
 }
 
@@ -225,6 +229,13 @@ static int write_unhurried(struct capture *capture, uint64_t waiting, unsigned n
     return result;
 }
 
+static json_t *segment_line(const struct capture_segment *segment, unsigned number)
+{
+    return json_pack("{s:i, s:I, s:I, s:f, s:f}", "segment", (int)number, "from_ns",
+                     (json_int_t)segment->from_ns, "until_ns", (json_int_t)segment->until_ns,
+                     "recorded", segment->recorded, "taken", segment->taken);
+}
+
 int capture_segments_poll(struct capture *capture, struct error *err)
 {
     struct capture_segments *segments = &capture->segments;
@@ -235,16 +246,16 @@ int capture_segments_poll(struct capture *capture, struct error *err)
     unsigned number = segments->first + (unsigned)segments->kept.count;
     if (segments->stopped) {
         segments->cut_ns = (uint64_t)monotonic_ns();
-        return cut_all(capture, NULL, number, err);
+        return cut_all(capture, NULL, number, &(struct capture_segment){0}, err);
     }
     if (write_unhurried(capture, waiting, number, &problem) < 0)
         stop_writing(capture, number, problem.text);
     segments->cut_ns = (uint64_t)monotonic_ns();
     if (!capture->options.segment_ns)
         return 0;
-    json_t *line = segments->stopped ? json_pack("{s:s}", "stopped", problem.text)
-                                     : json_pack("{s:i, s:I}", "segment", (int)number, "until_ns",
-                                                 (json_int_t)segments->until_ns);
+    json_t *line = segments->stopped
+                       ? json_pack("{s:s}", "stopped", problem.text)
+                       : segment_line(&segments->kept.items[segments->kept.count - 1], number);
     return json_print_new(line, JSON_COMPACT, "a line", err);
 }
 

@@ -58,7 +58,8 @@ static int read_segment(struct excerpt *excerpt, const struct run_request *reque
     return result;
 }
 
-// The answers of the interval. Where the one before was not read, what had been asked in it is.
+// The answers of the interval. Where the one before was not read, what had been asked in it is; one
+// that stands alone has none before it.
 static int read_answers(struct excerpt *excerpt, unsigned first, const struct run_request *request)
 {
     char path[RUN_PATH_BYTES + 64];
@@ -69,9 +70,10 @@ static int read_answers(struct excerpt *excerpt, unsigned first, const struct ru
     if (clock_map_open(path, &map, &ignored) < 0)
         return -1;
     const struct time_source clock = {.convert = convert, .context = map};
-    if (excerpt->read + 1 != first) {
+    const bool alone = request->segments.first == first;
+    if (alone || excerpt->read + 1 != first) {
         answer_times_free(&excerpt->times);
-        if (first > 1)
+        if (!alone)
             result = read_segment(excerpt, request, first - 1, &clock);
         excerpt->answers.count = 0;
     }

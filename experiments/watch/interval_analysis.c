@@ -144,10 +144,15 @@ static bool lead_suffices(const struct run_analysis *run)
 
 // --- an interval ---------------------------------------------------------------------------------
 
-// Those since the last time and the one before, as far as they are there.
-static void choose_segments(struct interval_analysis *analysis, unsigned last,
+// Those since the last time and the one before, as far as they are there; of one that stands alone
+// none but it.
+static void choose_segments(struct interval_analysis *analysis, unsigned last, bool alone,
                             struct run_request *request)
 {
+    if (alone) {
+        request->segments = (struct run_segment_range){.first = last, .last = last};
+        return;
+    }
     const unsigned wanted = analysis->looked_at ? analysis->looked_at : 1;
     unsigned oldest = oldest_segment(request, last + 1, run_segments_affordable());
     oldest = oldest > last ? last : oldest;
@@ -226,16 +231,16 @@ static int take_latencies(const struct answer_array *answers, struct run_analysi
 }
 
 // False: the whole interval is to be looked at.
-static bool analyze_excerpt(struct interval_analysis *analysis, unsigned last,
+static bool analyze_excerpt(struct interval_analysis *analysis, unsigned last, bool alone,
                             struct run_request *request, struct run_analysis *out)
 {
     struct run_request narrowed = *request;
     struct error ignored;
     if (!analysis->one_server)
         return false;
-    choose_segments(analysis, last, &narrowed);
+    choose_segments(analysis, last, alone, &narrowed);
     narrowed.segments.messages_from = 0;
-    if (!excerpt_take(&analysis->excerpt, analysis->looked_at + 1, &narrowed) ||
+    if (!excerpt_take(&analysis->excerpt, alone ? last : analysis->looked_at + 1, &narrowed) ||
         look_at(analysis, &narrowed, out, &ignored) < 0)
         goto whole;
     if (out->lifetimes.applications.items.count == 1 &&
@@ -249,35 +254,35 @@ whole:
     return false;
 }
 
-static int analyze_whole(struct interval_analysis *analysis, unsigned last,
+static int analyze_whole(struct interval_analysis *analysis, unsigned last, bool alone,
                          struct run_request *request, struct run_analysis *out, struct error *err)
 {
-    choose_segments(analysis, last, request);
+    choose_segments(analysis, last, alone, request);
     int result = look_at(analysis, request, out, err);
     if (result < 0 && err->kind != ERROR_INCONCLUSIVE) { // some may have made room meanwhile
-        choose_segments(analysis, last, request);
+        choose_segments(analysis, last, alone, request);
         result = look_at(analysis, request, out, err);
     }
-    if (result == 0 && analysis->messages_few && !lead_suffices(out)) {
+    if (result == 0 && !alone && analysis->messages_few && !lead_suffices(out)) {
         run_analysis_free(out);
         analysis->messages_few = false;
-        choose_segments(analysis, last, request);
+        choose_segments(analysis, last, alone, request);
         result = look_at(analysis, request, out, err);
     }
     if (result == 0)
         analysis->messages_few = lead_suffices(out);
-    if (result == 0)
+    if (result == 0 && !alone)
         result = analyze_further_back(analysis, request, out, err);
     analysis->one_server = result == 0 && out->lifetimes.applications.items.count == 1;
     return result;
 }
 
-int interval_analyze(struct interval_analysis *analysis, unsigned last, struct run_request *request,
-                     struct run_analysis *out, struct error *err)
+int interval_analyze(struct interval_analysis *analysis, unsigned last, bool alone,
+                     struct run_request *request, struct run_analysis *out, struct error *err)
 {
-    const int result = analyze_excerpt(analysis, last, request, out)
+    const int result = analyze_excerpt(analysis, last, alone, request, out)
                            ? 0
-                           : analyze_whole(analysis, last, request, out, err);
+                           : analyze_whole(analysis, last, alone, request, out, err);
     note_given_up(analysis, request, result < 0 && err->kind != ERROR_INCONCLUSIVE);
     return result;
 }

@@ -39,9 +39,11 @@ struct interval_analysis {
 // As run_analyze(), of all segments since the last time up to that number; request->segments
 // becomes what was looked at. Where the first of these are gone it begins with those that are
 // there. Where analysis->excerpt has answers, these are all that the interval had, of which *out
-// has an excerpt, but for the latency, which is that of all.
-int interval_analyze(struct interval_analysis *analysis, unsigned last, struct run_request *request,
-                     struct run_analysis *out, struct error *err);
+// has an excerpt, but for the latency, which is that of all. alone: nothing was recorded just
+// before that segment, so that only it is looked at; earlier ones since the last time count as
+// given up.
+int interval_analyze(struct interval_analysis *analysis, unsigned last, bool alone,
+                     struct run_request *request, struct run_analysis *out, struct error *err);
 void interval_analysis_free(struct interval_analysis *analysis);
 
 #endif

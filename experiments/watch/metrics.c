@@ -40,7 +40,7 @@ struct metrics {
     pthread_mutex_t lock; // of all below
     struct counted_server *servers[SERVERS_KEPT + 1];
     size_t server_count;
-    double own_seconds;
+    double recorded_seconds, own_seconds;
     uint64_t intervals, framed, dropped, unanswered, saved, not_saved;
 
     pthread_t thread;
@@ -145,6 +145,7 @@ int metrics_add(struct metrics *metrics, const struct metrics_interval *interval
     pthread_mutex_lock(&metrics->lock);
     metrics->intervals++;
     metrics->own_seconds += interval->own_seconds;
+    metrics->recorded_seconds += interval->recorded_seconds;
     metrics->saved = interval->saved;
     metrics->not_saved = interval->not_saved;
     if (interval->run) {
@@ -258,6 +259,8 @@ static void write_counters(struct metric_output *out, const struct metrics *metr
         double value;
     } counters[] = {
         {"intervals", "", "intervals that were looked at", (double)metrics->intervals},
+        {"recorded_seconds", "seconds", "of the intervals; nothing else was (watch --budget)",
+         metrics->recorded_seconds},
         {"framed_requests", "", "of the answered, told apart by framing; the others by turns",
          (double)metrics->framed},
         {"unanswered_requests", "", "requests without an answer at the end of their interval",

@@ -42,7 +42,8 @@ static const uint64_t USUAL_INTERVAL_NS = 5000000000;
 
 struct watch_options {
     const char *pids, *ports, *cgroups, *units, *cores, *framing, *save, *trigger, *metrics;
-    uint64_t interval_ns, for_ns, saves, keep_bytes, full_rate, look_rate;
+    uint64_t interval_ns, for_ns, saves, keep_bytes, look_rate;
+    double budget;
     bool json, quiet;
 };
 
@@ -73,9 +74,10 @@ static const struct option_spec options[] = {
                  "how many are kept; the oldest make room (10)"),
     OPTION_BYTES("keep", 0, "BYTES", struct watch_options, keep_bytes,
                  "of the records, for the time being (256MiB)"),
-    OPTION_COUNT("full", 0, "RATE", struct watch_options, full_rate,
-                 "while a core has more requests a second, nine of ten intervals do without "
-                 "hand-offs, departures and softirqs (30000; 0: none does)"),
+    OPTION_SHARE("budget", 0, "SHARE", struct watch_options, budget,
+                 "what recording may take of a core (5%; 0: as much as it takes): where it takes "
+                 "more, nine of ten intervals do without hand-offs, departures and softirqs, and "
+                 "where that is not enough, only a part of each interval is recorded"),
     OPTION_COUNT("look", 0, "RATE", struct watch_options, look_rate,
                  "of a single server's requests so many a second, 2,000 at least, are taken apart: "
                  "those in a row with most of the slowest (2000; 0: all)"),
@@ -114,7 +116,10 @@ enum {
 
 struct watch_segment {
     unsigned number;
-    int64_t until_ns;
+    int64_t from_ns, until_ns; // host time, since when and until when all is in it; from 0: since
+                               // the one before
+    double recorded;           // what part that is of its time
+    double taken;              // of a core, by recording, meanwhile
 };
 
 struct watch {
@@ -132,6 +137,7 @@ struct watch {
     int64_t armed_ns, interval_begin_ns;
     int64_t armed_raw_ns, ended_raw_ns; // host time: when it began, and was to end
     uint64_t capture_ticks;
+    int64_t charged_ns; // of this process' time, that the capture was told
     bool terminal;
     struct summary_style style;
     struct watch_servers servers;
@@ -199,13 +205,13 @@ static void take_ready(struct watch *watch, const char *line)
 static int start_capture(struct watch *watch, struct error *err)
 {
     const struct watch_options *o = &watch->options;
-    char self[RUN_PATH_BYTES], segment[32], keep[32], full[32], line[LINE_BYTES];
+    char self[RUN_PATH_BYTES], segment[32], keep[32], budget[32], line[LINE_BYTES];
     const char *argv[32];
     size_t count = 0;
     const struct {
         const char *name, *value;
     } given[] = {{"--out", watch->folder}, {"--segment", segment},  {"--keep", keep},
-                 {"--full", full},         {"--backend", "events"}, {"--calls", "kernel"},
+                 {"--budget", budget},     {"--backend", "events"}, {"--calls", "kernel"},
                  {"--pid", o->pids},       {"--port", o->ports},    {"--cgroup", o->cgroups},
                  {"--systemd", o->units},  {"--cores", o->cores},   {"--framing", o->framing}};
     const struct process_place how = {
@@ -214,7 +220,7 @@ static int start_capture(struct watch *watch, struct error *err)
         return -ERROR_FAILED;
     snprintf(segment, sizeof segment, "%lluns", (unsigned long long)o->interval_ns);
     snprintf(keep, sizeof keep, "%llu", (unsigned long long)o->keep_bytes);
-    snprintf(full, sizeof full, "%llu", (unsigned long long)o->full_rate);
+    snprintf(budget, sizeof budget, "%.9f", o->budget);
     argv[count++] = self;
     argv[count++] = "capture";
     for (size_t i = 0; i < sizeof given / sizeof *given; i++)
@@ -355,17 +361,42 @@ static const char *silence_of(struct watch *watch)
     return watch->silence;
 }
 
+// Whether nothing was recorded between what was looked at and this segment.
+static bool stands_alone(const struct watch *watch, const struct watch_segment *next)
+{
+    return watch->until_ns && next->from_ns > watch->until_ns;
+}
+
+static int64_t since(const struct watch *watch, const struct watch_segment *next)
+{
+    if (stands_alone(watch, next))
+        return next->from_ns;
+    return watch->until_ns ? watch->until_ns : watch->armed_raw_ns;
+}
+
 // When the interval ended, on the wall's clock, and how long it was: not when it is looked at,
 // which may be later.
-static void time_interval(const struct watch *watch, int64_t until_ns,
+static void time_interval(const struct watch *watch, const struct watch_segment *next,
                           struct watch_interval *interval)
 {
-    const int64_t late_ns = clock_now_ns(CLOCK_MONOTONIC_RAW) - until_ns,
+    const int64_t late_ns = clock_now_ns(CLOCK_MONOTONIC_RAW) - next->until_ns,
                   ended_ns = clock_now_ns(CLOCK_REALTIME) - late_ns;
     interval->ended =
         (struct timespec){.tv_sec = ended_ns / 1000000000, .tv_nsec = ended_ns % 1000000000};
-    interval->seconds =
-        (double)(until_ns - (watch->until_ns ? watch->until_ns : watch->armed_raw_ns)) / 1e9;
+    interval->seconds = (double)(next->until_ns - since(watch, next)) / 1e9;
+    interval->recorded = next->recorded;
+    interval->taken = next->taken;
+}
+
+// What this process has taken since the last time counts for the budget, too.
+static void charge_capture(struct watch *watch)
+{
+    char line[40];
+    const int64_t now = clock_now_ns(CLOCK_PROCESS_CPUTIME_ID);
+    const int bytes =
+        snprintf(line, sizeof line, "read %lld\n", (long long)(now - watch->charged_ns));
+    if (write(watch->capture.input, line, (size_t)bytes) == bytes)
+        watch->charged_ns = now;
 }
 
 // An interval has ended, or several while the one before was looked at: their records are on disk.
@@ -374,21 +405,22 @@ static int take_interval(struct watch *watch, struct watch_segment next, struct 
     struct run_analysis run;
     struct error problem = {0};
     struct run_request request = {.run_dir = watch->folder,
-                                  .answered_after_ns = watch->until_ns,
+                                  .answered_after_ns = watch->until_ns ? since(watch, &next) : 0,
                                   .answered_until_ns = next.until_ns,
                                   .whole_alone = true};
     const struct answer_array *answers = &watch->analysis.excerpt.answers;
     struct watch_interval interval = {
         .problem = "", .servers = &watch->servers, .answers = answers};
-    int64_t now = monotonic_ns(), before_ns = watch->until_ns;
+    int64_t now = monotonic_ns(), before_ns = request.answered_after_ns;
     uint64_t ticks = capture_ticks(watch);
-    time_interval(watch, next.until_ns, &interval);
+    time_interval(watch, &next, &interval);
     const double own_seconds =
         (double)(ticks - watch->capture_ticks) / (double)sysconf(_SC_CLK_TCK);
     interval.own_share = own_seconds / fmax((double)(now - watch->interval_begin_ns) / 1e9, 0.1);
     watch->capture_ticks = ticks;
     watch->interval_begin_ns = now;
-    bool any = interval_analyze(&watch->analysis, next.number, &request, &run, &problem) == 0;
+    bool any = interval_analyze(&watch->analysis, next.number, stands_alone(watch, &next), &request,
+                                &run, &problem) == 0;
     watch->until_ns = next.until_ns;
     if (any)
         interval.run = &run;
@@ -396,6 +428,7 @@ static int take_interval(struct watch *watch, struct watch_segment next, struct 
         interval.problem = silence_of(watch);
     else
         interval.problem = problem.text;
+    charge_capture(watch);
     int result =
         save_what_is_wanted(watch, any ? &run : NULL, request.segments, before_ns, &interval, err);
     if (result == 0)
@@ -403,6 +436,7 @@ static int take_interval(struct watch *watch, struct watch_segment next, struct 
     const struct metrics_interval counted = {.run = interval.run,
                                              .servers = &watch->servers,
                                              .answers = answers,
+                                             .recorded_seconds = interval.seconds,
                                              .own_seconds = own_seconds,
                                              .saved = watch->recorder.saved,
                                              .not_saved = watch->not_saved};
@@ -442,8 +476,12 @@ static int take_line(struct watch *watch, const char *line, struct error *err)
         result =
             error_set(err, ERROR_FAILED, "the capture has ended: %s", json_string_value(stopped));
     else if (json_is_integer(segment) && json_is_integer(until))
-        watch->next = (struct watch_segment){(unsigned)json_integer_value(segment),
-                                             json_integer_value(until)};
+        watch->next = (struct watch_segment){
+            .number = (unsigned)json_integer_value(segment),
+            .from_ns = json_integer_value(json_object_get(document, "from_ns")),
+            .until_ns = json_integer_value(until),
+            .recorded = json_number_value(json_object_get(document, "recorded")),
+            .taken = json_number_value(json_object_get(document, "taken"))};
     json_decref(document); // others say which servers were found
     return result;
 }
@@ -613,7 +651,7 @@ int watch_command(int argc, char **argv)
     struct watch watch = {
         .signals = -1,
         .way_out.signals = -1,
-        .options = {.saves = 10, .keep_bytes = 256 << 20, .full_rate = 30000, .look_rate = 2000},
+        .options = {.saves = 10, .keep_bytes = 256 << 20, .budget = 0.05, .look_rate = 2000},
         .recorder = {.slow_ended_ns = INT64_MIN}};
     struct error err = {0};
     int positional = 0;

@@ -137,7 +137,7 @@ void watch_interval_details(const struct watch_interval *interval,
     const struct run_analysis *run = interval->run;
     const struct summary s = {.run = run, .style = style, .out = out};
     const struct watch_servers *servers = interval->servers;
-    char apart[RUN_TOLD_APART_WORDS], share[32];
+    char apart[RUN_TOLD_APART_WORDS], share[32], taken[32];
     if (!run)
         return;
     if (servers->all.count < 2) {
@@ -155,9 +155,17 @@ void watch_interval_details(const struct watch_interval *interval,
         write_requests(&server->requests, &s);
         fputc('\n', out);
     }
-    fprintf(out, "%s told apart %s; %s records dropped; the capture took %s of a core\n",
+    fprintf(out, "%s told apart %s; %s records dropped; the capture took %s of a core",
             servers->all.count < 2 ? "" : " ", run_told_apart(run, apart, sizeof apart),
             text_count(dropped_of(run), (char[32]){0}), text_share(interval->own_share, 1, share));
+    if (interval->taken > 0)
+        fprintf(out, ", all of the watch %s",
+                text_share(interval->taken * interval->recorded, 1, share));
+    fputc('\n', out);
+    if (interval->recorded < 1)
+        fprintf(out,
+                "  recorded for %s of the time: all of it would take %s of a core (--budget)\n",
+                text_share(interval->recorded, 1, share), text_share(interval->taken, 1, taken));
     if (interval->answers->count)
         fprintf(out,
                 "  causes and stages are of 1 in %s requests, in a row, with most of the slowest: "
@@ -165,8 +173,8 @@ void watch_interval_details(const struct watch_interval *interval,
                 text_count(interval->answers->count / run->lifetimes.all.count, (char[32]){0}));
     if (run->lifetimes.join.spared)
         fprintf(out,
-                "  %s without hand-offs, departures and softirqs, because there are so many "
-                "requests: every tenth interval has them (--full)\n",
+                "  %s without hand-offs, departures and softirqs, because these take too much: "
+                "every tenth interval has them (--budget)\n",
                 text_count(run->lifetimes.join.spared, (char[32]){0}));
 }
 
@@ -283,9 +291,10 @@ json_t *watch_interval_json(const struct watch_interval *interval)
     struct tm utc;
     char when[32];
     strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&interval->ended.tv_sec, &utc));
-    json_t *line = json_pack("{s:s, s:f, s:f, s:s*, s:I}", "at", when, "seconds", interval->seconds,
-                             "own_share", interval->own_share, "saved",
-                             interval->windows ? interval->saved : NULL, "windows",
+    json_t *line = json_pack("{s:s, s:f, s:f, s:f, s:f, s:s*, s:I}", "at", when, "seconds",
+                             interval->seconds, "recorded", interval->recorded, "watch_share",
+                             interval->taken * interval->recorded, "own_share", interval->own_share,
+                             "saved", interval->windows ? interval->saved : NULL, "windows",
                              (json_int_t)interval->windows);
     if (line && interval->run)
         put_all(line, interval);

@@ -21,6 +21,8 @@ struct watch_interval {
     const char *problem;                // why there is nothing to show; "": there is
     struct timespec ended;              // CLOCK_REALTIME
     double seconds;                     // how long it was
+    double recorded;                    // what part of its time that is: nothing else was
+    double taken;                       // of a core, by recording it
     double own_share;                   // of a core, taken by the capture's process meanwhile
     size_t windows;                     // of it that were saved, each in a folder of its own
     char saved[RUN_PATH_BYTES];         // the one with the slowest request

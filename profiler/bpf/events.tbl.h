@@ -37,8 +37,10 @@
 //     EVENT_PROGRAM(name, GROUP, iterator, gives, stand_in)
 //         see struct event_program (profiler/events_programs.h).
 //     EVENT_SPARED(name)
-//         a program that a sparing capture does without (profiler/events_sparing.h). In the order
-//         in which they are detached: what begins something before what ends it.
+//         a program that a sparing capture does without (profiler/events_budget.h).
+//     EVENT_FREQUENT(name)
+//         another that runs for each message or switch, and not while a capture rests. To attach
+//         and detach one patches the kernel's code: the others stay, and count for nothing.
 //
 // Included as often as needed, each time with the macro of interest defined before. The BPF
 // compiler reads it too. `make tables` writes the rows into the documentation.
@@ -62,6 +64,9 @@
 #endif
 #ifndef EVENT_PROGRAM
 #define EVENT_PROGRAM(name, GROUP, iterator, gives, stand_in)
+#endif
+#ifndef EVENT_FREQUENT
+#define EVENT_FREQUENT(name)
 #endif
 #ifndef EVENT_SPARED
 #define EVENT_SPARED(name)
@@ -278,6 +283,17 @@ EVENT_SPARED(net_dev_start_xmit)
 EVENT_SPARED(netif_rx)
 EVENT_SPARED(sk_data_ready)
 EVENT_SPARED(softirq_exit)
+
+EVENT_FREQUENT(sched_switch)
+EVENT_FREQUENT(sched_waking)
+EVENT_FREQUENT(rss_stat)
+EVENT_FREQUENT(tcp_probe)
+EVENT_FREQUENT(sock_recv_length)
+EVENT_FREQUENT(sock_send_length)
+EVENT_FREQUENT(udp_netif_receive_skb)
+EVENT_FREQUENT(udp_sk_data_ready)
+EVENT_FREQUENT(udp_netif_rx)
+EVENT_FREQUENT(udp_net_dev_start_xmit)
 // clang-format on
 
 #undef EVENT
@@ -288,3 +304,4 @@ EVENT_SPARED(softirq_exit)
 #undef EVENT_DETOUR
 #undef EVENT_PROGRAM
 #undef EVENT_SPARED
+#undef EVENT_FREQUENT

@@ -75,7 +75,7 @@ uint64_t sockets_ended; // of these
 uint64_t sockets_dropped;
 uint64_t sockets_refused[EVENTS_REFUSED / 64];  // one bit a socket, by the low bits of its id
 uint64_t segments_dropped[EVENTS_DROP_REASONS]; // by the kernel's reason
-uint32_t sparing;                     // hand-offs are not recorded, nor others (events_sparing.h)
+uint32_t sparing;                     // hand-offs are not recorded, nor others (events_budget.h)
 uint64_t payload_unseen;              // calls whose bytes are not where these programs can look
 uint64_t payload_lost;                // that found the ring full
 uint64_t watched_ports[65536 / 64];   // one bit a port; more may come

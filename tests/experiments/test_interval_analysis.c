@@ -88,13 +88,15 @@ void run_analysis_free(struct run_analysis *run)
     array_free(&run->lifetimes.applications.items);
 }
 
+static bool alone; // nothing was recorded before the segment
+
 // How many segments before the interval's are looked at.
 static unsigned looks_back(struct interval_analysis *analysis, const char *folder, unsigned segment)
 {
     struct run_request request = {.run_dir = folder};
     struct run_analysis run;
     struct error err;
-    assert_int_equal(interval_analyze(analysis, segment, &request, &run, &err), 0);
+    assert_int_equal(interval_analyze(analysis, segment, alone, &request, &run, &err), 0);
     assert_int_equal(request.segments.last, segment);
     run_analysis_free(&run);
     return segment - request.segments.first;
@@ -176,6 +178,22 @@ static void what_is_looked_at_stays(void **state)
     interval_analysis_free(&analysis);
 }
 
+// A segment before which nothing was recorded: what is missing of it is in no other.
+static void one_after_a_rest_is_looked_at_by_itself(void **state)
+{
+    struct interval_analysis analysis = {.looked_at = 40};
+    servers[BUSY] = (struct behaviour){.answers = 2000, .without_arrival = 1};
+    servers[QUIET] = (struct behaviour){.answers = 2};
+    alone = true;
+    assert_int_equal(looks_back(&analysis, *state, 41), 0);
+    assert_int_equal(analysis.given_up, 0);
+    assert_int_equal(looks_back(&analysis, *state, 44), 0);
+    assert_int_equal(analysis.given_up, 2);
+    alone = false;
+    assert_true(looks_back(&analysis, *state, 45) > 1);
+    interval_analysis_free(&analysis);
+}
+
 // From which segment on messages are looked at, with a few before; 0: all that are opened.
 static unsigned messages_from(struct interval_analysis *analysis, const char *folder,
                               unsigned segment)
@@ -184,7 +202,7 @@ static unsigned messages_from(struct interval_analysis *analysis, const char *fo
     struct run_analysis run;
     struct error err;
     analyses = 0;
-    assert_int_equal(interval_analyze(analysis, segment, &request, &run, &err), 0);
+    assert_int_equal(interval_analyze(analysis, segment, alone, &request, &run, &err), 0);
     run_analysis_free(&run);
     return request.segments.messages_from;
 }
@@ -221,6 +239,7 @@ int main(void)
         cmocka_unit_test(the_busy_do_not_speak_for_the_quiet),
         cmocka_unit_test(in_vain_for_one_is_not_for_all),
         cmocka_unit_test(what_is_looked_at_stays),
+        cmocka_unit_test(one_after_a_rest_is_looked_at_by_itself),
         cmocka_unit_test(of_many_requests_those_of_before_are_left_out),
     };
     return cmocka_run_group_tests(tests, make_segments, remove_segments);

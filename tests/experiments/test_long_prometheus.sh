@@ -24,7 +24,7 @@ printf 'keys: {count: 100}\nmix: {get: 1, set: 0}\n' >"$work/workload.yaml"
 
 watches=()
 for i in 0 1; do
-    "$taillight" watch --port "${ports[i]}" --interval 1s --json --metrics ":${ports[i + 2]}" \
+    "$taillight" watch --port "${ports[i]}" --interval 1s --json --budget 0 --metrics ":${ports[i + 2]}" \
         >"$work/watch.$i" 2>"$work/watch.$i.err" &
     watches+=($!)
 done

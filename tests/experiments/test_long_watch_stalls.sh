@@ -15,7 +15,7 @@ trap 'rm -rf "$saved"; cleanup' EXIT
 stalls_try() {
     local seed=${SEED:-$RANDOM} folder found
     rm -rf "${saved:?}"/*
-    coproc watching { exec "$taillight" watch --pid $server --interval 1s --look 1 --json --trigger '>250ms' \
+    coproc watching { exec "$taillight" watch --pid $server --interval 1s --look 1 --json --budget 0 --trigger '>250ms' \
         --save "$saved" --saves $((stalls * 2)) 2>"$work/watch.err"; }
     watch=$watching_PID
     exec {lines}<&"${watching[0]}"

@@ -21,7 +21,7 @@ asking=$!
 
 waits_try() {
     rm -rf "$work/saved"
-    "$taillight" watch --pid $server --interval 1s --json --trigger '>1s' --save "$work/saved" >"$work/lines" 2>"$work/watch.err" &
+    "$taillight" watch --pid $server --interval 1s --json --budget 0 --trigger '>1s' --save "$work/saved" >"$work/lines" 2>"$work/watch.err" &
     watch=$!
     seen() { jq -es 'map(.requests) | add > 50' "$work/lines" >/dev/null; }
     await seen || fail "the watch sees no request"

@@ -29,7 +29,7 @@ scrape() {
 watch_try() {
     local asked folder
     rm -rf "$work/saved"
-    coproc watching { exec "$taillight" watch --pid $server,$other --interval 1s --json --trigger '>131.072ms' \
+    coproc watching { exec "$taillight" watch --pid $server,$other --interval 1s --json --budget 0 --trigger '>131.072ms' \
         --save "$work/saved" --saves 2 --metrics ":$scraped" 2>"$work/watch.err"; }
     watch=$watching_PID
     exec {lines}<&"${watching[0]}"

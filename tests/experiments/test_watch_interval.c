@@ -38,6 +38,8 @@ static struct told tell(const struct fixture_options *options, size_t answers)
                                             .problem = "",
                                             .ended = {1700000000, 0},
                                             .seconds = 0.2,
+                                            .recorded = 0.125,
+                                            .taken = 0.4,
                                             .own_share = 0.0774};
     watch_interval_line(&interval, NULL, memory);
     watch_interval_details(&interval, &style, memory);
@@ -140,6 +142,10 @@ static void numbers_of_an_interval_are_one(void **state)
            text_count((uint64_t)number(told.json, "spared"), text));
     expect(&told, "the capture took %s of a core",
            text_share(number(told.json, "own_share"), 1, text));
+    expect(&told, "all of the watch %s", text_share(number(told.json, "watch_share"), 1, text));
+    expect(&told, "recorded for %s of the time: all of it would take %s of a core",
+           text_share(number(told.json, "recorded"), 1, text),
+           text_share(number(told.json, "watch_share"), number(told.json, "recorded"), share));
     expect(&told, "slowest%s, %s: ",
            number(json_object_get(told.json, "slowest"), "latency_us") <
                    number(json_object_get(told.json, "latency_us"), "max")

@@ -23,7 +23,7 @@ begin_server slow fixed:30ms
 
 watch_try() {
     rm -rf "$work/saved" "$work/lines" "$work/page"
-    "$taillight" watch --pid "${server[quick]},${server[slow]}" --json --trigger '>25ms' --save "$work/saved" --saves 2 \
+    "$taillight" watch --pid "${server[quick]},${server[slow]}" --json --budget 0 --trigger '>25ms' --save "$work/saved" --saves 2 \
         --metrics ":$scraped" >"$work/lines" 2>"$work/watch.err" &
     watch=$!
     "$taillight" watch --pid "${server[quick]},${server[slow]}" >"$work/page" 2>"$work/page.err" &

@@ -33,7 +33,7 @@ watch_try() {
     chrt -r 10 taskset -c 0 "$build/labserver" "${arguments[@]}" >"$work/server.out" 2>"$work/server.err" &
     server=$!
     await bash -c "</dev/tcp/127.0.0.1/11211" 2>/dev/null || { end_all $server; fail "labserver does not listen"; }
-    "$taillight" watch --pid $server --interval 1s --json --trigger '>2ms' --save "$work/saved" \
+    "$taillight" watch --pid $server --interval 1s --json --budget 0 --trigger '>2ms' --save "$work/saved" \
         --saves 1000 >"$work/lines" 2>"$work/watch.err" &
     watch=$!
     await test -s "$work/lines" || { end_all $server $watch; fail "the watch does not begin"; }

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+#include "profiler/events_budget.h"
+
+#include <math.h>
+
+// What all programs take, in parts of what is left without the spared ones.
+static const double ALL_PROGRAMS = 3;
+
+enum { MANY_RECORDS = 50000 };
+
+void events_budget_measured(struct events_budget *budget, double programs, double records)
+{
+    budget->taken = programs + budget->reading_ns * 1e-9 * records;
+}
+
+void events_budget_read(struct events_budget *budget, uint64_t records, uint64_t ns)
+{
+    if (records < MANY_RECORDS)
+        return;
+    const double each_ns = (double)ns / (double)records;
+    budget->reading_ns = budget->reading_ns > 0 ? (budget->reading_ns + each_ns) / 2 : each_ns;
+}
+
+bool events_budget_is_spent(const struct events_budget *budget, uint64_t recorded_ns)
+{
+    return budget->share > 0 && budget->many && recorded_ns >= BUDGET_LEAST_NS &&
+           budget->owed_ns + budget->taken * (double)recorded_ns >=
+               budget->share * (double)budget->segment_ns;
+}
+
+bool events_budget_is_exceeded(const struct events_budget *budget)
+{
+    return budget->share > 0 && budget->many && budget->taken > budget->share;
+}
+
+void events_budget_next(struct events_budget *budget, uint64_t requests, uint64_t recorded_ns,
+                        uint64_t length_ns)
+{
+    const double all = budget->sparing ? budget->taken * ALL_PROGRAMS : budget->taken;
+    const double owed_ns =
+        budget->owed_ns + budget->taken * (double)recorded_ns - budget->share * (double)length_ns;
+    const double most_ns = budget->share * (double)budget->segment_ns; // paid back in one segment
+    budget->many = (double)requests * 1e9 > BUDGET_LEAST_RATE * (double)recorded_ns;
+    budget->owed_ns = budget->many ? fmin(fmax(owed_ns, 0), most_ns) : 0;
+    budget->much = budget->share > 0 && budget->many &&
+                   all > (budget->much ? budget->share * 2 / 3 : budget->share);
+    budget->sparing = budget->much && budget->in_a_row < SPARING_IN_A_ROW;
+    budget->in_a_row = budget->sparing ? budget->in_a_row + 1 : 0;
+    budget->taken = budget->sparing ? all / ALL_PROGRAMS : all;
+}

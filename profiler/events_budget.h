@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+//
+// What a capture that stays (taillight watch) records of each segment, so that its programs take no
+// more of a core than they may. Most of what a program costs is that it runs at all, and looks at
+// the clock: for a server whose client is on the same machine some 18 runs a request, and 6 without
+// those of EVENT_SPARED (bpf/events.tbl.h), which tell when a request was handed over, when its
+// reply left, and what softirqs took.
+//
+// While all of them take too much, nine of ten segments do without the latter. A segment that
+// takes too much all the same is recorded from its beginning on until the budget is spent; after
+// that nothing runs, and nothing is recorded, until the next one begins. Whoever reads the records
+// takes more than the programs do, and counts as well. Of a server that is asked little all is
+// recorded, whatever else the machine does that is recorded with it.
+#ifndef PROFILER_EVENTS_BUDGET_H
+#define PROFILER_EVENTS_BUDGET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    SPARING_IN_A_ROW = 9,       // segments
+    BUDGET_LEAST_RATE = 2000,   // requests a second; of fewer all is recorded
+    BUDGET_LEAST_NS = 20000000, // of each segment, whatever it takes
+};
+
+// With no more than a share and a length it is before the first segment.
+struct events_budget {
+    double share;        // of a core; 0: as much as it takes
+    uint64_t segment_ns; // how long segments are
+    double taken;        // of a core, while the segment is recorded; 0: not known yet
+    double reading_ns;   // of a core, for each record, by its readers; 0: not known yet
+    bool sparing;        // in the segment that has begun
+    bool much;           // would be taken with all programs
+    unsigned in_a_row;   // sparing segments
+    double owed_ns;      // of a core, that earlier segments took too much
+    bool many;           // requests, in the segment before
+};
+
+// In the segment that has begun programs take so much of the core that they take most of, and so
+// many records a second have to be read.
+void events_budget_measured(struct events_budget *budget, double programs, double records);
+
+// So many records took their readers so long, whatever it was besides. Of few it is not known what
+// each took.
+void events_budget_read(struct events_budget *budget, uint64_t records, uint64_t ns);
+
+// Whether the segment, which has been recorded for so long, is not to be recorded on.
+bool events_budget_is_spent(const struct events_budget *budget, uint64_t recorded_ns);
+
+// Whether a segment like the one before is not to be recorded all the time.
+bool events_budget_is_exceeded(const struct events_budget *budget);
+
+// Decides about the segment that begins now. Of the one before it so much was recorded, with so
+// many requests, and it was so long.
+void events_budget_next(struct events_budget *budget, uint64_t requests, uint64_t recorded_ns,
+                        uint64_t length_ns);
+
+#endif

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+#include "profiler/program_costs.h"
+
+#include <bpf/bpf.h>
+#include <linux/bpf.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+enum {
+    // What counts as traffic: this many records in this time.
+    BUSY_RECORDS = 500,
+    LOOK_NS = 20000000,
+    SAMPLE_NS = 150000000,
+    MEASURE_NS = 20000000,
+    FEW_RECORDS = 100,   // of which it is not known what each takes
+    STATISTICS_EACH = 7, // not a divisor of the ten segments of which nine are sparing
+    RECORD_NS = 500,     // where it cannot be measured
+};
+
+int program_costs_init(struct program_costs *costs, unsigned cores)
+{
+    *costs = (struct program_costs){.fd = -1, .heads = calloc(cores, sizeof *costs->heads)};
+    return costs->heads ? 0 : -1;
+}
+
+static void turn_on(struct program_costs *costs)
+{
+    if (costs->fd < 0)
+        costs->fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
+}
+
+void program_costs_sample(struct program_costs *costs, uint64_t records)
+{
+    uint64_t now = costs->sampled && costs->fd < 0 ? 0 : (uint64_t)monotonic_ns();
+    if (now < costs->looked_ns + (costs->fd < 0 ? LOOK_NS : SAMPLE_NS))
+        return;
+    if (costs->fd >= 0) {
+        program_costs_end(costs);
+    } else if (costs->looked_ns && records - costs->records >= BUSY_RECORDS) {
+        turn_on(costs);
+        costs->sampled = true; // also when the kernel refuses, so that it is not tried again
+    }
+    costs->records = records;
+    costs->looked_ns = now;
+}
+
+void program_costs_begin(struct program_costs *costs, const struct events_bpf *programs,
+                         const struct event_program_state states[EVENT_PROGRAMS],
+                         const struct event_drain *drain)
+{
+    for (unsigned core = 0; core < drain->core_count; core++)
+        costs->heads[core] = __atomic_load_n(&drain->rings[core].head, __ATOMIC_RELAXED);
+    if (costs->measured++ % STATISTICS_EACH == 0) {
+        costs->run_ns = events_programs_run_ns(programs, states);
+        turn_on(costs);
+    }
+    costs->since_ns = (uint64_t)monotonic_ns();
+}
+
+bool program_costs_measured(struct program_costs *costs, const struct events_bpf *programs,
+                            const struct event_program_state states[EVENT_PROGRAMS],
+                            const struct event_drain *drain, double *taken, double *records)
+{
+    const uint64_t now = (uint64_t)monotonic_ns();
+    if (!costs->since_ns || now < costs->since_ns + MEASURE_NS)
+        return false;
+    const double seconds = (double)(now - costs->since_ns) / 1e9;
+    uint64_t most = 0, all = 0;
+    for (unsigned core = 0; core < drain->core_count; core++) {
+        const uint64_t here =
+            __atomic_load_n(&drain->rings[core].head, __ATOMIC_RELAXED) - costs->heads[core];
+        all += here;
+        most = here > most ? here : most;
+    }
+    if (costs->fd >= 0 && all >= FEW_RECORDS)
+        costs->record_ns =
+            (double)(events_programs_run_ns(programs, states) - costs->run_ns) / (double)all;
+    *taken = (costs->record_ns > 0 ? costs->record_ns : RECORD_NS) * (double)most / 1e9 / seconds;
+    *records = (double)all / seconds;
+    costs->since_ns = 0;
+    program_costs_end(costs);
+    return true;
+}
+
+void program_costs_end(struct program_costs *costs)
+{
+    if (costs->fd >= 0)
+        close(costs->fd);
+    costs->fd = -1;
+}
+
+void program_costs_free(struct program_costs *costs)
+{
+    program_costs_end(costs);
+    free(costs->heads);
+    costs->heads = NULL;
+}

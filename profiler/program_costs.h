@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+//
+// What a capture's BPF programs take, by the kernel's own statistics (bpf_enable_stats, Linux 5.8).
+// They slow the programs down a little, and turning them on and off patches the kernel's code: they
+// are only on for moments.
+#ifndef PROFILER_PROGRAM_COSTS_H
+#define PROFILER_PROGRAM_COSTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "profiler/event_drain.h"
+#include "profiler/events_programs.h"
+
+struct program_costs {
+    int fd;                      // keeps the statistics on while open; -1: off
+    bool sampled;                // or refused
+    uint64_t records, looked_ns; // when traffic was last checked, or the statistics turned on
+    unsigned measured;           // how often
+    double record_ns;            // what programs take for a record, by the latest statistics
+    // Of a measurement, as it began:
+    uint64_t since_ns; // 0: none goes on
+    uint64_t run_ns;   // what the programs had taken
+    uint64_t *heads;   // how many records each core had
+};
+
+// cores: possible ones. -1: no memory. program_costs_free() is to be called either way.
+int program_costs_init(struct program_costs *costs, unsigned cores);
+void program_costs_free(struct program_costs *costs);
+
+// To be called regularly with the number of records so far: has the programs' own figures
+// (events_programs_json) once sampled, at a moment with traffic.
+void program_costs_sample(struct program_costs *costs, uint64_t records);
+
+// Begins to measure.
+void program_costs_begin(struct program_costs *costs, const struct events_bpf *programs,
+                         const struct event_program_state states[EVENT_PROGRAMS],
+                         const struct event_drain *drain);
+
+// Ends that as soon as it was long enough: true, and *taken is what the programs took of the core
+// that recorded most, *records how many there were a second on all of them. What a record takes is
+// asked each seventh time; where the kernel lets this process have no statistics (CAP_SYS_ADMIN),
+// it counts as what one takes on slow machines.
+bool program_costs_measured(struct program_costs *costs, const struct events_bpf *programs,
+                            const struct event_program_state states[EVENT_PROGRAMS],
+                            const struct event_drain *drain, double *taken, double *records);
+
+// Turns the statistics off, if they are on.
+void program_costs_end(struct program_costs *costs);
+
+#endif

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Of many requests a watch records no more than it may spend: a part of each interval, most of them without hand-offs
+# and departures, and says so. Those that it has recorded have their latency and their causes all the same. As soon as
+# requests are few all of them are recorded again, whatever that takes.
+# Runs beside others: what else is busy makes it wait, and nothing is timed.
+. "$(dirname "$0")/watch_lib.sh"
+begin_watch --interval 500ms --budget 0.01%
+# Intervals are long, and so few, on a busy machine: each load comes again until one has it.
+part='.requests >= 50 and .recorded < 0.7 and .spared > 0.9 * .looked_at and .joined >= 0.98 * .looked_at and .verdict_available'
+seen_in_part() { jq -es "any(.[]; $part)" "$work/lines" >/dev/null; }
+seen_whole() {
+    jq -es 'map(select(.requests > 0)) | .[-1] | .recorded == 1 and .spared == 0 and .slowest.stages_us["server stack"] > 0' "$work/lines" >/dev/null
+}
+for _ in 1 2 3 4; do
+    watched_load 5000 3s 16
+    seen_in_part && break
+done
+for _ in 1 2 3 4; do
+    watched_load 10 2s 8
+    seen_whole && break
+done
+await seen_whole || fail "nothing is recorded in full after it: $(jq -c '[.requests, .recorded, .spared, .slowest.stages_us]' "$work/lines" | tr '\n' ' ')"
+end_watch
+# What there is a second is counted over the time that was recorded, and that is not all of it.
+jq -es "any($part"' and .latency_us.p50 > 0 and .watch_share > 0 and .rate > 1000 and .seconds < 0.7
+        and (.slowest.stages_us | has("server stack") | not) and .coverage_total > 0)' "$work/lines" >/dev/null ||
+    fail "not as it should be: $(jq -c '[.requests, .recorded, .seconds, .joined, .spared, .reason, .slowest.stages_us]' "$work/lines" | tr '\n' ' ')"
+
+# A capture by hand has no use for it without segments, and what it recorded in parts is not taken for one.
+"$taillight" capture --out "$work/hand" --port "$port" --budget 5% </dev/null >/dev/null 2>"$work/hand.err"
+[ $? = 2 ] && grep -q 'segment' "$work/hand.err" || fail "--budget without --segment: $(cat "$work/hand.err")"
+mkdir "$work/hand"
+"$taillight" capture --out "$work/hand" --port "$port" --budget 0.01% --segment 500ms --calls kernel --quiet \
+    < <(sleep 8) >"$work/segments" 2>"$work/hand.err" &
+capture=$!
+await test -s "$work/segments" || fail "the capture does not begin"
+watched_load 5000 4s 16
+wait $capture || fail "the capture ended with $?: $(cat "$work/hand.err")"
+if jq -es 'map(select(.recorded? < 1)) | length > 0' "$work/segments" >/dev/null; then
+    "$taillight" analyze "$work/hand" >/dev/null 2>"$work/analyze.err"
+    [ $? = 2 ] && grep -q -- '--budget' "$work/analyze.err" || fail "rests are not told: $(cat "$work/analyze.err")"
+fi
+exit 0
