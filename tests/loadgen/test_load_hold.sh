@@ -22,7 +22,7 @@ echo "$at" >&9
 exec 8>&- 9>&-
 for i in 1 2; do
     wait "${pid[i]}"
-    [ $? = 0 ] || [ $? = 4 ] || fail "load $i: $(cat "$dir/err$i")"
+    [[ $? = [04] ]] || fail "load $i: $(cat "$dir/err$i")"
     apart=$(($(line "said$i" 2 begin_ns) - at))
     [ "${apart#-}" -lt 500000000 ] || fail "load $i begins $apart ns off"
     [ "$(tail -n +3 "$dir/said$i" | jq .scheduled)" -gt 10 ] || fail "load $i: its summary"
