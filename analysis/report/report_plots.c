@@ -10,6 +10,7 @@
 #include "analysis/report/latency_heat.h"
 #include "analysis/report/plots_causes.h"
 #include "analysis/report/plots_hops.h"
+#include "analysis/report/plots_timeline.h"
 #include "analysis/report/report_cdf.h"
 #include "analysis/report/svg_pieces.h"
 #include "base/new_file.h"
@@ -18,10 +19,6 @@
 #include "base/units.h"
 
 enum { LEFT = SVG_LEFT, RIGHT = SVG_RIGHT, ROW = 34, PNG_TIMEOUT_MS = 30000 };
-
-// As on the page: bright colours are causes, tints are places.
-static const char *const stage_tints[] = {"#9fb8cc", "#b9cddc", "#c4c7cb", "#a9c9bd", "#e2cfa4",
-                                          "#d3b778", "#e9dcbd", "#d6d8db", "#cfdde8"};
 
 // --- plots ---------------------------------------------------------------------------------------
 
@@ -106,7 +103,7 @@ static void draw_stage_row(const struct run_analysis *run, int quantile, double 
         double width = stages[stage] > 0 ? stages[stage] / sum * (RIGHT - 80 - LEFT) : 0;
         if (width <= 0)
             continue;
-        svg_box(out, at, y, width - 0.5, ROW - 8, stage_tints[stage - 1], 1);
+        svg_box(out, at, y, width - 0.5, ROW - 8, svg_stage_tint(stage), 1);
         if (width > 56)
             svg_text(out, at + width / 2, y + 17, "middle",
                      units_format_ns(stages[stage], text, sizeof text));
@@ -129,7 +126,7 @@ static int draw_stages(const struct run_analysis *run, FILE *out)
         if (!(most > 0))
             continue;
         double x = LEFT + used % 5 * 172, y = legend + used / 5 * 22;
-        svg_box(out, x, y, 12, 12, stage_tints[stage - 1], 1);
+        svg_box(out, x, y, 12, 12, svg_stage_tint(stage), 1);
         svg_text(out, x + 18, y + 11, "start",
                  stage_name((enum stamp_kind)stage, join_undivided(&run->lifetimes.join)));
         used++;
@@ -153,7 +150,7 @@ static const struct {
     {"latency", always, draw_latency},      {"heat", always, draw_heat},
     {"stages", always, draw_stages},        {"causes", plot_has_causes, plot_causes},
     {"boxes", plot_has_causes, plot_boxes}, {"balloons", plot_has_causes, plot_balloons},
-    {"hops", plot_has_hops, plot_hops},
+    {"hops", plot_has_hops, plot_hops},     {"timeline", plot_has_timeline, plot_timeline},
 };
 
 static int write_svg(const struct run_analysis *run, size_t plot, const char *path,

@@ -11,8 +11,9 @@
 
 // Writes an SVG of each plot that the run has data for into the folder, which is made if it is not
 // there: latency.svg, heat.svg, stages.svg, where there are causes causes.svg, boxes.svg and
-// balloons.svg, and where packets were stamped hops.svg; png: and a PNG beside each, by
-// rsvg-convert. ERROR_INPUT: there can be no such folder, or there is no such program.
+// balloons.svg, where packets were stamped hops.svg, and of the slowest message timeline.svg; png:
+// and a PNG beside each, by rsvg-convert. ERROR_INPUT: there can be no such folder, or there is no
+// such program.
 int report_plots_write(const struct run_analysis *run, const char *folder, bool png,
                        struct error *err);
 

@@ -33,3 +33,10 @@ void svg_box(FILE *out, double x, double y, double width, double height, const c
             "fill-opacity=\"%.2f\"/>\n",
             x, y, width, height, colour, opacity);
 }
+
+const char *svg_stage_tint(int stage)
+{
+    static const char *const tints[] = {"#9fb8cc", "#b9cddc", "#c4c7cb", "#a9c9bd", "#e2cfa4",
+                                        "#d3b778", "#e9dcbd", "#d6d8db", "#cfdde8"};
+    return tints[stage - 1];
+}

@@ -18,4 +18,8 @@ void svg_text(FILE *out, double x, double y, const char *anchor, const char *tex
 void svg_box(FILE *out, double x, double y, double width, double height, const char *colour,
              double opacity);
 
+// The colour of the stage that ends at a stamp, as on the page: bright colours are causes, tints
+// are places.
+const char *svg_stage_tint(int stage);
+
 #endif

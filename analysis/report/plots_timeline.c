@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/report/plots_timeline.h"
+
+#include <string.h>
+
+#include "analysis/report/svg_pieces.h"
+#include "base/units.h"
+
+enum {
+    ROW = 20,
+    STAMP_TOP = 16,
+    STAMP_STEP = 15,
+    STAMP_ROWS = 7,
+    STAGES_TOP = STAMP_TOP + STAMP_ROWS * STAMP_STEP + 6,
+    CORES_TOP = STAGES_TOP + 40,
+    CORE_GAP = 16,
+    AXIS = 34,
+    LETTER_WIDTH = 7, // of this size, at most
+    MOST_DEPTH = 24,
+    CORES = STAMP_KINDS
+};
+static const double SHORTEST = 0.4; // narrower spans would not be seen
+
+static const char *const kind_colours[SPAN_KINDS] = {
+#define SPAN_KIND(NAME, number, word, label, colour, ink, means) [number] = colour,
+#include "analysis/timeline/span_kinds.tbl.h"
+};
+
+struct drawing {
+    const struct run_analysis *run;
+    const struct lifetime *life;
+    int64_t begin_ns, end_ns;
+    uint16_t cores[CORES]; // of the server, in the order in which it came to them
+    size_t core_count;
+    FILE *out;
+};
+
+static const struct lifetime *slowest(const struct run_analysis *run)
+{
+    for (size_t i = 0; i < run->findings.diagnoses.count; i++) {
+        const struct diagnosis *diagnosis = &run->findings.diagnoses.items[i];
+        if (diagnosis->messages.count)
+            return &run->lifetimes.all.items[diagnosis->messages.items[0].lifetime];
+    }
+    return NULL;
+}
+
+bool plot_has_timeline(const struct run_analysis *run)
+{
+    return slowest(run) != NULL;
+}
+
+static double x_of(const struct drawing *drawing, int64_t at_ns)
+{
+    const double part =
+        (double)(at_ns - drawing->begin_ns) / (double)(drawing->end_ns - drawing->begin_ns);
+    return SVG_LEFT + part * (SVG_RIGHT - SVG_LEFT);
+}
+
+// With the text in it, as far as there is room.
+static void draw_named(const struct drawing *drawing, int64_t from_ns, int64_t until_ns, double y,
+                       const char *colour, const char *name)
+{
+    char text[120];
+    const double from = x_of(drawing, from_ns), width = x_of(drawing, until_ns) - from;
+    svg_box(drawing->out, from, y, width, ROW - 2, colour, 1);
+    const int letters = (int)((width - 6) / LETTER_WIDTH);
+    if (letters < 4)
+        return;
+    snprintf(text, sizeof text, "%.*s", letters, name);
+    svg_text(drawing->out, from + 3, y + 13, "start", text);
+}
+
+static void draw_stages(const struct drawing *drawing)
+{
+    char text[120], time[32];
+    int64_t from = drawing->begin_ns;
+    svg_text(drawing->out, SVG_LEFT - 8, STAGES_TOP + 13, "end", "stages");
+    for (int kind = 0; kind < STAMP_KINDS; kind++) {
+        if (!lifetime_has(drawing->life, (enum stamp_kind)kind))
+            continue;
+        const int64_t at = drawing->life->stamp_ns[kind];
+        if (at > from && kind > 0) {
+            snprintf(
+                text, sizeof text, "%s %s",
+                stage_name((enum stamp_kind)kind, join_undivided(&drawing->run->lifetimes.join)),
+                units_format_ns((double)(at - from), time, sizeof time));
+            draw_named(drawing, from, at, STAGES_TOP, svg_stage_tint(kind), text);
+        }
+        from = at > from ? at : from;
+    }
+}
+
+// Labels stand in the first row where they touch no other.
+static void draw_stamps(const struct drawing *drawing, double bottom)
+{
+    double until[STAMP_ROWS] = {0};
+    for (int kind = 0; kind < STAMP_KINDS; kind++) {
+        if (!lifetime_has(drawing->life, (enum stamp_kind)kind))
+            continue;
+        const char *name = stamp_name((enum stamp_kind)kind);
+        const double x = x_of(drawing, drawing->life->stamp_ns[kind]),
+                     width = (double)strlen(name) * LETTER_WIDTH;
+        const double from = x + width > SVG_RIGHT ? SVG_RIGHT - width : x;
+        int row = STAMP_ROWS - 1;
+        while (row > 0 && until[row] > from)
+            row--;
+        const double y = STAMP_TOP + row * STAMP_STEP;
+        until[row] = from + width;
+        svg_text(drawing->out, from, y, "start", name);
+        fprintf(drawing->out,
+                "<path d=\"M%.1f %.1fV%.1f\" stroke=\"#333\" stroke-dasharray=\"4 3\" "
+                "fill=\"none\"/>\n",
+                x, y + 3, bottom);
+    }
+}
+
+// The span at that time that lies in no other, or the first one after it.
+static size_t first_span(const struct core_timeline *timeline, int64_t time_ns)
+{
+    size_t at =
+        array_bound(0, timeline->spans.count, i, timeline->spans.items[i].begin_ns <= time_ns);
+    while (at > 0 && timeline->spans.items[--at].depth > 0)
+        ;
+    return at;
+}
+
+static const char *colour_of(const struct drawing *drawing, const struct span *span)
+{
+    const bool own =
+        span->kind == SPAN_TASK &&
+        application_of_thread(&drawing->run->lifetimes.applications, span->id) != NO_APPLICATION;
+    if (own)
+        return svg_stage_tint(STAMP_REPLY);
+    return kind_colours[span->kind] ? kind_colours[span->kind] : "#f4f4f4";
+}
+
+// Draws what is on a core from there on. Returns how many rows it takes; out NULL: only that.
+static unsigned draw_core(const struct drawing *drawing, const struct core_timeline *timeline,
+                          double y, bool draws)
+{
+    const struct name_array *names = &drawing->run->evidence.server.names;
+    unsigned rows = 1;
+    for (size_t i = first_span(timeline, drawing->begin_ns); i < timeline->spans.count; i++) {
+        const struct span *span = &timeline->spans.items[i];
+        const int64_t from =
+                          span->begin_ns > drawing->begin_ns ? span->begin_ns : drawing->begin_ns,
+                      until = span->end_ns < drawing->end_ns ? span->end_ns : drawing->end_ns;
+        if (span->begin_ns >= drawing->end_ns)
+            break;
+        if (until <= from || span->depth >= MOST_DEPTH ||
+            x_of(drawing, until) - x_of(drawing, from) < SHORTEST)
+            continue;
+        rows = span->depth + 1U > rows ? span->depth + 1U : rows;
+        if (draws)
+            draw_named(drawing, from, until, y + span->depth * ROW, colour_of(drawing, span),
+                       span->name < names->count ? names->items[span->name] : "?");
+    }
+    return rows;
+}
+
+// All cores, one below the other. Returns where they end.
+static double draw_cores(const struct drawing *drawing, bool draws)
+{
+    double y = CORES_TOP;
+    for (size_t i = 0; i < drawing->core_count; i++) {
+        char text[40];
+        const struct core_timeline *timeline =
+            host_timeline_core(&drawing->run->evidence.server, drawing->cores[i]);
+        snprintf(text, sizeof text, "core %u", (unsigned)drawing->cores[i]);
+        if (draws)
+            svg_text(drawing->out, SVG_LEFT - 8, y + 13, "end", text);
+        if (draws && !timeline)
+            svg_text(drawing->out, SVG_LEFT + 3, y + 13, "start", "not recorded");
+        y += (timeline ? draw_core(drawing, timeline, y, draws) : 1) * ROW + CORE_GAP;
+    }
+    return y;
+}
+
+static void find_cores(struct drawing *drawing)
+{
+    for (int kind = STAMP_NIC; kind <= STAMP_SERVER_TX; kind++) {
+        const uint16_t core = drawing->life->stamp_core[kind];
+        bool is_new = lifetime_has(drawing->life, (enum stamp_kind)kind) && core != NO_CORE;
+        for (size_t i = 0; i < drawing->core_count; i++)
+            is_new &= drawing->cores[i] != core;
+        if (is_new)
+            drawing->cores[drawing->core_count++] = core;
+    }
+}
+
+static void draw_axis(const struct drawing *drawing, double y)
+{
+    enum { TICKS = 6 };
+    char text[32];
+    for (int i = 0; i <= TICKS; i++) {
+        const double part = (double)i / TICKS;
+        svg_text(drawing->out, SVG_LEFT + part * (SVG_RIGHT - SVG_LEFT), y + 16,
+                 i == TICKS ? "end" : "middle",
+                 units_format_ns(part * (double)(drawing->end_ns - drawing->begin_ns), text,
+                                 sizeof text));
+    }
+}
+
+int plot_timeline(const struct run_analysis *run, FILE *out)
+{
+    struct drawing drawing = {.run = run, .life = slowest(run), .out = out};
+    drawing.begin_ns = INT64_MAX;
+    for (int kind = 0; kind < STAMP_KINDS; kind++) {
+        const int64_t at = drawing.life->stamp_ns[kind];
+        if (!lifetime_has(drawing.life, (enum stamp_kind)kind))
+            continue;
+        drawing.begin_ns = at < drawing.begin_ns ? at : drawing.begin_ns;
+        drawing.end_ns = at > drawing.end_ns ? at : drawing.end_ns;
+    }
+    drawing.end_ns += drawing.end_ns == drawing.begin_ns; // it has a width
+    find_cores(&drawing);
+    const double bottom = draw_cores(&drawing, false);
+    svg_begin(out, (int)bottom + AXIS, "The slowest message");
+    draw_stages(&drawing);
+    draw_cores(&drawing, true);
+    draw_stamps(&drawing, bottom);
+    draw_axis(&drawing, bottom);
+    fputs("</svg>\n", out);
+    return 0;
+}
