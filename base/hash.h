@@ -58,6 +58,14 @@ static inline double hash_fraction(uint64_t x)
 {
     return (double)(hash64(x) >> 11) * 0x1p-53;
 }
+
+// The next of a sequence of such fractions, which is SplitMix64 itself: any state begins one.
+static inline double random_fraction(uint64_t *state)
+{
+    const double fraction = hash_fraction(*state);
+    *state += 0x9e3779b97f4a7c15u;
+    return fraction;
+}
 #endif
 
 #endif

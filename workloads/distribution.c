@@ -97,15 +97,15 @@ bool distribution_is_bounded(const struct distribution *distribution)
     }
 }
 
-double distribution_sample(const struct distribution *distribution, gsl_rng *random)
+double distribution_sample(const struct distribution *distribution, uint64_t *random)
 {
     switch (distribution->kind) {
     case DISTRIBUTION_FIXED:
         return distribution->first;
-    case DISTRIBUTION_EXPONENTIAL:
-        return gsl_ran_exponential(random, distribution->first);
+    case DISTRIBUTION_EXPONENTIAL: // 1 less a fraction is exact, so log1p would say no more
+        return -distribution->first * log(1 - random_fraction(random));
     default: // by inversion: one random number per value
-        return distribution_quantile(distribution, gsl_rng_uniform(random));
+        return distribution_quantile(distribution, random_fraction(random));
     }
 }
 
@@ -235,46 +235,23 @@ void rank_sampler_init(struct rank_sampler *sampler, const struct popularity *po
     sampler->accept_below = 2 - hat_integral_inverse(s, hat_integral(s, 2.5) - hat_density(s, 2));
 }
 
-// Both are inlined, with their generator.
-static inline uint64_t sample_rank(const struct rank_sampler *sampler, double (*uniform)(void *),
-                                   void *random)
+uint64_t rank_sample(const struct rank_sampler *sampler, uint64_t *random)
 {
-    double s = sampler->popularity.exponent, count = (double)sampler->count;
+    // Signed, since only such numbers are converted by one instruction.
+    double s = sampler->popularity.exponent, count = (double)(int64_t)sampler->count;
     if (sampler->popularity.kind == POPULARITY_UNIFORM) {
-        uint64_t rank = (uint64_t)(uniform(random) * count);
+        uint64_t rank = (uint64_t)(int64_t)(random_fraction(random) * count);
         return rank < sampler->count ? rank : sampler->count - 1;
     }
     for (;;) {
         double u = sampler->integral_high +
-                   uniform(random) * (sampler->integral_low - sampler->integral_high);
+                   random_fraction(random) * (sampler->integral_low - sampler->integral_high);
         double x = hat_integral_inverse(s, u);
         double k = floor(x + 0.5);
         k = k < 1 ? 1 : k > count ? count : k;
         if (k - x <= sampler->accept_below || u >= hat_integral(s, k + 0.5) - hat_density(s, k))
             return (uint64_t)k - 1;
     }
-}
-
-static double generator_uniform(void *random)
-{
-    return gsl_rng_uniform(random);
-}
-
-uint64_t rank_sample(const struct rank_sampler *sampler, gsl_rng *random)
-{
-    return sample_rank(sampler, generator_uniform, random);
-}
-
-static double hash_uniform(void *random)
-{
-    uint64_t *state = random;
-    *state = hash64(*state);
-    return hash_fraction(*state);
-}
-
-uint64_t rank_sample_hashed(const struct rank_sampler *sampler, uint64_t *state)
-{
-    return sample_rank(sampler, hash_uniform, state);
 }
 
 double popularity_probability(const struct popularity *popularity, uint64_t count, uint64_t rank)

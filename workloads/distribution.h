@@ -9,7 +9,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <gsl/gsl_rng.h>
 
 #include "base/error.h"
 
@@ -46,8 +45,8 @@ struct distribution {
 // "fixed", "uniform", "exponential", ...
 const char *distribution_name(enum distribution_kind kind);
 
-// One random value.
-double distribution_sample(const struct distribution *distribution, gsl_rng *random);
+// One random value. *random: the state of random_fraction (base/hash.h).
+double distribution_sample(const struct distribution *distribution, uint64_t *random);
 
 // The value below which a fraction p (0 <= p < 1) of the values lie.
 double distribution_quantile(const struct distribution *distribution, double p);
@@ -89,11 +88,8 @@ struct rank_sampler {
 void rank_sampler_init(struct rank_sampler *sampler, const struct popularity *popularity,
                        uint64_t count);
 
-// A rank in [0, count); 0 is the most popular.
-uint64_t rank_sample(const struct rank_sampler *sampler, gsl_rng *random);
-
-// The same, as a function of *state, which is another one then.
-uint64_t rank_sample_hashed(const struct rank_sampler *sampler, uint64_t *state);
+// A rank in [0, count); 0 is the most popular. *random: as distribution_sample's.
+uint64_t rank_sample(const struct rank_sampler *sampler, uint64_t *random);
 
 // The exact probability of a rank. Sums over all ranks: for tests and small counts.
 double popularity_probability(const struct popularity *popularity, uint64_t count, uint64_t rank);

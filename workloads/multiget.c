@@ -50,7 +50,7 @@ uint64_t multiget_key(const struct multiget *multiget, uint64_t first, uint64_t 
     if (place == 0)
         return first;
     uint64_t state = hash_pair(hash_pair(first, number), place);
-    return rank_sample_hashed(&multiget->ranks, &state);
+    return rank_sample(&multiget->ranks, &state);
 }
 
 void multiget_add_keys(const struct multiget *multiget, uint64_t first, struct request *request,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "loadgen/engine/schedule.h"
 
-#include <gsl/gsl_rng.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,31 +13,10 @@ enum { SCHEDULE_REQUESTS_MAX = INT32_MAX };
 
 enum stream { STREAM_TIMES, STREAM_OPERATIONS, STREAM_KEYS, STREAMS };
 
-static gsl_rng *open_stream(uint64_t seed, enum stream stream)
-{
-    gsl_rng *random = gsl_rng_alloc(gsl_rng_mt19937);
-    // The generator takes 32 bits of seed, and 0 as "the default".
-    if (random)
-        gsl_rng_set(random, (hash64(hash64(seed) + stream) & 0xfffffffe) + 1);
-    return random;
-}
-
-static int open_streams(uint64_t seed, gsl_rng *streams[STREAMS], struct error *err)
-{
-    int result = 0;
-    for (unsigned i = 0; i < STREAMS; i++) {
-        streams[i] = open_stream(seed, i);
-        if (!streams[i])
-            result = error_set(err, ERROR_FAILED, "out of memory for the schedule");
-    }
-    return result;
-}
-
-static void close_streams(gsl_rng *streams[STREAMS])
+static void seed_streams(uint64_t seed, uint64_t streams[STREAMS])
 {
     for (unsigned i = 0; i < STREAMS; i++)
-        if (streams[i])
-            gsl_rng_free(streams[i]);
+        streams[i] = hash64(hash64(seed) + i);
 }
 
 // The only operation that has a weight, for which nothing need be drawn; NULL: there are several.
@@ -54,11 +32,11 @@ static const double *only_weight(const struct workload *workload)
 }
 
 static uint8_t draw_operation(const struct workload *workload, const double *only, double sum,
-                              gsl_rng *random)
+                              uint64_t *random)
 {
     if (only)
         return (uint8_t)(only - workload->mix);
-    double at = gsl_rng_uniform(random) * sum;
+    double at = random_fraction(random) * sum;
     uint8_t last = 0;
     for (uint8_t i = 0; i < WORKLOAD_OPERATIONS; i++) {
         if (workload->mix[i] <= 0)
@@ -83,8 +61,8 @@ struct schedule_drawer {
     const struct workload *workload;
     struct distribution gaps;
     struct rank_sampler keys;
-    gsl_rng *streams[STREAMS];
-    const double *only; // weight, of a mix
+    uint64_t streams[STREAMS]; // states of random_fraction
+    const double *only;        // weight, of a mix
     double sum, ns_per_gap, duration, end;
     double at, x; // of the next instant: in the pattern's integral, and for the search there
     double offset_ns;
@@ -98,11 +76,7 @@ int schedule_drawer_open(const struct workload *workload, const struct distribut
     struct schedule_drawer *drawer = *opened = calloc(1, sizeof *drawer);
     if (!drawer)
         return error_set(err, ERROR_FAILED, "out of memory for the schedule");
-    if (open_streams(seed, drawer->streams, err) < 0) {
-        schedule_drawer_close(drawer);
-        *opened = NULL;
-        return -ERROR_FAILED;
-    }
+    seed_streams(seed, drawer->streams);
     drawer->workload = workload;
     drawer->gaps = *arrivals;
     rank_sampler_init(&drawer->keys, &workload->popularity, workload->key_count);
@@ -111,14 +85,12 @@ int schedule_drawer_open(const struct workload *workload, const struct distribut
     drawer->ns_per_gap = 1e9 / rate / distribution_mean(arrivals);
     drawer->duration = (double)duration_ns;
     drawer->end = rate_pattern_integral(&workload->pattern, 1) * drawer->duration;
-    drawer->at = distribution_sample(arrivals, drawer->streams[STREAM_TIMES]) * drawer->ns_per_gap;
+    drawer->at = distribution_sample(arrivals, &drawer->streams[STREAM_TIMES]) * drawer->ns_per_gap;
     return 0;
 }
 
 void schedule_drawer_close(struct schedule_drawer *drawer)
 {
-    if (drawer)
-        close_streams(drawer->streams);
     free(drawer);
 }
 
@@ -136,7 +108,7 @@ static bool draw_instant(struct schedule_drawer *drawer)
         drawer->offset_ns = fmin(drawer->x * duration, duration - 1);
     }
     drawer->at +=
-        distribution_sample(&drawer->gaps, drawer->streams[STREAM_TIMES]) * drawer->ns_per_gap;
+        distribution_sample(&drawer->gaps, &drawer->streams[STREAM_TIMES]) * drawer->ns_per_gap;
     drawer->left = drawer->workload->fanout;
     return true;
 }
@@ -148,9 +120,9 @@ bool schedule_drawer_next(struct schedule_drawer *drawer, struct scheduled_reque
     drawer->left--;
     *request = (struct scheduled_request){
         .offset_ns = (uint64_t)drawer->offset_ns,
-        .key = (uint32_t)rank_sample(&drawer->keys, drawer->streams[STREAM_KEYS]),
+        .key = (uint32_t)rank_sample(&drawer->keys, &drawer->streams[STREAM_KEYS]),
         .operation = draw_operation(drawer->workload, drawer->only, drawer->sum,
-                                    drawer->streams[STREAM_OPERATIONS]),
+                                    &drawer->streams[STREAM_OPERATIONS]),
     };
     return true;
 }
@@ -208,23 +180,19 @@ int schedule_draw(const struct workload *workload, const struct distribution *ar
     return result;
 }
 
-int schedule_draw_requests(const struct workload *workload, uint64_t seed,
-                           struct schedule *schedule, struct error *err)
+void schedule_draw_requests(const struct workload *workload, uint64_t seed,
+                            struct schedule *schedule)
 {
     struct rank_sampler keys;
-    gsl_rng *streams[STREAMS];
+    uint64_t streams[STREAMS];
     const double sum = weights_sum(workload), *only = only_weight(workload);
-    int result = open_streams(seed, streams, err);
+    seed_streams(seed, streams);
     rank_sampler_init(&keys, &workload->popularity, workload->key_count);
-    for (size_t i = 0; result == 0 && i < schedule->count; i++) {
-        schedule->items[i].key = (uint32_t)rank_sample(&keys, streams[STREAM_KEYS]);
+    for (size_t i = 0; i < schedule->count; i++) {
+        schedule->items[i].key = (uint32_t)rank_sample(&keys, &streams[STREAM_KEYS]);
         schedule->items[i].operation =
-            draw_operation(workload, only, sum, streams[STREAM_OPERATIONS]);
+            draw_operation(workload, only, sum, &streams[STREAM_OPERATIONS]);
     }
-    close_streams(streams);
-    if (result < 0)
-        schedule_free(schedule);
-    return result;
 }
 
 int schedule_draw_order(const struct workload *workload, size_t count, uint64_t seed,
@@ -235,7 +203,8 @@ int schedule_draw_order(const struct workload *workload, size_t count, uint64_t 
         return error_set(err, ERROR_FAILED, "out of memory for %s requests", TEXT_COUNT(count));
     memset(schedule->items, 0, count * sizeof *schedule->items);
     schedule->count = count;
-    return schedule_draw_requests(workload, seed, schedule, err);
+    schedule_draw_requests(workload, seed, schedule);
+    return 0;
 }
 
 void schedule_free(struct schedule *schedule)

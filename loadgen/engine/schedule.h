@@ -54,8 +54,8 @@ int schedule_draw_order(const struct workload *workload, size_t count, uint64_t 
 void schedule_free(struct schedule *schedule);
 
 // Draws operations and keys for a schedule that already has its times: the ones that schedule_draw
-// would draw. ERROR_FAILED: out of memory; the schedule is then freed.
-int schedule_draw_requests(const struct workload *workload, uint64_t seed,
-                           struct schedule *schedule, struct error *err);
+// would draw.
+void schedule_draw_requests(const struct workload *workload, uint64_t seed,
+                            struct schedule *schedule);
 
 #endif

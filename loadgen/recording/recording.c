@@ -34,8 +34,7 @@ int recording_draw(const struct recording *recording, const struct workload *wor
     }
     if (recording->has_keys && recording->has_operations)
         return 0;
-    if (schedule_draw_requests(workload, seed, schedule, err) < 0)
-        return -(int)err->kind;
+    schedule_draw_requests(workload, seed, schedule);
     for (size_t i = 0; i < schedule->count; i++) {
         const struct scheduled_request *recorded = &recording->requests.items[i];
         if (recording->has_keys)

@@ -18,14 +18,6 @@
 
 enum { SAMPLES = 200000 };
 
-static gsl_rng *generator(unsigned long seed)
-{
-    gsl_rng *random = gsl_rng_alloc(gsl_rng_mt19937);
-    assert_non_null(random);
-    gsl_rng_set(random, seed);
-    return random;
-}
-
 // The largest distance between the sample's quantiles' probabilities and where they should be, by
 // way of quantile(): at each of 999 probabilities, the fraction of the sample below.
 static double worst_distance(const struct distribution *distribution, const double *sorted)
@@ -44,11 +36,11 @@ static double worst_distance(const struct distribution *distribution, const doub
 
 static void check_continuous(struct distribution distribution, double deviation)
 {
-    gsl_rng *random = generator(7);
+    uint64_t random = 7;
     double *values = malloc(SAMPLES * sizeof *values), sum = 0, squares = 0;
     assert_non_null(values);
     for (size_t i = 0; i < SAMPLES; i++) {
-        values[i] = distribution_sample(&distribution, random);
+        values[i] = distribution_sample(&distribution, &random);
         sum += values[i];
     }
     double mean = sum / SAMPLES;
@@ -60,7 +52,6 @@ static void check_continuous(struct distribution distribution, double deviation)
     assert_true(fabs(mean - distribution_mean(&distribution)) < 4 * deviation / sqrt(SAMPLES));
     assert_true(fabs(sqrt(squares / SAMPLES) / deviation - 1) < 0.02);
     free(values);
-    gsl_rng_free(random);
 }
 
 static void uniform_is_uniform(void **state)
@@ -123,11 +114,11 @@ static double fraction_below(const struct distribution *d, double x)
 // cut off at 0 has its whole weight there), the quantiles against its inverse, and the mean.
 static void check_against_theory(struct distribution distribution)
 {
-    gsl_rng *random = generator(5);
+    uint64_t random = 5;
     double *values = malloc(SAMPLES * sizeof *values), sum = 0, squares = 0, worst = 0;
     assert_non_null(values);
     for (size_t i = 0; i < SAMPLES; i++) {
-        values[i] = distribution_sample(&distribution, random);
+        values[i] = distribution_sample(&distribution, &random);
         assert_true(values[i] >= 0);
         sum += values[i];
     }
@@ -150,7 +141,6 @@ static void check_against_theory(struct distribution distribution)
             assert_true(fraction_below(&distribution, 0) >= p - 1e-9);
     }
     free(values);
-    gsl_rng_free(random);
 }
 
 static void continuous_ones_are_as_theory_says(void **state)
@@ -193,10 +183,10 @@ static void bimodal_has_two_values(void **state)
     (void)state;
     const struct distribution distribution = {
         .kind = DISTRIBUTION_BIMODAL, .first = 10, .second = 500, .third = 0.02};
-    gsl_rng *random = generator(9);
+    uint64_t random = 9;
     size_t rare = 0;
     for (size_t i = 0; i < SAMPLES; i++) {
-        double value = distribution_sample(&distribution, random);
+        double value = distribution_sample(&distribution, &random);
         assert_true(value == 10 || value == 500);
         rare += value == 500;
     }
@@ -204,7 +194,6 @@ static void bimodal_has_two_values(void **state)
     assert_true(fabs(distribution_mean(&distribution) - 19.8) < 1e-9);
     assert_true(distribution_quantile(&distribution, 0.979) == 10);
     assert_true(distribution_quantile(&distribution, 0.981) == 500);
-    gsl_rng_free(random);
 }
 
 // --- tables --------------------------------------------------------------------------------------
@@ -236,12 +225,11 @@ static void tables_are_drawn_by_weight(void **state)
     assert_true(distribution_quantile(&distribution, 0.51) == 20);
     assert_true(distribution_quantile(&distribution, 0.76) == 30);
     assert_true(distribution_quantile(&distribution, 1 - 0x1p-53) == 30);
-    gsl_rng *random = generator(2);
+    uint64_t random = 2;
     size_t tens = 0;
     for (size_t i = 0; i < SAMPLES; i++)
-        tens += distribution_sample(&distribution, random) == 10;
+        tens += distribution_sample(&distribution, &random) == 10;
     assert_true(fabs((double)tens / SAMPLES - 0.5) < 4 * sqrt(0.25 / SAMPLES));
-    gsl_rng_free(random);
     distribution_free(&distribution);
     assert_null(distribution.table);
 }
@@ -273,23 +261,22 @@ static void fixed_is_fixed(void **state)
 {
     (void)state;
     const struct distribution distribution = {.kind = DISTRIBUTION_FIXED, .first = 31};
-    gsl_rng *random = generator(1);
-    assert_true(distribution_sample(&distribution, random) == 31);
+    uint64_t random = 1;
+    assert_true(distribution_sample(&distribution, &random) == 31);
     assert_true(distribution_quantile(&distribution, 0.99) == 31);
     assert_true(distribution_mean(&distribution) == 31);
-    gsl_rng_free(random);
 }
 
 // Chi-square over all ranks of a small range, where every probability is known exactly.
 static void check_ranks(struct popularity popularity, uint64_t count)
 {
-    gsl_rng *random = generator(3);
+    uint64_t random = 3;
     struct rank_sampler sampler;
     rank_sampler_init(&sampler, &popularity, count);
     uint64_t *seen = calloc(count, sizeof *seen);
     assert_non_null(seen);
     for (size_t i = 0; i < SAMPLES; i++) {
-        uint64_t rank = rank_sample(&sampler, random);
+        uint64_t rank = rank_sample(&sampler, &random);
         assert_true(rank < count);
         seen[rank]++;
     }
@@ -301,7 +288,6 @@ static void check_ranks(struct popularity popularity, uint64_t count)
     if (count > 1)
         assert_true(gsl_cdf_chisq_Q(statistic, (double)count - 1) > 0.001);
     free(seen);
-    gsl_rng_free(random);
 }
 
 static void ranks_have_their_probabilities(void **state)
@@ -322,7 +308,7 @@ static void zipf_reaches_a_billion(void **state)
     (void)state;
     const uint64_t count = 1000000000;
     const double s = 0.99;
-    gsl_rng *random = generator(11);
+    uint64_t random = 11;
     struct rank_sampler sampler;
     rank_sampler_init(&sampler, &(struct popularity){POPULARITY_ZIPF, s}, count);
     // Euler and Maclaurin: the sum from 1001 on is the integral, and half of its first term less.
@@ -332,7 +318,7 @@ static void zipf_reaches_a_billion(void **state)
     tail = (pow(1e9, 1 - s) - pow(1000, 1 - s)) / (1 - s) - pow(1000, -s) / 2;
     size_t in_head = 0, upper_half = 0;
     for (size_t i = 0; i < SAMPLES; i++) {
-        uint64_t rank = rank_sample(&sampler, random);
+        uint64_t rank = rank_sample(&sampler, &random);
         assert_true(rank < count);
         in_head += rank < 1000;
         upper_half += rank >= count / 2;
@@ -340,7 +326,6 @@ static void zipf_reaches_a_billion(void **state)
     double share = head / (head + tail);
     assert_true(fabs((double)in_head / SAMPLES - share) < 4 * sqrt(share * (1 - share) / SAMPLES));
     assert_true(upper_half > 0); // the far end is reached
-    gsl_rng_free(random);
 }
 
 // The largest size is that of the largest fraction, so no quantile may lie below an earlier one.

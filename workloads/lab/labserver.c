@@ -11,7 +11,6 @@
 // request, or when the service before it was to end, whichever is later.
 #include <errno.h>
 #include <getopt.h>
-#include <gsl/gsl_rng.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
@@ -144,7 +143,7 @@ struct worker {
     struct settings *settings; // only its fault changes
     pthread_t thread;
     int listener, epoll;
-    gsl_rng *random;
+    uint64_t random;       // state of random_fraction
     struct client *client; // whose request is being answered
     uint64_t arrived_tsc;  // when the kernel received it (exact)
     uint64_t free_tsc;     // when the service before it was to end (exact)
@@ -182,7 +181,7 @@ static void serve_for(struct worker *worker, double ns)
 
 static void service_spin(struct worker *worker)
 {
-    serve_for(worker, distribution_sample(&worker->settings->service_ns, worker->random));
+    serve_for(worker, distribution_sample(&worker->settings->service_ns, &worker->random));
 }
 
 // The first half goes out at once; the second has to wait for its acknowledgement (Nagle), unless
@@ -441,10 +440,9 @@ static int open_worker(struct worker *worker, unsigned index, struct error *err)
                                      .sin6_addr = IN6ADDR_ANY_INIT};
     worker->epoll = epoll_create1(EPOLL_CLOEXEC);
     worker->listener = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    worker->random = gsl_rng_alloc(gsl_rng_mt19937);
-    if (worker->epoll < 0 || worker->listener < 0 || !worker->random)
+    if (worker->epoll < 0 || worker->listener < 0)
         return error_set_errno(err, ERROR_FAILED, "cannot make worker %u", index);
-    gsl_rng_set(worker->random, (hash64(settings->seed + index) & 0xfffffffe) + 1);
+    worker->random = hash64(settings->seed + index);
     setsockopt(worker->listener, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
     setsockopt(worker->listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     // Connections inherit it. Set early, because the kernel begins to stamp only after one of its
