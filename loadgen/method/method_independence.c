@@ -57,24 +57,33 @@ struct rank_correlation rank_correlate(const int32_t *x, const int32_t *y, size_
     return result;
 }
 
-// The doubled ranks among the given `count` values only, from ranks that also count `others`.
-static void rank_without(const double *values, const int32_t *ranks, size_t count,
-                         const double *others, size_t other_count, int32_t *own)
+// The doubled ranks among the given `count` values only, from ranks that also count `others`, whose
+// ranks these are: of values that are alike they are alike, too. Four at a time, as every x86-64
+// can: the compiler does not, at -O2.
+static void rank_without(const int32_t *ranks, size_t count, const int32_t *others,
+                         size_t other_count, int32_t *own)
 {
-    for (size_t i = 0; i < count; i++) {
-        int32_t below = 0; // twice those below, and those like it
+    typedef int32_t four __attribute__((vector_size(16), aligned(4), may_alias));
+    size_t i = 0;
+    for (; i + 4 <= count; i += 4) { // a comparison that holds is -1: twice those below, those like
+        four here = *(const four *)(ranks + i), less = here;
         for (size_t other = 0; other < other_count; other++)
-            below += (others[other] < values[i]) + (others[other] <= values[i]);
-        own[i] = ranks[i] - below;
+            less += (others[other] < here) + (others[other] <= here);
+        *(four *)(own + i) = less;
+    }
+    for (; i < count; i++) {
+        own[i] = ranks[i];
+        for (size_t other = 0; other < other_count; other++)
+            own[i] -= (others[other] < ranks[i]) + (others[other] <= ranks[i]);
     }
 }
 
-struct rank_correlation rank_autocorrelate(const double *values, const int32_t *ranks, size_t count,
-                                           size_t lag, int32_t *work)
+struct rank_correlation rank_autocorrelate(const int32_t *ranks, size_t count, size_t lag,
+                                           int32_t *work)
 {
     const size_t pairs = count > lag ? count - lag : 0;
-    rank_without(values, ranks, pairs, values + pairs, lag, work);
-    rank_without(values + lag, ranks + lag, pairs, values, lag, work + pairs);
+    rank_without(ranks, pairs, ranks + pairs, lag, work);
+    rank_without(ranks + lag, pairs, ranks, lag, work + pairs);
     return rank_correlate(work, work + pairs, pairs);
 }
 
@@ -91,7 +100,7 @@ static bool correlate_lags(const double *values, size_t count, int32_t *work,
         return false;
     *independent = true;
     for (size_t lag = 1; lag <= INDEPENDENCE_LAGS; lag++) {
-        struct rank_correlation found = rank_autocorrelate(values, work, count, lag, work + count);
+        struct rank_correlation found = rank_autocorrelate(work, count, lag, work + count);
         lags[lag - 1] = found;
         if (fabs(found.rho) > negligible && found.p < significance)
             *independent = false;

@@ -30,8 +30,8 @@ struct rank_correlation rank_correlate(const int32_t *x, const int32_t *y, size_
 // Of values[i] with values[i + lag]. ranks: of all `count` values; from them follow those among the
 // values without the last, and without the first. work: room for 2 * count. lag: at most
 // INDEPENDENCE_LAGS.
-struct rank_correlation rank_autocorrelate(const double *values, const int32_t *ranks, size_t count,
-                                           size_t lag, int32_t *work);
+struct rank_correlation rank_autocorrelate(const int32_t *ranks, size_t count, size_t lag,
+                                           int32_t *work);
 
 struct independence {
     bool judged;      // false: too few samples
