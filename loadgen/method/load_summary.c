@@ -28,34 +28,38 @@ static double ticks_microseconds(const struct engine_result *result, uint64_t fr
     return (double)(int64_t)(to - from) / result->tsc_hz * 1e6;
 }
 
+// found: the values at those quantiles, whether or not so few show them.
+static void keep_seen(const double *found, size_t count, struct load_percentiles *out)
+{
+    for (unsigned i = 0; i < SUMMARY_QUANTILES; i++)
+        out->us[i] = quantile_if_seen(found[i], count, summary_quantiles[i]);
+    out->count = count;
+}
+
 // Uses up the values.
 static void take_percentiles(double *values, size_t count, struct load_percentiles *out)
 {
     size_t ranks[SUMMARY_QUANTILES] = {0};
+    double found[SUMMARY_QUANTILES] = {0};
     for (unsigned i = 0; count && i < SUMMARY_QUANTILES; i++)
         ranks[i] = quantile_rank(count, summary_quantiles[i]);
     if (count)
-        quantile_select(values, count, ranks, SUMMARY_QUANTILES, values, out->us);
-    for (unsigned i = 0; i < SUMMARY_QUANTILES; i++) {
-        out->us[i] = quantile_if_seen(out->us[i], count, summary_quantiles[i]);
+        quantile_select(values, count, ranks, SUMMARY_QUANTILES, values, found);
+    keep_seen(found, count, out);
+    for (unsigned i = 0; i < SUMMARY_QUANTILES; i++)
         out->interval[i] = (struct quantile_interval){false, NAN, NAN};
-    }
-    out->count = count;
 }
 
 // With the intervals: of values in the order in which they were to be sent.
-static int take_latency(double *values, size_t count, struct load_percentiles *out,
+static int take_latency(const double *values, size_t count, struct load_percentiles *out,
                         struct error *err)
 {
     double found[SUMMARY_QUANTILES];
-    struct quantile_interval interval[SUMMARY_QUANTILES];
     int status = percentile_intervals_take(values, count, summary_quantiles, SUMMARY_QUANTILES,
-                                           summary_confidence, found, interval, err);
-    if (status < 0)
-        return status;
-    take_percentiles(values, count, out);
-    memcpy(out->interval, interval, sizeof interval);
-    return 0;
+                                           summary_confidence, found, out->interval, err);
+    if (status == 0)
+        keep_seen(found, count, out);
+    return status;
 }
 
 static struct sample_counts count_statuses(const struct engine_result *result)
