@@ -87,7 +87,7 @@ int workload_set_protocol(struct workload *workload, const struct protocol *prot
 size_t workload_key_digits(const struct workload *workload)
 {
     size_t digits = 1;
-    for (uint64_t largest = workload->key_count - 1; largest >= 10; largest /= 10)
+    for (uint64_t above = 10; above <= workload->key_count - 1 && digits < 20; above *= 10)
         digits++;
     return digits;
 }
@@ -142,10 +142,11 @@ static size_t key_size_at(const struct workload *workload, double p)
 
 static size_t key_bytes_of(const struct workload *workload, uint64_t index)
 {
-    const size_t least = workload_key_digits(workload);
     const uint8_t recorded = workload->recorded ? workload->recorded[index].key_bytes : 0;
-    if (recorded)
+    if (recorded) {
+        const size_t least = workload_key_digits(workload);
         return recorded > least ? recorded : least;
+    }
     const bool fixed = workload->key_size_bytes.kind == DISTRIBUTION_FIXED;
     return key_size_at(workload, fixed ? 0 : hash_fraction(index * HASH_USES + HASH_KEY_SIZE));
 }
