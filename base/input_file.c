@@ -185,3 +185,10 @@ void input_unmap(const void *bytes)
     }
     pthread_mutex_unlock(&mappings_lock);
 }
+
+size_t input_mark_bytes(const char *text, size_t bytes)
+{
+    static const char mark[] = "\xef\xbb\xbf";
+    return bytes >= sizeof mark - 1 && memcmp(text, mark, sizeof mark - 1) == 0 ? sizeof mark - 1
+                                                                                : 0;
+}

@@ -34,6 +34,10 @@ json_t *input_json(const char *path, json_error_t *problem);
 // the file is empty. The descriptor stays the caller's; `path` is for messages.
 int input_map(int fd, const char *path, const void **bytes, size_t *count, struct error *err);
 
+// How many bytes in front of a text are the mark that spreadsheets put before UTF-8 (U+FEFF): 3 or
+// 0. It is no part of the first column.
+size_t input_mark_bytes(const char *text, size_t bytes);
+
 // Harmless on NULL.
 void input_unmap(const void *bytes);
 

@@ -287,7 +287,8 @@ static int read_line(const char *path, size_t number, char *line, struct weighte
                      struct error *err)
 {
     struct weighted one = {.weight = 1};
-    char *at = line + strspn(line, " \t\r\n");
+    char *at = line + (number == 1 ? input_mark_bytes(line, strlen(line)) : 0);
+    at += strspn(at, " \t\r\n");
     if (!*at || *at == '#')
         return 0;
     bool good = read_number(&at, &one.value);

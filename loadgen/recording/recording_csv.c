@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/input_file.h"
 #include "loadgen/recording/recording_monitor.h"
 #include "loadgen/recording/recording_reading.h"
 
@@ -136,7 +137,7 @@ int recording_parse(const char *text, size_t bytes, const char *path,
         .path = path, .workload = workload, .recording = recording, .begin = -1, .err = err};
     int result = 0;
     *recording = (struct recording){0};
-    for (size_t at = 0; at < bytes && result == 0;) {
+    for (size_t at = input_mark_bytes(text, bytes); at < bytes && result == 0;) {
         const char *newline = memchr(text + at, '\n', bytes - at);
         const size_t length = newline ? (size_t)(newline - text) - at : bytes - at;
         const struct piece line = trimmed(text + at, length);

@@ -182,8 +182,10 @@ int reading_take_request(struct reading *reading, const struct piece *fields)
         snprintf(word, sizeof word, "%.*s",
                  (int)(operation->bytes < sizeof word ? operation->bytes : sizeof word - 1),
                  operation->at);
-        if (recording->left_out++ == 0)
+        if (recording->left_out++ == 0) {
             text_clean(word, false, recording->left_out_first, sizeof recording->left_out_first);
+            reading->left_out_line = reading->line;
+        }
         return 0;
     }
     if (result == 0 && key)
@@ -304,12 +306,18 @@ int reading_finish(struct reading *reading)
     recording->has_operations = reading->has[COLUMN_OPERATION];
     if (!reading->fractions && reading->column_count > 1)
         spread_seconds(requests);
-    if (requests->count < 2 || requests->items[requests->count - 1].offset_ns == 0)
-        return error_set(reading->err, ERROR_INPUT,
-                         "%s: a recording has two requests at least, at different times%s%s",
-                         reading->path, recording->left_out ? "; the protocol has no " : "",
-                         recording->left_out ? recording->left_out_first : "");
-    return 0;
+    if (requests->count >= 2 && requests->items[requests->count - 1].offset_ns > 0)
+        return 0;
+    if (recording->left_out)
+        return error_set(
+            reading->err, ERROR_INPUT,
+            "%s:%zu: protocol %s has no %s, and without such requests there are no two "
+            "at different times left: take a protocol that has it",
+            reading->path, reading->left_out_line, reading->workload->protocol->name,
+            recording->left_out_first);
+    return error_set(reading->err, ERROR_INPUT,
+                     "%s: a recording has two requests at least, at different times",
+                     reading->path);
 }
 
 void reading_free(struct reading *reading)

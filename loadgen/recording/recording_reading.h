@@ -30,7 +30,8 @@ enum column {
 // Begins with path, workload, recording, err and .begin = -1, else zeroed.
 struct reading {
     const char *path;
-    size_t line; // or packet: for errors
+    size_t line;          // or packet: for errors
+    size_t left_out_line; // of the first request that the protocol has no operation for
     const struct workload *workload;
     struct recording *recording;
     enum column columns[COLUMNS_MOST]; // what they hold

@@ -232,6 +232,11 @@ static void tables_are_drawn_by_weight(void **state)
     assert_true(fabs((double)tens / SAMPLES - 0.5) < 4 * sqrt(0.25 / SAMPLES));
     distribution_free(&distribution);
     assert_null(distribution.table);
+    assert_int_equal(load_table("\xef\xbb\xbf" // as spreadsheets begin UTF-8
+                                "30,1\n",
+                                &distribution, &err),
+                     0);
+    distribution_free(&distribution);
 }
 
 static void bad_tables_are_refused(void **state)

@@ -247,7 +247,8 @@ static void columns_have_names(void **state)
     struct error err;
     workload_defaults(&workload);
     workload.key_size_bytes.first = 20;
-    assert_int_equal(parse("# a trace\nhost,Key,time,value_size\n"
+    assert_int_equal(parse("\xef\xbb\xbf" // as spreadsheets begin UTF-8
+                           "# a trace\nhost,Key,time,value_size\n"
                            "x,a,10.5,7\nx,b, 11.0 ,8\ny,a,11.5,5\n",
                            &recording, &err),
                      0);
@@ -281,7 +282,8 @@ static void what_is_no_recording_is_refused_with_its_line(void **state)
         {"time,key\n0,a\n1,\n", "r.csv:3: what stands here has no key"},
         {"time,key,size\n0,a,-1\n", "r.csv:2: what stands here has a size that is no number"},
         {"time,key,size\n0,a,x\n", "r.csv:2: what stands here has a size that is no number"},
-        {"time,op\n0,delete\n1,delete\n2,get\n", "at different times; the protocol has no delete"},
+        {"time,op\n0,delete\n1,delete\n2,get\n",
+         "r.csv:2: protocol memcached has no delete, and without such requests"},
         {",,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,\n",
          "r.csv:1: what stands here has too many columns"},
         {"nan\n", "r.csv:1: what stands here is no time"},
