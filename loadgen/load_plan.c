@@ -223,7 +223,11 @@ static int check_rate(struct load_options *o, struct error *err)
                          "--tell-%s is for one load, without --agent, --sweep or --slo",
                          o->slow_ns ? "slow" : "live");
     if (o->sleep && (isinf(o->rate) || o->agents.count))
-        return error_set(err, ERROR_INPUT, "--sleep excludes --rate max and --agent");
+        return error_set(err, ERROR_INPUT,
+                         "--sleep is for a rate of one load: %s; leave out --sleep%s",
+                         o->agents.count ? "agents begin together and never sleep"
+                                         : "with --rate max the next request leaves at once",
+                         o->agents.count ? " or --agent" : ", or name a --rate");
     if (isinf(o->rate) && o->depth == 0)
         o->depth = 1;
     return 0;

@@ -18,5 +18,5 @@ jq -e '.scheduled > 800 and .answered == .scheduled and .spin_fraction > 0.2' "$
     fail "$(jq -c '[.scheduled, .answered, .spin_fraction]' "$work/out"): $(cat "$work/err")"
 awk '{ exit $1 + $2 > 1 }' "$work/time" || fail "2 s of sleeping took $(cat "$work/time") s of a core"
 "$taillight" load --server "127.0.0.1:$port" --rate max --sleep 2>"$work/err" && fail "with --rate max"
-grep -q 'sleep excludes --rate max' "$work/err" || fail "$(cat "$work/err")"
+grep -q 'leave out --sleep, or name a --rate' "$work/err" || fail "$(cat "$work/err")"
 echo "sleep: $(cat "$work/time") s of a core for $(jq .answered "$work/out") requests"
