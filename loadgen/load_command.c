@@ -30,10 +30,11 @@ static const struct command_usage usage = {
     .options = load_plan_options,
 };
 
-static void show_progress(void *context, const char *phase, uint64_t done, uint64_t all)
+static bool show_progress(void *context, const char *phase, uint64_t done, uint64_t all)
 {
     struct progress *progress = context;
     progress_update(progress, "%s %s of %s keys", phase, TEXT_COUNT(done), TEXT_COUNT(all));
+    return true;
 }
 
 static int prepare_dataset(struct load_plan *plan, struct error *err)

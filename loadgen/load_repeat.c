@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/json_numbers.h"
 #include "base/process.h"
@@ -20,7 +21,7 @@
 #include "loadgen/method/between_runs.h"
 #include "loadgen/method/method_rounds.h"
 
-enum { RESTART_MS = 60000, LISTEN_MS = 10000, LISTEN_POLL_NS = 20000000 };
+enum { RESTART_MS = 60000, LOOK_MS = 20, LISTEN_MS = 10000, LISTEN_POLL_NS = 20000000 };
 
 struct repeat {
     struct load_plan *plan;
@@ -33,6 +34,7 @@ struct repeat {
 };
 
 // --- the server, between two repetitions ---------------------------------------------------------
+// SIGINT and SIGTERM are held meanwhile, and end it soon: what was measured is to be reported.
 
 static int run_command(const char *command, struct error *err)
 {
@@ -43,8 +45,13 @@ static int run_command(const char *command, struct error *err)
     int result = process_start(&process, argv, &place, err);
     if (result < 0)
         return result;
-    result = process_wait(&process, RESTART_MS, &status, err);
+    const long deadline = monotonic_ms() + RESTART_MS;
+    do
+        result = process_wait(&process, LOOK_MS, &status, err);
+    while (result == 0 && !process_is_interrupted() && monotonic_ms() < deadline);
     process_stop(&process, 0);
+    if (result == 0 && process_is_interrupted())
+        return error_set(err, ERROR_FAILED, "--restart: `%s` was interrupted", command);
     if (result == 0)
         return error_set(err, ERROR_FAILED, "--restart: `%s` does not end within %d s", command,
                          RESTART_MS / 1000);
@@ -57,7 +64,8 @@ static int run_command(const char *command, struct error *err)
 
 static int wait_listening(const struct server_address *server, struct error *err)
 {
-    for (int waited_ms = 0; waited_ms < LISTEN_MS; waited_ms += LISTEN_POLL_NS / 1000000) {
+    for (int waited_ms = 0; waited_ms < LISTEN_MS && !process_is_interrupted();
+         waited_ms += LISTEN_POLL_NS / 1000000) {
         int probe = socket(server->socket_address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
         if (probe < 0)
             return error_set_errno(err, ERROR_FAILED, "cannot open a socket");
@@ -72,6 +80,12 @@ static int wait_listening(const struct server_address *server, struct error *err
                            server->text, LISTEN_MS / 1000);
 }
 
+static bool nobody_interrupts(void *context, const char *phase, uint64_t done, uint64_t all)
+{
+    (void)context, (void)phase, (void)done, (void)all;
+    return !process_is_interrupted();
+}
+
 // A restarted cache is empty: its dataset is stored again.
 static int restart_server(struct load_plan *plan, struct error *err)
 {
@@ -81,7 +95,7 @@ static int restart_server(struct load_plan *plan, struct error *err)
     if (status == 0)
         status = wait_listening(&plan->server, err);
     if (status == 0)
-        status = load_dataset_prepare(plan, NULL, NULL, &report, err);
+        status = load_dataset_prepare(plan, nobody_interrupts, NULL, &report, err);
     progress_end(&plan->progress);
     return status;
 }
@@ -115,34 +129,44 @@ static int repetition_keep(struct repeat *repeat, const struct load_point *point
                       : rounds_add(&repeat->pool, &outcome->result, point->duration_ns, err);
 }
 
-static int run_all(struct repeat *repeat, struct error *err)
+static int run_next(struct repeat *repeat, struct error *err)
 {
     struct load_plan *plan = repeat->plan;
     const struct load_options *o = &plan->options;
+    struct load_outcome outcome;
+    // The first repetition has the seed of a plain load, so that it is the same.
+    const struct load_point point = {
+        o->rate, o->duration_ns,
+        repeat->done ? hash64(o->seed + repeat->done) & 0xffffffff : o->seed, 0};
+    char rate[TEXT_NUMBER_BYTES];
+    progress_phase(&plan->progress, "repetition %u of %llu: loading %s for %s at %s/s",
+                   repeat->done + 1, (unsigned long long)o->repetitions, plan->server.text,
+                   TEXT_NS((double)o->duration_ns), text_rate(o->rate, rate));
+    int status = load_run_once(plan, &point, &outcome, err);
+    progress_end(&plan->progress);
+    if (status == 0)
+        status = repetition_keep(repeat, &point, &outcome, err);
+    load_outcome_free(&outcome);
+    return status;
+}
+
+static int run_all(struct repeat *repeat, struct error *err)
+{
+    const struct load_options *o = &repeat->plan->options;
+    struct load_signals signals;
     int status = 0;
+    load_signals_hold(&signals);
     while (status == 0 && !repeat->interrupted && repeat->done < o->repetitions) {
-        struct load_outcome outcome;
-        struct load_signals signals;
-        // The first repetition has the seed of a plain load, so that it is the same.
-        const struct load_point point = {
-            o->rate, o->duration_ns,
-            repeat->done ? hash64(o->seed + repeat->done) & 0xffffffff : o->seed, 0};
-        if (repeat->done && o->restart && (status = restart_server(plan, err)) < 0)
-            break;
-        char rate[TEXT_NUMBER_BYTES];
-        progress_phase(&plan->progress, "repetition %u of %llu: loading %s for %s at %s/s",
-                       repeat->done + 1, (unsigned long long)o->repetitions, plan->server.text,
-                       TEXT_NS((double)o->duration_ns), text_rate(o->rate, rate));
-        load_signals_hold(&signals);
-        status = load_run_once(plan, &point, &outcome, err);
-        progress_end(&plan->progress);
-        if (status == 0)
-            status = repetition_keep(repeat, &point, &outcome, err);
-        load_outcome_free(&outcome);
+        if (repeat->done && o->restart)
+            status = restart_server(repeat->plan, err);
+        if (status == 0 && (!repeat->done || !process_is_interrupted()))
+            status = run_next(repeat, err);
         repeat->interrupted |= process_is_interrupted();
-        load_signals_release(&signals);
     }
-    return status < 0 ? error_prefix(err, "repetition %u", repeat->done + 1) : 0;
+    load_signals_release(&signals);
+    if (status < 0)
+        error_prefix(err, "repetition %u", repeat->done + 1);
+    return repeat->interrupted && repeat->done ? 0 : status;
 }
 
 // The pool's own reasons would repeat those of its repetitions.
@@ -160,9 +184,10 @@ static int sum_up(struct repeat *repeat, struct error *err)
         load_summary_take_reasons(summary, json_array_get(repeat->documents, i), whose);
     }
     if (repeat->done < repeat->plan->options.repetitions)
-        load_summary_add_reason(
-            summary, DOUBT_INTERRUPTED, "interrupted: %s of %s repetitions were made",
-            TEXT_COUNT(repeat->done), TEXT_COUNT(repeat->plan->options.repetitions));
+        load_summary_add_reason(summary, DOUBT_INTERRUPTED, "%s: %s of %s repetitions were made",
+                                repeat->interrupted ? "interrupted" : "it could not go on",
+                                TEXT_COUNT(repeat->done),
+                                TEXT_COUNT(repeat->plan->options.repetitions));
     return 0;
 }
 
@@ -216,10 +241,14 @@ int load_repeat(struct load_plan *plan, struct error *err)
         status = error_set(err, ERROR_FAILED, "out of memory");
     if (status == 0)
         status = run_all(&repeat, err);
-    if (status == 0)
-        status = sum_up(&repeat, err);
-    if (status == 0)
-        status = repeat_report(&repeat, err);
+    // Where one could not be made, those before it are reported all the same.
+    struct error verdict;
+    int reported = repeat.done ? sum_up(&repeat, &verdict) : status;
+    if (reported == 0)
+        reported = repeat_report(&repeat, &verdict);
+    if (status == 0 && reported < 0)
+        *err = verdict;
+    status = status < 0 ? status : reported;
     rounds_free(&repeat.pool);
     free(repeat.repetitions);
     json_decref(repeat.documents);

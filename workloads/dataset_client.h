@@ -5,6 +5,7 @@
 #ifndef WORKLOADS_DATASET_CLIENT_H
 #define WORKLOADS_DATASET_CLIENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -17,8 +18,9 @@ struct dataset_report {
     uint64_t bytes;    // of keys and values
 };
 
-// Told now and then how far it is; `phase` is "storing" or "verifying".
-typedef void dataset_progress(void *context, const char *phase, uint64_t done, uint64_t all);
+// Told now and then how far it is; `phase` is "storing" or "verifying". False: nobody waits for the
+// rest, which is ERROR_FAILED then.
+typedef bool dataset_progress(void *context, const char *phase, uint64_t done, uint64_t all);
 
 // The nodes of a Redis Cluster, and which of them each slot's keys are stored at.
 struct dataset_nodes {
@@ -47,6 +49,10 @@ struct dataset {
         struct redisContext **redis; // one for each node
     };
 };
+
+// Tells progress, if anybody asks.
+int dataset_tell(const struct dataset *dataset, const char *phase, uint64_t done,
+                 struct error *err);
 
 int dataset_prepare_memcached(struct dataset *dataset, struct error *err);
 int dataset_prepare_redis(struct dataset *dataset, struct error *err);

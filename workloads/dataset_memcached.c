@@ -26,10 +26,11 @@ static int memcached_refuse(const struct dataset *dataset, memcached_return_t st
                      number ? ": " : "", number ? strerror(number) : "");
 }
 
-static void progress_report(struct dataset *dataset, const char *phase, uint64_t done)
+static int progress_report(const struct dataset *dataset, const char *phase, uint64_t done,
+                           struct error *err)
 {
-    if (dataset->progress && (done % PROGRESS_EVERY == 0 || done == dataset->workload->key_count))
-        dataset->progress(dataset->context, phase, done, dataset->workload->key_count);
+    const bool told = done % PROGRESS_EVERY == 0 || done == dataset->workload->key_count;
+    return told ? dataset_tell(dataset, phase, done, err) : 0;
 }
 
 // Who logs in does so by SASL in the binary protocol, where libmemcached does it on every
@@ -120,7 +121,8 @@ static int keys_store(struct dataset *dataset, struct error *err)
             return memcached_refuse(dataset, status, "store", err);
         dataset->report->stored++;
         dataset->report->bytes += key_bytes + value_bytes;
-        progress_report(dataset, "storing", i + 1);
+        if (progress_report(dataset, "storing", i + 1, err) < 0)
+            return -ERROR_FAILED;
     }
     memcached_return_t status = wait_for_sets(dataset);
     if (quick) {
@@ -182,9 +184,10 @@ static int keys_verify(struct dataset *dataset, struct error *err)
     for (uint64_t first = 0; first < all; first += KEYS_AT_ONCE) {
         size_t count = all - first < KEYS_AT_ONCE ? (size_t)(all - first) : KEYS_AT_ONCE;
         int result = verify_some(dataset, first, count, err);
+        if (result == 0)
+            result = progress_report(dataset, "verifying", first + count, err);
         if (result < 0)
             return result;
-        progress_report(dataset, "verifying", first + count);
     }
     if (dataset->report->verified == all)
         return 0;

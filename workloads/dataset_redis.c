@@ -231,8 +231,9 @@ static int dataset_pass(struct dataset *dataset, enum data_type type, bool verif
                 return result;
         }
         uint64_t done = first + count;
-        if (dataset->progress && (done / PROGRESS_EVERY != first / PROGRESS_EVERY || done == all))
-            dataset->progress(dataset->context, verify ? "verifying" : "storing", done, all);
+        if ((done / PROGRESS_EVERY != first / PROGRESS_EVERY || done == all) &&
+            dataset_tell(dataset, verify ? "verifying" : "storing", done, err) < 0)
+            return -ERROR_FAILED;
     }
     return 0;
 }
