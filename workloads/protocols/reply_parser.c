@@ -103,8 +103,10 @@ static size_t take_part(const struct protocol *protocol, struct reply_parser *pa
             *progress = protocol->judge_line(parser, &line);
         else if (parser->line_bytes > LINE_BYTES_MAX)
             *progress = reply_lose(parser, REPLY_OVERSIZED);
-        if (whole && reply_is_fault(parser->kind) && !parser->data_left)
-            reply_note_said(parser, line.bytes, line.count); // else its words are that data
+        // An error's words may be the data behind it; those of a reply to another request are not.
+        if (whole && reply_is_fault(parser->kind) &&
+            (!parser->data_left || reply_is_broken(parser->kind)))
+            reply_note_said(parser, line.bytes, line.count);
     } else if (parser->resync) {
         const char *found = memchr(bytes, protocol->header_begin, count);
         taken = found ? (size_t)(found - bytes) : count;

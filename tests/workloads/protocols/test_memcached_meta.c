@@ -71,12 +71,27 @@ static void nonsense_is_counted_and_passed(void **state)
                  kinds, 8);
 }
 
+// Of a reply to another request it is the line that says so, not its value.
+static void the_words_of_a_fault_are_its_line(void **state)
+{
+    (void)state;
+    static const char text[] = "VA 2 O99\r\nab\r\n";
+    struct reply_parser parser = {0};
+    struct reply reply;
+    size_t found;
+    reply_parse(protocol, &parser, text, sizeof text - 1, &reply, 1, &found);
+    assert_int_equal(found, 1);
+    assert_int_equal(reply.kind, REPLY_OUT_OF_ORDER);
+    assert_string_equal(parser.said, "VA 2 O99");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_are_encoded),
         cmocka_unit_test(replies_survive_any_split),
         cmocka_unit_test(nonsense_is_counted_and_passed),
+        cmocka_unit_test(the_words_of_a_fault_are_its_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
