@@ -23,6 +23,8 @@ static const double most_misses = 0.5;      // of reads: beyond it a cache is as
 static const double busy_spin_fraction = 0.02; // a client that idles less has no CPU to spare
 static const double core_share_least = 0.7;    // one that has less shares its core with others
 
+enum { TEXT_ENDED = 2 * TEXT_NUMBER_BYTES + 40 };
+
 static double ticks_microseconds(const struct engine_result *result, uint64_t from, uint64_t to)
 {
     return (double)(int64_t)(to - from) / result->tsc_hz * 1e6;
@@ -251,18 +253,31 @@ static double seconds_into(const struct engine_result *result, uint64_t tsc)
     return tsc ? ticks_microseconds(result, result->start_tsc, tsc) / 1e6 : 0;
 }
 
-// Whether nobody listened for a while, or all connections broke together and were opened again. One
-// that closes them now and then, as nginx does when it has no more than `worker_connections`, is
-// there all along.
+// Whether nobody listened for a while, or all connections broke together and were opened again,
+// once. A server that closes them now and then, as nginx does when it has no more than
+// `worker_connections`, is there all along, and so is one whose replies have them closed.
 static bool is_restarted(const struct engine_result *result)
 {
     enum { TOGETHER_S = 1 };
     const struct connection_counts *counts = &result->counts;
+    const uint64_t at_once = result->connections_at_once;
     double over_s = seconds_into(result, counts->last_reconnect_tsc) -
                     seconds_into(result, counts->first_end_tsc);
-    return counts->reconnects &&
-           (counts->reconnects_failed > 0 ||
-            (counts->broken >= result->connections_at_once && over_s < TOGETHER_S));
+    uint64_t closed_here = 0;
+    for (unsigned kind = 0; kind < REPLY_KINDS; kind++)
+        closed_here += reply_is_broken(kind) ? counts->replies[kind] : 0;
+    return counts->reconnects && (counts->reconnects_failed > 0 ||
+                                  (counts->broken >= at_once && counts->broken < 2 * at_once &&
+                                   !closed_here && over_s < TOGETHER_S));
+}
+
+// "4 of 16 connections"; where some ended more than once "40 times one of 16 connections".
+static const char *ended_text(const struct engine_result *result, char text[TEXT_ENDED])
+{
+    const bool often = result->counts.ended > result->connections_at_once;
+    snprintf(text, TEXT_ENDED, "%s %s %s connections", TEXT_COUNT(result->counts.ended),
+             often ? "times one of" : "of", TEXT_COUNT(result->connections_at_once));
+    return text;
 }
 
 // Connections that the server closes when they have nothing left to answer (HTTP's
@@ -273,15 +288,14 @@ static void judge_connections(const struct engine_result *result, struct load_su
     if (!counts->broken && !counts->reconnects_failed && !counts->given_up)
         return;
     const bool all = is_restarted(result);
-    char given_up[80] = "";
+    char given_up[80] = "", ended[TEXT_ENDED];
     if (counts->given_up)
         snprintf(given_up, sizeof given_up, ", %s given up", TEXT_COUNT(counts->given_up));
     load_summary_add_reason(
         summary, all ? DOUBT_RESTARTED : DOUBT_DISCONNECTED,
-        "%s: %s of %s connections ended from %s on, %s opened again (the last at %s, "
+        "%s: %s ended from %s on, %s opened again (the last at %s, "
         "%s attempts failed)%s, %s requests lost on them%s%s",
-        all ? "server restarted midway" : "connections broke", TEXT_COUNT(counts->ended),
-        TEXT_COUNT(result->connections_at_once),
+        all ? "server restarted midway" : "connections broke", ended_text(result, ended),
         TEXT_INSTANT(1e9 * seconds_into(result, counts->first_end_tsc)),
         TEXT_COUNT(counts->reconnects),
         TEXT_INSTANT(1e9 * seconds_into(result, counts->last_reconnect_tsc)),

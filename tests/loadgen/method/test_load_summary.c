@@ -346,6 +346,16 @@ static void a_restart_is_told_from_connections_that_end(void **state)
     counts->last_reconnect_tsc = run.result.start_tsc + (uint64_t)(0.5 * run.result.tsc_hz);
     summarise(&run, &summary);
     assert_int_equal(summary.doubts[0], DOUBT_RESTARTED);
+    counts->replies[REPLY_MALFORMED] = 4; // this client closed them
+    summarise(&run, &summary);
+    assert_int_equal(summary.doubts[0], DOUBT_DISCONNECTED);
+    counts->replies[REPLY_MALFORMED] = 0;
+    counts->ended = counts->broken = counts->reconnects = 9; // each again and again
+    summarise(&run, &summary);
+    assert_int_equal(summary.doubts[0], DOUBT_DISCONNECTED);
+    assert_non_null(
+        strstr(summary.reasons[0], "connections broke: 9 times one of 4 connections ended"));
+    counts->ended = counts->broken = counts->reconnects = 4;
     counts->last_reconnect_tsc = run.result.start_tsc + (uint64_t)(4.5 * run.result.tsc_hz);
     summarise(&run, &summary);
     assert_int_equal(summary.doubts[0], DOUBT_DISCONNECTED);
