@@ -432,6 +432,10 @@ static int begin_threads(struct engine *engine, struct error *err)
         if (status < 0)
             *err = engine->workers[i]->err;
     }
+    const struct engine_settings *settings = engine->shared.settings;
+    if (status < 0 && settings->sentinel) // whose server the person did not name
+        error_prefix(err, "the master \"%s\" that %s names", settings->sentinel,
+                     settings->server->text);
     return status;
 }
 

@@ -113,4 +113,11 @@ accounted 'a master was killed'
 [ "$(of_nodes connections_opened)" = 4 ] && [ "$(value connections_given_up)" -ge 1 ] || fail 'a master was killed: connections'
 [ $(($(value answered) * 10)) -gt $(($(value scheduled) * 9)) ] || fail 'a master was killed: requests are missing'
 [ "$(value unsent)" -le $(($(value scheduled) / 10)) ] || fail 'a master was killed: what waited was not sent'
+
+# --- no master is left ---------------------------------------------------------------------------
+kill -9 "$first_pid"
+timeout 60 "$taillight" load "${at[@]}" --quiet --rate 1k --duration 100ms --protocol redis >"$dir/out" 2>"$dir/err"
+[ $? -eq 1 ] || fail 'a master that is gone'
+grep -qF "the master \"cache\" that 127.0.0.1:$sentinel names: cannot connect to 127.0.0.1:$first" "$dir/err" ||
+    fail "a master that is gone is not said to be one: $(cat "$dir/err")"
 exit 0
