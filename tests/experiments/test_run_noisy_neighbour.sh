@@ -20,11 +20,10 @@ noisy_try() {
         order by total_ns desc limit 1")
     first=$(sqlite3 "$run/run.db" "select count(*) from causes where name = 'yes' and \
         diagnosis = (select id from diagnoses order by id limit 1 offset 1)")
-    echo "top cause of the second half: $top"
-    [ "$first" = 0 ] || fail "the first half blames yes, which was not there"
-    [ "$top" = "yes (A)" ]
+    echo "top cause of the second half: $top; yes among those of the first: $first"
+    [ "$first" = 0 ] && [ "$top" = "yes (A)" ] # where others have the cores, what came in the first half waits in the second
 }
-judged_tries noisy_try || fail "the second half blames $top first, not yes (A)"
+judged_tries noisy_try || fail "the second half blames $top first, not yes (A), or the first half yes, which was not there ($first)"
 # The capture works on the load's core: in so short a run it wrote nothing meanwhile.
 [ -s "$run/server/events.tlog" ] && [ ! -e "$run/server/events-000001.tlog" ] || fail "a segment was written beside the load"
 check_nothing_left "$run" ""
