@@ -59,7 +59,7 @@ static const struct option_spec options[] = {
     OPTION_STRING("out", 'o', "DIR", struct capsule_options, out,
                   "write capsule.json and each packet's records, hops.tlog, there"),
     OPTION_BYTES("buffer", 0, "BYTES", struct capsule_options, ring_bytes,
-                 "of the ring that the hops write into (16MiB)"),
+                 "of the rings that the hops write into, one a core (16MiB, or 1MiB a core)"),
     OPTION_BYTES("memory", 0, "BYTES", struct capsule_options, memory_bytes,
                  "for records; more are counted, not kept (512MiB)"),
     OPTION_FLAG("clocks", 0, struct capsule_options, clocks,
@@ -164,7 +164,7 @@ static int choose_numbers(struct measuring *m, struct error *err)
 static int take_options(struct measuring *m, int positional, char **argv, struct error *err)
 {
     const struct capsule_options *o = &m->options;
-    m->settings.ring_bytes = o->ring_bytes ? o->ring_bytes : UINT64_C(16) << 20;
+    m->settings.ring_bytes = o->ring_bytes;
     m->settings.memory_bytes = o->memory_bytes ? o->memory_bytes : UINT64_C(512) << 20;
     if (positional > 0)
         return error_set(err, ERROR_INPUT,
@@ -346,7 +346,8 @@ static int start_machines(struct measuring *m, struct progress *progress, struct
         command_line_add_option(&common, "--part", "0x%016llx",
                                 (unsigned long long)m->settings.run);
     }
-    command_line_add_number(&common, "--buffer", m->settings.ring_bytes);
+    if (m->settings.ring_bytes)
+        command_line_add_number(&common, "--buffer", m->settings.ring_bytes);
     command_line_add_number(&common, "--memory", m->settings.memory_bytes);
     int result = command_line_result(&common, err);
     if (result == 0)

@@ -8,7 +8,7 @@
 //
 // It runs for every packet of the interface, so it looks at the headers and is done with what the
 // filter does not want. Each hop is a copy of these programs with counts of its own; all write into
-// one ring.
+// the same rings.
 #include "profiler/bpf/kernel.h"
 
 #include <linux/bpf.h>
@@ -17,14 +17,9 @@
 
 #include "profiler/bpf/capsule_trailer.h"
 #include "profiler/bpf/hop_log.h"
+#include "profiler/bpf/hop_rings.bpf.h"
 #include "profiler/bpf/packet_head.h"
 #include "profiler/bpf/queue_waiting.bpf.h"
-
-// The loader sets its size and has all hops use the first one's.
-struct {
-    __uint(type, BPF_MAP_TYPE_RINGBUF);
-    __uint(max_entries, 4096);
-} records SEC(".maps");
 
 struct hop_counts counts;
 // How long an IP packet may be with its trailer. 0, before all hops are attached and when they
@@ -148,11 +143,15 @@ static __always_inline bool identify(struct __sk_buff *skb, const struct reading
 }
 
 // Nobody is woken: the reader looks by itself, every few milliseconds.
-static __always_inline bool write_record(void *record, uint32_t bytes, uint64_t *counter)
+static __always_inline bool write_record(const struct hop_record *record, uint64_t *counter)
 {
-    bool written = bpf_ringbuf_output(&records, record, bytes, BPF_RB_NO_WAKEUP) == 0;
-    count(written ? counter : &counts.dropped);
-    return written;
+    struct hop_slot *slot = slot_take();
+    if (slot) {
+        slot->record = *record;
+        slot_finish(slot, HOP_SLOT_RECORD);
+    }
+    count(slot ? counter : &counts.dropped);
+    return slot;
 }
 
 // What is in this buffer passes the hop; where it is recorded, it is looked for at the device.
@@ -203,7 +202,7 @@ int hop_look(struct __sk_buff *skb)
             record.core_after = core_after();
             if (follows)
                 record.flags |= skb->gso_size ? HOP_FOLLOWED | HOP_DIVISIBLE : HOP_FOLLOWED;
-            recorded = write_record(&record, sizeof record, &counts.recorded);
+            recorded = write_record(&record, &counts.recorded);
         }
     }
     if (follows)
@@ -284,7 +283,7 @@ static __always_inline bool may_begin(struct __sk_buff *skb, const struct carrie
         return false;
     if (record->flags & HOP_OPENS) {
         record->time = bpf_ktime_get_ns();
-        write_record(record, sizeof *record, &counts.bare); // it is left alone
+        write_record(record, &counts.bare); // it is left alone
         return false;
     }
     if (record->flags & HOP_ONLY_COVERS) {
@@ -419,6 +418,24 @@ static __always_inline bool read_stamps(struct __sk_buff *skb, const struct carr
     return chain == head->chain;
 }
 
+static __always_inline void write_carried(const struct carried_record *carried, uint32_t stamps)
+{
+    uint64_t position = 0;
+    const struct hop_ring *ring = slots_take(1 + hop_slots_behind(stamps), &position);
+    struct hop_slot *first = ring ? slot_at(ring, position) : NULL;
+    count(first ? &counts.recorded : &counts.dropped);
+    if (!first)
+        return;
+    for (uint32_t i = 0; i < HOP_SLOTS_BEHIND_MAX && i * HOP_SLOT_STAMPS < stamps; i++) {
+        struct hop_slot *slot = slot_at(ring, position + 1 + i);
+        if (slot)
+            copy(slot->stamps, (const uint8_t *)&carried->stamps[i * HOP_SLOT_STAMPS],
+                 sizeof slot->stamps);
+    }
+    first->record = carried->packet;
+    slot_finish(first, HOP_SLOT_CARRIED | (uint64_t)stamps << 8);
+}
+
 // A stream that opens, where its packets will end: on another machine than where they begin, that
 // is all that its clock's stamps can be counted from.
 static __always_inline bool record_opening(const struct carried *it)
@@ -434,7 +451,7 @@ static __always_inline bool record_opening(const struct carried *it)
                                 .hop = hop,
                                 .protocol = head->protocol,
                                 .flags = HOP_OPENS};
-    write_record(&record, sizeof record, &counts.bare);
+    write_record(&record, &counts.bare);
     return true;
 }
 
@@ -461,7 +478,7 @@ int hop_end(struct __sk_buff *skb)
     if (stamps >= HOPS_MAX)
         return CONTINUE;
     record.stamps[stamps] = trailer_stamp(record.packet.time, hop);
-    write_record(&record, sizeof record.packet + 8 * (stamps + 1), &counts.recorded);
+    write_carried(&record, (uint32_t)stamps + 1);
     return CONTINUE;
 }
 

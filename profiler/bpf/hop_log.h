@@ -66,19 +66,12 @@ struct waiting_packet {
     uint8_t hop, protocol;
 };
 
-// A packet at the device behind an egress hop (profiler/bpf/queue.bpf.c), in the ring with the
-// records; it becomes their queued_ns.
+// A packet at the device behind an egress hop (profiler/bpf/queue.bpf.c), in the rings with
+// the records; it becomes their queued_ns.
 struct queue_leaving {
     uint64_t time;          // CLOCK_MONOTONIC ns
     uint64_t entered, flow; // the record's time and flow
     uint64_t hop;
-};
-
-// A carried packet, as the hop at its end records it: what it is, and all of its stamps
-// (trailer_stamp() of profiler/bpf/capsule_trailer.h), the end's own last.
-struct carried_record {
-    struct hop_record packet;
-    uint64_t stamps[HOPS_MAX]; // as many as the record's length holds
 };
 
 // What a hop does with the packets that are asked for.

@@ -10,14 +10,9 @@
 #include <bpf/bpf_tracing.h>
 
 #include "profiler/bpf/hop_log.h"
+#include "profiler/bpf/hop_rings.bpf.h"
 #include "profiler/bpf/packet_head.h"
 #include "profiler/bpf/queue_waiting.bpf.h"
-
-// All hops use these (capsule.bpf.c).
-struct {
-    __uint(type, BPF_MAP_TYPE_RINGBUF);
-    __uint(max_entries, 4096);
-} records SEC(".maps");
 
 uint64_t dropped; // leaves: the ring was full
 
@@ -32,6 +27,20 @@ static __always_inline bool is_same_packet(const struct sk_buff *skb,
            addresses == packet->addresses;
 }
 
+static __always_inline void write_leaving(const struct waiting_packet *packet)
+{
+    struct hop_slot *slot = slot_take();
+    if (!slot) {
+        __sync_fetch_and_add(&dropped, 1);
+        return;
+    }
+    slot->leaving = (struct queue_leaving){.time = bpf_ktime_get_ns(),
+                                           .entered = packet->entered,
+                                           .flow = packet->flow,
+                                           .hop = packet->hop};
+    slot_finish(slot, HOP_SLOT_LEAVING);
+}
+
 SEC("tp_btf/net_dev_start_xmit")
 int BPF_PROG(hop_left, struct sk_buff *skb, struct net_device *device)
 {
@@ -39,13 +48,8 @@ int BPF_PROG(hop_left, struct sk_buff *skb, struct net_device *device)
     const struct waiting_packet *packet = bpf_map_lookup_elem(&waiting, &buffer);
     if (!packet)
         return 0;
-    struct queue_leaving leaving = {.time = bpf_ktime_get_ns(),
-                                    .entered = packet->entered,
-                                    .flow = packet->flow,
-                                    .hop = packet->hop};
-    if ((uint32_t)device->ifindex == packet->interface && is_same_packet(skb, packet) &&
-        bpf_ringbuf_output(&records, &leaving, sizeof leaving, BPF_RB_NO_WAKEUP) != 0)
-        __sync_fetch_and_add(&dropped, 1);
+    if ((uint32_t)device->ifindex == packet->interface && is_same_packet(skb, packet))
+        write_leaving(packet);
     bpf_map_delete_elem(&waiting, &buffer);
     return 0;
 }

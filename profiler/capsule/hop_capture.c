@@ -24,6 +24,7 @@
 #include "profiler/capsule/hop_attachment.h"
 #include "profiler/capsule/hop_link.h"
 #include "profiler/capsule/hop_queue.h"
+#include "profiler/capsule/hop_rings.h"
 #include "profiler/capsule/packet_words.h"
 #include "profiler/host_facts.h"
 
@@ -45,15 +46,12 @@ struct hop_capture {
     struct hop hops[HOPS_MAX];
     size_t hop_count;
     struct hop_queue queue;
-    struct ring_buffer *ring;
+    struct hop_rings rings;
     struct hop_record_array records;
     uint64_t flow_key, run, most_records, forgotten;
     uint64_t carried;    // packets whose stamps were taken in
     uint32_t room_bytes; // of those that begin to carry; 0: none do
-    size_t left;         // how many records the drain under way still takes
 };
-
-enum { DRAIN_RECORDS = 65536 }; // at a time, however fast more come
 
 // --- one hop -------------------------------------------------------------------------------------
 
@@ -176,15 +174,6 @@ static int in_namespace(struct hop *hop, const struct hop_spec *spec, hop_action
     return result;
 }
 
-// The ring's size must be a power of two of pages.
-static uint32_t ring_bytes_of(uint64_t wanted)
-{
-    uint32_t bytes = (uint32_t)sysconf(_SC_PAGESIZE);
-    while (bytes < wanted && bytes < UINT32_C(1) << 30)
-        bytes *= 2;
-    return bytes;
-}
-
 uint32_t hop_capture_room(const struct hop_capture *capture)
 {
     uint32_t room = UINT16_MAX;
@@ -210,17 +199,13 @@ static uint8_t stamps_room_of(const struct hop_capture_settings *settings)
     return interfaces > TRAILER_STAMPS_MAX ? TRAILER_STAMPS_MAX : interfaces;
 }
 
-// All hops share a ring: that of the queues, or the first hop's.
-static int share_maps(const struct hop_capture *capture, size_t index, uint32_t ring_bytes)
+// All hops write into the same rings, and have the map of what waits from who looks behind queues.
+static int share_maps(const struct hop_capture *capture, const struct capsule_bpf *programs)
 {
-    const struct capsule_bpf *programs = capture->hops[index].programs;
-    if (capture->queue.programs)
-        return bpf_map__reuse_fd(programs->maps.records, hop_queue_records(&capture->queue)) ||
-               bpf_map__reuse_fd(programs->maps.waiting, hop_queue_waiting(&capture->queue));
-    if (index == 0)
-        return bpf_map__set_max_entries(programs->maps.records, ring_bytes);
-    return bpf_map__reuse_fd(programs->maps.records,
-                             bpf_map__fd(capture->hops[0].programs->maps.records));
+    int result = hop_rings_share(&capture->rings, programs->maps.slots, programs->maps.rings);
+    if (result == 0 && capture->queue.programs)
+        result = bpf_map__reuse_fd(programs->maps.waiting, hop_queue_waiting(&capture->queue));
+    return result;
 }
 
 // Loads the program of hop number `index`.
@@ -243,8 +228,7 @@ static int hop_load(struct hop_capture *capture, size_t index,
     for (int i = 0; i < programs->skeleton->prog_cnt; i++)
         bpf_program__set_autoload(*programs->skeleton->progs[i].prog, false);
     bpf_program__set_autoload(program_of(&capture->hops[index]), true);
-    if (share_maps(capture, index, ring_bytes_of(settings->ring_bytes)) ||
-        capsule_bpf__load(programs) < 0)
+    if (share_maps(capture, programs) < 0 || capsule_bpf__load(programs) < 0)
         return errno == EPERM || (errno == EACCES && !privilege_held(PRIVILEGE_PERFMON))
                    ? refuse_privileges(err)
                    : error_set_errno(err, ERROR_FAILED, "cannot load the BPF programs of a hop");
@@ -261,30 +245,35 @@ static void record_keep(struct hop_capture *capture, const struct hop_record *re
 }
 
 // A carried packet: a record for each of its stamps.
-static void carried_take(struct hop_capture *capture, const struct carried_record *carried,
-                         size_t stamps)
+static void carried_take(struct hop_capture *capture, const struct hop_record *packet,
+                         const uint64_t *stamps, size_t stamp_count)
 {
-    struct hop_record record = carried->packet;
+    struct hop_record record = *packet;
     record.datagram = capture->carried++;
-    for (size_t i = 0; i < stamps; i++) {
-        record.time = trailer_stamp_time(carried->stamps[i]);
-        record.hop = (uint8_t)trailer_stamp_hop(carried->stamps[i]);
+    for (size_t i = 0; i < stamp_count; i++) {
+        record.time = trailer_stamp_time(stamps[i]);
+        record.hop = (uint8_t)trailer_stamp_hop(stamps[i]);
         record_keep(capture, &record);
     }
 }
 
-static int record_take(void *context, void *data, size_t bytes)
+static void slot_take(void *context, const struct hop_slot *slot, const uint64_t *stamps,
+                      size_t stamp_count)
 {
     struct hop_capture *capture = context;
-    if (bytes == sizeof(struct queue_leaving))
-        hop_queue_take(&capture->queue, data);
-    else if (bytes == sizeof(struct hop_record))
-        record_keep(capture, data);
-    else if (bytes > sizeof(struct hop_record) && bytes <= sizeof(struct carried_record))
-        carried_take(capture, data, (bytes - sizeof(struct hop_record)) / sizeof(uint64_t));
-    else
-        capture->forgotten++;
-    return --capture->left ? 0 : -EAGAIN; // negative: libbpf stops after this one
+    switch ((enum hop_slot_kind)(slot->what & 255)) {
+    case HOP_SLOT_EMPTY:
+        break;
+    case HOP_SLOT_RECORD:
+        record_keep(capture, &slot->record);
+        break;
+    case HOP_SLOT_CARRIED:
+        carried_take(capture, &slot->record, stamps, stamp_count);
+        break;
+    case HOP_SLOT_LEAVING:
+        hop_queue_take(&capture->queue, &slot->leaving);
+        break;
+    }
 }
 
 // Whether an earlier hop made what this one is to be attached to (hop_attachment_make()).
@@ -311,7 +300,7 @@ static void prepare_queues(struct hop_capture *capture, const struct hop_capture
         return;
     capture->most_records =
         settings->memory_bytes / (sizeof(struct hop_record) + sizeof(struct queue_leaving));
-    hop_queue_open(&capture->queue, ring_bytes_of(settings->ring_bytes), capture->most_records);
+    hop_queue_open(&capture->queue, &capture->rings, capture->most_records);
     for (size_t i = 0; i < settings->hop_count; i++)
         capture->hops[i].may_follow &= capture->queue.programs != NULL;
 }
@@ -337,6 +326,15 @@ static void tell_unseen(const struct hop_capture *capture, struct hop *hop)
                                     : "hops that carry do not look for it");
 }
 
+static int open_rings(struct hop_capture *capture, uint64_t bytes, struct error *err)
+{
+    int result = hop_rings_open(&capture->rings, bytes);
+    if (result == -EPERM)
+        return refuse_privileges(err);
+    errno = -result;
+    return result < 0 ? error_set_errno(err, ERROR_FAILED, "cannot make the rings of the hops") : 0;
+}
+
 static int hops_open(struct hop_capture *capture, const struct hop_capture_settings *settings,
                      struct error *err)
 {
@@ -359,15 +357,11 @@ static int hops_open(struct hop_capture *capture, const struct hop_capture_setti
     for (size_t i = 0; i < settings->hop_count && result == 0; i++)
         result = in_namespace(&capture->hops[i], &settings->hops[i], hop_inspect, err);
     if (result == 0)
+        result = open_rings(capture, settings->ring_bytes, err);
+    if (result == 0)
         prepare_queues(capture, settings);
     for (size_t i = 0; i < settings->hop_count && result == 0; i++)
         result = hop_load(capture, i, settings, err);
-    if (result == 0) {
-        capture->ring = ring_buffer__new(bpf_map__fd(capture->hops[0].programs->maps.records),
-                                         record_take, capture, NULL);
-        if (!capture->ring)
-            result = error_set_errno(err, ERROR_FAILED, "cannot map the ring of the hops");
-    }
     if (result == 0)
         follow_queues(capture);
     // Where packets end comes first and where they begin last: none is to get a trailer that nobody
@@ -416,9 +410,7 @@ static void look_at_links(struct hop_capture *capture)
 bool hop_capture_drain(struct hop_capture *capture)
 {
     look_at_links(capture);
-    capture->left = DRAIN_RECORDS;
-    ring_buffer__consume(capture->ring);
-    return capture->left == 0;
+    return hop_rings_drain(&capture->rings, slot_take, capture);
 }
 
 static void hop_detach(struct hop *hop)
@@ -453,8 +445,8 @@ void hop_capture_stop(struct hop_capture *capture)
     hop_queue_end(&capture->queue);
     // Programs that were running on other cores end within microseconds.
     nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
-    while (capture->ring && hop_capture_drain(capture))
-        ; // nobody writes any more: what the ring holds, and no more
+    while (capture->rings.slots && hop_capture_drain(capture))
+        ; // nobody writes any more: what the rings hold, and no more
     hop_queue_settle(&capture->queue, capture->records.items, capture->records.count);
 }
 
@@ -494,7 +486,7 @@ uint64_t hop_capture_flow_key(const struct hop_capture *capture)
 
 uint64_t hop_capture_forgotten(const struct hop_capture *capture)
 {
-    return capture->forgotten + capture->queue.lost;
+    return capture->forgotten + capture->queue.lost + hop_rings_left(&capture->rings);
 }
 
 void hop_capture_free(struct hop_capture *capture)
@@ -502,7 +494,7 @@ void hop_capture_free(struct hop_capture *capture)
     if (!capture)
         return;
     hop_capture_stop(capture);
-    ring_buffer__free(capture->ring);
+    hop_rings_close(&capture->rings);
     for (size_t i = 0; i < capture->hop_count; i++)
         capsule_bpf__destroy(capture->hops[i].programs);
     array_free(&capture->records);

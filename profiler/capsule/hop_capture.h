@@ -41,7 +41,9 @@ struct hop_capture_settings {
     uint64_t flow_key;
     uint64_t run; // the trailers' number, the same wherever one packet is carried; 0: a random one
     bool waits;   // packets begin to carry only with hop_capture_begin()
-    uint64_t ring_bytes;   // of all hops together; rounded up to a power of two of pages
+    // Of the rings of all cores together, rounded up (hop_rings_open()); 0: 16 MiB, or 1 MiB for
+    // each core if that is more.
+    uint64_t ring_bytes;
     uint64_t memory_bytes; // for records; more are counted as lost
 };
 
@@ -52,7 +54,7 @@ struct hop_capture;
 int hop_capture_open(const struct hop_capture_settings *settings, struct hop_capture **out,
                      struct error *err);
 
-// Takes in what lies in the ring, up to a bound, and what has changed at the interfaces. True:
+// Takes in what lies in the rings, up to a bound, and what has changed at the interfaces. True:
 // there may be more. To be called every few milliseconds.
 bool hop_capture_drain(struct hop_capture *capture);
 
@@ -82,7 +84,7 @@ struct hop_counts hop_capture_counts(const struct hop_capture *capture, size_t h
 // Whether the hop's interface went away while it was attached; of a stopped capture: until then.
 bool hop_capture_is_gone(const struct hop_capture *capture, size_t hop);
 
-// What was recorded, in the order of the ring. The caller may sort it once the capture is stopped;
+// What was recorded, of each core in order. The caller may sort it once the capture is stopped;
 // it belongs to the capture.
 struct hop_record_array *hop_capture_records(struct hop_capture *capture);
 
@@ -90,7 +92,7 @@ struct hop_record_array *hop_capture_records(struct hop_capture *capture);
 uint64_t hop_capture_flow_key(const struct hop_capture *capture);
 
 // How many records found no room in memory, and packets that were seen to leave a queueing
-// discipline, but no room in the ring or in memory for that.
+// discipline, but no room in the rings or in memory for that.
 uint64_t hop_capture_forgotten(const struct hop_capture *capture);
 
 // Stops it if need be.

@@ -22,11 +22,11 @@ static void tell(struct hop_queue *queue, const char *what)
              strerror(errno));
 }
 
-void hop_queue_open(struct hop_queue *queue, uint32_t ring_bytes, size_t most)
+void hop_queue_open(struct hop_queue *queue, const struct hop_rings *rings, size_t most)
 {
     *queue = (struct hop_queue){.programs = queue_bpf__open(), .most = most};
     if (!queue->programs ||
-        bpf_map__set_max_entries(queue->programs->maps.records, ring_bytes) < 0 ||
+        hop_rings_share(rings, queue->programs->maps.slots, queue->programs->maps.rings) < 0 ||
         bpf_map__set_max_entries(queue->programs->maps.waiting, WAITING_PACKETS) < 0 ||
         queue_bpf__load(queue->programs) < 0) {
         tell(queue, "no program can be loaded for");
@@ -43,11 +43,6 @@ bool hop_queue_begin(struct hop_queue *queue)
     if (!queue->attached)
         tell(queue, "no program can be attached to");
     return queue->attached;
-}
-
-int hop_queue_records(const struct hop_queue *queue)
-{
-    return queue->programs ? bpf_map__fd(queue->programs->maps.records) : -1;
 }
 
 int hop_queue_waiting(const struct hop_queue *queue)

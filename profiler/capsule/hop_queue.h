@@ -13,6 +13,7 @@
 
 #include "base/array.h"
 #include "profiler/bpf/hop_log.h"
+#include "profiler/capsule/hop_rings.h"
 
 enum { HOP_QUEUE_PROBLEM_BYTES = 128 };
 
@@ -28,15 +29,14 @@ struct hop_queue {
     uint64_t left[HOPS_MAX], lost; // of each hop; leavings that were lost
 };
 
-// Loads what sees packets leave, with a ring and a map that the hops are to share. most: leavings
-// that it keeps. Where that cannot be, hop_queue.problem says why.
-void hop_queue_open(struct hop_queue *queue, uint32_t ring_bytes, size_t most);
+// Loads what sees packets leave, with a map that the hops are to share; it writes into the rings.
+// most: leavings that it keeps. Where that cannot be, hop_queue.problem says why.
+void hop_queue_open(struct hop_queue *queue, const struct hop_rings *rings, size_t most);
 
 // Attaches it, if it is not. False: it cannot be.
 bool hop_queue_begin(struct hop_queue *queue);
 
-// The descriptors of its maps; -1: there are none.
-int hop_queue_records(const struct hop_queue *queue);
+// The descriptor of its map; -1: there is none.
 int hop_queue_waiting(const struct hop_queue *queue);
 
 void hop_queue_take(struct hop_queue *queue, const struct queue_leaving *leaving);

@@ -13,6 +13,7 @@
 #include <stddef.h>
 
 #include "profiler/bpf/capsule_trailer.h"
+#include "profiler/capsule/hop_rings.h"
 #include "profiler/capsule/packet_words.h"
 #include "tests/bench/bench.h"
 #include "tests/profiler/capsule/capsule_frames.h"
@@ -39,18 +40,17 @@ static const struct {
 
 struct scene {
     struct capsule_bpf *programs, *sampling;
-    struct ring_buffer *ring;
+    struct hop_rings rings;
     int empty;
     struct frame frames[KINDS];
 };
 
-static int ignore(void *context, void *data, size_t bytes)
+static void ignore(void *context, const struct hop_slot *slot, const uint64_t *stamps, size_t count)
 {
-    (void)context, (void)data, (void)bytes;
-    return 0;
+    (void)context, (void)slot, (void)stamps, (void)count;
 }
 
-static struct capsule_bpf *load_hop(uint32_t sample_limit)
+static struct capsule_bpf *load_hop(const struct hop_rings *rings, uint32_t sample_limit)
 {
     struct capsule_bpf *programs = capsule_bpf__open();
     if (!programs)
@@ -63,7 +63,7 @@ static struct capsule_bpf *load_hop(uint32_t sample_limit)
     programs->rodata->link_bytes = LINK_BYTES;
     programs->rodata->sample_limit = sample_limit;
     packet_filter_parse("port 11211", &programs->rodata->filter, NULL);
-    if (bpf_map__set_max_entries(programs->maps.records, RING_BYTES) ||
+    if (hop_rings_share(rings, programs->maps.slots, programs->maps.rings) < 0 ||
         capsule_bpf__load(programs) < 0)
         bench_fail("the hops' programs cannot be loaded: %s", strerror(errno));
     return programs;
@@ -166,7 +166,7 @@ static void measure_round(struct scene *scene, struct bench_metrics *metrics)
         for (int kind = 0; kind < KINDS; kind++)
             times[kind][n] = run_once(program_of(scene, (enum kind)kind), &scene->frames[kind],
                                       kinds[kind].repeat, NULL);
-        ring_buffer__consume(scene->ring);
+        hop_rings_drain(&scene->rings, ignore, NULL);
     }
     double empty = 0;
     for (int kind = 0; kind < KINDS; kind++) {
@@ -185,12 +185,11 @@ int main(void)
     static struct bench_metrics metrics;
     if (!programs_can_be_loaded())
         return 77;
-    scene.programs = load_hop(packet_sample_limit(1));
-    scene.sampling = load_hop(0);
+    if (hop_rings_open(&scene.rings, RING_BYTES) < 0)
+        bench_fail("the rings cannot be made");
+    scene.programs = load_hop(&scene.rings, packet_sample_limit(1));
+    scene.sampling = load_hop(&scene.rings, 0);
     scene.empty = load_empty();
-    scene.ring = ring_buffer__new(bpf_map__fd(scene.programs->maps.records), ignore, NULL, NULL);
-    if (!scene.ring)
-        bench_fail("the ring cannot be mapped");
     frames_make(&scene);
     for (int round = 0; round < ROUNDS; round++) {
         bench_progress("capsule_costs: round %d of %d", round + 1, ROUNDS);
@@ -204,7 +203,7 @@ int main(void)
                bench_median(&metrics, "%s", kinds[kind].name),
                bench_quantile(&metrics, 0, "%s", kinds[kind].name), kinds[kind].means);
     bench_write(&metrics, "capsule_costs");
-    ring_buffer__free(scene.ring);
+    hop_rings_close(&scene.rings);
     capsule_bpf__destroy(scene.programs);
     capsule_bpf__destroy(scene.sampling);
     close(scene.empty);

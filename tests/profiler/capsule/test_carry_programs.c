@@ -17,6 +17,7 @@
 
 #include "profiler/bpf/capsule_trailer.h"
 #include "profiler/capsule/capsule_skeleton.h"
+#include "profiler/capsule/hop_rings.h"
 #include "profiler/capsule/packet_words.h"
 #include "tests/profiler/capsule/capsule_frames.h"
 #include "tests/profiler/capsule/capsule_programs.h"
@@ -26,18 +27,19 @@ enum { STAMPS = TRAILER_STAMPS_MAX, TRAILER = sizeof(struct capsule_trailer) + 8
 
 struct scene {
     struct capsule_bpf *programs;
-    struct ring_buffer *ring;
+    struct hop_rings rings;
     struct carried_record record; // the last
     size_t stamps, records;
 };
 
-static int take(void *context, void *data, size_t bytes)
+static void take(void *context, const struct hop_slot *slot, const uint64_t *stamps,
+                 size_t stamp_count)
 {
     struct scene *scene = context;
-    memcpy(&scene->record, data, bytes);
-    scene->stamps = (bytes - sizeof scene->record.packet) / 8;
+    scene->record.packet = slot->record;
+    memcpy(scene->record.stamps, stamps, stamp_count * sizeof *stamps);
+    scene->stamps = stamp_count;
     scene->records++;
-    return 0;
 }
 
 static void begin(struct scene *scene, uint32_t one_in, uint16_t asked)
@@ -53,14 +55,16 @@ static void begin(struct scene *scene, uint32_t one_in, uint16_t asked)
     scene->programs->rodata->link_bytes = LINK_BYTES;
     scene->programs->rodata->sample_limit = packet_sample_limit(one_in);
     assert_int_equal(packet_filter_parse("port 11211", &scene->programs->rodata->filter, NULL), 0);
+    assert_int_equal(hop_rings_open(&scene->rings, 1), 0);
+    assert_int_equal(
+        hop_rings_share(&scene->rings, scene->programs->maps.slots, scene->programs->maps.rings),
+        0);
     assert_int_equal(capsule_bpf__load(scene->programs), 0);
-    scene->ring = ring_buffer__new(bpf_map__fd(scene->programs->maps.records), take, scene, NULL);
-    assert_non_null(scene->ring);
 }
 
 static void end(struct scene *scene)
 {
-    ring_buffer__free(scene->ring);
+    hop_rings_close(&scene->rings);
     capsule_bpf__destroy(scene->programs);
 }
 
@@ -87,7 +91,7 @@ static void pass(struct scene *scene, const struct bpf_program *program, struct 
                  uint32_t segment_bytes)
 {
     give(program, frame, segment_bytes);
-    assert_true(ring_buffer__consume(scene->ring) >= 0);
+    assert_false(hop_rings_drain(&scene->rings, take, scene));
 }
 
 static void pass_begin(struct scene *scene, struct frame *frame)
@@ -373,7 +377,7 @@ static void a_full_ring_is_counted(void **state)
         assert_true(same(&frame, &before));
     }
     const struct hop_counts *counts = &scene.programs->bss->counts;
-    assert_true(ring_buffer__consume(scene.ring) >= 0);
+    assert_false(hop_rings_drain(&scene.rings, take, &scene));
     assert_int_equal(counts->begun, PACKETS);
     assert_int_equal(counts->ended, PACKETS);
     assert_int_equal(counts->recorded, scene.records);

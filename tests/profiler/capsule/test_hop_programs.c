@@ -17,6 +17,7 @@
 
 #include "base/array.h"
 #include "profiler/capsule/capsule_skeleton.h"
+#include "profiler/capsule/hop_rings.h"
 #include "profiler/capsule/packet_words.h"
 #include "tests/profiler/capsule/capsule_frames.h"
 #include "tests/profiler/capsule/capsule_programs.h"
@@ -27,15 +28,18 @@ struct records ARRAY_OF(struct hop_record);
 
 struct scene {
     struct capsule_bpf *programs;
-    struct ring_buffer *ring;
+    struct hop_rings rings;
     struct records records;
 };
 
-static int take(void *context, void *data, size_t bytes)
+static void take(void *context, const struct hop_slot *slot, const uint64_t *stamps,
+                 size_t stamp_count)
 {
     struct scene *scene = context;
-    assert_int_equal(bytes, sizeof(struct hop_record));
-    return array_push(&scene->records, *(struct hop_record *)data);
+    (void)stamps;
+    assert_int_equal(slot->what, HOP_SLOT_RECORD);
+    assert_int_equal(stamp_count, 0);
+    assert_int_equal(array_push(&scene->records, slot->record), 0);
 }
 
 // link: how many bytes are before the IP packet, as far as the program is told: 0 stands for what
@@ -52,9 +56,11 @@ static void begin_with(struct scene *scene, void **link, const char *filter, uin
     assert_int_equal(packet_filter_parse(filter, &scene->programs->rodata->filter, NULL), 0);
     scene->programs->rodata->may_follow = queues;
     scene->programs->bss->queues = queues;
+    assert_int_equal(hop_rings_open(&scene->rings, 1), 0);
+    assert_int_equal(
+        hop_rings_share(&scene->rings, scene->programs->maps.slots, scene->programs->maps.rings),
+        0);
     assert_int_equal(capsule_bpf__load(scene->programs), 0);
-    scene->ring = ring_buffer__new(bpf_map__fd(scene->programs->maps.records), take, scene, NULL);
-    assert_non_null(scene->ring);
 }
 
 static void begin(struct scene *scene, void **link, const char *filter, uint32_t one_in)
@@ -64,7 +70,7 @@ static void begin(struct scene *scene, void **link, const char *filter, uint32_t
 
 static void end(struct scene *scene)
 {
-    ring_buffer__free(scene->ring);
+    hop_rings_close(&scene->rings);
     capsule_bpf__destroy(scene->programs);
     array_free(&scene->records);
 }
@@ -83,7 +89,7 @@ static void pass(struct scene *scene, const struct frame *frame)
     assert_int_equal(run.retval, CONTINUE);
     assert_int_equal(run.data_size_out, frame->count);
     assert_memory_equal(after, frame->bytes, frame->count);
-    assert_true(ring_buffer__consume(scene->ring) >= 0);
+    assert_false(hop_rings_drain(&scene->rings, take, scene));
 }
 
 static const struct hop_record *last(const struct scene *scene, size_t expected)
@@ -558,7 +564,7 @@ static void a_full_ring_is_counted(void **state)
         assert_int_equal(run.retval, CONTINUE);
     }
     const struct hop_counts *counts = &scene.programs->bss->counts;
-    assert_true(ring_buffer__consume(scene.ring) >= 0);
+    assert_false(hop_rings_drain(&scene.rings, take, &scene));
     assert_int_equal(counts->matched, PACKETS);
     assert_int_equal(counts->recorded, scene.records.count);
     assert_int_equal(counts->recorded + counts->dropped, PACKETS);
