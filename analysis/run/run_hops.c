@@ -2,6 +2,7 @@
 #include "analysis/run/run_hops.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -246,14 +247,20 @@ enum {
 
 struct way_table {
     struct values parts[PARTS_OF_WAY];
-    double begin_ns[PARTS_OF_WAY]; // sums of when they begin, from the begin of the way
+    uint64_t before[HOPS_MAX][HOPS_MAX]; // messages that passed the first before the second
 };
 
-static int add_part(struct way_table *table, size_t part, int64_t begin_ns, int64_t end_ns,
-                    int64_t way_begin_ns)
+static int add_part(struct way_table *table, size_t part, int64_t begin_ns, int64_t end_ns)
 {
-    table->begin_ns[part] += (double)(begin_ns - way_begin_ns);
     return array_push(&table->parts[part], (double)(end_ns - begin_ns));
+}
+
+// The hops that a message passed, a bit each, and another one that it came to behind them.
+static void add_order(struct way_table *table, uint32_t passed, uint8_t next)
+{
+    for (uint8_t hop = 0; hop < HOPS_MAX; hop++)
+        if (hop != next && passed >> hop & 1)
+            table->before[hop][next]++;
 }
 
 // Adds a message that some hops saw on this way.
@@ -264,6 +271,7 @@ static int add_message(struct way_table *table, const struct run_hops *hops,
     int64_t begin, end, at;
     const struct hop_stay *stays = hop_stays_of(&hops->stays, request, &count);
     bool any = false;
+    uint32_t passed = 0;
     if (!hop_way_of(&hops->stays, lives, request, way, &begin, &end))
         return 0;
     at = begin;
@@ -271,24 +279,26 @@ static int add_message(struct way_table *table, const struct run_hops *hops,
         const struct hop_stay *stay = &stays[i];
         if (hop_stay_way(stay, &lives[request]) != way)
             continue;
-        if (!any && add_part(table, BEFORE, at, stay->begin_ns, begin) < 0)
+        if (!any && add_part(table, BEFORE, at, stay->begin_ns) < 0)
             return -1;
+        passed |= 1u << stay->from;
+        if (stay->part != STAY_IN_QUEUE)
+            add_order(table, passed, stay->to);
         any = true;
         at = stay->end_ns;
         size_t part =
             stay->from * (size_t)HOPS_MAX + stay->to + (stay->part == STAY_IN_QUEUE ? LINKS : 0);
-        if (add_part(table, part, stay->begin_ns, stay->end_ns, begin) < 0)
+        if (add_part(table, part, stay->begin_ns, stay->end_ns) < 0)
             return -1;
     }
-    if (any && (add_part(table, BEHIND, at, end, begin) < 0 ||
-                add_part(table, WHOLE, begin, end, begin) < 0))
+    if (any && (add_part(table, BEHIND, at, end) < 0 || add_part(table, WHOLE, begin, end) < 0))
         return -1;
     return 0;
 }
 
 struct placed_row {
     struct hop_row row;
-    double place; // when it begins, on average; the whole last
+    unsigned place; // on the way
 };
 struct placed_row_array ARRAY_OF(struct placed_row);
 
@@ -296,6 +306,26 @@ static int by_place(const void *a, const void *b)
 {
     const struct placed_row *x = a, *y = b;
     return order_of(x->place, y->place);
+}
+
+// How many other hops most messages passed before this one. When it was passed is no measure: a
+// queue is known of some messages only, and those may be the ones that were late there.
+static unsigned place_of_hop(const struct way_table *table, size_t hop)
+{
+    unsigned place = 0;
+    for (size_t other = 0; other < HOPS_MAX; other++)
+        place += table->before[other][hop] > table->before[hop][other];
+    return place;
+}
+
+// By the hop that a part begins with, then the queue there, then where it ends.
+static unsigned place_of_part(const struct way_table *table, size_t part)
+{
+    if (part == BEFORE || part == BEHIND)
+        return part == BEFORE ? 0 : UINT_MAX;
+    size_t from = part % LINKS / HOPS_MAX, to = part % HOPS_MAX;
+    return 1 + place_of_hop(table, from) * 2 * HOPS_MAX + (part < LINKS ? HOPS_MAX : 0) +
+           place_of_hop(table, to);
 }
 
 static struct hop_row row_of(const struct run_hops *hops, size_t part, enum hop_way way,
@@ -337,15 +367,11 @@ static int add_rows(struct run_hops *hops, struct way_table *table, enum hop_way
         struct values *values = &table->parts[part];
         if (values->count == 0)
             continue;
-        // What lies before the first begins where the whole does, what is behind the last ends
-        // there.
-        struct placed_row one = {.place = part == BEFORE ? -1.0
-                                          : part == BEHIND
-                                              ? (double)INFINITY
-                                              : table->begin_ns[part] / (double)values->count};
-        one.row = row_of(hops, part, way, values);
-        if (part != WHOLE)
-            result = array_push(&rows, one);
+        struct placed_row one = {.row = row_of(hops, part, way, values)};
+        if (part == WHOLE)
+            continue;
+        one.place = place_of_part(table, part);
+        result = array_push(&rows, one);
     }
     array_sort(&rows, by_place);
     for (size_t i = 0; i < rows.count && result == 0; i++)

@@ -8,11 +8,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "analysis/diagnosis/diagnosis.h"
 #include "analysis/lifetime/hop_stays.h"
+#include "analysis/run/run_hops.h"
 #include "analysis/timeline/timeline.h"
+#include "base/log_file.h"
 #include "profiler/bpf/packet_head.h"
 #include "tests/analysis/lifetime/joined.h"
 
@@ -552,6 +556,91 @@ static void a_queue_is_a_part_of_the_link(void **state)
     finish(&s);
 }
 
+// --- and the table -------------------------------------------------------------------------------
+
+static void write_folder(const char *dir, const struct seen *s, char boot_id[40])
+{
+    char path[200];
+    struct error err;
+    struct log_reader log;
+    snprintf(path, sizeof path, "%s/server", dir);
+    assert_int_equal(mkdir(path, 0700), 0);
+    snprintf(path, sizeof path, "%s/server/capsule.json", dir);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fprintf(file, "{\"flow_key\": \"%016llx\", \"one_in\": 1, \"hops\": [", KEY);
+    for (size_t i = 0; i < HOPS; i++)
+        fprintf(file,
+                "%s{\"name\": \"%s\", \"role\": \"looks\", \"direction\": \"%s\", "
+                "\"qdisc\": \"%s\"}",
+                i ? ", " : "", queueing[i].name, queueing[i].is_ingress ? "ingress" : "egress",
+                queueing[i].qdisc);
+    fputs("]}", file);
+    assert_int_equal(fclose(file), 0);
+    snprintf(path, sizeof path, "%s/server/hops.tlog", dir);
+    assert_int_equal(log_write(path, LOG_HOPS, HOP_LOG_VERSION, sizeof *s->records.items,
+                               s->records.items, s->records.count, 0, &err),
+                     0);
+    assert_int_equal(
+        log_reader_open(&log, path, LOG_HOPS, HOP_LOG_VERSION, sizeof *s->records.items, &err), 0);
+    memcpy(boot_id, log.header.boot_id, 40);
+    log_reader_close(&log);
+}
+
+// A queue that is known of those messages only that came late to it is where it is, not where they
+// were when the others had passed it.
+static void the_table_is_in_the_order_of_the_way(void **state)
+{
+    (void)state;
+    static const char *const names[] = {
+        "before the first hop",      "eth0@client -> in",  "in -> out",
+        "in the queue of out (tbf)", "out -> eth0@server", "behind the last hop",
+        "all of the way to server"};
+    char dir[] = "/tmp/hop-table-XXXXXX", boot_id[40], path[200];
+    struct scenario_options options = plain;
+    struct seen s = {.one_in = 0};
+    struct run_hops hops;
+    struct error err;
+    options.fault = FAULT_NETWORK;
+    options.faults = 20;
+    options.fault_ns = DELAY_NS;
+    make(&s, &options);
+    for (size_t i = 0; i < options.requests; i++) {
+        const struct scenario_request *r = &s.joined.scenario.requests.items[i];
+        size_t first = s.records.count;
+        pass_there(&s, i, CLIENT);
+        s.records.items[first + OUT].queued_ns = r->nic - r->tx > DELAY_NS / 2 ? 100 : 0;
+    }
+    array_sort(&s.records, by_time);
+    assert_non_null(mkdtemp(dir));
+    write_folder(dir, &s, boot_id);
+    const struct run_hops_input in = {.run_dir = dir,
+                                      .boot_id = boot_id,
+                                      .clock = scenario_clock(),
+                                      .stays = {.samples = s.joined.scenario.samples.items,
+                                                .connections = s.joined.scenario.client.items,
+                                                .connection_count = s.joined.scenario.client.count,
+                                                .lives = s.joined.lives.items,
+                                                .life_count = s.joined.lives.count}};
+    assert_int_equal(run_hops_add(&in, &hops, &err), 0);
+    assert_string_equal(hops.problem, "");
+    assert_true(hops.rows.count >= sizeof names / sizeof *names);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        assert_string_equal(hops.rows.items[i].name, names[i]);
+    assert_true(hops.rows.items[3].messages >= options.faults &&
+                hops.rows.items[3].messages < options.requests);
+    run_hops_free(&hops);
+    finish(&s);
+    for (const char *const *file = (const char *const[]){"hops.tlog", "capsule.json", NULL}; *file;
+         file++) {
+        snprintf(path, sizeof path, "%s/server/%s", dir, *file);
+        remove(path);
+    }
+    snprintf(path, sizeof path, "%s/server", dir);
+    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(rmdir(dir), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -565,6 +654,7 @@ int main(void)
         cmocka_unit_test(a_queue_is_a_part_of_the_link),
         cmocka_unit_test(a_slow_link_is_the_cause),
         cmocka_unit_test(a_queue_that_holds_packets_is_the_cause),
+        cmocka_unit_test(the_table_is_in_the_order_of_the_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
