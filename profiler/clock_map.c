@@ -265,6 +265,16 @@ double clock_map_worst_error_ns(const struct clock_map *map)
     return map->worst_error_ns;
 }
 
+int64_t clock_map_outside_ns(const struct clock_map *map, enum host_clock clock, uint64_t value)
+{
+    const struct knot_array *knots = &map->lines[HOST_CLOCK_RAW].knots;
+    const int64_t ns = clock_map_to_host(map, clock, value);
+    const int64_t first = knots->items[0].ns, last = knots->items[knots->count - 1].ns;
+    if (clock != HOST_CLOCK_TSC && map->lines[clock].knots.count == 0)
+        return 0;
+    return ns < first ? ns - first : ns > last ? ns - last : 0;
+}
+
 double clock_map_tsc_hz(const struct clock_map *map)
 {
     return 1e9 / map->nominal;

@@ -40,6 +40,10 @@ double clock_map_error_ns(const struct clock_map *map, enum host_clock clock, ui
 // The largest such bound over the whole map, over all clocks.
 double clock_map_worst_error_ns(const struct clock_map *map);
 
+// How long before its first knot (negative) or after its last one (positive) that value of a clock
+// is, in host time; 0: between them, or the clock has none.
+int64_t clock_map_outside_ns(const struct clock_map *map, enum host_clock clock, uint64_t value);
+
 // Cycles per second of the TSC, by the first and last knot.
 double clock_map_tsc_hz(const struct clock_map *map);
 

@@ -393,6 +393,50 @@ static int check_boot(const char *run_dir, const char *name, const struct log_re
                      run_dir, name, log->header.boot_id, boot_id);
 }
 
+// A log that lies wholly before or behind the clock log beside it is of another run than that:
+// clocks drift, and its times would be those of a line that is extended for as long.
+static int check_moments(const char *run_dir, const char *name, const char *side,
+                         const struct clock_map *map, enum host_clock clock, uint64_t first,
+                         uint64_t last, struct error *err)
+{
+    const int64_t outside = clock_map_outside_ns(map, clock, first),
+                  ends = clock_map_outside_ns(map, clock, last);
+    if (outside == 0 || ends == 0 || (outside < 0) != (ends < 0))
+        return 0;
+    const bool before = outside < 0;
+    const double nearest = before ? (double)-(outside > ends ? outside : ends)
+                                  : (double)(outside < ends ? outside : ends);
+    return error_set(err, ERROR_INPUT,
+                     "%s: %s/clock.tlog is of another run than %s, all of which is at least %s %s "
+                     "it: copy both from where they were",
+                     run_dir, side, name, TEXT_INSTANT(nearest), before ? "before" : "after");
+}
+
+// Of each log that there is two moments, by the clocks of the machine that it is from.
+static int check_all_moments(const struct run_input *input, const char *run_dir, struct error *err)
+{
+    char name[LOAD_FILE_BYTES];
+    const struct sample *samples = input->samples.records;
+    const struct event *events = input->events.records;
+    const struct call *calls = input->calls.records;
+    const bool apart = input->apart;
+    int result = 0;
+    if (!input->without_client && input->samples.count)
+        result = check_moments(
+            run_dir, load_file(input, "samples.tlog", name), apart ? "client" : "server",
+            apart ? input->client_clock_map : input->clock_map, HOST_CLOCK_TSC,
+            samples[0].intended_tsc, samples[input->samples.count - 1].intended_tsc, err);
+    if (result == 0 && input->has_events && input->events.count)
+        result = check_moments(run_dir, "server/events.tlog", "server", input->clock_map,
+                               HOST_CLOCK_MONOTONIC, events[0].time,
+                               events[input->events.count - 1].time, err);
+    if (result == 0 && input->has_calls && input->calls.count)
+        result =
+            check_moments(run_dir, "server/calls.tlog", "server", input->clock_map, HOST_CLOCK_TSC,
+                          calls[0].entry_tsc, calls[input->calls.count - 1].entry_tsc, err);
+    return result;
+}
+
 static int open_clocks(struct run_input *input, const char *run_dir, struct error *err)
 {
     char server[40], client[40], name[LOAD_FILE_BYTES];
@@ -646,6 +690,7 @@ int run_input_open(struct run_input *input, const char *run_dir, const char *loa
         (result = open_server(input, run_dir, err)) < 0 ||
         (result = split_by_direction(input, run_dir, err)) < 0 ||
         (result = open_clocks(input, run_dir, err)) < 0 ||
+        (result = check_all_moments(input, run_dir, err)) < 0 ||
         (result = check_other_loads(input, run_dir, err)) < 0 ||
         (result = take_datagrams(input, err)) < 0 || (result = take_kernel_calls(input, err)) < 0)
         return result;

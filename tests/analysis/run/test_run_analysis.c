@@ -49,14 +49,14 @@ static void write_text(const struct folder *f, const char *name, const char *tex
                                (array)->items, (array)->count, 0, &err),                           \
                      0)
 
-// Knots of the scenario's clocks, every 100 ms from before its begin to after its end.
-static void write_clock(const struct folder *f, const char *name)
+// Knots of the scenario's clocks, every 100 ms of that time.
+static void write_clock_of(const struct folder *f, const char *name, int64_t from, int64_t until)
 {
     struct ARRAY_OF(struct clock_reading) readings = {0};
     struct error err = {0};
     const int64_t ahead[HOST_CLOCKS] = {
         [HOST_CLOCK_MONOTONIC] = MONOTONIC_AHEAD_NS, [HOST_CLOCK_REALTIME] = REALTIME_AHEAD_NS};
-    for (int64_t at = SCENARIO_BEGIN_NS / 2; at < SCENARIO_BEGIN_NS + 1000000000; at += 100000000)
+    for (int64_t at = from; at < until; at += 100000000)
         for (uint32_t clock = HOST_CLOCK_RAW; clock < HOST_CLOCKS; clock++)
             SCENARIO_PUSH(&readings, (struct clock_reading){.clock = clock,
                                                             .width = 20,
@@ -64,6 +64,12 @@ static void write_clock(const struct folder *f, const char *name)
                                                             .ns = at + ahead[clock]});
     WRITE_LOG(f, name, LOG_CLOCK, CLOCK_LOG_VERSION, &readings);
     array_free(&readings);
+}
+
+// From before its begin to after its end.
+static void write_clock(const struct folder *f, const char *name)
+{
+    write_clock_of(f, name, SCENARIO_BEGIN_NS / 2, SCENARIO_BEGIN_NS + 1000000000);
 }
 
 static const char experiment[] =
@@ -697,6 +703,29 @@ static void damaged_folders_are_refused(void **state)
     remove_folder(&f);
 }
 
+// Of the same boot, but of a time in which nothing of this run was.
+static void a_clock_log_of_another_run_is_refused(void **state)
+{
+    (void)state;
+    enum { SECOND = 1000000000 };
+    const int64_t end = SCENARIO_BEGIN_NS + (int64_t)20 * SECOND;
+    struct folder f;
+    make_folder(&f);
+    write_clock_of(&f, "server/clock.tlog", end, end + SECOND);
+    expect_refusal(&f, "server/clock.tlog is of another run than client/samples.tlog, all of which "
+                       "is at least ");
+    expect_refusal(&f, " before it: copy both from where they were");
+    write_clock_of(&f, "server/clock.tlog", SCENARIO_BEGIN_NS / 10, SCENARIO_BEGIN_NS / 2);
+    expect_refusal(&f, " after it: copy both from where they were");
+    remove_folder(&f);
+    make_folder(&f); // the client's own is as well
+    flip_byte(&f, "client/samples.tlog", 40 + 3);
+    write_clock_of(&f, "client/clock.tlog", end, end + SECOND);
+    flip_byte(&f, "client/clock.tlog", 40 + 3);
+    expect_refusal(&f, "client/clock.tlog is of another run than client/samples.tlog");
+    remove_folder(&f);
+}
+
 // The same logs as if the client were another machine: of another boot, with a clock log of its
 // own.
 static void a_client_of_another_boot_needs_its_own_clock(void **state)
@@ -947,6 +976,7 @@ int main(void)
         cmocka_unit_test(the_command_takes_slices),
         cmocka_unit_test(categories_of_the_run_and_those_asked_for),
         cmocka_unit_test(damaged_folders_are_refused),
+        cmocka_unit_test(a_clock_log_of_another_run_is_refused),
         cmocka_unit_test(a_client_of_another_boot_needs_its_own_clock),
         cmocka_unit_test(limits_are_said),
         cmocka_unit_test(missing_documents_are_one_judgement),
