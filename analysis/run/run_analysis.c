@@ -30,29 +30,40 @@ const struct diagnosis *run_diagnosis_of(const struct run_analysis *run, size_t 
     return at < all->count ? &all->items[at] : NULL;
 }
 
+// Which of the load's reasons is the one to begin with: its place among them, and its kind. Older
+// loads have them in the order in which they were found.
+static size_t first_reason(const struct run_analysis *run, enum load_doubt *kind)
+{
+    size_t i, first = 0;
+    json_t *key;
+    *kind = LOAD_DOUBTS;
+    json_array_foreach(json_object_get(run->evidence.load, "doubts"), i, key)
+    {
+        enum load_doubt one = load_doubt_named(json_string_value(key));
+        first = one < *kind ? i : first;
+        *kind = one < *kind ? one : *kind;
+    }
+    return first;
+}
+
 const char *run_load_doubt(const struct run_analysis *run)
 {
+    enum load_doubt kind;
     const char *verdict = json_string_value(json_object_get(run->evidence.load, "verdict"));
     if (run->evidence.missing.load[0])
         return run->evidence.missing.load;
     if (!verdict || strcmp(verdict, "n/a") != 0)
         return NULL;
-    const char *reason =
-        json_string_value(json_array_get(json_object_get(run->evidence.load, "reasons"), 0));
+    const char *reason = json_string_value(
+        json_array_get(json_object_get(run->evidence.load, "reasons"), first_reason(run, &kind)));
     return reason ? reason : "the load says so, and gives no reason";
 }
 
 struct load_doubt_words run_load_doubt_words(const struct run_analysis *run)
 {
     enum load_doubt first = LOAD_DOUBTS;
-    size_t i;
-    json_t *key;
     if (run_load_doubt(run))
-        json_array_foreach(json_object_get(run->evidence.load, "doubts"), i, key)
-        {
-            enum load_doubt one = load_doubt_named(json_string_value(key));
-            first = one < first ? one : first;
-        }
+        first_reason(run, &first);
     return load_doubt_words(first);
 }
 

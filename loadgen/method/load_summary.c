@@ -225,12 +225,19 @@ void load_summary_add_reason(struct load_summary *summary, enum load_doubt doubt
                              const char *format, ...)
 {
     va_list args;
+    unsigned at = summary->reason_count, last;
     summary->ok = false;
-    if (summary->reason_count == SUMMARY_REASONS)
+    while (at > 0 && summary->doubts[at - 1] > doubt)
+        at--;
+    if (at == SUMMARY_REASONS)
         return;
+    last = summary->reason_count < SUMMARY_REASONS ? summary->reason_count++ : SUMMARY_REASONS - 1;
+    memmove(&summary->doubts[at + 1], &summary->doubts[at], (last - at) * sizeof *summary->doubts);
+    memmove(&summary->reasons[at + 1], &summary->reasons[at],
+            (last - at) * sizeof *summary->reasons);
+    summary->doubts[at] = doubt;
     va_start(args, format);
-    summary->doubts[summary->reason_count] = doubt;
-    vsnprintf(summary->reasons[summary->reason_count++], sizeof summary->reasons[0], format, args);
+    vsnprintf(summary->reasons[at], sizeof summary->reasons[at], format, args);
     va_end(args);
 }
 

@@ -38,7 +38,8 @@ struct load_summary {
     bool ok; // false: "n/a", and reasons say why
     unsigned reason_count;
     char reasons[SUMMARY_REASONS][400];
-    enum load_doubt doubts[SUMMARY_REASONS]; // what each is about
+    enum load_doubt doubts[SUMMARY_REASONS]; // what each is about; the least, the first, explains
+                                             // the others (load_doubts.tbl.h)
     double duration_s;                       // of the schedule
     double offered_rate;                     // scheduled (logical) requests per second of it
     double achieved_rate; // answered ones per second until the last reply, at least over it
@@ -60,7 +61,8 @@ struct load_summary {
 int load_summarise(const struct engine_result *result, uint64_t duration_ns,
                    struct load_summary *summary, struct error *err);
 
-// Adds a reason not to trust it, a sentence: the verdict becomes "n/a".
+// Adds a reason not to trust it, a sentence, in its place among the others: the verdict becomes
+// "n/a".
 void load_summary_add_reason(struct load_summary *summary, enum load_doubt doubt,
                              const char *format, ...) __attribute__((format(printf, 3, 4)));
 

@@ -158,9 +158,10 @@ static void the_unanswered_are_infinite(void **state)
     assert_true(near(summary.latency.us[0], 515));
     assert_true(isinf(summary.latency.us[2]) && isinf(summary.latency.us[5]));
     assert_int_equal(summary.uncorrected.count, REQUESTS - 5); // what was not sent is not in it
-    assert_non_null(strstr(summary.reasons[0], "15 of 1,000 requests were not answered"));
-    assert_int_equal(summary.doubts[0], DOUBT_UNANSWERED);
-    assert_non_null(strstr(summary.reasons[0], "p99 and above are `never`"));
+    const unsigned last = summary.reason_count - 1;            // what explains it comes first
+    assert_non_null(strstr(summary.reasons[last], "15 of 1,000 requests were not answered"));
+    assert_int_equal(summary.doubts[last], DOUBT_UNANSWERED);
+    assert_non_null(strstr(summary.reasons[last], "p99 and above are `never`"));
 
     const struct load_facts facts = {
         .server = "s", .protocol = &memcached_text_protocol, .rate = 1000};
@@ -237,9 +238,33 @@ static void pauses_between_rounds_do_not_count(void **state)
     run.result.paused_tsc = 0;
     summarise(&run, &summary);
     assert_true(near(summary.achieved_rate, 250));
-    load_summary_add_reason(&summary, DOUBT_LATE, "and %s", "more");
+    load_summary_add_reason(&summary, DOUBT_UNSURE, "and %s", "more");
     assert_string_equal(summary.reasons[summary.reason_count - 1], "and more");
-    assert_int_equal(summary.doubts[summary.reason_count - 1], DOUBT_LATE);
+    assert_int_equal(summary.doubts[summary.reason_count - 1], DOUBT_UNSURE);
+}
+
+// Whoever says one reason says the first.
+static void the_reason_that_explains_the_others_is_the_first(void **state)
+{
+    (void)state;
+    struct load_summary summary = {.ok = true};
+    load_summary_add_reason(&summary, DOUBT_UNANSWERED, "%s", "not answered");
+    load_summary_add_reason(&summary, DOUBT_STARVED, "%s", "no core");
+    load_summary_add_reason(&summary, DOUBT_CLOSED, "%s", "no room");
+    load_summary_add_reason(&summary, DOUBT_STARVED, "%s", "nor later");
+    static const char *const order[] = {"no core", "nor later", "no room", "not answered"};
+    assert_int_equal(summary.reason_count, 4);
+    for (unsigned i = 0; i < 4; i++)
+        assert_string_equal(summary.reasons[i], order[i]);
+    assert_int_equal(summary.doubts[3], DOUBT_UNANSWERED);
+    while (summary.reason_count < SUMMARY_REASONS) // the least important one has no room
+        load_summary_add_reason(&summary, DOUBT_UNSURE, "%s", "unsure");
+    load_summary_add_reason(&summary, DOUBT_DEPENDENT, "%s", "left out");
+    load_summary_add_reason(&summary, DOUBT_ABSENT, "%s", "nobody");
+    assert_int_equal(summary.reason_count, SUMMARY_REASONS);
+    assert_string_equal(summary.reasons[0], "nobody");
+    assert_string_equal(summary.reasons[SUMMARY_REASONS - 1], "unsure");
+    assert_false(summary.ok);
 }
 
 static void waiting_for_room_is_said(void **state)
@@ -420,6 +445,7 @@ int main(void)
         cmocka_unit_test(an_empty_cache_is_said),
         cmocka_unit_test(a_slow_server_is_no_result),
         cmocka_unit_test(pauses_between_rounds_do_not_count),
+        cmocka_unit_test(the_reason_that_explains_the_others_is_the_first),
         cmocka_unit_test(waiting_for_room_is_said),
         cmocka_unit_test(errors_and_ends_are_said),
         cmocka_unit_test(a_restart_is_told_from_connections_that_end),
