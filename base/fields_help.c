@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/fields.h"
+#include "base/text.h"
 
 // --- the schema ----------------------------------------------------------------------------------
 
@@ -111,23 +112,12 @@ static void write_form(const struct field *field, char *out, size_t out_bytes)
 // Writes wrapped text from the column on; `used` columns of the first line are already taken.
 static void print_wrapped(const char *text, int used, FILE *out)
 {
-    int column = used;
-    if (column >= HELP_COLUMN) {
+    if (used >= HELP_COLUMN) {
         fputc('\n', out);
-        column = 0;
+        used = 0;
     }
-    while (*text) {
-        int length = (int)strcspn(text, " ");
-        bool first = column < HELP_COLUMN;
-        if (!first && column + 1 + length > HELP_WIDTH) {
-            fputc('\n', out);
-            column = 0;
-            first = true;
-        }
-        column += fprintf(out, "%*s%.*s", first ? HELP_COLUMN - column : 1, "", length, text);
-        text += length + (text[length] == ' ');
-    }
-    fputc('\n', out);
+    fprintf(out, "%*s", HELP_COLUMN - used, "");
+    text_wrap(out, text, HELP_COLUMN, HELP_WIDTH);
 }
 
 static void print_rows(const struct fields *fields, int indent, bool listed, FILE *out);

@@ -6,6 +6,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 void text_append(char *text, size_t bytes, const char *format, ...)
 {
@@ -144,11 +146,44 @@ int text_columns(const char *text)
     return count;
 }
 
+int text_width(FILE *stream)
+{
+    enum { LEAST = 80, MOST = 100 };
+    struct winsize size;
+    const int fd = fileno(stream);
+    if (fd < 0 || !isatty(fd))
+        return MOST;
+    const int columns = ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : LEAST;
+    return columns < LEAST ? LEAST : columns > MOST ? MOST : columns;
+}
+
+// Whether a word begins with what the number before it counts, as in "15 %," and "1.20 ms)".
+static bool is_unit(const char *word)
+{
+    static const char *const units[] = {"%",   "ns",  "us",  "ms", "s",   "min", "h",   "B",
+                                        "KiB", "MiB", "GiB", "Hz", "kHz", "MHz", "GHz", "ppm"};
+    const size_t length = strcspn(word, " ,.;:)]/");
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (strlen(units[i]) == length && memcmp(units[i], word, length) == 0)
+            return true;
+    return false;
+}
+
+// How long what no line's end may part is: a word, or a number and its unit.
+static size_t piece_length(const char *text)
+{
+    const size_t length = strcspn(text, " ");
+    if (length == 0 || text[length - 1] < '0' || text[length - 1] > '9' || text[length] != ' ' ||
+        !is_unit(text + length + 1))
+        return length;
+    return length + 1 + strcspn(text + length + 1, " ");
+}
+
 void text_wrap(FILE *out, const char *text, int indent, int width)
 {
     int at = indent;
     while (*text) {
-        size_t length = strcspn(text, " ");
+        size_t length = piece_length(text);
         char word[1024];
         snprintf(word, sizeof word, "%.*s", (int)(length < 1000 ? length : 1000), text);
         if (at > indent && at + 1 + text_columns(word) > width) {

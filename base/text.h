@@ -33,9 +33,13 @@ char *text_clean(const char *text, bool ascii, char *out, size_t out_bytes);
 // How many columns of a terminal UTF-8 text takes, of characters that take one each.
 int text_columns(const char *text);
 
-// Prints text in lines of at most width columns, broken at spaces, and ends the last. The first
-// begins where the caller is, in column indent; the others are indented by as much. A word longer
-// than a line is not broken.
+// How many columns a page of text has: those of the terminal, between 80 and 100; 100 where the
+// stream is none.
+int text_width(FILE *stream);
+
+// Prints text in lines of at most width columns, broken at spaces, but not between a number and its
+// unit, and ends the last. The first begins where the caller is, in column indent; the others are
+// indented by as much. A word longer than a line is not broken.
 void text_wrap(FILE *out, const char *text, int indent, int width);
 
 // A share in whole percent, as every sentence and bar has it: never rounded up to all, nor down to

@@ -9,6 +9,7 @@
 
 #include "base/json_numbers.h"
 #include "base/log_file.h"
+#include "base/text.h"
 #include "profiler/doctor/doctor_checks.h"
 #include "profiler/host_facts.h"
 
@@ -84,37 +85,21 @@ json_t *doctor_facts_json(void)
 
 // --- for people ----------------------------------------------------------------------------------
 
-// Prints the words of a text from the given column on, in lines of 100 columns.
-static void print_wrapped(const char *text, int column)
-{
-    int at = column;
-    while (*text) {
-        int bytes = (int)strcspn(text, " ");
-        if (at > column && at + 1 + bytes > 100) {
-            printf("\n%*s", column, "");
-            at = column;
-        }
-        at += printf("%s%.*s", at > column ? " " : "", bytes, text);
-        text += bytes;
-        text += strspn(text, " ");
-    }
-    printf("\n");
-}
-
 static void print_item(const struct doctor_item *item)
 {
     enum { TEXT_COLUMN = 38 };
+    const int width = text_width(stdout);
     char text[sizeof item->found + sizeof item->missing + 4];
     snprintf(text, sizeof text, "%s%s%s", item->found,
              item->found[0] && item->missing[0] ? "; " : "", item->missing);
     printf("  %-7s %-27s ", doctor_state_name(item->state), item->name);
-    print_wrapped(text, TEXT_COLUMN);
+    text_wrap(stdout, text, TEXT_COLUMN, width);
     if (item->state == DOCTOR_YES)
         return;
     char more[sizeof item->gives + sizeof item->how + 16];
     snprintf(more, sizeof more, "for %s: %s", item->gives, item->how);
     printf("%*s", TEXT_COLUMN, "");
-    print_wrapped(more, TEXT_COLUMN);
+    text_wrap(stdout, more, TEXT_COLUMN, width);
 }
 
 static void print_people(const struct doctor_items *items, const struct doctor_options *chosen)
