@@ -20,6 +20,9 @@
 #include "base/text.h"
 #include "base/units.h"
 
+// Of the table of causes.
+enum { CAUSE_COLUMNS = 29, CATEGORY_COLUMN = 2 + CAUSE_COLUMNS + 3 * 10 + 2 };
+
 struct analyze_options {
     struct slice_options slices;
     const char *load, *categories, *out;
@@ -89,52 +92,57 @@ int run_analysis_write(const struct run_analysis *analysis, const char *folder, 
     return write_summary(analysis, path, err);
 }
 
-static void print_causes(const struct run_analysis *run, const struct diagnosis *diagnosis)
+// The last column, the category, takes the lines it needs.
+static void print_cause(const struct summary *s, const struct cause *cause)
 {
-    char count[32], total[32], median[32], least[32], name[CAUSE_NAME_BYTES + 16], words[96];
+    char name[CAUSE_NAME_BYTES + 16];
+    snprintf(name, sizeof name, "%s (%s)%s", cause->name, role_name(cause->role),
+             summary_cause_mark(cause));
+    summary_label(s, name, 2, CAUSE_COLUMNS);
+    fprintf(s->out, " %9s %9s %9s  ", TEXT_COUNT(cause->messages), TEXT_NS(cause->median_ns),
+            TEXT_NS(cause->total_ns));
+    summary_wrapped(s, cause->category, CATEGORY_COLUMN);
+}
+
+static void print_causes(const struct summary *s, const struct diagnosis *diagnosis)
+{
+    char words[96], line[1400];
+    const struct run_lifetimes *lives = &s->run->lifetimes;
     bool bounded = diagnosis->slice.from_ns != diagnosis->slice.to_ns;
-    double from = bounded ? (double)(diagnosis->slice.from_ns - run->lifetimes.begin_ns) : 0;
-    double to = (double)((bounded ? diagnosis->slice.to_ns : run->lifetimes.end_ns) -
-                         run->lifetimes.begin_ns);
-    printf("\nFrom %s to %s, %s, %s of %s messages", TEXT_INSTANT(from), TEXT_INSTANT(to),
-           diagnosis_slice_words(&diagnosis->slice, words, sizeof words),
-           text_count(diagnosis->messages.count, count), text_count(diagnosis->candidates, total));
-    if (diagnosis->not_available) {
-        printf(": N/A: %s\n", diagnosis->reason);
+    double from = bounded ? (double)(diagnosis->slice.from_ns - lives->begin_ns) : 0;
+    double to = (double)((bounded ? diagnosis->slice.to_ns : lives->end_ns) - lives->begin_ns);
+    snprintf(line, sizeof line, "From %s to %s, %s, %s of %s messages", TEXT_INSTANT(from),
+             TEXT_INSTANT(to), diagnosis_slice_words(&diagnosis->slice, words, sizeof words),
+             TEXT_COUNT(diagnosis->messages.count), TEXT_COUNT(diagnosis->candidates));
+    if (diagnosis->not_available)
+        text_append(line, sizeof line, ": N/A: %s", diagnosis->reason);
+    else
+        text_append(line, sizeof line, ", normal is %s:", TEXT_NS(diagnosis->reference_latency_ns));
+    fputc('\n', s->out);
+    summary_wrapped(s, line, 0);
+    if (diagnosis->not_available)
         return;
-    }
-    printf(", normal is %s:\n  %-44s %-24s %9s %11s %11s\n",
-           units_format_ns(diagnosis->reference_latency_ns, total, sizeof total), "cause",
-           "category", "messages", "median", "total");
-    for (size_t i = 0; i < diagnosis->causes.count; i++) {
-        const struct cause *cause = &diagnosis->causes.items[i];
-        snprintf(name, sizeof name, "%s (%s)%s", cause->name, role_name(cause->role),
-                 cause->explains ? ""
-                 : cause->apart  ? " +"
-                                 : " *");
-        printf("  %-44s %-24s %9s %11s %11s\n", name, cause->category,
-               text_count(cause->messages, count),
-               units_format_ns(cause->median_ns, median, sizeof median),
-               units_format_ns(cause->total_ns, total, sizeof total));
-    }
-    if (!isnan(diagnosis->coverage_median))
-        printf("  explained: %s of the extra time; per message %s (median), %s (worst)"
-               " (* located, not explained)\n",
-               text_share(diagnosis->coverage_total, 1, total),
-               text_share(diagnosis->coverage_median, 1, median),
-               text_share(diagnosis->coverage_min, 1, least));
+    fprintf(s->out, "  %-*s %9s %9s %9s  %s\n", CAUSE_COLUMNS, "cause", "messages", "median",
+            "total", "category");
+    for (size_t i = 0; i < diagnosis->causes.count; i++)
+        print_cause(s, &diagnosis->causes.items[i]);
+    if (isnan(diagnosis->coverage_median))
+        return;
+    summary_explained(s, diagnosis, "");
+    summary_explain_marks(s, diagnosis, diagnosis->causes.count);
 }
 
 // folder: where it was written; NULL: nowhere.
 static void print_findings(const struct run_analysis *run, const char *folder)
 {
     const struct summary_style style = summary_style_for(stdout);
+    const struct summary s = {run, &style, stdout};
     if (isatty(STDOUT_FILENO))
-        text_wrap(stdout, run->findings.verdict, 0, style.width);
+        summary_wrapped(&s, run->findings.verdict, 0);
     else // for other programs a line
         printf("%s\n", run->findings.verdict);
     for (size_t i = 0; i < run->findings.diagnoses.count; i++)
-        print_causes(run, &run->findings.diagnoses.items[i]);
+        print_causes(&s, &run->findings.diagnoses.items[i]);
     char words[RUN_TRACE_WORDS];
     const char *lack = run_trace_lack(&run->evidence.trace, words);
     if (lack[0])

@@ -82,13 +82,16 @@ void summary_write_ordinary(const struct summary *s, const struct diagnosis *dia
 
 void summary_write_shapes(const struct summary *s, const struct diagnosis *diagnosis)
 {
-    char name[260];
+    char name[260], line[600];
     for (size_t i = 0; i < diagnosis->causes.count; i++) {
         const struct cause *cause = &diagnosis->causes.items[i];
-        if (cause->shape[0])
-            fprintf(s->out, "  in time: %s (%s) %s\n",
-                    text_clean(cause->name, !s->style->unicode, name, sizeof name),
-                    role_name(cause->role), cause->shape);
+        if (!cause->shape[0])
+            continue;
+        snprintf(line, sizeof line, "in time: %s (%s) %s",
+                 text_clean(cause->name, !s->style->unicode, name, sizeof name),
+                 role_name(cause->role), cause->shape);
+        fprintf(s->out, "  ");
+        summary_wrapped(s, line, 4);
     }
 }
 
@@ -110,8 +113,9 @@ static void write_tier(const struct summary *s, const struct diagnosis *diagnosi
         return;
     text_clean(top->name, !s->style->unicode, name, sizeof name);
     text_clean(tier[0] ? tier : "the server itself", !s->style->unicode, label, sizeof label);
-    fprintf(s->out, "  %s%-32s %9s %7s  most: %s\n", tier[0] ? "-> " : "", label,
-            summary_duration(ns, total), text_share(ns, whole, share), name);
+    const int column = fprintf(s->out, "  %s%-32s %9s %7s  most: ", tier[0] ? "-> " : "", label,
+                               summary_duration(ns, total), text_share(ns, whole, share));
+    summary_wrapped(s, name, column);
 }
 
 void summary_write_tiers(const struct summary *s, const struct diagnosis *diagnosis)

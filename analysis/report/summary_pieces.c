@@ -6,7 +6,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -14,7 +13,7 @@
 
 struct summary_style summary_style_for(FILE *stream)
 {
-    struct summary_style style = {.width = 80};
+    struct summary_style style = {.width = text_width(stream)};
     int fd = fileno(stream);
     const char *term = getenv("TERM"), *no_colour = getenv("NO_COLOR");
     bool terminal = fd >= 0 && isatty(fd);
@@ -25,11 +24,6 @@ struct summary_style summary_style_for(FILE *stream)
         style.unicode = strcmp(nl_langinfo_l(CODESET, locale), "UTF-8") == 0;
         freelocale(locale);
     }
-    struct winsize size;
-    if (!terminal)
-        style.width = 100;
-    else if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 80)
-        style.width = size.ws_col < 100 ? size.ws_col : 100;
     return style;
 }
 
@@ -66,6 +60,17 @@ void summary_field(const struct summary *s, const char *text, int width)
         fputc(*text, s->out);
     }
     fprintf(s->out, "%*s", left, "");
+}
+
+void summary_label(const struct summary *s, const char *text, int indent, int width)
+{
+    fprintf(s->out, "%*s", indent, "");
+    if (text_columns(text) <= width) {
+        summary_field(s, text, width);
+        return;
+    }
+    summary_wrapped(s, text, indent);
+    fprintf(s->out, "%*s", indent + width, "");
 }
 
 void summary_bar(const struct summary *s, double part, int cells)
@@ -105,6 +110,17 @@ void summary_heading_field(const struct summary *s, const char *text, int width)
 const char *summary_cause_mark(const struct cause *cause)
 {
     return cause->apart ? " +" : cause->explains ? "" : " *";
+}
+
+void summary_explained(const struct summary *s, const struct diagnosis *diagnosis, const char *by)
+{
+    char line[200];
+    snprintf(line, sizeof line,
+             "explained%s: %s of the extra time; per message %s (median), %s (worst)", by,
+             TEXT_SHARE(diagnosis->coverage_total, 1), TEXT_SHARE(diagnosis->coverage_median, 1),
+             TEXT_SHARE(diagnosis->coverage_min, 1));
+    fprintf(s->out, "  ");
+    summary_wrapped(s, line, 4);
 }
 
 void summary_explain_marks(const struct summary *s, const struct diagnosis *diagnosis, size_t shown)

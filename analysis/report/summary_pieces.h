@@ -40,6 +40,12 @@ const char *summary_duration(double ns, char out[32]);
 void summary_field(const struct summary *s, const char *text, int width);
 void summary_bar(const struct summary *s, double part, int cells);
 
+// The indented text in front of a row's fields; what is wider than its own has a line of its own.
+void summary_label(const struct summary *s, const char *text, int indent, int width);
+
+// How much of the extra time is explained; by: "" or by what else than the causes shown.
+void summary_explained(const struct summary *s, const struct diagnosis *diagnosis, const char *by);
+
 // The mark behind a cause that explains nothing (" *", located only) or is not the server's doing
 // (" +"); and a line for each mark that the first `shown` causes have.
 const char *summary_cause_mark(const struct cause *cause);

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "base/units.h"
 
-enum { TUNED_SHOWN = 6, LINE_COLUMNS = 98 };
+enum { TUNED_SHOWN = 6 };
 
 static const char *text_of(const json_t *object, const char *key)
 {
@@ -15,10 +15,11 @@ static const char *text_of(const json_t *object, const char *key)
     return text ? text : "?";
 }
 
-static void write_line(const struct summary *s, const char *line)
+static void write_line(const struct summary *s, const char *title, const char *line)
 {
-    char clean[LINE_COLUMNS + 1];
-    fprintf(s->out, "%s\n", text_clean(line, !s->style->unicode, clean, sizeof clean));
+    char clean[1600];
+    summary_wrapped(s, text_clean(line, !s->style->unicode, clean, sizeof clean),
+                    fprintf(s->out, "%s", title));
 }
 
 static void write_tuned(const struct summary *s, const json_t *one)
@@ -28,14 +29,13 @@ static void write_tuned(const struct summary *s, const json_t *one)
     const char *path = text_of(one, "path");
     // What is not applied first: it is what a reader must know.
     if (applied)
-        snprintf(line, sizeof line, "  set      %s on %s: %.200s, was %.200s (%.600s)",
+        snprintf(line, sizeof line, "%s on %s: %.200s, was %.200s (%.600s)",
                  text_of(one, "setting"), text_of(one, "host"), text_of(one, "value"),
                  text_of(one, "old"), path);
     else
-        snprintf(line, sizeof line, "  not set  %s on %s: %.200s: %.400s (%.600s)",
-                 text_of(one, "setting"), text_of(one, "host"), text_of(one, "value"),
-                 text_of(one, "reason"), path);
-    write_line(s, line);
+        snprintf(line, sizeof line, "%s on %s: %.200s: %.400s (%.600s)", text_of(one, "setting"),
+                 text_of(one, "host"), text_of(one, "value"), text_of(one, "reason"), path);
+    write_line(s, applied ? "  set      " : "  not set  ", line);
 }
 
 // Those that were not applied come first.
@@ -74,10 +74,10 @@ static void write_neighbour(const struct summary *s, const json_t *one)
     if (json_is_number(tail))
         units_format_ns(json_number_value(tail) * 1e3, p99, sizeof p99);
     snprintf(
-        line, sizeof line, "Neighbour %s: %s/s asked for, %s/s answered, p50 %s, p99 %s",
+        line, sizeof line, "%s: %s/s asked for, %s/s answered, p50 %s, p99 %s",
         text_of(one, "name"), text_rate(json_number_value(json_object_get(one, "rate")), asked),
         text_rate(json_number_value(json_object_get(one, "achieved_rate")), answered), p50, p99);
-    write_line(s, line);
+    write_line(s, "Neighbour ", line);
 }
 
 void summary_write_setup(const struct summary *s)

@@ -22,8 +22,9 @@ enum {
     TOP_WINDOWS = 6,
     CAUSES_OF_WINDOW = 3,
     BAR_CELLS = 10,
+    BAR_CELLS_NARROW = 7,
+    WIDE = 99, // columns of the tables that have all
     CULPRITS_NAMED = 2,
-    LINE_WIDTH = 98, // of lists
 };
 
 #define CULPRIT_SHARE 0.05 // of the time that all held up others: less is not named
@@ -66,7 +67,7 @@ static void write_verdict(const struct summary *s)
 // How the clocks of two machines relate, and the one network time that needs no such relation.
 static void write_hosts(const struct summary *s, const struct two_hosts *hosts)
 {
-    char a[32], b[32], c[32];
+    char a[32], b[32], line[300] = "";
     if (!hosts->apart)
         return;
     if (hosts->exchanges == 0) {
@@ -76,32 +77,36 @@ static void write_hosts(const struct summary *s, const struct two_hosts *hosts)
     fprintf(s->out, "  network   %s there and back (median), %s (p99)\n",
             summary_duration(hosts->round_trip_ns[0], a),
             summary_duration(hosts->round_trip_ns[2], b));
-    fprintf(s->out, "  hosts     two; their clocks related within %s (median), %s (p99), %+.2f ppm",
-            summary_duration(hosts->bound_p50_ns, a), summary_duration(hosts->bound_p99_ns, b),
-            hosts->rate * 1e6);
+    text_append(line, sizeof line,
+                "two; their clocks related within %s (median), %s (p99), %+.2f ppm",
+                summary_duration(hosts->bound_p50_ns, a), summary_duration(hosts->bound_p99_ns, b),
+                hosts->rate * 1e6);
     if (hosts->both_ways)
-        fprintf(s->out, ": too wide to separate the two ways");
+        text_append(line, sizeof line, ": too wide to separate the two ways");
     else if (hosts->unknown)
-        fprintf(s->out, "; unknown for %s requests", text_count(hosts->unknown, c));
-    fputc('\n', s->out);
+        text_append(line, sizeof line, "; unknown for %s requests", TEXT_COUNT(hosts->unknown));
+    fprintf(s->out, "  hosts     ");
+    summary_wrapped(s, line, 12);
 }
 
 static void write_numbers(const struct summary *s)
 {
     const struct run_analysis *run = s->run;
-    char a[32], b[32], c[32], apart[RUN_TOLD_APART_WORDS];
+    char a[32], b[32], c[32], apart[RUN_TOLD_APART_WORDS], line[400];
     char offered[TEXT_NUMBER_BYTES], achieved[TEXT_NUMBER_BYTES];
     const double duration_ns = (double)(run->lifetimes.end_ns - run->lifetimes.begin_ns);
     if (run->evidence.without_client)
-        fprintf(s->out, "\n  clients   %s requests in %s: %s/s; told apart %s\n",
-                text_count(run->lifetimes.scheduled, a), TEXT_NS(duration_ns),
-                text_rate(run->lifetimes.achieved_rate, achieved),
-                run_told_apart(run, apart, sizeof apart));
+        snprintf(line, sizeof line, "%s requests in %s: %s/s; told apart %s",
+                 text_count(run->lifetimes.scheduled, a), TEXT_NS(duration_ns),
+                 text_rate(run->lifetimes.achieved_rate, achieved),
+                 run_told_apart(run, apart, sizeof apart));
     else
-        fprintf(s->out, "\n  load      %s requests in %s: %s/s offered, %s/s achieved\n",
-                text_count(run->lifetimes.scheduled, a), TEXT_NS(duration_ns),
-                text_rate(run->lifetimes.offered_rate, offered),
-                text_rate(run->lifetimes.achieved_rate, achieved));
+        snprintf(line, sizeof line, "%s requests in %s: %s/s offered, %s/s achieved",
+                 text_count(run->lifetimes.scheduled, a), TEXT_NS(duration_ns),
+                 text_rate(run->lifetimes.offered_rate, offered),
+                 text_rate(run->lifetimes.achieved_rate, achieved));
+    fprintf(s->out, "\n  %-10s", run->evidence.without_client ? "clients" : "load");
+    summary_wrapped(s, line, 12);
     if (!s->style->full && run->lifetimes.join.disorder.violations == 0)
         return;
     if (!run->evidence.without_client)
@@ -202,6 +207,11 @@ static void write_machine(const struct summary *s, const char *machine, const ch
 static const int stage_columns[] = {0, 2, 3}; // of latency_quantiles: p50, p99, p99.9
 enum { STAGE_COLUMNS = 3 };
 
+static int stage_cells(const struct summary *s)
+{
+    return s->style->width < WIDE ? BAR_CELLS_NARROW : BAR_CELLS;
+}
+
 static void write_stage(const struct summary *s, const char *name, const char *role,
                         const double ns[STAGE_COLUMNS])
 {
@@ -212,7 +222,7 @@ static void write_stage(const struct summary *s, const char *name, const char *r
     for (size_t i = 0; i < STAGE_COLUMNS; i++) {
         const double *stages = s->run->lifetimes.stage_at_quantile_ns[stage_columns[i]];
         fprintf(s->out, "%s%9s ", i ? " " : "", summary_duration(ns[i], text));
-        summary_bar(s, ns[i] / stage_sum(stages), BAR_CELLS);
+        summary_bar(s, ns[i] / stage_sum(stages), stage_cells(s));
     }
     fputc('\n', s->out);
 }
@@ -226,7 +236,7 @@ static void write_stages(const struct summary *s)
     fprintf(s->out, "%s", summary_faint(s));
     for (size_t i = 0; i < STAGE_COLUMNS; i++)
         fprintf(s->out, "%s%9s%*s", i ? " " : "", latency_quantile_names[stage_columns[i]],
-                BAR_CELLS + 1, "");
+                stage_cells(s) + 1, "");
     fprintf(s->out, "%s\n", summary_plain(s));
     for (int stage = 1; stage < STAGES; stage++) {
         double ns[STAGE_COLUMNS], most = 0, share = 0;
@@ -268,16 +278,19 @@ static bool is_small_row(const struct hop_row_array *rows, size_t i)
 static void write_hop_clock(const struct summary *s)
 {
     const struct packet_clock *clock = &s->run->lifetimes.hops.stays.clock;
-    char a[32], b[32], c[32];
+    char a[32], b[32], c[32], line[300] = "";
     if (clock->exchanges == 0)
         return;
-    fprintf(s->out, "  by these packets the clocks are related within %s (p99), %+.2f ppm",
-            summary_duration(clock->bound_p99_ns, a), clock->rate * 1e6);
+    text_append(line, sizeof line,
+                "by these packets the clocks are related within %s (p99), %+.2f ppm",
+                summary_duration(clock->bound_p99_ns, a), clock->rate * 1e6);
     if (clock->compared)
-        fprintf(s->out, "; from the requests' relation that differs by %s (median), %s (max)",
-                summary_duration(clock->difference_p50_ns, b),
-                summary_duration(clock->difference_max_ns, c));
-    fputc('\n', s->out);
+        text_append(line, sizeof line,
+                    "; from the requests' relation that differs by %s (median), %s (max)",
+                    summary_duration(clock->difference_p50_ns, b),
+                    summary_duration(clock->difference_max_ns, c));
+    fprintf(s->out, "  ");
+    summary_wrapped(s, line, 4);
 }
 
 // The page has p90 too, for which a terminal is too narrow.
@@ -290,10 +303,11 @@ static bool is_shown_quantile(size_t q)
 static void write_hops(const struct summary *s)
 {
     const struct run_hops *hops = &s->run->lifetimes.hops;
+    const int name_width = s->style->width < WIDE ? 28 : 44;
     char name[HOP_ROW_BYTES], text[32];
     if (hops->rows.count == 0)
         return;
-    summary_heading_field(s, "Hop by hop", 46);
+    summary_heading_field(s, "Hop by hop", 2 + name_width);
     fprintf(s->out, "%s%9s", summary_faint(s), "messages");
     for (size_t q = 0; q < HOP_QUANTILES; q++)
         if (is_shown_quantile(q))
@@ -304,8 +318,7 @@ static void write_hops(const struct summary *s)
         if (!s->style->full && is_small_row(&hops->rows, i))
             continue;
         text_clean(row->name, !s->style->unicode, name, sizeof name);
-        fprintf(s->out, "  ");
-        summary_field(s, name, 44);
+        summary_label(s, name, 2, name_width);
         fprintf(s->out, "%9s", text_count(row->messages, text));
         for (size_t q = 0; q < HOP_QUANTILES; q++)
             if (is_shown_quantile(q))
@@ -323,41 +336,40 @@ static size_t shown_causes(const struct summary *s)
 static void write_cause_table(const struct summary *s, const struct diagnosis *diagnosis)
 {
     double whole = run_diagnosis_extra_ns(diagnosis);
-    char a[32], b[32], c[32], name[260];
-    fprintf(s->out, "%s  %-29s %-8s %9s %7s %9s %9s  share of extra time%s\n", summary_faint(s),
-            "cause", "where", "messages", "", "median", "total", summary_plain(s));
+    const bool wide = s->style->width >= WIDE; // else without bars and shares of messages
+    char a[32], b[32], name[260];
+    fprintf(s->out, "%s  %-29s %-8s %9s%s %9s %9s  %s%s\n", summary_faint(s), "cause", "where",
+            "messages", wide ? "        " : "", "median", "total",
+            wide ? "share of extra time" : "share", summary_plain(s));
     for (size_t i = 0; i < diagnosis->causes.count && i < shown_causes(s); i++) {
         const struct cause *cause = &diagnosis->causes.items[i];
         text_clean(cause->name, !s->style->unicode, name, sizeof name);
-        fprintf(s->out, "  ");
-        summary_field(s, name, 29);
-        fprintf(s->out, " %-8s %9s %7s %9s", role_name(cause->role), text_count(cause->messages, a),
-                text_share((double)cause->messages, (double)diagnosis->messages.count, b),
-                summary_duration(cause->median_ns, c));
-        fprintf(s->out, " %9s  ", summary_duration(cause->total_ns, a));
-        summary_bar(s, cause->total_ns / whole, BAR_CELLS);
-        fprintf(s->out, " %s%s\n", text_share(cause->total_ns, whole, b),
-                summary_cause_mark(cause));
+        summary_label(s, name, 2, 29);
+        fprintf(s->out, " %-8s %9s", role_name(cause->role), text_count(cause->messages, a));
+        if (wide)
+            fprintf(s->out, " %7s",
+                    text_share((double)cause->messages, (double)diagnosis->messages.count, b));
+        fprintf(s->out, " %9s %9s  ", summary_duration(cause->median_ns, a),
+                summary_duration(cause->total_ns, b));
+        if (wide)
+            summary_bar(s, cause->total_ns / whole, BAR_CELLS + 1);
+        fprintf(s->out, "%s%s\n", text_share(cause->total_ns, whole, b), summary_cause_mark(cause));
     }
 }
 
 static void write_coverage(const struct summary *s, const struct diagnosis *diagnosis)
 {
-    char a[32], b[32], c[32];
     size_t shown = shown_causes(s), count = diagnosis->causes.count;
-    fprintf(s->out, "  explained");
+    char smaller[64] = "";
     if (count > shown)
-        fprintf(s->out, ", with %s smaller", TEXT_COUNT(count - shown));
-    fprintf(s->out, ": %s of the extra time; per message %s (median), %s (worst)\n",
-            text_share(diagnosis->coverage_total, 1, a),
-            text_share(diagnosis->coverage_median, 1, b),
-            text_share(diagnosis->coverage_min, 1, c));
+        snprintf(smaller, sizeof smaller, ", with %s smaller", TEXT_COUNT(count - shown));
+    summary_explained(s, diagnosis, smaller);
     summary_explain_marks(s, diagnosis, shown);
 }
 
 static void write_diagnosis(const struct summary *s, const struct diagnosis *diagnosis)
 {
-    char low[32], high[32], usual[32], messages[96], label[160];
+    char low[32], high[32], usual[32], messages[96], label[160], line[300];
     diagnosis_slice_label(&diagnosis->slice, s->run->lifetimes.begin_ns, label, sizeof label);
     fprintf(s->out, "\n%sWhy: %s%s", summary_strong(s), label, summary_plain(s));
     if (diagnosis->not_available) {
@@ -367,11 +379,14 @@ static void write_diagnosis(const struct summary *s, const struct diagnosis *dia
         summary_wrapped(s, reason, 7);
         return;
     }
-    fprintf(s->out, ": %s, %s to %s; an ordinary one takes %s\n",
-            diagnosis_messages_words(diagnosis, messages, sizeof messages),
-            summary_duration(diagnosis->slice_low_ns, low),
-            summary_duration(diagnosis->slice_high_ns, high),
-            summary_duration(diagnosis->reference_latency_ns, usual));
+    snprintf(line, sizeof line, "%s, %s to %s; an ordinary one takes %s",
+             diagnosis_messages_words(diagnosis, messages, sizeof messages),
+             summary_duration(diagnosis->slice_low_ns, low),
+             summary_duration(diagnosis->slice_high_ns, high),
+             summary_duration(diagnosis->reference_latency_ns, usual));
+    const bool beside = text_columns(label) + text_columns(line) + 7 <= s->style->width;
+    fputs(beside ? ": " : ":\n  ", s->out);
+    summary_wrapped(s, line, 2);
     if (diagnosis->causes.count == 0) {
         fprintf(s->out, "  no cause found\n");
     } else {
@@ -568,55 +583,30 @@ static void write_side(const struct diagnosis_views *views, int side, FILE *out)
     fputc('\n', out);
 }
 
-// A list of a line, or of more where the terminal is narrow.
-struct summary_list {
-    const char *title; // begins the first line
-    FILE *out;
-    int column; // 0: nothing was written yet
-};
-
-static void list_item(struct summary_list *list, const char *text)
+static void write_scopes(const struct summary *s, const struct diagnosis_views *views)
 {
-    int length = (int)strlen(text), indent = (int)strlen(list->title);
-    bool first = list->column == 0;
-    if (first)
-        list->column = fprintf(list->out, "%s", list->title);
-    else if (list->column + length + 2 > LINE_WIDTH)
-        list->column = fprintf(list->out, ",\n%*s", indent, "") - 2;
-    else
-        list->column += fprintf(list->out, ", ");
-    list->column += fprintf(list->out, "%s", text);
-}
-
-static void list_end(struct summary_list *list)
-{
-    if (list->column)
-        fputc('\n', list->out);
-}
-
-static void write_scopes(const struct diagnosis_views *views, FILE *out)
-{
-    char median[32], count[32], text[120];
-    struct summary_list list = {"  held up (median, messages) by ", out, 0};
+    char median[32], line[600] = "";
     for (int scope = 0; scope < BLOCKING_SCOPES; scope++) {
         const struct blocking_summary *one = &views->blocking[scope];
         if (one->messages == 0 || one->total_ns <= 0)
             continue;
-        snprintf(text, sizeof text, "%s %s (%s)", blocking_scope_name((enum blocking_scope)scope),
-                 units_format_ns(one->median_ns, median, sizeof median),
-                 text_count(one->messages, count));
-        list_item(&list, text);
+        text_append(
+            line, sizeof line, "%s %s %s (%s)", line[0] ? "," : "held up (median, messages) by",
+            blocking_scope_name((enum blocking_scope)scope),
+            units_format_ns(one->median_ns, median, sizeof median), TEXT_COUNT(one->messages));
     }
-    list_end(&list);
+    if (!line[0])
+        return;
+    fprintf(s->out, "  ");
+    summary_wrapped(s, line, 4);
 }
 
 // Whose requests held up others, the few that account for most of it; and, where these account for
 // far less than the cause, so.
-static void write_culprits(const struct run_analysis *run, const struct diagnosis *diagnosis,
-                           FILE *out)
+static void write_culprits(const struct summary *s, const struct diagnosis *diagnosis)
 {
     const struct diagnosis_views *views = &diagnosis->views;
-    char words[240], total[32], other[32], count[32];
+    char words[240], line[300], total[32], other[32], count[32];
     double sum = 0, cause_ns = run_blocking_ns(diagnosis);
     for (size_t i = 0; i < views->culprits.count; i++)
         sum += views->culprits.items[i].total_ns;
@@ -624,35 +614,38 @@ static void write_culprits(const struct run_analysis *run, const struct diagnosi
         const struct culprit *one = &views->culprits.items[i];
         if (one->total_ns < CULPRIT_SHARE * sum)
             break;
-        fprintf(out, "  %s %s\n    held up %s messages for %s in all\n", i ? "and" : "by ",
-                run_culprit_words(run, one, words, sizeof words), text_count(one->messages, count),
+        snprintf(line, sizeof line, "%s %s", i ? "and" : "by ",
+                 run_culprit_words(s->run, one, words, sizeof words));
+        fprintf(s->out, "  ");
+        summary_wrapped(s, line, 6);
+        fprintf(s->out, "    held up %s messages for %s in all\n", text_count(one->messages, count),
                 units_format_ns(one->total_ns, total, sizeof total));
     }
     if (views->blocked_ns < cause_ns / 2)
-        fprintf(out, "  of %s of head-of-line blocking only %s is known to be whose\n",
+        fprintf(s->out, "  of %s of head-of-line blocking only %s is known to be whose\n",
                 units_format_ns(cause_ns, total, sizeof total),
                 units_format_ns(views->blocked_ns, other, sizeof other));
     if (views->slow_themselves && views->slow_behind)
-        fprintf(out, "  %s of the %s messages are slow by themselves, %s because of those ahead\n",
+        fprintf(s->out,
+                "  %s of the %s messages are slow by themselves, %s because of those ahead\n",
                 text_count(views->slow_themselves, total), text_count(views->messages.count, count),
                 text_count(views->slow_behind, other));
 }
 
 // How many messages were ahead, by kind, and who blocked most: at most six lines.
-static void write_views(const struct run_analysis *run, const struct diagnosis *diagnosis,
-                        FILE *out)
+static void write_views(const struct summary *s, const struct diagnosis *diagnosis)
 {
     const struct diagnosis_views *views = &diagnosis->views;
     if (!views->available)
         return;
-    fprintf(out, "  %-18s", "ahead, on average");
+    fprintf(s->out, "  %-18s", "ahead, on average");
     for (int kind = 0; kind < QUEUE_KINDS; kind++)
-        fprintf(out, "%12s", queue_kind_name((enum queue_kind)kind));
-    fputc('\n', out);
-    write_side(views, VIEW_SLICE, out);
-    write_side(views, VIEW_REFERENCE, out);
-    write_scopes(views, out);
-    write_culprits(run, diagnosis, out);
+        fprintf(s->out, "%12s", queue_kind_name((enum queue_kind)kind));
+    fputc('\n', s->out);
+    write_side(views, VIEW_SLICE, s->out);
+    write_side(views, VIEW_REFERENCE, s->out);
+    write_scopes(s, views);
+    write_culprits(s, diagnosis);
 }
 
 // --- the whole -----------------------------------------------------------------------------------
@@ -671,7 +664,7 @@ void summary_text_write(const struct run_analysis *run, const struct summary_sty
     if (run->findings.diagnoses.count)
         write_diagnosis(&s, &run->findings.diagnoses.items[0]);
     if (run->findings.diagnoses.count && style->full)
-        write_views(run, &run->findings.diagnoses.items[0], out);
+        write_views(&s, &run->findings.diagnoses.items[0]);
     if (style->full) // the verdict has it in words
         summary_write_shared(&s);
     write_samples(&s);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // A load's figures for people.
+#include <limits.h>
 #include <math.h>
+#include <unistd.h>
 
 #include "base/text.h"
 #include "base/units.h"
@@ -79,12 +81,12 @@ static void print_handshakes(const struct timed_count *counts, const char *what,
 
 static void print_us(FILE *out, double us)
 {
-    fprintf(out, " %10s", TEXT_US(us));
+    fprintf(out, " %8s", TEXT_US(us));
 }
 
 static void print_row(FILE *out, const char *name, const struct load_percentiles *percentiles)
 {
-    fprintf(out, "  %-26s", name);
+    fprintf(out, "  %-24s", name);
     for (unsigned i = 0; i < SUMMARY_QUANTILES; i++)
         print_us(out, percentiles->us[i]);
     fputc('\n', out);
@@ -93,7 +95,7 @@ static void print_row(FILE *out, const char *name, const struct load_percentiles
 static void print_intervals(FILE *out, const struct load_percentiles *percentiles)
 {
     for (int high = 0; high < 2; high++) {
-        fprintf(out, "  %-26s", high ? "  95 % interval, to" : "  95 % interval, from");
+        fprintf(out, "  %-24s", high ? "  95 % interval, to" : "  95 % interval, from");
         for (unsigned i = 0; i < SUMMARY_QUANTILES; i++) {
             const struct quantile_interval *interval = &percentiles->interval[i];
             print_us(out, !interval->known ? NAN : high ? interval->high : interval->low);
@@ -105,16 +107,16 @@ static void print_intervals(FILE *out, const struct load_percentiles *percentile
 // In plain words first, then what helps, then each reason with its figures.
 static void print_verdict(const struct load_summary *summary, FILE *out)
 {
-    enum load_doubt first = LOAD_DOUBTS;
-    for (unsigned i = 0; i < summary->reason_count; i++)
-        first = summary->doubts[i] < first ? summary->doubts[i] : first;
-    const struct load_doubt_words known = load_doubt_words(first);
+    const struct load_doubt_words known =
+        load_doubt_words(summary->reason_count ? summary->doubts[0] : LOAD_DOUBTS);
     fprintf(out, "verdict: %s%s%s\n", summary->ok ? "ok" : "n/a", known.words ? ": " : "",
             known.words ? known.words : "");
     if (known.helps)
         fprintf(out, "  -> %s\n", known.helps);
-    for (unsigned i = 0; i < summary->reason_count; i++)
-        fprintf(out, "  - %s\n", summary->reasons[i]);
+    for (unsigned i = 0; i < summary->reason_count; i++) {
+        fprintf(out, "  - ");
+        text_wrap(out, summary->reasons[i], 4, isatty(fileno(out)) ? text_width(out) : INT_MAX);
+    }
 }
 
 static void print_asked(const struct load_summary *summary, const struct engine_result *result,
@@ -161,12 +163,12 @@ static void print_latencies(const struct load_summary *summary, bool logical, FI
 {
     fprintf(out, "\n  %-26s", "");
     for (unsigned i = 0; i < SUMMARY_QUANTILES; i++)
-        fprintf(out, " %10s", summary_quantile_names[i]);
+        fprintf(out, " %8s", summary_quantile_names[i]);
     fputc('\n', out);
     print_row(out, logical ? "logical (from intended)" : "latency (from intended)",
               &summary->latency);
     print_intervals(out, &summary->latency);
-    print_row(out, logical ? "logical (from first send)" : "uncorrected (from send)",
+    print_row(out, logical ? "logical (from 1st send)" : "uncorrected (from send)",
               &summary->uncorrected);
     if (logical)
         print_row(out, "each request by itself", &summary->each);

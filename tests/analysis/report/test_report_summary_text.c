@@ -103,11 +103,12 @@ static void test_fits(void **state)
 {
     (void)state;
     const struct fixture_options *const runs[] = {&usual, &odd};
-    for (size_t i = 0; i < 8; i++) {
-        int lines, most = i & 4 ? 79 : i & 1 ? 59 : 49;
-        struct summary_style style = {.unicode = i & 2, .full = i & 4, .width = 100};
+    for (size_t i = 0; i < 16; i++) {
+        int lines, most = (i & 4 ? 79 : i & 1 ? 59 : 49) + (i & 8 ? 10 : 0);
+        struct summary_style style = {.unicode = i & 2, .full = i & 4, .width = i & 8 ? 80 : 100};
         char *text = summary_of(runs[i & 1], &style);
-        assert_true(measure(text, &lines) <= 100);
+        if (measure(text, &lines) > style.width)
+            fail_msg("wider than %d:\n%s", style.width, text);
         assert_in_range(lines, 1, most);
         free(text);
     }
