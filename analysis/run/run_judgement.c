@@ -9,13 +9,31 @@
 #define STANDS_OUT_OF_NORMAL 0.25 // share of what an ordinary message takes
 #define STANDS_OUT_NS        20e3 // each: what any kernel's interrupts, wake-ups and turns add
 #define MOSTLY               0.5
+#define NEARLY_ALL           0.8
+
+static bool stands_out(const struct diagnosis *diagnosis, double total_ns)
+{
+    double each = total_ns / (double)diagnosis->messages.count;
+    return total_ns >= STANDS_OUT_SHARE * run_diagnosis_extra_ns(diagnosis) &&
+           each >= fmax(STANDS_OUT_NS, STANDS_OUT_OF_NORMAL * diagnosis->reference_latency_ns);
+}
 
 bool run_cause_stands_out(const struct diagnosis *diagnosis, const struct cause *cause)
 {
-    double each = cause->total_ns / (double)diagnosis->messages.count;
-    return !cause->apart &&
-           cause->total_ns >= STANDS_OUT_SHARE * run_diagnosis_extra_ns(diagnosis) &&
-           each >= fmax(STANDS_OUT_NS, STANDS_OUT_OF_NORMAL * diagnosis->reference_latency_ns);
+    return !cause->apart && stands_out(diagnosis, cause->total_ns);
+}
+
+double run_crowd_ns(const struct diagnosis *diagnosis)
+{
+    double sum = 0, most = 0;
+    for (size_t i = 0; i < diagnosis->causes.count; i++) {
+        const struct cause *cause = &diagnosis->causes.items[i];
+        if (cause->apart || strcmp(cause->category, "other programs") != 0)
+            continue;
+        sum += cause->total_ns;
+        most = fmax(most, cause->total_ns);
+    }
+    return most < NEARLY_ALL * sum && stands_out(diagnosis, sum) ? sum : 0;
 }
 
 bool run_is_calm(const struct diagnosis *diagnosis)

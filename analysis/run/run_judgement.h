@@ -19,6 +19,10 @@ bool run_cause_stands_out(const struct diagnosis *diagnosis, const struct cause 
 // No cause does.
 bool run_is_calm(const struct diagnosis *diagnosis);
 
+// How long programs that are not the server had its cores, where these were several, none of them
+// had nearly all of that time, and together they stand out; else 0.
+double run_crowd_ns(const struct diagnosis *diagnosis);
+
 // Whether what is in that category is a wait for replies to other requests, on every connection.
 bool run_awaits_replies(const char *category);
 

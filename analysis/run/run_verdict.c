@@ -82,6 +82,17 @@ static void verdict_append_side(char *out, const struct diagnosis *diagnosis, en
     }
 }
 
+// Where one program is not the culprit: that the machine was busy with others.
+static void verdict_append_crowd(char *out, const struct diagnosis *diagnosis, double deviation)
+{
+    double crowd_ns = run_crowd_ns(diagnosis);
+    if (crowd_ns > 0)
+        text_append(
+            out, VERDICT_BYTES,
+            "; in all, other programs had the server's cores for %d %%: the machine was busy",
+            text_whole_percent(crowd_ns, deviation));
+}
+
 // What the tool or a virtual machine's host did is no cause of the server's.
 static void verdict_append_apart(char *out, const struct diagnosis *diagnosis, double deviation)
 {
@@ -111,6 +122,7 @@ static void verdict_append_causes(char *out, const struct diagnosis *diagnosis)
     if (client)
         verdict_append_side(out, diagnosis, SERVER_SIDE,
                             "; second, what is not the client's: ", calm);
+    verdict_append_crowd(out, diagnosis, deviation);
     verdict_append_apart(out, diagnosis, deviation);
 }
 

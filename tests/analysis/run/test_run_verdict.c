@@ -103,6 +103,38 @@ static void what_helps_is_said(void **state)
     assert_null(strstr(run.findings.verdict, "Against"));
 }
 
+// One program may be to blame; of several it is said that the machine was busy with them, also
+// where none stands out by itself.
+static void a_busy_machine_is_said_to_be_so(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"cc1", "bash", "sed", "tail"};
+    struct run_analysis run = {0};
+    struct cause causes[4] = {0};
+    for (size_t i = 0; i < 4; i++) {
+        snprintf(causes[i].name, sizeof causes[i].name, "%s", names[i]);
+        snprintf(causes[i].category, sizeof causes[i].category, "other programs");
+        causes[i].role = ROLE_A;
+        causes[i].explains = true;
+        causes[i].total_ns = 40e3 * MESSAGES;
+    }
+    judge(&run, causes, 4, 100e3);
+    assert_non_null(strstr(run.findings.verdict,
+                           "cc1 (A) explains 20 %, bash (A) 20 %, sed (A) 20 %; in all, other "
+                           "programs had the server's cores for 80 %: the machine was busy. "));
+    judge(&run, causes, 4, 400e3);
+    assert_non_null(strstr(run.findings.verdict, "Nothing stands out: "));
+    assert_non_null(strstr(run.findings.verdict, "for 80 %: the machine was busy"));
+    causes[0].total_ns = 180e3 * MESSAGES;
+    judge(&run, causes, 2, 100e3);
+    assert_null(strstr(run.findings.verdict, "busy"));
+    judge(&run, causes + 1, 1, 100e3);
+    assert_null(strstr(run.findings.verdict, "busy"));
+    strcpy(causes[1].category, "scheduling");
+    judge(&run, causes + 1, 2, 100e3);
+    assert_null(strstr(run.findings.verdict, "busy"));
+}
+
 // What makes the load inconclusive makes the run so, first of all.
 static void a_load_in_doubt_is_the_headline(void **state)
 {
@@ -240,6 +272,7 @@ static void a_late_client_comes_first(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_busy_machine_is_said_to_be_so),
         cmocka_unit_test(a_load_in_doubt_is_the_headline),
         cmocka_unit_test(what_helps_is_said),
         cmocka_unit_test(a_cause_stands_out_or_not),
