@@ -35,9 +35,10 @@ static int measure_usual(struct culprits *culprits)
 }
 
 int culprits_init(struct culprits *culprits, const struct service_order *order,
-                  const struct lifetime *lifetimes)
+                  const struct lifetime *lifetimes, bool without_client)
 {
-    *culprits = (struct culprits){.order = order, .lifetimes = lifetimes};
+    *culprits =
+        (struct culprits){.order = order, .lifetimes = lifetimes, .without_client = without_client};
     culprits->of_service = malloc((order->services.count + 1) * sizeof *culprits->of_service);
     if (!culprits->of_service)
         return -1;
@@ -53,21 +54,24 @@ void culprits_free(struct culprits *culprits)
     *culprits = (struct culprits){0};
 }
 
-static struct culprit culprit_of(const struct culprits *culprits, const struct service *service)
+static struct culprit culprit_of(const struct culprits *culprits, const struct service *service,
+                                 bool sleeps)
 {
-    struct culprit one = {.foreign = service->foreign,
+    bool heavy = request_ns(service) > culprits->heavy_ns;
+    bool foreign = service->foreign || (culprits->without_client && (heavy || sleeps));
+    struct culprit one = {.foreign = foreign,
                           .known = service->count > 0,
                           .connection = service->connection,
                           .client = service->client,
-                          .command = service->foreign ? service->command : 0,
+                          .command = foreign ? service->command : 0,
                           .key = SEVERAL,
-                          .heavy = request_ns(service) > culprits->heavy_ns};
+                          .heavy = heavy};
     if (one.known) {
         const struct lifetime *life =
             &culprits->lifetimes[culprits->order->members[service->first]];
         one.load = life->load;
         one.operation = life->operation;
-        one.connection = life->connection;
+        one.connection = foreign ? service->connection : life->connection;
         one.key = service->count == 1 ? life->key : SEVERAL;
     }
     return one;
@@ -97,7 +101,7 @@ int culprits_add(struct culprits *culprits, uint32_t number, uint64_t message, d
     const struct service *service = &culprits->order->services.items[number];
     bool first = culprits->of_service[number] == NOT_SERVED;
     if (first) {
-        struct culprit wanted = culprit_of(culprits, service);
+        struct culprit wanted = culprit_of(culprits, service, slept_ns > 0);
         culprits->of_service[number] = find_or_add(culprits, &wanted);
         if (culprits->of_service[number] == NOT_SERVED)
             return -1;

@@ -15,7 +15,8 @@
 #define SEVERAL UINT32_MAX // of a culprit's connections, or keys
 
 struct culprit {
-    bool foreign;        // of a connection that is none of the load's
+    bool foreign;        // of a connection that is none of the load's; where there is no load only
+                         // of heavy ones, and those in which the thread slept
     bool known;          // its requests are the load's; else not known, as after an error
     bool heavy;          // longer than usual by more than six standard deviations
     uint16_t load;       // where known: 0, or of a load beside (lifetime.load)
@@ -43,11 +44,12 @@ struct culprits {
     uint32_t *of_service; // which of them each service belongs to, or NOT_SERVED
     double usual_ns;      // how long a thread runs for one request of the load
     double heavy_ns;      // what is longer is heavy
+    bool without_client;  // there is no load: heavy requests are told apart by their clients
 };
 
 // -1: no memory. The caller frees either way.
 int culprits_init(struct culprits *culprits, const struct service_order *order,
-                  const struct lifetime *lifetimes);
+                  const struct lifetime *lifetimes, bool without_client);
 void culprits_free(struct culprits *culprits);
 
 // A service held up a message for so long, while its thread ran and while it slept. -1: no memory.

@@ -169,6 +169,7 @@ struct diagnosis_input {
     size_t reference_most; // ordinary messages to take apart, a multiple of REFERENCE_SAMPLE
                            // (reference.h); 0: as many as make the medians no better
     bool without_views;    // none are made (views.h)
+    bool without_client;   // no request is of a load of ours: whose it is, its connection says
     const struct application_calls *calls; // of the server, NULL: no shim log
     const struct service_order *order;     // of the lifetimes, NULL: no views (views.h) are made
     const struct peers *peers;             // what the servers asked of others; NULL: not known

@@ -213,7 +213,7 @@ int views_build(const struct diagnosis_input *in, const uint64_t *candidates, si
         .named = calloc(in->lifetime_count + services + 1, sizeof *builder.sums.named),
         .culprits = &builder.culprits};
     struct ranked *ranked = malloc(count * sizeof *ranked);
-    int result = culprits_init(&builder.culprits, in->order, in->lifetimes);
+    int result = culprits_init(&builder.culprits, in->order, in->lifetimes, in->without_client);
     if (!builder.contexts || !builder.times.of || !builder.sums.named || !builder.scratch ||
         !ranked)
         result = -1;

@@ -105,6 +105,7 @@ void run_diagnosis_input(const struct run_analysis *run, struct diagnosis_input 
         .granularity_ns = fmax(SMALLEST_GRANULARITY_NS, run->evidence.clock_error_ns),
         .reference_most = run->findings.whole_alone ? FEW_ORDINARY : 0,
         .without_views = run->findings.whole_alone,
+        .without_client = run->evidence.without_client,
         .calls = run->evidence.has_calls ? &run->evidence.calls : NULL,
         .order = &run->lifetimes.order,
         .categories =

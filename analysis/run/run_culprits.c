@@ -29,15 +29,15 @@ static void foreign_words(const struct run_analysis *run, uint32_t id, uint32_t 
     else if (connection)
         inet_ntop(AF_INET6, connection->peer, address, sizeof address);
     const char *word = command_word_name(command);
+    const char *load = run->evidence.without_client ? "" : " (not of this load)";
     snprintf(out, out_bytes, "%s%s", word ? word : "", word ? " of " : "");
     if (id == SEVERAL)
-        text_append(out, out_bytes, "connections from %s, a new one each time (not of this load)",
-                    address);
+        text_append(out, out_bytes, "connections from %s, a new one each time%s", address, load);
     else if (connection && connection->peer_port)
-        text_append(out, out_bytes, "connection %u from %s:%u (not of this load)", id, address,
-                    connection->peer_port);
+        text_append(out, out_bytes, "connection %u from %s:%u%s", id, address,
+                    connection->peer_port, load);
     else
-        text_append(out, out_bytes, "connection %u (not of this load)", id);
+        text_append(out, out_bytes, "connection %u%s", id, load);
 }
 
 static void unknown_words(uint32_t id, char *out, size_t out_bytes)
@@ -93,6 +93,10 @@ char *run_culprit_name(const struct run_analysis *run, const struct culprit *cul
         foreign_words(run, culprit->connection, culprit->client, culprit->command, out, out_bytes);
     } else if (!culprit->known) {
         unknown_words(culprit->connection, out, out_bytes);
+    } else if (run->evidence.without_client && culprit->connection == SEVERAL) {
+        snprintf(out, out_bytes, "requests of several connections");
+    } else if (run->evidence.without_client) {
+        foreign_words(run, culprit->connection, culprit->connection, 0, out, out_bytes);
     } else {
         const char *operation = run_operation_name(run, culprit->load, culprit->operation);
         if (operation)

@@ -166,8 +166,9 @@ static void verdict_append_sleeper(char *out, const struct run_analysis *run,
         return;
     text_append(
         out, VERDICT_BYTES,
-        "For %s in all the thread slept in %s, for which %s of these requests had to wait. ",
+        "For %s in all the thread slept in %s%s, for which %s of these requests had to wait. ",
         units_format_ns(most->slept_ns, time, sizeof time),
+        most->foreign && !most->command ? "requests of " : "",
         run_culprit_name(run, most, name, sizeof name), text_count(most->messages, count));
 }
 

@@ -19,6 +19,7 @@ struct diagnosed {
     struct host_timeline server;
     struct service_order order;
     struct diagnosis diagnosis;
+    bool without_client; // no load of ours
 };
 
 static void diagnosed_join(struct diagnosed *d)
@@ -36,6 +37,7 @@ static void diagnosed_join(struct diagnosed *d)
                                  .application_thread_count = 1,
                                  .calls = &d->calls,
                                  .order = &d->order,
+                                 .without_client = d->without_client,
                                  .granularity_ns = 500};
     assert_int_equal(diagnose(&in, &slice, &d->diagnosis, &err), 0);
     assert_true(d->diagnosis.views.available);
@@ -238,8 +240,8 @@ static int by_core_and_time(const void *left, const void *right)
 
 enum { OTHER = 999 };
 
-// The thread sleeps in another client's request, until a timer; with SWITCH_WAITS in its event
-// loop. The caller frees.
+// The thread sleeps in requests, until a timer; with SWITCH_WAITS in its event loop. They are
+// another client's, but where there is no load. The caller frees.
 static void build_sleeping(struct diagnosed *d, uint8_t flags)
 {
     struct scenario *s = &d->scenario;
@@ -251,7 +253,8 @@ static void build_sleeping(struct diagnosed *d, uint8_t flags)
             continue;
         int64_t begin = (int64_t)(call[-1].exit_tsc / CYCLES_PER_NS) + 500,
                 end = (int64_t)(call->entry_tsc / CYCLES_PER_NS) - 500;
-        call->connection = call[-1].connection = OTHER;
+        if (!d->without_client)
+            call->connection = call[-1].connection = OTHER;
         scenario_switch(s, begin, 0, 0, "swapper/0");
         s->events.items[s->events.count - 1].flags = flags;
         scenario_event(s, end - 1000, EVENT_WAKING, 0, SERVER_THREAD);
@@ -283,6 +286,26 @@ static void sleeping_for_other_clients_is_theirs(void **state)
     assert_true(most->messages > views->messages.count / 2);
     assert_true(most->slept_ns > 0.8 * d.diagnosis.causes.items[0].total_ns);
     assert_true(most->total_ns < 0.2 * most->slept_ns);
+    diagnosed_free(&d);
+}
+
+// Where no client is ours all requests are of one kind: those in which the thread slept are told
+// from the others, and by their connections.
+static void sleeping_for_a_client_is_his(void **state)
+{
+    (void)state;
+    struct diagnosed d = {.without_client = true};
+    build_sleeping(&d, 0);
+    const struct diagnosis_views *views = &d.diagnosis.views;
+    double slept_ns = 0;
+    for (size_t i = 0; i < views->culprits.count; i++) {
+        const struct culprit *one = &views->culprits.items[i];
+        assert_true(one->foreign == (one->heavy || one->slept_ns > 0));
+        assert_true(!one->foreign || one->connection != SEVERAL);
+        slept_ns += one->slept_ns;
+    }
+    assert_true(longest_sleeper(views)->messages < views->messages.count);
+    assert_true(slept_ns > 0.5 * d.diagnosis.causes.items[0].total_ns);
     diagnosed_free(&d);
 }
 
@@ -385,6 +408,7 @@ int main(void)
         cmocka_unit_test(heavy_requests_are_told_from_those_behind),
         cmocka_unit_test(other_clients_are_named),
         cmocka_unit_test(sleeping_for_other_clients_is_theirs),
+        cmocka_unit_test(sleeping_for_a_client_is_his),
         cmocka_unit_test(a_waiting_loop_sleeps_for_nobody),
         cmocka_unit_test(own_work_between_requests_is_nobodys),
         cmocka_unit_test(contexts_add_up_and_show_the_hog),
