@@ -24,7 +24,7 @@ struct metrics_interval {
     const struct run_analysis *run;
     const struct watch_servers *servers; // among which these requests are divided
     const struct answer_array *answers;  // all that it had, where `run` has an excerpt; else none
-    double recorded_seconds; // of its time
+    double recorded_seconds;             // of its time
     double own_seconds;
     uint64_t saved, not_saved; // since the watch began
 };
