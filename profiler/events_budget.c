@@ -8,9 +8,9 @@ static const double ALL_PROGRAMS = 3;
 
 enum { MANY_RECORDS = 50000 };
 
-void events_budget_measured(struct events_budget *budget, double programs, double records)
+void events_budget_measured(struct events_budget *budget, double programs_ns, uint64_t records)
 {
-    budget->taken = programs + budget->reading_ns * 1e-9 * records;
+    budget->spent_ns = programs_ns + budget->reading_ns * (double)records;
 }
 
 void events_budget_read(struct events_budget *budget, uint64_t records, uint64_t ns)
@@ -24,8 +24,7 @@ void events_budget_read(struct events_budget *budget, uint64_t records, uint64_t
 bool events_budget_is_spent(const struct events_budget *budget, uint64_t recorded_ns)
 {
     return budget->share > 0 && budget->many && recorded_ns >= BUDGET_LEAST_NS &&
-           budget->owed_ns + budget->taken * (double)recorded_ns >=
-               budget->share * (double)budget->segment_ns;
+           budget->owed_ns + budget->spent_ns >= budget->share * (double)budget->segment_ns;
 }
 
 bool events_budget_is_exceeded(const struct events_budget *budget)
@@ -36,15 +35,19 @@ bool events_budget_is_exceeded(const struct events_budget *budget)
 void events_budget_next(struct events_budget *budget, uint64_t requests, uint64_t recorded_ns,
                         uint64_t length_ns)
 {
+    const double owed_ns = budget->owed_ns + budget->spent_ns - budget->share * (double)length_ns,
+                 most_ns = budget->share * (double)budget->segment_ns; // paid back in one segment
+    budget->taken = recorded_ns ? budget->spent_ns / (double)recorded_ns : 0;
     const double all = budget->sparing ? budget->taken * ALL_PROGRAMS : budget->taken;
-    const double owed_ns =
-        budget->owed_ns + budget->taken * (double)recorded_ns - budget->share * (double)length_ns;
-    const double most_ns = budget->share * (double)budget->segment_ns; // paid back in one segment
-    budget->many = (double)requests * 1e9 > BUDGET_LEAST_RATE * (double)recorded_ns;
+    // That nothing was asked in a moment does not say that little is.
+    if ((double)requests * 1e9 > BUDGET_LEAST_RATE * (double)recorded_ns)
+        budget->many = true;
+    else if (recorded_ns >= length_ns / 2)
+        budget->many = false;
     budget->owed_ns = budget->many ? fmin(fmax(owed_ns, 0), most_ns) : 0;
     budget->much = budget->share > 0 && budget->many &&
                    all > (budget->much ? budget->share * 2 / 3 : budget->share);
     budget->sparing = budget->much && budget->in_a_row < SPARING_IN_A_ROW;
     budget->in_a_row = budget->sparing ? budget->in_a_row + 1 : 0;
-    budget->taken = budget->sparing ? all / ALL_PROGRAMS : all;
+    budget->spent_ns = 0;
 }

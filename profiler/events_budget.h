@@ -27,18 +27,19 @@ enum {
 struct events_budget {
     double share;        // of a core; 0: as much as it takes
     uint64_t segment_ns; // how long segments are
-    double taken;        // of a core, while the segment is recorded; 0: not known yet
+    double spent_ns;     // of a core, in the segment that has begun
     double reading_ns;   // of a core, for each record, by its readers; 0: not known yet
+    double taken;        // of a core, while the segment before was recorded
     bool sparing;        // in the segment that has begun
     bool much;           // would be taken with all programs
     unsigned in_a_row;   // sparing segments
     double owed_ns;      // of a core, that earlier segments took too much
-    bool many;           // requests, in the segment before
+    bool many;           // requests, when that was known last
 };
 
-// In the segment that has begun programs take so much of the core that they take most of, and so
-// many records a second have to be read.
-void events_budget_measured(struct events_budget *budget, double programs, double records);
+// In the segment that has begun programs have taken so long on the core of which they take most,
+// and so many records have to be read.
+void events_budget_measured(struct events_budget *budget, double programs_ns, uint64_t records);
 
 // So many records took their readers so long, whatever it was besides. Of few it is not known what
 // each took.

@@ -390,10 +390,20 @@ static void begin_segment(struct events_capture *capture)
     capture->read_ns = own_ns();
 }
 
+static void measure(struct events_capture *capture)
+{
+    uint64_t records;
+    const double programs_ns = program_costs_so_far(&capture->costs, capture->programs,
+                                                    capture->states, &capture->drain, &records);
+    events_budget_measured(&capture->budget, programs_ns, records);
+}
+
 // A segment has ended, whose records are drained: decides about the next one.
 static void decide(struct events_capture *capture)
 {
     const uint64_t length_ns = (uint64_t)monotonic_ns() - capture->segment_ns;
+    if (capture->budget.share > 0 && !capture->rests)
+        measure(capture);
     events_budget_read(&capture->budget, capture->drain.all - capture->read_records,
                        own_ns() - capture->read_ns + capture->charged_ns);
     capture->read_records = capture->drain.all;
@@ -401,6 +411,7 @@ static void decide(struct events_capture *capture)
     events_budget_next(&capture->budget, event_drain_count(&capture->drain, EVENT_RECEIVED),
                        capture->rests ? capture->recorded_ns - capture->segment_ns : length_ns,
                        length_ns);
+    capture->segment.taken = capture->budget.taken;
 }
 
 // For the rest of the segment.
@@ -420,14 +431,11 @@ static void rest(struct events_capture *capture)
 
 static void keep_within_budget(struct events_capture *capture)
 {
-    double taken, records;
     if (capture->wakes)
         begin_segment(capture);
     if (capture->rests)
         return;
-    if (program_costs_measured(&capture->costs, capture->programs, capture->states, &capture->drain,
-                               &taken, &records))
-        events_budget_measured(&capture->budget, taken, records);
+    measure(capture);
     if (events_budget_is_spent(&capture->budget, (uint64_t)monotonic_ns() - capture->segment_ns))
         rest(capture);
 }
@@ -507,7 +515,6 @@ int events_capture_cut(struct events_capture *capture, const char *out_dir, unsi
     for (unsigned core = 0; core < capture->core_count; core++)
         event_drain_core(&capture->drain, core, UINT64_MAX, false);
     payload_frames_poll(capture->frames);
-    const double taken = capture->budget.taken;
     decide(capture);
     // To write it may take its time.
     if (!capture->rests && events_budget_is_exceeded(&capture->budget))
@@ -523,7 +530,6 @@ int events_capture_cut(struct events_capture *capture, const char *out_dir, unsi
         result = cut_sockets(capture, out_dir, number, err);
     event_drain_forget(&capture->drain, capture->frames);
     *segment = capture->segment;
-    segment->taken = taken;
     capture->wakes = capture->rests; // at the next poll, when all is written
     if (!capture->rests)
         begin_segment(capture);

@@ -59,14 +59,10 @@ void program_costs_begin(struct program_costs *costs, const struct events_bpf *p
     costs->since_ns = (uint64_t)monotonic_ns();
 }
 
-bool program_costs_measured(struct program_costs *costs, const struct events_bpf *programs,
+double program_costs_so_far(struct program_costs *costs, const struct events_bpf *programs,
                             const struct event_program_state states[EVENT_PROGRAMS],
-                            const struct event_drain *drain, double *taken, double *records)
+                            const struct event_drain *drain, uint64_t *records)
 {
-    const uint64_t now = (uint64_t)monotonic_ns();
-    if (!costs->since_ns || now < costs->since_ns + MEASURE_NS)
-        return false;
-    const double seconds = (double)(now - costs->since_ns) / 1e9;
     uint64_t most = 0, all = 0;
     for (unsigned core = 0; core < drain->core_count; core++) {
         const uint64_t here =
@@ -74,14 +70,14 @@ bool program_costs_measured(struct program_costs *costs, const struct events_bpf
         all += here;
         most = here > most ? here : most;
     }
-    if (costs->fd >= 0 && all >= FEW_RECORDS)
-        costs->record_ns =
-            (double)(events_programs_run_ns(programs, states) - costs->run_ns) / (double)all;
-    *taken = (costs->record_ns > 0 ? costs->record_ns : RECORD_NS) * (double)most / 1e9 / seconds;
-    *records = (double)all / seconds;
-    costs->since_ns = 0;
-    program_costs_end(costs);
-    return true;
+    if (costs->fd >= 0 && (uint64_t)monotonic_ns() >= costs->since_ns + MEASURE_NS) {
+        const uint64_t ran_ns = events_programs_run_ns(programs, states) - costs->run_ns;
+        if (all >= FEW_RECORDS)
+            costs->record_ns = (double)ran_ns / (double)all;
+        program_costs_end(costs);
+    }
+    *records = all;
+    return (costs->record_ns > 0 ? costs->record_ns : RECORD_NS) * (double)most;
 }
 
 void program_costs_end(struct program_costs *costs)

@@ -16,12 +16,12 @@ struct program_costs {
     int fd;                      // keeps the statistics on while open; -1: off
     bool sampled;                // or refused
     uint64_t records, looked_ns; // when traffic was last checked, or the statistics turned on
-    unsigned measured;           // how often
+    unsigned measured;           // how often it was begun to
     double record_ns;            // what programs take for a record, by the latest statistics
     // Of a measurement, as it began:
-    uint64_t since_ns; // 0: none goes on
-    uint64_t run_ns;   // what the programs had taken
-    uint64_t *heads;   // how many records each core had
+    uint64_t since_ns;
+    uint64_t run_ns; // what the programs had taken
+    uint64_t *heads; // how many records each core had
 };
 
 // cores: possible ones. -1: no memory. program_costs_free() is to be called either way.
@@ -32,18 +32,17 @@ void program_costs_free(struct program_costs *costs);
 // (events_programs_json) once sampled, at a moment with traffic.
 void program_costs_sample(struct program_costs *costs, uint64_t records);
 
-// Begins to measure.
+// Begins to measure. What a record takes is asked each seventh time.
 void program_costs_begin(struct program_costs *costs, const struct events_bpf *programs,
                          const struct event_program_state states[EVENT_PROGRAMS],
                          const struct event_drain *drain);
 
-// Ends that as soon as it was long enough: true, and *taken is what the programs took of the core
-// that recorded most, *records how many there were a second on all of them. What a record takes is
-// asked each seventh time; where the kernel lets this process have no statistics (CAP_SYS_ADMIN),
-// it counts as what one takes on slow machines.
-bool program_costs_measured(struct program_costs *costs, const struct events_bpf *programs,
+// What the programs have taken since then of the core that recorded most, in ns, and in *records
+// how many there were on all of them. Where the kernel lets this process have no statistics
+// (CAP_SYS_ADMIN), and before it has any, a record counts as what one takes on slow machines.
+double program_costs_so_far(struct program_costs *costs, const struct events_bpf *programs,
                             const struct event_program_state states[EVENT_PROGRAMS],
-                            const struct event_drain *drain, double *taken, double *records);
+                            const struct event_drain *drain, uint64_t *records);
 
 // Turns the statistics off, if they are on.
 void program_costs_end(struct program_costs *costs);

@@ -236,7 +236,7 @@ static bool analyze_excerpt(struct interval_analysis *analysis, unsigned last, b
 {
     struct run_request narrowed = *request;
     struct error ignored;
-    if (!analysis->one_server)
+    if (analysis->several)
         return false;
     choose_segments(analysis, last, alone, &narrowed);
     narrowed.segments.messages_from = 0;
@@ -273,7 +273,8 @@ static int analyze_whole(struct interval_analysis *analysis, unsigned last, bool
         analysis->messages_few = lead_suffices(out);
     if (result == 0 && !alone)
         result = analyze_further_back(analysis, request, out, err);
-    analysis->one_server = result == 0 && out->lifetimes.applications.items.count == 1;
+    if (result == 0) // else nothing was asked, or it is not known
+        analysis->several = out->lifetimes.applications.items.count > 1;
     return result;
 }
 

@@ -30,7 +30,7 @@ struct interval_analysis {
     uint64_t given_up;  // segments that could not be looked at: they had made room, were too many
                         // for this machine, or could not be read
     bool messages_few;  // of the segments before the interval the last moments' messages suffice
-    bool one_server;    // in the interval before
+    bool several;       // servers, in the interval before
     struct excerpt excerpt;
     struct ARRAY_OF(struct vain_server) vain; // one a place
     struct held_segments held; // those that were looked at last, until the next interval is

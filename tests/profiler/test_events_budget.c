@@ -20,10 +20,18 @@ static struct events_budget a_budget(double share)
 // A segment in which all programs would take so much of a core. Whether it was sparing.
 static bool segment(struct events_budget *budget, double all)
 {
-    events_budget_measured(budget, budget->sparing ? all / 3 : all, 0);
+    const double recorded_ns = (double)SEGMENT_NS / 10;
+    events_budget_measured(budget, (budget->sparing ? all / 3 : all) * recorded_ns, 0);
     const bool sparing = budget->sparing;
     events_budget_next(budget, MANY, SEGMENT_NS / 10, SEGMENT_NS);
     return sparing;
+}
+
+// Whether it is not to be recorded on when so much was spent.
+static bool is_spent(struct events_budget *budget, double ns)
+{
+    events_budget_measured(budget, ns, 0);
+    return events_budget_is_spent(budget, SEGMENT_NS / 2);
 }
 
 static void little_is_recorded_whole(void **state)
@@ -32,7 +40,8 @@ static void little_is_recorded_whole(void **state)
     struct events_budget budget = a_budget(0.05);
     for (int i = 0; i < 30; i++) {
         assert_false(segment(&budget, 0.05));
-        assert_false(events_budget_is_spent(&budget, SEGMENT_NS - 1));
+        assert_false(events_budget_is_exceeded(&budget));
+        assert_false(is_spent(&budget, 0.0499 * (double)SEGMENT_NS));
     }
 }
 
@@ -50,25 +59,22 @@ static void it_ends_further_down(void **state)
     (void)state;
     struct events_budget budget = a_budget(0.06);
     segment(&budget, 0.07);
+    assert_true(events_budget_is_exceeded(&budget));
     assert_true(segment(&budget, 0.05));
     assert_true(segment(&budget, 0.039));
     assert_false(segment(&budget, 0.05));
     assert_false(segment(&budget, 0.05));
 }
 
+// But for its first moments, in which nobody knows anything.
 static void a_segment_ends_when_its_share_is_spent(void **state)
 {
     (void)state;
     struct events_budget budget = a_budget(0.05);
-    assert_false(events_budget_is_spent(&budget, SEGMENT_NS)); // nobody knows yet what they take
-    events_budget_measured(&budget, 0.5, 0);
-    assert_false(events_budget_is_spent(&budget, SEGMENT_NS / 10 - 1000));
-    assert_true(events_budget_is_spent(&budget, SEGMENT_NS / 10 + 1000));
-    // The next one has fewer programs, and is taken to cost what they do until that is measured.
-    events_budget_next(&budget, MANY, SEGMENT_NS / 10, SEGMENT_NS);
-    assert_true(budget.sparing);
-    assert_false(events_budget_is_spent(&budget, SEGMENT_NS * 3 / 10 - 1000));
-    assert_true(events_budget_is_spent(&budget, SEGMENT_NS * 3 / 10 + 1000));
+    assert_false(is_spent(&budget, 0.0499 * (double)SEGMENT_NS));
+    assert_true(is_spent(&budget, 0.0501 * (double)SEGMENT_NS));
+    assert_false(events_budget_is_spent(&budget, BUDGET_LEAST_NS - 1));
+    assert_true(events_budget_is_spent(&budget, BUDGET_LEAST_NS));
 }
 
 // It was noticed late, or there was so much that the segment was cut early.
@@ -76,14 +82,17 @@ static void what_was_taken_too_much_is_owed(void **state)
 {
     (void)state;
     struct events_budget budget = a_budget(0.05);
-    events_budget_measured(&budget, 0.5, 0);
+    events_budget_measured(&budget, 50e6, 0);
     events_budget_next(&budget, MANY, SEGMENT_NS / 10, SEGMENT_NS / 2); // twice the share
-    events_budget_measured(&budget, 0.5, 0);
-    assert_false(events_budget_is_spent(&budget, SEGMENT_NS / 20 - 1000));
-    assert_true(events_budget_is_spent(&budget, SEGMENT_NS / 20 + 1000));
+    assert_false(is_spent(&budget, 24.9e6));
+    assert_true(is_spent(&budget, 25.1e6));
     events_budget_next(&budget, MANY, SEGMENT_NS / 20, SEGMENT_NS); // paid back
-    events_budget_measured(&budget, 0.5, 0);
-    assert_false(events_budget_is_spent(&budget, SEGMENT_NS / 10 - 1000));
+    assert_false(is_spent(&budget, 49.8e6));
+    events_budget_measured(&budget, 1e9, 0);
+    events_budget_next(&budget, MANY, SEGMENT_NS, SEGMENT_NS);
+    assert_true(is_spent(&budget, 0));
+    events_budget_next(&budget, MANY, SEGMENT_NS / 20, SEGMENT_NS);
+    assert_false(is_spent(&budget, 49.9e6)); // of much too much only a segment's
 }
 
 static void who_reads_the_records_counts(void **state)
@@ -91,31 +100,31 @@ static void who_reads_the_records_counts(void **state)
     (void)state;
     struct events_budget budget = a_budget(0.05);
     events_budget_read(&budget, 100, 1000000); // files and the like: not by the record
-    events_budget_measured(&budget, 0.01, 100000);
+    events_budget_measured(&budget, 10e6, 100000);
     assert_false(events_budget_is_spent(&budget, SEGMENT_NS));
-    events_budget_read(&budget, 100000, 40000000);
-    events_budget_measured(&budget, 0.01, 100000);
-    assert_true(events_budget_is_spent(&budget, SEGMENT_NS + 1000));
-    events_budget_measured(&budget, 0.01, 1000000);
-    assert_true(events_budget_is_spent(&budget, SEGMENT_NS / 8));
-    assert_false(events_budget_is_spent(&budget, SEGMENT_NS / 9));
+    events_budget_read(&budget, 100000, 40100000);
+    events_budget_measured(&budget, 10e6, 100000);
+    assert_true(events_budget_is_spent(&budget, SEGMENT_NS));
+    events_budget_measured(&budget, 10e6, 90000);
+    assert_false(events_budget_is_spent(&budget, SEGMENT_NS));
 }
 
 static void of_few_requests_all_is_recorded(void **state)
 {
     (void)state;
     struct events_budget budget = {.share = 0.05, .segment_ns = SEGMENT_NS};
-    events_budget_measured(&budget, 2, 0);
-    assert_false(events_budget_is_spent(&budget, SEGMENT_NS)); // nobody knows yet
-    events_budget_next(&budget, BUDGET_LEAST_RATE / 10, SEGMENT_NS / 10, SEGMENT_NS);
+    assert_false(is_spent(&budget, 2e9)); // nobody knows yet
+    events_budget_next(&budget, BUDGET_LEAST_RATE, SEGMENT_NS, SEGMENT_NS);
     assert_false(budget.sparing);
-    assert_false(events_budget_is_spent(&budget, SEGMENT_NS));
-    events_budget_next(&budget, BUDGET_LEAST_RATE / 10 + 1, SEGMENT_NS / 10, SEGMENT_NS);
+    assert_false(is_spent(&budget, 2e9));
+    events_budget_next(&budget, BUDGET_LEAST_RATE + 1, SEGMENT_NS, SEGMENT_NS);
     assert_true(budget.sparing);
-    assert_true(events_budget_is_spent(&budget, SEGMENT_NS));
-    events_budget_next(&budget, BUDGET_LEAST_RATE / 10, SEGMENT_NS / 10, SEGMENT_NS);
+    assert_true(is_spent(&budget, 2e9));
+    events_budget_next(&budget, 0, SEGMENT_NS / 10, SEGMENT_NS); // a moment says nothing
+    assert_true(is_spent(&budget, 2e9));
+    events_budget_next(&budget, BUDGET_LEAST_RATE / 2, SEGMENT_NS / 2, SEGMENT_NS);
     assert_false(budget.sparing);
-    assert_false(events_budget_is_spent(&budget, SEGMENT_NS));
+    assert_false(is_spent(&budget, 2e9));
 }
 
 static void without_a_share_all_is_recorded(void **state)
@@ -124,7 +133,7 @@ static void without_a_share_all_is_recorded(void **state)
     struct events_budget budget = a_budget(0);
     for (int i = 0; i < 30; i++) {
         assert_false(segment(&budget, 3));
-        assert_false(events_budget_is_spent(&budget, SEGMENT_NS));
+        assert_false(is_spent(&budget, 3e9));
     }
 }
 
