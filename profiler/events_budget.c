@@ -39,11 +39,10 @@ void events_budget_next(struct events_budget *budget, uint64_t requests, uint64_
                  most_ns = budget->share * (double)budget->segment_ns; // paid back in one segment
     budget->taken = recorded_ns ? budget->spent_ns / (double)recorded_ns : 0;
     const double all = budget->sparing ? budget->taken * ALL_PROGRAMS : budget->taken;
-    // That nothing was asked in a moment does not say that little is.
-    if ((double)requests * 1e9 > BUDGET_LEAST_RATE * (double)recorded_ns)
-        budget->many = true;
-    else if (recorded_ns >= length_ns / 2)
-        budget->many = false;
+    // That little was asked in a moment does not say that little is: several may have to.
+    const bool many_now = (double)requests * 1e9 > BUDGET_LEAST_RATE * (double)recorded_ns;
+    budget->few_ns = many_now ? 0 : budget->few_ns + recorded_ns;
+    budget->many = many_now || (budget->many && budget->few_ns < length_ns / 2);
     budget->owed_ns = budget->many ? fmin(fmax(owed_ns, 0), most_ns) : 0;
     budget->much = budget->share > 0 && budget->many &&
                    all > (budget->much ? budget->share * 2 / 3 : budget->share);

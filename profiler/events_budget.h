@@ -35,6 +35,7 @@ struct events_budget {
     unsigned in_a_row;   // sparing segments
     double owed_ns;      // of a core, that earlier segments took too much
     bool many;           // requests, when that was known last
+    uint64_t few_ns;     // recorded since then, with few
 };
 
 // In the segment that has begun programs have taken so long on the core of which they take most,
