@@ -414,14 +414,19 @@ static void decide(struct events_capture *capture)
     capture->segment.taken = capture->budget.taken;
 }
 
+static void drain_rings(struct events_capture *capture)
+{
+    for (unsigned core = 0; core < capture->core_count; core++)
+        event_drain_core(&capture->drain, core, UINT64_MAX, false);
+}
+
 // For the rest of the segment.
 static void rest(struct events_capture *capture)
 {
     capture->rests = true;
     capture->recorded_ns = (uint64_t)monotonic_ns();
     capture->segment.until_ns = clock_now_ns(CLOCK_MONOTONIC_RAW);
-    for (unsigned core = 0; core < capture->core_count; core++)
-        event_drain_core(&capture->drain, core, UINT64_MAX, false);
+    drain_rings(capture);
     payload_frames_poll(capture->frames);
     const uint64_t before = own_ns();
     program_costs_end(&capture->costs);
@@ -436,6 +441,7 @@ static void keep_within_budget(struct events_capture *capture)
     if (capture->rests)
         return;
     measure(capture);
+    drain_rings(capture); // else the cut would have much to drain before it can end the recording
     if (events_budget_is_spent(&capture->budget, (uint64_t)monotonic_ns() - capture->segment_ns))
         rest(capture);
 }
@@ -512,8 +518,7 @@ int events_capture_cut(struct events_capture *capture, const char *out_dir, unsi
     char name[40];
     if (capture->rests)
         event_drain_skip(&capture->drain);
-    for (unsigned core = 0; core < capture->core_count; core++)
-        event_drain_core(&capture->drain, core, UINT64_MAX, false);
+    drain_rings(capture);
     payload_frames_poll(capture->frames);
     decide(capture);
     // To write it may take its time.
