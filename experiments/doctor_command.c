@@ -17,6 +17,7 @@
 #include "experiments/remote/left_results.h"
 #include "experiments/remote/link_file.h"
 #include "profiler/doctor/doctor.h"
+#include "shim/ring_directory.h"
 
 enum { EXAMINE_TIMEOUT_S = 60 };
 
@@ -178,11 +179,13 @@ static int restore_journals(const struct command_options *o, struct error *err)
 {
     struct keeper_restored r;
     int result = keeper_journals_restore(&r, err);
+    const unsigned rings = ring_directories_remove_abandoned(NULL);
     if (o->print.json) {
-        json_t *document = json_pack(
-            "{s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "journals", (int)r.journals, "settings",
-            (int)r.settings, "directories", (int)r.directories, "rebooted", (int)r.rebooted, "live",
-            (int)r.live, "elsewhere", (int)r.elsewhere, "failed", (int)r.failed);
+        json_t *document =
+            json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "journals", (int)r.journals,
+                      "settings", (int)r.settings, "directories", (int)r.directories, "rebooted",
+                      (int)r.rebooted, "live", (int)r.live, "elsewhere", (int)r.elsewhere, "failed",
+                      (int)r.failed, "rings", (int)rings);
         int printed =
             json_print_new(document, JSON_INDENT(2), "what was restored", result < 0 ? NULL : err);
         return result < 0 ? result : printed;
@@ -190,6 +193,9 @@ static int restore_journals(const struct command_options *o, struct error *err)
     if (r.journals || !o->print.quiet)
         printf("%u runs had left something: %u settings restored, %u directories removed\n",
                r.journals, r.settings, r.directories);
+    if (rings)
+        printf("%u director%s of the shim's removed, left by captures that were killed\n", rings,
+               rings == 1 ? "y" : "ies");
     if (r.rebooted)
         printf("%u setting%s ended with an earlier boot\n", r.rebooted, text_plural(r.rebooted));
     if (r.live)

@@ -87,10 +87,12 @@ struct message_collector {
     uint64_t cut_tsc;                // the last of them
 };
 
-int message_collector_prepare(const char *dir, uint64_t memory_bytes, struct error *err)
+int message_collector_prepare(const char *dir, uint64_t memory_bytes, int *held, struct error *err)
 {
     struct ring_memory memory;
     int result = ring_memory_open(&memory, dir, memory_bytes, err);
+    *held = memory.dir_fd;
+    memory.dir_fd = -1;
     ring_memory_leave(&memory);
     return result;
 }

@@ -23,8 +23,9 @@ struct message_collector;
 
 // Makes `dir` (whose parent exists, on a tmpfs) with the memory for a collector that is yet to
 // come: a server that starts before it needs no system call to attach later. memory_bytes: as
-// below.
-int message_collector_prepare(const char *dir, uint64_t memory_bytes, struct error *err);
+// below. *held: the caller's, -1 on failure; until it is closed, or somebody collects there, the
+// directory is not taken for one that was left behind.
+int message_collector_prepare(const char *dir, uint64_t memory_bytes, int *held, struct error *err);
 
 // Makes `dir` and arms it: servers may attach. One that was prepared, or left behind by a collector
 // that died, is taken over. memory_bytes: what the shim's records take in memory at most, in all

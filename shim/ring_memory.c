@@ -1,113 +1,20 @@
 // SPDX-License-Identifier: MIT
 #include "shim/ring_memory.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/process.h"
+#include "shim/ring_directory.h"
 
 enum { OTHERS_SHARE = 16 }; // of the budget, for the pool of each other user
-
-// --- the directory -------------------------------------------------------------------------------
-
-static bool is_ours(const char *name)
-{
-    return strcmp(name, "control") == 0 || strcmp(name, "control.partial") == 0 ||
-           strcmp(name, "hello") == 0 || strncmp(name, "pool-", 5) == 0;
-}
-
-// Whether an entry is what we make: a file or a socket of this user's, with its first name. A pool
-// is given to its user, who cannot put it there.
-static bool is_made_by_us(int dir_fd, const char *name)
-{
-    struct stat status;
-    return is_ours(name) && fstatat(dir_fd, name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-           (S_ISREG(status.st_mode) || S_ISSOCK(status.st_mode)) &&
-           (status.st_uid == geteuid() || strncmp(name, "pool-", 5) == 0);
-}
-
-// Removes the shim's files. Returns how many others there are, or -1.
-static int directory_clear(int dir_fd)
-{
-    int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *list = fd < 0 ? NULL : fdopendir(fd);
-    if (!list) {
-        if (fd >= 0)
-            close(fd);
-        return -1;
-    }
-    int foreign = 0;
-    for (struct dirent *entry; (entry = readdir(list));) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
-        if (!is_made_by_us(dir_fd, entry->d_name))
-            foreign++;
-        else
-            unlinkat(dir_fd, entry->d_name, 0);
-    }
-    closedir(list);
-    return foreign;
-}
-
-// Whether the directory's own parent is one of a run's, which nobody can list: what is in it can
-// only be found by those who are told its name.
-static bool parent_find(const char *dir, char *parent, size_t bytes)
-{
-    snprintf(parent, bytes, "%s", dir);
-    char *slash = strrchr(parent, '/');
-    if (!slash || slash == parent)
-        return false;
-    *slash = '\0';
-    const char *name = strrchr(parent, '/');
-    return name && strncmp(name, "/taillight-", 11) == 0;
-}
-
-static int parent_make(const char *dir)
-{
-    char parent[400];
-    return parent_find(dir, parent, sizeof parent) ? mkdir(parent, 0711) : -1;
-}
-
-static int directory_open(struct ring_memory *memory, struct error *err)
-{
-    const char *dir = memory->dir;
-    struct stat status;
-    struct statfs filesystem;
-    int made = mkdir(dir, 0711);
-    if (made < 0 && errno == ENOENT && parent_make(dir) == 0)
-        made = mkdir(dir, 0711);
-    if (made < 0 && errno != EEXIST)
-        return error_set_errno(err, ERROR_INPUT, "cannot make %s for the shim's rings", dir);
-    memory->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (memory->dir_fd < 0)
-        return error_set_errno(err, ERROR_INPUT, "cannot open %s for the shim's rings", dir);
-    if (fstat(memory->dir_fd, &status) < 0 || fstatfs(memory->dir_fd, &filesystem) < 0)
-        return error_set_errno(err, ERROR_FAILED, "cannot stat %s", dir);
-    if (status.st_uid != geteuid())
-        return error_set(err, ERROR_INPUT, "%s belongs to user %u: give a directory of your own",
-                         dir, status.st_uid);
-    if (status.st_mode & (S_IWGRP | S_IWOTH))
-        return error_set(err, ERROR_INPUT,
-                         "%s can be written to by others, who could plant calls in it: give a new "
-                         "directory, or one that only you can write to",
-                         dir);
-    if (filesystem.f_type != TMPFS_MAGIC && filesystem.f_type != RAMFS_MAGIC)
-        return error_set(err, ERROR_INPUT,
-                         "%s is not on a tmpfs, so the server would wait for a disk: give a "
-                         "directory under /dev/shm",
-                         dir);
-    return 0;
-}
 
 // --- pools ---------------------------------------------------------------------------------------
 
@@ -376,7 +283,7 @@ static int control_take_over(struct ring_memory *memory, struct error *err)
 
 static int directory_fill(struct ring_memory *memory, struct error *err)
 {
-    int foreign = directory_clear(memory->dir_fd);
+    int foreign = ring_directory_clear(memory->dir_fd);
     if (foreign != 0)
         return error_set(err, ERROR_INPUT,
                          "%s holds %d other files, or files of other users, and is removed at the "
@@ -389,7 +296,7 @@ static int directory_fill(struct ring_memory *memory, struct error *err)
     if (result == 0)
         result = control_make(memory, err);
     if (result < 0)
-        directory_clear(memory->dir_fd);
+        ring_directory_clear(memory->dir_fd);
     return result;
 }
 
@@ -401,7 +308,7 @@ int ring_memory_open(struct ring_memory *memory, const char *dir, uint64_t bytes
         return error_set(err, ERROR_INPUT, "the shim's directory '%.80s': 1 to 399 characters",
                          dir);
     strcpy(memory->dir, dir);
-    int result = directory_open(memory, err);
+    int result = ring_directory_open(memory->dir, &memory->dir_fd, err);
     if (result == 0)
         result = control_take_over(memory, err);
     if (result == 0)
@@ -428,14 +335,12 @@ void ring_memory_leave(struct ring_memory *memory)
 
 void ring_memory_remove(struct ring_memory *memory)
 {
-    char dir[sizeof memory->dir], parent[sizeof memory->dir];
+    char dir[sizeof memory->dir];
     if (memory->dir_fd < 0)
         return;
     strcpy(dir, memory->dir);
     atomic_store(&memory->control->state, CONTROL_CLOSED);
-    directory_clear(memory->dir_fd);
+    ring_directory_clear(memory->dir_fd);
     ring_memory_leave(memory);
-    rmdir(dir);
-    if (parent_find(dir, parent, sizeof parent))
-        rmdir(parent); // unless there is more in it
+    ring_directory_remove(dir);
 }

@@ -25,6 +25,7 @@
 #include "experiments/common/run_folder.h"
 #include "experiments/common/supervisor.h"
 #include "experiments/remote/deployment.h"
+#include "shim/ring_directory.h"
 
 // --- its end: the logs, and capture.json, which says what was recorded and what was lost ---------
 
@@ -143,6 +144,16 @@ static void leave(void *context, bool again)
     _exit(ERROR_FAILED);
 }
 
+static void remove_abandoned(const char *shim)
+{
+    unsigned removed = ring_directories_remove_abandoned(shim);
+    if (removed)
+        fprintf(stderr,
+                "taillight: removed %u director%s of the shim's, left by captures that were "
+                "killed\n",
+                removed, removed == 1 ? "y" : "ies");
+}
+
 static int arm_capture(struct capture *capture, struct error *err)
 {
     const struct capture_options *o = &capture->options;
@@ -168,6 +179,8 @@ static int arm_capture(struct capture *capture, struct error *err)
         result = process_family_read(&capture->own) < 0
                      ? error_set(err, ERROR_FAILED, "out of memory")
                      : 0;
+    if (result == 0 && o->shim)
+        remove_abandoned(o->shim);
     if (result == 0 && o->shim)
         result = message_collector_create(o->shim, o->shim_memory_bytes, o->ports, o->port_count,
                                           &capture->collector, err);

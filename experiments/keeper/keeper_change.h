@@ -17,7 +17,7 @@ struct keeper_change {
     bool has_results;  // the same: of a run that dies the logs in it are set aside first
     enum keeper_knob knob;
     int fd;             // of KEEPER_LATENCY
-    int lock;           // experiments/keeper/setting_lock.h; -1: none
+    int lock;           // experiments/keeper/setting_lock.h, or of the shim's directory; -1: none
     struct nic_rss rss; // of KEEPER_RSS
     char path[KEEPER_TEXT_BYTES];
     char old[KEEPER_TEXT_BYTES]; // as text; of KEEPER_RSS only a description

@@ -103,12 +103,12 @@ static int probe_port(const char *address, uint16_t port)
     return number;
 }
 
-static int make_shim_directory(const struct keeper_request *request)
+static int make_shim_directory(const struct keeper_request *request, int *held)
 {
     struct error err;
     uint64_t bytes = strtoull(request->text, NULL, 10);
     errno = EIO;
-    return message_collector_prepare(request->path, bytes, &err) == 0 ? 0 : errno;
+    return message_collector_prepare(request->path, bytes, held, &err) == 0 ? 0 : errno;
 }
 
 // A directory for the shim with a secret name is removed with the one around it, which is ours,
@@ -160,7 +160,7 @@ static void make_change(struct changes *changes, struct keeper_journal *journal,
              mkdir(request->path, 0700) < 0)
         answer->number = errno;
     else if (request->verb == VERB_MAKE_SHIM_DIRECTORY)
-        answer->number = make_shim_directory(request);
+        answer->number = make_shim_directory(request, &change->lock);
     if (answer->number) {
         changes->count--;
         keeper_change_forget(&made); // holds the same as the one in the list

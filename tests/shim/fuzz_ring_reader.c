@@ -13,32 +13,9 @@
 #include "base/log_file.h"
 #include "shim/message_merge.h"
 #include "shim/ring_reader.h"
+#include "tests/scratch.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-// Where the rings and logs of this fuzzer lie, made on the first call.
-static const char *place(void (*at_end)(void))
-{
-    static char dir[64];
-    if (!dir[0]) {
-        snprintf(dir, sizeof dir, "/dev/shm/shim-fuzz-XXXXXX");
-        if (!mkdtemp(dir) || atexit(at_end) != 0)
-            abort();
-    }
-    return dir;
-}
-
-static void place_remove(void)
-{
-    static const char *const names[] = {"calls.tlog", "connections.tlog"};
-    const char *dir = place(place_remove);
-    char path[128];
-    for (int i = 0; i < 2; i++) {
-        snprintf(path, sizeof path, "%s/%s", dir, names[i]);
-        unlink(path);
-    }
-    rmdir(dir);
-}
 
 static void chunk_make(struct ring_chunk *chunk, const uint8_t *data, size_t size)
 {
@@ -86,7 +63,7 @@ static void logs_verify(const char *dir, const struct message_merge *merge)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    const char *dir = place(place_remove);
+    const char *dir = scratch_directory();
     struct ring_chunk chunk;
     chunk_make(&chunk, data, size);
     if (!ring_chunk_plausible(&chunk))

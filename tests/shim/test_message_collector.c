@@ -425,12 +425,14 @@ static void test_prepared(void **state)
     struct logs logs;
     memset(&scene, 0, sizeof scene);
     places_init(&scene.places, "prepared");
-    if (message_collector_prepare(scene.places.rings, 0, &scene.err) < 0)
+    int held = -1;
+    if (message_collector_prepare(scene.places.rings, 0, &held, &scene.err) < 0)
         fail_msg("%s", scene.err.text);
     server_start(&scene);
     server_order(&scene, "e7\n");
     if (message_collector_create(scene.places.rings, 0, NULL, 0, &scene.collector, &scene.err) < 0)
         fail_msg("%s", scene.err.text);
+    close(held);
     message_collector_enable(scene.collector);
     char path[200];
     snprintf(path, sizeof path, "%s/control", scene.places.rings);

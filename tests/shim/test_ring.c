@@ -319,8 +319,10 @@ static void test_prepared(void **state)
 {
     (void)state;
     struct error err;
-    char dir[64], pool[100];
-    snprintf(dir, sizeof dir, "/dev/shm/shim-prepared-%d", (int)getpid());
+    char outer[64], dir[80], pool[100]; // nobody holds it meanwhile, but it is not found inside
+    snprintf(outer, sizeof outer, "/dev/shm/shim-prepared-%d", (int)getpid());
+    assert_int_equal(mkdir(outer, 0700), 0);
+    snprintf(dir, sizeof dir, "%s/rings", outer);
     snprintf(pool, sizeof pool, "%s/pool-%u", dir, geteuid());
     static const struct pool_header wrong[] = {
         {.magic = 0, .version = RING_VERSION, .chunks = 7},
@@ -343,6 +345,7 @@ static void test_prepared(void **state)
         close(fd);
         ring_memory_remove(&memory);
     }
+    assert_int_equal(rmdir(outer), 0);
 }
 
 static void *producer_run(void *argument)

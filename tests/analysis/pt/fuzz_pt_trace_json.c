@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "analysis/pt/pt_trace.h"
+#include "tests/scratch.h"
 
 static const char sound[] =
     "{\"type\": \"intel-pt\", \"cpuInfo\": {\"vendor\": \"GenuineIntel\", \"family\": 6, "
@@ -40,11 +41,14 @@ static void remove_folder(const char *folder)
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
-    char folder[] = "/tmp/taillight-fuzz-XXXXXX", path[128], text[sizeof sound];
+    char folder[64], path[128], text[sizeof sound];
     struct pt_trace trace;
     struct error err = {0};
-    if (count < 3 || !mkdtemp(folder))
+    if (count < 3)
         return 0;
+    snprintf(folder, sizeof folder, "%s/trace", scratch_directory());
+    if (mkdir(folder, 0700) < 0)
+        abort();
     size_t at = (size_t)(bytes[0] | bytes[1] << 8) % (sizeof sound - 1), over = bytes[2] % 16;
     bytes += 3;
     count -= 3;

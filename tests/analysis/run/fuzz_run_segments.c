@@ -17,6 +17,7 @@
 #include "analysis/run/run_segments.h"
 #include "base/connection.h"
 #include "profiler/bpf/event_log.h"
+#include "tests/scratch.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -122,7 +123,7 @@ static void use(const json_t *capture, const char *folder)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    char folder[64] = "/dev/shm/taillight-fuzz-XXXXXX", side[80], path[128], sockets[100];
+    char folder[64], side[80], path[128], sockets[100];
     const uint8_t *line_end = size ? memchr(data, '\n', size) : NULL;
     if (size < 2 || !line_end)
         return 0;
@@ -130,7 +131,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const unsigned files = data[0] % (MOST_FILES + 1);
     size -= (size_t)(line_end + 1 - data);
     const size_t part = files ? size / files : 0;
-    must(mkdtemp(folder) != NULL);
+    snprintf(folder, sizeof folder, "%s/run", scratch_directory());
+    must(mkdir(folder, 0700) == 0);
     snprintf(side, sizeof side, "%s/server", folder);
     must(mkdir(side, 0700) == 0);
     for (unsigned i = 0; i < files; i++) {
