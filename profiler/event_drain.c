@@ -65,6 +65,7 @@ bool event_drain_core(struct event_drain *drain, unsigned core, uint64_t most, b
         struct event *slot = &drain->records[ring->base + ((uint32_t)tail & ring->mask)];
         if (__atomic_load_n(&slot->kind, __ATOMIC_ACQUIRE) != 0) {
             out->items[out->count++] = *slot;
+            drain->received += slot->kind == EVENT_RECEIVED;
             slot->kind = 0;
         } else if (last) {
             drain->unfinished++;
@@ -213,15 +214,6 @@ static uint64_t count_unseen(const struct event_drain *drain)
     return unseen;
 }
 
-uint64_t event_drain_count(const struct event_drain *drain, enum event_kind kind)
-{
-    uint64_t count = 0;
-    for (unsigned core = 0; core < drain->core_count; core++)
-        for (size_t i = 0; i < drain->cores[core].count; i++)
-            count += drain->cores[core].items[i].kind == kind;
-    return count;
-}
-
 void event_drain_forget(struct event_drain *drain, struct payload_frames *frames)
 {
     drain->unseen += count_unseen(drain);
@@ -231,7 +223,7 @@ void event_drain_forget(struct event_drain *drain, struct payload_frames *frames
         if (frames)
             payload_frames_of(frames, core)->count = 0;
     }
-    drain->held = 0;
+    drain->held = drain->received = 0;
 }
 
 void event_drain_skip(struct event_drain *drain)

@@ -27,6 +27,7 @@ struct event_drain {
     uint64_t memory_bytes;       // for what is drained
     struct event_array *cores;   // what is drained, of each
     uint64_t held;               // records in these
+    uint64_t received;           // of these, receive calls that took bytes
     uint64_t all;                // that ever were
     uint64_t kinds[EVENT_KINDS]; // of those that were forgotten
     uint64_t unseen;             // switches of these from threads that were not seen to come
@@ -57,9 +58,6 @@ uint64_t event_drain_dropped(const struct event_drain *drain);
 
 // Bytes that are drained, or wait in the rings.
 uint64_t event_drain_kept(const struct event_drain *drain);
-
-// How many of a kind are drained and not forgotten yet.
-uint64_t event_drain_count(const struct event_drain *drain, enum event_kind kind);
 
 // Adds one that no program wrote.
 void event_drain_add(struct event_drain *drain, const struct event *event);

@@ -8,9 +8,22 @@ static const double ALL_PROGRAMS = 3;
 
 enum { MANY_RECORDS = 50000 };
 
-void events_budget_measured(struct events_budget *budget, double programs_ns, uint64_t records)
+static bool are_many(uint64_t requests, uint64_t ns)
+{
+    return (double)requests * 1e9 > BUDGET_LEAST_RATE * (double)ns;
+}
+
+void events_budget_measured(struct events_budget *budget, double programs_ns, uint64_t records,
+                            uint64_t requests)
 {
     budget->spent_ns = programs_ns + budget->reading_ns * (double)records;
+    // Whatever the rest of the segment brings.
+    budget->many |= are_many(requests, budget->segment_ns);
+}
+
+void events_budget_switched(struct events_budget *budget, uint64_t ns)
+{
+    budget->owed_ns += (double)ns;
 }
 
 void events_budget_read(struct events_budget *budget, uint64_t records, uint64_t ns)
@@ -40,7 +53,7 @@ void events_budget_next(struct events_budget *budget, uint64_t requests, uint64_
     budget->taken = recorded_ns ? budget->spent_ns / (double)recorded_ns : 0;
     const double all = budget->sparing ? budget->taken * ALL_PROGRAMS : budget->taken;
     // That little was asked in a moment does not say that little is: several may have to.
-    const bool many_now = (double)requests * 1e9 > BUDGET_LEAST_RATE * (double)recorded_ns;
+    const bool many_now = are_many(requests, recorded_ns);
     budget->few_ns = many_now ? 0 : budget->few_ns + recorded_ns;
     budget->many = many_now || (budget->many && budget->few_ns < length_ns / 2);
     budget->owed_ns = budget->many ? fmin(fmax(owed_ns, 0), most_ns) : 0;

@@ -34,13 +34,17 @@ struct events_budget {
     bool much;           // would be taken with all programs
     unsigned in_a_row;   // sparing segments
     double owed_ns;      // of a core, that earlier segments took too much
-    bool many;           // requests, when that was known last
+    bool many;           // requests, as far as is known
     uint64_t few_ns;     // recorded since then, with few
 };
 
 // In the segment that has begun programs have taken so long on the core of which they take most,
-// and so many records have to be read.
-void events_budget_measured(struct events_budget *budget, double programs_ns, uint64_t records);
+// so many records have to be read, and there were so many requests.
+void events_budget_measured(struct events_budget *budget, double programs_ns, uint64_t records,
+                            uint64_t requests);
+
+// So long it took to have programs run, or not, as was decided.
+void events_budget_switched(struct events_budget *budget, uint64_t ns);
 
 // So many records took their readers so long, whatever it was besides. Of few it is not known what
 // each took.

@@ -363,6 +363,17 @@ static void say_sparing(struct events_capture *capture, bool begins)
     event_drain_add(&capture->drain, &event);
 }
 
+// To attach and to detach programs patches the kernel's code, which takes its time: no reader's,
+// but of the budget.
+static void run_programs(struct events_capture *capture, enum events_running which)
+{
+    const uint64_t before = own_ns();
+    events_programs_run(capture->programs, capture->states, which);
+    const uint64_t took = own_ns() - before;
+    capture->read_ns += took;
+    events_budget_switched(&capture->budget, took);
+}
+
 // After a rest what was recorded while programs came back is no part of the segment; else what is
 // not recorded while they come and go counts as spared.
 static void begin_segment(struct events_capture *capture)
@@ -373,8 +384,7 @@ static void begin_segment(struct events_capture *capture)
         say_sparing(capture, true);
     capture->programs->bss->sparing = sparing;
     if (sparing != before || capture->rests)
-        events_programs_run(capture->programs, capture->states,
-                            sparing ? EVENTS_RUN_SPARING : EVENTS_RUN_ALL);
+        run_programs(capture, sparing ? EVENTS_RUN_SPARING : EVENTS_RUN_ALL);
     if (before && !sparing)
         say_sparing(capture, false);
     capture->segment = (struct events_segment){0};
@@ -395,7 +405,7 @@ static void measure(struct events_capture *capture)
     uint64_t records;
     const double programs_ns = program_costs_so_far(&capture->costs, capture->programs,
                                                     capture->states, &capture->drain, &records);
-    events_budget_measured(&capture->budget, programs_ns, records);
+    events_budget_measured(&capture->budget, programs_ns, records, capture->drain.received);
 }
 
 // A segment has ended, whose records are drained: decides about the next one.
@@ -408,7 +418,7 @@ static void decide(struct events_capture *capture)
                        own_ns() - capture->read_ns + capture->charged_ns);
     capture->read_records = capture->drain.all;
     capture->charged_ns = 0;
-    events_budget_next(&capture->budget, event_drain_count(&capture->drain, EVENT_RECEIVED),
+    events_budget_next(&capture->budget, capture->drain.received,
                        capture->rests ? capture->recorded_ns - capture->segment_ns : length_ns,
                        length_ns);
     capture->segment.taken = capture->budget.taken;
@@ -428,10 +438,8 @@ static void rest(struct events_capture *capture)
     capture->segment.until_ns = clock_now_ns(CLOCK_MONOTONIC_RAW);
     drain_rings(capture);
     payload_frames_poll(capture->frames);
-    const uint64_t before = own_ns();
     program_costs_end(&capture->costs);
-    events_programs_run(capture->programs, capture->states, EVENTS_RUN_RESTING);
-    capture->read_ns += own_ns() - before; // for the programs, not for what they recorded
+    run_programs(capture, EVENTS_RUN_RESTING);
 }
 
 static void keep_within_budget(struct events_capture *capture)

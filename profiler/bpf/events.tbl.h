@@ -286,7 +286,6 @@ EVENT_SPARED(softirq_exit)
 
 EVENT_FREQUENT(sched_switch)
 EVENT_FREQUENT(sched_waking)
-EVENT_FREQUENT(rss_stat)
 EVENT_FREQUENT(tcp_probe)
 EVENT_FREQUENT(sock_recv_length)
 EVENT_FREQUENT(sock_send_length)

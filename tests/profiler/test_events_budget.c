@@ -21,7 +21,7 @@ static struct events_budget a_budget(double share)
 static bool segment(struct events_budget *budget, double all)
 {
     const double recorded_ns = (double)SEGMENT_NS / 10;
-    events_budget_measured(budget, (budget->sparing ? all / 3 : all) * recorded_ns, 0);
+    events_budget_measured(budget, (budget->sparing ? all / 3 : all) * recorded_ns, 0, 0);
     const bool sparing = budget->sparing;
     events_budget_next(budget, MANY, SEGMENT_NS / 10, SEGMENT_NS);
     return sparing;
@@ -30,7 +30,7 @@ static bool segment(struct events_budget *budget, double all)
 // Whether it is not to be recorded on when so much was spent.
 static bool is_spent(struct events_budget *budget, double ns)
 {
-    events_budget_measured(budget, ns, 0);
+    events_budget_measured(budget, ns, 0, 0);
     return events_budget_is_spent(budget, SEGMENT_NS / 2);
 }
 
@@ -82,13 +82,13 @@ static void what_was_taken_too_much_is_owed(void **state)
 {
     (void)state;
     struct events_budget budget = a_budget(0.05);
-    events_budget_measured(&budget, 50e6, 0);
+    events_budget_measured(&budget, 50e6, 0, 0);
     events_budget_next(&budget, MANY, SEGMENT_NS / 10, SEGMENT_NS / 2); // twice the share
     assert_false(is_spent(&budget, 24.9e6));
     assert_true(is_spent(&budget, 25.1e6));
     events_budget_next(&budget, MANY, SEGMENT_NS / 20, SEGMENT_NS); // paid back
     assert_false(is_spent(&budget, 49.8e6));
-    events_budget_measured(&budget, 1e9, 0);
+    events_budget_measured(&budget, 1e9, 0, 0);
     events_budget_next(&budget, MANY, SEGMENT_NS, SEGMENT_NS);
     assert_true(is_spent(&budget, 0));
     events_budget_next(&budget, MANY, SEGMENT_NS / 20, SEGMENT_NS);
@@ -100,12 +100,12 @@ static void who_reads_the_records_counts(void **state)
     (void)state;
     struct events_budget budget = a_budget(0.05);
     events_budget_read(&budget, 100, 1000000); // files and the like: not by the record
-    events_budget_measured(&budget, 10e6, 100000);
+    events_budget_measured(&budget, 10e6, 100000, 0);
     assert_false(events_budget_is_spent(&budget, SEGMENT_NS));
     events_budget_read(&budget, 100000, 40100000);
-    events_budget_measured(&budget, 10e6, 100000);
+    events_budget_measured(&budget, 10e6, 100000, 0);
     assert_true(events_budget_is_spent(&budget, SEGMENT_NS));
-    events_budget_measured(&budget, 10e6, 90000);
+    events_budget_measured(&budget, 10e6, 90000, 0);
     assert_false(events_budget_is_spent(&budget, SEGMENT_NS));
 }
 
@@ -130,6 +130,30 @@ static void of_few_requests_all_is_recorded(void **state)
     assert_false(is_spent(&budget, 2e9));
 }
 
+// That much was asked is known before the segment is over.
+static void of_many_requests_it_is_known_as_they_come(void **state)
+{
+    (void)state;
+    struct events_budget budget = {.share = 0.05, .segment_ns = 2 * SEGMENT_NS};
+    events_budget_measured(&budget, 2e9, 0, 2 * BUDGET_LEAST_RATE);
+    assert_false(events_budget_is_spent(&budget, BUDGET_LEAST_NS));
+    events_budget_measured(&budget, 2e9, 0, 2 * BUDGET_LEAST_RATE + 1);
+    assert_true(events_budget_is_spent(&budget, BUDGET_LEAST_NS));
+}
+
+static void what_it_takes_to_rest_is_spent(void **state)
+{
+    (void)state;
+    struct events_budget budget = a_budget(0.05);
+    assert_false(is_spent(&budget, 40e6));
+    events_budget_switched(&budget, 10000000);
+    assert_true(is_spent(&budget, 40e6));
+    events_budget_next(&budget, MANY, SEGMENT_NS / 10, SEGMENT_NS);
+    events_budget_switched(&budget, 20000000);
+    assert_false(is_spent(&budget, 29e6));
+    assert_true(is_spent(&budget, 30e6));
+}
+
 static void without_a_share_all_is_recorded(void **state)
 {
     (void)state;
@@ -150,6 +174,8 @@ int main(void)
         cmocka_unit_test(what_was_taken_too_much_is_owed),
         cmocka_unit_test(who_reads_the_records_counts),
         cmocka_unit_test(of_few_requests_all_is_recorded),
+        cmocka_unit_test(of_many_requests_it_is_known_as_they_come),
+        cmocka_unit_test(what_it_takes_to_rest_is_spent),
         cmocka_unit_test(without_a_share_all_is_recorded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
