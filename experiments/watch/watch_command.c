@@ -15,7 +15,6 @@
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "analysis/run/run_analyze.h"
@@ -28,12 +27,12 @@
 #include "base/rights.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "experiments/common/program_path.h"
 #include "experiments/common/supervisor.h"
 #include "experiments/common/way_out.h"
 #include "experiments/watch/flight_recorder.h"
 #include "experiments/watch/interval_analysis.h"
 #include "experiments/watch/metrics.h"
+#include "experiments/watch/watch_capture.h"
 #include "experiments/watch/watch_interval.h"
 #include "experiments/watch/watch_servers.h"
 #include "profiler/listening_ports.h"
@@ -103,10 +102,7 @@ static const struct command_usage usage = {
 };
 
 enum {
-    LINE_BYTES = 1024,
     POLL_MS = 100,
-    ARM_MS = 60000,
-    END_MS = 10000,
     LEAST_INTERVAL_NS = 500000000,
     LATE_INTERVAL_NS = 2000000000, // its last records are written, and said, that late at most
     ANALYSIS_NICE = 10,            // it shares cores with what it watches
@@ -114,20 +110,12 @@ enum {
     HISTORY = 12,                  // lines
 };
 
-struct watch_segment {
-    unsigned number;
-    int64_t from_ns, until_ns; // host time, since when and until when all is in it; from 0: since
-                               // the one before
-    double recorded;           // what part that is of its time
-    double taken;              // of a core, by recording, meanwhile
-};
-
 struct watch {
     struct watch_options options;
     struct flight_recorder recorder;
     struct interval_analysis analysis;
     struct metrics *metrics; // NULL: nobody asked for them
-    struct process capture;
+    struct watch_capture capture;
     int signals;
     struct way_out way_out; // at the second signal
     bool interrupted, save_asked;
@@ -135,9 +123,7 @@ struct watch {
     int64_t until_ns;          // host time up to which requests were looked at; 0: none yet
     struct watch_segment next; // not looked at yet: the latest that there is; number 0: none
     int64_t armed_ns, interval_begin_ns;
-    int64_t armed_raw_ns, ended_raw_ns; // host time: when it began, and was to end
-    uint64_t capture_ticks;
-    int64_t charged_ns; // of this process' time, that the capture was told
+    int64_t ended_ns; // host time, when it was to end
     bool terminal;
     struct summary_style style;
     struct watch_servers servers;
@@ -182,83 +168,20 @@ static int make_folder(struct watch *watch, struct error *err)
 
 // --- the capture ---------------------------------------------------------------------------------
 
-// It ended by itself. What it found wrong with its options are ours.
-static int capture_ended(const struct watch *watch, int status, struct error *err)
-{
-    supervisor_end_error(err, "the capture", status, watch->log);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == ERROR_INPUT)
-        err->kind = ERROR_INPUT;
-    return -(int)err->kind;
-}
-
-// When it began to record it says itself: this process may hear it much later. Of a line with more
-// warnings than are read here that is not known, and it began no later than now.
-static void take_ready(struct watch *watch, const char *line)
-{
-    json_t *document = json_loads(line, 0, NULL);
-    const json_t *since = json_object_get(document, "since_ns");
-    watch->armed_raw_ns =
-        json_is_integer(since) ? json_integer_value(since) : clock_now_ns(CLOCK_MONOTONIC_RAW);
-    json_decref(document);
-}
-
 static int start_capture(struct watch *watch, struct error *err)
 {
     const struct watch_options *o = &watch->options;
-    char self[RUN_PATH_BYTES], segment[32], keep[32], budget[32], line[LINE_BYTES];
-    const char *argv[32];
-    size_t count = 0;
-    const struct {
-        const char *name, *value;
-    } given[] = {{"--out", watch->folder}, {"--segment", segment},  {"--keep", keep},
-                 {"--budget", budget},     {"--backend", "events"}, {"--calls", "kernel"},
-                 {"--pid", o->pids},       {"--port", o->ports},    {"--cgroup", o->cgroups},
-                 {"--systemd", o->units},  {"--cores", o->cores},   {"--framing", o->framing}};
-    const struct process_place how = {
-        .log_path = watch->log, .pipe_input = true, .pipe_output = true, .has_children = true};
-    if (program_path_self(self, sizeof self, err) < 0)
-        return -ERROR_FAILED;
+    char segment[32], keep[32], budget[32];
     snprintf(segment, sizeof segment, "%lluns", (unsigned long long)o->interval_ns);
     snprintf(keep, sizeof keep, "%llu", (unsigned long long)o->keep_bytes);
     snprintf(budget, sizeof budget, "%.9f", o->budget);
-    argv[count++] = self;
-    argv[count++] = "capture";
-    for (size_t i = 0; i < sizeof given / sizeof *given; i++)
-        if (given[i].value) {
-            argv[count++] = given[i].name;
-            argv[count++] = given[i].value;
-        }
-    argv[count++] = "--quiet";
-    argv[count] = NULL;
-    int status, result = process_start(&watch->capture, argv, &how, err);
-    if (result < 0)
-        return result;
-    result = process_read_line(&watch->capture, line, sizeof line, ARM_MS, err);
-    if (result > 0) {
-        take_ready(watch, line);
-        return 0;
-    }
-    if (result == 0 && process_wait(&watch->capture, END_MS, &status, err) > 0)
-        return capture_ended(watch, status, err);
-    return result < 0 ? result
-                      : error_set(err, ERROR_FAILED, "the capture was not armed after %d s",
-                                  ARM_MS / 1000);
-}
-
-// What the capture's process has taken so far, in clock ticks.
-static uint64_t capture_ticks(const struct watch *watch)
-{
-    char path[64], text[600];
-    unsigned long user = 0, system = 0;
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)watch->capture.pid);
-    FILE *file = fopen(path, "re");
-    const char *after = file && fgets(text, sizeof text, file) ? strrchr(text, ')') : NULL;
-    if (after)
-        (void)sscanf(after + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
-                     &system);
-    if (file)
-        fclose(file);
-    return user + system;
+    const struct watch_capture_option given[] = {
+        {"--out", watch->folder}, {"--segment", segment},  {"--keep", keep},
+        {"--budget", budget},     {"--backend", "events"}, {"--calls", "kernel"},
+        {"--pid", o->pids},       {"--port", o->ports},    {"--cgroup", o->cgroups},
+        {"--systemd", o->units},  {"--cores", o->cores},   {"--framing", o->framing}};
+    return watch_capture_start(&watch->capture, given, sizeof given / sizeof *given, watch->log,
+                               err);
 }
 
 // --- what is shown -------------------------------------------------------------------------------
@@ -371,7 +294,7 @@ static int64_t since(const struct watch *watch, const struct watch_segment *next
 {
     if (stands_alone(watch, next))
         return next->from_ns;
-    return watch->until_ns ? watch->until_ns : watch->armed_raw_ns;
+    return watch->until_ns ? watch->until_ns : watch->capture.since_ns;
 }
 
 // When the interval ended, on the wall's clock, and how long it was: not when it is looked at,
@@ -388,17 +311,6 @@ static void time_interval(const struct watch *watch, const struct watch_segment 
     interval->taken = next->taken;
 }
 
-// What this process has taken since the last time counts for the budget, too.
-static void charge_capture(struct watch *watch)
-{
-    char line[40];
-    const int64_t now = clock_now_ns(CLOCK_PROCESS_CPUTIME_ID);
-    const int bytes =
-        snprintf(line, sizeof line, "read %lld\n", (long long)(now - watch->charged_ns));
-    if (write(watch->capture.input, line, (size_t)bytes) == bytes)
-        watch->charged_ns = now;
-}
-
 // An interval has ended, or several while the one before was looked at: their records are on disk.
 static int take_interval(struct watch *watch, struct watch_segment next, struct error *err)
 {
@@ -412,12 +324,9 @@ static int take_interval(struct watch *watch, struct watch_segment next, struct 
     struct watch_interval interval = {
         .problem = "", .servers = &watch->servers, .answers = answers};
     int64_t now = monotonic_ns(), before_ns = request.answered_after_ns;
-    uint64_t ticks = capture_ticks(watch);
     time_interval(watch, &next, &interval);
-    const double own_seconds =
-        (double)(ticks - watch->capture_ticks) / (double)sysconf(_SC_CLK_TCK);
+    const double own_seconds = watch_capture_seconds(&watch->capture);
     interval.own_share = own_seconds / fmax((double)(now - watch->interval_begin_ns) / 1e9, 0.1);
-    watch->capture_ticks = ticks;
     watch->interval_begin_ns = now;
     bool any = interval_analyze(&watch->analysis, next.number, stands_alone(watch, &next), &request,
                                 &run, &problem) == 0;
@@ -428,7 +337,7 @@ static int take_interval(struct watch *watch, struct watch_segment next, struct 
         interval.problem = silence_of(watch);
     else
         interval.problem = problem.text;
-    charge_capture(watch);
+    watch_capture_charge(&watch->capture);
     int result =
         save_what_is_wanted(watch, any ? &run : NULL, request.segments, before_ns, &interval, err);
     if (result == 0)
@@ -465,27 +374,6 @@ static void take_signals(struct watch *watch)
     }
 }
 
-static int take_line(struct watch *watch, const char *line, struct error *err)
-{
-    json_t *document = json_loads(line, 0, NULL);
-    const json_t *segment = json_object_get(document, "segment"),
-                 *until = json_object_get(document, "until_ns"),
-                 *stopped = json_object_get(document, "stopped");
-    int result = 0;
-    if (json_is_string(stopped))
-        result =
-            error_set(err, ERROR_FAILED, "the capture has ended: %s", json_string_value(stopped));
-    else if (json_is_integer(segment) && json_is_integer(until))
-        watch->next = (struct watch_segment){
-            .number = (unsigned)json_integer_value(segment),
-            .from_ns = json_integer_value(json_object_get(document, "from_ns")),
-            .until_ns = json_integer_value(until),
-            .recorded = json_number_value(json_object_get(document, "recorded")),
-            .taken = json_number_value(json_object_get(document, "taken"))};
-    json_decref(document); // others say which servers were found
-    return result;
-}
-
 // An interval that ends with --for is still to come when that time has passed.
 static bool goes_on(const struct watch *watch)
 {
@@ -499,21 +387,16 @@ static bool goes_on(const struct watch *watch)
 
 static int watch_until_end(struct watch *watch, struct error *err)
 {
-    char line[LINE_BYTES];
     watch->armed_ns = watch->interval_begin_ns = monotonic_ns();
-    watch->capture_ticks =
-        capture_ticks(watch); // what it took to load the programs is no interval's
     while (goes_on(watch)) {
         // All that has been said by now, before the latest interval is looked at.
-        int wait_ms = watch->next.number ? 0 : POLL_MS;
-        int status, result = process_read_line(&watch->capture, line, sizeof line, wait_ms, err);
-        if (result > 0) {
-            result = take_line(watch, line, err);
-        } else if (result == 0 && watch->next.number) {
+        const int wait_ms = watch->next.number ? 0 : POLL_MS;
+        int result = watch_capture_listen(&watch->capture, wait_ms, &watch->next, err);
+        if (result == 0 && watch->next.number) {
             result = take_interval(watch, watch->next, err);
             watch->next.number = 0;
-        } else if (result == 0 && process_wait(&watch->capture, 0, &status, err) > 0) {
-            return capture_ended(watch, status, err);
+        } else if (result == 0) {
+            result = watch_capture_check(&watch->capture, err);
         }
         if (result < 0)
             return result;
@@ -525,12 +408,10 @@ static int watch_until_end(struct watch *watch, struct error *err)
 // On a busy machine intervals may have ended that were not looked at yet, when the watch is to end.
 static int look_at_the_rest(struct watch *watch, struct error *err)
 {
-    char line[LINE_BYTES];
     int result;
-    watch->ended_raw_ns = clock_now_ns(CLOCK_MONOTONIC_RAW);
-    while ((result = process_read_line(&watch->capture, line, sizeof line, 0, err)) > 0)
-        if ((result = take_line(watch, line, err)) < 0)
-            return result;
+    watch->ended_ns = clock_now_ns(CLOCK_MONOTONIC_RAW);
+    while ((result = watch_capture_listen(&watch->capture, 0, &watch->next, err)) > 0)
+        ;
     if (result == 0 && watch->next.number)
         result = take_interval(watch, watch->next, err);
     return result;
@@ -576,8 +457,8 @@ static void say_who_is_not_there(const struct watch *watch)
 // What came after the last interval has ended with the watch.
 static void say_what_was_not_looked_at(const struct watch *watch)
 {
-    const int64_t from_ns = watch->until_ns ? watch->until_ns : watch->armed_raw_ns,
-                  left_ns = watch->ended_raw_ns - from_ns;
+    const int64_t from_ns = watch->until_ns ? watch->until_ns : watch->capture.since_ns,
+                  left_ns = watch->ended_ns - from_ns;
     if (!watch->options.quiet && left_ns > 0)
         fprintf(stderr, "taillight: the last %s were not looked at: no interval ended since\n",
                 TEXT_NS((double)left_ns));
@@ -639,8 +520,8 @@ static void leave(void *context, bool again)
     struct watch *watch = context;
     (void)again;
     dprintf(STDERR_FILENO, "taillight: interrupted again: the rest was not looked at\n");
-    if (watch->capture.pid > 0)
-        kill(watch->capture.pid, SIGKILL);
+    if (watch->capture.process.pid > 0)
+        kill(watch->capture.process.pid, SIGKILL);
     new_file_abandon_all();
     run_folder_remove(watch->folder);
     _exit(ERROR_FAILED);
@@ -689,8 +570,7 @@ int watch_command(int argc, char **argv)
     }
     if (result >= 0)
         say_what_was_not_looked_at(&watch);
-    process_close_pipes(&watch.capture);
-    process_stop(&watch.capture, END_MS);
+    watch_capture_stop(&watch.capture);
     way_out_close(&watch.way_out);
     if (watch.folder[0])
         run_folder_remove(watch.folder);
