@@ -59,10 +59,12 @@ static void warn_unattached(struct message_stats *stats, const struct message_no
     char *text = stats->warning;
     size_t bytes = sizeof stats->warning;
     if (stats->process_count == 0) {
-        append(text, bytes,
-               "the shim was never loaded: is the server statically linked or setuid, or was it "
-               "started without LD_PRELOAD and TAILLIGHT_SHIM_DIR=%s?",
-               notes->dir);
+        append(
+            text, bytes,
+            "the shim was never loaded: is the server statically linked or setuid, was it behind a "
+            "seccomp filter before this capture began, or was it started without LD_PRELOAD and "
+            "TAILLIGHT_SHIM_DIR=%s?",
+            notes->dir);
         return;
     }
     uint64_t accepted = stats->connections; // some connections may have been open before

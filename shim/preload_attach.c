@@ -245,11 +245,11 @@ void shim_observe_slow(struct observation *observation)
 {
     struct shim_thread *thread = &shim_thread;
     struct session_page *session = shim.session;
-    if (!shim.descriptor_limit)
-        return; // under a filter by now
     uint32_t state = atomic_load(&shim.control->state);
     uint64_t epoch = atomic_load(&session->epoch);
     if (!thread->slow && !thread->busy && !thread->retired) {
+        if (!shim_calls_begin())
+            return; // under a filter by now
         int saved = errno, cancel;
         // a signal must not interrupt it halfway
         pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
@@ -264,6 +264,7 @@ void shim_observe_slow(struct observation *observation)
         thread->slow = false;
         pthread_setcancelstate(cancel, NULL);
         errno = saved;
+        shim_calls_end();
     }
     if (state != CONTROL_ENABLED)
         return;

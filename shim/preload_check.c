@@ -83,15 +83,20 @@ static void check(const struct observation *observation, unsigned directions)
 void shim_check_sample(const struct observation *observation, enum direction direction)
 {
     int saved = errno;
+    if (!shim_calls_begin())
+        return;
     shim_thread.checked_tsc = tsc_now();
     check(observation, 1u << direction);
+    shim_calls_end();
     errno = saved;
 }
 
 void shim_check_end(const struct observation *observation)
 {
-    if (observation->recording)
-        check(observation, 1u << DIRECTION_IN | 1u << DIRECTION_OUT);
+    if (!observation->recording || !shim_calls_begin())
+        return;
+    check(observation, 1u << DIRECTION_IN | 1u << DIRECTION_OUT);
+    shim_calls_end();
 }
 
 // What the program leaves open is checked as it ends.

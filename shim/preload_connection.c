@@ -12,9 +12,13 @@ enum { NOT_FREE = 0, COOKIES = SLOT_LIMIT };
 
 // In a vfork child the memory is the parent's: what the child closes before its exec is its own
 // copy of the descriptor, not the parent's. This is only checked when a watched descriptor changes.
+// Under a filter nobody asks, and nothing may change.
 bool shim_borrowed_memory(void)
 {
+    if (!shim_calls_begin())
+        return true;
     uint32_t here = (uint32_t)shim_kernel(SYS_getpid);
+    shim_calls_end();
     uint32_t owner = atomic_load(&shim.session->process);
     if (owner == 0) { // a fork child that has not done anything yet: the memory is its own
         atomic_store(&shim.session->process, here);
@@ -120,7 +124,7 @@ void shim_descriptor_alias(int from, int to)
     bool plain = (uint32_t)to >= shim.descriptor_limit || !atomic_load(&shim.descriptors[to]);
     if ((!watched && plain) || shim_borrowed_memory())
         return;
-    if ((uint32_t)to >= shim.descriptor_limit) {
+    if ((uint32_t)to >= DESCRIPTOR_LIMIT) {
         atomic_fetch_add(&shim.page->unwatched, 1);
         return;
     }
@@ -203,9 +207,11 @@ bool shim_announce_slow(const struct observation *observation, uint64_t epoch)
 // A slot for a connection, with what is known of it and one reference. Its entry; 0: none is free.
 static uint32_t connection_enter(int fd, const struct connection_slot *facts)
 {
-    uint32_t index = (uint32_t)fd < shim.descriptor_limit ? slot_take() : 0;
+    const uint32_t limit = shim.descriptor_limit; // 0: a filter is about to come
+    uint32_t index = (uint32_t)fd < limit ? slot_take() : 0;
     if (!index) {
-        atomic_fetch_add(&shim.page->unwatched, 1);
+        if (limit)
+            atomic_fetch_add(&shim.page->unwatched, 1);
         return 0;
     }
     struct connection_slot *slot = &shim.slots[index];

@@ -115,7 +115,7 @@ static bool peer_identify(int fd, const struct sockaddr *given, socklen_t given_
 void shim_connection_accepted(int fd, const struct sockaddr *peer, socklen_t peer_bytes,
                               struct observation *observation)
 {
-    if (!shim.descriptor_limit)
+    if (!shim_calls_begin())
         return; // a filter has come while the call was under way
     int saved = errno;
     struct connection_slot facts = {.opened_tsc = observation->entry_tsc};
@@ -124,6 +124,7 @@ void shim_connection_accepted(int fd, const struct sockaddr *peer, socklen_t pee
     else
         shim_descriptor_is_other(fd);
     errno = saved;
+    shim_calls_end();
 }
 
 // The application asks again how a connection in the background gets on.
@@ -137,7 +138,7 @@ static bool is_same_connection(uint32_t watched, const struct connection_slot *f
 void shim_connection_made(int fd, const struct sockaddr *peer, socklen_t peer_bytes,
                           struct observation *observation)
 {
-    if (!shim.descriptor_limit)
+    if (!shim_calls_begin())
         return; // a filter has come while the call was under way
     int saved = errno;
     struct connection_slot facts = {.opened_tsc = observation->entry_tsc};
@@ -146,6 +147,7 @@ void shim_connection_made(int fd, const struct sockaddr *peer, socklen_t peer_by
     else if (!is_same_connection(shim_known(fd), &facts))
         shim_connection_watch(fd, &facts, CALL_CONNECT, observation);
     errno = saved;
+    shim_calls_end();
 }
 
 // --- descriptors of unknown birth ----------------------------------------------------------------
@@ -222,7 +224,7 @@ static uint32_t datagram_socket_find(int fd)
 uint32_t shim_descriptor_identify(int fd)
 {
     uint32_t state = atomic_load_explicit(&shim.control->state, memory_order_relaxed);
-    if (state != CONTROL_ARMED && state != CONTROL_ENABLED)
+    if ((state != CONTROL_ARMED && state != CONTROL_ENABLED) || !shim_calls_begin())
         return 0; // it is looked at when somebody wants to know
     int saved = errno;
     uint32_t entry = 0;
@@ -234,6 +236,7 @@ uint32_t shim_descriptor_identify(int fd)
     else if (protocol >= 0 || errno != EBADF)
         shim_descriptor_is_other(fd);
     errno = saved;
+    shim_calls_end();
     return entry;
 }
 
@@ -241,8 +244,7 @@ uint32_t shim_descriptor_identify(int fd)
 // They are looked at while the connection is sure to be there, not when they are first used.
 void shim_rights_received(struct msghdr *message)
 {
-    if (!shim.descriptor_limit || message->msg_controllen < sizeof(struct cmsghdr) ||
-        shim_borrowed_memory())
+    if (message->msg_controllen < sizeof(struct cmsghdr) || shim_borrowed_memory())
         return;
     for (struct cmsghdr *part = CMSG_FIRSTHDR(message); part; part = CMSG_NXTHDR(message, part)) {
         if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)

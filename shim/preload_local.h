@@ -70,8 +70,9 @@ struct session_page {
     _Atomic uint32_t attaching; // only one thread attaches, the others go on
     _Atomic uint32_t process;
     uint64_t instance;
-    uint64_t place_tsc; // when to look for a place again
-    uint32_t place;     // in the pool
+    uint64_t place_tsc;       // when to look for a place again
+    uint32_t place;           // in the pool
+    _Atomic uint32_t calling; // threads amid system calls of the shim's own
 };
 _Static_assert(sizeof(struct session_page) <= RING_PAGE_BYTES, "one page");
 
@@ -214,6 +215,24 @@ void shim_descriptor_forget(int fd);
 void shim_descriptor_is_other(int fd);
 bool shim_announce_slow(const struct observation *observation, uint64_t epoch);
 bool shim_borrowed_memory(void);
+
+// Around system calls of the shim's own, once it has started. False: the process may have a filter,
+// which might kill it for any. A filter waits until no thread is amid such calls.
+static inline bool shim_calls_begin(void)
+{
+    if (!shim.descriptor_limit)
+        return false;
+    atomic_fetch_add(&shim.session->calling, 1);
+    if (likely(__atomic_load_n(&shim.descriptor_limit, __ATOMIC_SEQ_CST)))
+        return true;
+    atomic_fetch_sub(&shim.session->calling, 1);
+    return false;
+}
+
+static inline void shim_calls_end(void)
+{
+    atomic_fetch_sub(&shim.session->calling, 1);
+}
 
 // The descriptor table's entry for fd as far as it is known; 0: not watched.
 static inline uint32_t shim_known(int fd)

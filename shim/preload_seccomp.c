@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 static bool is_allowed(void)
 {
@@ -48,14 +49,26 @@ struct before_filter {
     uint64_t epoch;
 };
 
+// The filter may be for all threads, and some of them amid what the shim asks the kernel. That
+// takes microseconds, or as long as others have their cores; a signal's handler that interrupted
+// such a thread waits in vain.
+static void calls_await_end(void)
+{
+    enum { LOOKS = 2000 };
+    const struct timespec pause = {.tv_nsec = 100000};
+    for (int i = 0; i < LOOKS && atomic_load(&shim.session->calling); i++)
+        shim_kernel(SYS_nanosleep, &pause, NULL);
+}
+
 static struct before_filter filter_begin(void)
 {
     struct before_filter before = {0};
     if (!shim.descriptor_limit || is_allowed())
         return before;
     before.descriptor_limit = shim.descriptor_limit;
+    __atomic_store_n(&shim.descriptor_limit, 0, __ATOMIC_SEQ_CST);
+    calls_await_end();
     before.epoch = atomic_load(&shim.session->epoch);
-    __atomic_store_n(&shim.descriptor_limit, 0, __ATOMIC_RELEASE);
     atomic_store(&shim.session->epoch, 0);
     atomic_store(&shim.page->inert, INERT_SECCOMP);
     return before;

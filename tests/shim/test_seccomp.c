@@ -11,10 +11,12 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "base/process.h"
 
@@ -47,6 +49,17 @@ static void link_exchange(const struct link *link, int times)
         if (write(link->client, &byte, 1) != 1 || read(link->server, &byte, 1) != 1 ||
             write(link->server, &byte, 1) != 1 || read(link->client, &byte, 1) != 1)
             _exit(91);
+}
+
+// Past the shim.
+static long call_past_the_shim(long number, long fd)
+{
+    long result;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(number), "D"(fd), "S"(0L), "d"(0L)
+                     : "rcx", "r11", "memory");
+    return result;
 }
 
 #define ALLOW(number)                                                                              \
@@ -102,8 +115,104 @@ static void filter_install(bool by_syscall)
         _exit(77);
 }
 
+// --- a filter that one thread installs for all ---------------------------------------------------
+
+// What the threads below, and libc for them, call themselves.
+static struct sock_filter filter_of_threads[] = {
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+    ALLOW(SYS_read),
+    ALLOW(SYS_write),
+    ALLOW(SYS_socket),
+    ALLOW(SYS_connect),
+    ALLOW(SYS_accept),
+    ALLOW(SYS_close),
+    ALLOW(SYS_dup),
+    ALLOW(SYS_futex),
+    ALLOW(SYS_rseq), // a thread that begins as late
+    ALLOW(SYS_set_robust_list),
+    ALLOW(SYS_mmap),
+    ALLOW(SYS_mprotect),
+    ALLOW(SYS_rt_sigprocmask),
+    ALLOW(SYS_clock_nanosleep),
+    ALLOW(SYS_madvise),
+    ALLOW(SYS_munmap),
+    ALLOW(SYS_exit),
+    ALLOW(SYS_exit_group),
+    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+};
+
+static struct sockaddr_in listening_at;
+static _Atomic bool enough;
+
+// Connections come and go, each with bytes, a copy and two ends.
+static void *churn(void *listening)
+{
+    char byte = 'x';
+    do {
+        struct link link = {.listening = *(int *)listening,
+                            .client = socket(AF_INET, SOCK_STREAM, 0)};
+        if (connect(link.client, (struct sockaddr *)&listening_at, sizeof listening_at) < 0 ||
+            (link.server = accept(link.listening, NULL, NULL)) < 0)
+            _exit(94);
+        link_exchange(&link, 2);
+        int copy = dup(link.server);
+        close(link.server);
+        if (write(link.client, &byte, 1) != 1 || read(copy, &byte, 1) != 1)
+            _exit(95);
+        close(copy);
+        close(link.client);
+    } while (!enough);
+    return NULL;
+}
+
+// The first call on a connection that was there before, and in which it waits.
+static void *read_late(void *link)
+{
+    char byte;
+    return read(((struct link *)link)->server, &byte, 1) == 1 ? link : NULL;
+}
+
+static void nap(long us)
+{
+    nanosleep(&(struct timespec){.tv_nsec = us * 1000}, NULL);
+}
+
+static void serve_threads(long us)
+{
+    struct sock_fprog program = {.len = sizeof filter_of_threads / sizeof *filter_of_threads,
+                                 .filter = filter_of_threads};
+    struct link waits = link_make();
+    socklen_t bytes = sizeof listening_at;
+    pthread_t threads[3];
+    void *got = NULL;
+    int other = socket(AF_INET, SOCK_STREAM, 0);
+    listening_at.sin_family = AF_INET;
+    listening_at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (bind(other, (struct sockaddr *)&listening_at, bytes) < 0 || listen(other, 4) < 0 ||
+        getsockname(other, (struct sockaddr *)&listening_at, &bytes) < 0)
+        _exit(96);
+    // By an instruction of the program's own, as of another process: the shim has not looked at it.
+    waits.server = (int)call_past_the_shim(SYS_accept, waits.listening);
+    pthread_create(&threads[0], NULL, read_late, &waits);
+    for (int i = 1; i < 3; i++)
+        pthread_create(&threads[i], NULL, churn, &other);
+    nap(20000 + us);
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+        syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) < 0)
+        _exit(77);
+    nap(5000);
+    enough = true;
+    if (write(waits.client, "x", 1) != 1)
+        _exit(97);
+    for (int i = 0; i < 3; i++)
+        pthread_join(threads[i], i ? NULL : &got);
+    _exit(got ? 0 : 98);
+}
+
 static int serve(const char *how, char **argv)
 {
+    if (strncmp(how, "threads", 7) == 0)
+        serve_threads(atol(how + 7));
     if (strcmp(how, "before") == 0) { // the filter is there when the shim starts
         char *again[] = {argv[0], "plain", NULL};
         filter_install(false);
@@ -182,6 +291,17 @@ static void test_filter(void **state)
     server_judge("syscall", true, 0);
 }
 
+// One thread's filter is all threads': none may be amid what the shim asks of a connection.
+static void test_filter_of_threads(void **state)
+{
+    (void)state;
+    char how[32];
+    for (int i = 0; i < (getenv("TAILLIGHT_TRUST") ? 400 : 25); i++) {
+        snprintf(how, sizeof how, "threads%d", i * 37 % 400);
+        server_judge(how, true, 0);
+    }
+}
+
 static void test_filter_before_the_shim(void **state)
 {
     (void)state;
@@ -202,6 +322,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_strict),
         cmocka_unit_test(test_filter),
+        cmocka_unit_test(test_filter_of_threads),
         cmocka_unit_test(test_filter_before_the_shim),
         cmocka_unit_test(test_without_a_filter),
     };
