@@ -450,13 +450,16 @@ static int divide_request(struct finding *f, size_t request)
     const struct lifetime *life = &f->in->lives[request];
     const struct sample *sample = &f->in->samples[request];
     struct packet_exchange exchange = {.request = request};
+    // Of a datagram the client counts replies as they come; the hops have the request's number.
+    bool over_udp = f->in->connections[life->connection].protocol == CONNECTION_UDP;
     bool crosses = true;
     for (int way = 0; way < HOP_WAYS; way++) {
         struct sighting seen[HOPS_MAX];
         struct way_time time = way_time_of(life, (enum hop_way)way);
         bool there = way == WAY_TO_SERVER;
         size_t count = find_sightings(f, life, (enum hop_way)way,
-                                      there ? sample->request_end : sample->reply_end, &time, seen);
+                                      there || over_udp ? sample->request_end : sample->reply_end,
+                                      &time, seen);
         crosses &= find_crossing(f, count, seen,
                                  there ? &exchange.stamps.left_ns : &exchange.stamps.replied_ns,
                                  there ? &exchange.stamps.came_ns : &exchange.stamps.back_ns);

@@ -247,7 +247,8 @@ static void datagrams_are_divided(void **state)
         const struct scenario_request *r = &scenario->requests.items[i];
         uint64_t number = next[r->connection];
         next[r->connection] += STEP;
-        scenario->samples.items[i].request_end = scenario->samples.items[i].reply_end = number + 1;
+        scenario->samples.items[i].request_end = number + 1;
+        scenario->samples.items[i].reply_end = i + 1; // in the order in which they came
         pass_datagram(&s, r->connection, false, CLIENT, r->tx - 500, number);
         pass_datagram(&s, r->connection, false, IN, r->tx + 200, number);
         pass_datagram(&s, r->connection, false, SERVER, r->nic + 300, number);
