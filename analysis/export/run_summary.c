@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "analysis/export/findings_json.h"
+#include "analysis/lifetime/holdups.h"
 #include "analysis/run/run_culprits.h"
 #include "analysis/run/run_lede.h"
 #include "analysis/run/result_fields.h"
@@ -231,6 +232,26 @@ static json_t *stages_json(const struct run_analysis *run)
     return stages;
 }
 
+// By where they were lost, and of these by what threw them away.
+static void put_datagram_losses(json_t *join, const struct datagram_losses *losses)
+{
+    json_t *lost = json_object(), *thrown = json_object();
+    for (unsigned at = 0; at < DATAGRAM_LOSSES; at++) {
+        const char *key = datagram_loss_key((enum datagram_loss)at);
+        json_t *here = json_object();
+        if (losses->at[at])
+            json_object_set_new(lost, key, count_of(losses->at[at]));
+        for (unsigned by = 1; by < EVENT_LOSSES; by++)
+            if (losses->by[at][by])
+                json_object_set_new(here, event_loss_name(by), count_of(losses->by[at][by]));
+        if (json_object_size(here))
+            json_object_set(thrown, key, here);
+        json_decref(here);
+    }
+    json_object_set_new(join, "datagrams_lost", lost);
+    json_object_set_new(join, "datagrams_thrown_away", thrown);
+}
+
 static json_t *join_json(const struct run_analysis *run)
 {
     const struct join_counts *join = &run->lifetimes.join;
@@ -239,12 +260,7 @@ static json_t *join_json(const struct run_analysis *run)
                                "calls", run->evidence.has_calls);
 #define JOIN_COUNT(name, means) json_object_set_new(object, #name, count_of(join->name));
 #include "analysis/lifetime/lifetimes.tbl.h"
-    json_t *lost = json_object();
-    for (unsigned i = 0; i < DATAGRAM_LOSSES; i++)
-        if (join->datagrams_lost[i])
-            json_object_set_new(lost, datagram_loss_key((enum datagram_loss)i),
-                                count_of(join->datagrams_lost[i]));
-    json_object_set_new(object, "datagrams_lost", lost);
+    put_datagram_losses(object, &join->datagrams_lost);
     json_object_set_new(
         object, "unpaired_records",
         count_of(run->evidence.server.unpaired + run->evidence.server.lost_intervals));

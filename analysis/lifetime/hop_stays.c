@@ -38,6 +38,8 @@ struct finding {
     struct piles piles;  // by connection, way and hop; `record` is a hop record's index
     uint32_t *stream_of; // by machine, connection and way: of streams, or NO_CONNECTION
     struct packet_exchange_array exchanges;
+    // By way: how many packets were at a hop next after another one.
+    uint64_t followed[HOP_WAYS][HOPS_MAX][HOPS_MAX];
 };
 
 static const struct hop_machine *machine_of(const struct finding *f, size_t hop)
@@ -460,6 +462,8 @@ static int divide_request(struct finding *f, size_t request)
         size_t count = find_sightings(f, life, (enum hop_way)way,
                                       there || over_udp ? sample->request_end : sample->reply_end,
                                       &time, seen);
+        for (size_t i = 1; i < count; i++)
+            f->followed[way][seen[i - 1].hop][seen[i].hop]++;
         crosses &= find_crossing(f, count, seen,
                                  there ? &exchange.stamps.left_ns : &exchange.stamps.replied_ns,
                                  there ? &exchange.stamps.came_ns : &exchange.stamps.back_ns);
@@ -487,6 +491,102 @@ static int divide_requests(struct finding *f)
             return -1;
     }
     return 0;
+}
+
+// --- requests without an answer ------------------------------------------------------------------
+// Of a stream what was lost is sent again, and over UDP it is not: the hop that saw a request's
+// datagram last is the one behind which it was lost.
+
+struct lost_request {
+    uint32_t connection;
+    uint64_t end; // as of passages
+    struct sighting last[HOP_WAYS];
+    bool seen[HOP_WAYS];
+};
+struct lost_request_array ARRAY_OF(struct lost_request);
+
+static int by_datagram(const void *a, const void *b)
+{
+    const struct lost_request *x = a, *y = b;
+    return order_of(x->connection, y->connection) ?: order_of(x->end, y->end);
+}
+
+static int collect_lost(const struct finding *f, struct lost_request_array *out)
+{
+    for (size_t i = 0; i < f->in->life_count; i++) {
+        const struct lifetime *life = &f->in->lives[i];
+        struct lost_request one = {.connection = life->connection,
+                                   .end = f->in->samples[i].request_end};
+        if (life->state != LIFETIME_UNANSWERED || !lifetime_has(life, STAMP_SEND) ||
+            life->connection >= f->in->connection_count ||
+            f->in->connections[life->connection].protocol != CONNECTION_UDP)
+            continue;
+        if (array_push(out, one) < 0)
+            return -1;
+    }
+    array_sort(out, by_datagram);
+    return 0;
+}
+
+static void see_lost(const struct finding *f, const struct lost_request_array *lost,
+                     const struct passage *passage)
+{
+    size_t place = passage->pile / f->in->hop_count;
+    enum hop_way way = (enum hop_way)(place % HOP_WAYS);
+    const struct lost_request wanted = {.connection = (uint32_t)(place / HOP_WAYS),
+                                        .end = passage->end};
+    struct sighting here = {.hop = (uint8_t)(passage->pile % f->in->hop_count)};
+    size_t at = array_bound(0, lost->count, i, by_datagram(&lost->items[i], &wanted) < 0);
+    if (at == lost->count || by_datagram(&lost->items[at], &wanted) != 0)
+        return;
+    struct lost_request *one = &lost->items[at];
+    take_sighting(machine_of(f, here.hop), passage, &here);
+    if (!one->seen[way] || is_later(f, way, &one->last[way], &here))
+        one->last[way] = here;
+    one->seen[way] = true;
+}
+
+static uint8_t usual_next(const struct finding *f, enum hop_way way, uint8_t hop)
+{
+    const uint64_t *followed = f->followed[way][hop];
+    uint8_t next = HOPS_MAX;
+    for (uint8_t i = 0; i < HOPS_MAX; i++)
+        if (followed[i] > (next < HOPS_MAX ? followed[next] : 0))
+            next = i;
+    return next;
+}
+
+static int place_lost(struct finding *f, const struct lost_request_array *lost)
+{
+    uint64_t requests[HOP_WAYS][HOPS_MAX] = {{0}};
+    for (size_t i = 0; i < lost->count; i++) {
+        const struct lost_request *one = &lost->items[i];
+        enum hop_way way = one->seen[WAY_TO_CLIENT] ? WAY_TO_CLIENT : WAY_TO_SERVER;
+        if (one->seen[way])
+            requests[way][one->last[way].hop]++;
+        else
+            f->out->losses_unseen++;
+    }
+    for (int way = 0; way < HOP_WAYS; way++)
+        for (uint8_t hop = 0; hop < HOPS_MAX; hop++) {
+            const struct hop_loss loss = {
+                (enum hop_way)way, hop, usual_next(f, (enum hop_way)way, hop), requests[way][hop]};
+            if (loss.requests && array_push(&f->out->losses, loss) < 0)
+                return -1;
+        }
+    return 0;
+}
+
+static int find_losses(struct finding *f)
+{
+    struct lost_request_array lost = {0};
+    int result = collect_lost(f, &lost);
+    for (size_t i = 0; result == 0 && lost.count && i < f->passages.count; i++)
+        see_lost(f, &lost, &f->passages.items[i]);
+    if (result == 0)
+        result = place_lost(f, &lost);
+    array_free(&lost);
+    return result;
 }
 
 // --- the machines' clocks ------------------------------------------------------------------------
@@ -557,6 +657,8 @@ int hop_stays_find(const struct hop_stays_input *in, struct hop_stays *out)
     if (result == 0)
         result = divide_requests(&f);
     if (result == 0)
+        result = find_losses(&f);
+    if (result == 0)
         result = relate_clocks(&f);
     array_free(&f.exchanges);
     array_free(&f.streams);
@@ -569,6 +671,7 @@ int hop_stays_find(const struct hop_stays_input *in, struct hop_stays *out)
 void hop_stays_free(struct hop_stays *stays)
 {
     array_free(&stays->all);
+    array_free(&stays->losses);
 }
 
 // --- what others ask -----------------------------------------------------------------------------

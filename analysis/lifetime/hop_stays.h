@@ -65,6 +65,14 @@ struct packet_clock {
     uint64_t disagreeing; // by more than their bounds together: one of the two is wrong
 };
 
+// Requests over UDP without an answer, by which hop saw their datagram, or the reply's, last.
+struct hop_loss {
+    enum hop_way way;
+    uint8_t after, before; // that hop, and the one that follows it; HOPS_MAX: none does
+    uint64_t requests;
+};
+struct hop_loss_array ARRAY_OF(struct hop_loss);
+
 enum { HOP_MACHINES = 2 };
 
 struct hop_stays {
@@ -74,6 +82,8 @@ struct hop_stays {
     uint64_t strange;           // records that are none of a hop: damaged
     uint64_t backwards;         // from one machine to the other, by more than the clocks' error
     struct packet_clock clock;
+    struct hop_loss_array losses; // by way and hop
+    uint64_t losses_unseen;       // of the same: by no hop
 };
 
 // A hop as the diagnosis has it.

@@ -47,7 +47,7 @@ struct join_input {
 struct join_counts {
 #define JOIN_COUNT(name, means) uint64_t name;
 #include "analysis/lifetime/lifetimes.tbl.h"
-    uint64_t datagrams_lost[DATAGRAM_LOSSES]; // of the requests over UDP without an answer
+    struct datagram_losses datagrams_lost;
     struct disorder disorder;
     struct two_hosts hosts; // how their clocks relate, where they are two
 };

@@ -193,6 +193,16 @@ static void count_untaken(struct joiner *joiner, const struct lifetime *life)
     counts->without_departures += life->untaken >> STAMP_SERVER_TX & 1;
 }
 
+static void count_datagram(struct joiner *joiner, const struct lifetime *life)
+{
+    struct datagram_losses *lost = &joiner->counts->datagrams_lost;
+    const struct datagram_drops *drops = &joiner->dropped[life->request];
+    enum datagram_loss at =
+        datagram_loss_of(life, drops, joiner->in->events != NULL, joiner->in->timeout_ns);
+    lost->at[at]++;
+    lost->by[at][datagram_loss_by(at, drops)]++;
+}
+
 void join_finish_lifetime(struct joiner *joiner, struct lifetime *life)
 {
     check_retransmission(joiner, life);
@@ -213,7 +223,5 @@ void join_finish_lifetime(struct joiner *joiner, struct lifetime *life)
     count_untaken(joiner, life);
     if (life->state == LIFETIME_UNANSWERED && lifetime_has(life, STAMP_SEND) &&
         is_over_udp(joiner, life->connection))
-        joiner->counts->datagrams_lost[datagram_loss_of(life, joiner->dropped[life->request],
-                                                        joiner->in->events != NULL,
-                                                        joiner->in->timeout_ns)]++;
+        count_datagram(joiner, life);
 }

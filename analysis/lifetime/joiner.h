@@ -23,7 +23,7 @@ struct joiner {
     uint16_t *received_on; // by connection: the core of its latest recorded hand-off, or NO_CORE
     uint32_t *socket_of;   // by client connection: position in the sockets table
     uint32_t *calls_of;    // by client connection: position in the shim's table
-    uint8_t *dropped;      // by sample, over UDP: datagram_drop_note()
+    struct datagram_drops *dropped; // by sample, over UDP
     struct spared_times spared;
     double error_ns; // of the difference of two converted times
     bool nic_stamps; // there are any

@@ -64,14 +64,25 @@ static json_t *latency_build(struct page_builder *builder, const struct latency_
 // Over UDP: how many requests were lost where, in words; else none.
 static json_t *datagrams_lost_build(struct page_builder *builder)
 {
+    const struct datagram_losses *lost = &builder->run->lifetimes.join.datagrams_lost;
+    char by[DATAGRAM_LOSS_WORDS], words[DATAGRAM_LOSS_WORDS + 100], between[HOP_LOSS_WORDS];
     json_t *list = json_array();
     for (unsigned i = 0; i < DATAGRAM_LOSSES; i++) {
-        uint64_t count = builder->run->lifetimes.join.datagrams_lost[i];
-        if (count == 0)
+        if (lost->at[i] == 0)
             continue;
         json_t *one = json_object();
-        page_put(builder, one, "words", page_text(datagram_loss_words((enum datagram_loss)i)));
-        page_put(builder, one, "count", page_count(count));
+        snprintf(words, sizeof words, "%s%s", datagram_loss_words((enum datagram_loss)i),
+                 datagram_loss_by_words(lost, (enum datagram_loss)i, by));
+        page_put(builder, one, "words", page_text(words));
+        page_put(builder, one, "count", page_count(lost->at[i]));
+        page_append(builder, list, one);
+    }
+    const struct run_hops *hops = &builder->run->lifetimes.hops;
+    for (size_t i = 0; i < hops->stays.losses.count; i++) {
+        const struct hop_loss *loss = &hops->stays.losses.items[i];
+        json_t *one = json_object();
+        page_put(builder, one, "words", page_text(run_hops_loss_words(hops, loss, between)));
+        page_put(builder, one, "count", page_count(loss->requests));
         page_append(builder, list, one);
     }
     return list;

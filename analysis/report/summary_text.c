@@ -293,6 +293,25 @@ static void write_hop_clock(const struct summary *s)
     summary_wrapped(s, line, 4);
 }
 
+// Over UDP: between which hops requests were lost.
+static void write_hop_losses(const struct summary *s)
+{
+    const struct run_hops *hops = &s->run->lifetimes.hops;
+    const char *before = "of the requests without an answer ";
+    char line[2400] = "", words[HOP_LOSS_WORDS];
+    for (size_t i = 0; i < hops->stays.losses.count; i++, before = ", ")
+        text_append(line, sizeof line, "%s%s %s", before,
+                    TEXT_COUNT(hops->stays.losses.items[i].requests),
+                    run_hops_loss_words(hops, &hops->stays.losses.items[i], words));
+    if (hops->stays.losses_unseen)
+        text_append(line, sizeof line, "%s%s that no hop saw", before,
+                    TEXT_COUNT(hops->stays.losses_unseen));
+    if (!line[0])
+        return;
+    fprintf(s->out, "  ");
+    summary_wrapped(s, line, 4);
+}
+
 // The page has p90 too, for which a terminal is too narrow.
 static bool is_shown_quantile(size_t q)
 {
@@ -325,6 +344,7 @@ static void write_hops(const struct summary *s)
                 fprintf(s->out, "%10s", summary_duration(row->value_ns[q], text));
         fputc('\n', s->out);
     }
+    write_hop_losses(s);
     write_hop_clock(s);
 }
 
@@ -508,7 +528,7 @@ static uint64_t datagrams_lost(const struct run_analysis *run)
 {
     uint64_t lost = 0;
     for (unsigned i = 0; i < DATAGRAM_LOSSES; i++)
-        lost += run->lifetimes.join.datagrams_lost[i];
+        lost += run->lifetimes.join.datagrams_lost.at[i];
     return lost;
 }
 
@@ -541,7 +561,9 @@ static void write_losses(const struct summary *s)
         {"record", " lost by perf", run->evidence.trace.perf_lost},
         {"malformed record", " of perf's", run->evidence.trace.malformed},
     };
-    char line[3200] = "", count[32], words[RUN_TRACE_WORDS], limits[RUN_LIMITS_WORDS];
+    const struct datagram_losses *lost = &run->lifetimes.join.datagrams_lost;
+    char line[4800] = "", count[32], words[RUN_TRACE_WORDS], limits[RUN_LIMITS_WORDS];
+    char by[DATAGRAM_LOSS_WORDS];
     const char *lack = run_trace_lack(&run->evidence.trace, words);
     size_t used = 0;
     for (size_t i = 0; i < sizeof losses / sizeof *losses; i++)
@@ -551,10 +573,11 @@ static void write_losses(const struct summary *s)
                 text_count(losses[i].count, count), losses[i].noun,
                 losses[i].noun[0] ? text_plural((double)losses[i].count) : "", losses[i].rest);
     for (unsigned i = 0; i < DATAGRAM_LOSSES; i++)
-        if (run->lifetimes.join.datagrams_lost[i])
-            used += (size_t)snprintf(line + used, sizeof line - used, "%s%s %s", used ? ", " : "",
-                                     text_count(run->lifetimes.join.datagrams_lost[i], count),
-                                     datagram_loss_words((enum datagram_loss)i));
+        if (lost->at[i])
+            used += (size_t)snprintf(line + used, sizeof line - used, "%s%s %s%s", used ? ", " : "",
+                                     text_count(lost->at[i], count),
+                                     datagram_loss_words((enum datagram_loss)i),
+                                     datagram_loss_by_words(lost, (enum datagram_loss)i, by));
     for (int state = LIFETIME_NO_CONNECTION; state < LIFETIME_STATES; state++)
         if (run->lifetimes.states[state])
             used +=

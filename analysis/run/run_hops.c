@@ -484,6 +484,32 @@ const char *run_hops_lack(const struct run_hops *hops, char out[RUN_HOPS_WORDS])
     return out;
 }
 
+const char *run_hops_loss_words(const struct run_hops *hops, const struct hop_loss *loss,
+                                char out[HOP_LOSS_WORDS])
+{
+    const char *after = hops->places[loss->after].name;
+    if (loss->before < HOPS_MAX)
+        snprintf(out, HOP_LOSS_WORDS, "lost between %s and %s", after,
+                 hops->places[loss->before].name);
+    else
+        snprintf(out, HOP_LOSS_WORDS, "last seen at %s, on the way %s", after,
+                 loss->way == WAY_TO_SERVER ? "to the server" : "to the client");
+    return out;
+}
+
+static json_t *losses_json(const struct run_hops *hops)
+{
+    json_t *all = json_array();
+    for (size_t i = 0; i < hops->stays.losses.count; i++) {
+        const struct hop_loss *loss = &hops->stays.losses.items[i];
+        const char *before = loss->before < HOPS_MAX ? hops->places[loss->before].name : NULL;
+        json_array_append_new(all, json_pack("{s:s, s:s, s:s?, s:I}", "way", way_names[loss->way],
+                                             "after", hops->places[loss->after].name, "before",
+                                             before, "requests", (json_int_t)loss->requests));
+    }
+    return all;
+}
+
 static json_t *clock_json(const struct packet_clock *clock)
 {
     if (clock->exchanges == 0)
@@ -513,12 +539,13 @@ json_t *run_hops_json(const struct run_hops *hops)
         }
         json_array_append_new(rows, one);
     }
-    return json_pack("{s:s*, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "problem",
+    return json_pack("{s:s*, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:I}", "problem",
                      hops->problem[0] ? hops->problem : NULL, "records", (json_int_t)hops->records,
                      "dropped", (json_int_t)hops->dropped, "strange",
                      (json_int_t)hops->stays.strange, "requests", (json_int_t)hops->stays.whole,
                      "divided_to_server", (json_int_t)hops->stays.divided[WAY_TO_SERVER],
                      "divided_to_client", (json_int_t)hops->stays.divided[WAY_TO_CLIENT],
                      "backwards", (json_int_t)hops->stays.backwards, "clock",
-                     clock_json(&hops->stays.clock), "parts", rows);
+                     clock_json(&hops->stays.clock), "parts", rows, "lost", losses_json(hops),
+                     "lost_unseen", (json_int_t)hops->stays.losses_unseen);
 }

@@ -66,6 +66,12 @@ void run_hops_free(struct run_hops *hops);
 enum { RUN_HOPS_WORDS = 700 };
 const char *run_hops_lack(const struct run_hops *hops, char out[RUN_HOPS_WORDS]);
 
+// "lost between to1@client and to0@switch", "last seen at to1@server, on the way to the server".
+// Returns out.
+enum { HOP_LOSS_WORDS = 2 * HOP_NAME_BYTES + 64 };
+const char *run_hops_loss_words(const struct run_hops *hops, const struct hop_loss *loss,
+                                char out[HOP_LOSS_WORDS]);
+
 // For summary.json; null: there are none.
 json_t *run_hops_json(const struct run_hops *hops);
 

@@ -451,14 +451,14 @@ static void verdict_append_trace(char *out, const struct run_trace *trace)
 }
 
 // Over UDP it is known where requests were lost.
-static void verdict_append_datagrams(char *out, const uint64_t lost[DATAGRAM_LOSSES])
+static void verdict_append_datagrams(char *out, const struct datagram_losses *lost)
 {
     const char *before = " (";
     char count[32];
     for (unsigned i = 0; i < DATAGRAM_LOSSES; i++) {
-        if (lost[i] == 0)
+        if (lost->at[i] == 0)
             continue;
-        text_append(out, VERDICT_BYTES, "%s%s %s", before, text_count(lost[i], count),
+        text_append(out, VERDICT_BYTES, "%s%s %s", before, text_count(lost->at[i], count),
                     datagram_loss_words((enum datagram_loss)i));
         before = "; ";
     }
@@ -530,7 +530,7 @@ static void verdict_append_requests(char *out, const struct run_analysis *run)
     uint64_t unanswered = run->lifetimes.scheduled - run->lifetimes.answered;
     if (unanswered)
         text_append(out, VERDICT_BYTES, ", %s never answered", text_count(unanswered, count));
-    verdict_append_datagrams(out, run->lifetimes.join.datagrams_lost);
+    verdict_append_datagrams(out, &run->lifetimes.join.datagrams_lost);
     if (run->lifetimes.states[LIFETIME_WHOLE] < run->lifetimes.answered)
         verdict_append_not_joined(out, run);
     verdict_append_undivided(out, run);

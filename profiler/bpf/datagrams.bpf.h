@@ -8,6 +8,7 @@
 #define PROFILER_BPF_DATAGRAMS_BPF_H
 
 #include "base/datagram_key.h"
+#include "profiler/bpf/losses.bpf.h"
 #include "profiler/bpf/messages.bpf.h"
 
 struct datagram_delivery deliveries[EVENTS_MAX_CORES]; // by core
@@ -159,14 +160,14 @@ int BPF_PROG(udp_kfree_skb, struct sk_buff *skb, void *location, unsigned int re
 {
     struct datagram datagram;
     uint8_t flags = EVENT_OF_DATAGRAM | (is_full_socket(reason) ? DROPPED_BY_SOCKET : 0);
+    const uint64_t why = (uint64_t)loss_of_reason(reason) << 32 | reason;
     if (!datagram_read(skb->head + skb->network_header, &datagram))
         return 0;
     if (port_in_set(datagram.destination_port))
-        return record_message(EVENT_DROPPED, flags, datagram.destination_port, datagram.key,
-                              reason);
+        return record_message(EVENT_DROPPED, flags, datagram.destination_port, datagram.key, why);
     if (port_in_set(datagram.source_port))
         return record_message(EVENT_DROPPED, flags | DROPPED_TO_CLIENT, datagram.source_port,
-                              datagram.answer_key, reason);
+                              datagram.answer_key, why);
     return 0;
 }
 

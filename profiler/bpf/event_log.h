@@ -135,6 +135,7 @@ enum event_queue {
 enum event_loss {
 #define EVENT_LOSS(NAME, number, words) LOSS_##NAME = number,
 #include "profiler/bpf/events.tbl.h"
+    EVENT_LOSSES
 };
 
 enum event_detour {

@@ -101,7 +101,7 @@ EVENT(TRANSMIT, 12, "transmit", nothing, "id: socket; a: stream offset after the
       "bytes are handed to the device. A retransmission repeats its offset; stacked devices (VLAN, bond) report a buffer once each")
 EVENT(ARRIVAL, 13, "arrival", nothing, "id: socket; a: stream offset after the segment",
       "M(n) where the link is virtual (veth, loopback): a segment as its sender put it onto this host's backlog. There skb->tstamp is set only when IP delivers it")
-EVENT(DROPPED, 36, "dropped", nothing, "id: server's port; a: the datagram's key; b: the kernel's reason (enum skb_drop_reason); flags: `enum dropped_flags`",
+EVENT(DROPPED, 36, "dropped", nothing, "id: server's port; a: the datagram's key; b: the kernel's reason (low half, enum skb_drop_reason) and what it is (high half, `enum event_loss`; 0: none of these); flags: `enum dropped_flags`",
       "the kernel threw a datagram away, on its way to the server or to the client, wherever on this machine")
 EVENT(SEGMENT_DROPPED, 39, "segment_dropped", nothing, "id: socket of the server; a: stream offset after the last byte, its low 32 bits; b: bytes (low half), `enum event_loss` (high half); flags: DROPPED_TO_CLIENT",
       "the kernel threw a segment of TCP away, wherever on this machine")
@@ -224,6 +224,7 @@ EVENT_LOSS(IP_CSUM, 34, "a wrong checksum")
 EVENT_LOSS(TCP_CSUM, 35, "a wrong checksum")
 EVENT_LOSS(SKB_CSUM, 36, "a wrong checksum")
 EVENT_LOSS(TCP_RFC7323_PAWS, 37, "TCP's check of time stamps")
+EVENT_LOSS(UDP_CSUM, 38, "a wrong checksum")
 
 EVENT_PROGRAM(sched_switch, SCHEDULER, false, "which thread runs on each core", NULL)
 EVENT_PROGRAM(sched_waking, SCHEDULER, false, "who woke whom: wake-up latency", NULL)

@@ -22,3 +22,36 @@ jq -e '.hops | .requests > 3000 and .divided_to_server >= .requests * 0.99 and .
     and all(.parts[] | select(.part == "to1@server -> to2@switch"); .messages >= 0.99 * 3000 and .p50_us > 0)' \
     "$run/summary.json" >/dev/null || fail "$(jq -c '.hops | del(.clock)' "$run/summary.json")"
 jq -c '.hops | [.requests, .divided_to_server, .divided_to_client]' "$run/summary.json"
+
+# What is lost on one link, and in the socket of a server that is stopped, is said to be lost there.
+cat >>"$work/x.yaml" <<'END'
+neighbours:
+  lossy:
+    host: client
+    start: 500ms
+    command: [sh, -ec, 'tc qdisc add dev to1 root tbf rate 800kbit burst 1600 limit 1600; sleep 0.3; tc qdisc del dev to1 root']
+  stop:
+    host: server
+    start: 1200ms
+    command:
+      - sh
+      - -ec
+      - >-
+        for p in \$(pidof memcached); do [ /proc/\$p/ns/net -ef /proc/self/ns/net ] && pid=\$p; done;
+        kill -STOP \$pid; sleep 0.5; kill -CONT \$pid
+END
+sed -i 's/timeout: 1s/timeout: 300ms/; s/\\\$/$/g' "$work/x.yaml"
+run="$work/lossy"
+"$taillight" run "$work/x.yaml" --out "$run" >"$work/out" 2>"$work/run.err"
+status=$?
+[ $status -eq 0 ] || [ $status -eq 4 ] || fail "exit $status: $(tail -n 5 "$work/run.err")"
+jq -c '[.lost, .hops.lost, .hops.lost_unseen, .join.datagrams_lost, .join.datagrams_thrown_away]' "$run/summary.json"
+jq -e '. as $all | .hops | ([.lost[].requests] | add) + .lost_unseen == $all.lost and .lost_unseen <= $all.lost * 0.01 and
+    any(.lost[]; .way == "to server" and .after == "to1@client" and .before == "to0@switch" and .requests > 50
+        and .requests >= 0.95 * $all.join.datagrams_lost.to_server
+        and $all.join.datagrams_thrown_away.to_server["a queueing discipline (QDISC_DROP)"] > 0.8 * .requests) and
+    any(.lost[]; .way == "to server" and .after == "to1@server" and .before == null and
+        .requests >= 0.95 * $all.join.datagrams_lost.server_socket) and $all.join.datagrams_lost.server_socket > 50' \
+    "$run/summary.json" >/dev/null || fail "losses are not where they were made"
+grep -q 'of the requests without an answer .* lost between to1@client and to0@switch' "$work/out" ||
+    fail "the terminal does not say between which hops: $(cat "$work/out")"

@@ -35,6 +35,11 @@ jq -e '.joined >= 0.99 * .answered and .order_violations == 0 and .worst_stage_s
 jq -e '.join.datagrams_lost as $at | ([$at[]] | add) == .lost and $at.server_socket > 50 and
     $at.to_server > 50 and $at.to_client > 50 and $at.too_late > 50 and $at.unknown == null' "$run/summary.json" >/dev/null ||
     fail "losses are not where they were made"
+jq -e '.join.datagrams_thrown_away | .server_socket["the socket, its receive buffer full (SOCKET_RCVBUFF)"] > 50 and
+    ([.to_server, .to_client | to_entries[] | select(.key | test("queueing discipline"))] | length == 2 and all(.value > 50))' \
+    "$run/summary.json" >/dev/null || fail "it is not said what threw them away: $(jq -c .join.datagrams_thrown_away "$run/summary.json")"
+grep -q "by the socket, its receive buffer full" "$work/out" && grep -q "by a .*queueing discipline" "$work/out" ||
+    fail "the terminal does not say what threw requests away"
 grep -q "lost in the server's socket" "$work/out" || fail "it is not said where requests were lost"
 jq -e '.events.programs.udp_kfree_skb.attached and .events.events.dropped > 150' "$run/server/capture.json" >/dev/null ||
     fail "no drops are recorded"

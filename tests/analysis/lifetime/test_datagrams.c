@@ -341,7 +341,8 @@ static void lose(struct scenario *s)
             continue;
         int64_t now =
             at == BY_SOCKET ? s->requests.items[i].handoff : s->requests.items[i].client_rx;
-        scenario_stream(s, now, EVENT_DROPPED, 1, SERVER_PORT, key, 6);
+        scenario_stream(s, now, EVENT_DROPPED, 1, SERVER_PORT, key,
+                        (uint64_t)LOSS_SOCKET_RCVBUFF << 32 | 6);
         s->events.items[s->events.count - 1].flags =
             EVENT_OF_DATAGRAM | DROPPED_BY_SOCKET | (at == BY_CLIENT ? DROPPED_TO_CLIENT : 0);
     }
@@ -361,8 +362,14 @@ static void losses_have_a_place(void **state)
         [ON_WAY_OUT] = DATAGRAM_LOST_TO_CLIENT,    [BY_CLIENT] = DATAGRAM_LOST_CLIENT_SOCKET,
     };
     for (int at = 0; at < LOST_AT; at++)
-        assert_int_equal(u.joined.counts.datagrams_lost[places[at]], 100);
-    assert_int_equal(u.joined.counts.datagrams_lost[DATAGRAM_LOST_UNKNOWN], 0);
+        assert_int_equal(u.joined.counts.datagrams_lost.at[places[at]], 100);
+    assert_int_equal(u.joined.counts.datagrams_lost.at[DATAGRAM_LOST_UNKNOWN], 0);
+    const struct datagram_losses *lost = &u.joined.counts.datagrams_lost;
+    char words[DATAGRAM_LOSS_WORDS];
+    assert_string_equal(datagram_loss_by_words(lost, DATAGRAM_LOST_SERVER_SOCKET, words),
+                        " (100 by the socket, its receive buffer full (SOCKET_RCVBUFF))");
+    assert_int_equal(lost->by[DATAGRAM_LOST_CLIENT_SOCKET][LOSS_SOCKET_RCVBUFF], 100);
+    assert_string_equal(datagram_loss_by_words(lost, DATAGRAM_LOST_TO_SERVER, words), "");
     assert_int_equal(u.joined.counts.disorder.violations, 0);
     for (size_t i = 0; i < u.joined.lives.count; i++)
         if (u.joined.scenario.samples.items[i].status == SAMPLE_LOST)
@@ -381,8 +388,8 @@ static void replies_may_be_too_late(void **state)
     lose(&u.joined.scenario);
     u.timeout_ns = 1;
     join(&u);
-    assert_int_equal(u.joined.counts.datagrams_lost[DATAGRAM_LOST_TOO_LATE], 10);
-    assert_int_equal(u.joined.counts.datagrams_lost[DATAGRAM_LOST_TO_CLIENT], 0);
+    assert_int_equal(u.joined.counts.datagrams_lost.at[DATAGRAM_LOST_TOO_LATE], 10);
+    assert_int_equal(u.joined.counts.datagrams_lost.at[DATAGRAM_LOST_TO_CLIENT], 0);
     drop(&u);
 }
 
@@ -395,7 +402,7 @@ static void without_events_nobody_knows_where(void **state)
     lose(&u.joined.scenario);
     array_free(&u.joined.scenario.events);
     join(&u);
-    assert_int_equal(u.joined.counts.datagrams_lost[DATAGRAM_LOST_UNKNOWN], 60);
+    assert_int_equal(u.joined.counts.datagrams_lost.at[DATAGRAM_LOST_UNKNOWN], 60);
     drop(&u);
 }
 
