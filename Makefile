@@ -18,7 +18,7 @@ CFLAGS   := -std=gnu17 -O2 -g -fPIC -fno-semantic-interposition -fno-omit-frame-
             $(if $(SAN),-fsanitize=$(SAN))
 LDFLAGS  := $(if $(SAN),-fsanitize=$(SAN))
 PACKAGES := libevent libevent_pthreads yaml-0.1 jansson gsl sqlite3 hiredis libmemcached openssl libnghttp2 libbpf \
-            libzstd libelf libdw libtraceevent
+            libzstd zlib libelf libdw libtraceevent
 # Copied to a host behind ssh, the programs find the libraries that were copied with them.
 BESIDE   := -Wl,--disable-new-dtags,-rpath,'$$ORIGIN'
 LDLIBS    = $(shell pkg-config --libs $(PACKAGES)) -lipt -lstdc++ -lpthread -lm

@@ -3,7 +3,6 @@
 // What all the plots share: elements, numbers in words, scales, shapes, colours, a tooltip and a
 // zoomable window. Text from the run goes into text nodes only, never into markup.
 
-const data = JSON.parse(document.getElementById('data').textContent);
 const byId = id => document.getElementById(id);
 
 function build(node, attributes, children) {

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "analysis/report/page_packed.h"
 #include "base/new_file.h"
 #include "base/text.h"
 
@@ -61,30 +62,27 @@ static void write_clean(const char *text, FILE *out)
     write_escaped(text_clean(text, false, clean, sizeof clean), out);
 }
 
-// JSON inside a script element: all that could end the element, or begin a comment in it, starts
-// with '<', which only occurs inside strings. The text is plain ASCII (JSON_ENSURE_ASCII).
-static int write_script_json(const char *text, size_t bytes, void *context)
-{
-    FILE *out = context;
-    for (size_t i = 0; i < bytes; i++) {
-        if (text[i] == '<')
-            fputs("\\u003c", out);
-        else
-            fputc(text[i], out);
-    }
-    return ferror(out) ? -1 : 0;
-}
-
 int page_write_json(const json_t *json, FILE *out, struct error *err)
 {
-    size_t flags = JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(12);
-    int written = json_dump_callback(json, write_script_json, out, flags);
+    int written = json_dumpf(json, out, JSON_COMPACT | JSON_REAL_PRECISION(12));
     // A disk that is full shows when the file is closed; anything else is a failure here.
     if (written < 0 && !ferror(out))
         return error_set(err, ERROR_FAILED,
                          "cannot put the report's data into words: out of "
                          "memory, or a document of the run nests too deeply");
     return 0;
+}
+
+static int write_data(const struct page *page, FILE *out, struct error *err)
+{
+    FILE *packed = page_packed_open(out);
+    if (!packed)
+        return error_set(err, ERROR_FAILED, "out of memory for the report's data");
+    int result = page->data ? page_write_json(page->data, packed, err)
+                            : page->write_data(page->context, packed, err);
+    if (fclose(packed) != 0 && !ferror(out) && result == 0)
+        result = error_set(err, ERROR_FAILED, "cannot compress the report's data");
+    return result;
 }
 
 static const struct page_asset *find_asset(const char *name)
@@ -114,8 +112,7 @@ static int write_part(const struct page *page, const char *name, FILE *out, stru
     else if (strcmp(name, "summary") == 0)
         write_escaped(page->summary, out);
     else if (strcmp(name, "data") == 0)
-        return page->data ? page_write_json(page->data, out, err)
-                          : page->write_data(page->context, out, err);
+        return write_data(page, out, err);
     else
         write_scripts(page->scripts, out);
     return 0;

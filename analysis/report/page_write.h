@@ -30,7 +30,7 @@ struct page {
 // Writes the page to a file that appears as a whole or not at all. ERROR_FAILED: cannot write.
 int page_write(const struct page *page, const char *path, struct error *err);
 
-// JSON for a script element. Does not release it.
+// A part of what write_data writes. Does not release it.
 int page_write_json(const json_t *json, FILE *out, struct error *err);
 
 #endif

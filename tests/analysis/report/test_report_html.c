@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "analysis/report/report_html.h"
+#include "tests/analysis/report/page_read.h"
 #include "tests/analysis/report/report_fixture.h"
 
 static int write_variant(const char *path, const char *variant)
@@ -35,19 +36,6 @@ static int write_variant(const char *path, const char *variant)
     return result < 0 ? error_report(&err) : 0;
 }
 
-static char *read_all(const char *path)
-{
-    FILE *file = fopen(path, "re");
-    assert_non_null(file);
-    fseek(file, 0, SEEK_END);
-    long bytes = ftell(file);
-    rewind(file);
-    char *text = calloc((size_t)bytes + 1, 1);
-    assert_int_equal(fread(text, 1, (size_t)bytes, file), (size_t)bytes);
-    fclose(file);
-    return text;
-}
-
 static size_t occurrences(const char *text, const char *what)
 {
     size_t count = 0;
@@ -66,7 +54,7 @@ static char *page_of(const char *variant, off_t *bytes)
     struct stat status;
     assert_int_equal(stat(path, &status), 0);
     *bytes = status.st_size;
-    char *text = read_all(path);
+    char *text = page_read(path);
     unlink(path);
     return text;
 }
@@ -98,7 +86,9 @@ static void test_odd_names_stay_text(void **state)
     assert_int_equal(occurrences(page, "\033"), 0);
     assert_int_equal(occurrences(page, "\xff"), 0);
     assert_non_null(strstr(page, "&lt;/script&gt;&lt;!--"));
-    assert_non_null(strstr(page, "\\u003c/script>\\u003c!--"));
+    char *data = page_read_data(page);
+    assert_non_null(strstr(data, "</script><!--"));
+    free(data);
     free(page);
 }
 
@@ -109,14 +99,13 @@ static void test_data_parses_back(void **state)
     for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
         off_t bytes;
         char *page = page_of(variants[i], &bytes);
-        const char *open = strstr(page, "id=\"data\">");
-        assert_non_null(open);
-        open += strlen("id=\"data\">");
+        char *text = page_read_data(page);
         json_error_t error;
-        json_t *data = json_loads(open, JSON_DISABLE_EOF_CHECK, &error);
+        json_t *data = json_loads(text, 0, &error);
         assert_non_null(data);
         assert_string_equal(json_string_value(json_object_get(data, "version")), TAILLIGHT_VERSION);
         json_decref(data);
+        free(text);
         free(page);
     }
 }
@@ -129,7 +118,7 @@ static void test_size_is_bounded(void **state)
     for (size_t i = 0; i < 2; i++) {
         char *page = page_of(variants[i], &bytes);
         assert_true(bytes > 200 * 1024);
-        assert_true(bytes < 8 * 1024 * 1024);
+        assert_true(bytes < (i ? 3 : 1) * 1024 * 1024); // its data are compressed
         free(page);
     }
 }

@@ -37,6 +37,7 @@ no_errors() {
 instrument() { # $1: page, $2: copy, $3: driver
     sed -e 's|^<head>$|<head><script>window.problems = [];\
 addEventListener("error", event => problems.push(event.message));\
+addEventListener("unhandledrejection", event => problems.push(String(event.reason)));\
 addEventListener("securitypolicyviolation", event => problems.push(event.blockedURI));</script>|' \
         -e "/^<\/body>\$/r tests/analysis/report/$3" "$1" >"$2"
 }
@@ -64,12 +65,12 @@ begin_page sets "$folder/sets.html"
 instrument "$folder/functions.html" "$folder/functions-driven.html" compare_page_driver.html
 begin_page functions "$folder/functions-driven.html"
 # The address chooses the message: an ordinary one, and one that is not there.
-ordinary=$(grep -o '"id":[0-9]*,"reference":true' "$folder/usual.html" | head -n 1 | grep -o '[0-9]*')
+ordinary=$(python3 tests/analysis/report/page_data.py "$folder/usual.html" | grep -o '"id":[0-9]*,"reference":true' | head -n 1 | grep -o '[0-9]*')
 begin_page ordinary "$folder/usual.html#message=$ordinary"
 begin_page unknown "$folder/usual.html#message=999999"
 # Numbers in words: what the terminal says of many, beside what the page says.
 {
-    echo '<!doctype html><meta charset="utf-8"><body><script id="data" type="application/json">{}</script><script>'
+    echo '<!doctype html><meta charset="utf-8"><body><script>'
     cat analysis/report/page_plot.js
     echo 'const cases = ['
     "$BUILD/tests/analysis/report/test_number_words" --write || exit 1
