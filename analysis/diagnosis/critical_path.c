@@ -359,13 +359,36 @@ static bool is_put_off(const struct path *path, const struct thread_period *peri
     return calls && reads_request(calls, count, period->end_ns);
 }
 
+// What ended a sleep; if that was a stop, what ended the rest of it. kind WAKER_UNKNOWN: not seen.
+static struct waker waker_of_sleep(const struct path *path, const struct thread_period *period)
+{
+    const struct host_timeline *host = path->sweep.decomposer->in->server;
+    const struct waking *waking = period->waking;
+    uint32_t pause;
+    if (waking && period->before->interrupted) {
+        size_t count, waking_count;
+        const struct thread_stint *stints = host_timeline_stints(host, path->sweep.thread, &count);
+        const struct waking *all = host_timeline_wakings(host, path->sweep.thread, &waking_count);
+        size_t at = (size_t)(period->before - stints);
+        while (at + 1 < count && (stints[at].interrupted || stints[at].left == STINT_PREEMPTED ||
+                                  stints[at].left == STINT_THROTTLED ||
+                                  (pause_after(host, &stints[at], &pause) && pause_is_stop(pause))))
+            at++;
+        size_t ends = array_bound(0, waking_count, i, all[i].time_ns < stints[at].end_ns);
+        waking = ends < waking_count ? &all[ends] : NULL;
+    }
+    struct waker waker = waking ? waker_of(host, waking) : (struct waker){.kind = WAKER_UNKNOWN};
+    if (waker.kind == WAKER_THREAD && pause_after(host, period->before, &pause) &&
+        pause_is_for_time(pause))
+        return (struct waker){.kind = WAKER_TIMER}; // a signal came before the timer
+    return waker;
+}
+
 // What ended a sleep, as far as the message is concerned.
 static struct waker waker_for_message(const struct path *path, const struct thread_period *period)
 {
     const struct host_timeline *host = path->sweep.decomposer->in->server;
-    struct waker waker = {.kind = WAKER_UNKNOWN};
-    if (period->waking)
-        waker = waker_of(host, period->waking);
+    struct waker waker = waker_of_sleep(path, period);
     if (waker.kind != WAKER_PACKET && waker.kind != WAKER_TIMER)
         return waker;
     const struct waking *counts = waking_that_counts(path, period);
@@ -381,7 +404,6 @@ static void sweep_sleep(struct path *path, const struct thread_period *period)
 {
     char sleep[CAUSE_NAME_BYTES] = "", who[CAUSE_NAME_BYTES], name[CAUSE_NAME_BYTES];
     struct sweep *sweep = &path->sweep;
-    struct waker waker = {.kind = WAKER_UNKNOWN};
     int64_t begin_ns = period->begin_ns, end_ns = period->end_ns;
     if (sweep->replied && !path->wait && period->before->left == STINT_WAITS) {
         sweep->decomposer->core = NO_CORE;
@@ -402,8 +424,7 @@ static void sweep_sleep(struct path *path, const struct thread_period *period)
         path_add_detour(path, detour, begin_ns, end_ns);
         return;
     }
-    if (period->waking)
-        waker = waker_of(sweep->decomposer->in->server, period->waking);
+    struct waker waker = waker_of_sleep(path, period);
     if (add_pool_wait(path, period, &waker) ||
         (waker.kind != WAKER_THREAD && add_only_peer(path, period)))
         return;
@@ -418,7 +439,7 @@ static void sweep_sleep(struct path *path, const struct thread_period *period)
         follow_waker(path, period, &waker, sleep, who);
         return;
     }
-    if (waker.kind > WAKER_THREAD && waker.span->begin_ns < end_ns && !path->wait)
+    if (waker.kind > WAKER_THREAD && waker.span && waker.span->begin_ns < end_ns && !path->wait)
         end_ns = waker.span->begin_ns > begin_ns ? waker.span->begin_ns : begin_ns;
     bool unmeant = waker.kind == WAKER_PACKET || waker.kind == WAKER_TIMER;
     if (unmeant && waits_for_room(path, period))

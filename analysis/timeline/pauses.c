@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+enum { RESTART_SYSCALL = 219 };
+
 struct system_call {
     const char *name, *words;
 };
@@ -38,32 +40,103 @@ void pause_name(uint32_t pause, char *out, size_t out_bytes)
         snprintf(out, out_bytes, "blocked in system call %u", pause);
 }
 
-bool pause_after(const struct host_timeline *host, const struct thread_stint *stint,
-                 uint32_t *pause)
+static struct thread_moment *moment_after(const struct host_timeline *host,
+                                          const struct thread_stint *stint)
 {
     size_t count;
     const struct thread_moment *pauses = thread_moments_of(&host->pauses, stint->thread, &count);
     size_t after = pauses ? thread_moments_before(pauses, count, stint->end_ns + 1) : 0;
     if (after == 0 || pauses[after - 1].time_ns < stint->begin_ns)
-        return false;
-    *pause = pauses[after - 1].value;
-    return true;
+        return NULL;
+    return &host->pauses.items[pauses - host->pauses.items + (ptrdiff_t)after - 1];
+}
+
+bool pause_after(const struct host_timeline *host, const struct thread_stint *stint,
+                 uint32_t *pause)
+{
+    const struct thread_moment *moment =
+        stint->left == STINT_WAITS ? NULL : moment_after(host, stint);
+    if (moment)
+        *pause = moment->value;
+    return moment;
+}
+
+// Whether a pause goes on with the call of the last, as far as the calls tell. stopped: it was, in
+// between.
+static bool is_rest(const struct thread_moment *pause, const struct thread_moment *last,
+                    bool stopped)
+{
+    return pause &&
+           (pause->value == RESTART_SYSCALL || (stopped && last && pause->value == last->value));
+}
+
+// The thread's stints [first, after), where some of its pauses may be the rest of a call.
+static void settle_thread(struct host_timeline *host, size_t first, size_t after)
+{
+    enum { RESTARTS_NS = 300000 }; // more, and it has returned from the call
+    struct thread_stint *stints = host->stints.items, *last = NULL; // before it slept by itself
+    struct thread_moment *call = NULL;                              // in which, unless it waits
+    bool stopped = false;
+    int64_t ran_ns = 0; // since
+    for (size_t i = first; i < after; i++) {
+        struct thread_stint *stint = &stints[i];
+        struct thread_moment *pause =
+            stint->left == STINT_SLEEPS ? moment_after(host, stint) : NULL;
+        bool could_go_on = stint->left == STINT_PREEMPTED || stint->left == STINT_THROTTLED;
+        bool stops = pause && pause_is_stop(pause->value);
+        stopped |= stops;
+        ran_ns += stint->end_ns - stint->begin_ns;
+        if (could_go_on || stops)
+            continue;
+        if (last && ran_ns < RESTARTS_NS && is_rest(pause, call, stopped)) {
+            last->interrupted = true;
+            stint->left = last->left;
+            pause->value = call ? call->value : RESTART_SYSCALL;
+        }
+        last = stint->left == STINT_WAITS || pause ? stint : NULL;
+        call = stint->left == STINT_SLEEPS ? pause : NULL;
+        stopped = false;
+        ran_ns = 0;
+    }
+}
+
+void pauses_settle(struct host_timeline *host)
+{
+    const struct thread_stint_array *stints = &host->stints;
+    size_t at = 0;
+    while (at < host->pauses.count && host->pauses.items[at].value != RESTART_SYSCALL &&
+           !pause_is_stop(host->pauses.items[at].value))
+        at++;
+    if (at == host->pauses.count)
+        return;
+    for (size_t first = 0, after; first < stints->count; first = after) {
+        after = first + 1;
+        while (after < stints->count && stints->items[after].thread == stints->items[first].thread)
+            after++;
+        settle_thread(host, first, after);
+    }
 }
 
 // For bytes: read, readv, recvfrom, recvmsg, recvmmsg, io_getevents, io_pgetevents, io_uring_enter;
 // for connections: accept, accept4; for another thread's word: futex, futex_waitv, conditions; for
-// a while to pass: nanosleep, clock_nanosleep; for children and signals: wait4, waitid, pause,
-// rt_sigtimedwait, rt_sigsuspend; for sockets: poll, select, epoll_wait, pselect6, ppoll,
-// epoll_pwait, epoll_pwait2.
+// a while to pass: nanosleep, clock_nanosleep; the rest of such a call: restart_syscall; for
+// children and signals: wait4, waitid, pause, rt_sigtimedwait, rt_sigsuspend; for sockets: poll,
+// select, epoll_wait, pselect6, ppoll, epoll_pwait, epoll_pwait2.
 bool pause_may_await_work(uint32_t pause)
 {
-    static const uint32_t calls[] = {0,   19,  45,  47,  299, 208, 333, 426, 43,
-                                     288, 202, 449, 35,  230, 61,  247, 34,  128,
-                                     130, 7,   23,  232, 270, 271, 281, 441, PAUSE_CONDITION};
+    static const uint32_t calls[] = {
+        0,   19, 45,  47, 299, 208, 333, 426, 43,  288, 202, 449, 35,  230,
+        219, 61, 247, 34, 128, 130, 7,   23,  232, 270, 271, 281, 441, PAUSE_CONDITION};
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
         if (calls[i] == pause)
             return true;
     return false;
+}
+
+bool pause_is_for_time(uint32_t pause)
+{
+    enum { NANOSLEEP = 35, CLOCK_NANOSLEEP = 230 };
+    return pause == NANOSLEEP || pause == CLOCK_NANOSLEEP;
 }
 
 bool pause_sends(uint32_t pause)

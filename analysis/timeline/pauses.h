@@ -20,11 +20,19 @@ void pause_name(uint32_t pause, char *out, size_t out_bytes);
 bool pause_after(const struct host_timeline *host, const struct thread_stint *stint,
                  uint32_t *pause);
 
+// A call that a stop, a freezer or a tracer interrupted goes on, by its own number or as
+// restart_syscall: such a pause becomes one in the call that it is the rest of, where that was seen
+// (struct thread_stint's interrupted). For a new timeline.
+void pauses_settle(struct host_timeline *host);
+
 // Whether it does not sleep by itself, but was stopped or frozen.
 bool pause_is_stop(uint32_t pause);
 
 // Whether a thread waits for another one in it: for a lock, a condition.
 bool pause_awaits_thread(uint32_t pause);
+
+// Whether it sleeps in it until a time, and for nothing else: if anybody wakes it, with a signal.
+bool pause_is_for_time(uint32_t pause);
 
 // Whether it is a call that sends, on a socket and nothing else; the same of one that gives bytes
 // to whatever file it is about.

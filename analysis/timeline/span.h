@@ -103,7 +103,8 @@ struct thread_stint {
     int64_t end_ns;
     uint32_t thread;
     uint16_t core;
-    uint8_t left; // enum stint_end
+    uint8_t left;     // enum stint_end
+    bool interrupted; // the sleep after it, by a stop or the like: the thread then slept on
 };
 // Something that happened to a thread at one moment.
 struct thread_moment {

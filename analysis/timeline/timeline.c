@@ -7,6 +7,7 @@
 
 #include "analysis/timeline/call_files.h"
 #include "analysis/timeline/detours.h"
+#include "analysis/timeline/pauses.h"
 #include "analysis/timeline/span.h"
 #include "base/array.h"
 #include "base/text.h"
@@ -682,6 +683,7 @@ int host_timeline_build(const struct event *events, size_t count, const struct t
                                 starts[core + 1] - starts[core]);
     if (result == 0) {
         index_threads(out);
+        pauses_settle(out);
         result = detours_settle(out);
         if (result == 0)
             result = call_files_settle(out, &builder.names);

@@ -19,7 +19,8 @@
 #include "tests/analysis/diagnosis/scenario.h"
 
 enum { FSYNC = 74, WRITE = 1, JOURNAL = 300, SHELL = 400, DISK = 254 << 20 };
-enum { REQUESTS = 60, HIT = 30, PERIOD_NS = 1000000, HELD_NS = 100000, FAR_CORE = 3, FUTEX = 202 };
+enum { REQUESTS = 60, HIT = 30, PERIOD_NS = 1000000, HELD_NS = 100000, FAR_CORE = 3 };
+enum { FUTEX = 202, SLEEP = 230, RESTART = 219 };
 
 enum hindrance {
     NOTHING,
@@ -47,6 +48,10 @@ enum hindrance {
     LOGGING,
     PIPING,
     ASKING,
+    RESTARTED,
+    RESTARTED_LATE,
+    REPEATED,
+    AWAKENED,
 };
 
 static void sleeps(struct scenario *s, int64_t at, uint64_t call, uint64_t state)
@@ -140,6 +145,41 @@ static void sleeps_over(struct scenario *s, int64_t at, enum hindrance hindrance
     sleeps(s, at, hindrance == LOGGING ? WRITE : READ, 1);
 }
 
+// It sleeps, a shell stops it and has it continue, and it goes on sleeping; late: it has worked
+// since, so it is another call that goes on.
+static void sleeps_on(struct scenario *s, int64_t at, uint64_t call, uint64_t again, bool late)
+{
+    enum { FIRST_NS = 90000, STOPPED_NS = 500, WORKED_NS = 1500000 };
+    const int64_t slept = late ? at - WORKED_NS - FIRST_NS : at;
+    const int64_t stopped = late ? at : at + FIRST_NS + 10, ends = at + HELD_NS;
+    scenario_event(s, slept, EVENT_BLOCKED, 0, SERVER_THREAD)->payload.a = call;
+    scenario_switch(s, slept, 0, 0, "swapper/0");
+    scenario_switch(s, slept, 2, SHELL, "bash");
+    scenario_event(s, slept + FIRST_NS - 500, EVENT_WAKING, 2, SERVER_THREAD)->payload.b = SHELL;
+    scenario_switch(s, slept + FIRST_NS, 0, SERVER_THREAD, "server");
+    scenario_switch(s, slept + FIRST_NS + 1000, 2, 0, "swapper/2");
+    scenario_event(s, stopped, EVENT_BLOCKED, 0, SERVER_THREAD)->payload.b = BLOCKED_SIGNALLED;
+    scenario_switch(s, stopped, 0, 0, "swapper/0");
+    scenario_event(s, stopped + STOPPED_NS, EVENT_WAKING, 1, SERVER_THREAD);
+    scenario_switch(s, stopped + STOPPED_NS, 0, SERVER_THREAD, "server");
+    scenario_event(s, stopped + STOPPED_NS + 10, EVENT_BLOCKED, 0, SERVER_THREAD)->payload.a =
+        again;
+    scenario_switch(s, stopped + STOPPED_NS + 10, 0, 0, "swapper/0");
+    scenario_event(s, ends, EVENT_WAKING, 1, SERVER_THREAD);
+    scenario_switch(s, ends, 0, SERVER_THREAD, "server");
+}
+
+// It sleeps for a time, until a shell has a signal for it.
+static void is_awakened(struct scenario *s, int64_t at)
+{
+    scenario_event(s, at, EVENT_BLOCKED, 0, SERVER_THREAD)->payload.a = SLEEP;
+    scenario_switch(s, at, 0, 0, "swapper/0");
+    scenario_switch(s, at, 2, SHELL, "bash");
+    scenario_event(s, at + HELD_NS - 500, EVENT_WAKING, 2, SERVER_THREAD)->payload.b = SHELL;
+    scenario_switch(s, at + HELD_NS, 0, SERVER_THREAD, "server");
+    scenario_switch(s, at + HELD_NS + 1000, 2, 0, "swapper/2");
+}
+
 static void makes_detour(struct scenario *s, uint8_t kind, int64_t from, int64_t to)
 {
     struct event *event = scenario_event(s, to, EVENT_DETOUR, 0, SERVER_THREAD);
@@ -189,6 +229,12 @@ static int64_t serve(struct scenario *s, int64_t begin, enum hindrance hindrance
     }
     if (hindrance == LOGGING || hindrance == PIPING || hindrance == ASKING)
         sleeps_over(s, service, hindrance);
+    if (hindrance == RESTARTED || hindrance == RESTARTED_LATE)
+        sleeps_on(s, service, FUTEX, RESTART, hindrance == RESTARTED_LATE);
+    if (hindrance == REPEATED)
+        sleeps_on(s, service, FUTEX, FUTEX, false);
+    if (hindrance == AWAKENED)
+        is_awakened(s, service);
     if (hindrance == STOPPED)
         sleeps(s, service, BLOCKED_NO_CALL, BLOCKED_SIGNALLED);
     if (hindrance == CONTINUED)
@@ -329,6 +375,20 @@ static void a_sleeping_thread_says_in_what(void **state)
     expect(TRACED, "stopped by a tracer");
     expect(FROZEN, "stopped: its control group is frozen");
     expect(UNKNOWN_CALL, "blocked in system call 999");
+}
+
+static void a_call_that_goes_on_after_a_stop_keeps_its_name(void **state)
+{
+    (void)state;
+    expect(RESTARTED, "lock wait (futex)");
+    expect(REPEATED, "lock wait (futex)");
+    expect(RESTARTED_LATE, "blocked in a call that was interrupted before");
+}
+
+static void nobody_ends_a_sleep_but_the_time(void **state)
+{
+    (void)state;
+    expect(AWAKENED, "sleeping (timer)");
 }
 
 static void a_pause_has_a_name(void **state)
@@ -566,6 +626,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(waiting_for_work_is_told_from_other_sleeps),
         cmocka_unit_test(a_sleeping_thread_says_in_what),
+        cmocka_unit_test(a_call_that_goes_on_after_a_stop_keeps_its_name),
+        cmocka_unit_test(nobody_ends_a_sleep_but_the_time),
         cmocka_unit_test(a_pause_has_a_name),
         cmocka_unit_test(a_moved_thread_waits_elsewhere),
         cmocka_unit_test(a_call_names_what_it_is_about),
