@@ -113,25 +113,6 @@ json_t *load_curve_json(const struct load_curve *curve, const struct load_plan *
                      "points", points);
 }
 
-int load_curve_finish(json_t *document, const struct load_plan *plan, struct error *err)
-{
-    char path[4200];
-    if (!document)
-        return error_set(err, ERROR_FAILED, "out of memory for the curve");
-    if (plan->options.out) {
-        snprintf(path, sizeof path, "%s/sweep.json", plan->options.out);
-        int status = json_write(document, LOAD_JSON, path, err);
-        if (status < 0) {
-            json_decref(document);
-            return status;
-        }
-    }
-    if (plan->options.json)
-        return json_print_new(document, LOAD_JSON, "the result", err);
-    json_decref(document);
-    return 0;
-}
-
 // --- for people ----------------------------------------------------------------------------------
 
 void load_curve_print_head(void)

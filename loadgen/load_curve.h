@@ -52,7 +52,4 @@ json_t *load_curve_json(const struct load_curve *curve, const struct load_plan *
 void load_curve_print_head(void);
 void load_curve_print(const struct curve_point *point);
 
-// Prints the document if asked to, writes DIR/sweep.json if asked to, and releases it.
-int load_curve_finish(json_t *document, const struct load_plan *plan, struct error *err);
-
 #endif

@@ -36,6 +36,26 @@ static int check_spool(const struct sample_totals *totals, const char *path, str
                      TEXT_COUNT(totals->spool_count), TEXT_COUNT(drawn), totals->spool_why.text);
 }
 
+// Writes the samples in their order over those that were written as they came. Where the disk is
+// full, as many as there is room for, the first.
+static int finish_journal(struct log_writer *journal, const struct engine_result *result,
+                          const char *path, struct error *err)
+{
+    struct error ignored, why;
+    if (log_writer_rewrite(journal, result->samples, result->sample_count, &why) == 0)
+        return log_writer_close(journal, 0, err);
+    const size_t all = result->sample_count;
+    const bool cut = log_writer_cut(journal, &ignored) == 0 && journal->header.records > 0;
+    const uint64_t kept = cut ? journal->header.records : 0;
+    if (!cut || log_writer_close(journal, all - kept, &ignored) < 0) {
+        log_writer_discard(journal);
+        *err = why;
+        return -(int)err->kind;
+    }
+    return error_set(err, ERROR_FAILED, "%s has only the first %s of %s samples: %s", path,
+                     TEXT_COUNT(kept), TEXT_COUNT(all), why.text);
+}
+
 int load_write_logs(const char *directory, const struct engine_result *result,
                     const struct connection *connections, uint32_t connection_count,
                     struct error *err)
@@ -50,15 +70,17 @@ int load_write_logs(const char *directory, const struct engine_result *result,
         *err = whole; // what filled the disk, if it is full
         return -(int)err->kind;
     }
-    if (status < 0 || result->totals)
+    if (result->totals)
         return status;
-    if (!result->journal)
-        return log_write(samples, LOG_SAMPLES, SAMPLE_LOG_VERSION, sizeof *result->samples,
-                         result->samples, result->sample_count, 0, err);
-    status = log_writer_rewrite(result->journal, result->samples, result->sample_count, err);
+    if (result->journal) { // also where the other could not be written anew
+        int finished = finish_journal(result->journal, result, samples, &whole);
+        if (finished < 0)
+            *err = whole;
+        return finished < 0 ? finished : status;
+    }
     if (status == 0)
-        return log_writer_close(result->journal, 0, err);
-    log_writer_discard(result->journal);
+        status = log_write(samples, LOG_SAMPLES, SAMPLE_LOG_VERSION, sizeof *result->samples,
+                           result->samples, result->sample_count, 0, err);
     return status;
 }
 
@@ -162,15 +184,22 @@ int load_write_files(const struct load_options *o, const struct engine_result *r
     return status;
 }
 
-int load_write_document(const struct load_options *o, const json_t *document, struct error *err)
+int load_document_finish(const struct load_options *o, json_t *document, const char *name,
+                         struct error *err)
 {
     char path[4200];
-    if (!o->out)
-        return 0;
+    struct error printing;
     if (!document)
         return error_set(err, ERROR_FAILED, "out of memory for the result");
-    snprintf(path, sizeof path, "%s/load.json", o->out);
-    return json_write(document, LOAD_JSON, path, err);
+    snprintf(path, sizeof path, "%s/%s", o->out ? o->out : "", name);
+    int written = o->out ? json_write(document, LOAD_JSON, path, err) : 0, printed = 0;
+    if (o->json)
+        printed = json_print_new(document, LOAD_JSON, "the result", &printing);
+    else
+        json_decref(document);
+    if (written == 0 && printed < 0)
+        *err = printing;
+    return written < 0 ? written : printed;
 }
 
 // A file is begun, and not finished: nothing is left of it, and what was there before stays. A pipe

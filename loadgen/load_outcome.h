@@ -59,9 +59,11 @@ int load_write_files(const struct load_options *options, const struct engine_res
                      const struct connection *connections, uint32_t connection_count,
                      struct error *err);
 
-// Writes a load's document where the options ask for it (--out), as load.json.
-int load_write_document(const struct load_options *options, const json_t *document,
-                        struct error *err);
+// Writes the document of a load, or of several, by that name where the options ask for it (--out),
+// and prints it where they do (--json), also when it cannot be written: a load is not made twice.
+// Takes the document; NULL: there was no memory for it.
+int load_document_finish(const struct load_options *options, json_t *document, const char *name,
+                         struct error *err);
 
 // Makes the folders that the options name and finds out whether what they ask for can be written
 // there: better before a load than after it.

@@ -216,18 +216,13 @@ static int repeat_report(const struct repeat *repeat, struct error *err)
     method_percentile_name(plan->quantile, percentile, sizeof percentile);
     between_runs_judge(repeat->repetitions, repeat->done, plan->options.confidence, &found);
     json_t *document = repeat_json(repeat, &found, percentile);
-    int status = load_write_document(&plan->options, document, err);
-    if (status == 0 && plan->options.json)
-        status = json_print_new(json_incref(document), LOAD_JSON, "the result", err);
-    json_decref(document);
-    if (status < 0)
-        return status;
+    int status = load_document_finish(&plan->options, document, "load.json", err);
     if (!plan->options.json) {
         const struct load_facts facts = load_plan_facts(plan);
         load_summary_print(summary, &repeat->pool.pool, &facts, stdout);
         between_runs_print(&found, repeat->repetitions, repeat->done, percentile, stdout);
     }
-    return load_verdict(summary, err);
+    return status < 0 ? status : load_verdict(summary, err);
 }
 
 int load_repeat(struct load_plan *plan, struct error *err)

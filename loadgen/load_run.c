@@ -25,14 +25,8 @@ static int run_report(const struct load_plan *plan, const struct engine_result *
 {
     const struct load_facts facts = load_plan_facts(plan);
     json_t *document = load_result_json(result, &facts, summary, method, rounds, agents);
-    int status = load_write_document(&plan->options, document, err);
-    if (status < 0 || !plan->options.json)
-        json_decref(document);
-    if (status < 0)
-        return status;
-    if (plan->options.json) {
-        status = json_print_new(document, LOAD_JSON, "the result", err);
-    } else {
+    int status = load_document_finish(&plan->options, document, "load.json", err);
+    if (!plan->options.json) {
         load_summary_print(summary, result, &facts, stdout);
         method_print(method, stdout);
         if (agents)
@@ -46,7 +40,7 @@ static int run_report(const struct load_plan *plan, const struct engine_result *
     return load_verdict(summary, err);
 }
 
-// Writes the logs and reports the result, also when the logs cannot be written.
+// Writes the logs and reports the result, also when they cannot be written.
 static int write_and_report(const struct load_plan *plan, const struct engine_result *result,
                             const struct connection *connections, uint32_t connection_count,
                             const struct load_summary *summary, const struct method *method,

@@ -275,12 +275,9 @@ static int course_finish(const struct course *course, const struct load_plan *pl
     bool missed = !course->ended_early && course->end == SEARCH_NONE_MET;
     if (!plan->options.json)
         printf("%s\n", text);
-    int status = load_curve_finish(course_json(course, plan,
-                                               found    ? "met"
-                                               : missed ? "missed"
-                                                        : "n/a",
-                                               text),
-                                   plan, err);
+    const char *outcome = found ? "met" : missed ? "missed" : "n/a";
+    int status = load_document_finish(&plan->options, course_json(course, plan, outcome, text),
+                                      "sweep.json", err);
     if (status < 0 || found)
         return status;
     return missed ? error_set(err, ERROR_GATE, "%s", text)

@@ -115,7 +115,8 @@ int load_sweep(struct load_plan *plan, struct error *err)
             sweep.stop = "failed";
         if (!plan->options.json)
             print_end(&sweep);
-        int finished = load_curve_finish(sweep_json(&sweep, plan), plan, &printing);
+        int finished =
+            load_document_finish(&plan->options, sweep_json(&sweep, plan), "sweep.json", &printing);
         if (status == 0 && finished < 0) {
             *err = printing;
             status = finished;

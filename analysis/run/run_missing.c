@@ -129,7 +129,9 @@ static void append_run(const char *run_dir, const struct run_documents *document
                  "%.80s %s, so whether the load was late by itself is not known, nor how far the "
                  "latencies can be trusted: copy it from where it was",
                  documents->load_name, documents->load ? "has no verdict" : "is missing");
-    else if (is_of_another(json_object_get(documents->load, "scheduled"), 0, documents->samples))
+    else if (is_of_another(json_object_get(documents->load, "scheduled"),
+                           documents->samples ? -(json_int_t)documents->samples->dropped : 0,
+                           documents->samples))
         snprintf(missing->load, sizeof missing->load,
                  "%.80s is of another load than samples.tlog beside it, which has %s requests, not "
                  "%s: copy both from where they were",

@@ -15,6 +15,7 @@
 #include "base/json_numbers.h"
 #include "base/new_file.h"
 #include "base/process.h"
+#include "base/text.h"
 #include "experiments/capture/capture_backend.h"
 #include "experiments/capture/capture_cores.h"
 #include "experiments/capture/capture_document.h"
@@ -83,6 +84,18 @@ static int write_capture(struct capture *capture, struct error *err)
     if (result == 0)
         result = capture_document_write_clock(capture, err);
     return result < 0 ? result : capture_document_write(capture, err);
+}
+
+// What was written before stays.
+static void say_kept(const struct capture *capture)
+{
+    const struct capture_segments *segments = &capture->segments;
+    if (segments->kept.count)
+        fprintf(
+            stderr,
+            "taillight: what was captured but for the last %s is in %s: `taillight analyze %s`\n",
+            TEXT_NS((double)((uint64_t)monotonic_ns() - segments->cut_ns)), capture->options.out,
+            capture->options.out);
 }
 
 enum {
@@ -346,6 +359,8 @@ int capture_command(int argc, char **argv)
     if (result == 0) {
         progress_phase(&capture.progress, "writing what was captured");
         result = write_capture(&capture, &err);
+        if (result < 0)
+            say_kept(&capture);
     }
     way_out_close(&capture.way_out);
     progress_end(&capture.progress);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "experiments/common/command_log.h"
+#include "experiments/common/run_folder.h"
 #include "base/clock.h"
 #include "base/text.h"
 
@@ -108,7 +109,9 @@ int supervisor_end_error(struct error *err, const char *what, int status, const 
         return error_set(err, WEXITSTATUS(status) == ERROR_INPUT ? ERROR_INPUT : ERROR_FAILED,
                          "%s: %s", what, last + 11);
     return error_set(err, ERROR_FAILED, "%s %s; the last line of %s: %s", what, how, log_path,
-                     last[0] ? last : "(nothing)");
+                     last[0]                            ? last
+                     : free_disk_bytes(log_path) < 4096 ? "(nothing, since its disk is full)"
+                                                        : "(nothing)");
 }
 
 static int check_watched(struct supervisor *supervisor, struct error *err)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "base/text.h"
 #include "experiments/hosts/host_kind.h"
 
 // How long a load may take to end.
@@ -65,6 +66,23 @@ bool loader_take_notices(struct text_buffer *output, char *live, size_t live_byt
     return slow;
 }
 
+// What cannot be kept is said at least: a load is not made twice.
+static void say_measured(struct run *run, const struct loader *loader, const json_t *document,
+                         const char *why)
+{
+    char what[LOADER_NAME_BYTES];
+    const json_t *latency = json_object_get(document, "latency_us");
+    run_warn(run,
+             "what %s measured could not be written (%s): %s of %s requests answered, p50 %s, "
+             "p99 %s, p99.9 %s",
+             loader_name(run, loader, what), why,
+             TEXT_COUNT(json_integer_value(json_object_get(document, "answered"))),
+             TEXT_COUNT(json_integer_value(json_object_get(document, "scheduled"))),
+             TEXT_US(json_number_value(json_object_get(latency, "p50"))),
+             TEXT_US(json_number_value(json_object_get(latency, "p99"))),
+             TEXT_US(json_number_value(json_object_get(latency, "p99.9"))));
+}
+
 static int keep_summary(struct run *run, struct loader *loader, struct error *err)
 {
     json_error_t where;
@@ -87,6 +105,8 @@ static int keep_summary(struct run *run, struct loader *loader, struct error *er
                  doubt ? doubt : "it does not say why");
     snprintf(name, sizeof name, "%s/load.json", loader->folder);
     int result = run_folder_write_json(run->folder, name, document, err);
+    if (result < 0)
+        say_measured(run, loader, document, err->text);
     json_decref(document);
     return result;
 }
