@@ -123,6 +123,8 @@ static const struct json_row figures[] = {
     FIGURE(counts.datagrams_refused),
     FIGURE(counts.datagrams_malformed),
     FIGURE(counts.datagrams_surplus),
+    FIGURE(counts.datagrams_late),
+    FIGURE(counts.datagrams_overrun),
     FIGURE(counts.datagrams_unassembled),
     FIGURE(counts.tx_hardware),
     FIGURE(counts.tx_software),

@@ -216,7 +216,7 @@ void connection_put(struct client_connection *connection, uint32_t sample_index,
         stamp_waits_forget_before(connection->waits, connection->put - connection->slot_mask);
     connection->slots[connection->put & connection->slot_mask] = sample_index;
     if (connection->settled)
-        connection->settled[connection->put & connection->slot_mask] = false;
+        connection->settled[connection->put & connection->slot_mask] = SLOT_AWAITS;
     connection->put++;
     if (++counts->in_flight > counts->in_flight_max)
         counts->in_flight_max = counts->in_flight;

@@ -240,6 +240,17 @@ static void take_part(struct client_connection *connection, uint64_t number,
     }
 }
 
+// A reply to a request that was given up: the server did answer, too late. Of a reply in several
+// datagrams the first counts.
+static bool is_late(const struct client_connection *connection, const struct udp_frame *frame)
+{
+    uint64_t back = (uint16_t)((uint16_t)connection->answered - frame->id);
+    uint64_t number = connection->answered - back;
+    return frame->sequence == 0 && back && back <= connection->answered &&
+           connection->put - number <= connection->slot_mask + 1 &&
+           connection->settled[number & connection->slot_mask] == SLOT_GIVEN_UP;
+}
+
 static void take_datagram(struct client_connection *connection, struct mmsghdr *message,
                           const struct arrival *arrival)
 {
@@ -255,6 +266,7 @@ static void take_datagram(struct client_connection *connection, struct mmsghdr *
     uint64_t number = connection->answered + (uint16_t)(frame.id - (uint16_t)connection->answered);
     if (number >= connection->sent || !connection_awaits(connection, number)) {
         counts->datagrams_surplus++;
+        counts->datagrams_late += is_late(connection, &frame);
         return;
     }
     if (frame.count > 1) {
@@ -321,7 +333,9 @@ static void expire_requests(struct client_connection *connection)
             oldest->status = SAMPLE_LOST;
             connection->context->counts->lost[LOSS_UNANSWERED]++;
             end_assembly(connection, connection->answered);
+            uint8_t *slot = &connection->settled[connection->answered & connection->slot_mask];
             connection_settle(connection, connection->answered);
+            *slot = SLOT_GIVEN_UP;
             continue;
         }
         set_expiry(connection, oldest->sent_tsc < now ? limit - age : limit);

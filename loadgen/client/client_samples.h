@@ -42,7 +42,7 @@ static inline bool connection_awaits(const struct client_connection *connection,
 static inline void connection_settle(struct client_connection *connection, uint64_t slot)
 {
     connection->context->counts->in_flight--;
-    connection->settled[slot & connection->slot_mask] = true;
+    connection->settled[slot & connection->slot_mask] = SLOT_SETTLED;
     connection->settled_ahead++;
     while (connection->settled_ahead && !connection_awaits(connection, connection->answered)) {
         connection->answered++;

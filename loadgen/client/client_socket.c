@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sock_diag.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdatomic.h>
@@ -170,9 +171,19 @@ static void set_timer(struct client_connection *connection, int64_t ms)
     event_add(connection->timer, &wait);
 }
 
+void connection_note_overruns(const struct client_connection *connection)
+{
+    uint32_t memory[SK_MEMINFO_VARS] = {0}; // stays so before Linux 4.12, without SO_MEMINFO
+    socklen_t bytes = sizeof memory;
+    getsockopt(connection->socket_fd, SOL_SOCKET, SO_MEMINFO, memory, &bytes);
+    connection->context->counts->datagrams_overrun += memory[SK_MEMINFO_DROPS];
+}
+
 static void close_socket(struct client_connection *connection)
 {
     event_del(connection->timer);
+    if (connection->socket_fd >= 0 && connection->context->datagrams)
+        connection_note_overruns(connection);
     if (connection->socket_fd >= 0)
         close(connection->socket_fd);
     connection->socket_fd = -1;

@@ -22,6 +22,10 @@ int connection_watch(struct client_connection *connection, struct error *err);
 // To be called instead of connection_begin while the event loop runs: it connects from there.
 void connection_begin_later(struct client_connection *connection);
 
+// Of a datagram socket that will not be read any more: counts what the kernel threw away for want
+// of room in it.
+void connection_note_overruns(const struct client_connection *connection);
+
 // --- opening connections again -------------------------------------------------------------------
 // The end of a connection and how it is opened again. The first attempt is made without delay,
 // later ones after pauses that double up to PAUSE_MS_MAX. A connection that never answers anything

@@ -116,6 +116,13 @@ enum connection_state {
     CONNECTION_GONE
 };
 
+// Of a request whose reply may come in any order.
+enum slot_state {
+    SLOT_AWAITS,
+    SLOT_SETTLED,
+    SLOT_GIVEN_UP, // settled, over UDP: not answered within the time allowed
+};
+
 struct client_connection {
     int socket_fd; // -1: none at present
     uint32_t id;   // 0: it was never open
@@ -132,7 +139,7 @@ struct client_connection {
     uint64_t replies;             // that came; HTTP/2 may refuse requests, which settles them, too
     // Where replies come in any order: which slots' requests are settled, how many of those sent
     // are before the oldest that is not, and the most requests from that one on. NULL: in order.
-    bool *settled;
+    uint8_t *settled; // enum slot_state
     uint64_t settled_ahead, window;
     uint64_t bytes_put, bytes_sent, bytes_received; // over UDP: datagrams
     uint32_t depth;                                 // the most that may be in flight

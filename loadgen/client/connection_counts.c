@@ -77,6 +77,8 @@ void connection_counts_add(struct connection_counts *all, const struct connectio
     all->datagrams_refused += more->datagrams_refused;
     all->datagrams_malformed += more->datagrams_malformed;
     all->datagrams_surplus += more->datagrams_surplus;
+    all->datagrams_late += more->datagrams_late;
+    all->datagrams_overrun += more->datagrams_overrun;
     all->datagrams_unassembled += more->datagrams_unassembled;
     all->tx_hardware += more->tx_hardware;
     all->tx_software += more->tx_software;

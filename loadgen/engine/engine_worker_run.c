@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/tsc.h"
 #include "loadgen/client/client_datagram.h"
+#include "loadgen/client/client_socket.h"
 #include "loadgen/client/connection_counts.h"
 #include "loadgen/engine/engine_worker_send.h"
 #include "loadgen/engine/engine_worker_stamps.h"
@@ -345,4 +346,7 @@ void engine_worker_run(struct engine_worker *worker, uint64_t start_tsc)
     if (closed)
         return_unused_samples(worker);
     release_rest(worker);
+    for (uint32_t i = 0; worker->context.datagrams && i < worker->connection_count; i++)
+        if (worker->connections[i].socket_fd >= 0)
+            connection_note_overruns(&worker->connections[i]);
 }

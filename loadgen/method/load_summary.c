@@ -324,6 +324,21 @@ static void judge_nodes(const struct engine_result *result, struct load_summary 
                                 TEXT_COUNT(unreachable), TEXT_COUNT(result->nodes));
 }
 
+// Where datagrams were lost, as far as a client can know it: a capture of the server's machine
+// knows the rest.
+static void datagrams_lost_words(const struct connection_counts *counts, char *out, size_t bytes)
+{
+    if (counts->datagrams_late)
+        text_append(out, bytes, "; %s replies came too late", TEXT_COUNT(counts->datagrams_late));
+    if (counts->datagrams_overrun)
+        text_append(out, bytes, "; this client's sockets had no room for %s datagrams",
+                    TEXT_COUNT(counts->datagrams_overrun));
+    if (counts->lost[LOSS_UNANSWERED] > counts->datagrams_late + counts->datagrams_overrun)
+        text_append(out, bytes, "; %s on their way or by the server, which is not known here",
+                    TEXT_COUNT(counts->lost[LOSS_UNANSWERED] - counts->datagrams_late -
+                               counts->datagrams_overrun));
+}
+
 static void judge_end(const struct engine_result *result, struct load_summary *summary)
 {
     if (result->end == ENGINE_INTERRUPTED)
@@ -339,15 +354,18 @@ static void judge_end(const struct engine_result *result, struct load_summary *s
     uint64_t unanswered = summary->unsent + summary->timed_out + summary->lost;
     if (unanswered == 0)
         return;
+    char where[300] = "";
     unsigned infinite = 0;
     while (infinite < SUMMARY_QUANTILES && !isinf(summary->latency.us[infinite]))
         infinite++;
+    if (result->counts.lost[LOSS_UNANSWERED])
+        datagrams_lost_words(&result->counts, where, sizeof where);
     load_summary_add_reason(summary, DOUBT_UNANSWERED,
                             "%s of %s requests %s not answered (%s never sent, %s timed out, %s "
-                            "lost): %s%s `never`",
+                            "lost%s): %s%s `never`",
                             TEXT_COUNT(unanswered), TEXT_COUNT(summary->scheduled),
                             text_were((double)unanswered), TEXT_COUNT(summary->unsent),
-                            TEXT_COUNT(summary->timed_out), TEXT_COUNT(summary->lost),
+                            TEXT_COUNT(summary->timed_out), TEXT_COUNT(summary->lost), where,
                             infinite < SUMMARY_QUANTILES ? summary_quantile_names[infinite] : "max",
                             infinite < SUMMARY_QUANTILES - 1 ? " and above are" : " is");
 }

@@ -141,6 +141,8 @@ static json_t *errors_json(const struct load_summary *summary, const struct engi
                   {"datagrams_refused", counts->datagrams_refused},
                   {"datagrams_malformed", counts->datagrams_malformed},
                   {"datagrams_surplus", counts->datagrams_surplus},
+                  {"datagrams_late", counts->datagrams_late},
+                  {"datagrams_overrun", counts->datagrams_overrun},
                   {"datagrams_unassembled", counts->datagrams_unassembled}};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (others[i].count)

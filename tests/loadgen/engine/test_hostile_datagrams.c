@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <pthread.h>
 
+#include "loadgen/client/client_socket.h"
 #include "workloads/protocols/memcached_udp.h"
 #include "workloads/protocols/protocols.h"
 
@@ -21,6 +22,7 @@ enum hostility {
     LACKS,     // the same, but of every tenth answer one datagram is missing
     NONSENSE,  // answers with frames but no replies in them
     GARBAGE,   // with datagrams that are no frames, and then with the answer
+    LATE,      // every tenth request, when it has been given up twice over
     STRANGERS, // with answers to requests nobody made, and then with the answer
     SILENT,
 };
@@ -35,6 +37,13 @@ struct udp_server {
     char key[WORKLOAD_KEY_BYTES_MAX + 1]; // of the request at hand
     struct sockaddr_in client, held_client;
     unsigned held; // the id of an answer that waits for the next, plus 1
+    uint64_t timeout_ns;
+    struct {
+        unsigned id;
+        struct sockaddr_in client;
+        int64_t from_ns;
+    } waiting[1000];
+    unsigned waits, late; // of the former, those that were answered
     pthread_t thread;
 };
 
@@ -72,6 +81,24 @@ static void say_value(struct udp_server *server, unsigned id, bool whole)
         frame(out, id, order[i], PIECES_COUNT);
         memcpy(out + UDP_FRAME_BYTES, text + begin, count);
         say(server, out, UDP_FRAME_BYTES + count);
+    }
+}
+
+static void answer_late(struct udp_server *server, unsigned id)
+{
+    const int64_t now_ns = clock_now_ns(CLOCK_MONOTONIC);
+    if (server->requests % 10 != 1)
+        say_miss(server, id);
+    else if (server->waits < sizeof server->waiting / sizeof *server->waiting) {
+        server->waiting[server->waits].id = id;
+        server->waiting[server->waits].client = server->client;
+        server->waiting[server->waits++].from_ns = now_ns;
+    }
+    for (; server->late < server->waits &&
+           now_ns - server->waiting[server->late].from_ns > 2 * (int64_t)server->timeout_ns;
+         server->late++) {
+        server->client = server->waiting[server->late].client;
+        say_miss(server, server->waiting[server->late].id);
     }
 }
 
@@ -116,6 +143,9 @@ static void answer(struct udp_server *server, unsigned id)
         say(server, "\0\1\0\5\0\2\0\0END\r\n", 13); // the sixth of two
         say_miss(server, id);
         break;
+    case LATE:
+        answer_late(server, id);
+        break;
     case STRANGERS:
         say_miss(server, id + 30000);
         say_miss(server, id);
@@ -147,12 +177,12 @@ static void *serve(void *argument)
     }
 }
 
-static void start(struct udp_server *server, enum hostility hostility)
+static void start(struct udp_server *server, enum hostility hostility, uint64_t timeout_ms)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t bytes = sizeof address;
     const int room = 4 << 20;
-    *server = (struct udp_server){.hostility = hostility};
+    *server = (struct udp_server){.hostility = hostility, .timeout_ns = timeout_ms * 1000000};
     server->socket_fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (setsockopt(server->socket_fd, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof room) < 0)
         setsockopt(server->socket_fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
@@ -175,7 +205,7 @@ static void stop(struct udp_server *server)
 struct outcome {
     struct engine_result result;
     size_t by_status[6];
-    unsigned requests; // the server's count
+    unsigned requests, late; // the server's counts
     uint16_t port;
 };
 
@@ -215,6 +245,7 @@ static size_t answers_of(enum hostility hostility, size_t requests)
     switch (hostility) {
     case LOSES:
     case LACKS:
+    case LATE:
         return requests - (requests + 9) / 10;
     case REVERSES: // the last one waits for a partner that never comes
         return requests - requests % 2;
@@ -236,12 +267,13 @@ static bool load_for(enum hostility hostility, uint64_t timeout_ms, struct outco
     gets_only(&workload);
     workload.value_size_bytes = (struct distribution){.kind = DISTRIBUTION_FIXED, .first = VALUE};
     memset(outcome, 0, sizeof *outcome);
-    start(&server, hostility);
+    start(&server, hostility, timeout_ms);
     if (run_at(server.port, &workload, STAMP_MODE_AUTO, timeout_ms, outcome, &err) < 0)
         fail_msg("%s", err.text);
     stop(&server);
     outcome->port = server.port;
     outcome->requests = server.requests;
+    outcome->late = server.late;
     size_t answered = 0;
     for (size_t i = 0; i < outcome->result.sample_count; i++) {
         const struct sample *sample = &outcome->result.samples[i];
@@ -308,6 +340,18 @@ static void what_is_not_answered_is_lost(void **state)
                      unanswered);
     assert_true(outcome.by_status[SAMPLE_LOST] > unanswered / 2);
     assert_int_equal(outcome.by_status[SAMPLE_MISS], outcome.result.sample_count - unanswered);
+    engine_result_free(&outcome.result);
+}
+
+static void late_answers_are_counted(void **state)
+{
+    (void)state;
+    struct outcome outcome;
+    load(LATE, 20, &outcome);
+    assert_int_equal(outcome.result.counts.datagrams_late, outcome.late);
+    assert_int_equal(outcome.result.counts.datagrams_surplus, outcome.late);
+    assert_in_range(outcome.late, 1, outcome.by_status[SAMPLE_LOST]);
+    assert_int_equal(outcome.result.counts.datagrams_overrun, 0);
     engine_result_free(&outcome.result);
 }
 
@@ -386,6 +430,35 @@ static void answers_to_nothing_are_surplus(void **state)
     engine_result_free(&outcome.result);
 }
 
+static void what_a_full_socket_loses_is_counted(void **state)
+{
+    (void)state;
+    enum { SENT = 500 };
+    struct connection_counts counts = {.datagrams_overrun = 0};
+    struct connection_context context = {.counts = &counts};
+    struct client_connection connection = {.context = &context};
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t bytes = sizeof address;
+    const int room = 4096;
+    char text[1000] = "";
+    uint64_t read = 0;
+    int sender = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    connection.socket_fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    setsockopt(connection.socket_fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
+    assert_int_equal(bind(connection.socket_fd, (void *)&address, sizeof address), 0);
+    assert_int_equal(getsockname(connection.socket_fd, (void *)&address, &bytes), 0);
+    for (int i = 0; i < SENT; i++)
+        assert_int_equal(sendto(sender, text, sizeof text, 0, (void *)&address, sizeof address),
+                         sizeof text);
+    while (recv(connection.socket_fd, text, sizeof text, MSG_DONTWAIT) > 0)
+        read++;
+    connection_note_overruns(&connection);
+    assert_in_range(read, 1, SENT - 1);
+    assert_int_equal(counts.datagrams_overrun, SENT - read);
+    close(sender);
+    close(connection.socket_fd);
+}
+
 // A client that had no core in time did not send the last of them.
 static void check_unanswered(const struct outcome *outcome)
 {
@@ -439,6 +512,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_are_answered),
         cmocka_unit_test(what_is_not_answered_is_lost),
+        cmocka_unit_test(late_answers_are_counted),
         cmocka_unit_test(answers_twice_count_once),
         cmocka_unit_test(answers_find_their_request),
         cmocka_unit_test(replies_are_put_together),
@@ -447,12 +521,14 @@ int main(void)
         cmocka_unit_test(garbage_is_counted),
         cmocka_unit_test(answers_to_nothing_are_surplus),
         cmocka_unit_test(silence_loses_everything_in_time),
+        cmocka_unit_test(what_a_full_socket_loses_is_counted),
         cmocka_unit_test(nobody_there_is_told),
         cmocka_unit_test(what_does_not_go_over_udp_is_refused),
     };
     const struct CMUnitTest bounded[] = {
         cmocka_unit_test(all_are_answered),
         cmocka_unit_test(what_is_not_answered_is_lost),
+        cmocka_unit_test(late_answers_are_counted),
         cmocka_unit_test(answers_twice_count_once),
         cmocka_unit_test(answers_find_their_request),
         cmocka_unit_test(nonsense_answers_nobody),
