@@ -2,6 +2,14 @@
 //
 // The balloon plot: one balloon per message and cause, after NSight's figures 3 and 12.
 
+// A colour of the style as a picture has it.
+function pixelOf(colour) {
+  const pen = Object.assign(document.createElement('canvas'), {width: 1, height: 1}).getContext('2d');
+  pen.fillStyle = colour;
+  pen.fillRect(0, 0, 1, 1);
+  return new Uint32Array(pen.getImageData(0, 0, 1, 1).data.buffer)[0];
+}
+
 class BalloonPlot {
   constructor(place) {
     this.canvas = element('canvas', {
@@ -260,27 +268,30 @@ class BalloonPlot {
     context.setLineDash([]);
   }
 
-  // A dot for each message, so that those without a (shown) cause are seen as well: set in a picture
-  // of their own, which takes a tenth of as many small rectangles.
+  // A dot for each message, so that those without a (shown) cause are seen as well. They stay as they are when a cause
+  // is chosen.
   dots(context, colours) {
-    const ratio = window.devicePixelRatio || 1, side = Math.round(1.5 * ratio),
-          layer = document.createElement('canvas'), pen = layer.getContext('2d');
-    layer.width = this.canvas.width;
-    layer.height = this.canvas.height;
-    pen.fillStyle = colours.faint;
-    pen.fillRect(0, 0, 1, 1);
-    const colour = new Uint32Array(pen.getImageData(0, 0, 1, 1).data.buffer)[0],
-          image = pen.createImageData(layer.width, layer.height),
-          pixels = new Uint32Array(image.data.buffer);
+    const ratio = window.devicePixelRatio || 1, {width, height} = this.canvas, {from, to} = this.viewport,
+          key = [view.diagnosis, view.span, view.spread, from, to, width, height, colours.faint].join();
+    if (this.dotted !== key) this.layer = this.dotLayer(colours, ratio);
+    this.dotted = key;
+    context.drawImage(this.layer, 0, 0, width / ratio, height / ratio);
+  }
+
+  // Set in a picture of their own, which takes a tenth of as many small rectangles.
+  dotLayer(colours, ratio) {
+    const layer = document.createElement('canvas'), {width, height} = this.canvas, side = Math.round(1.5 * ratio),
+          image = new ImageData(width, height), pixels = new Uint32Array(image.data.buffer), colour = pixelOf(colours.faint);
+    Object.assign(layer, {width, height});
     this.eachVisible(this.visible(), (place, x, y) => {
       if (x < this.size.left || x > this.size.right) return;
-      const corner = Math.round((y - 0.75) * ratio) * layer.width + Math.round((x - 0.75) * ratio);
+      const corner = Math.round((y - 0.75) * ratio) * width + Math.round((x - 0.75) * ratio);
       for (let down = 0; down < side; down++)
         for (let right = 0; right < side; right++)
-          pixels[corner + down * layer.width + right] = colour;
+          pixels[corner + down * width + right] = colour;
     });
-    pen.putImageData(image, 0, 0);
-    context.drawImage(layer, 0, 0, layer.width / ratio, layer.height / ratio);
+    layer.getContext('2d').putImageData(image, 0, 0);
+    return layer;
   }
 
   chosen(context, colours) {
