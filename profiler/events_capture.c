@@ -390,6 +390,9 @@ static void begin_segment(struct events_capture *capture)
     capture->segment = (struct events_segment){0};
     if (capture->rests) {
         event_drain_skip(&capture->drain);
+        for (unsigned core = 0; core < capture->core_count; core++)
+            capture->programs->bss->rings[core].current = EVENTS_NO_THREAD;
+        __atomic_store_n(&capture->programs->bss->resting, 0, __ATOMIC_RELEASE);
         capture->segment.from_ns = clock_now_ns(CLOCK_MONOTONIC_RAW);
     }
     capture->rests = capture->wakes = false;
@@ -439,6 +442,7 @@ static void rest(struct events_capture *capture)
     drain_rings(capture);
     payload_frames_poll(capture->frames);
     program_costs_end(&capture->costs);
+    capture->programs->bss->resting = 1;
     run_programs(capture, EVENTS_RUN_RESTING);
 }
 

@@ -40,7 +40,7 @@
 //         a program that a sparing capture does without (profiler/events_budget.h).
 //     EVENT_FREQUENT(name)
 //         another that runs for each message or switch, and not while a capture rests. To attach
-//         and detach one patches the kernel's code: the others stay, and count for nothing.
+//         and detach one patches the kernel's code: the others stay, and record nothing.
 //
 // Included as often as needed, each time with the macro of interest defined before. The BPF
 // compiler reads it too. `make tables` writes the rows into the documentation.

@@ -75,6 +75,7 @@ uint64_t sockets_ended; // of these
 uint64_t sockets_dropped;
 uint64_t sockets_refused[EVENTS_REFUSED / 64];  // one bit a socket, by the low bits of its id
 uint64_t segments_dropped[EVENTS_DROP_REASONS]; // by the kernel's reason
+uint32_t resting;                               // nothing is recorded (events_budget.h)
 uint32_t sparing;                     // hand-offs are not recorded, nor others (events_budget.h)
 uint64_t payload_unseen;              // calls whose bytes are not where these programs can look
 uint64_t payload_lost;                // that found the ring full
@@ -158,7 +159,7 @@ static __always_inline bool namespace_watched(const struct sock_common *common)
 static __always_inline struct core_ring *watched_ring(uint32_t core)
 {
     struct core_ring *ring = ring_of(core);
-    return ring && ring->watched ? ring : NULL;
+    return ring && ring->watched && !*(volatile uint32_t *)&resting ? ring : NULL;
 }
 
 // Has a core recorded from its next event on.
