@@ -275,6 +275,16 @@ int64_t clock_map_outside_ns(const struct clock_map *map, enum host_clock clock,
     return ns < first ? ns - first : ns > last ? ns - last : 0;
 }
 
+int64_t clock_map_apart_ns(const struct clock_map *map, enum host_clock clock, uint64_t first,
+                           uint64_t last)
+{
+    const int64_t begins = clock_map_outside_ns(map, clock, first),
+                  ends = clock_map_outside_ns(map, clock, last);
+    if (begins < 0 && ends < 0)
+        return begins > ends ? begins : ends;
+    return begins > 0 && ends > 0 ? (begins < ends ? begins : ends) : 0;
+}
+
 double clock_map_tsc_hz(const struct clock_map *map)
 {
     return 1e9 / map->nominal;

@@ -44,6 +44,11 @@ double clock_map_worst_error_ns(const struct clock_map *map);
 // is, in host time; 0: between them, or the clock has none.
 int64_t clock_map_outside_ns(const struct clock_map *map, enum host_clock clock, uint64_t value);
 
+// How long before the first knot (negative) or after the last one all of a log is, whose first and
+// last times are given; 0: some of it is not. What is apart is of another run than the map.
+int64_t clock_map_apart_ns(const struct clock_map *map, enum host_clock clock, uint64_t first,
+                           uint64_t last);
+
 // Cycles per second of the TSC, by the first and last knot.
 double clock_map_tsc_hz(const struct clock_map *map);
 

@@ -262,7 +262,7 @@ static int explain(struct run_analysis *run, const struct run_input *input,
         result = find_shared_traits(run, input, err);
     if (result == 0)
         result =
-            run_samples_add(run->evidence.run_dir, run->evidence.capture, &in,
+            run_samples_add(run->evidence.run_dir, run->evidence.capture, input->clock_map, &in,
                             run->findings.diagnoses.count ? run->findings.diagnoses.items : NULL,
                             &run->evidence.samples, err);
     array_free(&slices);

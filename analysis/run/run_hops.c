@@ -142,6 +142,28 @@ static int take_clock(const struct run_hops_input *in, const struct machine_file
     return -1;
 }
 
+// Whether the records are of the time of the clock log beside them. -1: of another run.
+static int check_time(const struct run_hops_input *in, const struct machine_files *files,
+                      struct run_hops *out, const struct hop_machine *machine)
+{
+    const struct clock_map *map = machine->is_client ? in->client_clock_map : in->clock_map;
+    const struct hop_record *records = files->log.records;
+    uint64_t first = UINT64_MAX, last = 0;
+    for (size_t i = 0; i < files->log.count; i++) {
+        first = records[i].time < first ? records[i].time : first;
+        last = records[i].time > last ? records[i].time : last;
+    }
+    const int64_t apart =
+        files->log.count ? clock_map_apart_ns(map, HOST_CLOCK_MONOTONIC, first, last) : 0;
+    if (apart == 0)
+        return 0;
+    snprintf(out->problem, sizeof out->problem,
+             "%s/hops.tlog is of another run than the clock.tlog beside it, all of it at least %s "
+             "%s that: copy both from where they were",
+             files->folder, TEXT_INSTANT((double)llabs(apart)), apart < 0 ? "before" : "after");
+    return -1;
+}
+
 // Adds a machine's hops, if it has any. -1: it has, and they cannot be read.
 static int read_machine(const struct run_hops_input *in, struct machine_files *files,
                         struct run_hops *out, struct hop_machine *machines, size_t *count)
@@ -165,7 +187,8 @@ static int read_machine(const struct run_hops_input *in, struct machine_files *f
         return -1;
     }
     files->is_open = true;
-    if (take_clock(in, files, out, machine) < 0 || read_document(in, files, out, machine) < 0)
+    if (take_clock(in, files, out, machine) < 0 || check_time(in, files, out, machine) < 0 ||
+        read_document(in, files, out, machine) < 0)
         return -1;
     files->machine = machine;
     machine->records = files->log.records;

@@ -16,6 +16,7 @@
 #include "base/array.h"
 #include "base/error.h"
 #include "profiler/capsule/hop_spec.h"
+#include "profiler/clock_map.h"
 
 enum { HOP_QUANTILES = 5, HOP_ROW_BYTES = 2 * HOP_NAME_BYTES + 8 };
 extern const double hop_quantiles[HOP_QUANTILES];           // 0.5 0.9 0.99 0.999 1
@@ -51,8 +52,9 @@ struct run_hops_input {
     struct time_source clock;    // the server's
     bool apart;                  // the client's machine has a clock of its own, which is
     struct time_source client_clock;
-    const char *client_boot_id;   // of its log, 40 bytes
-    struct hop_stays_input stays; // without machines
+    const char *client_boot_id;                           // of its log, 40 bytes
+    const struct clock_map *clock_map, *client_clock_map; // both logs' times
+    struct hop_stays_input stays;                         // without machines
 };
 
 // Without any hops.tlog all is zero. What cannot be read is no error: problem says why, and the

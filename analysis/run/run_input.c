@@ -399,17 +399,14 @@ static int check_moments(const char *run_dir, const char *name, const char *side
                          const struct clock_map *map, enum host_clock clock, uint64_t first,
                          uint64_t last, struct error *err)
 {
-    const int64_t outside = clock_map_outside_ns(map, clock, first),
-                  ends = clock_map_outside_ns(map, clock, last);
-    if (outside == 0 || ends == 0 || (outside < 0) != (ends < 0))
+    const int64_t apart = clock_map_apart_ns(map, clock, first, last);
+    if (apart == 0)
         return 0;
-    const bool before = outside < 0;
-    const double nearest = before ? (double)-(outside > ends ? outside : ends)
-                                  : (double)(outside < ends ? outside : ends);
     return error_set(err, ERROR_INPUT,
                      "%s: %s/clock.tlog is of another run than %s, all of which is at least %s %s "
                      "it: copy both from where they were",
-                     run_dir, side, name, TEXT_INSTANT(nearest), before ? "before" : "after");
+                     run_dir, side, name, TEXT_INSTANT((double)llabs(apart)),
+                     apart < 0 ? "before" : "after");
 }
 
 // Of each log that there is two moments, by the clocks of the machine that it is from.

@@ -200,6 +200,8 @@ static int divide_network(struct run_analysis *run, const struct run_input *inpu
         .apart = input->apart,
         .client_clock = input->client_clock,
         .client_boot_id = input->client_boot_id,
+        .clock_map = input->clock_map,
+        .client_clock_map = input->client_clock_map,
         .stays = {.samples = input->samples.records,
                   .connections = input->client_connections.records,
                   .connection_count = input->client_connections.count,

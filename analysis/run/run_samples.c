@@ -2,6 +2,7 @@
 #include "analysis/run/run_samples.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "analysis/run/run_input.h"
 #include "analysis/samples/sample_hints.h"
@@ -9,8 +10,31 @@
 
 enum { FUNCTIONS_LISTED = 25 };
 
-int run_samples_add(const char *run_dir, const json_t *capture, const struct diagnosis_input *in,
-                    const struct diagnosis *diagnosis, struct run_samples *out, struct error *err)
+// Whether all samples were taken when the run was not.
+static bool is_of_another_run(const struct sample_profile *profile, const struct clock_map *clock,
+                              char problem[RUN_RECORDING_PROBLEM])
+{
+    int64_t first = INT64_MAX, last = INT64_MIN;
+    for (size_t i = 0; i < profile->samples.count; i++) {
+        const int64_t time = profile->samples.items[i].time_ns;
+        first = time < first ? time : first;
+        last = time > last ? time : last;
+    }
+    const int64_t apart =
+        profile->samples.count
+            ? clock_map_apart_ns(clock, HOST_CLOCK_RAW, (uint64_t)first, (uint64_t)last)
+            : 0;
+    if (apart)
+        snprintf(problem, RUN_RECORDING_PROBLEM,
+                 "its samples are of another run than server/clock.tlog, all of them at least %s "
+                 "%s that: copy both from where they were",
+                 TEXT_INSTANT((double)llabs(apart)), apart < 0 ? "before" : "after");
+    return apart != 0;
+}
+
+int run_samples_add(const char *run_dir, const json_t *capture, const struct clock_map *clock,
+                    const struct diagnosis_input *in, const struct diagnosis *diagnosis,
+                    struct run_samples *out, struct error *err)
 {
     struct run_recording recording;
     struct error unusable = {0};
@@ -21,6 +45,11 @@ int run_samples_add(const char *run_dir, const json_t *capture, const struct dia
     if (sample_profile_load(&out->profile, recording.path,
                             recording.symfs[0] ? recording.symfs : NULL, &unusable) < 0) {
         snprintf(out->problem, sizeof out->problem, "%.390s", unusable.text);
+        return 0;
+    }
+    if (is_of_another_run(&out->profile, clock, out->problem)) {
+        sample_profile_free(&out->profile);
+        out->profile = (struct sample_profile){0};
         return 0;
     }
     out->present = true;

@@ -10,6 +10,7 @@
 
 #include "analysis/samples/sample_hints.h"
 #include "analysis/samples/sample_profile.h"
+#include "profiler/clock_map.h"
 
 struct run_samples {
     bool present;       // there were samples and they could be read
@@ -20,10 +21,11 @@ struct run_samples {
 };
 
 // Reads the samples and finds the hints. A recording that cannot be read is not an error:
-// out->problem says why. Only lack of memory fails. diagnosis NULL: no hints. The caller frees,
-// also after a failure.
-int run_samples_add(const char *run_dir, const json_t *capture, const struct diagnosis_input *in,
-                    const struct diagnosis *diagnosis, struct run_samples *out, struct error *err);
+// out->problem says why. Only lack of memory fails. clock: of the run's time. diagnosis NULL: no
+// hints. The caller frees, also after a failure.
+int run_samples_add(const char *run_dir, const json_t *capture, const struct clock_map *clock,
+                    const struct diagnosis_input *in, const struct diagnosis *diagnosis,
+                    struct run_samples *out, struct error *err);
 void run_samples_free(struct run_samples *samples);
 
 // null where the capture took none.

@@ -637,6 +637,23 @@ static void write_folder(const char *dir, const struct seen *s, char boot_id[40]
     log_reader_close(&log);
 }
 
+// A clock's two knots, a minute apart.
+static struct clock_map *knots_from(int64_t ns)
+{
+    struct clock_reading readings[4];
+    struct clock_map *map;
+    struct error err;
+    for (int i = 0; i < 4; i++) {
+        const int64_t at = ns + i / 2 * INT64_C(60000000000);
+        readings[i] = (struct clock_reading){.clock = i % 2 ? HOST_CLOCK_MONOTONIC : HOST_CLOCK_RAW,
+                                             .width = 20,
+                                             .tsc = (uint64_t)at * CYCLES_PER_NS,
+                                             .ns = at + (i % 2 ? MONOTONIC_AHEAD_NS : 0)};
+    }
+    assert_int_equal(clock_map_build(readings, 4, &map, &err), 0);
+    return map;
+}
+
 // A queue that is known of those messages only that came late to it is where it is, not where they
 // were when the others had passed it.
 static void the_table_is_in_the_order_of_the_way(void **state)
@@ -664,14 +681,17 @@ static void the_table_is_in_the_order_of_the_way(void **state)
     array_sort(&s.records, by_time);
     assert_non_null(mkdtemp(dir));
     write_folder(dir, &s, boot_id);
-    const struct run_hops_input in = {.run_dir = dir,
-                                      .boot_id = boot_id,
-                                      .clock = scenario_clock(),
-                                      .stays = {.samples = s.joined.scenario.samples.items,
-                                                .connections = s.joined.scenario.client.items,
-                                                .connection_count = s.joined.scenario.client.count,
-                                                .lives = s.joined.lives.items,
-                                                .life_count = s.joined.lives.count}};
+    struct clock_map *of_run = knots_from(SCENARIO_BEGIN_NS / 2);
+    struct clock_map *of_another = knots_from(SCENARIO_BEGIN_NS * 20);
+    struct run_hops_input in = {.run_dir = dir,
+                                .boot_id = boot_id,
+                                .clock = scenario_clock(),
+                                .clock_map = of_run,
+                                .stays = {.samples = s.joined.scenario.samples.items,
+                                          .connections = s.joined.scenario.client.items,
+                                          .connection_count = s.joined.scenario.client.count,
+                                          .lives = s.joined.lives.items,
+                                          .life_count = s.joined.lives.count}};
     assert_int_equal(run_hops_add(&in, &hops, &err), 0);
     assert_string_equal(hops.problem, "");
     assert_true(hops.rows.count >= sizeof names / sizeof *names);
@@ -680,6 +700,14 @@ static void the_table_is_in_the_order_of_the_way(void **state)
     assert_true(hops.rows.items[3].messages >= options.faults &&
                 hops.rows.items[3].messages < options.requests);
     run_hops_free(&hops);
+    // Beside the clock log of another run of the same boot they are not used.
+    in.clock_map = of_another;
+    assert_int_equal(run_hops_add(&in, &hops, &err), 0);
+    assert_non_null(strstr(hops.problem, "server/hops.tlog is of another run than the clock.tlog"));
+    assert_int_equal(hops.rows.count, 0);
+    run_hops_free(&hops);
+    clock_map_free(of_run);
+    clock_map_free(of_another);
     finish(&s);
     for (const char *const *file = (const char *const[]){"hops.tlog", "capsule.json", NULL}; *file;
          file++) {

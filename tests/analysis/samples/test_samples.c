@@ -8,11 +8,15 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
 
 #include "analysis/lifetime/join.h"
 #include "analysis/perf/perf_data.h"
+#include "analysis/run/run_samples.h"
 #include "analysis/samples/sample_hints.h"
 #include "analysis/timeline/timeline.h"
 #include "tests/analysis/diagnosis/scenario_joined.h"
@@ -336,9 +340,64 @@ static void a_slow_application_names_its_function(void **state)
     release(&k);
 }
 
+// Two knots, from 1 to 2 ms.
+static struct clock_map *map_from(int64_t ns)
+{
+    struct clock_reading readings[2];
+    struct clock_map *map;
+    struct error err;
+    for (int i = 0; i < 2; i++)
+        readings[i] = (struct clock_reading){.clock = HOST_CLOCK_RAW,
+                                             .width = 20,
+                                             .tsc = (uint64_t)(ns + i * 1000000) * 2,
+                                             .ns = ns + i * 1000000};
+    assert_int_equal(clock_map_build(readings, 2, &map, &err), 0);
+    return map;
+}
+
+// A recording that somebody laid into the folder of another run of the same boot is said, not used.
+static void samples_of_another_run_are_not_used(void **state)
+{
+    (void)state;
+    char dir[] = "/tmp/samples-XXXXXX", server[64], path[80];
+    struct error err;
+    struct maker maker = make_file();
+    struct run_samples samples;
+    const struct diagnosis_input in = {.lifetime_count = 0};
+    json_t *capture = json_pack("{s:{s:s}}", "samples", "perf_data", "perf.data");
+    make_sample(&maker, 1200000, 0x10, 7);
+    make_sample(&maker, 1700000, 0x20, 7);
+    make_file_end(&maker);
+    assert_non_null(mkdtemp(dir));
+    snprintf(server, sizeof server, "%s/server", dir);
+    snprintf(path, sizeof path, "%s/perf.data", server);
+    assert_int_equal(mkdir(server, 0700), 0);
+    int fd = open(path, O_CREAT | O_WRONLY, 0600);
+    assert_int_equal(write(fd, maker.bytes, maker.count), maker.count);
+    close(fd);
+    for (int another = 0; another < 3; another++) { // before it, and after
+        static const int64_t begins[] = {1000000, 5000000, 100};
+        struct clock_map *map = map_from(begins[another]);
+        samples = (struct run_samples){.present = false};
+        assert_int_equal(run_samples_add(dir, capture, map, &in, NULL, &samples, &err), 0);
+        assert_int_equal(samples.present, !another);
+        assert_int_equal(samples.profile.samples.count, another ? 0 : 2);
+        if (another && !strstr(samples.problem, "of another run than server/clock.tlog"))
+            fail_msg("it says \"%s\"", samples.problem);
+        run_samples_free(&samples);
+        clock_map_free(map);
+    }
+    json_decref(capture);
+    free(maker.bytes);
+    unlink(path);
+    rmdir(server);
+    assert_int_equal(rmdir(dir), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(samples_of_another_run_are_not_used),
         cmocka_unit_test(samples_are_kept_by_time_where_asked_for),
         cmocka_unit_test(all_fields_are_passed_over_that_are_not_needed),
         cmocka_unit_test(stacks_are_added_up_and_folded),
