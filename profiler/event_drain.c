@@ -79,21 +79,18 @@ bool event_drain_core(struct event_drain *drain, unsigned core, uint64_t most, b
     return true;
 }
 
-uint64_t event_drain_poll(struct event_drain *drain)
+void event_drain_poll(struct event_drain *drain)
 {
-    uint64_t records = 0;
     for (unsigned core = 0; core < drain->core_count; core++) {
         const struct core_ring *ring = &drain->rings[core];
         uint64_t head = __atomic_load_n(&ring->head, __ATOMIC_RELAXED);
         uint64_t waiting = head - ring->tail;
-        records += head;
         // In short steps, so that other work on the reader's core is not held up for long; until
         // the ring is empty where the steps do not keep up.
         uint64_t most = waiting > ring->mask / 4 * 3 ? waiting : DRAIN_RECORDS;
         if (waiting > ring->mask / 2)
             event_drain_core(drain, core, most, false);
     }
-    return records;
 }
 
 uint64_t event_drain_dropped(const struct event_drain *drain)

@@ -50,8 +50,8 @@ void event_drain_free(struct event_drain *drain);
 // when memory ran out.
 bool event_drain_core(struct event_drain *drain, unsigned core, uint64_t most, bool last);
 
-// Drains the rings that are half full. Returns how many records were ever written to all of them.
-uint64_t event_drain_poll(struct event_drain *drain);
+// Drains the rings that are half full.
+void event_drain_poll(struct event_drain *drain);
 
 // How many records found no room in their ring.
 uint64_t event_drain_dropped(const struct event_drain *drain);

@@ -329,6 +329,8 @@ int events_capture_open(const struct events_capture_settings *settings, struct e
     capture->read_ns = own_ns();
     if (capture->budget.share > 0)
         program_costs_begin(&capture->costs, capture->programs, capture->states, &capture->drain);
+    else
+        program_costs_sample(&capture->costs, &capture->settings.cores);
     *out = capture;
     return 0;
 }
@@ -462,14 +464,12 @@ void events_capture_poll(struct events_capture *capture)
 {
     if (!capture->programs)
         return;
-    const uint64_t records = event_drain_poll(&capture->drain);
+    event_drain_poll(&capture->drain);
     payload_frames_poll(capture->frames);
     watched_sockets_evict(&capture->sockets);
     nic_arrivals_poll(&capture->nic);
     if (capture->budget.share > 0)
         keep_within_budget(capture);
-    else
-        program_costs_sample(&capture->costs, records);
 }
 
 void events_capture_charge(struct events_capture *capture, uint64_t ns)

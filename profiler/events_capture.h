@@ -120,7 +120,8 @@ void events_capture_followed(const struct events_capture *capture, cpu_set_t *ou
 //    "collections": {"probed": n, "refused": n, "why": "…"},
 //    "nic": {"interface": "eth0", "error_ns": n, "unread": n} or {…, "reason": "…"},
 //    "framing": {"protocol": "redis", …} (profiler/payload_frames.h; only with a grammar)}
-// runs, mean_ns: for a moment in which there was traffic, as a sample; else left out.
+// runs, mean_ns: as a sample, as the capture begins; else left out, as of programs that did not run
+// then.
 // collections: processes whose garbage collections are recorded, and those where the kernel refused
 // to. nic: the one that was asked for; error_ns: how far a stamp may be off by the readings of its
 // clock; unread: readings that failed. dropped: the ring was full. sockets_dropped: the table of

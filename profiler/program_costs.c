@@ -3,16 +3,14 @@
 
 #include <bpf/bpf.h>
 #include <linux/bpf.h>
+#include <sched.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 
 enum {
-    // What counts as traffic: this many records in this time.
-    BUSY_RECORDS = 500,
-    LOOK_NS = 20000000,
-    SAMPLE_NS = 150000000,
     MEASURE_NS = 20000000,
     FEW_RECORDS = 100,   // of which it is not known what each takes
     STATISTICS_EACH = 7, // not a divisor of the ten segments of which nine are sparing
@@ -31,19 +29,19 @@ static void turn_on(struct program_costs *costs)
         costs->fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
 }
 
-void program_costs_sample(struct program_costs *costs, uint64_t records)
+void program_costs_sample(struct program_costs *costs, const cpu_set_t *watched)
 {
-    uint64_t now = costs->sampled && costs->fd < 0 ? 0 : (uint64_t)monotonic_ns();
-    if (now < costs->looked_ns + (costs->fd < 0 ? LOOK_NS : SAMPLE_NS))
-        return;
-    if (costs->fd >= 0) {
-        program_costs_end(costs);
-    } else if (costs->looked_ns && records - costs->records >= BUSY_RECORDS) {
-        turn_on(costs);
-        costs->sampled = true; // also when the kernel refuses, so that it is not tried again
-    }
-    costs->records = records;
-    costs->looked_ns = now;
+    enum { SLEEPS = 200 };
+    const struct timespec pause = {.tv_nsec = 20000};
+    cpu_set_t before;
+    bool moved = sched_getaffinity(0, sizeof before, &before) == 0 && CPU_COUNT(watched) &&
+                 sched_setaffinity(0, sizeof *watched, watched) == 0;
+    turn_on(costs);
+    for (int i = 0; i < SLEEPS && costs->fd >= 0; i++)
+        nanosleep(&pause, NULL);
+    program_costs_end(costs);
+    if (moved)
+        sched_setaffinity(0, sizeof before, &before);
 }
 
 void program_costs_begin(struct program_costs *costs, const struct events_bpf *programs,

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
 // What a capture's BPF programs take, by the kernel's own statistics (bpf_enable_stats, Linux 5.8).
-// They slow the programs down a little, and turning them on and off patches the kernel's code: they
-// are only on for moments.
+// They slow the programs down a little, and turning them on or off patches the kernel's code, which
+// takes a core for 12 to 20 ms (seen on two cores of a virtual machine): they are only on for
+// moments, and while somebody is measured only where a capture keeps to a budget.
 #ifndef PROFILER_PROGRAM_COSTS_H
 #define PROFILER_PROGRAM_COSTS_H
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -13,11 +15,9 @@
 #include "profiler/events_programs.h"
 
 struct program_costs {
-    int fd;                      // keeps the statistics on while open; -1: off
-    bool sampled;                // or refused
-    uint64_t records, looked_ns; // when traffic was last checked, or the statistics turned on
-    unsigned measured;           // how often it was begun to
-    double record_ns;            // what programs take for a record, by the latest statistics
+    int fd;            // keeps the statistics on while open; -1: off
+    unsigned measured; // how often it was begun to
+    double record_ns;  // what programs take for a record, by the latest statistics
     // Of a measurement, as it began:
     uint64_t since_ns;
     uint64_t run_ns; // what the programs had taken
@@ -28,9 +28,9 @@ struct program_costs {
 int program_costs_init(struct program_costs *costs, unsigned cores);
 void program_costs_free(struct program_costs *costs);
 
-// To be called regularly with the number of records so far: has the programs' own figures
-// (events_programs_json) once sampled, at a moment with traffic.
-void program_costs_sample(struct program_costs *costs, uint64_t records);
+// Has the programs' own figures (events_programs_json) sampled, before the load: this thread sleeps
+// and wakes some times on cores that are watched.
+void program_costs_sample(struct program_costs *costs, const cpu_set_t *watched);
 
 // Begins to measure. What a record takes is asked each seventh time.
 void program_costs_begin(struct program_costs *costs, const struct events_bpf *programs,

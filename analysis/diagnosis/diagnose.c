@@ -377,6 +377,14 @@ static double mean_of(const json_t *programs, const char *const *names, size_t c
     return runs > 0 ? ns / runs : 0;
 }
 
+// A program that did not run while the sample was taken takes what others do.
+static double cost_of(const json_t *programs, const char *name, double others_ns)
+{
+    const json_t *attached = json_object_get(json_object_get(programs, name), "attached");
+    double ns = mean_of(programs, &name, 1);
+    return ns > 0 ? ns : json_is_true(attached) ? others_ns : 0;
+}
+
 struct overhead overhead_of_capture(const json_t *capture, bool shim)
 {
     static const char *const records[] = {"sched_switch",
@@ -397,8 +405,8 @@ struct overhead overhead_of_capture(const json_t *capture, bool shim)
                                     mean_of(programs, records, sizeof records / sizeof *records),
                                 .call_ns = shim ? SHIM_CALL_NS : 0};
     for (size_t i = 0; i < sizeof packet / sizeof *packet; i++)
-        overhead.packet_ns += mean_of(programs, &packet[i], 1);
+        overhead.packet_ns += cost_of(programs, packet[i], overhead.record_ns);
     for (size_t i = 0; i < sizeof call / sizeof *call && !shim; i++)
-        overhead.call_ns += mean_of(programs, &call[i], 1);
+        overhead.call_ns += cost_of(programs, call[i], overhead.record_ns);
     return overhead;
 }

@@ -2,6 +2,7 @@
 //
 // A real capture on this kernel (events_scene.h): the logs must hold exactly what was sent, every
 // connection, every hand-off, every segment, every reply; and what the cores did meanwhile.
+#include <dirent.h>
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
@@ -492,6 +493,22 @@ static void test_interrupts_nest(void **state)
     assert_true(pairs >= ROUNDS / 2);
 }
 
+// How often this process has the kernel's statistics of programs on.
+static int statistics_on(void)
+{
+    DIR *files = opendir("/proc/self/fd");
+    char name[64];
+    int count = 0;
+    assert_non_null(files);
+    for (struct dirent *entry; (entry = readdir(files));) {
+        ssize_t length = readlinkat(dirfd(files), entry->d_name, name, sizeof name - 1);
+        name[length < 0 ? 0 : length] = '\0';
+        count += strcmp(name, "anon_inode:bpf-stats") == 0;
+    }
+    closedir(files);
+    return count;
+}
+
 // Captures the scheduler while this process and a child wake each other up `rounds` times.
 static void capture_ping_pong(struct scene *scene, uint64_t ring_bytes, int rounds, bool poll,
                               json_t **stats)
@@ -515,7 +532,11 @@ static void capture_ping_pong(struct scene *scene, uint64_t ring_bytes, int roun
     if (events_capture_open(&settings, &capture, &err) < 0)
         fail_msg("%s", err.text);
     char byte = 0;
+    const int on = statistics_on();
     for (int i = 0; i < rounds; i++) {
+        // Turning them on or off takes a core for milliseconds: not while somebody is measured.
+        if (poll && i % 1024 == 0)
+            assert_int_equal(statistics_on(), on);
         assert_true(write(there[1], &byte, 1) == 1 && read(back[0], &byte, 1) == 1);
         if (poll && i % 16 == 0)
             events_capture_poll(capture);
@@ -588,7 +609,7 @@ static void test_drained_while_running(void **state)
     assert_true(figure_of(stats, "records") > 2 * 65536);
     assert_int_equal(figure_of(stats, "dropped"), 0);
     assert_int_equal(figure_of(stats, "unfinished"), 0);
-    // A sample of how long programs run was taken meanwhile.
+    // A sample of how long programs run was taken before.
     json_t *program = json_object_get(json_object_get(stats, "programs"), "sched_switch");
     double mean_ns = json_number_value(json_object_get(program, "mean_ns"));
     print_message("sched_switch: %lld runs, %.0f ns each\n", (long long)figure_of(program, "runs"),

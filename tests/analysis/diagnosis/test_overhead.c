@@ -35,6 +35,14 @@ static void figures_come_from_the_capture(void **state)
     same(overhead.record_ns, 125, 1e-9);
     same(overhead.packet_ns, 360.5, 1e-9);
     assert_true(overhead.call_ns > 10 && overhead.call_ns < 200);
+    // One that did not run while the sample was taken takes what others do, if it is there.
+    json_t *programs = json_object_get(json_object_get(capture, "events"), "programs");
+    json_object_set_new(programs, "tcp_sendmsg_locked", json_pack("{s:b}", "attached", 1));
+    json_object_set_new(programs, "sock_send_length", json_pack("{s:b}", "attached", 0));
+    json_object_set_new(programs, "sched_waking", json_pack("{s:b}", "attached", 1));
+    overhead = overhead_of_capture(capture, false);
+    same(overhead.call_ns, 125, 1e-9);
+    same(overhead.packet_ns, 360.5 + 125, 1e-9);
     json_decref(capture);
     overhead = overhead_of_capture(NULL, false);
     same(overhead.record_ns + overhead.packet_ns + overhead.call_ns, 0, 1e-9);
