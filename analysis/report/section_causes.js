@@ -81,6 +81,7 @@ function renderDiagnosis() {
       'Nothing was diagnosed: the run has no capture, or nothing to explain.' :
       has || diagnosis.not_available ? sliceWords(diagnosis) :
                                        'No message falls into this slice.';
+  keepUnits(byId('slice-lead'));
   if (has) renderCategoryNote();
 }
 

@@ -157,13 +157,13 @@ function messageBlockers(diagnosis, index) {
                     .filter(([, number]) => number > 0)
                     .map(([kind, number]) => `${kind} ${count(number)}`);
   const rows = [];
-  for (let at = own.first[index]; at < own.first[index + 1]; at++)
-    rows.push(element(
-        'div', {class: 'what'},
-        typeof own.id[at] === 'string' ?
-            element('span', {class: 'request'}, own.id[at]) :
-            requestButton(own.id[at], `${own.id[at]} ${operationName(views.operations[own.id[at]])}`),
-        element('span', {}, views.scopes[own.by[at]]), element('b', {}, duration(own.ns[at]))));
+  for (let at = own.first[index]; at < own.first[index + 1]; at++) {
+    const id = own.id[at], scope = views.scopes[own.by[at]],
+          what = typeof id === 'string' ?
+        [element('span', {class: 'owner'}, `${id}: ${scope}`)] :
+        [requestButton(id, `${id} ${operationName(views.operations[id])}`), element('span', {}, scope)];
+    rows.push(element('div', {class: 'what'}, ...what, element('b', {}, duration(own.ns[at]))));
+  }
   if (!rows.length && !ahead.length) return [];
   const rest = own.all[index] - rows.length;
   return [

@@ -41,6 +41,7 @@ function renderMessageTable() {
   const body = element(
       'tbody', {keydown: rowKeys},
       ...listed.slice(0, shown).map(index => messageRow(diagnosis, index)));
+  body.querySelectorAll('td.causes').forEach(keepUnits);
   const more = listed.length > shown ? element(
                                              'button', {
                                                type: 'button',

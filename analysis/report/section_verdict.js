@@ -71,7 +71,7 @@ function renderVerdict() {
       losses.length ? losses.join(', ') + '.' :
                       'Nothing: every request was answered, every record arrived.',
       losses.length > 0);
-  byId('folder').textContent = data.run;
+  byId('folder').textContent = data.run === data.name ? '' : data.run;
 }
 
 // Whether the evidence carries what is said above, in a line.
@@ -102,7 +102,8 @@ function renderJudgement() {
 }
 
 // Of the requests without an answer.
-const notAnswered = ({scheduled, answered}) => answered < scheduled ? `${count(scheduled - answered)} not` : 'every one';
+const notAnswered = ({scheduled, answered}) =>
+    !scheduled ? 'there were none' : answered < scheduled ? `${count(scheduled - answered)} not` : 'every one';
 
 // The numbers that most come for.
 function renderHeadline() {

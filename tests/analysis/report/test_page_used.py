@@ -143,8 +143,10 @@ OVERLAPS = """(() => {
 
 
 def labels(page, file, width):
-    """No label lies over the latency curve."""
+    """No label lies over the latency curve, and nothing is wider than the page."""
     page.open(file, width, 900)
+    wide = page.run(f"{ROOT}.scrollWidth")
+    check(f"{file.rsplit('/', 1)[-1]}, {width} px: the page is not wider", wide <= width, f"{wide} px")
     over = page.run(OVERLAPS)
     check(f"{file.rsplit('/', 1)[-1]}, {width} px: no label lies over the latency curve", over == [], over)
 
