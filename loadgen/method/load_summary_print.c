@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // A load's figures for people.
-#include <limits.h>
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -113,10 +114,8 @@ static void print_verdict(const struct load_summary *summary, FILE *out)
             known.words ? known.words : "");
     if (known.helps)
         fprintf(out, "  -> %s\n", known.helps);
-    for (unsigned i = 0; i < summary->reason_count; i++) {
-        fprintf(out, "  - ");
-        text_wrap(out, summary->reasons[i], 4, isatty(fileno(out)) ? text_width(out) : INT_MAX);
-    }
+    for (unsigned i = 0; i < summary->reason_count; i++)
+        fprintf(out, "  - %s\n", summary->reasons[i]);
 }
 
 static void print_asked(const struct load_summary *summary, const struct engine_result *result,
@@ -161,7 +160,7 @@ static void print_closed_loop(const struct engine_result *result, const struct l
 
 static void print_latencies(const struct load_summary *summary, bool logical, FILE *out)
 {
-    fprintf(out, "\n  %-26s", "");
+    fprintf(out, "\n  %-24s", "");
     for (unsigned i = 0; i < SUMMARY_QUANTILES; i++)
         fprintf(out, " %8s", summary_quantile_names[i]);
     fputc('\n', out);
@@ -274,8 +273,8 @@ static void print_stamps(const struct load_summary *summary, const struct engine
                 TEXT_COUNT(result->stamps_every));
 }
 
-void load_summary_print(const struct load_summary *summary, const struct engine_result *result,
-                        const struct load_facts *facts, FILE *out)
+static void print_all(const struct load_summary *summary, const struct engine_result *result,
+                      const struct load_facts *facts, FILE *out)
 {
     const struct connection_counts *counts = &result->counts;
     print_asked(summary, result, facts, out);
@@ -294,4 +293,40 @@ void load_summary_print(const struct load_summary *summary, const struct engine_
     print_client(summary, result, out);
     print_stamps(summary, result, out);
     load_bounds_print(result, out);
+}
+
+// Where a line's words begin, behind what it is about, and the lines that it is continued on.
+static size_t words_begin(const char *line)
+{
+    enum { LABEL_COLUMNS = 13 };
+    size_t begin = strspn(line, " ");
+    if (strncmp(line + begin, "- ", 2) == 0)
+        return begin + 2;
+    const char *gap = strstr(line + begin, "  ");
+    if (!gap || gap >= line + LABEL_COLUMNS)
+        return begin;
+    return (size_t)(gap - line) + strspn(gap, " ");
+}
+
+void load_summary_print(const struct load_summary *summary, const struct engine_result *result,
+                        const struct load_facts *facts, FILE *out)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *memory = isatty(fileno(out)) ? open_memstream(&text, &bytes) : NULL;
+    print_all(summary, result, facts, memory ? memory : out);
+    if (!memory)
+        return;
+    bool whole = fclose(memory) == 0;
+    for (char *line = text, *end; whole && (end = strchr(line, '\n')) != NULL; line = end + 1) {
+        *end = '\0';
+        if (end - line > text_width(out)) {
+            size_t begin = words_begin(line);
+            fwrite(line, 1, begin, out);
+            text_wrap(out, line + begin, (int)begin, text_width(out));
+        } else {
+            fprintf(out, "%s\n", line);
+        }
+    }
+    free(text);
 }

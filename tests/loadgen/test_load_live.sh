@@ -23,6 +23,12 @@ done
 [ "$seen" -ge 2 ] || fail "the line was shown $seen times"
 tr '\r' '\n' <"$dir/out" | grep -qE '^verdict: ' || fail 'no result behind the line'
 
+# Neither the tables of the result nor its sentences are wider than the terminal; what says how it was judged follows.
+python3 tests/on_terminal.py '' 80 bash -c '"$@" 2>/dev/null' _ "${load[@]}" --rate 2k --duration 300ms >"$dir/out" 2>"$dir/err"
+tr -d '\r' <"$dir/out" | sed '/^  method /,$d' >"$dir/result"
+[ "$(wc -l <"$dir/result")" -gt 10 ] || fail 'no result on 80 columns'
+awk 'length($0) > 80 {print; wide = 1} END {exit wide}' "$dir/result" || fail 'wider than 80 columns'
+
 for seconds in 1.5 3 6 12; do
     on_terminal "" "${load[@]}" --rate 2k --target p50 --ci 1ns --max-duration ${seconds}s
     waits=$(tr '\r' '\n' <"$dir/out" | grep -cE "$line (the load to be as asked for|the interval of p50)")
