@@ -24,6 +24,7 @@ jq -e '.hops | .requests > 3000 and .divided_to_server >= .requests * 0.99 and .
 jq -c '.hops | [.requests, .divided_to_server, .divided_to_client]' "$run/summary.json"
 
 # What is lost on one link, and in the socket of a server that is stopped, is said to be lost there.
+# (The kernel's own record of a drop may be missing, where it runs no tracing program; the hops' are not.)
 cat >>"$work/x.yaml" <<'END'
 neighbours:
   lossy:
@@ -48,7 +49,7 @@ status=$?
 jq -c '[.lost, .hops.lost, .hops.lost_unseen, .join.datagrams_lost, .join.datagrams_thrown_away]' "$run/summary.json"
 jq -e '. as $all | .hops | ([.lost[].requests] | add) + .lost_unseen == $all.lost and .lost_unseen <= $all.lost * 0.01 and
     any(.lost[]; .way == "to server" and .after == "to1@client" and .before == "to0@switch" and .requests > 50
-        and .requests >= 0.95 * $all.join.datagrams_lost.to_server
+        and .requests <= $all.join.datagrams_lost.to_server
         and $all.join.datagrams_thrown_away.to_server["a queueing discipline (QDISC_DROP)"] > 0.8 * .requests) and
     any(.lost[]; .way == "to server" and .after == "to1@server" and .before == null and
         .requests >= 0.95 * $all.join.datagrams_lost.server_socket) and $all.join.datagrams_lost.server_socket > 50' \
