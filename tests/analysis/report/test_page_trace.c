@@ -14,6 +14,7 @@
 #include "analysis/report/page_trace.h"
 #include "analysis/trace_export.h"
 #include "tests/analysis/pt/pt_round_trip.h"
+#include "tests/analysis/report/page_read.h"
 
 struct nested_spans ARRAY_OF(struct pt_nested_span);
 
@@ -78,24 +79,13 @@ static int keep(void *context, const struct pt_nested_span *spans, size_t count,
 // The document in the page's data element; owned by the caller.
 static json_t *read_page(const char *path)
 {
-    static const char open[] = "<script type=\"application/json\" id=\"data\">";
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
-    fseek(file, 0, SEEK_END);
-    size_t bytes = (size_t)ftell(file);
-    rewind(file);
-    char *text = calloc(1, bytes + 1);
-    assert_int_equal(fread(text, 1, bytes, file), bytes);
-    fclose(file);
-    char *begin = strstr(text, open);
-    assert_non_null(begin);
-    begin += sizeof open - 1;
-    char *end = strstr(begin, "</script>");
+    char *page = page_read(path), *data = page_read_data(page);
     json_error_t problem;
-    json_t *document = json_loadb(begin, (size_t)(end - begin), 0, &problem);
+    json_t *document = json_loads(data, 0, &problem);
     if (!document)
         fail_msg("the page's data at %d: %s", problem.position, problem.text);
-    free(text);
+    free(data);
+    free(page);
     return document;
 }
 
