@@ -240,7 +240,6 @@ static struct events_capture *capture_new(const struct events_capture_settings *
     capture->budget.share = settings->budget;
     capture->budget.segment_ns = settings->segment_ns;
     capture->stamps_fd = capture->nic.clock = -1;
-    capture->costs.fd = -1;
     capture->stamps = RECEIVE_STAMPS_OFF;
     return capture;
 }
@@ -325,12 +324,11 @@ int events_capture_open(const struct events_capture_settings *settings, struct e
         return result;
     }
     look_at_servers(capture, settings);
+    program_costs_sample(&capture->costs, capture->programs, capture->states, &capture->drain,
+                         &capture->settings.cores);
+    program_costs_begin(&capture->costs, &capture->drain);
     capture->segment_ns = (uint64_t)monotonic_ns();
     capture->read_ns = own_ns();
-    if (capture->budget.share > 0)
-        program_costs_begin(&capture->costs, capture->programs, capture->states, &capture->drain);
-    else
-        program_costs_sample(&capture->costs, &capture->settings.cores);
     *out = capture;
     return 0;
 }
@@ -370,7 +368,16 @@ static void say_sparing(struct events_capture *capture, bool begins)
 static void run_programs(struct events_capture *capture, enum events_running which)
 {
     const uint64_t before = own_ns();
+    cpu_set_t cores, calm;
+    bool moved = false;
+    CPU_ZERO(&calm);
+    if (sched_getaffinity(0, sizeof cores, &cores) == 0) {
+        CPU_SET(program_costs_calm_core(&capture->costs, &capture->drain, &cores), &calm);
+        moved = sched_setaffinity(0, sizeof calm, &calm) == 0;
+    }
     events_programs_run(capture->programs, capture->states, which);
+    if (moved)
+        sched_setaffinity(0, sizeof cores, &cores);
     const uint64_t took = own_ns() - before;
     capture->read_ns += took;
     events_budget_switched(&capture->budget, took);
@@ -400,16 +407,14 @@ static void begin_segment(struct events_capture *capture)
     capture->rests = capture->wakes = false;
     begin_anew(capture);
     capture->segment_ns = (uint64_t)monotonic_ns();
-    if (capture->budget.share > 0)
-        program_costs_begin(&capture->costs, capture->programs, capture->states, &capture->drain);
+    program_costs_begin(&capture->costs, &capture->drain);
     capture->read_ns = own_ns();
 }
 
 static void measure(struct events_capture *capture)
 {
     uint64_t records;
-    const double programs_ns = program_costs_so_far(&capture->costs, capture->programs,
-                                                    capture->states, &capture->drain, &records);
+    const double programs_ns = program_costs_so_far(&capture->costs, &capture->drain, &records);
     events_budget_measured(&capture->budget, programs_ns, records, capture->drain.received);
 }
 
@@ -443,7 +448,6 @@ static void rest(struct events_capture *capture)
     capture->segment.until_ns = clock_now_ns(CLOCK_MONOTONIC_RAW);
     drain_rings(capture);
     payload_frames_poll(capture->frames);
-    program_costs_end(&capture->costs);
     capture->programs->bss->resting = 1;
     run_programs(capture, EVENTS_RUN_RESTING);
 }
@@ -652,7 +656,6 @@ int events_capture_stop(struct events_capture *capture, const char *out_dir, jso
 {
     struct losses losses = {.per_core = json_object()};
     struct connection_array sockets = {0};
-    program_costs_end(&capture->costs);
     watched_sockets_look_up(&capture->sockets); // connections whose beginning was not seen
     finish_records(capture, &losses);
     payload_frames_poll(capture->frames);
