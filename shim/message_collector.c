@@ -361,7 +361,7 @@ static void ripe_note(struct message_collector *collector, const struct pool_fil
 {
     struct ring_chunk chunk;
     uint32_t reader = MAP_NONE;
-    bool read = pool_read_chunk(pool, index, &chunk);
+    bool read = pool_read_chunk_head(pool, index, &chunk);
     // Whoever took it may not have come to write what it is.
     bool sane = read && (chunk.used == 0 || ring_chunk_plausible(&chunk));
     uint32_t place = view->owners[index] & ~CHUNK_SEALED;

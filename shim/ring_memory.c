@@ -48,6 +48,11 @@ bool pool_read_chunk(const struct pool_file *pool, uint32_t index, struct ring_c
     return pool_read(pool, chunk, sizeof *chunk, chunk_at(pool, index));
 }
 
+bool pool_read_chunk_head(const struct pool_file *pool, uint32_t index, struct ring_chunk *chunk)
+{
+    return pool_read(pool, chunk, offsetof(struct ring_chunk, entries), chunk_at(pool, index));
+}
+
 static void pool_write(const struct pool_file *pool, const void *from, size_t bytes, size_t to)
 {
     // A pool that somebody has cut takes nothing, and what is in it is lost.

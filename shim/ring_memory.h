@@ -50,6 +50,9 @@ bool pool_read_owners(const struct pool_file *pool, uint32_t *owners);
 bool pool_read_page(const struct pool_file *pool, uint32_t place, struct process_page *page);
 bool pool_read_chunk(const struct pool_file *pool, uint32_t index, struct ring_chunk *chunk);
 
+// All of a chunk but its entries, which stay as they are.
+bool pool_read_chunk_head(const struct pool_file *pool, uint32_t index, struct ring_chunk *chunk);
+
 // Gives a chunk, or a process's place, to whoever takes it next.
 void pool_free_chunk(const struct pool_file *pool, uint32_t index);
 void pool_free_place(const struct pool_file *pool, uint32_t place);

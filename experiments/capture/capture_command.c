@@ -2,6 +2,7 @@
 #include "experiments/capture/capture_command.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -27,6 +28,8 @@
 #include "experiments/common/supervisor.h"
 #include "experiments/remote/deployment.h"
 #include "shim/ring_directory.h"
+
+enum { GROWING_BYTES = 256 << 10 };
 
 // --- its end: the logs, and capture.json, which says what was recorded and what was lost ---------
 
@@ -333,11 +336,20 @@ static int watch_until_end(struct capture *capture, struct error *err)
     return result < 0 ? result : 0;
 }
 
+// What is kept grows while the load runs, and its core is often the load generator's: the kernel
+// moves what the C library has mapped by itself, and would have it copied otherwise. That it maps
+// nothing by itself after the first large one is freed is its default.
+static void grow_in_place(void)
+{
+    mallopt(M_MMAP_THRESHOLD, GROWING_BYTES);
+}
+
 int capture_command(int argc, char **argv)
 {
     struct error err = {0};
     struct capture capture = {.signals = -1, .way_out.signals = -1};
     bool help = false;
+    grow_in_place();
     capture.warnings = json_array();
     if (capture_options_read(&capture, argc, argv, &help, &err) < 0 || help ||
         capture_servers_find(&capture, &err) < 0) {

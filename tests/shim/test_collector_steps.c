@@ -204,6 +204,12 @@ bool pool_read_chunk(const struct pool_file *pool, uint32_t index, struct ring_c
     return REAL(pool_read_chunk)(pool, index, chunk);
 }
 
+bool pool_read_chunk_head(const struct pool_file *pool, uint32_t index, struct ring_chunk *chunk)
+{
+    between();
+    return REAL(pool_read_chunk_head)(pool, index, chunk);
+}
+
 void pool_free_chunk(const struct pool_file *pool, uint32_t index)
 {
     between();
