@@ -38,6 +38,19 @@ static const char *function_left_in(struct sweep *sweep, const struct thread_sti
     return sweep->gap_function;
 }
 
+// Who sent the signal that has stopped a thread: the latest one that its process got.
+static void append_sender(const struct host_timeline *host, const struct thread_stint *before,
+                          char out[CAUSE_NAME_BYTES])
+{
+    const struct thread_owner *owner = host_timeline_owner(host, before->thread);
+    size_t count = 0;
+    const struct thread_moment *stops =
+        thread_moments_of(&host->stops, owner ? owner->process : before->thread, &count);
+    size_t after = stops ? thread_moments_before(stops, count, before->end_ns) : 0;
+    if (after > 0)
+        text_append(out, CAUSE_NAME_BYTES, " of %s", host->names.items[stops[after - 1].value]);
+}
+
 void sleep_name(struct sweep *sweep, const struct thread_stint *before, char out[CAUSE_NAME_BYTES])
 {
     const struct host_timeline *host = sweep->decomposer->in->server;
@@ -49,6 +62,8 @@ void sleep_name(struct sweep *sweep, const struct thread_stint *before, char out
     if (pause_after(host, before, &pause)) {
         pause_name(pause, out, CAUSE_NAME_BYTES);
         call_file_append(host, before, pause, out, CAUSE_NAME_BYTES);
+        if (pause == PAUSE_STOPPED)
+            append_sender(host, before, out);
     } else if ((function = function_left_in(sweep, before))) {
         snprintf(out, CAUSE_NAME_BYTES, "asleep in %s", function);
     }

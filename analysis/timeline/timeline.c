@@ -441,13 +441,14 @@ static int take_member(struct builder *builder, const struct event *event, int64
                                             .parent = (uint32_t)event->payload.b});
 }
 
-static int take_quota(struct builder *builder, const struct event *event, int64_t time_ns)
+static int take_named(struct builder *builder, struct thread_moment_array *moments,
+                      const struct event *event, int64_t time_ns)
 {
     struct thread_moment moment = {.time_ns = time_ns, .thread = event->id};
     const char *text = event->payload.text;
     return name_table_intern(&builder->names, text, sizeof event->payload.text, &moment.value) < 0
                ? -1
-               : array_push(&builder->out->quotas, moment);
+               : array_push(moments, moment);
 }
 
 static int take_file(struct builder *builder, const struct event *event, int64_t time_ns)
@@ -491,7 +492,7 @@ static int take_handoff(struct builder *builder, const struct event *event, int6
 #define BECOMES_detour              take_detour(builder, event, time_ns)
 #define BECOMES_disk_done           take_disk_done(builder, event, time_ns)
 #define BECOMES_fault_end           take_fault_end(builder, event, time_ns)
-#define BECOMES_quota               take_quota(builder, event, time_ns)
+#define BECOMES_named(list)         take_named(builder, &builder->out->list, event, time_ns)
 #define BECOMES_file                take_file(builder, event, time_ns)
 #define BECOMES_nothing             0 // processes are taken before, messages are the join's (analysis/lifetime)
 
@@ -595,6 +596,7 @@ static void index_threads(struct host_timeline *out)
     sort_moments(&out->copies);
     sort_moments(&out->forks);
     sort_moments(&out->quotas);
+    sort_moments(&out->stops);
     array_sort(&out->disk_requests, compare_requests);
     array_sort(&out->owners, compare_owners);
     // A thread cannot run on two cores at once: one of its switches was lost.

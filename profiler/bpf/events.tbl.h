@@ -15,7 +15,7 @@
 //             moment(LIST)             something happened to a thread, kept in that list
 //             detour                   what a thread did for the kernel's memory
 //             disk_done                what a disk did
-//             quota                    by which control group a thread is throttled
+//             named(LIST)              the same, with a name: the text
 //             file                     which file the call is about in which a thread sleeps
 //             nothing                  it is about messages, or taken before
 //         A span that messages wait for is a cause by its name; no other row is needed.
@@ -140,6 +140,8 @@ EVENT(MEMBER, 22, "member", member, "id: thread; a: its process; b: the process 
       "which process a user thread belongs to, before the first SWITCH to it (more than once is no harm)")
 EVENT(RENAMED, 33, "renamed", renamed, "id: the thread that has the core; text: its new name",
       "a thread gets another name, as one does that a shell has forked when it becomes its program")
+EVENT(STOP_SENT, 40, "stop_sent", named(stops), "id: process; text: the name of the thread that sends it",
+      "a signal that stops a process is sent to it or to one of its threads, from whatever core")
 // What holds bytes back that the application has written.
 EVENT(RETRANSMIT, 23, "retransmit", nothing, "id: socket of the server; a: stream offset after the last byte; b: bytes; flags: `enum retransmit_flags`",
       "TCP sends bytes again: the server's, or the client's where its socket is on this machine")
@@ -148,7 +150,7 @@ EVENT(HELD, 24, "held", nothing, "id: socket; a: stream offset up to which TCP h
 EVENT(QUEUED, 25, "queued", nothing, "id: socket; a: stream offset after the last byte; b: when TCP handed the buffer down (CLOCK_MONOTONIC ns); flags: `enum event_queue`",
       "just before a TRANSMIT: a queueing discipline had the buffer for longer than 10 us")
 // The kernel's other waits.
-EVENT(QUOTA, 26, "quota", quota, "id: thread; text: the control group's name, its first 16 bytes",
+EVENT(QUOTA, 26, "quota", named(quotas), "id: thread; text: the control group's name, its first 16 bytes",
       "just before a SWITCH or WAKING that says that the thread is throttled: whose CPU quota is used up")
 EVENT(DISK, 27, "disk", nothing, "id: the disk's number (major << 20 | minor); text: its name",
       "before the first DISK_DONE of that disk (more than once is no harm)")
@@ -229,6 +231,7 @@ EVENT_LOSS(UDP_CSUM, 38, "a wrong checksum")
 EVENT_PROGRAM(sched_switch, SCHEDULER, false, "which thread runs on each core", NULL)
 EVENT_PROGRAM(sched_waking, SCHEDULER, false, "who woke whom: wake-up latency", NULL)
 EVENT_PROGRAM(sched_migrate_task, SCHEDULER, false, "threads moved to another core", NULL)
+EVENT_PROGRAM(signal_generate, SCHEDULER, false, "who stops a process with a signal", NULL)
 EVENT_PROGRAM(task_rename, SCHEDULER, false, "the names of programs that have just begun", NULL)
 EVENT_PROGRAM(irq_handler_entry, INTERRUPTS, false, "device interrupts", NULL)
 EVENT_PROGRAM(irq_handler_exit, INTERRUPTS, false, "device interrupts", NULL)

@@ -313,6 +313,19 @@ int BPF_PROG(task_rename, struct task_struct *task, const char *comm)
     return record_write(ring, core, EVENT_RENAMED, 0, (uint32_t)task->pid, name[0], name[1]);
 }
 
+SEC("tp_btf/signal_generate")
+int BPF_PROG(signal_generate, int signal, const void *info, struct task_struct *task)
+{
+    enum { SIGSTOP = 19, SIGTTOU = 22 }; // SIGTSTP and SIGTTIN between them
+    uint32_t core = bpf_get_smp_processor_id();
+    struct core_ring *ring = ring_of(core);
+    if (signal < SIGSTOP || signal > SIGTTOU || !ring || *(volatile uint32_t *)&resting)
+        return 0;
+    uint64_t name[2] = {};
+    bpf_get_current_comm(name, sizeof name);
+    return record_write(ring, core, EVENT_STOP_SENT, 0, (uint32_t)task->tgid, name[0], name[1]);
+}
+
 // Whether a thread reads from watched sockets, as far as is known.
 static __always_inline bool serves(uint32_t thread)
 {

@@ -27,6 +27,7 @@ enum hindrance {
     LOCKED,
     STOPPED,
     CONTINUED,
+    TOLD_TO_STOP,
     TRACED,
     FROZEN,
     UNKNOWN_CALL,
@@ -239,6 +240,14 @@ static int64_t serve(struct scenario *s, int64_t begin, enum hindrance hindrance
         sleeps(s, service, BLOCKED_NO_CALL, BLOCKED_SIGNALLED);
     if (hindrance == CONTINUED)
         is_continued(s, service);
+    if (hindrance == TOLD_TO_STOP) {
+        records_text(s, service - 500, EVENT_STOP_SENT, SERVER_PROCESS, "supervisor");
+        s->events.items[s->events.count - 1].core = 2;
+        scenario_event(s, service - 500, EVENT_MEMBER, 0, SERVER_THREAD)->payload.a =
+            SERVER_PROCESS;
+        is_continued(s, service);
+        records_text(s, service + held, EVENT_STOP_SENT, SERVER_PROCESS, "another");
+    }
     if (hindrance == TRACED)
         sleeps(s, service, BLOCKED_NO_CALL, BLOCKED_TRACED);
     if (hindrance == FROZEN) {
@@ -372,6 +381,7 @@ static void a_sleeping_thread_says_in_what(void **state)
     expect(CONDITION, "condition wait (futex)");
     expect(STOPPED, "stopped by a signal");
     expect(CONTINUED, "stopped by a signal (continued by bash)");
+    expect(TOLD_TO_STOP, "stopped by a signal of supervisor");
     expect(TRACED, "stopped by a tracer");
     expect(FROZEN, "stopped: its control group is frozen");
     expect(UNKNOWN_CALL, "blocked in system call 999");
