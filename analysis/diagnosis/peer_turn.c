@@ -87,8 +87,7 @@ static void widen_turn(const struct diagnosis_input *in, struct peer_turn *turn,
         return;
     const struct lifetime *life = &in->peers->lives.items[turn->wait->life];
     int64_t came = life->stamp_ns[STAMP_NIC];
-    int64_t left =
-        life->stamp_ns[lifetime_has(life, STAMP_SERVER_TX) ? STAMP_SERVER_TX : STAMP_REPLY];
+    int64_t left = lifetime_stamp_ns(life, STAMP_SERVER_TX, STAMP_REPLY);
     if (lifetime_has(life, STAMP_NIC) && came < turn->begin_ns)
         turn->begin_ns = came > begin_ns ? came : begin_ns;
     if (left > turn->end_ns)
@@ -213,9 +212,8 @@ static void working_time(const struct diagnosis_input *in, const struct peer_wai
     if (wait->life == NO_PEER_LIFE)
         return;
     const struct lifetime *life = &in->peers->lives.items[wait->life];
-    *begin_ns =
-        life->stamp_ns[lifetime_has(life, STAMP_HANDOFF) ? STAMP_HANDOFF : STAMP_APPLICATION];
-    *end_ns = life->stamp_ns[lifetime_has(life, STAMP_SERVER_TX) ? STAMP_SERVER_TX : STAMP_REPLY];
+    *begin_ns = lifetime_stamp_ns(life, STAMP_HANDOFF, STAMP_APPLICATION);
+    *end_ns = lifetime_stamp_ns(life, STAMP_SERVER_TX, STAMP_REPLY);
 }
 
 bool peer_turn_works(const struct diagnosis_input *in, const struct lifetime *life,

@@ -129,8 +129,7 @@ int context_sums_add(struct context_sums *sums, uint64_t lifetime, int side)
 {
     const struct lifetime *life = &sums->in->lifetimes[lifetime];
     int64_t at = life->stamp_ns[STAMP_HANDOFF];
-    int64_t end = lifetime_has(life, STAMP_SERVER_TX) ? life->stamp_ns[STAMP_SERVER_TX]
-                                                      : life->stamp_ns[STAMP_REPLY];
+    int64_t end = lifetime_stamp_ns(life, STAMP_SERVER_TX, STAMP_REPLY);
     sums->side = side;
     if (side == VIEW_SLICE && array_push(&sums->first, sums->times.count) < 0)
         return -1;

@@ -141,4 +141,11 @@ static inline bool lifetime_has(const struct lifetime *life, enum stamp_kind kin
     return (life->present >> kind & 1) != 0;
 }
 
+// A stamp, or where there is none that other one.
+static inline int64_t lifetime_stamp_ns(const struct lifetime *life, enum stamp_kind wanted,
+                                        enum stamp_kind otherwise)
+{
+    return life->stamp_ns[lifetime_has(life, wanted) ? wanted : otherwise];
+}
+
 #endif

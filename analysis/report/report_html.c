@@ -78,8 +78,8 @@ static json_t *datagrams_lost_build(struct page_builder *builder)
         page_append(builder, list, one);
     }
     const struct run_hops *hops = &builder->run->lifetimes.hops;
-    for (size_t i = 0; i < hops->stays.losses.count; i++) {
-        const struct hop_loss *loss = &hops->stays.losses.items[i];
+    for (size_t i = 0; i < hops->losses.places.count; i++) {
+        const struct hop_loss *loss = &hops->losses.places.items[i];
         json_t *one = json_object();
         page_put(builder, one, "words", page_text(run_hops_loss_words(hops, loss, between)));
         page_put(builder, one, "count", page_count(loss->requests));

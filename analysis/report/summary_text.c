@@ -299,13 +299,13 @@ static void write_hop_losses(const struct summary *s)
     const struct run_hops *hops = &s->run->lifetimes.hops;
     const char *before = "of the requests without an answer ";
     char line[2400] = "", words[HOP_LOSS_WORDS];
-    for (size_t i = 0; i < hops->stays.losses.count; i++, before = ", ")
+    for (size_t i = 0; i < hops->losses.places.count; i++, before = ", ")
         text_append(line, sizeof line, "%s%s %s", before,
-                    TEXT_COUNT(hops->stays.losses.items[i].requests),
-                    run_hops_loss_words(hops, &hops->stays.losses.items[i], words));
-    if (hops->stays.losses_unseen)
+                    TEXT_COUNT(hops->losses.places.items[i].requests),
+                    run_hops_loss_words(hops, &hops->losses.places.items[i], words));
+    if (hops->losses.unseen)
         text_append(line, sizeof line, "%s%s that no hop saw", before,
-                    TEXT_COUNT(hops->stays.losses_unseen));
+                    TEXT_COUNT(hops->losses.unseen));
     if (!line[0])
         return;
     fprintf(s->out, "  ");

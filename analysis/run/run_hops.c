@@ -422,12 +422,25 @@ static int make_rows(struct run_hops *hops, const struct lifetime *lives, size_t
     return result;
 }
 
+static int find_all(const struct hops_input *in, struct run_hops *out)
+{
+    struct hop_sightings sightings;
+    int result = hop_sightings_build(in, &sightings);
+    out->strange = sightings.strange;
+    if (result == 0)
+        result = hop_stays_find(&sightings, &out->stays);
+    if (result == 0)
+        result = hop_losses_find(&sightings, &out->stays.order, &out->losses);
+    hop_sightings_free(&sightings);
+    return result;
+}
+
 int run_hops_add(const struct run_hops_input *input, struct run_hops *out, struct error *err)
 {
     struct machine_files files[HOP_MACHINES] = {{.folder = "server", .host = ""},
                                                 {.folder = "client", .host = ""}};
     struct hop_machine machines[HOP_MACHINES];
-    struct hop_stays_input in = input->stays;
+    struct hops_input in = input->requests;
     char path[RUN_FILE_PATH_BYTES];
     int result = 0, unread = 0;
     *out = (struct run_hops){.present = false};
@@ -447,7 +460,7 @@ int run_hops_add(const struct run_hops_input *input, struct run_hops *out, struc
         out->present = true;
         in.hop_count = out->hop_count;
         in.places = out->places;
-        result = hop_stays_find(&in, &out->stays);
+        result = find_all(&in, out);
         if (result == 0)
             result = make_rows(out, in.lives, in.life_count);
     }
@@ -464,6 +477,7 @@ int run_hops_add(const struct run_hops_input *input, struct run_hops *out, struc
 void run_hops_free(struct run_hops *hops)
 {
     hop_stays_free(&hops->stays);
+    hop_losses_free(&hops->losses);
     array_free(&hops->rows);
 }
 
@@ -491,9 +505,9 @@ const char *run_hops_lack(const struct run_hops *hops, char out[RUN_HOPS_WORDS])
     if (hops->dropped)
         text_append(out, RUN_HOPS_WORDS, "%s%s records of hops were lost", out[0] ? ", " : "",
                     text_count(hops->dropped, count));
-    if (hops->stays.strange)
+    if (hops->strange)
         text_append(out, RUN_HOPS_WORDS, "%s%s records are of no hop", out[0] ? ", " : "",
-                    text_count(hops->stays.strange, count));
+                    text_count(hops->strange, count));
     if (hops->stays.backwards)
         text_append(out, RUN_HOPS_WORDS,
                     "%s%s packets are at the next machine before they left the other, by more than "
@@ -523,8 +537,8 @@ const char *run_hops_loss_words(const struct run_hops *hops, const struct hop_lo
 static json_t *losses_json(const struct run_hops *hops)
 {
     json_t *all = json_array();
-    for (size_t i = 0; i < hops->stays.losses.count; i++) {
-        const struct hop_loss *loss = &hops->stays.losses.items[i];
+    for (size_t i = 0; i < hops->losses.places.count; i++) {
+        const struct hop_loss *loss = &hops->losses.places.items[i];
         const char *before = loss->before < HOPS_MAX ? hops->places[loss->before].name : NULL;
         json_array_append_new(all, json_pack("{s:s, s:s, s:s?, s:I}", "way", way_names[loss->way],
                                              "after", hops->places[loss->after].name, "before",
@@ -564,11 +578,11 @@ json_t *run_hops_json(const struct run_hops *hops)
     }
     return json_pack("{s:s*, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:I}", "problem",
                      hops->problem[0] ? hops->problem : NULL, "records", (json_int_t)hops->records,
-                     "dropped", (json_int_t)hops->dropped, "strange",
-                     (json_int_t)hops->stays.strange, "requests", (json_int_t)hops->stays.whole,
-                     "divided_to_server", (json_int_t)hops->stays.divided[WAY_TO_SERVER],
-                     "divided_to_client", (json_int_t)hops->stays.divided[WAY_TO_CLIENT],
-                     "backwards", (json_int_t)hops->stays.backwards, "clock",
-                     clock_json(&hops->stays.clock), "parts", rows, "lost", losses_json(hops),
-                     "lost_unseen", (json_int_t)hops->stays.losses_unseen);
+                     "dropped", (json_int_t)hops->dropped, "strange", (json_int_t)hops->strange,
+                     "requests", (json_int_t)hops->stays.whole, "divided_to_server",
+                     (json_int_t)hops->stays.divided[WAY_TO_SERVER], "divided_to_client",
+                     (json_int_t)hops->stays.divided[WAY_TO_CLIENT], "backwards",
+                     (json_int_t)hops->stays.backwards, "clock", clock_json(&hops->stays.clock),
+                     "parts", rows, "lost", losses_json(hops), "lost_unseen",
+                     (json_int_t)hops->losses.unseen);
 }

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analysis/lifetime/hop_losses.h"
+#include "analysis/lifetime/hop_sightings.h"
 #include "analysis/lifetime/hop_stays.h"
 #include "analysis/lifetime/lifetime.h"
 #include "base/array.h"
@@ -41,7 +43,9 @@ struct run_hops {
     size_t hop_count;
     struct hop_place places[HOPS_MAX];
     uint64_t records, dropped;
+    uint64_t strange; // records that are none of a hop: damaged
     struct hop_stays stays;
+    struct hop_losses losses;
     struct hop_row_array rows; // by way, in the order in which packets pass; its whole last
 };
 
@@ -54,7 +58,7 @@ struct run_hops_input {
     struct time_source client_clock;
     const char *client_boot_id;                           // of its log, 40 bytes
     const struct clock_map *clock_map, *client_clock_map; // both logs' times
-    struct hop_stays_input stays;                         // without machines
+    struct hops_input requests;                           // without machines
 };
 
 // Without any hops.tlog all is zero. What cannot be read is no error: problem says why, and the

@@ -202,11 +202,11 @@ static int divide_network(struct run_analysis *run, const struct run_input *inpu
         .client_boot_id = input->client_boot_id,
         .clock_map = input->clock_map,
         .client_clock_map = input->client_clock_map,
-        .stays = {.samples = input->samples.records,
-                  .connections = input->client_connections.records,
-                  .connection_count = input->client_connections.count,
-                  .lives = run->lifetimes.all.items,
-                  .life_count = run->lifetimes.all.count},
+        .requests = {.samples = input->samples.records,
+                     .connections = input->client_connections.records,
+                     .connection_count = input->client_connections.count,
+                     .lives = run->lifetimes.all.items,
+                     .life_count = run->lifetimes.all.count},
     };
     return input->without_client ? 0 : run_hops_add(&hops, &run->lifetimes.hops, err);
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/lifetime/hop_sightings.h"
 #include "analysis/lifetime/hop_stays.h"
 #include "profiler/bpf/packet_head.h"
 #include "profiler/capsule/packet_join.h"
@@ -80,6 +81,7 @@ static void check_stays(const struct hop_record *records, size_t count,
 {
     struct sample samples[LIVES] = {0};
     struct lifetime lives[LIVES] = {0};
+    struct hop_sightings sightings;
     struct hop_stays stays;
     for (uint32_t i = 0; i < LIVES; i++) {
         struct lifetime *life = &lives[i];
@@ -112,17 +114,18 @@ static void check_stays(const struct hop_record *records, size_t count,
                                                         .is_client = true}};
     static const struct hop_place places[HOPS] = {{.number = 2, .peer = 1, .qdisc = "noqueue"},
                                                   {.is_ingress = true, .number = 1, .peer = 2}};
-    const struct hop_stays_input in = {.machines = machines,
-                                       .machine_count = HOP_MACHINES,
-                                       .hop_count = HOPS,
-                                       .places = places,
-                                       .samples = samples,
-                                       .connections = connections,
-                                       .connection_count = CONNECTIONS,
-                                       .lives = lives,
-                                       .life_count = LIVES};
-    must(hop_stays_find(&in, &stays) == 0);
-    must(stays.whole == LIVES && stays.strange <= HOP_MACHINES * count);
+    const struct hops_input in = {.machines = machines,
+                                  .machine_count = HOP_MACHINES,
+                                  .hop_count = HOPS,
+                                  .places = places,
+                                  .samples = samples,
+                                  .connections = connections,
+                                  .connection_count = CONNECTIONS,
+                                  .lives = lives,
+                                  .life_count = LIVES};
+    must(hop_sightings_build(&in, &sightings) == 0);
+    must(hop_stays_find(&sightings, &stays) == 0);
+    must(stays.whole == LIVES && sightings.strange <= HOP_MACHINES * count);
     must(stays.divided[WAY_TO_SERVER] <= LIVES && stays.divided[WAY_TO_CLIENT] <= LIVES);
     for (size_t i = 0; i < stays.all.count; i++) {
         const struct hop_stay *stay = &stays.all.items[i];
@@ -133,6 +136,7 @@ static void check_stays(const struct hop_record *records, size_t count,
         must(i == 0 || stay[-1].request <= stay->request);
     }
     hop_stays_free(&stays);
+    hop_sightings_free(&sightings);
 }
 
 static int by_time(const void *a, const void *b)

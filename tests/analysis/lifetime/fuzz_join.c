@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "analysis/lifetime/hop_sightings.h"
 #include "analysis/lifetime/hop_stays.h"
 #include "analysis/lifetime/join.h"
 #include "analysis/timeline/timeline.h"
@@ -184,7 +185,8 @@ static void join_and_check(struct logs *logs, bool without_events)
     struct lifetime_array lives = {0};
     struct holdup_array holdups = {0};
     struct join_counts counts = {0};
-    struct hop_stays stays = {0};
+    struct hop_sightings sightings;
+    struct hop_stays stays;
     uint64_t damaged;
     struct error err;
     const struct join_input input = {.samples = logs->samples,
@@ -214,19 +216,21 @@ static void join_and_check(struct logs *logs, bool without_events)
                                         .clock = clock_of_host};
     static const struct hop_place places[HOPS] = {{.number = 2, .peer = 1, .qdisc = "noqueue"},
                                                   {.is_ingress = true, .number = 1, .peer = 2}};
-    const struct hop_stays_input hops = {.machines = &machine,
-                                         .machine_count = 1,
-                                         .hop_count = HOPS,
-                                         .places = places,
-                                         .samples = logs->samples,
-                                         .connections = logs->client,
-                                         .connection_count = ENDS,
-                                         .lives = lives.items,
-                                         .life_count = lives.count};
-    assert(hop_stays_find(&hops, &stays) == 0);
+    const struct hops_input hops = {.machines = &machine,
+                                    .machine_count = 1,
+                                    .hop_count = HOPS,
+                                    .places = places,
+                                    .samples = logs->samples,
+                                    .connections = logs->client,
+                                    .connection_count = ENDS,
+                                    .lives = lives.items,
+                                    .life_count = lives.count};
+    assert(hop_sightings_build(&hops, &sightings) == 0);
+    assert(hop_stays_find(&sightings, &stays) == 0);
     for (size_t i = 0; i < stays.all.count; i++)
         assert(stays.all.items[i].request < lives.count && stays.all.items[i].to < HOPS);
     hop_stays_free(&stays);
+    hop_sightings_free(&sightings);
     array_free(&holdups);
     array_free(&lives);
     array_free(&calls);

@@ -13,184 +13,15 @@
 #include <cmocka.h>
 
 #include "analysis/diagnosis/diagnosis.h"
-#include "analysis/lifetime/hop_stays.h"
 #include "analysis/run/run_hops.h"
 #include "analysis/timeline/timeline.h"
 #include "base/log_file.h"
-#include "profiler/bpf/packet_head.h"
-#include "tests/analysis/lifetime/joined.h"
-
-enum { CLIENT, IN, OUT, SERVER, HOPS };
-static const struct hop_place places[HOPS] = {{.name = "eth0@client"},
-                                              {.name = "in", .is_ingress = true},
-                                              {.name = "out"},
-                                              {.name = "eth0@server", .is_ingress = true}};
+#include "tests/analysis/lifetime/seen.h"
 
 static const struct hop_place queueing[HOPS] = {{.name = "eth0@client", .qdisc = "fq"},
                                                 {.name = "in", .is_ingress = true},
                                                 {.name = "out", .qdisc = "tbf"},
                                                 {.name = "eth0@server", .is_ingress = true}};
-
-#define KEY 0x1234567890abcdefULL
-// Of connection 0 the sequence numbers begin again at 0 within the run.
-#define FIRST_NUMBER(connection) (UINT32_MAX - 3000u + 100000u * (connection))
-
-struct seen {
-    struct joined joined;
-    struct ARRAY_OF(struct hop_record) records;
-    struct hop_stays stays;
-    bool without_opening; // no SYN was recorded
-    uint32_t one_in;
-    const struct hop_place *places; // NULL: as above
-};
-
-static uint64_t flow_of(const struct connection *c, bool back)
-{
-    struct packet_head head = {.protocol = c->protocol};
-    memcpy(&head.source, back ? c->peer : c->local, 16);
-    memcpy(&head.destination, back ? c->local : c->peer, 16);
-    head.source_port = back ? c->peer_port : c->local_port;
-    head.destination_port = back ? c->local_port : c->peer_port;
-    return packet_flow(&head, KEY);
-}
-
-static void pass(struct seen *s, uint32_t connection, bool back, uint8_t hop, int64_t time_ns,
-                 uint64_t from, uint64_t to)
-{
-    struct hop_record record = {.time = (uint64_t)(time_ns + MONOTONIC_AHEAD_NS),
-                                .flow = flow_of(&s->joined.scenario.client.items[connection], back),
-                                .first = FIRST_NUMBER(connection) + (uint32_t)from,
-                                .end = FIRST_NUMBER(connection) + (uint32_t)to,
-                                .hop = hop,
-                                .protocol = PACKET_TCP,
-                                .flags = from == to ? HOP_OPENS : 0};
-    SCENARIO_PUSH(&s->records, record);
-}
-
-static int by_time(const void *a, const void *b)
-{
-    const struct hop_record *x = a, *y = b;
-    return order_of(x->time, y->time);
-}
-
-static void make(struct seen *s, const struct scenario_options *options)
-{
-    build(&s->joined, options);
-    for (uint32_t c = 0; c < options->connections && !s->without_opening; c++)
-        for (uint8_t hop = 0; hop < HOPS; hop++) {
-            pass(s, c, false, hop, SCENARIO_BEGIN_NS - 90000 + hop * 1000, 0, 0);
-            pass(s, c, true, hop, SCENARIO_BEGIN_NS - 60000 - hop * 1000, 0, 0);
-        }
-    s->one_in = s->one_in ? s->one_in : 1;
-}
-
-// The same over UDP, where the datagram of request n begins with n.
-static void pass_datagram(struct seen *s, uint32_t connection, bool back, uint8_t hop,
-                          int64_t time_ns, uint64_t number)
-{
-    pass(s, connection, back, hop, time_ns, number, number + 1);
-    struct hop_record *record = &s->records.items[s->records.count - 1];
-    record->protocol = PACKET_UDP;
-    record->first = (uint16_t)number;
-    record->end = record->first + 1;
-}
-
-static void find(struct seen *s)
-{
-    struct scenario *scenario = &s->joined.scenario;
-    array_sort(&s->records, by_time);
-    const struct hop_machine machine = {.records = s->records.items,
-                                        .record_count = s->records.count,
-                                        .hop_count = HOPS,
-                                        .flow_key = KEY,
-                                        .one_in = s->one_in,
-                                        .clock = scenario_clock()};
-    const struct hop_stays_input in = {.machines = &machine,
-                                       .machine_count = 1,
-                                       .hop_count = HOPS,
-                                       .places = s->places ? s->places : places,
-                                       .samples = scenario->samples.items,
-                                       .connections = scenario->client.items,
-                                       .connection_count = scenario->client.count,
-                                       .lives = s->joined.lives.items,
-                                       .life_count = s->joined.lives.count};
-    assert_int_equal(hop_stays_find(&in, &s->stays), 0);
-}
-
-// The same where OUT and SERVER are on the server's machine and the others on the client's, whose
-// clock is behind the server's by that, and its hops by `late_ns` more than its requests say.
-static void find_apart(struct seen *s, int64_t behind_ns, int64_t late_ns)
-{
-    struct scenario *scenario = &s->joined.scenario;
-    struct ARRAY_OF(struct hop_record) parts[HOP_MACHINES] = {0};
-    array_sort(&s->records, by_time);
-    for (size_t i = 0; i < s->records.count; i++) {
-        struct hop_record record = s->records.items[i];
-        bool on_client = record.hop < OUT;
-        record.hop = (uint8_t)(record.hop % OUT);
-        record.time -= on_client ? (uint64_t)(behind_ns - late_ns) : 0;
-        SCENARIO_PUSH(&parts[on_client], record);
-    }
-    for (size_t i = 0; i < s->joined.lives.count; i++)
-        s->joined.lives.items[i].client_moved_ns = behind_ns;
-    const struct hop_machine machines[HOP_MACHINES] = {{.records = parts[0].items,
-                                                        .record_count = parts[0].count,
-                                                        .hop_count = OUT,
-                                                        .flow_key = KEY,
-                                                        .one_in = 1,
-                                                        .clock = scenario_clock()},
-                                                       {.records = parts[1].items,
-                                                        .record_count = parts[1].count,
-                                                        .first_hop = OUT,
-                                                        .hop_count = OUT,
-                                                        .flow_key = KEY,
-                                                        .one_in = 1,
-                                                        .clock = scenario_clock(),
-                                                        .is_client = true}};
-    const struct hop_stays_input in = {.machines = machines,
-                                       .machine_count = HOP_MACHINES,
-                                       .hop_count = HOPS,
-                                       .places = places,
-                                       .samples = scenario->samples.items,
-                                       .connections = scenario->client.items,
-                                       .connection_count = scenario->client.count,
-                                       .lives = s->joined.lives.items,
-                                       .life_count = s->joined.lives.count};
-    assert_int_equal(hop_stays_find(&in, &s->stays), 0);
-    array_free(&parts[0]);
-    array_free(&parts[1]);
-}
-
-static void finish(struct seen *s)
-{
-    hop_stays_free(&s->stays);
-    array_free(&s->records);
-    release(&s->joined);
-}
-
-// A request's way there: the client's qdisc, the bridge, and the fault on one of the links, of
-// which the last ends behind M(n), as it does where another core takes packets in.
-static void pass_there(struct seen *s, size_t i, unsigned slow_link)
-{
-    const struct scenario_request *r = &s->joined.scenario.requests.items[i];
-    const int64_t late = r->nic - r->tx > 100000 ? r->nic - r->tx - 1500 : 0;
-    uint64_t end = r->begin + REQUEST_BYTES;
-    pass(s, r->connection, false, CLIENT, r->tx - 500, r->begin, end);
-    pass(s, r->connection, false, IN, r->tx + 200 + (slow_link == CLIENT ? late : 0), r->begin,
-         end);
-    pass(s, r->connection, false, OUT, r->tx + 500 + (slow_link <= IN ? late : 0), r->begin, end);
-    pass(s, r->connection, false, SERVER, r->nic + 300, r->begin, end);
-}
-
-static void pass_back(struct seen *s, size_t i)
-{
-    const struct scenario_request *r = &s->joined.scenario.requests.items[i];
-    uint64_t end = r->reply_begin + REPLY_BYTES;
-    pass(s, r->connection, true, SERVER, r->server_tx - 200, r->reply_begin, end);
-    pass(s, r->connection, true, OUT, r->server_tx + 700, r->reply_begin, end);
-    pass(s, r->connection, true, IN, r->server_tx + 900, r->reply_begin, end);
-    pass(s, r->connection, true, CLIENT, r->client_rx + 50, r->reply_begin, end);
-}
 
 static void ways_are_divided(void **state)
 {
@@ -232,133 +63,6 @@ static void ways_are_divided(void **state)
     finish(&s);
 }
 
-// Over UDP, without a SYN: by numbers of which the datagrams have the low 16 bits.
-static void datagrams_are_divided(void **state)
-{
-    (void)state;
-    enum { STEP = 3000 }; // with few under way at once
-    struct seen s = {.without_opening = true};
-    uint64_t next[64] = {0};
-    make(&s, &plain);
-    struct scenario *scenario = &s.joined.scenario;
-    for (size_t c = 0; c < scenario->client.count; c++)
-        scenario->client.items[c].protocol = CONNECTION_UDP;
-    for (size_t i = 0; i < plain.requests; i++) {
-        const struct scenario_request *r = &scenario->requests.items[i];
-        uint64_t number = next[r->connection];
-        next[r->connection] += STEP;
-        scenario->samples.items[i].request_end = number + 1;
-        scenario->samples.items[i].reply_end = i + 1; // in the order in which they came
-        pass_datagram(&s, r->connection, false, CLIENT, r->tx - 500, number);
-        pass_datagram(&s, r->connection, false, IN, r->tx + 200, number);
-        pass_datagram(&s, r->connection, false, SERVER, r->nic + 300, number);
-        if (i % 2) // the reply is two datagrams, of which the last counts
-            pass_datagram(&s, r->connection, true, SERVER, r->server_tx - 400, number);
-        pass_datagram(&s, r->connection, true, SERVER, r->server_tx - 200, number);
-        pass_datagram(&s, r->connection, true, CLIENT, r->client_rx + 50, number);
-    }
-    assert_true(next[0] > 4 * (uint64_t)UINT16_MAX);
-    find(&s);
-    assert_int_equal(s.stays.whole, plain.requests);
-    assert_int_equal(s.stays.divided[WAY_TO_SERVER], plain.requests);
-    assert_int_equal(s.stays.divided[WAY_TO_CLIENT], plain.requests);
-    assert_int_equal(s.stays.all.count, 3 * (size_t)plain.requests);
-    for (size_t i = 0; i < plain.requests; i++) {
-        const int64_t *at = s.joined.lives.items[i].stamp_ns;
-        size_t count;
-        const struct hop_stay *stays = hop_stays_of(&s.stays, i, &count);
-        assert_int_equal(count, 3);
-        assert_true(stays[0].begin_ns == at[STAMP_CLIENT_TX] - 500);
-        assert_true(stays[1].end_ns == at[STAMP_NIC]);
-        assert_true(stays[2].begin_ns == at[STAMP_SERVER_TX]);
-    }
-    finish(&s);
-}
-
-// What no hop behind one saw was lost behind it, by the way that others took.
-static void lost_datagrams_have_a_place(void **state)
-{
-    (void)state;
-    enum { UNSEEN, BEHIND_IN, BEHIND_SERVER, BEHIND_REPLY, ANSWERED = 8 };
-    struct seen s = {.without_opening = true};
-    uint64_t next[64] = {0};
-    make(&s, &plain);
-    struct scenario *scenario = &s.joined.scenario;
-    for (size_t c = 0; c < scenario->client.count; c++)
-        scenario->client.items[c].protocol = CONNECTION_UDP;
-    for (size_t i = 0; i < plain.requests; i++) {
-        const struct scenario_request *r = &scenario->requests.items[i];
-        uint64_t number = next[r->connection]++, fate = i % ANSWERED;
-        scenario->samples.items[i].request_end = number + 1;
-        scenario->samples.items[i].reply_end = fate <= BEHIND_REPLY ? 0 : number + 1;
-        if (fate <= BEHIND_REPLY)
-            s.joined.lives.items[i].state = LIFETIME_UNANSWERED;
-        if (fate == UNSEEN)
-            continue;
-        pass_datagram(&s, r->connection, false, CLIENT, r->tx - 500, number);
-        pass_datagram(&s, r->connection, false, IN, r->tx + 200, number);
-        if (fate == BEHIND_IN)
-            continue;
-        pass_datagram(&s, r->connection, false, SERVER, r->nic + 300, number);
-        if (fate == BEHIND_SERVER)
-            continue;
-        pass_datagram(&s, r->connection, true, SERVER, r->server_tx - 200, number);
-        if (fate == BEHIND_REPLY)
-            continue;
-        pass_datagram(&s, r->connection, true, CLIENT, r->client_rx + 50, number);
-    }
-    find(&s);
-    const struct hop_loss expected[] = {
-        {WAY_TO_SERVER, IN, SERVER, plain.requests / ANSWERED},
-        {WAY_TO_SERVER, SERVER, HOPS_MAX, plain.requests / ANSWERED},
-        {WAY_TO_CLIENT, SERVER, CLIENT, plain.requests / ANSWERED}};
-    assert_int_equal(s.stays.losses.count, 3);
-    for (size_t i = 0; i < 3; i++) {
-        const struct hop_loss *loss = &s.stays.losses.items[i];
-        assert_int_equal(loss->way, expected[i].way);
-        assert_int_equal(loss->after, expected[i].after);
-        assert_int_equal(loss->before, expected[i].before);
-        assert_int_equal(loss->requests, expected[i].requests);
-    }
-    assert_int_equal(s.stays.losses_unseen, plain.requests / ANSWERED);
-    finish(&s);
-}
-
-// Bytes are followed, whatever packets they travel in: pairs of requests of a segment are divided
-// and merged on the way.
-// Whatever the clocks of two machines are apart, their hops divide the ways as one machine's do,
-// and the packets show the offset; where they contradict the requests, that is counted.
-static void machines_are_put_together(void **state)
-{
-    (void)state;
-    for (int wrong = 0; wrong < 2; wrong++) {
-        const int64_t behind_ns = 5000000000;
-        struct seen s = {.one_in = 0};
-        make(&s, &plain);
-        for (size_t i = 0; i < plain.requests; i++) {
-            pass_there(&s, i, OUT);
-            pass_back(&s, i);
-        }
-        find_apart(&s, behind_ns, wrong ? 4000 : 0);
-        const struct packet_clock *clock = &s.stays.clock;
-        assert_int_equal(clock->exchanges, plain.requests);
-        assert_int_equal(clock->compared, plain.requests);
-        if (wrong) {
-            assert_int_equal(s.stays.backwards, plain.requests);
-            assert_int_equal(clock->disagreeing, plain.requests);
-            assert_true(clock->difference_p50_ns > 3000 && clock->difference_max_ns < 5000);
-        } else {
-            assert_int_equal(s.stays.divided[WAY_TO_SERVER], plain.requests);
-            assert_int_equal(s.stays.divided[WAY_TO_CLIENT], plain.requests);
-            assert_int_equal(s.stays.all.count, 6 * (size_t)plain.requests);
-            assert_int_equal(s.stays.backwards + clock->disagreeing, 0);
-            assert_true(clock->bound_p99_ns < 1000);
-            assert_true(llabs(clock->offset_ns - behind_ns) <= (int64_t)clock->bound_p99_ns);
-        }
-        finish(&s);
-    }
-}
-
 // Where no queueing discipline lies between two ends of a link, the core that takes a
 // packet in is what it waits for; where one does, or nobody knows, it is not.
 static void cores_and_queues_are_known(void **state)
@@ -398,88 +102,6 @@ static void cores_and_queues_are_known(void **state)
         assert_int_equal(s.stays.all.count, 3 * (size_t)plain.requests);
         finish(&s);
     }
-}
-
-static void bytes_are_followed(void **state)
-{
-    (void)state;
-    struct seen s = {.one_in = 0};
-    struct scenario_options pairs = plain;
-    pairs.pipelined = 2;
-    make(&s, &pairs);
-    for (size_t i = 0; i < pairs.requests; i += 2) {
-        const struct scenario_request *r = &s.joined.scenario.requests.items[i];
-        uint64_t end = r->begin + 2 * REQUEST_BYTES;
-        pass(&s, r->connection, false, CLIENT, r->tx - 500, r->begin, end);
-        pass(&s, r->connection, false, IN, r->tx + 200, r->begin, r->begin + 30);
-        pass(&s, r->connection, false, IN, r->tx + 210, r->begin + 30, r->begin + 50);
-        pass(&s, r->connection, false, IN, r->tx + 220, r->begin + 50, end);
-        pass(&s, r->connection, false, OUT, r->tx + 500, r->begin, end);
-    }
-    find(&s);
-    assert_int_equal(s.stays.divided[WAY_TO_SERVER], pairs.requests);
-    assert_int_equal(s.stays.divided[WAY_TO_CLIENT], 0);
-    for (size_t i = 0; i < pairs.requests; i++) {
-        const struct scenario_request *r = &s.joined.scenario.requests.items[i];
-        size_t count;
-        const struct hop_stay *stays = hop_stays_of(&s.stays, i, &count);
-        assert_int_equal(count, 2);
-        assert_true(stays[0].end_ns == r->tx + (i % 2 ? 220 : 210)); // its last byte
-    }
-    finish(&s);
-}
-
-// What was lost behind a hop, and sent again, is followed as it got through; what was sent again
-// for nothing is not.
-static void what_got_through_is_followed(void **state)
-{
-    (void)state;
-    struct seen s = {.one_in = 0};
-    make(&s, &plain);
-    for (size_t i = 0; i < plain.requests; i++) {
-        const struct scenario_request *r = &s.joined.scenario.requests.items[i];
-        uint64_t end = r->begin + REQUEST_BYTES;
-        pass_there(&s, i, OUT);
-        if (i % 2) // the first copy was lost behind the switch's first hop
-            pass(&s, r->connection, false, IN, r->tx - 100, r->begin, end);
-        else
-            for (uint8_t hop = 0; hop < HOPS; hop++)
-                pass(&s, r->connection, false, hop, r->nic + 400 + hop, r->begin, end);
-    }
-    find(&s);
-    for (size_t i = 0; i < plain.requests; i++) {
-        const struct scenario_request *r = &s.joined.scenario.requests.items[i];
-        size_t count;
-        const struct hop_stay *stays = hop_stays_of(&s.stays, i, &count);
-        assert_int_equal(count, 3);
-        assert_true(stays[0].begin_ns == r->tx - 500);
-        assert_true(stays[0].end_ns == r->tx + 200);
-        assert_true(stays[2].end_ns == r->nic);
-    }
-    finish(&s);
-}
-
-static void what_lacks_stamps_is_counted(void **state)
-{
-    (void)state;
-    struct seen unknown = {.without_opening = true}, sampled = {.one_in = 4}, strange = {0};
-    struct seen *const all[] = {&unknown, &sampled, &strange};
-    for (size_t k = 0; k < 3; k++) {
-        make(all[k], &plain);
-        for (size_t i = 0; i < plain.requests; i++)
-            pass_there(all[k], i, OUT);
-        for (size_t i = 0; k == 2 && i < all[k]->records.count; i++)
-            all[k]->records.items[i].hop = (uint8_t)(HOPS + i % 200);
-        find(all[k]);
-        assert_int_equal(all[k]->stays.whole, plain.requests);
-    }
-    assert_int_equal(unknown.stays.divided[WAY_TO_SERVER], 0);
-    assert_int_equal(strange.stays.divided[WAY_TO_SERVER], 0);
-    assert_int_equal(strange.stays.strange, strange.records.count);
-    assert_true(sampled.stays.divided[WAY_TO_SERVER] > plain.requests / 16);
-    assert_true(sampled.stays.divided[WAY_TO_SERVER] < plain.requests * 10 / 16);
-    for (size_t k = 0; k < 3; k++)
-        finish(all[k]);
 }
 
 // --- and the diagnosis ---------------------------------------------------------------------------
@@ -687,11 +309,11 @@ static void the_table_is_in_the_order_of_the_way(void **state)
                                 .boot_id = boot_id,
                                 .clock = scenario_clock(),
                                 .clock_map = of_run,
-                                .stays = {.samples = s.joined.scenario.samples.items,
-                                          .connections = s.joined.scenario.client.items,
-                                          .connection_count = s.joined.scenario.client.count,
-                                          .lives = s.joined.lives.items,
-                                          .life_count = s.joined.lives.count}};
+                                .requests = {.samples = s.joined.scenario.samples.items,
+                                             .connections = s.joined.scenario.client.items,
+                                             .connection_count = s.joined.scenario.client.count,
+                                             .lives = s.joined.lives.items,
+                                             .life_count = s.joined.lives.count}};
     assert_int_equal(run_hops_add(&in, &hops, &err), 0);
     assert_string_equal(hops.problem, "");
     assert_true(hops.rows.count >= sizeof names / sizeof *names);
@@ -723,13 +345,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ways_are_divided),
-        cmocka_unit_test(datagrams_are_divided),
-        cmocka_unit_test(lost_datagrams_have_a_place),
-        cmocka_unit_test(machines_are_put_together),
         cmocka_unit_test(cores_and_queues_are_known),
-        cmocka_unit_test(bytes_are_followed),
-        cmocka_unit_test(what_got_through_is_followed),
-        cmocka_unit_test(what_lacks_stamps_is_counted),
         cmocka_unit_test(a_queue_is_a_part_of_the_link),
         cmocka_unit_test(a_slow_link_is_the_cause),
         cmocka_unit_test(a_queue_that_holds_packets_is_the_cause),
