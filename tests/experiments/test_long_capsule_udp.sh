@@ -4,6 +4,7 @@
 # memcached over UDP through a bridge: of 99 in 100 requests the hops say where their datagram and the reply's were, all
 # of both ways, from where the server's own interface sent it.
 . tests/experiments/run_lib.sh
+. tests/experiments/losses_lib.sh
 need_capture
 need_program jq jq
 experiment "$work/x.yaml" netns 2k 2s <<'END'
@@ -25,23 +26,12 @@ jq -c '.hops | [.requests, .divided_to_server, .divided_to_client]' "$run/summar
 
 # What is lost on one link, and in the socket of a server that is stopped, is said to be lost there.
 # (The kernel's own record of a drop may be missing, where it runs no tracing program; the hops' are not.)
-cat >>"$work/x.yaml" <<'END'
+cat >>"$work/x.yaml" <<END
 neighbours:
-  lossy:
-    host: client
-    start: 500ms
-    command: [sh, -ec, 'tc qdisc add dev to1 root tbf rate 800kbit burst 1600 limit 1600; sleep 0.3; tc qdisc del dev to1 root']
-  stop:
-    host: server
-    start: 1200ms
-    command:
-      - sh
-      - -ec
-      - >-
-        for p in \$(pidof memcached); do [ /proc/\$p/ns/net -ef /proc/self/ns/net ] && pid=\$p; done;
-        kill -STOP \$pid; sleep 0.5; kill -CONT \$pid
+  lossy: $(narrow client to1 500ms)
+  stop: $(stopped 1200ms)
 END
-sed -i 's/timeout: 1s/timeout: 300ms/; s/\\\$/$/g' "$work/x.yaml"
+sed -i 's/timeout: 1s/timeout: 300ms/' "$work/x.yaml"
 run="$work/lossy"
 "$taillight" run "$work/x.yaml" --out "$run" >"$work/out" 2>"$work/run.err"
 status=$?

@@ -2,27 +2,17 @@
 # memcached over UDP: its requests are joined as TCP's are, and those that are lost have a place:
 # the server is stopped until its socket is full, then each end's link loses some.
 . tests/experiments/run_lib.sh
+. tests/experiments/losses_lib.sh
 need_capture
 need_program jq jq
 need_program yes coreutils
 need_program tc iproute2
 run="$work/run"
-narrow() { # HOST DEVICE BEGIN: for 300 ms its link passes a third of what it sends, and has no queue
-    echo "{host: $1, start: $3, command: [sh, -ec, 'tc qdisc add dev $2 root tbf rate 800kbit burst 1600 limit 1600; sleep 0.3; tc qdisc del dev $2 root']}"
-}
 experiment "$work/udp.yaml" netns 3k 3s <<YAML
 servers:
   cache: {host: server, threads: 2, transport: udp}
 neighbours:
-  stop:
-    host: server
-    start: 1s
-    command:
-      - sh
-      - -ec
-      - >-
-        for p in \$(pidof memcached); do [ /proc/\$p/ns/net -ef /proc/self/ns/net ] && pid=\$p; done;
-        kill -STOP \$pid; sleep 0.5; kill -CONT \$pid
+  stop: $(stopped 1s)
   client-link: $(narrow client to1 2s)
   server-link: $(narrow server to0 2500ms)
 YAML
