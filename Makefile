@@ -124,6 +124,8 @@ $(BUILD)/%.bpf.o: %.bpf.c base/connection.h base/hash.h $(wildcard profiler/bpf/
 	$(if $(Q),@echo '  BPF   $<')
 	$(Q)$(CLANG) -target bpf -mcpu=v3 -g -O2 -Wall -Wextra -Wno-unused-parameter -I. $(bpf_include) -c $< -o $@
 
+# Kept for the next build: make would take them for steps on the way, and remove them at its end.
+.SECONDARY: $(skeletons:.skel.h=.bpf.o)
 $(BUILD)/%.skel.h: $(BUILD)/%.bpf.o
 	$(if $(Q),@echo '  SKEL  $@')
 	$(Q)bpftool gen skeleton $< > $@
