@@ -498,8 +498,11 @@ static void judge_load(const struct engine_result *result, struct load_summary *
         doubt = DOUBT_SPENT;
         client_at_its_end(result, summary, whose, sizeof whose);
     }
-    if (result->end != ENGINE_INTERRUPTED && result->end != ENGINE_BROKEN &&
-        !rate_is_reached(summary))
+    const bool reached = rate_is_reached(summary);
+    // Who stood still for a while, this client or the server, a rate that was reached does not
+    // tell.
+    const bool known = !reached || doubt != DOUBT_OVERLOADED;
+    if (result->end != ENGINE_INTERRUPTED && result->end != ENGINE_BROKEN && !reached)
         load_summary_add_reason(
             summary, doubt, "rate not reached: %s of %s %srequests/s were answered; %s",
             TEXT_COUNT(round(summary->achieved_rate)), TEXT_COUNT(round(summary->offered_rate)),
@@ -510,10 +513,11 @@ static void judge_load(const struct engine_result *result, struct load_summary *
         load_summary_add_reason(
             summary, doubt == DOUBT_OVERLOADED ? DOUBT_CLOSED : doubt,
             "%s of %s requests had to wait for a connection with room (%s connections, %s in "
-            "flight on each%s): the load was closed-loop; %s",
+            "flight on each%s): the load was closed-loop%s%s",
             TEXT_COUNT(result->delayed_by_depth), TEXT_COUNT(summary->scheduled),
             TEXT_COUNT(result->connections_at_once), TEXT_COUNT(result->depth),
-            result->depth_is_cap ? ", the in-flight cap" : "", whose);
+            result->depth_is_cap ? ", the in-flight cap" : "", known ? "; " : "",
+            known ? whose : "");
     judge_memory(result, doubt, summary);
     judge_replies(result, summary);
 }

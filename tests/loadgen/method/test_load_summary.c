@@ -282,8 +282,10 @@ static void waiting_for_room_is_said(void **state)
     assert_non_null(strstr(summary.reasons[0], "in-flight cap"));
     run.result.depth_is_cap = false;
     run.result.delayed_by_depth = 50;
+    run.result.cpu_ns = 1000000000; // all of its core
     summarise(&run, &summary);
     assert_non_null(strstr(summary.reasons[0], "closed-loop"));
+    assert_null(strstr(summary.reasons[0], "server")); // the rate was reached: it may be the client
 }
 
 static void errors_and_ends_are_said(void **state)
