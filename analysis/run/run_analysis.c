@@ -59,12 +59,17 @@ const char *run_load_doubt(const struct run_analysis *run)
     return reason ? reason : "the load says so, and gives no reason";
 }
 
-struct load_doubt_words run_load_doubt_words(const struct run_analysis *run)
+enum load_doubt run_load_doubt_kind(const struct run_analysis *run)
 {
     enum load_doubt first = LOAD_DOUBTS;
     if (run_load_doubt(run))
         first_reason(run, &first);
-    return load_doubt_words(first);
+    return first;
+}
+
+struct load_doubt_words run_load_doubt_words(const struct run_analysis *run)
+{
+    return load_doubt_words(run_load_doubt_kind(run));
 }
 
 bool run_is_conclusive(const struct run_analysis *run)

@@ -159,8 +159,11 @@ const struct diagnosis *run_diagnosis_of(const struct run_analysis *run, size_t 
 // missing; NULL: it can, or there was none. The text is the evidence's.
 const char *run_load_doubt(const struct run_analysis *run);
 
-// What that doubt comes to in plain words, and what helps: of several, the one to begin with. All
-// NULL: there is none, or the load said it without a kind.
+// What that doubt is about: of several, the one to begin with. LOAD_DOUBTS: there is none, or the
+// load said it without a kind.
+enum load_doubt run_load_doubt_kind(const struct run_analysis *run);
+
+// What that doubt comes to in plain words, and what helps; all NULL where it has no kind.
 struct load_doubt_words run_load_doubt_words(const struct run_analysis *run);
 
 // Whether it shows what it was made for: there is a verdict, of a load that can be trusted, and,

@@ -225,7 +225,8 @@ static int add_functions(struct run_analysis *run, const struct run_input *input
     take_trace_facts(&run->evidence);
     if (!run->evidence.has_events)
         return 0;
-    progress_phase(progress, "decoding what these messages need of the trace");
+    if (json_is_object(json_object_get(run->evidence.capture, "intel_pt")))
+        progress_phase(progress, "decoding what these messages need of the trace");
     int result = run_trace_add(&trace, &run->evidence.server, &run->evidence.trace, err);
     return result < 0
                ? result

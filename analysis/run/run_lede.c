@@ -332,10 +332,15 @@ static void capitalise(char *text)
         text[0] = (char)(text[0] - 'a' + 'A');
 }
 
+static bool client_was_late(const struct diagnosis *diagnosis)
+{
+    return !run_is_calm(diagnosis) && run_clients_fault(diagnosis);
+}
+
 static void append_diagnosis(struct run_lede *out, const struct run_analysis *run,
                              const struct diagnosis *diagnosis)
 {
-    bool calm = run_is_calm(diagnosis), client = !calm && run_clients_fault(diagnosis);
+    bool calm = run_is_calm(diagnosis), client = client_was_late(diagnosis);
     bool any = diagnosis->causes.count > 0 && run_diagnosis_extra_ns(diagnosis) > 0;
     text_append(out->text, LEDE_BYTES, "%s", any && calm ? "nothing stands out: " : "");
     append_latency(out->text, run, diagnosis);
@@ -385,7 +390,12 @@ void run_lede(const struct run_analysis *run, struct run_lede *out)
         told = append_quantiles(out->text, run);
     }
     append_left_out(out->text, run, told);
-    if (doubt) // first of all, a run that can be trusted
+    // First of all, a run that can be trusted. Where the requests were late before they were sent,
+    // it takes what helps against that, and what that made of the server's numbers is no matter.
+    const enum load_doubt kind = run_load_doubt_kind(run);
+    const bool late_first = kind >= DOUBT_OVERLOADED && kind < LOAD_DOUBTS &&
+                            run->findings.verdict_available && client_was_late(first);
+    if (doubt && !late_first)
         snprintf(out->remedy, sizeof out->remedy, "%s", helps ? helps : "");
     capitalise(out->text);
     capitalise(out->remedy);

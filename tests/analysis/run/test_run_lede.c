@@ -313,6 +313,17 @@ static const struct situation situations[] = {
                      "one") "For 90 % of that extra time every connection of the load was waiting "
                             "for a reply.",
      .remedy = "More connections, a greater depth, or a lower rate"},
+    {.what = "a closed loop, since another program had the load's core",
+     .doubt = "812 of 4,000 requests had to wait for a connection with room (16 connections, 64 in "
+              "flight on each): the load was closed-loop",
+     .doubts = {"closed-loop"},
+     .causes = {CAUSE("redis-server", "client's cores", ROLE_CLIENT, .8)},
+     .lede = "Inconclusive: every connection was full, and requests waited in the load generator "
+             "for one. As measured, 1 in 100 requests took 3.80 ms or more (usually 53.2 us), but "
+             "it was the load generator that was late, not the server. For 80 % of that extra time "
+             "the load generator did not have its CPU core: `redis-server`.",
+     .remedy = "Keep other programs and interrupts off the cores of the load (taskset, cpuset), "
+               "or give it cores of its own"},
     {.what = "an empty cache",
      .doubt =
          "43,833 of 49,862 reads found nothing, and that is what was measured; store the dataset "
