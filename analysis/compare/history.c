@@ -295,8 +295,8 @@ void history_list(const struct history_series_array *all, FILE *out)
             experiment = series->experiment;
             fprintf(out, "%s%s\n", i ? "\n" : "", text_clean(experiment, false, name, sizeof name));
         }
-        fprintf(out, "  %-44s %4s runs", text_clean(series->name, false, name, sizeof name),
-                TEXT_COUNT(series->points.count));
+        fprintf(out, "  %-44s %4s run%s", text_clean(series->name, false, name, sizeof name),
+                TEXT_COUNT(series->points.count), text_plural((double)series->points.count));
         if (series->points.count)
             fprintf(out, ", now %s",
                     format_duration(series->points.items[series->points.count - 1].us, value));
@@ -334,7 +334,8 @@ void history_plot(const struct history_series *series, bool unicode, FILE *out)
         fputc('\n', out);
     }
     if (series->unknown)
-        fprintf(out, "  not known in %s runs\n", TEXT_COUNT(series->unknown));
+        fprintf(out, "  not known in %s run%s\n", TEXT_COUNT(series->unknown),
+                text_plural((double)series->unknown));
 }
 
 // Labels and the names of experiments and causes may contain any characters.

@@ -115,7 +115,8 @@ static int start_server(struct run *run, size_t number, struct error *err)
     char path[LOG_PATH_BYTES], name[100];
     const struct experiment_server *plan = &run->experiment->servers.items[number];
     bool shim = plan->shim && run->shim_dir[0];
-    progress_phase(run->progress, "starting the server `%s`", plan->name);
+    progress_phase(run->progress, "%s the server `%s`",
+                   plan->kind->runs_already ? "looking for" : "starting", plan->name);
     snprintf(name, sizeof name, "logs/server-%s.log", plan->name);
     run_folder_path(run->folder, name, path);
     const struct server_surroundings around = {.host = &run->hosts.items[plan->host],
