@@ -53,7 +53,7 @@ static const struct option_spec options[] = {
     OPTION_FLAG("text", 0, struct report_options, text,
                 "print the terminal summary only, write no page"),
     OPTION_FLAG("full", 0, struct report_options, full,
-                "print more than a screen: queues, windows, all stages, tuning"),
+                "print all that the report says in words: stages, threads, queues, windows"),
     OPTION_FLAG("json", 0, struct report_options, json,
                 "print the summary as one JSON document on stdout"),
     OPTION_FLAG("quiet", 'q', struct report_options, quiet,

@@ -43,7 +43,7 @@ static const struct option_spec options[] = {
                   "categories of causes of your own, before the program's"),
     GATE_REPORT_OPTIONS(struct run_options, report),
     OPTION_FLAG("full", 0, struct run_options, full,
-                "print more than a screen: queues, windows, all stages, tuning"),
+                "print all that the report says in words: stages, threads, queues, windows"),
     OPTION_FLAG("json", 0, struct run_options, json,
                 "print the summary as one JSON document on stdout"),
     OPTION_FLAG("quiet", 'q', struct run_options, quiet,

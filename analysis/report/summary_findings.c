@@ -6,8 +6,8 @@
 
 #include "base/text.h"
 
-enum { NAMES_SHOWN = 4, NAMES_SHOWN_FULL = 12, PARTS_SHOWN = 6, NAME_COLUMNS = 22 };
-enum { ORDINARY_SHOWN = 5, ORDINARY_SHOWN_FULL = 12 };
+enum { NAMES_SHOWN = 12, PARTS_SHOWN = 6, NAME_COLUMNS = 22 };
+enum { ORDINARY_SHOWN = 12 };
 #define SMALL_PART 0.005 // of a name's time, or of a request's
 
 // "41 % running for requests, 3 % own work, ..."
@@ -36,19 +36,15 @@ static void write_name(const struct summary *s, const struct thread_budget *budg
 void summary_write_budget(const struct summary *s)
 {
     const struct time_budget *budget = &s->run->findings.budget;
-    size_t most = s->style->full ? NAMES_SHOWN_FULL : NAMES_SHOWN, shown = 0;
+    size_t shown = 0;
     char title[120], time[32];
     if (budget->names.count == 0)
         return;
     snprintf(title, sizeof title, "What the server's threads did in these %s",
              summary_duration((double)(budget->end_ns - budget->begin_ns), time));
     summary_heading(s, title);
-    for (; shown < budget->names.count && shown < most; shown++) {
-        const struct thread_budget *one = &budget->names.items[shown];
-        if (shown && !s->style->full && one->busy_ns < SMALL_PART * one->whole_ns)
-            break; // it and all that follow did next to nothing
-        write_name(s, one);
-    }
+    for (; shown < budget->names.count && shown < NAMES_SHOWN; shown++)
+        write_name(s, &budget->names.items[shown]);
     if (shown < budget->names.count)
         fprintf(s->out, "  ... and %s more in the report\n",
                 TEXT_COUNT(budget->names.count - shown));
@@ -58,15 +54,11 @@ void summary_write_budget(const struct summary *s)
 void summary_write_ordinary(const struct summary *s, const struct diagnosis *diagnosis)
 {
     const struct ordinary_part_array *parts = &diagnosis->ordinary;
-    size_t most = s->style->full ? ORDINARY_SHOWN_FULL : ORDINARY_SHOWN;
     char line[2400] = "", name[260], mean[32], fast[32];
-    bool concerns = false;
-    for (size_t i = 0; i < parts->count; i++)
-        concerns |= parts->items[i].concerns;
-    if (diagnosis->not_available || parts->count == 0 || (!concerns && !s->style->full))
+    if (diagnosis->not_available || parts->count == 0)
         return;
     text_append(line, sizeof line, "an ordinary one, in all: ");
-    for (size_t i = 0; i < parts->count && i < most; i++) {
+    for (size_t i = 0; i < parts->count && i < ORDINARY_SHOWN; i++) {
         const struct ordinary_part *part = &parts->items[i];
         if (i && part->mean_ns < SMALL_PART * diagnosis->reference_latency_ns)
             break;

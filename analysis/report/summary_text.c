@@ -16,7 +16,7 @@
 #include "base/units.h"
 
 enum {
-    TOP_CAUSES = 5,
+    TOP_CAUSES = 3,
     TOP_CAUSES_FULL = 8,
     TOP_HINTS = 3,
     TOP_WINDOWS = 6,
@@ -27,8 +27,9 @@ enum {
     CULPRITS_NAMED = 2,
 };
 
-#define CULPRIT_SHARE 0.05 // of the time that all held up others: less is not named
-#define SMALL_STAGE   0.03 // of the latency at every percentile shown: named together
+#define CULPRIT_SHARE  0.05 // of the time that all held up others: less is not named
+#define BLOCKING_SHARE 0.1  // of the extra time: its first culprit is named
+#define SMALL_STAGE    0.03 // of the time of all hops: not in the short form
 
 // --- parts -------------------------------------------------------------------------------------
 
@@ -60,6 +61,8 @@ static void write_verdict(const struct summary *s)
                        : "",
             summary_plain(s));
     write_lede(s);
+    if (available && !s->style->full)
+        return; // the lede has of it what counts
     fputc('\n', s->out);
     summary_wrapped(s, verdict, 0);
 }
@@ -161,7 +164,7 @@ static void write_latency(const struct summary *s)
             fprintf(s->out, "    never: too many were never answered\n");
             break;
         }
-    if (!run->evidence.without_client)
+    if (!run->evidence.without_client && s->style->full)
         latency_row(s, "from sent", run->lifetimes.uncorrected_latency.value_ns);
 }
 
@@ -230,8 +233,6 @@ static void write_stage(const struct summary *s, const char *name, const char *r
 static void write_stages(const struct summary *s)
 {
     const char *machine = "";
-    double small[STAGE_COLUMNS] = {0};
-    unsigned smalls = 0;
     summary_heading_field(s, "Where the time goes (mean)", 26);
     fprintf(s->out, "%s", summary_faint(s));
     for (size_t i = 0; i < STAGE_COLUMNS; i++)
@@ -239,30 +240,18 @@ static void write_stages(const struct summary *s)
                 stage_cells(s) + 1, "");
     fprintf(s->out, "%s\n", summary_plain(s));
     for (int stage = 1; stage < STAGES; stage++) {
-        double ns[STAGE_COLUMNS], most = 0, share = 0;
+        double ns[STAGE_COLUMNS], most = 0;
         for (size_t i = 0; i < STAGE_COLUMNS; i++) {
-            const double *stages = s->run->lifetimes.stage_at_quantile_ns[stage_columns[i]];
-            ns[i] = stages[stage];
+            ns[i] = s->run->lifetimes.stage_at_quantile_ns[stage_columns[i]][stage];
             most = fmax(most, ns[i]);
-            share = fmax(share, ns[i] / stage_sum(stages));
         }
         if (!(most > 0))
             continue; // merged into the next one
-        if (!s->style->full && share < SMALL_STAGE) {
-            for (size_t i = 0; i < STAGE_COLUMNS; i++)
-                small[i] += ns[i];
-            smalls++;
-            continue;
-        }
         enum core_role role = stage_role((enum stamp_kind)stage);
         write_machine(s, run_stage_machine(s->run, (enum stamp_kind)stage), &machine);
         write_stage(s, stage_name((enum stamp_kind)stage, join_undivided(&s->run->lifetimes.join)),
                     role == ROLE_R || role == ROLE_A ? role_name(role) : "", ns);
     }
-    char others[32];
-    snprintf(others, sizeof others, "%u other%s", smalls, text_plural(smalls));
-    if (smalls)
-        write_stage(s, others, "", small);
 }
 
 // Before the first hop and behind the last there is little, as a rule.
@@ -371,8 +360,10 @@ static void write_cause_table(const struct summary *s, const struct diagnosis *d
                     text_share((double)cause->messages, (double)diagnosis->messages.count, b));
         fprintf(s->out, " %9s %9s  ", summary_duration(cause->median_ns, a),
                 summary_duration(cause->total_ns, b));
-        if (wide)
-            summary_bar(s, cause->total_ns / whole, BAR_CELLS + 1);
+        if (wide) {
+            summary_bar(s, cause->total_ns / whole, BAR_CELLS);
+            fputc(' ', s->out);
+        }
         fprintf(s->out, "%s%s\n", text_share(cause->total_ns, whole, b), summary_cause_mark(cause));
     }
 }
@@ -414,9 +405,10 @@ static void write_diagnosis(const struct summary *s, const struct diagnosis *dia
         write_coverage(s, diagnosis);
     }
     summary_write_tiers(s, diagnosis);
-    if (s->style->full) // the verdict has them in words
+    if (s->style->full) {
         summary_write_shapes(s, diagnosis);
-    summary_write_ordinary(s, diagnosis);
+        summary_write_ordinary(s, diagnosis);
+    }
 }
 
 // The functions that were sampled while a cause was at work.
@@ -511,16 +503,21 @@ static void write_warnings(const struct summary *s)
     json_t *const lists[] = {json_object_get(s->run->evidence.load, "reasons"),
                              json_object_get(s->run->evidence.load, "warnings"),
                              json_object_get(s->run->evidence.capture, "warnings")};
+    size_t count = 0, shown = s->style->full ? SIZE_MAX : 1;
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         for (size_t j = 0; j < json_array_size(lists[i]); j++) {
             const char *text = json_string_value(json_array_get(lists[i], j));
             char clean[800];
             if (!text || (text == run_load_doubt(s->run) && !run_load_doubt_words(s->run).words))
                 continue;
+            if (++count > shown)
+                continue;
             text_clean(text, !s->style->unicode, clean, sizeof clean);
             fprintf(s->out, "%sBeware%s  ", summary_warn(s, true), summary_plain(s));
             summary_wrapped(s, clean, 8);
         }
+    if (count > shown)
+        fprintf(s->out, "        and %s more of that kind (--full)\n", TEXT_COUNT(count - shown));
 }
 
 // Over UDP it is known where requests were lost, not only that they were.
@@ -655,6 +652,21 @@ static void write_culprits(const struct summary *s, const struct diagnosis *diag
                 text_count(views->slow_behind, other));
 }
 
+// In the short form: whose requests held up others for longest, where that is a cause to look at.
+static void write_first_culprit(const struct summary *s, const struct diagnosis *diagnosis)
+{
+    const struct culprit *one = diagnosis->views.culprits.items;
+    char words[240], line[400], total[32], count[32];
+    if (!diagnosis->views.available || diagnosis->views.culprits.count == 0 ||
+        run_blocking_ns(diagnosis) < BLOCKING_SHARE * run_diagnosis_extra_ns(diagnosis))
+        return;
+    snprintf(line, sizeof line, "held up most by %s: %s messages, for %s in all",
+             run_culprit_words(s->run, one, words, sizeof words), text_count(one->messages, count),
+             units_format_ns(one->total_ns, total, sizeof total));
+    fprintf(s->out, "  ");
+    summary_wrapped(s, line, 4);
+}
+
 // How many messages were ahead, by kind, and who blocked most: at most six lines.
 static void write_views(const struct summary *s, const struct diagnosis *diagnosis)
 {
@@ -673,28 +685,51 @@ static void write_views(const struct summary *s, const struct diagnosis *diagnos
 
 // --- the whole -----------------------------------------------------------------------------------
 
+// Where the short form leaves out what the full one has.
+static void write_more(const struct summary *s)
+{
+    const char *load = run_load_name(s->run);
+    char words[sizeof s->run->evidence.run_dir + 200] = "", line[sizeof words];
+    text_append(words, sizeof words, "More: taillight report %s", s->run->evidence.run_dir);
+    if (load)
+        text_append(words, sizeof words, " --load %s", load);
+    text_append(words, sizeof words, " --text --full");
+    fputs(summary_faint(s), s->out);
+    summary_wrapped(s, text_clean(words, !s->style->unicode, line, sizeof line), 6);
+    fputs(summary_plain(s), s->out);
+}
+
 void summary_text_write(const struct run_analysis *run, const struct summary_style *style,
                         FILE *out)
 {
     struct summary s = {run, style, out};
+    const struct diagnosis *first =
+        run->findings.diagnoses.count ? &run->findings.diagnoses.items[0] : NULL;
     write_verdict(&s);
     write_numbers(&s);
     write_latency(&s);
     write_other_loads(&s);
-    write_stages(&s);
+    if (style->full) {
+        write_stages(&s);
+        summary_write_budget(&s);
+    }
     write_hops(&s);
-    summary_write_budget(&s);
-    if (run->findings.diagnoses.count)
-        write_diagnosis(&s, &run->findings.diagnoses.items[0]);
-    if (run->findings.diagnoses.count && style->full)
-        write_views(&s, &run->findings.diagnoses.items[0]);
-    if (style->full) // the verdict has it in words
+    if (first)
+        write_diagnosis(&s, first);
+    if (first && style->full)
+        write_views(&s, first);
+    else if (first)
+        write_first_culprit(&s, first);
+    if (style->full)
         summary_write_shared(&s);
     write_samples(&s);
-    write_parts(&s);
-    if (style->full || !run->findings.verdict_available) // the verdict has them in words
+    if (style->full)
+        write_parts(&s);
+    if (style->full || !run->findings.verdict_available)
         write_windows(&s);
     write_losses(&s);
     summary_write_setup(&s);
     write_warnings(&s);
+    if (!style->full)
+        write_more(&s);
 }

@@ -17,7 +17,7 @@
 struct run_results_settings {
     bool json;   // summary.json's document on stdout instead of the summary in words
     bool quiet;  // only the report's path
-    bool full;   // more than a screen of summary
+    bool full;   // all of the summary
     bool silent; // nothing at all
     struct gate_report
         *gates; // gets the results of the experiment's gates; NULL: they are not judged
