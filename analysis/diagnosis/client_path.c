@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/diagnosis/client_path.h"
 
+#include <stdio.h>
+
+#include "analysis/diagnosis/sleep_names.h"
 #include "analysis/timeline/thread_states.h"
 
 struct client_path {
@@ -83,6 +86,18 @@ static void sweep_core(struct client_path *path, const struct thread_stint *stin
         sweep_add(&path->sweep, path->stage, begin_ns, end_ns);
 }
 
+// It waits for sockets and for what is due; in any other call it cannot do either.
+static void add_sleep(struct client_path *path, const struct thread_period *period)
+{
+    char call[CAUSE_NAME_BYTES] = "", name[CAUSE_NAME_BYTES + 16];
+    int64_t component = COMPONENT_CLIENT_ASLEEP;
+    if (period->before && sleep_call_name(path->host, period->before, call)) {
+        snprintf(name, sizeof name, "client asleep: %s", call);
+        component = component_of_client_sleep(path->sweep.decomposer->table, name);
+    }
+    sweep_add(&path->sweep, component, period->begin_ns, period->end_ns);
+}
+
 static void visit_period(const struct thread_period *period, void *opaque)
 {
     struct client_path *path = opaque;
@@ -99,7 +114,7 @@ static void visit_period(const struct thread_period *period, void *opaque)
         sweep_add(&path->sweep, COMPONENT_CLIENT_THROTTLED, begin_ns, end_ns);
         break;
     case THREAD_SLEEPS:
-        sweep_add(&path->sweep, COMPONENT_CLIENT_ASLEEP, begin_ns, end_ns);
+        add_sleep(path, period);
         break;
     case THREAD_UNKNOWN:
         add_to_stage(path, begin_ns, end_ns);

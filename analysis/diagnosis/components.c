@@ -213,6 +213,13 @@ int64_t component_of_client(struct component_table *table, const struct span *sp
     return number;
 }
 
+int64_t component_of_client_sleep(struct component_table *table, const char *name)
+{
+    struct component component = fixed_components[COMPONENT_CLIENT_ASLEEP];
+    snprintf(component.name, sizeof component.name, "%.*s", CAUSE_NAME_BYTES - 1, name);
+    return find_or_add(table, &component);
+}
+
 int64_t component_of_own_thread(struct component_table *table, const struct span *task,
                                 enum core_role role, bool forked)
 {

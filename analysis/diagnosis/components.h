@@ -72,6 +72,10 @@ int64_t component_of_context(struct component_table *table, const struct span *s
 // The same on a core of the load's host, from table->client. -1: no memory.
 int64_t component_of_client(struct component_table *table, const struct span *span);
 
+// Of a sleep of the load's thread that is none for something to do: "client asleep: blocked in
+// write to samples.tlog". -1: no memory.
+int64_t component_of_client_sleep(struct component_table *table, const char *name);
+
 // Of a thread of the message's server that serves nobody: "mc-lrumaint (own thread)", or of a
 // process that it forked: "redis-server (forked child)". -1: no memory.
 int64_t component_of_own_thread(struct component_table *table, const struct span *task,

@@ -51,22 +51,26 @@ static void append_sender(const struct host_timeline *host, const struct thread_
         text_append(out, CAUSE_NAME_BYTES, " of %s", host->names.items[stops[after - 1].value]);
 }
 
+bool sleep_call_name(const struct host_timeline *host, const struct thread_stint *before,
+                     char out[CAUSE_NAME_BYTES])
+{
+    uint32_t pause;
+    out[0] = '\0';
+    if (!pause_after(host, before, &pause))
+        return false;
+    pause_name(pause, out, CAUSE_NAME_BYTES);
+    call_file_append(host, before, pause, out, CAUSE_NAME_BYTES);
+    if (pause == PAUSE_STOPPED)
+        append_sender(host, before, out);
+    return true;
+}
+
 void sleep_name(struct sweep *sweep, const struct thread_stint *before, char out[CAUSE_NAME_BYTES])
 {
-    const struct host_timeline *host = sweep->decomposer->in->server;
-    uint32_t pause;
     const char *function;
-    out[0] = '\0';
-    if (before->left == STINT_WAITS)
-        return;
-    if (pause_after(host, before, &pause)) {
-        pause_name(pause, out, CAUSE_NAME_BYTES);
-        call_file_append(host, before, pause, out, CAUSE_NAME_BYTES);
-        if (pause == PAUSE_STOPPED)
-            append_sender(host, before, out);
-    } else if ((function = function_left_in(sweep, before))) {
+    bool known = sleep_call_name(sweep->decomposer->in->server, before, out);
+    if (!known && before->left != STINT_WAITS && (function = function_left_in(sweep, before)))
         snprintf(out, CAUSE_NAME_BYTES, "asleep in %s", function);
-    }
 }
 
 bool sleep_is_stop(const char *sleep)

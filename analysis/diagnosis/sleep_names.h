@@ -14,8 +14,13 @@
 #include "analysis/timeline/span.h"
 #include "analysis/timeline/thread_states.h"
 
-// What the thread went to sleep in: "lock wait (futex)", "blocked in write to access.log"; "" where
-// it waits for sockets to become ready, or nobody knows.
+// What a thread of that host went to sleep in, by the call alone: "blocked in write to access.log".
+// False, and "": it waits for sockets to become ready, or nobody knows.
+bool sleep_call_name(const struct host_timeline *host, const struct thread_stint *before,
+                     char out[CAUSE_NAME_BYTES]);
+
+// What the server's thread went to sleep in: "lock wait (futex)", "blocked in write to access.log";
+// "" where it waits for sockets to become ready, or nobody knows.
 void sleep_name(struct sweep *sweep, const struct thread_stint *before, char out[CAUSE_NAME_BYTES]);
 
 // The sleep of that name, and what ended it. who: the waking context's or thread's name, where it

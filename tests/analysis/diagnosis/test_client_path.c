@@ -245,6 +245,26 @@ static void a_thread_sleeps_and_is_woken_late(void **state)
     release(&b);
 }
 
+static void a_thread_that_is_held_up_says_in_what(void **state)
+{
+    static const char file[] = "samples.tlog";
+    enum { WRITE = 1 };
+    struct bench b;
+    (void)state;
+    begin(&b);
+    memcpy(add(&b, 150, EVENT_FILE, LOAD)->payload.text, file, sizeof file);
+    add(&b, 150, EVENT_BLOCKED, LOAD)->payload.a = WRITE;
+    run(&b, 150, IDLE_PROCESS, 0);
+    wake(&b, 220);
+    run(&b, 220, LOAD, 0);
+    run(&b, 9000, IDLE_PROCESS, 0);
+    take_apart(&b, true, 0);
+    expect(&b, "client asleep: blocked in write to samples.tlog", 70);
+    expect(&b, "client asleep", 0);
+    expect(&b, "client queue", 230);
+    release(&b);
+}
+
 static void without_records_a_stage_stays_whole(void **state)
 {
     struct bench b;
@@ -267,6 +287,7 @@ int main(void)
         cmocka_unit_test(a_batch_of_replies_made_room),
         cmocka_unit_test(a_thread_works_for_others),
         cmocka_unit_test(a_thread_sleeps_and_is_woken_late),
+        cmocka_unit_test(a_thread_that_is_held_up_says_in_what),
         cmocka_unit_test(without_records_a_stage_stays_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
