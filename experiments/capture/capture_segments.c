@@ -250,9 +250,12 @@ int capture_segments_poll(struct capture *capture, struct error *err)
         segments->cut_ns = (uint64_t)monotonic_ns();
         return cut_all(capture, NULL, number, &(struct capture_segment){0}, err);
     }
+    const uint64_t begun_ns = (uint64_t)monotonic_ns();
     if (write_unhurried(capture, waiting, number, &problem) < 0)
         stop_writing(capture, number, problem.text);
-    segments->cut_ns = (uint64_t)monotonic_ns();
+    // The next is due as if writing took no time, unless it took most of what was asked for.
+    const uint64_t half_ago_ns = (uint64_t)monotonic_ns() - capture->options.segment_ns / 2;
+    segments->cut_ns = begun_ns > half_ago_ns ? begun_ns : half_ago_ns;
     if (!capture->options.segment_ns)
         return 0;
     json_t *line = segments->stopped

@@ -41,7 +41,7 @@ struct metrics {
     struct counted_server *servers[SERVERS_KEPT + 1];
     size_t server_count;
     double recorded_seconds, own_seconds;
-    uint64_t intervals, framed, dropped, unanswered, saved, not_saved;
+    uint64_t intervals, passed_over, framed, dropped, unanswered, saved, not_saved;
 
     pthread_t thread;
     bool serves;
@@ -146,6 +146,7 @@ int metrics_add(struct metrics *metrics, const struct metrics_interval *interval
     metrics->intervals++;
     metrics->own_seconds += interval->own_seconds;
     metrics->recorded_seconds += interval->recorded_seconds;
+    metrics->passed_over = interval->passed_over;
     metrics->saved = interval->saved;
     metrics->not_saved = interval->not_saved;
     if (interval->run) {
@@ -259,6 +260,8 @@ static void write_counters(struct metric_output *out, const struct metrics *metr
         double value;
     } counters[] = {
         {"intervals", "", "intervals that were looked at", (double)metrics->intervals},
+        {"passed_over_intervals", "", "intervals that were recorded and not looked at",
+         (double)metrics->passed_over},
         {"recorded_seconds", "seconds", "of the intervals; nothing else was (watch --budget)",
          metrics->recorded_seconds},
         {"framed_requests", "", "of the answered, told apart by framing; the others by turns",

@@ -26,7 +26,8 @@ struct metrics_interval {
     const struct answer_array *answers;  // all that it had, where `run` has an excerpt; else none
     double recorded_seconds;             // of its time
     double own_seconds;
-    uint64_t saved, not_saved; // since the watch began
+    uint64_t passed_over;      // intervals, since the watch began
+    uint64_t saved, not_saved; // the same
 };
 int metrics_add(struct metrics *metrics, const struct metrics_interval *interval,
                 struct error *err);

@@ -56,6 +56,18 @@ static uint64_t ticks_of(const struct watch_capture *capture)
     return user + system;
 }
 
+void watch_segment_join(struct watch_segment *into, int64_t since_ns,
+                        const struct watch_segment *later)
+{
+    const double first_ns = (double)(into->until_ns - since_ns),
+                 second_ns = (double)(later->until_ns - into->until_ns),
+                 recorded_ns = first_ns + second_ns;
+    into->taken = (into->taken * first_ns + later->taken * second_ns) / recorded_ns;
+    into->recorded = recorded_ns / (first_ns / into->recorded + second_ns / later->recorded);
+    into->number = later->number;
+    into->until_ns = later->until_ns;
+}
+
 int watch_capture_start(struct watch_capture *capture, const struct watch_capture_option *options,
                         size_t count, const char *log, struct error *err)
 {
@@ -93,7 +105,7 @@ int watch_capture_start(struct watch_capture *capture, const struct watch_captur
                                   ARM_MS / 1000);
 }
 
-static int take_line(const char *line, struct watch_segment *latest, struct error *err)
+static int take_line(const char *line, struct watch_segment *ended, struct error *err)
 {
     json_t *document = json_loads(line, 0, NULL);
     const json_t *segment = json_object_get(document, "segment"),
@@ -104,7 +116,7 @@ static int take_line(const char *line, struct watch_segment *latest, struct erro
         result =
             error_set(err, ERROR_FAILED, "the capture has ended: %s", json_string_value(stopped));
     else if (json_is_integer(segment) && json_is_integer(until))
-        *latest = (struct watch_segment){
+        *ended = (struct watch_segment){
             .number = (unsigned)json_integer_value(segment),
             .from_ns = json_integer_value(json_object_get(document, "from_ns")),
             .until_ns = json_integer_value(until),
@@ -114,12 +126,12 @@ static int take_line(const char *line, struct watch_segment *latest, struct erro
     return result;
 }
 
-int watch_capture_listen(struct watch_capture *capture, int wait_ms, struct watch_segment *latest,
+int watch_capture_listen(struct watch_capture *capture, int wait_ms, struct watch_segment *ended,
                          struct error *err)
 {
     char line[LINE_BYTES];
     const int result = process_read_line(&capture->process, line, sizeof line, wait_ms, err);
-    return result > 0 ? take_line(line, latest, err) : result;
+    return result > 0 ? take_line(line, ended, err) : result;
 }
 
 int watch_capture_check(struct watch_capture *capture, struct error *err)

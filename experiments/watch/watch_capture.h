@@ -19,6 +19,10 @@ struct watch_segment {
     double taken;              // of a core, by recording, meanwhile
 };
 
+// Makes one of two between which recording went on; since_ns is when the first began.
+void watch_segment_join(struct watch_segment *into, int64_t since_ns,
+                        const struct watch_segment *later);
+
 struct watch_capture {
     struct process process; // of pid 0: there is none
     const char *log;        // what it says to people
@@ -39,9 +43,9 @@ enum { WATCH_CAPTURE_OPTIONS = 14 }; // at most
 int watch_capture_start(struct watch_capture *capture, const struct watch_capture_option *options,
                         size_t count, const char *log, struct error *err);
 
-// Waits for one line of what it says. Returns 1 when there was one, and then *latest is the segment
+// Waits for one line of what it says. Returns 1 when there was one, and then *ended is the segment
 // that has ended, if it was about that; 0 on timeout; negative when it says that it has ended.
-int watch_capture_listen(struct watch_capture *capture, int wait_ms, struct watch_segment *latest,
+int watch_capture_listen(struct watch_capture *capture, int wait_ms, struct watch_segment *ended,
                          struct error *err);
 
 // Returns 0 while it goes on; negative, with the last words of its log, when it has ended.

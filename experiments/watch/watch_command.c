@@ -108,6 +108,7 @@ enum {
     ANALYSIS_NICE = 10,            // it shares cores with what it watches
     ANALYSIS_SLICE_NS = 100000000, // the longest there is
     HISTORY = 12,                  // lines
+    INTERVALS_BEHIND = 2,          // so far it lags at most
 };
 
 struct watch {
@@ -129,7 +130,8 @@ struct watch {
     struct watch_servers servers;
     char history[HISTORY][250];
     unsigned lines, intervals;
-    uint64_t not_saved; // windows
+    uint64_t not_saved;                      // windows
+    uint64_t passed_over, passed_over_shown; // intervals that were not looked at
 };
 
 // --- the folder for the time being ---------------------------------------------------------------
@@ -321,8 +323,10 @@ static int take_interval(struct watch *watch, struct watch_segment next, struct 
                                   .answered_until_ns = next.until_ns,
                                   .whole_alone = true};
     const struct answer_array *answers = &watch->analysis.excerpt.answers;
-    struct watch_interval interval = {
-        .problem = "", .servers = &watch->servers, .answers = answers};
+    struct watch_interval interval = {.problem = "",
+                                      .servers = &watch->servers,
+                                      .answers = answers,
+                                      .passed_over = watch->passed_over - watch->passed_over_shown};
     int64_t now = monotonic_ns(), before_ns = request.answered_after_ns;
     time_interval(watch, &next, &interval);
     const double own_seconds = watch_capture_seconds(&watch->capture);
@@ -347,6 +351,7 @@ static int take_interval(struct watch *watch, struct watch_segment next, struct 
                                              .answers = answers,
                                              .recorded_seconds = interval.seconds,
                                              .own_seconds = own_seconds,
+                                             .passed_over = watch->passed_over,
                                              .saved = watch->recorder.saved,
                                              .not_saved = watch->not_saved};
     if (result == 0 && watch->metrics)
@@ -354,8 +359,42 @@ static int take_interval(struct watch *watch, struct watch_segment next, struct 
     if (result == 0)
         result = show(watch, &interval, err);
     watch->intervals++;
+    watch->passed_over_shown = watch->passed_over;
     if (any)
         run_analysis_free(&run);
+    return result;
+}
+
+// A segment has ended while the one before waits to be looked at. They are looked at together,
+// unless nothing was recorded between them: then each for itself, as long as that keeps up.
+static int take_next(struct watch *watch, const struct watch_segment *ended, struct error *err)
+{
+    struct watch_segment *next = &watch->next;
+    const int64_t lag_ns = clock_now_ns(CLOCK_MONOTONIC_RAW) - next->until_ns;
+    int result = 0;
+    if (!next->number) {
+        *next = *ended;
+    } else if (ended->from_ns <= next->until_ns) {
+        watch_segment_join(next, since(watch, next), ended);
+    } else {
+        if (lag_ns > INTERVALS_BEHIND * (int64_t)watch->options.interval_ns) {
+            watch->passed_over++;
+            watch->until_ns = next->until_ns;
+        } else {
+            result = take_interval(watch, *next, err);
+        }
+        *next = *ended;
+    }
+    return result;
+}
+
+// Takes one line of what the capture says; result as of watch_capture_listen.
+static int hear(struct watch *watch, int wait_ms, struct error *err)
+{
+    struct watch_segment ended = {0};
+    int result = watch_capture_listen(&watch->capture, wait_ms, &ended, err);
+    if (result > 0 && ended.number && take_next(watch, &ended, err) < 0)
+        result = -(int)err->kind;
     return result;
 }
 
@@ -391,7 +430,7 @@ static int watch_until_end(struct watch *watch, struct error *err)
     while (goes_on(watch)) {
         // All that has been said by now, before the latest interval is looked at.
         const int wait_ms = watch->next.number ? 0 : POLL_MS;
-        int result = watch_capture_listen(&watch->capture, wait_ms, &watch->next, err);
+        int result = hear(watch, wait_ms, err);
         if (result == 0 && watch->next.number) {
             result = take_interval(watch, watch->next, err);
             watch->next.number = 0;
@@ -410,7 +449,7 @@ static int look_at_the_rest(struct watch *watch, struct error *err)
 {
     int result;
     watch->ended_ns = clock_now_ns(CLOCK_MONOTONIC_RAW);
-    while ((result = watch_capture_listen(&watch->capture, 0, &watch->next, err)) > 0)
+    while ((result = hear(watch, 0, err)) > 0)
         ;
     if (result == 0 && watch->next.number)
         result = take_interval(watch, watch->next, err);
@@ -479,6 +518,9 @@ static void say_what_was_saved(const struct watch *watch)
                 "taillight: %s stretches of slow requests share a folder with others: they were "
                 "more than --saves in an interval\n",
                 TEXT_COUNT(recorder->shared));
+    if (watch->passed_over)
+        fprintf(stderr, "taillight: %s intervals were passed over: %s\n",
+                TEXT_COUNT(watch->passed_over), watch_passed_over_why);
     if (watch->analysis.given_up)
         fprintf(
             stderr,

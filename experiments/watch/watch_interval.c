@@ -131,6 +131,9 @@ static void write_requests(const struct watch_requests *requests, const struct s
             text_count(requests->looked_at, of));
 }
 
+const char watch_passed_over_why[] =
+    "to look at them takes longer than they are apart (a longer --interval)";
+
 void watch_interval_details(const struct watch_interval *interval,
                             const struct summary_style *style, FILE *out)
 {
@@ -138,6 +141,9 @@ void watch_interval_details(const struct watch_interval *interval,
     const struct summary s = {.run = run, .style = style, .out = out};
     const struct watch_servers *servers = interval->servers;
     char apart[RUN_TOLD_APART_WORDS], share[32], taken[32];
+    if (interval->passed_over)
+        fprintf(out, "  %s intervals before it were passed over: %s\n",
+                text_count(interval->passed_over, share), watch_passed_over_why);
     if (!run)
         return;
     if (servers->all.count < 2) {
@@ -291,11 +297,11 @@ json_t *watch_interval_json(const struct watch_interval *interval)
     struct tm utc;
     char when[32];
     strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&interval->ended.tv_sec, &utc));
-    json_t *line = json_pack("{s:s, s:f, s:f, s:f, s:f, s:s*, s:I}", "at", when, "seconds",
-                             interval->seconds, "recorded", interval->recorded, "watch_share",
-                             interval->taken * interval->recorded, "own_share", interval->own_share,
-                             "saved", interval->windows ? interval->saved : NULL, "windows",
-                             (json_int_t)interval->windows);
+    json_t *line = json_pack(
+        "{s:s, s:f, s:f, s:f, s:f, s:I, s:s*, s:I}", "at", when, "seconds", interval->seconds,
+        "recorded", interval->recorded, "watch_share", interval->taken * interval->recorded,
+        "own_share", interval->own_share, "passed_over", (json_int_t)interval->passed_over, "saved",
+        interval->windows ? interval->saved : NULL, "windows", (json_int_t)interval->windows);
     if (line && interval->run)
         put_all(line, interval);
     else if (line)

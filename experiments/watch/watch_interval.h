@@ -24,9 +24,13 @@ struct watch_interval {
     double recorded;                    // what part of its time that is: nothing else was
     double taken;                       // of a core, by recording it
     double own_share;                   // of a core, taken by the capture's process meanwhile
+    uint64_t passed_over;               // others before it that were not looked at
     size_t windows;                     // of it that were saved, each in a folder of its own
     char saved[RUN_PATH_BYTES];         // the one with the slowest request
 };
+
+// Why intervals are passed over, and what helps.
+extern const char watch_passed_over_why[];
 
 // One line of numbers: when, rate, percentiles; of all requests, or of this server's with its name.
 void watch_interval_line(const struct watch_interval *interval, const struct watch_server *server,

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Of many requests a watch records no more than it may spend: a part of each interval, most of them without hand-offs
 # and departures, and says so. Those that it has recorded have their latency and their causes all the same. As soon as
-# requests are few all of them are recorded again, whatever that takes.
+# requests are few all of them are recorded again, whatever that takes. What is recorded while the watch does not come
+# to look at it, is passed over when it comes, and told.
 # Runs beside others: what else is busy makes it wait, and nothing is timed.
 . "$(dirname "$0")/watch_lib.sh"
 begin_watch --interval 500ms --budget 0.01%
@@ -15,12 +16,24 @@ for _ in 1 2 3 4; do
     watched_load 5000 3s 16
     seen_in_part && break
 done
+passed_over() { jq -es 'any(.[]; .passed_over > 0)' "$work/lines" >/dev/null; }
+for _ in 1 2 3 4; do
+    watched_load 5000 6s 16 &
+    load=$!
+    kill -STOP "$watch"
+    sleep 4
+    kill -CONT "$watch"
+    wait $load || fail "the load beside a stopped watch: $(cat "$work/load.err")"
+    passed_over && break
+done
+await passed_over || fail "nothing is said of what a stopped watch did not look at: $(jq -c '[.seconds, .recorded, .passed_over]' "$work/lines" | tr '\n' ' ')"
 for _ in 1 2 3 4; do
     watched_load 10 2s 8
     seen_whole && break
 done
 await seen_whole || fail "nothing is recorded in full after it: $(jq -c '[.requests, .recorded, .spared, .slowest.stages_us]' "$work/lines" | tr '\n' ' ')"
 end_watch
+grep -q 'intervals were passed over' "$work/watch.err" || fail "its end does not say so: $(cat "$work/watch.err")"
 # What there is a second is counted over the time that was recorded, and that is not all of it.
 jq -es "any($part"' and .latency_us.p50 > 0 and .watch_share > 0 and .rate > 1000 and .seconds < 0.7
         and (.slowest.stages_us | has("server stack") | not) and .coverage_total > 0)' "$work/lines" >/dev/null ||
