@@ -11,7 +11,7 @@ if [ -z "${OWN_DISK:-}" ]; then
     exit
 fi
 build=$(cd "$BUILD" && pwd)
-server= capture=
+server='' capture=''
 cleanup() {
     kill -9 $server $capture 2>/dev/null
     rm -rf "$work"
@@ -41,7 +41,7 @@ rm "$OWN_DISK/filler"
 case $? in 0 | 4) ;; *) fail "it cannot be analyzed" ;; esac
 requests=$(json "$OWN_DISK/capture/summary.json" '$.requests')
 [ "$requests" -gt 100 ] || fail "$requests requests are left"
-rm -rf "$OWN_DISK"/*
+rm -rf "${OWN_DISK:?}"/*
 
 experiment "$work/run.yaml" netns 1k 4s <<END
 servers: {cache: {kind: memcached}}

@@ -16,7 +16,7 @@ cleanup() {
     kill -9 $server $captures 2>/dev/null
     rm -rf "$rings"* "$work"
 }
-server= captures= last=
+server='' captures='' last=''
 capture() { # NAME DIRECTORY
     "$taillight" capture --backend none --port "$port" --shim "$2" --out "$work/$1" --quiet <&4 >"$work/$1.out" 2>"$work/$1.err" &
     last=$! captures="$captures $!"

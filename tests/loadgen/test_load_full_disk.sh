@@ -17,7 +17,7 @@ load=("$build/taillight" load --server "127.0.0.1:$port" --workload "$dir/worklo
 
 # filled NAME FILE RATE ARGUMENTS...: the disk is full before the load's end.
 filled() {
-    rm -rf "$OWN_DISK"/*
+    rm -rf "${OWN_DISK:?}"/*
     "${load[@]}" "${@:3}" >"$dir/out" 2>"$dir/err" &
     local pid=$! status
     await test -d "$OWN_DISK/out" || fail "$1: the load does not begin"
@@ -27,7 +27,7 @@ filled() {
     status=$?
     [ $status = 1 ] || fail "$1: exit $status"
     grep -q "cannot write $OWN_DISK/out/$2: No space left on device\|$OWN_DISK/out/$2 has only the first" "$dir/err" || fail "$1: not said"
-    [ -z "$(ls "$OWN_DISK/out" | grep -v tlog)" ] || fail "$1: left $(ls "$OWN_DISK/out")"
+    [ -z "$(find "$OWN_DISK/out" -mindepth 1 ! -name "*tlog*")" ] || fail "$1: left $(ls "$OWN_DISK/out")"
 }
 answered() { jq -e "$1 > 0" "$dir/out" >/dev/null || fail "no result"; }
 filled "one load" load.json --rate 500 --duration 1500ms
