@@ -9,6 +9,9 @@
 #include "base/new_file.h"
 #include "base/text.h"
 
+enum { BAR_WORDS = 5 };     // of how many parts words stand below the bar
+#define BAR_PART_NAMED 0.15 // of the bar: room for the name
+
 // --- the files of the page -----------------------------------------------------------------------
 
 // The pages' own files, inside the program: templates, their style and their scripts. The
@@ -101,6 +104,42 @@ static void write_scripts(const char *const *patterns, FILE *out)
                 fwrite(asset->begin, 1, (size_t)(asset->end - asset->begin), out);
 }
 
+static void write_remedy(const char *remedy, FILE *out)
+{
+    if (!remedy || !remedy[0])
+        return;
+    fputs("\u2192 ", out);
+    write_clean(remedy, out);
+    fputc('.', out);
+}
+
+// As section_bar.js makes it, without colours, and without what is chosen by a click.
+static void write_bar(const struct page *page, FILE *out)
+{
+    if (page->bar_parts == 0)
+        return;
+    fputs(
+        "<p class=\"hint\">Where the extra time of the slow messages went.</p><div class=\"bar\">",
+        out);
+    for (size_t i = 0; i < page->bar_parts; i++) {
+        const struct page_bar_part *part = &page->bar[i];
+        fprintf(out, "<span class=\"part\" style=\"flex:%.4f 1 0\">", part->share);
+        if (part->share >= BAR_PART_NAMED) {
+            write_clean(part->name, out);
+            fprintf(out, " %d %%", text_whole_percent(part->share, 1));
+        }
+        fputs("</span>", out);
+    }
+    fputs("</div><ul class=\"bar-words\">", out);
+    for (size_t i = 0; i < page->bar_parts && i < BAR_WORDS; i++) {
+        fprintf(out, "<li><span class=\"words\"><span class=\"swatch\"></span><b>%d %%</b><span>",
+                text_whole_percent(page->bar[i].share, 1));
+        write_clean(page->bar[i].words, out);
+        fputs("</span></span></li>", out);
+    }
+    fputs("</ul>", out);
+}
+
 static int write_part(const struct page *page, const char *name, FILE *out, struct error *err)
 {
     if (strcmp(name, "title") == 0)
@@ -109,6 +148,10 @@ static int write_part(const struct page *page, const char *name, FILE *out, stru
         write_clean(page->about ? page->about : "", out);
     else if (strcmp(name, "verdict") == 0)
         write_clean(page->verdict, out);
+    else if (strcmp(name, "remedy") == 0)
+        write_remedy(page->remedy, out);
+    else if (strcmp(name, "bar") == 0)
+        write_bar(page, out);
     else if (strcmp(name, "summary") == 0)
         write_escaped(page->summary, out);
     else if (strcmp(name, "data") == 0)

@@ -15,11 +15,20 @@
 // Writes a page's data, for pages whose data is too large for one document.
 typedef int page_data_writer(void *context, FILE *out, struct error *err);
 
+// A part of the bar of causes as it stands in the page before its scripts run.
+struct page_bar_part {
+    char name[300], words[600];
+    double share; // of all of the bar
+};
+
 struct page {
     const char *template_name;
-    const char *title;          // a name
-    const char *about;          // what follows it in the browser's title; NULL: nothing
-    const char *verdict;        // a sentence; NULL: the template has none
+    const char *title;   // a name
+    const char *about;   // what follows it in the browser's title; NULL: nothing
+    const char *verdict; // a sentence; NULL: the template has none
+    const char *remedy;  // a sentence; NULL or "": none
+    const struct page_bar_part *bar;
+    size_t bar_parts;
     const char *summary;        // lines of text, for browsers without scripts
     const char *const *scripts; // the page's own, in order, NULL at the end; may be "section_*.js"
     const json_t *data;         // or, where this is NULL, what write_data writes

@@ -297,6 +297,46 @@ static char *plain_summary(const struct run_analysis *run)
     return NULL;
 }
 
+#define BAR_SMALL 0.005 // of the bar: not to be seen
+enum { BAR_CAUSES = 6, BAR_PARTS = BAR_CAUSES + 2 };
+
+static struct page_bar_part bar_part(double ns, double whole, const char *name, const char *words)
+{
+    struct page_bar_part part = {.share = ns / whole};
+    snprintf(part.name, sizeof part.name, "%s", name);
+    snprintf(part.words, sizeof part.words, "%s", words);
+    return part;
+}
+
+// The bar of causes of the first diagnosis, as section_bar.js has it. Returns how many parts.
+static size_t bar_build(const struct run_analysis *run, struct page_bar_part out[BAR_PARTS])
+{
+    const struct diagnosis *first = run->findings.diagnoses.items;
+    struct named_cause named[BAR_CAUSES];
+    char name[CAUSE_NAME_BYTES + 20], words[CAUSE_WORDS_BYTES];
+    double rest = 0, all = 0;
+    size_t parts = 0;
+    const double whole = run->findings.verdict_available ? run_diagnosis_extra_ns(first) : 0;
+    if (!(whole > 0))
+        return 0;
+    for (size_t i = 0; i < first->causes.count; i++)
+        all += first->causes.items[i].total_ns;
+    rest = all;
+    size_t count = run_named_causes(first, ALL_CAUSES, named, BAR_CAUSES);
+    for (size_t i = 0; i < count; i++) {
+        snprintf(name, sizeof name, "%s%s", named[i].cause->name,
+                 named[i].cause->role == ROLE_CLIENT ? " (client)" : "");
+        out[parts++] = bar_part(named[i].total_ns, whole, name,
+                                run_cause_words(run, &first->causes, named[i].index, words));
+        rest -= named[i].total_ns;
+    }
+    if (rest > BAR_SMALL * whole)
+        out[parts++] = bar_part(rest, whole, "smaller causes", "smaller causes");
+    if (whole - all > BAR_SMALL * whole)
+        out[parts++] = bar_part(whole - all, whole, "not known", "nobody knows where it went");
+    return parts;
+}
+
 int report_write_html(const struct run_analysis *run, const char *path, struct error *err)
 {
     json_t *data = page_data_build(run, err);
@@ -306,7 +346,11 @@ int report_write_html(const struct run_analysis *run, const char *path, struct e
     struct run_lede lede;
     char words[VERDICT_BYTES], title[256];
     run_lede(run, &lede);
+    struct page_bar_part bar[BAR_PARTS];
     const struct page page = {.template_name = "page.html",
+                              .remedy = lede.remedy,
+                              .bar = bar,
+                              .bar_parts = bar_build(run, bar),
                               .title = run_title(run, title, sizeof title),
                               .verdict = with_micro_signs(lede.text, words, sizeof words),
                               .summary = summary ? summary : "",

@@ -49,21 +49,14 @@ function howSure() {
   return words.join('; ') + '.';
 }
 
-// What to do; the findings themselves stand in the template.
-function renderRemedy() {
-  const place = byId('remedy');
-  place.hidden = !data.remedy;
-  place.textContent = `→ ${data.remedy}.`;
-  byId('verdict-more').textContent = data.verdict;
-}
-
 function renderVerdict() {
   const losses = lossesOf(), facts = byId('verdict-facts'),
         add = (what, text, bad) =>
             facts.append(element('dt', {}, what), element('dd', {class: bad ? 'bad' : null}, text));
   if (!data.available)
     add('Verdict', 'N/A. The evidence does not carry one; what follows is what was seen.', true);
-  renderRemedy();
+  byId('remedy').hidden = !data.remedy;  // which stands in the template, as the findings do
+  byId('verdict-more').textContent = data.verdict;
   for (const text of warnings()) add('Beware', text, true);
   add('How much', howMuch());
   add('How sure', howSure());

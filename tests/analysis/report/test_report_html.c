@@ -75,6 +75,26 @@ static void test_is_whole_and_fetches_nothing(void **state)
     free(page);
 }
 
+// What slowed requests, and what helps, are there before the data is taken apart.
+static void test_causes_are_seen_before_scripts_run(void **state)
+{
+    (void)state;
+    off_t bytes;
+    char *page = page_of("usual", &bytes), *data = strstr(page, "<script");
+    char *bar = strstr(page, "<div class=\"bar\"><span class=\"part\"");
+    char *words =
+        strstr(page, " %</b><span>these requests stood behind others that the server was");
+    char *remedy = strstr(page, "id=\"remedy\">\u2192 More threads, less load");
+    assert_true(remedy && remedy < bar && bar < words && words < data);
+    free(page);
+    static const char *const without[] = {"no-causes", "no-verdict", "empty"};
+    for (size_t i = 0; i < sizeof without / sizeof *without; i++) {
+        page = page_of(without[i], &bytes);
+        assert_null(strstr(page, "<div class=\"bar\">"));
+        free(page);
+    }
+}
+
 static void test_odd_names_stay_text(void **state)
 {
     (void)state;
@@ -151,6 +171,7 @@ int main(int argc, char **argv)
         return write_variant(argv[2], argv[3]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_is_whole_and_fetches_nothing),
+        cmocka_unit_test(test_causes_are_seen_before_scripts_run),
         cmocka_unit_test(test_odd_names_stay_text),
         cmocka_unit_test(test_data_parses_back),
         cmocka_unit_test(test_size_is_bounded),
