@@ -36,6 +36,7 @@ struct events_capture {
     struct events_capture_settings settings; // with every default filled in; no ports
     struct events_bpf *programs;             // NULL when stopped
     struct event_program_state states[EVENT_PROGRAMS];
+    struct segment_drop_reasons drop_reasons;
     unsigned core_count; // possible cores
     size_t ring_bytes;   // of all rings
     struct event_drain drain;
@@ -204,7 +205,7 @@ static int programs_attach(void *context)
     struct attachment *attachment = context;
     struct events_capture *capture = attachment->capture;
     return events_programs_attach(capture->settings.groups, maps_prepare, capture, capture->states,
-                                  &capture->programs, &attachment->err);
+                                  &capture->drop_reasons, &capture->programs, &attachment->err);
 }
 
 // The kernel takes its time to check the programs, a second and more on a busy machine. *abandoned:
@@ -605,8 +606,9 @@ static json_t *stats_json(const struct events_capture *capture, const struct los
         receive_stamps_name(capture->stamps), "memory_full", capture->drain.memory_full, "cores",
         units_format_cores(&capture->settings.cores, cores, sizeof cores), "followed", followed,
         "ports", watched_sockets_ports(&capture->sockets), "segments_dropped",
-        segment_drops_json(capture->programs->bss->segments_dropped), "collections", "probed",
-        (int)capture->probes.probed, "refused", (int)capture->probes.refused, "why",
+        segment_drops_json(&capture->drop_reasons, capture->programs->bss->segments_dropped),
+        "collections", "probed", (int)capture->probes.probed, "refused",
+        (int)capture->probes.refused, "why",
         capture->probes.refused ? capture->probes.why.text : NULL, "nic",
         capture->settings.nic ? nic_json(capture) : NULL, "framing",
         capture->frames

@@ -68,9 +68,10 @@ static int64_t steal_from_run_queue(const struct btf *btf)
 }
 
 // Asks the running kernel's BTF which tracepoints it has, and whether it can cast pointers in BPF.
-// wanted[] keeps those that are there.
+// wanted[] keeps those that are there. And for its words.
 static int ask_btf(unsigned groups, bool wanted[EVENT_PROGRAMS], struct loader *loader,
-                   struct event_program_state states[EVENT_PROGRAMS], struct error *err)
+                   struct event_program_state states[EVENT_PROGRAMS],
+                   struct segment_drop_reasons *reasons, struct error *err)
 {
     struct btf *btf = btf__load_vmlinux_btf();
     if (!btf)
@@ -103,6 +104,7 @@ static int ask_btf(unsigned groups, bool wanted[EVENT_PROGRAMS], struct loader *
     }
     loader->can_cast = btf__find_by_name_kind(btf, "bpf_rdonly_cast", BTF_KIND_FUNC) > 0;
     loader->steal_from_run_queue = steal_from_run_queue(btf);
+    segment_drop_reasons_read(reasons, btf);
     btf__free(btf);
     return 0;
 }
@@ -231,13 +233,14 @@ static void attach_one(struct events_bpf *programs, size_t index,
 
 int events_programs_attach(unsigned groups, events_prepare *prepare, void *context,
                            struct event_program_state states[EVENT_PROGRAMS],
-                           struct events_bpf **out, struct error *err)
+                           struct segment_drop_reasons *reasons, struct events_bpf **out,
+                           struct error *err)
 {
     bool use[EVENT_PROGRAMS];
     struct loader loader = {.prepare = prepare, .context = context, .states = states};
     libbpf_print_fn_t printer = libbpf_set_print(NULL); // what matters is in the reasons and errors
     *out = NULL;
-    int result = ask_btf(groups, use, &loader, states, err);
+    int result = ask_btf(groups, use, &loader, states, reasons, err);
     if (result < 0)
         goto out;
     struct events_bpf *programs = load_what_works(use, &loader, states, err);

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "profiler/segment_drops.h"
 
 enum event_group {
     EVENT_GROUP_SCHEDULER = 1 << 0,
@@ -62,11 +63,13 @@ struct events_bpf; // the skeleton that bpftool made of profiler/bpf/events.bpf.
 typedef int events_prepare(struct events_bpf *programs, void *context, struct error *err);
 
 // Loads and attaches the programs of the groups (a set of enum event_group). Fills states for every
-// program of the table. Fails when privileges are missing (the text names them), the kernel has no
-// BTF, or not one program could be attached. The caller destroys *out with events_bpf__destroy.
+// program of the table, and reasons from the kernel's BTF. Fails when privileges are missing (the
+// text names them), the kernel has no BTF, or not one program could be attached. The caller
+// destroys *out with events_bpf__destroy.
 int events_programs_attach(unsigned groups, events_prepare *prepare, void *context,
                            struct event_program_state states[EVENT_PROGRAMS],
-                           struct events_bpf **out, struct error *err);
+                           struct segment_drop_reasons *reasons, struct events_bpf **out,
+                           struct error *err);
 
 // Which of the attached programs run: those that do not are detached until they are to run again.
 enum events_running {

@@ -30,22 +30,26 @@ static const char *without_prefix(const char *name)
     return name;
 }
 
-json_t *segment_drops_json(const uint64_t counts[EVENTS_DROP_REASONS])
+void segment_drop_reasons_read(struct segment_drop_reasons *out, const struct btf *btf)
 {
-    json_t *drops = json_object();
-    bool any = false;
-    for (size_t i = 0; i < EVENTS_DROP_REASONS; i++)
-        any |= counts[i] != 0;
-    struct btf *btf = any ? btf__load_vmlinux_btf() : NULL;
-    int32_t id = btf ? btf__find_by_name_kind(btf, "skb_drop_reason", BTF_KIND_ENUM) : -1;
+    memset(out, 0, sizeof *out);
+    int32_t id = btf__find_by_name_kind(btf, "skb_drop_reason", BTF_KIND_ENUM);
     const struct btf_type *type = id > 0 ? btf__type_by_id(btf, (uint32_t)id) : NULL;
     const struct btf_enum *values = type ? btf_enum(type) : NULL;
     for (unsigned i = 0; values && i < btf_vlen(type); i++) {
         const char *name = without_prefix(btf__name_by_offset(btf, values[i].name_off));
-        uint32_t reason = (uint32_t)values[i].val;
-        if (reason < EVENTS_DROP_REASONS && counts[reason] && is_loss(name))
-            json_object_set_new(drops, name, json_integer((json_int_t)counts[reason]));
+        const uint32_t reason = (uint32_t)values[i].val;
+        if (reason < EVENTS_DROP_REASONS && is_loss(name))
+            snprintf(out->names[reason], sizeof out->names[reason], "%s", name);
     }
-    btf__free(btf);
+}
+
+json_t *segment_drops_json(const struct segment_drop_reasons *reasons,
+                           const uint64_t counts[EVENTS_DROP_REASONS])
+{
+    json_t *drops = json_object();
+    for (size_t i = 0; i < EVENTS_DROP_REASONS; i++)
+        if (counts[i] && reasons->names[i][0])
+            json_object_set_new(drops, reasons->names[i], json_integer((json_int_t)counts[i]));
     return drops;
 }

@@ -10,8 +10,18 @@
 
 #include "profiler/bpf/event_rings.h"
 
-// {"NETFILTER_DROP": 12} of the running kernel's reasons; those that are no loss are left out. The
-// caller frees; NULL: no memory.
-json_t *segment_drops_json(const uint64_t counts[EVENTS_DROP_REASONS]);
+// The running kernel's, by number; "": there is none, or it is no loss.
+struct segment_drop_reasons {
+    char names[EVENTS_DROP_REASONS][48];
+};
+
+// From the kernel's BTF, which whoever arms has read: to read it takes longer than all else that
+// there is to do when a capture ends. A name that does not fit is cut.
+struct btf;
+void segment_drop_reasons_read(struct segment_drop_reasons *out, const struct btf *btf);
+
+// {"NETFILTER_DROP": 12}, without those that are no loss. The caller frees; NULL: no memory.
+json_t *segment_drops_json(const struct segment_drop_reasons *reasons,
+                           const uint64_t counts[EVENTS_DROP_REASONS]);
 
 #endif

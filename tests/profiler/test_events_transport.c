@@ -134,11 +134,24 @@ static void capture_begin(struct scene *scene, struct events_capture **capture)
         fail_msg("%s", err.text);
 }
 
+// Bytes that this thread has read by system calls, since it began.
+static unsigned long read_so_far(void)
+{
+    unsigned long bytes = 0;
+    FILE *file = fopen("/proc/thread-self/io", "r");
+    assert_true(file && fscanf(file, "rchar: %lu", &bytes) == 1);
+    fclose(file);
+    return bytes;
+}
+
+// Also where segments were lost, whose reasons have names, the kernel's BTF (some MiB) is not read.
 static void capture_end(struct scene *scene, struct events_capture *capture)
 {
     struct error err = {0};
     char path[128];
+    const unsigned long before = read_so_far();
     assert_int_equal(events_capture_stop(capture, scene->dir, &scene->stats, &err), 0);
+    assert_in_range(read_so_far() - before, 0, 1 << 20);
     events_capture_free(capture);
     snprintf(path, sizeof path, "%s/sockets.tlog", scene->dir);
     unlink(path);
