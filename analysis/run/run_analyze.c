@@ -218,6 +218,7 @@ static int add_functions(struct run_analysis *run, const struct run_input *input
 {
     const struct run_trace_input trace = {.run_dir = run->evidence.run_dir,
                                           .capture = run->evidence.capture,
+                                          .clock_map = input->clock_map,
                                           .clock = input->clock,
                                           .diagnosis = in,
                                           .slices = slices->items,

@@ -75,8 +75,9 @@ static int take_events_of_trace(struct run_analysis *run, struct run_input *inpu
                                 struct error *err)
 {
     progress_phase(progress, "looking for hand-offs in the processor's trace");
-    int result = run_trace_events(run->evidence.run_dir, run->evidence.capture, &input->clock,
-                                  &run->evidence.calls, events, &run->evidence.trace, err);
+    int result =
+        run_trace_events(run->evidence.run_dir, run->evidence.capture, input->clock_map,
+                         &input->clock, &run->evidence.calls, events, &run->evidence.trace, err);
     if (result < 0 || events->count == 0)
         return result;
     input->has_events = true;

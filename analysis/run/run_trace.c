@@ -334,8 +334,22 @@ static int decode(struct pt_trace *trace, const struct trace_windows *windows,
     return failed;
 }
 
-int run_trace_open(const char *run_dir, const json_t *capture, struct pt_trace *trace,
-                   struct run_trace *out, struct error *err)
+// How far all of the trace is from the clock log's time; 0: some of it is within.
+static int64_t apart_ns(const struct pt_trace *trace, const struct clock_map *clock)
+{
+    uint64_t first = UINT64_MAX, last = 0;
+    for (size_t i = 0; i < trace->streams.count; i++) {
+        const struct pt_packets *packets = &trace->streams.items[i]->packets;
+        if (!packets->first_tsc)
+            continue;
+        first = packets->first_tsc < first ? packets->first_tsc : first;
+        last = packets->last_tsc > last ? packets->last_tsc : last;
+    }
+    return last ? clock_map_apart_ns(clock, HOST_CLOCK_TSC, first, last) : 0;
+}
+
+int run_trace_open(const char *run_dir, const json_t *capture, const struct clock_map *clock,
+                   struct pt_trace *trace, struct run_trace *out, struct error *err)
 {
     struct run_recording recording;
     if (!run_input_find_recording(&recording, run_dir, capture, "intel_pt", out->problem))
@@ -346,9 +360,17 @@ int run_trace_open(const char *run_dir, const json_t *capture, struct pt_trace *
     if (result < 0)
         return result;
     struct error unusable = {0};
-    if (pt_trace_load_perf(trace, recording.path, &options, &unusable) == 0)
+    result = pt_trace_load_perf(trace, recording.path, &options, &unusable);
+    const int64_t apart = result == 0 ? apart_ns(trace, clock) : 0;
+    if (result == 0 && apart == 0)
         return 1;
-    snprintf(out->problem, sizeof out->problem, "%.390s", unusable.text);
+    if (apart)
+        snprintf(out->problem, sizeof out->problem,
+                 "the trace is of another run than server/clock.tlog, all of it at least %s %s "
+                 "that: copy both from where they were",
+                 TEXT_INSTANT((double)llabs(apart)), apart < 0 ? "before" : "after");
+    else
+        snprintf(out->problem, sizeof out->problem, "%.390s", unusable.text);
     pt_trace_free(trace);
     return 0;
 }
@@ -358,7 +380,7 @@ int run_trace_add(const struct run_trace_input *input, struct host_timeline *ser
 {
     struct pt_trace trace;
     struct trace_windows windows = {0};
-    int result = run_trace_open(input->run_dir, input->capture, &trace, out, err);
+    int result = run_trace_open(input->run_dir, input->capture, input->clock_map, &trace, out, err);
     if (result <= 0)
         return result;
     out->present = true;

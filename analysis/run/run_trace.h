@@ -14,6 +14,7 @@
 #include "analysis/diagnosis/diagnosis.h"
 #include "analysis/timeline/time_source.h"
 #include "base/error.h"
+#include "profiler/clock_map.h"
 
 struct run_trace {
     bool present;          // a trace was there and could be read
@@ -53,16 +54,17 @@ static inline bool run_trace_lost_any(const struct run_trace *trace)
 }
 
 // Loads the recording that capture.json (or NULL) names: 1, and the caller frees it with
-// pt_trace_free; 0 where there is none, or it cannot be read: then out->problem says why. Only lack
-// of memory fails.
+// pt_trace_free; 0 where there is none, it cannot be read, or it is of another run than the clock
+// log: then out->problem says why. Only lack of memory fails.
 struct pt_trace;
-int run_trace_open(const char *run_dir, const json_t *capture, struct pt_trace *trace,
-                   struct run_trace *out, struct error *err);
+int run_trace_open(const char *run_dir, const json_t *capture, const struct clock_map *clock,
+                   struct pt_trace *trace, struct run_trace *out, struct error *err);
 
 struct run_trace_input {
     const char *run_dir;
     const json_t *capture; // capture.json, or NULL
-    struct time_source clock;
+    const struct clock_map *clock_map;
+    struct time_source clock;                // by the map
     const struct diagnosis_input *diagnosis; // lifetimes and threads
     const struct diagnosis_slice *slices;
     size_t slice_count;

@@ -287,13 +287,13 @@ static int decode(struct pt_trace *trace, const struct time_source *clock,
     return failed;
 }
 
-int run_trace_events(const char *run_dir, const json_t *capture, const struct time_source *clock,
-                     const struct application_calls *calls, struct event_array *out,
-                     struct run_trace *out_trace, struct error *err)
+int run_trace_events(const char *run_dir, const json_t *capture, const struct clock_map *clock_map,
+                     const struct time_source *clock, const struct application_calls *calls,
+                     struct event_array *out, struct run_trace *out_trace, struct error *err)
 {
     struct pt_trace trace;
     *out = (struct event_array){0};
-    int result = run_trace_open(run_dir, capture, &trace, out_trace, err);
+    int result = run_trace_open(run_dir, capture, clock_map, &trace, out_trace, err);
     if (result <= 0)
         return result;
     result = decode(&trace, clock, calls, out, out_trace, err);

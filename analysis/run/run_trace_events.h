@@ -19,11 +19,11 @@
 struct event_array ARRAY_OF(struct event);
 
 // Decodes the whole recording. Sockets have the numbers of the calls' connections. Nothing in *out
-// where there is no recording, or it cannot be read (then problem says why). out_trace gets how
-// many hand-offs are known and how many are not. Only lack of memory fails; the caller frees *out
-// with array_free either way.
-int run_trace_events(const char *run_dir, const json_t *capture, const struct time_source *clock,
-                     const struct application_calls *calls, struct event_array *out,
-                     struct run_trace *out_trace, struct error *err);
+// where there is no recording, it cannot be read, or it is of another run than the clock map (then
+// problem says why). out_trace gets how many hand-offs are known and how many are not. Only lack of
+// memory fails; the caller frees *out with array_free either way.
+int run_trace_events(const char *run_dir, const json_t *capture, const struct clock_map *clock_map,
+                     const struct time_source *clock, const struct application_calls *calls,
+                     struct event_array *out, struct run_trace *out_trace, struct error *err);
 
 #endif

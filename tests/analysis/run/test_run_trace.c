@@ -223,6 +223,32 @@ static void a_trace_that_cannot_be_read_is_told(void **state)
     run_analysis_free(&found);
 }
 
+// By its time: the clock log's ends before it begins. Without events nothing of it is taken either.
+static void a_trace_of_another_run_is_told(void **state)
+{
+    struct traced_run *run = *state;
+    static const char why[] = "the trace is of another run than server/clock.tlog, all of it at "
+                              "least ";
+    struct run_analysis found;
+    run->later_ns = 5 * SCENARIO_BEGIN_NS;
+    make_recording(run);
+    traced_run_analyze(run, &found);
+    print_message("%s\n", found.evidence.trace.problem);
+    assert_false(found.evidence.trace.present);
+    assert_non_null(strstr(found.evidence.trace.problem, why));
+    assert_non_null(strstr(found.findings.verdict, why));
+    assert_true(found.findings.verdict_available); // contexts are enough for one
+    assert_false(run_is_conclusive(&found));       // what was asked for by name is not there
+    run_analysis_free(&found);
+    unlink(in_folder(run, "server/events.tlog"));
+    unlink(in_folder(run, "server/sockets.tlog"));
+    traced_run_analyze(run, &found);
+    assert_non_null(strstr(found.evidence.trace.problem, why));
+    assert_int_equal(found.evidence.trace.handoffs, 0);
+    assert_false(found.findings.verdict_available);
+    run_analysis_free(&found);
+}
+
 // The recording is of cores that the server was not on.
 static void a_trace_that_shows_nothing_is_told(void **state)
 {
@@ -361,6 +387,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_trace_alone_has_the_stamps_of_the_kernel,
                                         traced_run_setup, traced_run_teardown),
         cmocka_unit_test_setup_teardown(a_trace_that_cannot_be_read_is_told, traced_run_setup,
+                                        traced_run_teardown),
+        cmocka_unit_test_setup_teardown(a_trace_of_another_run_is_told, traced_run_setup,
                                         traced_run_teardown),
         cmocka_unit_test_setup_teardown(a_trace_that_shows_nothing_is_told, traced_run_setup,
                                         traced_run_teardown),

@@ -74,6 +74,7 @@ struct traced_run {
     uint64_t trace_bytes;
     bool has_losses;      // the recording says that it lacks something
     uint32_t other_cores; // added to the cores whose trace it is said to be
+    int64_t later_ns;     // that the trace was taken than all else
 };
 
 static void add_call(struct traced_run *run, uint16_t core, int function, int64_t begin,
@@ -155,10 +156,10 @@ static void make_truth(struct traced_run *run)
 
 // --- the trace -----------------------------------------------------------------------------------
 
-static void write_operation(struct writer *writer, const struct operation *operation, int *stack,
-                            int *depth)
+static void write_operation(struct writer *writer, const struct operation *operation,
+                            int64_t later_ns, int *stack, int *depth)
 {
-    writer->now = (uint64_t)operation->ns * CYCLES_PER_NS;
+    writer->now = (uint64_t)(operation->ns + later_ns) * CYCLES_PER_NS;
     if (operation->function < 0) {
         assert_true(*depth > 1);
         --*depth;
@@ -171,7 +172,7 @@ static void write_operation(struct writer *writer, const struct operation *opera
     write_address(writer, ppt_tip, address_of(operation->function));
 }
 
-static uint8_t *write_trace(const struct operations *operations, uint64_t *bytes)
+static uint8_t *write_trace(const struct operations *operations, int64_t later_ns, uint64_t *bytes)
 {
     struct writer writer = {.capacity = operations->count * 64 + 4096,
                             .timing = TIMING_TSC_OFTEN,
@@ -184,12 +185,13 @@ static uint8_t *write_trace(const struct operations *operations, uint64_t *bytes
     config.end = config.begin + writer.capacity;
     writer.encoder = pt_alloc_encoder(&config);
     assert_non_null(writer.encoder);
-    writer.now = (uint64_t)(SCENARIO_BEGIN_NS - 500500) * CYCLES_PER_NS; // the thread runs
+    writer.now =
+        (uint64_t)(SCENARIO_BEGIN_NS - 500500 + later_ns) * CYCLES_PER_NS; // the thread runs
     write_psb(&writer, address_of(MAIN_LOOP));
     for (size_t i = 0; i < operations->count; i++) {
         if (depth == 1 && i % OPERATIONS_PER_PSB == 0 && i > 0)
             write_psb(&writer, address_of(MAIN_LOOP) + BEHIND_CALL);
-        write_operation(&writer, &operations->items[i], stack, &depth);
+        write_operation(&writer, &operations->items[i], later_ns, stack, &depth);
     }
     assert_int_equal(depth, 1);
     assert_false(writer.failed);
@@ -286,7 +288,7 @@ static void make_recording(struct traced_run *run)
     }
     for (uint32_t core = 0; core < 2; core++) {
         uint64_t bytes;
-        uint8_t *trace = write_trace(&run->operations[core], &bytes);
+        uint8_t *trace = write_trace(&run->operations[core], run->later_ns, &bytes);
         make_auxtrace(&maker, core, core + run->other_cores, 0, trace, bytes);
         run->trace_bytes += bytes;
         free(trace);
