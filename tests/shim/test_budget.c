@@ -23,7 +23,7 @@
 #include "base/quantile.h"
 
 enum {
-    LIMIT_BYTES = 96 << 20,
+    LIMIT_BYTES = 64 << 20,
     MOST = 3500, // more than there are places in root's pool
     MANY = 200,
     PATIENCE_MS = 250000, // a request among thousands of processes takes long where others work

@@ -234,6 +234,10 @@ static int serve(const char *how, char **argv)
     }
     if (strcmp(how, "prctl") == 0 || strcmp(how, "syscall") == 0)
         filter_install(strcmp(how, "syscall") == 0);
+    if (strcmp(how, "vfork") == 0 && vfork() == 0) { // a child whose memory is the server's
+        filter_install(false);
+        _exit(0);
+    }
     link.server = accept(link.listening, NULL, NULL);
     link_exchange(&link, 10);
     close(link.server);
@@ -289,6 +293,7 @@ static void test_filter(void **state)
     (void)state;
     server_judge("prctl", true, 0);
     server_judge("syscall", true, 0);
+    server_judge("vfork", true, 0);
 }
 
 // One thread's filter is all threads': none may be amid what the shim asks of a connection.
