@@ -10,6 +10,9 @@ function pixelOf(colour) {
   return new Uint32Array(pen.getImageData(0, 0, 1, 1).data.buffer)[0];
 }
 
+// Room for the balloons of the first and of the last message, in pixels.
+const BESIDE = 16;
+
 class BalloonPlot {
   constructor(place) {
     this.canvas = element('canvas', {
@@ -25,7 +28,7 @@ class BalloonPlot {
     this.above = element('canvas', {'aria-hidden': 'true'});
     place.replaceChildren(element('div', {class: 'layers'}, this.canvas, this.above), this.legend);
     this.height = 420;
-    this.size = {left: 66, right: 900, top: 14, bottom: this.height - 42};
+    this.size = {left: 66 + BESIDE, right: 900, top: 14, bottom: this.height - 42};
     this.viewport = new Viewport(
         this.canvas,
         {area: () => this.size, change: () => this.draw(), pick: event => this.pick(event)});
@@ -180,7 +183,7 @@ class BalloonPlot {
 
   clip(context) {
     context.beginPath();
-    context.rect(this.size.left, 0, this.size.right - this.size.left, this.size.bottom);
+    context.rect(this.size.left - BESIDE, 0, this.size.right - this.size.left + 2 * BESIDE, this.size.bottom);
     context.clip();
   }
 
@@ -213,7 +216,7 @@ class BalloonPlot {
   }
 
   axes(context, colours) {
-    const {left, right, top, bottom} = this.size;
+    const {right, top, bottom} = this.size, left = this.size.left - BESIDE;
     context.strokeStyle = colours.grid;
     context.fillStyle = colours.muted;
     const line = (x1, y1, x2, y2) => {
