@@ -90,7 +90,8 @@ static void sweep_core(struct client_path *path, const struct thread_stint *stin
 static void add_sleep(struct client_path *path, const struct thread_period *period)
 {
     char call[CAUSE_NAME_BYTES] = "", name[CAUSE_NAME_BYTES + 16];
-    int64_t component = COMPONENT_CLIENT_ASLEEP;
+    int64_t component =
+        path->stage == COMPONENT_CLIENT_QUEUE ? COMPONENT_CLIENT_TIMER : COMPONENT_CLIENT_ASLEEP;
     if (period->before && sleep_call_name(path->host, period->before, call)) {
         snprintf(name, sizeof name, "client asleep: %s", call);
         component = component_of_client_sleep(path->sweep.decomposer->table, name);

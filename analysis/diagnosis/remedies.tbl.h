@@ -74,6 +74,7 @@ REMEDY("transmit processing", true, "the kernel was sending packets on {core}", 
 // --- the client's side
 REMEDY("client", true, "the load generator was late by itself", "give the load cores and threads of its own before judging the server")
 REMEDY("client's cores", true, "the load generator did not have its CPU core: {cause}", "keep other programs and interrupts off the cores of the load (taskset, cpuset), or give it cores of its own")
+REMEDY("client's timers", true, "a timer woke the load generator late", "have the load spin (without `sleep: true`), on a core of its own")
 REMEDY("client's threads", true, "the load generator was busy with other requests", "more threads for the load, or agents")
 REMEDY("full connections", false, "every connection of the load was waiting for a reply", "look at what the server does; more connections, or a greater depth, would show it")
 REMEDY("connections", false, "connections to {server} could not be opened", "connections that are kept open; a longer queue where it was full (the server's backlog and net.core.somaxconn) and more threads that accept, else see who drops what opens them (a firewall, the link)")

@@ -239,9 +239,25 @@ static void a_thread_sleeps_and_is_woken_late(void **state)
     run(&b, 260, LOAD, 0);
     run(&b, 9000, IDLE_PROCESS, 0);
     take_apart(&b, true, 0);
-    expect(&b, "client asleep", 120);
+    expect(&b, "client's timer late", 120);
     expect(&b, "client wake-up latency", 40);
     expect(&b, "client queue", 140);
+    release(&b);
+}
+
+// Its reply is on its way to it.
+static void a_thread_sleeps_until_the_reply_is_there(void **state)
+{
+    struct bench b;
+    (void)state;
+    begin(&b);
+    run(&b, 480, IDLE_PROCESS, SWITCH_WAITS);
+    wake(&b, 560);
+    run(&b, 560, LOAD, 0);
+    run(&b, 9000, IDLE_PROCESS, 0);
+    take_apart(&b, true, 0);
+    expect(&b, "client asleep", 80);
+    expect(&b, "client's timer late", 0);
     release(&b);
 }
 
@@ -260,7 +276,7 @@ static void a_thread_that_is_held_up_says_in_what(void **state)
     run(&b, 9000, IDLE_PROCESS, 0);
     take_apart(&b, true, 0);
     expect(&b, "client asleep: blocked in write to samples.tlog", 70);
-    expect(&b, "client asleep", 0);
+    expect(&b, "client's timer late", 0);
     expect(&b, "client queue", 230);
     release(&b);
 }
@@ -287,6 +303,7 @@ int main(void)
         cmocka_unit_test(a_batch_of_replies_made_room),
         cmocka_unit_test(a_thread_works_for_others),
         cmocka_unit_test(a_thread_sleeps_and_is_woken_late),
+        cmocka_unit_test(a_thread_sleeps_until_the_reply_is_there),
         cmocka_unit_test(a_thread_that_is_held_up_says_in_what),
         cmocka_unit_test(without_records_a_stage_stays_whole),
     };
