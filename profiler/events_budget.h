@@ -23,6 +23,12 @@ enum {
     BUDGET_LEAST_NS = 20000000, // of each segment, whatever it takes
 };
 
+// What was recorded of a segment.
+struct events_segment {
+    int64_t from_ns, until_ns; // host time; 0: since the cut before, until this one
+    double taken;              // of a core, by programs and readers meanwhile; 0: not measured
+};
+
 // With no more than a share and a length it is before the first segment.
 struct events_budget {
     double share;        // of a core; 0: as much as it takes

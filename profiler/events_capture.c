@@ -19,12 +19,11 @@
 #include "base/units.h"
 #include "profiler/event_drain.h"
 #include "profiler/event_kinds.h"
-#include "profiler/events_budget.h"
 #include "profiler/events_programs.h"
+#include "profiler/events_segments.h"
 #include "profiler/events_skeleton.h"
 #include "profiler/nic_arrivals.h"
 #include "profiler/payload_frames.h"
-#include "profiler/program_costs.h"
 #include "profiler/receive_stamps.h"
 #include "profiler/running_servers.h"
 #include "profiler/runtime_probes.h"
@@ -49,15 +48,7 @@ struct events_capture {
     struct error nic_lack; // why there is none, where one is asked for
     struct watched_sockets sockets;
     struct payload_frames *frames; // NULL: the payload is not looked at
-    struct program_costs costs;
-    struct events_budget budget;
-    uint64_t segment_ns;            // when the segment began, CLOCK_MONOTONIC
-    bool rests;                     // nothing is recorded, since ...
-    uint64_t recorded_ns;           // ... then, CLOCK_MONOTONIC
-    bool wakes;                     // at the next poll
-    uint64_t read_records, read_ns; // of all records, and of this process' time, as it began
-    uint64_t charged_ns;            // for reading them, by others
-    struct events_segment segment;  // that goes on, as far as it is known
+    struct events_segments segments;
     struct runtime_probes probes;
 };
 
@@ -238,8 +229,6 @@ static struct events_capture *capture_new(const struct events_capture_settings *
     if (!capture)
         return NULL;
     capture->settings = *settings;
-    capture->budget.share = settings->budget;
-    capture->budget.segment_ns = settings->segment_ns;
     capture->stamps_fd = capture->nic.clock = -1;
     capture->stamps = RECEIVE_STAMPS_OFF;
     return capture;
@@ -293,11 +282,6 @@ static void look_at_servers(struct events_capture *capture,
         probe_listeners(capture, here.st_ino, settings->ports, settings->port_count);
 }
 
-static uint64_t own_ns(void)
-{
-    return (uint64_t)clock_now_ns(CLOCK_PROCESS_CPUTIME_ID);
-}
-
 int events_capture_open(const struct events_capture_settings *settings, struct events_capture **out,
                         struct error *err)
 {
@@ -310,8 +294,9 @@ int events_capture_open(const struct events_capture_settings *settings, struct e
     if (result == 0)
         result = event_drain_begin(&capture->drain, capture->core_count,
                                    capture->settings.memory_bytes, err);
-    if (result == 0 && program_costs_init(&capture->costs, capture->core_count) < 0)
-        result = error_set(err, ERROR_FAILED, "no memory for a capture");
+    if (result == 0)
+        result = events_segments_init(&capture->segments, settings->budget, settings->segment_ns,
+                                      &capture->drain, err);
     if (result == 0)
         result = turn_stamps_on(capture, err);
     if (result == 0)
@@ -325,11 +310,9 @@ int events_capture_open(const struct events_capture_settings *settings, struct e
         return result;
     }
     look_at_servers(capture, settings);
-    program_costs_sample(&capture->costs, capture->programs, capture->states, &capture->drain,
-                         &capture->settings.cores);
-    program_costs_begin(&capture->costs, &capture->drain);
-    capture->segment_ns = (uint64_t)monotonic_ns();
-    capture->read_ns = own_ns();
+    events_segments_begin(&capture->segments, capture->programs, capture->states, capture->frames,
+                          &capture->settings.cores,
+                          capture->settings.groups & EVENT_GROUP_SCHEDULER);
     *out = capture;
     return 0;
 }
@@ -339,131 +322,7 @@ const struct event_program_state *events_capture_programs(const struct events_ca
     return capture->states;
 }
 
-// Has the programs say again what they say once, so that what is recorded from now on stands by
-// itself: who has the cores, which threads and disks there are.
-static void begin_anew(struct events_capture *capture)
-{
-    bool scheduler = capture->settings.groups & EVENT_GROUP_SCHEDULER;
-    for (unsigned core = 0; scheduler && core < capture->core_count; core++) {
-        uint32_t *watched = &capture->programs->bss->rings[core].watched, now = CORE_WATCHED;
-        __atomic_compare_exchange_n(watched, &now, CORE_TO_BEGIN, false, __ATOMIC_RELAXED,
-                                    __ATOMIC_RELAXED);
-    }
-    memset(capture->programs->bss->threads_recorded, 0,
-           sizeof capture->programs->bss->threads_recorded);
-    memset(capture->programs->bss->disks_recorded, 0,
-           sizeof capture->programs->bss->disks_recorded);
-}
-
-// Says in the records of a core whether some are spared from now on.
-static void say_sparing(struct events_capture *capture, bool begins)
-{
-    const struct event event = {.time = (uint64_t)monotonic_ns(),
-                                .kind = EVENT_SPARING,
-                                .flags = begins ? SPARING_BEGINS : 0};
-    event_drain_add(&capture->drain, &event);
-}
-
-// To attach and to detach programs patches the kernel's code, which takes its time: no reader's,
-// but of the budget.
-static void run_programs(struct events_capture *capture, enum events_running which)
-{
-    const uint64_t before = own_ns();
-    cpu_set_t cores, calm;
-    bool moved = false;
-    CPU_ZERO(&calm);
-    if (sched_getaffinity(0, sizeof cores, &cores) == 0) {
-        CPU_SET(program_costs_calm_core(&capture->costs, &capture->drain, &cores), &calm);
-        moved = sched_setaffinity(0, sizeof calm, &calm) == 0;
-    }
-    events_programs_run(capture->programs, capture->states, which);
-    if (moved)
-        sched_setaffinity(0, sizeof cores, &cores);
-    const uint64_t took = own_ns() - before;
-    capture->read_ns += took;
-    events_budget_switched(&capture->budget, took);
-}
-
-// After a rest what was recorded while programs came back is no part of the segment; else what is
-// not recorded while they come and go counts as spared.
-static void begin_segment(struct events_capture *capture)
-{
-    const bool before = capture->programs->bss->sparing;
-    const bool sparing = capture->budget.sparing;
-    if (sparing)
-        say_sparing(capture, true);
-    capture->programs->bss->sparing = sparing;
-    if (sparing != before || capture->rests)
-        run_programs(capture, sparing ? EVENTS_RUN_SPARING : EVENTS_RUN_ALL);
-    if (before && !sparing)
-        say_sparing(capture, false);
-    capture->segment = (struct events_segment){0};
-    if (capture->rests) {
-        event_drain_skip(&capture->drain);
-        for (unsigned core = 0; core < capture->core_count; core++)
-            capture->programs->bss->rings[core].current = EVENTS_NO_THREAD;
-        __atomic_store_n(&capture->programs->bss->resting, 0, __ATOMIC_RELEASE);
-        capture->segment.from_ns = clock_now_ns(CLOCK_MONOTONIC_RAW);
-    }
-    capture->rests = capture->wakes = false;
-    begin_anew(capture);
-    capture->segment_ns = (uint64_t)monotonic_ns();
-    program_costs_begin(&capture->costs, &capture->drain);
-    capture->read_ns = own_ns();
-}
-
-static void measure(struct events_capture *capture)
-{
-    uint64_t records;
-    const double programs_ns = program_costs_so_far(&capture->costs, &capture->drain, &records);
-    events_budget_measured(&capture->budget, programs_ns, records, capture->drain.received);
-}
-
-// A segment has ended, whose records are drained: decides about the next one.
-static void decide(struct events_capture *capture)
-{
-    const uint64_t length_ns = (uint64_t)monotonic_ns() - capture->segment_ns;
-    if (capture->budget.share > 0 && !capture->rests)
-        measure(capture);
-    events_budget_read(&capture->budget, capture->drain.all - capture->read_records,
-                       own_ns() - capture->read_ns + capture->charged_ns);
-    capture->read_records = capture->drain.all;
-    capture->charged_ns = 0;
-    events_budget_next(&capture->budget, capture->drain.received,
-                       capture->rests ? capture->recorded_ns - capture->segment_ns : length_ns,
-                       length_ns);
-    capture->segment.taken = capture->budget.taken;
-}
-
-static void drain_rings(struct events_capture *capture)
-{
-    for (unsigned core = 0; core < capture->core_count; core++)
-        event_drain_core(&capture->drain, core, UINT64_MAX, false);
-}
-
-// For the rest of the segment.
-static void rest(struct events_capture *capture)
-{
-    capture->rests = true;
-    capture->recorded_ns = (uint64_t)monotonic_ns();
-    capture->segment.until_ns = clock_now_ns(CLOCK_MONOTONIC_RAW);
-    drain_rings(capture);
-    payload_frames_poll(capture->frames);
-    capture->programs->bss->resting = 1;
-    run_programs(capture, EVENTS_RUN_RESTING);
-}
-
-static void keep_within_budget(struct events_capture *capture)
-{
-    if (capture->wakes)
-        begin_segment(capture);
-    if (capture->rests)
-        return;
-    measure(capture);
-    drain_rings(capture); // else the cut would have much to drain before it can end the recording
-    if (events_budget_is_spent(&capture->budget, (uint64_t)monotonic_ns() - capture->segment_ns))
-        rest(capture);
-}
+// --- while it goes on ----------------------------------------------------------------------------
 
 void events_capture_poll(struct events_capture *capture)
 {
@@ -473,13 +332,12 @@ void events_capture_poll(struct events_capture *capture)
     payload_frames_poll(capture->frames);
     watched_sockets_evict(&capture->sockets);
     nic_arrivals_poll(&capture->nic);
-    if (capture->budget.share > 0)
-        keep_within_budget(capture);
+    events_segments_poll(&capture->segments);
 }
 
 void events_capture_charge(struct events_capture *capture, uint64_t ns)
 {
-    capture->charged_ns += ns;
+    capture->segments.charged_ns += ns;
 }
 
 uint64_t events_capture_kept(const struct events_capture *capture)
@@ -533,14 +391,7 @@ int events_capture_cut(struct events_capture *capture, const char *out_dir, unsi
 {
     int result = 0;
     char name[40];
-    if (capture->rests)
-        event_drain_skip(&capture->drain);
-    drain_rings(capture);
-    payload_frames_poll(capture->frames);
-    decide(capture);
-    // To write it may take its time.
-    if (!capture->rests && events_budget_is_exceeded(&capture->budget))
-        rest(capture);
+    events_segments_end(&capture->segments);
     if (out_dir) {
         const uint64_t dropped = event_drain_dropped(&capture->drain);
         snprintf(name, sizeof name, "events-%06u.tlog", number);
@@ -551,10 +402,7 @@ int events_capture_cut(struct events_capture *capture, const char *out_dir, unsi
     if (result == 0)
         result = cut_sockets(capture, out_dir, number, err);
     event_drain_forget(&capture->drain, capture->frames);
-    *segment = capture->segment;
-    capture->wakes = capture->rests; // at the next poll, when all is written
-    if (!capture->rests)
-        begin_segment(capture);
+    events_segments_next(&capture->segments, segment);
     return result;
 }
 
@@ -633,7 +481,7 @@ json_t *events_capture_so_far(const struct events_capture *capture)
 static void finish_records(struct events_capture *capture, struct losses *losses)
 {
     runtime_probes_end(&capture->probes);
-    if (capture->rests)
+    if (capture->segments.rests)
         event_drain_skip(&capture->drain);
     events_bpf__detach(capture->programs);
     // Programs that were running on other cores end within microseconds.
@@ -691,7 +539,7 @@ void events_capture_free(struct events_capture *capture)
 {
     if (!capture)
         return;
-    program_costs_free(&capture->costs);
+    events_segments_free(&capture->segments);
     runtime_probes_end(&capture->probes);
     payload_frames_free(capture->frames);
     events_bpf__destroy(capture->programs);

@@ -18,6 +18,7 @@
 
 #include "base/error.h"
 #include "profiler/bpf/event_log.h"
+#include "profiler/events_budget.h"
 #include "profiler/events_programs.h"
 
 struct framing_grammar;
@@ -83,12 +84,6 @@ uint64_t events_capture_kept(const struct events_capture *capture);
 
 // The bytes of all rings that are surely used.
 uint64_t events_capture_ring_bytes(const struct events_capture *capture);
-
-// What was recorded of a segment.
-struct events_segment {
-    int64_t from_ns, until_ns; // host time; 0: since the cut before, until this one
-    double taken;              // of a core, by programs and readers meanwhile; 0: not measured
-};
 
 // Drains all rings, writes the records since the last cut to <out_dir>/events-<number>.tlog, the
 // sockets that left the table since then, if any, to sockets-<number>.tlog, those that are in it to
