@@ -125,7 +125,7 @@ $(BUILD)/%.bpf.o: %.bpf.c base/connection.h base/hash.h $(wildcard profiler/bpf/
 	$(Q)$(CLANG) -target bpf -mcpu=v3 -g -O2 -Wall -Wextra -Wno-unused-parameter -I. $(bpf_include) -c $< -o $@
 
 # Kept for the next build: make would take them for steps on the way, and remove them at its end.
-.SECONDARY: $(skeletons:.skel.h=.bpf.o)
+.SECONDARY: $(skeletons:.skel.h=.bpf.o) $(BUILD)/tests/faults/inject.bpf.o
 $(BUILD)/%.skel.h: $(BUILD)/%.bpf.o
 	$(if $(Q),@echo '  SKEL  $@')
 	$(Q)bpftool gen skeleton $< > $@
