@@ -13,7 +13,7 @@
 struct summary_style {
     bool unicode; // bars of blocks and typographic signs; else plain ASCII
     bool colour;  // ANSI colours
-    bool full;    // all that there is; else half a screen
+    bool full;    // all that there is; else a screen
     int width;    // columns, at least 80
 };
 

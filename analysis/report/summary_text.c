@@ -61,8 +61,6 @@ static void write_verdict(const struct summary *s)
                        : "",
             summary_plain(s));
     write_lede(s);
-    if (available && !s->style->full)
-        return; // the lede has of it what counts
     fputc('\n', s->out);
     summary_wrapped(s, verdict, 0);
 }
