@@ -61,7 +61,7 @@ static void test_says_what_it_must(void **state)
                                          "p99.9",
                                          "95 % from",
                                          "head-of-line blocking",
-                                         "joined",
+                                         "all of it in the second half",
                                          "explained",
                                          "nothing: every request was answered"};
     static const char *const in_full[] = {"wake-up latency",
