@@ -71,13 +71,57 @@ static void print_queue(const struct hop_report *report, const struct packet_rou
     fputc('\n', out);
 }
 
-// Where records are missing, so may be what is not seen again.
+// Where records are missing, so may be what is not seen again. Of packets that carry it is known by
+// counts.
 static bool misses_records(const struct hop_report *report)
 {
-    bool misses = report->forgotten > 0;
+    bool misses = report->forgotten > 0 && !report->carry;
     for (size_t i = 0; i < report->hop_count; i++)
-        misses |= report->counts[i].dropped > 0 || report->gone[i];
+        misses |= (report->counts[i].dropped > 0 && !report->carry) || report->gone[i];
     return misses;
+}
+
+// How many packets passed a hop of a way on which they carry.
+static uint64_t passed(const struct hop_report *report, uint8_t hop)
+{
+    const struct hop_counts *counts = &report->counts[hop];
+    switch (report->hops[hop].role) {
+    case HOP_BEGINS:
+        return counts->begun;
+    case HOP_ENDS:
+        return counts->ended;
+    default:
+        return counts->stamped + counts->not_stamped;
+    }
+}
+
+static bool has_hop(const struct packet_route *route, uint8_t hop)
+{
+    return memchr(route->hops, hop, route->hop_count) != NULL;
+}
+
+// Whether every packet that passed two hops of a way went from one to the other, as it was.
+static bool is_one_way(const struct hop_report *report, const struct packet_route *route,
+                       uint8_t from, uint8_t to)
+{
+    bool one = route->merged == 0 && report->join->pieces == 0;
+    for (size_t i = 0; i < report->join->route_count; i++) {
+        const struct packet_route *other = &report->join->routes[i];
+        one &= other == route || (!has_hop(other, from) && !has_hop(other, to));
+    }
+    return one;
+}
+
+// Packets that were seen last at a route's hop i. Of those that carry only what came to its end has
+// a record, but each hop has counted what passed it.
+static uint64_t lost_after(const struct hop_report *report, const struct packet_route *route,
+                           size_t i)
+{
+    if (!report->carry || i + 1 == route->hop_count)
+        return route->lost_after[i];
+    const uint8_t from = route->hops[i], to = route->hops[i + 1];
+    const uint64_t here = passed(report, from), next = passed(report, to);
+    return here > next && is_one_way(report, route, from, to) ? here - next : 0;
 }
 
 static void print_losses(const struct hop_report *report, const struct packet_route *route,
@@ -85,11 +129,13 @@ static void print_losses(const struct hop_report *report, const struct packet_ro
 {
     char count[32];
     for (size_t i = 0; i + 1 < route->hop_count; i++)
-        if (route->lost_after[i])
+        if (lost_after(report, route, i))
             fprintf(out, "  %s between %s and %s: %s\n",
-                    misses_records(report) ? "lost, or not recorded," : "lost",
+                    misses_records(report) ? "lost, or not recorded,"
+                    : report->carry        ? "lost, or without their trailer,"
+                                           : "lost",
                     report->hops[route->hops[i]].name, report->hops[route->hops[i + 1]].name,
-                    text_count(route->lost_after[i], count));
+                    text_count(lost_after(report, route, i), count));
 }
 
 static void print_route(const struct hop_report *report, size_t number, FILE *out)
@@ -108,9 +154,9 @@ static void print_route(const struct hop_report *report, size_t number, FILE *ou
         fprintf(out, "  %-32s", report->hops[route->hops[i]].name);
         if (i > 0 && route->complete)
             print_delays(&route->delays[i], out);
-        if (route->lost_after[i])
+        if (lost_after(report, route, i))
             fprintf(out, "%*s%s", i > 0 && route->complete ? 2 : 3 * 32 + 14, "",
-                    text_count(route->lost_after[i], count[0]));
+                    text_count(lost_after(report, route, i), count[0]));
         fputc('\n', out);
         print_queue(report, route, i, out);
     }
@@ -292,11 +338,11 @@ static json_t *route_json(const struct hop_report *report, const struct packet_r
     json_t *hops = json_array();
     for (size_t i = 0; i < route->hop_count; i++) {
         json_t *hop = json_pack("{s:s, s:I}", "hop", report->hops[route->hops[i]].name, "seen_last",
-                                (json_int_t)route->lost_after[i]);
+                                (json_int_t)lost_after(report, route, i));
         if (i > 0) {
             json_object_set_new(hop, "from_previous", delays_json(&route->delays[i]));
             json_object_set_new(hop, "lost_from_previous",
-                                json_integer((json_int_t)route->lost_after[i - 1]));
+                                json_integer((json_int_t)lost_after(report, route, i - 1)));
         }
         if (route->queued[i].count) {
             json_object_set_new(hop, "queued", delays_json(&route->queued[i]));

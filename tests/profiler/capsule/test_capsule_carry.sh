@@ -102,6 +102,40 @@ wait $capsule || fail "a narrow way: exit $?"
 jq -e --arg first "eth0:egress@$client" '.hops[] | select(.name == $first) | .no_room >= 3 and .begun >= 1' "$work/narrow.json" >/dev/null ||
     fail "a narrow way: $(jq -c '.hops[] | {name, begun, no_room}' "$work/narrow.json")"
 
+# A queue that is too short, between two hops: by what each of them counted it is known where, and how many, though what
+# was lost there has no record.
+if in_namespace "$middle" tc qdisc add dev p0 root tbf rate 256kbit burst 2000 limit 200 2>"$work/tbf"; then
+    timeout 60 "$taillight" capsule "${hops[@]}" --carry --filter 'udp port 7007' --out "$work/lost" \
+        >"$work/lost.text" 2>"$work/lost.err" &
+    capsule=$!
+    children+=($capsule)
+    measures "$work/lost.err"
+    lost=$(in_namespace "$client" python3 - <<'PY'
+import socket, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.connect(("10.99.0.2", 7007))
+back = 0
+for n in range(300):
+    s.send(bytes(60))
+    time.sleep(0.001)
+s.settimeout(1)
+try:
+    while True:
+        back += len(s.recv(2000)) == 60
+except TimeoutError:
+    print(300 - back)
+PY
+    )
+    kill -INT $capsule
+    wait $capsule || fail "losses of packets that carry: exit $?"
+    jq -e --arg at "p1:ingress@$middle" --argjson lost "$lost" '$lost > 10 and $lost < 300 and
+        ([.routes[].hops[] | select(.lost_from_previous > 0) | [.hop, .lost_from_previous]] == [[$at, $lost]])' \
+        "$work/lost/capsule.json" >/dev/null || fail "not $lost lost: $(cat "$work/lost.text")"
+    grep -q "^  lost, or without their trailer, between p0:egress@$middle and p1:ingress@$middle: $lost\$" "$work/lost.text" ||
+        fail "lost: $(cat "$work/lost.text")"
+    in_namespace "$middle" tc qdisc del dev p0 root
+fi
+
 # Without a network card's help: checksums are computed by the kernel at the first interface, to the
 # packet's end, trailer and all.
 in_namespace "$client" python3 - <<'PY' || fail "the checksums' offload cannot be turned off"
