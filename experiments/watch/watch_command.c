@@ -242,9 +242,8 @@ static void save_windows(struct watch *watch, struct run_segment_range segments,
             flight_recorder_lengthen(&watch->recorder, watch->folder, segments, window))
             continue;
         if (flight_recorder_save(&watch->recorder, watch->folder, segments, window, &err) < 0) {
-            watch->not_saved++;
-            fprintf(stderr, "taillight: not saved: %s\n", err.text);
-            continue;
+            interval->unsaved = windows->count - i; // nor would the others be
+            break;
         }
         interval->windows++;
         if (window->slowest_ns > slowest_ns) {
@@ -252,6 +251,10 @@ static void save_windows(struct watch *watch, struct run_segment_range segments,
             snprintf(interval->saved, sizeof interval->saved, "%s", watch->recorder.path);
         }
     }
+    watch->not_saved += interval->unsaved;
+    if (interval->unsaved)
+        fprintf(stderr, "taillight: %s stretches of slow requests are not saved: %s\n",
+                TEXT_COUNT(interval->unsaved), err.text);
 }
 
 // run: NULL where the interval could not be looked at.

@@ -298,10 +298,11 @@ json_t *watch_interval_json(const struct watch_interval *interval)
     char when[32];
     strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&interval->ended.tv_sec, &utc));
     json_t *line = json_pack(
-        "{s:s, s:f, s:f, s:f, s:f, s:I, s:s*, s:I}", "at", when, "seconds", interval->seconds,
+        "{s:s, s:f, s:f, s:f, s:f, s:I, s:s*, s:I, s:I}", "at", when, "seconds", interval->seconds,
         "recorded", interval->recorded, "watch_share", interval->taken * interval->recorded,
         "own_share", interval->own_share, "passed_over", (json_int_t)interval->passed_over, "saved",
-        interval->windows ? interval->saved : NULL, "windows", (json_int_t)interval->windows);
+        interval->windows ? interval->saved : NULL, "windows", (json_int_t)interval->windows,
+        "unsaved", (json_int_t)interval->unsaved);
     if (line && interval->run)
         put_all(line, interval);
     else if (line)

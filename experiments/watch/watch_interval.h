@@ -26,6 +26,7 @@ struct watch_interval {
     double own_share;                   // of a core, taken by the capture's process meanwhile
     uint64_t passed_over;               // others before it that were not looked at
     size_t windows;                     // of it that were saved, each in a folder of its own
+    size_t unsaved;                     // others, that could not be
     char saved[RUN_PATH_BYTES];         // the one with the slowest request
 };
 
