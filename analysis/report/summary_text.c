@@ -12,6 +12,7 @@
 #include "analysis/run/run_culprits.h"
 #include "analysis/run/run_lede.h"
 #include "analysis/run/run_verdict.h"
+#include "analysis/run/run_verdict_evidence.h"
 #include "base/text.h"
 #include "base/units.h"
 

@@ -23,6 +23,8 @@
 #include "profiler/clock_log.h"
 #include "shim/message_log.h"
 
+enum { RUN_BOOT_ID_BYTES = 40 };
+
 struct run_input {
     bool without_client; // a capture alone: there are none of these (lifetime/turns.h)
     struct log_reader samples, client_connections;
@@ -43,13 +45,13 @@ struct run_input {
     struct log_reader client_events;
     struct run_segments client_segments; // of that capture
     struct clock_map *clock_map;
-    struct time_source clock; // of the server's host
-    char boot_id[40];         // of its clock log
-    bool apart;               // the client's logs are of another boot, with a clock of their own
+    struct time_source clock;        // of the server's host
+    char boot_id[RUN_BOOT_ID_BYTES]; // of its clock log
+    bool apart; // the client's logs are of another boot, with a clock of their own
     struct clock_map *client_clock_map;
     struct time_source client_clock;
-    char client_boot_id[40];      // of its clock log
-    struct run_segments segments; // of the capture
+    char client_boot_id[RUN_BOOT_ID_BYTES]; // of its clock log
+    struct run_segments segments;           // of the capture
     // Where only a part of these is looked at: the load's slowest requests, and those that are in
     // it.
     size_t slowest, slowest_there;
@@ -69,21 +71,5 @@ struct run_input {
 int run_input_open(struct run_input *input, const char *run_dir, const char *load,
                    struct run_segment_range range, struct error *err);
 void run_input_close(struct run_input *input);
-
-// --- perf's recording in a run folder, of whichever backend made one
-
-enum { RUN_RECORDING_PATH = RUN_FILE_PATH_BYTES, RUN_RECORDING_PROBLEM = 400 };
-
-struct run_recording {
-    char path[RUN_RECORDING_PATH];
-    char
-        symfs[RUN_RECORDING_PATH]; // copies of the recorded machine's files; "": it is this machine
-};
-
-// Finds the recording that capture.json names for this backend. False: there is none; if capture
-// (may be NULL) says there should be, problem says why, else it is unchanged.
-bool run_input_find_recording(struct run_recording *recording, const char *run_dir,
-                              const json_t *capture, const char *backend,
-                              char problem[RUN_RECORDING_PROBLEM]);
 
 #endif

@@ -118,11 +118,11 @@ static int open_log(struct log_reader *reader, const char *run_dir, const struct
                     const char *file, enum log_kind kind, uint32_t version, size_t record_bytes,
                     struct error *err)
 {
-    char name[LOAD_FOLDER_BYTES + 32], path[RUN_FILE_PATH_BYTES];
-    snprintf(name, sizeof name, "%s/%s", load->folder, file);
-    run_path(path, run_dir, name);
-    return access(path, F_OK) == 0 ? log_reader_open(reader, path, kind, version, record_bytes, err)
-                                   : 0;
+    char name[RUN_LOAD_FILE_BYTES];
+    run_load_file(load->folder, file, name);
+    return run_has(run_dir, name)
+               ? run_log_open(reader, run_dir, name, kind, version, record_bytes, err)
+               : 0;
 }
 
 int run_loads_open(struct run_load_array *others, const char *run_dir, struct error *err)
@@ -130,9 +130,8 @@ int run_loads_open(struct run_load_array *others, const char *run_dir, struct er
     int result = 0;
     for (size_t i = 0; i < others->count && result == 0; i++) {
         struct run_load *load = &others->items[i];
-        char name[LOAD_FOLDER_BYTES + 32], path[RUN_FILE_PATH_BYTES];
-        snprintf(name, sizeof name, "%s/load.json", load->folder);
-        run_path(path, run_dir, name);
+        char name[RUN_LOAD_FILE_BYTES], path[RUN_FILE_PATH_BYTES];
+        run_path(path, run_dir, run_load_file(load->folder, "load.json", name));
         load->summary = access(path, F_OK) == 0 ? input_json(path, NULL) : NULL;
         result = open_log(&load->samples, run_dir, load, "samples.tlog", LOG_SAMPLES,
                           SAMPLE_LOG_VERSION, sizeof(struct sample), err);

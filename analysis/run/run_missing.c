@@ -4,7 +4,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "analysis/run/run_path.h"
 #include "base/text.h"
@@ -20,13 +19,6 @@ static const struct recorded {
     {"functions", "server/functions.tlog", NULL},
 };
 
-static bool is_missing(const char *run_dir, const char *name)
-{
-    char path[RUN_FILE_PATH_BYTES];
-    run_path(path, run_dir, name);
-    return access(path, F_OK) != 0;
-}
-
 // The logs of connections that ended, which capture.json names by their segments.
 static void find_sockets(const char *run_dir, const json_t *segments, struct run_missing *missing)
 {
@@ -36,7 +28,7 @@ static void find_sockets(const char *run_dir, const json_t *segments, struct run
     for (size_t i = 0; i < json_array_size(numbers); i++) {
         snprintf(name, sizeof name, "server/sockets-%06lld.tlog",
                  (long long)json_integer_value(json_array_get(numbers, i)));
-        if (is_missing(run_dir, name) && count++ == 0)
+        if (!run_has(run_dir, name) && count++ == 0)
             memcpy(first, name, sizeof first);
     }
     if (count > 1)
@@ -91,7 +83,7 @@ static void append_capture(const char *run_dir, const json_t *capture, struct ru
         if (!json_is_object(json_object_get(capture, one->key)))
             continue;
         for (size_t k = 0; k < sizeof names / sizeof *names; k++)
-            if (names[k] && is_missing(run_dir, names[k]))
+            if (names[k] && !run_has(run_dir, names[k]))
                 text_append(out, out_bytes,
                             "%s%s is missing, though server/capture.json says that it was "
                             "recorded: copy it from where it was.",
@@ -99,7 +91,7 @@ static void append_capture(const char *run_dir, const json_t *capture, struct ru
     }
     find_sockets(run_dir, json_object_get(capture, "segments"), missing);
     if (!json_is_object(json_object_get(capture, "dropped")) &&
-        !(is_missing(run_dir, recorded[0].log) && is_missing(run_dir, recorded[1].log)))
+        (run_has(run_dir, recorded[0].log) || run_has(run_dir, recorded[1].log)))
         snprintf(missing->losses, sizeof missing->losses, "server/capture.json %s",
                  capture ? "does not say it" : "is missing (copy it from where it was)");
 }
@@ -109,7 +101,7 @@ static void append_run(const char *run_dir, const struct run_documents *document
                        struct run_missing *missing, char *out, size_t out_bytes)
 {
     const char *verdict = json_string_value(json_object_get(documents->load, "verdict"));
-    if (is_missing(run_dir, "experiment.yaml"))
+    if (!run_has(run_dir, "experiment.yaml"))
         return;
     if (!json_is_string(json_object_get(documents->experiment, "name")))
         text_append(out, out_bytes,
@@ -118,7 +110,7 @@ static void append_run(const char *run_dir, const struct run_documents *document
                     out[0] ? " " : "", documents->experiment ? "says nothing" : "is missing");
     const json_t *capsule = json_object_get(documents->experiment, "capsule");
     if (json_array_size(json_object_get(capsule, "hops")) &&
-        is_missing(run_dir, "server/capsule.json") && is_missing(run_dir, "client/capsule.json"))
+        !run_has(run_dir, "server/capsule.json") && !run_has(run_dir, "client/capsule.json"))
         text_append(out, out_bytes,
                     "%sserver/capsule.json is missing, though experiment.json names hops: copy it, "
                     "and hops.tlog beside it, from where they were.",

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "analysis/run/run_input.h"
+#include "analysis/run/run_recording.h"
 #include "analysis/samples/sample_hints.h"
 #include "base/text.h"
 
@@ -39,7 +39,7 @@ int run_samples_add(const char *run_dir, const json_t *capture, const struct clo
     struct run_recording recording;
     struct error unusable = {0};
     const json_t *said = json_object_get(capture, "samples");
-    if (!run_input_find_recording(&recording, run_dir, capture, "samples", out->problem))
+    if (!run_recording_find(&recording, run_dir, capture, "samples", out->problem))
         return 0;
     out->frequency = (unsigned)json_integer_value(json_object_get(said, "frequency"));
     if (sample_profile_load(&out->profile, recording.path,

@@ -8,7 +8,7 @@
 #include "analysis/pt/calls/pt_span.h"
 #include "analysis/pt/pt_result.h"
 #include "analysis/pt/pt_trace.h"
-#include "analysis/run/run_input.h"
+#include "analysis/run/run_recording.h"
 #include "analysis/timeline/function_spans.h"
 #include "analysis/timeline/span.h"
 #include "base/text.h"
@@ -352,7 +352,7 @@ int run_trace_open(const char *run_dir, const json_t *capture, const struct cloc
                    struct pt_trace *trace, struct run_trace *out, struct error *err)
 {
     struct run_recording recording;
-    if (!run_input_find_recording(&recording, run_dir, capture, "intel_pt", out->problem))
+    if (!run_recording_find(&recording, run_dir, capture, "intel_pt", out->problem))
         return 0;
     struct code_image_options options = {.recording = recording.path,
                                          .symfs = recording.symfs[0] ? recording.symfs : NULL};

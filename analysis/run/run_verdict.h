@@ -12,9 +12,4 @@ void run_verdict(struct run_analysis *run);
 // The verdict without its first sentence where that is the load's doubt, which the lede says.
 const char *run_verdict_details(const struct run_analysis *run);
 
-// How requests of clients that are not ours were told apart: "by turns", "by redis framing", or
-// both with their numbers. Returns words.
-enum { RUN_TOLD_APART_WORDS = 160 };
-const char *run_told_apart(const struct run_analysis *run, char *words, size_t bytes);
-
 #endif

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "analysis/run/result_fields.h"
-#include "analysis/run/run_verdict.h"
+#include "analysis/run/run_verdict_evidence.h"
 #include "base/json_numbers.h"
 #include "base/text.h"
 #include "base/units.h"

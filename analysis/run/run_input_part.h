@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+//
+// Which part of a run is looked at, where that is not all of it: a capture too long for one
+// analysis, one that ends before its load, a load that was killed.
+#ifndef ANALYSIS_RUN_INPUT_PART_H
+#define ANALYSIS_RUN_INPUT_PART_H
+
+#include "analysis/run/run_input.h"
+
+// Of a capture that is too long for one analysis, the part with most of the slowest requests of the
+// whole load is looked at. Client and server on different machines have no clock in common by which
+// to find it.
+int run_input_choose_segments(struct run_input *input, const char *run_dir, struct error *err);
+
+// Leaves the requests out that came before or after what the segments have. Client and server on
+// different machines have no clock in common by which to do that: what is missing is then missing.
+// ERROR_INPUT: no request is left.
+int run_input_cut_samples(struct run_input *input, const char *run_dir, struct error *err);
+
+// Of samples that end where their load was killed.
+void run_input_say_where_load_ends(struct run_input *input);
+
+#endif
