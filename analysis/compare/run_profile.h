@@ -9,7 +9,7 @@
 #include "analysis/compare/percentile_shift.h"
 #include "analysis/compare/resample.h"
 #include "analysis/run/run_analysis.h"
-#include "analysis/run/run_loads.h"
+#include "analysis/run/input/run_loads.h"
 #include "analysis/samples/sample_stacks.h"
 #include "base/progress.h"
 

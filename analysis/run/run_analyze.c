@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "analysis/run/run_functions.h"
-#include "analysis/run/run_input.h"
+#include "analysis/run/input/run_input_open.h"
 #include "analysis/run/run_lifetimes.h"
 #include "analysis/run/run_trace.h"
 #include "analysis/run/run_verdict.h"

@@ -5,7 +5,7 @@
 #define ANALYSIS_RUN_ANALYZE_H
 
 #include "analysis/run/run_analysis.h"
-#include "analysis/run/run_segments.h"
+#include "analysis/run/input/run_segments.h"
 #include "base/progress.h"
 
 // What is asked of a run folder. Everything but the folder may be left out.

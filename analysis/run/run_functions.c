@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/run/run_path.h"
+#include "analysis/run/input/run_path.h"
 #include "analysis/timeline/function_spans.h"
 #include "analysis/timeline/span.h"
 #include "base/log_file.h"

@@ -7,7 +7,7 @@
 
 #include "analysis/lifetime/turns.h"
 #include "analysis/run/run_analysis.h"
-#include "analysis/run/run_input.h"
+#include "analysis/run/input/run_input.h"
 #include "analysis/run/run_trace_events.h"
 #include "base/progress.h"
 

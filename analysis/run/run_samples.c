@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "analysis/run/run_recording.h"
+#include "analysis/run/input/run_recording.h"
 #include "analysis/samples/sample_hints.h"
 #include "base/text.h"
 

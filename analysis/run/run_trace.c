@@ -8,7 +8,7 @@
 #include "analysis/pt/calls/pt_span.h"
 #include "analysis/pt/pt_result.h"
 #include "analysis/pt/pt_trace.h"
-#include "analysis/run/run_recording.h"
+#include "analysis/run/input/run_recording.h"
 #include "analysis/timeline/function_spans.h"
 #include "analysis/timeline/span.h"
 #include "base/text.h"

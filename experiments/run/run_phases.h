@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "analysis/run/run_path.h"
+#include "analysis/run/input/run_path.h"
 #include "base/progress.h"
 #include "experiments/common/command_line.h"
 #include "experiments/common/command_log.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "analysis/report/report_set.h"
-#include "analysis/run/run_path.h"
+#include "analysis/run/input/run_path.h"
 #include "base/array.h"
 #include "base/hash.h"
 #include "base/json_numbers.h"

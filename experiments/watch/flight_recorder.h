@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "analysis/run/run_analysis.h"
-#include "analysis/run/run_segments.h"
+#include "analysis/run/input/run_segments.h"
 #include "base/error.h"
 #include "experiments/common/run_folder.h"
 #include "experiments/watch/slow_windows.h"

@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-#include "analysis/run/run_segments.h"
+#include "analysis/run/input/run_segments.h"
 
 // A zeroed one holds none. What it holds goes with the folder.
 struct held_segments {

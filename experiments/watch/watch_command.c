@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "analysis/run/run_analyze.h"
-#include "analysis/run/run_segments.h"
+#include "analysis/run/input/run_segments.h"
 #include "base/clock.h"
 #include "base/json_numbers.h"
 #include "base/new_file.h"

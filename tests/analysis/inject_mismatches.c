@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "analysis/lifetime/call_doubts.h"
-#include "analysis/run/run_input.h"
+#include "analysis/run/input/run_input_open.h"
 #include "base/hash.h"
 
 enum mismatch {

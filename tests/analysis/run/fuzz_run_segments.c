@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analysis/run/run_segments.h"
+#include "analysis/run/input/run_segments.h"
 #include "base/connection.h"
 #include "profiler/bpf/event_log.h"
 #include "tests/scratch.h"

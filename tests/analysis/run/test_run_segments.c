@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "analysis/run/run_segments.h"
+#include "analysis/run/input/run_segments.h"
 #include "profiler/bpf/event_log.h"
 
 enum { FILES = 5, FILE_BYTES = 100 };

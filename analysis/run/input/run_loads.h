@@ -8,7 +8,7 @@
 
 #include <jansson.h>
 
-#include "analysis/run/run_path.h"
+#include "analysis/run/input/run_path.h"
 #include "base/array.h"
 #include "base/error.h"
 #include "base/log_file.h"

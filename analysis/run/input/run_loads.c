@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "analysis/run/run_loads.h"
+#include "analysis/run/input/run_loads.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-#include "analysis/run/run_input_part.h"
+#include "analysis/run/input/run_input_part.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/run/run_input_clocks.h"
+#include "analysis/run/input/run_input_clocks.h"
 #include "base/histogram.h"
 #include "base/text.h"
 #include "loadgen/client/sample_log.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "analysis/run/run_path.h"
+#include "analysis/run/input/run_path.h"
 
 #include <stdio.h>
 #include <string.h>

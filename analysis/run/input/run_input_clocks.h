@@ -5,7 +5,7 @@
 #ifndef ANALYSIS_RUN_INPUT_CLOCKS_H
 #define ANALYSIS_RUN_INPUT_CLOCKS_H
 
-#include "analysis/run/run_input.h"
+#include "analysis/run/input/run_input.h"
 
 // Opens server/clock.tlog, which says of which boot it is. The caller frees *map.
 int run_input_open_server_clock(const char *run_dir, char boot_id[RUN_BOOT_ID_BYTES],

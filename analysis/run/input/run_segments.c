@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "analysis/run/run_segments.h"
+#include "analysis/run/input/run_segments.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analysis/run/run_path.h"
+#include "analysis/run/input/run_path.h"
 #include "base/connection.h"
 #include "profiler/bpf/event_log.h"
 #include "shim/message_log.h"

@@ -6,7 +6,7 @@
 #ifndef ANALYSIS_RUN_INPUT_CALLS_H
 #define ANALYSIS_RUN_INPUT_CALLS_H
 
-#include "analysis/run/run_input.h"
+#include "analysis/run/input/run_input.h"
 
 // The shim's logs hold both what the servers accepted and what they connected to. A server's
 // requests come over the former alone; the latter are kept apart.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A run folder, opened: its logs mapped and its JSON documents read (docs/formats.md).
+// What a run folder holds, once it is open (run_input_open.h): its logs mapped, its JSON documents
+// read (docs/formats.md).
 #ifndef ANALYSIS_RUN_INPUT_H
 #define ANALYSIS_RUN_INPUT_H
 
@@ -10,10 +11,10 @@
 #include "analysis/lifetime/call_comparison.h"
 #include "analysis/lifetime/datagrams.h"
 #include "analysis/lifetime/kernel_calls.h"
-#include "analysis/run/run_loads.h"
-#include "analysis/run/run_missing.h"
-#include "analysis/run/run_path.h"
-#include "analysis/run/run_segments.h"
+#include "analysis/run/input/run_loads.h"
+#include "analysis/run/input/run_missing.h"
+#include "analysis/run/input/run_path.h"
+#include "analysis/run/input/run_segments.h"
 #include "analysis/timeline/time_source.h"
 #include "profiler/clock_map.h"
 #include "base/error.h"
@@ -61,15 +62,7 @@ struct run_input {
     json_t *experiment, *load, *capture, *client_capture, *facts;
 };
 
-// Opens what is there. The client's logs, but for a capture that was made without a run, and the
-// server's clock log are required; events and calls may be missing, but only with both their files.
-// Of connections that the shim does not know, calls are taken from the events. If client and server
-// logs are of different boots, client/clock.tlog is required, too. A damaged file is ERROR_INPUT
-// that names it. Of a capture in segments all that memory suffices for, or those of the
-// range. load: which of several loads is looked at, NULL: the first. The caller closes also after a
-// failure.
-int run_input_open(struct run_input *input, const char *run_dir, const char *load,
-                   struct run_segment_range range, struct error *err);
+// Also of one that could not be opened.
 void run_input_close(struct run_input *input);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "analysis/run/run_input_calls.h"
+#include "analysis/run/input/run_input_calls.h"
 
 #include <string.h>
 

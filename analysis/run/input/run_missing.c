@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-#include "analysis/run/run_missing.h"
+#include "analysis/run/input/run_missing.h"
 
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "analysis/run/run_path.h"
+#include "analysis/run/input/run_path.h"
 #include "base/text.h"
 
 // What capture.json has of each thing that is recorded, and where it lies. Of a capture in segments

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "analysis/run/run_input_clocks.h"
+#include "analysis/run/input/run_input_clocks.h"
 
 #include <stdio.h>
 #include <stdlib.h>

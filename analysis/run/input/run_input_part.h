@@ -5,7 +5,7 @@
 #ifndef ANALYSIS_RUN_INPUT_PART_H
 #define ANALYSIS_RUN_INPUT_PART_H
 
-#include "analysis/run/run_input.h"
+#include "analysis/run/input/run_input.h"
 
 // Of a capture that is too long for one analysis, the part with most of the slowest requests of the
 // whole load is looked at. Client and server on different machines have no clock in common by which

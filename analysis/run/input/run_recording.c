@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "analysis/run/run_recording.h"
+#include "analysis/run/input/run_recording.h"
 
 #include <stdio.h>
 #include <string.h>

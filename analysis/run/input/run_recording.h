@@ -7,7 +7,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "analysis/run/run_path.h"
+#include "analysis/run/input/run_path.h"
 
 enum { RUN_RECORDING_PATH = RUN_FILE_PATH_BYTES, RUN_RECORDING_PROBLEM = 400 };
 
