@@ -49,6 +49,11 @@ const struct option_spec load_plan_options[] = {
                   "--tls, believing this file's certificates (PEM) instead of the machine's"),
     OPTION_FLAG("tls-insecure", 0, struct load_options, tls_insecure,
                 "--tls, believing any certificate"),
+    OPTION_STRING(
+        "tls-cert", 0, "FILE", struct load_options, tls_cert,
+        "--tls, showing the server that wants one this certificate (PEM, with its chain)"),
+    OPTION_STRING("tls-key", 0, "FILE", struct load_options, tls_key,
+                  "the certificate's key, unless --tls-cert has it"),
     OPTION_FLAG("cluster", 0, struct load_options, cluster,
                 "the server is a node of a Redis Cluster: load them all, each with its own keys; "
                 "redis+cluster://HOST:PORT does it too"),
@@ -396,23 +401,38 @@ static int choose_login(struct load_plan *plan, struct error *err)
     return 0;
 }
 
-// Whether the file is one is tried now, and not by each of the agents.
+static int take_path(const char *option, const char *path, char *out, size_t room,
+                     struct error *err)
+{
+    if (path && strlen(path) >= room)
+        return error_set(err, ERROR_INPUT, "%s: too long a path", option);
+    snprintf(out, room, "%s", path ? path : "");
+    return 0;
+}
+
+// Whether the files are some is tried now, and not by each of the agents.
 static int choose_tls(struct load_plan *plan, struct error *err)
 {
     const struct load_options *o = &plan->options;
     SSL_CTX *tried;
-    plan->tls.on = o->tls || o->tls_ca || o->tls_insecure || plan->url.tls;
-    plan->tls.insecure = o->tls_insecure;
+    struct tls_settings *tls = &plan->tls;
+    tls->on = o->tls || o->tls_ca || o->tls_insecure || o->tls_cert || plan->url.tls;
+    tls->insecure = o->tls_insecure;
     if (o->tls_ca && o->tls_insecure)
         return error_set(err, ERROR_INPUT, "--tls-ca and --tls-insecure exclude each other");
-    if (o->tls_ca && strlen(o->tls_ca) >= sizeof plan->tls.ca)
-        return error_set(err, ERROR_INPUT, "--tls-ca: too long a path");
-    if (o->tls_ca)
-        snprintf(plan->tls.ca, sizeof plan->tls.ca, "%s", o->tls_ca);
-    int status = tls_context_make(&plan->tls, &plan->server, NULL, &tried, err);
+    if (o->tls_key && !o->tls_cert)
+        return error_set(err, ERROR_INPUT, "--tls-key is for --tls-cert");
+    if (take_path("--tls-ca", o->tls_ca, tls->ca, sizeof tls->ca, err) < 0 ||
+        take_path("--tls-cert", o->tls_cert, tls->certificate, sizeof tls->certificate, err) < 0 ||
+        take_path("--tls-key", o->tls_key, tls->key, sizeof tls->key, err) < 0)
+        return -ERROR_INPUT;
+    int status = tls_context_make(tls, &plan->server, NULL, &tried, err);
     if (status == 0)
         SSL_CTX_free(tried);
-    return status < 0 ? error_prefix(err, o->tls_ca ? "--tls-ca" : "--tls") : 0;
+    return status < 0 ? error_prefix(err, o->tls_cert ? "--tls-cert"
+                                          : o->tls_ca ? "--tls-ca"
+                                                      : "--tls")
+                      : 0;
 }
 
 // A cluster's keys are at its nodes, whose addresses its own nodes say; a sentinel says its

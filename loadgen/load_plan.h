@@ -27,7 +27,7 @@
 struct load_options {
     const char *server, *protocol, *rate_text, *workload, *arrivals, *stamps, *samples, *target;
     const char *sweep, *slo, *out, *hgrm;
-    const char *user, *password_file, *tls_ca, *sentinel, *think;
+    const char *user, *password_file, *tls_ca, *tls_cert, *tls_key, *sentinel, *think;
     uint64_t fanout; // 0: not given
     uint64_t batch_ns;
     double rate; // of rate_text; INFINITY: max, a closed loop

@@ -188,6 +188,27 @@ static int check_path(const struct binding *binding, const struct node *node, co
                           "%s: write the whole path; it is read on the host that loads", key);
 }
 
+static int check_tls(const struct binding *binding, const struct node *node,
+                     const struct experiment_load *load, const char *path)
+{
+    static const char *const keys[] = {"tls_ca", "tls_insecure", "tls_cert", "tls_key"};
+    for (size_t i = 0; !load->tls && i < sizeof keys / sizeof *keys; i++)
+        if (node_child(node, keys[i]))
+            return document_error(binding->document, node_key(node, keys[i]), binding->err,
+                                  "%s: `%s` is for `tls: true`", path, keys[i]);
+    if (load->tls_ca && load->tls_insecure)
+        return document_error(binding->document, node_key(node, "tls_insecure"), binding->err,
+                              "`tls_ca` and `tls_insecure` exclude each other");
+    if (load->tls_key && !load->tls_cert)
+        return document_error(binding->document, node_key(node, "tls_key"), binding->err,
+                              "`tls_key` is for `tls_cert`");
+    return check_path(binding, node, "tls_ca", load->tls_ca) < 0 ||
+                   check_path(binding, node, "tls_cert", load->tls_cert) < 0 ||
+                   check_path(binding, node, "tls_key", load->tls_key) < 0
+               ? -ERROR_INPUT
+               : 0;
+}
+
 // Which servers are loaded is found out from the one that is named.
 static int check_nodes(const struct binding *binding, const struct node *node,
                        const struct experiment_load *load)
@@ -227,15 +248,8 @@ static int check_load(const struct binding *binding, const struct node *node, vo
         return document_error(binding->document, node_key(node, "sleep"), binding->err,
                               "`sleep` and `agents` exclude each other");
     if (check_path(binding, node, "password_file", load->password_file) < 0 ||
-        check_path(binding, node, "tls_ca", load->tls_ca) < 0)
+        check_tls(binding, node, load, path) < 0)
         return -ERROR_INPUT;
-    if ((load->tls_ca || load->tls_insecure) && !load->tls)
-        return document_error(
-            binding->document, node_key(node, load->tls_ca ? "tls_ca" : "tls_insecure"),
-            binding->err, "%s: `tls_ca` and `tls_insecure` are for `tls: true`", path);
-    if (load->tls_ca && load->tls_insecure)
-        return document_error(binding->document, node_key(node, "tls_insecure"), binding->err,
-                              "`tls_ca` and `tls_insecure` exclude each other");
     if (check_nodes(binding, node, load) < 0)
         return -ERROR_INPUT;
     return read_arrivals(binding, node, load);
@@ -291,6 +305,11 @@ static const struct field load_rows[] = {
      .help = "a file of certificates to believe; the whole path, on the host that loads"},
     {"tls_insecure", FIELD_SWITCH, "false", INTO(struct experiment_load, tls_insecure),
      .help = "believe any certificate"},
+    {"tls_cert", FIELD_TEXT, .otherwise = "none", INTO(struct experiment_load, tls_cert),
+     .help = "a file with the certificate (and its chain) that is shown to a server that wants one "
+             "of its clients; the whole path, on the host that loads"},
+    {"tls_key", FIELD_TEXT, .otherwise = "that of tls_cert", INTO(struct experiment_load, tls_key),
+     .help = "a file with the certificate's key; the whole path, on the host that loads"},
     {"cluster", FIELD_SWITCH, "false", INTO(struct experiment_load, cluster),
      .help = "the server is a node of a Redis Cluster: each key is asked for at the node that has "
              "it; those among `servers` are explained"},

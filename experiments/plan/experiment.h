@@ -144,6 +144,7 @@ struct experiment_load {
     const char *user, *password_file;     // of a server that wants a login; NULL: none is named
     bool tls, tls_insecure;               // insecure: believing any certificate
     const char *tls_ca;                   // believing this file's; NULL: the machine's
+    const char *tls_cert, *tls_key;       // shown to the server; NULL: none; key in tls_cert
     bool cluster;                         // `to` is a node of a cluster, and all are loaded
     const char *sentinel;                 // `to` is one, and this master of its is; NULL: it is not
     bool sleep;                           // between requests, and leave the core to others

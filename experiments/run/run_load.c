@@ -97,6 +97,10 @@ static void add_connection(const struct experiment_load *load, struct command_li
         command_line_add_option(line, "--tls-ca", "%s", load->tls_ca);
     else if (load->tls)
         command_line_add(line, load->tls_insecure ? "--tls-insecure" : "--tls");
+    if (load->tls_cert)
+        command_line_add_option(line, "--tls-cert", "%s", load->tls_cert);
+    if (load->tls_key)
+        command_line_add_option(line, "--tls-key", "%s", load->tls_key);
     if (load->cluster)
         command_line_add(line, "--cluster");
     if (load->sentinel)

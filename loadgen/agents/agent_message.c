@@ -24,6 +24,8 @@ static const struct json_row plan_rows[] = {
     PLAN("tls", tls.on),
     PLAN("tls_insecure", tls.insecure),
     PLAN("tls_ca", tls.ca),
+    PLAN("tls_cert", tls.certificate),
+    PLAN("tls_key", tls.key),
     PLAN("rate", spec.rate),
     PLAN("connections", spec.connections),
     PLAN("threads", spec.threads),

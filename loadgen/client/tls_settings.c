@@ -12,6 +12,35 @@ const char *tls_last_words(void)
     return words ? words : "no reason given";
 }
 
+bool tls_was_refused(void)
+{
+    return ERR_GET_REASON(ERR_peek_error()) > SSL_AD_REASON_OFFSET;
+}
+
+// Nobody is asked for the words that a key may be locked with.
+static int no_words(char *words, int room, int writes, void *unused)
+{
+    (void)words, (void)room, (void)writes, (void)unused;
+    return -1;
+}
+
+static int take_certificate(SSL_CTX *context, const struct tls_settings *settings,
+                            struct error *err)
+{
+    const char *key = settings->key[0] ? settings->key : settings->certificate;
+    if (!settings->certificate[0])
+        return 0;
+    SSL_CTX_set_default_passwd_cb(context, no_words);
+    if (SSL_CTX_use_certificate_chain_file(context, settings->certificate) != 1)
+        return error_set(err, ERROR_INPUT, "%s holds no certificate to show: %s",
+                         settings->certificate, tls_last_words());
+    if (SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) != 1)
+        return error_set(err, ERROR_INPUT,
+                         "%s holds no key of the certificate in %s, or a locked one: %s", key,
+                         settings->certificate, tls_last_words());
+    return 0;
+}
+
 int tls_context_make(const struct tls_settings *settings, const struct server_address *server,
                      const char *alpn, SSL_CTX **context, struct error *err)
 {
@@ -41,6 +70,10 @@ int tls_context_make(const struct tls_settings *settings, const struct server_ad
         SSL_CTX_free(made);
         return error_set(err, ERROR_INPUT, "%s holds no certificates to believe: %s", settings->ca,
                          tls_last_words());
+    }
+    if (take_certificate(made, settings, err) < 0) {
+        SSL_CTX_free(made);
+        return -(int)err->kind;
     }
     *context = made;
     return 0;
@@ -77,5 +110,8 @@ int tls_refuse(SSL *tls, const struct server_address *server, struct error *err)
                          "%s: its certificate is not believed: %s (give its authority by --tls-ca, "
                          "or believe anything by --tls-insecure)",
                          server->text, X509_verify_cert_error_string(verdict));
-    return error_set(err, ERROR_INPUT, "%s: no TLS with it: %s", server->text, tls_last_words());
+    const bool wants_ours = tls_was_refused() && !SSL_get_certificate(tls);
+    return error_set(err, ERROR_INPUT, "%s: no TLS with it: %s%s", server->text, tls_last_words(),
+                     wants_ours ? " (where it wants a certificate of its clients: --tls-cert FILE)"
+                                : "");
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// What a person says of TLS, and what all connections of a load then share: whom to believe, and
-// the name that the certificate must have (RFC 8446, RFC 6125). OpenSSL's.
+// What a person says of TLS, and what all connections of a load then share: whom to believe, the
+// name that the certificate must have (RFC 8446, RFC 6125), and what is shown to a server that
+// wants a certificate of its clients. OpenSSL's.
 #ifndef LOADGEN_CLIENT_TLS_SETTINGS_H
 #define LOADGEN_CLIENT_TLS_SETTINGS_H
 
@@ -15,11 +16,13 @@ struct tls_settings {
     bool on;
     bool insecure; // believe any certificate
     char ca[4096]; // a file of certificates to believe; empty: those that this machine believes
+    char certificate[4096]; // a file with ours and those it is signed by; empty: we have none
+    char key[4096];         // a file with its key; empty: that of the certificate
 };
 
 // What connections are made from; threads may share it. NULL when TLS is off. The caller frees it
 // with SSL_CTX_free. alpn: the name of what is spoken below TLS (RFC 7301), or NULL. ERROR_INPUT:
-// the server is none to speak TLS with, or the file is none.
+// the server is none to speak TLS with, or a file is none.
 int tls_context_make(const struct tls_settings *settings, const struct server_address *server,
                      const char *alpn, SSL_CTX **context, struct error *err);
 
@@ -27,9 +30,14 @@ int tls_context_make(const struct tls_settings *settings, const struct server_ad
 // memory.
 SSL *tls_connection_make(SSL_CTX *context, const struct server_address *server);
 
-// Why a handshake that OpenSSL has given up failed, as ERROR_INPUT: a certificate that is not
-// believed, or a server that speaks something else.
+// Why OpenSSL has given a handshake up, as ERROR_INPUT: a certificate that is not believed, a
+// server that wants one of us, or that speaks something else.
 int tls_refuse(SSL *tls, const struct server_address *server, struct error *err);
+
+// Whether what this thread did last in OpenSSL failed by an alert of the server's. To a client
+// without a certificate that it wants, or with one that it does not believe, TLS 1.3 says so only
+// when the handshake is over (RFC 8446, 4.4.2.4).
+bool tls_was_refused(void);
 
 // OpenSSL's words for what this thread did last, for messages; valid until its next call.
 const char *tls_last_words(void);

@@ -66,15 +66,16 @@ static bool server_to_client(struct tls_tunnel *tunnel, SSL *tls, int client)
     return true;
 }
 
-static void carry(struct tls_tunnel *tunnel, int client, SSL *tls)
+static void carry(struct tls_tunnel *tunnel, int client, SSL *tls, struct error *err)
 {
     struct pollfd ready[] = {{.fd = tunnel->wake, .events = POLLIN},
                              {.fd = client, .events = POLLIN},
                              {.fd = SSL_get_fd(tls), .events = POLLIN}};
     bool goes_on = true;
     while (goes_on && poll(ready, 3, -1) > 0 && !ready[0].revents) {
-        if (ready[2].revents)
-            goes_on = server_to_client(tunnel, tls, client);
+        if (ready[2].revents && !(goes_on = server_to_client(tunnel, tls, client)) &&
+            tls_was_refused())
+            tls_refuse(tls, tunnel->server, err);
         if (goes_on && ready[1].revents)
             goes_on = client_to_server(tunnel, client, tls);
     }
@@ -107,7 +108,7 @@ static void serve(struct tls_tunnel *tunnel, int client)
         SSL_clear_mode(tls, SSL_MODE_AUTO_RETRY); // a ticket is no reason to wait for data
         ERR_clear_error();
         if (SSL_do_handshake(tls) == 1)
-            carry(tunnel, client, tls);
+            carry(tunnel, client, tls, &err);
         else
             tls_refuse(tls, tunnel->server, &err);
         SSL_shutdown(tls);

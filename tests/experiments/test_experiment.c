@@ -669,7 +669,11 @@ static void the_wrong_one_of_several_loads_is_placed(void **state)
     refuse(TWO_SERVERS("c", "  b: {sleep: true}\n"),
            "x.yaml:10:6: loads.b: `rate` is missing; requests per second, e.g. `rate: 20k`");
     refuse(TWO_SERVERS("c", "  b: {rate: 1, tls_insecure: true}\n"),
-           "x.yaml:10:16: loads.b: `tls_ca` and `tls_insecure` are for `tls: true`");
+           "x.yaml:10:16: loads.b: `tls_insecure` is for `tls: true`");
+    refuse(TWO_SERVERS("c", "  b: {rate: 1, tls: true, tls_key: /a}\n"),
+           "x.yaml:10:27: `tls_key` is for `tls_cert`");
+    refuse(TWO_SERVERS("c", "  b: {rate: 1, tls: true, tls_cert: a.pem}\n"),
+           "x.yaml:10:37: tls_cert: write the whole path; it is read on the host that loads");
     refuse(
         TWO_SERVERS("c", "  b: {rate: 1, sleep: true, to: r}\n"),
         "x.yaml:10:29: protocol: the workload of loads.b speaks memcached, and the server `r` is "

@@ -6,7 +6,9 @@
 set -u
 . "$(dirname "$0")/secured_lib.sh" tls
 load() { # server, options ...
-    timeout 60 "$taillight" load --sleep --server "$1" --quiet --json --rate 4k --duration 100ms --timeout 20s --seed 5 \
+    local sleep=--sleep
+    [[ $* = *--agent* ]] && sleep= # agents never do
+    timeout 60 "$taillight" load $sleep --server "$1" --quiet --json --rate 4k --duration 100ms --timeout 20s --seed 5 \
         --connections 4 --workload "$dir/workload.yaml" --tls-ca "$dir/ca.pem" "${@:2}" >"$dir/out" 2>"$dir/err"
     case $? in 0 | 4) ;; *) fail "load $*" ;; esac
     [ "$(value answered)" = "$(value scheduled)" ] || fail "load $*: not everything was answered"
@@ -48,6 +50,10 @@ certificate other DNS:elsewhere.example
 refused '--tls-ca' 127.0.0.1:1 --tls-ca "$dir/none"
 refused 'holds no certificates' 127.0.0.1:1 --tls-ca "$dir/workload.yaml"
 refused 'exclude each other' 127.0.0.1:1 --tls-ca "$dir/ca.pem" --tls-insecure
+refused 'holds no certificate to show' 127.0.0.1:1 --tls-cert "$dir/server.key"
+refused 'holds no key of the certificate' 127.0.0.1:1 --tls-cert "$dir/server.pem"
+refused 'holds no key of the certificate' 127.0.0.1:1 --tls-cert "$dir/server.pem" --tls-key "$dir/other.key"
+refused '--tls-key is for --tls-cert' 127.0.0.1:1 --tls-key "$dir/server.key"
 refused 'TLS goes over TCP only' udp:127.0.0.1:1 --tls
 refused 'TLS goes over TCP only' unix:/nowhere --tls
 
@@ -76,6 +82,17 @@ if have redis-server; then
         [ "$(value answered)" = "$(value scheduled)" ] && grep -q '"errors": {}' "$dir/out" || fail 'values of several records'
     fi
     unset TAILLIGHT_PASSWORD
+    # One that wants a certificate of its clients, as it does unless told otherwise.
+    start redis-server --port 0 --tls-port PORT --bind 127.0.0.1 --save '' --dir "$dir" --tls-cert-file "$dir/server.pem" \
+        --tls-key-file "$dir/server.key" --tls-ca-cert-file "$dir/ca.pem"
+    at=127.0.0.1:$port
+    openssl req -x509 -key "$dir/other.key" -out "$dir/self.pem" -subj /CN=self -days 2 2>>"$dir/log"
+    refused '--tls-cert FILE' "redis://$at" --tls-ca "$dir/ca.pem"
+    refused 'alert unknown ca' "redis://$at" --tls-ca "$dir/ca.pem" --tls-cert "$dir/self.pem" --tls-key "$dir/other.key"
+    prepare "redis://$at" --tls-cert "$dir/other.pem" --tls-key "$dir/other.key"
+    load "redis://$at" --tls-cert "$dir/other.pem" --tls-key "$dir/other.key"
+    cat "$dir/other.key" "$dir/other.pem" >"$dir/both.pem"
+    long && load "redis://$at" --agent symmetric,connections=4 --tls-cert "$dir/both.pem"
 fi
 
 # --- memcached -----------------------------------------------------------------------------------
