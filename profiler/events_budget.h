@@ -34,7 +34,7 @@ struct events_budget {
     double share;        // of a core; 0: as much as it takes
     uint64_t segment_ns; // how long segments are
     double spent_ns;     // of a core, in the segment that has begun
-    double reading_ns;   // of a core, for each record, by its readers; 0: not known yet
+    double reading_ns;   // of a core, for each record, by its readers; 0: guessed as yet
     double taken;        // of a core, while the segment before was recorded
     bool sparing;        // in the segment that has begun
     bool much;           // would be taken with all programs
