@@ -27,7 +27,7 @@ static const struct command_usage usage = {
         "Exit codes: 0 done; 1 failed, or nothing was answered; 2 bad usage or input; 3 the SLO is "
         "missed even "
         "at the lowest rate; 4 the result cannot be trusted, for the reasons it names.",
-    .options = load_plan_options,
+    .options = load_options_table,
 };
 
 static bool show_progress(void *context, const char *phase, uint64_t done, uint64_t all)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What `taillight load` was asked to do: its options, and the plan made from them. Everything that
-// can be refused before a connection is made is refused here.
+// What `taillight load` will do, made from its options. Everything that can be refused before a
+// connection is made is refused here.
 #ifndef LOADGEN_LOAD_PLAN_H
 #define LOADGEN_LOAD_PLAN_H
 
@@ -10,7 +10,6 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "base/options.h"
 #include "base/progress.h"
 #include "loadgen/agents/agent.h"
 #include "loadgen/client/server_address.h"
@@ -19,30 +18,11 @@
 #include "loadgen/engine/engine.h"
 #include "loadgen/recording/recording.h"
 #include "loadgen/load_goal.h"
+#include "loadgen/load_options.h"
 #include "loadgen/method/load_summary.h"
 #include "loadgen/method/method.h"
 #include "workloads/protocols/login.h"
 #include "workloads/workload.h"
-
-struct load_options {
-    const char *server, *protocol, *rate_text, *workload, *arrivals, *stamps, *samples, *target;
-    const char *sweep, *slo, *out, *hgrm;
-    const char *user, *password_file, *tls_ca, *tls_cert, *tls_key, *sentinel, *think;
-    uint64_t fanout; // 0: not given
-    uint64_t batch_ns;
-    double rate; // of rate_text; INFINITY: max, a closed loop
-    double confidence;
-    uint64_t threads, connections, depth, duration_ns, interval_ns, max_duration_ns, seed,
-        timeout_ns, reconnect_ns, slow_ns;
-    uint64_t repetitions;
-    uint64_t memory_bytes; // 0: not given
-    const char *restart;
-    struct option_list agents;
-    bool tls, tls_insecure, cluster;
-    bool prepare, announce, hold, tell_live, sleep, json, quiet;
-};
-
-extern const struct option_spec load_plan_options[]; // of struct load_options
 
 // The plan made from the options.
 struct load_plan {
