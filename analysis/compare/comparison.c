@@ -247,6 +247,15 @@ static void comparison_warn(struct comparison *comparison)
                         TEXT_COUNT(set->latencies.count), set->latencies.count == 1 ? "" : "s",
                         set->reason);
     }
+    for (int side = first_side(comparison); side < COMPARE_SIDES; side++) {
+        const struct run_set *set = comparison->sides[side];
+        if (set->latencies.count < set->asked)
+            text_append(comparison->warning, bytes,
+                        "%sthe %s has only %s of the %s repetitions that its experiment asks for",
+                        comparison->warning[0] ? "; " : "",
+                        side == COMPARE_BASE ? "base" : "candidate",
+                        TEXT_COUNT(set->latencies.count), TEXT_COUNT(set->asked));
+    }
     if (!comparison->has_base)
         return;
     double base = comparison->sides[COMPARE_BASE]->offered_rate,

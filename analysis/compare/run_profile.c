@@ -441,6 +441,8 @@ int run_set_add(struct run_set *set, const struct run_analysis *run, struct erro
         result = error_set(err, ERROR_FAILED, "out of memory for the samples of %s",
                            run->evidence.run_dir);
     memcpy(set->name, run->evidence.name, sizeof set->name);
+    const json_t *asked = json_object_get(run->evidence.experiment, "repetitions");
+    set->asked = (size_t)json_integer_value(json_object_get(asked, "count"));
     note_load(set, run);
     double count = (double)set->profiles.count;
     set->offered_rate += (run->lifetimes.offered_rate - set->offered_rate) / count;
@@ -504,6 +506,8 @@ int run_set_read(struct run_set *set, const char *path, const char *categories,
         if (result == 0)
             result = check_for_copies(set, path, err);
     }
+    if (run_set_is_run(path)) // one of them was meant
+        set->asked = 0;
     return result;
 }
 

@@ -83,6 +83,7 @@ struct run_set {
     struct run_profile_array profiles;   // one per run
     struct sample_stacks stacks;         // of all runs that were sampled, on the first side
     double offered_rate, achieved_rate;  // means over the runs
+    size_t asked;                        // how many repetitions its experiment asks for; 0: none
     size_t inconclusive;                 // number of runs that had such a load
     char reason[400];                    // of the first of them, in plain words where there are any
 };

@@ -60,6 +60,13 @@ refused 'repetition-2 of 2 is missing'
 cp -r "$work/run" "$work/part"
 rm -r "$work/part/repetition-1" "$work/part/repetitions.json"
 refused 'repetition-1 of 2 is missing'
+# Ended before all were made: what there is counts, and it is said.
+cp -r "$work/run" "$work/part"
+rm -r "$work/part/repetition-2" "$work/part/repetitions.json"
+"$taillight" compare "$work/part" "$work/run" --quiet >"$work/out" 2>"$work/part.err"
+[[ $? == [04] ]] && grep -q 'the base has only 1 of the 2 repetitions that its experiment asks for' "$work/out" ||
+    fail "nothing is said of the repetition that was never made: $(cat "$work/out" "$work/part.err")"
+rm -r "$work/part"
 cp -r "$work/run" "$work/part"
 rm -r "$work/part/repetition-2"
 cp -r "$work/part/repetition-1" "$work/part/repetition-2"
