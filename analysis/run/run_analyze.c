@@ -186,9 +186,17 @@ static int slices_of_experiment(const struct run_analysis *run, struct diagnosis
 static int add_slices(const struct run_analysis *run, const struct diagnosis_slice_array *asked,
                       struct diagnosis_slice_array *out, struct error *err)
 {
+    const int64_t length_ns = run->lifetimes.end_ns - run->lifetimes.begin_ns;
     int result = 0;
-    for (size_t i = 0; asked && i < asked->count && result == 0; i++)
-        result = add_slice(run, asked->items[i], out, err);
+    for (size_t i = 0; asked && i < asked->count && result == 0; i++) {
+        const struct diagnosis_slice *slice = &asked->items[i];
+        if (slice->relative && slice->from_ns > length_ns)
+            return error_set(err, ERROR_INPUT,
+                             "--from %s: %s ends before that, its requests were due from 0 to %s",
+                             TEXT_INSTANT((double)slice->from_ns), run->evidence.run_dir,
+                             TEXT_INSTANT((double)length_ns));
+        result = add_slice(run, *slice, out, err);
+    }
     return result;
 }
 

@@ -575,7 +575,7 @@ static void the_command_takes_slices(void **state)
     char *narrow[] = {"analyze", f.path, "--to", "1ms", "-q", NULL};
     assert_int_equal(analyze_command(5, narrow), ERROR_INCONCLUSIVE);
     char *beyond[] = {"analyze", f.path, "--from", "5s", "-q", NULL};
-    assert_int_equal(analyze_command(5, beyond), ERROR_INCONCLUSIVE);
+    assert_int_equal(analyze_command(5, beyond), ERROR_INPUT);
     // A view is printed and nothing else.
     assert_int_equal(access(in_folder(&f, "summary.json"), F_OK), -1);
     assert_int_equal(access(in_folder(&f, "run.db"), F_OK), -1);
