@@ -15,7 +15,7 @@
 
 struct history_options {
     const char *db, *experiment, *series, *label, *html;
-    bool json, quiet;
+    bool full, json, quiet;
 };
 
 static const struct option_spec options[] = {
@@ -29,6 +29,8 @@ static const struct option_spec options[] = {
                   "a percentile or cause of every load, such as p99 (list: all; plot: p99)"),
     OPTION_STRING("html", 0, "FILE", struct history_options, html,
                   "of plot: write a page with all series there"),
+    OPTION_FLAG("full", 0, struct history_options, full,
+                "of list: the small causes whose level has not changed as well"),
     OPTION_FLAG("json", 0, struct history_options, json,
                 "print the series and their changes as one JSON document on stdout"),
     OPTION_FLAG("quiet", 'q', struct history_options, quiet, "no progress on stderr"),
@@ -40,7 +42,7 @@ static const struct command_usage usage = {
     .arguments = "[add RUN... | list | plot] [options]",
     .summary = "Runs over time, and where their latency changed its level.",
     .details = "add: takes up a run folder, or a folder of repetitions as one.\n"
-               "list: each percentile and cause, with the changes of its level.\n"
+               "list: each percentile, and each cause that is large or whose level has changed.\n"
                "plot: drawn, a bar a run, or as a page (--html).\n"
                "Exit codes: 0 done; 1 failed; 2 bad usage or input.",
     .options = options,
@@ -96,7 +98,7 @@ static int print_series(struct history *history, bool plot, const struct history
     else if (result == 0 && chosen->html)
         printf("%s%s\n", chosen->quiet ? "" : "Report: ", chosen->html);
     else if (result == 0 && !plot)
-        history_list(&all, stdout);
+        history_list(&all, chosen->full || chosen->series, stdout);
     else
         for (size_t i = 0; i < all.count && result == 0; i++)
             history_plot(&all.items[i], style.unicode, stdout);

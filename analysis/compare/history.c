@@ -264,7 +264,7 @@ void history_series_free(struct history_series_array *series)
 
 // --- output --------------------------------------------------------------------------------------
 
-enum { BAR_COLUMNS = 40 };
+enum { BAR_COLUMNS = 40, STEADY_CAUSES = 5 };
 
 static const char *format_duration(double us, char out[32])
 {
@@ -285,28 +285,66 @@ static void write_change(const struct history_series *series, const struct chang
             change->p);
 }
 
-void history_list(const struct history_series_array *all, FILE *out)
+static double latest_us(const struct history_series *series)
 {
-    const char *experiment = "";
+    return series->points.count ? series->points.items[series->points.count - 1].us : 0;
+}
+
+static bool is_steady_cause(const struct history_series *series)
+{
+    return strcmp(series->kind, "cause") == 0 && series->changes.count == 0;
+}
+
+// Whether it is one of an experiment's causes whose level has not changed, of which so many are
+// larger at present.
+static bool is_small(const struct history_series_array *all, size_t index)
+{
+    const struct history_series *series = &all->items[index];
+    size_t larger = 0;
+    for (size_t i = 0; i < all->count && is_steady_cause(series); i++) {
+        const struct history_series *other = &all->items[i];
+        larger += is_steady_cause(other) && strcmp(other->experiment, series->experiment) == 0 &&
+                  (latest_us(other) > latest_us(series) ||
+                   (i < index && !(latest_us(other) < latest_us(series))));
+    }
+    return larger >= STEADY_CAUSES;
+}
+
+static void list_series(const struct history_series *series, FILE *out)
+{
     char name[300], value[32];
+    fprintf(out, "  %-44s %4s run%s", text_clean(series->name, false, name, sizeof name),
+            TEXT_COUNT(series->points.count), text_plural((double)series->points.count));
+    if (series->points.count)
+        fprintf(out, ", now %s", format_duration(latest_us(series), value));
+    if (series->unknown)
+        fprintf(out, ", not known in %s", TEXT_COUNT(series->unknown));
+    for (size_t c = 0; c < series->changes.count; c++) {
+        fputs(c ? "; " : ": ", out);
+        write_change(series, &series->changes.items[c], out);
+    }
+    fputc('\n', out);
+}
+
+void history_list(const struct history_series_array *all, bool whole, FILE *out)
+{
+    size_t left_out = 0;
+    char name[300];
     for (size_t i = 0; i < all->count; i++) {
         const struct history_series *series = &all->items[i];
-        if (i == 0 || strcmp(experiment, series->experiment) != 0) {
-            experiment = series->experiment;
-            fprintf(out, "%s%s\n", i ? "\n" : "", text_clean(experiment, false, name, sizeof name));
+        if (i == 0 || strcmp(series->experiment, all->items[i - 1].experiment) != 0)
+            fprintf(out, "%s%s\n", i ? "\n" : "",
+                    text_clean(series->experiment, false, name, sizeof name));
+        if (whole || !is_small(all, i))
+            list_series(series, out);
+        else
+            left_out++;
+        if (left_out && (i + 1 == all->count ||
+                         strcmp(series->experiment, all->items[i + 1].experiment) != 0)) {
+            fprintf(out, "  and %s smaller cause%s whose level has not changed (--full)\n",
+                    TEXT_COUNT(left_out), text_plural((double)left_out));
+            left_out = 0;
         }
-        fprintf(out, "  %-44s %4s run%s", text_clean(series->name, false, name, sizeof name),
-                TEXT_COUNT(series->points.count), text_plural((double)series->points.count));
-        if (series->points.count)
-            fprintf(out, ", now %s",
-                    format_duration(series->points.items[series->points.count - 1].us, value));
-        if (series->unknown)
-            fprintf(out, ", not known in %s", TEXT_COUNT(series->unknown));
-        for (size_t c = 0; c < series->changes.count; c++) {
-            fputs(c ? "; " : ": ", out);
-            write_change(series, &series->changes.items[c], out);
-        }
-        fputc('\n', out);
     }
 }
 

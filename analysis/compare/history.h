@@ -55,8 +55,9 @@ int history_read(struct history *history, const char *experiment, const char *na
                  struct history_series_array *out, struct error *err);
 void history_series_free(struct history_series_array *series);
 
-// One line per series: how many runs, the latest value, and where its level changed.
-void history_list(const struct history_series_array *all, FILE *out);
+// One line per series: how many runs, the latest value, and where its level changed. Unless
+// `whole`, of an experiment's causes whose level has not changed only the largest ones.
+void history_list(const struct history_series_array *all, bool whole, FILE *out);
 
 // One bar per run, and a line where the level changed.
 void history_plot(const struct history_series *series, bool unicode, FILE *out);

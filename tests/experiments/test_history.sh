@@ -47,6 +47,14 @@ grep -q "p95 .*30 runs, now .*, not known in 1: +.* % since #20 v20 (102 us -> 1
 LC_ALL=C "${history[@]}" plot --series p95 >"$work/out" || fail "plot"
 [ "$(grep -c '^  #.*[0-9] us #####' "$work/out")" = 30 ] || fail "not a bar a run"
 grep -A1 -- '^  ---- +' "$work/out" | grep -q '^  #20 ' || fail "the change is not drawn"
+# Of the causes whose level never changed the largest five, unless all are asked for.
+sqlite3 "$work/h.db" "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 7)
+INSERT INTO measures SELECT id, 'cause', 'steady' || i || ' (A)', i, NULL, NULL, 1 FROM runs, n WHERE id > 1;" || fail "filling"
+"${history[@]}" list >"$work/out" || fail "list with many causes"
+[ "$(grep -oE '^  (idle|yes|steady[0-9])' "$work/out" | tr -d '\n')" = '  yes  idle  steady4  steady5  steady6  steady7' ] &&
+    grep -q '^  and 3 smaller causes whose level has not changed (--full)$' "$work/out" || fail "which causes are listed: $(cat "$work/out")"
+"${history[@]}" list --full >"$work/out" || fail "list --full"
+[ "$(grep -cE '^  steady[0-9]' "$work/out")" = 7 ] && ! grep -q smaller "$work/out" || fail "--full leaves some out"
 head -c 5000 /dev/urandom >"$work/junk.db"
 "$taillight" history list --db "$work/junk.db" >"$work/out" 2>"$work/cmd.err"
 [ $? = 2 ] && grep -q 'junk.db: file is not a database' "$work/cmd.err" || fail "junk as a database"
