@@ -50,7 +50,9 @@ int error_prefix(struct error *err, const char *format, ...)
     va_start(args, format);
     int used = vsnprintf(whole, sizeof whole, format, args);
     va_end(args);
-    if (used >= 0 && (size_t)used < sizeof err->text) {
+    const bool is_there = used > 0 && strncmp(err->text, whole, (size_t)used) == 0 &&
+                          strncmp(err->text + used, ": ", 2) == 0;
+    if (used >= 0 && (size_t)used < sizeof err->text && !is_there) {
         snprintf(whole + used, sizeof whole - (size_t)used, ": %s", err->text);
         whole[sizeof err->text - 1] = '\0';
         memcpy(err->text, whole, sizeof err->text);

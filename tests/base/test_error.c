@@ -34,8 +34,20 @@ static void our_name_comes_once(void **state)
     close(before);
 }
 
+static void a_prefix_comes_once(void **state)
+{
+    (void)state;
+    struct error err;
+    error_set(&err, ERROR_INPUT, "host a: no core 7");
+    assert_int_equal(error_prefix(&err, "host %s", "a"), -ERROR_INPUT);
+    assert_string_equal(err.text, "host a: no core 7");
+    error_prefix(&err, "host");
+    assert_string_equal(err.text, "host: host a: no core 7");
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(our_name_comes_once)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(our_name_comes_once),
+                                       cmocka_unit_test(a_prefix_comes_once)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

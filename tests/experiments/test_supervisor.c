@@ -146,6 +146,30 @@ static void the_user_ends_the_wait(void **state)
     assert_false(sigismember(&now, SIGINT));
 }
 
+// What one of our own commands said last, with what it was, unless that is named there already.
+static void whose_end_it_was_is_said_once(void **state)
+{
+    (void)state;
+    static const char *const told[][2] = {
+        {"no core 7", "host a: no core 7"},
+        {"the link to host a (me@b) broke", "the link to host a (me@b) broke"}};
+    char path[] = "/tmp/test-supervisor-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    for (size_t i = 0; i < 2; i++) {
+        struct error err = {0};
+        char line[100];
+        int bytes = snprintf(line, sizeof line, "taillight: %s\n", told[i][0]);
+        assert_int_equal(ftruncate(fd, 0), 0);
+        assert_int_equal(pwrite(fd, line, (size_t)bytes, 0), bytes);
+        assert_int_equal(supervisor_end_error(&err, "host a", ERROR_INPUT << 8, path),
+                         -ERROR_INPUT);
+        assert_string_equal(err.text, told[i][1]);
+    }
+    close(fd);
+    unlink(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -154,6 +178,7 @@ int main(void)
         cmocka_unit_test(a_stopped_process_is_not_waited_for),
         cmocka_unit_test(the_death_of_another_ends_the_wait),
         cmocka_unit_test(the_user_ends_the_wait),
+        cmocka_unit_test(whose_end_it_was_is_said_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
