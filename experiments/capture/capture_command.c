@@ -363,6 +363,7 @@ int capture_command(int argc, char **argv)
     int result = arm_capture(&capture, &err);
     if (result == 0) {
         capture.segments.cut_ns = (uint64_t)monotonic_ns(); // the first is as long as the others
+        capture.segments.begun_ns = clock_now_ns(CLOCK_MONOTONIC_RAW);
         progress_phase(&capture.progress, "capturing; Ctrl-D or Ctrl-C ends it");
         result = print_ready(&capture, &err);
     }

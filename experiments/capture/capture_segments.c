@@ -171,10 +171,9 @@ static int write_segment(struct capture *capture, uint64_t waiting, unsigned num
     if (result == 0)
         result = capture_document_write_clock(capture, err);
     find_files(capture, number, &segment);
-    segment.recorded =
-        segment.from_ns && segment.rests
-            ? fmin((double)(segment.until_ns - segment.from_ns) / (double)length_ns, 1)
-            : 1;
+    const int64_t recorded_ns =
+        segment.until_ns - (segment.from_ns ? segment.from_ns : segments->begun_ns);
+    segment.recorded = segment.rests ? fmin((double)recorded_ns / (double)length_ns, 1) : 1;
     if (result == 0 && array_push(&segments->kept, segment) < 0)
         result = error_set(err, ERROR_FAILED, "out of memory for the list of segments");
     if (result < 0)

@@ -104,12 +104,13 @@ static const struct command_usage usage = {
 enum {
     POLL_MS = 100,
     LEAST_INTERVAL_NS = 500000000,
-    LATE_INTERVAL_NS = 2000000000, // its last records are written, and said, that late at most
     ANALYSIS_NICE = 10,            // it shares cores with what it watches
     ANALYSIS_SLICE_NS = 100000000, // the longest there is
     HISTORY = 12,                  // lines
     INTERVALS_BEHIND = 2,          // so far it lags at most
 };
+// Its last records are written, and said, that late at most: on a busy machine they take seconds.
+static const int64_t LATE_INTERVAL_NS = 10000000000;
 
 struct watch {
     struct watch_options options;
@@ -129,7 +130,7 @@ struct watch {
     struct summary_style style;
     struct watch_servers servers;
     char history[HISTORY][250];
-    unsigned lines, intervals;
+    unsigned lines, intervals, ended;        // of the capture's segments, as far as it has said
     uint64_t not_saved;                      // windows
     uint64_t passed_over, passed_over_shown; // intervals that were not looked at
 };
@@ -396,8 +397,11 @@ static int hear(struct watch *watch, int wait_ms, struct error *err)
 {
     struct watch_segment ended = {0};
     int result = watch_capture_listen(&watch->capture, wait_ms, &ended, err);
-    if (result > 0 && ended.number && take_next(watch, &ended, err) < 0)
-        result = -(int)err->kind;
+    if (result > 0 && ended.number) {
+        watch->ended = ended.number;
+        if (take_next(watch, &ended, err) < 0)
+            result = -(int)err->kind;
+    }
     return result;
 }
 
@@ -424,7 +428,7 @@ static bool goes_on(const struct watch *watch)
     if (watch->interrupted)
         return false;
     return !o->for_ns || left > 0 ||
-           (watch->intervals < o->for_ns / o->interval_ns && left > -LATE_INTERVAL_NS);
+           (watch->ended < o->for_ns / o->interval_ns && left > -LATE_INTERVAL_NS);
 }
 
 static int watch_until_end(struct watch *watch, struct error *err)
@@ -456,6 +460,11 @@ static int look_at_the_rest(struct watch *watch, struct error *err)
         ;
     if (result == 0 && watch->next.number)
         result = take_interval(watch, watch->next, err);
+    if (result == 0 && watch->options.for_ns && !watch->interrupted && !watch->intervals)
+        result = error_set(err, ERROR_FAILED,
+                           "nothing was looked at: no interval of %s ended in time; the machine is "
+                           "too busy, or the capture stands still",
+                           TEXT_NS((double)watch->options.interval_ns));
     return result;
 }
 
@@ -496,12 +505,16 @@ static void say_who_is_not_there(const struct watch *watch)
         fprintf(stderr, "taillight: %s; it is waited for\n", lack);
 }
 
-// What came after the last interval has ended with the watch.
+// What came after the last interval has ended with the watch, and is no part of what --for asked
+// for.
 static void say_what_was_not_looked_at(const struct watch *watch)
 {
+    const struct watch_options *o = &watch->options;
     const int64_t from_ns = watch->until_ns ? watch->until_ns : watch->capture.since_ns,
                   left_ns = watch->ended_ns - from_ns;
-    if (!watch->options.quiet && left_ns > 0)
+    const bool was_all =
+        o->for_ns && watch->ended >= o->for_ns / o->interval_ns && o->for_ns % o->interval_ns == 0;
+    if (!o->quiet && left_ns > 0 && !was_all)
         fprintf(stderr, "taillight: the last %s were not looked at: no interval ended since\n",
                 TEXT_NS((double)left_ns));
 }

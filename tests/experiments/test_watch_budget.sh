@@ -39,6 +39,19 @@ jq -es "any($part"' and .latency_us.p50 > 0 and .watch_share > 0 and .rate > 100
         and (.slowest.stages_us | has("server stack") | not) and .coverage_total > 0)' "$work/lines" >/dev/null ||
     fail "not as it should be: $(jq -c '[.requests, .recorded, .seconds, .joined, .spared, .reason, .slowest.stages_us]' "$work/lines" | tr '\n' ' ')"
 
+# The first interval says as well that it was recorded in part; all of --for was looked at, and nothing else is said.
+for _ in 1 2 3 4; do
+    watched_load 5000 6s 16 &
+    load=$!
+    "$taillight" watch --pid "$server" --budget 0.01% --for 2s --json >"$work/first" 2>"$work/first.err" ||
+        fail "a watch for 2 s ended with $?: $(cat "$work/first.err")"
+    wait $load || fail "the load beside a watch for 2 s: $(cat "$work/load.err")"
+    jq -es 'length == 1 and .[0].seconds < 1' "$work/first" >/dev/null && break
+done
+jq -es '.[0].seconds >= 1 or .[0].recorded < 0.9' "$work/first" >/dev/null ||
+    fail "a part is taken for the whole: $(jq -c '[.seconds, .recorded]' "$work/first")"
+! grep 'not looked at' "$work/first.err" || fail "--for is over, and something is missed"
+
 # A capture by hand has no use for it without segments, and what it recorded in parts is not taken for one.
 "$taillight" capture --out "$work/hand" --port "$port" --budget 5% </dev/null >/dev/null 2>"$work/hand.err"
 [ $? = 2 ] && grep -q 'segment' "$work/hand.err" || fail "--budget without --segment: $(cat "$work/hand.err")"
