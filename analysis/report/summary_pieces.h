@@ -10,6 +10,11 @@
 
 #include "analysis/run/run_analysis.h"
 
+enum {
+    SUMMARY_WIDE = 99,      // columns from which on tables have all of theirs
+    SUMMARY_BAR_CELLS = 10, // of their bars
+};
+
 struct summary_style {
     bool unicode; // bars of blocks and typographic signs; else plain ASCII
     bool colour;  // ANSI colours

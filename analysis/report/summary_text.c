@@ -6,10 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/report/summary_causes.h"
 #include "analysis/report/summary_findings.h"
+#include "analysis/report/summary_queues.h"
 #include "analysis/report/summary_setup.h"
 #include "analysis/run/run_limits.h"
-#include "analysis/run/run_culprits.h"
 #include "analysis/run/run_lede.h"
 #include "analysis/run/run_verdict.h"
 #include "analysis/run/run_verdict_evidence.h"
@@ -17,20 +18,11 @@
 #include "base/units.h"
 
 enum {
-    TOP_CAUSES = 3,
-    TOP_CAUSES_FULL = 8,
     TOP_HINTS = 3,
-    TOP_WINDOWS = 6,
-    CAUSES_OF_WINDOW = 3,
-    BAR_CELLS = 10,
     BAR_CELLS_NARROW = 7,
-    WIDE = 99, // columns of the tables that have all
-    CULPRITS_NAMED = 2,
 };
 
-#define CULPRIT_SHARE  0.05 // of the time that all held up others: less is not named
-#define BLOCKING_SHARE 0.1  // of the extra time: its first culprit is named
-#define SMALL_STAGE    0.03 // of the time of all hops: not in the short form
+#define SMALL_STAGE 0.03 // of the time of all hops: not in the short form
 
 // --- parts -------------------------------------------------------------------------------------
 
@@ -211,7 +203,7 @@ enum { STAGE_COLUMNS = 3 };
 
 static int stage_cells(const struct summary *s)
 {
-    return s->style->width < WIDE ? BAR_CELLS_NARROW : BAR_CELLS;
+    return s->style->width < SUMMARY_WIDE ? BAR_CELLS_NARROW : SUMMARY_BAR_CELLS;
 }
 
 static void write_stage(const struct summary *s, const char *name, const char *role,
@@ -310,7 +302,7 @@ static bool is_shown_quantile(size_t q)
 static void write_hops(const struct summary *s)
 {
     const struct run_hops *hops = &s->run->lifetimes.hops;
-    const int name_width = s->style->width < WIDE ? 28 : 44;
+    const int name_width = s->style->width < SUMMARY_WIDE ? 28 : 44;
     char name[HOP_ROW_BYTES], text[32];
     if (hops->rows.count == 0)
         return;
@@ -336,80 +328,6 @@ static void write_hops(const struct summary *s)
     write_hop_clock(s);
 }
 
-static size_t shown_causes(const struct summary *s)
-{
-    return s->style->full ? TOP_CAUSES_FULL : TOP_CAUSES;
-}
-
-static void write_cause_table(const struct summary *s, const struct diagnosis *diagnosis)
-{
-    double whole = run_diagnosis_extra_ns(diagnosis);
-    const bool wide = s->style->width >= WIDE; // else without bars and shares of messages
-    char a[32], b[32], name[260];
-    fprintf(s->out, "%s  %-29s %-8s %9s%s %9s %9s  %s%s\n", summary_faint(s), "cause", "where",
-            "messages", wide ? "        " : "", "median", "total",
-            wide ? "share of extra time" : "share", summary_plain(s));
-    for (size_t i = 0; i < diagnosis->causes.count && i < shown_causes(s); i++) {
-        const struct cause *cause = &diagnosis->causes.items[i];
-        text_clean(cause->name, !s->style->unicode, name, sizeof name);
-        summary_label(s, name, 2, 29);
-        fprintf(s->out, " %-8s %9s", role_name(cause->role), text_count(cause->messages, a));
-        if (wide)
-            fprintf(s->out, " %7s",
-                    text_share((double)cause->messages, (double)diagnosis->messages.count, b));
-        fprintf(s->out, " %9s %9s  ", summary_duration(cause->median_ns, a),
-                summary_duration(cause->total_ns, b));
-        if (wide) {
-            summary_bar(s, cause->total_ns / whole, BAR_CELLS);
-            fputc(' ', s->out);
-        }
-        fprintf(s->out, "%s%s\n", text_share(cause->total_ns, whole, b), summary_cause_mark(cause));
-    }
-}
-
-static void write_coverage(const struct summary *s, const struct diagnosis *diagnosis)
-{
-    size_t shown = shown_causes(s), count = diagnosis->causes.count;
-    char smaller[64] = "";
-    if (count > shown)
-        snprintf(smaller, sizeof smaller, ", with %s smaller", TEXT_COUNT(count - shown));
-    summary_explained(s, diagnosis, smaller);
-    summary_explain_marks(s, diagnosis, shown);
-}
-
-static void write_diagnosis(const struct summary *s, const struct diagnosis *diagnosis)
-{
-    char low[32], high[32], usual[32], messages[96], label[160], line[300];
-    diagnosis_slice_label(&diagnosis->slice, s->run->lifetimes.begin_ns, label, sizeof label);
-    fprintf(s->out, "\n%sWhy: %s%s", summary_strong(s), label, summary_plain(s));
-    if (diagnosis->not_available) {
-        char reason[800];
-        text_clean(diagnosis->reason, !s->style->unicode, reason, sizeof reason);
-        fprintf(s->out, "\n  N/A: ");
-        summary_wrapped(s, reason, 7);
-        return;
-    }
-    snprintf(line, sizeof line, "%s, %s to %s; an ordinary one takes %s",
-             diagnosis_messages_words(diagnosis, messages, sizeof messages),
-             summary_duration(diagnosis->slice_low_ns, low),
-             summary_duration(diagnosis->slice_high_ns, high),
-             summary_duration(diagnosis->reference_latency_ns, usual));
-    const bool beside = text_columns(label) + text_columns(line) + 7 <= s->style->width;
-    fputs(beside ? ": " : ":\n  ", s->out);
-    summary_wrapped(s, line, 2);
-    if (diagnosis->causes.count == 0) {
-        fprintf(s->out, "  no cause found\n");
-    } else {
-        write_cause_table(s, diagnosis);
-        write_coverage(s, diagnosis);
-    }
-    summary_write_tiers(s, diagnosis);
-    if (s->style->full) {
-        summary_write_shapes(s, diagnosis);
-        summary_write_ordinary(s, diagnosis);
-    }
-}
-
 // The functions that were sampled while a cause was at work.
 static void write_samples(const struct summary *s)
 {
@@ -427,72 +345,6 @@ static void write_samples(const struct summary *s)
             summary_wrapped(s, clean, 4);
         }
     }
-}
-
-// Appends the causes that weighed most to a line that begins in column `column`, in the short form
-// no more than fit into it: "yes (A) 3.1 ms on 12; ...".
-static void top_causes(const struct summary *s, const struct diagnosis *diagnosis, int column,
-                       char *line, size_t bytes)
-{
-    char a[32], b[32], name[260], one[400];
-    size_t used = strlen(line);
-    if (diagnosis->not_available || diagnosis->causes.count == 0) {
-        snprintf(line + used, bytes - used, "%s",
-                 diagnosis->not_available ? "N/A" : "no cause found");
-        return;
-    }
-    for (size_t j = 0; j < diagnosis->causes.count && j < CAUSES_OF_WINDOW; j++) {
-        const struct cause *cause = &diagnosis->causes.items[j];
-        text_clean(cause->name, !s->style->unicode, name, sizeof name);
-        snprintf(one, sizeof one, "%s%s (%s) %s on %s", j ? "; " : "", name, role_name(cause->role),
-                 summary_duration(cause->total_ns, a), text_count(cause->messages, b));
-        if (!s->style->full && j > 0 &&
-            column + text_columns(line) + text_columns(one) > s->style->width)
-            return;
-        used += (size_t)snprintf(line + used, bytes - used, "%s", one);
-    }
-}
-
-// One line a part of the lifetimes: how slow the slice's are, and why.
-static void write_parts(const struct summary *s)
-{
-    char a[32], b[32], line[1600];
-    for (int part = PART_WHOLE + 1; part < PARTS; part++) {
-        const struct diagnosis *of = run_diagnosis_of(s->run, 0, (enum lifetime_part)part);
-        if (!of)
-            continue;
-        if (part == PART_WHOLE + 1)
-            summary_heading(s, "The same slice of each lifetime on the server");
-        int used = snprintf(line, sizeof line, "%s ", lifetime_part_name(of->part));
-        if (!of->not_available)
-            snprintf(line + used, sizeof line - (size_t)used,
-                     ">= %s, else %s: ", summary_duration(of->slice_low_ns, a),
-                     summary_duration(of->reference_latency_ns, b));
-        top_causes(s, of, 2, line, sizeof line);
-        fprintf(s->out, "  ");
-        summary_wrapped(s, line, 4);
-    }
-}
-
-// One line a window: when, how slow, and the causes that weighed most.
-static void write_windows(const struct summary *s)
-{
-    const struct diagnosis_array *all = &s->run->findings.diagnoses;
-    if (all->count > 1)
-        summary_heading(s, all->items[1].slice.from_ns != all->items[1].slice.to_ns ? "Windows"
-                                                                                    : "Slices");
-    for (size_t i = 1; i < all->count && i <= TOP_WINDOWS; i++) {
-        const struct diagnosis *diagnosis = &all->items[i];
-        char label[160], line[1600];
-        diagnosis_slice_label(&diagnosis->slice, s->run->lifetimes.begin_ns, label, sizeof label);
-        snprintf(line, sizeof line, "%s: ", label);
-        top_causes(s, diagnosis, 2, line, sizeof line);
-        fprintf(s->out, "  ");
-        summary_wrapped(s, line, 2);
-    }
-    if (all->count > TOP_WINDOWS + 1)
-        fprintf(s->out, "  ... and %s more in the report\n",
-                TEXT_COUNT(all->count - TOP_WINDOWS - 1));
 }
 
 // Warnings of the load generator and the capture about themselves. The load's first reason is in
@@ -592,96 +444,6 @@ static void write_losses(const struct summary *s)
     fputs(summary_plain(s), s->out);
 }
 
-// --- queues and head-of-line blocking ------------------------------------------------------------
-
-static void write_side(const struct diagnosis_views *views, int side, FILE *out)
-{
-    fprintf(out, "  %-18s", side == VIEW_SLICE ? "of these messages" : "of ordinary ones");
-    for (int kind = 0; kind < QUEUE_KINDS; kind++)
-        fprintf(out, "%12.2f", views->queue[kind].sides[side].ahead.mean);
-    fputc('\n', out);
-}
-
-static void write_scopes(const struct summary *s, const struct diagnosis_views *views)
-{
-    char median[32], line[600] = "";
-    for (int scope = 0; scope < BLOCKING_SCOPES; scope++) {
-        const struct blocking_summary *one = &views->blocking[scope];
-        if (one->messages == 0 || one->total_ns <= 0)
-            continue;
-        text_append(
-            line, sizeof line, "%s %s %s (%s)", line[0] ? "," : "held up (median, messages) by",
-            blocking_scope_name((enum blocking_scope)scope),
-            units_format_ns(one->median_ns, median, sizeof median), TEXT_COUNT(one->messages));
-    }
-    if (!line[0])
-        return;
-    fprintf(s->out, "  ");
-    summary_wrapped(s, line, 4);
-}
-
-// Whose requests held up others, the few that account for most of it; and, where these account for
-// far less than the cause, so.
-static void write_culprits(const struct summary *s, const struct diagnosis *diagnosis)
-{
-    const struct diagnosis_views *views = &diagnosis->views;
-    char words[240], line[300], total[32], other[32], count[32];
-    double sum = 0, cause_ns = run_blocking_ns(diagnosis);
-    for (size_t i = 0; i < views->culprits.count; i++)
-        sum += views->culprits.items[i].total_ns;
-    for (size_t i = 0; i < views->culprits.count && i < CULPRITS_NAMED; i++) {
-        const struct culprit *one = &views->culprits.items[i];
-        if (one->total_ns < CULPRIT_SHARE * sum)
-            break;
-        snprintf(line, sizeof line, "%s %s", i ? "and" : "by ",
-                 run_culprit_words(s->run, one, words, sizeof words));
-        fprintf(s->out, "  ");
-        summary_wrapped(s, line, 6);
-        fprintf(s->out, "    held up %s messages for %s in all\n", text_count(one->messages, count),
-                units_format_ns(one->total_ns, total, sizeof total));
-    }
-    if (views->blocked_ns < cause_ns / 2)
-        fprintf(s->out, "  of %s of head-of-line blocking only %s is known to be whose\n",
-                units_format_ns(cause_ns, total, sizeof total),
-                units_format_ns(views->blocked_ns, other, sizeof other));
-    if (views->slow_themselves && views->slow_behind)
-        fprintf(s->out,
-                "  %s of the %s messages are slow by themselves, %s because of those ahead\n",
-                text_count(views->slow_themselves, total), text_count(views->messages.count, count),
-                text_count(views->slow_behind, other));
-}
-
-// In the short form: whose requests held up others for longest, where that is a cause to look at.
-static void write_first_culprit(const struct summary *s, const struct diagnosis *diagnosis)
-{
-    const struct culprit *one = diagnosis->views.culprits.items;
-    char words[240], line[400], total[32], count[32];
-    if (!diagnosis->views.available || diagnosis->views.culprits.count == 0 ||
-        run_blocking_ns(diagnosis) < BLOCKING_SHARE * run_diagnosis_extra_ns(diagnosis))
-        return;
-    snprintf(line, sizeof line, "held up most by %s: %s messages, for %s in all",
-             run_culprit_words(s->run, one, words, sizeof words), text_count(one->messages, count),
-             units_format_ns(one->total_ns, total, sizeof total));
-    fprintf(s->out, "  ");
-    summary_wrapped(s, line, 4);
-}
-
-// How many messages were ahead, by kind, and who blocked most: at most six lines.
-static void write_views(const struct summary *s, const struct diagnosis *diagnosis)
-{
-    const struct diagnosis_views *views = &diagnosis->views;
-    if (!views->available)
-        return;
-    fprintf(s->out, "  %-18s", "ahead, on average");
-    for (int kind = 0; kind < QUEUE_KINDS; kind++)
-        fprintf(s->out, "%12s", queue_kind_name((enum queue_kind)kind));
-    fputc('\n', s->out);
-    write_side(views, VIEW_SLICE, s->out);
-    write_side(views, VIEW_REFERENCE, s->out);
-    write_scopes(s, views);
-    write_culprits(s, diagnosis);
-}
-
 // --- the whole -----------------------------------------------------------------------------------
 
 // Where the short form leaves out what the full one has.
@@ -714,18 +476,18 @@ void summary_text_write(const struct run_analysis *run, const struct summary_sty
     }
     write_hops(&s);
     if (first)
-        write_diagnosis(&s, first);
+        summary_write_diagnosis(&s, first);
     if (first && style->full)
-        write_views(&s, first);
+        summary_write_queues(&s, first);
     else if (first)
-        write_first_culprit(&s, first);
+        summary_write_first_culprit(&s, first);
     if (style->full)
         summary_write_shared(&s);
     write_samples(&s);
     if (style->full)
-        write_parts(&s);
+        summary_write_parts(&s);
     if (style->full || !run->findings.verdict_available)
-        write_windows(&s);
+        summary_write_windows(&s);
     write_losses(&s);
     summary_write_setup(&s);
     write_warnings(&s);
