@@ -254,8 +254,9 @@ static void save_windows(struct watch *watch, struct run_segment_range segments,
     }
     watch->not_saved += interval->unsaved;
     if (interval->unsaved)
-        fprintf(stderr, "taillight: %s stretches of slow requests are not saved: %s\n",
-                TEXT_COUNT(interval->unsaved), err.text);
+        fprintf(stderr, "taillight: %s stretch%s of slow requests %s not saved: %s\n",
+                TEXT_COUNT(interval->unsaved), interval->unsaved == 1 ? "" : "es",
+                text_were((double)interval->unsaved), err.text);
 }
 
 // run: NULL where the interval could not be looked at.
@@ -523,25 +524,28 @@ static void say_what_was_saved(const struct watch *watch)
 {
     const struct flight_recorder *recorder = &watch->recorder;
     if (recorder->saved || watch->not_saved)
-        fprintf(stderr, "taillight: %s saved in %s, %s folders made room since, %s could not be\n",
+        fprintf(stderr, "taillight: %s saved in %s, %s folder%s made room since, %s could not be\n",
                 TEXT_COUNT(recorder->saved), recorder->folder, TEXT_COUNT(recorder->gone),
-                TEXT_COUNT(watch->not_saved));
+                text_plural((double)recorder->gone), TEXT_COUNT(watch->not_saved));
     if (recorder->lengthened)
-        fprintf(stderr, "taillight: %s of these reach into the next interval\n",
-                TEXT_COUNT(recorder->lengthened));
+        fprintf(stderr, "taillight: %s of these reach%s into the next interval\n",
+                TEXT_COUNT(recorder->lengthened), recorder->lengthened == 1 ? "es" : "");
     if (recorder->shared)
         fprintf(stderr,
-                "taillight: %s stretches of slow requests share a folder with others: they were "
-                "more than --saves in an interval\n",
-                TEXT_COUNT(recorder->shared));
+                "taillight: %s stretch%s of slow requests %s saved with others in a folder: there "
+                "were more than --saves in an interval\n",
+                TEXT_COUNT(recorder->shared), recorder->shared == 1 ? "" : "es",
+                text_were((double)recorder->shared));
     if (watch->passed_over)
-        fprintf(stderr, "taillight: %s intervals were passed over: %s\n",
-                TEXT_COUNT(watch->passed_over), watch_passed_over_why);
+        fprintf(stderr, "taillight: %s interval%s %s passed over: %s\n",
+                TEXT_COUNT(watch->passed_over), text_plural((double)watch->passed_over),
+                text_were((double)watch->passed_over), watch_passed_over_why);
     if (watch->analysis.given_up)
-        fprintf(
-            stderr,
-            "taillight: %s intervals could not be looked at: what was slow in them is not saved\n",
-            TEXT_COUNT(watch->analysis.given_up));
+        fprintf(stderr,
+                "taillight: %s interval%s could not be looked at: what was slow there is not "
+                "saved\n",
+                TEXT_COUNT(watch->analysis.given_up),
+                text_plural((double)watch->analysis.given_up));
 }
 
 // The analysis shares cores with what it watches. Whoever wakes up gets the core from a thread that

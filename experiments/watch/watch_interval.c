@@ -142,8 +142,10 @@ void watch_interval_details(const struct watch_interval *interval,
     const struct watch_servers *servers = interval->servers;
     char apart[RUN_TOLD_APART_WORDS], share[32], taken[32];
     if (interval->passed_over)
-        fprintf(out, "  %s intervals before it were passed over: %s\n",
-                text_count(interval->passed_over, share), watch_passed_over_why);
+        fprintf(out, "  %s interval%s before it %s passed over: %s\n",
+                text_count(interval->passed_over, share),
+                text_plural((double)interval->passed_over),
+                text_were((double)interval->passed_over), watch_passed_over_why);
     if (!run)
         return;
     if (servers->all.count < 2) {
@@ -161,9 +163,10 @@ void watch_interval_details(const struct watch_interval *interval,
         write_requests(&server->requests, &s);
         fputc('\n', out);
     }
-    fprintf(out, "%s told apart %s; %s records dropped; the capture took %s of a core",
+    fprintf(out, "%s told apart %s; %s record%s dropped; the capture took %s of a core",
             servers->all.count < 2 ? "" : " ", run_told_apart(run, apart, sizeof apart),
-            text_count(dropped_of(run), (char[32]){0}), text_share(interval->own_share, 1, share));
+            text_count(dropped_of(run), (char[32]){0}), text_plural((double)dropped_of(run)),
+            text_share(interval->own_share, 1, share));
     if (interval->taken > 0)
         fprintf(out, ", all of the watch %s",
                 text_share(interval->taken * interval->recorded, 1, share));

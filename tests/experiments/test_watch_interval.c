@@ -40,6 +40,7 @@ static struct told tell(const struct fixture_options *options, size_t answers)
                                             .seconds = 0.2,
                                             .recorded = 0.125,
                                             .taken = 0.4,
+                                            .passed_over = 1,
                                             .own_share = 0.0774};
     watch_interval_line(&interval, NULL, memory);
     watch_interval_details(&interval, &style, memory);
@@ -143,6 +144,7 @@ static void numbers_of_an_interval_are_one(void **state)
     expect(&told, "the capture took %s of a core",
            text_share(number(told.json, "own_share"), 1, text));
     expect(&told, "all of the watch %s", text_share(number(told.json, "watch_share"), 1, text));
+    expect(&told, "  1 interval before it was passed over: ");
     expect(&told, "recorded for %s of the time: all of it would take %s of a core",
            text_share(number(told.json, "recorded"), 1, text),
            text_share(number(told.json, "watch_share"), number(told.json, "recorded"), share));
