@@ -11,6 +11,7 @@
 #include "base/json_numbers.h"
 #include "base/log_file.h"
 #include "base/new_file.h"
+#include "base/one_wish.h"
 #include "base/text.h"
 #include "loadgen/method/logical_requests.h"
 
@@ -179,6 +180,7 @@ int load_write_files(const struct load_options *o, const struct engine_result *r
     int status = 0;
     if (o->samples)
         status = load_write_logs(o->samples, result, connections, connection_count, err);
+    one_wish_hand_over(); // what follows may be a pipe
     if (status == 0 && o->hgrm)
         status = write_percentiles(o->hgrm, result, err);
     return status;
@@ -189,6 +191,7 @@ int load_document_finish(const struct load_options *o, json_t *document, const c
 {
     char path[4200];
     struct error printing;
+    one_wish_hand_over();
     if (!document)
         return error_set(err, ERROR_FAILED, "out of memory for the result");
     snprintf(path, sizeof path, "%s/%s", o->out ? o->out : "", name);

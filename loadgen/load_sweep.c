@@ -113,6 +113,7 @@ int load_sweep(struct load_plan *plan, struct error *err)
         struct error printing;
         if (status < 0)
             sweep.stop = "failed";
+        one_wish_hand_over();
         if (!plan->options.json)
             print_end(&sweep);
         int finished =

@@ -444,6 +444,7 @@ static void take_signal(struct fleet *fleet)
                            one_wish_of_parent((int)info.ssi_signo)))
         return;
     fleet->told_ns = fleet->told_ns ? fleet->told_ns : now_ns;
+    one_wish_note((int)info.ssi_signo);
     for (size_t i = 0; fleet->outcome->interrupted && i < fleet->count; i++)
         if (is_live(&fleet->members[i]))
             member_lose(fleet, &fleet->members[i], "was asked to end immediately");

@@ -398,6 +398,7 @@ static void await_threads(struct engine *engine)
             engine->shared.settings->on_slow(engine->shared.settings->announce_context, slow);
         if (read(engine->signal_fd, &info, sizeof info) == sizeof info) {
             engine->told_ns = engine->told_ns ? engine->told_ns : monotonic_ns();
+            one_wish_note((int)info.ssi_signo);
             atomic_store(&engine->shared.stop, true);
         }
         if (read(engine->news, &more, sizeof more) == sizeof more)

@@ -27,8 +27,8 @@ static inline void load_signals_hold(struct load_signals *signals)
 static inline void load_signals_release(struct load_signals *signals)
 {
     const struct timespec at_once = {0, 0};
-    while (sigtimedwait(&signals->held, NULL, &at_once) > 0)
-        ;
+    for (int number; (number = sigtimedwait(&signals->held, NULL, &at_once)) > 0;)
+        one_wish_note(number);
     one_wish_reopen(&signals->before);
 }
 

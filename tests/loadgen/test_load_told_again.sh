@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# A load that is told to end while it sums up: the first signal finds it ending, a person's second one ends it at
-# once, and a parent may say it as often as it likes, also by its death: load.json is whole.
-# Runs beside others: its load.json is a pipe that is full, and it ends when somebody reads that.
+# A load that is told to end while it hands over what it measured: where nobody reads that, it ends all the same, by
+# that signal or by the one before, and at once by a person's second one. A parent, which reads, may say it as often as it
+# likes, also by its death: load.json is whole.
+# Runs beside others: its load.json is a pipe that is full.
 set -u
 . "$(dirname "$0")/load_lib.sh"
 command -v setpriv >/dev/null || { echo "there is no setpriv; install it: apt-get install util-linux"; exit 77; }
@@ -45,7 +46,9 @@ ended_at_once() { # NAME
     [ $code -eq 143 ] || fail "$1: exit code $code"
 }
 told once none 1
-whole once .
+ended_at_once once
+told before INT 0 # which background commands of a shell ignore otherwise
+ended_at_once before
 told twice none 2
 ended_at_once twice
 told told-before INT 1
