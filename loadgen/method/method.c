@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "base/one_wish.h"
 #include "base/text.h"
 #include "loadgen/method/logical_requests.h"
 
@@ -320,6 +321,15 @@ int method_judge(const struct engine_result *run, const struct method_settings *
     return 0;
 }
 
+// Who interrupts does not wait for what takes seconds of so many requests, but is told what was
+// measured.
+static bool is_hurried(const struct engine_result *run)
+{
+    enum { JUDGED_AT_ONCE = 300000 };
+    return run->sample_count > JUDGED_AT_ONCE &&
+           (run->end == ENGINE_INTERRUPTED || one_wish_is_noted());
+}
+
 int load_judge(const struct engine_result *run, uint64_t duration_ns,
                const struct method_settings *settings, struct load_summary *summary,
                struct method *method, struct error *err)
@@ -331,7 +341,12 @@ int load_judge(const struct engine_result *run, uint64_t duration_ns,
     taken.closed_loop = run->closed_loop;
     if (run->closed_loop)
         taken.rate = summary->offered_rate;
-    status = method_judge(run, &taken, summary->ok, summary->spin_fraction, method, err);
+    *method = (struct method){.settings = taken};
+    if (is_hurried(run)) // nothing was found out
+        load_summary_add_reason(summary, DOUBT_INTERRUPTED,
+                                "interrupted: how the load was made was not judged");
+    else
+        status = method_judge(run, &taken, summary->ok, summary->spin_fraction, method, err);
     for (unsigned i = 0; status == 0 && i < method->reason_count; i++)
         load_summary_add_reason(summary, method->doubts[i], "%s", method->reasons[i]);
     if (settings->pattern.kind != PATTERN_CONSTANT || settings->recorded) // as of the target

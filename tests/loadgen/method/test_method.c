@@ -436,6 +436,46 @@ static void the_sender_lies_beside_the_flags(void **state)
     assert_int_equal(sample_sender(&sample), 2);
 }
 
+// Fifteen times the same run, one after the other: more requests than are judged while somebody
+// waits for the end.
+static void who_interrupts_gets_the_figures_without_the_method(void **state)
+{
+    (void)state;
+    enum { TIMES = 16 };
+    struct error err = {0};
+    struct made_run run;
+    struct load_summary summary;
+    struct method method;
+    make(&run, HEALTHY, DISTRIBUTION_EXPONENTIAL, true);
+    struct sample *all = calloc((size_t)TIMES * REQUESTS, sizeof *all);
+    for (size_t i = 0; i < (size_t)TIMES * REQUESTS; i++) {
+        const uint64_t later = i / REQUESTS * 2000000000;
+        all[i] = run.samples[i % REQUESTS];
+        all[i].intended_tsc += later;
+        all[i].send_tsc += later;
+        all[i].sent_tsc += later;
+        all[i].reply_tsc += later;
+        all[i].tx_ns += later;
+    }
+    struct engine_result result = run.result;
+    result.samples = all;
+    for (int interrupted = 0; interrupted < 2; interrupted++)
+        for (int many = 0; many < 2; many++) {
+            result.sample_count = many ? (size_t)TIMES * REQUESTS : REQUESTS;
+            result.end = interrupted ? ENGINE_INTERRUPTED : ENGINE_COMPLETE;
+            assert_int_equal(load_judge(&result, (many ? TIMES : 1) * UINT64_C(2000000000), &plain,
+                                        &summary, &method, &err),
+                             0);
+            assert_true(summary.answered == result.sample_count);
+            assert_int_equal(method.findings[METHOD_CLIENT] == METHOD_UNKNOWN, interrupted && many);
+            assert_int_equal(strstr(summary.reasons[summary.ok ? 0 : summary.reason_count - 1],
+                                    "was not judged") != NULL,
+                             interrupted && many);
+        }
+    free(all);
+    free(run.samples);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -453,6 +493,7 @@ int main(void)
         cmocka_unit_test(senders_queue_for_themselves),
         cmocka_unit_test(the_sender_lies_beside_the_flags),
         cmocka_unit_test(the_document_is_strict_json),
+        cmocka_unit_test(who_interrupts_gets_the_figures_without_the_method),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
