@@ -22,6 +22,8 @@
 enum {
     CONNECT_MS = 5000,
     RECEIVE_BYTES = 256 << 10,
+    POPULATED_AT_ONCE = 16 << 20, // bytes of samples
+    SAMPLES_AT_ONCE = 1 << 16,    // between two looks at a person who interrupts
     OUT_BYTES = 64 << 10,         // of a connection's output buffer, where requests allow
     OUT_BYTES_ALL = 64 << 20,     // of all of them
     CONNECTS_AT_ONCE = 64,        // by all threads: half of what small backlogs hold ...
@@ -31,17 +33,34 @@ enum {
     LANES_PAUSE_NS = 20000000,    // before a request is tried again where nobody could answer it
 };
 
+static int was_interrupted(struct error *err)
+{
+    return error_set(err, ERROR_FAILED, "interrupted before the load began");
+}
+
+// Gigabytes take seconds. False: somebody interrupts.
+static bool populate(struct engine_worker *worker)
+{
+    char *memory = (char *)worker->samples;
+    for (size_t at = 0; at < worker->sample_bytes; at += POPULATED_AT_ONCE) {
+        const size_t left = worker->sample_bytes - at;
+        const size_t bytes = left < POPULATED_AT_ONCE ? left : POPULATED_AT_ONCE;
+        if (atomic_load(&worker->shared->stop))
+            return false;
+        if (madvise(memory + at, bytes, MADV_POPULATE_WRITE) < 0) // before Linux 5.14
+            memset(memory + at, 0, bytes);
+    }
+    return true;
+}
+
 // Memory for so many samples, and for those of the sets that follow misses.
 static int take_samples(struct engine_worker *worker, size_t count, struct error *err)
 {
     bool closed = worker->shared->settings->closed_loop;
     size_t fills = worker->shared->settings->workload->read_through ? ENGINE_FILLS : 0;
     worker->sample_bytes = (count + fills + 1) * sizeof *worker->samples;
-    // Populated, so that no page is touched for the first time during the load. How many samples a
-    // closed loop will need is not known in advance.
-    void *memory =
-        mmap(NULL, worker->sample_bytes, PROT_READ | PROT_WRITE,
-             MAP_PRIVATE | MAP_ANONYMOUS | (closed ? MAP_NORESERVE : MAP_POPULATE), -1, 0);
+    void *memory = mmap(NULL, worker->sample_bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | (closed ? MAP_NORESERVE : 0), -1, 0);
     if (memory == MAP_FAILED)
         return error_set_errno(err, ERROR_FAILED,
                                "cannot take %zu MiB for the samples of %s requests (a lower rate "
@@ -51,6 +70,10 @@ static int take_samples(struct engine_worker *worker, size_t count, struct error
     worker->fills_begin = count;
     worker->context.fills = worker->samples + worker->fills_begin;
     worker->context.scrap = worker->context.fills + fills;
+    // No page is touched for the first time during the load. How many samples a closed loop will
+    // need is not known in advance.
+    if (!closed && !populate(worker))
+        return was_interrupted(err);
     for (size_t i = 0; i < fills; i++)
         engine_worker_end_fill(worker, &worker->context.fills[i]);
     return 0;
@@ -83,6 +106,8 @@ static int make_samples(struct engine_worker *worker, struct error *err)
     worker->ready = closed ? 0 : worker->sample_count;
     for (size_t i = 0; i < worker->ready; i++) {
         const struct scheduled_request *request = &schedule->items[first + i * step];
+        if (i % SAMPLES_AT_ONCE == 0 && atomic_load(&shared->stop))
+            return was_interrupted(err);
         worker->samples[i] =
             (struct sample){.intended_tsc = engine_ticks(worker->shared, request->offset_ns),
                             .operation = request->operation,

@@ -83,6 +83,25 @@ static void free_lab(struct lab *lab, uint32_t connections)
     free(lab);
 }
 
+// Populating gigabytes takes seconds, and so may connections.
+static void who_interrupts_before_it_begins_does_not_wait_for_the_samples(void **state)
+{
+    (void)state;
+    struct lab *lab = new_stamped_lab("memcached", 1, 1 << 20, STAMP_USER);
+    struct engine_worker other = {.shared = &lab->shared};
+    unsigned char resident = 0;
+    struct error err = {0};
+    atomic_store(&lab->shared.stop, true);
+    assert_int_equal(engine_worker_prepare(&other, &err), -ERROR_FAILED);
+    assert_string_equal(err.text, "interrupted before the load began");
+    assert_non_null(other.samples);
+    assert_int_equal(mincore(other.samples, 1, &resident), 0);
+    assert_int_equal(resident & 1, 0);
+    engine_worker_close(&other);
+    munmap(other.samples, other.sample_bytes);
+    free_lab(lab, 1);
+}
+
 // The worker's next request, out on that connection and with the server.
 static void send_one(struct lab *lab, uint32_t connection)
 {
@@ -331,6 +350,7 @@ static void an_endless_line_is_no_silence(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_interrupts_before_it_begins_does_not_wait_for_the_samples),
         cmocka_unit_test(what_is_due_is_sent_before_replies_are_read),
         cmocka_unit_test(what_becomes_due_waits_for_one_reply),
         cmocka_unit_test(a_reply_counts_though_the_next_send_fails),
