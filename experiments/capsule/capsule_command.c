@@ -17,6 +17,7 @@
 #include "base/json_numbers.h"
 #include "base/log_file.h"
 #include "base/new_file.h"
+#include "base/one_wish.h"
 #include "base/options.h"
 #include "base/progress.h"
 #include "base/text.h"
@@ -112,6 +113,7 @@ struct measuring {
     struct hop_report report;
     uint64_t begin_ns, end_ns; // CLOCK_MONOTONIC
     char told[64];             // the line of stdin that is being read
+    bool ends;                 // somebody has asked it to
 };
 
 // --- what is asked for ---------------------------------------------------------------------------
@@ -231,11 +233,14 @@ static bool input_ended(struct measuring *m, const struct pollfd *input)
 }
 
 // Takes the signal, so that another one that comes later is seen (process_is_interrupted()).
-static int take_signal(const struct measuring *m, int interrupted, short revents)
+static int take_signal(struct measuring *m, int interrupted, short revents)
 {
     struct signalfd_siginfo taken;
-    if (revents && read(interrupted, &taken, sizeof taken) == sizeof taken)
+    m->ends = true;
+    if (revents && read(interrupted, &taken, sizeof taken) == sizeof taken) {
         way_out_take(&m->way_out);
+        one_wish_note((int)taken.ssi_signo);
+    }
     return 0;
 }
 
@@ -251,14 +256,14 @@ static int keep_clocks(struct measuring *m, struct error *err)
     return result;
 }
 
-// Drains until that time, or until somebody asks it to end if `interrupted` is not -1. Fails if
-// another machine is lost.
+// Drains until that time, or until somebody asks it to end, or has asked before, if `interrupted`
+// is not -1. Fails if another machine is lost.
 static int drain_until(struct measuring *m, int64_t end_ns, int interrupted, struct error *err)
 {
     struct pollfd asked[2] = {
         {.fd = interrupted, .events = POLLIN},
         {.fd = m->options.announce && interrupted >= 0 ? STDIN_FILENO : -1, .events = POLLIN}};
-    while (monotonic_ns() < end_ns) {
+    while (monotonic_ns() < end_ns && !(m->ends && interrupted >= 0)) {
         bool more = m->capture && hop_capture_drain(m->capture);
         if (keep_clocks(m, err) < 0)
             return -(int)err->kind;
@@ -523,6 +528,7 @@ static int report(struct measuring *m, struct error *err)
         json_object_set_new(document, "clocks", hop_machines_json(&m->machines));
     if (o->out && written == 0)
         written = write_document(m, document, err);
+    one_wish_hand_over();
     if (o->json)
         result =
             json_print_new(document, JSON_FOR_PEOPLE, "the report", written < 0 ? &later : err);

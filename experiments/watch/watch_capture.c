@@ -17,6 +17,7 @@
 enum {
     LINE_BYTES = 1024,
     ARM_MS = 60000,
+    LOOK_MS = 100, // for a person who interrupts meanwhile
     END_MS = 10000,
 };
 
@@ -92,12 +93,18 @@ int watch_capture_start(struct watch_capture *capture, const struct watch_captur
     int status, result = process_start(&capture->process, argv, &how, err);
     if (result < 0)
         return result;
-    result = process_read_line(&capture->process, line, sizeof line, ARM_MS, err);
+    const int64_t deadline_ms = monotonic_ms() + ARM_MS;
+    do
+        result = process_read_line(&capture->process, line, sizeof line, LOOK_MS, err);
+    while (result == 0 && !process_has_ended(capture->process.pid) && !process_is_interrupted() &&
+           monotonic_ms() < deadline_ms);
     if (result > 0) {
         take_ready(capture, line);
         capture->ticks = ticks_of(capture); // to load the programs is no interval's
         return 0;
     }
+    if (result == 0 && process_is_interrupted())
+        return error_set(err, ERROR_FAILED, "interrupted before the capture was armed");
     if (result == 0 && process_wait(&capture->process, END_MS, &status, err) > 0)
         return has_ended(capture, status, err);
     return result < 0 ? result

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/patience.h"
 #include "loadgen/client/tls_tunnel.h"
 #include "workloads/protocols/redis_client.h"
 
@@ -62,13 +63,42 @@ static int read_from(const struct node_source *source, const struct server_addre
     return status < 0 ? error_prefix(err, "%s", server->text) : 0;
 }
 
+// What it takes to read a map, in one piece: it outlives who does not wait for it.
+struct first_reading {
+    struct node_source source;
+    struct server_address server;
+    struct login_words login;
+    struct cluster_ranges ranges;
+    struct error err;
+};
+
+static int read_first(void *context)
+{
+    struct first_reading *reading = context;
+    return read_from(&reading->source, &reading->server, FIRST_PATIENCE_MS, &reading->ranges, NULL,
+                     &reading->err);
+}
+
 int node_watch_read(const struct node_source *source, struct node_map *map, struct error *err)
 {
-    struct cluster_ranges ranges = {0};
-    int status = read_from(source, source->server, FIRST_PATIENCE_MS, &ranges, NULL, err);
-    if (status == 0 && node_map_take(map, &ranges, err) < 0)
+    int status;
+    struct first_reading *reading = malloc(sizeof *reading);
+    if (!reading)
+        return error_set(err, ERROR_FAILED, "out of memory for the map of the nodes");
+    *reading = (struct first_reading){.source = *source, .server = *source->server};
+    if (source->login) {
+        reading->login = *source->login;
+        reading->source.login = &reading->login;
+    }
+    if (!patience_call(read_first, reading, &status)) // the reading stays, as it may go on
+        return error_set(err, ERROR_FAILED, "interrupted before %s had said who its nodes are",
+                         source->server->text);
+    if (status < 0)
+        *err = reading->err;
+    else if (node_map_take(map, &reading->ranges, err) < 0)
         status = error_prefix(err, "%s", source->server->text);
-    array_free(&ranges);
+    array_free(&reading->ranges);
+    free(reading);
     unsigned unserved = status == 0 ? node_map_unserved(map) : 0;
     return unserved ? error_set(err, ERROR_FAILED,
                                 "%s: the cluster is not whole: of its %d slots %u are no node's",
