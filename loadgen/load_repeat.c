@@ -39,16 +39,21 @@ struct repeat {
 static int run_command(const char *command, struct error *err)
 {
     const char *const argv[] = {"/bin/sh", "-c", command, NULL};
-    const struct process_place place = {.discard_output = true};
+    const struct process_place place = {.discard_output = true, .has_children = true};
     struct process process;
+    bool ended;
     int status = 0;
     int result = process_start(&process, argv, &place, err);
     if (result < 0)
         return result;
     const long deadline = monotonic_ms() + RESTART_MS;
-    do
-        result = process_wait(&process, LOOK_MS, &status, err);
-    while (result == 0 && !process_is_interrupted() && monotonic_ms() < deadline);
+    while (!(ended = process_has_ended(process.pid)) && !process_is_interrupted() &&
+           monotonic_ms() < deadline)
+        nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000}, NULL);
+    if (ended) { // what it leaves running is the server
+        process.has_children = false;
+        result = process_wait(&process, -1, &status, err);
+    }
     process_stop(&process, 0);
     if (result == 0 && process_is_interrupted())
         return error_set(err, ERROR_FAILED, "--restart: `%s` was interrupted", command);
