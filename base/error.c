@@ -60,6 +60,12 @@ int error_prefix(struct error *err, const char *format, ...)
     return -(int)err->kind;
 }
 
+int error_of(struct error *err, enum error_kind kind, const char *who, const char *text)
+{
+    const bool is_named = strstr(text, who) != NULL;
+    return error_set(err, kind, "%s%s%s", is_named ? "" : who, is_named ? "" : ": ", text);
+}
+
 // What one of our own commands printed may be in it, which began with our name as well.
 static void drop_own_names(char *text)
 {

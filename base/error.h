@@ -32,6 +32,10 @@ int error_set_errno(struct error *err, enum error_kind kind, const char *format,
 // Puts "<context>: " in front of the text of an error that is already set. Returns -err->kind.
 int error_prefix(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+// What was said by or of somebody: "WHO: TEXT", or the text alone where it names them already.
+// Returns -kind.
+int error_of(struct error *err, enum error_kind kind, const char *who, const char *text);
+
 // Prints "taillight: <text>" to stderr and returns the exit code that belongs to the error.
 int error_report(const struct error *err);
 

@@ -105,10 +105,9 @@ int supervisor_end_error(struct error *err, const char *what, int status, const 
         snprintf(how, sizeof how, "ended with exit code %d", WEXITSTATUS(status));
     command_log_last_line(log_path, last, sizeof last);
     // The last line of one of our own commands says it all, and its code whose fault that is.
-    const bool is_named = strstr(last, what) != NULL;
     if (WIFEXITED(status) && strncmp(last, "taillight: ", 11) == 0)
-        return error_set(err, WEXITSTATUS(status) == ERROR_INPUT ? ERROR_INPUT : ERROR_FAILED,
-                         "%s%s%s", is_named ? "" : what, is_named ? "" : ": ", last + 11);
+        return error_of(err, WEXITSTATUS(status) == ERROR_INPUT ? ERROR_INPUT : ERROR_FAILED, what,
+                        last + 11);
     return error_set(err, ERROR_FAILED, "%s %s; the last line of %s: %s", what, how, log_path,
                      last[0]                            ? last
                      : free_disk_bytes(log_path) < 4096 ? "(nothing, since its disk is full)"

@@ -50,7 +50,7 @@ static int gone_error(struct keeper *keeper, struct error *err)
                                : ERROR_FAILED;
     if (!last[0])
         return error_set(err, kind, "the link to %s is gone", keeper->host);
-    return error_set(err, kind, "%s: %s", keeper->host, told ? last + 11 : last);
+    return error_of(err, kind, keeper->host, told ? last + 11 : last);
 }
 
 // What another machine answers is believed only as far as it can be: a known number, and a text

@@ -17,7 +17,7 @@ refused() { # EXIT PATTERN ARGUMENTS...
     echo "doctor $*: $(tail -n 1 "$said")"
 }
 # This one waits, for a second; the others meanwhile.
-refused 1 'the link to host 10.246.0.99 could not be set up: .*(timed out|No route)' 10.246.0.99 --ssh-option ConnectTimeout=1 &
+refused 1 '^taillight: the link to host 10.246.0.99 could not be set up: .*(timed out|No route)' 10.246.0.99 --ssh-option ConnectTimeout=1 &
 waiting=$!
 
 doctor there --json >"$work/far.json" 2>"$work/doctor.err" || fail "doctor there: exit $?"
