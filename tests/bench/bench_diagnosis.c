@@ -3,21 +3,43 @@
 // How right the diagnosis is, on random servers with known causes
 // (tests/analysis/diagnosis/synthetic.h), and how fast: 100,000 and 1,000,000 messages
 // with some fifty spans each, on one core, the slowest hundredth and all of them explained. Each
-// size is a process of its own, for its peak memory. BENCH_SEEDS changes how many servers.
+// size is a process of its own, for its peak memory. BENCH_SEEDS changes how many servers; a table
+// is printed as soon as it is known, and what is left of the next one is told on stderr.
 #include "tests/analysis/diagnosis/synthetic_score.h"
 #include "tests/bench/bench.h"
 
 enum { SEEDS = 1000, SPANS_PER_MESSAGE = 50 };
 
+static unsigned seeds_asked(void)
+{
+    return (unsigned)bench_setting("BENCH_SEEDS", SEEDS, 10, 1000000);
+}
+
+// Says now and then how far a table is: a thousand servers take minutes.
+static void tell_progress(const char *table, uint64_t seed, unsigned seeds)
+{
+    enum { EVERY_S = 10 };
+    static time_t told;
+    time_t now = time(NULL);
+    if (seed == 1 || now - told < EVERY_S) {
+        told = seed == 1 ? now : told;
+        return;
+    }
+    told = now;
+    fprintf(stderr, "  %s: %llu of %u servers\n", table, (unsigned long long)seed, seeds);
+}
+
 static void score_all(struct bench_metrics *metrics, bool through_pt)
 {
-    unsigned seeds = (unsigned)bench_setting("BENCH_SEEDS", SEEDS, 10, 1000000);
+    const unsigned seeds = seeds_asked();
     const char *kind = through_pt ? "pt_" : "";
     struct score score = {0};
-    for (uint64_t seed = 1; seed <= seeds; seed++)
+    for (uint64_t seed = 1; seed <= seeds; seed++) {
+        tell_progress(through_pt ? "through Intel PT" : "function spans", seed, seeds);
         if (score_seed(&score, seed, false, through_pt) < 0 ||
             score_seed(&score, seed, true, through_pt) < 0)
             bench_fail("seed %llu cannot be diagnosed", (unsigned long long)seed);
+    }
     double error = 100 * score_median(&score.errors), cover = 100 * score_median(&score.coverage);
     double right = 100.0 * score.right / score.scenarios;
     double of_messages = 100 * (double)score.messages_right / (double)score.messages;
@@ -48,11 +70,13 @@ static void score_all(struct bench_metrics *metrics, bool through_pt)
 
 static void score_lifetimes(struct bench_metrics *metrics)
 {
-    unsigned seeds = (unsigned)bench_setting("BENCH_SEEDS", SEEDS, 10, 1000000);
+    const unsigned seeds = seeds_asked();
     struct score scores[PARTS] = {0};
-    for (uint64_t seed = 1; seed <= seeds; seed++)
+    for (uint64_t seed = 1; seed <= seeds; seed++) {
+        tell_progress("each lifetime", seed, seeds);
         if (score_parts(scores, seed, false) < 0 || score_parts(scores, seed, true) < 0)
             bench_fail("seed %llu cannot be diagnosed", (unsigned long long)seed);
+    }
     printf("each lifetime on its own, where something held it up\n");
     for (int part = PART_WHOLE + 1; part < PARTS; part++) {
         const char *name = lifetime_part_name((enum lifetime_part)part);
@@ -164,6 +188,7 @@ static void speed_of(struct bench_metrics *metrics, unsigned messages)
 int main(void)
 {
     static struct bench_metrics metrics;
+    setvbuf(stdout, NULL, _IOLBF, 0);
     printf("speed, processor time\n"); // first: what a child inherits counts in its peak
     speed_of(&metrics, 100000);
     speed_of(&metrics, 1000000);
