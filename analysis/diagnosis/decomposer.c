@@ -343,11 +343,22 @@ int64_t sweep_add_packets(struct sweep *sweep, int64_t begin_ns, int64_t end_ns,
 
 enum owner { OWNER_SELF, OWNER_SHARED, OWNER_NOBODY, OWNER_SERVER, OWNER_CONNECTION, OWNER_OTHER };
 
+// A request may come in several receive calls, and its reply go in several send calls: headers, and
+// then a body.
+static bool same_exchange(const struct diagnosis_input *in, const struct lifetime *life,
+                          uint32_t call)
+{
+    const uint32_t *exchanges = in->order ? in->order->service_of_call : NULL;
+    uint32_t last = life->send_call == NO_CALL ? life->receive_call : life->send_call;
+    return exchanges && exchanges[call] != NOT_SERVED && exchanges[call] == exchanges[last];
+}
+
 // Whom the time inside a call belongs to.
-static enum owner owner_of_call(const struct lifetime *life, const struct application_calls *calls,
+static enum owner owner_of_call(const struct diagnosis_input *in, const struct lifetime *life,
                                 uint32_t call)
 {
-    if (call == life->receive_call || call == life->send_call)
+    const struct application_calls *calls = in->calls;
+    if (call == life->receive_call || call == life->send_call || same_exchange(in, life, call))
         return OWNER_SELF;
     if (calls->items[call].kind == CALL_WAIT)
         return OWNER_NOBODY;
@@ -357,16 +368,16 @@ static enum owner owner_of_call(const struct lifetime *life, const struct applic
 }
 
 // Whom the time between a call and the thread's next call (NO_CALL: none) belongs to.
-static enum owner owner_after_call(const struct lifetime *life,
-                                   const struct application_calls *calls, uint32_t call,
-                                   uint32_t next)
+static enum owner owner_after_call(const struct diagnosis_input *in, const struct lifetime *life,
+                                   uint32_t call, uint32_t next)
 {
+    const struct application_calls *calls = in->calls;
     const struct application_call *now = &calls->items[call];
     if (next != NO_CALL && next == life->send_call && now->thread != life->thread)
         return OWNER_SELF; // another thread took it over: it received nothing on this connection
     bool answers = next != NO_CALL && calls->items[next].kind == CALL_SEND &&
                    (calls->items[next].connection == now->connection || now->kind != CALL_RECEIVE);
-    enum owner owner = owner_of_call(life, calls, answers ? next : call);
+    enum owner owner = owner_of_call(in, life, answers ? next : call);
     // A receive may return the bytes of several requests, and a send may answer several: work after
     // such a receive, or before such a send, is shared by all of them.
     bool common = answers || now->kind == CALL_RECEIVE;
@@ -508,7 +519,8 @@ void decompose_thread_time(struct decomposer *decomposer, const struct lifetime 
         int64_t exit = earlier_time(calls[i].exit_ns, end_ns);
         if (calls[i].entry_ns >= begin_ns)
             begin_ns = take_call_overhead(decomposer, begin_ns, exit);
-        add_thread_time(decomposer, life, thread, owner_of_call(life, all, call), begin_ns, exit);
+        add_thread_time(decomposer, life, thread, owner_of_call(decomposer->in, life, call),
+                        begin_ns, exit);
         if (exit > begin_ns)
             begin_ns = exit;
         bool last = i + 1 == count;
@@ -517,8 +529,8 @@ void decompose_thread_time(struct decomposer *decomposer, const struct lifetime 
         int64_t own_from = order && order->own_from ? order->own_from[call] : NO_OWN_WORK;
         own_from = earlier_time(own_from > begin_ns ? own_from : begin_ns, entry);
         add_thread_time(decomposer, life, thread,
-                        owner_after_call(life, all, call, last ? NO_CALL : call + 1), begin_ns,
-                        own_from);
+                        owner_after_call(decomposer->in, life, call, last ? NO_CALL : call + 1),
+                        begin_ns, own_from);
         add_thread_time(decomposer, life, thread, OWNER_SERVER, own_from, entry);
         if (entry > begin_ns)
             begin_ns = entry;

@@ -32,10 +32,9 @@ struct ordering {
     size_t lifetime_count;
     const struct application_calls *calls;
     const struct host_timeline *host;
-    uint32_t *service_of_call; // by call, or NOT_SERVED
-    uint32_t *by_connection;   // calls by connection, then by time
-    bool *is_guest;            // by call: its connection is none of the load's
-    double *gaps, *work;       // of one thread
+    uint32_t *by_connection; // calls by connection, then by time
+    bool *is_guest;          // by call: its connection is none of the load's
+    double *gaps, *work;     // of one thread
 };
 
 static bool is_served(const struct ordering *ordering, const struct lifetime *life)
@@ -59,7 +58,7 @@ static uint32_t add_service(struct ordering *ordering, uint32_t connection, bool
 static int add_known_services(struct ordering *ordering)
 {
     struct service_order *order = ordering->order;
-    uint32_t *of_call = ordering->service_of_call;
+    uint32_t *of_call = ordering->order->service_of_call;
     for (size_t i = 0; i < ordering->lifetime_count; i++) {
         const struct lifetime *life = &ordering->lifetimes[i];
         if (!is_served(ordering, life))
@@ -84,7 +83,7 @@ static int add_known_services(struct ordering *ordering)
 static int add_exchanges(struct ordering *ordering, size_t first, size_t end)
 {
     const struct application_call *calls = ordering->calls->items;
-    uint32_t *of_call = ordering->service_of_call, current = NOT_SERVED;
+    uint32_t *of_call = ordering->order->service_of_call, current = NOT_SERVED;
     bool foreign = true, receives = false;
     for (size_t i = first; i < end; i++)
         foreign &= of_call[ordering->by_connection[i]] == NOT_SERVED;
@@ -138,9 +137,10 @@ static void measure_services(struct ordering *ordering)
 {
     for (size_t i = 0; i < ordering->calls->count; i++) {
         const struct application_call *call = &ordering->calls->items[i];
-        if (ordering->service_of_call[i] == NOT_SERVED)
+        if (ordering->order->service_of_call[i] == NOT_SERVED)
             continue;
-        struct service *service = &ordering->order->services.items[ordering->service_of_call[i]];
+        struct service *service =
+            &ordering->order->services.items[ordering->order->service_of_call[i]];
         ordering->is_guest[i] = service->foreign;
         service->begin_ns = call->entry_ns < service->begin_ns ? call->entry_ns : service->begin_ns;
         service->end_ns = call->exit_ns > service->end_ns ? call->exit_ns : service->end_ns;
@@ -173,10 +173,10 @@ static void list_members(struct ordering *ordering)
 static uint32_t service_after(const struct ordering *ordering, size_t call, size_t end)
 {
     const struct application_call *calls = ordering->calls->items, *now = &calls[call];
-    uint32_t own = now->kind == CALL_WAIT ? TURN_NOBODY : ordering->service_of_call[call];
+    uint32_t own = now->kind == CALL_WAIT ? TURN_NOBODY : ordering->order->service_of_call[call];
     bool answers = call + 1 < end && now[1].kind == CALL_SEND &&
                    (now->kind != CALL_RECEIVE || now->connection == now[1].connection);
-    return answers ? ordering->service_of_call[call + 1] : own;
+    return answers ? ordering->order->service_of_call[call + 1] : own;
 }
 
 // Whether a call is followed by time that is for no request by its place: after a reply, or before
@@ -268,7 +268,8 @@ static int add_thread_turns(struct ordering *ordering, size_t first, size_t end)
     for (size_t i = first; i < end; i++) {
         const struct application_call *call = &calls[i];
         int64_t next_ns = i + 1 < end ? calls[i + 1].entry_ns : INT64_MAX;
-        uint32_t during = call->kind == CALL_WAIT ? TURN_NOBODY : ordering->service_of_call[i];
+        uint32_t during =
+            call->kind == CALL_WAIT ? TURN_NOBODY : ordering->order->service_of_call[i];
         int64_t own_from = ordering->order->own_from[i];
         own_from = own_from < next_ns ? own_from : next_ns;
         if (add_turn(ordering, call->thread, during, call->entry_ns, call->exit_ns) < 0 ||
@@ -319,17 +320,17 @@ static int order_services(struct service_order *order, const struct lifetime *li
                                 .lifetime_count = count,
                                 .calls = calls,
                                 .host = host,
-                                .service_of_call = malloc((call_count + 1) * sizeof(uint32_t)),
                                 .by_connection = malloc((call_count + 1) * sizeof(uint32_t)),
                                 .is_guest = calloc(call_count + 1, sizeof(bool)),
                                 .gaps = malloc((call_count + 1) * sizeof(double)),
                                 .work = malloc((call_count + 1) * sizeof(double))};
+    order->service_of_call = malloc((call_count + 1) * sizeof *order->service_of_call);
     order->own_from = malloc((call_count + 1) * sizeof *order->own_from);
     int result = -1;
-    if (ordering.service_of_call && ordering.by_connection && ordering.is_guest && ordering.gaps &&
+    if (order->service_of_call && ordering.by_connection && ordering.is_guest && ordering.gaps &&
         ordering.work && order->own_from) {
         for (size_t i = 0; i < call_count; i++) {
-            ordering.service_of_call[i] = NOT_SERVED;
+            order->service_of_call[i] = NOT_SERVED;
             order->own_from[i] = NO_OWN_WORK;
         }
         result = add_known_services(&ordering);
@@ -342,7 +343,6 @@ static int order_services(struct service_order *order, const struct lifetime *li
         result = add_turns(&ordering);
         count_served(order);
     }
-    free(ordering.service_of_call);
     free(ordering.by_connection);
     free(ordering.is_guest);
     free(ordering.gaps);
@@ -476,6 +476,7 @@ void service_order_free(struct service_order *order)
     free(order->service_of);
     free(order->handed);
     free(order->place_of);
+    free(order->service_of_call);
     free(order->own_from);
     *order = (struct service_order){0};
 }

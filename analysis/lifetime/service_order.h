@@ -56,6 +56,7 @@ struct service_order {
     uint32_t *handed;                   // lifetimes by R core, then by M(h)
     uint32_t *place_of;                 // by lifetime: where in `handed`, or NOT_SERVED
     size_t handed_count;
+    uint32_t *service_of_call; // by call: the exchange that it is part of, or NOT_SERVED
     int64_t *own_from; // by call: from when on what its thread did before its next was the server's
                        // own; NO_OWN_WORK: it was not
 };

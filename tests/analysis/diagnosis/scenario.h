@@ -48,6 +48,7 @@ struct scenario_options {
     int64_t fault_from_ns; // none before
     unsigned pipelined;    // requests per segment (1: none together)
     bool separate_sends;   // pipelined replies go out one by one
+    bool halves;           // a reply goes out in two calls, headers and body
     bool retransmits, fin; // extra records that must not matter
     unsigned lose_every;   // drop every n-th event (0: none)
     uint64_t seed;
@@ -322,9 +323,16 @@ static inline int64_t scenario_serve(struct scenario *s, struct scenario_request
             continue;
         unsigned first = o->separate_sends ? i : 0;
         uint64_t length = (uint64_t)(i + 1 - first) * REPLY_BYTES;
+        uint64_t headers = o->halves ? REPLY_BYTES / 2 : 0;
+        if (headers) {
+            int64_t sent = now + scenario_about(s, 1500);
+            scenario_call(s, CALL_SEND, now, sent, r->connection + 7, r[first].reply_begin, headers,
+                          0, 0);
+            now = sent + 500;
+        }
         int64_t out = now + scenario_about(s, 2000), exit = out + scenario_about(s, 1500);
-        scenario_call(s, CALL_SEND, now, exit, r->connection + 7, r[first].reply_begin, length, 0,
-                      0);
+        scenario_call(s, CALL_SEND, now, exit, r->connection + 7, r[first].reply_begin + headers,
+                      length - headers, 0, 0);
         scenario_stream(s, out, EVENT_TRANSMIT, 0, r->connection + 500,
                         r[first].reply_begin + length, length);
         for (unsigned j = first; j <= i; j++) {

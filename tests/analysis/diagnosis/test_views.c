@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <string.h>
 #include <cmocka.h>
 
 #include "analysis/diagnosis/diagnosis.h"
@@ -108,6 +109,31 @@ static void queues_are_as_deep_as_they_were(void **state)
     assert_true(sends->sides[VIEW_SLICE].ahead.median > sends->sides[VIEW_REFERENCE].ahead.median);
     assert_true(sends->sides[VIEW_SLICE].ns.mean > sends->sides[VIEW_REFERENCE].ns.mean);
     assert_true(sends->more > views->messages.count / 2);
+    diagnosed_free(&d);
+}
+
+// What a thread works before it sends a reply's headers is for that reply, of which the body
+// follows in a call of its own: nobody else's request on the connection.
+static void work_before_a_replys_first_half_is_its_own(void **state)
+{
+    (void)state;
+    struct diagnosed d;
+    const struct scenario_options options = {.requests = 4000,
+                                             .connections = 16,
+                                             .gap_ns = 400000,
+                                             .pipelined = 1,
+                                             .halves = true,
+                                             .fault = FAULT_SLOW,
+                                             .faults = 100,
+                                             .fault_ns = 300000,
+                                             .seed = 5};
+    diagnosed_build(&d, &options);
+    assert_true(d.diagnosis.causes.count > 0);
+    const struct cause *first = &d.diagnosis.causes.items[0];
+    assert_string_equal(first->name, "application time");
+    for (size_t i = 1; i < d.diagnosis.causes.count; i++)
+        if (strcmp(first[i].name, "head-of-line blocking (same connection)") == 0)
+            assert_true(first[i].total_ns < first->total_ns / 4); // another one stood behind it
     diagnosed_free(&d);
 }
 
@@ -403,6 +429,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(queues_are_as_deep_as_they_were),
+        cmocka_unit_test(work_before_a_replys_first_half_is_its_own),
         cmocka_unit_test(blockers_are_named),
         cmocka_unit_test(pipelined_requests_share_their_service),
         cmocka_unit_test(heavy_requests_are_told_from_those_behind),
