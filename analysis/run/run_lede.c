@@ -165,6 +165,23 @@ static const char *what_helps(const struct run_analysis *run, const struct cause
     return remedy ? remedy->helps : "";
 }
 
+// Makes one of causes that have the same words, as requests behind others of their own connection
+// and behind those of others do.
+static size_t merge_words(const struct run_analysis *run, const struct cause_array *causes,
+                          struct named_cause *picked, size_t count)
+{
+    char first[CAUSE_WORDS_BYTES], other[CAUSE_WORDS_BYTES];
+    size_t kept = count ? 1 : 0;
+    for (size_t i = 1; i < count; i++) {
+        bool same = strcmp(run_cause_words(run, causes, picked[0].index, first),
+                           run_cause_words(run, causes, picked[i].index, other)) == 0;
+        picked[0].total_ns += same ? picked[i].total_ns : 0;
+        if (!same)
+            picked[kept++] = picked[i];
+    }
+    return kept;
+}
+
 // "For 78 % of that extra time another program, `yes`, had memcached's CPU core; for 20 % ..."
 // Returns what helps against the first, "" if nothing is known or there is none.
 static const char *append_shares(struct run_lede *out, const struct run_analysis *run,
@@ -177,6 +194,7 @@ static const char *append_shares(struct run_lede *out, const struct run_analysis
     bool after_apart = whose == ALL_CAUSES && count && picked[0].cause->apart;
     if (after_apart)
         count = 1 + run_named_causes(diagnosis, OTHER_CAUSES, picked + 1, 1);
+    count = merge_words(run, &diagnosis->causes, picked, count);
     for (; named < count; named++) {
         if ((named || whose == CAUSES_APART) &&
             !is_worth_a_clause(diagnosis, &picked[named], after_apart))
@@ -198,6 +216,7 @@ static void append_small(struct run_lede *out, const struct run_analysis *run,
     struct named_cause picked[NAMED_CAUSES] = {0};
     char words[CAUSE_WORDS_BYTES], each[32];
     size_t count = run_named_causes(diagnosis, OTHER_CAUSES, picked, NAMED_CAUSES);
+    count = merge_words(run, &diagnosis->causes, picked, count);
     for (size_t i = 0; i < count; i++)
         text_append(out->text, LEDE_BYTES, "%s%s (%s%s)",
                     i           ? "; "

@@ -56,6 +56,14 @@ static const struct situation situations[] = {
      .lede = SLOW "For 78 % of that extra time another program, `yes`, had memcached's CPU core.",
      .remedy = "Keep other programs off the server's cores (cpuset, taskset), or give it more of "
                "them"},
+    {.what = "behind others of their own connection, and of other ones",
+     .servers = 1,
+     .causes = {CAUSE("head-of-line blocking (same connection)", "head-of-line blocking", ROLE_A,
+                      .6),
+                CAUSE("head-of-line blocking", "head-of-line blocking", ROLE_A, .3)},
+     .lede = SLOW "For 90 % of that extra time these requests stood behind others that memcached "
+                  "was working on.",
+     .remedy = "More threads, less load, or heavy requests kept apart"},
     {.what = "an intruder on both cores, and several servers",
      .servers = 2,
      .causes = {CAUSE("yes", "other programs", ROLE_A, .5),
