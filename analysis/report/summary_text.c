@@ -35,7 +35,9 @@ static void write_lede(const struct summary *s)
     fputs(summary_strong(s), s->out);
     summary_wrapped(s, text_clean(lede.text, !s->style->unicode, text, sizeof text), 0);
     if (lede.remedy[0]) {
-        snprintf(text, sizeof text, "%s %s.", s->style->unicode ? "\u2192" : "->", lede.remedy);
+        bool asks = lede.remedy[strlen(lede.remedy) - 1] == '?';
+        snprintf(text, sizeof text, "%s %s%s", s->style->unicode ? "\u2192" : "->", lede.remedy,
+                 asks ? "" : ".");
         summary_wrapped(s, text, s->style->unicode ? 2 : 3);
     }
     fputs(summary_plain(s), s->out);
