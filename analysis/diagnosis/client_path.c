@@ -18,7 +18,7 @@ struct client_path {
 // stall a thread reads the replies of all of its connections before it sends again.
 enum { MOMENTS_BACK = 4096 };
 
-static void add_to_stage(struct client_path *path, int64_t begin_ns, int64_t end_ns)
+static void add_to_turns(struct client_path *path, int64_t begin_ns, int64_t end_ns)
 {
     const int64_t bounds[] = {path->full_ns, path->others_ns};
     const enum fixed_component before[] = {COMPONENT_CLIENT_FULL, COMPONENT_CLIENT_OTHERS};
@@ -28,6 +28,25 @@ static void add_to_stage(struct client_path *path, int64_t begin_ns, int64_t end
         begin_ns = until > begin_ns ? until : begin_ns;
     }
     sweep_add(&path->sweep, path->stage, begin_ns, end_ns);
+}
+
+// A request that is due while the thread has nothing in flight waits for a connection, also where
+// the one that takes it in the end was opened later, and the one that it waited for never.
+static void add_to_stage(struct client_path *path, int64_t begin_ns, int64_t end_ns)
+{
+    const struct client_turns *turns = path->sweep.decomposer->in->client_turns;
+    const int64_t moved_ns = path->sweep.life->client_moved_ns;
+    while (path->stage == COMPONENT_CLIENT_QUEUE && begin_ns < end_ns) {
+        int64_t until;
+        const bool bare = client_turns_bare(turns, path->sweep.thread, begin_ns + moved_ns, &until);
+        until = until < end_ns + moved_ns ? until - moved_ns : end_ns;
+        if (bare)
+            sweep_add(&path->sweep, COMPONENT_CLIENT_OPENING, begin_ns, until);
+        else
+            add_to_turns(path, begin_ns, until);
+        begin_ns = until;
+    }
+    add_to_turns(path, begin_ns, end_ns);
 }
 
 // Another thread of the load works for other requests, too.

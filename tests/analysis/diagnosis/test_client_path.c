@@ -171,6 +171,28 @@ static void a_connection_that_was_open_is_none(void **state)
     release(&b);
 }
 
+// Due at 100 us, sent at 5400 by a thread that read its last reply at 300 and had opened a
+// connection again before: it had none since, though no record says when that began to be opened.
+static void a_thread_without_a_connection_is_told_from_a_busy_one(void **state)
+{
+    struct bench b;
+    (void)state;
+    for (int again = 0; again <= 1; again++) {
+        begin(&b);
+        live(&b, 0, 100, 5400, 5600);
+        live(&b, 1, 60, 60, 300);
+        live(&b, 2, 200, 5390, 5700);
+        b.opening_100us = again ? 1 : 0;
+        b.opened_ns = 50000;
+        run(&b, 9000, LOAD, 0);
+        take_apart(&b, true, 0);
+        expect(&b, "connection being opened", again ? 5090 : 0);
+        expect(&b, "client busy with other requests", again ? 200 : 5290);
+        expect(&b, "client queue", 10);
+        release(&b);
+    }
+}
+
 static void what_had_the_core_is_the_cause(void **state)
 {
     struct bench b;
@@ -299,6 +321,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_connection_that_is_opened_is_the_cause),
         cmocka_unit_test(a_connection_that_was_open_is_none),
+        cmocka_unit_test(a_thread_without_a_connection_is_told_from_a_busy_one),
         cmocka_unit_test(what_had_the_core_is_the_cause),
         cmocka_unit_test(a_batch_of_replies_made_room),
         cmocka_unit_test(a_thread_works_for_others),
