@@ -262,7 +262,8 @@ static double seconds_into(const struct engine_result *result, uint64_t tsc)
 
 // Whether nobody listened for a while, or all connections broke together and were opened again,
 // once. A server that closes them now and then, as nginx does when it has no more than
-// `worker_connections`, is there all along, and so is one whose replies have them closed.
+// `worker_connections`, is there all along, and so is one whose replies have them closed, or that
+// closes each after so many requests: new ones may be dropped on their way to it.
 static bool is_restarted(const struct engine_result *result)
 {
     enum { TOGETHER_S = 1 };
@@ -273,7 +274,8 @@ static bool is_restarted(const struct engine_result *result)
     uint64_t closed_here = 0;
     for (unsigned kind = 0; kind < REPLY_KINDS; kind++)
         closed_here += reply_is_broken(kind) ? counts->replies[kind] : 0;
-    return counts->reconnects && (counts->reconnects_failed > 0 ||
+    const bool routine = counts->broken == 0 && counts->ended >= 2 * at_once;
+    return counts->reconnects && ((counts->reconnects_failed > 0 && !routine) ||
                                   (counts->broken >= at_once && counts->broken < 2 * at_once &&
                                    !closed_here && over_s < TOGETHER_S));
 }
@@ -302,8 +304,10 @@ static void judge_connections(const struct engine_result *result, struct load_su
         summary, all ? DOUBT_RESTARTED : DOUBT_DISCONNECTED,
         "%s: %s ended from %s on, %s opened again (the last at %s, "
         "%s attempts failed)%s, %s requests lost on them%s%s",
-        all ? "server restarted midway" : "connections broke", ended_text(result, ended),
-        TEXT_INSTANT(1e9 * seconds_into(result, counts->first_end_tsc)),
+        all              ? "server restarted midway"
+        : counts->broken ? "connections broke"
+                         : "connections could not be opened again at once",
+        ended_text(result, ended), TEXT_INSTANT(1e9 * seconds_into(result, counts->first_end_tsc)),
         TEXT_COUNT(counts->reconnects),
         TEXT_INSTANT(1e9 * seconds_into(result, counts->last_reconnect_tsc)),
         TEXT_COUNT(counts->reconnects_failed), given_up, TEXT_COUNT(summary->lost),

@@ -349,6 +349,29 @@ static void an_empty_cache_is_said(void **state)
     assert_int_equal(summary.doubts[0], DOUBT_MISSES);
 }
 
+// Closed by the server after so many requests each, in order: what opens a new one is dropped.
+static void a_server_that_new_connections_do_not_reach_is_no_restart(void **state)
+{
+    (void)state;
+    struct made_run run;
+    struct load_summary summary;
+    make(&run);
+    struct connection_counts *counts = &run.result.counts;
+    counts->ended = counts->reconnects = 78;
+    counts->reconnects_failed = 20;
+    counts->first_end_tsc = run.result.start_tsc + (uint64_t)(0.25 * run.result.tsc_hz);
+    counts->last_reconnect_tsc = run.result.start_tsc + (uint64_t)(0.75 * run.result.tsc_hz);
+    summarise(&run, &summary);
+    assert_false(summary.ok);
+    assert_int_equal(summary.doubts[0], DOUBT_DISCONNECTED);
+    assert_non_null(strstr(summary.reasons[0], "connections could not be opened again at once: 78 "
+                                               "times one of 4 connections ended"));
+    assert_non_null(strstr(summary.reasons[0], "20 attempts failed"));
+    counts->ended = counts->reconnects = 4; // each once: it was away
+    summarise(&run, &summary);
+    assert_int_equal(summary.doubts[0], DOUBT_RESTARTED);
+}
+
 static void a_restart_is_told_from_connections_that_end(void **state)
 {
     (void)state;
@@ -450,6 +473,7 @@ int main(void)
         cmocka_unit_test(the_reason_that_explains_the_others_is_the_first),
         cmocka_unit_test(waiting_for_room_is_said),
         cmocka_unit_test(errors_and_ends_are_said),
+        cmocka_unit_test(a_server_that_new_connections_do_not_reach_is_no_restart),
         cmocka_unit_test(a_restart_is_told_from_connections_that_end),
         cmocka_unit_test(kernel_stamps_make_a_network_time),
         cmocka_unit_test(nothing_at_all_is_survived),
