@@ -343,7 +343,8 @@ static void take_reply(struct client_connection *connection, const struct reply 
 // A reply begins: what it is made of follows from what it answers.
 static void expect_next(struct client_connection *connection)
 {
-    if (connection->parser.in_reply || connection->answered == connection->sent)
+    const struct reply_parser *parser = &connection->parser;
+    if ((parser->in_reply && !parser->aside) || connection->answered == connection->sent)
         return;
     const struct sample *sample = connection_sample(connection, connection->answered);
     if (sample != connection->context->scrap)

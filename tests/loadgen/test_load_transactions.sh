@@ -127,4 +127,22 @@ words="6 of $((executed + 6)) transactions are left out, with 0 commands in them
 grep -q "$words" "$dir/out" || fail "not said: $words"
 words='the MULTI of 1 transactions is missing, and their commands are sent one by one; 1 MULTI within a transaction are left out'
 grep -q "$words" "$dir/out" || fail "not said: $words"
+
+# Pushes, of RESP3, come when nothing is asked: what comes next still has the parts of what it answers. Another client
+# has the server tell the load's connection of each key that it sets.
+printf 'protocol: redis-resp3\nkeys: {count: 100}\nmix: {transaction: 1}\n' >"$dir/pushed.yaml"
+redis flushall >"$dir/log"
+timeout 60 "$taillight" load --server "127.0.0.1:$port" --workload "$dir/pushed.yaml" --connections 1 --sleep --quiet --json \
+    --rate 300 --duration 1s --timeout 20s >"$dir/out" 2>"$dir/err" &
+load=$!
+pushed() { redis client list | sed -n 's/^id=\([0-9]*\) .*resp=3.*/\1/p' | grep . >"$dir/ids"; }
+await pushed || fail 'the load does not connect'
+{
+    echo "client tracking on redirect $(cat "$dir/ids") bcast"
+    while kill -0 $load 2>/dev/null; do sleep 0.1; done
+} | redis-cli -p "$port" >"$dir/log"
+wait $load
+case $? in 0 | 4) ;; *) fail 'pushes' ;; esac
+grep -q OK "$dir/log" || fail 'nothing is pushed'
+[ "$(jq '.answered == .scheduled and .errors == {}' "$dir/out")" = true ] || fail 'pushes are taken for replies'
 echo "$executed transactions as they were recorded"

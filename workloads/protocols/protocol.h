@@ -81,6 +81,7 @@ struct reply_parser {
     uint16_t parts_past;  // and those that came
     uint8_t part_fault;   // the first of them that was a fault; 0: none
     bool in_reply;        // a byte of the reply under way has been seen
+    bool aside;           // but none of the reply itself: it may answer what is asked from now on
     bool skipping;        // the line under way is too long: ignore it to its end
     bool data_damaged;    // the value was not followed by its line end
     bool raw_data;        // the value has no line end behind it
@@ -108,6 +109,7 @@ struct reply_line {
 // What a protocol says of a part of a reply; at an end its kind is in parser->kind.
 enum reply_progress {
     REPLY_UNDER_WAY,
+    REPLY_ASIDE, // what ended was no part of it, but in front of it, or between two parts
     REPLY_ENDED,
     REPLY_LOST, // it ended, and it is not known where the next begins
 };

@@ -366,7 +366,7 @@ static enum reply_progress end_element(struct reply_parser *parser)
     }
     if (parser->state == STATE_ASIDE) {
         parser->state = STATE_BEGIN; // now the reply itself
-        return REPLY_UNDER_WAY;
+        return REPLY_ASIDE;
     }
     return REPLY_ENDED;
 }

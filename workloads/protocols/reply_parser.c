@@ -209,7 +209,8 @@ size_t reply_parse(const struct protocol *protocol, struct reply_parser *parser,
     size_t used = 0;
     *reply_count = 0;
     bool broken = false; // what is behind such a reply may be no reply
-    while (used < count && *reply_count < replies_max && !broken) {
+    parser->aside = false;
+    while (used < count && *reply_count < replies_max && !broken && !parser->aside) {
         enum reply_progress progress;
         if (!parser->in_reply)
             parser->reply_begin = parser->offset;
@@ -221,11 +222,11 @@ size_t reply_parse(const struct protocol *protocol, struct reply_parser *parser,
         parser->list = list;
         used += taken;
         parser->offset += taken;
-        if (progress != REPLY_UNDER_WAY && pass_greeting(protocol, parser))
+        parser->aside = progress == REPLY_ASIDE && !parser->parts_past;
+        if (progress < REPLY_ENDED || pass_greeting(protocol, parser))
             continue;
-        if (progress != REPLY_UNDER_WAY)
-            list_part(parser);
-        if (progress != REPLY_UNDER_WAY && !pass_part(parser)) {
+        list_part(parser);
+        if (!pass_part(parser)) {
             broken = reply_is_broken(parser->kind);
             if (parser->part_fault && !broken)
                 parser->kind = parser->part_fault;

@@ -23,7 +23,8 @@ struct reply_list {
 };
 
 // Parses bytes of the stream, up to the end of at most replies_max replies or of one that is broken
-// (reply_is_broken), and returns how many it took: at least one.
+// (reply_is_broken), or of what stands in front of one (parser->aside), and returns how many it
+// took: at least one.
 size_t reply_parse(const struct protocol *protocol, struct reply_parser *parser, const char *bytes,
                    size_t count, struct reply *replies, size_t replies_max, size_t *reply_count);
 
