@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# A memcached with its symbols in which one function, do_item_get, takes 100 ms more for keys that end in 7: make_memcached.sh BUILD
-# makes it of Debian's source under BUILD/lab and prints its path. Exit 77 and the reason when that cannot be had.
+# A memcached with its symbols in which one function, do_item_get, does more work for keys that end in 7, and writes how many
+# ns that took to /home/faults, 8 bytes each: make_memcached.sh BUILD makes it of Debian's source under BUILD/lab and prints its
+# path. Exit 77 and the reason when that cannot be had.
 set -eu
 build=${1:?usage: make_memcached.sh BUILD}
 mirror=${TAILLIGHT_LAB_MIRROR:-http://deb.debian.org/debian}
@@ -31,17 +32,24 @@ if [ ! -x memcached ]; then
         skip "there is no source of memcached from $mirror: $(tail -n 1 "$new/log")"
     tar -C "$new" --strip-components=1 -xf "$new"/memcached_*.orig.tar.*
     cat >"$new/slow.h" <<'SLOW'
+#include <fcntl.h>
+#include <stdint.h>
 #include <time.h>
-// Written out, and few looks at the clock: a trace would hold every turn of a loop, and every call.
+#include <unistd.h>
+// The same work each time, written out: a trace would hold every turn of a short loop. What it took is the truth.
 static inline __attribute__((always_inline)) void be_slow(void)
 {
-    struct timespec begin, now;
+    static int log = -1;
+    struct timespec begin, end;
+    if (log < 0)
+        log = open("/home/faults", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     clock_gettime(CLOCK_MONOTONIC, &begin);
-    do {
-        unsigned long work = (unsigned long)begin.tv_nsec;
+    unsigned long work = (unsigned long)begin.tv_nsec;
+    for (int turn = 0; turn < 100; turn++)
         __asm__ volatile(".rept 65536\n\timul $3, %0, %0\n\t.endr" : "+r"(work));
-        clock_gettime(CLOCK_MONOTONIC, &now);
-    } while ((now.tv_sec - begin.tv_sec) * 1000000000 + now.tv_nsec - begin.tv_nsec < 100000000);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    const int64_t took_ns = (end.tv_sec - begin.tv_sec) * 1000000000 + end.tv_nsec - begin.tv_nsec;
+    (void)!write(log, &took_ns, sizeof took_ns);
 }
 SLOW
     sed -i '1i #include "slow.h"
