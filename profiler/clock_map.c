@@ -265,7 +265,9 @@ double clock_map_worst_error_ns(const struct clock_map *map)
     return map->worst_error_ns;
 }
 
-int64_t clock_map_outside_ns(const struct clock_map *map, enum host_clock clock, uint64_t value)
+// How long before its first knot (negative) or after its last one (positive) that value of a clock
+// is, in host time; 0: between them, or the clock has none.
+static int64_t outside_ns(const struct clock_map *map, enum host_clock clock, uint64_t value)
 {
     const struct knot_array *knots = &map->lines[HOST_CLOCK_RAW].knots;
     const int64_t ns = clock_map_to_host(map, clock, value);
@@ -278,8 +280,7 @@ int64_t clock_map_outside_ns(const struct clock_map *map, enum host_clock clock,
 int64_t clock_map_apart_ns(const struct clock_map *map, enum host_clock clock, uint64_t first,
                            uint64_t last)
 {
-    const int64_t begins = clock_map_outside_ns(map, clock, first),
-                  ends = clock_map_outside_ns(map, clock, last);
+    const int64_t begins = outside_ns(map, clock, first), ends = outside_ns(map, clock, last);
     if (begins < 0 && ends < 0)
         return begins > ends ? begins : ends;
     return begins > 0 && ends > 0 ? (begins < ends ? begins : ends) : 0;

@@ -40,10 +40,6 @@ double clock_map_error_ns(const struct clock_map *map, enum host_clock clock, ui
 // The largest such bound over the whole map, over all clocks.
 double clock_map_worst_error_ns(const struct clock_map *map);
 
-// How long before its first knot (negative) or after its last one (positive) that value of a clock
-// is, in host time; 0: between them, or the clock has none.
-int64_t clock_map_outside_ns(const struct clock_map *map, enum host_clock clock, uint64_t value);
-
 // How long before the first knot (negative) or after the last one all of a log is, whose first and
 // last times are given; 0: some of it is not. What is apart is of another run than the map.
 int64_t clock_map_apart_ns(const struct clock_map *map, enum host_clock clock, uint64_t first,

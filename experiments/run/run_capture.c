@@ -50,8 +50,8 @@ int run_wait_word(struct run *run, const struct host *host, struct process *capt
     return result;
 }
 
-int run_wait_ready(struct run *run, const struct host *host, struct process *capture,
-                   const char *what, const char *log_path, struct error *err)
+static int wait_ready(struct run *run, const struct host *host, struct process *capture,
+                      const char *what, const char *log_path, struct error *err)
 {
     return run_wait_word(run, host, capture, "ready", what, log_path, NULL, err);
 }
@@ -212,7 +212,7 @@ int run_start_capture(struct run *run, struct error *err)
     const struct run_command command = {.line = &line, .input = true, .log_path = run->capture_log};
     int result = run_start_command(run, host, &command, &run->capture, err);
     if (result == 0 && !run->log.dry)
-        result = run_wait_ready(run, host, &run->capture, "the capture", run->capture_log, err);
+        result = wait_ready(run, host, &run->capture, "the capture", run->capture_log, err);
     if (result < 0 || run->log.dry)
         return result;
     run->capturing = true;
@@ -266,7 +266,7 @@ int run_start_clock(struct run *run, struct error *err)
     const struct run_command command = {.line = &line, .input = true, .log_path = log};
     int result = run_start_command(run, host, &command, &run->clock, err);
     return result == 0 && !run->log.dry
-               ? run_wait_ready(run, host, &run->clock, "the client's capture", log, err)
+               ? wait_ready(run, host, &run->clock, "the client's capture", log, err)
                : result;
 }
 

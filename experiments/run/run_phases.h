@@ -119,10 +119,6 @@ int run_wait_word(struct run *run, const struct host *host, struct process *capt
                   const char *word, const char *what, const char *log_path, json_t **said,
                   struct error *err);
 
-// The same, that it is "ready".
-int run_wait_ready(struct run *run, const struct host *host, struct process *capture,
-                   const char *what, const char *log_path, struct error *err);
-
 // The first line of what a child has printed, as JSON; NULL: not one. The caller owns it.
 json_t *run_first_line(const struct text_buffer *output);
 
