@@ -6,7 +6,8 @@
 # closed loop. No hops are measured twice a round: what the second time (0,again,1) differs from the first is what
 # this machine makes of nothing, and a smaller figure in another row says nothing. What others have the cores for does
 # not count in the first figure: ns in the programs for each packet that passes all of the way, and ns a run of each
-# program, as the kernel times them (kernel.bpf_stats_enabled) in the closed loop. ROUNDS=N (7), SECONDS_EACH=S (1),
+# program, as the kernel times them (kernel.bpf_stats_enabled) in a closed loop of its own, since the timing takes as long
+# as a short program. ROUNDS=N (7), SECONDS_EACH=S (1),
 # HOPS="2 5 10", SAMPLES="1 1/16". Requests only: fifteen hops are the most, and replies would pass ten more.
 set -u
 BUILD=${BUILD:-build}
@@ -18,7 +19,7 @@ read -r -a samples <<<"${SAMPLES:-1 1/16}"
 hold_seconds=7200
 stats=/proc/sys/kernel/bpf_stats_enabled
 stats_were=$(cat $stats 2>/dev/null) || skip "the kernel times no BPF programs here"
-echo 1 >$stats || skip "the kernel's timing of BPF programs cannot be turned on"
+[ -w $stats ] || skip "the kernel's timing of BPF programs cannot be turned on"
 trap 'echo "$stats_were" >$stats; cleanup' EXIT
 command -v bpftool >/dev/null || skip "there is no bpftool"
 [ "$(nproc)" -ge 2 ] || skip "it takes two cores, one for the server and one for the load"
@@ -72,7 +73,7 @@ figures() { # NAME WHAT OPTION...
 }
 
 measure() { # ROUND SETTING: hops, kind and sample
-    local hops kind sample capsule='' option=() lat thr programs='{"all": 0, "each": {}}'
+    local hops kind sample capsule='' option=() lat thr timed programs='{"all": 0, "each": {}}'
     IFS=, read -r hops kind sample <<<"$2"
     if [ "$hops" != 0 ]; then
         [ "$kind" = look ] || option=(--carry)
@@ -85,11 +86,14 @@ measure() { # ROUND SETTING: hops, kind and sample
     fi
     figures lat '.latency_us | .p50 and .p99' --rate "$rate"
     figures thr .achieved_rate --rate max
-    [ -z "$capsule" ] || programs=$(bpftool -j prog show | jq -c --argjson own "$(cat "/proc/$capsule/fdinfo/"* | awk '/^prog_id:/ { print $2 }' | jq -s -c unique)" '
+    if [ -n "$capsule" ]; then
+        echo 1 >$stats
+        figures timed .achieved_rate --rate max
+        echo "$stats_were" >$stats
+        programs=$(bpftool -j prog show | jq -c --argjson own "$(cat "/proc/$capsule/fdinfo/"* | awk '/^prog_id:/ { print $2 }' | jq -s -c unique)" '
         [.[] | select(.id as $id | $own | index($id)) | select(.run_cnt > 0)] | {
             all: ((map(.run_time_ns) | add) / (map(.run_cnt) | max)),
             each: (group_by(.name) | map({key: .[0].name, value: ((map(.run_time_ns) | add) / (map(.run_cnt) | add))}) | from_entries)}')
-    if [ -n "$capsule" ]; then
         kill -INT $capsule
         wait $capsule || fail "$2: the capsule: exit $?"
         jq -e --argjson hops "$hops" '[.routes[] | select((.hops | length) == $hops) | .packets] | add > 0' \

@@ -3,7 +3,7 @@
 #
 # What `taillight watch` costs the server that it watches: memcached -t 1, alternately alone, watched, watched with each
 # interval in full (--budget 0), with each request taken apart (--look 0), and with --framing. A load of two intervals goes before what is measured, since a watch only
-# then knows that there are so many requests. Each round has every setting once, in an order of its own, and is compared with itself: the median over the
+# then knows that there are so many requests: what it takes from the throughput of that one is `first`. Each round has every setting once, in an order of its own, and is compared with itself: the median over the
 # rounds of what a watch takes from a closed loop's throughput and adds to its p50 and p99. The watch may run wherever the
 # kernel puts it, also beside the server. ROUNDS=N (11), SECONDS_EACH=S (4), INTERVAL=TIME (1s),
 # BEFORE=TIME (2s).
@@ -47,7 +47,7 @@ measure() { # ROUND SETTING
     fi
     jq -n -c --arg setting "$2" --argjson round "$1" --argjson closed "$closed" --argjson warm "$warm" --argjson seen "$requests" \
         --slurpfile watched <([ -z "$watch" ] || cat "$work/watched") '{$setting, $round,
-        rps: $closed.achieved_rate, p50: $closed.latency_us.p50, p99: $closed.latency_us.p99,
+        rps: $closed.achieved_rate, first: $warm.achieved_rate, p50: $closed.latency_us.p50, p99: $closed.latency_us.p99,
         seen: (100 * $seen / ($closed.answered + $warm.answered)),
         recorded: (100 * ($watched | map(select(.requests > 0) | .recorded) | add // 0) / ([($watched | map(select(.requests > 0)) | length), 1] | max)),
         spared: (100 * ($watched | map(.spared // 0) | add // 0) / ([($watched | map(.looked_at // 0) | add // 0), 1] | max)),
@@ -64,16 +64,16 @@ done
 jq -s '
     def spread: sort | {value: .[(length - 1) / 2 | floor], runs: length, min: .[0], max: .[-1]};
     group_by(.round) | map((map(select(.setting == "alone"))[0]) as $alone | map(select(.setting != "alone")
-        | {setting, seen, looked, recorded, spared, dropped, own} + ({rps, p50, p99} | with_entries(.value = 100 * (.value / $alone[.key] - 1)))))
+        | {setting, seen, looked, recorded, spared, dropped, own} + ({rps, first, p50, p99} | with_entries(.value = 100 * (.value / $alone[.key] - 1)))))
     | add | group_by(.setting) | map({key: .[0].setting, value: (. as $runs
-        | ["rps", "p50", "p99", "seen", "looked", "recorded", "spared", "own", "dropped"] | map({key: ., value: (. as $key | $runs | map(.[$key]) | spread)})
+        | ["rps", "first", "p50", "p99", "seen", "looked", "recorded", "spared", "own", "dropped"] | map({key: ., value: (. as $key | $runs | map(.[$key]) | spread)})
         | from_entries)}) | from_entries' "$work/lines" >"$work/table" || fail "the table cannot be made"
 jq -r '
     def n: (. * 10 | round / 10) | tostring;
     def cell: "\(.value | n) (\(.min | n) to \(.max | n))";
-    "|throughput, added %|p50, added %|p99, added %|seen, % of requests|taken apart, % of these|recorded, % of the time|in less detail, %|capture, % of a core|records dropped",
-    (to_entries[] | "\(.key)|" + ([.value.rps, .value.p50, .value.p99, .value.seen, .value.looked, .value.recorded, .value.spared, .value.own, .value.dropped] | map(cell) | join("|")))' "$work/table" |
-    awk -F '|' '{ printf "  %-9s %-26s %-26s %-26s %-26s %-26s %-26s %-24s %-24s %s\n", $1, $2, $3, $4, $5, $6, $7, $8, $9, $10 }'
+    "|throughput, added %|of the load before, added %|p50, added %|p99, added %|seen, % of requests|taken apart, % of these|recorded, % of the time|in less detail, %|capture, % of a core|records dropped",
+    (to_entries[] | "\(.key)|" + ([.value.rps, .value.first, .value.p50, .value.p99, .value.seen, .value.looked, .value.recorded, .value.spared, .value.own, .value.dropped] | map(cell) | join("|")))' "$work/table" |
+    awk -F '|' '{ printf "  %-9s %-26s %-28s %-26s %-26s %-26s %-26s %-26s %-24s %-24s %s\n", $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11 }'
 mkdir -p "$BUILD/bench"
 jq '{name: "watch", metrics: ([to_entries[] | .key as $setting | .value | to_entries[]
     | {key: ($setting + "_" + .key), value: (.value + {unit: (if .key == "dropped" then "records" else "%" end)})}] | from_entries)}' \
