@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "base/progress.h"
 
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,9 +13,15 @@ void progress_init(struct progress *progress, bool quiet)
     *progress = (struct progress){.quiet = quiet, .terminal = isatty(STDERR_FILENO) == 1};
 }
 
+bool progress_is_heard(void)
+{
+    struct pollfd out = {.fd = STDERR_FILENO, .events = POLLOUT};
+    return poll(&out, 1, 0) == 1;
+}
+
 void progress_end(struct progress *progress)
 {
-    if (progress->open)
+    if (progress->open && progress_is_heard())
         fputc('\n', stderr);
     progress->open = false;
 }
@@ -31,7 +38,7 @@ say(const char *before, const char *after, const char *format, va_list args)
 void progress_phase(struct progress *progress, const char *format, ...)
 {
     va_list args;
-    if (progress->quiet)
+    if (progress->quiet || !progress_is_heard())
         return;
     progress_end(progress);
     va_start(args, format);
@@ -61,7 +68,7 @@ void progress_update(struct progress *progress, const char *format, ...)
     va_list args;
     char line[600] = "taillight: ";
     const size_t prefix = strlen(line);
-    if (progress->quiet || !progress->terminal)
+    if (progress->quiet || !progress->terminal || !progress_is_heard())
         return;
     va_start(args, format);
     vsnprintf(line + prefix, sizeof line - prefix, format, args);

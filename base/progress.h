@@ -26,4 +26,8 @@ void progress_update(struct progress *progress, const char *format, ...)
 
 void progress_end(struct progress *progress);
 
+// Whether stderr takes a line now. A full pipe and a stopped terminal take none: who wrote to them
+// would wait for a reader, perhaps for ever. Progress is not said then.
+bool progress_is_heard(void);
+
 #endif

@@ -2,6 +2,7 @@
 #include "experiments/capsule/capsule_command.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -397,7 +398,7 @@ static void leave(void *context, bool again)
 {
     (void)context;
     (void)again;
-    dprintf(STDERR_FILENO, "taillight: interrupted again: nothing is reported\n");
+    way_out_say("taillight: interrupted again: nothing is reported\n");
     new_file_abandon_all();
     _exit(ERROR_FAILED);
 }
@@ -414,7 +415,7 @@ static int measure(struct measuring *m, struct progress *progress, struct error 
     int interrupted = signalfd(-1, &ends, SFD_CLOEXEC);
     if (interrupted < 0)
         return error_set_errno(err, ERROR_FAILED, "cannot wait for signals");
-    int result = way_out_open_second(&m->way_out, leave, m, err);
+    int result = way_out_open_second(&m->way_out, INT_MAX, leave, m, err);
     if (result == 0)
         result = measure_all(m, progress, interrupted, err);
     close(interrupted);

@@ -5,7 +5,8 @@
 
 void capture_warn(struct capture *capture, const char *text)
 {
-    fprintf(stderr, "warning: %s\n", text);
+    if (progress_is_heard())
+        fprintf(stderr, "warning: %s\n", text);
     json_array_append_new(capture->warnings, json_string(text));
 }
 

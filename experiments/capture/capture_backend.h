@@ -16,6 +16,7 @@
 #include "base/options.h"
 #include "base/process_family.h"
 #include "base/progress.h"
+#include "experiments/capture/capture_lines.h"
 #include "experiments/common/way_out.h"
 #include "profiler/clock_recorder.h"
 #include "profiler/network_counters.h"
@@ -121,8 +122,10 @@ struct capture {
     struct capture_segments segments;
     json_t *warnings, *document;
     int signals;
+    bool interrupted;       // by one of them
     struct way_out way_out; // at the second one
-    char line[64];          // of standard input, as far as it was read
+    struct capture_lines lines;
+    char line[64]; // of standard input, as far as it was read
     size_t line_used;
 };
 

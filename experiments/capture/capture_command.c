@@ -2,6 +2,7 @@
 #include "experiments/capture/capture_command.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <malloc.h>
 #include <poll.h>
 #include <sched.h>
@@ -13,8 +14,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/json_numbers.h"
 #include "base/new_file.h"
+#include "base/one_wish.h"
 #include "base/process.h"
 #include "base/text.h"
 #include "experiments/capture/capture_backend.h"
@@ -153,9 +154,8 @@ static void leave(void *context, bool again)
 {
     const struct capture *capture = context;
     (void)again;
-    dprintf(STDERR_FILENO,
-            "%staillight: interrupted again: %s has what was written until now, and no more\n",
-            capture->progress.terminal ? "\n" : "", capture->options.out);
+    way_out_say("%staillight: interrupted again: %s has what was written until now, and no more\n",
+                capture->progress.terminal ? "\n" : "", capture->options.out);
     new_file_abandon_all();
     _exit(ERROR_FAILED);
 }
@@ -182,8 +182,9 @@ static int arm_capture(struct capture *capture, struct error *err)
         return error_set_errno(err, ERROR_INPUT, "--helper-cores: cannot run there");
     capture_segments_begin(capture);
     capture->signals = supervisor_open_signals(SIGUSR1, NULL, err);
-    int result = capture->signals < 0 ? capture->signals
-                                      : way_out_open_second(&capture->way_out, leave, capture, err);
+    int result = capture->signals < 0
+                     ? capture->signals
+                     : way_out_open_second(&capture->way_out, INT_MAX, leave, capture, err);
     if (result == 0)
         result =
             clock_recorder_start(&capture->clock, CLOCK_INTERVAL_NS, CLOCK_RECORDER_KNOTS, err);
@@ -225,7 +226,7 @@ static int arm_capture(struct capture *capture, struct error *err)
 
 // --- while it runs -------------------------------------------------------------------------------
 
-static int print_ready(const struct capture *capture, struct error *err)
+static int print_ready(struct capture *capture, struct error *err)
 {
     json_t *line = json_pack("{s:b, s:I, s:b, s:O}", "ready", 1, "since_ns",
                              (json_int_t)clock_now_ns(CLOCK_MONOTONIC_RAW), "shim",
@@ -233,7 +234,7 @@ static int print_ready(const struct capture *capture, struct error *err)
     for (size_t i = 0; i < CAPTURE_BACKENDS_COUNT; i++)
         json_object_set_new(line, capture_backends[i]->name,
                             json_boolean(capture->states[i] != NULL));
-    return json_print_new(line, JSON_COMPACT, "a line", err);
+    return capture_lines_say(&capture->lines, line, err);
 }
 
 static int take_snapshot(struct capture *capture, struct error *err)
@@ -246,7 +247,7 @@ static int take_snapshot(struct capture *capture, struct error *err)
         capture_warn(capture, "a snapshot was asked for, but none can be taken: no --snapshot, or "
                               "no trace");
     return result > 0
-               ? json_print_new(json_pack("{s:i}", "snapshot", number), JSON_COMPACT, "a line", err)
+               ? capture_lines_say(&capture->lines, json_pack("{s:i}", "snapshot", number), err)
                : result;
 }
 
@@ -303,8 +304,11 @@ static int wait_for_end(struct capture *capture, struct error *err)
         struct signalfd_siginfo signal;
         bool trigger = read(capture->signals, &signal, sizeof signal) == sizeof signal &&
                        signal.ssi_signo == SIGUSR1;
-        if (!trigger)
+        if (!trigger) {
+            capture->interrupted = true;
             way_out_take(&capture->way_out);
+            one_wish_note((int)signal.ssi_signo);
+        }
         return trigger ? take_snapshot(capture, err) : 1;
     }
     ssize_t got = read(0, bytes, sizeof bytes);
@@ -330,6 +334,8 @@ static int watch_until_end(struct capture *capture, struct error *err)
         capture_servers_watch(capture);
         if (result == 0)
             result = capture_segments_poll(capture, err);
+        if (result == 0)
+            result = capture_lines_flush(&capture->lines, err);
         if (result == 0)
             result = wait_for_end(capture, err);
     }
@@ -372,9 +378,12 @@ int capture_command(int argc, char **argv)
     if (result == 0) {
         progress_phase(&capture.progress, "writing what was captured");
         result = write_capture(&capture, &err);
+        one_wish_hand_over(); // what follows is for who reads it
         if (result < 0)
             say_kept(&capture);
     }
+    if (result == 0)
+        result = capture_lines_finish(&capture.lines, capture.interrupted, &err);
     way_out_close(&capture.way_out);
     progress_end(&capture.progress);
     for (size_t i = 0; i < CAPTURE_BACKENDS_COUNT; i++)
@@ -386,6 +395,7 @@ int capture_command(int argc, char **argv)
     array_free(&capture.found);
     clock_recorder_free(&capture.clock);
     capture_segments_free(&capture.segments);
+    capture_lines_free(&capture.lines);
     json_decref(capture.warnings);
     json_decref(capture.document);
     if (capture.signals >= 0)

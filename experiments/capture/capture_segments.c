@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/json_numbers.h"
 #include "experiments/capture/capture_backend.h"
 #include "experiments/capture/capture_document.h"
 #include "experiments/common/run_folder.h"
@@ -260,7 +259,7 @@ int capture_segments_poll(struct capture *capture, struct error *err)
     json_t *line = segments->stopped
                        ? json_pack("{s:s}", "stopped", problem.text)
                        : segment_line(&segments->kept.items[segments->kept.count - 1], number);
-    return json_print_new(line, JSON_COMPACT, "a line", err);
+    return capture_lines_say(&capture->lines, line, err);
 }
 
 void capture_segments_free(struct capture_segments *segments)

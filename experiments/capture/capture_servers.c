@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/json_numbers.h"
 #include "experiments/capture/capture_backend.h"
 #include "profiler/listening_ports.h"
 
@@ -102,10 +101,11 @@ int capture_servers_look(struct capture *capture, struct error *err)
     int result = running_servers_look(capture->running, &capture->found, err);
     capture_servers_watch(capture);
     for (size_t i = before; i < capture->found.count && result == 0; i++)
-        result = json_print_new(json_pack("{s:{s:i, s:i}}", "found", "port",
-                                          (int)capture->found.items[i].port, "process",
-                                          (int)capture->found.items[i].process),
-                                JSON_COMPACT, "a line", err);
+        result = capture_lines_say(&capture->lines,
+                                   json_pack("{s:{s:i, s:i}}", "found", "port",
+                                             (int)capture->found.items[i].port, "process",
+                                             (int)capture->found.items[i].process),
+                                   err);
     return result;
 }
 

@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
+#include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -12,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/one_wish.h"
+#include "base/progress.h"
 #include "experiments/common/supervisor.h"
 
 static bool has_taken(const struct way_out *way_out)
@@ -82,7 +85,7 @@ int way_out_open(struct way_out *way_out, struct error *err)
     return -ERROR_FAILED;
 }
 
-int way_out_open_second(struct way_out *way_out, way_out_fn *leave, void *context,
+int way_out_open_second(struct way_out *way_out, int within_ms, way_out_fn *leave, void *context,
                         struct error *err)
 {
     int dies_with = 0;
@@ -91,7 +94,7 @@ int way_out_open_second(struct way_out *way_out, way_out_fn *leave, void *contex
         return 0;
     *way_out = (struct way_out){.taken = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
                                 .signals = -1,
-                                .within_ms = INT_MAX,
+                                .within_ms = within_ms,
                                 .leave = leave,
                                 .context = context,
                                 .own_taken = true};
@@ -101,6 +104,16 @@ int way_out_open_second(struct way_out *way_out, way_out_fn *leave, void *contex
     if (result < 0)
         close(way_out->taken);
     return result;
+}
+
+void way_out_say(const char *format, ...)
+{
+    va_list arguments;
+    if (!progress_is_heard())
+        return;
+    va_start(arguments, format);
+    vdprintf(STDERR_FILENO, format, arguments);
+    va_end(arguments);
 }
 
 void way_out_take(const struct way_out *way_out)

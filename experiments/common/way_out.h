@@ -33,13 +33,17 @@ struct way_out {
 // context are set. Nothing else ends it but way_out_close.
 int way_out_open(struct way_out *way_out, struct error *err);
 
-// For a command that finishes what it has begun when the first signal comes, however long that
-// takes: only the second one is waited for. SIGINT, SIGTERM and SIGHUP are blocked already; the
-// program calls way_out_take() for each one it notices. A program that dies with another one
-// (PR_SET_PDEATHSIG) is ended by that, with as many signals as it likes: there is no thread then.
-int way_out_open_second(struct way_out *way_out, way_out_fn *leave, void *context,
+// For a command that finishes what it has begun when the first signal comes, within so long of it
+// (INT_MAX: however long that takes), and leaves at once at the second one. SIGINT, SIGTERM and
+// SIGHUP are blocked already; the program calls way_out_take() for each one it notices. A program
+// that dies with another one (PR_SET_PDEATHSIG) is ended by that, with as many signals as it likes:
+// there is no thread then.
+int way_out_open_second(struct way_out *way_out, int within_ms, way_out_fn *leave, void *context,
                         struct error *err);
 void way_out_take(const struct way_out *way_out); // harmless where there is no thread
+
+// For way_out_fn: a line on stderr, which waits for no reader.
+void way_out_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 // All that was to be done is done. Harmless where there is no thread.
 void way_out_close(struct way_out *way_out);

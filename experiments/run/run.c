@@ -239,10 +239,10 @@ static void leave(void *context, bool again)
 {
     struct run *run = context;
     const char *why = again ? "interrupted again" : "interrupted";
-    dprintf(STDERR_FILENO,
-            "%staillight: %s: what is not yet undone its keepers undo meanwhile; if one of them is "
-            "killed, `taillight doctor --restore` does\n",
-            run->progress->terminal ? "\n" : "", why);
+    way_out_say(
+        "%staillight: %s: what is not yet undone its keepers undo meanwhile; if one of them is "
+        "killed, `taillight doctor --restore` does\n",
+        run->progress->terminal ? "\n" : "", why);
     if (run->log.file && ftrylockfile(run->log.file) == 0) { // else it is written just now
         command_log_write(&run->log, "run", "%s: left the rest to the keepers", why);
         funlockfile(run->log.file);

@@ -216,15 +216,17 @@ int flight_recorder_save(struct flight_recorder *recorder, const char *capture_d
              when, (unsigned long long)recorder->saved + 1);
     if (mkdir(recorder->path, 0700) < 0)
         return error_set_errno(err, ERROR_FAILED, "cannot make the folder %s", recorder->path);
+    recorder->saving = true;
     int result = keep_segments(recorder, capture_dir, segments, err);
     for (size_t i = 0; i < sizeof beside / sizeof *beside && result == 0; i++)
         result = keep_named(recorder, capture_dir, beside[i], err);
     if (result == 0)
         result = write_document(recorder, capture_dir, segments, window, err);
-    if (result < 0) {
+    if (result < 0)
         run_folder_remove(recorder->path);
+    recorder->saving = false;
+    if (result < 0)
         return result;
-    }
     recorder->saved++;
     recorder->latest = *window;
     recorder->latest_segments = segments;

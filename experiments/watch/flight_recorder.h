@@ -6,6 +6,7 @@
 #ifndef EXPERIMENTS_WATCH_FLIGHT_RECORDER_H
 #define EXPERIMENTS_WATCH_FLIGHT_RECORDER_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -26,6 +27,7 @@ struct flight_recorder {
     uint64_t shared;       // stretches of slow requests that share a window with others
     uint64_t lengthened;   // windows that got what went on of their stretch in the next interval
     char path[RUN_PATH_BYTES]; // of the latest
+    atomic_bool saving;        // it is not whole yet: whoever ends meanwhile removes it
     struct slow_window latest; // what it has, and of which segments
     struct run_segment_range latest_segments;
     bool latest_is_longer; // it was lengthened

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,7 @@
 #include "base/new_file.h"
 #include "base/options.h"
 #include "base/process.h"
+#include "base/progress.h"
 #include "base/rights.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -103,6 +105,7 @@ static const struct command_usage usage = {
 
 enum {
     POLL_MS = 100,
+    LOOK_MS = 500, // after a signal, so that it has ended within a second
     LEAST_INTERVAL_NS = 500000000,
     ANALYSIS_NICE = 10,            // it shares cores with what it watches
     ANALYSIS_SLICE_NS = 100000000, // the longest there is
@@ -121,6 +124,7 @@ struct watch {
     int signals;
     struct way_out way_out; // at the second signal
     bool interrupted, save_asked;
+    atomic_bool showing; // what was looked at is handed to who reads it
     char folder[64], log[80], silence[220];
     int64_t until_ns;          // host time up to which requests were looked at; 0: none yet
     struct watch_segment next; // not looked at yet: the latest that there is; number 0: none
@@ -361,8 +365,10 @@ static int take_interval(struct watch *watch, struct watch_segment next, struct 
                                              .not_saved = watch->not_saved};
     if (result == 0 && watch->metrics)
         result = metrics_add(watch->metrics, &counted, err);
+    watch->showing = true;
     if (result == 0)
         result = show(watch, &interval, err);
+    watch->showing = false;
     watch->intervals++;
     watch->passed_over_shown = watch->passed_over;
     if (any)
@@ -575,18 +581,26 @@ static void keep_memory(void)
     mallopt(M_TRIM_THRESHOLD, INT_MAX);
 }
 
-// A second signal, while an interval is looked at: the capture ends with this process, and its
-// folder goes.
+// A second signal, or an interval that is still looked at, or shown to nobody, LOOK_MS after the
+// first: the capture ends with this process, and its folder goes.
 static void leave(void *context, bool again)
 {
     struct watch *watch = context;
-    (void)again;
-    dprintf(STDERR_FILENO, "taillight: interrupted again: the rest was not looked at\n");
+    const bool unread = watch->showing;
+    const int64_t from_ns = watch->until_ns ? watch->until_ns : watch->capture.since_ns;
+    if (unread)
+        way_out_say("taillight: interrupted: nobody reads what it says\n");
+    way_out_say("taillight: interrupted%s: the last %s were not looked at\n", again ? " again" : "",
+                TEXT_NS((double)(clock_now_ns(CLOCK_MONOTONIC_RAW) - from_ns)));
+    if (progress_is_heard() && ftrylockfile(stderr) == 0) // else it is written just now
+        say_what_was_saved(watch);
     if (watch->capture.process.pid > 0)
         kill(watch->capture.process.pid, SIGKILL);
     new_file_abandon_all();
     run_folder_remove(watch->folder);
-    _exit(ERROR_FAILED);
+    if (watch->recorder.saving)
+        run_folder_remove(watch->recorder.path);
+    _exit(again || unread ? ERROR_FAILED : 0);
 }
 
 int watch_command(int argc, char **argv)
@@ -619,7 +633,7 @@ int watch_command(int argc, char **argv)
             rights_give_up_capabilities(&err); // the capture needs them, not who reads its logs
     // A thread has the capabilities that there were when it began.
     if (result >= 0)
-        result = way_out_open_second(&watch.way_out, leave, &watch, &err);
+        result = way_out_open_second(&watch.way_out, LOOK_MS, leave, &watch, &err);
     if (result >= 0 && watch.options.metrics)
         result = metrics_open(watch.options.metrics, &watch.metrics, &err);
     give_way();

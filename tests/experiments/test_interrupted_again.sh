@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Who interrupts a capture, a watch or a capsule that does not come to its end interrupts once more, and it ends at once, with exit
-# 1: nothing of it runs on, and nothing half written is left.
+# Who interrupts a capture or a capsule that does not come to its end interrupts once more, and it ends at once, with exit 1: nothing
+# of it runs on, and nothing half written is left. A watch ends by itself after the first, and says what it did not look at.
 # Runs beside others: it asserts no times; what would hold it up lasts longer than any wait.
 . tests/experiments/run_lib.sh
 need_capture
@@ -54,7 +54,11 @@ await capturing || fail "watch: no capture: $(cat "$work/watch.err")"
 await [ -s "$work/watch.out" ] || fail "watch: says nothing: $(cat "$work/watch.err")"
 folder=$(tr '\0' '\n' </proc/"$child"/cmdline | grep -A1 '^--out$' | tail -n 1)
 kill -STOP "$child"
-interrupted watch $pid
+kill -INT $pid
+watch_ended() { ! kill -0 $pid 2>/dev/null; }
+await watch_ended || { kill -9 "$child" $pid; fail "watch: does not end"; }
+wait $pid || fail "watch: exit $?"
+grep -q 'interrupted: the last .* were not looked at' "$work/watch.err" || fail "watch: does not say what it did not look at: $(cat "$work/watch.err")"
 child_ended() { ! kill -0 "$child" 2>/dev/null; }
 await child_ended || { kill -9 "$child"; fail "watch: its capture runs on"; }
 [ -n "$folder" ] && [ ! -e "$folder" ] || fail "watch: $folder is left"

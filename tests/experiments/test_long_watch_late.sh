@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# A watch that gets no core for some seconds, as on a machine that is busy with other things, and is then told to end: what its
+# A watch that gets no core for some seconds, as on a machine that is busy with other things, until its time is over: what its
 # capture recorded meanwhile is looked at all the same, and each stall in it saved. Where the records have made room, it is
 # said of how many intervals.
 . tests/experiments/watch_lib.sh
@@ -10,7 +10,7 @@
 late_watch() {
     local stall
     rm -rf "$work/saved"
-    begin_watch --interval 1s --trigger '>200ms' --save "$work/saved" "$@"
+    begin_watch --interval 1s --trigger '>200ms' --save "$work/saved" --for 12s "$@"
     watched_load 500 7s 8 &
     load=$!
     sleep 1.5
@@ -21,7 +21,6 @@ late_watch() {
     done
     wait $load || exit
     sleep 2.5 # the last request's segment has ended
-    kill -INT $watch
     kill -CONT $watch
     wait $watch || fail "the watch ended with $?"
 }
