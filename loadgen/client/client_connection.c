@@ -398,6 +398,20 @@ static const char *take_records(struct client_connection *connection, size_t cou
     return why;
 }
 
+// The server closed it in order, which may be how the reply under way ends. It has no stamp then:
+// that of its last byte was there before it was known to be the last.
+static bool take_last_reply(struct client_connection *connection)
+{
+    struct reply reply;
+    struct arrival arrival = {.tsc = tsc_now(), .stream_end = connection->bytes_received};
+    if (connection->streams || !reply_end_with_stream(&connection->parser, &reply))
+        return false;
+    if (connection->tls)
+        client_tls_place(connection, &reply, 1);
+    take_reply(connection, &reply, &arrival);
+    return true;
+}
+
 static bool replies_receive(struct client_connection *connection, bool to_the_end, int send_error)
 {
     struct connection_context *context = connection->context;
@@ -414,7 +428,9 @@ static bool replies_receive(struct client_connection *connection, bool to_the_en
         if (count < 0 && (errno == EAGAIN || errno == EINTR))
             break;
         if (count <= 0) {
-            const int error = count < 0 ? errno : send_error;
+            // Under TLS it would say so itself: without that more may have been to come.
+            const bool whole = count == 0 && !context->tls && take_last_reply(connection);
+            const int error = count < 0 ? errno : whole ? 0 : send_error;
             connection_end(connection, error ? connection_loss_of(error) : LOSS_CLOSED,
                            error ? strerror(error) : "the server closed it");
             return true;
@@ -429,6 +445,8 @@ static bool replies_receive(struct client_connection *connection, bool to_the_en
                           : take_bytes(connection, (size_t)count, &arrival) ? NULL
                                                                             : not_allowed;
         if (why) {
+            if (loss == LOSS_CLOSED)
+                take_last_reply(connection);
             connection_end(connection, loss, why);
             return true;
         }

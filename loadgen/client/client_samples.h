@@ -66,6 +66,7 @@ static inline void connection_expect(struct client_connection *connection,
     connection->parser.parts_due = asked->parts && context->parts_of
                                        ? context->parts_of(context->owner, sample)
                                        : asked->parts;
+    connection->parser.bodiless = asked->bodiless;
     connection->parser.list = list;
     if (!list)
         return;

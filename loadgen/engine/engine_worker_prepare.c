@@ -233,7 +233,8 @@ static bool expects_of_replies(const struct engine_shared *shared)
     const struct workload *workload = shared->settings->workload;
     const struct protocol *protocol = workload->protocol;
     for (unsigned i = 0; i < protocol->operation_count; i++)
-        if (protocol->operations[i].parts && (workload->mix[i] > 0 || workload->recording))
+        if ((protocol->operations[i].parts || protocol->operations[i].bodiless) &&
+            (workload->mix[i] > 0 || workload->recording))
             return true;
     return shared->multiget.count > 0;
 }

@@ -288,9 +288,10 @@ END
 protocol: http
 keys: {count: 4, size: {fixed: 1}}
 values: {size: {fixed: 300}}
-mix: {put: 1, post: 1}
+mix: {put: 1, post: 1, delete: 1}
 http: {path: "/take/{key}?full", host: shop.example, headers: ["X-Who: me"]}
 END
+    printf 'protocol: http\nmix: {get: 1, head: 1}\nkeys: {count: 4, size: {fixed: 1}}\n' >"$dir/heads.yaml"
     # SSI makes nginx forget the length: the replies come in chunks.
     for ssi in 'ssi off;' 'ssi on; ssi_types *;'; do
         claim_port
@@ -311,6 +312,10 @@ END
         load --workload "$dir/words.yaml"
         answered=$((answered + $(value answered)))
         words=$(value answered)
+        # Replies without the body that they speak of.
+        load --workload "$dir/heads.yaml" --depth 8
+        answered=$((answered + $(value answered)))
+        [ "$(value misses)" = 0 ] && [ "$(value connections_ended)" = 0 ] || fail 'http: HEAD'
         load --server "http://127.0.0.1:$port/2?a=b"
         [ "$(value misses)" = 0 ] || fail 'http: the path of a URL'
         answered=$((answered + $(value answered)))
@@ -320,7 +325,7 @@ END
         logged=$(grep -vc '"OPTIONS \* ' "$dir/access.log") # which ask what it speaks
         [ "$logged" -eq "$answered" ] || fail "http: the server's log has $logged of $answered"
         [ "$(grep -c '" 404 ' "$dir/access.log")" -eq "$misses" ] || fail 'http: 404s in the log'
-        [ "$(grep -cxE '(PUT|POST) /take/[0-9]\?full shop\.example me 300' "$dir/words.log")" -eq "$words" ] ||
+        [ "$(grep -cxE '(PUT|POST|DELETE) /take/[0-9]\?full shop\.example me (300|-)' "$dir/words.log")" -eq "$words" ] ||
             fail "http: not $words with words of their own: $(grep take "$dir/words.log" | head -n 3)"
         [ "$(grep -cF 'GET /2?a=b 127.0.0.1 - -' "$dir/words.log")" -eq "$by_url" ] ||
             fail "http: not $by_url by URL: $(grep 'a=b' "$dir/words.log" | head -n 3)"

@@ -132,5 +132,34 @@ check 'http, pipelined' 4
 grep -qE 'broke|restarted' "$dir/err" && fail 'http, pipelined: an announced close is held against the server'
 kill $server # its worker would outlive a SIGKILL
 wait $server 2>/dev/null
-server=0
+
+# --- HTTP bodies that end with their connection ---------------------------------------------------
+cat >"$dir/until.py" <<'END'
+import socket, sys, threading
+listener = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+def serve(peer):
+    with peer:
+        text = b""
+        while b"\r\n\r\n" not in text:
+            piece = peer.recv(65536)
+            if not piece:
+                return
+            text += piece
+        peer.sendall(b"HTTP/1.1 200 OK\r\nConnection: x, close\r\n\r\n" + 100000 * b"y")
+        peer.shutdown(socket.SHUT_WR)
+        while peer.recv(65536):
+            pass
+while True:
+    threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
+END
+python3 "$dir/until.py" "$port" >"$dir/log" 2>&1 &
+server=$!
+await_server
+timeout 60 "$taillight" load --server "127.0.0.1:$port" --workload "$dir/http.yaml" --rate 100 --duration 1s \
+    --connections 4 --depth 4 --json --quiet --timeout 20s --samples "$dir/logs" >"$dir/out" 2>"$dir/err"
+case $? in 0 | 4) ;; *) fail 'http, until the end' ;; esac
+check 'http, until the end' 4
+[ "$(value answered)" = "$(value scheduled)" ] || fail 'http, until the end: not all answered'
+grep -q '"errors": {}' "$dir/out" || fail 'http, until the end: an error'
+grep -qE 'broke|restarted' "$dir/err" && fail 'http, until the end: held against the server'
 exit 0

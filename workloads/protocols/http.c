@@ -2,9 +2,9 @@
 //
 // HTTP/1.1, client side: on connections kept alive, pipelined (RFC 9110, RFC 9112). What requests
 // say besides method and key: workloads/protocols/http_words.h.
-// Bodies are delimited by Content-Length or chunks; one that only the connection's end would
-// delimit is malformed here. 2xx is a value, 404 and 410 a miss, 5xx the server's error, the rest
-// the client's; 1xx come in front of a reply and are none.
+// Bodies are delimited by Content-Length, by chunks or by the connection's end. 2xx is a value, 404
+// and 410 a miss, 5xx the server's error, the rest the client's; 1xx come in front of a reply and
+// are none.
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -27,7 +27,7 @@ enum { LENGTH_BYTES_MAX = 40 }; // of the header in front of a body
 
 static size_t request_bytes_max(size_t key_bytes, size_t value_bytes)
 {
-    return strlen("POST") + http_words_bytes(&usual_words) + key_bytes + LENGTH_BYTES_MAX +
+    return strlen("DELETE") + http_words_bytes(&usual_words) + key_bytes + LENGTH_BYTES_MAX +
            strlen("\r\n") + value_bytes;
 }
 
@@ -69,7 +69,7 @@ static size_t http_encode(const struct request *request, char *out, size_t out_b
 enum state {
     STATE_STATUS,     // a status line comes
     STATE_HEADERS,    // header lines, up to an empty one
-    STATE_BODY,       // data_left bytes
+    STATE_BODY,       // data_left bytes, or fewer if it is until_end
     STATE_CHUNK_SIZE, // the line in front of a chunk
     STATE_CHUNK,      // data_left bytes with their CR LF
     STATE_TRAILERS,   // lines behind the last chunk, up to an empty one
@@ -91,10 +91,19 @@ static enum reply_progress judge_status(struct reply_parser *parser, const struc
     if (status / 100 == 1)
         parser->kind = KIND_INTERIM;
     parser->state = STATE_HEADERS;
-    parser->closing = line->bytes[7] == '0';        // HTTP/1.0, unless a header says otherwise
-    parser->sized = status == 204 || status == 304; // these have no body, whatever they say
+    parser->closing = line->bytes[7] == '0'; // HTTP/1.0, unless a header says otherwise
+    // These have no body, whatever they say, nor has what answers a HEAD (RFC 9112 6.3).
+    parser->sized = status == 204 || status == 304 || parser->bodiless;
     parser->values = parser->sized;
     return REPLY_UNDER_WAY;
+}
+
+static void trim(const char **at, const char **end)
+{
+    while (*at < *end && (**at == ' ' || **at == '\t'))
+        (*at)++;
+    while (*end > *at && ((*end)[-1] == ' ' || (*end)[-1] == '\t'))
+        (*end)--;
 }
 
 // The value of a header of that name, blanks trimmed; false: it is another header.
@@ -107,11 +116,23 @@ static bool header_is(const struct reply_line *line, const char *name, const cha
         return false;
     *value = line->bytes + bytes + 1;
     *end = line->bytes + line->count;
-    while (*value < *end && (**value == ' ' || **value == '\t'))
-        (*value)++;
-    while (*end > *value && ((*end)[-1] == ' ' || (*end)[-1] == '\t'))
-        (*end)--;
+    trim(value, end);
     return true;
+}
+
+// Whether a list of words has that one, in any case (RFC 9110 5.6.1).
+static bool lists(const char *at, const char *end, const char *word)
+{
+    const size_t bytes = strlen(word);
+    while (at < end) {
+        const char *comma = memchr(at, ',', (size_t)(end - at)), *last = comma ? comma : end;
+        const char *next = last + 1;
+        trim(&at, &last);
+        if ((size_t)(last - at) == bytes && strncasecmp(at, word, bytes) == 0)
+            return true;
+        at = next;
+    }
+    return false;
 }
 
 // Headers say how the body is delimited; until it comes parser->elements holds its length.
@@ -121,18 +142,19 @@ static enum reply_progress judge_header(struct reply_parser *parser, const struc
     if (line->too_long)
         return REPLY_UNDER_WAY; // no header that matters is that long
     if (header_is(line, "Connection", &value, &end)) {
-        // Of several options none matters here (RFC 9112 9.3).
-        if (end - value == 5 && strncasecmp(value, "close", 5) == 0)
+        if (lists(value, end, "close")) // it prevails (RFC 9112 9.3)
             parser->closing = true;
-        else if (end - value == 10 && strncasecmp(value, "keep-alive", 10) == 0)
+        else if (lists(value, end, "keep-alive"))
             parser->closing = false;
         return REPLY_UNDER_WAY;
     }
     if (parser->values)
         return REPLY_UNDER_WAY; // a reply without body needs none of the others
     if (header_is(line, "Transfer-Encoding", &value, &end)) {
-        // Chunked is always the last of the encodings (RFC 9112 6.1).
+        // Chunked is the last of the encodings, or the connection's end is the body's (RFC
+        // 9112 6.3).
         parser->chunked = end - value >= 7 && strncasecmp(end - 7, "chunked", 7) == 0;
+        parser->until_end = !parser->chunked;
     } else if (header_is(line, "Content-Length", &value, &end)) {
         uint64_t length;
         if (!line_digits(&value, end, body_bytes_limit, &length) || value != end ||
@@ -151,7 +173,7 @@ static enum reply_progress end_headers(struct reply_parser *parser)
 {
     if (parser->kind == KIND_INTERIM) {
         parser->state = STATE_STATUS;
-        parser->chunked = parser->sized = false;
+        parser->chunked = parser->sized = parser->until_end = false;
         parser->elements = 0;
         return REPLY_UNDER_WAY;
     }
@@ -159,10 +181,13 @@ static enum reply_progress end_headers(struct reply_parser *parser)
         parser->state = STATE_CHUNK_SIZE;
         return REPLY_UNDER_WAY;
     }
-    if (!parser->sized)
-        return reply_lose(parser, REPLY_MALFORMED);
+    parser->until_end = !parser->values && (parser->until_end || !parser->sized);
+    if (parser->until_end) {
+        parser->elements = body_bytes_limit + 1;
+        parser->closing = true;
+    }
     parser->state = STATE_BODY;
-    parser->data_left = parser->value_bytes = parser->elements;
+    parser->data_left = parser->value_bytes = parser->values ? 0 : parser->elements;
     parser->raw_data = true;
     return parser->data_left ? REPLY_UNDER_WAY : REPLY_ENDED;
 }
@@ -214,6 +239,8 @@ static enum reply_progress http_judge(struct reply_parser *parser, const struct 
 
 static enum reply_progress http_end_data(struct reply_parser *parser)
 {
+    if (parser->until_end)
+        return reply_lose(parser, REPLY_OVERSIZED);
     if (parser->state == STATE_BODY)
         return REPLY_ENDED;
     if (parser->data_damaged)
@@ -226,7 +253,8 @@ const struct protocol http_protocol = {
     .name = http_name,
     .speaks = "HTTP/1.1 on connections kept alive",
     .replies = "`GET /<key>`, or what `http` says, keep-alive; a put or post carries the key's "
-               "value; 2xx a value, 404 and 410 a miss, 5xx the server's error, the rest the "
+               "value; a reply to a head has no body; 2xx a value, 404 and 410 a miss, 5xx the "
+               "server's error, the rest the "
                "client's",
     .operations = http_operations,
     .operation_count = HTTP_METHODS,

@@ -93,7 +93,7 @@ size_t http2_request_bytes_max(const struct http2_dialect *dialect, size_t key_b
                                size_t value_bytes)
 {
     size_t head = FRAME_HEADER_BYTES + PSEUDO_HEADERS * HEADER_OVERHEAD +
-                  strlen(":method:scheme:authority:pathPOSThttpstaillight") +
+                  strlen(":method:scheme:authority:pathDELETEhttpstaillight") +
                   strlen(dialect->path) + key_bytes + HEADER_OVERHEAD +
                   strlen("user-agenttaillight") + HEADER_OVERHEAD + strlen("content-length") +
                   NUMBER_DIGITS_MAX + HEADER_OVERHEAD;

@@ -5,8 +5,10 @@ const struct protocol_operation http_operations[HTTP_METHODS] = {
     {.name = "get", .weight = 1},
     {.name = "put", .carries_value = true},
     {.name = "post", .carries_value = true},
+    {.name = "head", .bodiless = true},
+    {.name = "delete"},
 };
-const char *const http_methods[HTTP_METHODS] = {"GET", "PUT", "POST"};
+const char *const http_methods[HTTP_METHODS] = {"GET", "PUT", "POST", "HEAD", "DELETE"};
 
 enum reply_kind http_kind_of_status(unsigned status)
 {

@@ -7,7 +7,7 @@
 
 #include "workloads/protocols/protocol.h"
 
-enum { HTTP_METHODS = 3 };
+enum { HTTP_METHODS = 5 };
 extern const struct protocol_operation http_operations[HTTP_METHODS];
 extern const char *const http_methods[HTTP_METHODS]; // of each operation, as requests have it
 

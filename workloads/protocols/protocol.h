@@ -89,9 +89,11 @@ struct reply_parser {
     bool greeted;         // the reply to a greeting is past
     bool login;           // the replies are to a login, not to requests
     bool chunked, sized;  // of an HTTP reply: how its body is delimited
-    bool closing;         // the server closes the connection after the reply under way, or the last
-    bool quoted;          // `said` is of the reply under way
-    uint64_t key_hash;    // of the reply under way, as in struct reply
+    bool until_end;    // by the stream's end (reply_end_with_stream); at most data_left more bytes
+    bool bodiless;     // it answers a request of such an operation: the same reader says so
+    bool closing;      // the server closes the connection after the reply under way, or the last
+    bool quoted;       // `said` is of the reply under way
+    uint64_t key_hash; // of the reply under way, as in struct reply
     // Of the reply under way, which answers a request of many keys (workloads/multiget.h): where
     // its values are listed. A reader of replies sets it before the first byte.
     struct reply_list *list;
@@ -168,6 +170,8 @@ struct protocol_operation {
     // front of its reply, which together with them is one. A reader of replies says so in the
     // parser's parts_due before the first byte.
     uint8_t parts;
+    bool removes;    // that there was nothing to remove is no failure
+    bool bodiless;   // its reply is the header alone of what another's would be
     bool many_keys;  // it asks for several keys at once (workloads/multiget.h)
     bool keys_apart; // each of which is answered apart
 };

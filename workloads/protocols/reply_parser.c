@@ -144,6 +144,7 @@ static void finish_reply(struct reply_parser *parser, bool lost, struct reply *r
     parser->list = NULL;
     parser->in_reply = parser->skipping = parser->data_damaged = false;
     parser->chunked = parser->sized = parser->raw_data = false;
+    parser->until_end = parser->bodiless = false;
     parser->resync = lost;
 }
 
@@ -234,6 +235,15 @@ size_t reply_parse(const struct protocol *protocol, struct reply_parser *parser,
         }
     }
     return used;
+}
+
+bool reply_end_with_stream(struct reply_parser *parser, struct reply *reply)
+{
+    if (!parser->until_end || !parser->data_left)
+        return false; // its header is not whole yet
+    parser->value_bytes -= parser->data_left;
+    finish_reply(parser, false, reply);
+    return true;
 }
 
 enum reply_progress reply_ends_with_data(struct reply_parser *parser)

@@ -28,6 +28,9 @@ struct reply_list {
 size_t reply_parse(const struct protocol *protocol, struct reply_parser *parser, const char *bytes,
                    size_t count, struct reply *replies, size_t replies_max, size_t *reply_count);
 
+// The stream has ended in order. True: so has the reply under way, which nothing else delimits.
+bool reply_end_with_stream(struct reply_parser *parser, struct reply *reply);
+
 // Lists a value of the reply under way, and returns what that is then: REPLY_MALFORMED where there
 // are more than keys were asked for. key_hash 0: it is the value of the key at that place.
 enum reply_kind reply_list_value(struct reply_parser *parser, unsigned place, uint64_t key_hash,

@@ -105,19 +105,18 @@ static void replies_survive_any_split(void **state)
 static void nonsense_is_counted_and_passed(void **state)
 {
     (void)state;
-    static const enum reply_kind kinds[] = {REPLY_MALFORMED, REPLY_MALFORMED, REPLY_MALFORMED,
-                                            REPLY_OVERSIZED, REPLY_MALFORMED, REPLY_MALFORMED,
-                                            REPLY_OVERSIZED, REPLY_VALUE};
+    static const enum reply_kind kinds[] = {REPLY_MALFORMED, REPLY_MALFORMED, REPLY_OVERSIZED,
+                                            REPLY_MALFORMED, REPLY_MALFORMED, REPLY_OVERSIZED,
+                                            REPLY_VALUE};
     check_splits(protocol,
                  STREAM("STORED\r\nEND\r\n" // skipped to the next status line
                         "HTTP/1.1 2x0 OK\r\nContent-Length: 0\r\n\r\n"
-                        "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nuntil the end\r\n" // no length
                         "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n"
                         "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab\r\n"
                         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcde\r\n"
                         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffff\r\n"
                         "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
-                 kinds, 8);
+                 kinds, 7);
 }
 
 // Whether the server said so, once a reply of that head has ended.
@@ -142,6 +141,69 @@ static void the_last_reply_says_so(void **state)
     assert_false(closes("HTTP/1.1 200 OK\r\nConnection: keep-alive"));
     assert_true(closes("HTTP/1.0 200 OK"));
     assert_false(closes("HTTP/1.0 200 OK\r\nConnection: Keep-Alive"));
+    assert_true(closes("HTTP/1.1 200 OK\r\nConnection: close, x"));
+    assert_true(closes("HTTP/1.1 200 OK\r\nConnection: keep-alive ,\tClose ,"));
+    assert_false(closes("HTTP/1.1 200 OK\r\nConnection: closed, x-close"));
+    assert_false(closes("HTTP/1.0 200 OK\r\nConnection: , x, keep-alive"));
+}
+
+// A body that nothing else delimits, of replies and pieces of any length.
+static void a_body_may_end_with_the_stream(void **state)
+{
+    (void)state;
+    static const char *const heads[] = {
+        "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n",
+        "HTTP/1.0 404 Not Found\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\nContent-Length: 2\r\n\r\n",
+        "HTTP/1.1 103 Hints\r\nContent-Length: 1\r\n\r\nHTTP/1.1 500 x\r\n\r\n",
+    };
+    static const char body[] = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+    static const enum reply_kind kinds[] = {REPLY_VALUE, REPLY_MISS, REPLY_VALUE,
+                                            REPLY_SERVER_ERROR};
+    char text[200];
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+        for (size_t body_bytes = 0; body_bytes < sizeof body; body_bytes++) {
+            struct stream stream = {.bytes = text};
+            struct reply_parser parser = {0};
+            struct reply reply;
+            const size_t head_bytes = strlen(heads[i]);
+            memcpy(text, heads[i], head_bytes);
+            memcpy(text + head_bytes, body, body_bytes);
+            stream.count = head_bytes + body_bytes;
+            for (size_t at = 0; at < stream.count; at++) {
+                if (at < head_bytes)
+                    assert_false(reply_end_with_stream(&parser, &reply));
+                feed(protocol, &parser, &stream, at, at + 1, 8);
+            }
+            assert_int_equal(stream.reply_count, 0);
+            assert_true(parser.in_reply && parser.closing);
+            assert_true(reply_end_with_stream(&parser, &reply));
+            assert_int_equal(reply.kind, kinds[i]);
+            assert_int_equal(reply.value_bytes, body_bytes);
+            assert_int_equal(reply.end, stream.count);
+            assert_false(parser.in_reply);
+            assert_false(reply_end_with_stream(&parser, &reply));
+        }
+    }
+}
+
+// What answers a HEAD has the header of a reply to a GET, and nothing behind it.
+static void a_head_has_no_body(void **state)
+{
+    (void)state;
+    struct stream stream = STREAM("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"
+                                  "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+                                  "HTTP/1.1 404 x\r\nConnection: close\r\n\r\n"
+                                  "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello");
+    static const enum reply_kind kinds[] = {REPLY_VALUE, REPLY_VALUE, REPLY_MISS, REPLY_VALUE};
+    struct reply_parser parser = {0};
+    for (size_t at = 0; at < stream.count; at++) {
+        parser.bodiless |= stream.reply_count < 3 && !parser.in_reply;
+        feed(protocol, &parser, &stream, at, at + 1, 8);
+    }
+    check_whole(&stream, kinds, 4);
+    assert_int_equal(stream.replies[0].value_bytes, 0);
+    assert_int_equal(stream.replies[3].value_bytes, 5);
 }
 
 static void lengths_are_told_and_long_headers_passed(void **state)
@@ -174,6 +236,8 @@ int main(void)
         cmocka_unit_test(replies_survive_any_split),
         cmocka_unit_test(nonsense_is_counted_and_passed),
         cmocka_unit_test(the_last_reply_says_so),
+        cmocka_unit_test(a_body_may_end_with_the_stream),
+        cmocka_unit_test(a_head_has_no_body),
         cmocka_unit_test(lengths_are_told_and_long_headers_passed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
