@@ -107,11 +107,13 @@ static inline uint8_t connection_count_reply(struct client_connection *connectio
 {
     const struct connection_context *context = connection->context;
     struct connection_counts *counts = context->counts;
-    const enum reply_kind kind = reply->kind;
+    const struct protocol_operation *asked = &context->protocol->operations[sample->operation];
+    const bool nothing_there = reply->kind == REPLY_NOT_STORED && asked->removes;
+    const enum reply_kind kind = nothing_there ? REPLY_STORED : reply->kind;
     counts->replies[kind]++;
     if (!context->protocol->answers(sample->operation, kind))
         counts->mismatched++;
-    else if (reply_finds(kind) && context->protocol->operations[sample->operation].many_keys)
+    else if (reply_finds(kind) && asked->many_keys)
         return connection_count_values(connection, sample, reply);
     else if (kind == REPLY_MISS)
         return SAMPLE_MISS;

@@ -185,6 +185,11 @@ if have redis-server; then
         [ $sum -eq "$(value answered)" ] || fail "$protocol: the server counts $sum requests"
         [ "$(calls multi)" = "$(calls exec)" ] || fail "$protocol: transactions are not whole"
         [ "$protocol" = redis ] || [ "$(calls hello)" = 4 ] || fail 'RESP3 was not asked for once a connection'
+        printf 'protocol: redis\nkeys: {count: 200}\nmix: {delete: 1, set: 1}\n' >"$dir/removing.yaml"
+        load --workload "$dir/removing.yaml" --protocol $protocol
+        count
+        [ $(($(calls del) + $(calls set))) -ge "$(value answered)" ] && [ "$(calls del)" -gt 50 ] || fail "$protocol: DEL"
+        grep -q '"errors": {}' "$dir/out" || fail "$protocol: DEL has errors"
         larger $protocol
         # A key of another type: error replies, counted, and the run goes on.
         redis-cli -p "$port" del "$(printf '%031d' 0)" >"$dir/log"

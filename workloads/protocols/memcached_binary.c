@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The memcached binary protocol, client side (memcached's doc/protocol-binary.txt): get and set.
-// The opaque field carries the request's number; a reply with another one is out of order. A
-// multiget is a quiet get for each of its keys, which is answered where the key is there, and a
+// The memcached binary protocol, client side (memcached's doc/protocol-binary.txt): get, set and
+// delete. The opaque field carries the request's number; a reply with another one is out of order.
+// A multiget is a quiet get for each of its keys, which is answered where the key is there, and a
 // no-op, which ends the reply. The opaques of the quiet ones say the key's place, too.
 #include <string.h>
 
@@ -20,6 +20,7 @@ enum {
     MAGIC_REPLY = 0x81,
     OPCODE_GET = 0x00,
     OPCODE_SET = 0x01,
+    OPCODE_DELETE = 0x04,
     OPCODE_GET_QUIET = 0x09,
     OPCODE_NO_OP = 0x0a,
     OPCODE_SASL_AUTH = 0x21,
@@ -80,7 +81,7 @@ static size_t binary_encode(const struct request *request, char *out, size_t out
         return 0;
     memset(out, 0, HEADER_BYTES + extras);
     out[0] = (char)MAGIC_REQUEST;
-    out[1] = set ? OPCODE_SET : OPCODE_GET;
+    out[1] = set ? OPCODE_SET : request->operation == MEMCACHED_DELETE ? OPCODE_DELETE : OPCODE_GET;
     big_endian_write(out + 2, 2, request->key_bytes);
     out[4] = (char)extras;
     big_endian_write(out + 8, 4, bytes - HEADER_BYTES);
@@ -185,7 +186,7 @@ static enum reply_progress binary_judge(struct reply_parser *parser)
     const bool quiet = parser->list && opcode == OPCODE_GET_QUIET;
     bool asked = parser->login  ? opcode == OPCODE_SASL_AUTH
                  : parser->list ? quiet || opcode == OPCODE_NO_OP
-                                : opcode <= OPCODE_SET;
+                                : opcode <= OPCODE_SET || opcode == OPCODE_DELETE;
     const unsigned place = quiet ? (unsigned)(opaque >> NUMBER_BITS) : 0;
     const uint32_t expected =
         quiet ? quiet_opaque(parser->number, place) : (uint32_t)parser->number;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// memcached's meta commands, client side (memcached's doc/protocol.txt, "Meta Commands"): mg and
-// ms. A multiget is an mg for each of its keys; none is quiet, so that each says whether it is
+// memcached's meta commands, client side (memcached's doc/protocol.txt, "Meta Commands"): mg, ms
+// and md. A multiget is an mg for each of its keys; none is quiet, so that each says whether it is
 // there. The opaque token carries the request's number; where a reply brings another one back it is
 // out of order (a miss, EN, brings none).
 #include <string.h>
@@ -31,9 +31,14 @@ static char *append_get(char *at, const struct request *request, const char *key
 
 static size_t meta_encode(const struct request *request, char *out, size_t out_bytes)
 {
-    bool set = request->operation == WORKLOAD_SET;
+    const bool set = request->operation == WORKLOAD_SET;
+    const bool removes = request->operation == MEMCACHED_DELETE;
     if (request_bytes_max(request_keys_bytes(request), set ? request->value_bytes : 0) > out_bytes)
         return 0;
+    if (removes) {
+        char *at = append_bytes(append_text(out, "md "), request->key, request->key_bytes);
+        return (size_t)(append_opaque(at, request) - out);
+    }
     if (!set) {
         const char *more = request->more_keys;
         char *at = append_get(out, request, request->key, request->key_bytes);
@@ -115,8 +120,9 @@ static const struct protocol_operation operations[MEMCACHED_OPERATIONS] =
 
 const struct protocol memcached_meta_protocol = {
     .name = memcached_meta_name,
-    .speaks = "memcached's meta commands (`mg`, `ms`)",
-    .replies = "`EN` is a miss, `NS`/`EX`/`NF` not stored; the opaque token must be the request's "
+    .speaks = "memcached's meta commands (`mg`, `ms`, `md`)",
+    .replies = "`EN` is a miss, `NF` a delete that is done, else `NS`/`EX`/`NF` not stored; the "
+               "opaque token must be the request's "
                "number on its connection, else `out_of_order`",
     .operations = operations,
     .operation_count = MEMCACHED_OPERATIONS,

@@ -21,7 +21,8 @@ static size_t text_encode(const struct request *request, char *out, size_t out_b
     bool set = request->operation == WORKLOAD_SET;
     if (request_bytes_max(request_keys_bytes(request), set ? request->value_bytes : 0) > out_bytes)
         return 0;
-    char *at = append_text(out, set ? "set " : "get ");
+    const bool removes = request->operation == MEMCACHED_DELETE;
+    char *at = append_text(out, set ? "set " : removes ? "delete " : "get ");
     at = append_bytes(at, request->key, request->key_bytes);
     const char *more = request->more_keys;
     for (unsigned i = 0; i < request->more_key_count; i++) {
@@ -94,9 +95,9 @@ static enum reply_progress text_judge(struct reply_parser *parser, const struct 
                                                       : REPLY_MISS);
     if (parser->values && !line->too_long)
         return reply_end(parser, REPLY_MALFORMED); // only END may follow a value
-    if (line_equals(line, "STORED"))
+    if (line_equals(line, "STORED") || line_equals(line, "DELETED"))
         return reply_end(parser, REPLY_STORED);
-    if (line_equals(line, "NOT_STORED"))
+    if (line_equals(line, "NOT_STORED") || line_equals(line, "NOT_FOUND"))
         return reply_end(parser, REPLY_NOT_STORED);
     return reply_end(parser, memcached_error_kind(line));
 }
@@ -115,10 +116,10 @@ bool memcached_answers(unsigned operation, enum reply_kind kind)
     switch (kind) {
     case REPLY_VALUE:
     case REPLY_MISS:
-        return operation != WORKLOAD_SET;
+        return operation == WORKLOAD_GET || operation == MEMCACHED_MULTIGET;
     case REPLY_STORED:
     case REPLY_NOT_STORED:
-        return operation == WORKLOAD_SET;
+        return operation == WORKLOAD_SET || operation == MEMCACHED_DELETE;
     default:
         return true; // an error can answer any operation
     }
@@ -153,7 +154,8 @@ int memcached_log_in(const struct login *login, struct login_words *words, struc
 const struct protocol memcached_text_protocol = {
     .name = memcached_text_name,
     .speaks = "memcached's text protocol",
-    .replies = "`END` alone is a miss; `NOT_STORED`, `SERVER_ERROR`, `CLIENT_ERROR`/`ERROR` by "
+    .replies = "`END` alone is a miss, `NOT_FOUND` a delete that is done; `NOT_STORED`, "
+               "`SERVER_ERROR`, `CLIENT_ERROR`/`ERROR` by "
                "kind",
     .operations = operations,
     .operation_count = MEMCACHED_OPERATIONS,

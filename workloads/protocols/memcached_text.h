@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: MIT
 //
 // The memcached text protocol, client side (memcached's doc/protocol.txt): get, also of many keys,
-// and set. Also what memcached's three protocols share.
+// set and delete. Also what memcached's three protocols share.
 #ifndef WORKLOADS_PROTOCOLS_MEMCACHED_TEXT_H
 #define WORKLOADS_PROTOCOLS_MEMCACHED_TEXT_H
 
 #include "workloads/protocols/reply_parser.h"
 
-enum { MEMCACHED_MULTIGET = WORKLOAD_SET + 1, MEMCACHED_OPERATIONS }; // behind get and set
+// Behind get and set.
+enum { MEMCACHED_MULTIGET = WORKLOAD_SET + 1, MEMCACHED_DELETE, MEMCACHED_OPERATIONS };
 // The operations, with what is to be said of the multiget besides.
 #define MEMCACHED_OPERATIONS_WITH(...)                                                             \
     {                                                                                              \
         [WORKLOAD_GET] = {.name = "get", .weight = 90, .returns_value = true},                     \
         [WORKLOAD_SET] = {.name = "set", .weight = 10, .carries_value = true},                     \
         [MEMCACHED_MULTIGET] = {.name = "multiget", .many_keys = true, __VA_ARGS__},               \
+        [MEMCACHED_DELETE] = {.name = "delete", .removes = true},                                  \
     }
 // memcached never accepts items above 1 GiB (-I): a larger length is malformed.
 enum { MEMCACHED_VALUE_BYTES_MAX = 1 << 30 };

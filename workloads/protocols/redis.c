@@ -38,6 +38,7 @@ static const struct {
     [REDIS_TRANSACTION] = {TEXT("$3\r\nSET\r\n"), TEXT(""), 3,
                            TEXT("")}, // what it ends with, but for EXEC
     [REDIS_MULTIGET] = {TEXT("$4\r\nMGET\r\n"), TEXT(""), 2, TEXT("")},
+    [REDIS_DELETE] = {TEXT("$3\r\nDEL\r\n"), TEXT(""), 2, TEXT("")},
     [REDIS_SCRIPT] = {TEXT("$7\r\nEVALSHA\r\n$40\r\n" REDIS_SCRIPT_SHA "\r\n$1\r\n1\r\n"), TEXT(""),
                       5, TEXT("")},
 };
@@ -62,6 +63,7 @@ static const struct protocol_operation operations[REDIS_OPERATIONS] = {
                            .returns_value = true,
                            .parts = 3}, // OK and twice QUEUED, in front of EXEC's reply
     [REDIS_MULTIGET] = {.name = "multiget", .many_keys = true},
+    [REDIS_DELETE] = {.name = "delete"},
 };
 
 static size_t request_bytes_max(size_t key_bytes, size_t value_bytes)

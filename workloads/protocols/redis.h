@@ -32,6 +32,7 @@ enum redis_operation {
     REDIS_SCRIPT,      // EVALSHA of the script below, with key and value
     REDIS_TRANSACTION, // MULTI, GET key, SET key value (or what was recorded), EXEC, in one piece
     REDIS_MULTIGET,    // MGET key ...
+    REDIS_DELETE,      // DEL key
     REDIS_OPERATIONS,
     REDIS_ASKING = REDIS_OPERATIONS, // ASKING: in no mix; goes before what a node was asked for
 };

@@ -33,14 +33,18 @@ static void requests_are_encoded(void **state)
     expiring.expiry_s = 60;
     assert_int_equal(protocol->encode(&expiring, out, sizeof out), sizeof expected);
     assert_memory_equal(out, "set 0017 0 60 5\r\na", 18);
+    struct request removing = get;
+    removing.operation = MEMCACHED_DELETE;
+    check_request(protocol, &removing, "delete 0017\r\n", 13);
 }
 
 static void replies_survive_any_split(void **state)
 {
     (void)state;
-    static const enum reply_kind kinds[] = {
-        REPLY_VALUE,        REPLY_MISS,  REPLY_STORED,     REPLY_VALUE,        REPLY_SERVER_ERROR,
-        REPLY_CLIENT_ERROR, REPLY_VALUE, REPLY_NOT_STORED, REPLY_CLIENT_ERROR, REPLY_STORED};
+    static const enum reply_kind kinds[] = {REPLY_VALUE,  REPLY_MISS,         REPLY_STORED,
+                                            REPLY_VALUE,  REPLY_SERVER_ERROR, REPLY_CLIENT_ERROR,
+                                            REPLY_VALUE,  REPLY_NOT_STORED,   REPLY_CLIENT_ERROR,
+                                            REPLY_STORED, REPLY_STORED,       REPLY_NOT_STORED};
     check_splits(protocol,
                  STREAM("VALUE 01 0 5\r\nhello\r\nEND\r\n"
                         "END\r\n"
@@ -51,8 +55,10 @@ static void replies_survive_any_split(void **state)
                         "VALUE 03 0 0\r\n\r\nEND\r\n" // empty
                         "NOT_STORED\r\n"
                         "CLIENT_ERROR bad\r\n"
-                        "STORED\r\n"),
-                 kinds, 10);
+                        "STORED\r\n"
+                        "DELETED\r\n"
+                        "NOT_FOUND\r\n"),
+                 kinds, 12);
 }
 
 static void nonsense_is_counted_and_passed(void **state)
