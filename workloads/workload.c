@@ -193,6 +193,12 @@ void workload_value(const struct workload *workload, uint64_t index, char *out)
         memcpy(out + at, &state, bytes - at < sizeof state ? bytes - at : sizeof state);
 }
 
+static uint32_t expiry_s_of(const struct workload *workload, uint64_t index)
+{
+    const uint32_t recorded = workload->recorded ? workload->recorded[index].expiry_s : 0;
+    return recorded ? recorded : (uint32_t)(workload->expiry_ns / 1000000000u);
+}
+
 void workload_request(const struct workload *workload, unsigned operation, uint64_t index,
                       uint64_t place, uint64_t number, char *key, char *value,
                       struct request *request)
@@ -209,7 +215,7 @@ void workload_request(const struct workload *workload, unsigned operation, uint6
         request->value_bytes = workload_value_bytes(workload, index);
     if (kind->carries_value) {
         request->value = value;
-        request->expiry_s = (uint32_t)(workload->expiry_ns / 1000000000u);
+        request->expiry_s = expiry_s_of(workload, index);
         workload_value(workload, index, value);
     }
     if (workload->service_given)

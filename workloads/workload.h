@@ -48,6 +48,7 @@ enum { WORKLOAD_SMALL_VALUES = 64 }; // sizes from 0 to this may have a probabil
 // A key of a load that was recorded elsewhere.
 struct recorded_key {
     uint32_t value_bytes; // RECORDED_UNKNOWN: drawn
+    uint32_t expiry_s;    // 0: the workload's
     uint8_t key_bytes;    // 0: drawn
 };
 static const uint32_t RECORDED_UNKNOWN = UINT32_MAX;

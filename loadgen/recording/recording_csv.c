@@ -23,11 +23,13 @@ static const struct {
     {"value_size", COLUMN_VALUE_SIZE},
     {"value size", COLUMN_VALUE_SIZE},
     {"size", COLUMN_VALUE_SIZE},
+    {"ttl", COLUMN_EXPIRY},
+    {"expiry", COLUMN_EXPIRY},
 };
 
 static const enum column twitter[] = {COLUMN_TIME,       COLUMN_KEY,   COLUMN_KEY_SIZE,
                                       COLUMN_VALUE_SIZE, COLUMN_OTHER, COLUMN_OPERATION,
-                                      COLUMN_OTHER};
+                                      COLUMN_EXPIRY};
 enum { TWITTER_COLUMNS = sizeof twitter / sizeof *twitter };
 
 // --- pieces of a line ----------------------------------------------------------------------------
@@ -43,13 +45,33 @@ static struct piece trimmed(const char *at, size_t bytes)
     return (struct piece){at, bytes};
 }
 
-// How many there are: more than COLUMNS_MOST are not taken apart.
+// A field in quotes (RFC 4180), from the first of them on: behind the last. NULL: it has none.
+// Within it quotes are doubled, and stay so: a key is known by its text, however that is written.
+static const char *quotes_end(const char *at, const char *end)
+{
+    for (const char *quote; (quote = memchr(at + 1, '"', (size_t)(end - at - 1))); at = quote + 1)
+        if (quote + 1 == end || quote[1] != '"')
+            return quote + 1;
+    return NULL;
+}
+
+// How many there are: more than COLUMNS_MOST are not taken apart. 0: quotes do not end in it.
 static size_t take_apart(struct piece line, struct piece fields[COLUMNS_MOST])
 {
     size_t count = 0;
     for (const char *at = line.at, *end = line.at + line.bytes; count < COLUMNS_MOST;) {
-        const char *comma = memchr(at, ',', (size_t)(end - at));
-        fields[count++] = trimmed(at, (size_t)((comma ? comma : end) - at));
+        const struct piece rest = trimmed(at, (size_t)(end - at));
+        const bool quoted = rest.bytes && *rest.at == '"';
+        const char *from = quoted ? quotes_end(rest.at, end) : at;
+        if (!from)
+            return 0;
+        const char *comma = memchr(from, ',', (size_t)(end - from));
+        fields[count] = trimmed(from, (size_t)((comma ? comma : end) - from));
+        if (quoted && fields[count].bytes)
+            return 0;
+        if (quoted)
+            fields[count] = (struct piece){rest.at + 1, (size_t)(from - rest.at) - 2};
+        count++;
         if (!comma)
             return count;
         at = comma + 1;
@@ -114,6 +136,8 @@ static int take_line(struct reading *reading, struct piece line)
                    : reading_wrong(reading, "is no line of MONITOR, as those above");
     }
     size_t count = take_apart(line, fields);
+    if (count == 0)
+        return reading_wrong(reading, "has quotes that do not end with their field");
     if (count > COLUMNS_MOST)
         return reading_wrong(reading, "has too many columns");
     if (reading->column_count == 0) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "loadgen/recording/recording_reading.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +18,10 @@ enum { MONITOR_COLUMNS = sizeof monitor / sizeof *monitor };
 
 // What others call operations, and what those are here.
 static const char *const synonyms[][2] = {
-    {"gets", "get"},   {"read", "get"},    {"add", "set"},   {"replace", "set"}, {"cas", "set"},
-    {"append", "set"}, {"prepend", "set"}, {"write", "set"}, {"update", "set"},  {"insert", "set"},
+    {"gets", "get"},   {"read", "get"},   {"add", "set"},       {"replace", "set"},
+    {"cas", "set"},    {"append", "set"}, {"prepend", "set"},   {"write", "set"},
+    {"update", "set"}, {"insert", "set"}, {"mg", "get"},        {"ms", "set"},
+    {"md", "delete"},  {"del", "delete"}, {"unlink", "delete"}, {"remove", "delete"},
 };
 
 int reading_wrong(const struct reading *reading, const char *what)
@@ -127,6 +130,15 @@ static int take_key(struct reading *reading, struct piece piece, struct schedule
     return 0;
 }
 
+// The longest that is seen, in whole seconds: a get says 0. More than a month memcached takes for a
+// date.
+static uint32_t take_expiry(double seconds, uint32_t before)
+{
+    static const double most_s = 30 * 86400;
+    const uint32_t whole = (uint32_t)ceil(seconds < most_s ? seconds : most_s);
+    return whole > before ? whole : before;
+}
+
 // Of a value the largest that is seen: a get that found nothing says 0.
 static int take_sizes(struct reading *reading, const struct piece *fields, uint32_t key)
 {
@@ -134,13 +146,19 @@ static int take_sizes(struct reading *reading, const struct piece *fields, uint3
     for (size_t i = 0; i < reading->column_count; i++) {
         const enum column column = reading->columns[i];
         double bytes;
-        if (column != COLUMN_KEY_SIZE && column != COLUMN_VALUE_SIZE)
+        if (column != COLUMN_KEY_SIZE && column != COLUMN_VALUE_SIZE && column != COLUMN_EXPIRY)
             continue;
+        if (column == COLUMN_EXPIRY && fields[i].bytes == 0)
+            continue; // it says none
         if (reading->commands && fields[i].bytes == 0)
             continue; // the command says nothing of it
         if (!piece_number(fields[i], &bytes) || !(bytes >= 0 && bytes <= UINT32_MAX - 1))
-            return reading_wrong(reading, "has a size that is no number of bytes");
-        if (column == COLUMN_KEY_SIZE)
+            return reading_wrong(reading, column == COLUMN_EXPIRY
+                                              ? "has an expiry that is no number of seconds"
+                                              : "has a size that is no number of bytes");
+        if (column == COLUMN_EXPIRY)
+            of->expiry_s = take_expiry(bytes, of->expiry_s);
+        else if (column == COLUMN_KEY_SIZE)
             of->key_bytes = (uint8_t)(bytes < 1                        ? 1
                                       : bytes < WORKLOAD_KEY_BYTES_MAX ? bytes
                                                                        : WORKLOAD_KEY_BYTES_MAX);

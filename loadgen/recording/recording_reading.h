@@ -24,6 +24,7 @@ enum column {
     COLUMN_OPERATION,
     COLUMN_KEY_SIZE,
     COLUMN_VALUE_SIZE,
+    COLUMN_EXPIRY, // in seconds
     COLUMNS
 };
 

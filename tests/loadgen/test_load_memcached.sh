@@ -116,12 +116,22 @@ awk 'BEGIN { for (i = 0; i < 1500; i++) printf "%d,name%d,%d,%d,1,%s,0\n", 16000
     i % 5 == 4 ? "delete" : i % 5 == 3 ? "add" : "gets" }' >"$dir/trace.csv"
 stat_of() { { printf 'stats\r\nquit\r\n' >&3; tr -d '\r' <&3; } 3<>"/dev/tcp/127.0.0.1/$port" | sed -n "s/^STAT $1 //p"; }
 load 0 --prepare --arrivals "replay:$dir/trace.csv" --json
-[ "$(value verified)" = 32 ] || fail "a trace's keys: $(value verified) were verified"
-sets=$(stat_of cmd_set) gets=$(stat_of cmd_get)
+[ "$(value verified)" = 40 ] || fail "a trace's keys: $(value verified) were verified"
+sets=$(stat_of cmd_set) gets=$(stat_of cmd_get) deletes=$(stat_of delete_hits) no_deletes=$(stat_of delete_misses)
 load '0|4' --arrivals "replay:$dir/trace.csv" --json --timeout 10s
-[ "$(value scheduled)" = 1200 ] && [ "$(value answered)" = 1200 ] && [ "$(value misses)" = 0 ] || fail 'a trace: requests'
+[ "$(value scheduled)" = 1500 ] && [ "$(value answered)" = 1500 ] && [ "$(value misses)" = 0 ] || fail 'a trace: requests'
 [ $(($(stat_of cmd_set) - sets)) = 300 ] && [ $(($(stat_of cmd_get) - gets)) = 900 ] || fail 'a trace: operations'
-grep -q 'trace.csv: 300 of 1,500 requests are left out: protocol memcached has no delete' "$dir/out" || fail 'a trace: what is left out'
+[ $(($(stat_of delete_hits) - deletes)) = 8 ] && [ $(($(stat_of delete_misses) - no_deletes)) = 292 ] ||
+    fail 'a trace: deletes'
+grep -q '"errors": {}' "$dir/out" || fail 'a trace: to delete what is not there is no error'
+load '0|4' --protocol memcached-meta --arrivals "replay:$dir/trace.csv" --json --timeout 10s
+[ "$(value answered)" = 1500 ] && grep -q '"errors": {}' "$dir/out" || fail 'a trace: meta deletes'
+load '0|4' --protocol memcached-binary --arrivals "replay:$dir/trace.csv" --json --timeout 10s
+[ "$(value answered)" = 1500 ] && grep -q '"errors": {}' "$dir/out" || fail 'a trace: binary deletes'
+sed 's/delete/touch/' "$dir/trace.csv" >"$dir/touched.csv"
+load 0 --prepare --arrivals "replay:$dir/touched.csv" --json
+load '0|4' --arrivals "replay:$dir/touched.csv" --json --timeout 10s
+grep -q 'touched.csv: 300 of 1,500 requests are left out: protocol memcached has no touch' "$dir/out" || fail 'a trace: what is left out'
 
 # As fast as it answers: a closed loop, and that is said wherever a figure might be taken for more.
 load 2 --rate max --target p99 --ci 10us && says 'exclude each other'

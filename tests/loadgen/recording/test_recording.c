@@ -15,6 +15,7 @@
 #include "loadgen/recording/recording_csv.h"
 #include "loadgen/recording/recording_file.h"
 #include "loadgen/client/sample_log.h"
+#include "workloads/protocols/memcached_text.h"
 #include "workloads/protocols/redis.h"
 #include "workloads/transactions.h"
 
@@ -53,25 +54,26 @@ static void a_trace_of_a_cache_is_sent_again(void **state)
 {
     (void)state;
     static const char text[] = "1600000000,qq,2,0,1,get,0\n"
-                               "1600000000,zz,9,400,1,add,60\n"
+                               "1600000000,zz,9,400,1,add,99999999\n"
                                "1600000000,qq,2,300,7,set,60\n"
                                "1600000000,qq,2,0,7,delete,0\n"
+                               "1600000000,qq,2,0,7,touch,9\n"
                                "1600000001,a,1,70000000,1,gets,0\n"
                                "1600000002,zz,9,100,1,GET,0\n";
-    static const struct scheduled_request wanted[] = {{0, 0, WORKLOAD_GET},
-                                                      {333333333, 1, WORKLOAD_SET},
-                                                      {666666666, 0, WORKLOAD_SET},
-                                                      {1000000000, 2, WORKLOAD_GET},
-                                                      {2000000000, 1, WORKLOAD_GET}};
+    static const struct scheduled_request wanted[] = {
+        {0, 0, WORKLOAD_GET},          {250000000, 1, WORKLOAD_SET},
+        {500000000, 0, WORKLOAD_SET},  {750000000, 0, MEMCACHED_DELETE},
+        {1000000000, 2, WORKLOAD_GET}, {2000000000, 1, WORKLOAD_GET}};
     struct recording recording;
     struct schedule schedule;
     struct workload workload;
     struct error err;
-    char key[WORKLOAD_KEY_BYTES_MAX];
+    char key[WORKLOAD_KEY_BYTES_MAX], *value = malloc(WORKLOAD_VALUE_BYTES_MAX);
+    assert_non_null(value);
     workload_defaults(&workload);
     assert_int_equal(parse(text, &recording, &err), 0);
     assert_int_equal(recording.left_out, 1);
-    assert_string_equal(recording.left_out_first, "delete");
+    assert_string_equal(recording.left_out_first, "touch");
     recording_apply(&recording, &workload);
     assert_int_equal(workload.key_count, 3);
     assert_int_equal(workload_key(&workload, 0, key), 2);
@@ -80,6 +82,16 @@ static void a_trace_of_a_cache_is_sent_again(void **state)
     assert_int_equal(workload_value_bytes(&workload, 0), 300); // the get found nothing
     assert_int_equal(workload_value_bytes(&workload, 1), 400); // the largest
     assert_int_equal(workload_value_bytes_max(&workload), WORKLOAD_VALUE_BYTES_MAX);
+    // Of what expires the longest, as long as the server counts seconds; else as the workload has
+    // it.
+    workload.expiry_ns = 5000000000;
+    static const uint32_t expiries_s[] = {60, 2592000, 5};
+    for (unsigned i = 0; i < 3; i++) {
+        struct request request;
+        workload_request(&workload, WORKLOAD_SET, i, 0, 0, key, value, &request);
+        assert_int_equal(request.expiry_s, expiries_s[i]);
+    }
+    free(value);
     assert_int_equal(recording_draw(&recording, &workload, recording_rate(&recording), 9000000000,
                                     1, &schedule, &err),
                      0);
@@ -141,7 +153,7 @@ static void what_multi_encloses_is_one_request(void **state)
                                "1.1 [0 b:1] \"get\" \"k\"\n"
                                "1.2 [3 a:1] \"lpush\" \"l\" \"abc\"\n"
                                "1.2 [3 lua] \"get\" \"k\"\n"
-                               "1.2 [3 a:1] \"del\" \"l\"\n"
+                               "1.2 [3 a:1] \"touch\" \"l\"\n"
                                "1.2 [3 a:1] \"lpop\" \"l\"\n"
                                "1.3 [3 a:1] \"exec\"\n"
                                "1.4 [0 a:1] \"incr\" \"n\"\n"
@@ -171,7 +183,7 @@ static void what_multi_encloses_is_one_request(void **state)
         assert_int_equal(recording.requests.items[i].operation, operations[i]);
     assert_in_range(recording.requests.items[1].offset_ns, 299999000, 300001000); // EXEC's
     assert_int_equal(recording.requests.items[1].key, 1);
-    assert_int_equal(recording.left_out, 2); // del, and what a script called
+    assert_int_equal(recording.left_out, 2); // touch, and what a script called
     const struct lost_transactions *lost = &recording.lost;
     assert_int_equal(lost->discarded, 1);
     assert_int_equal(lost->unended, 1);
@@ -268,6 +280,28 @@ static void columns_have_names(void **state)
     recording_free(&recording);
 }
 
+// In quotes a key may have commas, and quotes that are doubled; others may have them within.
+static void columns_may_be_quoted(void **state)
+{
+    (void)state;
+    static const char text[] = "\"time\",\"Key\" , note,\"ttl\"\n"
+                               "0.0,\"a,b\",\"x\",\"2.5\"\n"
+                               "\"1.0\",\"a,b\",\"\",\n"
+                               "2.0,\"\"\"\",a\"b\"c,0\r\n"
+                               "3.0,\t \"a\"\t,\"y,\"\"\",1\n"
+                               "4.0,a,,1\n";
+    static const uint32_t keys[] = {0, 0, 1, 2, 2};
+    struct recording recording;
+    struct error err;
+    assert_int_equal(parse(text, &recording, &err), 0);
+    assert_int_equal(recording.requests.count, 5);
+    for (size_t i = 0; i < 5; i++)
+        assert_int_equal(recording.requests.items[i].key, keys[i]);
+    assert_int_equal(recording.keys.items[0].expiry_s, 3);
+    assert_int_equal(recording.keys.items[1].expiry_s, 0);
+    recording_free(&recording);
+}
+
 static void what_is_no_recording_is_refused_with_its_line(void **state)
 {
     (void)state;
@@ -282,8 +316,13 @@ static void what_is_no_recording_is_refused_with_its_line(void **state)
         {"time,key\n0,a\n1,\n", "r.csv:3: what stands here has no key"},
         {"time,key,size\n0,a,-1\n", "r.csv:2: what stands here has a size that is no number"},
         {"time,key,size\n0,a,x\n", "r.csv:2: what stands here has a size that is no number"},
-        {"time,op\n0,delete\n1,delete\n2,get\n",
-         "r.csv:2: protocol memcached has no delete, and without such requests"},
+        {"time,op\n0,touch\n1,touch\n2,get\n",
+         "r.csv:2: protocol memcached has no touch, and without such requests"},
+        {"time,key,ttl\n0,a,-1\n", "r.csv:2: what stands here has an expiry that is no number"},
+        {"time,key\n0,\"a\n", "r.csv:2: what stands here has quotes that do not end"},
+        {"time,key\n0,\"a\"b\n", "r.csv:2: what stands here has quotes that do not end"},
+        {"time,key\n0,\"\"\"\n", "r.csv:2: what stands here has quotes that do not end"},
+        {"time,key\n0,\"\"\n", "r.csv:2: what stands here has no key"},
         {",,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,\n",
          "r.csv:1: what stands here has too many columns"},
         {"nan\n", "r.csv:1: what stands here is no time"},
@@ -396,6 +435,7 @@ int main(void)
         cmocka_unit_test(what_multi_encloses_is_one_request),
         cmocka_unit_test(transactions_that_cannot_be_sent),
         cmocka_unit_test(columns_have_names),
+        cmocka_unit_test(columns_may_be_quoted),
         cmocka_unit_test(what_is_no_recording_is_refused_with_its_line),
         cmocka_unit_test(a_sample_log_is_repeated_whole),
         cmocka_unit_test(what_is_compressed_is_to_be_unpacked_first),
