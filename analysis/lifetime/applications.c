@@ -65,12 +65,9 @@ static uint32_t place_of(uint16_t port, uint16_t namespace)
 static uint16_t namespace_of(const struct connection *connection,
                              const struct connection_index *sockets)
 {
-    uint32_t at = connection->namespace || !connection->cookie
-                      ? NO_CONNECTION
-                      : connection_index_find(sockets, (uint32_t)connection->cookie);
-    return at == NO_CONNECTION || sockets->table[at].cookie != connection->cookie
-               ? connection->namespace
-               : sockets->table[at].namespace;
+    uint32_t at = connection->namespace ? NO_CONNECTION
+                                        : connection_index_of_cookie(sockets, connection->cookie);
+    return at == NO_CONNECTION ? connection->namespace : sockets->table[at].namespace;
 }
 
 static int gather_places(const struct connection *connections, size_t count,

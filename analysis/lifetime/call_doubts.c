@@ -107,12 +107,8 @@ static uint32_t *match_cookies(const struct call_doubts_input *in,
                                const struct connection_index *sockets)
 {
     uint32_t *socket_of = malloc((in->connection_count + 1) * sizeof *socket_of);
-    for (size_t i = 0; socket_of && i < in->connection_count; i++) {
-        uint64_t cookie = in->connections[i].cookie;
-        uint32_t found = cookie ? connection_index_find(sockets, (uint32_t)cookie) : NO_CONNECTION;
-        socket_of[i] =
-            found != NO_CONNECTION && in->sockets[found].cookie == cookie ? found : NO_CONNECTION;
-    }
+    for (size_t i = 0; socket_of && i < in->connection_count; i++)
+        socket_of[i] = connection_index_of_cookie(sockets, in->connections[i].cookie);
     return socket_of;
 }
 

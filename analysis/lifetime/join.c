@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "analysis/lifetime/join_connections.h"
 #include "analysis/lifetime/join_settle.h"
 #include "analysis/lifetime/join_stamps.h"
 #include "analysis/lifetime/joiner.h"
@@ -125,69 +126,7 @@ static int pile_server(struct joiner *joiner)
                : result;
 }
 
-// --- which connection is which -------------------------------------------------------------------
-
-// When each connection of a table first did anything, by two kinds of passages.
-static int64_t *first_times(const struct piles *one, const struct piles *other, size_t count)
-{
-    int64_t *first = malloc((count ? count : 1) * sizeof *first);
-    for (size_t i = 0; first && i < count; i++) {
-        first[i] = INT64_MAX;
-        const struct piles *piles[] = {one, other};
-        for (int k = 0; k < 2; k++)
-            if (piles[k]->starts[i] < piles[k]->starts[i + 1] &&
-                piles[k]->items[piles[k]->starts[i]].time_ns < first[i])
-                first[i] = piles[k]->items[piles[k]->starts[i]].time_ns;
-    }
-    return first;
-}
-
-static uint32_t *match_table(const struct joiner *joiner, const int64_t *client_first,
-                             const struct connection *table, size_t count, const struct piles *one,
-                             const struct piles *other)
-{
-    const struct join_input *in = joiner->in;
-    size_t clients = in->client_connection_count;
-    uint32_t *other_end = malloc((clients ? clients : 1) * sizeof *other_end);
-    for (size_t i = 0; other_end && i < clients; i++)
-        other_end[i] = NO_CONNECTION;
-    if (!other_end || !table)
-        return other_end;
-    int64_t *first = first_times(one, other, count);
-    match_function *match = in->client_clock ? match_unrelated_connections : match_connections;
-    if (!first ||
-        match(in->client_connections, clients, client_first, table, count, first, other_end) < 0) {
-        free(other_end);
-        other_end = NULL;
-    }
-    free(first);
-    return other_end;
-}
-
-static int match_tables(struct joiner *joiner)
-{
-    const struct join_input *in = joiner->in;
-    size_t clients = in->client_connection_count;
-    int64_t *first = malloc((clients ? clients : 1) * sizeof *first);
-    if (!first)
-        return -1;
-    for (size_t i = 0; i < clients; i++) {
-        const struct piles *requests = &joiner->requests;
-        first[i] = INT64_MAX;
-        if (requests->starts[i] < requests->starts[i + 1]) {
-            uint32_t sample = requests->items[requests->starts[i]].record;
-            first[i] = joiner->lives[sample].stamp_ns[STAMP_SEND];
-        }
-    }
-    joiner->socket_of =
-        match_table(joiner, first, in->events ? in->sockets : NULL, in->socket_count,
-                    &joiner->passages[SEGMENTS], &joiner->passages[HANDOFFS]);
-    joiner->calls_of = match_table(joiner, first, in->calls ? in->shim_connections : NULL,
-                                   in->shim_connection_count, &joiner->passages[RECEIVES],
-                                   &joiner->passages[SENDS]);
-    free(first);
-    return joiner->socket_of && joiner->calls_of ? 0 : -1;
-}
+// --- all of it -----------------------------------------------------------------------------------
 
 unsigned join_undivided(const struct join_counts *counts)
 {
@@ -286,7 +225,7 @@ int join_lifetimes(const struct join_input *input, struct lifetime_array *out,
     if (result == 0)
         result = pile_server(&joiner);
     if (result == 0)
-        result = match_tables(&joiner);
+        result = join_connections(&joiner);
     if (result == 0) {
         for (size_t c = 0; c < input->client_connection_count; c++)
             join_stamp_connection(&joiner, c);

@@ -29,6 +29,12 @@ uint32_t connection_index_find(const struct connection_index *index, uint32_t id
     return map_find(&index->positions, hash64(id), at, index->table[at].id == id);
 }
 
+uint32_t connection_index_of_cookie(const struct connection_index *sockets, uint64_t cookie)
+{
+    uint32_t found = cookie ? connection_index_find(sockets, (uint32_t)cookie) : NO_CONNECTION;
+    return found != NO_CONNECTION && sockets->table[found].cookie == cookie ? found : NO_CONNECTION;
+}
+
 static int compare_passages(const void *left, const void *right)
 {
     const struct passage *a = left, *b = right;
@@ -121,38 +127,111 @@ static uint64_t distance(int64_t a, int64_t b)
     return a > b ? (uint64_t)a - (uint64_t)b : (uint64_t)b - (uint64_t)a;
 }
 
+// Connections of a table by their ends, those with the same ends in a chain.
+struct chains {
+    struct map first;
+    uint32_t *next; // plus 1; 0: none
+};
+
+static void chains_free(struct chains *chains)
+{
+    map_free(&chains->first);
+    free(chains->next);
+}
+
+static int chains_build(struct chains *chains, const struct connection *table, size_t count)
+{
+    *chains = (struct chains){.next = calloc(count + 1, sizeof *chains->next)};
+    int result = chains->next ? 0 : -1;
+    for (size_t i = 0; result == 0 && i < count; i++) {
+        uint64_t hash = tuple_hash(&table[i]);
+        uint32_t equal =
+            map_find(&chains->first, hash, at, connection_same_ends(&table[at], &table[i]));
+        if (equal == MAP_NONE) {
+            result = map_add(&chains->first, hash, i);
+        } else {
+            chains->next[i] = chains->next[equal];
+            chains->next[equal] = (uint32_t)i + 1;
+        }
+    }
+    return result;
+}
+
+// The first of those whose other end this is, plus 1; 0: none.
+static uint32_t chains_find(const struct chains *chains, const struct connection *table,
+                            const struct connection *other)
+{
+    uint32_t found =
+        map_find(&chains->first, tuple_hash(other), at, connection_mirrors(other, &table[at]));
+    return found == MAP_NONE ? 0 : found + 1;
+}
+
+// Whether what the client sent first then may be what the server had first then.
+static bool is_before(int64_t client_ns, int64_t server_ns)
+{
+    enum { CLOCKS_APART_NS = 100000 }; // what conversions of times may be wrong by, and more
+    return client_ns <= server_ns || client_ns - CLOCKS_APART_NS <= server_ns;
+}
+
+// Whether a connection of the server is rather that of the client's connection a than of b: of the
+// latest before it, else of the nearest.
+static bool is_rather_of(int64_t a_ns, int64_t b_ns, int64_t server_ns)
+{
+    const bool before = is_before(a_ns, server_ns);
+    return before != is_before(b_ns, server_ns) ? before : before == (a_ns > b_ns);
+}
+
+// Whether of two of the server's that are of the same one of the client's it is rather a: the first
+// one after it, else the nearest.
+static bool is_rather(int64_t client_ns, int64_t a_ns, int64_t b_ns)
+{
+    const bool after = is_before(client_ns, a_ns);
+    return after != is_before(client_ns, b_ns) ? after : after == (a_ns < b_ns);
+}
+
 int match_connections(const struct connection *client, size_t client_count,
                       const int64_t *client_first_ns, const struct connection *server,
                       size_t server_count, const int64_t *server_first_ns, uint32_t *other_end)
 {
-    struct map first = {0}; // of the server's connections with the same ends; others in next[]
-    uint32_t *next = calloc(server_count + 1, sizeof *next); // plus 1; 0: none
-    int result = next ? 0 : -1;
-    for (size_t i = 0; result == 0 && i < server_count; i++) {
-        uint64_t hash = tuple_hash(&server[i]);
-        uint32_t equal = map_find(&first, hash, at, connection_same_ends(&server[at], &server[i]));
-        if (equal == MAP_NONE) {
-            result = map_add(&first, hash, i);
-        } else {
-            next[i] = next[equal];
-            next[equal] = (uint32_t)i + 1;
-        }
+    struct chains chains;
+    int result = chains_build(&chains, client, client_count);
+    for (size_t c = 0; c < client_count; c++)
+        other_end[c] = NO_CONNECTION;
+    for (size_t s = 0; result == 0 && s < server_count; s++) {
+        const int64_t first_ns = server_first_ns[s];
+        uint32_t next = chains_find(&chains, client, &server[s]), own = NO_CONNECTION;
+        for (; next; next = chains.next[next - 1])
+            if (own == NO_CONNECTION ||
+                is_rather_of(client_first_ns[next - 1], client_first_ns[own], first_ns))
+                own = next - 1;
+        if (own != NO_CONNECTION &&
+            (other_end[own] == NO_CONNECTION ||
+             is_rather(client_first_ns[own], first_ns, server_first_ns[other_end[own]])))
+            other_end[own] = (uint32_t)s;
     }
+    chains_free(&chains);
+    return result;
+}
+
+static int match_nearest(const struct connection *client, size_t client_count,
+                         const int64_t *client_first_ns, const struct connection *server,
+                         size_t server_count, const int64_t *server_first_ns, uint32_t *other_end)
+{
+    struct chains chains;
+    int result = chains_build(&chains, server, server_count);
     for (size_t c = 0; result == 0 && c < client_count; c++) {
         uint64_t nearest = UINT64_MAX;
-        uint32_t found = map_find(&first, tuple_hash(&client[c]), at,
-                                  connection_mirrors(&client[c], &server[at]));
-        other_end[c] = found;
-        for (uint32_t at = found == MAP_NONE ? 0 : found + 1; at; at = next[at - 1]) {
-            uint64_t away = distance(client_first_ns[c], server_first_ns[at - 1]);
-            if (away < nearest || (away == nearest && at - 1 > other_end[c])) {
-                other_end[c] = at - 1;
+        uint32_t next = chains_find(&chains, server, &client[c]);
+        other_end[c] = next ? next - 1 : NO_CONNECTION;
+        for (; next; next = chains.next[next - 1]) {
+            uint64_t away = distance(client_first_ns[c], server_first_ns[next - 1]);
+            if (away < nearest || (away == nearest && next - 1 > other_end[c])) {
+                other_end[c] = next - 1;
                 nearest = away;
             }
         }
     }
-    map_free(&first);
-    free(next);
+    chains_free(&chains);
     return result;
 }
 
@@ -174,8 +253,8 @@ int match_unrelated_connections(const struct connection *client, size_t client_c
                                 uint32_t *other_end)
 {
     int64_t *times = malloc((client_count ? client_count : 1) * sizeof *times);
-    int result = times ? match_connections(client, client_count, client_first_ns, server,
-                                           server_count, server_first_ns, other_end)
+    int result = times ? match_nearest(client, client_count, client_first_ns, server, server_count,
+                                       server_first_ns, other_end)
                        : -1;
     size_t count = 0;
     for (size_t c = 0; c < client_count && result == 0; c++)
@@ -187,8 +266,8 @@ int match_unrelated_connections(const struct connection *client, size_t client_c
         int64_t ahead = times[count / 2];
         for (size_t c = 0; c < client_count; c++)
             times[c] = is_time(client_first_ns[c]) ? client_first_ns[c] + ahead : INT64_MAX;
-        result = match_connections(client, client_count, times, server, server_count,
-                                   server_first_ns, other_end);
+        result = match_nearest(client, client_count, times, server, server_count, server_first_ns,
+                               other_end);
     }
     free(times);
     return result;

@@ -27,6 +27,10 @@ void connection_index_fini(struct connection_index *index);
 // The position of the connection with that id in the table, or NO_CONNECTION.
 uint32_t connection_index_find(const struct connection_index *index, uint32_t id);
 
+// The same in the kernel's table, whose ids are the low halves of the sockets' cookies. 0: unknown,
+// which none has.
+uint32_t connection_index_of_cookie(const struct connection_index *sockets, uint64_t cookie);
+
 // One moment at which the stream of a connection had reached an offset.
 struct passage {
     int64_t time_ns;
@@ -58,9 +62,10 @@ int match_same_ends(const struct connection *connections, size_t count,
                     const struct connection *others, size_t other_count, uint32_t *same);
 
 // For every client connection, the position of its other end in the server's table, or
-// NO_CONNECTION. Where a port was used more than once, the other end whose first passage is nearest
-// in time to the client's first counts. Both time arrays hold INT64_MAX where there was no passage.
-// -1 when memory runs out.
+// NO_CONNECTION. Where a port was used more than once, each of the server's is the other end of the
+// client's that had its first passage latest before it (but for what clocks are apart), the nearest
+// one where none had; of several that one of the client's has so, the first after it counts. Both
+// time arrays hold INT64_MAX where there was no passage. -1 when memory runs out.
 typedef int match_function(const struct connection *client, size_t client_count,
                            const int64_t *client_first_ns, const struct connection *server,
                            size_t server_count, const int64_t *server_first_ns,
@@ -68,7 +73,8 @@ typedef int match_function(const struct connection *client, size_t client_count,
 match_function match_connections;
 
 // The same where nothing relates the clocks of the two sides yet: how far one is ahead of the other
-// is what most connections say that have an other end at all.
+// is what most connections say that have an other end at all, and the other end whose first passage
+// is nearest in time by that counts.
 match_function match_unrelated_connections;
 
 #endif

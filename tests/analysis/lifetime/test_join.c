@@ -530,6 +530,33 @@ static void a_reused_port_is_told_apart_by_time(void **state)
     release(&j);
 }
 
+// The application reads the connection before of the same ends when the client has opened the next
+// one: the cookie, not the time, tells them apart.
+static void a_reused_port_is_told_apart_by_cookie(void **state)
+{
+    (void)state;
+    struct joined j = {0};
+    struct scenario *s = &j.scenario;
+    scenario_build(s, &plain);
+    for (size_t i = 0; i < s->sockets.count; i++)
+        s->sockets.items[i].cookie = s->shim.items[i].cookie = s->sockets.items[i].id;
+    struct connection old = s->shim.items[0];
+    uint32_t client = (uint32_t)plain.connections - 1;
+    assert_int_equal(old.id, client + 7);
+    old.id = 4000;
+    old.cookie = 5000;
+    SCENARIO_PUSH(&s->shim, old);
+    size_t first = 0;
+    while (s->requests.items[first].connection != client)
+        first++;
+    int64_t sent = s->requests.items[first].send;
+    scenario_call(s, CALL_RECEIVE, sent + 1, sent + 2, old.id, 1u << 30, 10, 0, 0);
+    struct join_input input = input_of(&j);
+    join_all(&j, &input);
+    assert_exact(&j);
+    release(&j);
+}
+
 static void hostile_records_do_no_harm(void **state)
 {
     (void)state;
@@ -624,6 +651,7 @@ int main(void)
         cmocka_unit_test(missing_logs_are_reasons),
         cmocka_unit_test(unanswered_requests_stay_infinite),
         cmocka_unit_test(a_reused_port_is_told_apart_by_time),
+        cmocka_unit_test(a_reused_port_is_told_apart_by_cookie),
         cmocka_unit_test(hostile_records_do_no_harm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
