@@ -86,6 +86,8 @@ const struct option_spec load_options_table[] = {
     OPTION_STRING("think", 0, "TIMES", struct load_options, think,
                   "of --rate max: how long each connection waits from its last reply to its next "
                   "requests: exponential:5ms"),
+    OPTION_COUNT("session", 0, "N", struct load_options, session,
+                 "each connection ends after so many requests, and is opened again (it stays)"),
     OPTION_COUNT("fanout", 0, "N", struct load_options, fanout,
                  "requests that are due together, as one logical request, whose latency is the "
                  "slowest's; --rate then counts logical requests (the workload's, 1)"),

@@ -19,7 +19,8 @@ struct load_options {
     const char *user, *password_file, *tls_ca, *tls_cert, *tls_key, *sentinel, *think;
     uint64_t fanout; // 0: not given
     uint64_t batch_ns;
-    double rate; // of rate_text; INFINITY: max, a closed loop
+    uint64_t session; // requests of a connection; 0: not given
+    double rate;      // of rate_text; INFINITY: max, a closed loop
     double confidence;
     uint64_t threads, connections, depth, duration_ns, interval_ns, max_duration_ns, seed,
         timeout_ns, reconnect_ns, slow_ns;

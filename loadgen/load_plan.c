@@ -119,6 +119,22 @@ static int check_batches(const struct load_plan *plan, struct error *err)
                                : 0;
 }
 
+// A session is a connection's, whose requests all have their reply, and which is opened again.
+static int check_session(const struct load_plan *plan, struct error *err)
+{
+    const struct load_options *o = &plan->options;
+    const char *with = o->cluster                             ? "--cluster"
+                       : o->sentinel                          ? "--sentinel"
+                       : o->agents.count                      ? "--agent"
+                       : plan->server.transport == SERVER_UDP ? "udp"
+                       : plan->workload.protocol->http2       ? "HTTP/2, whose connections stay"
+                       : o->reconnect_ns == 0                 ? "--reconnect 0"
+                                                              : NULL;
+    return o->session && with && !o->prepare
+               ? error_set(err, ERROR_INPUT, "--session excludes %s", with)
+               : 0;
+}
+
 // Of what a fan-out is: requests that are due at an instant which the rate says.
 static int check_fanout(struct load_plan *plan, struct error *err)
 {
@@ -519,7 +535,7 @@ int load_plan_make(struct load_plan *plan, int positional, char **argv, struct e
     if ((!o->prepare && check_pattern(plan, err) < 0) || take_recording(plan, err) < 0)
         return -(int)err->kind;
     if ((!o->prepare && load_options_check_rate(o, err) < 0) || check_think(plan, err) < 0 ||
-        check_fanout(plan, err) < 0 || check_batches(plan, err) < 0)
+        check_fanout(plan, err) < 0 || check_batches(plan, err) < 0 || check_session(plan, err) < 0)
         return -ERROR_INPUT;
     if (o->seed == LOAD_NOT_GIVEN) {
         uint32_t seed;
@@ -565,6 +581,7 @@ struct engine_settings load_plan_engine(const struct load_plan *plan)
                                     .stamps_every = plan->stamps_every,
                                     .duration_ns = o->duration_ns,
                                     .batch_ns = o->batch_ns,
+                                    .session = o->session,
                                     .sleeps = o->sleep,
                                     .think = o->think ? &plan->think : NULL,
                                     .closed_loop = isinf(o->rate),
@@ -602,6 +619,7 @@ struct load_facts load_plan_facts(const struct load_plan *plan)
                                .pattern = plan->pattern,
                                .think = plan->options.think,
                                .batch_us = (double)plan->options.batch_ns / 1e3,
+                               .session = plan->options.session,
                                .warning = plan->warning,
                                .seed = plan->options.seed};
 }

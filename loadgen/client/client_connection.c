@@ -77,7 +77,7 @@ static int connection_make(struct client_connection *connection, uint32_t id,
     // Slots stay in use after the reply until their TX stamps are in, hence twice the depth. Where
     // replies come in any order, one that is late keeps its slot while many others come and go.
     connection->slot_mask = power_of_two(2 * (uint64_t)depth + STAMP_WAITS) - 1;
-    connection->window = UINT64_MAX;
+    connection->window = connection->session = UINT64_MAX;
     bool made = true;
     if (context->datagrams || context->protocol->http2) {
         uint64_t slots = power_of_two(8 * (uint64_t)depth + 4 * STAMP_WAITS);
@@ -218,6 +218,7 @@ void connection_put(struct client_connection *connection, uint32_t sample_index,
     if (connection->settled)
         connection->settled[connection->put & connection->slot_mask] = SLOT_AWAITS;
     connection->put++;
+    connection->held |= connection->put == connection->session;
     if (++counts->in_flight > counts->in_flight_max)
         counts->in_flight_max = counts->in_flight;
 }
@@ -457,6 +458,10 @@ static bool replies_receive(struct client_connection *connection, bool to_the_en
         }
         if (connection->parser.closing && !connection->parser.in_reply) {
             connection_end(connection, LOSS_CLOSED, "the server said that it closes it");
+            return true;
+        }
+        if (connection->answered == connection->session) {
+            connection_end_session(connection);
             return true;
         }
         if ((size_t)count < context->receive_bytes && !to_the_end)

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/text.h"
 #include "base/tsc.h"
 #include "loadgen/client/client_opening.h"
@@ -139,6 +140,10 @@ int connection_finish(struct client_connection *connection, struct error *err)
         entry.opening_100us = opening_100us(connection, entry.opened_time);
     context->log.items[context->log.count++] = entry;
     connection->opened_ms = monotonic_ms();
+    // The first ones end one by one, wherever in a session they are then.
+    if (context->session)
+        connection->session = connection->ended_tsc ? context->session
+                                                    : 1 + hash64(connection->id) % context->session;
     return connection_opening_begin(connection, err);
 }
 
@@ -259,7 +264,7 @@ static void forget_stream(struct client_connection *connection)
     connection->blocked = true;
     connection->settled_ahead = 0;
     connection->login_answers = 0;
-    connection->secured = false;
+    connection->secured = connection->held = false;
     client_streams_end(connection);
     client_tls_end(connection);
     connection->expiry_set = false;
@@ -295,6 +300,14 @@ void connection_end(struct client_connection *connection, enum connection_loss r
     try_again(connection);
 }
 
+void connection_end_session(struct client_connection *connection)
+{
+    connection->context->counts->sessions.ended++;
+    connection_end(connection, LOSS_CLOSED, "its session is over");
+    if (connection->state == CONNECTION_PAUSING)
+        connection_retry(-1, 0, connection); // its timer would come a millisecond later
+}
+
 static void fail_attempt(struct client_connection *connection)
 {
     connection->context->counts->reconnects_failed++;
@@ -324,6 +337,10 @@ bool connection_reopened(struct client_connection *connection)
         return true;
     }
     counts->reconnects++;
+    if (connection->context->session)
+        timed_count_note(&counts->sessions.opening,
+                         (uint64_t)((double)(tsc_now() - connection->ended_tsc) /
+                                    connection->context->ticks_per_us * 1e3));
     counts->last_reconnect_tsc = tsc_now();
     return true;
 }
@@ -333,10 +350,14 @@ void connection_retry(evutil_socket_t unused, short what, void *argument)
     (void)unused, (void)what;
     struct error why;
     struct client_connection *connection = argument;
+    struct error *first_refusal = &connection->context->counts->first_refusal;
+    const bool takes_too_long =
+        connection->state == CONNECTION_CONNECTING || connection->state == CONNECTION_OPENING;
     connection->context->progress = true;
-    if (connection->state == CONNECTION_CONNECTING ||
-        connection->state == CONNECTION_OPENING || // it took too long
-        connection_begin(connection, false, &why) < 0 || connection_watch(connection, &why) < 0) {
+    if (takes_too_long || connection_begin(connection, false, &why) < 0 ||
+        connection_watch(connection, &why) < 0) {
+        if (!takes_too_long && !first_refusal->kind)
+            *first_refusal = why;
         fail_attempt(connection);
         return;
     }

@@ -38,6 +38,9 @@ enum connection_loss connection_loss_of(int number);
 void connection_end(struct client_connection *connection, enum connection_loss reason,
                     const char *why);
 
+// Its session has had its requests, and all their replies: it is closed, and opened again at once.
+void connection_end_session(struct client_connection *connection);
+
 // Handles an event of a connection that is being opened again. True: it is open for requests.
 bool connection_reopened(struct client_connection *connection);
 

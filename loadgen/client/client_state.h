@@ -94,6 +94,7 @@ struct connection_context {
         *datagrams;       // over UDP (loadgen/client/client_datagram.h); NULL: a stream
     uint64_t timeout_tsc; // over UDP: how long a reply is waited for
     double ticks_per_us;  // of the TSC
+    uint64_t session; // requests of a connection, which then ends and is opened again; 0: it stays
     int64_t reconnect_ms; // how long a connection that ended is tried again; 0: not at all
     uint32_t open;        // connections open at present
     struct live_counters
@@ -136,6 +137,7 @@ struct client_connection {
     uint32_t *slots; // slots[n & slot_mask]: the sample of this connection's n-th request
     uint64_t slot_mask;
     uint64_t put, sent, answered; // requests so far; answered <= sent <= put
+    uint64_t session;             // so many it gets in all; UINT64_MAX: as many as there are
     uint64_t replies;             // that came; HTTP/2 may refuse requests, which settles them, too
     // Where replies come in any order: which slots' requests are settled, how many of those sent
     // are before the oldest that is not, and the most requests from that one on. NULL: in order.
@@ -143,14 +145,14 @@ struct client_connection {
     uint64_t settled_ahead, window;
     uint64_t bytes_put, bytes_sent, bytes_received; // over UDP: datagrams
     uint32_t depth;                                 // the most that may be in flight
-    bool blocked;           // not open, or the last send call took less than was offered: wait
-    bool held;              // HTTP/2 takes no further request at present
-    bool dirty;             // in its owner's list of connections to flush
-    bool expiry_set;        // over UDP: the timer runs
-    bool listed;            // in its owner's queue of connections with room
-    bool unstamped;         // in its owner's queue of those that await TX stamps
-    bool unread;            // in its owner's queue of those to be read again without an event
-    bool secured;           // the handshake of TLS is done
+    bool blocked;    // not open, or the last send call took less than was offered: wait
+    bool held;       // no further request at present: HTTP/2 takes none, or its session has had all
+    bool dirty;      // in its owner's list of connections to flush
+    bool expiry_set; // over UDP: the timer runs
+    bool listed;     // in its owner's queue of connections with room
+    bool unstamped;  // in its owner's queue of those that await TX stamps
+    bool unread;     // in its owner's queue of those to be read again without an event
+    bool secured;    // the handshake of TLS is done
     unsigned login_answers; // of its login, still awaited
     bool draining;          // closed loop: nothing more is put until all requests are answered
     bool thinks;            // closed loop: and then not until wake_tsc

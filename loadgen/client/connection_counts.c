@@ -90,6 +90,8 @@ void connection_counts_add(struct connection_counts *all, const struct connectio
     all->multigets.keys += more->multigets.keys;
     all->multigets.missing += more->multigets.missing;
     add_batches(&all->batches, &more->batches);
+    all->sessions.ended += more->sessions.ended;
+    timed_count_add(&all->sessions.opening, &more->sessions.opening);
     add_redirections(&all->redirections, &more->redirections);
     timed_count_add(&all->handshakes, &more->handshakes);
     timed_count_add(&all->resumed, &more->resumed);

@@ -72,6 +72,13 @@ struct batch_counts {
     struct timed_count waited; // of each request, from when it was due to when its batch was
 };
 
+// Connections that ended because they had had as many requests as a session has, and how long each
+// that was opened again took: until its first request could be sent.
+struct session_counts {
+    uint64_t ended;
+    struct timed_count opening;
+};
+
 // Of a load whose keys are on several servers (loadgen/client/node_map.h): what these sent
 // elsewhere.
 struct redirection_counts {
@@ -125,6 +132,7 @@ struct connection_counts {
     struct fill_counts fills;
     struct multiget_counts multigets;
     struct batch_counts batches;
+    struct session_counts sessions;
     struct redirection_counts redirections;
     // TLS handshakes that were completed, from the connected socket to the last of them: whole
     // ones, and those of a session there had been.

@@ -58,6 +58,9 @@ struct engine_settings {
     // How long a request may wait for others, to leave on one connection and in one call with them;
     // 0: each leaves when it is due. Of an open loop over a stream, to one server.
     uint64_t batch_ns;
+    // How many requests a connection has, which is then closed and opened again; 0: it stays. Not
+    // over UDP, nor HTTP/2.
+    uint64_t session;
     uint64_t timeout_ns;   // how long to wait for replies after the schedule's end
     uint64_t reconnect_ns; // how long to try to reopen a connection that ended; 0: not at all
     // Called shortly before the schedule begins, with that instant (CLOCK_MONOTONIC); may be NULL.

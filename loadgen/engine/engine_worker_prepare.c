@@ -293,6 +293,7 @@ static bool make_context(struct engine_worker *worker, uint32_t connections)
         .ticks_per_us = shared->ticks_per_ns * 1e3,
         .busy_poll_us = settings->busy_poll_us,
         .reconnect_ms = (int64_t)(settings->reconnect_ns / 1000000),
+        .session = settings->session,
         .live = settings->live ? &settings->live[worker->index] : NULL,
         .slow = shared->slow.over_tsc ? &worker->shared->slow : NULL,
         .tls = shared->tls,

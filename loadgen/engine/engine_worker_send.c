@@ -27,12 +27,13 @@ static bool is_draining(const struct engine_worker *worker, struct client_connec
     return connection->draining;
 }
 
-// Whether its user has something to think about, or does.
+// Whether its user has something to think about, or does: after replies, and in front of a session.
 static bool is_thinking(struct engine_worker *worker, struct client_connection *connection)
 {
     if (!worker->shared->settings->think)
         return false;
-    if (!connection->thinks && connection->put && connection->put == connection->answered)
+    const bool began = connection->put || (worker->context.session && connection->ended_tsc);
+    if (!connection->thinks && began && connection->put == connection->answered)
         think_queue_begin(&worker->thinking, connection, tsc_now(), 1);
     return connection->thinks;
 }

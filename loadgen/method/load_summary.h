@@ -80,6 +80,7 @@ struct load_facts {
     const char *pattern;  // as rate_pattern_format writes it; NULL: constant
     const char *think;    // of a closed loop, as asked for; NULL: nobody thinks
     double batch_us;      // how long requests were to wait for others; 0: not at all
+    uint64_t session;     // requests of a connection; 0: as many as come
     const char *warning;  // beside the verdict; NULL or empty: none
     uint64_t seed;
 };

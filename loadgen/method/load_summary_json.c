@@ -92,6 +92,14 @@ static json_t *batches_json(const struct batch_counts *batches, const struct loa
                            (json_int_t)batches->largest, "waited", timed_json(&batches->waited));
 }
 
+static json_t *sessions_json(const struct session_counts *sessions, const struct load_facts *facts)
+{
+    return !facts->session
+               ? json_null()
+               : json_pack("{s:I,s:I,s:o}", "requests", (json_int_t)facts->session, "ended",
+                           (json_int_t)sessions->ended, "opening", timed_json(&sessions->opening));
+}
+
 #define NODES(key, member) JSON_ROW(key, struct redirection_counts, member)
 
 static const struct json_row node_rows[] = {
@@ -257,6 +265,7 @@ static void set_outcome(json_t *json, const struct load_summary *summary,
     json_object_set_new(json, "fills", fills_json(&counts->fills));
     json_object_set_new(json, "multigets", multigets_json(&counts->multigets));
     json_object_set_new(json, "batches", batches_json(&counts->batches, facts));
+    json_object_set_new(json, "sessions", sessions_json(&counts->sessions, facts));
     json_object_set_new(json, "errors", errors_json(summary, result));
 }
 

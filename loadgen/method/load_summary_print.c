@@ -52,6 +52,21 @@ static void print_batches(const struct batch_counts *batches, const struct load_
             TEXT_NS((double)waited->max_ns));
 }
 
+static void print_sessions(const struct session_counts *sessions, const struct load_facts *facts,
+                           FILE *out)
+{
+    const struct timed_count *opening = &sessions->opening;
+    if (!facts->session)
+        return;
+    fprintf(out, "  sessions   of %s request%s each: %s ended", TEXT_COUNT(facts->session),
+            text_plural((double)facts->session), TEXT_COUNT(sessions->ended));
+    if (opening->count)
+        fprintf(out, "; %s to open the next one on average, %s at most",
+                TEXT_NS((double)opening->sum_ns / (double)opening->count),
+                TEXT_NS((double)opening->max_ns));
+    fputc('\n', out);
+}
+
 static void print_nodes(const struct engine_result *result, FILE *out)
 {
     const struct redirection_counts *counts = &result->counts.redirections;
@@ -289,6 +304,7 @@ static void print_all(const struct load_summary *summary, const struct engine_re
     print_fills(&counts->fills, out);
     print_multigets(&counts->multigets, out);
     print_batches(&counts->batches, facts, out);
+    print_sessions(&counts->sessions, facts, out);
     print_tls(counts, out);
     print_client(summary, result, out);
     print_stamps(summary, result, out);
