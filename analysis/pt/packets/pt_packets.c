@@ -312,9 +312,16 @@ static void scan_branches(struct scan *scan, size_t stop)
 {
     const uint8_t *data = scan->data;
     size_t at = scan->at, branches = 0, targets = 0, padding = 0;
-    for (; at < stop; at++) {
+    while (at < stop) {
         if (pt_is_short_tnt(data[at])) {
-            branches++;
+            uint64_t next;
+            size_t run = 1;
+            if (stop - at >= sizeof next) {
+                memcpy(&next, data + at, sizeof next);
+                run = pt_short_tnt_run(next);
+            }
+            branches += run;
+            at += run;
             continue;
         }
         size_t bytes = data[at] ? pt_tip_bytes(data[at]) : 1;
@@ -322,7 +329,7 @@ static void scan_branches(struct scan *scan, size_t stop)
             break;
         padding += data[at] == 0;
         targets += data[at] != 0;
-        at += bytes - 1;
+        at += bytes;
     }
     scan->at = at;
     scan->out->packets += branches + targets + padding;

@@ -99,6 +99,16 @@ static inline bool pt_is_short_tnt(uint8_t first)
     return !(first & 1) && first > 2;
 }
 
+// How many of the eight bytes, from the first (lowest) one on, are such packets in a row.
+static inline unsigned pt_short_tnt_run(uint64_t bytes)
+{
+    const uint64_t ones = 0x0101010101010101u, above_two = 0xfc * ones;
+    uint64_t odd = (bytes & ones) << 7;
+    uint64_t large = (((bytes & above_two) >> 2) + 0x7f * ones) & 0x80 * ones;
+    uint64_t others = odd | (large ^ 0x80 * ones);
+    return others ? (unsigned)__builtin_ctzll(others) / 8 : 8;
+}
+
 // And most others: the target of a jump, with that many bytes in all; 0: another packet, or none.
 static inline size_t pt_tip_bytes(uint8_t first)
 {

@@ -181,10 +181,30 @@ static void flaws_beyond_a_number_are_only_counted(void **state)
     pt_packets_free(&packets);
 }
 
+static void a_run_of_branches_ends_where_another_packet_begins(void **state)
+{
+    struct random_source random = {1};
+    (void)state;
+    for (int i = 0; i < 100000; i++) {
+        uint8_t bytes[8];
+        uint64_t word;
+        unsigned run = 0;
+        for (size_t b = 0; b < sizeof bytes; b++) // three in four are even
+            bytes[b] = (uint8_t)(random_next(&random) & ~(random_below(&random, 4) ? 1u : 0u));
+        bytes[random_below(&random, 8)] = (uint8_t)random_below(&random, 6);
+        while (run < 8 && pt_is_short_tnt(bytes[run]))
+            run++;
+        memcpy(&word, bytes, sizeof word);
+        assert_int_equal(pt_short_tnt_run(word), run);
+    }
+    assert_int_equal(pt_short_tnt_run(0xfefefefefe040404), 8);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_are_those_of_libipt),
+        cmocka_unit_test(a_run_of_branches_ends_where_another_packet_begins),
         cmocka_unit_test(scattered_and_long_streams_scan_the_same),
         cmocka_unit_test(a_break_starts_over_at_the_next_psb),
         cmocka_unit_test(what_is_no_packet_is_told_and_skipped),
