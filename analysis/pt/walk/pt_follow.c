@@ -40,25 +40,12 @@ static inline struct pt_stretch *stretch_here(struct pt_follow *follow)
     return follow->stretch == PT_NO_STRETCH ? NULL : &follow->stretches->items[follow->stretch];
 }
 
-enum link { LINK_NEXT, LINK_TAKEN, LINK_RETURN };
-
-static uint32_t *link_of(struct pt_stretch *stretch, enum link link)
-{
-    return link == LINK_NEXT    ? &stretch->next_stretch
-           : link == LINK_TAKEN ? &stretch->taken_stretch
-                                : &stretch->return_stretch;
-}
-
 // Continues at `ip`, which is where that link of the stretch `from` leads.
-static inline void follow_link(struct pt_follow *follow, uint32_t from, enum link link, uint64_t ip)
+static inline void follow_link(struct pt_follow *follow, uint32_t from, enum pt_stretch_link link,
+                               uint64_t ip)
 {
-    struct pt_stretches *stretches = follow->stretches;
-    uint32_t known = *link_of(&stretches->items[from], link), generation = stretches->generation;
     follow->ip = ip;
-    follow->stretch = known;
-    if (known != PT_NO_STRETCH || !stretch_here(follow) || stretches->generation != generation)
-        return;
-    *link_of(&stretches->items[from], link) = follow->stretch; // the array may have moved
+    follow->stretch = pt_stretches_follow(follow->stretches, from, link, ip);
 }
 
 // Continues where the trace sent the processor from the end of the stretch.
@@ -69,7 +56,7 @@ static void follow_target(struct pt_follow *follow, uint32_t from, uint64_t ip)
         stretch->taken = ip;
         stretch->taken_stretch = PT_NO_STRETCH;
     }
-    follow_link(follow, from, LINK_TAKEN, ip);
+    follow_link(follow, from, PT_LINK_TAKEN, ip);
 }
 
 static void push_return(struct pt_follow *follow, uint64_t ip, uint32_t caller)
@@ -93,7 +80,7 @@ static bool pop_return(struct pt_follow *follow)
     const struct pt_stretches *stretches = follow->stretches;
     if (to.caller < stretches->count && stretches->items[to.caller].returns_to == to.ip &&
         stretches->items[to.caller].space == follow->space)
-        follow_link(follow, to.caller, LINK_RETURN, to.ip);
+        follow_link(follow, to.caller, PT_LINK_RETURN, to.ip);
     else
         follow_to(follow, to.ip);
     return true;
@@ -325,7 +312,7 @@ static int follow_stretch(struct pt_follow *follow, uint32_t from)
         if (status < 0)
             return status_when_not_followed(status);
         follow->status = status;
-        follow_link(follow, from, taken ? LINK_TAKEN : LINK_NEXT,
+        follow_link(follow, from, taken ? PT_LINK_TAKEN : PT_LINK_NEXT,
                     taken ? stretch->taken : stretch->next);
         return 0;
     case PT_STRETCH_RETURN:
@@ -337,7 +324,7 @@ static int follow_stretch(struct pt_follow *follow, uint32_t from)
         return go_indirect(follow, from);
     case PT_STRETCH_ON:
         push_return(follow, stretch->returns_to, from);
-        follow_link(follow, from, LINK_NEXT, stretch->next);
+        follow_link(follow, from, PT_LINK_NEXT, stretch->next);
         return 0;
     default:
         return PT_FOLLOW_UNUSUAL;
@@ -488,7 +475,7 @@ int pt_follow_branches(struct pt_follow *follow, uint64_t key, struct pt_follow_
             passed->blocks++;
             passed->instructions += stretch->instructions;
             passed->last_ip = stretch->end_ip;
-            follow_link(follow, follow->stretch, taken ? LINK_TAKEN : LINK_NEXT,
+            follow_link(follow, follow->stretch, taken ? PT_LINK_TAKEN : PT_LINK_NEXT,
                         taken ? stretch->taken : stretch->next);
         }
         if (query->tnt_bits)

@@ -130,15 +130,24 @@ static void push(struct pt_path *path, uint64_t ip, uint32_t caller)
         path->peak = (uint8_t)(path->return_count - path->popped);
 }
 
-// Where a return leads that the trace took as called for; 0: not known, the path ends there.
-static uint64_t pop(struct pt_path *path)
+// Where a path goes on.
+struct way {
+    uint64_t ip;   // 0: not known, the path ends there
+    uint32_t from; // the stretch that remembers where that is; PT_NO_STRETCH: none
+    enum pt_stretch_link link;
+};
+
+// Where a return leads that the trace took as called for.
+static struct way pop(struct pt_path *path)
 {
-    if (path->return_count)
-        return path->push[--path->return_count].ip;
+    if (path->return_count) {
+        const struct pt_path_return *to = &path->push[--path->return_count];
+        return (struct way){to->ip, to->caller, PT_LINK_RETURN};
+    }
     path->looks = true;
     path->pops = path->popped || !path->top;
     path->popped = path->top != 0;
-    return path->pops ? 0 : path->top;
+    return (struct way){path->pops ? 0 : path->top, PT_NO_STRETCH, PT_LINK_RETURN};
 }
 
 // Whether a path may go over that stretch, whose decision, if it has one, is then known.
@@ -164,31 +173,36 @@ static bool may_pass(const struct course *course, const struct pt_stretch *stret
     }
 }
 
-// Passes the stretch `at`; *next: what follows it, where the path does not end. False: not passed.
-static bool step(struct course *course, uint32_t at, uint64_t *next)
+// Passes the stretch `at`. False: not passed.
+static bool step(struct course *course, uint32_t at, struct way *way)
 {
     struct pt_path *path = &course->path;
     const struct pt_stretch *stretch = &course->paths->stretches->items[at];
     bool decides = stretch->end == PT_STRETCH_BRANCH || stretch->end == PT_STRETCH_RETURN;
     if (!may_pass(course, stretch) || !pass(course, stretch))
         return false;
-    *next = 0;
     if (decides && course->left) {
         bool taken = path->asked >> --course->left & 1;
         path->bits++;
-        if (stretch->end == PT_STRETCH_BRANCH)
-            *next = taken ? stretch->taken : stretch->next;
-        else
-            *next = pop(path);
+        *way = stretch->end == PT_STRETCH_RETURN ? pop(path)
+               : taken                           ? (struct way){stretch->taken, at, PT_LINK_TAKEN}
+                                                 : (struct way){stretch->next, at, PT_LINK_NEXT};
     } else if (stretch->end == PT_STRETCH_ON) {
         push(path, stretch->returns_to, at);
-        *next = stretch->next;
+        *way = (struct way){stretch->next, at, PT_LINK_NEXT};
     } else {
         if (stretch->end == PT_STRETCH_CALL)
             push(path, stretch->returns_to, at);
         path->indirect = at;
     }
     return true;
+}
+
+static uint32_t stretch_on(struct pt_stretches *stretches, uint32_t space, const struct way *way)
+{
+    return way->from == PT_NO_STRETCH
+               ? pt_stretches_find(stretches, space, way->ip, PT_AIM_DECISION, 0)
+               : pt_stretches_follow(stretches, way->from, way->link, way->ip);
 }
 
 // False: the stretches were forgotten meanwhile, or there is no memory.
@@ -198,12 +212,14 @@ static bool go(struct course *course)
     struct pt_stretches *stretches = course->paths->stretches;
     uint32_t space = stretches->items[path->from].space, at = path->from;
     for (int i = 0; i < MOST_STRETCHES && at != PT_NO_STRETCH; i++) {
-        uint64_t next;
-        if (!step(course, at, &next))
+        struct way way = {.from = PT_NO_STRETCH};
+        if (!step(course, at, &way))
             break;
-        bool ends = path->pops || path->indirect != PT_NO_STRETCH;
-        at = ends ? PT_NO_STRETCH : pt_stretches_find(stretches, space, next, PT_AIM_DECISION, 0);
-        if (stretches->generation != course->paths->generation || (!ends && at == PT_NO_STRETCH))
+        if (path->pops || path->indirect != PT_NO_STRETCH)
+            at = PT_NO_STRETCH;
+        else if ((at = stretch_on(stretches, space, &way)) == PT_NO_STRETCH)
+            return false;
+        if (stretches->generation != course->paths->generation)
             return false;
         if (path->bits && !course->left && !(path->asked & PT_PATH_THEN_TARGET))
             break;

@@ -85,6 +85,30 @@ void pt_stretches_free(struct pt_stretches *stretches);
 uint32_t pt_stretches_find(struct pt_stretches *stretches, uint32_t space, uint64_t ip,
                            enum pt_stretch_aim aim, uint64_t aim_ip);
 
+// Where a stretch leads, which it remembers.
+enum pt_stretch_link { PT_LINK_NEXT, PT_LINK_TAKEN, PT_LINK_RETURN };
+
+static inline uint32_t *pt_stretch_link(struct pt_stretch *stretch, enum pt_stretch_link link)
+{
+    return link == PT_LINK_NEXT    ? &stretch->next_stretch
+           : link == PT_LINK_TAKEN ? &stretch->taken_stretch
+                                   : &stretch->return_stretch;
+}
+
+// The stretch to the decision from `ip`, which is where that link of the stretch `from` leads.
+static inline uint32_t pt_stretches_follow(struct pt_stretches *stretches, uint32_t from,
+                                           enum pt_stretch_link link, uint64_t ip)
+{
+    struct pt_stretch *stretch = &stretches->items[from];
+    uint32_t found = *pt_stretch_link(stretch, link), generation = stretches->generation;
+    if (found != PT_NO_STRETCH)
+        return found;
+    found = pt_stretches_find(stretches, stretch->space, ip, PT_AIM_DECISION, 0);
+    if (stretches->generation == generation) // the array may have moved
+        *pt_stretch_link(&stretches->items[from], link) = found;
+    return found;
+}
+
 // Whether the instruction at that address is understood: then it is none that enters a virtual
 // machine, for instance.
 bool pt_stretches_plain(struct pt_stretches *stretches, uint32_t space, uint64_t ip);
