@@ -358,7 +358,7 @@ int pt_follow_next(struct pt_follow *follow, struct pt_block *block)
     return result < 0 ? result : take_event(follow);
 }
 
-bool pt_follow_ask(struct pt_follow *follow, uint32_t *from, uint32_t *asked)
+bool pt_follow_ask(struct pt_follow *follow, uint32_t *from, uint64_t *asked)
 {
     struct pt_query *query = &follow->query;
     if (follow->has_event || !follow->enabled || !follow->long_mode)
@@ -380,11 +380,9 @@ bool pt_follow_ask(struct pt_follow *follow, uint32_t *from, uint32_t *asked)
         if (pt_query_fill(query) < 0)
             return false; // the next query reports the same status
     }
-    unsigned rest = query->tnt_bits > PT_PATH_BITS ? query->tnt_bits - (unsigned)PT_PATH_BITS : 0u;
-    unsigned bits = query->tnt_bits - rest;
-    *asked = (uint32_t)(query->tnt >> rest) & ((1u << bits) - 1);
-    *asked |= 1u << bits;
-    if (rest == 0 && pt_query_then_target(query))
+    uint64_t above = 1ull << query->tnt_bits;
+    *asked = (query->tnt & (above - 1)) | above;
+    if (pt_query_then_target(query))
         *asked |= PT_PATH_THEN_TARGET;
     return true;
 }

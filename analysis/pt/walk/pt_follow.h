@@ -62,7 +62,7 @@ static inline const struct pt_stretch *pt_follow_passed_stretch(const struct pt_
 }
 
 // Which path (pt_paths.h) would be next. False: none, an event or the end is.
-bool pt_follow_ask(struct pt_follow *follow, uint32_t *from, uint32_t *asked);
+bool pt_follow_ask(struct pt_follow *follow, uint32_t *from, uint64_t *asked);
 
 // The address that a return comes back to; 0: it is not known.
 static inline uint64_t pt_follow_top(const struct pt_follow *follow)

@@ -4,12 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+
 enum {
     MOST_STRETCHES = 64, // in a path
     MOST_FLOWS = 32,
     FLOWS_A_STRETCH = 3, // at the most
     EARLY = 64,          // a walk that asks no more than that needs no table
-    CALLED = 1 << 15,    // in a slot: not a path, but what was asked for there last
+    ALL_SLOTS = 2 * PT_PATH_SLOTS,
+    CALLED = 1 << 15, // in a slot: not a path, but what was asked for there last
 };
 _Static_assert((unsigned)PT_PATH_MOST < (unsigned)CALLED, "a path's number fits a slot");
 
@@ -233,8 +236,8 @@ static bool go(struct course *course)
 static int paths_forget(struct pt_paths *paths)
 {
     if (paths->slots)
-        memset(paths->slots, 0, PT_PATH_SLOTS * sizeof *paths->slots);
-    else if (!(paths->slots = calloc(PT_PATH_SLOTS, sizeof *paths->slots)))
+        memset(paths->slots, 0, ALL_SLOTS * sizeof *paths->slots);
+    else if (!(paths->slots = calloc(ALL_SLOTS, sizeof *paths->slots)))
         return -1;
     paths->list.count = paths->flows.count = 0;
     paths->last = PT_NO_PATH;
@@ -259,28 +262,19 @@ static const struct pt_path *keep(struct pt_paths *paths, struct course *course)
     return &paths->list.items[paths->list.count - 1];
 }
 
-static unsigned branches_of(uint32_t asked)
+static unsigned branches_of(uint64_t asked)
 {
     asked &= ~PT_PATH_THEN_TARGET;
-    return asked ? 31 - (unsigned)__builtin_clz(asked) : 0;
+    return asked ? 63 - (unsigned)__builtin_clzll(asked) : 0;
 }
 
 // The place of a path that looks at the return address, beside that of one with another.
-static uint32_t slot_with(uint32_t from, uint32_t asked, uint64_t top)
+static uint32_t slot_with(uint32_t from, uint64_t asked, uint64_t top)
 {
     return pt_path_slot(from ^ (uint32_t)(top * 0x9e3779b97f4a7c15u >> 32), asked);
 }
 
-static const struct pt_path *found_beside(struct pt_paths *paths, uint32_t found)
-{
-    struct pt_path *items = paths->list.items;
-    if (paths->last != PT_NO_PATH)
-        items[paths->last].next = found;
-    paths->last = found;
-    return items[found].blocks ? &items[found] : NULL;
-}
-
-const struct pt_path *pt_paths_learn(struct pt_paths *paths, uint32_t from, uint32_t asked,
+const struct pt_path *pt_paths_learn(struct pt_paths *paths, uint32_t from, uint64_t asked,
                                      uint64_t top)
 {
     const struct pt_path *learned;
@@ -299,11 +293,11 @@ const struct pt_path *pt_paths_learn(struct pt_paths *paths, uint32_t from, uint
         slot = &paths->slots[slot_with(from, asked, top)];
         found = *slot - 1u;
         if (found < paths->list.count && pt_path_is(&paths->list.items[found], from, asked, top))
-            return found_beside(paths, found);
+            return pt_paths_found(paths, found);
     }
     paths->last = PT_NO_PATH;
-    uint32_t mixed = from * 0x85ebca6bu ^ asked * 0x9e3779b9u ^ (uint32_t)top * 0xc2b2ae35u;
-    uint16_t called = (uint16_t)(CALLED | mixed >> 16);
+    uint64_t mixed = hash_pair(from ^ top, asked);
+    uint16_t called = (uint16_t)(CALLED | mixed >> 48);
     if (*slot != called) {
         *slot = called;
         return NULL;

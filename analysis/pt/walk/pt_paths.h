@@ -17,25 +17,25 @@
 #include "base/array.h"
 
 enum {
-    PT_PATH_BITS = 24,
-    PT_PATH_RETURNS = 4, // return addresses that a path may leave
-    PT_PATH_SLOTS = 1 << 15,
+    PT_PATH_BITS = 24,       // of a short path; a long one has all that are ready
+    PT_PATH_RETURNS = 4,     // return addresses that a path may leave
+    PT_PATH_SLOTS = 1 << 15, // for short ones, and as many for long ones
     PT_PATH_MOST = 1 << 14,
     PT_PATH_FLOWS = 1 << 16, // of all paths, and what the last one adds
 };
 
-// What a path is asked for: PT_PATH_BITS branches or fewer, the next one uppermost, with a 1 above
-// them as in a TNT packet; and whether the trace has a jump's target right behind them.
-#define PT_PATH_THEN_TARGET 0x80000000u
+// What a path is asked for: branches, the next one uppermost, with a 1 above them as in a TNT
+// packet; and whether the trace has a jump's target right behind them.
+#define PT_PATH_THEN_TARGET (1ull << 63)
 // Without branches: what comes before the next decision.
 enum { PT_PATH_TO_DECISION = 0 };
 enum { PT_NO_PATH = 0xffffffff };
 
 struct pt_path {
     // Until here what it is asked for:
-    uint32_t from; // the stretch where it begins
-    uint32_t asked;
+    uint64_t asked;
     uint64_t top;  // the return address on top of the stack where it begins, if it `looks` at it
+    uint32_t from; // the stretch where it begins
     uint32_t next; // the path that was found after it last; itself when none was
     // What it does:
     uint32_t to;       // the stretch where it leads; PT_NO_STRETCH: see `pops` and `indirect`
@@ -82,20 +82,32 @@ void pt_paths_free(struct pt_paths *paths);
 // Learns a path when it is asked for the second time in a row at its place in the table: what runs
 // once is not worth it. When there are too many, or the stretches were forgotten, all paths are.
 // Valid until the next call. NULL: it is to be walked block by block.
-const struct pt_path *pt_paths_learn(struct pt_paths *paths, uint32_t from, uint32_t asked,
+const struct pt_path *pt_paths_learn(struct pt_paths *paths, uint32_t from, uint64_t asked,
                                      uint64_t top);
 
-static inline bool pt_path_is(const struct pt_path *path, uint32_t from, uint32_t asked,
+static inline bool pt_path_is(const struct pt_path *path, uint32_t from, uint64_t asked,
                               uint64_t top)
 {
     return path->from == from && path->asked == asked && (!path->looks || path->top == top);
 }
 
-static inline uint32_t pt_path_slot(uint32_t from, uint32_t asked)
+static inline bool pt_path_is_long(uint64_t asked)
 {
-    uint64_t mixed = ((uint64_t)from << 32 | asked) * 0x9e3779b97f4a7c15u;
-    _Static_assert(PT_PATH_SLOTS == 1 << 15 && PT_PATH_BITS < 31, "the hash fits");
-    return (uint32_t)(mixed >> 49);
+    return (asked & ~PT_PATH_THEN_TARGET) >> (PT_PATH_BITS + 1);
+}
+
+// The first of a long one's branches.
+static inline uint64_t pt_path_shortened(uint64_t asked)
+{
+    asked &= ~PT_PATH_THEN_TARGET;
+    return asked >> (63 - __builtin_clzll(asked) - PT_PATH_BITS);
+}
+
+static inline uint32_t pt_path_slot(uint32_t from, uint64_t asked)
+{
+    uint64_t mixed = (from * 0xd6e8feb86659fd93u ^ asked) * 0x9e3779b97f4a7c15u;
+    _Static_assert(PT_PATH_SLOTS == 1 << 15, "the hash fits");
+    return (uint32_t)(mixed >> 49) + (pt_path_is_long(asked) ? (uint32_t)PT_PATH_SLOTS : 0u);
 }
 
 // The table does not fit the processor's caches; what comes next is mostly what came next before.
@@ -108,25 +120,49 @@ static inline void pt_path_prefetch(const struct pt_path *path)
     __builtin_prefetch(bytes + sizeof *path - 1);
 }
 
-// top: the return address on top of the stack; 0: none.
-static inline const struct pt_path *pt_paths_find(struct pt_paths *paths, uint32_t from,
-                                                  uint32_t asked, uint64_t top)
+// The path that is known for that; PT_NO_PATH: none.
+static inline uint32_t pt_paths_known(const struct pt_paths *paths, uint32_t from, uint64_t asked,
+                                      uint64_t top)
 {
-    if (!paths->slots || paths->generation != paths->stretches->generation)
-        return pt_paths_learn(paths, from, asked, top);
+    const struct pt_path *items = paths->list.items;
+    uint32_t found = paths->last == PT_NO_PATH ? PT_NO_PATH : items[paths->last].next;
+    if (found != PT_NO_PATH && pt_path_is(&items[found], from, asked, top))
+        return found;
+    found = paths->slots[pt_path_slot(from, asked)] - 1u;
+    return found < paths->list.count && pt_path_is(&items[found], from, asked, top) ? found
+                                                                                    : PT_NO_PATH;
+}
+
+// It comes after the path that was found last. NULL: it cannot be passed.
+static inline const struct pt_path *pt_paths_found(struct pt_paths *paths, uint32_t found)
+{
     struct pt_path *items = paths->list.items;
-    struct pt_path *last = paths->last == PT_NO_PATH ? NULL : &items[paths->last];
-    uint32_t found = last ? last->next : 0;
-    if (!last || !pt_path_is(&items[found], from, asked, top)) {
-        found = paths->slots[pt_path_slot(from, asked)] - 1u;
-        if (found >= paths->list.count || !pt_path_is(&items[found], from, asked, top))
-            return pt_paths_learn(paths, from, asked, top);
-        if (last)
-            last->next = found;
-    }
+    if (paths->last != PT_NO_PATH && items[paths->last].next != found)
+        items[paths->last].next = found;
     paths->last = found;
     pt_path_prefetch(&items[items[found].next]);
     return items[found].blocks ? &items[found] : NULL;
+}
+
+static inline const struct pt_path *pt_paths_find_exactly(struct pt_paths *paths, uint32_t from,
+                                                          uint64_t asked, uint64_t top)
+{
+    if (!paths->slots || paths->generation != paths->stretches->generation)
+        return pt_paths_learn(paths, from, asked, top);
+    uint32_t found = pt_paths_known(paths, from, asked, top);
+    return found == PT_NO_PATH ? pt_paths_learn(paths, from, asked, top)
+                               : pt_paths_found(paths, found);
+}
+
+// top: the return address on top of the stack; 0: none. All branches that are ready are one path
+// where they come again together, else the first of them are.
+static inline const struct pt_path *pt_paths_find(struct pt_paths *paths, uint32_t from,
+                                                  uint64_t asked, uint64_t top)
+{
+    const struct pt_path *path = pt_paths_find_exactly(paths, from, asked, top);
+    return path || !pt_path_is_long(asked)
+               ? path
+               : pt_paths_find_exactly(paths, from, pt_path_shortened(asked), top);
 }
 
 #endif

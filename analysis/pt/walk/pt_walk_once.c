@@ -580,7 +580,8 @@ static int walk_paths(struct pt_walk *walk)
 {
     struct pt_walker *walker = walk->walker;
     uint64_t most = walk->piece->counts.instructions + STALL_INSTRUCTIONS;
-    uint32_t from, asked;
+    uint32_t from;
+    uint64_t asked;
     int status = 0;
     while (status == 0 && !walk->failed && walk->piece->counts.instructions < most &&
            pt_follow_ask(&walker->follow, &from, &asked)) {

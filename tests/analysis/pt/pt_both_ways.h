@@ -12,6 +12,7 @@ struct both_ways {
     uint64_t pieces, bytes, followed_bytes, flows, errors; // looked at
     uint64_t others;                                       // pieces that are not alike
     uint64_t paths;                                        // known behind each piece
+    uint64_t longest_path;                                 // branches, of those known at the end
     uint64_t followed_errors;                              // found by the fast way itself
 };
 

@@ -114,6 +114,10 @@ static struct both_ways hand_both_ways(struct by_hand *hand)
     assert_non_null(walkers.follower);
     assert_non_null(walkers.careful);
     assert_int_equal(stream_both_ways(&walkers, &stream, false, &sum), 0);
+    const struct pt_path_list *paths = &walkers.follower->paths.list;
+    for (size_t i = 0; i < paths->count; i++)
+        if (paths->items[i].bits > sum.longest_path)
+            sum.longest_path = paths->items[i].bits;
     pt_walker_free(walkers.follower);
     pt_walker_free(walkers.careful);
     pt_packets_free(&packets);
@@ -185,6 +189,41 @@ static void branches_before_a_target_are_no_jump(void **state)
     assert_int_equal(hand_both_ways(&hand).errors, 1);
 }
 
+// However many packets of branches there are, and in whichever of them a jump's target should have
+// come instead: that many branches wait there.
+static void branches_wait_in_many_packets(size_t waiting)
+{
+    enum { MOST = 66 };
+    static const uint8_t code[] = {
+        0x75, 0xfe, // 0: jnz 0
+        0xff, 0xe0, // 2: jmp *rax, to 0
+    };
+    static struct by_hand hand;
+    uint64_t errors = 0; // none where all that wait begin a packet: libipt drops those
+    for (size_t turns = 1; turns < MOST; turns++) {
+        char branches[2 * MOST] = {0}, wrong[2 * MOST] = {0};
+        memset(branches, '1', turns);
+        memset(wrong, '1', turns + 1 + waiting);
+        branches[turns] = wrong[turns] = '0';
+        hand_begin(&hand, code, sizeof code);
+        for (int i = 0; i < ROUNDS; i++) {
+            hand_branches(&hand, i < ROUNDS - 1 ? branches : wrong);
+            hand_target(&hand, 0);
+        }
+        struct both_ways sum = hand_both_ways(&hand);
+        errors += sum.errors;
+        assert_true(turns <= PT_PATH_BITS || sum.longest_path > PT_PATH_BITS);
+    }
+    assert_true(errors > MOST / 2);
+}
+
+static void branches_of_many_packets_are_taken_together(void **state)
+{
+    (void)state;
+    branches_wait_in_many_packets(6); // one packet's
+    branches_wait_in_many_packets(30);
+}
+
 // As many calls as return addresses are kept, and two more in a path: the two oldest are lost.
 static void a_path_drops_the_oldest_return_addresses(void **state)
 {
@@ -223,6 +262,7 @@ int main(void)
         cmocka_unit_test(a_path_takes_a_return_address_away_once),
         cmocka_unit_test(a_path_takes_no_target_before_all_branches),
         cmocka_unit_test(branches_before_a_target_are_no_jump),
+        cmocka_unit_test(branches_of_many_packets_are_taken_together),
         cmocka_unit_test(a_path_drops_the_oldest_return_addresses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
