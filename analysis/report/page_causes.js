@@ -149,6 +149,8 @@ const current = () => data.diagnoses[view.diagnosis];
 // The same on the core that received and on the one that served is one cause to a reader.
 const causeKey = cause =>
     [cause.of_client ? 'client' : 'server', cause.tier, cause.category, cause.name].join('\n');
+// The chosen one, or one of those that are told in the chosen words.
+const isChosenCause = cause => view.cause === causeKey(cause) || view.cause === cause.words;
 const causeLabel = cause => `${cause.name} (${data.roles[cause.role]})`;
 
 // Without the core: which side it is on is enough to tell such causes apart.
@@ -193,7 +195,7 @@ function listedMessages() {
   const {messages, attributions, causes, shown} = current(),
         own = Array.from({length: shown}, (_, i) => i).filter(i => inSpan(messages.at_ns[i]));
   if (view.cause === null) return own;
-  const chosen = causes.map(cause => causeKey(cause) === view.cause), added = new Map();
+  const chosen = causes.map(isChosenCause), added = new Map();
   for (const i of own)
     for (let j = messages.first[i]; j < messages.first[i + 1]; j++)
       if (chosen[attributions.cause[j]])

@@ -322,10 +322,11 @@ static size_t bar_build(const struct run_analysis *run, struct page_bar_part out
     for (size_t i = 0; i < first->causes.count; i++)
         all += first->causes.items[i].total_ns;
     rest = all;
-    size_t count = run_named_causes(first, ALL_CAUSES, named, BAR_CAUSES);
+    size_t count = run_causes_by_words(run, first, ALL_CAUSES, named, BAR_CAUSES);
     for (size_t i = 0; i < count; i++) {
-        snprintf(name, sizeof name, "%s%s", named[i].cause->name,
-                 named[i].cause->role == ROLE_CLIENT ? " (client)" : "");
+        const struct cause *cause = named[i].cause;
+        snprintf(name, sizeof name, "%s%s", named[i].several ? cause->category : cause->name,
+                 cause->role == ROLE_CLIENT ? " (client)" : "");
         out[parts++] = bar_part(named[i].total_ns, whole, name,
                                 run_cause_words(run, &first->causes, named[i].index, words));
         rest -= named[i].total_ns;

@@ -5,12 +5,25 @@
 
 const BAR_PARTS = 6, BAR_WORDS = 5;
 
-// [key, name, words, ns, rank]; without a key there is nothing to choose.
+// What is told in the same words is one part, which is named by their category (run_causes_by_words).
+function byWords(causes) {
+  const all = new Map();
+  for (const {key, causes: [cause], ns} of causes) {
+    const one = all.get(cause.words);
+    all.set(
+        cause.words,
+        one ? {...one, key: cause.words, name: cause.category + (cause.of_client ? ' (client)' : ''), ns: one.ns + ns} :
+              {key, name: causeName(cause), cause, ns});
+  }
+  return [...all.values()].sort((a, b) => b.ns - a.ns);
+}
+
+// {key, name, cause or words, ns}; without a key there is nothing to choose.
 function barParts(diagnosis) {
-  const all = readersCauses(diagnosis, shownCauses()), named = all.slice(0, BAR_PARTS), rest = all.slice(BAR_PARTS);
+  const all = byWords(readersCauses(diagnosis, shownCauses())), named = all.slice(0, BAR_PARTS), rest = all.slice(BAR_PARTS);
   const sum = list => list.reduce((total, one) => total + one.ns, 0),
         whole = shownExtra().ns, unknown = whole - sum(all);
-  const parts = named.map(({key, causes: [cause], ns}) => ({key, name: causeName(cause), cause, ns}));
+  const parts = [...named];
   if (rest.length)
     parts.push({name: plural(rest.length, 'smaller cause'), words: plural(rest.length, 'smaller cause'), ns: sum(rest)});
   if (unknown > 0.005 * whole)

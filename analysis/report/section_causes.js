@@ -6,7 +6,7 @@
 
 const inCategory = cause => view.category === null || view.category === cause.category;
 const causeShown = cause =>
-    inCategory(cause) && (view.cause === null || view.cause === causeKey(cause));
+    inCategory(cause) && (view.cause === null || isChosenCause(cause));
 
 // The categories of the diagnosis on show with their time, the largest first.
 function categoriesOf(diagnosis) {
@@ -43,7 +43,7 @@ function showAll() {
 
 // The choice is also written as text, since buttons are not printed.
 function renderCategoryNote() {
-  const note = byId('category-note'), words = [], cause = current()?.causes.find(one => causeKey(one) === view.cause);
+  const note = byId('category-note'), words = [], cause = current()?.causes.find(isChosenCause);
   if (view.span) words.push(`Only messages ${spanWords()}: ${plural(shownExtra().messages, 'slow one')}.`);
   if (cause) words.push(`Only messages that were slowed because ${cause.words}.`);
   if (view.category !== null) words.push(`Only causes of the category “${view.category}” are shown.`);

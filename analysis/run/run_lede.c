@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "base/units.h"
 
-enum { NAMED_CAUSES = 2 };
+enum { NAMED_CAUSES = 2, COMPARED_CAUSES = 16 };
 #define WORTH_A_CLAUSE  0.2  // share of the extra time: the second cause is named from there on
 #define WORTH_A_DOUBT   0.25 // the share of which nobody knows where it went
 #define MOST_NOT_JOINED 0.01 // of the answered requests that could not be followed, without a word
@@ -139,6 +139,36 @@ size_t run_named_causes(const struct diagnosis *diagnosis, enum whose_causes who
     return count;
 }
 
+size_t run_causes_by_words(const struct run_analysis *run, const struct diagnosis *diagnosis,
+                           enum whose_causes whose, struct named_cause *out, size_t most)
+{
+    struct named_cause all[COMPARED_CAUSES];
+    char first[CAUSE_WORDS_BYTES], other[CAUSE_WORDS_BYTES];
+    const struct cause_array *causes = &diagnosis->causes;
+    size_t count = run_named_causes(diagnosis, whose, all, COMPARED_CAUSES), kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct named_cause one = all[i];
+        size_t same = 0;
+        run_cause_words(run, causes, one.index, other);
+        while (same < kept &&
+               strcmp(run_cause_words(run, causes, all[same].index, first), other) != 0)
+            same++;
+        if (same < kept) {
+            one = all[same];
+            one.total_ns += all[i].total_ns;
+            one.several = true;
+        } else {
+            kept++;
+        }
+        for (; same > 0 && all[same - 1].total_ns < one.total_ns; same--)
+            all[same] = all[same - 1];
+        all[same] = one;
+    }
+    kept = kept < most ? kept : most;
+    memcpy(out, all, kept * sizeof *out);
+    return kept;
+}
+
 // Whether a cause is said after the first: a good part of the time, or the first that either side
 // can mend.
 static bool is_worth_a_clause(const struct diagnosis *diagnosis, const struct named_cause *named,
@@ -165,23 +195,6 @@ static const char *what_helps(const struct run_analysis *run, const struct cause
     return remedy ? remedy->helps : "";
 }
 
-// Makes one of causes that have the same words, as requests behind others of their own connection
-// and behind those of others do.
-static size_t merge_words(const struct run_analysis *run, const struct cause_array *causes,
-                          struct named_cause *picked, size_t count)
-{
-    char first[CAUSE_WORDS_BYTES], other[CAUSE_WORDS_BYTES];
-    size_t kept = count ? 1 : 0;
-    for (size_t i = 1; i < count; i++) {
-        bool same = strcmp(run_cause_words(run, causes, picked[0].index, first),
-                           run_cause_words(run, causes, picked[i].index, other)) == 0;
-        picked[0].total_ns += same ? picked[i].total_ns : 0;
-        if (!same)
-            picked[kept++] = picked[i];
-    }
-    return kept;
-}
-
 // "For 78 % of that extra time another program, `yes`, had memcached's CPU core; for 20 % ..."
 // Returns what helps against the first, "" if nothing is known or there is none.
 static const char *append_shares(struct run_lede *out, const struct run_analysis *run,
@@ -190,11 +203,10 @@ static const char *append_shares(struct run_lede *out, const struct run_analysis
     struct named_cause picked[NAMED_CAUSES] = {0};
     char words[CAUSE_WORDS_BYTES];
     double whole = run_diagnosis_extra_ns(diagnosis);
-    size_t count = run_named_causes(diagnosis, whose, picked, NAMED_CAUSES), named = 0;
+    size_t count = run_causes_by_words(run, diagnosis, whose, picked, NAMED_CAUSES), named = 0;
     bool after_apart = whose == ALL_CAUSES && count && picked[0].cause->apart;
     if (after_apart)
-        count = 1 + run_named_causes(diagnosis, OTHER_CAUSES, picked + 1, 1);
-    count = merge_words(run, &diagnosis->causes, picked, count);
+        count = 1 + run_causes_by_words(run, diagnosis, OTHER_CAUSES, picked + 1, 1);
     for (; named < count; named++) {
         if ((named || whose == CAUSES_APART) &&
             !is_worth_a_clause(diagnosis, &picked[named], after_apart))
@@ -215,8 +227,7 @@ static void append_small(struct run_lede *out, const struct run_analysis *run,
 {
     struct named_cause picked[NAMED_CAUSES] = {0};
     char words[CAUSE_WORDS_BYTES], each[32];
-    size_t count = run_named_causes(diagnosis, OTHER_CAUSES, picked, NAMED_CAUSES);
-    count = merge_words(run, &diagnosis->causes, picked, count);
+    size_t count = run_causes_by_words(run, diagnosis, OTHER_CAUSES, picked, NAMED_CAUSES);
     for (size_t i = 0; i < count; i++)
         text_append(out->text, LEDE_BYTES, "%s%s (%s%s)",
                     i           ? "; "

@@ -41,6 +41,7 @@ struct named_cause {
     const struct cause *cause; // the largest of them; the diagnosis's
     size_t index;              // its place there
     double total_ns;           // of all of them
+    bool several;              // of several names, told in the same words (run_causes_by_words)
 };
 
 enum whose_causes {
@@ -53,5 +54,11 @@ enum whose_causes {
 // The largest `most` of them; returns how many there are.
 size_t run_named_causes(const struct diagnosis *diagnosis, enum whose_causes whose,
                         struct named_cause *out, size_t most);
+
+// The same, with those that are told in the same words as one, as requests behind others of their
+// own connection and behind those of others are: the share that is said of these words is that of
+// all of them, in the first sentences as in the page's bar.
+size_t run_causes_by_words(const struct run_analysis *run, const struct diagnosis *diagnosis,
+                           enum whose_causes whose, struct named_cause *out, size_t most);
 
 #endif

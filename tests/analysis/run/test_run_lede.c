@@ -215,6 +215,16 @@ static const struct situation situations[] = {
               "stood behind others that memcached was working on.",
      .remedy = "Sync less often (appendfsync everysec), in a thread of its own, or to a faster "
                "device"},
+    {.what = "small ones of the same words, which are more than the largest",
+     .servers = 1,
+     .causes = {CAUSE("yes", "other programs", ROLE_A, .3),
+                CAUSE("blocked in fdatasync: disk vda", "block I/O", ROLE_A, .2),
+                CAUSE("blocked in pwrite to log, disk vda", "block I/O", ROLE_A, .15),
+                CAUSE("blocked in fdatasync: disk vdb", "block I/O", ROLE_A, .15)},
+     .lede = SLOW "For 50 % of that extra time a disk had to be waited for; for 30 % another "
+                  "program, `yes`, had memcached's CPU core.",
+     .remedy = "Sync less often (appendfsync everysec), in a thread of its own, or to a faster "
+               "device"},
     {.what = "a quota",
      .servers = 1,
      .causes = {CAUSE("throttled by /app", "CPU quota", ROLE_A, .95)},
