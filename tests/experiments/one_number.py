@@ -75,8 +75,19 @@ for end, label in (("low", "95 % from"), ("high", "95 % to")):
     cells = re.findall(r"[\d.,]+ (?:ns|us|ms|s)|-", row[1]) if row else []
     if len(cells) == 6 and cells[2] != "-":
         find("p99 " + end, TIME, "the terminal's table", cells[2])
+# What the first sentences say of a cause is what the page's bar has of those with the same words.
+bar = re.search(r'<ul class="bar-words">(.*?)</ul>', dom, flags=re.S)
+parts = re.findall(r"<b[^>]*>(\d+) %</b><span[^>]*>(.*?)</span>", bar[1] if bar else "", flags=re.S)
+parts = [(int(share), html.unescape(words)) for share, words in parts]
+shares = []
+for share, words in re.findall(r"\b[Ff]or (\d+) %(?: of that extra time)? (.*?)(?=; for \d+ %|\. |\.$)", summary["lede"]):
+    same = [part for part, others in parts if others == words]
+    if not same or abs(sum(same) - int(share)) > len(same):
+        shares.append(f'"{words}": {share} % in the first sentences, {same} % in the bar')
 
-wrong = 0
+wrong = len(shares)
+for difference in shares:
+    print(f"FAIL: {difference}")
 for number, places in sorted(said.items()):
     least, most = min(value for value, _ in places), max(value for value, _ in places)
     # Three digits are printed: half of the third, on both sides.

@@ -71,6 +71,16 @@ EOF
     pkill -CONT -x labserver
     return $status
 }
+three_causes() { # each as long as the others, and as often but for their beat
+    experiment "$work/s.yaml" netns 2k 3s <<EOF
+servers: {lab: {host: server, kind: command, shim: true, command: [$build/labserver, --port, '{port}', --service, 'fixed:10us',
+  --fault, 'lock,3ms,41ms', --fault-log, '$work/fault.log']}}
+neighbours:
+  hog: {host: server, kind: command, command: [$build/tests/faults/inject, hog, 3ms, 43ms, '$work/hog.log'], cores: [0]}
+  stop: {host: server, kind: command, command: [$build/tests/faults/inject, stop, 3ms, 47ms, '$work/stop.log'], cores: [0]}
+EOF
+    try_run "$work/s.yaml"
+}
 no_shim() {
     fault_experiment "hog on A" 2s "$work/fault.log" | sed 's/shim: true/shim: false/' >"$work/s.yaml"
     "$taillight" run "$work/s.yaml" --out "$work/run" --quiet >"$work/out" 2>"$work/run.err"
@@ -147,6 +157,8 @@ matches() { # REGEX or none, TEXT
     if [ "$1" = none ]; then [ -z "$2" ]; else grep -qE -- "$1" <<<"$2"; fi
 }
 
+# The words below the bar of causes, one cause a line, as the page has them without its scripts.
+page_bar() { grep -o '<ul class="bar-words">.*</ul>' "$work/run/report.html" | sed 's/<li>/\n/g; s/<[^>]*>//g'; }
 # Whether what was said is as the table has it; else why not. as_listed SITUATION STATUS
 as_listed() {
     local wanted lede remedy
@@ -163,6 +175,9 @@ as_listed() {
     [[ $lede != Inconclusive:* ]] && [ "$2" -eq 4 ] && { echo 'exit 4, and nothing is inconclusive'; return 1; }
     wanted=$(of "$1" says)
     matches "${wanted/SLOW/$SLOW}" "$lede" || { echo "wanted: $wanted"; return 1; }
+    while read -r wanted; do
+        [ -z "$wanted" ] || grep -qE -- "$wanted" <(page_bar) || { echo "wanted on the page: $wanted"; return 1; }
+    done < <(of "$1" bar)
     wanted=$(of "$1" helps)
     [ -z "$wanted" ] || [[ $2 = 4 && $(of "$1" exit) = '0|4' ]] || matches "$wanted" "$remedy" || { echo "wanted: $wanted"; return 1; }
     one_truth
