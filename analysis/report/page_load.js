@@ -89,7 +89,7 @@ function describe(point, name) {
         (interval ? ` [${microseconds(interval[0])}, ${microseconds(interval[1])}]` : ''),
     `${rateText(point.offered_rate)} offered, ${rateText(point.achieved_rate)} answered a second`,
     saturated(point) ? point.saturated.why : point.verdict === 'ok' ? '' : point.reasons[0]
-  ].filter(Boolean).join('\n');
+  ].filter(Boolean).map(microSigns).join('\n');
 }
 
 function drawSeries(plot, x, y, rank, extent) {
@@ -174,8 +174,8 @@ function drawRuns() {
           point =>
               [rateText(point.offered_rate), rateText(point.achieved_rate),
                ...SERIES.map(name => cell(point, name)), ...(data.slo ? [point.slo] : []),
-               saturated(point) ? point.saturated.why : '–',
-               point.verdict === 'ok' ? 'ok' : 'n/a: ' + (point.reasons[0] || '')]),
+               saturated(point) ? microSigns(point.saturated.why) : '–',
+               point.verdict === 'ok' ? 'ok' : 'n/a: ' + microSigns(point.reasons[0] || '')]),
       'All runs in the order they were made'));
 }
 

@@ -71,6 +71,9 @@ function seconds(ns) {
 }
 const plural = (number, one, many = one + 's') => `${count(number)} ${number === 1 ? one : many}`;
 
+// The run's own sentences, in the page's letters.
+const microSigns = text => text.replace(/(\d) us\b/g, '$1 µs');
+
 // In sentences no line ends between a number and its unit. The text stays as it is.
 function keepUnits(node) {
   const texts = document.createTreeWalker(node, NodeFilter.SHOW_TEXT), found = [];

@@ -127,7 +127,7 @@ function note(row) {
   if (row.skipped) return `skipped: ${row.skipped}`;
   if (row.load_verdict && row.load_verdict !== 'ok')
     return `${row.pages ? 'first round: ' : ''}load ${row.load_verdict}: ${
-        row.load_reasons?.[0] ?? 'no reason is given'}`;
+        microSigns(row.load_reasons?.[0] ?? 'no reason is given')}`;
   return row.between?.exceeds_within ? 'its repetitions differ by more than chance' : '';
 }
 
@@ -139,7 +139,7 @@ function drawGates() {
       [['', true], ['gate', true], ...(parts ? [['of', true]] : []), ['what was found', true]],
       [...gates].sort((a, b) => order[a.outcome] - order[b.outcome]).map(gate => [
         element('span', {class: gate.outcome === 'passed' ? null : 'bad'}, gate.outcome), gate.gate,
-        ...(parts ? [gate.part ?? ''] : []), gate.words
+        ...(parts ? [gate.part ?? ''] : []), microSigns(gate.words)
       ]),
       'Gates'));
 }

@@ -67,7 +67,8 @@ function warnings() {
       // The headline begins with the load's first reason.
       .filter(text => !data.lede.startsWith(`Inconclusive: ${text.replace(/[ .]+$/, '')}`))
       // The run repeats its children's warnings with their names in front.
-      .filter((text, i, all) => !all.slice(0, i).some(earlier => text.includes(earlier)));
+      .filter((text, i, all) => !all.slice(0, i).some(earlier => text.includes(earlier)))
+      .map(microSigns);
 }
 
 // Every leaf of a document as [path, value].

@@ -94,6 +94,9 @@ for number, places in sorted(said.items()):
     if most - least > 0.0101 * most:
         wrong += 1
         print(f"FAIL: {number} differs: " + "; ".join(f"{value:g} ({where})" for value, where in places))
+for one in re.finditer(r".{30}\d us\b", shown(re.sub(r"<pre.*?</pre>", "", dom, flags=re.S))):
+    wrong += 1
+    print(f"FAIL: the page writes us, elsewhere µs: {one[0]}")
 sentences = "\n".join(str(summary.get(name) or "") for name in ("lede", "remedy", "verdict"))
 for where, text in (("the terminal", terminal), ("the page", shown(dom)), ("summary.json", sentences)):
     for time in otherwise_written(text):
