@@ -32,16 +32,18 @@ static const struct command_usage usage = {
 
 static bool show_progress(void *context, const char *phase, uint64_t done, uint64_t all)
 {
-    struct progress *progress = context;
-    progress_update(progress, "%s %s of %s keys", phase, TEXT_COUNT(done), TEXT_COUNT(all));
+    const struct load_plan *plan = context;
+    load_phase_say(plan->phase);
+    progress_update(plan->phase->progress, "%s %s of %s keys", phase, TEXT_COUNT(done),
+                    TEXT_COUNT(all));
     return true;
 }
 
 static int prepare_dataset(struct load_plan *plan, struct error *err)
 {
     struct dataset_report report;
-    progress_phase(&plan->progress, "loading the dataset into %s", plan->server.text);
-    int status = load_dataset_prepare(plan, show_progress, &plan->progress, &report, err);
+    load_plan_phase(plan, "loading the dataset into %s", plan->server.text);
+    int status = load_dataset_prepare(plan, show_progress, plan, &report, err);
     progress_end(&plan->progress);
     if (status < 0)
         return status;
@@ -76,12 +78,14 @@ int load_command(int argc, char **argv)
 {
     struct error err = {0};
     struct load_plan plan;
+    struct load_phase phase = {.progress = &plan.progress};
     int positional = 0;
     bool help = false;
     load_plan_init(&plan);
     int status = options_parse(&usage, argc, argv, &plan.options, &positional, &help, &err);
     if (status == 0 && !help) {
         progress_init(&plan.progress, plan.options.quiet);
+        plan.phase = &phase;
         status = load_plan_make(&plan, positional, argv, &err);
         if (status == 0)
             status = plan_run(&plan, &err);

@@ -24,10 +24,10 @@ int load_curve_take(struct load_curve *curve, struct load_plan *plan, double rat
     // The first load has the seed of a plain load, so that it is the same.
     struct curve_point point = {
         .asked = {rate, duration_ns, number ? hash64(o->seed + number) >> 11 : o->seed}};
-    progress_phase(&plan->progress, "loading %s for %s at %s %srequest%s/s on %s connection%s",
-                   plan->server.text, TEXT_NS((double)duration_ns), TEXT_COUNT(round(rate)),
-                   plan->workload.fanout > 1 ? "logical " : "", text_plural(rate),
-                   TEXT_COUNT(o->connections), text_plural((double)o->connections));
+    load_plan_phase(plan, "loading %s for %s at %s %srequest%s/s on %s connection%s",
+                    plan->server.text, TEXT_NS((double)duration_ns), TEXT_COUNT(round(rate)),
+                    plan->workload.fanout > 1 ? "logical " : "", text_plural(rate),
+                    TEXT_COUNT(o->connections), text_plural((double)o->connections));
     int status = load_run_once(plan, &point.asked, outcome, err);
     progress_end(&plan->progress);
     if (status == 0) {

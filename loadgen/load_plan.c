@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -546,14 +547,41 @@ int load_plan_make(struct load_plan *plan, int positional, char **argv, struct e
     status = server_address_resolve(&plan->server, err);
     // Agents may reach what this process does not; a login will be answered or refused itself.
     // A sentinel speaks no TLS because its master does, and is asked for that one itself.
-    if (status == 0 && !plan->agents && !plan->login_words.count && !o->sentinel)
-        status = probe(plan, err);
+    if (status < 0 || plan->agents || plan->login_words.count || o->sentinel)
+        return status;
+    status = probe(plan, err);
+    // Where nobody listens, what is wrong with the load is said first: it connects after all
+    // checks.
+    if (status == -ERROR_FAILED && !plan->tls.on && !o->prepare) {
+        *err = (struct error){0};
+        return 0;
+    }
     return status;
 }
 
-static void print_begin(void *context, uint64_t begin_ns)
+void load_plan_phase(struct load_plan *plan, const char *format, ...)
 {
-    (void)context;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(plan->phase->text, sizeof plan->phase->text, format, args);
+    va_end(args);
+    plan->phase->announce = plan->options.announce;
+    progress_update(&plan->progress, "connecting to %s", plan->server.text);
+}
+
+void load_phase_say(struct load_phase *phase)
+{
+    if (phase->text[0])
+        progress_phase(phase->progress, "%s", phase->text);
+    phase->text[0] = '\0';
+}
+
+static void say_begin(void *context, uint64_t begin_ns)
+{
+    struct load_phase *phase = context;
+    load_phase_say(phase);
+    if (!phase->announce)
+        return;
     printf("{\"begin_ns\": %llu}\n", (unsigned long long)begin_ns);
     fflush(stdout);
 }
@@ -589,7 +617,8 @@ struct engine_settings load_plan_engine(const struct load_plan *plan)
                                     .reconnect_ns = o->reconnect_ns,
                                     .slow_ns = o->slow_ns,
                                     .on_slow = print_slow,
-                                    .announce = o->announce ? print_begin : NULL,
+                                    .announce = say_begin,
+                                    .announce_context = plan->phase,
                                     .agree = o->hold ? load_hold : NULL};
 }
 

@@ -25,6 +25,13 @@
 #include "workloads/workload.h"
 
 // The plan made from the options.
+// What is said once the server is connected and the load begins.
+struct load_phase {
+    struct progress *progress;
+    char text[500]; // empty: it was said
+    bool announce;  // the instant too, on stdout, for a program
+};
+
 struct load_plan {
     struct load_options options;
     struct server_address server;
@@ -48,6 +55,7 @@ struct load_plan {
     struct agent_spec *agents; // as asked for; NULL: no agents, this process loads
     size_t agent_count;
     struct progress progress;
+    struct load_phase *phase; // the caller's
 };
 
 // Options with nothing given, and a workload to be freed with load_plan_free.
@@ -61,6 +69,14 @@ int load_plan_make(struct load_plan *plan, int positional, char **argv, struct e
 
 // How long a load lasts at that rate, of which so much is asked for: a recording may end before.
 uint64_t load_plan_duration_ns(const struct load_plan *plan, double rate, uint64_t duration_ns);
+
+// What this load is, said when the engine announces its begin: whose server cannot be connected is
+// not loaded. Until then a terminal says that it is being connected.
+void load_plan_phase(struct load_plan *plan, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+// Says it, once.
+void load_phase_say(struct load_phase *phase);
 
 // The settings of the engine and the method for this plan, at its own rate and duration.
 struct engine_settings load_plan_engine(const struct load_plan *plan);

@@ -144,9 +144,9 @@ static int run_next(struct repeat *repeat, struct error *err)
         o->rate, o->duration_ns,
         repeat->done ? hash64(o->seed + repeat->done) & 0xffffffff : o->seed, 0};
     char rate[TEXT_NUMBER_BYTES];
-    progress_phase(&plan->progress, "repetition %u of %llu: loading %s for %s at %s/s",
-                   repeat->done + 1, (unsigned long long)o->repetitions, plan->server.text,
-                   TEXT_NS((double)o->duration_ns), text_rate(o->rate, rate));
+    load_plan_phase(plan, "repetition %u of %llu: loading %s for %s at %s/s", repeat->done + 1,
+                    (unsigned long long)o->repetitions, plan->server.text,
+                    TEXT_NS((double)o->duration_ns), text_rate(o->rate, rate));
     int status = load_run_once(plan, &point, &outcome, err);
     progress_end(&plan->progress);
     if (status == 0)

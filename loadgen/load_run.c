@@ -274,9 +274,9 @@ static int run_duration(struct load_plan *plan, struct error *err)
     if (isfinite(o->rate))
         snprintf(rate, sizeof rate, "at %s request%s/s", text_rate(o->rate, number),
                  text_plural(o->rate));
-    progress_phase(&plan->progress, "loading %s for %s %s on %s connection%s", plan->server.text,
-                   TEXT_NS((double)o->duration_ns), rate, TEXT_COUNT(o->connections),
-                   text_plural((double)o->connections));
+    load_plan_phase(plan, "loading %s for %s %s on %s connection%s", plan->server.text,
+                    TEXT_NS((double)o->duration_ns), rate, TEXT_COUNT(o->connections),
+                    text_plural((double)o->connections));
     int status = load_run_once(plan, &point, &outcome, err);
     const struct engine_result *result = &outcome.result;
     progress_end(&plan->progress);
@@ -295,11 +295,10 @@ static int run_target(struct load_plan *plan, struct error *err)
         .engine = load_plan_engine(plan), .method = load_plan_method(plan), .seed = o->seed};
     struct rounds rounds;
     json_t *agents = NULL;
-    progress_phase(&plan->progress,
-                   "loading %s at %s request%s/s on %s connection%s until %s is known to %s",
-                   plan->server.text, TEXT_COUNT(round(o->rate)), text_plural(o->rate),
-                   TEXT_COUNT(o->connections), text_plural((double)o->connections), o->target,
-                   TEXT_US(settings.method.width_us));
+    load_plan_phase(plan, "loading %s at %s request%s/s on %s connection%s until %s is known to %s",
+                    plan->server.text, TEXT_COUNT(round(o->rate)), text_plural(o->rate),
+                    TEXT_COUNT(o->connections), text_plural((double)o->connections), o->target,
+                    TEXT_US(settings.method.width_us));
     int status = plan->agent_count
                      ? 0
                      : live_view_start(&plan->progress, o->tell_live, settings.engine.threads,

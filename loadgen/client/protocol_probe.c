@@ -16,7 +16,7 @@
 enum { PATIENCE_MS = 500, LITTLE_PATIENCE_MS = 100, QUOTED_BYTES = 100 };
 
 // From ANSWER_RIGHT on it speaks the protocol.
-enum answer { ANSWER_NONE, ANSWER_WRONG, ANSWER_RIGHT, ANSWER_WANTS_LOGIN };
+enum answer { ANSWER_REFUSED, ANSWER_NONE, ANSWER_WRONG, ANSWER_RIGHT, ANSWER_WANTS_LOGIN };
 
 static bool wait_for(int socket_fd, short events, int64_t until_ms)
 {
@@ -53,7 +53,30 @@ static void end_orderly(int socket_fd)
         continue;
 }
 
-// `said` gets what came, as text.
+// 0, or why there is no connection.
+static int connect_until(int socket_fd, const struct server_address *server, int64_t until_ms)
+{
+    int failure = 0;
+    socklen_t bytes = sizeof failure;
+    const struct sockaddr *place = (const void *)&server->socket_address;
+    if (connect(socket_fd, place, server->socket_address_bytes) == 0)
+        return 0;
+    if (errno != EINPROGRESS)
+        return errno;
+    if (!wait_for(socket_fd, POLLOUT, until_ms))
+        return ETIMEDOUT;
+    return getsockopt(socket_fd, SOL_SOCKET, SO_ERROR, &failure, &bytes) < 0 ? errno : failure;
+}
+
+// Whether the load cannot be had either, now: what is in the way of one connection may not be in
+// the way of the next.
+static bool is_final(int failure)
+{
+    return failure == ECONNREFUSED || failure == ENOENT || failure == EHOSTUNREACH ||
+           failure == ENETUNREACH;
+}
+
+// `said` gets what came, as text. ANSWER_REFUSED: why is in errno.
 static enum answer ask(const struct server_address *server, const struct protocol *protocol,
                        int patience_ms, char said[QUOTED_BYTES])
 {
@@ -64,10 +87,9 @@ static enum answer ask(const struct server_address *server, const struct protoco
     int fd = socket(place->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return ANSWER_NONE;
-    bool connected = connect(fd, place, server->socket_address_bytes) == 0 ||
-                     (errno == EINPROGRESS && wait_for(fd, POLLOUT, until_ms));
-    if (connected && send(fd, protocol->probe, protocol->probe_bytes, MSG_NOSIGNAL) ==
-                         (ssize_t)protocol->probe_bytes)
+    const int failure = connect_until(fd, server, until_ms);
+    if (failure == 0 && send(fd, protocol->probe, protocol->probe_bytes, MSG_NOSIGNAL) ==
+                            (ssize_t)protocol->probe_bytes)
         // One line, or what the peer says before it closes.
         while (answer != ANSWER_RIGHT && count < QUOTED_BYTES - 1 && !memchr(said, '\n', count) &&
                wait_for(fd, POLLIN, until_ms)) {
@@ -81,7 +103,8 @@ static enum answer ask(const struct server_address *server, const struct protoco
         end_orderly(fd);
     close(fd);
     said[count] = '\0';
-    return answer;
+    errno = failure;
+    return is_final(failure) ? ANSWER_REFUSED : answer;
 }
 
 // Its first line, without what a terminal would not print.
@@ -120,6 +143,9 @@ int protocol_probe(const struct server_address *resolved, const struct protocol 
     enum answer answer = ask(resolved, protocol, PATIENCE_MS, said);
     if (answer == ANSWER_RIGHT)
         return 0;
+    if (answer == ANSWER_REFUSED)
+        return error_set_errno(err, ERROR_FAILED,
+                               "cannot connect to %s (is a server running there?)", resolved->text);
     if (answer == ANSWER_WANTS_LOGIN) {
         char *words = said + protocol->header_bytes;
         quote(words);

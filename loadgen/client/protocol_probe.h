@@ -10,9 +10,9 @@
 
 // Sends the protocol's probe, which asks for nothing and changes nothing, on a connection of its
 // own, and waits half a second for the answer. ERROR_INPUT when there is another one, which is
-// quoted, or none but to another protocol's probe, which is named. 0 also when nothing can be said:
-// nobody listens or answers anything (the load itself will say so), UDP, a protocol without a
-// probe.
+// quoted, or none but to another protocol's probe, which is named. ERROR_FAILED: nobody listens. 0
+// also when nothing can be said: nobody answers anything (the load itself will say so), UDP, a
+// protocol without a probe.
 int protocol_probe(const struct server_address *resolved, const struct protocol *protocol,
                    struct error *err);
 

@@ -58,6 +58,7 @@ static void client_format(uint64_t behind_ticks, double idle, uint64_t khz, char
         snprintf(out, bytes, ", the client has no time left");
 }
 
+// goal: NULL at the load's end.
 static void view_show(struct live_view *view, const char *goal)
 {
     uint64_t answered = 0, errors = 0, in_flight = 0, khz = 0, behind = 0, idle = 0;
@@ -73,6 +74,8 @@ static void view_show(struct live_view *view, const char *goal)
         idle += counter_read(&one->idle);
         histogram_merge(view->sum, &one->latency);
     }
+    if (!goal && !answered)
+        return; // as of a load that could not be connected
     uint64_t now = (uint64_t)monotonic_ns();
     double rate =
         (double)(answered - view->answered_before) / (double)(now - view->before_ns) * 1e9;
@@ -91,7 +94,8 @@ static void view_show(struct live_view *view, const char *goal)
              percentile_format(view, 0.99, khz, p99, sizeof p99),
              percentile_format(view, 0.999, khz, p999, sizeof p999), errors_text, client);
     if (!view->told) {
-        progress_update(&view->progress, "%s; waiting for %s", figures, goal);
+        progress_update(&view->progress, "%s; waiting for %s", figures,
+                        goal ? goal : "the figures");
     } else if (answered) { // what comes first on stdout is when the load begins
         printf("{\"live\": \"%s\"}\n", figures);
         fflush(stdout);
@@ -196,6 +200,6 @@ void live_view_stop(struct live_view *view)
     pthread_join(view->thread, NULL);
     pthread_cond_destroy(&view->change);
     pthread_mutex_destroy(&view->lock);
-    view_show(view, "the figures");
+    view_show(view, NULL);
     view_release(view);
 }

@@ -72,9 +72,13 @@ load 2 --rate 5k surplus && says 'surplus'
 load 2 --rate 5k --server nowhere && says 'HOST:PORT'
 load 2 --rate 5k --server ::1:80 && says 'brackets'
 
-# Nobody there: exit 1, at once, and the message says who was not there.
-load 1 --rate 5k --duration 1s && says "127.0.0.1:$port" && says 'Connection refused'
-load 1 --prepare && says "127.0.0.1 port $port"
+# Nobody there: exit 1, at once, and the message says who was not there; who is not connected is not said to be loaded.
+sed -n '/^workload:/,/^load:/{//d; s/^  //; p}' experiments/custom-protocol.yaml >"$dir/custom.yaml" # which has no probe
+for what in '--rate 5k --duration 1s' --prepare "--rate 5k --workload $dir/custom.yaml" '--rate 5k --agent symmetric'; do
+    # shellcheck disable=SC2086
+    load 1 $what && says "127.0.0.1:$port" && says 'Connection refused'
+    grep '^taillight: loading' "$dir/err" && fail "$what: who is not connected is not loaded"
+done
 
 # The dataset, then two seconds: everything answered, one sample for each scheduled request.
 start_server
