@@ -160,6 +160,8 @@ static int report_run(const char *directory, const struct report_options *values
                                         .categories = values->categories};
     int result = slice_options_read(&values->slices, &slices, err);
     progress_init(&progress, values->quiet);
+    if (result == 0 && values->plots)
+        result = report_plots_folder(values->plots, err);
     if (result == 0)
         result = run_analyze(&request, &progress, &run, err);
     progress_end(&progress);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "analysis/report/latency_heat.h"
 #include "analysis/report/plots_causes.h"
@@ -179,11 +180,23 @@ static int write_png(const char *svg, const char *path, struct error *err)
     return new_file_finish(&file, result, err);
 }
 
+int report_plots_folder(const char *folder, struct error *err)
+{
+    struct stat there;
+    bool made = mkdir(folder, 0777) == 0;
+    if (!made && errno == EEXIST && stat(folder, &there) == 0) {
+        made = S_ISDIR(there.st_mode) && access(folder, W_OK) == 0;
+        errno = S_ISDIR(there.st_mode) ? errno : ENOTDIR;
+    }
+    return made ? 0
+                : error_set_errno(err, ERROR_INPUT, "--plots: %s is no folder to write in", folder);
+}
+
 int report_plots_write(const struct run_analysis *run, const char *folder, bool png,
                        struct error *err)
 {
-    if (mkdir(folder, 0777) < 0 && errno != EEXIST)
-        return error_set_errno(err, ERROR_INPUT, "cannot make the folder %s for the plots", folder);
+    if (report_plots_folder(folder, err) < 0)
+        return -ERROR_INPUT;
     for (size_t i = 0; i < sizeof plots / sizeof *plots; i++) {
         char svg[4200], other[4200];
         snprintf(svg, sizeof svg, "%s/%s.svg", folder, plots[i].name);

@@ -173,6 +173,8 @@ static void test_a_folder_that_cannot_be(void **state)
     struct run_analysis run = {0};
     assert_int_equal(report_plots_write(&run, "/nowhere/plots", false, &err), -ERROR_INPUT);
     assert_non_null(strstr(err.text, "/nowhere/plots"));
+    assert_int_equal(report_plots_folder("/dev/null", &err), -ERROR_INPUT); // before any analysis
+    assert_non_null(strstr(err.text, "/dev/null is no folder to write in"));
 }
 
 // A PNG beside the SVG; without the program that draws it that is said, and none is there.
