@@ -16,11 +16,13 @@
 #define FALSE_ALARMS   0.01 // of runs in which slow requests share nothing
 #define LEAST_COVERAGE 0.2  // the share of the slow ones that have it
 #define LEAST_ODDS     1.5  // how much likelier, at the lower bound
+#define SAME_REQUESTS  0.95 // of those that have either of two traits: the two are one fact
 enum {
     LEAST_SLOW = 10,      // slow requests, to look at all
     LEAST_HAVING = 20,    // requests that have a value, to try it
     BLOCKS = 200,         // of time
-    ORDER_SAMPLE = 100000 // requests, for the correlation of ranks
+    ORDER_SAMPLE = 100000, // requests, for the correlation of ranks
+    MOST_COMPARED = 64     // traits, which is a bit each: those after the best are told all the same
 };
 static const double thresholds[] = {0.5, 0.75, 0.9, 0.95, 0.99, 0.999};
 
@@ -315,6 +317,56 @@ static int best_first(const void *left, const void *right)
                ?: order_of(a->kind, b->kind);
 }
 
+// Of each request a bit for each trait that it has, into `column`.
+static int mark_traits(struct search *search, const struct shared_trait_array *traits)
+{
+    uint64_t *marks = calloc(search->count, sizeof *marks);
+    int result = marks ? 0 : -1;
+    for (size_t t = 0; t < traits->count && t < MOST_COMPARED && result == 0; t++) {
+        result = take_column(search, traits->items[t].kind);
+        for (size_t i = 0; i < search->count && result == 0; i++)
+            marks[i] |= (uint64_t)has_trait(search, &traits->items[t], i) << t;
+    }
+    if (result == 0)
+        memcpy(search->column, marks, search->count * sizeof *marks);
+    free(marks);
+    return result;
+}
+
+// Whether the two are of the same requests, but for a few.
+static bool is_one_fact(const struct search *search, size_t a, size_t b)
+{
+    size_t both = 0, either = 0;
+    for (size_t i = 0; i < search->count; i++) {
+        both += search->column[i] >> a & search->column[i] >> b & 1;
+        either += (search->column[i] >> a | search->column[i] >> b) & 1;
+    }
+    return (double)both >= SAME_REQUESTS * (double)either;
+}
+
+// Of traits that say the same of the same requests, as an operation and the size of its replies do,
+// leaves the one that tells most: what was asked for, before sizes that follow from it.
+static int leave_facts(struct search *search, struct shared_trait_array *traits)
+{
+    size_t at[MOST_COMPARED], kept = 0; // which bit each that is left had
+    if (mark_traits(search, traits) < 0)
+        return -1;
+    for (size_t t = 0; t < traits->count; t++) {
+        struct shared_trait one = traits->items[t];
+        size_t same = 0;
+        while (same < kept && (t >= MOST_COMPARED || !is_one_fact(search, at[same], t)))
+            same++;
+        if (same < kept && traits->items[same].kind <= one.kind)
+            continue;
+        if (same < MOST_COMPARED)
+            at[same] = t;
+        traits->items[same] = one;
+        kept += same == kept;
+    }
+    traits->count = kept;
+    return 0;
+}
+
 int shared_traits_find(struct shared_trait_array *out, const struct trait_request *requests,
                        size_t count)
 {
@@ -338,6 +390,8 @@ int shared_traits_find(struct shared_trait_array *out, const struct trait_reques
     if (result == 0)
         result = keep_standing_out(&search, out);
     array_sort(out, best_first);
+    if (result == 0)
+        result = leave_facts(&search, out);
     free(search.column);
     free(search.work);
     array_free(&search.values);

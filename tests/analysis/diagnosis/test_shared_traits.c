@@ -103,6 +103,24 @@ static void an_operation_a_connection_a_key(void **state)
     }
 }
 
+// Sets have large requests here, and nothing else has: that is one thing, and what was asked for
+// tells more of it than how many bytes that took.
+static void what_is_one_fact_is_told_once(void **state)
+{
+    (void)state;
+    draw(7);
+    slow_at_random(0.002);
+    for (size_t i = 0; i < REQUESTS; i++)
+        requests[i].slow |= requests[i].values[TRAIT_OPERATION] == 1 && uniform() < 0.4;
+    assert_int_equal(find(), 1);
+    assert_int_equal(found.items[0].kind, TRAIT_OPERATION);
+    assert_int_equal(found.items[0].value, 1);
+    // Where others are as large, it is not.
+    for (size_t i = 0; i < REQUESTS; i += 50)
+        requests[i].values[TRAIT_REQUEST] = 240;
+    assert_int_equal(find(), 2);
+}
+
 // A stall of one connection in one moment makes all of the slow ones its own: that is no trait.
 static void one_bad_moment_is_no_trait(void **state)
 {
@@ -165,6 +183,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(large_replies),
         cmocka_unit_test(an_operation_a_connection_a_key),
+        cmocka_unit_test(what_is_one_fact_is_told_once),
         cmocka_unit_test(one_bad_moment_is_no_trait),
         cmocka_unit_test(seldom_anything_where_nothing_is_shared),
         cmocka_unit_test(too_few_to_say),
