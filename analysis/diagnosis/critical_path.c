@@ -414,7 +414,7 @@ static void sweep_sleep(struct path *path, const struct thread_period *period)
     const struct detour *detour =
         detour_at(sweep->decomposer->in->server, sweep->thread, begin_ns, &until);
     if (detour)
-        snprintf(sleep, sizeof sleep, "%s", detour_name(detour->kind));
+        detour_name(sweep->decomposer->in->server, detour, sleep, sizeof sleep);
     else
         sleep_name(sweep, period->before, sleep);
     if (sweep_disk_sleep(path, period, sleep))

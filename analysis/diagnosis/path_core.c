@@ -88,9 +88,10 @@ static void add_running(struct path *path, int64_t begin_ns, int64_t end_ns)
 void path_add_detour(struct path *path, const struct detour *detour, int64_t begin_ns,
                      int64_t end_ns)
 {
-    char name[CAUSE_NAME_BYTES];
-    snprintf(name, sizeof name, "%s%s", path->wait ? ", " : "", detour_name(detour->kind));
-    path_add_wait(path, name, begin_ns, end_ns);
+    const struct host_timeline *host = path->sweep.decomposer->in->server;
+    char name[CAUSE_NAME_BYTES] = ", ";
+    detour_name(host, detour, name + 2, sizeof name - 2);
+    path_add_wait(path, path->wait ? name : name + 2, begin_ns, end_ns);
 }
 
 // The thread runs, for itself or for the kernel's memory. Functions show the latter themselves.

@@ -16,7 +16,7 @@
 #endif
 
 // --- what other programs and the machine do to the server
-REMEDY("CPU quota", false, "{server} was not allowed to run: its control group's CPU quota was used up", "raise cpu.max of its control group, or give it no more threads than the quota has cores")
+REMEDY("CPU quota", false, "{server} was not allowed to run: {group} had used its CPU quota up", "raise cpu.max of its control group, or give it no more threads than the quota has cores")
 REMEDY("other programs", false, "another program, {cause}, had {core}", "keep other programs off the server's cores (cpuset, taskset), or give it more of them")
 REMEDY("load generator", false, "the load generator itself had {core}", "keep the server off the load's cores (taskset, cpuset), or load it from another host")
 REMEDY("OS threads", false, "a kernel thread, {cause}, had {core}", "see which kernel threads they are, and move them to other cores")
@@ -30,10 +30,10 @@ REMEDY("the server's own work", true, "{server} did work of its own instead of r
 REMEDY("application", true, "{server}'s own code ran longer than usual", "profile the server (capture: samples)")
 REMEDY("server stack", true, "the kernel was sending the replies of {server}", "write a reply with one call")
 REMEDY("fork", false, "{server} forked, or copied memory that it shared with a forked child", "less memory in use, huge pages for shorter page tables, snapshots at a replica")
-REMEDY("locking", false, "{server}'s threads waited for one another's locks", "shorter critical sections, or fewer threads")
+REMEDY("locking", false, "{server} waited for a lock that somebody else held", "hold it for less long (the cause names who did, and what he did meanwhile), or have fewer threads")
 REMEDY("garbage collection", false, "a garbage collection stopped {server}'s threads", "fewer live objects, a larger heap, a concurrent collector on cores of its own")
 REMEDY("blocking calls", false, "{server} slept in a system call with the request in its hands", "make the call asynchronous, or have threads for it")
-REMEDY("other threads", false, "{server} waited for one of its own threads", "look at what that thread does meanwhile")
+REMEDY("other threads", false, "{server} waited for another thread or program: {cause}", "look at what that one does meanwhile")
 REMEDY("another host or server", false, "{server} waited for another server", "look at that server: trace it, too")
 REMEDY("connections to servers", false, "{server} waited until it had a connection to another server", "connections that are kept open (keepalive of a proxy's upstream, a pool); a longer queue where it was full (the other server's backlog and net.core.somaxconn) and more threads that accept there, else see who drops what opens them (a firewall, the link)")
 REMEDY("put off", false, "{server} had read these requests and served others instead", "see why it puts them off: a command that blocks or pauses clients (CLIENT PAUSE, BLPOP, WAIT), a limit of the rate, or an answer from elsewhere")
@@ -45,7 +45,7 @@ REMEDY("signals", false, "{server} was stopped by signals, or handled some", "se
 // --- memory and disks
 REMEDY("page faults", false, "{server} waited for pages of its memory", "give it more memory, turn swapping off, touch or lock it beforehand (mlockall)")
 REMEDY("memory reclaim", false, "{server} had to free memory for the kernel", "give the machine more memory, keep more of it free (vm.min_free_kbytes, vm.watermark_scale_factor)")
-REMEDY("memory limit", false, "{server} was at its control group's memory limit and had to give pages back", "raise memory.max of its control group, or use less")
+REMEDY("memory limit", false, "{server} had to give pages back, or was put to sleep: {group} was at its limit of memory", "raise its control group's limit (memory.max, memory.high; Kubernetes' limits.memory), or use less: the files that it reads and writes count, too")
 REMEDY("swapping", false, "what {server} needed was in swap", "give it more memory, lock it (mlockall), lower vm.swappiness or turn swapping off")
 REMEDY("block I/O", false, "a disk had to be waited for", "sync less often (appendfsync everysec), in a thread of its own, or to a faster device")
 REMEDY("file systems", true, "a file system was at work", "keep files out of the way of requests, or on a file system in memory")
@@ -68,7 +68,7 @@ REMEDY("queueing discipline", false, "a network device's queueing discipline hel
 REMEDY("network or stack", true, "the bytes were on their way between the client and {server}, in the network or its own stack", "have the stack or the NIC stamp what arrives, or compare with a run over the kernel's stack")
 REMEDY("network", true, "the bytes were on their way between the hosts", "look at the link, its queues and its interrupt moderation")
 REMEDY("NIC delay", true, "the packets had come and the processor had not been told", "less interrupt moderation, or shallower idle states")
-REMEDY("receive processing", true, "the kernel was receiving other packets on {core}", "spread receive processing over cores (RSS, RPS)")
+REMEDY("receive processing", true, "the kernel was receiving packets on {core}{rules}", "spread receive processing over cores (RSS, RPS); where a firewall has many rules (nft list ruleset, iptables -nvL), have sets and maps in their place")
 REMEDY("transmit processing", true, "the kernel was sending packets on {core}", "spread sending over the device's queues (XPS)")
 
 // --- the client's side
@@ -77,7 +77,7 @@ REMEDY("client's cores", true, "the load generator did not have its CPU core: {c
 REMEDY("client's timers", true, "a timer woke the load generator late", "have the load spin (without `sleep: true`), on a core of its own")
 REMEDY("client's threads", true, "the load generator was busy with other requests", "more threads for the load, or agents")
 REMEDY("full connections", false, "every connection of the load was waiting for a reply", "look at what the server does; more connections, or a greater depth, would show it")
-REMEDY("connections", false, "connections to {server} could not be opened", "connections that are kept open; a longer queue where it was full (the server's backlog and net.core.somaxconn) and more threads that accept, else see who drops what opens them (a firewall, the link)")
+REMEDY("connections", false, "connections to {server} could not be opened{refusal}", "connections that are kept open; a longer queue where it was full (the server's backlog and net.core.somaxconn) and more threads that accept, else see who drops what opens them (a firewall, the link)")
 
 // --- the processor and the kernel
 REMEDY("scheduling", true, "{server} was woken late, or waited for its turn", "pin the threads, or forbid deep idle states")
@@ -93,6 +93,7 @@ REMEDY("exceptions", true, "the processor raised exceptions", "see what raises t
 REMEDY("syscall entry", true, "{server} was entering or leaving the kernel", "fewer system calls a request; see which mitigations and tracers are on")
 REMEDY("event polling", true, "{server} was asking the kernel for events", "more requests a wake-up, or fewer descriptors in one set")
 REMEDY("processes", true, "processes were made or ended", "make threads and processes before they are needed")
+REMEDY("child processes", false, "{server} waited for a program that it had started", "start programs beside requests, not within them: a worker that stays, or a library for what they do")
 REMEDY("cgroups", true, "the kernel kept account of control groups", "fewer levels of control groups, and fewer moves between them")
 REMEDY("security", true, "security checks were made (LSM, seccomp, audit)", "fewer and shorter rules for this server")
 REMEDY("kernel log", true, "the kernel was writing its log", "see what it logs (dmesg), and mend or silence that")
@@ -109,7 +110,7 @@ REMEDY("UDP", true, "the kernel's UDP was at work", "larger bundles (GSO, GRO), 
 REMEDY("SCTP", true, "the kernel's SCTP was at work", "fewer and larger messages")
 REMEDY("IPsec", true, "IPsec was at work", "leave it to the card, or give it cores of its own")
 REMEDY("XDP", true, "a program at the network device was at work (XDP)", "see which it is (bpftool net), and shorten it")
-REMEDY("packet filter", true, "packet filters were at work", "see which BPF programs and rules each packet meets (bpftool, nft), and shorten them")
+REMEDY("packet filter", true, "packet filters were at work{rules}", "see which BPF programs and rules each packet meets (bpftool, nft), and shorten them")
 REMEDY("packet sockets", true, "somebody was recording packets", "see who listens (ss -0), as tcpdump does")
 REMEDY("packet buffers", true, "the kernel was managing packet buffers", "fewer and larger packets: offloads (ethtool -k)")
 REMEDY("sockets", true, "the kernel's sockets were at work", "fewer calls a request, and one thread a socket")

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "analysis/diagnosis/remedies.h"
+#include "analysis/run/run_groups.h"
 #include "analysis/run/run_judgement.h"
+#include "analysis/run/run_network.h"
 #include "base/text.h"
 #include "base/units.h"
 
@@ -82,7 +84,8 @@ static bool is_same(const struct cause *a, const struct cause *b)
 char *run_cause_words(const struct run_analysis *run, const struct cause_array *causes,
                       size_t index, char out[CAUSE_WORDS_BYTES])
 {
-    char server[80], core[160], name[300];
+    char server[80], core[160], name[300], group[GROUP_WORDS_BYTES];
+    char refusal[NETWORK_WORDS_BYTES], rules[NETWORK_WORDS_BYTES];
     const struct cause *cause = &causes->items[index];
     const struct remedy *known = remedy_of(cause->category);
     unsigned roles = 0;
@@ -91,7 +94,12 @@ char *run_cause_words(const struct run_analysis *run, const struct cause_array *
     put_server(run, cause, server, sizeof server);
     put_core(server, roles, core, sizeof core);
     put_quoted(cause->name, name, sizeof name);
-    const char *const values[][2] = {{"server", server}, {"core", core}, {"cause", name}};
+    const char *const values[][2] = {{"server", server},
+                                     {"core", core},
+                                     {"cause", name},
+                                     {"group", run_group_words(run, cause, group)},
+                                     {"refusal", run_refusal_words(run, refusal)},
+                                     {"rules", run_rules_words(run, rules)}};
     fill_clause(known ? known->happened : "it was {cause}", values, sizeof values / sizeof *values,
                 out);
     if (known && cause->class == CAUSE_FUNCTION)
@@ -183,6 +191,8 @@ static bool is_worth_a_clause(const struct diagnosis *diagnosis, const struct na
 static const char *what_helps(const struct run_analysis *run, const struct cause *cause)
 {
     const struct remedy *remedy = remedy_of(cause->category);
+    if (strcmp(cause->category, "connections") == 0 && run_refusal_helps(run))
+        return run_refusal_helps(run);
     if (strcmp(cause->category, "application") == 0) {
         if (cause->class == CAUSE_FUNCTION)
             return "look at that function: the report shows when it ran, and who called it";
@@ -425,6 +435,8 @@ void run_lede(const struct run_analysis *run, struct run_lede *out)
     const enum load_doubt kind = run_load_doubt_kind(run);
     const bool late_first = kind >= DOUBT_OVERLOADED && kind < LOAD_DOUBTS &&
                             run->findings.verdict_available && client_was_late(first);
+    if (kind == DOUBT_UNOPENED && run_refusal_helps(run))
+        helps = run_refusal_helps(run);
     if (doubt && !late_first)
         snprintf(out->remedy, sizeof out->remedy, "%s", helps ? helps : "");
     capitalise(out->text);

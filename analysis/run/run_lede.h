@@ -9,7 +9,7 @@
 
 #include "analysis/run/run_analysis.h"
 
-enum { LEDE_BYTES = 2000, CAUSE_WORDS_BYTES = 500, LEDE_REMEDY_BYTES = 300 };
+enum { LEDE_BYTES = 2000, CAUSE_WORDS_BYTES = 700, LEDE_REMEDY_BYTES = 300 };
 
 struct run_lede {
     // "1 in 100 requests took 3.80 ms or more (usually 53.2 us). For 78 % of that extra time
@@ -31,7 +31,9 @@ void run_lede_write_doubt(const struct run_analysis *run, FILE *out);
 // What a cause's time was, as a clause (`happened` of remedies.tbl.h): "another program, `yes`, had
 // memcached's CPU core". There {server} is the server's name where there is one server, {core} the
 // core on which it was, also as other causes that are the same to a reader, {cause} the cause's
-// name in quotes; a function is named after the clause. Returns out.
+// name in quotes, {group} the control group that it names (run_groups.h), {refusal} why
+// connections could not be opened, {rules} how many a firewall has (run_network.h); a function is
+// named after the clause. Returns out.
 char *run_cause_words(const struct run_analysis *run, const struct cause_array *causes,
                       size_t index, char out[CAUSE_WORDS_BYTES]);
 

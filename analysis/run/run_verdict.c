@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analysis/run/run_culprits.h"
+#include "analysis/run/run_groups.h"
 #include "analysis/run/run_verdict_causes.h"
 #include "analysis/run/run_verdict_evidence.h"
 #include "base/text.h"
@@ -171,25 +172,6 @@ static void verdict_append_loads(char *out, const struct run_analysis *run)
     text_append(out, VERDICT_BYTES, ".");
 }
 
-// Which control groups the kernel throttled on the server's machine, by its own account.
-static void verdict_append_quotas(char *out, const struct run_analysis *run)
-{
-    const json_t *group, *groups = json_object_get(run->evidence.capture, "quotas");
-    const char *before = " Its machine held control groups back, their CPU quota used up: ";
-    char lasted[32];
-    size_t i;
-    json_array_foreach((json_t *)(uintptr_t)groups, i, group)
-    {
-        const char *name = json_string_value(json_object_get(group, "group"));
-        double ns = json_number_value(json_object_get(group, "throttled_ms")) * 1e6;
-        text_append(out, VERDICT_BYTES, "%s%s for %s", before, name ? name : "?",
-                    units_format_ns(ns, lasted, sizeof lasted));
-        before = ", ";
-    }
-    if (before[0] == ',')
-        text_append(out, VERDICT_BYTES, ".");
-}
-
 #define DOUBT_FORMAT "Inconclusive: %.400s. "
 
 const char *run_verdict_details(const struct run_analysis *run)
@@ -224,5 +206,5 @@ void run_verdict(struct run_analysis *run)
     verdict_append_loads(out, run);
     verdict_append_fanout(out, run->evidence.load);
     verdict_append_network(out, run);
-    verdict_append_quotas(out, run);
+    verdict_append_groups(out, run);
 }

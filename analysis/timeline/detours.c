@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/timeline/detours.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "analysis/timeline/pauses.h"
 #include "base/array.h"
 #include "profiler/bpf/event_log.h"
 
-const char *detour_name(uint8_t kind)
+static const char *kind_name(uint8_t kind)
 {
     switch ((enum event_detour)kind) {
 #define EVENT_DETOUR(NAME, number, cause)                                                          \
@@ -18,8 +19,32 @@ const char *detour_name(uint8_t kind)
     return "memory management";
 }
 
+// The control group that was at its limit, by name; NULL: not known.
+static const char *limited_group(const struct host_timeline *host, const struct detour *detour)
+{
+    size_t count;
+    const struct thread_moment *limits = thread_moments_of(&host->limits, detour->thread, &count);
+    size_t at = limits ? thread_moments_before(limits, count, detour->begin_ns) : 0;
+    bool within = limits && at < count && limits[at].time_ns <= detour->end_ns;
+    return within ? host->names.items[limits[at].value] : NULL;
+}
+
+char *detour_name(const struct host_timeline *host, const struct detour *detour, char *out,
+                  size_t out_bytes)
+{
+    const char *name = kind_name(detour->kind), *group = NULL;
+    if (detour->kind == DETOUR_GROUP_RECLAIM || detour->kind == DETOUR_HELD_BACK)
+        group = limited_group(host, detour);
+    if (group)
+        snprintf(out, out_bytes, "%.*s of %s)", (int)strlen(name) - 1, name, group);
+    else
+        snprintf(out, out_bytes, "%s", name);
+    return out;
+}
+
 // Finds the ends that were not recorded: swapping in began with the thread's latest page fault,
-// waiting for writeback lasts until it runs again. A page fault's return is not recorded either.
+// waiting for writeback, or at a limit, lasts until it runs again. A page fault's return is not
+// recorded either.
 static void complete_detour(const struct host_timeline *host, struct detour *detour)
 {
     size_t count;
@@ -32,7 +57,7 @@ static void complete_detour(const struct host_timeline *host, struct detour *det
         detour->begin_ns = before ? faults[before - 1].time_ns : detour->end_ns;
         detour->end_ns = storm ? faults[before].time_ns : detour->end_ns + PAGE_FAULT_RETURN_NS;
     }
-    if (detour->kind == DETOUR_DIRTY) {
+    if (detour->kind == DETOUR_DIRTY || detour->kind == DETOUR_HELD_BACK) {
         const struct thread_stint *stints = host_timeline_stints(host, detour->thread, &count);
         size_t next = array_bound(0, count, i, stints[i].begin_ns <= detour->begin_ns);
         detour->end_ns = next < count ? stints[next].begin_ns : detour->end_ns;

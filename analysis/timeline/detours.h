@@ -10,8 +10,10 @@
 
 #include "analysis/timeline/span.h"
 
-// What the detour is called as a cause: "memory reclaim".
-const char *detour_name(uint8_t kind);
+// What the detour is called as a cause: "memory reclaim", "memory reclaim (memory limit of web)".
+// Returns out.
+char *detour_name(const struct host_timeline *host, const struct detour *detour, char *out,
+                  size_t out_bytes);
 
 // Completes the detours of a host whose other moments are in order: finds the ends that were not
 // recorded, sorts them by thread and time, and cuts inner ones out of outer ones. -1: no memory.

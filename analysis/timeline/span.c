@@ -49,6 +49,7 @@ void host_timeline_free(struct host_timeline *host)
     array_free(&host->copies);
     array_free(&host->forks);
     array_free(&host->quotas);
+    array_free(&host->limits);
     array_free(&host->stops);
     array_free(&host->disk_requests);
     array_free(&host->detours);

@@ -174,6 +174,7 @@ struct host_timeline {
     struct detour_array own_work;            // what the server said it did for no request; the same
     struct thread_moment_array quotas; // it was throttled; value: the number of the control group's
                                        // name
+    struct thread_moment_array limits; // it was at a limit of memory; likewise
     struct thread_moment_array stops;  // of processes, not threads: they were told to stop; value:
                                        // the number of the sender's name
     struct thread_owner_array owners;  // by thread, then by time

@@ -596,6 +596,7 @@ static void index_threads(struct host_timeline *out)
     sort_moments(&out->copies);
     sort_moments(&out->forks);
     sort_moments(&out->quotas);
+    sort_moments(&out->limits);
     sort_moments(&out->stops);
     array_sort(&out->disk_requests, compare_requests);
     array_sort(&out->owners, compare_owners);

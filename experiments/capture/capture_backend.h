@@ -19,8 +19,9 @@
 #include "experiments/capture/capture_lines.h"
 #include "experiments/common/way_out.h"
 #include "profiler/clock_recorder.h"
+#include "profiler/firewall_state.h"
+#include "profiler/group_counters.h"
 #include "profiler/network_counters.h"
-#include "profiler/quota_counters.h"
 #include "profiler/doctor/doctor_checks.h"
 #include "profiler/running_servers.h"
 #include "shim/message_collector.h"
@@ -117,7 +118,8 @@ struct capture {
     int64_t looked_ns;                   // when processes were last looked for that came later
     struct clock_recorder clock;
     struct network_counters network; // as the capture began
-    struct quota_counters quotas;    // likewise
+    struct group_counters groups;    // likewise
+    struct firewall_state firewall;  // likewise
     struct process_family own;       // likewise: those of this run
     struct capture_segments segments;
     json_t *warnings, *document;

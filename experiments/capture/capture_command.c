@@ -191,7 +191,8 @@ static int arm_capture(struct capture *capture, struct error *err)
     if (result == 0)
         clock_recorder_settle(&capture->clock);
     network_counters_read(&capture->network);
-    quota_counters_read(&capture->quotas);
+    group_counters_read(&capture->groups);
+    firewall_state_read(&capture->firewall);
     if (result == 0 && !is_deployed())
         result = process_family_read(&capture->own) < 0
                      ? error_set(err, ERROR_FAILED, "out of memory")

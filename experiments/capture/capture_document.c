@@ -55,7 +55,10 @@ int capture_document_begin(struct capture *capture, struct error *err)
         json_object_set_new(capture->document, "client_cores",
                             json_string(units_format_cores(&o->client_cores, cores, sizeof cores)));
     json_object_set_new(capture->document, "network", network_counters_moved(&capture->network));
-    json_object_set_new(capture->document, "quotas", quota_counters_moved(&capture->quotas));
+    json_object_set_new(capture->document, "firewall", firewall_state_moved(&capture->firewall));
+    json_t *groups = group_counters_moved(&capture->groups);
+    json_object_update(capture->document, groups);
+    json_decref(groups);
     if (capture->own.count)
         json_object_set_new(capture->document, "own_processes", own_processes(capture));
     return 0;

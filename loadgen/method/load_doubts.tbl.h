@@ -19,6 +19,7 @@ LOAD_DOUBT(INTERRUPTED, "interrupted", "the load was interrupted", "let it run t
 LOAD_DOUBT(AGENT_LOST, "agent-lost", "an agent of the load was lost", "look at that agent's machine and at the link to it")
 LOAD_DOUBT(RESTARTED, "restarted", "the server went away while it was measured", "look at the server's log: was it restarted, or killed?")
 LOAD_DOUBT(DISCONNECTED, "disconnected", "connections to the server broke", "look at the server's log, its limit of connections, and what lies between")
+LOAD_DOUBT(UNOPENED, "unopened", "connections to the server could not be opened again at once", "keep connections open; see who drops what opens them (a firewall, the link), or whether the server's queue of them is full (ss -ltn)")
 LOAD_DOUBT(MEMORY, "memory", "the load generator had no memory for more requests", "a shorter load, a lower rate, or more --memory")
 LOAD_DOUBT(TOO_SHORT, "too-short", "the load was too short to judge", "a longer load")
 

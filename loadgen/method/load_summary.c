@@ -301,7 +301,10 @@ static void judge_connections(const struct engine_result *result, struct load_su
     if (counts->given_up)
         snprintf(given_up, sizeof given_up, ", %s given up", TEXT_COUNT(counts->given_up));
     load_summary_add_reason(
-        summary, all ? DOUBT_RESTARTED : DOUBT_DISCONNECTED,
+        summary,
+        all              ? DOUBT_RESTARTED
+        : counts->broken ? DOUBT_DISCONNECTED
+                         : DOUBT_UNOPENED,
         "%s: %s ended from %s on, %s opened again (the last at %s, "
         "%s attempts failed)%s, %s requests lost on them%s%s",
         all              ? "server restarted midway"
@@ -313,7 +316,7 @@ static void judge_connections(const struct engine_result *result, struct load_su
         TEXT_COUNT(counts->reconnects_failed), given_up, TEXT_COUNT(summary->lost),
         counts->broken ? "; the first: " : "", counts->broken ? counts->first_break.text : "");
     if (counts->first_refusal.kind)
-        load_summary_add_reason(summary, DOUBT_DISCONNECTED,
+        load_summary_add_reason(summary, DOUBT_UNOPENED,
                                 "a connection could not be opened again: %s",
                                 counts->first_refusal.text);
 }

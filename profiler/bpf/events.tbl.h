@@ -152,12 +152,14 @@ EVENT(QUEUED, 25, "queued", nothing, "id: socket; a: stream offset after the las
 // The kernel's other waits.
 EVENT(QUOTA, 26, "quota", named(quotas), "id: thread; text: the control group's name, its first 16 bytes",
       "just before a SWITCH or WAKING that says that the thread is throttled: whose CPU quota is used up")
+EVENT(LIMIT, 41, "limit", named(limits), "id: thread; text: the control group's name, its first 16 bytes",
+      "within a DETOUR into GROUP_RECLAIM or HELD_BACK: which control group is at its limit of memory")
 EVENT(DISK, 27, "disk", nothing, "id: the disk's number (major << 20 | minor); text: its name",
       "before the first DISK_DONE of that disk (more than once is no harm)")
 EVENT(DISK_DONE, 28, "disk_done", disk_done, "id: the disk's number; a: when its driver got the request, 0: not known; b: when the request was made, 0: not known (both CLOCK_MONOTONIC ns); flags: `enum disk_operation`",
       "a disk has completed a request, or a part of it, on whatever core")
 EVENT(DETOUR, 29, "detour", detour, "id: thread; a: since when (CLOCK_MONOTONIC ns); flags: `enum event_detour`",
-      "a thread has done something for the kernel's memory, or, COLLECTION, for its runtime's, or, OWN_WORK, for no request; of DIRTY it is the beginning")
+      "a thread has done something for the kernel's memory, or, COLLECTION, for its runtime's, or, OWN_WORK, for no request; of DIRTY and HELD_BACK it is the beginning")
 
 EVENT_COMPONENT(STOLEN, "virtual CPU taken away")
 
@@ -169,13 +171,14 @@ EVENT_VECTOR(IRQ_WORK, 5, "irq work")
 EVENT_VECTOR(OTHER, 6, "other")
 
 EVENT_DETOUR(RECLAIM, 1, "memory reclaim")
-EVENT_DETOUR(GROUP_RECLAIM, 2, "memory reclaim (the control group's limit)")
+EVENT_DETOUR(GROUP_RECLAIM, 2, "memory reclaim (memory limit)")
 EVENT_DETOUR(COMPACTION, 3, "memory compaction")
 EVENT_DETOUR(FORK, 4, "fork: copies page tables")
 EVENT_DETOUR(DIRTY, 5, "writeback throttling")
 EVENT_DETOUR(SWAP_IN, 6, "swap-in")
 EVENT_DETOUR(COLLECTION, 7, "garbage collection")
 EVENT_DETOUR(OWN_WORK, 8, "the server's own work")
+EVENT_DETOUR(HELD_BACK, 9, "held back (memory.high)")
 
 EVENT_QUEUE(OTHER, 0, "other")
 EVENT_QUEUE(PFIFO_FAST, 1, "pfifo_fast")

@@ -42,6 +42,26 @@ struct task_group {
     struct cgroup_subsys_state css;
 } KERNEL_TYPE;
 
+struct page_counter {
+    struct {
+        long counter;
+    } usage;
+    unsigned long max;  // since 4.18
+    unsigned long high; // since 5.8
+    struct page_counter *parent;
+} KERNEL_TYPE;
+
+struct mem_cgroup {
+    struct cgroup_subsys_state css;
+    struct page_counter memory;
+} KERNEL_TYPE;
+
+enum cgroup_subsys_id { memory_cgrp_id };
+
+struct css_set {
+    struct cgroup_subsys_state *subsys[1]; // by enum cgroup_subsys_id, as many as the kernel has
+} KERNEL_TYPE;
+
 struct cfs_rq {
     struct rq *rq;
     struct task_group *tg; // with CONFIG_FAIR_GROUP_SCHED
@@ -86,6 +106,7 @@ struct task_struct {
     struct files_struct *files;
     struct thread_info thread_info;
     struct sched_entity se;
+    struct css_set *cgroups; // with CONFIG_CGROUPS
     unsigned int __state;
     unsigned int flags;
     int pid;

@@ -6,6 +6,7 @@
 #ifndef PROFILER_BPF_MEMORY_BPF_H
 #define PROFILER_BPF_MEMORY_BPF_H
 
+#include "profiler/bpf/memory_limit.bpf.h"
 #include "profiler/bpf/record.bpf.h"
 
 // by the low bits of the thread's number: threads in a detour
@@ -57,8 +58,26 @@ static __always_inline int detour_ends(uint32_t kind, uint64_t child)
     }
 
 DETOUR_PROGRAMS(mm_vmscan_direct_reclaim_begin, mm_vmscan_direct_reclaim_end, DETOUR_RECLAIM)
-DETOUR_PROGRAMS(mm_vmscan_memcg_reclaim_begin, mm_vmscan_memcg_reclaim_end, DETOUR_GROUP_RECLAIM)
 DETOUR_PROGRAMS(mm_compaction_begin, mm_compaction_end, DETOUR_COMPACTION)
+
+SEC("tp_btf/mm_vmscan_memcg_reclaim_begin")
+int BPF_PROG(mm_vmscan_memcg_reclaim_begin)
+{
+    uint32_t core = bpf_get_smp_processor_id();
+    struct core_ring *ring = ring_of(core);
+    struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
+    if (!ring || (task->flags & KERNEL_THREAD))
+        return 0;
+    detour_begins(DETOUR_GROUP_RECLAIM, 0);
+    struct page_counter *limit = limit_reached(task, false);
+    return limit ? record_limit(ring, core, (uint32_t)task->pid, limit) : 0;
+}
+
+SEC("tp_btf/mm_vmscan_memcg_reclaim_end")
+int BPF_PROG(mm_vmscan_memcg_reclaim_end)
+{
+    return detour_ends(DETOUR_GROUP_RECLAIM, 0);
+}
 
 // A runtime collects garbage in the thread that serves, as probes in its program say
 // (profiler/runtime_probes.h).

@@ -4,6 +4,7 @@
 #ifndef PROFILER_BPF_SCHEDULER_BPF_H
 #define PROFILER_BPF_SCHEDULER_BPF_H
 
+#include "profiler/bpf/memory_limit.bpf.h"
 #include "profiler/bpf/record.bpf.h"
 
 static __always_inline uint64_t task_state(struct task_struct *task)
@@ -136,6 +137,7 @@ static __always_inline uint8_t record_blocked(struct core_ring *ring, uint32_t c
                                               struct task_struct *task, uint64_t state)
 {
     struct pt_regs *regs = NULL;
+    enum { TASK_KILLABLE = 0x102 }; // include/linux/sched.h
     if (!bpf_core_field_exists(regs->orig_ax) ||
         !bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs))
         return 0;
@@ -147,6 +149,8 @@ static __always_inline uint8_t record_blocked(struct core_ring *ring, uint32_t c
         return SWITCH_WAITS;
     if (!stopped && is_about_file(call))
         record_file(ring, core, task, regs->di);
+    if (state == TASK_KILLABLE)
+        record_held_back(ring, core, task);
     if (is_condition(call, regs->si))
         flags |= BLOCKED_CONDITION;
     record_write(ring, core, EVENT_BLOCKED, flags, (uint32_t)task->pid, call, state);

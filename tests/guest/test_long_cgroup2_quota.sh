@@ -47,7 +47,7 @@ guest_run -t 400 -f "$work/quota.yaml" -f "$work/none.yaml" -f "$work/server.sh"
 grep -qE '^[04]$' "$work/out/quota.exit" || fail "the run with a quota: $(cat "$work/out/quota.exit" "$work/out/quota.err")"
 shown='{first: .diagnosis.causes[:3], verdict}'
 throttled='.diagnosis.causes | map(select(.category == "CPU quota" and (.cause | test("CPU quota of box"))))'
-expect quota.capture.json '.quotas | any(.group == "box" and .times > 3 and .throttled_ms > 200)' .quotas
+expect quota.capture.json '.quotas | any(.group == "/box" and .times > 3 and .throttled_ms > 200)' .quotas
 expect quota.json "$throttled | length == 1 and .[0].messages > 5" "$shown"
 expect none.capture.json '.quotas == []' .quotas
 expect none.json "$throttled == []" "$shown"

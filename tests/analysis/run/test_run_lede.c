@@ -30,6 +30,7 @@ struct situation {
     const char *doubt;         // of the load, in its own words
     const char *doubts[3];     // what its reasons are about, as its document says it
     const char *reason;        // why there is no verdict
+    const char *capture;       // the capture's document
     double deviation_ns;       // of each message; 0: 20 ms
     double low, high;          // of the slice; 0: 0.99, 1
     double longer_than_ns;     // the slice's own latency; 0: it has none
@@ -147,7 +148,7 @@ static const struct situation situations[] = {
      .lede = "Nothing stands out: 1 in 100 requests took 3.80 ms or more (usually 53.2 us). For 40 "
              "% of that extra time the host of this virtual machine gave its processor to others. "
              "The largest small things: memcached was woken late, or waited for its turn (19.9 us "
-             "of each on average); the kernel was receiving other packets on the CPU core that "
+             "of each on average); the kernel was receiving packets on the CPU core that "
              "received packets for memcached (14.0 us).",
      .remedy = "Ask for a dedicated host, or for processors of its own"},
     {.what = "20 us of each, a third of it all",
@@ -229,9 +230,32 @@ static const struct situation situations[] = {
      .servers = 1,
      .causes = {CAUSE("throttled by /app", "CPU quota", ROLE_A, .95)},
      .lede = SLOW "For 95 % of that extra time memcached was not allowed to run: its control "
-                  "group's CPU quota was used up.",
+                  "group had used its CPU quota up.",
      .remedy = "Raise cpu.max of its control group, or give it no more threads than the quota has "
                "cores"},
+    {.what = "a quota of a group that the kernel's account has, by a part of its name",
+     .servers = 1,
+     .capture = "{'quotas': [{'group': '/web.slice', 'times': 7, 'throttled_ms': 50.0, 'quota_ms': "
+                "null, 'period_ms': 100.0}, {'group': '/system.slice/memcached-of-the-shop', "
+                "'times': 93, 'throttled_ms': 4100.0, 'quota_ms': 5.0, 'period_ms': 50.0}]}",
+     .causes = {CAUSE("throttled (CPU quota of memcached-of-the)", "CPU quota", ROLE_A, .95)},
+     .lede = SLOW "For 95 % of that extra time memcached was not allowed to run: its control group "
+                  "/system.slice/memcached-of-the-shop (CPU quota 5.00 ms of each 50.0 ms, used up "
+                  "93 times) had used its CPU quota up."},
+    {.what = "a limit of memory, and of one of that name the CPU quota",
+     .servers = 1,
+     .capture =
+         "{'quotas': [{'group': '/pod/web', 'times': 7, 'throttled_ms': 50.0, 'quota_ms': "
+         "5.0, 'period_ms': 100.0}], 'memory_limits': [{'group': '/pod/webs', 'times': 9999, "
+         "'limit': 'memory.max', 'bytes': 1048576}, {'group': '/pod/web', 'times': 3412, "
+         "'limit': 'memory.high', 'bytes': 50331648}]}",
+     .causes = {CAUSE("blocked in a page fault, held back (memory.high of web)", "memory limit",
+                      ROLE_A, .95)},
+     .lede = SLOW "For 95 % of that extra time memcached had to give pages back, or was put to "
+                  "sleep: its control group /pod/web (memory.high 48 MiB, reached 3,412 times) was "
+                  "at its limit of memory.",
+     .remedy = "Raise its control group's limit (memory.max, memory.high; Kubernetes' "
+               "limits.memory), or use less: the files that it reads and writes count, too"},
     {.what = "a server behind the server",
      .servers = 1,
      .causes = {{.name = "head-of-line blocking",
@@ -251,8 +275,10 @@ static const struct situation situations[] = {
     {.what = "a lock",
      .servers = 1,
      .causes = {CAUSE("lock of worker", "locking", ROLE_A, .9)},
-     .lede = SLOW "For 90 % of that extra time memcached's threads waited for one another's locks.",
-     .remedy = "Shorter critical sections, or fewer threads"},
+     .lede = SLOW "For 90 % of that extra time memcached waited for a lock that somebody else "
+                  "held.",
+     .remedy = "Hold it for less long (the cause names who did, and what he did meanwhile), or "
+               "have fewer threads"},
     {.what = "no worker was free",
      .servers = 1,
      .causes = {CAUSE("waiting for a free worker", "worker threads", ROLE_A, .9)},
@@ -385,6 +411,45 @@ static const struct situation situations[] = {
      .doubts = {"disconnected", "disconnected"},
      .lede = DOUBTED_NOTHING("connections to the server broke"),
      .remedy = "Look at the server's log, its limit of connections, and what lies between"},
+    {.what = "connections that a firewall lets nobody open",
+     .servers = 1,
+     .doubt = "connections could not be opened again at once: 78 times one of 4 connections ended",
+     .doubts = {"unopened"},
+     .capture = "{'events': {'segments_dropped': {'NETFILTER_DROP': 12}}, 'network': "
+                "{'ListenOverflows': 3}}",
+     .causes = {CAUSE("connection being opened", "connections", ROLE_CLIENT, .9)},
+     .lede = DOUBTED(
+         "connections to the server could not be opened again at once") "For 90 % of "
+                                                                        "that extra time "
+                                                                        "connections to memcached "
+                                                                        "could not be opened: a "
+                                                                        "firewall on its "
+                                                                        "machine dropped 12 "
+                                                                        "segments of its "
+                                                                        "connections.",
+     .remedy = "Have the firewall let more of what opens connections through (nft list ruleset, "
+               "iptables -nvL), or keep connections open"},
+    {.what = "connections for which the table has no room",
+     .servers = 1,
+     .capture = "{'events': {'segments_dropped': {'NETFILTER_DROP': 12}}, 'firewall': {'rules': "
+                "9000, 'untracked': 12}}",
+     .causes = {CAUSE("connection being opened", "connections", ROLE_CLIENT, .9)},
+     .lede = SLOW "For 90 % of that extra time connections to memcached could not be opened: its "
+                  "machine's table of connections (conntrack) had no room 12 times."},
+    {.what = "many rules for each packet",
+     .servers = 1,
+     .capture = "{'firewall': {'rules': 4002, 'untracked': 0}}",
+     .causes = {CAUSE("NET_RX softirq", "receive processing", ROLE_A, .9)},
+     .lede = SLOW "For 90 % of that extra time the kernel was receiving packets on memcached's CPU "
+                  "core: its firewall has 4,002 rules.",
+     .remedy = "Spread receive processing over cores (RSS, RPS); where a firewall has many rules "
+               "(nft list ruleset, iptables -nvL), have sets and maps in their place"},
+    {.what = "connections that find the queue full",
+     .servers = 1,
+     .capture = "{'network': {'ListenOverflows': 1}}",
+     .causes = {CAUSE("connection being opened", "connections", ROLE_CLIENT, .9)},
+     .lede = SLOW "For 90 % of that extra time connections to memcached could not be opened: its "
+                  "queue of new connections was full 1 time."},
     {.what = "nobody there",
      .doubt = "server not there: nobody listened, and datagrams were refused 100 times",
      .doubts = {"absent", "unanswered"},
@@ -492,6 +557,16 @@ static json_t *load_of(const struct situation *of)
     return load;
 }
 
+static json_t *capture_of(const struct situation *of)
+{
+    char text[600] = "";
+    for (size_t i = 0; of->capture && of->capture[i]; i++)
+        text[i] = (char)(of->capture[i] == '\'' ? '"' : of->capture[i]);
+    json_t *capture = json_loads(text, 0, NULL);
+    assert_true(capture || !of->capture);
+    return capture;
+}
+
 static void tell(const struct situation *of, struct run_lede *out, bool *conclusive)
 {
     struct diagnosed_message messages[MESSAGES];
@@ -511,6 +586,7 @@ static void tell(const struct situation *of, struct run_lede *out, bool *conclus
     };
     struct run_analysis run = {
         .evidence = {.load = of->doubt ? load_of(of) : NULL,
+                     .capture = capture_of(of),
                      .without_client = of->own_requests,
                      .trace = {.asked = of->traced},
                      .samples = {.present = of->sampled}},
@@ -533,6 +609,7 @@ static void tell(const struct situation *of, struct run_lede *out, bool *conclus
     run_lede(&run, out);
     *conclusive = run_is_conclusive(&run);
     json_decref(run.evidence.load);
+    json_decref(run.evidence.capture);
 }
 
 static void situations_are_told(void **state)

@@ -44,6 +44,9 @@ enum hindrance {
     FORKING,
     COPYING,
     COPYING_ALONE,
+    AT_LIMIT,
+    AT_LIMIT_UNNAMED,
+    HELD_BACK,
     WRITING_BACK,
     CONDITION,
     LOGGING,
@@ -265,6 +268,18 @@ static int64_t serve(struct scenario *s, int64_t begin, enum hindrance hindrance
         waits_for_journal(s, service);
     if (hindrance == RECLAIMING || hindrance == RECLAIMING_ASLEEP)
         makes_detour(s, DETOUR_RECLAIM, service, service + held);
+    if (hindrance == AT_LIMIT) {
+        records_text(s, service + 10, EVENT_LIMIT, SERVER_THREAD, "web.slice");
+        records_text(s, service + 20, EVENT_LIMIT, SERVER_THREAD + 1, "another");
+    }
+    if (hindrance == AT_LIMIT || hindrance == AT_LIMIT_UNNAMED)
+        makes_detour(s, DETOUR_GROUP_RECLAIM, service, service + held);
+    if (hindrance == HELD_BACK) {
+        records_text(s, service - 500, EVENT_LIMIT, SERVER_THREAD, "earlier");
+        records_text(s, service, EVENT_LIMIT, SERVER_THREAD, "web.slice");
+        makes_detour(s, DETOUR_HELD_BACK, service, service);
+        sleeps(s, service, WRITE, 2);
+    }
     if (hindrance == SWAPPING)
         swaps_in(s, service);
     if (hindrance == FORKING)
@@ -503,6 +518,9 @@ static void the_kernels_memory_is_named(void **state)
     expect(COPYING, "page faults (copy on write after a fork)");
     expect(COPYING_ALONE, "page faults");
     expect(WRITING_BACK, "writeback throttling");
+    expect(AT_LIMIT, "memory reclaim (memory limit of web.slice)");
+    expect(AT_LIMIT_UNNAMED, "memory reclaim (memory limit)");
+    expect(HELD_BACK, "held back (memory.high of web.slice)");
 }
 
 // What a fork costs a process costs all of its requests; a request's own page faults are its own,

@@ -363,7 +363,7 @@ static void a_server_that_new_connections_do_not_reach_is_no_restart(void **stat
     counts->last_reconnect_tsc = run.result.start_tsc + (uint64_t)(0.75 * run.result.tsc_hz);
     summarise(&run, &summary);
     assert_false(summary.ok);
-    assert_int_equal(summary.doubts[0], DOUBT_DISCONNECTED);
+    assert_int_equal(summary.doubts[0], DOUBT_UNOPENED);
     assert_non_null(strstr(summary.reasons[0], "connections could not be opened again at once: 78 "
                                                "times one of 4 connections ended"));
     assert_non_null(strstr(summary.reasons[0], "20 attempts failed"));
