@@ -359,7 +359,14 @@ static bool find_in_file(struct symbols *symbols, uint32_t pid, uint64_t time, u
     hit->file = named_by;
     hit->name = file->file_name;
     uint64_t moved_by = section->address - section->elf_address;
-    return take_symbol(symbol_table_find(&file->table, address - moved_by), moved_by, hit);
+    if (take_symbol(symbol_table_find(&file->table, address - moved_by), moved_by, hit))
+        return true;
+    const struct symbol_table *jit = hit->kernel ? NULL : jit_table(symbols, pid);
+    if (file->table.symbols.count == 0 && !hit->kernel && !(jit && jit->symbols.count)) {
+        hit->begin = section->address; // nor has any other address there a name
+        hit->end = section->address + section->bytes;
+    }
+    return false;
 }
 
 bool symbols_find(struct symbols *symbols, uint32_t pid, uint64_t time, uint64_t address,

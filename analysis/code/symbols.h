@@ -43,7 +43,8 @@ struct symbol_complaints ARRAY_OF(char *);
 const struct symbol_complaints *symbols_complaints(const struct symbols *symbols);
 
 // Names the address in a process at a time. Always fills *hit; false where no symbol covers it: the
-// name is then that of the file ("[libc.so.6]") or "[unknown]", and begin == end == address.
+// name is then that of the file ("[libc.so.6]") or "[unknown]", and [begin, end) where no address
+// has another, as far as that costs nothing to say: empty, or the whole of code without symbols.
 bool symbols_find(struct symbols *symbols, uint32_t pid, uint64_t time, uint64_t address,
                   struct symbol_hit *hit);
 

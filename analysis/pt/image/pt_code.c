@@ -51,8 +51,12 @@ static bool code_find_function(void *context, uint32_t space, uint64_t address,
     uint64_t time = place->time;
     if (address >> 63 && code->patches)
         time = pt_patches_begin(code->patches, state);
-    if (!place->set || !symbols_find(place->set->symbols, place->pid, time, address, &hit))
+    if (!place->set)
         return false;
+    if (!symbols_find(place->set->symbols, place->pid, time, address, &hit)) {
+        *out = (struct pt_function){.low = hit.begin, .high = hit.end};
+        return false;
+    }
     size_t length;
     struct name_pool *names = symbols_names(place->set->symbols);
     const char *name = name_pool_text(names, hit.name);

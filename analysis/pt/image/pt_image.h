@@ -110,7 +110,8 @@ struct pt_function {
 struct pt_symbols {
     void *context;
     // Finds the function that holds the address in this address space; false where
-    // none is known. Called by many threads at once.
+    // none is known: out, zeroed before, may then say within which range none is. Called by many
+    // threads at once.
     bool (*find)(void *context, uint32_t space, uint64_t address, struct pt_function *out);
     // Writes the function's readable name. Called by one thread at a time. Returns out.
     char *(*name)(void *context, uint64_t key, char *out, size_t out_bytes);

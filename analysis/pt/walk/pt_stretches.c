@@ -291,8 +291,8 @@ static uint64_t key_at(struct pt_stretches *stretches, uint32_t space, uint64_t 
         return 0;
     if (stretches->function_space == space && ip - last->low < last->high - last->low)
         return last->key;
-    if (!symbols->find(symbols->context, space, ip, last))
-        *last = (struct pt_function){0};
+    *last = (struct pt_function){0};
+    symbols->find(symbols->context, space, ip, last);
     stretches->function_space = space;
     return last->key;
 }

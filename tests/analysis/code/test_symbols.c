@@ -502,6 +502,10 @@ static void a_recordings_addresses_are_named(void **state)
         assert_false(symbols_find(symbols, 5, 10, 0x50000004, &hit));
         assert_string_equal(name_pool_text(names, hit.name), "[perf-5.map]");
         assert_false(hit.known);
+        assert_int_equal(hit.begin, 0x50000004); // the process has symbols of code made meanwhile
+        assert_false(symbols_find(symbols, PERF_NO_PID, 10, 0x50000004, &hit));
+        assert_int_equal(hit.begin, 0x50000000);
+        assert_true(hit.end > 0x50000004);
         assert_int_equal(symbols_complaints(symbols)->count, 0);
         if (all)
             ask_from_several_threads(symbols, mine);
