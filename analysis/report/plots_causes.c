@@ -25,13 +25,13 @@ int plot_causes(const struct run_analysis *run, FILE *out)
 {
     struct named_cause causes[CAUSES_DRAWN];
     const struct diagnosis *first = run->findings.diagnoses.items;
-    size_t count = run_named_causes(first, ALL_CAUSES, causes, CAUSES_DRAWN);
+    size_t count = run_causes_by_words(run, first, ALL_CAUSES, causes, CAUSES_DRAWN);
     double whole = run_diagnosis_extra_ns(first);
     svg_begin(out, (int)count * 46 + 20, "What made the slow requests slow");
     for (size_t i = 0; i < count; i++) {
         double y = 14 + 46 * (double)i, share = causes[i].total_ns / whole;
         char text[CAUSE_WORDS_BYTES + 16], words[CAUSE_WORDS_BYTES];
-        snprintf(text, sizeof text, "%.0f %%", 100 * share);
+        snprintf(text, sizeof text, "%d %%", text_whole_percent(causes[i].total_ns, whole));
         svg_text(out, SVG_LEFT - 8, y + 28, "end", text);
         svg_text(out, SVG_LEFT, y + 10, "start",
                  run_cause_words(run, &first->causes, causes[i].index, words));

@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "base/units.h"
 
-enum { NAMED_CAUSES = 2, COMPARED_CAUSES = 16 };
+enum { NAMED_CAUSES = 2, COMPARED_CAUSES = 128 };
 #define WORTH_A_CLAUSE  0.2  // share of the extra time: the second cause is named from there on
 #define WORTH_A_DOUBT   0.25 // the share of which nobody knows where it went
 #define MOST_NOT_JOINED 0.01 // of the answered requests that could not be followed, without a word
