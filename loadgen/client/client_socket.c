@@ -34,8 +34,8 @@ static int server_refuse(const struct server_address *server, struct error *err)
     if (errno == EADDRNOTAVAIL && server->transport == SERVER_TCP)
         return error_set(err, ERROR_FAILED,
                          "cannot connect to %s: no local port is left for another connection; "
-                         "allow more (sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\") or "
-                         "ask for fewer with --connections",
+                         "allow more (sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\"), ask "
+                         "for fewer with --connections, or let the server keep them open",
                          server->text);
     return error_set_errno(err, ERROR_FAILED, "cannot connect to %s (is a server running there?)",
                            server->text);
@@ -72,8 +72,10 @@ int connection_begin(struct client_connection *connection, bool patient, struct 
             connect(socket_fd, (const void *)&server->socket_address, server->socket_address_bytes);
     while (status < 0 && waits && errno == EAGAIN && monotonic_ms() < deadline_ms &&
            !atomic_load(connection->context->stop));
-    if (status < 0 && errno != EINPROGRESS)
+    if (status < 0 && errno != EINPROGRESS) {
+        connection->context->counts->portless += errno == EADDRNOTAVAIL;
         return server_refuse(server, err);
+    }
     if (waits)
         fcntl(socket_fd, F_SETFL, O_NONBLOCK);
     return 0;
@@ -308,9 +310,11 @@ void connection_end_session(struct client_connection *connection)
         connection_retry(-1, 0, connection); // its timer would come a millisecond later
 }
 
-static void fail_attempt(struct client_connection *connection)
+static void fail_attempt(struct client_connection *connection, const struct error *why)
 {
-    connection->context->counts->reconnects_failed++;
+    struct connection_counts *counts = connection->context->counts;
+    if (counts->reconnects_failed++ == 0)
+        counts->first_failure = *why;
     forget_stream(connection);
     close_socket(connection);
     try_again(connection);
@@ -328,7 +332,7 @@ bool connection_reopened(struct client_connection *connection)
     if (status < 0) {
         if (connection->state == CONNECTION_OPENING && !counts->first_refusal.kind)
             counts->first_refusal = why;
-        fail_attempt(connection);
+        fail_attempt(connection, &why);
         return false;
     }
     event_del(connection->timer);
@@ -350,16 +354,18 @@ void connection_retry(evutil_socket_t unused, short what, void *argument)
     (void)unused, (void)what;
     struct error why;
     struct client_connection *connection = argument;
-    struct error *first_refusal = &connection->context->counts->first_refusal;
-    const bool takes_too_long =
-        connection->state == CONNECTION_CONNECTING || connection->state == CONNECTION_OPENING;
     connection->context->progress = true;
-    if (takes_too_long || connection_begin(connection, false, &why) < 0 ||
-        connection_watch(connection, &why) < 0) {
-        if (!takes_too_long && !first_refusal->kind)
-            *first_refusal = why;
-        fail_attempt(connection);
-        return;
+    int status;
+    if (connection->state == CONNECTION_CONNECTING || connection->state == CONNECTION_OPENING) {
+        status = error_set(&why, ERROR_FAILED, "%s did not answer within %s",
+                           connection->server->text, TEXT_NS(1e6 * ATTEMPT_MS));
+    } else {
+        status = connection_begin(connection, false, &why);
+        if (status == 0)
+            status = connection_watch(connection, &why);
     }
-    set_timer(connection, ATTEMPT_MS);
+    if (status == 0)
+        set_timer(connection, ATTEMPT_MS);
+    else
+        fail_attempt(connection, &why);
 }

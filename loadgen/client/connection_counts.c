@@ -63,10 +63,13 @@ void connection_counts_add(struct connection_counts *all, const struct connectio
         all->first_fault = more->first_fault;
     if (!all->first_refusal.kind)
         all->first_refusal = more->first_refusal;
+    if (!all->first_failure.kind)
+        all->first_failure = more->first_failure;
     all->ended += more->ended;
     all->broken += more->broken;
     all->reconnects += more->reconnects;
     all->reconnects_failed += more->reconnects_failed;
+    all->portless += more->portless;
     all->given_up += more->given_up;
     all->first_end_tsc = time_earlier(all->first_end_tsc, more->first_end_tsc);
     if (more->last_reconnect_tsc > all->last_reconnect_tsc)

@@ -112,6 +112,7 @@ struct connection_counts {
     uint64_t repeated;
     uint64_t reconnects;            // connections opened again
     uint64_t reconnects_failed;     // failed attempts to open one again
+    uint64_t portless;              // attempts to open one for which no local port was left
     uint64_t given_up;              // connections given up
     uint64_t first_end_tsc;         // when the first of `ended` happened; 0: none
     uint64_t last_reconnect_tsc;    // when the last of `reconnects` succeeded; 0: none
@@ -139,6 +140,7 @@ struct connection_counts {
     struct timed_count handshakes, resumed;
     char tls_suite[64];                    // "TLSv1.3, TLS_AES_256_GCM_SHA384"; empty: no TLS
     struct error first_break, first_fault; // what ended a connection; what a wrong reply said
+    struct error first_failure; // of reconnects_failed
     struct error first_refusal; // why one that was connected again was not open for requests
 };
 

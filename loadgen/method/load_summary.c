@@ -275,7 +275,7 @@ static bool is_restarted(const struct engine_result *result)
     for (unsigned kind = 0; kind < REPLY_KINDS; kind++)
         closed_here += reply_is_broken(kind) ? counts->replies[kind] : 0;
     const bool routine = counts->broken == 0 && counts->ended >= 2 * at_once;
-    return counts->reconnects && ((counts->reconnects_failed > 0 && !routine) ||
+    return counts->reconnects && ((counts->reconnects_failed > counts->portless && !routine) ||
                                   (counts->broken >= at_once && counts->broken < 2 * at_once &&
                                    !closed_here && over_s < TOGETHER_S));
 }
@@ -306,15 +306,20 @@ static void judge_connections(const struct engine_result *result, struct load_su
         : counts->broken ? DOUBT_DISCONNECTED
                          : DOUBT_UNOPENED,
         "%s: %s ended from %s on, %s opened again (the last at %s, "
-        "%s attempts failed)%s, %s requests lost on them%s%s",
+        "%s attempts failed%s%s)%s, %s requests lost on them%s%s",
         all              ? "server restarted midway"
         : counts->broken ? "connections broke"
                          : "connections could not be opened again at once",
         ended_text(result, ended), TEXT_INSTANT(1e9 * seconds_into(result, counts->first_end_tsc)),
         TEXT_COUNT(counts->reconnects),
         TEXT_INSTANT(1e9 * seconds_into(result, counts->last_reconnect_tsc)),
-        TEXT_COUNT(counts->reconnects_failed), given_up, TEXT_COUNT(summary->lost),
+        TEXT_COUNT(counts->reconnects_failed), counts->first_failure.kind ? ": " : "",
+        counts->first_failure.text, given_up, TEXT_COUNT(summary->lost),
         counts->broken ? "; the first: " : "", counts->broken ? counts->first_break.text : "");
+    if (counts->portless)
+        load_summary_add_reason(summary, DOUBT_PORTLESS,
+                                "no local port was left for %s attempts to open a connection again",
+                                TEXT_COUNT(counts->portless));
     if (counts->first_refusal.kind)
         load_summary_add_reason(summary, DOUBT_UNOPENED,
                                 "a connection could not be opened again: %s",
