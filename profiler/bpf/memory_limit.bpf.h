@@ -25,7 +25,6 @@ static __always_inline struct page_counter *limit_reached(struct task_struct *ta
     if (!group)
         return NULL;
     counter = (struct page_counter *)((char *)group + bpf_core_field_offset(group->memory));
-#pragma unroll
     for (int level = 0; level < MOST_LEVELS; level++) {
         if (!counter)
             break;
