@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/folder.h"
 
 // --- partial files of a program that ends --------------------------------------------------------
 
@@ -37,8 +38,8 @@ void new_file_abandon_all(void)
 {
     for (const struct partial *one = partials; one; one = one->next) {
         const char *path = one->path;
-        if (path && one->writer == getpid())
-            unlink(path);
+        if (path && one->writer == getpid() && unlink(path) < 0 && errno == EISDIR)
+            folder_remove(path);
     }
 }
 
@@ -64,8 +65,7 @@ static void remove_at_end(void)
             signal(ends[i], on_end);
 }
 
-// Without memory for it the file is only not removed when a signal ends the program.
-static void partial_note(const char *path)
+void new_file_note(const char *path)
 {
     pthread_mutex_lock(&partials_lock);
     struct partial *one = partials;
@@ -84,7 +84,7 @@ static void partial_note(const char *path)
     pthread_mutex_unlock(&partials_lock);
 }
 
-static void partial_forget(const char *path)
+void new_file_forget(const char *path)
 {
     pthread_mutex_lock(&partials_lock);
     for (struct partial *one = partials; one; one = one->next)
@@ -96,7 +96,7 @@ static void partial_forget(const char *path)
 static void new_file_free(struct new_file *out)
 {
     if (out->partial)
-        partial_forget(out->partial);
+        new_file_forget(out->partial);
     free(out->path);
     free(out->partial);
     *out = (struct new_file){0};
@@ -236,14 +236,14 @@ static int open_partial(struct new_file *out)
         if (getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number)
             number = (uint64_t)clock_now_ns(CLOCK_MONOTONIC_RAW);
         if (out->partial)
-            partial_forget(out->partial);
+            new_file_forget(out->partial);
         free(out->partial);
         if (asprintf(&out->partial, "%s.%016" PRIx64 ".partial", out->path, number) < 0) {
             out->partial = NULL;
             errno = ENOMEM;
             return -1;
         }
-        partial_note(out->partial);
+        new_file_note(out->partial);
         int fd = open(out->partial, O_RDWR | FRESH, 0644);
         if (fd < 0 && errno != EEXIST)
             return fd;

@@ -36,9 +36,14 @@ void new_file_sweep(const char *folder);
 // there is none.
 int new_file_open_abandoned(const char *path, char *partial, size_t partial_bytes);
 
-// Removes the partial files of this process, which is about to end without finishing them. May be
-// called in a signal handler.
+// Removes the partial files of this process, which is about to end without finishing them, and what
+// it has noted. May be called in a signal handler.
 void new_file_abandon_all(void);
+
+// Another file, or a folder with its files, that is there for the time being, and goes with these.
+// The path stays where it is until it is forgotten. Without memory it is not removed.
+void new_file_note(const char *path);
+void new_file_forget(const char *path);
 
 // Creates a file for output that others may read while it grows, as a log; it must not be there.
 // Returns the descriptor, or negative.

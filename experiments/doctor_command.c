@@ -9,6 +9,7 @@
 
 #include "base/json_numbers.h"
 #include "base/options.h"
+#include "base/passing_folder.h"
 #include "base/text.h"
 #include "experiments/capture/capture_backend.h"
 #include "experiments/common/supervisor.h"
@@ -144,14 +145,16 @@ static int take_left_results(const struct command_options *o, const struct far_h
 static int examine_far(const struct command_options *o, const char *address, int *code,
                        struct error *err)
 {
-    char log[] = "/tmp/taillight-doctor-XXXXXX";
+    struct passing_folder folder = {0};
+    char log[sizeof folder.path + 8];
     struct experiment_host plan;
     struct far_host far;
     struct keeper keeper;
     struct error undone;
-    int result = fill_plan(o, address, &plan, err), fd = -1;
-    if (result == 0 && (fd = mkstemp(log)) < 0)
-        result = error_set_errno(err, ERROR_FAILED, "cannot create a file in /tmp");
+    int result = fill_plan(o, address, &plan, err);
+    if (result == 0)
+        result = passing_folder_make(&folder, "doctor", err);
+    snprintf(log, sizeof log, "%s/log", folder.path);
     if (result == 0)
         result = far_host_start(&far, &keeper, &plan, log, err);
     if (result == 0) {
@@ -165,10 +168,7 @@ static int examine_far(const struct command_options *o, const char *address, int
             result = ended;
         }
     }
-    if (fd >= 0) {
-        close(fd);
-        unlink(log);
-    }
+    passing_folder_end(&folder);
     array_free(&plan.ssh_options);
     return result;
 }

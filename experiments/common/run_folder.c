@@ -181,14 +181,3 @@ uint64_t free_disk_bytes(const char *folder)
     struct statvfs about;
     return statvfs(folder, &about) == 0 ? (uint64_t)about.f_bavail * about.f_frsize : UINT64_MAX;
 }
-
-void run_folder_remove(const char *path)
-{
-    DIR *folder = opendir(path);
-    struct dirent *entry;
-    while (folder && (entry = readdir(folder)))
-        unlinkat(dirfd(folder), entry->d_name, 0);
-    if (folder)
-        closedir(folder);
-    rmdir(path);
-}

@@ -41,10 +41,6 @@ int run_folder_write(const struct run_folder *folder, const char *name, const ch
 int run_folder_write_json(const struct run_folder *folder, const char *name, const json_t *document,
                           struct error *err);
 
-// Removes a folder that this program has made and the files in it. One that has other folders in it
-// stays; one that is not there is no harm.
-void run_folder_remove(const char *path);
-
 // What may still be written on the disk of that folder, without root's share; UINT64_MAX: not
 // known.
 uint64_t free_disk_bytes(const char *folder);

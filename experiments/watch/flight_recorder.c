@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/folder.h"
 #include "base/json_numbers.h"
 #include "base/units.h"
 #include "experiments/watch/held_segments.h"
@@ -105,7 +106,7 @@ static void make_room(struct flight_recorder *recorder)
         char path[RUN_PATH_BYTES + 300];
         snprintf(path, sizeof path, "%s/%s", recorder->folder, entries[i]->d_name);
         if ((uint64_t)(count - i) >= recorder->saves) {
-            run_folder_remove(path);
+            folder_remove(path);
             recorder->gone++;
         }
         free(entries[i]);
@@ -223,7 +224,7 @@ int flight_recorder_save(struct flight_recorder *recorder, const char *capture_d
     if (result == 0)
         result = write_document(recorder, capture_dir, segments, window, err);
     if (result < 0)
-        run_folder_remove(recorder->path);
+        folder_remove(recorder->path);
     recorder->saving = false;
     if (result < 0)
         return result;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "experiments/commands.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <malloc.h>
@@ -21,9 +20,11 @@
 #include "analysis/run/run_analyze.h"
 #include "analysis/run/input/run_segments.h"
 #include "base/clock.h"
+#include "base/folder.h"
 #include "base/json_numbers.h"
 #include "base/new_file.h"
 #include "base/options.h"
+#include "base/passing_folder.h"
 #include "base/process.h"
 #include "base/progress.h"
 #include "base/rights.h"
@@ -124,8 +125,9 @@ struct watch {
     int signals;
     struct way_out way_out; // at the second signal
     bool interrupted, save_asked;
-    atomic_bool showing; // what was looked at is handed to who reads it
-    char folder[64], log[80], silence[220];
+    atomic_bool showing;          // what was looked at is handed to who reads it
+    struct passing_folder folder; // the capture's
+    char log[80], silence[220];
     int64_t until_ns;          // host time up to which requests were looked at; 0: none yet
     struct watch_segment next; // not looked at yet: the latest that there is; number 0: none
     int64_t armed_ns, interval_begin_ns;
@@ -141,36 +143,11 @@ struct watch {
 
 // --- the folder for the time being ---------------------------------------------------------------
 
-static const char place[] = "/tmp", prefix[] = "taillight-watch-";
-
-// Removes what watches of ours left that were killed: the folder's name has the process.
-static void remove_left_folders(void)
-{
-    DIR *folder = opendir(place);
-    struct dirent *entry;
-    while (folder && (entry = readdir(folder))) {
-        char path[300];
-        struct stat status;
-        int pid;
-        if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0 ||
-            sscanf(entry->d_name + strlen(prefix), "%d-", &pid) != 1 || !process_has_ended(pid))
-            continue;
-        snprintf(path, sizeof path, "%s/%s", place, entry->d_name);
-        if (lstat(path, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid())
-            run_folder_remove(path);
-    }
-    if (folder)
-        closedir(folder);
-}
-
 static int make_folder(struct watch *watch, struct error *err)
 {
-    remove_left_folders();
-    snprintf(watch->folder, sizeof watch->folder, "%s/%s%d-XXXXXX", place, prefix, (int)getpid());
-    if (!mkdtemp(watch->folder))
-        return error_set_errno(err, ERROR_FAILED, "cannot make a folder in %s", place);
-    snprintf(watch->log, sizeof watch->log, "%s/capture.log", watch->folder);
-    return 0;
+    const int result = passing_folder_make(&watch->folder, "watch", err);
+    snprintf(watch->log, sizeof watch->log, "%s/capture.log", watch->folder.path);
+    return result;
 }
 
 // --- the capture ---------------------------------------------------------------------------------
@@ -182,11 +159,18 @@ static int start_capture(struct watch *watch, struct error *err)
     snprintf(segment, sizeof segment, "%lluns", (unsigned long long)o->interval_ns);
     snprintf(keep, sizeof keep, "%llu", (unsigned long long)o->keep_bytes);
     snprintf(budget, sizeof budget, "%.9f", o->budget);
-    const struct watch_capture_option given[] = {
-        {"--out", watch->folder}, {"--segment", segment},  {"--keep", keep},
-        {"--budget", budget},     {"--backend", "events"}, {"--calls", "kernel"},
-        {"--pid", o->pids},       {"--port", o->ports},    {"--cgroup", o->cgroups},
-        {"--systemd", o->units},  {"--cores", o->cores},   {"--framing", o->framing}};
+    const struct watch_capture_option given[] = {{"--out", watch->folder.path},
+                                                 {"--segment", segment},
+                                                 {"--keep", keep},
+                                                 {"--budget", budget},
+                                                 {"--backend", "events"},
+                                                 {"--calls", "kernel"},
+                                                 {"--pid", o->pids},
+                                                 {"--port", o->ports},
+                                                 {"--cgroup", o->cgroups},
+                                                 {"--systemd", o->units},
+                                                 {"--cores", o->cores},
+                                                 {"--framing", o->framing}};
     return watch_capture_start(&watch->capture, given, sizeof given / sizeof *given, watch->log,
                                err);
 }
@@ -244,9 +228,10 @@ static void save_windows(struct watch *watch, struct run_segment_range segments,
     for (size_t i = 0; i < windows->count; i++) {
         const struct slow_window *window = &windows->items[i];
         if (window->goes_on &&
-            flight_recorder_lengthen(&watch->recorder, watch->folder, segments, window))
+            flight_recorder_lengthen(&watch->recorder, watch->folder.path, segments, window))
             continue;
-        if (flight_recorder_save(&watch->recorder, watch->folder, segments, window, &err) < 0) {
+        if (flight_recorder_save(&watch->recorder, watch->folder.path, segments, window, &err) <
+            0) {
             interval->unsaved = windows->count - i; // nor would the others be
             break;
         }
@@ -327,7 +312,7 @@ static int take_interval(struct watch *watch, struct watch_segment next, struct 
 {
     struct run_analysis run;
     struct error problem = {0};
-    struct run_request request = {.run_dir = watch->folder,
+    struct run_request request = {.run_dir = watch->folder.path,
                                   .answered_after_ns = watch->until_ns ? since(watch, &next) : 0,
                                   .answered_until_ns = next.until_ns,
                                   .whole_alone = true};
@@ -597,9 +582,9 @@ static void leave(void *context, bool again)
     if (watch->capture.process.pid > 0)
         kill(watch->capture.process.pid, SIGKILL);
     new_file_abandon_all();
-    run_folder_remove(watch->folder);
+    passing_folder_end(&watch->folder);
     if (watch->recorder.saving)
-        run_folder_remove(watch->recorder.path);
+        folder_remove(watch->recorder.path);
     _exit(again || unread ? ERROR_FAILED : 0);
 }
 
@@ -648,8 +633,7 @@ int watch_command(int argc, char **argv)
         say_what_was_not_looked_at(&watch);
     watch_capture_stop(&watch.capture);
     way_out_close(&watch.way_out);
-    if (watch.folder[0])
-        run_folder_remove(watch.folder);
+    passing_folder_end(&watch.folder);
     metrics_free(watch.metrics);
     watch_servers_free(&watch.servers);
     interval_analysis_free(&watch.analysis);

@@ -14,12 +14,14 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/passing_folder.h"
+
 enum { PATIENCE_S = 5, BUFFER_BYTES = 64 << 10 };
 
 struct tls_tunnel {
     const struct server_address *server;
     struct server_address address;
-    char folder[40];
+    struct passing_folder folder; // in which the listener is
     SSL_CTX *context;
     int listener, wake;
     bool has_thread;
@@ -140,14 +142,12 @@ static void *tunnel_main(void *argument)
 
 static int listen_in_folder(struct tls_tunnel *tunnel, struct error *err)
 {
-    char place[sizeof tunnel->folder + 20];
-    snprintf(tunnel->folder, sizeof tunnel->folder, "/tmp/taillight-tls-XXXXXX");
-    if (!mkdtemp(tunnel->folder)) {
-        tunnel->folder[0] = '\0';
-        return error_set_errno(err, ERROR_FAILED, "cannot make a folder in /tmp");
-    }
-    snprintf(place, sizeof place, "unix:%s/server", tunnel->folder);
-    int status = server_address_parse(place, &tunnel->address, err);
+    char place[sizeof tunnel->folder.path + 20];
+    int status = passing_folder_make(&tunnel->folder, "tls", err);
+    if (status < 0)
+        return status;
+    snprintf(place, sizeof place, "unix:%s/server", tunnel->folder.path);
+    status = server_address_parse(place, &tunnel->address, err);
     if (status == 0)
         status = server_address_resolve(&tunnel->address, err);
     if (status < 0)
@@ -205,10 +205,7 @@ int tls_tunnel_close(struct tls_tunnel *tunnel, int status, struct error *err)
         close(tunnel->listener);
     if (tunnel->wake >= 0)
         close(tunnel->wake);
-    if (tunnel->address.host[0])
-        unlink(tunnel->address.host);
-    if (tunnel->folder[0])
-        rmdir(tunnel->folder);
+    passing_folder_end(&tunnel->folder);
     SSL_CTX_free(tunnel->context);
     free(tunnel);
     return status;

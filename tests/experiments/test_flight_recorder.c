@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "base/folder.h"
 #include "base/json_numbers.h"
 #include "experiments/watch/flight_recorder.h"
 #include "experiments/watch/held_segments.h"
@@ -64,9 +65,9 @@ static int begin(void **state)
 static int end(void **state)
 {
     struct scene *s = *state;
-    run_folder_remove(s->capture);
+    folder_remove(s->capture);
     if (s->recorder.path[0])
-        run_folder_remove(s->recorder.path);
+        folder_remove(s->recorder.path);
     rmdir(s->saved);
     free(s);
     return 0;

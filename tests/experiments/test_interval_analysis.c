@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "analysis/run/run_analyze.h"
+#include "base/folder.h"
 #include "experiments/common/run_folder.h"
 #include "experiments/watch/interval_analysis.h"
 
@@ -120,7 +121,7 @@ static int make_segments(void **state)
 
 static int remove_segments(void **state)
 {
-    run_folder_remove(*state);
+    folder_remove(*state);
     return 0;
 }
 
