@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -44,10 +45,25 @@ int supervisor_open_signals(int more, sigset_t *before, struct error *err)
     return fd;
 }
 
+// How many processes the kernel has killed for want of memory since the machine was started, in
+// whichever control group. 0: it does not say.
+static uint64_t oom_kills(void)
+{
+    char line[128];
+    unsigned long long count = 0;
+    FILE *file = fopen("/proc/vmstat", "re");
+    while (file && fgets(line, sizeof line, file) && sscanf(line, "oom_kill %llu", &count) != 1)
+        ;
+    if (file)
+        fclose(file);
+    return count;
+}
+
 int supervisor_open(struct supervisor *supervisor, struct error *err)
 {
     *supervisor =
         (struct supervisor){.signals = -1, .stopped_grace_ns = STOPPED_GRACE_S * 1000000000ull};
+    supervisor->oom_kills = oom_kills();
     supervisor->taken = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (supervisor->taken < 0)
         return error_set_errno(err, ERROR_FAILED, "cannot count signals");
@@ -114,6 +130,20 @@ int supervisor_end_error(struct error *err, const char *what, int status, const 
                                                         : "(nothing)");
 }
 
+int supervisor_death_error(const struct supervisor *supervisor, struct error *err, const char *what,
+                           int status, const char *log_path)
+{
+    const int result = supervisor_end_error(err, what, status, log_path);
+    const uint64_t killed = oom_kills() - supervisor->oom_kills;
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && killed)
+        text_append(err->text, sizeof err->text,
+                    "; the kernel has killed %s process%s for want of memory since the run began: "
+                    "give its control group more (memory.max, memory.limit_in_bytes), or the "
+                    "machine",
+                    TEXT_COUNT(killed), killed == 1 ? "" : "es");
+    return result;
+}
+
 static int check_watched(struct supervisor *supervisor, struct error *err)
 {
     for (size_t i = 0; i < supervisor->watched_count; i++) {
@@ -122,7 +152,7 @@ static int check_watched(struct supervisor *supervisor, struct error *err)
         if (one->process->pid > 0)
             ended = process_wait(one->process, 0, &status, err);
         if (ended > 0)
-            return supervisor_end_error(err, one->what, status, one->log_path);
+            return supervisor_death_error(supervisor, err, one->what, status, one->log_path);
         if (ended < 0)
             return ended;
     }
@@ -251,6 +281,6 @@ int supervisor_finish(struct supervisor *supervisor, struct process *process, co
         return error_set(err, ERROR_FAILED, "%s does not end within %u s; see %s", what, seconds,
                          log_path);
     if (result > 0 && status != 0)
-        return supervisor_end_error(err, what, status, log_path);
+        return supervisor_death_error(supervisor, err, what, status, log_path);
     return result < 0 ? result : 0;
 }

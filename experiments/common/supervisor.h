@@ -36,7 +36,8 @@ struct supervisor {
     int signals; // signalfd
     int taken;   // eventfd that does not block: counts the interrupts that were taken
     sigset_t mask_before;
-    bool interrupted; // SIGINT or SIGTERM came
+    bool interrupted;   // SIGINT or SIGTERM came
+    uint64_t oom_kills; // of this machine, when it was opened
     struct watched watched[MOST_WATCHED];
     size_t watched_count;
     // Of the process that is awaited: when it was found stopped; 0: it is not.
@@ -83,5 +84,10 @@ uint64_t supervisor_now_ns(void);
 // when that line is the complaint of a taillight command, "<what>: <complaint>". Returns
 // -ERROR_FAILED.
 int supervisor_end_error(struct error *err, const char *what, int status, const char *log_path);
+
+// The same of a process of this run's: where it was killed, it is said too whether the kernel has
+// killed for want of memory since the supervisor was opened.
+int supervisor_death_error(const struct supervisor *supervisor, struct error *err, const char *what,
+                           int status, const char *log_path);
 
 #endif

@@ -35,7 +35,7 @@ int run_wait_word(struct run *run, const struct host *host, struct process *capt
                      json_string_value(text) ?: "a warning that is no text");
         result = 0;
     } else if (result > 0 && !capture->pid) {
-        supervisor_end_error(err, what, status, log_path);
+        supervisor_death_error(&run->supervisor, err, what, status, log_path);
         if (run->experiment->capture_optional)
             err->kind = ERROR_INCONCLUSIVE;
         result = -(int)err->kind;

@@ -117,7 +117,8 @@ int loader_end_error(const struct run *run, const struct loader *loader, int sta
                      struct error *err)
 {
     char what[LOADER_NAME_BYTES];
-    return supervisor_end_error(err, loader_name(run, loader, what), status, loader->log_path);
+    return supervisor_death_error(&run->supervisor, err, loader_name(run, loader, what), status,
+                                  loader->log_path);
 }
 
 static bool is_good_end(int status)

@@ -170,6 +170,28 @@ static void whose_end_it_was_is_said_once(void **state)
     unlink(path);
 }
 
+// Another process of this machine may have been killed meanwhile: nobody says it was this one.
+static void want_of_memory_is_said_of_who_was_killed(void **state)
+{
+    (void)state;
+    static const int ends[] = {SIGKILL, SIGTERM};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        struct supervisor s;
+        struct process process;
+        struct error err = {0};
+        assert_int_equal(supervisor_open(&s, &err), 0);
+        s.oom_kills--; // as if the kernel had killed one since
+        start(&process, "sleep 60", false);
+        supervisor_watch(&s, &process, "the server", "/dev/null");
+        kill(process.pid, ends[i]);
+        const uint64_t never = supervisor_now_ns() + 3600 * SECOND_NS;
+        assert_true(supervisor_wait(&s, NULL, NULL, false, never, NULL, &err) < 0);
+        assert_non_null(strstr(err.text, "the server was killed by signal"));
+        assert_true(!strstr(err.text, "for want of memory") == (ends[i] == SIGTERM));
+        supervisor_close(&s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -179,6 +201,7 @@ int main(void)
         cmocka_unit_test(the_death_of_another_ends_the_wait),
         cmocka_unit_test(the_user_ends_the_wait),
         cmocka_unit_test(whose_end_it_was_is_said_once),
+        cmocka_unit_test(want_of_memory_is_said_of_who_was_killed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
