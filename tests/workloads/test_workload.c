@@ -132,7 +132,7 @@ static void faults_are_placed(void **state)
         {"mix: {lpush: 1}\n", ":1:7: mix: protocol memcached has no lpush; it has get, set"},
         {"protocol: http\nmix: {get: 1, set: 1}\n",
          ":2:15: mix: protocol http has no set; it has get"},
-        {"mix: {delete: 1}\n", ":1:7: mix: protocol memcached has no delete; it has get, set"},
+        {"mix: {append: 1}\n", ":1:7: mix: protocol memcached has no append; it has get, set"},
         {"mix: {gett: 1}\n", ":1:7: mix: protocol memcached has no gett (did you mean `get`?); it"},
         {"read_through: true\nprotocol: http\n",
          ":1:15: read_through: protocol http has no get and set"},
