@@ -53,7 +53,7 @@ function renderHow(body) {
         'details', {}, element('summary', {}, title),
         element(
             'div', {},
-            document ? settings(leaves(document).map(([path, value]) => [path, String(value)])) :
+            document ? settings(leaves(document).map(([path, value]) => [path, microSigns(String(value))])) :
                        element('p', {class: 'hint'}, 'Not recorded in this run.')));
   }));
 }
