@@ -5,24 +5,26 @@
 
 #include "analysis/lifetime/joiner.h"
 
-// When each connection of a table first did anything, by two kinds of passages.
-static int64_t *first_times(const struct piles *one, const struct piles *other, size_t count)
+// When each connection of a table first did anything, by passages from one kind to another.
+static int64_t *first_times(const struct joiner *joiner, enum passage_kind from,
+                            enum passage_kind to, size_t count)
 {
     int64_t *first = malloc((count ? count : 1) * sizeof *first);
     for (size_t i = 0; first && i < count; i++) {
         first[i] = INT64_MAX;
-        const struct piles *piles[] = {one, other};
-        for (int k = 0; k < 2; k++)
-            if (piles[k]->starts[i] < piles[k]->starts[i + 1] &&
-                piles[k]->items[piles[k]->starts[i]].time_ns < first[i])
-                first[i] = piles[k]->items[piles[k]->starts[i]].time_ns;
+        for (enum passage_kind kind = from; kind <= to; kind++) {
+            const struct piles *piles = &joiner->passages[kind];
+            size_t at = piles->starts[i];
+            if (at < piles->starts[i + 1] && piles->items[at].time_ns < first[i])
+                first[i] = piles->items[at].time_ns;
+        }
     }
     return first;
 }
 
 static uint32_t *match_table(const struct joiner *joiner, const int64_t *client_first,
-                             const struct connection *table, size_t count, const struct piles *one,
-                             const struct piles *other)
+                             const struct connection *table, size_t count, enum passage_kind from,
+                             enum passage_kind to)
 {
     const struct join_input *in = joiner->in;
     size_t clients = in->client_connection_count;
@@ -31,7 +33,7 @@ static uint32_t *match_table(const struct joiner *joiner, const int64_t *client_
         other_end[i] = NO_CONNECTION;
     if (!other_end || !table)
         return other_end;
-    int64_t *first = first_times(one, other, count);
+    int64_t *first = first_times(joiner, from, to, count);
     match_function *match = in->client_clock ? match_unrelated_connections : match_connections;
     if (!first ||
         match(in->client_connections, clients, client_first, table, count, first, other_end) < 0) {
@@ -49,8 +51,7 @@ static uint32_t *find_calls_of_sockets(const struct joiner *joiner, uint32_t *so
                                        const struct connection_index *sockets)
 {
     const struct join_input *in = joiner->in;
-    const struct piles *receives = &joiner->passages[RECEIVES], *sends = &joiner->passages[SENDS];
-    int64_t *first = first_times(receives, sends, in->shim_connection_count);
+    int64_t *first = first_times(joiner, RECEIVES, SENDS, in->shim_connection_count);
     uint32_t *calls_of = malloc((in->socket_count + 1) * sizeof *calls_of);
     for (size_t i = 0; calls_of && i < in->socket_count; i++)
         calls_of[i] = NO_CONNECTION;
@@ -114,12 +115,10 @@ int join_connections(struct joiner *joiner)
             first[i] = joiner->lives[sample].stamp_ns[STAMP_SEND];
         }
     }
-    joiner->socket_of =
-        match_table(joiner, first, in->events ? in->sockets : NULL, in->socket_count,
-                    &joiner->passages[SEGMENTS], &joiner->passages[HANDOFFS]);
+    joiner->socket_of = match_table(joiner, first, in->events ? in->sockets : NULL,
+                                    in->socket_count, SEGMENTS, ARRIVALS);
     joiner->calls_of = match_table(joiner, first, in->calls ? in->shim_connections : NULL,
-                                   in->shim_connection_count, &joiner->passages[RECEIVES],
-                                   &joiner->passages[SENDS]);
+                                   in->shim_connection_count, RECEIVES, SENDS);
     free(first);
     return joiner->socket_of && joiner->calls_of ? match_calls_by_cookie(joiner) : -1;
 }
