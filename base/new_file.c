@@ -38,8 +38,12 @@ void new_file_abandon_all(void)
 {
     for (const struct partial *one = partials; one; one = one->next) {
         const char *path = one->path;
-        if (path && one->writer == getpid() && unlink(path) < 0 && errno == EISDIR)
+        if (!path || one->writer != getpid())
+            continue;
+        // NOLINTBEGIN(bugprone-signal-handler): system calls and errno, which a handler may use
+        if (unlink(path) < 0 && errno == EISDIR)
             folder_remove(path);
+        // NOLINTEND(bugprone-signal-handler)
     }
 }
 

@@ -18,11 +18,11 @@
 #define LEAST_ODDS     1.5  // how much likelier, at the lower bound
 #define SAME_REQUESTS  0.95 // of those that have either of two traits: the two are one fact
 enum {
-    LEAST_SLOW = 10,      // slow requests, to look at all
-    LEAST_HAVING = 20,    // requests that have a value, to try it
-    BLOCKS = 200,         // of time
+    LEAST_SLOW = 10,       // slow requests, to look at all
+    LEAST_HAVING = 20,     // requests that have a value, to try it
+    BLOCKS = 200,          // of time
     ORDER_SAMPLE = 100000, // requests, for the correlation of ranks
-    MOST_COMPARED = 64     // traits, which is a bit each: those after the best are told all the same
+    MOST_COMPARED = 64 // traits, which is a bit each: those after the best are told all the same
 };
 static const double thresholds[] = {0.5, 0.75, 0.9, 0.95, 0.99, 0.999};
 

@@ -140,7 +140,7 @@ struct connection_counts {
     struct timed_count handshakes, resumed;
     char tls_suite[64];                    // "TLSv1.3, TLS_AES_256_GCM_SHA384"; empty: no TLS
     struct error first_break, first_fault; // what ended a connection; what a wrong reply said
-    struct error first_failure; // of reconnects_failed
+    struct error first_failure;            // of reconnects_failed
     struct error first_refusal; // why one that was connected again was not open for requests
 };
 
