@@ -239,7 +239,8 @@ check_not_whole() {
 
 cleanup() {
     local pid
-    for pid in $(jobs -p); do kill -9 "$pid" 2>/dev/null; done
+    # Waited for, that the shell does not tell of each: what a skip says last is its reason.
+    { for pid in $(jobs -p); do kill -9 "$pid" && wait "$pid"; done; } 2>/dev/null
     umount "$work/small" 2>/dev/null
     rm -rf "$work"
 }
