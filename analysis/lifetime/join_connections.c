@@ -24,7 +24,7 @@ static int64_t *first_times(const struct joiner *joiner, enum passage_kind from,
 
 static uint32_t *match_table(const struct joiner *joiner, const int64_t *client_first,
                              const struct connection *table, size_t count, enum passage_kind from,
-                             enum passage_kind to)
+                             enum passage_kind to, match_function *related)
 {
     const struct join_input *in = joiner->in;
     size_t clients = in->client_connection_count;
@@ -34,7 +34,7 @@ static uint32_t *match_table(const struct joiner *joiner, const int64_t *client_
     if (!other_end || !table)
         return other_end;
     int64_t *first = first_times(joiner, from, to, count);
-    match_function *match = in->client_clock ? match_unrelated_connections : match_connections;
+    match_function *match = in->client_clock ? match_unrelated_connections : related;
     if (!first ||
         match(in->client_connections, clients, client_first, table, count, first, other_end) < 0) {
         free(other_end);
@@ -115,10 +115,11 @@ int join_connections(struct joiner *joiner)
             first[i] = joiner->lives[sample].stamp_ns[STAMP_SEND];
         }
     }
-    joiner->socket_of = match_table(joiner, first, in->events ? in->sockets : NULL,
-                                    in->socket_count, SEGMENTS, ARRIVALS);
+    joiner->socket_of =
+        match_table(joiner, first, in->events ? in->sockets : NULL, in->socket_count, SEGMENTS,
+                    ARRIVALS, match_nearest_connections);
     joiner->calls_of = match_table(joiner, first, in->calls ? in->shim_connections : NULL,
-                                   in->shim_connection_count, RECEIVES, SENDS);
+                                   in->shim_connection_count, RECEIVES, SENDS, match_connections);
     free(first);
     return joiner->socket_of && joiner->calls_of ? match_calls_by_cookie(joiner) : -1;
 }

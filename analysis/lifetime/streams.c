@@ -178,7 +178,9 @@ static bool is_before(int64_t client_ns, int64_t server_ns)
 static bool is_rather_of(int64_t a_ns, int64_t b_ns, int64_t server_ns)
 {
     const bool before = is_before(a_ns, server_ns);
-    return before != is_before(b_ns, server_ns) ? before : before == (a_ns > b_ns);
+    return before != is_before(b_ns, server_ns)
+               ? before
+               : distance(a_ns, server_ns) < distance(b_ns, server_ns);
 }
 
 // Whether of two of the server's that are of the same one of the client's it is rather a: the first
@@ -186,7 +188,9 @@ static bool is_rather_of(int64_t a_ns, int64_t b_ns, int64_t server_ns)
 static bool is_rather(int64_t client_ns, int64_t a_ns, int64_t b_ns)
 {
     const bool after = is_before(client_ns, a_ns);
-    return after != is_before(client_ns, b_ns) ? after : after == (a_ns < b_ns);
+    return after != is_before(client_ns, b_ns)
+               ? after
+               : distance(a_ns, client_ns) < distance(b_ns, client_ns);
 }
 
 int match_connections(const struct connection *client, size_t client_count,
@@ -213,9 +217,10 @@ int match_connections(const struct connection *client, size_t client_count,
     return result;
 }
 
-static int match_nearest(const struct connection *client, size_t client_count,
-                         const int64_t *client_first_ns, const struct connection *server,
-                         size_t server_count, const int64_t *server_first_ns, uint32_t *other_end)
+int match_nearest_connections(const struct connection *client, size_t client_count,
+                              const int64_t *client_first_ns, const struct connection *server,
+                              size_t server_count, const int64_t *server_first_ns,
+                              uint32_t *other_end)
 {
     struct chains chains;
     int result = chains_build(&chains, server, server_count);
@@ -253,8 +258,8 @@ int match_unrelated_connections(const struct connection *client, size_t client_c
                                 uint32_t *other_end)
 {
     int64_t *times = malloc((client_count ? client_count : 1) * sizeof *times);
-    int result = times ? match_nearest(client, client_count, client_first_ns, server, server_count,
-                                       server_first_ns, other_end)
+    int result = times ? match_nearest_connections(client, client_count, client_first_ns, server,
+                                                   server_count, server_first_ns, other_end)
                        : -1;
     size_t count = 0;
     for (size_t c = 0; c < client_count && result == 0; c++)
@@ -266,8 +271,8 @@ int match_unrelated_connections(const struct connection *client, size_t client_c
         int64_t ahead = times[count / 2];
         for (size_t c = 0; c < client_count; c++)
             times[c] = is_time(client_first_ns[c]) ? client_first_ns[c] + ahead : INT64_MAX;
-        result = match_nearest(client, client_count, times, server, server_count, server_first_ns,
-                               other_end);
+        result = match_nearest_connections(client, client_count, times, server, server_count,
+                                           server_first_ns, other_end);
     }
     free(times);
     return result;

@@ -72,6 +72,10 @@ typedef int match_function(const struct connection *client, size_t client_count,
                            uint32_t *other_end);
 match_function match_connections;
 
+// The same of the kernel's, which is prompt: the other end whose first passage is nearest in time.
+// Two network namespaces may have connections of the same ends at once.
+match_function match_nearest_connections;
+
 // The same where nothing relates the clocks of the two sides yet: how far one is ahead of the other
 // is what most connections say that have an other end at all, and the other end whose first passage
 // is nearest in time by that counts.

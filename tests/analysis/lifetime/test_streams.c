@@ -85,6 +85,21 @@ static void one_from_before_the_load_is_not_the_loads(void **state)
     assert_int_equal(other_end, 1);
 }
 
+// Two network namespaces have connections of the same ends at once: of a watch, both sides are the
+// kernel's, and their times the same.
+static void connections_of_the_same_ends_at_once_are_told_apart(void **state)
+{
+    (void)state;
+    struct connection client[2], server[2];
+    const int64_t first[2] = {5000000, 5050000};
+    uint32_t other_end[2];
+    for (uint32_t i = 0; i < 2; i++)
+        open_again(&client[i], &server[i], i);
+    assert_int_equal(match_connections(client, 2, first, server, 2, first, other_end), 0);
+    assert_int_equal(other_end[0], 0);
+    assert_int_equal(other_end[1], 1);
+}
+
 static void a_cookie_finds_its_socket(void **state)
 {
     (void)state;
@@ -106,6 +121,7 @@ int main(void)
         cmocka_unit_test(what_nobody_read_has_no_other_end),
         cmocka_unit_test(one_of_an_end_is_its_other_end_whenever_it_was),
         cmocka_unit_test(one_from_before_the_load_is_not_the_loads),
+        cmocka_unit_test(connections_of_the_same_ends_at_once_are_told_apart),
         cmocka_unit_test(a_cookie_finds_its_socket),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
