@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Which of the server's connections each of the client's is: the kernel's by the mirrored 5-tuple
-// and the times, the shim's by the kernel's where both know the socket's cookie (SO_COOKIE,
-// socket(7)), else as the kernel's.
+// Which of the server's connections each of the client's is, by the mirrored 5-tuple: of the
+// kernel's the nearest in time, of the shim's that of the kernel's where both know the socket's
+// cookie (SO_COOKIE, socket(7)), else the one that was read after it was sent on.
 #ifndef ANALYSIS_LIFETIME_JOIN_CONNECTIONS_H
 #define ANALYSIS_LIFETIME_JOIN_CONNECTIONS_H
 
