@@ -32,6 +32,16 @@ struct frame_array ARRAY_OF(struct frame);
 struct segment_array ARRAY_OF(struct segment_end);
 struct call_array ARRAY_OF(struct call_of_connection);
 
+// A turn so far: its message, and where what the client asked in it ends.
+struct open_turn {
+    struct sample message;
+    uint64_t asked_end;
+};
+
+// A segment shorter than the least that hosts need take (RFC 9293, 3.7.1) ends what its sender
+// wrote.
+enum { LEAST_SEGMENT = 536 };
+
 struct finder {
     const struct turns_input *in;
     struct frame_array frames;     // by connection, direction and offset
@@ -56,12 +66,44 @@ static int by_receipt(const void *left, const void *right)
            order_of(a->request_end, b->request_end);
 }
 
-static int end_turn(struct finder *finder, const struct sample *turn)
+// The first segment of a connection that ends behind an offset.
+static size_t segment_behind(const struct segment_array *segments, uint32_t connection,
+                             uint64_t offset)
 {
-    if (turn->reply_end)
-        return array_push(&finder->out->samples, *turn);
-    finder->out->unanswered += turn->request_end != 0;
-    return 0;
+    const struct segment_end *all = segments->items;
+    return array_bound(0, segments->count, i,
+                       all[i].connection < connection ||
+                           (all[i].connection == connection && all[i].end <= offset));
+}
+
+// Whether the client wrote again before all that it asked in a turn had been answered.
+static bool wrote_again(const struct finder *finder, uint32_t connection,
+                        const struct open_turn *turn)
+{
+    const struct segment_array *all = &finder->segments;
+    uint64_t begin = turn->message.request_begin;
+    for (size_t i = segment_behind(all, connection, begin); i < all->count; i++) {
+        const struct segment_end *segment = &all->items[i];
+        if (segment->connection != connection || segment->end >= turn->asked_end)
+            break;
+        if (segment->end > begin && segment->end - begin < LEAST_SEGMENT) // or it came twice
+            return true;
+        begin = segment->end;
+    }
+    return false;
+}
+
+static int end_turn(struct finder *finder, uint32_t connection, const struct open_turn *turn)
+{
+    const struct sample *message = &turn->message;
+    if (message->reply_end == 0) {
+        finder->out->unanswered += message->request_end != 0;
+        return 0;
+    }
+    if (wrote_again(finder, connection, turn) &&
+        array_push(&finder->out->piecewise, (int64_t)message->reply_tsc) < 0)
+        return -1;
+    return array_push(&finder->out->samples, *message);
 }
 
 // Where the first of the segments ended that a call returned: it lay unread for the longest. What
@@ -70,56 +112,55 @@ static int end_turn(struct finder *finder, const struct sample *turn)
 static uint64_t first_segment_end(const struct finder *finder, uint32_t connection,
                                   const struct application_call *call)
 {
-    const struct segment_end *all = finder->segments.items;
-    const size_t count = finder->segments.count;
+    const struct segment_array *all = &finder->segments;
     const uint64_t end = call->offset + call->length;
-    size_t next = array_bound(0, count, i,
-                              all[i].connection < connection ||
-                                  (all[i].connection == connection && all[i].end <= call->offset));
-    bool is_known = next < count && all[next].connection == connection;
-    return is_known && all[next].end < end ? all[next].end : end;
+    size_t next = segment_behind(all, connection, call->offset);
+    bool is_known = next < all->count && all->items[next].connection == connection;
+    return is_known && all->items[next].end < end ? all->items[next].end : end;
 }
 
-static void receive(const struct finder *finder, struct sample *turn, uint32_t at,
+static void receive(const struct finder *finder, struct open_turn *turn, uint32_t at,
                     const struct application_call *call)
 {
-    if (turn->request_end == 0)
-        *turn = (struct sample){.connection = finder->in->connections[at].id,
-                                .request_begin = call->offset};
-    turn->request_end = first_segment_end(finder, at, call);
-    turn->intended_tsc = turn->send_tsc = turn->sent_tsc = (uint64_t)call->exit_ns;
+    struct sample *message = &turn->message;
+    if (message->request_end == 0)
+        *message = (struct sample){.connection = finder->in->connections[at].id,
+                                   .request_begin = call->offset};
+    message->request_end = first_segment_end(finder, at, call);
+    message->intended_tsc = message->send_tsc = message->sent_tsc = (uint64_t)call->exit_ns;
+    turn->asked_end = call->offset + call->length;
 }
 
-static void answer(struct sample *turn, const struct application_call *call)
+static void answer(struct sample *message, const struct application_call *call)
 {
-    if (turn->reply_end == 0)
-        turn->reply_begin = call->offset;
-    turn->reply_end = call->offset + call->length;
-    turn->reply_tsc = (uint64_t)call->exit_ns;
+    if (message->reply_end == 0)
+        message->reply_begin = call->offset;
+    message->reply_end = call->offset + call->length;
+    message->reply_tsc = (uint64_t)call->exit_ns;
 }
 
 // Along the calls of one connection.
 static int take_turns(struct finder *finder, const struct call_of_connection *at, size_t count)
 {
     const struct connection *connection = &finder->in->connections[at->connection];
-    struct sample turn = {0};
+    struct open_turn turn = {0};
     int result = 0;
     for (size_t i = 0; i < count && result == 0; i++) {
         const struct application_call *call = &finder->in->calls->items[at[i].call];
         if (call->kind == CALL_RECEIVE) {
-            if (turn.reply_end) {
-                result = end_turn(finder, &turn);
-                turn = (struct sample){0};
+            if (turn.message.reply_end) {
+                result = end_turn(finder, at->connection, &turn);
+                turn = (struct open_turn){0};
             }
             receive(finder, &turn, at->connection, call);
-        } else if (turn.request_end) {
-            answer(&turn, call);
+        } else if (turn.message.request_end) {
+            answer(&turn.message, call);
         } else {
             // What is older than the capture may well have been asked before it.
             finder->out->unasked += connection->opened_time != 0;
         }
     }
-    return result < 0 ? result : end_turn(finder, &turn);
+    return result < 0 ? result : end_turn(finder, at->connection, &turn);
 }
 
 // --- by framing ----------------------------------------------------------------------------------
@@ -393,19 +434,26 @@ static int keep_earlier(struct turns *turns, int64_t after_ns, int64_t until_ns)
     return result;
 }
 
+static void keep_times(struct turn_times *times, int64_t after_ns, int64_t until_ns)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < times->count; i++)
+        if (is_kept(times->items[i], after_ns, until_ns))
+            times->items[kept++] = times->items[i];
+    times->count = kept;
+}
+
 int turns_keep(struct turns *turns, int64_t after_ns, int64_t until_ns)
 {
-    size_t kept = 0, framed = 0;
+    size_t kept = 0;
     if (keep_earlier(turns, after_ns, until_ns) < 0)
         return -1;
     for (size_t i = 0; i < turns->samples.count; i++)
         if (is_kept((int64_t)turns->samples.items[i].reply_tsc, after_ns, until_ns))
             turns->samples.items[kept++] = turns->samples.items[i];
-    for (size_t i = 0; i < turns->framed.count; i++)
-        if (is_kept(turns->framed.items[i], after_ns, until_ns))
-            turns->framed.items[framed++] = turns->framed.items[i];
     turns->samples.count = kept;
-    turns->framed.count = framed;
+    keep_times(&turns->framed, after_ns, until_ns);
+    keep_times(&turns->piecewise, after_ns, until_ns);
     return 0;
 }
 
@@ -416,6 +464,7 @@ void turns_free(struct turns *turns)
     array_free(&turns->connections);
     array_free(&turns->places);
     array_free(&turns->framed);
+    array_free(&turns->piecewise);
 }
 
 // --- the order of arrival ------------------------------------------------------------------------

@@ -24,6 +24,8 @@
 #include "loadgen/client/sample_log.h"
 #include "profiler/bpf/event_log.h"
 
+struct turn_times ARRAY_OF(int64_t);
+
 struct turns {
     // As a load would have recorded them, but with host time for TSC, and the call that received a
     // request for its sending (join_input.sample_clock, without_client).
@@ -31,7 +33,10 @@ struct turns {
     struct ARRAY_OF(struct sample) earlier; // answered before what is kept of these (turns_keep)
     struct ARRAY_OF(struct connection) connections; // as the clients see them
     struct ARRAY_OF(uint32_t) places; // of each connection: its server's port and network namespace
-    struct ARRAY_OF(int64_t) framed;  // when each message was answered that is so by its framing
+    struct turn_times framed;         // when each message was answered that is so by its framing
+    // The same of turns in which the client wrote again before all was answered, as the segments
+    // show: it may have asked several times (pipelining), or once piece by piece.
+    struct turn_times piecewise;
     uint64_t
         unanswered; // messages that were not answered before the capture or the connection ended
     uint64_t

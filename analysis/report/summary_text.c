@@ -88,7 +88,7 @@ static void write_hosts(const struct summary *s, const struct two_hosts *hosts)
 static void write_numbers(const struct summary *s)
 {
     const struct run_analysis *run = s->run;
-    char a[32], b[32], c[32], apart[RUN_TOLD_APART_WORDS], line[400];
+    char a[32], b[32], c[32], apart[RUN_TOLD_APART_WORDS], line[500];
     char offered[TEXT_NUMBER_BYTES], achieved[TEXT_NUMBER_BYTES];
     const double duration_ns = (double)(run->lifetimes.end_ns - run->lifetimes.begin_ns);
     if (run->evidence.without_client)

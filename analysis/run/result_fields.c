@@ -19,6 +19,7 @@ const struct result_field run_counts[] = {
     {"unsent", NULL, "unsent", RESULT_COUNT, RUN(lifetimes.unsent)},
     {"without_client", NULL, "without_client", RESULT_FLAG, RUN(evidence.without_client)},
     {"framed_requests", NULL, "framed_requests", RESULT_COUNT, RUN(evidence.turns_framed)},
+    {"piecewise_turns", NULL, "piecewise_turns", RESULT_COUNT, RUN(evidence.turns_piecewise)},
     {"unanswered_turns", NULL, "unanswered_turns", RESULT_COUNT, RUN(evidence.turns_unanswered)},
     {"unasked_sends", NULL, "unasked_sends", RESULT_COUNT, RUN(evidence.turns_unasked)},
     {"order_violations", NULL, "order_violations", RESULT_COUNT,

@@ -62,7 +62,8 @@ struct run_evidence {
     // A capture alone: the requests are those of clients that nobody knows, and live from M(n) to
     // server TX (turns.h).
     bool without_client;
-    uint64_t turns_framed; // of these, by their protocol's framing; the others by turns
+    uint64_t turns_framed;    // of these, by their protocol's framing; the others by turns
+    uint64_t turns_piecewise; // in so many of the turns the client wrote again before the answer
     uint64_t turns_unanswered, turns_unasked;
     struct host_timeline server;
     bool has_client_events;  // there are kernel events of the load's cores

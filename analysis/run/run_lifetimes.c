@@ -170,6 +170,7 @@ static int take_turns(struct run_analysis *run, struct run_input *input,
         result = turns_keep(turns, segments->from_ns,
                             segments->until_ns ? segments->until_ns : INT64_MAX);
     run->evidence.turns_framed = turns->framed.count;
+    run->evidence.turns_piecewise = turns->piecewise.count;
     run->evidence.turns_unanswered = turns->unanswered;
     run->evidence.turns_unasked = turns->unasked;
     input->samples.records = turns->samples.items; // not mapped: nothing to unmap

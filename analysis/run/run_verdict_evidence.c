@@ -166,6 +166,11 @@ const char *run_told_apart(const struct run_analysis *run, char *words, size_t b
         snprintf(words, bytes, "by %s framing (%s) and by turns (%s)",
                  protocol ? protocol : "their", text_count(framed, count),
                  text_count(turns, other));
+    if (run->evidence.turns_piecewise)
+        text_append(words, bytes,
+                    " (in %s of which the client wrote again before the answer; if it pipelines, "
+                    "its requests count as one, which --framing mends)",
+                    text_count(run->evidence.turns_piecewise, count));
     return words;
 }
 

@@ -59,6 +59,8 @@ for protocol in redis memcached-binary; do
         [ "$framed" = 0 ] && [ "$requests" -gt 0 ] && [ "$requests" -lt "$answered" ] ||
             fail "by turns: $answered answered, $requests seen, $framed framed"
         grep -q 'told apart by turns' "$work/summary.json" || fail "that it was by turns is not said"
+        jq -e '.piecewise_turns > 0' "$work/summary.json" >/dev/null && grep -q 'wrote again before the answer' "$work/summary.json" ||
+            fail "that requests may count as one is not said: $(jq .piecewise_turns "$work/summary.json")"
     fi
     kill $server
     wait $server 2>/dev/null

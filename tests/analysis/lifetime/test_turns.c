@@ -297,6 +297,37 @@ static void what_lay_unread_for_the_longest_is_the_message(void **state)
         assert_int_equal(turns.samples.items[i].request_begin, begins[i]);
         assert_int_equal(turns.samples.items[i].request_end, ends[i]);
     }
+    assert_int_equal(turns.piecewise.count, 2);
+    assert_int_equal(turns.piecewise.items[0], 305);
+    assert_int_equal(turns.piecewise.items[1], 605);
+    assert_int_equal(turns_keep(&turns, 305, INT64_MAX), 0);
+    assert_int_equal(turns.piecewise.count, 1);
+    assert_int_equal(turns.piecewise.items[0], 605);
+    turns_free(&turns);
+}
+
+// A long request comes in several segments, too; all but its last are full.
+static void what_was_written_at_once_is_not_piecewise(void **state)
+{
+    (void)state;
+    struct turns turns;
+    struct application_call calls[] = {
+        call(CALL_RECEIVE, 0, 4000, 100),
+        call(CALL_RECEIVE, 4000, 1000, 200),
+        call(CALL_SEND, 0, 6, 300),
+    };
+    const struct event events[] = {segment(7, 0, 1448), segment(7, 0, 1448), segment(7, 0, 2896),
+                                   segment(7, 0, 4344), segment(7, 0, 5000), segment(7, 0, 5010)};
+    const struct connection one = {.id = 7, .protocol = CONNECTION_TCP, .opened_time = 1};
+    const struct application_calls all = {.items = calls, .count = 3};
+    const struct turns_input in = {.calls = &all,
+                                   .connections = &one,
+                                   .connection_count = 1,
+                                   .events = events,
+                                   .event_count = sizeof events / sizeof *events};
+    assert_int_equal(turns_find(&in, &turns), 0);
+    assert_int_equal(turns.samples.count, 1);
+    assert_int_equal(turns.piecewise.count, 0);
     turns_free(&turns);
 }
 
@@ -310,6 +341,7 @@ int main(void)
         cmocka_unit_test(few_are_compared_with_those_before),
         cmocka_unit_test(servers_of_one_port_are_two),
         cmocka_unit_test(what_lay_unread_for_the_longest_is_the_message),
+        cmocka_unit_test(what_was_written_at_once_is_not_piecewise),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
