@@ -346,6 +346,21 @@ bool process_is_stopped(const struct process *process)
     return state == 'T' || state == 't';
 }
 
+bool process_rests(const struct process *process, uint64_t *ran_ns)
+{
+    char path[40], text[80] = "";
+    long threads;
+    const uint64_t before_ns = *ran_ns;
+    const char state = state_of(process->pid, &threads);
+    snprintf(path, sizeof path, "/proc/%d/schedstat", process->pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0 && read(fd, text, sizeof text - 1) > 0)
+        *ran_ns = strtoull(text, NULL, 10);
+    if (fd >= 0)
+        close(fd);
+    return (state == 'S' || state == 'T' || state == 't') && *ran_ns == before_ns;
+}
+
 bool process_has_ended(pid_t pid)
 {
     long threads;

@@ -75,6 +75,10 @@ void process_stop_all(struct process *const *processes, size_t count, int grace_
 // Whether it is stopped by a signal, or by a debugger: it does nothing until somebody continues it.
 bool process_is_stopped(const struct process *process);
 
+// Whether it sleeps, or is stopped, and has not run since this was asked before; ran_ns is how long
+// it had run by then, and has now. What works, waits for a disk or for a core does not rest.
+bool process_rests(const struct process *process, uint64_t *ran_ns);
+
 // Whether any process of that pid has ended: it is gone, or nobody has waited for it yet (a zombie,
 // as containers whose first process waits for nobody collect them).
 bool process_has_ended(pid_t pid);

@@ -83,7 +83,8 @@ enum {
     ANSWER_MS = 30 * 1000, // the first answer waits for the copy of kcore
     END_MS = 120 * 1000,   // all buffers are written out, and the build-ids read
     KILL_GRACE_MS = 2000,
-    LOOK_MS = 50, // for a person who interrupts
+    LOOK_MS = 50,   // for a person who interrupts
+    HANGS_MS = 500, // who then has done nothing for so long will not
 };
 
 // --- the command line ----------------------------------------------------------------------------
@@ -180,6 +181,44 @@ static int ended_error(const struct perf_recorder *recorder, const char *when, i
                      complaint[0] ? complaint : "it said nothing", recorder->log);
 }
 
+static bool log_says(const char *log, const char *words)
+{
+    char line[1024];
+    bool found = false;
+    FILE *file = input_stream(log, NULL);
+    while (file && !found && fgets(line, sizeof line, file))
+        found = strstr(line, words) != NULL;
+    if (file)
+        fclose(file);
+    return found;
+}
+
+// --- one that hangs ------------------------------------------------------------------------------
+
+struct rest {
+    int64_t since_ms;
+    uint64_t ran_ns;
+};
+
+// Whether somebody has interrupted and perf does nothing, be it stopped or waiting for what does
+// not come. One that works is left to its work.
+static bool hangs(const struct perf_recorder *recorder, struct rest *rest)
+{
+    bool hurries = (recorder->interrupted && *recorder->interrupted) || process_is_interrupted();
+    if (!process_rests(&recorder->process, &rest->ran_ns) || !hurries)
+        rest->since_ms = monotonic_ms();
+    return monotonic_ms() - rest->since_ms >= HANGS_MS;
+}
+
+static int hang_error(struct perf_recorder *recorder, const char *where, struct error *err)
+{
+    process_stop(&recorder->process, 0);
+    return error_set(err, ERROR_FAILED,
+                     "perf record did nothing for %d ms %s, and was killed when the capture was "
+                     "interrupted; what it said is in %s",
+                     HANGS_MS, where, recorder->log);
+}
+
 // --- the conversation ----------------------------------------------------------------------------
 
 enum answer {
@@ -187,6 +226,7 @@ enum answer {
     ANSWER_IS_THERE,
     ANSWER_NEVER,      // perf closed its end, so it is about to exit
     ANSWER_NOT_WANTED, // somebody interrupts, before anything was recorded
+    ANSWER_HANGS,      // somebody interrupts, and perf does nothing
 };
 
 // Waits for "ack" (newer versions send a NUL after it).
@@ -194,12 +234,15 @@ static enum answer await_answer(struct perf_recorder *recorder)
 {
     static const char answer[] = "ack\n";
     size_t matched = 0;
+    struct rest rest = {.since_ms = monotonic_ms()};
     for (long deadline = monotonic_ms() + recorder->answer_ms;;) {
         long left = deadline - monotonic_ms();
         struct pollfd ready = {.fd = recorder->process.output, .events = POLLIN};
         if (!recorder->ready && process_is_interrupted())
             return ANSWER_NOT_WANTED;
         int polled = poll(&ready, 1, left <= 0 ? 0 : left < LOOK_MS ? (int)left : LOOK_MS);
+        if (polled == 0 && hangs(recorder, &rest))
+            return ANSWER_HANGS;
         if ((polled < 0 && errno == EINTR) || (polled == 0 && left > 0))
             continue;
         char byte;
@@ -229,6 +272,8 @@ static int perf_command(struct perf_recorder *recorder, const char *word, const 
     enum answer answer = written == length ? await_answer(recorder) : ANSWER_NEVER;
     if (answer == ANSWER_IS_THERE)
         return 0;
+    if (answer == ANSWER_HANGS)
+        return hang_error(recorder, when, err);
     if (answer == ANSWER_NOT_WANTED) {
         process_stop(process, 0);
         return error_set(err, ERROR_FAILED, "interrupted before perf record was ready");
@@ -255,6 +300,7 @@ static int start_once(struct perf_recorder *recorder, const struct perf_recorder
                                         .pipe_output = true};
     *recorder = (struct perf_recorder){
         .process = {.input = -1, .output = -1},
+        .interrupted = settings->interrupted,
         .answer_ms = settings->answer_ms ? settings->answer_ms : ANSWER_MS,
         .end_ms = settings->end_ms ? settings->end_ms : END_MS,
     };
@@ -317,15 +363,33 @@ int perf_recorder_end(struct perf_recorder *recorder, struct error *err)
     return result;
 }
 
+// Returns 1 when it has ended, 0 when it has not within its time, or hangs.
+static int await_end(struct perf_recorder *recorder, int *status, bool *hung, struct error *err)
+{
+    struct rest rest = {.since_ms = monotonic_ms()};
+    const int64_t deadline_ms = monotonic_ms() + recorder->end_ms;
+    int ended;
+    while ((ended = process_wait(&recorder->process, LOOK_MS, status, err)) == 0 &&
+           monotonic_ms() < deadline_ms && !*hung)
+        *hung = hangs(recorder, &rest);
+    return ended;
+}
+
 int perf_recorder_stop(struct perf_recorder *recorder, struct error *err)
 {
     int status = 0;
+    bool hung = false;
     int result = recorder->ending ? 0 : perf_recorder_end(recorder, err);
     if (result < 0)
         return result;
-    int ended = process_wait(&recorder->process, recorder->end_ms, &status, err);
+    int ended = await_end(recorder, &status, &hung, err);
     if (ended > 0)
         process_close_pipes(&recorder->process);
+    if (ended == 0 && hung) {
+        hang_error(recorder, "after it was stopped", err);
+        // A thread of its own is waited for, for up to a second, when all is written.
+        return log_says(recorder->log, "Captured and wrote") ? 0 : -ERROR_FAILED;
+    }
     if (ended == 0) {
         process_stop(&recorder->process, KILL_GRACE_MS);
         return error_set(err, ERROR_FAILED,

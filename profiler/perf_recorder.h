@@ -4,7 +4,8 @@
 // runs (perf-record(1), --control: enable, disable, snapshot, stop, ping, each answered "ack").
 // perf's stdin and stdout are the two ends of that conversation, so there is nothing to clean up;
 // perf dies with this process, also by kill -9. Every wait is bounded, and what perf said on stderr
-// is in the error when it fails.
+// is in the error when it fails. Who interrupts does not wait for a perf that hangs: one that has
+// done nothing for half a second is killed.
 #ifndef PROFILER_PERF_RECORDER_H
 #define PROFILER_PERF_RECORDER_H
 
@@ -55,15 +56,17 @@ struct perf_recorder_settings {
                         // can (5.12): else perf reads all it wrote once more at its end for them
     bool snapshot;      // keep only what the AUX buffers hold, and write it when asked
     uint64_t aux_bytes; // AUX buffer of each core, a power of two times the page; 0: no AUX
-    const cpu_set_t *place; // where perf itself runs; NULL: anywhere
-    int answer_ms;          // longest wait for an answer; 0: 30 s
-    int end_ms;             // longest wait for the end, when perf writes what is left; 0: 120 s
+    const cpu_set_t *place;  // where perf itself runs; NULL: anywhere
+    const bool *interrupted; // set where a person has interrupted the program; NULL: nobody tells
+    int answer_ms;           // longest wait for an answer; 0: 30 s
+    int end_ms;              // longest wait for the end, when perf writes what is left; 0: 120 s
 };
 
 struct perf_recorder {
     struct process process;
     char log[4200];
     char command[2048]; // for people
+    const bool *interrupted;
     int answer_ms, end_ms;
     unsigned snapshots; // taken
     bool ready;         // it has answered

@@ -18,17 +18,19 @@ static const struct {
     {"events", "sockets_dropped", "the capture of kernel events had no room for ", " connections"},
 };
 
-// A trace that ended before it was to: perf failed, or the trace had reached its bounds.
-static void append_trace_end(const json_t *trace, char out[RUN_LIMITS_WORDS])
+// A recording of perf's that ended before it was to: perf failed, or the recording had reached its
+// bounds.
+static void append_end(const char *name, const json_t *recording, char out[RUN_LIMITS_WORDS])
 {
-    char time[32];
-    const char *why = json_string_value(json_object_get(json_object_get(trace, "ended"), "why"));
-    if (why)
-        text_append(
-            out, RUN_LIMITS_WORDS, "%sthe processor's trace ended early, after %s (%.600s)",
-            out[0] ? ", " : "",
-            units_format_ns(json_number_value(json_object_get(trace, "on_ns")), time, sizeof time),
-            why);
+    const char *why =
+        json_string_value(json_object_get(json_object_get(recording, "ended"), "why"));
+    const json_t *on_ns = json_object_get(recording, "on_ns");
+    if (!why)
+        return;
+    text_append(out, RUN_LIMITS_WORDS, "%s%s ended early", out[0] ? ", " : "", name);
+    if (on_ns)
+        text_append(out, RUN_LIMITS_WORDS, ", after %s", TEXT_NS(json_number_value(on_ns)));
+    text_append(out, RUN_LIMITS_WORDS, " (%.600s)", why);
 }
 
 // The NIC's stamps of what arrives: why there are none, or which could not be told in the host's
@@ -62,6 +64,7 @@ const char *run_limits_words(const json_t *capture, char out[RUN_LIMITS_WORDS])
         text_append(out, RUN_LIMITS_WORDS, "%sthe memory for kernel events was full before the end",
                     out[0] ? ", " : "");
     append_nic(json_object_get(events, "nic"), out);
-    append_trace_end(json_object_get(capture, "intel_pt"), out);
+    append_end("the processor's trace", json_object_get(capture, "intel_pt"), out);
+    append_end("the samples", json_object_get(capture, "samples"), out);
     return out;
 }

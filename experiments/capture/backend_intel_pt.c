@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "experiments/capture/capture_backend.h"
+#include "experiments/capture/recording_end.h"
 #include "experiments/capture/trace_bounds.h"
 #include "experiments/capture/trace_code.h"
 #include "experiments/common/run_folder.h"
@@ -32,11 +33,8 @@ struct trace {
     struct trace_bounds bounds;
     struct bpf_code_recorder bpf_code;
     bool takes_bpf_code;
-    bool on;     // perf records
-    bool broken; // perf is gone, or does not answer
-    // Why it ended before it was to, and when (CLOCK_MONOTONIC_RAW); "": it did not.
-    char ended[600];
-    int64_t ended_ns;
+    bool on; // perf records
+    struct recording_end end;
     int64_t on_since_ns; // CLOCK_MONOTONIC
     uint64_t on_ns;      // before that
     unsigned refused;    // snapshots beyond those that are kept
@@ -156,20 +154,6 @@ static const cpu_set_t *choose_place(const struct trace *trace, const struct cap
 // --- recording
 // ------------------------------------------------------------------------------------
 
-static void end_early(struct trace *trace, const char *why)
-{
-    trace->ended_ns = clock_now_ns(CLOCK_MONOTONIC_RAW);
-    snprintf(trace->ended, sizeof trace->ended, "%.590s", why);
-}
-
-// What perf cannot do any more costs the rest of the trace, and nothing else of the capture.
-static void note_broken(struct trace *trace, const struct error *problem)
-{
-    trace->broken = true;
-    if (!trace->ended[0])
-        end_early(trace, problem->text);
-}
-
 static void note_off(struct trace *trace)
 {
     if (trace->on)
@@ -180,8 +164,8 @@ static void note_off(struct trace *trace)
 static void turn_off(struct trace *trace)
 {
     struct error problem;
-    if (trace->on && !trace->broken && perf_recorder_disable(&trace->recorder, &problem) < 0)
-        note_broken(trace, &problem);
+    if (trace->on && !trace->end.broken && perf_recorder_disable(&trace->recorder, &problem) < 0)
+        recording_end_broken(&trace->end, &problem);
     note_off(trace);
 }
 
@@ -264,6 +248,7 @@ static int trace_begin(struct trace *trace, struct capture *capture, bool needed
                      : options->buffer_bytes ? options->buffer_bytes
                                              : default_buffer,
         .place = choose_place(trace, capture, &place),
+        .interrupted = &capture->interrupted,
     };
     begin_bpf_code(trace);
     result = perf_recorder_start(&trace->recorder, &settings, err);
@@ -281,7 +266,7 @@ static void count_recorded(struct trace *trace, json_t *document)
     struct error problem;
     counts_only.events = 0;
     if (perf_data_open(trace->path, &counts_only, &data, &problem) < 0) {
-        note_broken(trace, &problem);
+        recording_end_broken(&trace->end, &problem);
         return;
     }
     json_object_update_new(
@@ -353,8 +338,8 @@ static int trace_finish(struct trace *trace, json_t **document, struct error *er
 {
     struct error problem;
     note_off(trace);
-    if (!trace->broken && perf_recorder_stop(&trace->recorder, &problem) < 0)
-        note_broken(trace, &problem);
+    if (!trace->end.broken && perf_recorder_stop(&trace->recorder, &problem) < 0)
+        recording_end_broken(&trace->end, &problem);
     *document = trace_document(trace);
     if (!*document)
         return error_set(err, ERROR_FAILED, "out of memory");
@@ -362,10 +347,7 @@ static int trace_finish(struct trace *trace, json_t **document, struct error *er
     count_recorded(trace, *document);
     if (trace->capture->options.trace.code)
         collect_code(trace, *document);
-    if (trace->ended[0])
-        json_object_set_new(*document, "ended",
-                            json_pack("{s:s, s:I, s:b}", "why", trace->ended, "at_ns",
-                                      (json_int_t)trace->ended_ns, "broken", trace->broken));
+    recording_end_say(&trace->end, *document);
     return 0;
 }
 
@@ -399,20 +381,20 @@ static int intel_pt_poll(void *state, struct error *err)
     struct error problem;
     char why[TRACE_WHY_BYTES], text[TRACE_WHY_BYTES + 400];
     (void)err;
-    if (trace->ended[0])
+    if (trace->end.why[0])
         return 0;
     if (trace->takes_bpf_code && bpf_code_recorder_poll(&trace->bpf_code, &problem) < 0)
         leave_bpf_code(trace, &problem);
     if (perf_recorder_check(&trace->recorder, &problem) < 0) {
-        note_broken(trace, &problem);
+        recording_end_broken(&trace->end, &problem);
         note_off(trace);
     } else if (trace_bounds_reached(&trace->bounds, trace_recorded_bytes(trace->path),
                                     free_disk_bytes(trace->capture->options.out), why)) {
         turn_off(trace);
-        end_early(trace, why);
+        recording_end_early(&trace->end, why);
     }
-    if (trace->ended[0]) {
-        snprintf(text, sizeof text, "the trace ends before the capture: %.600s", trace->ended);
+    if (trace->end.why[0]) {
+        snprintf(text, sizeof text, "the trace ends before the capture: %.600s", trace->end.why);
         capture_warn(trace->capture, text);
     }
     return 0;
@@ -425,8 +407,8 @@ static int intel_pt_disable(void *state, struct error *err)
     struct error problem;
     (void)err;
     turn_off(trace);
-    if (!trace->broken && perf_recorder_end(&trace->recorder, &problem) < 0)
-        note_broken(trace, &problem);
+    if (!trace->end.broken && perf_recorder_end(&trace->recorder, &problem) < 0)
+        recording_end_broken(&trace->end, &problem);
     return 0;
 }
 
@@ -437,8 +419,8 @@ static int intel_pt_turn(void *state, bool on, struct error *err)
     (void)err;
     if (!on)
         turn_off(trace);
-    else if (!trace->on && !trace->ended[0] && turn_on(trace, &problem) < 0)
-        note_broken(trace, &problem);
+    else if (!trace->on && !trace->end.why[0] && turn_on(trace, &problem) < 0)
+        recording_end_broken(&trace->end, &problem);
     return 1;
 }
 
@@ -448,12 +430,12 @@ static int intel_pt_stop(struct capture *capture, void *state, json_t *dropped, 
 {
     char text[800];
     struct trace *trace = state;
-    bool was_ended = trace->ended[0];
+    bool was_ended = trace->end.why[0];
     int result = trace_finish(trace, document, err);
     if (result < 0)
         return result;
-    if (trace->ended[0] && !was_ended) {
-        snprintf(text, sizeof text, "the trace may not be whole: %.600s", trace->ended);
+    if (trace->end.why[0] && !was_ended) {
+        snprintf(text, sizeof text, "the trace may not be whole: %.600s", trace->end.why);
         capture_warn(capture, text);
     }
     json_t *truncated = json_object_get(*document, "truncated");
@@ -485,8 +467,8 @@ static int intel_pt_take_snapshot(struct capture *capture, void *state, int *num
         return 0;
     if (options->keep && trace->recorder.snapshots >= options->keep)
         trace->refused++;
-    else if (!trace->broken && perf_recorder_snapshot(&trace->recorder, &problem) < 0)
-        note_broken(trace, &problem);
+    else if (!trace->end.broken && perf_recorder_snapshot(&trace->recorder, &problem) < 0)
+        recording_end_broken(&trace->end, &problem);
     *number = (int)trace->recorder.snapshots;
     return 1;
 }

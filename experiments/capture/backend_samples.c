@@ -13,11 +13,14 @@
 #include "base/new_file.h"
 #include "base/text.h"
 #include "experiments/capture/capture_backend.h"
+#include "experiments/capture/recording_end.h"
 #include "experiments/common/run_folder.h"
 #include "profiler/perf_recorder.h"
 
 struct samples {
     struct perf_recorder recorder;
+    struct capture *capture;
+    struct recording_end end;
     struct sampling found;
     unsigned frequency;             // no more than the kernel allows
     char path[RUN_PATH_BYTES + 32]; // of the recording
@@ -25,11 +28,12 @@ struct samples {
 
 static const char perf_data_name[] = "perf.data";
 
-static int samples_begin(struct samples *samples, const struct capture *capture, struct error *err)
+static int samples_begin(struct samples *samples, struct capture *capture, struct error *err)
 {
     const struct capture_options *options = &capture->options;
     char log[sizeof samples->path];
-    *samples = (struct samples){.recorder.process = {.input = -1, .output = -1}};
+    *samples =
+        (struct samples){.recorder.process = {.input = -1, .output = -1}, .capture = capture};
     if (strlen(options->out) + sizeof perf_data_name + 1 > sizeof samples->path)
         return error_set(err, ERROR_INPUT, "--out: the path is too long");
     sampling_find(options->perf, &samples->found);
@@ -51,6 +55,7 @@ static int samples_begin(struct samples *samples, const struct capture *capture,
         .frequency = samples->frequency,
         .host_time = true,
         .mapped_ids = true,
+        .interrupted = &capture->interrupted,
     };
     int result = perf_recorder_start(&samples->recorder, &settings, err);
     return result < 0 ? result : perf_recorder_enable(&samples->recorder, err);
@@ -89,25 +94,35 @@ static json_t *samples_document(const struct samples *samples)
 
 // lost: samples and other records that perf did not get; throttled: how often the kernel took no
 // samples for a while because there were too many.
-static int samples_finish(struct samples *samples, json_t **document, struct error *err)
+static void count_recorded(struct samples *samples, json_t *document)
 {
     struct perf_data data;
+    struct error problem;
     struct perf_limits counts_only = perf_default_limits;
     counts_only.events = 0;
-    int result = perf_recorder_stop(&samples->recorder, err);
-    if (result == 0)
-        result = perf_data_open(samples->path, &counts_only, &data, err);
-    if (result < 0)
-        return result;
-    *document = samples_document(samples);
+    if (perf_data_open(samples->path, &counts_only, &data, &problem) < 0) {
+        recording_end_broken(&samples->end, &problem);
+        return;
+    }
     json_object_update_new(
-        *document,
-        json_pack("{s:I, s:I, s:I, s:I}", "samples", (json_int_t)data.counts[PERF_SAMPLE], "lost",
-                  (json_int_t)(data.lost_records + data.lost_samples), "throttled",
-                  (json_int_t)data.counts[PERF_THROTTLE], "complaints",
-                  (json_int_t)(data.complaint_count - (data.events_over_limit > 0))));
+        document, json_pack("{s:I, s:I, s:I, s:I}", "samples", (json_int_t)data.counts[PERF_SAMPLE],
+                            "lost", (json_int_t)(data.lost_records + data.lost_samples),
+                            "throttled", (json_int_t)data.counts[PERF_THROTTLE], "complaints",
+                            (json_int_t)(data.complaint_count - (data.events_over_limit > 0))));
     perf_data_free(&data);
-    return *document ? 0 : error_set(err, ERROR_FAILED, "out of memory");
+}
+
+static int samples_finish(struct samples *samples, json_t **document, struct error *err)
+{
+    struct error problem;
+    if (!samples->end.broken && perf_recorder_stop(&samples->recorder, &problem) < 0)
+        recording_end_broken(&samples->end, &problem);
+    *document = samples_document(samples);
+    if (!*document)
+        return error_set(err, ERROR_FAILED, "out of memory");
+    count_recorded(samples, *document);
+    recording_end_say(&samples->end, *document);
+    return 0;
 }
 
 static int samples_check(const struct capture_options *options, bool chosen, struct error *err)
@@ -141,7 +156,16 @@ static int samples_start(struct capture *capture, bool needed, void **state, str
 
 static int samples_poll(void *state, struct error *err)
 {
-    return perf_recorder_check(&((struct samples *)state)->recorder, err);
+    struct samples *samples = state;
+    struct error problem;
+    char text[800];
+    (void)err;
+    if (samples->end.broken || perf_recorder_check(&samples->recorder, &problem) == 0)
+        return 0;
+    recording_end_broken(&samples->end, &problem);
+    snprintf(text, sizeof text, "the samples end before the capture: %.600s", samples->end.why);
+    capture_warn(samples->capture, text);
+    return 0;
 }
 
 // The rest stands in what perf has written by then.
@@ -154,18 +178,28 @@ static json_t *samples_so_far(void *state, json_t *dropped)
 // perf writes its rest while the other backends write theirs.
 static int samples_disable(void *state, struct error *err)
 {
-    struct perf_recorder *recorder = &((struct samples *)state)->recorder;
-    int result = perf_recorder_disable(recorder, err);
-    return result < 0 ? result : perf_recorder_end(recorder, err);
+    struct samples *samples = state;
+    struct error problem;
+    (void)err;
+    if (!samples->end.broken && (perf_recorder_disable(&samples->recorder, &problem) < 0 ||
+                                 perf_recorder_end(&samples->recorder, &problem) < 0))
+        recording_end_broken(&samples->end, &problem);
+    return 0;
 }
 
 static int samples_stop(struct capture *capture, void *state, json_t *dropped, json_t **document,
                         struct error *err)
 {
-    char text[200];
-    int result = samples_finish(state, document, err);
+    char text[800];
+    struct samples *samples = state;
+    bool was_ended = samples->end.why[0];
+    int result = samples_finish(samples, document, err);
     if (result < 0)
         return result;
+    if (samples->end.why[0] && !was_ended) {
+        snprintf(text, sizeof text, "the samples may not be whole: %.600s", samples->end.why);
+        capture_warn(capture, text);
+    }
     json_t *lost = json_object_get(*document, "lost"),
            *throttled = json_object_get(*document, "throttled");
     if (json_integer_value(lost) || json_integer_value(throttled)) {

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Who interrupts a capture or a capsule that does not come to its end interrupts once more, and it ends at once, with exit 1: nothing
-# of it runs on, and nothing half written is left. A watch ends by itself after the first, and says what it did not look at.
+# of it runs on, and nothing half written is left. A watch ends by itself after the first, and says what it did not look at; so does a
+# capture whose perf hangs, with all else that it recorded.
 # Runs beside others: it asserts no times; what would hold it up lasts longer than any wait.
 . tests/experiments/run_lib.sh
 need_capture
@@ -25,26 +26,49 @@ interrupted() {
     grep -q 'interrupted again' "$work/$1.err" || fail "$1: does not say why: $(cat "$work/$1.err")"
 }
 
-# A perf that takes samples and does not end.
+# A perf that takes samples and, when it is told to stop, does what is in at_end.
 cat >"$work/perf" <<'PERF'
 #!/bin/bash
 echo $$ >"${0%/*}/perf.pid"
 while read -r word; do
     printf 'ack\n'
-    [ "$word" != stop ] || exec sleep 600
+    [ "$word" != stop ] || . "${0%/*}/at_end"
 done
 PERF
 chmod +x "$work/perf"
 mkfifo "$work/input"
 exec 9<>"$work/input"
-"$taillight" capture --out "$work/run" --port "$port" --backend samples --perf "$work/perf" --quiet \
-    <"$work/input" >"$work/capture.out" 2>"$work/capture.err" &
-pid=$!
-await grep -q '"ready"' "$work/capture.out" || fail "the capture is not ready: $(cat "$work/capture.err")"
-interrupted capture $pid
 perf_ended() { ! kill -0 "$(cat "$work/perf.pid")" 2>/dev/null; }
+capture() { # OUT: as $pid
+    : >"$work/capture.out"
+    "$taillight" capture --out "$1" --port "$port" --backend samples --perf "$work/perf" --quiet \
+        <"$work/input" >"$work/capture.out" 2>"$work/capture.err" &
+    pid=$!
+    await grep -q '"ready"' "$work/capture.out" || fail "the capture is not ready: $(cat "$work/capture.err")"
+}
+
+# It works, and does not end.
+echo 'while :; do :; done' >"$work/at_end"
+capture "$work/run"
+interrupted capture $pid
 await perf_ended || { kill "$(cat "$work/perf.pid")"; fail "perf runs on"; }
 [ -z "$(find "$work/run" -name '*.partial')" ] || fail "something half written is left: $(ls "$work/run")"
+
+# It hangs.
+for hang in 'exec sleep 600' 'kill -STOP $$'; do
+    echo "$hang" >"$work/at_end"
+    capture "$work/hung"
+    kill -INT $pid
+    capture_ended() { ! kill -0 $pid 2>/dev/null; }
+    await capture_ended || { kill -9 $pid; fail "a capture whose perf hangs ($hang) does not end"; }
+    wait $pid || fail "exit $? of a capture whose perf hangs: $(cat "$work/capture.err")"
+    await perf_ended || { kill -9 "$(cat "$work/perf.pid")"; fail "perf hangs on"; }
+    jq -e '.samples.ended | .broken and (.why | contains("did nothing for 500 ms"))' "$work/hung/capture.json" >/dev/null ||
+        fail "not said: $(jq -c .samples "$work/hung/capture.json")"
+    grep -q 'the samples may not be whole: perf record did nothing' "$work/capture.err" || fail "no warning: $(cat "$work/capture.err")"
+    for file in events.tlog clock.tlog; do [ -s "$work/hung/$file" ] || fail "no $file"; done
+    rm -r "$work/hung"
+done
 
 # A watch whose capture does not answer.
 "$taillight" watch --port "$port" --interval 1s >"$work/watch.out" 2>"$work/watch.err" &

@@ -46,6 +46,8 @@ static const char script[] =
     "        waits:stop) printf 'ack\\n'; while [ ! -e \"$folder/go\" ]; do sleep 0.01; done; "
     "exit 0 ;;\n"
     "        lingers:stop) printf 'ack\\n'; exec sleep 60 ;;\n"
+    "        naps:stop) echo '[ perf record: Captured and wrote 1 MB ]' >&2; printf 'ack\\n'; "
+    "exec sleep 60 ;;\n"
     "        badly:stop) printf 'ack\\n'; echo 'cannot write' >&2; exit 3 ;;\n"
     "        *:stop) printf 'ack\\n\\0'; exit 0 ;;\n"
     "        *) printf 'ack\\n\\0' ;;\n"
@@ -251,6 +253,38 @@ static void it_is_not_waited_for(void **state)
     sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
+// Who interrupts does not wait for one that does nothing; of one that had written all, nothing is
+// lost.
+static void one_that_hangs_is_not_waited_for(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *mode, *wanted;
+    } cases[] = {
+        {"mute", "perf record did nothing for 500 ms when its events were enabled, and was killed"},
+        {"lingers", "perf record did nothing for 500 ms after it was stopped, and was killed"},
+        {"naps", ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct perf_recorder recorder;
+        struct error err = {0};
+        bool interrupted = false;
+        struct perf_recorder_settings settings = settings_of(cases[i].mode);
+        settings.interrupted = &interrupted;
+        int result = perf_recorder_start(&recorder, &settings, &err);
+        interrupted = true;
+        if (result == 0)
+            result = perf_recorder_enable(&recorder, &err);
+        if (result == 0)
+            result = perf_recorder_stop(&recorder, &err);
+        assert_int_equal(result, cases[i].wanted[0] ? -ERROR_FAILED : 0);
+        if (!strstr(result ? err.text : "", cases[i].wanted))
+            fail_msg("%s: %s", cases[i].mode, err.text);
+        assert_int_equal(recorder.process.pid, 0);
+        perf_recorder_fini(&recorder);
+    }
+}
+
 static void it_dies(void **state)
 {
     (void)state;
@@ -369,6 +403,7 @@ int main(void)
         cmocka_unit_test(it_dies_with_us),
         cmocka_unit_test(the_real_one),
         cmocka_unit_test(it_is_not_waited_for),
+        cmocka_unit_test(one_that_hangs_is_not_waited_for),
         cmocka_unit_test(it_ends_while_others_do),
         cmocka_unit_test(an_old_one_does_without_build_ids),
     };
