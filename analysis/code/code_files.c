@@ -348,13 +348,17 @@ static uint32_t count_complaint(struct search *search, enum code_problem problem
 
 // --- searching once ------------------------------------------------------------------------------
 
-static bool in_no_file(const char *path)
+static bool is_deleted(const char *path)
 {
     size_t length = strlen(path);
     static const char deleted[] = " (deleted)";
-    bool is_deleted =
-        length >= sizeof deleted - 1 && strcmp(path + length - (sizeof deleted - 1), deleted) == 0;
-    return is_deleted || strncmp(path, "//", 2) == 0 || strncmp(path, "/anon", 5) == 0 ||
+    return length >= sizeof deleted - 1 &&
+           strcmp(path + length - (sizeof deleted - 1), deleted) == 0;
+}
+
+static bool in_no_file(const char *path)
+{
+    return strncmp(path, "//", 2) == 0 || strncmp(path, "/anon", 5) == 0 ||
            strncmp(path, "/memfd:", 7) == 0 || strncmp(path, "/dev/", 5) == 0 ||
            strncmp(path, "/SYSV", 5) == 0 || path[0] == '\0' ||
            (path[0] == '[' && strcmp(path, "[vdso]") != 0);
@@ -369,6 +373,8 @@ static struct code_answer answer_for(struct search *search, bool module)
         answer.complaint = count_complaint(search, CODE_NO_FILE);
     else if (search->kernel ? search_kernel(search) : search_user(search))
         answer.file = search->file;
+    else if (is_deleted(search->mapping->path)) // and nobody kept it
+        answer.complaint = count_complaint(search, CODE_NO_FILE);
     else
         answer.complaint = count_complaint(search, problem_of(search->verdict));
     if (answer.file != CODE_NONE && !search->has_build_id)

@@ -89,13 +89,31 @@ static bool make_folders(char *path)
 }
 
 // As the process sees it, if it still runs: it may have a file system of its own.
-static bool find_source(uint32_t pid, const char *path, char out[PATH_MAX], struct stat *status)
+static bool find_path(uint32_t pid, const char *path, char out[PATH_MAX], struct stat *status)
 {
     int length = snprintf(out, PATH_MAX, "/proc/%" PRIu32 "/root%s", pid, path);
     if (length > 0 && length < PATH_MAX && stat(out, status) == 0)
         return S_ISREG(status->st_mode);
     length = snprintf(out, PATH_MAX, "%s", path);
     return length > 0 && length < PATH_MAX && stat(out, status) == 0 && S_ISREG(status->st_mode);
+}
+
+static bool is_mapped_file(const struct perf_mapping *mapping, const struct stat *status)
+{
+    return !mapping->inode || mapping->inode == status->st_ino;
+}
+
+// What a process has mapped is there as long as it runs, be it that its path has been removed, or
+// is another file's by now. found: what was at the path, where that is another file.
+static bool find_source(uint32_t pid, const struct perf_mapping *mapping, char out[PATH_MAX],
+                        struct stat *status, bool *found)
+{
+    *found = find_path(pid, mapping->path, out, status);
+    if (*found && is_mapped_file(mapping, status))
+        return true;
+    snprintf(out, PATH_MAX, "/proc/%" PRIu32 "/map_files/%" PRIx64 "-%" PRIx64, pid, mapping->begin,
+             mapping->end);
+    return stat(out, status) == 0 && S_ISREG(status->st_mode) && is_mapped_file(mapping, status);
 }
 
 // Where a mapped file goes: a path belongs to the inode that is met first, whether or not that can
@@ -121,12 +139,11 @@ static void copy_mapped(struct collection *collection, uint32_t pid,
     struct stat status;
     struct error ignored;
     struct trace_code *out = collection->out;
+    bool found;
     if (!name_copy(collection, mapping, to) || access(to, F_OK) == 0)
         return;
-    if (!find_source(pid, mapping->path, from, &status)) {
-        count_lack(collection, &out->missing, mapping->path);
-    } else if (mapping->inode && mapping->inode != status.st_ino) {
-        count_lack(collection, &out->changed, mapping->path);
+    if (!find_source(pid, mapping, from, &status, &found)) {
+        count_lack(collection, found ? &out->changed : &out->missing, mapping->path);
     } else if (free_disk_bytes(collection->folder) <
                collection->reserve_bytes + (uint64_t)status.st_size) {
         count_lack(collection, &out->unfit, mapping->path);
@@ -163,7 +180,7 @@ static void copy_run_time_map(struct collection *collection, uint32_t pid)
     struct error ignored;
     snprintf(name, sizeof name, "/tmp/perf-%" PRIu32 ".map", pid);
     snprintf(to, sizeof to, "%.4000s/perf-%" PRIu32 ".map", collection->folder, pid);
-    if (access(to, F_OK) == 0 || !find_source(pid, name, from, &status) ||
+    if (access(to, F_OK) == 0 || !find_path(pid, name, from, &status) ||
         free_disk_bytes(collection->folder) < collection->reserve_bytes + (uint64_t)status.st_size)
         return;
     collection->out->maps += copy_file(from, to, &ignored) == 0;
@@ -172,14 +189,12 @@ static void copy_run_time_map(struct collection *collection, uint32_t pid)
 // --- the whole
 // ------------------------------------------------------------------------------------
 
+// A file whose path has been removed is one.
 static bool is_file(const char *path)
 {
-    static const char deleted[] = " (deleted)";
-    size_t length = strlen(path), end = sizeof deleted - 1;
     return path[0] == '/' && path[1] != '/' && strncmp(path, "/dev/", 5) != 0 &&
            strncmp(path, "/memfd:", 7) != 0 && strncmp(path, "/anon_", 6) != 0 &&
-           strncmp(path, "/SYSV", 5) != 0 &&
-           !(length >= end && strcmp(path + length - end, deleted) == 0);
+           strncmp(path, "/SYSV", 5) != 0;
 }
 
 static void collect_space(struct collection *collection, const struct perf_address_space *space)

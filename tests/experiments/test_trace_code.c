@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The files of a recording: two processes that see different files under one path, as those of
-// containers do, leave both, and the analysis takes for each process the one that it runs.
+// containers do, leave both, and the analysis takes for each process the one that it runs; so it
+// does of one whose file was removed. What a process calls its code that no file has comes, too.
 // Runs beside others: it waits for nobody, and times nothing.
 #include <sched.h>
 #include <setjmp.h>
@@ -24,32 +25,35 @@
 #include "tests/analysis/perf/capture_folder.h"
 
 static struct capture_folder folder;
-static char program[128]; // that both processes run
-static pid_t children[2];
+static char program[128]; // that two processes run
+static char removed[128]; // that the third one runs
+static pid_t children[3];
 
-// Runs a shell under the program's path: what is there, or for this process `instead`.
-static pid_t begin_child(const char *instead)
+// Runs a shell under a path: what is there, or for this process `instead`.
+static pid_t begin_child(const char *path, const char *instead)
 {
     pid_t child = fork();
     if (child != 0)
         return child;
     if (instead &&
         (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
-         mount(instead, program, NULL, MS_BIND, NULL) < 0))
+         mount(instead, path, NULL, MS_BIND, NULL) < 0))
         _exit(1);
-    execl(program, program, "-c", "for i in $(seq 3000); do sleep 0.01; done", NULL);
+    if (path == removed)
+        execl(path, path, "-c", "rm $0; for i in $(seq 3000); do sleep 0.01; done", path, NULL);
+    execl(path, path, "-c", "for i in $(seq 3000); do sleep 0.01; done", NULL);
     _exit(1);
 }
 
 // The file that the analysis takes for the process is the one that it runs, byte for byte.
-static void expect_own_file(const struct code_images *images, pid_t child)
+static void expect_own_file(const struct code_images *images, pid_t child, const char *path)
 {
     const struct code_space *space = code_images_at(images, (uint32_t)child, UINT64_MAX - 1);
     assert_non_null(space);
     const char *taken = NULL;
     for (size_t i = 0; i < space->sections.count && !taken; i++) {
         const struct code_file *file = &images->files.items[space->sections.items[i].file];
-        if (strcmp(file->mapped_path, program) == 0)
+        if (strcmp(file->mapped_path, path) == 0)
             taken = file->path;
     }
     assert_non_null(taken);
@@ -62,7 +66,7 @@ static void expect_own_file(const struct code_images *images, pid_t child)
 static void each_process_has_the_file_that_it_runs(void **state)
 {
     (void)state;
-    char path[128], command[600], symfs[128];
+    char path[128], command[600], symfs[128], called[128], gone[160];
     struct trace_code code;
     struct perf_data data;
     struct perf_maps maps;
@@ -71,19 +75,29 @@ static void each_process_has_the_file_that_it_runs(void **state)
     snprintf(path, sizeof path, "%s/perf.data", folder.path);
     snprintf(symfs, sizeof symfs, "%s/symfs", folder.path);
     snprintf(command, sizeof command,
-             "perf record -e cpu-clock --switch-events -p %d,%d -o %s -- sleep 0.3 >%s/log 2>&1",
-             (int)children[0], (int)children[1], path, folder.path);
+             "perf record -e cpu-clock --switch-events -p %d,%d,%d -o %s -- sleep 0.3 >%s/log 2>&1",
+             (int)children[0], (int)children[1], (int)children[2], path, folder.path);
     if (!run_quietly(command))
         skip();
+    snprintf(called, sizeof called, "/tmp/perf-%d.map", (int)children[0]);
+    snprintf(command, sizeof command, "echo 1000 10 compiled >%s", called);
+    assert_true(run_quietly(command));
     assert_int_equal(trace_code_collect(path, folder.path, 0, &code, &err), 0);
+    unlink(called);
     assert_int_equal(code.missing + code.changed + code.unfit, 0);
+    assert_int_equal(code.maps, 1);
+    snprintf(command, sizeof command, "grep -q compiled %s/perf-%d.map", folder.path,
+             (int)children[0]);
+    assert_true(run_quietly(command));
     assert_int_equal(perf_data_open(path, NULL, &data, &err), 0);
     assert_int_equal(perf_maps_build(&data, 0, &maps, &err), 0);
     struct code_image_options options = {
         .symfs = symfs, .build_id_cache = folder.path, .no_host_files = true};
     assert_int_equal(code_images_build(&maps, &options, &images, &err), 0);
     for (int i = 0; i < 2; i++)
-        expect_own_file(&images, children[i]);
+        expect_own_file(&images, children[i], program);
+    snprintf(gone, sizeof gone, "%s (deleted)", removed);
+    expect_own_file(&images, children[2], gone);
     code_images_free(&images);
     perf_maps_free(&maps);
     perf_data_free(&data);
@@ -91,7 +105,7 @@ static void each_process_has_the_file_that_it_runs(void **state)
 
 int main(void)
 {
-    char command[400], other[128];
+    char command[600], other[128];
     if (geteuid() != 0) {
         puts("a mount namespace needs root");
         return 77;
@@ -101,17 +115,22 @@ int main(void)
         return 1;
     snprintf(program, sizeof program, "%s/program", folder.path);
     snprintf(other, sizeof other, "%s/other", folder.path);
-    snprintf(command, sizeof command, "cp /bin/dash %s && cp /bin/bash %s", program, other);
+    snprintf(removed, sizeof removed, "%s/removed", folder.path);
+    snprintf(command, sizeof command, "cp /bin/dash %s && cp /bin/bash %s && cp /bin/dash %s",
+             program, other, removed);
     int failed = 1;
     if (run_quietly(command)) {
-        children[0] = begin_child(NULL);
-        children[1] = begin_child(other);
+        children[0] = begin_child(program, NULL);
+        children[1] = begin_child(program, other);
+        children[2] = begin_child(removed, NULL);
+        for (int looks = 0; looks < 3000 && access(removed, F_OK) == 0; looks++)
+            usleep(10000);
         const struct CMUnitTest tests[] = {
             cmocka_unit_test(each_process_has_the_file_that_it_runs),
         };
         failed = cmocka_run_group_tests(tests, NULL, NULL);
     }
-    for (int i = 0; i < 2 && children[i] > 0; i++) {
+    for (int i = 0; i < 3 && children[i] > 0; i++) {
         kill(children[i], SIGKILL);
         waitpid(children[i], NULL, 0);
     }
