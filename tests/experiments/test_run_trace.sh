@@ -63,6 +63,11 @@ tr '\n' ' ' <"$work/arguments" | grep -q -- '--event intel_pt/tsc=1,mtc=1,mtc_pe
 holds window/experiment.json '.capture.trace | .detail == "light" and .from_ns == 200000000 and .to_ns == 800000000'
 holds window/server/capture.json '.intel_pt.on_ns > 300000000 and (.intel_pt | has("ended") | not)'
 holds window/summary.json '.trace.lack | length > 0'
+if [ -r /proc/kcore ]; then
+    grep -qx -- --kcore "$work/arguments" || fail "the kernel's code is not asked for"
+else
+    holds window/server/capture.json '.intel_pt.kcore == false and (.warnings | any(test("the kernel.s code cannot be copied")))'
+fi
 flat "$work/window.out" | grep -q 'functions are N/A: ' || fail "the terminal does not say that functions are N/A"
 python3 tests/analysis/report/page_data.py "$work/window/report.html" | grep "$(jq -r '.trace.lack' "$work/window/summary.json" | cut -c1-40)" >/dev/null || fail "the page does not say why"
 ! flat "$work/window.out" | grep -q 'nothing was dropped' || fail "nothing is said to be dropped where nothing was traced"
@@ -95,6 +100,24 @@ capture: {backend: intel_pt}"
 status=$?
 [ $status -ne 0 ] && grep -q 'MiB of trace are expected' "$work/cmd.err" || fail "a disk that is too small is not refused ($status)"
 [ ! -e "$work/small/run/client/samples.tlog" ] || fail "the load began"
+
+# One that fills in its middle, and where nobody asked for the trace and it has grown to its bound: it ends, and the capture goes on.
+mkfifo "$work/in"
+exec 7<>"$work/in"
+ends() { # OUT BACKEND WHY GROW...: a capture whose trace ends for that reason where that is done
+    "$taillight" capture --out "$1" --backend "$2" --no-events <&7 >"$work/out" 2>"$work/cmd.err" &
+    capture=$!
+    await grep -q '"ready":true' "$work/out" || fail "it is not ready"
+    "${@:4}"
+    await grep -q "the trace ends before the capture: .*$3" "$work/cmd.err" || fail "no end: $3"
+    kill -INT $capture
+    wait $capture || fail "exit $? at its end"
+    jq -e '.intel_pt.ended.broken == false' "$1/capture.json" >/dev/null || fail "no end in $1: $(cat "$1/capture.json")"
+    [ -s "$1/clock.tlog" ] || fail "the capture did not go on"
+}
+fill() { head -c $((($(stat -f -c '%a * %S' "$work/small")) - (3 << 20))) /dev/zero >"$work/small/filler"; }
+ends "$work/small/fills" intel_pt 'MiB are left on the disk, and kept free for the other logs' fill
+ends "$work/auto" auto 'it has 1024 MiB, and unless intel_pt is asked for no more is taken than 1024' truncate -s 1G "$work/auto/perf.data"
 umount "$work/small"
 
 # What cannot be is refused, with its place.
