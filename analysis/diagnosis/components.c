@@ -228,7 +228,7 @@ int64_t component_of_own_thread(struct component_table *table, const struct span
     snprintf(component.name, sizeof component.name,
              forked ? "%.48s (forked child)" : "%.48s (own thread)",
              own && !forked ? own + 1 : name);
-    component.category = own_work;
+    component.category = forked ? "forked child" : own_work;
     return find_or_add(table, &component);
 }
 

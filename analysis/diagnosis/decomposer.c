@@ -293,6 +293,13 @@ static int64_t component_of_bystander(const struct sweep *sweep, const struct sp
     return component_of_context(sweep->decomposer->table, task, sweep->role);
 }
 
+bool sweep_is_forked(const struct sweep *sweep, uint32_t thread)
+{
+    const struct applications *all = sweep->decomposer->in->applications;
+    return all && application_of_sweep(sweep, thread) == sweep->life->application &&
+           membership_of_thread(all, thread) == MEMBERSHIP_FORKED;
+}
+
 static int64_t component_of_task(const struct sweep *sweep, const struct span *task)
 {
     const struct diagnosis_input *in = sweep->decomposer->in;
@@ -384,24 +391,31 @@ static enum owner owner_after_call(const struct diagnosis_input *in, const struc
     return owner == OWNER_SELF && common && life->sharing > 1 ? OWNER_SHARED : owner;
 }
 
-// Gives a component the page faults of a thread's running time, or a `share` of them, and returns
-// how long they were. What a fork has its process copy is the fork's, whomever the thread works
-// for: it costs all that the process serves. Where functions are traced they show the fault
-// themselves.
-static double add_page_faults(struct decomposer *decomposer, enum fixed_component component,
-                              uint32_t thread, int64_t begin_ns, int64_t end_ns, double share)
+struct page_time decomposer_page_time(const struct decomposer *decomposer, uint32_t thread,
+                                      int64_t begin_ns, int64_t end_ns)
 {
     const struct host_timeline *host = decomposer->in->server;
     if (decomposer->stack.count > 0 || !host)
-        return 0;
+        return (struct page_time){0};
     double whole = (double)(end_ns - begin_ns);
     double faults = page_fault_ns(host, thread, begin_ns, end_ns);
     double copies = fmin(page_copy_ns(host, thread, begin_ns, end_ns), whole - faults);
     bool forked = copies > 0 && forked_before(host, thread, begin_ns);
-    decomposer_add(decomposer, component, (forked ? faults : faults + copies) * share);
-    if (forked)
-        decomposer_add(decomposer, COMPONENT_PAGE_COPIES, copies * share);
-    return (faults + copies) * share;
+    return (struct page_time){.faults_ns = forked ? faults : faults + copies,
+                              .copies_ns = forked ? copies : 0};
+}
+
+// Gives a component the page faults of a thread's running time, or a `share` of them, and returns
+// how long they were. What a fork has its process copy is the fork's, whomever the thread works
+// for: it costs all that the process serves.
+static double add_page_faults(struct decomposer *decomposer, enum fixed_component component,
+                              uint32_t thread, int64_t begin_ns, int64_t end_ns, double share)
+{
+    struct page_time pages = decomposer_page_time(decomposer, thread, begin_ns, end_ns);
+    decomposer_add(decomposer, component, pages.faults_ns * share);
+    if (pages.copies_ns > 0)
+        decomposer_add(decomposer, COMPONENT_PAGE_COPIES, pages.copies_ns * share);
+    return (pages.faults_ns + pages.copies_ns) * share;
 }
 
 static int64_t earlier_time(int64_t a, int64_t b)

@@ -119,6 +119,14 @@ void decomposer_fini(struct decomposer *decomposer);
 // Assigns time of the message at hand to a component.
 void decomposer_add(struct decomposer *decomposer, int64_t component, double ns);
 
+// The page faults of a thread's running time, all zero where functions are traced, which show them
+// themselves.
+struct page_time {
+    double faults_ns, copies_ns; // what it writes to after its process forked is copied
+};
+struct page_time decomposer_page_time(const struct decomposer *decomposer, uint32_t thread,
+                                      int64_t begin_ns, int64_t end_ns);
+
 // --- a sweep along a core's time while a message was there, piece by piece -----------------------
 
 // What the visitor of a piece needs to know about the message and the previous pieces.
@@ -157,6 +165,9 @@ bool sweep_receives(const struct sweep *sweep, const struct span *context);
 void sweep_add(struct sweep *sweep, int64_t component, int64_t begin_ns, int64_t end_ns);
 void sweep_add_context(struct sweep *sweep, const struct span *context, int64_t begin_ns,
                        int64_t end_ns);
+
+// Whether a thread belongs to a process that the message's server forked, and that serves nobody.
+bool sweep_is_forked(const struct sweep *sweep, uint32_t thread);
 
 // Assigns time in which the core ran a task that is not the message's thread: another of its
 // application, one of another's, or a bystander.

@@ -24,6 +24,17 @@ void path_add_wait(struct path *path, const char *what, int64_t begin_ns, int64_
               end_ns);
 }
 
+// A share of the time, of which is not known when it was.
+static void path_add_share(struct path *path, const char *what, double ns)
+{
+    char name[CAUSE_NAME_BYTES] = "";
+    if (ns == 0)
+        return;
+    text_append(name, sizeof name, "%s%s", path->wait, what);
+    decomposer_add(path->sweep.decomposer, component_of_wait(path->sweep.decomposer->table, name),
+                   ns);
+}
+
 void path_add_waiting_for(struct path *path, const struct peer_wait *wait, const char *form,
                           int64_t begin_ns, int64_t end_ns)
 {
@@ -72,11 +83,22 @@ static void add_interruption(struct sweep *sweep, const struct span *context, in
     sweep_add_context(sweep, context, begin_ns, end_ns);
 }
 
+// The thread that the message waits for runs; its page faults say what for.
+static void add_waker_running(struct path *path, int64_t begin_ns, int64_t end_ns)
+{
+    struct decomposer *decomposer = path->sweep.decomposer;
+    struct page_time pages = decomposer_page_time(decomposer, path->sweep.thread, begin_ns, end_ns);
+    path_add_wait(path, "", begin_ns, end_ns);
+    path_add_share(path, "", -pages.faults_ns - pages.copies_ns);
+    path_add_share(path, ", page faults", pages.faults_ns);
+    path_add_share(path, ", page faults (copy on write after a fork)", pages.copies_ns);
+}
+
 static void add_running(struct path *path, int64_t begin_ns, int64_t end_ns)
 {
     struct sweep *sweep = &path->sweep;
     if (path->wait)
-        path_add_wait(path, "", begin_ns, end_ns);
+        add_waker_running(path, begin_ns, end_ns);
     else if (sweep->replied)
         sweep_add(sweep, COMPONENT_SERVER_STACK, begin_ns, end_ns);
     else if (path->helper)
@@ -199,8 +221,11 @@ static void visit_ready(const struct span *const *open, unsigned depth, int64_t 
         add_idle(path, begin_ns, end_ns);
     } else if (path->wait) {
         char behind[CAUSE_NAME_BYTES] = "";
-        text_append(behind, sizeof behind, ", behind %s",
-                    sweep->decomposer->in->server->names.items[context->name]);
+        text_append(behind, sizeof behind, ", behind %s%s",
+                    sweep->decomposer->in->server->names.items[context->name],
+                    context->kind == SPAN_TASK && sweep_is_forked(sweep, context->id)
+                        ? " (forked child)"
+                        : "");
         path_add_wait(path, behind, begin_ns, end_ns);
     } else if (context->kind != SPAN_TASK) {
         add_interruption(sweep, context, begin_ns, end_ns);

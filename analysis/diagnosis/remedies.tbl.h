@@ -30,6 +30,7 @@ REMEDY("the server's own work", true, "{server} did work of its own instead of r
 REMEDY("application", true, "{server}'s own code ran longer than usual", "profile the server (capture: samples)")
 REMEDY("server stack", true, "the kernel was sending the replies of {server}", "write a reply with one call")
 REMEDY("fork", false, "{server} forked, or copied memory that it shared with a forked child", "less memory in use, huge pages for shorter page tables, snapshots at a replica")
+REMEDY("forked child", false, "a child process that {server} had forked had {core}", "let the child run on another core (taskset; Redis: bgsave_cpulist, aof_rewrite_cpulist), fork less often (Redis: save, auto-aof-rewrite-percentage), or have a replica write the snapshots")
 REMEDY("locking", false, "{server} waited for a lock that somebody else held", "hold it for less long (the cause names who did, and what he did meanwhile), or have fewer threads")
 REMEDY("garbage collection", false, "a garbage collection stopped {server}'s threads", "fewer live objects, a larger heap, a concurrent collector on cores of its own")
 REMEDY("blocking calls", false, "{server} slept in a system call with the request in its hands", "make the call asynchronous, or have threads for it")

@@ -72,6 +72,17 @@ static void known_names_have_their_category(void **state)
     assert_string_equal(categories_of_context(&categories, SPAN_STOLEN, "virtual CPU taken away"),
                         "virtual machine");
     assert_string_equal(categories_of_wait(&categories, "lock wait (futex)"), "locking");
+    // What whoever was waited for did says what helps.
+    static const char *const followed[][2] = {
+        {"lock wait (futex): held by worker, throttled (CPU quota of web)", "CPU quota"},
+        {"condition wait (futex): python3 (another thread), fork: copies page tables", "fork"},
+        {"condition wait (futex): worker, page faults (copy on write after a fork)", "fork"},
+        {"condition wait (futex): worker, behind redis-server (forked child)", "forked child"},
+        {"lock wait (futex): held by worker, memory reclaim (memory limit)", "memory limit"},
+        {"condition wait (futex): worker", "other threads"},
+    };
+    for (size_t i = 0; i < sizeof followed / sizeof *followed; i++)
+        assert_string_equal(categories_of_wait(&categories, followed[i][0]), followed[i][1]);
     categories_free(&categories);
 }
 

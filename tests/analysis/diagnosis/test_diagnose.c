@@ -369,10 +369,7 @@ static void the_servers_own_threads_are_no_strangers(void **state)
         const char *server, *cause, *category;
     } cases[] = {
         {{0, HOG_THREAD, SERVER_PROCESS, 1}, "server", "yes (own thread)", "the server's own work"},
-        {{0, HOG_THREAD, CHILD, SERVER_PROCESS},
-         "server",
-         "yes (forked child)",
-         "the server's own work"},
+        {{0, HOG_THREAD, CHILD, SERVER_PROCESS}, "server", "yes (forked child)", "forked child"},
         {{0, HOG_THREAD, CHILD, STRANGER}, "server", "yes", "other programs"},
         {{0, HOG_THREAD, CHILD, STRANGER}, "yes", "yes (process 777)", "other programs"},
     };

@@ -41,6 +41,7 @@ static void every_category_has_a_remedy(void **state)
                                           "other",
                                           "client's cores",
                                           "the server's own work",
+                                          "forked child",
                                           "connections to servers"};
     struct categories own;
     struct error err = {0};
