@@ -241,11 +241,12 @@ static struct waker ends_series(const struct path *path, size_t at, int64_t *end
 }
 
 // Who ends a wait for another thread that is made again and again, each time for a while at most,
-// as Python's threads wait for their interpreter's lock: whoever ends the last of them. `waker` is
-// what ended this one.
+// as Python's threads wait for their interpreter's lock: whoever ends the last of them, or has what
+// they wait for meanwhile. `waker` is what ended this one.
 static struct waker waker_at_last(const struct path *path, const struct thread_period *period,
                                   struct waker waker)
 {
+    enum { TRY_NS = 10000000 }; // a wait for a time, not for a lock, takes longer as a rule
     struct decomposer *decomposer = path->sweep.decomposer;
     const struct host_timeline *host = decomposer->in->server;
     struct wait_series *series = &decomposer->series[path->sweep.thread % WAIT_SERIES];
@@ -263,7 +264,13 @@ static struct waker waker_at_last(const struct path *path, const struct thread_p
             .thread = path->sweep.thread, .begin_ns = begin_ns, .end_ns = begin_ns};
         series->last = ends_series(path, next, &series->end_ns);
     }
-    return series->last.kind == WAKER_THREAD ? series->last : waker;
+    if (series->last.kind == WAKER_THREAD)
+        waker = series->last;
+    // A lock has several holders, one after the other, and it may be free as the thread tries
+    // again.
+    if (series->end_ns > series->begin_ns || period->end_ns - period->begin_ns < TRY_NS)
+        lock_holder_meanwhile(host, path->sweep.thread, period->begin_ns, period->end_ns, &waker);
+    return waker;
 }
 
 // --- what an event loop waits for at last --------------------------------------------------------

@@ -20,6 +20,17 @@ bool loop_worker_woke(const struct host_timeline *host, const struct waking *wak
            sleep_same_process(host, waker.thread, waking->thread);
 }
 
+// Whether it ended a wait for another thread: for a lock or a condition.
+static bool lock_wait_ended(const struct host_timeline *host, const struct waking *waking)
+{
+    size_t count;
+    uint32_t pause;
+    const struct thread_stint *stints = host_timeline_stints(host, waking->thread, &count);
+    size_t after = array_bound(0, count, at, stints[at].end_ns <= waking->time_ns);
+    return after > 0 && stints[after - 1].left == STINT_SLEEPS &&
+           pause_after(host, &stints[after - 1], &pause) && pause_awaits_thread(pause);
+}
+
 struct idle_time {
     const struct host_timeline *host;
     int64_t ns;
@@ -36,33 +47,58 @@ static void add_idle_period(const struct thread_period *period, void *context)
     idle->ns += sleeps && !in_its_work ? period->end_ns - period->begin_ns : 0;
 }
 
+// Whether a thread awaits work, or another thread, in less than so many hundredths of a time.
 static bool works(const struct host_timeline *host, uint32_t thread, int64_t begin_ns,
-                  int64_t end_ns)
+                  int64_t end_ns, int64_t percent)
 {
     struct idle_time idle = {.host = host};
     thread_periods(host, thread, begin_ns, end_ns, add_idle_period, &idle);
-    return idle.ns * 10 < end_ns - begin_ns;
+    return idle.ns * 100 < (end_ns - begin_ns) * percent;
+}
+
+// Of the threads of its own process that woke a thread some time or other, from sleeps that
+// `ended` is true of, the nearest to the end of [begin_ns, end_ns) that was idle for less than so
+// many hundredths of it.
+static bool waker_meanwhile(const struct host_timeline *host, uint32_t thread, int64_t begin_ns,
+                            int64_t end_ns, int64_t percent,
+                            bool (*ended)(const struct host_timeline *, const struct waking *),
+                            struct waker *worker)
+{
+    enum { MOST_WAKINGS = 256, LATEST = 8 }; // to look at, before and after; looked at
+    uint32_t looked_at[LATEST] = {0};
+    size_t count, wakers = 0;
+    const struct waking *wakings = host_timeline_wakings(host, thread, &count);
+    size_t after = array_bound(0, count, at, wakings[at].time_ns <= end_ns);
+    for (size_t i = 0; i < 2 * MOST_WAKINGS; i++) {
+        size_t near = i % 2 ? after - 1 - i / 2 : after + i / 2; // below 0 it is beyond all
+        const struct waking *waking = near < count ? &wakings[near] : NULL;
+        if (!waking || !loop_worker_woke(host, waking) || !ended(host, waking))
+            continue;
+        const struct waker waker = waker_of(host, waking);
+        size_t known = 0;
+        while (known < LATEST && looked_at[known] != waker.thread)
+            known++;
+        if (known < LATEST)
+            continue;
+        looked_at[wakers++ % LATEST] = waker.thread;
+        if (works(host, waker.thread, begin_ns, end_ns, percent)) {
+            *worker = waker;
+            return true;
+        }
+    }
+    return false;
 }
 
 bool loop_worker_meanwhile(const struct host_timeline *host, uint32_t loop, int64_t begin_ns,
                            int64_t end_ns, struct waker *worker)
 {
-    enum { MOST_WAKINGS = 256 }; // to look at, before and after
-    size_t count;
-    const struct waking *wakings = host_timeline_wakings(host, loop, &count);
-    size_t after = array_bound(0, count, at, wakings[at].time_ns <= end_ns);
-    for (size_t away = 0; away < MOST_WAKINGS; away++) {
-        const size_t near[] = {after + away, after - 1 - away};
-        for (size_t i = 0; i < 2; i++) { // an index below 0 is beyond all
-            const struct waking *waking = near[i] < count ? &wakings[near[i]] : NULL;
-            if (!waking || !loop_worker_woke(host, waking) || !loop_wait_ended(host, waking))
-                continue;
-            const struct waker waker = waker_of(host, waking);
-            if (works(host, waker.thread, begin_ns, end_ns)) {
-                *worker = waker;
-                return true;
-            }
-        }
-    }
-    return false;
+    return waker_meanwhile(host, loop, begin_ns, end_ns, 10, loop_wait_ended, worker);
+}
+
+void lock_holder_meanwhile(const struct host_timeline *host, uint32_t thread, int64_t begin_ns,
+                           int64_t end_ns, struct waker *holder)
+{
+    enum { HALF = 50 };
+    if (holder->kind != WAKER_THREAD || !works(host, holder->thread, begin_ns, end_ns, HALF))
+        waker_meanwhile(host, thread, begin_ns, end_ns, HALF, lock_wait_ended, holder);
 }

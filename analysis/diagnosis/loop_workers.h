@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The threads of its own process that an event loop gives work to: what they have done wakes it
-// from its wait for events.
+// The threads of its own process that a thread waits for: those that an event loop gives work to,
+// which wake it from its wait for events, and those that have a lock before it.
 #ifndef ANALYSIS_DIAGNOSIS_LOOP_WORKERS_H
 #define ANALYSIS_DIAGNOSIS_LOOP_WORKERS_H
 
@@ -22,5 +22,11 @@ bool loop_worker_woke(const struct host_timeline *host, const struct waking *wak
 // none, and *worker stays.
 bool loop_worker_meanwhile(const struct host_timeline *host, uint32_t loop, int64_t begin_ns,
                            int64_t end_ns, struct waker *worker);
+
+// Who has a lock during a part of a thread's wait for it, in which it tried again and again:
+// *holder, who handed it over at last, if that one was not idle, too, for half of [begin_ns,
+// end_ns); else one that hands it over at other times and was not. *holder stays where nobody is.
+void lock_holder_meanwhile(const struct host_timeline *host, uint32_t thread, int64_t begin_ns,
+                           int64_t end_ns, struct waker *holder);
 
 #endif
