@@ -92,6 +92,7 @@ static enum reply_progress judge_status(struct reply_parser *parser, const struc
         parser->kind = KIND_INTERIM;
     parser->state = STATE_HEADERS;
     parser->closing = line->bytes[7] == '0'; // HTTP/1.0, unless a header says otherwise
+    parser->closing_said = false;
     // These have no body, whatever they say, nor has what answers a HEAD (RFC 9112 6.3).
     parser->sized = status == 204 || status == 304 || parser->bodiless;
     parser->values = parser->sized;
@@ -142,10 +143,10 @@ static enum reply_progress judge_header(struct reply_parser *parser, const struc
     if (line->too_long)
         return REPLY_UNDER_WAY; // no header that matters is that long
     if (header_is(line, "Connection", &value, &end)) {
-        if (lists(value, end, "close")) // it prevails (RFC 9112 9.3)
-            parser->closing = true;
+        if (lists(value, end, "close")) // it prevails, in whichever of several (RFC 9112 9.3)
+            parser->closing = parser->closing_said = true;
         else if (lists(value, end, "keep-alive"))
-            parser->closing = false;
+            parser->closing = parser->closing_said;
         return REPLY_UNDER_WAY;
     }
     if (parser->values)

@@ -92,6 +92,7 @@ struct reply_parser {
     bool until_end;    // by the stream's end (reply_end_with_stream); at most data_left more bytes
     bool bodiless;     // it answers a request of such an operation: the same reader says so
     bool closing;      // the server closes the connection after the reply under way, or the last
+    bool closing_said; // HTTP: by a header
     bool quoted;       // `said` is of the reply under way
     uint64_t key_hash; // of the reply under way, as in struct reply
     // Of the reply under way, which answers a request of many keys (workloads/multiget.h): where

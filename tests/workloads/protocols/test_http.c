@@ -145,6 +145,11 @@ static void the_last_reply_says_so(void **state)
     assert_true(closes("HTTP/1.1 200 OK\r\nConnection: keep-alive ,\tClose ,"));
     assert_false(closes("HTTP/1.1 200 OK\r\nConnection: closed, x-close"));
     assert_false(closes("HTTP/1.0 200 OK\r\nConnection: , x, keep-alive"));
+    // Of several headers, whichever comes first.
+    assert_true(closes("HTTP/1.1 200 OK\r\nConnection: close\r\nConnection: keep-alive"));
+    assert_true(closes("HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nConnection: close"));
+    assert_true(closes("HTTP/1.0 200 OK\r\nConnection: close\r\nConnection: keep-alive"));
+    assert_false(closes("HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nConnection: x"));
 }
 
 // A body that nothing else delimits, of replies and pieces of any length.
