@@ -199,17 +199,25 @@ static uint32_t expiry_s_of(const struct workload *workload, uint64_t index)
     return recorded ? recorded : (uint32_t)(workload->expiry_ns / 1000000000u);
 }
 
+void workload_request_key(const struct workload *workload, unsigned operation, uint64_t index,
+                          char *key, struct request *request)
+{
+    *request = (struct request){
+        .operation = operation,
+        .key = key,
+        .key_bytes = workload_key(workload, index, key),
+        .key_operations = workload->recorded ? workload->recorded[index].operations : 0};
+}
+
 void workload_request(const struct workload *workload, unsigned operation, uint64_t index,
                       uint64_t place, uint64_t number, char *key, char *value,
                       struct request *request)
 {
-    *request = (struct request){.operation = operation,
-                                .key = key,
-                                .key_bytes = workload_key(workload, index, key),
-                                .number = number,
-                                .service_ns = request_service_from_server,
-                                .http = workload->http.before ? &workload->http : NULL,
-                                .custom = workload->custom};
+    workload_request_key(workload, operation, index, key, request);
+    request->number = number;
+    request->service_ns = request_service_from_server;
+    request->http = workload->http.before ? &workload->http : NULL;
+    request->custom = workload->custom;
     const struct protocol_operation *kind = &workload->protocol->operations[operation];
     if (kind->carries_value || kind->states_size)
         request->value_bytes = workload_value_bytes(workload, index);

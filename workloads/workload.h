@@ -50,7 +50,9 @@ struct recorded_key {
     uint32_t value_bytes; // RECORDED_UNKNOWN: drawn
     uint32_t expiry_s;    // 0: the workload's
     uint8_t key_bytes;    // 0: drawn
+    uint16_t operations;  // those that are asked of it, a bit each; 0: nobody knows
 };
+_Static_assert((int)PROTOCOL_OPERATIONS_MAX <= 16, "a bit each");
 static const uint32_t RECORDED_UNKNOWN = UINT32_MAX;
 
 // Owns the tables of its distributions: workload_free.
@@ -146,6 +148,10 @@ void workload_value(const struct workload *workload, uint64_t index, char *out);
 void workload_request(const struct workload *workload, unsigned operation, uint64_t index,
                       uint64_t place, uint64_t number, char *key, char *value,
                       struct request *request);
+
+// What of a request decides which of several servers it is for: its operation and key.
+void workload_request_key(const struct workload *workload, unsigned operation, uint64_t index,
+                          char *key, struct request *request);
 
 // How many digits the indices of its keys have: the least length of a key.
 size_t workload_key_digits(const struct workload *workload);

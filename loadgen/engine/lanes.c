@@ -115,8 +115,9 @@ static unsigned slot_of(const struct lanes *lanes, const struct sample *sample)
     char key[WORKLOAD_KEY_BYTES_MAX];
     if (!lanes->map->by_slot)
         return 0;
-    size_t bytes = workload_key(lanes->workload, sample->key, key);
-    return lanes->workload->protocol->slot(sample->operation, key, bytes);
+    struct request request;
+    workload_request_key(lanes->workload, sample->operation, sample->key, key, &request);
+    return lanes->workload->protocol->slot(&request);
 }
 
 static void push(struct lanes *lanes, uint32_t node, size_t index)

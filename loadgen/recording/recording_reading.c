@@ -210,6 +210,8 @@ int reading_take_request(struct reading *reading, const struct piece *fields)
         result = take_key(reading, *key, &request);
     if (result == 0 && key)
         result = take_sizes(reading, fields, request.key);
+    if (result == 0 && key && operation)
+        recording->keys.items[request.key].operations |= (uint16_t)(1u << request.operation);
     return result == 0 ? add_request(reading, &request) : result;
 }
 

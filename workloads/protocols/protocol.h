@@ -131,6 +131,8 @@ struct request {
     uint64_t number;     // of this request on its connection, from 0
     uint32_t expiry_s;   // of a set: how long the server is to keep it; 0: for ever
     uint64_t service_ns; // lab: how long the server is to work, or request_service_from_server
+    // Of a recorded key: what is asked of it, a bit an operation; 0: nobody knows.
+    uint16_t key_operations;
     const struct http_words *http; // http: what goes around the key; NULL: what is usual
     const struct custom *custom;   // custom: what requests say; NULL: what is usual
     // Of a transaction that was recorded (workloads/transactions.h): what it encloses, in order.
@@ -253,7 +255,7 @@ struct protocol {
     // Of a protocol whose servers form clusters: the slot of a request's key (CLUSTER_SLOTS of
     // them), which says which server has it. The operation behind the last then asks a server to
     // answer the next request although the slot is not its own yet. NULL: it has no clusters.
-    unsigned (*slot)(unsigned operation, const char *key, size_t key_bytes);
+    unsigned (*slot)(const struct request *request);
     // Whether that kind of reply can answer that operation.
     bool (*answers)(unsigned operation, enum reply_kind kind);
 };

@@ -14,6 +14,7 @@ static const uint64_t elements_limit = 1u << 30;     // of one aggregate; below 
 enum {
     HEADER_BYTES_MAX = 192, // of the longest request, without keys and value
     SCORES = 100,
+    PREFIXES = 6, // of keys, with none
 };
 
 static const struct {
@@ -68,7 +69,9 @@ static const struct protocol_operation operations[REDIS_OPERATIONS] = {
 
 static size_t request_bytes_max(size_t key_bytes, size_t value_bytes)
 {
-    return 2 * key_bytes + value_bytes + HEADER_BYTES_MAX;
+    // A transaction has a key twice, and a value; a DEL has it once for each prefix at most.
+    const size_t others = (PREFIXES - 2) * key_bytes;
+    return 2 * key_bytes + (value_bytes > others ? value_bytes : others) + HEADER_BYTES_MAX;
 }
 
 static const struct text none = TEXT("");
@@ -79,6 +82,35 @@ static char *append_word(char *at, struct text prefix, const char *bytes, size_t
     at = append_text(append_number(at, prefix.count + count), "\r\n");
     at = append_bytes(append_bytes(at, prefix.bytes, prefix.count), bytes, count);
     return append_text(at, "\r\n");
+}
+
+// The operations that a recorded key has with prefixes of its own, besides the one that removes it:
+// one of each prefix. None: it is a string, for all that is known.
+static unsigned named_operations(const struct request *request)
+{
+    unsigned named = 0;
+    for (unsigned i = 0; i < REDIS_DELETE; i++) {
+        bool again = !(request->key_operations & 1u << i);
+        for (unsigned before = 0; before < i && !again; before++)
+            again = named & 1u << before &&
+                    strcmp(commands[before].prefix.bytes, commands[i].prefix.bytes) == 0;
+        named |= again ? 0 : 1u << i;
+    }
+    return named ? named : 1u << REDIS_DELETE;
+}
+
+// A key that holds a list is called otherwise than one that holds a string.
+static size_t encode_delete(const struct request *request, char *out)
+{
+    const unsigned named = named_operations(request);
+    char *at = out;
+    *at++ = '*';
+    at = append_number(at, 1 + (unsigned)__builtin_popcount(named));
+    at = append_text(at, "\r\n$3\r\nDEL\r\n");
+    for (unsigned i = 0; i < REDIS_OPERATIONS; i++)
+        if (named & 1u << i)
+            at = append_word(at, commands[i].prefix, request->key, request->key_bytes);
+    return (size_t)(at - out);
 }
 
 // Without a key, and with an answer of its own.
@@ -124,6 +156,8 @@ static size_t redis_encode(const struct request *request, char *out, size_t out_
     if (request_bytes_max(request_keys_bytes(request), value ? request->value_bytes : 0) >
         out_bytes)
         return 0;
+    if (operation == REDIS_DELETE)
+        return encode_delete(request, out);
     char *at = out, number[NUMBER_DIGITS_MAX];
     bool transaction = operation == REDIS_TRANSACTION;
     bool expires = (operation == REDIS_SET || transaction) && request->expiry_s;
@@ -201,15 +235,16 @@ static size_t request_bytes_max_resp3(size_t key_bytes, size_t value_bytes)
     return request_bytes_max(key_bytes, value_bytes) + 64;
 }
 
-static unsigned redis_slot(unsigned operation, const char *key, size_t key_bytes)
+static unsigned redis_slot(const struct request *request)
 {
     char whole[sizeof "counter:" + WORKLOAD_KEY_BYTES_MAX];
+    const unsigned operation = request->operation == REDIS_DELETE
+                                   ? (unsigned)__builtin_ctz(named_operations(request))
+                                   : request->operation;
     const struct text prefix = commands[operation].prefix;
-    if (!prefix.count)
-        return cluster_slot(key, key_bytes);
     memcpy(whole, prefix.bytes, prefix.count);
-    memcpy(whole + prefix.count, key, key_bytes);
-    return cluster_slot(whole, prefix.count + key_bytes);
+    memcpy(whole + prefix.count, request->key, request->key_bytes);
+    return cluster_slot(whole, prefix.count + request->key_bytes);
 }
 
 // --- replies -------------------------------------------------------------------------------------

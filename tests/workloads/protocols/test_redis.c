@@ -74,6 +74,36 @@ static void requests_are_encoded(void **state)
                   "\r\n$1\r\n1\r\n$4\r\n0017\r\n$4\r\na\r\nz\r\n");
 }
 
+// Of a recorded key by the names of what it holds, which are in other slots of a cluster, too.
+static void a_key_is_deleted_by_its_names(void **state)
+{
+    (void)state;
+    struct request request = {.operation = REDIS_DELETE, .key = "0017", .key_bytes = 4};
+    struct request list = {.operation = REDIS_LRANGE, .key = "0017", .key_bytes = 4};
+    static const char plain[] = "*2\r\n$3\r\nDEL\r\n$4\r\n0017\r\n",
+                      of_list[] = "*2\r\n$3\r\nDEL\r\n$9\r\nlist:0017\r\n",
+                      of_both[] =
+                          "*3\r\n$3\r\nDEL\r\n$4\r\n0017\r\n$9\r\nhash:0017\r\n";
+    check_request(protocol, &request, plain, sizeof plain - 1);
+    assert_int_not_equal(protocol->slot(&request), protocol->slot(&list));
+    request.key_operations = 1 << REDIS_DELETE;
+    check_request(protocol, &request, plain, sizeof plain - 1);
+    request.key_operations = 1 << REDIS_LPUSH | 1 << REDIS_LPOP | 1 << REDIS_DELETE;
+    check_request(protocol, &request, of_list, sizeof of_list - 1);
+    assert_int_equal(protocol->slot(&request), protocol->slot(&list));
+    request.key_operations = 1 << REDIS_GET | 1 << REDIS_SET | 1 << REDIS_HGET;
+    check_request(protocol, &request, of_both, sizeof of_both - 1);
+    // The longest fits in what is said to be the most.
+    char key[WORKLOAD_KEY_BYTES_MAX], out[2000];
+    memset(key, 'k', sizeof key);
+    request = (struct request){.operation = REDIS_DELETE,
+                               .key = key,
+                               .key_bytes = sizeof key,
+                               .key_operations = UINT16_MAX};
+    size_t most = protocol->request_bytes_max(sizeof key, 0);
+    assert_in_range(protocol->encode(&request, out, most), 6 * sizeof key, most);
+}
+
 static void a_transaction_is_four_commands(void **state)
 {
     (void)state;
@@ -325,6 +355,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_are_encoded),
+        cmocka_unit_test(a_key_is_deleted_by_its_names),
         cmocka_unit_test(a_transaction_is_four_commands),
         cmocka_unit_test(a_transactions_reply_comes_in_parts),
         cmocka_unit_test(what_expires_says_when),

@@ -44,15 +44,21 @@ static void a_hash_tag_stands_for_its_key(void **state)
     assert_int_not_equal(slot("foo{bar"), slot("bar"));
 }
 
+static unsigned slot_of(const struct protocol *protocol, unsigned operation, const char *key)
+{
+    return protocol->slot(
+        &(struct request){.operation = operation, .key = key, .key_bytes = strlen(key)});
+}
+
 static void an_operation_has_the_slot_of_its_whole_key(void **state)
 {
     (void)state;
-    assert_int_equal(redis_protocol.slot(REDIS_GET, "000017", 6), slot("000017"));
-    assert_int_equal(redis_protocol.slot(REDIS_INCR, "000017", 6), slot("counter:000017"));
-    assert_int_equal(redis_resp3_protocol.slot(REDIS_HGET, "000017", 6), slot("hash:000017"));
-    char longest[WORKLOAD_KEY_BYTES_MAX];
-    memset(longest, '7', sizeof longest);
-    assert_true(redis_protocol.slot(REDIS_INCR, longest, sizeof longest) < CLUSTER_SLOTS);
+    assert_int_equal(slot_of(&redis_protocol, REDIS_GET, "000017"), slot("000017"));
+    assert_int_equal(slot_of(&redis_protocol, REDIS_INCR, "000017"), slot("counter:000017"));
+    assert_int_equal(slot_of(&redis_resp3_protocol, REDIS_HGET, "000017"), slot("hash:000017"));
+    char longest[WORKLOAD_KEY_BYTES_MAX + 1] = {0};
+    memset(longest, '7', WORKLOAD_KEY_BYTES_MAX);
+    assert_true(slot_of(&redis_protocol, REDIS_INCR, longest) < CLUSTER_SLOTS);
     assert_null(memcached_text_protocol.slot);
 }
 
