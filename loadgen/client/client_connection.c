@@ -180,6 +180,7 @@ void connection_close(struct client_connection *connection)
 {
     if (connection->timer)
         event_free(connection->timer);
+    connection_say_end(connection);
     if (connection->socket_fd >= 0)
         close(connection->socket_fd);
     client_streams_free(connection);

@@ -255,9 +255,25 @@ static void settle_requests(struct client_connection *connection, enum connectio
     counts->in_flight -= connection->put - connection->answered - connection->settled_ahead;
 }
 
+void connection_say_end(struct client_connection *connection)
+{
+    // What is to be said cannot follow a part of something else.
+    if (connection->socket_fd < 0 || connection->out_begin < connection->out_end)
+        return;
+    if (connection->streams)
+        client_streams_leave(connection);
+    if (connection->tls)
+        client_tls_close(connection);
+    if (connection->out_end) // the server may have gone: then nobody reads it
+        send(connection->socket_fd, connection->out, connection->out_end,
+             MSG_NOSIGNAL | MSG_DONTWAIT);
+    connection->out_end = 0;
+}
+
 // Resets it to the state of a connection that has sent nothing.
 static void forget_stream(struct client_connection *connection)
 {
+    connection_say_end(connection);
     if (connection->waits)
         memset(connection->waits, 0, sizeof *connection->waits);
     connection->put = connection->sent = connection->answered = connection->replies = 0;

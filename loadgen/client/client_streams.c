@@ -203,6 +203,16 @@ int client_streams_begin(struct client_connection *connection, struct error *err
     return 0;
 }
 
+void client_streams_leave(struct client_connection *connection)
+{
+    struct client_streams *streams = connection->streams;
+    if (streams->unended || !http2_session_ready(streams->session) ||
+        http2_session_is_broken(streams->session))
+        return;
+    http2_session_leave(streams->session);
+    connection->out_end += say_once(connection);
+}
+
 void client_streams_end(struct client_connection *connection)
 {
     struct client_streams *streams = connection->streams;

@@ -17,6 +17,9 @@
 // Room in the output buffer for what is said besides requests.
 enum { STREAMS_SLACK_BYTES = 8 << 10 };
 
+// Puts what ends it in order (GOAWAY).
+void client_streams_leave(struct client_connection *connection);
+
 // Takes the session's memory. -1: there is none.
 int client_streams_make(struct client_connection *connection);
 void client_streams_free(struct client_connection *connection);

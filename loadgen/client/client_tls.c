@@ -173,6 +173,16 @@ int client_tls_shake(struct client_connection *connection, struct error *err)
                : tls_refuse(tls->tls, connection->server, err);
 }
 
+void client_tls_close(struct client_connection *connection)
+{
+    struct client_tls *tls = connection->tls;
+    if (!tls->tls || !SSL_is_init_finished(tls->tls))
+        return;
+    ERR_clear_error();
+    SSL_shutdown(tls->tls);
+    keep_put(connection);
+}
+
 void client_tls_end(struct client_connection *connection)
 {
     struct client_tls *tls = connection->tls;

@@ -62,6 +62,9 @@ size_t client_tls_put(struct client_connection *connection, const struct request
 // decrypted stream.
 void client_tls_place(struct client_connection *connection, struct reply *replies, size_t count);
 
+// Puts the notice that nothing more comes (RFC 8446, 6.1).
+void client_tls_close(struct client_connection *connection);
+
 // The connection has ended: its session is kept.
 void client_tls_end(struct client_connection *connection);
 

@@ -2,7 +2,8 @@
 #
 # A Redis behind TLS, which after ten requests on a connection does what its user's name says:
 # tls_server.py PORT CERTIFICATE. CERTIFICATE.pem and .key are what it shows. It keeps TLS
-# records in its own hands, so as to break them.
+# records in its own hands, so as to break them. Of each connection that the client ends it prints
+# whether the client said so in TLS ("closed") or not ("cut off").
 import socket
 import ssl
 import sys
@@ -15,10 +16,11 @@ class Records:
     """A connection's decrypted bytes, as a file has them."""
 
     def __init__(self, connection):
-        self.connection, self.buffer = connection, b''
+        self.connection, self.buffer, self.met = connection, b'', False
         self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self.tls = context.wrap_bio(self.incoming, self.outgoing, server_side=True)
         self.wait(self.tls.do_handshake)
+        self.met = True
 
     def send(self):
         self.connection.sendall(self.outgoing.read())
@@ -33,18 +35,27 @@ class Records:
                 self.send()
                 more = self.connection.recv(65536)
                 if not more:
+                    if self.met:
+                        print('cut off', flush=True)
                     raise OSError('closed') from None
                 self.incoming.write(more)
 
+    def more(self):
+        found = self.wait(lambda: self.tls.read(65536))
+        if not found:
+            print('closed', flush=True)
+            raise OSError('closed')
+        return found
+
     def read(self, count):
         while len(self.buffer) < count:
-            self.buffer += self.wait(lambda: self.tls.read(65536))
+            self.buffer += self.more()
         taken, self.buffer = self.buffer[:count], self.buffer[count:]
         return taken
 
     def readline(self):
         while b'\n' not in self.buffer:
-            self.buffer += self.wait(lambda: self.tls.read(65536))
+            self.buffer += self.more()
         return self.read(self.buffer.index(b'\n') + 1)
 
     def write(self, text):

@@ -563,6 +563,12 @@ void http2_session_end(struct http2_session *session)
     session->nghttp2 = NULL;
 }
 
+void http2_session_leave(struct http2_session *session)
+{
+    session->noted = true; // it is no fault
+    nghttp2_session_terminate_session(session->nghttp2, NGHTTP2_NO_ERROR);
+}
+
 void http2_session_free(struct http2_session *session)
 {
     if (!session)

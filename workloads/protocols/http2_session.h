@@ -86,6 +86,9 @@ void http2_session_free(struct http2_session *session);
 bool http2_session_begin(struct http2_session *session);
 void http2_session_end(struct http2_session *session);
 
+// This side is to end it in order: what http2_session_say returns next is its last, GOAWAY.
+void http2_session_leave(struct http2_session *session);
+
 // The server's SETTINGS have come: it speaks HTTP/2.
 bool http2_session_ready(const struct http2_session *session);
 
