@@ -180,6 +180,7 @@ static int run_fleet(const struct load_plan *plan, const struct agent_spec *spec
                                             .duration_ns = duration_ns,
                                             .timeout_ns = engine.timeout_ns,
                                             .reconnect_ns = engine.reconnect_ns,
+                                            .session = engine.session,
                                             .stamps = plan->stamps,
                                             .quantile = plan->quantile,
                                             .confidence = plan->options.confidence,

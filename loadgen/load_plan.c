@@ -126,9 +126,7 @@ static int check_session(const struct load_plan *plan, struct error *err)
     const struct load_options *o = &plan->options;
     const char *with = o->cluster                             ? "--cluster"
                        : o->sentinel                          ? "--sentinel"
-                       : o->agents.count                      ? "--agent"
                        : plan->server.transport == SERVER_UDP ? "udp"
-                       : plan->workload.protocol->http2       ? "HTTP/2, whose connections stay"
                        : o->reconnect_ns == 0                 ? "--reconnect 0"
                                                               : NULL;
     return o->session && with && !o->prepare

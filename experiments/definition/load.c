@@ -225,6 +225,9 @@ static int check_nodes(const struct binding *binding, const struct node *node,
         return document_error(binding->document, at, binding->err,
                               "%s: protocol %s has no clusters and no sentinels", key,
                               protocol->name);
+    if (load->session)
+        return document_error(binding->document, node_key(node, "session"), binding->err,
+                              "`session` and `%s` exclude each other", key);
     if (load->sentinel && (!load->sentinel[0] || strlen(load->sentinel) >= SENTINEL_NAME_BYTES))
         return document_error(binding->document, at, binding->err,
                               "sentinel: a master's name has 1 to %d bytes",
@@ -290,6 +293,9 @@ static const struct field load_rows[] = {
      .help = "whose times count: the card's, the kernel's or the program's"},
     {"timeout", FIELD_DURATION, "1s", .low = "1ms", .high = "60s",
      INTO(struct experiment_load, timeout_ns), .help = "for one reply"},
+    {"session", FIELD_COUNT, .low = "1", .otherwise = "as many as come",
+     INTO(struct experiment_load, session),
+     .help = "requests of a connection, which then ends and is opened again"},
     {"memory", FIELD_BYTES, .low = "16MiB", .otherwise = "1GiB",
      INTO(struct experiment_load, memory_bytes),
      .help = "what its requests may take; of a longer load a sample and histograms are kept, and "
@@ -346,13 +352,14 @@ static int read_target(const struct binding *binding, const struct node *node,
                           servers->items[0].name);
 }
 
-// Nobody logs in over UDP, and there is no TLS of it; nor are there multigets everywhere.
+// Nobody logs in over UDP, and there is no TLS of it, nor are there connections that end; nor are
+// there multigets everywhere.
 static int check_server_takes(const struct binding *binding, const struct node *root, size_t number)
 {
     const struct reading *reading = binding->context;
     const struct experiment_load *load = experiment_load_at(reading->experiment, number);
     const struct experiment_server *server = &reading->experiment->servers.items[load->to];
-    const char *key = load->user ? "user" : load->tls ? "tls" : NULL;
+    const char *key = load->user ? "user" : load->tls ? "tls" : load->session ? "session" : NULL;
     char path[LOAD_PATH_BYTES];
     if (server->over_udp && key)
         return document_error(binding->document, load_key(root, number, key), binding->err,

@@ -140,6 +140,7 @@ struct experiment_load {
     uint64_t seed;
     const char *stamps;
     uint64_t timeout_ns;
+    uint64_t session;                     // requests of a connection; 0: as many as come
     uint64_t memory_bytes;                // of its requests; 0: the load generator's default
     const char *user, *password_file;     // of a server that wants a login; NULL: none is named
     bool tls, tls_insecure;               // insecure: believing any certificate

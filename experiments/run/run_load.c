@@ -219,6 +219,8 @@ static int start_load(struct run *run, struct loader *loader, struct error *err)
     command_line_add_number(&line, "--seed", load->seed);
     command_line_add_option(&line, "--stamps", "%s", load->stamps);
     command_line_add_ns(&line, "--timeout", load->timeout_ns);
+    if (load->session)
+        command_line_add_number(&line, "--session", load->session);
     if (load->memory_bytes)
         command_line_add_number(&line, "--memory", load->memory_bytes);
     command_line_add_option(&line, "--samples", "%s", folder);

@@ -174,6 +174,7 @@ static int send_result(struct agent *agent, const struct agent_plan *plan,
                                      .protocol = workload->protocol,
                                      .rate = plan->spec.rate,
                                      .arrivals = "",
+                                     .session = plan->session,
                                      .seed = plan->spec.seed};
     char boot_id[40];
     struct load_saturation saturation;
@@ -217,6 +218,7 @@ static int agent_load(struct agent *agent, const struct agent_plan *plan,
         .duration_ns = plan->duration_ns,
         .timeout_ns = plan->timeout_ns,
         .reconnect_ns = plan->reconnect_ns,
+        .session = plan->session,
         .busy_poll_us = plan->spec.kind == AGENT_LATENCY ? AGENT_BUSY_POLL_US : 0,
         .keep_clock = true,
         .agree = begin_agree,

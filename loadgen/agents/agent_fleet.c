@@ -236,9 +236,11 @@ static int take_result(struct fleet *fleet, struct member *member, const json_t 
     member->foreign = strcmp(boot_id, fleet->boot_id) != 0;
     if (member->foreign && !member->outcome->spec->link[0])
         return error_set(err, ERROR_INPUT, "its stamps are of another host's clock");
+    const uint64_t session = fleet->settings->session;
     int status =
         agent_result_from_json(json_object_get(message, "run"), most,
-                               spec->connections * RECONNECTS, &member->outcome->result, err);
+                               spec->connections * RECONNECTS + (session ? most / session : 0),
+                               &member->outcome->result, err);
     if (status < 0)
         return status;
     member->outcome->report = json_incref(report);
@@ -352,6 +354,7 @@ static int start_agent(struct fleet *fleet, struct member *member, struct error 
                               .duration_ns = settings->duration_ns,
                               .timeout_ns = settings->timeout_ns,
                               .reconnect_ns = settings->reconnect_ns,
+                              .session = settings->session,
                               .stamps = settings->stamps,
                               .quantile = settings->quantile,
                               .confidence = settings->confidence};

@@ -29,7 +29,7 @@ struct fleet_settings {
     const char *server; // as the agents will look it up, each in its place
     bool cluster;       // as in struct engine_settings; so is
     const char *sentinel;
-    uint64_t duration_ns, timeout_ns, reconnect_ns; // as in struct engine_settings
+    uint64_t duration_ns, timeout_ns, reconnect_ns, session; // as in struct engine_settings
     enum stamp_mode stamps;
     double quantile, confidence; // the target percentile's
     // As in struct engine_settings.

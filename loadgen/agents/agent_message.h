@@ -27,7 +27,7 @@ struct agent_plan {
     char sentinel[SENTINEL_NAME_BYTES]; // empty: none
     struct login login;
     struct tls_settings tls;
-    uint64_t duration_ns, timeout_ns, reconnect_ns; // as in struct engine_settings
+    uint64_t duration_ns, timeout_ns, reconnect_ns, session; // as in struct engine_settings
     enum stamp_mode stamps;
     double quantile, confidence; // the target percentile's
 };

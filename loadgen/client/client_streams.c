@@ -92,7 +92,8 @@ static size_t say_once(struct client_connection *connection)
 static void note_held(struct client_connection *connection)
 {
     struct client_streams *streams = connection->streams;
-    connection->held = !http2_session_takes(streams->session);
+    connection->held =
+        !http2_session_takes(streams->session) || connection->put == connection->session;
     if (streams->unended && http2_session_whole(streams->session)) {
         connection_sample(connection, connection->put - 1)->request_end = connection->bytes_put;
         streams->unended = false;

@@ -447,6 +447,10 @@ static void servers_may_be_loaded_over_udp(void **state)
     refuse("name: x\nhosts: {client: {}, server: {}}\nservers: {s: {transport: udp}}\n"
            "load: {rate: 1, tls: true}\n",
            "x.yaml:4:17: `tls` is for TCP, and the load comes to `s` over UDP (its `transport`)");
+    refuse("name: x\nhosts: {client: {}, server: {}}\nservers: {s: {transport: udp}}\n"
+           "load: {rate: 1, session: 9}\n",
+           "x.yaml:4:17: `session` is for TCP, and the load comes to `s` over UDP (its "
+           "`transport`)");
     refuse(
         "name: x\nhosts: {client: {}, server: {}}\nservers: {s: {transport: udp}}\n"
         "workload: {mix: {multiget: 1}}\nload: {rate: 1}\n",
@@ -470,6 +474,9 @@ static void clusters_and_sentinels_are_of_redis(void **state)
     assert_string_equal(experiment.load.sentinel, "cache");
     assert_false(experiment.load.cluster);
     experiment_free(&experiment);
+    refuse(ONE_REDIS "workload: {protocol: redis}\nload: {rate: 1, session: 9, sentinel: a}\n",
+           "x.yaml:5:17: `session` and `sentinel` exclude each other");
+    refuse(ONE_REDIS "load: {rate: 1, session: 0}\n", "x.yaml:4:26: session: 0 is less than 1");
     refuse(ONE_REDIS "workload: {protocol: redis}\nload: {rate: 1, cluster: true, sentinel: a}\n",
            "x.yaml:5:17: `cluster` and `sentinel` exclude each other");
     refuse(ONE_REDIS "load: {rate: 1, sentinel: a}\n",

@@ -23,6 +23,7 @@ refused() { # text, options ...
     await refuses "$@" || fail "load ${*:2}: does not say $1"
 }
 have nginx || { echo 'not installed: nginx' && exit 77; }
+have jq || { echo 'not installed: jq' && exit 77; }
 have openssl || { echo 'not installed: openssl' && exit 77; }
 
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$dir/key.pem" -out "$dir/cert.pem" \
@@ -74,6 +75,13 @@ load --server "http2s://127.0.0.1:$port/2?a=b" --tls-ca "$dir/cert.pem" --depth 
 grep -q '"suite": "TLSv1' "$dir/out" || fail 'no TLS'
 answered=$((answered + $(value answered)))
 by_url=$(value answered)
+
+# Sessions, which end in order: in the middle of none.
+printf 'protocol: http2\nkeys: {count: 4, size: {fixed: 1}}\n' >"$dir/found.yaml"
+load --server "127.0.0.1:$plain" --workload "$dir/found.yaml" --depth 4 --session 7
+[ "$(jq .sessions.ended "$dir/out")" -gt 100 ] && [ "$(jq .sessions.ended "$dir/out")" = "$(value connections_ended)" ] ||
+    fail 'sessions do not end by themselves'
+answered=$((answered + $(value answered)))
 
 refused 'but as http: try --protocol http' --server "127.0.0.1:$other" --protocol http2
 refused 'speaks http2: try --protocol http2' --server "127.0.0.1:$plain" --protocol http
