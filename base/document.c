@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "base/document.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +36,7 @@ struct document {
     const struct node *root;
     struct ARRAY_OF(struct node *) nodes; // owned
     struct ARRAY_OF(char *) files;        // owned; nodes point at these
+    bool placeless;                       // of no file
 };
 
 // --- looking things up ---------------------------------------------------------------------------
@@ -110,8 +113,11 @@ int document_error(const struct document *document, const struct node *node, str
     err->kind = ERROR_INPUT;
     vsnprintf(err->text, sizeof err->text, format, args);
     va_end(args);
+    const char *file = node ? node->file : document->name;
     node_place(node, &line, &column);
-    return error_prefix(err, "%s:%u:%u", node ? node->file : document->name, line, column);
+    if (line == 0 || (!node && document->placeless))
+        return error_prefix(err, "%s", file);
+    return error_prefix(err, "%s:%u:%u", file, line, column);
 }
 
 // --- making documents ----------------------------------------------------------------------------
@@ -213,6 +219,14 @@ struct reader {
     struct error *err;
 };
 
+static int prefix_place(const struct reader *reader, yaml_mark_t mark)
+{
+    const char *name = reader->document->name;
+    return reader->document->placeless
+               ? error_prefix(reader->err, "%s", name)
+               : error_prefix(reader->err, "%s:%zu:%zu", name, mark.line + 1, mark.column + 1);
+}
+
 static int parser_error(struct reader *reader)
 {
     const yaml_parser_t *parser = &reader->parser;
@@ -221,9 +235,9 @@ static int parser_error(struct reader *reader)
     if (parser->error == YAML_READER_ERROR)
         return error_set(reader->err, ERROR_INPUT, "%s: byte %zu: %s", name, parser->problem_offset,
                          problem);
-    return error_set(reader->err, ERROR_INPUT, "%s:%zu:%zu: %s%s%s", name,
-                     parser->problem_mark.line + 1, parser->problem_mark.column + 1, problem,
-                     parser->context ? " " : "", parser->context ? parser->context : "");
+    error_set(reader->err, ERROR_INPUT, "%s%s%s", problem, parser->context ? " " : "",
+              parser->context ? parser->context : "");
+    return prefix_place(reader, parser->problem_mark);
 }
 
 static int out_of_memory(struct reader *reader)
@@ -233,8 +247,8 @@ static int out_of_memory(struct reader *reader)
 
 static int mark_error(struct reader *reader, yaml_mark_t mark, const char *text)
 {
-    return error_set(reader->err, ERROR_INPUT, "%s:%zu:%zu: %s", reader->document->name,
-                     mark.line + 1, mark.column + 1, text);
+    error_set(reader->err, ERROR_INPUT, "%s", text);
+    return prefix_place(reader, mark);
 }
 
 static int next_event(struct reader *reader, yaml_event_t *event)
@@ -347,13 +361,14 @@ static int read_node(struct reader *reader, const yaml_event_t *event, unsigned 
     if (event->type == YAML_ALIAS_EVENT)
         return read_alias(reader, event, outside, out);
     bool is_text = event->type == YAML_SCALAR_EVENT,
-         is_list = event->type == YAML_SEQUENCE_START_EVENT;
-    struct node *node = add_node(reader->document,
-                                 is_text   ? NODE_TEXT
-                                 : is_list ? NODE_LIST
-                                           : NODE_MAPPING,
-                                 reader->document->name, (unsigned)event->start_mark.line + 1,
-                                 (unsigned)event->start_mark.column + 1);
+         is_list = event->type == YAML_SEQUENCE_START_EVENT, placed = !reader->document->placeless;
+    struct node *node =
+        add_node(reader->document,
+                 is_text   ? NODE_TEXT
+                 : is_list ? NODE_LIST
+                           : NODE_MAPPING,
+                 reader->document->name, placed ? (unsigned)event->start_mark.line + 1 : 0,
+                 placed ? (unsigned)event->start_mark.column + 1 : 0);
     if (!node)
         return out_of_memory(reader);
     *out = node;
@@ -400,8 +415,8 @@ static int read_stream(struct reader *reader)
                                               reader->document->name);
 }
 
-int document_parse(const char *name, const char *text, size_t bytes, struct document **out,
-                   struct error *err)
+static int parse(const char *name, const char *text, size_t bytes, bool placeless,
+                 struct document **out, struct error *err)
 {
     struct reader reader = {.document = document_alloc(name), .err = err};
     *out = NULL;
@@ -409,6 +424,7 @@ int document_parse(const char *name, const char *text, size_t bytes, struct docu
         document_free(reader.document);
         return error_set(err, ERROR_FAILED, "%s: out of memory", name);
     }
+    reader.document->placeless = placeless;
     yaml_parser_set_input_string(&reader.parser, (const unsigned char *)text, bytes);
     int result = read_stream(&reader);
     for (size_t i = 0; i < reader.anchors.count; i++)
@@ -422,12 +438,49 @@ int document_parse(const char *name, const char *text, size_t bytes, struct docu
     return result;
 }
 
+int document_parse(const char *name, const char *text, size_t bytes, struct document **out,
+                   struct error *err)
+{
+    return parse(name, text, bytes, false, out, err);
+}
+
+int document_parse_argument(const char *name, const char *text, size_t bytes, struct document **out,
+                            struct error *err)
+{
+    return parse(name, text, bytes, true, out, err);
+}
+
+static int is_document_name(const struct dirent *entry)
+{
+    const char *end = strrchr(entry->d_name, '.');
+    return end && (strcmp(end, ".yaml") == 0 || strcmp(end, ".yml") == 0);
+}
+
+// A folder where a document is to be: which are in it.
+static int refuse_folder(const char *path, struct error *err)
+{
+    enum { SHOWN = 6 };
+    struct dirent **entries = NULL;
+    int count = scandir(path, &entries, is_document_name, alphasort);
+    error_set(err, ERROR_INPUT, "%s is a folder where a YAML file is to be; %s", path,
+              count > 0 ? "in it:" : "there is none in it");
+    for (int i = 0; i < count; i++) {
+        if (i < SHOWN)
+            text_append(err->text, sizeof err->text, "%s %s", i ? "," : "", entries[i]->d_name);
+        free(entries[i]);
+    }
+    if (count > SHOWN)
+        text_append(err->text, sizeof err->text, " and %s more", TEXT_COUNT(count - SHOWN));
+    free(entries);
+    return -(int)ERROR_INPUT;
+}
+
 int document_open(const char *path, struct document **out, struct error *err)
 {
     *out = NULL;
     FILE *file = input_stream_any(path, err);
     if (!file)
-        return -(int)ERROR_INPUT;
+        return errno == EISDIR ? refuse_folder(path, err) : -(int)ERROR_INPUT;
     char *text = malloc(FILE_BYTES_MAX + 1);
     size_t bytes = text ? fread(text, 1, FILE_BYTES_MAX + 1, file) : 0;
     int result;

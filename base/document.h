@@ -24,7 +24,11 @@ enum node_kind { NODE_NONE, NODE_TEXT, NODE_LIST, NODE_MAPPING };
 int document_parse(const char *name, const char *text, size_t bytes, struct document **out,
                    struct error *err);
 
-// The same for a file of at most 1 MiB.
+// The same of an argument: errors have its name, without a place in a file.
+int document_parse_argument(const char *name, const char *text, size_t bytes, struct document **out,
+                            struct error *err);
+
+// The same for a file of at most 1 MiB. Of a folder, the error names the YAML files in it.
 int document_open(const char *path, struct document **out, struct error *err);
 void document_free(struct document *document);
 
@@ -47,11 +51,11 @@ const struct node *node_entry_key(const struct node *node, size_t index);
 const struct node *node_child(const struct node *node, const char *key);
 const struct node *node_key(const struct node *node, const char *key);
 
-// Line and column, from 1.
+// Line and column, from 1; 0 of what is in no file.
 void node_place(const struct node *node, unsigned *line, unsigned *column);
 
 // Fills *err with ERROR_INPUT "FILE:LINE:COLUMN: <text>" and returns -ERROR_INPUT. NULL is the
-// beginning of the document's file.
+// beginning of the document's file. Without a place (document_parse_argument): "NAME: <text>".
 int document_error(const struct document *document, const struct node *node, struct error *err,
                    const char *format, ...) __attribute__((format(printf, 4, 5)));
 

@@ -111,24 +111,50 @@ static void search_elsewhere(const struct fields *fields, const char *inside, un
     }
 }
 
+// The keys outside of this one that stand where it does, for it was written with dots: "load.".
+static bool find_dotted(const struct node *in, const struct node *key, char path[PATH_BYTES])
+{
+    for (size_t i = 0; i < node_count(in); i++) {
+        const struct node *outer = node_entry_key(in, i);
+        unsigned line, column, outer_line, outer_column;
+        char inner[PATH_BYTES];
+        if (outer == key)
+            return true;
+        if (!find_dotted(node_entry(in, i), key, path))
+            continue;
+        node_place(key, &line, &column);
+        node_place(outer, &outer_line, &outer_column);
+        if (outer && line == outer_line && column == outer_column) {
+            snprintf(inner, sizeof inner, "%s", path);
+            snprintf(path, PATH_BYTES, "%.90s.%.100s", node_text(outer), inner);
+        }
+        return true;
+    }
+    return false;
+}
+
 static int refuse_key(const struct binding *binding, const struct fields *fields,
                       const struct node *key)
 {
     const char *known[KEYS_MAX], *written = node_text(key);
-    char hint[400];
+    char hint[400], dotted[PATH_BYTES] = "";
     size_t count = 0;
     for (; count < fields->count && count < KEYS_MAX; count++)
         known[count] = fields->rows[count].key;
+    const char *near = suggestion_nearest(written, known, count);
+    find_dotted(document_root(binding->document), key, dotted);
     struct elsewhere found = {.written = written, .distance = SUGGESTION_FAR};
-    if (binding->root && !suggestion_nearest(written, known, count))
+    if (binding->root && !near)
         search_elsewhere(binding->root, "", 0, &found);
     if (found.distance < SUGGESTION_FAR)
         snprintf(hint, sizeof hint, "; did you mean `%s`%s?", found.path,
-                 found.depth ? "" : " of the whole file");
+                 found.depth || *dotted ? "" : " of the whole file");
+    else if (near)
+        snprintf(hint, sizeof hint, "; did you mean `%s%s`?", dotted, near);
     else
         suggestion_write(written, known, count, hint, sizeof hint);
-    return document_error(binding->document, key, binding->err, "unknown key `%s`%s", written,
-                          hint);
+    return document_error(binding->document, key, binding->err, "unknown key `%s%s`%s", dotted,
+                          written, hint);
 }
 
 static const struct field *find_field(const struct fields *fields, const char *key)

@@ -27,8 +27,9 @@ int input_open_any(const char *path, struct error *err)
         return fd;
     }
     close(fd);
-    errno = EISDIR;
-    return error_set_errno(err, ERROR_INPUT, "cannot read %s", path);
+    error_set(err, ERROR_INPUT, "cannot read %s: it is a folder, not a file", path);
+    errno = EISDIR; // for callers who can say more
+    return -(int)ERROR_INPUT;
 }
 
 int input_open(const char *path, struct error *err)

@@ -113,7 +113,7 @@ int experiment_assign(struct document **document, const char *assignment, struct
     snprintf(name, sizeof name, "--set %s", assignment);
     if (!sign || sign == assignment || used >= (int)sizeof text)
         return error_set(err, ERROR_INPUT, "%s: a key and its value, like load.rate=50k", name);
-    int result = document_parse(name, text, (size_t)used, &assigned, err);
+    int result = document_parse_argument(name, text, (size_t)used, &assigned, err);
     if (result < 0)
         return result;
     result = lay_over(document, assigned, err);

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "base/document.h"
+#include "base/folder.h"
 
 static struct document *parse(const char *text)
 {
@@ -187,14 +188,58 @@ static void files_are_read(void **state)
     assert_string_equal(err.text, "cannot read /nonexistent/x.yaml: No such file or directory");
     assert_int_equal(document_open("/dev/zero", &source, &err), -ERROR_INPUT);
     assert_string_equal(err.text, "/dev/zero: larger than 1048576 bytes");
-    assert_int_equal(document_open("/tmp", &source, &err), -ERROR_INPUT);
-    assert_string_equal(err.text, "cannot read /tmp: Is a directory");
+}
+
+static void of_a_folder_its_documents_are_named(void **state)
+{
+    (void)state;
+    struct document *source;
+    struct error err = {0};
+    char folder[] = "/tmp/test-document-XXXXXX", path[100], wanted[300];
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(document_open(folder, &source, &err), -ERROR_INPUT);
+    snprintf(wanted, sizeof wanted,
+             "%s is a folder where a YAML file is to be; there is none in it", folder);
+    assert_string_equal(err.text, wanted);
+    for (char name = 'i'; name >= 'a'; name--) {
+        snprintf(path, sizeof path, "%s/%c.%s", folder, name, name == 'c' ? "txt" : "yaml");
+        fclose(fopen(path, "w"));
+    }
+    assert_int_equal(document_open(folder, &source, &err), -ERROR_INPUT);
+    snprintf(wanted, sizeof wanted,
+             "%s is a folder where a YAML file is to be; in it: a.yaml, b.yaml, d.yaml, e.yaml, "
+             "f.yaml, g.yaml and 2 more",
+             folder);
+    assert_string_equal(err.text, wanted);
+    folder_remove(folder);
+}
+
+static void arguments_have_no_place(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"a: [1", "a: 1\na: 2", "a: *b", "{a: 1}: 2"};
+    struct document *source;
+    struct error err = {0};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        assert_int_equal(
+            document_parse_argument("--set x", texts[i], strlen(texts[i]), &source, &err),
+            -ERROR_INPUT);
+        if (strncmp(err.text, "--set x: ", 9) != 0)
+            fail_msg("said: %s", err.text);
+    }
+    assert_int_equal(document_parse_argument("--set x", "a: 1", 4, &source, &err), 0);
+    check_place(document_root(source), 0, 0);
+    document_error(source, NULL, &err, "wrong");
+    assert_string_equal(err.text, "--set x: wrong");
+    document_free(source);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(everything_has_a_place),
+        cmocka_unit_test(of_a_folder_its_documents_are_named),
+        cmocka_unit_test(arguments_have_no_place),
         cmocka_unit_test(nothing_is_found_below_nothing),
         cmocka_unit_test(what_is_no_document_is_refused),
         cmocka_unit_test(references_cannot_explode),

@@ -159,9 +159,9 @@ static void impossible_assignments_are_refused(void **state)
     } wrong[] = {
         {"load.rate", "--set load.rate: a key and its value"},
         {"=5", "--set =5: a key and its value"},
-        {"load.rate=[1", "--set load.rate=[1:"},
-        {"load.depth=3", "--set load.depth=3:1:1: the experiment's matrix varies `load.depth`"},
-        {"a=1\nb: 2", "--set a=1\nb: 2:1:1: one key and its value"},
+        {"load.rate=[1", "--set load.rate=[1: did not find"},
+        {"load.depth=3", "--set load.depth=3: the experiment's matrix varies `load.depth`"},
+        {"a=1\nb: 2", "--set a=1\nb: 2: one key and its value"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct document *document;
@@ -182,7 +182,7 @@ static void impossible_matrices_are_placed(void **state)
     refuse(BASE "matrix: {load.rate: 1}\n", "dir/me.yaml:5:21: matrix: `load.rate` takes a list");
     refuse(BASE "matrix: {load.rate: []}\n", "dir/me.yaml:5:21: matrix: `load.rate` takes a list");
     refuse(BASE "matrix: {load.rtae: [1]}\n",
-           "dir/me.yaml:5:10: unknown key `rtae`; did you mean `rate`?");
+           "dir/me.yaml:5:10: unknown key `load.rtae`; did you mean `load.rate`?");
     refuse(BASE "matrix: {load.rate: [1, fast]}\n", "dir/me.yaml:5:25: rate: \"fast\"");
     refuse(BASE "matrix: {how: {a: 1}}\n", "dir/me.yaml:5:19: matrix: a variant is a part");
     refuse(BASE "matrix: {how: {a: {lod: {}}}}\n",

@@ -39,7 +39,7 @@ printf 'task nginx,web tier\ntask redis\n' >"$work/own.csv"
 broken 's/^diagnose:.*/diagnose: {slice: p99-100, categories: own.csv}/'
 refused 2 'bad.yaml: diagnose: categories: .*/own.csv:2: no comma' "$taillight" run --check "$work/bad.yaml"
 refused 2 'the categories: cannot read .*/none.csv' "$taillight" run --check $good --categories "$work/none.csv"
-refused 2 '\-\-set load.rtae=1:1:1: unknown key `rtae`; did you mean `rate`' "$taillight" run --check $good --set load.rtae=1
+refused 2 '\-\-set load.rtae=1: unknown key `load.rtae`; did you mean `load.rate`' "$taillight" run --check $good --set load.rtae=1
 refused 2 '\-\-set: .*all.yaml is a study' "$taillight" run --check experiments/memcached-case-study/all.yaml --set load.rate=1
 printf 'name: [\n' >"$work/bad.yaml"
 refused 2 'bad.yaml:2:1: ' "$taillight" run "$work/bad.yaml"

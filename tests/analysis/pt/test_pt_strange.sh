@@ -104,7 +104,7 @@ run --pt "$work/tail.pt" "${pages[@]}"
 refused 'an empty stream' 'empty' --pt "$work/empty" "${pages[@]}"
 head -c 65536 /dev/zero >"$work/zeros"
 refused 'zeros' 'no PSB' --pt "$work/zeros" "${pages[@]}"
-refused 'a folder' 'Is a directory' --pt "$work" "${pages[@]}"
+refused 'a folder' 'it is a folder, not a file' --pt "$work" "${pages[@]}"
 refused 'one whole and one of zeros' "$work/zeros" --pt "$stream" --pt "$work/zeros" "${pages[@]}"
 
 # As a perf.data none of these is one.
