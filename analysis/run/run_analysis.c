@@ -132,14 +132,21 @@ static void place_window(const struct run_analysis *run, struct diagnosis_slice 
     slice->relative = false;
 }
 
+int run_check_request(const struct diagnosis_slice *slice, uint64_t requests, const char *run_dir,
+                      struct error *err)
+{
+    if (!slice->one || slice->request < requests)
+        return 0;
+    return error_set(err, ERROR_INPUT,
+                     "there is no request %llu in %s: its %s requests are numbered from 0",
+                     (unsigned long long)slice->request, run_dir, TEXT_COUNT(requests));
+}
+
 int run_place_slice(const struct run_analysis *run, struct diagnosis_slice *slice,
                     struct error *err)
 {
-    if (slice->one && slice->request >= run->lifetimes.all.count)
-        return error_set(err, ERROR_INPUT,
-                         "there is no request %llu in %s: its %s requests are numbered from 0",
-                         (unsigned long long)slice->request, run->evidence.run_dir,
-                         TEXT_COUNT(run->lifetimes.all.count));
+    if (run_check_request(slice, run->lifetimes.all.count, run->evidence.run_dir, err) < 0)
+        return -ERROR_INPUT;
     if (slice->relative && slice->from_ns != slice->to_ns)
         place_window(run, slice);
     return 0;

@@ -184,6 +184,10 @@ double run_diagnosis_extra_ns(const struct diagnosis *diagnosis);
 // What a run's diagnoses are made from.
 void run_diagnosis_input(const struct run_analysis *run, struct diagnosis_input *out);
 
+// A request's number that a run of so many requests does not have is ERROR_INPUT.
+int run_check_request(const struct diagnosis_slice *slice, uint64_t requests, const char *run_dir,
+                      struct error *err);
+
 // Turns a slice whose window counts from the first intended time into host time, no longer than the
 // run. A request that is not in the run is ERROR_INPUT.
 int run_place_slice(const struct run_analysis *run, struct diagnosis_slice *slice,

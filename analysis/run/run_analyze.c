@@ -183,20 +183,46 @@ static int slices_of_experiment(const struct run_analysis *run, struct diagnosis
     return result;
 }
 
-static int add_slices(const struct run_analysis *run, const struct diagnosis_slice_array *asked,
-                      struct diagnosis_slice_array *out, struct error *err)
+// Whether what was asked for is in a run of that many requests, due in so long a time.
+static int check_asked(const struct diagnosis_slice_array *asked, uint64_t requests,
+                       int64_t length_ns, const char *run_dir, struct error *err)
 {
-    const int64_t length_ns = run->lifetimes.end_ns - run->lifetimes.begin_ns;
     int result = 0;
     for (size_t i = 0; asked && i < asked->count && result == 0; i++) {
         const struct diagnosis_slice *slice = &asked->items[i];
-        if (slice->relative && slice->from_ns > length_ns)
-            return error_set(err, ERROR_INPUT,
-                             "--from %s: %s ends before that, its requests were due from 0 to %s",
-                             TEXT_INSTANT((double)slice->from_ns), run->evidence.run_dir,
-                             TEXT_INSTANT((double)length_ns));
-        result = add_slice(run, *slice, out, err);
+        result = run_check_request(slice, requests, run_dir, err);
+        if (result == 0 && slice->relative && slice->from_ns > length_ns)
+            result = error_set(err, ERROR_INPUT,
+                               "--from %s: %s ends before that, its requests were due from 0 to %s",
+                               TEXT_INSTANT((double)slice->from_ns), run_dir,
+                               TEXT_INSTANT((double)length_ns));
     }
+    return result;
+}
+
+// By the load's own log, before anything is analyzed. Without one, the server's logs show it later.
+static int check_asked_early(const struct run_request *request, const struct run_input *input,
+                             struct error *err)
+{
+    const struct sample *samples = input->samples.records;
+    const size_t count = input->samples.count;
+    const struct time_source *clock = input->apart ? &input->client_clock : &input->clock;
+    if (input->without_client || count == 0)
+        return 0;
+    const int64_t length_ns =
+        time_source_to_host(clock, HOST_CLOCK_TSC, samples[count - 1].intended_tsc) -
+        time_source_to_host(clock, HOST_CLOCK_TSC, samples[0].intended_tsc);
+    return check_asked(request->slices, count, length_ns, request->run_dir, err);
+}
+
+static int add_slices(const struct run_analysis *run, const struct diagnosis_slice_array *asked,
+                      struct diagnosis_slice_array *out, struct error *err)
+{
+    int result =
+        check_asked(asked, run->lifetimes.all.count,
+                    run->lifetimes.end_ns - run->lifetimes.begin_ns, run->evidence.run_dir, err);
+    for (size_t i = 0; asked && i < asked->count && result == 0; i++)
+        result = add_slice(run, asked->items[i], out, err);
     return result;
 }
 
@@ -312,6 +338,8 @@ int run_analyze(const struct run_request *request, struct progress *progress,
     int result = run_input_open(&input, run_dir, request->load, request->segments, err);
     if (result == 0)
         result = run_categories_read(&out->findings.categories, run_dir, request->categories, err);
+    if (result == 0)
+        result = check_asked_early(request, &input, err);
     if (result < 0)
         goto done;
     take_documents(out, &input);

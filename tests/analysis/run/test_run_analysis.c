@@ -361,6 +361,43 @@ static void check_several(const struct folder *f)
     json_decref(summary);
 }
 
+// What a command without --quiet says on stderr, with exit code 2.
+static void refused_with(int count, char **arguments, const char *folder, char *said, size_t bytes)
+{
+    char path[400];
+    snprintf(path, sizeof path, "%s/said", folder);
+    int stderr_fd = dup(STDERR_FILENO);
+    fflush(stderr);
+    assert_non_null(freopen(path, "w", stderr));
+    int result = analyze_command(count, arguments);
+    fflush(stderr);
+    assert_true(dup2(stderr_fd, STDERR_FILENO) >= 0);
+    close(stderr_fd);
+    assert_int_equal(result, ERROR_INPUT);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    said[fread(said, 1, bytes - 1, file)] = '\0';
+    fclose(file);
+    unlink(path);
+}
+
+static void what_is_not_in_a_run_is_refused_at_once(void **state)
+{
+    (void)state;
+    struct folder f;
+    char said[2000];
+    make_folder(&f);
+    char *beyond[] = {"analyze", f.path, "--from", "5s", NULL};
+    refused_with(4, beyond, f.path, said, sizeof said);
+    assert_non_null(strstr(said, "ends before that, its requests were due from 0 to 0.24"));
+    assert_null(strstr(said, "joining"));
+    char *absent[] = {"analyze", f.path, "--message", "4000", NULL};
+    refused_with(4, absent, f.path, said, sizeof said);
+    assert_non_null(strstr(said, "there is no request 4000 in"));
+    assert_null(strstr(said, "joining"));
+    remove_folder(&f);
+}
+
 static void the_command_takes_slices(void **state)
 {
     (void)state;
@@ -451,6 +488,7 @@ int main(void)
         cmocka_unit_test(segments_are_one_log),
         cmocka_unit_test(the_slowest_part_is_looked_at),
         cmocka_unit_test(a_run_is_analyzed),
+        cmocka_unit_test(what_is_not_in_a_run_is_refused_at_once),
         cmocka_unit_test(the_command_takes_slices),
         cmocka_unit_test(categories_of_the_run_and_those_asked_for),
     };
