@@ -113,6 +113,8 @@ static int write_report(const struct run_analysis *run, const struct report_opti
     }
     if (!values->text)
         printf("%s%s\n", values->quiet ? "" : "\nReport: ", path);
+    if (values->plots && !values->quiet)
+        printf("Plots: %s/*.svg\n", values->plots);
     if (fflush(stdout) == EOF)
         return error_set_errno(err, ERROR_FAILED, "cannot print the summary");
     return 0;

@@ -63,9 +63,11 @@ static struct log_axis log_axis_of(double least_ns, double most_ns, double at_lo
 
 // --- boxes ---------------------------------------------------------------------------------------
 
-static void draw_box_row(const struct log_axis *axis, const struct cause *cause, double y,
-                         const char *colour, FILE *out)
+// words: of the cause, which have the room that its numbers leave.
+static void draw_box_row(const struct log_axis *axis, const struct cause *cause, const char *words,
+                         double y, const char *colour, FILE *out)
 {
+    enum { BETWEEN = 16 };
     char text[120], median[40], total[40];
     double left = log_at(axis, cause->p25_ns), right = log_at(axis, cause->p75_ns);
     double ends[2] = {log_at(axis, cause->min_ns), log_at(axis, cause->max_ns)};
@@ -78,6 +80,8 @@ static void draw_box_row(const struct log_axis *axis, const struct cause *cause,
              units_format_ns(cause->median_ns, median, sizeof median),
              units_format_ns(cause->total_ns, total, sizeof total));
     svg_text(out, SVG_RIGHT, y + 10, "end", text);
+    svg_text_within(out, SVG_LEFT, y + 10, "start", words,
+                    SVG_RIGHT - SVG_LEFT - BETWEEN - svg_text_width(text));
 }
 
 int plot_boxes(const struct run_analysis *run, FILE *out)
@@ -100,10 +104,8 @@ int plot_boxes(const struct run_analysis *run, FILE *out)
         svg_text(out, x, bottom + 18, "middle", units_format_ns(ns, text, sizeof text));
     }
     for (size_t i = 0; i < count; i++) {
-        double y = TOP + BOX_ROW * (double)i;
-        svg_text(out, SVG_LEFT, y + 10, "start",
-                 run_cause_words(run, &first->causes, causes[i].index, words));
-        draw_box_row(&axis, causes[i].cause, y, colours[i], out);
+        run_cause_words(run, &first->causes, causes[i].index, words);
+        draw_box_row(&axis, causes[i].cause, words, TOP + BOX_ROW * (double)i, colours[i], out);
     }
     fputs("</svg>\n", out);
     return 0;
@@ -175,8 +177,8 @@ int plot_balloons(const struct run_analysis *run, FILE *out)
                  run_cause_words(run, &first->causes, causes[i].index, text));
     }
     if (drawn < all) {
-        snprintf(text, sizeof text, "the slowest messages' %s of %s", TEXT_COUNT(drawn),
-                 TEXT_COUNT(all));
+        snprintf(text, sizeof text, "%s of %s are drawn, those of the slowest messages",
+                 TEXT_COUNT(drawn), TEXT_COUNT(all));
         svg_text(out, SVG_RIGHT, TOP - 10, "end", text);
     }
     fputs("</svg>\n", out);

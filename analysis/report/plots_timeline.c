@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/report/plots_timeline.h"
 
-#include <string.h>
+#include <math.h>
 
 #include "analysis/report/svg_pieces.h"
 #include "base/units.h"
 
 enum {
     ROW = 20,
-    STAMP_TOP = 16,
+    STAMP_TOP = 4,
     STAMP_STEP = 15,
-    STAMP_ROWS = 7,
-    STAGES_TOP = STAMP_TOP + STAMP_ROWS * STAMP_STEP + 6,
-    CORES_TOP = STAGES_TOP + 40,
+    STAGES_ROW = 40, // with what is between it and the cores
     CORE_GAP = 16,
     AXIS = 34,
-    LETTER_WIDTH = 7, // of this size, at most
     MOST_DEPTH = 24,
     CORES = STAMP_KINDS
 };
@@ -26,12 +23,22 @@ static const char *const kind_colours[SPAN_KINDS] = {
 #include "analysis/timeline/span_kinds.tbl.h"
 };
 
+// A stamp's line, and its name beside it, in a row of names: 0 is the lowest.
+struct label {
+    const char *name;
+    double x, from, until;
+    unsigned row;
+};
+
 struct drawing {
     const struct run_analysis *run;
     const struct lifetime *life;
     int64_t begin_ns, end_ns;
     uint16_t cores[CORES]; // of the server, in the order in which it came to them
     size_t core_count;
+    struct label labels[STAMP_KINDS]; // from left to right
+    size_t label_count;
+    double stages_top;
     FILE *out;
 };
 
@@ -61,21 +68,19 @@ static double x_of(const struct drawing *drawing, int64_t at_ns)
 static void draw_named(const struct drawing *drawing, int64_t from_ns, int64_t until_ns, double y,
                        const char *colour, const char *name)
 {
-    char text[120];
-    const double from = x_of(drawing, from_ns), width = x_of(drawing, until_ns) - from;
+    enum { BESIDE = 3, LEAST = 30 };
+    const double from = x_of(drawing, from_ns), width = x_of(drawing, until_ns) - from,
+                 room = width - 2 * BESIDE;
     svg_box(drawing->out, from, y, width, ROW - 2, colour, 1);
-    const int letters = (int)((width - 6) / LETTER_WIDTH);
-    if (letters < 4)
-        return;
-    snprintf(text, sizeof text, "%.*s", letters, name);
-    svg_text(drawing->out, from + 3, y + 13, "start", text);
+    if (room >= fmin(LEAST, svg_text_width(name)))
+        svg_text_within(drawing->out, from + BESIDE, y + 13, "start", name, room);
 }
 
 static void draw_stages(const struct drawing *drawing)
 {
     char text[120], time[32];
     int64_t from = drawing->begin_ns;
-    svg_text(drawing->out, SVG_LEFT - 8, STAGES_TOP + 13, "end", "stages");
+    svg_text(drawing->out, SVG_LEFT - 8, drawing->stages_top + 13, "end", "stages");
     for (int kind = 0; kind < STAMP_KINDS; kind++) {
         if (!lifetime_has(drawing->life, (enum stamp_kind)kind))
             continue;
@@ -85,35 +90,88 @@ static void draw_stages(const struct drawing *drawing)
                 text, sizeof text, "%s %s",
                 stage_name((enum stamp_kind)kind, join_undivided(&drawing->run->lifetimes.join)),
                 units_format_ns((double)(at - from), time, sizeof time));
-            draw_named(drawing, from, at, STAGES_TOP, svg_stage_tint(kind), text);
+            draw_named(drawing, from, at, drawing->stages_top, svg_stage_tint(kind), text);
         }
         from = at > from ? at : from;
     }
 }
 
-// Labels stand in the first row where they touch no other.
-static void draw_stamps(const struct drawing *drawing, double bottom)
+// --- the stamps' names ---------------------------------------------------------------------------
+
+// Beside its line: to its right, or to its left where the right has no room before `until`.
+static bool put_beside(struct label *label, double until)
 {
-    double until[STAMP_ROWS] = {0};
+    enum { BESIDE = 3 };
+    const double width = svg_text_width(label->name);
+    const bool right = label->x + BESIDE + width <= until;
+    label->from = right ? label->x + BESIDE : label->x - BESIDE - width;
+    label->until = label->from + width;
+    return right;
+}
+
+// Above those whose lines or names are where its name is: a name's line goes down from it.
+static void put_above(struct label *label, const struct label *first, const struct label *end)
+{
+    label->row = 0;
+    for (const struct label *other = first; other < end; other++)
+        if (fmin(other->from, other->x) < label->until &&
+            fmax(other->until, other->x) > label->from && other->row >= label->row)
+            label->row = other->row + 1;
+}
+
+// No line crosses a name, and no name another: of those on the right of their lines the first is
+// the highest, of those on the left the last.
+static void place_labels(struct drawing *drawing)
+{
+    struct label *labels = drawing->labels, *end = labels + drawing->label_count, *left = end;
+    double until = SVG_WIDTH;
+    unsigned rows = 1;
+    for (struct label *label = labels; label < left;) {
+        bool fits = put_beside(label, until);
+        left = fits ? left : label; // it and all that follow: on the left of theirs
+        until = fits ? until : label->x;
+        label = fits ? label + 1 : labels;
+    }
+    for (struct label *label = left; label-- > labels;)
+        put_above(label, label + 1, left);
+    for (struct label *label = left; label < end; label++) {
+        put_beside(label, 0);
+        put_above(label, labels, label);
+    }
+    for (const struct label *label = labels; label < end; label++)
+        rows = label->row + 1 > rows ? label->row + 1 : rows;
+    drawing->stages_top = STAMP_TOP + rows * STAMP_STEP + 6;
+}
+
+static void find_labels(struct drawing *drawing)
+{
     for (int kind = 0; kind < STAMP_KINDS; kind++) {
         if (!lifetime_has(drawing->life, (enum stamp_kind)kind))
             continue;
-        const char *name = stamp_name((enum stamp_kind)kind);
-        const double x = x_of(drawing, drawing->life->stamp_ns[kind]),
-                     width = (double)strlen(name) * LETTER_WIDTH;
-        const double from = x + width > SVG_RIGHT ? SVG_RIGHT - width : x;
-        int row = STAMP_ROWS - 1;
-        while (row > 0 && until[row] > from)
-            row--;
-        const double y = STAMP_TOP + row * STAMP_STEP;
-        until[row] = from + width;
-        svg_text(drawing->out, from, y, "start", name);
+        const struct label label = {.name = stamp_name((enum stamp_kind)kind),
+                                    .x = x_of(drawing, drawing->life->stamp_ns[kind])};
+        size_t at = drawing->label_count++;
+        for (; at > 0 && drawing->labels[at - 1].x > label.x; at--)
+            drawing->labels[at] = drawing->labels[at - 1];
+        drawing->labels[at] = label;
+    }
+    place_labels(drawing);
+}
+
+static void draw_labels(const struct drawing *drawing, double bottom)
+{
+    for (size_t i = 0; i < drawing->label_count; i++) {
+        const struct label *label = &drawing->labels[i];
+        const double y = drawing->stages_top - 6 - STAMP_STEP * (label->row + 0.4);
+        svg_text(drawing->out, label->from, y, "start", label->name);
         fprintf(drawing->out,
                 "<path d=\"M%.1f %.1fV%.1f\" stroke=\"#333\" stroke-dasharray=\"4 3\" "
                 "fill=\"none\"/>\n",
-                x, y + 3, bottom);
+                label->x, y - 9, bottom);
     }
 }
+
+// --- the cores -----------------------------------------------------------------------------------
 
 // The span at that time that lies in no other, or the first one after it.
 static size_t first_span(const struct core_timeline *timeline, int64_t time_ns)
@@ -162,7 +220,7 @@ static unsigned draw_core(const struct drawing *drawing, const struct core_timel
 // All cores, one below the other. Returns where they end.
 static double draw_cores(const struct drawing *drawing, bool draws)
 {
-    double y = CORES_TOP;
+    double y = drawing->stages_top + STAGES_ROW;
     for (size_t i = 0; i < drawing->core_count; i++) {
         char text[40];
         const struct core_timeline *timeline =
@@ -215,11 +273,12 @@ int plot_timeline(const struct run_analysis *run, FILE *out)
     }
     drawing.end_ns += drawing.end_ns == drawing.begin_ns; // it has a width
     find_cores(&drawing);
+    find_labels(&drawing);
     const double bottom = draw_cores(&drawing, false);
     svg_begin(out, (int)bottom + AXIS, "The slowest message");
     draw_stages(&drawing);
     draw_cores(&drawing, true);
-    draw_stamps(&drawing, bottom);
+    draw_labels(&drawing, bottom);
     draw_axis(&drawing, bottom);
     fputs("</svg>\n", out);
     return 0;

@@ -5,11 +5,11 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "analysis/report/svg_pieces.h"
 #include "base/quantile.h"
 #include "base/units.h"
 
 enum {
-    WIDTH = 960,
     HEIGHT = 380,
     TOP = 40,
     BOTTOM = 330,
@@ -63,11 +63,6 @@ static struct axis axis_of(const struct cdf_series *series, size_t count, double
     return axis;
 }
 
-static void write_text(FILE *out, double x, double y, const char *anchor, const char *text)
-{
-    fprintf(out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">%s</text>\n", x, y, anchor, text);
-}
-
 static void write_grid(const struct axis *axis, int panel, FILE *out)
 {
     char text[40];
@@ -80,18 +75,18 @@ static void write_grid(const struct axis *axis, int panel, FILE *out)
                 continue;
             double x = x_of(axis, panel, us);
             fprintf(out, "<path class=\"grid\" d=\"M%.1f %dV%d\"/>\n", x, TOP, BOTTOM);
-            write_text(out, x, BOTTOM + 16, "middle", units_format_ns(us * 1e3, text, sizeof text));
+            svg_text(out, x, BOTTOM + 16, "middle", units_format_ns(us * 1e3, text, sizeof text));
         }
     for (int i = 0; i <= 4; i++) {
         static const char *const tail[] = {"99 %", "99.9 %", "99.99 %", "99.999 %", "99.9999 %"};
         double share = panel == 0 ? i / 4.0 : 1 - pow(10, -2 - i), y = y_of(panel, share);
         snprintf(text, sizeof text, "%d %%", i * 25);
         fprintf(out, "<path class=\"grid\" d=\"M%d %.1fH%d\"/>\n", left, y, right);
-        write_text(out, left - 6, y + 4, "end", panel == 0 ? text : tail[i]);
+        svg_text(out, left - 6, y + 4, "end", panel == 0 ? text : tail[i]);
     }
-    write_text(out, left + PANEL_WIDTH / 2.0, TOP - 14, "middle",
-               panel == 0 ? "all requests" : "the slowest percent");
-    write_text(out, left + PANEL_WIDTH / 2.0, BOTTOM + 36, "middle", "latency");
+    svg_text(out, left + PANEL_WIDTH / 2.0, TOP - 14, "middle",
+             panel == 0 ? "all requests" : "the slowest percent");
+    svg_text(out, left + PANEL_WIDTH / 2.0, BOTTOM + 36, "middle", "latency");
 }
 
 static void write_curve(const struct cdf_series *one, const struct axis *axis, int panel,
@@ -118,25 +113,25 @@ static void write_curve(const struct cdf_series *one, const struct axis *axis, i
 
 static void write_legend(const struct cdf_series *series, size_t count, FILE *out)
 {
+    enum { LINE = 30, GAP = 6, MOST = PANEL_WIDTH / 2 };
+    double widest = 0;
+    for (size_t i = 0; i < count; i++)
+        widest = fmin(fmax(widest, svg_text_width(series[i].name)), MOST);
+    const double left = panel_left[0] + PANEL_WIDTH - 10 - widest;
     for (size_t i = 0; i < count; i++) {
         double y = BOTTOM - 10 - 18 * (double)(count - 1 - i);
         fprintf(out,
                 "<path fill=\"none\" stroke=\"%s\" stroke-width=\"2.5\" stroke-dasharray=\"%s\" "
-                "d=\"M%d %.1fh30\"/>\n",
-                colours[i], dashes[i], panel_left[0] + PANEL_WIDTH - 130, y - 4);
-        write_text(out, panel_left[0] + PANEL_WIDTH - 94, y, "start", series[i].name);
+                "d=\"M%.1f %.1fh%d\"/>\n",
+                colours[i], dashes[i], left - GAP - LINE, y - 4, LINE);
+        svg_text_within(out, left, y, "start", series[i].name, MOST);
     }
 }
 
 void report_cdf_svg(const struct cdf_series *series, size_t count, FILE *out)
 {
     count = count > CDF_SERIES_MAX ? CDF_SERIES_MAX : count;
-    fprintf(out,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" role=\"img\" "
-            "aria-label=\"Distributions of latency\">\n"
-            "<style>text{font:12px sans-serif;fill:#333}.grid{stroke:#ddd;fill:none}</style>\n"
-            "<rect width=\"%d\" height=\"%d\" fill=\"#fff\"/>\n",
-            WIDTH, HEIGHT, WIDTH, HEIGHT);
+    svg_begin(out, HEIGHT, "Distributions of latency");
     for (int panel = 0; panel < 2; panel++) {
         const struct axis axis = axis_of(series, count, panel == 0 ? 0.001 : 0.99);
         write_grid(&axis, panel, out);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Plots as files: those that there are data for, whole, of what was measured, with names as text.
+// `test_report_plots --write FOLDER VARIANT` only writes them, for test_plots_drawn.sh.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -220,8 +221,23 @@ static void test_png(void **state)
     fixture_free(&fixture);
 }
 
-int main(void)
+static int write_variant(const char *folder, const char *variant)
 {
+    struct fixture fixture;
+    struct error err = {0};
+    fixture_build(&fixture, &(struct fixture_options){.requests = 4000,
+                                                      .rate = 20000,
+                                                      .hops = true,
+                                                      .odd = strcmp(variant, "odd") == 0});
+    int result = report_plots_write(&fixture.run, folder, false, &err);
+    fixture_free(&fixture);
+    return result < 0 ? error_report(&err) : 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 4 && strcmp(argv[1], "--write") == 0)
+        return write_variant(argv[2], argv[3]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_plot_is_whole),
         cmocka_unit_test(test_a_balloon_for_each_attribution),
