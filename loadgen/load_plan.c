@@ -82,6 +82,25 @@ static int check_kinds(struct load_plan *plan, struct error *err)
                      plan->options.stamps);
 }
 
+// Who asks for what a load finds does not mean to have none.
+static int check_prepare(const struct load_options *o, struct error *err)
+{
+    const char *with = !o->prepare          ? NULL
+                       : o->sweep           ? "sweep"
+                       : o->slo             ? "slo"
+                       : o->target          ? "target"
+                       : o->repetitions > 1 ? "repetitions"
+                       : o->out             ? "out"
+                       : o->samples         ? "samples"
+                       : o->hgrm            ? "hgrm"
+                                            : NULL;
+    return with ? error_set(err, ERROR_INPUT,
+                            "--prepare stores the dataset and makes no load: run it first, and "
+                            "then --%s without it",
+                            with)
+                : 0;
+}
+
 static int check_think(struct load_plan *plan, struct error *err)
 {
     const struct load_options *o = &plan->options;
@@ -515,6 +534,8 @@ int load_plan_make(struct load_plan *plan, int positional, char **argv, struct e
                          argv[1]);
     if (!o->server)
         return error_set(err, ERROR_INPUT, "--server HOST:PORT is needed");
+    if (check_prepare(o, err) < 0)
+        return -ERROR_INPUT;
     if (!o->prepare && load_options_take_rate(o, err) < 0)
         return -ERROR_INPUT;
     if (check_kinds(plan, err) < 0 || check_curve(plan, err) < 0)

@@ -19,6 +19,7 @@ refused '--sweep: "1k:2k" is not FROM:TO:STEP' --sweep 1k:2k
 refused '--slo: "p99>=1ms": <= or <' --slo 'p99>=1ms'
 refused '--rate and --sweep exclude each other' --rate 1k --sweep 1k:2k:1k
 refused '--sweep makes runs of its own' --sweep 1k:2k:1k --samples "$dir/s"
+refused '--prepare stores the dataset and makes no load: run it first, and then --sweep without it' --prepare --sweep 1k:2k:1k --out "$dir/s"
 
 # The table, sweep.json and the page say the same of each number, of which few requests reach some, too.
 load --sweep 200:1k:800 --duration 300ms --out "$dir/few"
