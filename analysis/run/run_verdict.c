@@ -41,7 +41,7 @@ static void verdict_append_budget(char *out, const struct time_budget *budget)
     size_t count = thread_budget_parts(busiest, WORTH_NAMING, parts, NAMED_PARTS);
     for (size_t i = 0; i < count; i++)
         text_append(out, VERDICT_BYTES, "%s%s %d %%",
-                    i ? ", " : "The time of its threads: ", parts[i].name,
+                    i ? ", " : "The time of the server's threads: ", parts[i].name,
                     text_whole_percent((double)parts[i].ns, (double)busiest->whole_ns));
     if (count)
         text_append(out, VERDICT_BYTES, " (%s). ", busiest->name);

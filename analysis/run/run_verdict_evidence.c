@@ -178,12 +178,12 @@ const char *run_told_apart(const struct run_analysis *run, char *words, size_t b
 static void verdict_append_client_stamps(char *out, const json_t *load)
 {
     static const struct {
-        const char *key, *words;
-    } rows[] = {{"tx_stamps_missing", "of sends are missing"},
-                {"rx_stamps_missing", "of replies are missing"},
-                {"tx_stamps_late", "came too late"},
-                {"tx_stamps_double", "came twice"},
-                {"tx_stamps_unknown", "are of no known send"}};
+        const char *key, *words, *words_of_one;
+    } rows[] = {{"tx_stamps_missing", "of sends are missing", "of a send is missing"},
+                {"rx_stamps_missing", "of replies are missing", "of a reply is missing"},
+                {"tx_stamps_late", "came too late", "came too late"},
+                {"tx_stamps_double", "came twice", "came twice"},
+                {"tx_stamps_unknown", "are of no known send", "is of no known send"}};
     const char *before = "; of the client's stamps ";
     char count[32];
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -191,7 +191,7 @@ static void verdict_append_client_stamps(char *out, const json_t *load)
         if (stamps <= 0)
             continue;
         text_append(out, VERDICT_BYTES, "%s%s %s", before, text_count((uint64_t)stamps, count),
-                    rows[i].words);
+                    stamps == 1 ? rows[i].words_of_one : rows[i].words);
         before = ", ";
     }
 }
