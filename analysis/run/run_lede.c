@@ -186,9 +186,7 @@ static bool is_worth_a_clause(const struct diagnosis *diagnosis, const struct na
            (after_apart && run_cause_stands_out(diagnosis, named->cause));
 }
 
-// What helps against a cause. The server's own code is looked into by samples or by a trace: where
-// that was done, it is not to be done again.
-static const char *what_helps(const struct run_analysis *run, const struct cause *cause)
+const char *run_what_helps(const struct run_analysis *run, const struct cause *cause)
 {
     const struct remedy *remedy = remedy_of(cause->category);
     if (strcmp(cause->category, "connections") == 0 && run_refusal_helps(run))
@@ -227,7 +225,7 @@ static const char *append_shares(struct run_lede *out, const struct run_analysis
                     run_cause_words(run, &diagnosis->causes, picked[named].index, words));
     }
     text_append(out->text, LEDE_BYTES, "%s", named ? "." : "");
-    return named ? what_helps(run, picked[0].cause) : "";
+    return named ? run_what_helps(run, picked[0].cause) : "";
 }
 
 // Where nothing stands out. "The largest small things: memcached was woken late, or waited for its
@@ -435,7 +433,7 @@ void run_lede(const struct run_analysis *run, struct run_lede *out)
     const enum load_doubt kind = run_load_doubt_kind(run);
     const bool late_first = kind >= DOUBT_OVERLOADED && kind < LOAD_DOUBTS &&
                             run->findings.verdict_available && client_was_late(first);
-    if (kind == DOUBT_UNOPENED && run_refusal_helps(run))
+    if ((kind == DOUBT_UNOPENED || kind == DOUBT_PORTLESS) && run_refusal_helps(run))
         helps = run_refusal_helps(run);
     if (doubt && !late_first)
         snprintf(out->remedy, sizeof out->remedy, "%s", helps ? helps : "");

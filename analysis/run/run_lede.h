@@ -37,6 +37,11 @@ void run_lede_write_doubt(const struct run_analysis *run, FILE *out);
 char *run_cause_words(const struct run_analysis *run, const struct cause_array *causes,
                       size_t index, char out[CAUSE_WORDS_BYTES]);
 
+// What helps against a cause, by its category and by what the run has seen of it: the server's own
+// code is looked into by samples or by a trace, and where that was done, it is not to be done
+// again. Never NULL; "" where nothing is known.
+const char *run_what_helps(const struct run_analysis *run, const struct cause *cause);
+
 // What a reader takes for one cause: those of the same name and category on the core that received
 // and on the one that served.
 struct named_cause {

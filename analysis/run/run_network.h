@@ -13,7 +13,7 @@ enum { NETWORK_WORDS_BYTES = 120 };
 // counted. Returns out.
 char *run_refusal_words(const struct run_analysis *run, char out[NETWORK_WORDS_BYTES]);
 
-// What helps against that; NULL where nothing was counted.
+// What helps against that, also where the server's machine counted nothing; NULL: nobody counted.
 const char *run_refusal_helps(const struct run_analysis *run);
 
 // ": its firewall has 4,002 rules"; "" where they are few, or not known. Returns out.

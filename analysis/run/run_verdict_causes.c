@@ -8,6 +8,7 @@
 #include "analysis/diagnosis/remedies.h"
 #include "analysis/run/run_culprits.h"
 #include "analysis/run/run_judgement.h"
+#include "analysis/run/run_lede.h"
 #include "base/text.h"
 #include "base/units.h"
 
@@ -170,15 +171,16 @@ static void verdict_append_sleeper(char *out, const struct run_analysis *run,
 }
 
 // What helps against the first cause that stands out, unless that is the client's and was said.
-static void verdict_append_remedy(char *out, const struct diagnosis *diagnosis)
+static void verdict_append_remedy(char *out, const struct run_analysis *run,
+                                  const struct diagnosis *diagnosis)
 {
     for (size_t i = 0; i < diagnosis->causes.count; i++) {
         const struct cause *cause = &diagnosis->causes.items[i];
         if (!cause->explains || !run_cause_stands_out(diagnosis, cause))
             continue;
-        const struct remedy *remedy = remedy_of(cause->category);
-        if (remedy && !strstr(out, remedy->helps))
-            text_append(out, VERDICT_BYTES, "Against %s: %s. ", cause->name, remedy->helps);
+        const char *helps = run_what_helps(run, cause);
+        if (helps[0] && !strstr(out, helps))
+            text_append(out, VERDICT_BYTES, "Against %s: %s. ", cause->name, helps);
         return;
     }
 }
@@ -206,7 +208,7 @@ void verdict_append_diagnosis(char *out, const struct run_analysis *run,
             out, VERDICT_BYTES,
             "What is ordinary is said by %s requests that were answered before these, too. ",
             text_count(diagnosis->earlier, count));
-    verdict_append_remedy(out, diagnosis);
+    verdict_append_remedy(out, run, diagnosis);
     verdict_append_culprit(out, run, diagnosis);
     verdict_append_sleeper(out, run, diagnosis);
 }

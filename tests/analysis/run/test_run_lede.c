@@ -450,6 +450,39 @@ static const struct situation situations[] = {
      .causes = {CAUSE("connection being opened", "connections", ROLE_CLIENT, .9)},
      .lede = SLOW "For 90 % of that extra time connections to memcached could not be opened: its "
                   "queue of new connections was full 1 time."},
+    {.what = "connections for which the SYN queue has no room",
+     .servers = 1,
+     .capture = "{'network': {'ListenOverflows': 0, 'TCPReqQFullDrop': 2}}",
+     .causes = {CAUSE("connection being opened", "connections", ROLE_CLIENT, .9)},
+     .lede = SLOW "For 90 % of that extra time connections to memcached could not be opened: its "
+                  "queue of half-open ones (SYN) was full 2 times.",
+     .remedy = "A longer SYN queue (net.ipv4.tcp_max_syn_backlog and the server's backlog), SYN "
+               "cookies (net.ipv4.tcp_syncookies), or connections that are kept open"},
+    {.what = "connections for which there is no local port",
+     .servers = 1,
+     .doubt = "no local port was left for 12 attempts to open a connection again",
+     .doubts = {"no-local-port"},
+     .capture = "{'network': {'ListenOverflows': 0}}",
+     .causes = {CAUSE("connection being opened", "connections", ROLE_CLIENT, .9)},
+     .lede = DOUBTED(
+         "the load's machine ran out of local ports for new connections") "For 90 % of "
+                                                                          "that extra time "
+                                                                          "connections to "
+                                                                          "memcached could not be "
+                                                                          "opened: the load's "
+                                                                          "machine had "
+                                                                          "no local port left.",
+     .remedy = "Connections that are kept open: each that this side ends keeps its port in "
+               "TIME_WAIT for a minute; else more ports (net.ipv4.ip_local_port_range), or "
+               "net.ipv4.tcp_tw_reuse=1"},
+    {.what = "connections that nobody on the server's machine dropped",
+     .servers = 1,
+     .capture = "{'network': {'ListenOverflows': 0}}",
+     .causes = {CAUSE("connection being opened", "connections", ROLE_CLIENT, .9)},
+     .lede = SLOW "For 90 % of that extra time connections to memcached could not be opened.",
+     .remedy = "The server's machine counted none that it dropped: see whether the server listens "
+               "all the time, and who drops SYNs on the way (a firewall, the link); or keep "
+               "connections open"},
     {.what = "nobody there",
      .doubt = "server not there: nobody listened, and datagrams were refused 100 times",
      .doubts = {"absent", "unanswered"},
