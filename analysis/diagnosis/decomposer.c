@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "analysis/timeline/detours.h"
-#include "analysis/timeline/pauses.h"
 #include "base/array.h"
 #include "base/hash.h"
 
@@ -391,15 +390,25 @@ static enum owner owner_after_call(const struct diagnosis_input *in, const struc
     return owner == OWNER_SELF && common && life->sharing > 1 ? OWNER_SHARED : owner;
 }
 
-struct page_time decomposer_page_time(const struct decomposer *decomposer, uint32_t thread,
+static const struct thread_pages *pages_of(struct decomposer *decomposer, uint32_t thread)
+{
+    struct decomposer_pages *pages = &decomposer->last_pages;
+    if (!pages->valid || pages->thread != thread)
+        *pages = (struct decomposer_pages){thread_pages_of(decomposer->in->server, thread), thread,
+                                           true};
+    return &pages->of;
+}
+
+struct page_time decomposer_page_time(struct decomposer *decomposer, uint32_t thread,
                                       int64_t begin_ns, int64_t end_ns)
 {
     const struct host_timeline *host = decomposer->in->server;
     if (decomposer->stack.count > 0 || !host)
         return (struct page_time){0};
+    const struct thread_pages *pages = pages_of(decomposer, thread);
     double whole = (double)(end_ns - begin_ns);
-    double faults = page_fault_ns(host, thread, begin_ns, end_ns);
-    double copies = fmin(page_copy_ns(host, thread, begin_ns, end_ns), whole - faults);
+    double faults = page_fault_ns(pages, begin_ns, end_ns);
+    double copies = fmin(page_copy_ns(pages, begin_ns, end_ns), whole - faults);
     bool forked = copies > 0 && forked_before(host, thread, begin_ns);
     return (struct page_time){.faults_ns = forked ? faults : faults + copies,
                               .copies_ns = forked ? copies : 0};

@@ -13,6 +13,7 @@
 
 #include "analysis/diagnosis/components.h"
 #include "analysis/diagnosis/diagnosis.h"
+#include "analysis/timeline/pauses.h"
 #include "analysis/timeline/span.h"
 #include "analysis/timeline/thread_states.h"
 #include "base/array.h"
@@ -72,6 +73,13 @@ struct decomposer_calls {
     bool valid;
 };
 
+// The page faults of the thread that was asked for last.
+struct decomposer_pages {
+    struct thread_pages of;
+    uint32_t thread;
+    bool valid;
+};
+
 // Called for each piece of a core's time that is assigned to a component. core: NO_CORE for time
 // that the message did not spend on a core.
 typedef void component_piece(uint32_t component, uint16_t core, int64_t begin_ns, int64_t end_ns,
@@ -95,8 +103,9 @@ struct decomposer {
     struct call_paths paths;
     struct decomposer_stack stack;      // of the piece at hand
     struct decomposer_calls last_calls; // where the search for the next piece begins
-    uint16_t core;                      // of the piece at hand
-    const struct holdup *holdups;       // of the message at hand
+    struct decomposer_pages last_pages;
+    uint16_t core;                // of the piece at hand
+    const struct holdup *holdups; // of the message at hand
     size_t holdup_count;
     const struct hop_stay *stays; // likewise
     size_t stay_count;
@@ -124,7 +133,7 @@ void decomposer_add(struct decomposer *decomposer, int64_t component, double ns)
 struct page_time {
     double faults_ns, copies_ns; // what it writes to after its process forked is copied
 };
-struct page_time decomposer_page_time(const struct decomposer *decomposer, uint32_t thread,
+struct page_time decomposer_page_time(struct decomposer *decomposer, uint32_t thread,
                                       int64_t begin_ns, int64_t end_ns);
 
 // --- a sweep along a core's time while a message was there, piece by piece -----------------------

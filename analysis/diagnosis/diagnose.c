@@ -84,8 +84,8 @@ static int slowest_first(const void *left, const void *right, void *context)
 }
 
 // Some seconds of work.
-#define MOST_PIECES 1e8
-enum { LEAST_WALKED = 200 };
+#define MOST_PIECES 1e7
+enum { LEAST_WALKED = 20 };
 
 // Leaves as many of the messages as can be walked along.
 static void thin_messages(const struct diagnosis_input *in, struct diagnosis *out)

@@ -167,7 +167,7 @@ struct diagnosis_input {
     const struct applications *applications; // theirs; NULL: there is only one
     double granularity_ns;
     size_t reference_most; // ordinary messages to take apart, a multiple of REFERENCE_SAMPLE
-                           // (reference.h); 0: as many as make the medians no better
+                           // (reference.h); 0: REFERENCE_MOST
     bool without_views;    // none are made (views.h)
     bool without_client;   // no request is of a load of ours: whose it is, its connection says
     const struct application_calls *calls; // of the server, NULL: no shim log
@@ -177,6 +177,9 @@ struct diagnosis_input {
     struct overhead overhead;              // of the tool, as far as it is known
     double dropped_share;                  // of the capture's records, 0..1
 };
+
+// The median of so many ordinary messages is as good as that of more.
+enum { REFERENCE_MOST = 5000 };
 
 // Below these there is no verdict.
 enum { DIAGNOSIS_MIN_CANDIDATES = 50 };

@@ -11,9 +11,9 @@
 // An operation with fewer messages around its median is compared with messages of all operations.
 // Of more than the largest number a selection is decomposed that is evenly spaced by latency, so
 // that no latency is favoured: the median of 5,000 is as good as that of more, and of messages with
-// very long lives fewer have to do (walk_budget.h). A smaller number has as much less of these.
-#define MOST_PIECES 2e7
-enum { MIN_REFERENCES = 20, MAX_TAKEN_APART = 20 * REFERENCE_SAMPLE };
+// very long lives fewer have to do (walk_budget.h).
+#define MOST_PIECES 4e6
+enum { MIN_REFERENCES = 20, LEAST_WALKED = REFERENCE_SAMPLE / 5 };
 #define BAND_LOW  0.4
 #define BAND_HIGH 0.6
 #define FAST_END  0.05
@@ -140,18 +140,19 @@ static void spent_free(struct spent *spent)
 }
 
 // How many of the messages are taken apart: all, or a multiple of REFERENCE_SAMPLE, so that those
-// of reference_sample() are among them.
+// of reference_sample() are among them, or a part of it, which are among those.
 static size_t selection_of(const struct decomposer *decomposer, const struct ranked *ranked,
                            size_t count)
 {
-    const size_t asked = decomposer->in->reference_most ?: MAX_TAKEN_APART;
-    const double pieces = MOST_PIECES * (double)asked / MAX_TAKEN_APART;
+    const size_t asked = decomposer->in->reference_most ?: REFERENCE_MOST;
     size_t most = count < asked ? count : asked;
     double ns = 0;
     for (size_t i = 0; i < most; i++)
         ns += ranked[i * count / most].latency_ns;
-    size_t walked = walk_budget(decomposer->in, pieces, ns, most, REFERENCE_SAMPLE);
-    return walked < most ? walked - walked % REFERENCE_SAMPLE : most;
+    size_t walked = walk_budget(decomposer->in, MOST_PIECES, ns, most, LEAST_WALKED);
+    if (walked == most)
+        return most;
+    return walked < REFERENCE_SAMPLE ? LEAST_WALKED : walked - walked % REFERENCE_SAMPLE;
 }
 
 // Decomposes an evenly spaced selection of messages.

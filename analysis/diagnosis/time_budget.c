@@ -114,6 +114,7 @@ struct account {
     struct thread_budget *budget;
     const struct busy_time *busy; // those that are not over yet
     size_t busy_count;
+    struct thread_pages pages;
     bool has_loop; // it waits in epoll_wait or the like
     bool failed;
 };
@@ -168,8 +169,8 @@ static void add_running(struct account *account, int64_t begin_ns, int64_t end_n
         int64_t turn_until;
         bool own = has && own_turn_at(account, begin_ns, &turn_until);
         until = has && turn_until < until ? turn_until : until;
-        double faults = page_fault_ns(account->in->host, account->budget->thread, begin_ns, until) +
-                        page_copy_ns(account->in->host, account->budget->thread, begin_ns, until);
+        double faults = page_fault_ns(&account->pages, begin_ns, until) +
+                        page_copy_ns(&account->pages, begin_ns, until);
         add_state(account, BUDGET_FAULTS, faults);
         add_state(account,
                   !account->in->busy ? BUDGET_RUNS
@@ -269,7 +270,8 @@ static void settle(struct thread_budget *budget)
 
 static int account_of_thread(const struct time_budget_input *in, struct thread_budget *budget)
 {
-    struct account account = {.in = in, .budget = budget};
+    struct account account = {
+        .in = in, .budget = budget, .pages = thread_pages_of(in->host, budget->thread)};
     size_t count;
     const struct thread_stint *stints = host_timeline_stints(in->host, budget->thread, &count);
     if (in->busy)

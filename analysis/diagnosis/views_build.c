@@ -7,13 +7,16 @@
 #include "analysis/diagnosis/diagnosis.h"
 #include "analysis/diagnosis/views_contexts.h"
 #include "analysis/diagnosis/views_queue.h"
+#include "analysis/diagnosis/walk_budget.h"
 #include "analysis/lifetime/service_order.h"
 #include "base/array.h"
 #include "base/quantile.h"
 
 // The reference is the one of the causes (reference.h), over all operations. If it has more
-// messages than this, an evenly spaced selection of them is used.
-enum { MAX_REFERENCES = 5000 };
+// messages than this, or than can be walked along (walk_budget.h), an evenly spaced selection of
+// them is used.
+#define MOST_PIECES 1e7
+enum { MAX_REFERENCES = 5000, LEAST_WALKED = 100 };
 #define BAND_LOW  0.4
 #define BAND_HIGH 0.6
 
@@ -38,6 +41,10 @@ static size_t pick_references(const struct diagnosis_input *in, const uint64_t *
     size_t low = (size_t)floor(BAND_LOW * (double)count);
     size_t band = (size_t)ceil(BAND_HIGH * (double)count) - low;
     size_t taken = band < MAX_REFERENCES ? band : MAX_REFERENCES;
+    double ns = 0;
+    for (size_t i = 0; i < taken; i++)
+        ns += ranked[low + i * band / taken].latency_ns;
+    taken = walk_budget(in, MOST_PIECES, ns, taken, LEAST_WALKED);
     for (size_t i = 0; i < taken; i++)
         ranked[i] = ranked[low + i * band / taken];
     return taken;

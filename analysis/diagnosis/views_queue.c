@@ -310,7 +310,11 @@ static void read_calls(struct reader *reader)
     int64_t from = life->stamp_ns[STAMP_HANDOFF], to = life->stamp_ns[STAMP_REPLY];
     size_t count;
     const struct application_call *calls = application_calls_of(all, life->thread, &count);
-    size_t at = calls ? application_calls_after(calls, count, from) : 0;
+    size_t at = calls ? application_calls_after(calls, count, from) : 0, stint_count = 0;
+    const struct thread_stint *stints =
+        reader->in->server ? host_timeline_stints(reader->in->server, life->thread, &stint_count)
+                           : NULL;
+    size_t stint = array_bound(0, stint_count, i, stints[i].end_ns <= from);
     for (at -= at > 0; at < count && calls[at].entry_ns < to; at++) {
         const struct application_call *call = &calls[at];
         uint32_t number = (uint32_t)(call - all->items);
@@ -318,10 +322,15 @@ static void read_calls(struct reader *reader)
             number == life->receive_call || number == life->send_call)
             continue;
         enum queue_kind kind = call->kind == CALL_RECEIVE ? QUEUE_APP_RECEIVE : QUEUE_APP_SEND;
+        int64_t begin_ns = later_of(call->entry_ns, from);
+        while (stint < stint_count && stints[stint].end_ns <= begin_ns)
+            stint++;
         reader->out->ahead[kind]++;
-        reader->out->ahead_ns[kind] += (float)thread_running_ns(
-            reader->in->server, life->thread, NO_CORE,
-            call->entry_ns > from ? call->entry_ns : from, call->exit_ns < to ? call->exit_ns : to);
+        reader->out->ahead_ns[kind] +=
+            stint < stint_count
+                ? (float)stints_running_ns(stints + stint, stint_count - stint, NO_CORE, begin_ns,
+                                           earlier_of(call->exit_ns, to))
+                : 0;
     }
 }
 

@@ -21,6 +21,8 @@ size_t walk_budget(const struct diagnosis_input *in, double pieces, double lives
                    size_t least)
 {
     const double all = lives_ns * fmax(pieces_of_host(in->server), pieces_of_host(in->client));
+    if (in->reference_most)
+        pieces *= (double)in->reference_most / REFERENCE_MOST;
     const double taken = all > pieces ? pieces / all * (double)count : (double)count;
     return count <= least ? count : (size_t)fmax(taken, (double)least);
 }

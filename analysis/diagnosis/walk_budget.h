@@ -11,8 +11,9 @@
 
 #include "analysis/diagnosis/diagnosis.h"
 
-// Of how many of `count` messages, whose lives add up to lives_ns, the pieces are at most `pieces`:
-// `least` at least, and all where these are fewer.
+// Of how many of `count` messages, whose lives add up to lives_ns, the pieces are at most `pieces`,
+// or the part of these that goes with the analysis' reference_most: `least` at least, and all where
+// these are fewer.
 size_t walk_budget(const struct diagnosis_input *in, double pieces, double lives_ns, size_t count,
                    size_t least);
 

@@ -193,12 +193,20 @@ static int64_t fault_end(const struct thread_moment *faults, size_t count, size_
     return to;
 }
 
-static double faults_ns(const struct thread_moment_array *all, uint32_t thread, int64_t begin_ns,
+struct thread_pages thread_pages_of(const struct host_timeline *host, uint32_t thread)
+{
+    struct thread_pages pages = {.faults = NULL};
+    if (host) {
+        pages.faults = thread_moments_of(&host->faults, thread, &pages.fault_count);
+        pages.copies = thread_moments_of(&host->copies, thread, &pages.copy_count);
+    }
+    return pages;
+}
+
+static double faults_ns(const struct thread_moment *faults, size_t count, int64_t begin_ns,
                         int64_t end_ns)
 {
-    size_t count = 0;
-    const struct thread_moment *faults = thread_moments_of(all, thread, &count);
-    size_t i = faults ? thread_moments_before(faults, count, begin_ns) : 0;
+    size_t i = count ? thread_moments_before(faults, count, begin_ns) : 0;
     int64_t sum = 0;
     for (i -= i > 0; i < count && faults[i].time_ns < end_ns; i++) {
         int64_t from = faults[i].time_ns, to = fault_end(faults, count, i);
@@ -209,14 +217,12 @@ static double faults_ns(const struct thread_moment_array *all, uint32_t thread, 
     return (double)sum;
 }
 
-double page_fault_ns(const struct host_timeline *host, uint32_t thread, int64_t begin_ns,
-                     int64_t end_ns)
+double page_fault_ns(const struct thread_pages *pages, int64_t begin_ns, int64_t end_ns)
 {
-    return host ? faults_ns(&host->faults, thread, begin_ns, end_ns) : 0;
+    return faults_ns(pages->faults, pages->fault_count, begin_ns, end_ns);
 }
 
-double page_copy_ns(const struct host_timeline *host, uint32_t thread, int64_t begin_ns,
-                    int64_t end_ns)
+double page_copy_ns(const struct thread_pages *pages, int64_t begin_ns, int64_t end_ns)
 {
-    return host ? faults_ns(&host->copies, thread, begin_ns, end_ns) : 0;
+    return faults_ns(pages->copies, pages->copy_count, begin_ns, end_ns);
 }

@@ -43,23 +43,31 @@ bool pause_may_send(uint32_t pause);
 // thread's word, a child, a signal, for a time to pass, or for sockets to become ready.
 bool pause_may_await_work(uint32_t pause);
 
-// How much of a thread's running time [begin_ns, end_ns) went to page faults. The capture has the
+// A thread's page faults, found once for many questions: those for pages that were not there, and
+// those of writing to one that was.
+struct thread_pages {
+    const struct thread_moment *faults, *copies;
+    size_t fault_count, copy_count;
+};
+
+// host may be NULL.
+struct thread_pages thread_pages_of(const struct host_timeline *host, uint32_t thread);
+
+// How much of the thread's running time [begin_ns, end_ns) went to page faults. The capture has the
 // begin of each and, for most, when it had its page: the rest (lists of pages, the return to the
 // program) is assumed to last PAGE_FAULT_RETURN_NS, or up to the thread's next fault where that
 // comes within PAGE_FAULT_STORM_NS, amid many of them PAGE_FAULT_PAUSE_NS (interrupts, a host that
 // finds memory for its guest). A fault of which only the begin is known is assumed to last until
-// the thread's next, for PAGE_FAULT_MOST_NS at most. host may be NULL.
+// the thread's next, for PAGE_FAULT_MOST_NS at most.
 enum {
     PAGE_FAULT_RETURN_NS = 1000,
     PAGE_FAULT_STORM_NS = 6000,
     PAGE_FAULT_PAUSE_NS = 100000,
     PAGE_FAULT_MOST_NS = 20000,
 };
-double page_fault_ns(const struct host_timeline *host, uint32_t thread, int64_t begin_ns,
-                     int64_t end_ns);
+double page_fault_ns(const struct thread_pages *pages, int64_t begin_ns, int64_t end_ns);
 
 // The same for faults of writing to a page that is there, which the first does not count.
-double page_copy_ns(const struct host_timeline *host, uint32_t thread, int64_t begin_ns,
-                    int64_t end_ns);
+double page_copy_ns(const struct thread_pages *pages, int64_t begin_ns, int64_t end_ns);
 
 #endif

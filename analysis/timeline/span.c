@@ -303,18 +303,24 @@ int name_table_intern(struct name_table *table, const char *text, size_t bytes, 
     return map_add(&table->numbers, hash, *number);
 }
 
+double stints_running_ns(const struct thread_stint *stints, size_t count, uint16_t core,
+                         int64_t begin_ns, int64_t end_ns)
+{
+    double ns = 0;
+    for (size_t i = 0; i < count && stints[i].begin_ns < end_ns; i++) {
+        int64_t from = stints[i].begin_ns > begin_ns ? stints[i].begin_ns : begin_ns;
+        int64_t to = stints[i].end_ns < end_ns ? stints[i].end_ns : end_ns;
+        if (to > from && (core == NO_CORE || stints[i].core == core))
+            ns += (double)(to - from);
+    }
+    return ns;
+}
+
 double thread_running_ns(const struct host_timeline *host, uint32_t thread, uint16_t core,
                          int64_t begin_ns, int64_t end_ns)
 {
     size_t count = 0;
     const struct thread_stint *stints = host ? host_timeline_stints(host, thread, &count) : NULL;
     size_t low = array_bound(0, count, at, stints[at].end_ns <= begin_ns);
-    double ns = 0;
-    for (; low < count && stints[low].begin_ns < end_ns; low++) {
-        int64_t from = stints[low].begin_ns > begin_ns ? stints[low].begin_ns : begin_ns;
-        int64_t to = stints[low].end_ns < end_ns ? stints[low].end_ns : end_ns;
-        if (to > from && (core == NO_CORE || stints[low].core == core))
-            ns += (double)(to - from);
-    }
-    return ns;
+    return count ? stints_running_ns(stints + low, count - low, core, begin_ns, end_ns) : 0;
 }

@@ -194,6 +194,11 @@ const struct waking *host_timeline_wakings(const struct host_timeline *host, uin
                                            size_t *count);
 
 enum { NO_CORE = 0xffff };
+// How long a thread ran within [begin_ns, end_ns), on any core (NO_CORE) or on one, by its stints
+// from the first on that ends after begin_ns.
+double stints_running_ns(const struct thread_stint *stints, size_t count, uint16_t core,
+                         int64_t begin_ns, int64_t end_ns);
+
 // How long the thread ran within [begin_ns, end_ns), on any core (NO_CORE) or on one; host may be
 // NULL.
 double thread_running_ns(const struct host_timeline *host, uint32_t thread, uint16_t core,
