@@ -44,8 +44,8 @@ static void one_knot_is_an_offset(void **state)
     (void)state;
     struct clock_knot_array knots = {0};
     assert_int_equal(array_push(&knots, (struct clock_knot){phc_begin, real_begin, 1}), 0);
-    assert_true(clock_knots_map(&knots, false, (int64_t)phc_begin + 5) == (uint64_t)real_begin + 5);
-    assert_true(clock_knots_map(&knots, false, (int64_t)phc_begin - 5) == (uint64_t)real_begin - 5);
+    assert_int_equal(clock_knots_map(&knots, false, (int64_t)phc_begin + 5), real_begin + 5);
+    assert_int_equal(clock_knots_map(&knots, false, (int64_t)phc_begin - 5), real_begin - 5);
     array_free(&knots);
 }
 

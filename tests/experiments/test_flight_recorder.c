@@ -36,7 +36,7 @@ static void write_file(const struct scene *s, const char *name, const char *text
 // Segments up to that number, and what is written anew with each.
 static void record(const struct scene *s, unsigned last)
 {
-    char name[64];
+    char name[80];
     for (unsigned number = 1; number <= last; number++) {
         snprintf(name, sizeof name, "events-%06u.tlog", number);
         write_file(s, name, "events");

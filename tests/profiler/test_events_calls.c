@@ -41,7 +41,7 @@ static void gave(struct said *said, ssize_t bytes)
 
 static void receive_in_every_way(struct said *said)
 {
-    char data[1000];
+    char data[1000] = {0};
     int server = said->talk->server;
     struct iovec parts[2] = {{data, 10}, {data + 10, 90}};
     struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
@@ -124,7 +124,7 @@ static bool by_ring(uint8_t operation, int socket, void *data, uint32_t bytes, i
 
 static void use_a_ring(struct said *said)
 {
-    char data[200];
+    char data[200] = {0};
     int result = 0;
     assert_int_equal(send(said->talk->client, data, sizeof data, 0), sizeof data);
     if (by_ring(IORING_OP_RECV, said->talk->server, data, sizeof data, &result))
