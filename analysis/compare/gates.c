@@ -45,11 +45,11 @@ static const char *format_duration(double ns, char out[32])
     return ns < 0 ? out : out + 1;
 }
 
-static void say_ns(struct gate_result *result)
+static void say_ns(struct gate_result *result, double confidence)
 {
     char value[32], low[32], high[32];
-    say(result, "%s [%s, %s]", format_duration(result->value, value),
-        format_duration(result->low, low), format_duration(result->high, high));
+    say(result, "%s [%s, %s] (%.3g %%)", format_duration(result->value, value),
+        format_duration(result->low, low), format_duration(result->high, high), 100 * confidence);
 }
 
 // --- percentiles ---------------------------------------------------------------------------------
@@ -85,7 +85,7 @@ static void judge_percentile_max(const struct percentile_shift *shift, struct ga
     result->low = exp(interval.low);
     result->high = exp(interval.high);
     result->outcome = gate_judge_absolute(result->low, result->high, result->gate.value);
-    say_ns(result);
+    say_ns(result, GATE_ABSOLUTE_CONFIDENCE);
     if (!interval.between_runs)
         say(result, ", from one run: how runs differ is not in it");
 }
@@ -101,8 +101,8 @@ static void judge_shift(const struct compared_percentile *percentile, double con
                                                                   result->high, result->gate.value)
                                             : GATE_INCONCLUSIVE;
     char value[TEXT_NUMBER_BYTES], low[TEXT_NUMBER_BYTES], high[TEXT_NUMBER_BYTES];
-    say(result, "%s %% [%s, %s]", text_percent(result->value, value),
-        text_percent(result->low, low), text_percent(result->high, high));
+    say(result, "%s %% [%s, %s] (%.3g %%)", text_percent(result->value, value),
+        text_percent(result->low, low), text_percent(result->high, high), 100 * confidence);
     if (!interval.between_runs)
         say(result, "; how runs differ by themselves takes at least two a side, better five");
     else if (result->outcome == GATE_INCONCLUSIVE)
@@ -160,7 +160,7 @@ static void judge_cause_increase(const struct cause_shift *cause, double confide
                                                                   result->high, result->gate.value)
                                             : GATE_INCONCLUSIVE;
     say(result, "%s", result->value > 0 ? "+" : "");
-    say_ns(result);
+    say_ns(result, confidence);
     say(result, " per message");
     if (!interval.between_runs)
         say(result, "; how runs differ by themselves takes at least two a side, better five");
@@ -194,7 +194,7 @@ static void judge_cause(const struct comparison *comparison, double confidence,
     result->low = fmax(interval.low, 0);
     result->high = interval.high;
     result->outcome = gate_judge_absolute(result->low, result->high, result->gate.value);
-    say_ns(result);
+    say_ns(result, GATE_ABSOLUTE_CONFIDENCE);
     say(result, " per message of %s%s", slice->words,
         interval.between_runs ? "" : ", from one run: how runs differ is not in it");
 }
