@@ -21,6 +21,7 @@ static const char schema_format[] = // with the columns of the result_field tabl
     "CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL);"
     "CREATE TABLE categories("
     " position INTEGER PRIMARY KEY, file TEXT, pattern TEXT, category TEXT);"
+    "CREATE TABLE operations(operation INTEGER PRIMARY KEY, name TEXT);"
     "CREATE TABLE requests("
     " id INTEGER PRIMARY KEY, connection INTEGER, operation INTEGER, status TEXT, state TEXT,"
     " latency_ns INTEGER, uncorrected_latency_ns INTEGER, thread INTEGER, batch INTEGER,"
@@ -75,9 +76,18 @@ static const char schema_format[] = // with the columns of the result_field tabl
 
 enum { COLUMNS_BYTES = 600 }; // of one table of fields
 
-static const char after[] = "CREATE INDEX requests_by_latency ON requests(latency_ns);"
-                            "CREATE INDEX requests_by_intended ON requests(intended_ns);"
-                            "COMMIT;";
+static const char after[] =
+    "CREATE INDEX requests_by_latency ON requests(latency_ns);"
+    "CREATE INDEX requests_by_intended ON requests(intended_ns);"
+    "CREATE VIEW slow AS SELECT d.request, o.name AS operation, r.connection,"
+    " r.intended_ns / 1e9 AS second, r.latency_ns / 1e3 AS us, d.deviation_ns / 1e3 AS extra_us,"
+    " c.name AS cause, c.role, c.category, max(a.ns) / 1e3 AS cause_us"
+    " FROM diagnosed d JOIN requests r ON r.id = d.request"
+    " LEFT JOIN operations o USING (operation)"
+    " LEFT JOIN attributions a ON a.diagnosis = 0 AND a.request = d.request"
+    " LEFT JOIN causes c ON c.diagnosis = 0 AND c.cause = a.cause"
+    " WHERE d.diagnosis = 0 GROUP BY d.request;"
+    "COMMIT;";
 
 static const char *const status_names[] = {
     [SAMPLE_ANSWERED] = "answered",       [SAMPLE_MISS] = "miss",
@@ -176,6 +186,18 @@ static int write_meta(sqlite3 *database, const struct run_analysis *run)
         return -1;
     for (size_t i = 0; i < sizeof entries / sizeof *entries && !row.failed; i++)
         ROW_ADD(&row, row_text(entries[i][0]), row_text(entries[i][1]));
+    return row_finish(&row);
+}
+
+// By their places in the mix, which requests have; none where nobody knows the mix.
+static int write_operations(sqlite3 *database, const struct run_analysis *run)
+{
+    struct row row;
+    const char *name;
+    if (prepare_table(&row, database, "operations") < 0)
+        return -1;
+    for (uint64_t i = 0; !row.failed && (name = run_operation_name(run, 0, i)); i++)
+        ROW_ADD(&row, row_integer((int64_t)i), row_text(name));
     return row_finish(&row);
 }
 
@@ -455,6 +477,7 @@ static int create_tables(sqlite3 *database)
 static int fill_database(sqlite3 *database, const struct run_analysis *run)
 {
     if (create_tables(database) < 0 || write_meta(database, run) < 0 ||
+        write_operations(database, run) < 0 ||
         write_categories(database, &run->findings.categories) < 0 ||
         write_lifetimes(database, run, "requests", put_request) < 0 ||
         write_lifetimes(database, run, "stages", put_stages) < 0 ||

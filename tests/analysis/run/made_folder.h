@@ -68,7 +68,8 @@ static inline void write_clock(const struct folder *f, const char *name)
 }
 
 static const char experiment[] =
-    "{\"name\": \"noisy\", \"diagnose\": {\"slice\": \"p99-100\", \"windows\": ["
+    "{\"name\": \"noisy\", \"workload\": {\"mix\": {\"get\": 9, \"set\": 1}}, \"diagnose\": "
+    "{\"slice\": \"p99-100\", \"windows\": ["
     "{\"from_ns\": 0, \"to_ns\": 120000000},"
     "{\"from_ns\": 120000000, \"to_ns\": 300000000}]}}";
 

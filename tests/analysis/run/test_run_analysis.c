@@ -100,6 +100,18 @@ static void check_database(const struct folder *f, const struct run_analysis *ru
     assert_true(query(db, "SELECT count(*) FROM queue_summary WHERE diagnosis = 0") == 10);
     assert_true(query(db, "SELECT slice = 'p99-p100' AND request IS NULL FROM diagnoses "
                           "WHERE id = 0") == 1);
+    assert_true(query(db, "SELECT count(*) FROM operations WHERE name = 'set' AND operation = 1") ==
+                1);
+    // The view has each slow message once, with the largest of what its causes added.
+    assert_true(query(db, "SELECT count(*) FROM slow WHERE operation = 'get' AND us > extra_us") ==
+                (double)run->findings.diagnoses.items[0].messages.count);
+    assert_true(query(db,
+                      "SELECT max(abs(s.cause_us * 1e3 - t.ns)) FROM slow s JOIN (SELECT "
+                      "request, max(ns) AS ns FROM attributions WHERE diagnosis = 0 GROUP BY 1) t "
+                      "USING (request)") < 1e-3);
+    assert_true(query(db,
+                      "SELECT cause = 'yes' FROM slow GROUP BY cause ORDER BY sum(cause_us) DESC "
+                      "LIMIT 1") == 1);
     sqlite3_close(db);
 }
 
