@@ -317,11 +317,24 @@ void connection_flush(struct client_connection *connection)
     mark_sent(connection, stamped, kept_back, before, after);
 }
 
+// An error in answer to nothing with which the server ends a connection: it refuses one that it has
+// no room for, or one that was idle for too long (HTTP's 408; RFC 9110, 15.5.9). Nothing of it
+// raises a doubt about which reply answers which request.
+static bool is_farewell(const struct client_connection *connection, const struct reply *reply)
+{
+    return reply_is_fault(reply->kind) && !reply_is_broken(reply->kind) &&
+           (connection->sent == 0 || connection->parser.closing);
+}
+
 // A broken reply answers nobody: its request is lost when the connection ends.
 static void take_reply(struct client_connection *connection, const struct reply *reply,
                        const struct arrival *arrival)
 {
     struct connection_counts *counts = connection->context->counts;
+    if (connection->answered == connection->sent && is_farewell(connection, reply)) {
+        connection->parser.closing = true;
+        return;
+    }
     if (connection->answered == connection->sent) {
         counts->unexpected++;
         connection_note_fault(connection, NULL, reply);
@@ -458,7 +471,9 @@ static bool replies_receive(struct client_connection *connection, bool to_the_en
                 return true;
         }
         if (connection->parser.closing && !connection->parser.in_reply) {
-            connection_end(connection, LOSS_CLOSED, "the server said that it closes it");
+            connection_end(connection, LOSS_CLOSED,
+                           connection->sent ? "the server said that it closes it"
+                                            : "the server refused it");
             return true;
         }
         if (connection->answered == connection->session) {

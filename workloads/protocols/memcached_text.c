@@ -65,7 +65,8 @@ static enum reply_kind parse_value_line(const struct reply_line *line, uint64_t 
 
 enum reply_kind memcached_error_kind(const struct reply_line *line)
 {
-    if (line_starts_with(line, "SERVER_ERROR"))
+    // "ERROR Too many open connections" is no command's fault.
+    if (line_starts_with(line, "SERVER_ERROR") || line_starts_with(line, "ERROR "))
         return REPLY_SERVER_ERROR;
     bool client = line_equals(line, "ERROR") || line_starts_with(line, "CLIENT_ERROR");
     return line->too_long ? REPLY_OVERSIZED : client ? REPLY_CLIENT_ERROR : REPLY_MALFORMED;

@@ -260,8 +260,17 @@ enum state {
 static enum reply_kind kind_of_error(const struct reply_line *line)
 {
     static const char *const server_side[] = {
-        "OOM ",      "LOADING ",    "BUSY ",       "MISCONF ",     "READONLY ",
-        "TRYAGAIN ", "MASTERDOWN ", "NOREPLICAS ", "CLUSTERDOWN ", "UNBLOCKED ",
+        "OOM ",
+        "LOADING ",
+        "BUSY ",
+        "MISCONF ",
+        "READONLY ",
+        "TRYAGAIN ",
+        "MASTERDOWN ",
+        "NOREPLICAS ",
+        "CLUSTERDOWN ",
+        "UNBLOCKED ",
+        "ERR max number of clients",
     };
     struct reply_line text = {.bytes = line->bytes + 1, .count = line->count - 1};
     for (size_t i = 0; i < sizeof server_side / sizeof *server_side; i++)
