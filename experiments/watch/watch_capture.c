@@ -66,6 +66,7 @@ void watch_segment_join(struct watch_segment *into, int64_t since_ns,
     into->taken = (into->taken * first_ns + later->taken * second_ns) / recorded_ns;
     into->recorded = recorded_ns / (first_ns / into->recorded + second_ns / later->recorded);
     into->number = later->number;
+    into->count += later->count;
     into->until_ns = later->until_ns;
 }
 
@@ -125,6 +126,7 @@ static int take_line(const char *line, struct watch_segment *ended, struct error
     else if (json_is_integer(segment) && json_is_integer(until))
         *ended = (struct watch_segment){
             .number = (unsigned)json_integer_value(segment),
+            .count = 1,
             .from_ns = json_integer_value(json_object_get(document, "from_ns")),
             .until_ns = json_integer_value(until),
             .recorded = json_number_value(json_object_get(document, "recorded")),

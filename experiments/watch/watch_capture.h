@@ -12,7 +12,8 @@
 #include "base/process.h"
 
 struct watch_segment {
-    unsigned number;           // from 1
+    unsigned number;           // from 1; of several the last one's
+    unsigned count;            // of how many it is made
     int64_t from_ns, until_ns; // host time, since when and until when all is in it; from 0: since
                                // the one before
     double recorded;           // what part that is of its time

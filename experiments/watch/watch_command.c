@@ -112,6 +112,7 @@ enum {
     ANALYSIS_SLICE_NS = 100000000, // the longest there is
     HISTORY = 12,                  // lines
     INTERVALS_BEHIND = 2,          // so far it lags at most
+    INTERVALS_TOGETHER = 12,       // so many are looked at as one at most
 };
 // Its last records are written, and said, that late at most: on a busy machine they take seconds.
 static const int64_t LATE_INTERVAL_NS = 10000000000;
@@ -361,8 +362,16 @@ static int take_interval(struct watch *watch, struct watch_segment next, struct 
     return result;
 }
 
+// What waits is not looked at.
+static void pass_over(struct watch *watch)
+{
+    watch->passed_over += watch->next.count;
+    watch->until_ns = watch->next.until_ns;
+}
+
 // A segment has ended while the one before waits to be looked at. They are looked at together,
-// unless nothing was recorded between them: then each for itself, as long as that keeps up.
+// unless nothing was recorded between them: then each for itself, as long as that keeps up. Where
+// that does not, the latest are: the longer an interval, the longer it takes to look at it.
 static int take_next(struct watch *watch, const struct watch_segment *ended, struct error *err)
 {
     struct watch_segment *next = &watch->next;
@@ -370,15 +379,14 @@ static int take_next(struct watch *watch, const struct watch_segment *ended, str
     int result = 0;
     if (!next->number) {
         *next = *ended;
-    } else if (ended->from_ns <= next->until_ns) {
+    } else if (ended->from_ns <= next->until_ns && next->count < INTERVALS_TOGETHER) {
         watch_segment_join(next, since(watch, next), ended);
     } else {
-        if (lag_ns > INTERVALS_BEHIND * (int64_t)watch->options.interval_ns) {
-            watch->passed_over++;
-            watch->until_ns = next->until_ns;
-        } else {
+        if (ended->from_ns <= next->until_ns ||
+            lag_ns > INTERVALS_BEHIND * (int64_t)watch->options.interval_ns)
+            pass_over(watch);
+        else
             result = take_interval(watch, *next, err);
-        }
         *next = *ended;
     }
     return result;

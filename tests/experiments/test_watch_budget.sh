@@ -32,6 +32,16 @@ for _ in 1 2 3 4; do
     seen_whole && break
 done
 await seen_whole || fail "nothing is recorded in full after it: $(jq -c '[.requests, .recorded, .spared, .slowest.stages_us]' "$work/lines" | tr '\n' ' ')"
+# Of what was recorded in full while it did not look, no more than twelve intervals are looked at as one.
+whole_passed_over() { jq -es 'any(.[]; .passed_over >= 12 and .recorded == 1)' "$work/lines" >/dev/null; }
+for _ in 1 2 3 4; do
+    kill -STOP "$watch"
+    watched_load 10 15s 8
+    kill -CONT "$watch"
+    watched_load 10 2s 8
+    whole_passed_over && break
+done
+await whole_passed_over || fail "a long interval is looked at in one: $(jq -c '[.seconds, .recorded, .passed_over]' "$work/lines" | tail -n 6 | tr '\n' ' ')"
 end_watch
 grep -qE '( 1 interval was| [0-9,]+ intervals were) passed over' "$work/watch.err" || fail "its end does not say so: $(cat "$work/watch.err")"
 # What there is a second is counted over the time that was recorded, and that is not all of it.
