@@ -28,8 +28,8 @@ for binary in "${binaries[@]}"; do
     strip --strip-unneeded "$binary"
 done
 
-# The libraries that they are linked to, as dpkg-shlibdeps finds them; it wants a source package.
-mkdir "$work/debian"
+# The libraries that they are linked to, as dpkg-shlibdeps finds them; it wants a source package, and what $ORIGIN is.
+mkdir "$work/debian" "$program/DEBIAN"
 printf 'Source: taillight\n\nPackage: taillight\nArchitecture: any\n' >"$work/debian/control"
 depends=$(cd "$work" && dpkg-shlibdeps --warnings=0 -O "${binaries[@]}" | sed -n 's/^shlibs:Depends=//p')
 
