@@ -19,12 +19,15 @@ enum { NAMED_CAUSES = 2, COMPARED_CAUSES = 128 };
 
 // --- a cause in words ----------------------------------------------------------------------------
 
-// The server that a cause is about: another one behind it, else the only one.
+// The server that a cause is about: another one behind it, by whose name the cause's begins, else
+// the only one. That it waited for another one is the cause of the one that waits.
 static void put_server(const struct run_analysis *run, const struct cause *cause, char *out,
                        size_t bytes)
 {
     const struct applications *servers = &run->lifetimes.applications;
-    const char *name = cause->tier[0]              ? cause->tier
+    const size_t length = strnlen(cause->tier, 40); // as component_of_tier() has it
+    const bool behind = length && strncmp(cause->name, cause->tier, length) == 0;
+    const char *name = behind                      ? cause->tier
                        : servers->items.count == 1 ? servers->items.items[0].name
                                                    : "";
     text_clean(name[0] ? name : "the server", false, out, bytes);
