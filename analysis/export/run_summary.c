@@ -339,7 +339,7 @@ json_t *run_summary_trace(const struct run_trace *trace)
     return json_pack(
         "{s:b, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
         "s:o, "
-        "s:o, s:o}",
+        "s:o, s:o, s:o}",
         "asked", trace->asked, "lack", lack, "overflows", count_of(trace->overflows), "truncated",
         count_of(trace->truncated), "gaps", count_of(trace->gaps), "perf_errors",
         count_of(trace->perf_errors), "perf_lost", count_of(trace->perf_lost), "malformed",
@@ -350,7 +350,7 @@ json_t *run_summary_trace(const struct run_trace *trace)
         count_of(trace->decoded), "messages", count_of(trace->messages), "functions",
         count_of(trace->functions), "errors", count_of(trace->errors), "traced_ns",
         json_number_or_null(trace->traced_ns), "granularity_ns",
-        json_number_or_null(trace->granularity_ns));
+        json_number_or_null(trace->granularity_ns), "stamps", trace_stamps_json(&trace->stamps));
 }
 
 json_t *run_summary_categories(const struct run_analysis *run)

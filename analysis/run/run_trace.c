@@ -392,6 +392,10 @@ int run_trace_add(const struct run_trace_input *input, struct host_timeline *ser
         result = decode(&trace, &windows, input, server, out, err);
     if (result == 0)
         weigh(&windows, server, out);
+    if (result == 0 && !out->handoffs && !out->handoffs_unknown &&
+        trace_stamps_compare(server, input->diagnosis->lifetimes, input->diagnosis->lifetime_count,
+                             &out->stamps) < 0)
+        result = error_set(err, ERROR_FAILED, "no memory to compare the trace's stamps");
     trace_windows_free(&windows);
     pt_trace_free(&trace);
     return result;

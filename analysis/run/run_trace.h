@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "analysis/diagnosis/diagnosis.h"
+#include "analysis/run/trace_stamps.h"
 #include "analysis/timeline/time_source.h"
 #include "base/error.h"
 #include "profiler/clock_map.h"
@@ -39,6 +40,7 @@ struct run_trace {
     // Without an events log (run_trace_events.h): receive calls whose delivery to the socket the
     // trace shows, and those where it does not.
     uint64_t handoffs, handoffs_unknown;
+    struct trace_stamps stamps; // with one: the two compared
 };
 
 // Why functions are not known, though a trace was taken: "" where they are, at least in part.

@@ -138,6 +138,14 @@ static void functions_of_a_trace_enter_the_lives(void **state)
         assert_well_formed(&found.evidence.server.cores.items[c]);
     assert_true(check_lives(run, &found) > 100);
     assert_true(check_functions(run, &found) > 100);
+    // The events' hand-off is the delivery's end.
+    const struct trace_stamps *stamps = &found.evidence.trace.stamps;
+    assert_true(stamps->handoff.compared > 10 &&
+                stamps->arrival.compared == stamps->handoff.compared);
+    assert_int_equal(stamps->unseen, 0);
+    assert_true(near((int64_t)stamps->handoff.p50_ns, -DELIVERED_BEFORE_NS));
+    assert_true(near((int64_t)stamps->handoff.most_ns, -DELIVERED_BEFORE_NS));
+    assert_true(stamps->arrival.least_ns > 0);
     // The slow function stands out among the calls of slow messages, also in who called it.
     double slow = share_in_calls(&found, "inner", VIEW_SLICE);
     assert_true(slow > 0.5 && slow > 2 * share_in_calls(&found, "inner", VIEW_REFERENCE));
