@@ -46,7 +46,7 @@ static void check_encoded(const char *protocol, const char *text, size_t count)
 {
     struct workload workload;
     struct multiget multiget;
-    char key[WORKLOAD_KEY_BYTES_MAX], expected[400], out[800];
+    char key[WORKLOAD_KEY_BYTES_MAX], expected[400], out[1600];
     scene_make(protocol, &workload, &multiget);
     char *room = malloc(multiget_room(&multiget));
     struct request request = {.operation =
