@@ -149,7 +149,7 @@ static bool is_in_step(struct framing *framing, const struct framing_call *call,
     if (!call->is_reply && !framing->was_reply && call->offset)
         return false; // some before it may not be answered yet
     if (!framing->grammar->begins(call->is_reply, call->at, call->seen)) {
-        if (!call->is_reply && ++framing->strange == FRAMING_STRANGE_MOST)
+        if (!call->is_reply && framing->asked == 0 && ++framing->strange == FRAMING_STRANGE_MOST)
             give_up(framing);
         return false;
     }

@@ -20,7 +20,9 @@
 
 enum {
     FRAMING_LINE_BYTES = 320, // of a longer line these are looked at: a key has 250 at most
-    FRAMING_STRANGE_MOST = 8, // calls in a row that begin with no request: it is another protocol
+    // Calls in a row that begin with no request, before one did: it is another protocol. Of a
+    // client that asks far ahead few begin with one.
+    FRAMING_STRANGE_MOST = 64,
 };
 
 // One direction.

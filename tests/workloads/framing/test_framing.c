@@ -197,12 +197,41 @@ static void what_has_no_turns_is_given_up(void **state)
     assert_null(framing_name(3));
 }
 
+// Of a client that asks far ahead calls begin within requests, however many; once one begins with a
+// request, they are told apart again.
+static void who_once_spoke_the_protocol_is_not_given_up(void **state)
+{
+    (void)state;
+    static const char get[] = "get a\r\n", end[] = "END\r\n";
+    struct framing framing = {.grammar = framing_find("memcached")};
+    struct seen seen = {0};
+    uint64_t asked = 0, said = 0;
+    for (int i = 0; i < 2; i++) {
+        give(&framing, &seen, false, &asked, get, sizeof get - 1, sizeof get - 1);
+        give(&framing, &seen, true, &said, end, sizeof end - 1, sizeof end - 1);
+        asked += i == 0 ? 100 : 0; // of which nothing was seen
+    }
+    for (int i = 0; i < 2 * FRAMING_STRANGE_MOST; i++) {
+        give(&framing, &seen, false, &asked, "1\r\nget b\r\nget", 13, 13);
+        give(&framing, &seen, true, &said, "END\r\nEN", 7, 7);
+        asked += 7; // a gap
+    }
+    assert_false(framing.given_up);
+    size_t before = seen.count;
+    give(&framing, &seen, false, &asked, get, sizeof get - 1, sizeof get - 1);
+    give(&framing, &seen, true, &said, end, sizeof end - 1, sizeof end - 1);
+    assert_int_equal(seen.count, before + 2);
+    assert_true(seen.items[before + 1].is_reply &&
+                seen.items[before + 1].number == seen.items[before].number);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_end_where_they_do_however_they_are_split),
         cmocka_unit_test(the_first_bytes_suffice_where_lengths_say_the_rest),
         cmocka_unit_test(what_has_no_turns_is_given_up),
+        cmocka_unit_test(who_once_spoke_the_protocol_is_not_given_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
