@@ -167,7 +167,7 @@ if have python3; then
     timeout 20 "$taillight" load --sleep --server "redis://127.0.0.1:$port" --quiet --json --rate 1k --duration 100ms --session 5 \
         --timeout 20s --connections 2 --workload "$dir/workload.yaml" --tls-insecure --user nobody >"$dir/out" 2>"$dir/err"
     case $? in 0 | 4) ;; *) fail 'connections that end' ;; esac
-    ended() { [ "$(grep -cE 'closed|cut off' "$dir/log")" -ge $(($(jq .sessions.ended "$dir/out") + 2)) ]; }
+    ended() { [ "$(grep -cE 'closed|cut off' "$dir/log")" -ge $(($(jq .sessions.opening.count "$dir/out") + 2)) ]; }
     await ended || fail 'connections that end: not all were seen'
     grep -q 'cut off' "$dir/log" && fail 'connections end without a word'
 fi
