@@ -202,11 +202,11 @@ static uint32_t expiry_s_of(const struct workload *workload, uint64_t index)
 void workload_request_key(const struct workload *workload, unsigned operation, uint64_t index,
                           char *key, struct request *request)
 {
-    *request = (struct request){
-        .operation = operation,
-        .key = key,
-        .key_bytes = workload_key(workload, index, key),
-        .key_operations = workload->recorded ? workload->recorded[index].operations : 0};
+    *request = (struct request){.operation = operation,
+                                .key = key,
+                                .key_bytes = workload_key(workload, index, key),
+                                .key_operations =
+                                    workload->recorded ? workload->recorded[index].operations : 0};
 }
 
 void workload_request(const struct workload *workload, unsigned operation, uint64_t index,

@@ -38,7 +38,8 @@ enum connection_loss connection_loss_of(int number);
 void connection_end(struct client_connection *connection, enum connection_loss reason,
                     const char *why);
 
-// To be called before the socket of a connection goes: says so, where its protocol has words for it.
+// To be called before the socket of a connection goes: says so, where its protocol has words for
+// it.
 void connection_say_end(struct client_connection *connection);
 
 // Its session has had its requests, and all their replies: it is closed, and opened again at once.

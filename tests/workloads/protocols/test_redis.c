@@ -82,8 +82,7 @@ static void a_key_is_deleted_by_its_names(void **state)
     struct request list = {.operation = REDIS_LRANGE, .key = "0017", .key_bytes = 4};
     static const char plain[] = "*2\r\n$3\r\nDEL\r\n$4\r\n0017\r\n",
                       of_list[] = "*2\r\n$3\r\nDEL\r\n$9\r\nlist:0017\r\n",
-                      of_both[] =
-                          "*3\r\n$3\r\nDEL\r\n$4\r\n0017\r\n$9\r\nhash:0017\r\n";
+                      of_both[] = "*3\r\n$3\r\nDEL\r\n$4\r\n0017\r\n$9\r\nhash:0017\r\n";
     check_request(protocol, &request, plain, sizeof plain - 1);
     assert_int_not_equal(protocol->slot(&request), protocol->slot(&list));
     request.key_operations = 1 << REDIS_DELETE;
