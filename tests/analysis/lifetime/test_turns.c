@@ -80,13 +80,23 @@ static struct application_call call(enum call_kind kind, uint64_t offset, uint32
                                      .kind = (uint8_t)kind};
 }
 
-static void find(struct application_call *calls, size_t count, uint64_t opened_time,
-                 struct turns *out)
+static void find_among(struct application_call *calls, size_t count, uint64_t opened_time,
+                       const struct event *events, size_t event_count, struct turns *out)
 {
     const struct connection one = {.id = 7, .protocol = CONNECTION_TCP, .opened_time = opened_time};
     const struct application_calls all = {.items = calls, .count = count};
-    const struct turns_input in = {.calls = &all, .connections = &one, .connection_count = 1};
+    const struct turns_input in = {.calls = &all,
+                                   .connections = &one,
+                                   .connection_count = 1,
+                                   .events = events,
+                                   .event_count = event_count};
     assert_int_equal(turns_find(&in, out), 0);
+}
+
+static void find(struct application_call *calls, size_t count, uint64_t opened_time,
+                 struct turns *out)
+{
+    find_among(calls, count, opened_time, NULL, 0, out);
 }
 
 // What comes and goes in pieces is one message; the last one has no answer yet.
@@ -160,14 +170,8 @@ static void requests_that_came_together_are_told_apart(void **state)
         frame(FRAMED_REPLY, 20, 4, 6),
         {.kind = EVENT_SENT, .id = 7},
     };
-    const struct connection one = {.id = 7, .protocol = CONNECTION_TCP, .opened_time = 1};
-    const struct application_calls all = {.items = calls, .count = sizeof calls / sizeof *calls};
-    const struct turns_input in = {.calls = &all,
-                                   .connections = &one,
-                                   .connection_count = 1,
-                                   .events = events,
-                                   .event_count = sizeof events / sizeof *events};
-    assert_int_equal(turns_find(&in, &turns), 0);
+    find_among(calls, sizeof calls / sizeof *calls, 1, events, sizeof events / sizeof *events,
+               &turns);
     assert_int_equal(turns.samples.count, 4);
     assert_int_equal(turns.framed.count, 3);
     static const struct {
@@ -283,14 +287,8 @@ static void what_lay_unread_for_the_longest_is_the_message(void **state)
         segment(7, 0, 50), segment(8, 0, 55),  segment(7, EVENT_OF_DATAGRAM, 52),
         segment(7, 0, 60), segment(7, 0, 100),
     };
-    const struct connection one = {.id = 7, .protocol = CONNECTION_TCP, .opened_time = 1};
-    const struct application_calls all = {.items = calls, .count = sizeof calls / sizeof *calls};
-    const struct turns_input in = {.calls = &all,
-                                   .connections = &one,
-                                   .connection_count = 1,
-                                   .events = events,
-                                   .event_count = sizeof events / sizeof *events};
-    assert_int_equal(turns_find(&in, &turns), 0);
+    find_among(calls, sizeof calls / sizeof *calls, 1, events, sizeof events / sizeof *events,
+               &turns);
     assert_int_equal(turns.samples.count, 3);
     static const uint64_t begins[] = {0, 30, 50}, ends[] = {10, 45, 60};
     for (size_t i = 0; i < 3; i++) {
@@ -318,14 +316,8 @@ static void what_was_written_at_once_is_not_piecewise(void **state)
     };
     const struct event events[] = {segment(7, 0, 1448), segment(7, 0, 1448), segment(7, 0, 2896),
                                    segment(7, 0, 4344), segment(7, 0, 5000), segment(7, 0, 5010)};
-    const struct connection one = {.id = 7, .protocol = CONNECTION_TCP, .opened_time = 1};
-    const struct application_calls all = {.items = calls, .count = 3};
-    const struct turns_input in = {.calls = &all,
-                                   .connections = &one,
-                                   .connection_count = 1,
-                                   .events = events,
-                                   .event_count = sizeof events / sizeof *events};
-    assert_int_equal(turns_find(&in, &turns), 0);
+    find_among(calls, sizeof calls / sizeof *calls, 1, events, sizeof events / sizeof *events,
+               &turns);
     assert_int_equal(turns.samples.count, 1);
     assert_int_equal(turns.piecewise.count, 0);
     turns_free(&turns);
