@@ -4,8 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analysis/diagnosis/path_core.h"
+#include "analysis/diagnosis/lock_waits.h"
 #include "analysis/diagnosis/loop_workers.h"
+#include "analysis/diagnosis/path_core.h"
 #include "analysis/diagnosis/peer_turn.h"
 #include "analysis/diagnosis/sleep_names.h"
 #include "analysis/timeline/detours.h"
@@ -94,8 +95,10 @@ static bool asked_meanwhile(const struct path *path, const struct thread_period 
 
 // The time of the thread that woke this one, as long as it kept it waiting.
 static void follow_waker(struct path *path, const struct thread_period *period,
-                         const struct waker *waker, const char *sleep, const char *who)
+                         const struct waker *waker, const char *sleep)
 {
+    char who[CAUSE_NAME_BYTES];
+    sleep_waker_name(&path->sweep, waker, period->before, who);
     char wait[CAUSE_NAME_BYTES];
     struct path other = {.sweep = {.decomposer = path->sweep.decomposer,
                                    .life = path->sweep.life,
@@ -114,6 +117,42 @@ static void follow_waker(struct path *path, const struct thread_period *period,
         other.wait = wait;
     }
     path_follow(&other, period->begin_ns, period->end_ns);
+}
+
+// The same of a lock that came through many hands until it woke the thread at woken_ns: the time of
+// each as long as it had it.
+static void follow_hands(struct path *path, const struct thread_period *period,
+                         const struct waker *waker, const char *sleep, uint32_t pause,
+                         int64_t woken_ns, unsigned most)
+{
+    struct thread_period part = *period;
+    struct waker before;
+    int64_t since_ns;
+    if (most > 0 &&
+        lock_passed_on(path->sweep.decomposer->in->server, pause, waker->thread, period->begin_ns,
+                       woken_ns, &before, &since_ns) &&
+        before.thread != path->sweep.thread) {
+        part.end_ns = since_ns < period->end_ns ? since_ns : period->end_ns;
+        follow_hands(path, &part, &before, sleep, pause, since_ns, most - 1);
+        part.begin_ns = part.end_ns;
+        part.end_ns = period->end_ns;
+    }
+    if (part.begin_ns < part.end_ns)
+        follow_waker(path, &part, waker, sleep);
+}
+
+static void follow_wakers(struct path *path, const struct thread_period *period,
+                          const struct waker *waker, const char *sleep, int64_t woken_ns)
+{
+    enum { MOST_HANDS = 64 };
+    uint32_t pause;
+    bool woke =
+        woken_ns > period->end_ns || (period->waking && period->waking->waker == waker->thread);
+    if (woke && pause_after(path->sweep.decomposer->in->server, period->before, &pause) &&
+        pause_awaits_thread(pause))
+        follow_hands(path, period, waker, sleep, pause, woken_ns, MOST_HANDS);
+    else
+        follow_waker(path, period, waker, sleep);
 }
 
 // --- another server's turn -----------------------------------------------------------------------
@@ -195,82 +234,6 @@ static bool add_only_peer(struct path *path, const struct thread_period *period)
     path->sweep.decomposer->core = NO_CORE;
     path_add_waiting_for(path, wait, "waiting for %s", period->begin_ns, period->end_ns);
     return true;
-}
-
-// --- asleep until a time, and again --------------------------------------------------------------
-
-// The stint after which a thread sleeps again, from `at` on, where it only turns to that: it runs
-// for less than AGAIN_NS. count: there is none.
-static size_t sleeps_again(const struct thread_stint *stints, size_t count, size_t at)
-{
-    enum { AGAIN_NS = 200000 };
-    int64_t ran_ns = 0;
-    for (; at < count; at++) {
-        ran_ns += stints[at].end_ns - stints[at].begin_ns;
-        if (stints[at].left == STINT_SLEEPS)
-            break;
-        if (stints[at].left != STINT_PREEMPTED)
-            return count;
-    }
-    return ran_ns < AGAIN_NS ? at : count;
-}
-
-// What ends the last of a thread's waits for another one, of which the first was ended by a timer
-// and the others follow from the stint `at` on. *end_ns: when that one begins.
-static struct waker ends_series(const struct path *path, size_t at, int64_t *end_ns)
-{
-    enum { MOST_WAITS = 4096 };
-    const struct host_timeline *host = path->sweep.decomposer->in->server;
-    size_t count, waking_count;
-    uint32_t pause;
-    const struct thread_stint *stints = host_timeline_stints(host, path->sweep.thread, &count);
-    const struct waking *wakings = host_timeline_wakings(host, path->sweep.thread, &waking_count);
-    for (unsigned waits = 0; waits < MOST_WAITS; waits++, at++) {
-        at = sleeps_again(stints, count, at);
-        if (at == count || !pause_after(host, &stints[at], &pause) || !pause_awaits_thread(pause))
-            break;
-        size_t ends = array_bound(0, waking_count, i, wakings[i].time_ns < stints[at].end_ns);
-        if (ends == waking_count)
-            break;
-        *end_ns = stints[at].end_ns;
-        struct waker last = waker_of(host, &wakings[ends]);
-        if (last.kind != WAKER_TIMER)
-            return last;
-    }
-    return (struct waker){.kind = WAKER_TIMER};
-}
-
-// Who ends a wait for another thread that is made again and again, each time for a while at most,
-// as Python's threads wait for their interpreter's lock: whoever ends the last of them, or has what
-// they wait for meanwhile. `waker` is what ended this one.
-static struct waker waker_at_last(const struct path *path, const struct thread_period *period,
-                                  struct waker waker)
-{
-    enum { TRY_NS = 10000000 }; // a wait for a time, not for a lock, takes longer as a rule
-    struct decomposer *decomposer = path->sweep.decomposer;
-    const struct host_timeline *host = decomposer->in->server;
-    struct wait_series *series = &decomposer->series[path->sweep.thread % WAIT_SERIES];
-    int64_t begin_ns = period->before ? period->before->end_ns : 0;
-    size_t count;
-    uint32_t pause;
-    if (waker.kind != WAKER_TIMER || !period->next || period->before->left != STINT_SLEEPS ||
-        !pause_after(host, period->before, &pause) || !pause_awaits_thread(pause))
-        return waker;
-    if (series->thread != path->sweep.thread || begin_ns < series->begin_ns ||
-        begin_ns > series->end_ns) {
-        size_t next =
-            (size_t)(period->next - host_timeline_stints(host, path->sweep.thread, &count));
-        *series = (struct wait_series){
-            .thread = path->sweep.thread, .begin_ns = begin_ns, .end_ns = begin_ns};
-        series->last = ends_series(path, next, &series->end_ns);
-    }
-    if (series->last.kind == WAKER_THREAD)
-        waker = series->last;
-    // A lock has several holders, one after the other, and it may be free as the thread tries
-    // again.
-    if (series->end_ns > series->begin_ns || period->end_ns - period->begin_ns < TRY_NS)
-        lock_holder_meanwhile(host, path->sweep.thread, period->begin_ns, period->end_ns, &waker);
-    return waker;
 }
 
 // --- what an event loop waits for at last --------------------------------------------------------
@@ -384,11 +347,14 @@ static struct waker waker_of_sleep(const struct path *path, const struct thread_
         size_t ends = array_bound(0, waking_count, i, all[i].time_ns < stints[at].end_ns);
         waking = ends < waking_count ? &all[ends] : NULL;
     }
-    struct waker waker = waking ? waker_of(host, waking) : (struct waker){.kind = WAKER_UNKNOWN};
-    if (waker.kind == WAKER_THREAD && pause_after(host, period->before, &pause) &&
-        pause_is_for_time(pause))
+    if (!waking)
+        return (struct waker){.kind = WAKER_UNKNOWN};
+    struct waker waker = waker_of(host, waking);
+    if (waker.kind != WAKER_THREAD || !pause_after(host, period->before, &pause))
+        return waker;
+    if (pause_is_for_time(pause))
         return (struct waker){.kind = WAKER_TIMER}; // a signal came before the timer
-    return waker;
+    return pause_awaits_thread(pause) ? lock_waker(host, waking) : waker;
 }
 
 // What ended a sleep, as far as the message is concerned.
@@ -411,7 +377,7 @@ static void sweep_sleep(struct path *path, const struct thread_period *period)
 {
     char sleep[CAUSE_NAME_BYTES] = "", who[CAUSE_NAME_BYTES], name[CAUSE_NAME_BYTES];
     struct sweep *sweep = &path->sweep;
-    int64_t begin_ns = period->begin_ns, end_ns = period->end_ns;
+    int64_t begin_ns = period->begin_ns, end_ns = period->end_ns, woken_ns;
     if (sweep->replied && !path->wait && period->before->left == STINT_WAITS) {
         sweep->decomposer->core = NO_CORE;
         sweep_add(sweep, COMPONENT_SEND_QUEUE, begin_ns, end_ns);
@@ -435,7 +401,8 @@ static void sweep_sleep(struct path *path, const struct thread_period *period)
     if (add_pool_wait(path, period, &waker) ||
         (waker.kind != WAKER_THREAD && add_only_peer(path, period)))
         return;
-    waker = waker_at_last(path, period, waker_for_message(path, period));
+    waker = lock_waker_at_last(sweep->decomposer, sweep->thread, period,
+                               waker_for_message(path, period), &woken_ns);
     sleep_waker_name(sweep, &waker, period->before, who);
     bool follows = waker.kind == WAKER_THREAD && waker.thread != sweep->thread &&
                    !sleep_is_stop(sleep) && path->hops < MOST_HOPS &&
@@ -443,7 +410,7 @@ static void sweep_sleep(struct path *path, const struct thread_period *period)
                         ? sleep[0] || path->wait
                         : !sleep_is_kernel_thread(sweep->decomposer->table, who));
     if (follows) {
-        follow_waker(path, period, &waker, sleep, who);
+        follow_wakers(path, period, &waker, sleep, woken_ns);
         return;
     }
     if (waker.kind > WAKER_THREAD && waker.span && waker.span->begin_ns < end_ns && !path->wait)

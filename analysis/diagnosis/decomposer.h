@@ -89,6 +89,7 @@ typedef void component_piece(uint32_t component, uint16_t core, int64_t begin_ns
 struct wait_series {
     uint32_t thread;
     int64_t begin_ns, end_ns; // when the first and the last of them begin
+    int64_t woken_ns;         // when the last of them was ended
     struct waker last;
 };
 enum { WAIT_SERIES = 8 }; // kept, one a thread

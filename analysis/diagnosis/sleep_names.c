@@ -219,7 +219,9 @@ void sleep_waker_name(const struct sweep *sweep, const struct waker *waker,
         snprintf(out, CAUSE_NAME_BYTES, "block device");
     else if (waker->kind == WAKER_KERNEL)
         snprintf(out, CAUSE_NAME_BYTES, "%.50s %s", name, span_kind_word(waker->span->kind));
-    else if (waker->kind == WAKER_THREAD && own && is_of_process(name, sleeper))
+    else if (waker->kind == WAKER_THREAD && own &&
+             (is_of_process(name, sleeper) ||
+              sleep_same_process(host, waker->thread, before->thread)))
         snprintf(out, CAUSE_NAME_BYTES, "%s", own + 1);
     else if (waker->kind == WAKER_THREAD && pool && pool != name)
         snprintf(out, CAUSE_NAME_BYTES, "%.*s", (int)(pool - name), name);

@@ -416,106 +416,6 @@ static void test_asks_before_it_reads(void **state)
     }
 }
 
-static void waits_for_lock(struct scene *s, int from)
-{
-    struct event *blocked = event(s, from, EVENT_BLOCKED, 0, FRONT);
-    blocked->payload.a = 202; // futex
-    blocked->flags = BLOCKED_CONDITION;
-    runs(s, from, 0, BYSTANDER, "bystander");
-}
-
-// The front's thread waits for a worker's word, for half a millisecond at most, and then again.
-// Only where it does something else in between it is the first time that it waits for.
-static void test_waits_again_and_again(void **state)
-{
-    (void)state;
-    for (int works = 0; works <= 1; works++) {
-        struct scene s;
-        open_scene(&s);
-        call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
-        call(&s, FRONT, CALL_SEND, 1340, 1342, CLIENT_SIDE);
-        runs(&s, 15, 2, WORKER, "worker");
-        for (int again = 0; again < 2; again++) {
-            waits_for_lock(&s, again ? 810 : 24);
-            if (again)
-                event(&s, 1300, EVENT_WAKING, 2, FRONT)->payload.b = WORKER;
-            else {
-                event(&s, 497, EVENT_VECTOR_ENTRY, 1, VECTOR_LOCAL_TIMER);
-                event(&s, 498, EVENT_WAKING, 1, FRONT);
-                event(&s, 499, EVENT_VECTOR_EXIT, 1, VECTOR_LOCAL_TIMER);
-            }
-            runs(&s, again ? 1301 : works ? 499 : 800, 0, FRONT, "front");
-        }
-        runs(&s, 1400, 2, 0, "swapper/2");
-        build(&s, 1, 10, 1340, 0);
-        expect(&s, "condition wait (futex): worker", works ? 485 : 955, works ? 495 : 970);
-        expect(&s, "condition wait (futex), timed out", works ? 465 : 0, works ? 480 : 0);
-        close_scene(&s);
-    }
-}
-
-// It tries twice, each time for half a millisecond, and then finds the lock free: whoever had it is
-// the worker that runs, if that is one that hands it over at other times.
-static void test_lock_free_at_last(void **state)
-{
-    (void)state;
-    for (int hands_over = 0; hands_over <= 1; hands_over++) {
-        struct scene s;
-        open_scene(&s);
-        call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
-        call(&s, FRONT, CALL_SEND, 1040, 1042, CLIENT_SIDE);
-        for (uint32_t thread = FRONT; thread <= WORKER; thread++)
-            event(&s, 5, EVENT_MEMBER, 0, thread)->payload.a = FRONT_PROCESS;
-        runs(&s, 15, 2, WORKER, "worker");
-        for (int from = 24; from <= 524; from += 500) {
-            waits_for_lock(&s, from);
-            event(&s, from + 493, EVENT_VECTOR_ENTRY, 1, VECTOR_LOCAL_TIMER);
-            event(&s, from + 494, EVENT_WAKING, 1, FRONT);
-            event(&s, from + 495, EVENT_VECTOR_EXIT, 1, VECTOR_LOCAL_TIMER);
-            runs(&s, from + 496, 0, FRONT, "front");
-        }
-        waits_for_lock(&s, 1250);
-        event(&s, 1290, EVENT_WAKING, 2, FRONT)->payload.b = hands_over ? WORKER : BYSTANDER;
-        runs(&s, 1291, 0, FRONT, "front");
-        runs(&s, 1400, 2, 0, "swapper/2");
-        build(&s, 1, 10, 1040, 0);
-        expect(&s, "condition wait (futex): worker", hands_over ? 980 : 0, hands_over ? 992 : 0);
-        expect(&s, "condition wait (futex), timed out", hands_over ? 0 : 980, hands_over ? 0 : 990);
-        close_scene(&s);
-    }
-}
-
-// The worker that it waits for has forked: what it writes to is copied first.
-static void test_holder_copies_pages(void **state)
-{
-    (void)state;
-    for (int forked = 0; forked <= 1; forked++) {
-        struct scene s;
-        open_scene(&s);
-        call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
-        call(&s, FRONT, CALL_SEND, 1040, 1042, CLIENT_SIDE);
-        runs(&s, 3, 2, WORKER, "worker");
-        if (forked) {
-            struct event *fork = event(&s, 8, EVENT_DETOUR, 2, WORKER);
-            fork->payload.a = (uint64_t)US(4);
-            fork->flags = DETOUR_FORK;
-        }
-        waits_for_lock(&s, 24);
-        event(&s, 500, EVENT_PAGE_FAULT, 2, WORKER)->flags = FAULT_USER | FAULT_COPIES;
-        event(&s, 600, EVENT_FAULT_END, 2, WORKER);
-        event(&s, 1010, EVENT_WAKING, 2, FRONT)->payload.b = WORKER;
-        runs(&s, 1011, 0, FRONT, "front");
-        runs(&s, 1400, 2, 0, "swapper/2");
-        build(&s, 1, 10, 1040, 0);
-        expect(&s, "condition wait (futex): worker, page faults (copy on write after a fork)",
-               forked ? 99 : 0, forked ? 102 : 0);
-        expect(&s, "condition wait (futex): worker, page faults", forked ? 0 : 99,
-               forked ? 0 : 102);
-        expect(&s, "condition wait (futex): worker", 880, 890);
-        close_scene(&s);
-    }
-}
-
 // The front's thread works for somebody else while a part of the request lies in its socket, which
 // has no room for the rest: that the client sends it late is not the client's doing.
 static void test_part_of_a_request_unread(void **state)
@@ -555,9 +455,6 @@ int main(void)
         cmocka_unit_test(test_works_for_itself_before_it_replies),
         cmocka_unit_test(test_worker_without_a_core),
         cmocka_unit_test(test_asks_before_it_reads),
-        cmocka_unit_test(test_waits_again_and_again),
-        cmocka_unit_test(test_lock_free_at_last),
-        cmocka_unit_test(test_holder_copies_pages),
         cmocka_unit_test(test_part_of_a_request_unread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: MIT
+//
+// Whom a thread waits for that waits for a lock or a condition: who tries again, what goes through
+// many hands, and who only had the core.
+#include "tests/analysis/diagnosis/two_tiers.h"
+
+static void waits_for_lock(struct scene *s, int from)
+{
+    struct event *blocked = event(s, from, EVENT_BLOCKED, 0, FRONT);
+    blocked->payload.a = 202; // futex
+    blocked->flags = BLOCKED_CONDITION;
+    runs(s, from, 0, BYSTANDER, "bystander");
+}
+
+// The front's thread waits for a worker's word, for half a millisecond at most, and then again.
+// Only where it does something else in between it is the first time that it waits for.
+static void test_waits_again_and_again(void **state)
+{
+    (void)state;
+    for (int works = 0; works <= 1; works++) {
+        struct scene s;
+        open_scene(&s);
+        call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+        call(&s, FRONT, CALL_SEND, 1340, 1342, CLIENT_SIDE);
+        runs(&s, 15, 2, WORKER, "worker");
+        for (int again = 0; again < 2; again++) {
+            waits_for_lock(&s, again ? 810 : 24);
+            if (again)
+                event(&s, 1300, EVENT_WAKING, 2, FRONT)->payload.b = WORKER;
+            else {
+                event(&s, 497, EVENT_VECTOR_ENTRY, 1, VECTOR_LOCAL_TIMER);
+                event(&s, 498, EVENT_WAKING, 1, FRONT);
+                event(&s, 499, EVENT_VECTOR_EXIT, 1, VECTOR_LOCAL_TIMER);
+            }
+            runs(&s, again ? 1301 : works ? 499 : 800, 0, FRONT, "front");
+        }
+        runs(&s, 1400, 2, 0, "swapper/2");
+        build(&s, 1, 10, 1340, 0);
+        expect(&s, "condition wait (futex): worker", works ? 485 : 955, works ? 495 : 970);
+        expect(&s, "condition wait (futex), timed out", works ? 465 : 0, works ? 480 : 0);
+        close_scene(&s);
+    }
+}
+
+// It tries twice, each time for half a millisecond, and then finds the lock free: whoever had it is
+// the worker that runs, if that is one that hands it over at other times.
+static void test_lock_free_at_last(void **state)
+{
+    (void)state;
+    for (int hands_over = 0; hands_over <= 1; hands_over++) {
+        struct scene s;
+        open_scene(&s);
+        call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+        call(&s, FRONT, CALL_SEND, 1040, 1042, CLIENT_SIDE);
+        for (uint32_t thread = FRONT; thread <= WORKER; thread++)
+            event(&s, 5, EVENT_MEMBER, 0, thread)->payload.a = FRONT_PROCESS;
+        runs(&s, 15, 2, WORKER, "worker");
+        for (int from = 24; from <= 524; from += 500) {
+            waits_for_lock(&s, from);
+            event(&s, from + 493, EVENT_VECTOR_ENTRY, 1, VECTOR_LOCAL_TIMER);
+            event(&s, from + 494, EVENT_WAKING, 1, FRONT);
+            event(&s, from + 495, EVENT_VECTOR_EXIT, 1, VECTOR_LOCAL_TIMER);
+            runs(&s, from + 496, 0, FRONT, "front");
+        }
+        waits_for_lock(&s, 1250);
+        event(&s, 1290, EVENT_WAKING, 2, FRONT)->payload.b = hands_over ? WORKER : BYSTANDER;
+        runs(&s, 1291, 0, FRONT, "front");
+        runs(&s, 1400, 2, 0, "swapper/2");
+        build(&s, 1, 10, 1040, 0);
+        expect(&s, "condition wait (futex): worker", hands_over ? 980 : 0, hands_over ? 992 : 0);
+        expect(&s, "condition wait (futex), timed out", hands_over ? 0 : 980, hands_over ? 0 : 990);
+        close_scene(&s);
+    }
+}
+
+// The worker that it waits for has forked: what it writes to is copied first.
+static void test_holder_copies_pages(void **state)
+{
+    (void)state;
+    for (int forked = 0; forked <= 1; forked++) {
+        struct scene s;
+        open_scene(&s);
+        call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+        call(&s, FRONT, CALL_SEND, 1040, 1042, CLIENT_SIDE);
+        runs(&s, 3, 2, WORKER, "worker");
+        if (forked) {
+            struct event *fork = event(&s, 8, EVENT_DETOUR, 2, WORKER);
+            fork->payload.a = (uint64_t)US(4);
+            fork->flags = DETOUR_FORK;
+        }
+        waits_for_lock(&s, 24);
+        event(&s, 500, EVENT_PAGE_FAULT, 2, WORKER)->flags = FAULT_USER | FAULT_COPIES;
+        event(&s, 600, EVENT_FAULT_END, 2, WORKER);
+        event(&s, 1010, EVENT_WAKING, 2, FRONT)->payload.b = WORKER;
+        runs(&s, 1011, 0, FRONT, "front");
+        runs(&s, 1400, 2, 0, "swapper/2");
+        build(&s, 1, 10, 1040, 0);
+        expect(&s, "condition wait (futex): worker, page faults (copy on write after a fork)",
+               forked ? 99 : 0, forked ? 102 : 0);
+        expect(&s, "condition wait (futex): worker, page faults", forked ? 0 : 99,
+               forked ? 0 : 102);
+        expect(&s, "condition wait (futex): worker", 880, 890);
+        close_scene(&s);
+    }
+}
+
+// Its own time limit ends the first wait, after 12 ms. The next one is another try only where it is
+// no longer than that, and where it is for the same message.
+static void test_what_is_no_other_try(void **state)
+{
+    enum { OTHER_TRY, LONGER, OTHER_MESSAGE };
+    (void)state;
+    for (int what = OTHER_TRY; what <= OTHER_MESSAGE; what++) {
+        struct scene s;
+        open_scene(&s);
+        runs(&s, -49, 0, BYSTANDER, "bystander");
+        runs(&s, -49, 1, FRONT, "front");
+        runs(&s, -49, 2, WORKER, "worker");
+        int ends = what == LONGER ? 42000 : 24000,
+            reply = what == OTHER_MESSAGE ? 12030 : ends + 40;
+        call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+        call(&s, FRONT, CALL_SEND, reply, reply + 1, CLIENT_SIDE);
+        for (int again = 0; again < 2; again++) {
+            int from = again ? 12040 : 24, to = again ? ends : 12024;
+            struct event *blocked = event(&s, from, EVENT_BLOCKED, 1, FRONT);
+            blocked->payload.a = 202; // futex
+            blocked->flags = BLOCKED_CONDITION;
+            runs(&s, from, 1, 0, "swapper/1");
+            if (again)
+                event(&s, to, EVENT_WAKING, 2, FRONT)->payload.b = WORKER;
+            else {
+                event(&s, to - 1, EVENT_VECTOR_ENTRY, 1, VECTOR_LOCAL_TIMER);
+                event(&s, to, EVENT_WAKING, 1, FRONT);
+                event(&s, to + 1, EVENT_VECTOR_EXIT, 1, VECTOR_LOCAL_TIMER);
+            }
+            runs(&s, to + 2, 1, FRONT, "front");
+        }
+        runs(&s, 50000, 1, 0, "swapper/1");
+        runs(&s, 50000, 2, 0, "swapper/2");
+        build(&s, 1, 10, reply, 0);
+        expect(&s, "condition wait (futex), timed out", what == OTHER_TRY ? 0 : 11980,
+               what == OTHER_TRY ? 0 : 12001);
+        expect(&s, "condition wait (futex): worker",
+               what == LONGER      ? 29950
+               : what == OTHER_TRY ? 23900
+                                   : 0,
+               what == LONGER      ? 29970
+               : what == OTHER_TRY ? 23970
+                                   : 0);
+        close_scene(&s);
+    }
+}
+
+// A program had the core as the thread was woken: only one of its own family can have ended its
+// wait.
+static void test_woken_over_a_bystander(void **state)
+{
+    (void)state;
+    for (int forked = 0; forked <= 1; forked++) {
+        struct scene s;
+        open_scene(&s);
+        call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+        call(&s, FRONT, CALL_SEND, 1040, 1042, CLIENT_SIDE);
+        event(&s, 5, EVENT_MEMBER, 0, FRONT)->payload.a = FRONT_PROCESS;
+        struct event *member = event(&s, 6, EVENT_MEMBER, 0, BYSTANDER);
+        member->payload.a = BYSTANDER;
+        member->payload.b = forked ? FRONT_PROCESS : 1;
+        waits_for_lock(&s, 24);
+        event(&s, 1010, EVENT_WAKING, 0, FRONT)->payload.b = BYSTANDER;
+        runs(&s, 1011, 0, FRONT, "front");
+        build(&s, 1, 10, 1040, 0);
+        expect(&s, "condition wait (futex)", forked ? 0 : 980, forked ? 0 : 990);
+        expect(&s, "condition wait (futex): bystander", forked ? 980 : 0, forked ? 990 : 0);
+        close_scene(&s);
+    }
+}
+
+// A worker has the lock for long; another thread waits for it, too, comes first, and has it for a
+// tenth of a millisecond. What that one did before is no matter, whether the front's thread waits
+// at once or tries twice; unless it waited for something else: then it may have had the lock
+// meanwhile.
+static void test_lock_through_two_hands(void **state)
+{
+    enum { AT_ONCE, TWICE, NOT_FOR_THE_LOCK };
+    (void)state;
+    for (int how = AT_ONCE; how <= NOT_FOR_THE_LOCK; how++) {
+        struct scene s;
+        bool waited = how != NOT_FOR_THE_LOCK;
+        open_scene(&s);
+        call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+        call(&s, FRONT, CALL_SEND, 1040, 1042, CLIENT_SIDE);
+        for (uint32_t thread = FRONT; thread <= OTHER; thread++)
+            event(&s, 5, EVENT_MEMBER, 0, thread)->payload.a = FRONT_PROCESS;
+        runs(&s, 3, 2, WORKER, "worker");
+        waits_for_lock(&s, 24);
+        if (how == TWICE) {
+            event(&s, 397, EVENT_VECTOR_ENTRY, 0, VECTOR_LOCAL_TIMER);
+            event(&s, 398, EVENT_WAKING, 0, FRONT);
+            event(&s, 399, EVENT_VECTOR_EXIT, 0, VECTOR_LOCAL_TIMER);
+            runs(&s, 400, 0, FRONT, "front");
+            waits_for_lock(&s, 402);
+        }
+        runs(&s, 3, 1, OTHER, "other");
+        struct event *blocked = event(&s, 500, EVENT_BLOCKED, 1, OTHER);
+        blocked->payload.a = waited ? 202 : 0; // futex, read
+        blocked->flags = waited ? BLOCKED_CONDITION : 0;
+        runs(&s, 500, 1, 0, "swapper/1");
+        event(&s, 900, EVENT_WAKING, 2, OTHER)->payload.b = WORKER;
+        runs(&s, 902, 1, OTHER, "other");
+        event(&s, 1010, EVENT_WAKING, 1, FRONT)->payload.b = OTHER;
+        runs(&s, 1011, 0, FRONT, "front");
+        runs(&s, 1400, 1, 0, "swapper/1");
+        runs(&s, 1400, 2, 0, "swapper/2");
+        build(&s, 1, 10, 1040, 0);
+        expect(&s, "condition wait (futex): worker", waited ? 865 : 395, waited ? 877 : 405);
+        expect(&s, "condition wait (futex): other", waited ? 105 : 580, waited ? 112 : 590);
+        close_scene(&s);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_waits_again_and_again),
+        cmocka_unit_test(test_lock_free_at_last),
+        cmocka_unit_test(test_holder_copies_pages),
+        cmocka_unit_test(test_what_is_no_other_try),
+        cmocka_unit_test(test_woken_over_a_bystander),
+        cmocka_unit_test(test_lock_through_two_hands),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
