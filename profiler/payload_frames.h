@@ -16,7 +16,7 @@
 struct framing_grammar;
 struct payload_frames;
 
-// Of the ring, a power of two: eight thousand long calls a poll.
+// Of the ring, a power of two: a thousand calls a poll of those that take most room.
 enum { PAYLOAD_RING_BYTES = 32 << 20 };
 
 struct frame_array ARRAY_OF(struct event);

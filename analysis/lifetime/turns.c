@@ -268,25 +268,29 @@ static int take_message(struct finder *finder, struct direction directions[2],
                : 0;
 }
 
-// The request and the reply of the same number; numbers ascend with the offset.
+// The request and the reply of the same number; numbers ascend with the offset. A request behind
+// which another one was answered, but not it, was passed over: where its reply ended was not seen.
+// Its frame says nothing then and is taken out; its calls take turns.
 static int match_frames(struct finder *finder, struct direction directions[2],
-                        const struct connection *connection)
+                        const struct connection *connection, struct frame *requests, size_t *kept)
 {
     int result = 0;
     while (directions[0].frame < directions[0].frame_count && result == 0) {
-        const struct frame *request = &directions[0].frames[directions[0].frame];
-        if (request->flags & FRAMED_UNANSWERED) {
-            directions[0].frame++;
-            continue;
-        }
+        const struct frame request = directions[0].frames[directions[0].frame];
+        bool is_passed_over = false;
         while (directions[1].frame < directions[1].frame_count &&
-               directions[1].frames[directions[1].frame].number < request->number)
+               directions[1].frames[directions[1].frame].number < request.number)
             directions[1].frame++;
-        if (directions[1].frame < directions[1].frame_count &&
-            directions[1].frames[directions[1].frame].number == request->number)
+        if (request.flags & FRAMED_UNANSWERED)
+            ;
+        else if (directions[1].frame == directions[1].frame_count)
+            finder->out->unanswered++;
+        else if (directions[1].frames[directions[1].frame].number == request.number)
             result = take_message(finder, directions, connection);
         else
-            finder->out->unanswered++;
+            is_passed_over = true;
+        if (!is_passed_over)
+            requests[(*kept)++] = request;
         directions[0].frame++;
     }
     return result;
@@ -304,15 +308,17 @@ static bool is_framed(struct direction *direction, const struct application_call
 
 // Along the calls of one connection that has frames. What these do not cover takes turns.
 static int take_frames(struct finder *finder, const struct call_of_connection *at, size_t count,
-                       const struct frame *frames, size_t frame_count)
+                       struct frame *frames, size_t frame_count)
 {
-    size_t requests = array_bound(0, frame_count, i, !is_reply(&frames[i]));
+    size_t requests = array_bound(0, frame_count, i, !is_reply(&frames[i])), kept = 0;
     const struct direction begun[2] = {
         {finder, at, count, 0, CALL_RECEIVE, frames, requests, 0},
         {finder, at, count, 0, CALL_SEND, frames + requests, frame_count - requests, 0}};
     struct direction directions[2] = {begun[0], begun[1]};
-    int result = match_frames(finder, directions, &finder->in->connections[at->connection]);
+    int result =
+        match_frames(finder, directions, &finder->in->connections[at->connection], frames, &kept);
     directions[0] = begun[0];
+    directions[0].frame_count = kept;
     directions[1] = begun[1];
     finder->left.count = 0;
     for (size_t i = 0; i < count && result == 0; i++) {
@@ -342,7 +348,7 @@ static struct connection seen_by_client(const struct connection *server)
 
 static int take_connection(struct finder *finder, const struct call_of_connection *at, size_t count)
 {
-    const struct frame_array *all = &finder->frames;
+    struct frame_array *all = &finder->frames;
     size_t first = array_bound(0, all->count, i, all->items[i].connection < at->connection);
     size_t after = array_bound(first, all->count, i, all->items[i].connection == at->connection);
     return after > first ? take_frames(finder, at, count, all->items + first, after - first)

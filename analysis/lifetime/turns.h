@@ -4,7 +4,8 @@
 // own framing (EVENT_FRAMED), a message is a request and the reply of the same number. Elsewhere,
 // on a connection that a server accepted, it is what arrives until the server answers, and its
 // answer what the server sends until more arrives: the turns that the two directions take, without
-// a look at any byte; requests that are answered together are one message then. It ends with the
+// a look at any byte; requests that are answered together are one message then. Requests whose
+// replies' ends were not seen take turns, too. A turn ends with the
 // first segment of those that the last receive call returned: a server that stood still while a
 // client went on sending kept the first of these requests waiting, and not only the last. What is
 // known of them is what the server's host recorded: they live from M(n) to server TX, and that, not

@@ -23,11 +23,15 @@ enum {
 };
 
 // The first bytes of what a socket call moved, where they may be looked at: for the reader's eyes
-// only, which takes from them where messages end.
+// only, which takes from them where messages end. A client that asks far ahead has many messages in
+// one call, which is seen whole up to what servers read at once (memcached 16 KiB, Redis up to
+// twice that); of what is longer, and so most likely one long message, the beginning.
 enum {
     PAYLOAD_SHORT = 96,
-    PAYLOAD_LONG = 2048,
-    PAYLOAD_PIECES = 128, // of a call's vector
+    PAYLOAD_BEGINNING = 2048,
+    PAYLOAD_WHOLE = 32768,
+    PAYLOAD_STEP = 2048, // of a call's vector at a time
+    PAYLOAD_STEPS = 256,
 };
 
 struct payload_head {

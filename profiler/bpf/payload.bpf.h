@@ -53,33 +53,6 @@ static __always_inline uint64_t payload_copy(char *out, uint64_t address, uint64
     return bpf_probe_read_user(out, (uint32_t)bytes, (const void *)address) < 0 ? 0 : bytes;
 }
 
-struct payload_long {
-    struct payload_head head;
-    char bytes[2 * PAYLOAD_LONG]; // the last piece begins before the end of the first half
-};
-
-// Of a vector, piece by piece.
-struct payload_copying {
-    struct payload_long *record;
-    struct payload_place place;
-    uint64_t bytes, filled;
-};
-
-static long payload_copy_piece(uint32_t i, struct payload_copying *copying)
-{
-    struct payload_piece piece;
-    uint64_t to = number_bounded(copying->filled), left = copying->bytes - to;
-    if (i >= copying->place.pieces || to >= PAYLOAD_LONG || to >= copying->bytes ||
-        bpf_probe_read_user(&piece, sizeof piece,
-                            (const void *)(copying->place.address + i * sizeof piece)) < 0)
-        return 1;
-    uint64_t wanted = piece.bytes < left ? piece.bytes : left;
-    uint64_t copied =
-        payload_copy(copying->record->bytes + to, piece.address, wanted, PAYLOAD_LONG);
-    copying->filled = to + copied;
-    return copied < wanted;
-}
-
 static __always_inline int payload_lose(void)
 {
     __sync_fetch_and_add(&payload_lost, 1);
@@ -102,22 +75,66 @@ static __always_inline int payload_note_short(const struct payload_head *head,
     return 0;
 }
 
-static __always_inline int payload_note_long(const struct payload_head *head,
-                                             const struct payload_place *place)
-{
-    struct payload_long *record = bpf_ringbuf_reserve(&payload, sizeof *record, 0);
-    struct payload_copying copying = {record, *place, head->bytes, 0};
-    if (!record)
-        return payload_lose();
-    record->head = *head;
-    if (place->pieces)
-        bpf_loop(PAYLOAD_PIECES, payload_copy_piece, &copying, 0);
-    else
-        copying.filled = payload_copy(record->bytes, place->address, head->bytes, PAYLOAD_LONG);
-    record->head.seen = (uint16_t)(copying.filled < PAYLOAD_LONG ? copying.filled : PAYLOAD_LONG);
-    bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
-    return 0;
-}
+// payload_note_NAME: of a call the first bytes, ROOM at most; payload_step_NAME: of its vector, a
+// step's. The verifier needs each record's size as a constant. How far the steps are stands in the
+// record, of whose content the verifier knows nothing: else it would follow them one by one. The
+// last step begins before ROOM.
+#define PAYLOAD_NOTE(NAME, ROOM)                                                                   \
+    struct payload_##NAME {                                                                        \
+        struct payload_head head;                                                                  \
+        char bytes[(ROOM) + PAYLOAD_STEP];                                                         \
+        uint64_t filled, piece, taken; /* of bytes; of the vector; of that piece */                \
+    };                                                                                             \
+    struct payload_copying_##NAME {                                                                \
+        struct payload_##NAME *record;                                                             \
+        struct payload_place place;                                                                \
+        uint64_t bytes;                                                                            \
+    };                                                                                             \
+    static long payload_step_##NAME(uint32_t i, struct payload_copying_##NAME *copying)            \
+    {                                                                                              \
+        struct payload_piece piece;                                                                \
+        uint64_t to = number_bounded(copying->record->filled), left = copying->bytes - to;         \
+        uint64_t at = copying->place.address + copying->record->piece * sizeof piece;              \
+        if (copying->record->piece >= copying->place.pieces || to >= (ROOM) ||                     \
+            to >= copying->bytes ||                                                                \
+            bpf_probe_read_user(&piece, sizeof piece, (const void *)at) < 0)                       \
+            return 1;                                                                              \
+        uint64_t wanted = piece.bytes - copying->record->taken;                                    \
+        if (wanted > left)                                                                         \
+            wanted = left;                                                                         \
+        if (wanted > PAYLOAD_STEP)                                                                 \
+            wanted = PAYLOAD_STEP;                                                                 \
+        uint64_t copied =                                                                          \
+            payload_copy(copying->record->bytes + to, piece.address + copying->record->taken,      \
+                         wanted, PAYLOAD_STEP);                                                    \
+        copying->record->filled = to + copied;                                                     \
+        copying->record->taken += copied;                                                          \
+        if (copying->record->taken >= piece.bytes) {                                               \
+            copying->record->piece++;                                                              \
+            copying->record->taken = 0;                                                            \
+        }                                                                                          \
+        return copied < wanted;                                                                    \
+    }                                                                                              \
+    static __always_inline int payload_note_##NAME(const struct payload_head *head,                \
+                                                   const struct payload_place *place)              \
+    {                                                                                              \
+        struct payload_##NAME *record = bpf_ringbuf_reserve(&payload, sizeof *record, 0);          \
+        struct payload_copying_##NAME copying = {record, *place, head->bytes};                     \
+        if (!record)                                                                               \
+            return payload_lose();                                                                 \
+        record->head = *head;                                                                      \
+        record->filled = record->piece = record->taken = 0;                                        \
+        if (place->pieces)                                                                         \
+            bpf_loop(PAYLOAD_STEPS, payload_step_##NAME, &copying, 0);                             \
+        else                                                                                       \
+            record->filled = payload_copy(record->bytes, place->address, head->bytes, ROOM);       \
+        record->head.seen = (uint16_t)(record->filled < (ROOM) ? record->filled : (ROOM));         \
+        bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);                                              \
+        return 0;                                                                                  \
+    }
+
+PAYLOAD_NOTE(beginning, PAYLOAD_BEGINNING)
+PAYLOAD_NOTE(whole, PAYLOAD_WHOLE)
 
 // Before the record of the call, so that who has that has these, too.
 static __attribute__((noinline)) int payload_note(uint32_t id, uint64_t end, uint32_t bytes,
@@ -134,8 +151,11 @@ static __attribute__((noinline)) int payload_note(uint32_t id, uint64_t end, uin
         __sync_fetch_and_add(&payload_unseen, 1);
         return 0;
     }
-    return !place.pieces && bytes <= PAYLOAD_SHORT ? payload_note_short(&head, &place)
-                                                   : payload_note_long(&head, &place);
+    if (!place.pieces && bytes <= PAYLOAD_SHORT)
+        return payload_note_short(&head, &place);
+    return bytes <= PAYLOAD_BEGINNING || bytes > PAYLOAD_WHOLE
+               ? payload_note_beginning(&head, &place)
+               : payload_note_whole(&head, &place);
 }
 
 #endif

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Requests that a client sends before the one ahead is answered, on servers that nobody prepared: by
-# their protocol's own framing each is one, with its own latency, as many as the client counts; by
-# turns they are fewer, and both say so. Nothing of the payload is in any file.
+# Requests that a client sends before the one ahead is answered, on servers that nobody prepared, and
+# that stand still at times and then read scores at once: by their protocol's own framing each is one,
+# with its own latency, as many as the client counts; by turns they are fewer, and both say so.
+# Nothing of the payload is in any file.
 # Runs beside others: it only counts.
 . "$(dirname "$0")/run_lib.sh"
 need_capture
@@ -17,6 +18,16 @@ serve() { # memcached|redis
     esac
 }
 
+stand_still() {
+    local i
+    for ((i = 0; i < 5; i++)); do
+        sleep 0.15
+        kill -STOP $server
+        sleep 0.03
+        kill -CONT $server
+    done
+}
+
 # Sets framed, requests and answered.
 capture() { # PROTOCOL OPTIONS...
     local capturing
@@ -25,9 +36,11 @@ capture() { # PROTOCOL OPTIONS...
         --quiet 2>"$work/capture.err"; }
     capturing=$armed_PID
     read -r -t 60 _ <&"${armed[0]}" || fail "the capture is not armed: $(cat "$work/capture.err")"
+    stand_still &
     "$taillight" load --server "127.0.0.1:$port" --protocol "$1" --workload "$work/workload.yaml" \
-        --rate 8000 --duration 1s --connections 2 --depth 16 --json --quiet >"$work/load.json" 2>"$work/load.err"
+        --rate 8000 --duration 1s --connections 2 --depth 256 --json --quiet >"$work/load.json" 2>"$work/load.err"
     [[ $? == [04] ]] || fail "the load ended with an error: $(cat "$work/load.err")"
+    wait $!
     kill -INT $capturing
     wait $capturing || fail "the capture failed: $(cat "$work/capture.err")"
     "$taillight" analyze "$work/run" --quiet --json >"$work/summary.json" 2>"$work/analyze.err"

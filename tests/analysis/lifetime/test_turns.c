@@ -198,6 +198,37 @@ static void requests_that_came_together_are_told_apart(void **state)
     turns_free(&turns);
 }
 
+// Between two framed requests those of a call whose answers' ends could not be seen: they take
+// turns and are not unanswered. After the last answer there is one that is.
+static void requests_passed_over_take_turns(void **state)
+{
+    (void)state;
+    struct turns turns;
+    struct application_call calls[] = {
+        call(CALL_RECEIVE, 0, 10, 100),  call(CALL_SEND, 0, 5, 200),
+        call(CALL_RECEIVE, 10, 30, 300), call(CALL_SEND, 5, 500, 400),
+        call(CALL_RECEIVE, 40, 10, 500), call(CALL_SEND, 505, 5, 600),
+        call(CALL_RECEIVE, 50, 10, 700),
+    };
+    const struct event events[] = {
+        frame(0, 10, 10, 0), frame(FRAMED_REPLY, 5, 5, 0), frame(0, 20, 10, 1),
+        frame(0, 30, 10, 2), frame(0, 50, 10, 4),          frame(FRAMED_REPLY, 510, 5, 4),
+        frame(0, 60, 10, 5),
+    };
+    find_among(calls, sizeof calls / sizeof *calls, 1, events, sizeof events / sizeof *events,
+               &turns);
+    assert_int_equal(turns.samples.count, 3);
+    assert_int_equal(turns.framed.count, 2);
+    const struct sample *turn = &turns.samples.items[1];
+    assert_int_equal(turn->request_begin, 10);
+    assert_int_equal(turn->request_end, 40);
+    assert_int_equal(turn->reply_end, 505);
+    assert_int_equal(turn->reply_tsc, 405);
+    assert_int_equal(turns.unanswered, 1);
+    assert_int_equal(turns.unasked, 0);
+    turns_free(&turns);
+}
+
 // A window with few has the latest of before, of each server; one with enough has none.
 static void few_are_compared_with_those_before(void **state)
 {
@@ -329,6 +360,7 @@ int main(void)
         cmocka_unit_test(the_messages_are_the_loads),
         cmocka_unit_test(pieces_are_one_message),
         cmocka_unit_test(requests_that_came_together_are_told_apart),
+        cmocka_unit_test(requests_passed_over_take_turns),
         cmocka_unit_test(what_nobody_asked_for_is_counted),
         cmocka_unit_test(few_are_compared_with_those_before),
         cmocka_unit_test(servers_of_one_port_are_two),
