@@ -319,17 +319,24 @@ void process_stop_all(struct process *const *processes, size_t count, int grace_
     }
 }
 
+// Reads a file of /proc/PID whole, or its beginning; "": it cannot be read.
+static void read_about(pid_t pid, const char *name, char *out, size_t out_bytes)
+{
+    char path[48];
+    snprintf(path, sizeof path, "/proc/%d/%s", pid, name);
+    int fd = pid > 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    ssize_t got = fd >= 0 ? read(fd, out, out_bytes - 1) : -1;
+    out[got > 0 ? got : 0] = '\0';
+    if (fd >= 0)
+        close(fd);
+}
+
 // The state of a process and how many threads it has (proc_pid_stat(5)); '\0': it cannot be read.
 static char state_of(pid_t pid, long *threads)
 {
-    char path[40], stat[512] = "", state = '\0';
-    snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    int fd = pid > 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    if (fd < 0)
-        return '\0';
-    ssize_t got = read(fd, stat, sizeof stat - 1);
-    close(fd);
-    const char *name_end = got > 0 ? strrchr(stat, ')') : NULL;
+    char stat[512], state = '\0';
+    read_about(pid, "stat", stat, sizeof stat);
+    const char *name_end = strrchr(stat, ')');
     *threads = 0;
     if (!name_end || sscanf(name_end + 1,
                             " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
@@ -348,17 +355,29 @@ bool process_is_stopped(const struct process *process)
 
 bool process_rests(const struct process *process, uint64_t *ran_ns)
 {
-    char path[40], text[80] = "";
+    char text[80];
     long threads;
     const uint64_t before_ns = *ran_ns;
     const char state = state_of(process->pid, &threads);
-    snprintf(path, sizeof path, "/proc/%d/schedstat", process->pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd >= 0 && read(fd, text, sizeof text - 1) > 0)
+    read_about(process->pid, "schedstat", text, sizeof text);
+    if (text[0])
         *ran_ns = strtoull(text, NULL, 10);
-    if (fd >= 0)
-        close(fd);
     return (state == 'S' || state == 'T' || state == 't') && *ran_ns == before_ns;
+}
+
+bool process_moves(const struct process *process, uint64_t *moved)
+{
+    char io[512], stat[512];
+    unsigned long long read, written, minor, major;
+    const uint64_t before = *moved;
+    read_about(process->pid, "io", io, sizeof io);
+    read_about(process->pid, "stat", stat, sizeof stat);
+    const char *name_end = strrchr(stat, ')');
+    if (sscanf(io, "rchar: %llu wchar: %llu", &read, &written) < 2 || !name_end ||
+        sscanf(name_end + 1, " %*c %*d %*d %*d %*d %*d %*u %llu %*u %llu", &minor, &major) < 2)
+        return true;
+    *moved = read + written + minor + major;
+    return *moved != before;
 }
 
 bool process_has_ended(pid_t pid)

@@ -79,6 +79,11 @@ bool process_is_stopped(const struct process *process);
 // it had run by then, and has now. What works, waits for a disk or for a core does not rest.
 bool process_rests(const struct process *process, uint64_t *ran_ns);
 
+// Whether it has read, written, or touched memory for the first time since this was asked before;
+// moved is how much of that it had done by then, and has now. What computes with what it has does
+// not. True where that cannot be known (proc_pid_io(5) of another user's process).
+bool process_moves(const struct process *process, uint64_t *moved);
+
 // Whether any process of that pid has ended: it is gone, or nobody has waited for it yet (a zombie,
 // as containers whose first process waits for nobody collect them).
 bool process_has_ended(pid_t pid);

@@ -83,8 +83,9 @@ enum {
     ANSWER_MS = 30 * 1000, // the first answer waits for the copy of kcore
     END_MS = 120 * 1000,   // all buffers are written out, and the build-ids read
     KILL_GRACE_MS = 2000,
-    LOOK_MS = 50,   // for a person who interrupts
-    HANGS_MS = 500, // who then has done nothing for so long will not
+    LOOK_MS = 50,    // for a person who interrupts
+    HANGS_MS = 500,  // who then has done nothing for so long will not
+    SPINS_MS = 2000, // nor who has run for so long without reading or writing
 };
 
 // --- the command line ----------------------------------------------------------------------------
@@ -195,28 +196,36 @@ static bool log_says(const char *log, const char *words)
 
 // --- one that hangs ------------------------------------------------------------------------------
 
-struct rest {
-    int64_t since_ms;
-    uint64_t ran_ns;
+// Since when perf has come no further.
+struct halt {
+    int64_t rests_since_ms;
+    uint64_t ran_ns, spins_since_ns; // how long it has run, and had when it last moved anything
+    uint64_t moved;
+    bool spins;
 };
 
-// Whether somebody has interrupted and perf does nothing, be it stopped or waiting for what does
-// not come. One that works is left to its work.
-static bool hangs(const struct perf_recorder *recorder, struct rest *rest)
+// Whether somebody has interrupted and perf comes no further: it is stopped, waits for what does
+// not come, or runs and neither reads nor writes. One that works is left to its work.
+static bool hangs(const struct perf_recorder *recorder, struct halt *halt)
 {
     bool hurries = (recorder->interrupted && *recorder->interrupted) || process_is_interrupted();
-    if (!process_rests(&recorder->process, &rest->ran_ns) || !hurries)
-        rest->since_ms = monotonic_ms();
-    return monotonic_ms() - rest->since_ms >= HANGS_MS;
+    if (!process_rests(&recorder->process, &halt->ran_ns) || !hurries)
+        halt->rests_since_ms = monotonic_ms();
+    if (process_moves(&recorder->process, &halt->moved) || !hurries)
+        halt->spins_since_ns = halt->ran_ns;
+    halt->spins = halt->ran_ns - halt->spins_since_ns >= SPINS_MS * 1000000ull;
+    return halt->spins || monotonic_ms() - halt->rests_since_ms >= HANGS_MS;
 }
 
-static int hang_error(struct perf_recorder *recorder, const char *where, struct error *err)
+static int hang_error(struct perf_recorder *recorder, const struct halt *halt, const char *where,
+                      struct error *err)
 {
     process_stop(&recorder->process, 0);
     return error_set(err, ERROR_FAILED,
-                     "perf record did nothing for %d ms %s, and was killed when the capture was "
+                     "perf record %s for %d ms %s, and was killed when the capture was "
                      "interrupted; what it said is in %s",
-                     HANGS_MS, where, recorder->log);
+                     halt->spins ? "ran without reading or writing" : "did nothing",
+                     halt->spins ? SPINS_MS : HANGS_MS, where, recorder->log);
 }
 
 // --- the conversation ----------------------------------------------------------------------------
@@ -226,22 +235,22 @@ enum answer {
     ANSWER_IS_THERE,
     ANSWER_NEVER,      // perf closed its end, so it is about to exit
     ANSWER_NOT_WANTED, // somebody interrupts, before anything was recorded
-    ANSWER_HANGS,      // somebody interrupts, and perf does nothing
+    ANSWER_HANGS,      // somebody interrupts, and perf comes no further
 };
 
 // Waits for "ack" (newer versions send a NUL after it).
-static enum answer await_answer(struct perf_recorder *recorder)
+static enum answer await_answer(struct perf_recorder *recorder, struct halt *halt)
 {
     static const char answer[] = "ack\n";
     size_t matched = 0;
-    struct rest rest = {.since_ms = monotonic_ms()};
+    *halt = (struct halt){.rests_since_ms = monotonic_ms()};
     for (long deadline = monotonic_ms() + recorder->answer_ms;;) {
         long left = deadline - monotonic_ms();
         struct pollfd ready = {.fd = recorder->process.output, .events = POLLIN};
         if (!recorder->ready && process_is_interrupted())
             return ANSWER_NOT_WANTED;
         int polled = poll(&ready, 1, left <= 0 ? 0 : left < LOOK_MS ? (int)left : LOOK_MS);
-        if (polled == 0 && hangs(recorder, &rest))
+        if (polled == 0 && hangs(recorder, halt))
             return ANSWER_HANGS;
         if ((polled < 0 && errno == EINTR) || (polled == 0 && left > 0))
             continue;
@@ -264,16 +273,17 @@ static int perf_command(struct perf_recorder *recorder, const char *word, const 
                         struct error *err)
 {
     char line[32];
+    struct halt halt;
     int status = 0, length = snprintf(line, sizeof line, "%s\n", word);
     struct process *process = &recorder->process;
     if (process->pid <= 0)
         return error_set(err, ERROR_FAILED, "perf record does not run, so it cannot %s", word);
     ssize_t written = write(process->input, line, (size_t)length);
-    enum answer answer = written == length ? await_answer(recorder) : ANSWER_NEVER;
+    enum answer answer = written == length ? await_answer(recorder, &halt) : ANSWER_NEVER;
     if (answer == ANSWER_IS_THERE)
         return 0;
     if (answer == ANSWER_HANGS)
-        return hang_error(recorder, when, err);
+        return hang_error(recorder, &halt, when, err);
     if (answer == ANSWER_NOT_WANTED) {
         process_stop(process, 0);
         return error_set(err, ERROR_FAILED, "interrupted before perf record was ready");
@@ -364,14 +374,15 @@ int perf_recorder_end(struct perf_recorder *recorder, struct error *err)
 }
 
 // Returns 1 when it has ended, 0 when it has not within its time, or hangs.
-static int await_end(struct perf_recorder *recorder, int *status, bool *hung, struct error *err)
+static int await_end(struct perf_recorder *recorder, int *status, bool *hung, struct halt *halt,
+                     struct error *err)
 {
-    struct rest rest = {.since_ms = monotonic_ms()};
+    *halt = (struct halt){.rests_since_ms = monotonic_ms()};
     const int64_t deadline_ms = monotonic_ms() + recorder->end_ms;
     int ended;
     while ((ended = process_wait(&recorder->process, LOOK_MS, status, err)) == 0 &&
            monotonic_ms() < deadline_ms && !*hung)
-        *hung = hangs(recorder, &rest);
+        *hung = hangs(recorder, halt);
     return ended;
 }
 
@@ -379,14 +390,15 @@ int perf_recorder_stop(struct perf_recorder *recorder, struct error *err)
 {
     int status = 0;
     bool hung = false;
+    struct halt halt;
     int result = recorder->ending ? 0 : perf_recorder_end(recorder, err);
     if (result < 0)
         return result;
-    int ended = await_end(recorder, &status, &hung, err);
+    int ended = await_end(recorder, &status, &hung, &halt, err);
     if (ended > 0)
         process_close_pipes(&recorder->process);
     if (ended == 0 && hung) {
-        hang_error(recorder, "after it was stopped", err);
+        hang_error(recorder, &halt, "after it was stopped", err);
         // A thread of its own is waited for, for up to a second, when all is written.
         return log_says(recorder->log, "Captured and wrote") ? 0 : -ERROR_FAILED;
     }

@@ -5,7 +5,7 @@
 // perf's stdin and stdout are the two ends of that conversation, so there is nothing to clean up;
 // perf dies with this process, also by kill -9. Every wait is bounded, and what perf said on stderr
 // is in the error when it fails. Who interrupts does not wait for a perf that hangs: one that has
-// done nothing for half a second is killed.
+// done nothing for half a second, or run for two without reading or writing, is killed.
 #ifndef PROFILER_PERF_RECORDER_H
 #define PROFILER_PERF_RECORDER_H
 

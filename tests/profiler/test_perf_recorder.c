@@ -46,6 +46,7 @@ static const char script[] =
     "        waits:stop) printf 'ack\\n'; while [ ! -e \"$folder/go\" ]; do sleep 0.01; done; "
     "exit 0 ;;\n"
     "        lingers:stop) printf 'ack\\n'; exec sleep 60 ;;\n"
+    "        spins:stop) printf 'ack\\n'; while :; do :; done ;;\n"
     "        naps:stop) echo '[ perf record: Captured and wrote 1 MB ]' >&2; printf 'ack\\n'; "
     "exec sleep 60 ;;\n"
     "        badly:stop) printf 'ack\\n'; echo 'cannot write' >&2; exit 3 ;;\n"
@@ -263,6 +264,8 @@ static void one_that_hangs_is_not_waited_for(void **state)
     } cases[] = {
         {"mute", "perf record did nothing for 500 ms when its events were enabled, and was killed"},
         {"lingers", "perf record did nothing for 500 ms after it was stopped, and was killed"},
+        {"spins", "perf record ran without reading or writing for 2000 ms after it was stopped, "
+                  "and was killed"},
         {"naps", ""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
