@@ -193,6 +193,32 @@ static void pt_walk_find_change(struct pt_walk *walk, uint64_t tsc)
     walk_set_space(walk, low ? changes->items[low - 1].space : PT_SPACE_ALL);
 }
 
+// A process's code is at `ip`, where the one that ran by the changes' times has none. Their clock
+// and the trace's may be off from one another, and the trace's time is that of its last timing
+// packet: then the address space is that of a change a little later or earlier. Goes there; false:
+// none of them has the code.
+static bool walk_find_space(struct pt_walk *walk, uint64_t ip)
+{
+    enum { NEAR_CHANGES = 8 };
+    const struct pt_space_changes *changes = walk->stream->changes;
+    struct pt_code_bytes *code = &walk->walker->stretches.bytes;
+    bool kernel = ip >> 63; // the same in all spaces, in whichever state
+    if (!changes || kernel || !pt_code_bytes_lack(code, walk->space, ip))
+        return false;
+    for (size_t away = 1; away <= NEAR_CHANGES; away++) {
+        const size_t near[] = {walk->next_change + away - 1, walk->next_change - away - 1};
+        for (size_t i = 0; i < sizeof near / sizeof *near; i++) {
+            if (near[i] >= changes->count || // also where it would be before the first
+                !pt_code_bytes_part(code, changes->items[near[i]].space, ip))
+                continue;
+            walk->next_change = near[i] + 1;
+            walk_set_space(walk, changes->items[near[i]].space);
+            return true;
+        }
+    }
+    return false;
+}
+
 // --- events --------------------------------------------------------------------------------------
 
 // Whether libipt may report the event before branches that happened earlier: only a change of the
@@ -646,6 +672,10 @@ static int walk_from_sync(struct pt_walk *walk, int status, bool *ended)
         if (status < 0 || (status & pts_eos))
             break;
         status = walk_plain_blocks(walk, &block);
+        if (status == -pte_nomap && !block.ninsn && walk_find_space(walk, block.ip)) {
+            status = 0;
+            continue;
+        }
         if (block.ninsn) { // instructions before an error were executed, too
             walk->enabled = true;
             walk_block(walk, &block);
