@@ -432,6 +432,37 @@ static void sweep_sleep(struct path *path, const struct thread_period *period)
     path_being_woken(path, period->waking ? period->waking->from : NO_CORE, end_ns, period->end_ns);
 }
 
+// --- not there yet -------------------------------------------------------------------------------
+
+// Before a thread was made, or was first seen to be woken, whoever did that had the message.
+static bool follow_maker(struct path *path, const struct thread_period *period)
+{
+    const struct sweep *sweep = &path->sweep;
+    const struct host_timeline *host = sweep->decomposer->in->server;
+    size_t count;
+    const struct waking *wakings = host_timeline_wakings(host, sweep->thread, &count);
+    bool dead = period->before && period->before->left == STINT_EXITED;
+    int64_t since_ns = dead ? period->before->end_ns : INT64_MIN;
+    size_t first = array_bound(0, count, at, wakings[at].time_ns < since_ns);
+    if ((period->before && !dead) || !period->next || path->hops >= MOST_HOPS || first == count ||
+        wakings[first].time_ns < period->end_ns || wakings[first].time_ns > period->next->begin_ns)
+        return false;
+    struct waker maker = lock_waker(host, &wakings[first]);
+    struct path other = {.sweep = {.decomposer = sweep->decomposer,
+                                   .life = sweep->life,
+                                   .role = ROLE_A,
+                                   .thread = maker.thread,
+                                   .replied = sweep->replied},
+                         .wait = path->wait,
+                         .sleep = path->sleep,
+                         .helper = !path->wait,
+                         .hops = path->hops + 1};
+    if (maker.kind != WAKER_THREAD || maker.thread == sweep->thread)
+        return false;
+    path_follow(&other, period->begin_ns, period->end_ns);
+    return true;
+}
+
 // --- along a thread ------------------------------------------------------------------------------
 
 static void visit_period(const struct thread_period *period, void *opaque)
@@ -459,6 +490,8 @@ static void visit_period(const struct thread_period *period, void *opaque)
         sweep_sleep(path, period);
         break;
     case THREAD_UNKNOWN:
+        if (follow_maker(path, period))
+            break;
         path_unknown(path, near ? near->core : sweep->life->stamp_core[STAMP_APPLICATION],
                      period->begin_ns, period->end_ns);
         break;

@@ -76,8 +76,8 @@
 // Scheduler.
 EVENT(SWITCH, 1, "switch", task_switch, "id: the thread that comes (0: idle); text: its name; flags: `enum switch_flags`",
       "another thread gets the core")
-EVENT(WAKING, 2, "waking", waking, "id: the thread; a: the core it ran on last; b: the thread that wakes it, or that was interrupted by what wakes it (0: idle); flags: `enum waking_flags`",
-      "a thread is made runnable")
+EVENT(WAKING, 2, "waking", waking, "id: the thread; a: the core it ran on last; b: the thread that wakes or makes it, or that was interrupted by what wakes it (0: idle); flags: `enum waking_flags`",
+      "a thread is made runnable, or made")
 // Interrupts: entry and exit nest properly on a core.
 EVENT(IRQ_ENTRY, 3, "irq_entry", entry(IRQ), "id: irq number; text: the action's name",
       "a device interrupt begins")
@@ -259,7 +259,7 @@ EVENT_PROGRAM(mm_vmscan_memcg_reclaim_begin, WAITS, false, "memory reclaim for a
 EVENT_PROGRAM(mm_vmscan_memcg_reclaim_end, WAITS, false, "memory reclaim for a control group's limit", NULL)
 EVENT_PROGRAM(mm_compaction_begin, WAITS, false, "memory compaction", NULL)
 EVENT_PROGRAM(mm_compaction_end, WAITS, false, "memory compaction", NULL)
-EVENT_PROGRAM(sched_process_fork, WAITS, false, "copying page tables in fork", NULL)
+EVENT_PROGRAM(sched_process_fork, WAITS, false, "copying page tables in fork; who made a thread", NULL)
 EVENT_PROGRAM(balance_dirty_pages, WAITS, false, "writers that wait for writeback", NULL)
 EVENT_PROGRAM(collection_begin, COLLECTIONS, false, "garbage collections of CPython and Node.js", NULL)
 EVENT_PROGRAM(collection_end, COLLECTIONS, false, "garbage collections of CPython and Node.js", NULL)

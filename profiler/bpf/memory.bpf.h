@@ -139,9 +139,15 @@ static __always_inline void note_foreign_memory(struct mm_struct *memory)
         detour_begins(DETOUR_FORK, (uint64_t)memory);
 }
 
+// Who makes a thread wakes it for the first time, which sched_waking does not tell.
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct *child)
 {
+    uint32_t core = bpf_get_smp_processor_id();
+    struct core_ring *ring = watched_ring(core);
+    if (ring)
+        record_write(ring, core, EVENT_WAKING, 0, (uint32_t)child->pid, core,
+                     (uint32_t)parent->pid);
     return detour_ends(DETOUR_FORK, (uint64_t)child->mm);
 }
 

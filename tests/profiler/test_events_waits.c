@@ -45,7 +45,7 @@ static void touch_pages(char *pages)
         ((volatile char *)pages)[i * PAGE]++;
 }
 
-static void fork_and_write(char *pages)
+static pid_t fork_and_write(char *pages)
 {
     pid_t child = fork();
     if (child == 0)
@@ -54,6 +54,7 @@ static void fork_and_write(char *pages)
     touch_pages(pages);
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
+    return child;
 }
 
 // Whether it lies on a disk: other file systems have no device of their own.
@@ -89,7 +90,7 @@ static void forks_copies_and_disks_are_recorded(void **state)
         fail_msg("%s", err.text);
     bool forks = is_attached(capture, "sched_process_fork") && is_attached(capture, "rss_stat");
     bool disks = is_attached(capture, "block_rq_complete");
-    fork_and_write(pages);
+    pid_t child = fork_and_write(pages);
     disks &= sync_file(folder);
     assert_int_equal(events_capture_stop(capture, folder, NULL, &err), 0);
     events_capture_free(capture);
@@ -98,19 +99,21 @@ static void forks_copies_and_disks_are_recorded(void **state)
         log_reader_open(&reader, path, LOG_EVENTS, EVENT_LOG_VERSION, sizeof(struct event), &err),
         0);
     const struct event *events = reader.records;
-    size_t forked = 0, copied = 0, completed = 0, named = 0;
+    size_t forked = 0, made = 0, copied = 0, completed = 0, named = 0;
     for (size_t i = 0; i < reader.count; i++) {
         bool mine = events[i].id == (uint32_t)getpid();
         forked += mine && events[i].kind == EVENT_DETOUR && events[i].flags == DETOUR_FORK &&
                   events[i].payload.a > 0 && events[i].payload.a < events[i].time;
+        made += events[i].kind == EVENT_WAKING && events[i].id == (uint32_t)child &&
+                events[i].payload.b == (uint32_t)getpid();
         copied += mine && events[i].kind == EVENT_PAGE_FAULT && (events[i].flags & FAULT_COPIES) &&
                   events[i].payload.a - (uint64_t)(uintptr_t)pages < PAGES * PAGE;
         completed += events[i].kind == EVENT_DISK_DONE && events[i].payload.a <= events[i].time;
         named += events[i].kind == EVENT_DISK && events[i].payload.text[0];
     }
-    print_message("%zu forks, %zu pages copied, %zu requests of %zu disks\n", forked, copied,
-                  completed, named);
-    assert_true(!forks || forked == 1);
+    print_message("%zu forks, %zu children, %zu pages copied, %zu requests of %zu disks\n", forked,
+                  made, copied, completed, named);
+    assert_true(!forks || (forked == 1 && made == 1));
     assert_true(copied >= PAGES);
     assert_true(!disks || (completed > 0 && named > 0));
     log_reader_close(&reader);

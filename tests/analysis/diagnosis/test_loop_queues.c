@@ -441,6 +441,36 @@ static void test_part_of_a_request_unread(void **state)
     }
 }
 
+// The thread that serves a request is made for it by a worker, or was made before and first woken
+// by a program that only had the core: of that nothing is known.
+static void test_thread_made_for_the_request(void **state)
+{
+    (void)state;
+    for (int made = 0; made <= 1; made++) {
+        struct scene s;
+        open_scene(&s);
+        s.events.items[0].id = BYSTANDER; // in the front's place
+        strcpy(s.events.items[0].payload.text, "bystander");
+        call(&s, FRONT, CALL_RECEIVE, 620, 622, CLIENT_SIDE);
+        call(&s, FRONT, CALL_SEND, 640, 642, CLIENT_SIDE);
+        for (uint32_t thread = FRONT; thread <= WORKER; thread++) {
+            struct event *member = event(&s, 2, EVENT_MEMBER, 2, thread);
+            bool other = thread == WORKER && !made;
+            member->payload.a = other ? BYSTANDER : FRONT_PROCESS;
+            member->payload.b = other ? 1 : 2;
+        }
+        runs(&s, 3, 2, WORKER, "worker");
+        event(&s, 600, EVENT_WAKING, 2, FRONT)->payload.b = WORKER;
+        runs(&s, 612, 0, FRONT, "front");
+        runs(&s, 700, 2, 0, "swapper/2");
+        build(&s, 10, 622, 640, 0);
+        expect(&s, "application time", made ? 600 : 15, made ? 625 : 30);
+        expect(&s, "unknown wait", made ? 0 : 580, made ? 0 : 595);
+        expect(&s, "bystander", 10, 14);
+        close_scene(&s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -456,6 +486,7 @@ int main(void)
         cmocka_unit_test(test_worker_without_a_core),
         cmocka_unit_test(test_asks_before_it_reads),
         cmocka_unit_test(test_part_of_a_request_unread),
+        cmocka_unit_test(test_thread_made_for_the_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
