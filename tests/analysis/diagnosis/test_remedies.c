@@ -42,7 +42,8 @@ static void every_category_has_a_remedy(void **state)
                                           "client's cores",
                                           "the server's own work",
                                           "forked child",
-                                          "connections to servers"};
+                                          "connections to servers",
+                                          "connection pool"};
     struct categories own;
     struct error err = {0};
     assert_int_equal(categories_init(&own, &err), 0);

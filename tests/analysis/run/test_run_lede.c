@@ -275,7 +275,19 @@ static const struct situation situations[] = {
                  .explains = true,
                  .total_ns = .9 * ALL_NS}},
      .servers = 1,
-     .lede = SLOW "For 90 % of that extra time memcached waited for another server."},
+     .lede = SLOW "For 90 % of that extra time memcached waited for another server: `waiting for "
+                  "redis-server (127.0.0.1:6379)`."},
+    {.what = "a pool of connections",
+     .causes = {{.name = "waiting for a free connection: all 2 wait for 127.0.0.1:6379",
+                 .category = "connection pool",
+                 .tier = "127.0.0.1:6379",
+                 .role = ROLE_A,
+                 .explains = true,
+                 .total_ns = .9 * ALL_NS}},
+     .servers = 1,
+     .lede = SLOW "For 90 % of that extra time every connection that memcached had to another "
+                  "server was taken: `waiting for a free connection: all 2 wait for "
+                  "127.0.0.1:6379`."},
     {.what = "a garbage collection",
      .servers = 1,
      .causes = {CAUSE("VM Thread", "garbage collection", ROLE_A, .9)},
