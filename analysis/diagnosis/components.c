@@ -29,7 +29,10 @@ const char *cause_class_name(enum cause_class class)
     return "?";
 }
 
-enum { CORE_ROLES = 2 }; // R or A
+enum {
+    CORE_ROLES = 2,  // R or A
+    TIER_BYTES = 40, // of another server's name, with which causes there begin
+};
 
 static const char own_work[] = "the server's own work"; // a category
 
@@ -172,12 +175,18 @@ int64_t component_of_tier(struct component_table *table, uint32_t number, const 
     struct component component = table->components.items[number];
     if (component.tier[0])
         return number; // at a server further down
-    snprintf(component.name, sizeof component.name, "%.40s: %.90s", tier,
+    snprintf(component.name, sizeof component.name, "%.*s: %.90s", TIER_BYTES, tier,
              table->components.items[number].name);
     snprintf(component.tier, sizeof component.tier, "%s", tier);
     component.explains = !component.apart;
     component.functions = false;
     return find_or_add(table, &component);
+}
+
+bool component_is_at_tier(const char *name, const char *tier)
+{
+    size_t length = strnlen(tier, TIER_BYTES);
+    return length && strncmp(name, tier, length) == 0 && name[length] == ':';
 }
 
 int64_t component_of_context(struct component_table *table, const struct span *span,

@@ -7,6 +7,7 @@
 #ifndef ANALYSIS_DIAGNOSIS_COMPONENTS_H
 #define ANALYSIS_DIAGNOSIS_COMPONENTS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "analysis/diagnosis/categories.h"
@@ -64,6 +65,9 @@ int64_t component_of_peer(struct component_table *table, const char *name, const
 // The same component at another server, "redis-server: head-of-line blocking": located there, it
 // explains. -1: no memory.
 int64_t component_of_tier(struct component_table *table, uint32_t component, const char *tier);
+
+// Whether a cause of that name is one of these, of that tier's; else somebody waited for the tier.
+bool component_is_at_tier(const char *name, const char *tier);
 
 // The component of a context (task, irq, softirq or vector) at role R or A. -1: no memory.
 int64_t component_of_context(struct component_table *table, const struct span *span,

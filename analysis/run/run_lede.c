@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analysis/diagnosis/components.h"
 #include "analysis/diagnosis/remedies.h"
 #include "analysis/run/run_groups.h"
 #include "analysis/run/run_judgement.h"
@@ -25,11 +26,9 @@ static void put_server(const struct run_analysis *run, const struct cause *cause
                        size_t bytes)
 {
     const struct applications *servers = &run->lifetimes.applications;
-    const size_t length = strnlen(cause->tier, 40); // as component_of_tier() has it
-    const bool behind = length && strncmp(cause->name, cause->tier, length) == 0;
-    const char *name = behind                      ? cause->tier
-                       : servers->items.count == 1 ? servers->items.items[0].name
-                                                   : "";
+    const char *name = component_is_at_tier(cause->name, cause->tier) ? cause->tier
+                       : servers->items.count == 1                    ? servers->items.items[0].name
+                                                                      : "";
     text_clean(name[0] ? name : "the server", false, out, bytes);
 }
 

@@ -224,6 +224,25 @@ static void test_makes_way(void **state)
     close_scene(&s);
 }
 
+// What happened at another server begins with its name, however long that is, as what one that
+// waits for it does not.
+static void test_names_of_a_tier(void **state)
+{
+    static const char tier[] = "a-server-behind-the-server-whose-name-is-longer (10.0.0.7:5432)";
+    struct component_table table;
+    (void)state;
+    assert_int_equal(component_table_init(&table, NULL, NULL, NULL), 0);
+    int64_t there = component_of_tier(&table, COMPONENT_APPLICATION, tier);
+    assert_true(there > 0);
+    assert_true(component_is_at_tier(table.components.items[there].name, tier));
+    there = component_of_peer(&table, "waiting for redis (10.0.0.7:6379)", "redis", false);
+    assert_true(there > 0);
+    assert_false(component_is_at_tier(table.components.items[there].name, "redis"));
+    assert_false(component_is_at_tier("redis-server: application time", "redis"));
+    assert_false(component_is_at_tier("application time", ""));
+    component_table_fini(&table);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -236,6 +255,7 @@ int main(void)
         cmocka_unit_test(test_peer_has_core),
         cmocka_unit_test(test_stranger_has_core),
         cmocka_unit_test(test_makes_way),
+        cmocka_unit_test(test_names_of_a_tier),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
