@@ -273,7 +273,7 @@ static inline void fixture_build(struct fixture *f, const struct fixture_options
         fixture_verdict(run, options);
         fixture_findings(run, options->odd);
     }
-    if (options->everything)
+    if (options->samples)
         fixture_samples(&run->evidence.samples);
     fixture_documents(run);
 }

@@ -39,6 +39,7 @@ struct fixture_options {
     double rate;
     bool odd;        // hostile names, infinities, NaN, losses
     bool everything; // diagnosed is not the slowest 1 % but every message, once
+    bool samples;    // the processor was sampled
     bool no_causes;  // diagnosed, but nothing found
     bool no_verdict; // N/A
     bool hops;       // of the network

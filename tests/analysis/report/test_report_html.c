@@ -21,8 +21,11 @@ static int write_variant(const char *path, const char *variant)
     options.everything = strcmp(variant, "everything") == 0;
     if (strcmp(variant, "large") == 0)
         options.requests = 200000;
+    if (strcmp(variant, "small") == 0)
+        options.requests = 2000;
     if (options.everything)
         options.requests = 100000;
+    options.samples = options.everything || strcmp(variant, "usual") == 0;
     options.odd = strcmp(variant, "odd") == 0;
     options.no_causes = strcmp(variant, "no-causes") == 0;
     options.no_verdict = strcmp(variant, "no-verdict") == 0;

@@ -44,13 +44,16 @@ grep -qF 'Inconclusive: the figures of no rate can be trusted; of the first: </s
     fail 'doubtful: the sentence'
 
 need_browser
-look_at() {
-    open_page "$1"
+begin_page search "$folder/search/report.html"
+begin_page curve "$folder/curve.html"
+open_pages
+look_at() { # NAME
+    whole_page "$1"
     [ "$(in_page 'class="point"')" -eq 9 ] || fail "$1: not three points of three percentiles"
     grep -q 'id="saturation"' "$folder/dom" || fail "$1: saturation is not marked"
 }
-look_at "$folder/search/report.html"
+look_at search
 grep -q 'id="slo"' "$folder/dom" || fail 'search: no line for the SLO'
-look_at "$folder/curve.html"
+look_at curve
 grep -q 'id="slo"' "$folder/dom" && fail 'sweep: a line for an SLO'
 exit 0

@@ -2,18 +2,13 @@
 # SPDX-License-Identifier: MIT
 # Opens reports in a headless browser, from file://, and uses them: every variant loads without an
 # error and fetches nothing; balloons, keys, windows, sorting, timelines and printing do their work.
+# THOROUGH=1: more of them, those of many messages too (test_long_report_page.sh).
 set -u
-browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
-[ -n "$browser" ] || { echo "no Chromium to open the report with (apt-get install chromium)"; exit 77; }
-command -v python3 >/dev/null || { echo "there is no python3 to use the pages with (apt-get install python3)"; exit 77; }
+. "$(dirname "$0")/browser_lib.sh"
+need_browser
 writer="$BUILD/tests/analysis/report/test_report_html"
 [ -x "$writer" ] || { echo "$writer is not built"; exit 1; }
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
 failures=0
-
-# The pages to open, in few browsers (open_pages.py): $1: NAME, $2: file and fragment, $3: the window's width.
-begin_page() { echo "$1 ${3:-1400} $2" >>"$folder/pages"; }
 
 look_at() { name=$1; } # NAME: what the next expectations are of
 
@@ -42,22 +37,28 @@ addEventListener("securitypolicyviolation", event => problems.push(event.blocked
         -e "/^<\/body>\$/r tests/analysis/report/$3" "$1" >"$2"
 }
 
-variants='usual large everything odd no-causes no-verdict empty'
+is_used() { [ "$1" = usual ] || [ -n "${THOROUGH:-}" ]; } # by the driver, or only opened
+variants="usual odd empty ${THOROUGH:+large everything no-causes no-verdict}"
+doms=()
 for variant in $variants; do
-    "$writer" --write "$folder/$variant.html" "$variant" || exit 1
-    instrument "$folder/$variant.html" "$folder/$variant-driven.html" report_page_driver.html
+    page=$folder/$variant.html
+    "$writer" --write "$page" "$variant" || exit 1
+    if is_used "$variant"; then
+        instrument "$page" "$folder/$variant-driven.html" report_page_driver.html
+        page=$folder/$variant-driven.html
+    fi
     width=1400
     [ $variant != odd ] || width=390 # as on a telephone
-    begin_page "$variant" "$folder/$variant-driven.html" $width
+    begin_page "$variant" "$page" $width
+    doms+=("$folder/$variant.dom")
 done
 # Two runs against each other, and three a side.
 "$BUILD/tests/analysis/compare/test_run_compare" --write "$folder/compare.html" 1 || exit 1
-begin_page compare "$folder/compare.html"
 sed 's|^</body>$|<script>new MutationObserver(() => { document.documentElement.dataset.fits = ["shifts", "changes", "places", "categories", "box"].filter(name => { \
 const plot = document.getElementById(name + "-plot"); return plot.scrollWidth > plot.clientWidth; }).join() \|\| "all"; }) \
 .observe(document.documentElement, {attributeFilter: ["data-ready"]});</script></body>|' \
     "$folder/compare.html" >"$folder/phone.html"
-begin_page phone "$folder/phone.html" 390 # as on a telephone
+begin_page compare "$folder/phone.html" 390 # as on a telephone
 "$BUILD/tests/analysis/compare/test_run_compare" --write "$folder/sets.html" 3 || exit 1
 begin_page sets "$folder/sets.html"
 # And two whose functions are known, used.
@@ -88,10 +89,7 @@ begin_page words "$folder/words.html"
 # What must be noticed: a page that throws and wants what it may not have.
 sed 's|^</body>$|<img src="http://127.0.0.1:9/picture"><script>throw new Error("thrown")</script></body>|' "$folder/empty.html" >"$folder/broken.html"
 begin_page broken "$folder/broken.html"
-# Half of them in each of two browsers, at the same time.
-awk 'NR % 2' "$folder/pages" | timeout 200 python3 tests/analysis/report/open_pages.py "$browser" "$folder" odd &
-awk 'NR % 2 == 0' "$folder/pages" | timeout 200 python3 tests/analysis/report/open_pages.py "$browser" "$folder" even || failures=1
-wait $! && [ $failures -eq 0 ] || { echo "FAIL  the browser failed"; exit 1; }
+open_pages
 
 for problem in 'Error: thrown' 'http://127.0.0.1:9/picture'; do
     grep -q "$problem" "$folder/broken.problems" || { echo "FAIL  not noticed: $problem"; failures=$((failures + 1)); }
@@ -104,17 +102,16 @@ no_errors
 for variant in $variants; do
     look_at "$variant"
     expect "$variant: the page became ready" 'data-ready="yes"'
-    expect "$variant: the driver ran to its end" 'driver: done'
+    ! is_used "$variant" || expect "$variant: the driver ran to its end" 'driver: done'
     [ $variant != odd ] || expect "odd: what was not set" 'no: No such file or directory'
     [ $variant != odd ] || expect "odd: the neighbour's load" '4,999/s'
     no_errors
     grep -o '\[ok\].*' "$folder/$variant.dom" | sed "s/^\[ok\]/ok    $variant:/"
 done
-python3 tests/experiments/written_times.py "$folder"/{usual,large,everything,odd,no-causes,no-verdict,empty}.dom || failures=$((failures + 1))
+python3 tests/experiments/written_times.py "${doms[@]}" || failures=$((failures + 1))
 
-look_at phone
-expect "compare: its plots fit a telephone" 'data-fits="all"'
 look_at compare
+expect "compare: its plots fit a telephone" 'data-fits="all"'
 expect "compare: the page became ready" 'data-ready="yes"'
 expect "compare: what appeared is drawn and named" 'aria-label="yes (A) appeared: +'
 expect "compare: both runs' latencies are drawn" 'aria-label="Latency of both runs'

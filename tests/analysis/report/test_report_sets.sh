@@ -8,12 +8,6 @@ set -u
 command -v sqlite3 >/dev/null || { echo "there is no sqlite3; install it: apt-get install sqlite3"; exit 77; }
 need_browser
 taillight=$BUILD/taillight
-# A copy of a page that a few lines of script use once it is ready.
-use_page() { # PAGE SCRIPT
-    local when='.observe(document.documentElement, {attributeFilter: ["data-ready"]})'
-    sed "s|^</body>\$|<script>new MutationObserver(() => {${2//$'\n'/}})$when</script>&|" "$1" >"$folder/used.html"
-    open_page "$folder/used.html"
-}
 
 # --- the history ---------------------------------------------------------------------------------
 
@@ -39,13 +33,13 @@ history=("$taillight" history --db "$folder/h.db")
 [ "$(cat "$folder/out")" = "$folder/h.html" ] || fail "--quiet"
 grep -q '<h1 class="verdict">1 of 4 series changed their level; the latest: p95 of &lt;/script&gt;.* +20 % since #19 &lt;i&gt;hostile' \
     "$folder/h.html" || fail "the headline: $(grep '<h1' "$folder/h.html")"
-use_page "$folder/h.html" 'const all = what => document.querySelectorAll(what).length;
+# A copy that a few lines of script use once it is ready.
+use='const all = what => document.querySelectorAll(what).length;
     const seen = [".point", ".interval", ".level", ".change", ".series"].map(all).join(" ");
     [...document.querySelectorAll("#kinds button")].at(-1).click(); document.body.append("seen " + seen)'
-# p95 has two levels and the change between them; p99.9 is known nowhere and has no marks.
-grep -q 'seen 29 29 2 1 2' "$folder/dom" || fail "percentiles: $(grep -o 'seen [0-9 ]*' "$folder/dom")"
-# Of the runs that have no cause at all nothing is known.
-[ "$(in_page 'class="point"')" = 12 ] && [ "$(in_page 'not known in 18 runs')" = 1 ] || fail "the causes' marks"
+when='.observe(document.documentElement, {attributeFilter: ["data-ready"]})'
+sed "s|^</body>\$|<script>new MutationObserver(() => {${use//$'\n'/}})$when</script>&|" "$folder/h.html" >"$folder/used.html"
+begin_page history "$folder/used.html"
 
 # --- folders of runs -----------------------------------------------------------------------------
 
@@ -88,14 +82,35 @@ grep -qF '2 repetitions of <b>hostile</b>; 20 requests in all: p99 401 us [300 u
     "$folder/out" || fail "repetitions: the sentence"
 grep -qF 'Inconclusive: the load of 2 of 2 repetitions cannot be trusted: </script><b>hostile</b>. 2 repetitions of' "$folder/out" ||
     fail "repetitions: the doubt"
-open_page "$folder/repetitions/report.html"
+begin_page repetitions "$folder/repetitions/report.html"
+"$taillight" report "$folder/study" -q >"$folder/out" || fail "study: no page"
+begin_page study "$folder/study/report.html"
+"$taillight" report "$folder/matrix" -q -o "$folder/m.html" >"$folder/out" || fail "matrix: no page"
+begin_page matrix "$folder/m.html"
+# Of several loads each is there: a row, a verdict and a page each, and the doubt says whose it is.
+"$taillight" report "$folder/loads" >"$folder/out" || fail "loads: no page"
+grep -qF 'Inconclusive: the load of 1 of 2 steps cannot be trusted: load `batch`: </script>' "$folder/out" || fail "loads: the doubt"
+begin_page loads "$folder/loads/report.html"
+"$taillight" report "$folder/repeated_loads" >"$folder/out" || fail "repeated loads: no page"
+grep -qF '; load `ask`: 20 requests in all: p99 401 us' "$folder/out" && grep -qF '; load `batch`: 20 requests in all: p99 401 us' "$folder/out" ||
+    fail "repeated loads: the sentence"
+begin_page repeated_loads "$folder/repeated_loads/report.html"
+
+# --- what is on the pages --------------------------------------------------------------------------
+
+open_pages
+whole_page history
+# p95 has two levels and the change between them; p99.9 is known nowhere and has no marks.
+grep -q 'seen 29 29 2 1 2' "$folder/dom" || fail "percentiles: $(grep -o 'seen [0-9 ]*' "$folder/dom")"
+# Of the runs that have no cause at all nothing is known.
+[ "$(in_page 'class="point"')" = 12 ] && [ "$(in_page 'not known in 18 runs')" = 1 ] || fail "the causes' marks"
+whole_page repetitions
 [ "$(in_page 'class="point"') $(in_page 'class="level"')" = "6 2" ] || fail "repetitions: marks $(in_page 'class="point"')"
 grep -q 'href="./repetition-1/report.html"' "$folder/dom" && grep -q 'href="./javascript%3Aalert(1)/report.html"' "$folder/dom" ||
     fail "repetitions: the links"
 grep -q '1 gate failed, 1 gate passed' "$folder/dom" && [ "$(in_page 'p50 at most 1us')" = 1 ] || fail "repetitions: the gates"
 grep -qF 'Inconclusive: the load of 2 of 2 repetitions' "$folder/dom" || fail "repetitions: the page does not doubt them"
-"$taillight" report "$folder/study" -q >"$folder/out" || fail "study: no page"
-open_page "$folder/study/report.html"
+whole_page study
 for one in one two; do
     for i in 1 2; do grep -q "href=\"./$one/repetition-$i/report.html\"" "$folder/dom" || fail "study: no link to $one $i"; done
 done
@@ -103,14 +118,10 @@ grep -q 'href="./inner/report.html"' "$folder/dom" && grep -q 'href="./compare-c
 [ "$(in_page 'src="data:image/svg+xml,')" = 1 ] && [ "$(in_page 'pooled 10.0 µs')" = 2 ] || fail "study: picture, pooled percentiles"
 # Which runs' ends are told is decided once, where the study is written.
 [ "$(in_page '\[9.00 µs, 9.00 µs\]')" = 2 ] || fail "study: the ends of a percentile that one run has"
-"$taillight" report "$folder/matrix" -q -o "$folder/m.html" >"$folder/out" || fail "matrix: no page"
-open_page "$folder/m.html"
+whole_page matrix
 grep -q 'skipped: &lt;b&gt;hostile' "$folder/dom" && grep -q '7.50 µs' "$folder/dom" && grep -q 'from the send 55.0 µs' "$folder/dom" ||
     fail "matrix: what was skipped, the cost, latency from the send"
-# Of several loads each is there: a row, a verdict and a page each, and the doubt says whose it is.
-"$taillight" report "$folder/loads" >"$folder/out" || fail "loads: no page"
-grep -qF 'Inconclusive: the load of 1 of 2 steps cannot be trusted: load `batch`: </script>' "$folder/out" || fail "loads: the doubt"
-open_page "$folder/loads/report.html"
+whole_page loads
 for i in 1 2; do
     grep -q "one, load ask.*href=\"./one/repetition-$i/report.html\"" "$folder/dom" &&
         grep -q "one, load batch.*href=\"./one/repetition-$i/report-batch.html\"" "$folder/dom" || fail "loads: no link to $i"
@@ -118,10 +129,7 @@ done
 [ "$(in_page 'class="point"')" = 6 ] && grep -q 'first round: load n/a' "$folder/dom" &&
     grep -q 'href="./one/repetition-1/report-batch.html">one, load batch</a></span></t[dh]><t[^>]*>&lt;b&gt;hostile&lt;/b&gt; verdict' "$folder/dom" ||
     fail "loads: marks, the note, the verdicts"
-"$taillight" report "$folder/repeated_loads" >"$folder/out" || fail "repeated loads: no page"
-grep -qF '; load `ask`: 20 requests in all: p99 401 us' "$folder/out" && grep -qF '; load `batch`: 20 requests in all: p99 401 us' "$folder/out" ||
-    fail "repeated loads: the sentence"
-open_page "$folder/repeated_loads/report.html"
+whole_page repeated_loads
 [ "$(in_page 'class="point"') $(in_page 'class="level"')" = "12 4" ] || fail "repeated loads: marks $(in_page 'class="point"') $(in_page 'class="level"')"
 grep -q 'href="./repetition-2/report-batch.html"' "$folder/dom" && grep -q 'all of load ask, pooled' "$folder/dom" &&
     grep -q 'all of load batch, pooled' "$folder/dom" && grep -q 'Between runs of load batch' "$folder/dom" || fail "repeated loads: rows"
