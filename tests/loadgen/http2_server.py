@@ -9,11 +9,13 @@ import signal
 import socket
 import struct
 import sys
+import threading
 
-DATA, HEADERS, RESET, SETTINGS, PING, GOAWAY, WINDOW, CONTINUATION = 0, 1, 3, 4, 6, 7, 8, 9
+DATA, HEADERS, PRIORITY, RESET, SETTINGS, PING, GOAWAY, WINDOW, CONTINUATION = 0, 1, 2, 3, 4, 6, 7, 8, 9
 END_STREAM, ACK, END_HEADERS = 1, 1, 4
 OK = b"\x88"
 EARLY = b"\x08\x03103"  # :status
+GZIP = b"\x90"  # accept-encoding: gzip, deflate
 LENGTH_3 = b"\x0f\x0d\x013"  # content-length
 seen = answered = 0
 
@@ -85,6 +87,10 @@ class Connection:
             self.waiting.clear()
             self.say(frame(HEADERS, 0, stream, OK) + 1000 * frame(CONTINUATION, 0, stream, b"\0\1a\1b"))
             return
+        if how in endless:  # for as long as somebody reads it
+            self.waiting.clear()
+            threading.Thread(target=self.flood, args=endless[how](stream), daemon=True).start()
+            return
         if how in floods:
             self.say(floods[how](stream))
         if how in instead:
@@ -93,6 +99,12 @@ class Connection:
         self.say(reply(self.waiting.pop()) + (behind[how](stream) if how in behind else b""))
         if how == "fin" and last:
             self.sock.shutdown(socket.SHUT_WR)
+
+    def flood(self, first, text):
+        self.say(first)
+        text *= max(1, (1 << 20) // len(text))
+        while not self.dead:
+            self.say(text)
 
     def quiet(self):
         while how == "backwards" and self.waiting:
@@ -136,6 +148,22 @@ floods = {
     "early": lambda stream: 300 * frame(HEADERS, END_HEADERS, stream, EARLY),
     "windows": lambda stream: frame(WINDOW, 0, 0, struct.pack(">I", 0x7fffffff)),
     "goaways": lambda stream: 300 * frame(GOAWAY, 0, 0, struct.pack(">II", 0x7fffffff, 0)),
+}
+endless = {
+    "endless-headers": lambda stream: (b"", frame(HEADERS, END_HEADERS, stream, EARLY + 16000 * GZIP)),
+    "endless-continuations": lambda stream: (frame(HEADERS, 0, stream, OK), frame(CONTINUATION, 0, stream, 16000 * GZIP)),
+    "endless-early": lambda stream: (b"", frame(HEADERS, END_HEADERS, stream, EARLY)),
+    "endless-settings": lambda stream: (b"", frame(SETTINGS, 0, 0)),
+    "endless-acks": lambda stream: (b"", frame(SETTINGS, ACK, 0)),
+    "endless-pings": lambda stream: (b"", frame(PING, 0, 0, b"12345678")),
+    "endless-pongs": lambda stream: (b"", frame(PING, ACK, 0, b"12345678")),
+    "endless-windows": lambda stream: (b"", frame(WINDOW, 0, stream + 2, struct.pack(">I", 1))),
+    "endless-data": lambda stream: (frame(HEADERS, END_HEADERS, stream, OK), frame(DATA, 0, stream)),
+    "endless-priorities": lambda stream: (b"", frame(PRIORITY, 0, stream, struct.pack(">IB", 0, 1))),
+    "endless-unknown": lambda stream: (b"", frame(99, 0, 0)),
+    "endless-resets": lambda stream: (b"", frame(RESET, 0, stream, struct.pack(">I", 7))),
+    "endless-goaways": lambda stream: (b"", frame(GOAWAY, 0, 0, struct.pack(">II", 0x7fffffff, 0))),
+    "endless-body": lambda stream: (frame(HEADERS, END_HEADERS, stream, OK), frame(DATA, 0, stream, 16384 * b"x")),
 }
 instead = {
     "resets": lambda stream: 3 * frame(RESET, 0, stream, struct.pack(">I", 2)),

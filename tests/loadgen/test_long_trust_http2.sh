@@ -43,6 +43,9 @@ meets goaways '.answered == .scheduled' '.answered == $replies' '.errors == {}'
 for how in settings pings endless; do
     meets $how '.lost_by.malformed > 0' '.connections_ended > 5' '.answered <= $replies'
 done
+for how in headers continuations early settings acks pings pongs windows data priorities unknown resets goaways body; do
+    meets endless-$how '.lost_by.malformed > 0' '.answered == (.errors.server_error // 0)'
+done
 meets resets '.answered == .scheduled' '.errors.server_error == $seen and $replies == 0'
 meets half '.answered == 0 and .timed_out == $seen'
 meets size '.answered == 0' '.lost_by.malformed == $seen' '.connections_ended == 0'

@@ -15,9 +15,12 @@ enum {
     FRAME_PAYLOAD_BYTES = 16384, // what any peer takes (RFC 9113, 4.2)
     SETTINGS_FRAME = 4,          // 11.2
     SETTING_BYTES = 6,
-    HEADERS_MAX = 64,       // 4 pseudo headers, the dialect's, 32 of the workload's
-    HEADER_OVERHEAD = 16,   // two lengths and a tag (RFC 7541, 6.2); Huffman never lengthens
-    WINDOW_BYTES = 1 << 30, // of replies: never in a server's way
+    HEADERS_MAX = 64,              // 4 pseudo headers, the dialect's, 32 of the workload's
+    HEADER_OVERHEAD = 16,          // two lengths and a tag (RFC 7541, 6.2); Huffman never lengthens
+    WINDOW_BYTES = 1 << 30,        // of replies: never in a server's way
+    HEADER_LIST_BYTES = 256 << 10, // of a reply, as SETTINGS_MAX_HEADER_LIST_SIZE counts (6.5.2)
+    HEADER_LIST_OVERHEAD = 32,     // of each header
+    FRAMES_IN_VAIN = 10000,        // in a row, of which no reply comes nearer
     PSEUDO_METHOD = 0,
     PSEUDO_SCHEME,
     PSEUDO_AUTHORITY,
@@ -51,6 +54,8 @@ struct http2_session {
     bool noted;              // in these bytes: what is wrong with them
     bool resets;             // this side has ended a stream, of which more may still come
     uint32_t surplus_stream; // the last one of which more came than its reply
+    uint32_t in_vain;        // frames since a reply or a request last went on
+    size_t header_list;      // of the headers that come
     nghttp2_nv headers[HEADERS_MAX];
     size_t header_count;
     char *names;             // the workload's own headers: lower case, with NULs
@@ -85,6 +90,13 @@ static void say_fault(struct http2_session *session, const char *what, const cha
     int bytes = snprintf(text, sizeof text, "%s%s", what, which);
     parser->quoted = false;
     reply_note_said(parser, text, (size_t)bytes < sizeof text ? (size_t)bytes : sizeof text - 1);
+}
+
+// The connection is to end, for that reason.
+static void break_off(struct http2_session *session, const char *what, const char *which)
+{
+    session->broken = true;
+    say_fault(session, what, which);
 }
 
 // --- requests ------------------------------------------------------------------------------------
@@ -171,6 +183,7 @@ static ssize_t say_body(nghttp2_session *nghttp2, int32_t stream_id, uint8_t *ou
     size_t left = session->body_bytes - session->body_said, count = left < room ? left : room;
     (void)nghttp2, (void)stream_id, (void)source;
     memcpy(out, session->body + session->body_said, count);
+    session->in_vain = 0;
     session->body_said += count;
     if (count == left) {
         *flags |= NGHTTP2_DATA_FLAG_EOF;
@@ -214,8 +227,7 @@ void http2_session_put(struct http2_session *session, const struct request *requ
     int32_t id = nghttp2_submit_request(session->nghttp2, NULL, session->headers, headers,
                                         session->body_bytes ? &body : NULL, stream);
     if (id < 0) { // no memory: the connection is to end, and with it all requests
-        session->broken = true;
-        say_fault(session, "nghttp2: ", nghttp2_strerror(id));
+        break_off(session, "nghttp2: ", nghttp2_strerror(id));
         return;
     }
     session->open++;
@@ -275,6 +287,7 @@ static void end_reply(struct http2_session *session, struct stream *stream, enum
                                 .end = place ? place->end : session->settings.parser->offset,
                                 .value_bytes = value_bytes};
     stream->settled = true;
+    session->in_vain = 0;
     session->settings.events->answered(session->settings.owner, stream->number, &reply);
 }
 
@@ -284,6 +297,7 @@ static int begin_headers(nghttp2_session *nghttp2, const nghttp2_frame *frame, v
     struct stream *stream = stream_of(session, frame->hd.stream_id);
     (void)nghttp2;
     session->said[0] = '\0';
+    session->header_list = 0;
     if (stream && !stream->reply.begun) {
         stream->reply.begun = true;
         stream->reply.begin = session->place ? session->place->begin : session->frame_begin;
@@ -302,6 +316,11 @@ static int take_header(nghttp2_session *nghttp2, const nghttp2_frame *frame, con
     const struct http2_header header = {(const char *)name, (const char *)value, name_bytes,
                                         value_bytes};
     (void)nghttp2, (void)flags;
+    session->header_list += name_bytes + value_bytes + HEADER_LIST_OVERHEAD;
+    if (session->header_list > HEADER_LIST_BYTES) {
+        break_off(session, "a reply with more than 256 KiB of headers", "");
+        return NGHTTP2_ERR_CALLBACK_FAILURE;
+    }
     if (!stream)
         return 0;
     if (name_bytes == strlen(status) && memcmp(name, status, name_bytes) == 0) {
@@ -318,10 +337,12 @@ static int take_header(nghttp2_session *nghttp2, const nghttp2_frame *frame, con
 static int take_data(nghttp2_session *nghttp2, uint8_t flags, int32_t stream_id,
                      const uint8_t *bytes, size_t count, void *argument)
 {
-    struct stream *stream = stream_of(argument, stream_id);
+    struct http2_session *session = argument;
+    struct stream *stream = stream_of(session, stream_id);
     (void)nghttp2, (void)flags;
     if (!stream)
         return 0;
+    session->in_vain = 0;
     struct http2_reply *reply = &stream->reply;
     for (size_t i = 0; i < count && reply->body_bytes + i < HTTP2_PREFIX_BYTES; i++)
         reply->prefix[reply->body_bytes + i] = (char)bytes[i];
@@ -453,6 +474,8 @@ static size_t frame_bytes(struct http2_session *session, const char *bytes, size
         session->head_bytes = 0;
         session->frame_left = big_endian_read(session->head, 3);
         look_for_surplus(session);
+        if (++session->in_vain > FRAMES_IN_VAIN)
+            break_off(session, "10,000 frames in a row that are of no reply", "");
     }
     size_t payload =
         session->frame_left < count - used ? (size_t)session->frame_left : count - used;
@@ -491,10 +514,8 @@ bool http2_session_take(struct http2_session *session, const char *bytes, size_t
         }
         session->settings.parser->offset += part;
         ssize_t taken = nghttp2_session_mem_recv(session->nghttp2, (const uint8_t *)bytes, part);
-        if (taken < 0) {
-            session->broken = true;
-            say_fault(session, "nghttp2: ", nghttp2_strerror((int)taken));
-        }
+        if (taken < 0 && !session->broken)
+            break_off(session, "nghttp2: ", nghttp2_strerror((int)taken));
         bytes += part;
         count -= part;
     }
@@ -588,11 +609,12 @@ bool http2_session_begin(struct http2_session *session)
     const nghttp2_settings_entry settings[] = {
         {NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, WINDOW_BYTES},
+        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, HEADER_LIST_BYTES},
     };
     http2_session_end(session);
     session->met = session->ready = session->going = session->ended = session->broken =
         session->noted = session->resets = false;
-    session->surplus_stream = 0;
+    session->surplus_stream = session->in_vain = 0;
     session->used = session->open = 0;
     session->limit = 0;
     session->body_stream = 0;

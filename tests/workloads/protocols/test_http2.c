@@ -440,6 +440,45 @@ static void what_breaks_the_protocol_ends_the_connection(void **state)
         }
 }
 
+// Frames of a type that nobody knows are passed over (RFC 9113, 4.1), but not for ever.
+static bool say_unknown(struct peer *peer, unsigned count)
+{
+    bool right = true;
+    for (; count && right; count--) {
+        FRAME(peer, 99, 0, 0, "");
+        right = peer_say(peer, PEER_BYTES);
+    }
+    return right;
+}
+
+static void a_server_without_end_is_left(void **state)
+{
+    (void)state;
+    char headers[16000];
+    struct peer *peer = peer_new(&http2_protocol, NULL);
+    peer_meet(peer);
+    peer_ask(peer, 0, 2);
+    assert_true(say_unknown(peer, 6000));
+    FRAME(peer, FRAME_HEADERS, END_HEADERS | END_STREAM, 1, OK);
+    assert_true(say_unknown(peer, 6000));
+    assert_int_equal(peer->answered[0], 1);
+    assert_false(say_unknown(peer, 6000));
+    assert_non_null(strstr(peer->parser.said, "10,000 frames"));
+    peer_free(peer);
+
+    peer = peer_new(&http2_protocol, NULL);
+    peer_meet(peer);
+    peer_ask(peer, 0, 1);
+    memset(headers, 0x90, sizeof headers); // "accept-encoding: gzip, deflate" in a byte each
+    headers[0] = OK[0];
+    peer_frame(peer, FRAME_HEADERS, END_HEADERS, 1, headers, 4000);
+    assert_true(peer_say(peer, PEER_BYTES)); // nearly 256 KiB
+    peer_frame(peer, FRAME_HEADERS, END_HEADERS | END_STREAM, 1, headers + 1, sizeof headers - 1);
+    assert_false(peer_say(peer, PEER_BYTES));
+    assert_non_null(strstr(peer->parser.said, "256 KiB of headers"));
+    peer_free(peer);
+}
+
 static void a_server_of_something_else_is_quoted(void **state)
 {
     (void)state;
@@ -491,6 +530,7 @@ int main(void)
         cmocka_unit_test(a_server_sets_how_much_it_takes),
         cmocka_unit_test(a_reply_may_come_before_the_body_has_left),
         cmocka_unit_test(what_breaks_the_protocol_ends_the_connection),
+        cmocka_unit_test(a_server_without_end_is_left),
         cmocka_unit_test(a_server_of_something_else_is_quoted),
         cmocka_unit_test(a_session_begins_again),
     };
