@@ -47,18 +47,24 @@ void engine_worker_read_again(struct engine_worker *worker, struct client_connec
     connection->unread = true;
 }
 
-// How long a round lasts depends on how much the servers send: a person does not wait for that.
 static bool is_stopped(const struct engine_worker *worker)
 {
     return atomic_load_explicit(&worker->shared->stop, memory_order_relaxed);
 }
 
+// How long a round lasts depends on how much the servers send: neither a person nor the load's end
+// waits for that.
+static bool is_cut_off(const struct engine_worker *worker)
+{
+    return is_stopped(worker) || (worker->deadline_tsc && tsc_now() > worker->deadline_tsc);
+}
+
 // A connection may end meanwhile; only its timer opens it again, which is not looked at here.
 static void take_events(struct engine_worker *worker, const struct epoll_event *events, int count)
 {
-    for (int i = 0; i < count && !is_stopped(worker); i++)
+    for (int i = 0; i < count && !is_cut_off(worker); i++)
         take_readiness(worker, events[i].data.ptr, events[i].events);
-    for (uint32_t left = worker->unread.count; left && !is_stopped(worker); left--) {
+    for (uint32_t left = worker->unread.count; left && !is_cut_off(worker); left--) {
         struct client_connection *connection = connection_queue_pop(&worker->unread);
         connection->unread = false;
         if (connection_is_open(connection))
@@ -225,7 +231,7 @@ static void sleep_until(struct engine_worker *worker, uint64_t now, uint64_t due
 }
 
 // True when the load is over, with the reason.
-static bool is_over(struct engine_worker *worker, uint64_t now, uint64_t deadline)
+static bool is_over(struct engine_worker *worker, uint64_t now)
 {
     const struct connection_counts *counts = &worker->counts;
     if (is_stopped(worker))
@@ -234,7 +240,7 @@ static bool is_over(struct engine_worker *worker, uint64_t now, uint64_t deadlin
         worker->end = ENGINE_BROKEN;
     else if (!engine_worker_has_more(worker) && counts->in_flight == 0)
         worker->end = ENGINE_COMPLETE;
-    else if (now > deadline)
+    else if (now > worker->deadline_tsc)
         worker->end = ENGINE_TIMED_OUT;
     else
         return false;
@@ -271,9 +277,9 @@ uint64_t engine_worker_turn(struct engine_worker *worker, uint64_t now)
 static void run_loop(struct engine_worker *worker, uint64_t start_tsc)
 {
     const struct engine_settings *settings = worker->shared->settings;
-    uint64_t deadline = start_tsc + engine_ticks(worker->shared, settings->duration_ns) +
-                        engine_ticks(worker->shared, settings->timeout_ns);
-    for (uint64_t now = tsc_now(); !is_over(worker, now, deadline);)
+    worker->deadline_tsc = start_tsc + engine_ticks(worker->shared, settings->duration_ns) +
+                           engine_ticks(worker->shared, settings->timeout_ns);
+    for (uint64_t now = tsc_now(); !is_over(worker, now);)
         now = engine_worker_turn(worker, now);
 }
 
@@ -281,12 +287,13 @@ static void run_closed_loop(struct engine_worker *worker, uint64_t start_tsc)
 {
     const struct engine_settings *settings = worker->shared->settings;
     uint64_t end = start_tsc + engine_ticks(worker->shared, settings->duration_ns);
-    uint64_t deadline = end + engine_ticks(worker->shared, settings->timeout_ns), now;
+    uint64_t now;
+    worker->deadline_tsc = end + engine_ticks(worker->shared, settings->timeout_ns);
     while ((now = tsc_now()) < start_tsc)
         _mm_pause();
     if (settings->think)
         engine_worker_begin_thinking(worker, start_tsc);
-    while (!is_over(worker, now, deadline)) {
+    while (!is_over(worker, now)) {
         worker->context.progress = false;
         if (now >= end)
             worker->sample_count = worker->next; // no requests are left

@@ -346,6 +346,19 @@ static void an_endless_line_is_no_silence(void **state)
     free_lab(lab, 1);
 }
 
+// What servers send at the end is not read any more: it may be without end.
+static void past_the_deadline_nothing_is_read(void **state)
+{
+    (void)state;
+    struct lab *lab = new_lab("memcached", 1, 1);
+    send_one(lab, 0);
+    reply(lab, 0, "END\r\n");
+    lab->worker.deadline_tsc = tsc_now();
+    engine_worker_poll(&lab->worker);
+    assert_int_equal(lab->worker.samples[0].status, SAMPLE_TIMED_OUT);
+    free_lab(lab, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -358,6 +371,7 @@ int main(void)
         cmocka_unit_test(only_what_was_asked_for_answers),
         cmocka_unit_test(what_is_said_before_a_close_is_quoted),
         cmocka_unit_test(an_endless_line_is_no_silence),
+        cmocka_unit_test(past_the_deadline_nothing_is_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
