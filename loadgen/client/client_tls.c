@@ -23,6 +23,7 @@ struct client_tls {
     uint64_t began_tsc;
     const char *in; // bytes that came and are not taken yet
     size_t in_count;
+    unsigned in_vain;                  // records since data last came
     uint64_t taken;                    // of the wire's stream, since its beginning
     size_t put;                        // behind the output buffer's end
     uint64_t record_begin, record_end; // on the wire: the last one taken
@@ -48,6 +49,8 @@ static int wire_read(BIO *bio, char *out, int wanted)
     struct client_tls *tls = ((struct client_connection *)BIO_get_data(bio))->tls;
     size_t count = (size_t)wanted < tls->in_count ? (size_t)wanted : tls->in_count;
     BIO_clear_retry_flags(bio);
+    if (tls->in_vain > TLS_RECORDS_IN_VAIN)
+        return -1;
     if (!count) {
         BIO_set_retry_read(bio);
         return -1;
@@ -120,6 +123,7 @@ int client_tls_begin(struct client_connection *connection, struct error *err)
     BIO_set_data(wire, connection);
     BIO_set_init(wire, 1);
     SSL_set_bio(tls->tls, wire, wire);
+    tls_count_records(tls->tls, &tls->in_vain);
     if (tls->session)
         SSL_set_session(tls->tls, tls->session);
     tls->began_tsc = tsc_now();
@@ -168,8 +172,11 @@ int client_tls_shake(struct client_connection *connection, struct error *err)
         count_handshake(connection);
         return 1;
     }
-    return SSL_get_error(tls->tls, done) == SSL_ERROR_WANT_READ
-               ? 0
+    if (SSL_get_error(tls->tls, done) == SSL_ERROR_WANT_READ)
+        return 0;
+    return tls->in_vain > TLS_RECORDS_IN_VAIN
+               ? error_set(err, ERROR_FAILED, "%s: no TLS with it: %s", connection->server->text,
+                           tls_in_vain)
                : tls_refuse(tls->tls, connection->server, err);
 }
 
@@ -234,8 +241,10 @@ size_t client_tls_take(struct client_connection *connection, enum connection_los
     int read = SSL_read_ex(tls->tls, context->receive_buffer, context->receive_bytes, &count);
     tls->record_end = tls->taken;
     keep_put(connection);
-    if (read == 1)
+    if (read == 1) {
+        tls->in_vain = 0;
         return count;
+    }
     switch (SSL_get_error(tls->tls, read)) {
     case SSL_ERROR_WANT_READ:
         tls->record_end = tls->record_begin; // of the next record a part may be there
@@ -246,7 +255,7 @@ size_t client_tls_take(struct client_connection *connection, enum connection_los
         return 0;
     default:
         *loss = LOSS_MALFORMED;
-        *why = tls_last_words();
+        *why = tls->in_vain > TLS_RECORDS_IN_VAIN ? tls_in_vain : tls_last_words();
         return 0;
     }
 }

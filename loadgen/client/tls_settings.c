@@ -5,6 +5,7 @@
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
 #include <string.h>
+#include <sys/socket.h>
 
 const char *tls_last_words(void)
 {
@@ -77,6 +78,24 @@ int tls_context_make(const struct tls_settings *settings, const struct server_ad
     }
     *context = made;
     return 0;
+}
+
+const char tls_in_vain[] = "1,000 records of TLS in a row without data";
+
+static void count_record(int writes, int version, int type, const void *bytes, size_t count,
+                         SSL *tls, void *records)
+{
+    (void)version, (void)bytes, (void)count;
+    if (!writes && type == SSL3_RT_HEADER && ++*(unsigned *)records > TLS_RECORDS_IN_VAIN &&
+        SSL_get_fd(tls) >= 0)
+        shutdown(SSL_get_fd(tls), SHUT_RDWR);
+}
+
+void tls_count_records(SSL *tls, unsigned *records)
+{
+    *records = 0;
+    SSL_set_msg_callback(tls, count_record);
+    SSL_set_msg_callback_arg(tls, records);
 }
 
 static bool is_address(const char *host)

@@ -30,6 +30,17 @@ int tls_context_make(const struct tls_settings *settings, const struct server_ad
 // memory.
 SSL *tls_connection_make(SSL_CTX *context, const struct server_address *server);
 
+// Records in a row without data, after which a server is not listened to any more: a handshake has
+// ten, new keys have one. OpenSSL itself goes on for as long as there are any.
+enum { TLS_RECORDS_IN_VAIN = 1000 };
+
+// What is said of such a server.
+extern const char tls_in_vain[];
+
+// From now on each record that comes counts in *records, which must live as long as `tls`. If it
+// has a socket, that is shut down when there are too many of them.
+void tls_count_records(SSL *tls, unsigned *records);
+
 // Why OpenSSL has given a handshake up, as ERROR_INPUT: a certificate that is not believed, a
 // server that wants one of us, or that speaks something else.
 int tls_refuse(SSL *tls, const struct server_address *server, struct error *err);

@@ -106,11 +106,18 @@ static void serve(struct tls_tunnel *tunnel, int client)
     struct error err = {0};
     int server = reach_server(tunnel->server, &err);
     SSL *tls = server >= 0 ? tls_connection_make(tunnel->context, tunnel->server) : NULL;
+    unsigned records;
     if (tls && SSL_set_fd(tls, server) == 1) {
+        tls_count_records(tls, &records);
         SSL_clear_mode(tls, SSL_MODE_AUTO_RETRY); // a ticket is no reason to wait for data
         ERR_clear_error();
-        if (SSL_do_handshake(tls) == 1)
+        const bool done = SSL_do_handshake(tls) == 1;
+        SSL_set_msg_callback(tls, NULL); // from here on the client has patience of its own
+        if (done)
             carry(tunnel, client, tls, &err);
+        else if (records > TLS_RECORDS_IN_VAIN)
+            error_set(&err, ERROR_INPUT, "%s: no TLS with it: %s", tunnel->server->text,
+                      tls_in_vain);
         else
             tls_refuse(tls, tunnel->server, &err);
         SSL_shutdown(tls);
