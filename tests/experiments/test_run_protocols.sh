@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Whole runs in other protocols than memcached's: Redis with its dataset, the laboratory server, and
-# HTTP from a server that closes its connections now and then.
+# HTTP from a server that closes its connections now and then; and in sessions, after each of which
+# the load does.
 # Runs beside others: requests are counted, not timed.
 . tests/experiments/run_lib.sh
 need_capture
@@ -21,12 +22,30 @@ check() { # EXPERIMENT PROTOCOL
     [ $((joined * 100)) -ge $((requests * 95)) ] || fail "$2: only $joined of $requests joined"
 }
 
+# Each session is a connection of its own, to the join too.
+check_sessions() { # PROTOCOL
+    local ended connections
+    ended=$(json "$work/run/client/load.json" '$.sessions.ended')
+    [ "$ended" -gt 100 ] || fail "$1: $ended sessions of 10 requests each"
+    connections=$(sqlite3 "$work/run/run.db" 'select count(distinct connection) from requests')
+    [ "$connections" -ge "$ended" ] || fail "$1: $ended sessions on $connections connections"
+}
+
 experiment "$work/redis.yaml" netns 2k 1s <<'END'
 servers:
   store: {kind: redis, memory: 64MiB}
 END
-sed -i 's/^workload:/&\n  protocol: redis\n  mix: {get: 4, set: 1, lrange: 1, zadd: 1}/' "$work/redis.yaml"
+sed -i 's/^workload:/&\n  protocol: redis\n  mix: {get: 4, set: 1, lrange: 1, zadd: 1}/; s/rate: 2k/&, session: 10/' "$work/redis.yaml"
 check "$work/redis.yaml" redis exponential
+check_sessions redis
+
+experiment "$work/memcached.yaml" netns 2k 1s <<'END'
+servers:
+  cache: {kind: memcached, memory: 64MiB}
+END
+sed -i 's/rate: 2k/&, session: 10/' "$work/memcached.yaml"
+check "$work/memcached.yaml" memcached exponential
+check_sessions memcached
 
 experiment "$work/lab.yaml" netns 2k 1s <<END
 servers:
