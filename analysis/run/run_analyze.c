@@ -335,7 +335,7 @@ int run_analyze(const struct run_request *request, struct progress *progress,
     strcpy(out->evidence.run_dir, run_dir);
     out->findings.whole_alone = request->whole_alone;
     new_file_sweep(run_dir);
-    int result = run_input_open(&input, run_dir, request->load, request->segments, err);
+    int result = run_input_open(&input, run_dir, request->load, request->segments, progress, err);
     if (result == 0)
         result = run_categories_read(&out->findings.categories, run_dir, request->categories, err);
     if (result == 0)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analysis/lifetime/join.h"
+#include "analysis/run/input/run_input_part.h"
 #include "analysis/timeline/other_recordings.h"
 #include "analysis/timeline/timeline.h"
 #include "base/array.h"
@@ -169,6 +170,7 @@ static int take_turns(struct run_analysis *run, struct run_input *input,
     else if (result == 0 && (segments->from_ns || segments->until_ns))
         result = turns_keep(turns, segments->from_ns,
                             segments->until_ns ? segments->until_ns : INT64_MAX);
+    run_input_say_part(input, run->evidence.ends, sizeof run->evidence.ends);
     run->evidence.turns_framed = turns->framed.count;
     run->evidence.turns_piecewise = turns->piecewise.count;
     run->evidence.turns_unanswered = turns->unanswered;

@@ -110,7 +110,8 @@ static int measure_run(const char *run, unsigned count, uint64_t seed, struct er
     struct tally tallies[MISMATCHES] = {0};
     struct call_doubts doubts = {0};
     uint64_t damaged, found = 0, injected = 0;
-    int result = run_input_open(&input, run, NULL, (struct run_segment_range){0}, err);
+    int result = run_input_open(&input, run, NULL, (struct run_segment_range){0},
+                                &(struct progress){.quiet = true}, err);
     if (result < 0)
         return result;
     result = application_calls_build(input.calls.records, input.calls.count - input.calls_by_kernel,

@@ -53,9 +53,11 @@ struct run_input {
     struct time_source client_clock;
     char client_boot_id[RUN_BOOT_ID_BYTES]; // of its clock log
     struct run_segments segments;           // of the capture
-    // Where only a part of these is looked at: the load's slowest requests, and those that are in
-    // it.
+    bool is_excerpt;                        // which of these to look at was asked for
+    // Where only a part of these is looked at: the slowest requests of all, those that are in it,
+    // and of a capture alone when it began (host time).
     size_t slowest, slowest_there;
+    int64_t begin_ns;
     char ends[1200]; // that and why not all is looked at, and what is missing; empty: all is there
     struct run_missing missing;
     // NULL where the file is not there

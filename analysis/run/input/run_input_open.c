@@ -151,9 +151,9 @@ static void say_what_is_missing(struct run_input *input, const char *run_dir)
 }
 
 int run_input_open(struct run_input *input, const char *run_dir, const char *load,
-                   struct run_segment_range range, struct error *err)
+                   struct run_segment_range range, struct progress *progress, struct error *err)
 {
-    *input = (struct run_input){0};
+    *input = (struct run_input){.is_excerpt = range.first != 0};
     static const char *const documents[] = {"experiment.json", "client/capture.json",
                                             "server/capture.json", "facts.json"};
     json_t **const places[] = {&input->experiment, &input->client_capture, &input->capture,
@@ -179,7 +179,8 @@ int run_input_open(struct run_input *input, const char *run_dir, const char *loa
         result = error_set(err, ERROR_FAILED, "%s: segments %u to %u of it are not there any more",
                            run_dir, range.first, range.last);
     if (result < 0 || (result = open_client(input, run_dir, err)) < 0 ||
-        (range.first == 0 && (result = run_input_choose_segments(input, run_dir, err)) < 0) ||
+        (!input->is_excerpt &&
+         (result = run_input_choose_segments(input, run_dir, progress, err)) < 0) ||
         (result = open_server(input, run_dir, err)) < 0 ||
         (result = run_input_split_calls(input, run_dir, err)) < 0 ||
         (result = run_input_open_clocks(input, run_dir, err)) < 0 ||

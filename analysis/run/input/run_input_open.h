@@ -6,6 +6,7 @@
 #define ANALYSIS_RUN_INPUT_OPEN_H
 
 #include "analysis/run/input/run_input.h"
+#include "base/progress.h"
 
 // Opens what is there. The client's logs, but for a capture that was made without a run, and the
 // server's clock log are required; events and calls may be missing, but only with both their files.
@@ -15,6 +16,6 @@
 // range. load: which of several loads is looked at, NULL: the first. The caller closes also after a
 // failure.
 int run_input_open(struct run_input *input, const char *run_dir, const char *load,
-                   struct run_segment_range range, struct error *err);
+                   struct run_segment_range range, struct progress *progress, struct error *err);
 
 #endif

@@ -5,17 +5,17 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char server[] = "server/";
+static const char server[] = "server";
 
 void run_path(char out[RUN_FILE_PATH_BYTES], const char *run_dir, const char *name)
 {
     size_t bytes = strlen(server);
-    if (strncmp(name, server, bytes) == 0) {
+    if (strncmp(name, server, bytes) == 0 && (name[bytes] == '/' || name[bytes] == '\0')) {
         snprintf(out, RUN_FILE_PATH_BYTES, "%s/server", run_dir);
         if (access(out, F_OK) != 0) {
             snprintf(out, RUN_FILE_PATH_BYTES, "%s/capture.json", run_dir);
             if (access(out, F_OK) == 0)
-                name += bytes;
+                name = name[bytes] ? name + bytes + 1 : ".";
         }
     }
     snprintf(out, RUN_FILE_PATH_BYTES, "%s/%s", run_dir, name);

@@ -17,7 +17,8 @@ enum {
     RUN_LOAD_FILE_BYTES = LOAD_FOLDER_BYTES + 32
 };
 
-// The path of a file by its name in a run folder, as in "server/events.tlog".
+// The path of a file by its name in a run folder, as in "server/events.tlog", or of "server"
+// itself.
 void run_path(char out[RUN_FILE_PATH_BYTES], const char *run_dir, const char *name);
 
 // Whether the file is there.

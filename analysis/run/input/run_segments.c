@@ -80,15 +80,16 @@ static int find_bytes(struct run_segments *segments, const char *run_dir, struct
         return error_set(err, ERROR_FAILED, "no memory for %u segments", pieces);
     run_path(folder, run_dir, segments->side);
     DIR *entries = opendir(folder);
-    while (entries && (entry = readdir(entries)))
+    if (!entries)
+        return error_set_errno(err, ERROR_INPUT, "cannot open %s", folder);
+    while ((entry = readdir(entries)))
         for (size_t i = 0; i < sizeof logs / sizeof *logs; i++) {
             const unsigned n = piece_named(segments, logs[i], entry->d_name);
             struct stat status;
             if (n < pieces && fstatat(dirfd(entries), entry->d_name, &status, 0) == 0)
                 segments->bytes[n] += (uint64_t)status.st_size;
         }
-    if (entries)
-        closedir(entries);
+    closedir(entries);
     return 0;
 }
 
@@ -194,14 +195,35 @@ static size_t moments_until(const int64_t *moments, size_t count, int64_t until_
     return array_bound(0, count, at, moments[at] <= until_ns);
 }
 
-size_t run_segments_choose(struct run_segments *segments, const int64_t *moments, size_t count)
+// With those that are left out; of a capture that says when its segments ended.
+static struct run_segments whole(const struct run_segments *segments)
 {
     struct run_segments all = *segments;
-    const unsigned pieces = (unsigned)segments->ends.count + segments->ended;
-    if (segments->left_out == 0 || segments->ends.count == 0)
-        return 0;
     all.count = (unsigned)segments->ends.count;
     all.first = segments->first + segments->count - all.count;
+    return all;
+}
+
+unsigned run_segments_all(const struct run_segments *segments)
+{
+    return segments->ends.count ? (unsigned)segments->ends.count + segments->ended : 0;
+}
+
+int run_segments_open_one(const struct run_segments *segments, const char *run_dir, unsigned n,
+                          struct log_reader *out, struct error *err)
+{
+    const struct run_segments all = whole(segments);
+    char path[RUN_FILE_PATH_BYTES];
+    piece_path(&all, run_dir, "events", n, path);
+    return log_reader_open(out, path, LOG_EVENTS, EVENT_LOG_VERSION, sizeof(struct event), err);
+}
+
+size_t run_segments_choose(struct run_segments *segments, const int64_t *moments, size_t count)
+{
+    const struct run_segments all = whole(segments);
+    const unsigned pieces = run_segments_all(segments);
+    if (segments->left_out == 0 || pieces == 0)
+        return 0;
     unsigned from = 0, best_from = 0, best_to = 0;
     uint64_t bytes = 0;
     size_t most = 0;
@@ -512,8 +534,8 @@ static int sockets_open(const struct run_segments *segments, const char *run_dir
     char path[RUN_FILE_PATH_BYTES], name[64];
     run_path(path, run_dir, segments->side);
     DIR *entries = opendir(path);
-    int result = 0;
-    while (result == 0 && entries && (entry = readdir(entries))) {
+    int result = entries ? 0 : error_set_errno(err, ERROR_INPUT, "cannot open %s", path);
+    while (result == 0 && (entry = readdir(entries))) {
         const unsigned number = number_named(entry->d_name, "sockets");
         if (number == 0 || number < segments->first)
             continue;

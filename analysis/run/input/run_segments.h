@@ -60,6 +60,12 @@ struct run_segment_range {
 // capture does not say when its segments ended, it stays the last. Returns how many lie in it.
 size_t run_segments_choose(struct run_segments *segments, const int64_t *moments, size_t count);
 
+// How many event logs the capture has, with those that are left out, and one of them, from 0 on; 0:
+// it does not say when its segments ended.
+unsigned run_segments_all(const struct run_segments *segments);
+int run_segments_open_one(const struct run_segments *segments, const char *run_dir, unsigned n,
+                          struct log_reader *out, struct error *err);
+
 // Leaves all others out, and what came after the last segment. False: one of them is not there.
 bool run_segments_keep(struct run_segments *segments, struct run_segment_range range);
 

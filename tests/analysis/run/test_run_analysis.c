@@ -11,6 +11,7 @@
 #include "analysis/export/run_summary.h"
 #include "analysis/run/run_lede.h"
 #include "analysis/run/run_verdict.h"
+#include "base/text.h"
 #include "tests/analysis/run/made_folder.h"
 
 static void check_summary(const struct folder *f, const struct run_analysis *run)
@@ -340,6 +341,75 @@ static void the_slowest_part_is_looked_at(void **state)
     remove_folder(&f);
 }
 
+// The kernel's events of the shim's calls.
+static void add_kernel_calls(struct scenario *s)
+{
+    for (size_t i = 0; i < s->calls.count; i++) {
+        const struct call *call = &s->calls.items[i];
+        const struct connection *shim = NULL, *socket = NULL;
+        for (size_t k = 0; k < s->shim.count; k++)
+            if (s->shim.items[k].id == call->connection)
+                shim = &s->shim.items[k];
+        for (size_t k = 0; shim && k < s->sockets.count; k++)
+            if (s->sockets.items[k].peer_port == shim->peer_port)
+                socket = &s->sockets.items[k];
+        if (!socket || call->length == 0)
+            continue;
+        struct event *event = scenario_event(
+            s, (int64_t)(call->exit_tsc / CYCLES_PER_NS),
+            call->kind == CALL_RECEIVE ? EVENT_RECEIVED : EVENT_SENT, call->exit_core, socket->id);
+        event->payload.a = call->offset + call->length;
+        event->payload.b = (uint64_t)call->length << 32 | call->thread;
+    }
+}
+
+// So it is of a capture alone, whose requests are those that its events show; the folder is the
+// capture's own.
+static void the_slowest_part_of_a_capture_alone_is_looked_at(void **state)
+{
+    (void)state;
+    struct folder f, alone;
+    struct run_analysis run;
+    struct error err = {0};
+    struct progress progress;
+    char text[400];
+    size_t there = 0, slowest = 0;
+    make_folder(&f);
+    add_kernel_calls(&f.scenario);
+    for (unsigned n = 0; n <= SEGMENTS; n++)
+        split_logs(&f, n);
+    for (unsigned n = 1; n <= SEGMENTS; n++)
+        remove(in_folder(&f, segment_name(n, "calls")));
+    remove(in_folder(&f, "server/calls.tlog"));
+    remove(in_folder(&f, "server/connections.tlog"));
+    alone = f;
+    text_append(alone.path, sizeof alone.path, "/server");
+    snprintf(
+        text, sizeof text,
+        "{\"dropped\": {}, \"kernel_calls\": true, \"segments\": {\"first\": 1, \"count\": %d, "
+        "\"from_ns\": 0, \"until_ns\": 0, \"ends_ns\": [%lld, %lld, %lld], \"ended\": true}}",
+        SEGMENTS, (long long)SCENARIO_BEGIN_NS + SEGMENT_NS,
+        (long long)SCENARIO_BEGIN_NS + 2 * SEGMENT_NS,
+        (long long)SCENARIO_BEGIN_NS + 3 * SEGMENT_NS);
+    write_text(&f, "server/capture.json", text);
+    const struct run_request request = {
+        .run_dir = alone.path,
+        .segments = {.most_bytes = (uint64_t)bytes_of(&f, segment_name(3, "events"))}};
+    progress_init(&progress, true);
+    assert_int_equal(run_analyze(&request, &progress, &run, &err), 0);
+    const char *says = strstr(run.findings.verdict, "what was answered from 0.141 s to 0.211 s");
+    assert_non_null(says);
+    says = strstr(says, "of the slowest 1 % of all, ");
+    assert_non_null(says);
+    assert_int_equal(
+        sscanf(says, "of the slowest 1 %% of all, %zu of %zu are in it", &there, &slowest), 2);
+    assert_in_range(slowest, 30, 60);
+    assert_true(there * 2 > slowest);
+    assert_in_range(run.lifetimes.all.count, SEGMENT_NS / 60000 / 2, SEGMENT_NS / 60000 * 2);
+    run_analysis_free(&run);
+    remove_folder(&f);
+}
+
 static void assert_written(const struct folder *f, const char *key, const char *says)
 {
     json_t *summary = json_load_file(in_folder(f, "summary.json"), 0, NULL);
@@ -499,6 +569,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(segments_are_one_log),
         cmocka_unit_test(the_slowest_part_is_looked_at),
+        cmocka_unit_test(the_slowest_part_of_a_capture_alone_is_looked_at),
         cmocka_unit_test(a_run_is_analyzed),
         cmocka_unit_test(what_is_not_in_a_run_is_refused_at_once),
         cmocka_unit_test(the_command_takes_slices),

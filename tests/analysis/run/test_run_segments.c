@@ -47,15 +47,21 @@ static void make(const char *log, int number)
     close(fd);
 }
 
-static int read_them(struct run_segments *segments, int first, int count, uint64_t most_bytes)
+static int read_in(const char *run_dir, struct run_segments *segments, int first, int count,
+                   uint64_t most_bytes)
 {
     struct error err;
     json_t *capture =
         json_pack("{s:{s:i, s:i, s:b}}", "segments", "first", first, "count", count, "ended", 1);
     looks = 0;
-    int result = run_segments_read(segments, capture, folder, "server", most_bytes, &err);
+    int result = run_segments_read(segments, capture, run_dir, "server", most_bytes, &err);
     json_decref(capture);
     return result;
+}
+
+static int read_them(struct run_segments *segments, int first, int count, uint64_t most_bytes)
+{
+    return read_in(folder, segments, first, count, most_bytes);
 }
 
 static void the_latest_that_have_room_are_taken(void **state)
@@ -82,6 +88,21 @@ static void the_latest_that_have_room_are_taken(void **state)
     assert_int_equal(segments.left_out, 1);
     assert_int_equal(segments.first, 4);
     run_segments_free(&segments);
+}
+
+// What `taillight capture` wrote by itself has its logs where its capture.json is.
+static void of_a_capture_alone_too(void **state)
+{
+    (void)state;
+    struct run_segments segments;
+    char alone[100], document[120];
+    snprintf(alone, sizeof alone, "%s/server", folder);
+    snprintf(document, sizeof document, "%s/capture.json", alone);
+    close(open(document, O_CREAT | O_WRONLY, 0600));
+    assert_int_equal(read_in(alone, &segments, 1, FILES, 3 * 2 * FILE_BYTES), 0);
+    assert_int_equal(segments.left_out, FILES - 2);
+    run_segments_free(&segments);
+    unlink(document);
 }
 
 static void a_million_that_are_not_there_are_not_looked_for(void **state)
@@ -218,6 +239,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_latest_that_have_room_are_taken),
+        cmocka_unit_test(of_a_capture_alone_too),
         cmocka_unit_test(a_million_that_are_not_there_are_not_looked_for),
         cmocka_unit_test(messages_of_before_are_left_out),
         cmocka_unit_test(what_is_not_of_that_time_is_left_out),
