@@ -207,7 +207,8 @@ const char *pt_label(const struct pt_trace *trace, enum pt_span_kind kind, uint6
             return name;
         snprintf(out, PT_LABEL_BYTES, "thread %" PRIu64, function);
     } else if (!known && function) {
-        snprintf(out, PT_LABEL_BYTES, "0x%" PRIx64, function);
+        if (!pt_code_locate(&trace->code, function, out, PT_LABEL_BYTES))
+            snprintf(out, PT_LABEL_BYTES, "0x%" PRIx64, function);
     } else if (known && symbols) {
         symbols->name(symbols->context, function, out, PT_LABEL_BYTES);
     } else {

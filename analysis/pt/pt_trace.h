@@ -96,8 +96,9 @@ int pt_trace_add_code(struct pt_trace *trace, const struct code_given *given, si
 
 enum { PT_LABEL_BYTES = 512 };
 
-// The name of a function, an address, or why nothing is known. For tasks as pt_label_task. Returns
-// the text, which may be in out. Asks trace->symbols: one thread at a time.
+// The name of a function, where it is (pt_code_locate), an address, or why nothing is known. For
+// tasks as pt_label_task. Returns the text, which may be in out. Asks trace->symbols: one thread at
+// a time.
 const char *pt_label(const struct pt_trace *trace, enum pt_span_kind kind, uint64_t function,
                      bool known, char out[PT_LABEL_BYTES]);
 

@@ -3,6 +3,7 @@
 
 #include "analysis/code/code_build.h"
 
+#include <inttypes.h>
 #include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -214,4 +215,22 @@ uint32_t pt_code_space_at(const struct pt_code *code, uint32_t pid, uint64_t tim
         return set->numbers.items[index];
     }
     return PT_SPACE_ALL;
+}
+
+bool pt_code_locate(const struct pt_code *code, uint64_t address, char *out, size_t out_bytes)
+{
+    for (size_t i = 0; i < code->sets.count; i++) {
+        const struct code_images *images = &code->sets.items[i]->images;
+        for (size_t k = 0; k < images->spaces.count; k++) {
+            const struct code_section *at = code_space_find(&images->spaces.items[k], address);
+            const struct code_file *file = at ? &images->files.items[at->file] : NULL;
+            if (!file || file->kernel || file->kind != CODE_ELF)
+                continue;
+            const char *name = strrchr(file->mapped_path, '/');
+            snprintf(out, out_bytes, "%s+0x%" PRIx64, name ? name + 1 : file->mapped_path,
+                     at->elf_address + (address - at->address));
+            return true;
+        }
+    }
+    return false;
 }

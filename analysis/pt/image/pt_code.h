@@ -55,4 +55,10 @@ int pt_code_add_recording(struct pt_code *code, struct pt_memory *memory,
 // *until: when that ends.
 uint32_t pt_code_space_at(const struct pt_code *code, uint32_t pid, uint64_t time, uint64_t *until);
 
+// Where code without a symbol is: its program or library and its address there, as addr2line and
+// objdump have it ("memcached+0x144f0"), which is the same in each process and each run. Which
+// process's address it is is not asked: no other is likely to have code there. False: in no ELF
+// file of a program that is known.
+bool pt_code_locate(const struct pt_code *code, uint64_t address, char *out, size_t out_bytes);
+
 #endif
