@@ -159,6 +159,8 @@ struct live_counters {
     // The schedule's debt: by how much the oldest request is late that is due and not sent although
     // a connection has room (ticks); and of the time so far, how much the thread had nothing to do.
     uint64_t behind, idle;
+    uint64_t asleep;     // part of idle
+    uint64_t core_clock; // what the thread had of its core (clockid_t); 0: it is not in the load
     struct histogram latency; // latency from the intended time, in ticks
 } __attribute__((aligned(64)));
 

@@ -91,6 +91,7 @@ static void show_debt(struct engine_worker *worker, uint64_t now)
     const uint64_t due = room ? engine_worker_next_due(worker) : UINT64_MAX;
     live_set(&live->behind, due && due < now ? now - due : 0);
     live_set(&live->idle, worker->spin_tsc + worker->asleep_tsc);
+    live_set(&live->asleep, worker->asleep_tsc);
 }
 
 // Each connection is looked at once a second, or more often where they are few.
@@ -337,12 +338,17 @@ void engine_worker_run(struct engine_worker *worker, uint64_t start_tsc)
     measure_empty_rounds(worker);
     uint64_t ready = tsc_now();
     worker->late_tsc = ready > start_tsc ? ready - start_tsc : 0;
+    clockid_t core_clock;
+    if (worker->context.live && pthread_getcpuclockid(pthread_self(), &core_clock) == 0)
+        live_set(&worker->context.live->core_clock, (uint32_t)core_clock);
     uint64_t cpu_ns = (uint64_t)clock_now_ns(CLOCK_THREAD_CPUTIME_ID);
     if (closed)
         run_closed_loop(worker, start_tsc);
     else
         run_loop(worker, start_tsc);
     worker->cpu_ns = (uint64_t)clock_now_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
+    if (worker->context.live)
+        live_set(&worker->context.live->core_clock, 0);
     worker->spin_tsc += worker->asleep_tsc;
     worker->cpu_ns += (uint64_t)((double)worker->asleep_tsc / worker->shared->ticks_per_ns);
     worker->end_tsc = tsc_now();

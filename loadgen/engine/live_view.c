@@ -14,7 +14,8 @@
 #include "base/clock.h"
 
 enum { REFRESH_NS = 250000000, TELL_NS = 1000000000, BEHIND_NS = 1000000 };
-static const double idle_least = 0.02; // as in load_summary.c
+// As in method_arrivals.c and load_summary.c.
+static const double idle_least = 0.02, core_share_least = 0.7;
 
 struct live_view {
     struct progress progress; // a copy: the caller's own line must not be ended
@@ -28,7 +29,7 @@ struct live_view {
     bool stop;
     char goal[300];
     // state of the previous refresh, for the rate and the share of time that the threads idled
-    uint64_t answered_before, idle_before, before_ns;
+    uint64_t answered_before, idle_before, core_before_ns, before_ns;
 };
 
 static uint64_t counter_read(const uint64_t *counter)
@@ -46,22 +47,35 @@ static const char *percentile_format(const struct live_view *view, double q, uin
 }
 
 // What the client's own cores cannot do, while it happens; in words that say what helps.
-static void client_format(uint64_t behind_ticks, double idle, uint64_t khz, char *out, size_t bytes)
+void live_view_format_client(double behind_ns, double idle, double core, char *out, size_t bytes)
 {
-    const double behind_ns = khz ? (double)behind_ticks / (double)khz * 1e6 : 0;
     char late[32];
     *out = '\0';
-    if (behind_ns >= BEHIND_NS)
+    if (core >= 0 && core < core_share_least)
+        snprintf(out, bytes, ", the client has its core for %.0f %% of the time: others are on it",
+                 core * 100);
+    else if (behind_ns >= BEHIND_NS)
         snprintf(out, bytes, ", the client is %s behind: more --threads, or agents",
                  units_format_ns(behind_ns, late, sizeof late));
     else if (idle >= 0 && idle < idle_least)
         snprintf(out, bytes, ", the client has no time left");
 }
 
+// *in_load becomes false where it is not.
+static uint64_t thread_cpu_ns(const struct live_counters *one, bool *in_load)
+{
+    const uint64_t clock = counter_read(&one->core_clock);
+    struct timespec used = {0};
+    *in_load &= clock && clock_gettime((clockid_t)(uint32_t)clock, &used) == 0;
+    return (uint64_t)used.tv_sec * 1000000000 + (uint64_t)used.tv_nsec;
+}
+
 // goal: NULL at the load's end.
 static void view_show(struct live_view *view, const char *goal)
 {
-    uint64_t answered = 0, errors = 0, in_flight = 0, khz = 0, behind = 0, idle = 0;
+    uint64_t answered = 0, errors = 0, in_flight = 0, khz = 0, behind = 0, idle = 0, asleep = 0,
+             cpu_ns = 0;
+    bool all = true; // threads are in the load
     memset(view->sum, 0, sizeof *view->sum);
     for (uint32_t i = 0; i < view->threads; i++) {
         const struct live_counters *one = &view->counters[i];
@@ -72,20 +86,29 @@ static void view_show(struct live_view *view, const char *goal)
         const uint64_t late = counter_read(&one->behind);
         behind = late > behind ? late : behind;
         idle += counter_read(&one->idle);
+        asleep += counter_read(&one->asleep);
+        cpu_ns += thread_cpu_ns(one, &all);
         histogram_merge(view->sum, &one->latency);
     }
     if (!goal && !answered)
         return; // as of a load that could not be connected
+    const uint64_t core_ns =
+        all && khz ? cpu_ns + (uint64_t)((double)asleep / (double)khz * 1e6) : 0;
     uint64_t now = (uint64_t)monotonic_ns();
     double rate =
         (double)(answered - view->answered_before) / (double)(now - view->before_ns) * 1e9;
-    // Of a load that has begun.
-    const double ticks = (double)(now - view->before_ns) * (double)khz / 1e6 * view->threads;
+    // Of a load that has begun, and that no thread has ended.
+    const double ns = (double)(now - view->before_ns) * view->threads,
+                 ticks = ns * (double)khz / 1e6;
     const double idled =
-        view->idle_before && ticks > 0 ? (double)(idle - view->idle_before) / ticks : -1;
+        core_ns && view->idle_before && ticks > 0 ? (double)(idle - view->idle_before) / ticks : -1;
+    const double core = core_ns && view->core_before_ns && ticks > 0
+                            ? (double)(core_ns - view->core_before_ns) / ns
+                            : -1;
     char p50[32], p99[32], p999[32], errors_text[40] = "", client[100], figures[340];
     char per_second[TEXT_NUMBER_BYTES];
-    client_format(behind, idled, khz, client, sizeof client);
+    live_view_format_client(khz ? (double)behind / (double)khz * 1e6 : 0, idled, core, client,
+                            sizeof client);
     if (errors)
         snprintf(errors_text, sizeof errors_text, ", %s errors", TEXT_COUNT(errors));
     snprintf(figures, sizeof figures, "%s/s, %s in flight, p50 %s, p99 %s, p99.9 %s%s%s",
@@ -102,6 +125,7 @@ static void view_show(struct live_view *view, const char *goal)
     }
     view->answered_before = answered;
     view->idle_before = idle;
+    view->core_before_ns = core_ns;
     view->before_ns = now;
 }
 

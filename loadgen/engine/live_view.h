@@ -7,6 +7,7 @@
 #ifndef LOADGEN_ENGINE_LIVE_VIEW_H
 #define LOADGEN_ENGINE_LIVE_VIEW_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -26,6 +27,11 @@ struct live_counters *live_view_counters(struct live_view *view);
 
 // Changes the goal that is shown.
 void live_view_wait_for(struct live_view *view, const char *goal);
+
+// What a person is to know of the client's own part, in words that say what helps; empty: nothing.
+// By how much it is behind its schedule, and the shares of the time in which its threads had
+// nothing to do and in which they had their cores, or slept; -1: not known.
+void live_view_format_client(double behind_ns, double idle, double core, char *out, size_t bytes);
 
 // Ends the view, after refreshing it once more. NULL is allowed.
 void live_view_stop(struct live_view *view);
