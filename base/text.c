@@ -20,11 +20,9 @@ void text_append(char *text, size_t bytes, const char *format, ...)
 
 char *text_percent(double fraction, char out[TEXT_NUMBER_BYTES])
 {
-    double percent = 100 * fraction;
-    if (fabs(percent) >= 1e6)
-        snprintf(out, TEXT_NUMBER_BYTES, "%+.3g", percent);
-    else
-        snprintf(out, TEXT_NUMBER_BYTES, "%+.*f", fabs(percent) < 9.95 ? 1 : 0, percent);
+    const double percent = 100 * fraction;
+    const int decimals = fabs(percent) < 9.95 ? 1 : 0;
+    snprintf(out, TEXT_NUMBER_BYTES, "%+.*f", decimals, units_round(percent, decimals));
     return out;
 }
 

@@ -122,7 +122,8 @@ static void say_changes(const struct slice_shift *slice, char *text, size_t byte
     else if (changed == 0)
         text_append(text, bytes, " No cause changed by more than the runs' own scatter");
     else if (changed > NAMED_CAUSES)
-        text_append(text, bytes, "; and %s smaller changes", TEXT_COUNT(changed - NAMED_CAUSES));
+        text_append(text, bytes, "; and %s smaller change%s", TEXT_COUNT(changed - NAMED_CAUSES),
+                    changed - NAMED_CAUSES == 1 ? "" : "s");
     text_append(text, bytes, ".");
 }
 
@@ -130,7 +131,8 @@ static void say_changes(const struct slice_shift *slice, char *text, size_t byte
 static void slice_shift_words(const struct slice_shift *slice, double confidence,
                               char text[SHIFT_WORDS_BYTES])
 {
-    char base[32], candidate[32], low[TEXT_NUMBER_BYTES], high[TEXT_NUMBER_BYTES];
+    char base[32], candidate[32], change[TEXT_NUMBER_BYTES], low[TEXT_NUMBER_BYTES],
+        high[TEXT_NUMBER_BYTES];
     const struct cause_shift *latency = &slice->latency;
     size_t bytes = SHIFT_WORDS_BYTES;
     text[0] = '\0';
@@ -138,10 +140,10 @@ static void slice_shift_words(const struct slice_shift *slice, double confidence
         text_append(text, bytes, "N/A: %s", slice->reason);
         return;
     }
-    text_append(text, bytes, "%s took %s on average, %s before (%+.3g %%)", slice->words,
+    text_append(text, bytes, "%s took %s on average, %s before (%s %%)", slice->words,
                 units_format_ns(latency->mean_ns[COMPARE_CANDIDATE], candidate, sizeof candidate),
                 units_format_ns(latency->mean_ns[COMPARE_BASE], base, sizeof base),
-                100 * latency->difference_ns / latency->mean_ns[COMPARE_BASE]);
+                text_percent(latency->difference_ns / latency->mean_ns[COMPARE_BASE], change));
     if (isinf(latency->interval.low))
         text_append(text, bytes, "; too few messages to say how sure that is.");
     else

@@ -343,25 +343,25 @@ int rhythm_find(struct rhythm *out, struct rhythm_message *messages, size_t coun
 char *rhythm_words(const struct rhythm *rhythm, int64_t begin_ns, char *out, size_t out_bytes)
 {
     char time[32];
-    double percent = 100 * rhythm->share;
+    const int percent = text_whole_percent(rhythm->share, 1);
     out[0] = '\0';
     switch (rhythm->shape) {
     case RHYTHM_NONE:
         break;
     case RHYTHM_PERIODIC:
-        snprintf(out, out_bytes, "every %s (%.0f %% of %s times)",
+        snprintf(out, out_bytes, "every %s (%d %% of %s times)",
                  units_format_ns(rhythm->period_ns, time, sizeof time), percent,
                  TEXT_COUNT(rhythm->times));
         break;
     case RHYTHM_STRETCH:
-        snprintf(out, out_bytes, "from %s to %s (%.0f %% of the %s times that it came)",
+        snprintf(out, out_bytes, "from %s to %s (%d %% of the %s times that it came)",
                  TEXT_INSTANT((double)(rhythm->from_ns - begin_ns)),
                  TEXT_INSTANT((double)(rhythm->to_ns - begin_ns)), percent,
                  TEXT_COUNT(rhythm->times));
         break;
     case RHYTHM_RISING:
     case RHYTHM_FALLING:
-        snprintf(out, out_bytes, "%s often: %.0f %% of %s times in the %s half",
+        snprintf(out, out_bytes, "%s often: %d %% of %s times in the %s half",
                  rhythm->shape == RHYTHM_RISING ? "more and more" : "less and less", percent,
                  TEXT_COUNT(rhythm->times), rhythm->shape == RHYTHM_RISING ? "second" : "first");
         break;

@@ -24,7 +24,6 @@ const CHANGE_LOOK = {
 
 const CONFIDENCE = `${100 * data.confidence} %`;
 const several = SIDES.every(side => data[side].runs > 1);
-const signedPercent = share => known(share) ? `${share < 0 ? '−' : '+'}${Math.abs(100 * share).toFixed(1)} %` : '?';
 
 function renderFacts() {
   const facts = SIDES.map(side => {

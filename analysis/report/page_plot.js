@@ -59,6 +59,12 @@ function percent(part, whole = 1) {
   if (value > 0 && value < 0.01) return '< 0.01 %';
   return rounded(value, value > 99.9 || value < 9.995 ? 2 : 1) + ' %';
 }
+// A change in percent, with a decimal below ten.
+function signedPercent(share) {
+  if (!known(share)) return '?';
+  const size = Math.abs(100 * share);
+  return `${share < 0 ? '−' : '+'}${rounded(size, size < 9.95 ? 1 : 0)} %`;
+}
 // In whole percent, as sentences and bars have it: never rounded up to all, nor down to nothing.
 function wholePercent(part, whole) {
   const value = 100 * part / whole;

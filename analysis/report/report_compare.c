@@ -43,7 +43,8 @@ static const char *runs_of(const struct run_set *set, char out[40])
 
 static void write_percentiles(const struct comparison *comparison, FILE *out)
 {
-    char base[32], candidate[32];
+    char base[32], candidate[32], change[TEXT_NUMBER_BYTES], low[TEXT_NUMBER_BYTES],
+        high[TEXT_NUMBER_BYTES];
     fprintf(out, "\n  %-8s %10s %10s %10s  99 %%\n", "latency", "base", "candidate", "change");
     for (size_t i = 0; i < comparison->percentiles.count; i++) {
         const struct compared_percentile *percentile = &comparison->percentiles.items[i];
@@ -51,8 +52,9 @@ static void write_percentiles(const struct comparison *comparison, FILE *out)
         fprintf(out, "  %-8s %10s %10s", percentile->name, duration(shift->ns[COMPARE_BASE], base),
                 duration(shift->ns[COMPARE_CANDIDATE], candidate));
         if (shift->known)
-            fprintf(out, " %+8.1f %%  [%+.1f, %+.1f]", 100 * shift->shift,
-                    100 * shift->interval.low, 100 * shift->interval.high);
+            fprintf(out, " %8s %%  [%s, %s]", text_percent(shift->shift, change),
+                    text_percent(shift->interval.low, low),
+                    text_percent(shift->interval.high, high));
         fputc('\n', out);
     }
     fputc('\n', out);

@@ -52,6 +52,18 @@ for (side, name), places in sorted(said.items()):
     if known and (len(known) < len(values) or max(known) - min(known) > 0.0101 * max(known)):
         wrong += 1
         print(f"FAIL: {side} {name} differs: " + "; ".join(f"{value} ({where})" for value, where in places))
+# A change and its interval are the same characters wherever they stand: a table's row, a sentence.
+CHANGE = re.compile(r"(?<!\S)(p[\d.]+|max)(?: " + TIME + r"(?: \[[^]]*\])?){0,2} ([+-][\d.]+) % \[([+-][\d.]+)(?: %)?, ([+-][\d.]+)(?: %)?\]")
+changes = {}
+for text in (" ".join(terminal.split()), page.replace("\N{MINUS SIGN}", "-")):
+    for one in CHANGE.finditer(text):
+        changes.setdefault(one[1], []).append(one.groups()[1:])
+for name, ways in sorted(changes.items()):
+    if len(set(ways)) > 1 or len(ways) < 4:
+        wrong += 1
+        print(f"FAIL: the change of {name}: " + "; ".join(f"{change} % [{low}, {high}]" for change, low, high in ways))
+print(f"{len(changes)} changes, each in {min(map(len, changes.values()), default=0)} places and more")
+
 places = {where for all in said.values() for _, where in all}
 missing = {"the terminal", "the page"} - places
 if missing:

@@ -38,6 +38,19 @@ static void shares_are_never_rounded_to_all_or_nothing(void **state)
     assert_string_equal(text_share(1, 0, text), "-");
 }
 
+static void changes_have_a_decimal_below_ten(void **state)
+{
+    (void)state;
+    char text[TEXT_NUMBER_BYTES];
+    assert_string_equal(text_percent(1.538, text), "+154");
+    assert_string_equal(text_percent(-0.0125, text), "-1.3");
+    assert_string_equal(text_percent(0.09949, text), "+9.9");
+    assert_string_equal(text_percent(0.0996, text), "+10");
+    assert_string_equal(text_percent(-0.125, text), "-13");
+    assert_string_equal(text_percent(0, text), "+0.0");
+    assert_string_equal(text_percent(12345.678, text), "+1234568");
+}
+
 static void halves_go_away_from_zero(void **state)
 {
     (void)state;
@@ -82,7 +95,7 @@ static void write_cases(void)
     // Ties, neighbours of borders, and what lies between, over ten decades.
     static const double steps[] = {1,     1.005, 1.115, 1.25,   1.995, 2.5,    3.375,   4.445,
                                    5.005, 6.25,  9.985, 9.9949, 9.995, 9.9951, 9.99949, 9.9996};
-    char text[32];
+    char text[TEXT_NUMBER_BYTES];
     for (double decade = 1; decade < 1e11; decade *= 10)
         for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
             const double value = decade * steps[i], of = 1e11;
@@ -96,6 +109,10 @@ static void write_cases(void)
             printf("['percent', [%.17g, %.17g], '%s'],\n", value, of, text_share(value, of, text));
             printf("['percent', [%.17g, %.17g], '%s'],\n", of - value, of,
                    text_share(of - value, of, text));
+            printf("['signedPercent', [%.17g], '%s %%'],\n", value / 1e3,
+                   text_percent(value / 1e3, text));
+            printf("['signedPercent', [%.17g], '%s %%'],\n", -value / 1e3,
+                   text_percent(-value / 1e3, text));
             printf("['wholePercent', [%.17g, %.17g], '%d'],\n", value, of,
                    text_whole_percent(value, of));
             printf("['wholePercent', [%.17g, %.17g], '%d'],\n", of - value, of,
@@ -107,6 +124,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shares_are_never_rounded_to_all_or_nothing),
+        cmocka_unit_test(changes_have_a_decimal_below_ten),
         cmocka_unit_test(halves_go_away_from_zero),
         cmocka_unit_test(what_rounds_to_a_thousand_is_one_of_the_next_unit),
         cmocka_unit_test(instants_are_exact_to_the_millisecond),

@@ -76,8 +76,8 @@ begin_page unknown "$folder/usual.html#message=999999"
     echo 'const cases = ['
     "$BUILD/tests/analysis/report/test_number_words" --write || exit 1
     cat <<'EOF'
-], forms = {duration, seconds, count, percent, wholePercent};
-const plain = text => String(text).replaceAll('µs', 'us');
+], forms = {duration, seconds, count, percent, signedPercent, wholePercent};
+const plain = text => String(text).replaceAll('µs', 'us').replace('−', '-');
 const wrong = cases.filter(([form, values, said]) => plain(forms[form](...values)) !== said);
 document.body.append(`${cases.length} numbers, ${wrong.length} differ `, ...wrong.slice(0, 5).map(
     ([form, values, said]) => `${form}(${values}): page ${forms[form](...values)}, terminal ${said}; `));
@@ -95,7 +95,7 @@ for problem in 'Error: thrown' 'http://127.0.0.1:9/picture'; do
     grep -q "$problem" "$folder/broken.problems" || { echo "FAIL  not noticed: $problem"; failures=$((failures + 1)); }
 done
 look_at words
-expect "numbers: the page rounds as the terminal does" '1408 numbers, 0 differ'
+expect "numbers: the page rounds as the terminal does" '1760 numbers, 0 differ'
 grep -o '[0-9][0-9]* numbers, .*' "$folder/words.dom"
 no_errors
 
@@ -126,6 +126,8 @@ look_at sets
 expect "sets: the page became ready" 'data-ready="yes"'
 expect "sets: how many runs a side has" '3 runs, 18,000 requests'
 expect "sets: the percentile's change is drawn" 'data-percentile="p99"'
+change=$(grep -o '>p99 +[0-9.]* % \[' "$folder/sets.dom" | grep -o '[+0-9.]* %')
+expect "sets: a change is the same number in the sentence and in the table" ">$change<"
 expect "sets: what appeared is drawn and named" 'aria-label="yes (A) appeared: +'
 expect "sets: categories are drawn" 'aria-label="hogs +'
 expect "sets: the intervals know how runs differ" 'from resampling the runs, and 40 blocks'
