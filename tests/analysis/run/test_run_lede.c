@@ -49,14 +49,16 @@ struct situation {
 #define UNKNOWN                                                                                    \
     "1 in 100 requests took 4.00 ms or more, half of them 50.0 us or less; why is not known."
 
+#define KEEP_OFF                                                                                   \
+    "Keep other programs off the server's cores (cpuset, taskset), or give it more of them"
+
 static const struct situation situations[] = {
     {.what = "an intruder",
      .servers = 1,
      .causes = {CAUSE("yes", "other programs", ROLE_A, .78),
                 CAUSE("NET_RX softirq", "receive processing", ROLE_A, .1)},
      .lede = SLOW "For 78 % of that extra time another program, `yes`, had memcached's CPU core.",
-     .remedy = "Keep other programs off the server's cores (cpuset, taskset), or give it more of "
-               "them"},
+     .remedy = KEEP_OFF},
     {.what = "behind others of their own connection, and of other ones",
      .servers = 1,
      .causes = {CAUSE("head-of-line blocking (same connection)", "head-of-line blocking", ROLE_A,
@@ -66,6 +68,7 @@ static const struct situation situations[] = {
                   "was working on.",
      .remedy = "More threads, less load, or heavy requests kept apart"},
     {.what = "an intruder on both cores, and several servers",
+     .remedy = KEEP_OFF,
      .servers = 2,
      .causes = {CAUSE("yes", "other programs", ROLE_A, .5),
                 CAUSE("wake-up latency", "scheduling", ROLE_A, .2),
@@ -73,11 +76,13 @@ static const struct situation situations[] = {
      .lede = SLOW "For 80 % of that extra time another program, `yes`, had the CPU that the server "
                   "needed; for 20 % the server was woken late, or waited for its turn."},
     {.what = "only where it received",
+     .remedy = KEEP_OFF,
      .servers = 1,
      .causes = {CAUSE("yes", "other programs", ROLE_R, .999)},
      .lede = SLOW "For 99 % of that extra time another program, `yes`, had the CPU core that "
                   "received packets for memcached."},
     {.what = "a name that would break out",
+     .remedy = KEEP_OFF,
      .causes = {CAUSE("x`\n<b>", "other programs", ROLE_A, 1)},
      .lede = SLOW "For 100 % of that extra time another program, `x'\u240a<b>`, had the server's "
                   "CPU core."},
@@ -113,10 +118,13 @@ static const struct situation situations[] = {
      .lede = SLOW "For 90 % of that extra time memcached's own code ran longer than usual.",
      .remedy = "See in which functions its samples are: the report has them"},
     {.what = "half of it is not known",
+     .remedy = KEEP_OFF,
      .causes = {CAUSE("yes", "other programs", ROLE_A, .4)},
      .lede = SLOW "For 40 % of that extra time another program, `yes`, had the server's CPU core. "
                   "Of another 60 % nobody knows where it went."},
     {.what = "the client was late",
+     .remedy = "Keep other programs and interrupts off the cores of the load (taskset, cpuset), or "
+               "give it cores of its own",
      .causes = {CAUSE("head-of-line blocking", "head-of-line blocking", ROLE_A, .4),
                 CAUSE("yes", "client's cores", ROLE_CLIENT, .6)},
      .lede = "1 in 100 requests took 3.80 ms or more (usually 53.2 us), but it was the load "
@@ -152,6 +160,7 @@ static const struct situation situations[] = {
              "received packets for memcached (14.0 us).",
      .remedy = "Ask for a dedicated host, or for processors of its own"},
     {.what = "20 us of each, a third of it all",
+     .remedy = "Pin the threads, or forbid deep idle states",
      .servers = 1,
      .deviation_ns = 60000,
      .causes = {{.name = "wake-up latency",
@@ -234,6 +243,8 @@ static const struct situation situations[] = {
      .remedy = "Raise cpu.max of its control group, or give it no more threads than the quota has "
                "cores"},
     {.what = "a quota of a group that the kernel's account has, by a part of its name",
+     .remedy =
+         "Raise cpu.max of its control group, or give it no more threads than the quota has cores",
      .servers = 1,
      .capture = "{'quotas': [{'group': '/web.slice', 'times': 7, 'throttled_ms': 50.0, 'quota_ms': "
                 "null, 'period_ms': 100.0}, {'group': '/system.slice/memcached-of-the-shop', "
@@ -268,6 +279,7 @@ static const struct situation situations[] = {
                   "redis-server was working on.",
      .remedy = "More threads, less load, or heavy requests kept apart"},
     {.what = "a wait for another server",
+     .remedy = "Look at that server: trace it, too",
      .causes = {{.name = "waiting for redis-server (127.0.0.1:6379)",
                  .category = "another host or server",
                  .tier = "redis-server",
@@ -278,6 +290,8 @@ static const struct situation situations[] = {
      .lede = SLOW "For 90 % of that extra time memcached waited for another server: `waiting for "
                   "redis-server (127.0.0.1:6379)`."},
     {.what = "a pool of connections",
+     .remedy = "More connections to it, where it can serve more at a time; else look at what keeps "
+               "those that are taken: trace that server, too",
      .causes = {{.name = "waiting for a free connection: all 2 wait for 127.0.0.1:6379",
                  .category = "connection pool",
                  .tier = "127.0.0.1:6379",
@@ -319,11 +333,13 @@ static const struct situation situations[] = {
      .remedy = "Set TCP_NODELAY on the server's sockets, or write a reply with one call; no "
                "TCP_CORK, no MSG_MORE"},
     {.what = "those longer than was asked for",
+     .remedy = KEEP_OFF,
      .longer_than_ns = 1e6,
      .causes = {CAUSE("yes", "other programs", ROLE_A, 1)},
      .lede = "100 requests took longer than 1.00 ms (usually 53.2 us). For 100 % of that extra "
              "time another program, `yes`, had the server's CPU core."},
     {.what = "those in the middle",
+     .remedy = KEEP_OFF,
      .low = 0.4,
      .high = 0.6,
      .causes = {CAUSE("yes", "other programs", ROLE_A, 1)},
@@ -451,6 +467,9 @@ static const struct situation situations[] = {
      .remedy = "Have the firewall let more of what opens connections through (nft list ruleset, "
                "iptables -nvL), or keep connections open"},
     {.what = "connections for which the table has no room",
+     .remedy = "A larger table of connections (net.netfilter.nf_conntrack_max), shorter timeouts "
+               "of those that have ended, no tracking of this port (notrack), or connections that "
+               "are kept open",
      .servers = 1,
      .capture = "{'events': {'segments_dropped': {'NETFILTER_DROP': 12}}, 'firewall': {'rules': "
                 "9000, 'untracked': 12}}",
@@ -466,6 +485,8 @@ static const struct situation situations[] = {
      .remedy = "Spread receive processing over cores (RSS, RPS); where a firewall has many rules "
                "(nft list ruleset, iptables -nvL), have sets and maps in their place"},
     {.what = "connections that find the queue full",
+     .remedy = "A longer queue of connections (the server's backlog, net.core.somaxconn) and more "
+               "threads that accept, or connections that are kept open",
      .servers = 1,
      .capture = "{'network': {'ListenOverflows': 1}}",
      .causes = {CAUSE("connection being opened", "connections", ROLE_CLIENT, .9)},
@@ -537,6 +558,8 @@ static const struct situation situations[] = {
      .lede = DOUBTED_NOTHING("the requests did not leave when they were to"),
      .remedy = "Give the load generator a core of its own, or ask for a lower rate"},
     {.what = "a server that slows down",
+     .remedy =
+         "Begin when the server is warm, measure for longer, and see what else the machines do",
      .doubt = "not stationary: p99 was 210.0 us in the first half and 640.0 us in the second",
      .doubts = {"not-stationary"},
      .causes = {CAUSE("head-of-line blocking", "head-of-line blocking", ROLE_A, .7)},
@@ -552,14 +575,17 @@ static const struct situation situations[] = {
      .lede = DOUBTED_NOTHING("the percentile that was asked for is not known well enough"),
      .remedy = "A longer load"},
     {.what = "samples that depend on one another",
+     .remedy = "A longer load",
      .doubt = "not independent: these 900 still depend on one another",
      .doubts = {"not-independent"},
      .lede = DOUBTED_NOTHING("the requests say too little, because they depend on one another")},
     {.what = "agents that disagree",
+     .remedy = "Look at what is different between them: the network, or their own cores",
      .doubt = "agents disagree: p99 is 80.0 us [70.0, 90.0] to a and 480.0 us [400.0, 500.0] to b",
      .doubts = {"agents-disagree"},
      .lede = DOUBTED_NOTHING("the load's agents measured different latencies")},
     {.what = "memory was spent",
+     .remedy = "A shorter load, a lower rate, or more --memory",
      .doubt = "memory for samples was spent after 400 requests, before the time",
      .doubts = {"memory"},
      .lede = DOUBTED_NOTHING("the load generator had no memory for more requests")},
@@ -582,6 +608,7 @@ static const struct situation situations[] = {
              "not known.",
      .remedy = ""},
     {.what = "unanswered and lost ones",
+     .remedy = KEEP_OFF,
      .causes = {CAUSE("yes", "other programs", ROLE_A, 1)},
      .unanswered = 80,
      .unfollowed = 300,
@@ -589,11 +616,13 @@ static const struct situation situations[] = {
                   "Besides, 80 requests were never answered. 3 % of the answered requests could "
                   "not be followed and are not in this."},
     {.what = "another slice",
+     .remedy = KEEP_OFF,
      .low = 0.85,
      .causes = {CAUSE("yes", "other programs", ROLE_A, 1)},
      .lede = "15 % of requests took 3.80 ms or more (usually 53.2 us). For 100 % of that extra "
              "time another program, `yes`, had the server's CPU core."},
     {.what = "one request, of clients that are not ours",
+     .remedy = KEEP_OFF,
      .one = true,
      .own_requests = true,
      .causes = {CAUSE("yes", "other programs", ROLE_A, 1)},
@@ -675,10 +704,7 @@ static void situations_are_told(void **state)
         tell(&situations[i], &lede, &conclusive);
         if (strcmp(lede.text, situations[i].lede) != 0)
             fail_msg("%s:\n  %s\nwanted:\n  %s", situations[i].what, lede.text, situations[i].lede);
-        if (situations[i].remedy)
-            assert_string_equal(lede.remedy, situations[i].remedy);
-        else
-            assert_true(lede.remedy[0] >= 'A' && lede.remedy[0] <= 'Z');
+        assert_string_equal(lede.remedy, situations[i].remedy);
         assert_int_equal(conclusive, strncmp(lede.text, "Inconclusive", 12) != 0);
     }
 }
