@@ -10,9 +10,9 @@
 # tried once more when all the others are through: its first failure is printed, and the sum counts such
 # tests. No other test gets a second try, none with TAILLIGHT_TRUST=1 or TAILLIGHT_ONCE=1.
 # Exit 77 of a test is a skip, with its reason as the last line it printed. TAILLIGHT_NO_SKIP=1 turns
-# skips into failures; TAILLIGHT_LONG=1 adds the long tests (test_long_*); TAILLIGHT_TRUST=1 runs
-# those of tests/trust.list, which may then do more, and test_long_trust_*, and nothing else;
-# TEST=pattern picks by name. A test has five minutes, or what its script's line "# Time limit: N s"
+# skips into failures; TAILLIGHT_LONG=1 adds the long tests (test_long_*), and what others ask behind
+# rest_is_long (ports.sh); TAILLIGHT_TRUST=1 runs those of tests/trust.list, which may then do more,
+# and test_long_trust_*, and nothing else; TEST=pattern picks by name. A test has five minutes, or what its script's line "# Time limit: N s"
 # says, or TEST_TIMEOUT seconds.
 set -u
 computing='analysis base loadgen/method tree workloads'

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // A NIC's clock told in CLOCK_REALTIME: on, between and beyond the knots, at wrong rates. What
-// needs a NIC is tested in the guest (tests/guest/test_hardware_stamps.sh).
+// needs a NIC is tested in the guest (tests/guest/test_long_hardware_stamps.sh).
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -115,7 +115,7 @@ far_processes() { # NAME
 
 # Within SECONDS nothing of ours is left on a far host: no process, no file, no shared memory, no
 # BPF program that was not there before, and here no directory for the connection. What a run that died
-# had measured may lie there: test_ssh_left.sh.
+# had measured may lie there: test_long_ssh_left.sh.
 ssh_nothing_left() { # NAME SECONDS
     local left tries=$(($2 * 20))
     while :; do

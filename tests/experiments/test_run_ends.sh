@@ -43,7 +43,9 @@ ended killed-server 1 'the server `cache` was killed by signal 9 \(Killed\); the
 
 # A load leaves its samples until then, whether they fit into its memory or not.
 has_written() { [ -n "$(find "$run/client" -name 'samples.tlog.*.partial' -size +16k)" ]; }
-for how in killed-load 'killed-long-load --set load.memory=16MiB'; do
+ways=(killed-load)
+is_long && ways+=('killed-long-load --set load.memory=16MiB')
+for how in "${ways[@]}"; do
     read -r name options <<<"$how"
     # shellcheck disable=SC2086 # several words
     start_run "$name" '' $options
@@ -56,28 +58,9 @@ for how in killed-load 'killed-long-load --set load.memory=16MiB'; do
     rm -r "$work/of-load"
 done
 
-start_run killed-capture
-signal_to KILL "taillight capture .*$run"
-ended killed-capture 1 'the capture was killed by signal 9'
-
 start_run interrupted
 kill -INT $pid
 ended interrupted 1 'interrupted'
-
-start_run terminated
-kill -TERM $pid
-ended terminated 1 'interrupted'
-
-# A keeper that does not answer keeps nobody waiting: it undoes all when it goes on.
-start_run left
-keeper=$(pgrep -P $pid taillight-keep | head -n 1)
-[ -n "$keeper" ] || fail "left: there is no keeper"
-kill -STOP "$keeper"
-kill -INT $pid
-await grep -q '^taillight: interrupted' "$work/left.err" || fail "left: does not say that it is interrupted"
-kill -CONT "$keeper"
-ended left 1 'interrupted: what is not yet undone its keepers undo meanwhile'
-grep -q 'run: interrupted: left the rest to the keepers' "$run/commands.log" || fail "left: commands.log does not say so"
 
 # Tuning of this very machine, undone also when the run is killed.
 setting=/proc/sys/net/ipv4/tcp_autocorking
@@ -133,6 +116,27 @@ EOF
 "$taillight" run "$work/refused.yaml" --out "$run" >"$work/refused.out" 2>"$work/refused.err" &
 pid=$! spaces=""
 ended refused 1 'the server `cache` ended with exit code [0-9]+; the last line of .*: .+'
+
+rest_is_long
+
+start_run killed-capture
+signal_to KILL "taillight capture .*$run"
+ended killed-capture 1 'the capture was killed by signal 9'
+
+start_run terminated
+kill -TERM $pid
+ended terminated 1 'interrupted'
+
+# A keeper that does not answer keeps nobody waiting: it undoes all when it goes on.
+start_run left
+keeper=$(pgrep -P $pid taillight-keep | head -n 1)
+[ -n "$keeper" ] || fail "left: there is no keeper"
+kill -STOP "$keeper"
+kill -INT $pid
+await grep -q '^taillight: interrupted' "$work/left.err" || fail "left: does not say that it is interrupted"
+kill -CONT "$keeper"
+ended left 1 'interrupted: what is not yet undone its keepers undo meanwhile'
+grep -q 'run: interrupted: left the rest to the keepers' "$run/commands.log" || fail "left: commands.log does not say so"
 
 # A server that never listens would take 10 s; one that listens and does not talk fails the dataset.
 

@@ -55,6 +55,8 @@ grep -q '^::warning title=yes (A) at most 1us inconclusive::' "$work/out" || fai
 echo 'gates: [{percentile: p50, max: 100}]' >"$work/gates.yaml"
 compare 2 --gates "$work/gates.yaml"
 grep -q 'gates.yaml:1:32: max: ' "$work/cmp.err" || fail "a wrong gate is not placed"
+rest_is_long
+
 # The page of repetitions, with categories, of the same comparison.
 printf 'client,mine\n' >"$work/mine.csv"
 compare 3 --output "$work/page.html" --categories "$work/mine.csv"

@@ -10,4 +10,5 @@ need_capture
 ssh_hosts server loader
 . "$(dirname "$0")/ssh_ends_lib.sh"
 break_far_load
+rest_is_long
 break_far_load_interrupted

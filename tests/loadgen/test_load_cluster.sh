@@ -140,6 +140,8 @@ accounted 'a node was killed'
 [ "$(of_nodes unreachable)" -gt 100 ] && [ "$(value unsent)" -ge "$(of_nodes unreachable)" ] || fail 'a node was killed: nothing is out of reach'
 grep -q 'requests waited in vain for a connection to the node that has their key' "$dir/err" "$dir/out" || fail 'a node was killed: not told'
 
+rest_is_long
+
 # --- clusters that send requests elsewhere as none should ----------------------------------------
 printf 'protocol: redis\nkeys: {count: 100}\nmix: {get: 1}\nvalues: {size: {fixed: 1}}\n' >"$dir/workload.yaml"
 hostile=(nowhere nobody nonsense circle itself ask-circle another-slot long down closes wavers)

@@ -18,12 +18,12 @@ says() { grep -qF -- "$1" "$dir/err" || fail "stderr does not say: $1"; }
 value() { sed -n "s/^ *\"$1\": \"\{0,1\}\([^\",]*\)\"\{0,1\},\{0,1\}$/\1/p" "$dir/out" | head -n 1; }
 
 # Whole: nothing is bounded, and nothing is said of it.
-run '0|4' --rate 60k --duration 2s --seed 5 --json --samples "$dir/whole" --timeout 20s
+run '0|4' --sleep --rate 60k --duration 2s --seed 5 --json --samples "$dir/whole" --timeout 20s
 [ "$(value bounded)" = null ] || fail 'a load that fits is bounded'
 scheduled=$(value scheduled)
 
 # Bounded: the same requests, in the same order.
-run '0|4' --rate 60k --duration 2s --seed 5 --json --samples "$dir/bounded" --timeout 20s --memory 16MiB --hgrm "$dir/hgrm"
+run '0|4' --sleep --rate 60k --duration 2s --seed 5 --json --samples "$dir/bounded" --timeout 20s --memory 16MiB --hgrm "$dir/hgrm"
 [ "$(value scheduled)" = "$scheduled" ] || fail "the same seed drew $(value scheduled) and not $scheduled requests"
 [ $(($(value answered) + $(value unsent) + $(value timed_out) + $(value lost))) = "$scheduled" ] || fail 'not all are counted'
 [ "$(value kept_of)" -ge 2 ] && [ "$(value kept)" -lt "$scheduled" ] && [ "$(value kept)" -gt 20000 ] || fail 'what is kept'
@@ -33,19 +33,6 @@ grep -q "Total count    = *$scheduled\]" "$dir/hgrm" || fail '--hgrm'
 # keys and operations of the samples: bytes 92 to 95 and 84 of each
 what() { tail -c +129 "$1/samples.tlog" | od -v -A n -w96 -t u4 | awk '{ print $24, $22 % 256 }' | cksum; }
 [ "$(what "$dir/whole")" = "$(what "$dir/bounded")" ] || fail 'other requests than without the bound'
-
-# Five times as many requests than the server, or anybody, can answer: memory stays bounded, and all are counted.
-timeout 60 "${load[@]}" --rate 500k --duration 3s --memory 16MiB --json --timeout 100ms >"$dir/out" 2>"$dir/err" &
-loading=$!
-while peak=$(sed -n 's/^VmHWM:[ \t]*\([0-9]*\) kB/\1/p' "/proc/$loading/status" 2>/dev/null) && [ -n "$peak" ]; do
-    most=$peak
-    sleep 0.1
-done
-wait $loading
-[ $? -ne 2 ] || fail 'a long load was refused'
-[ "$(value scheduled)" -gt 1400000 ] || fail "scheduled $(value scheduled)"
-[ $(($(value answered) + $(value unsent) + $(value timed_out) + $(value lost))) = "$(value scheduled)" ] || fail 'not all are counted'
-[ "$most" -lt 50000 ] || fail "a load in 16 MiB took $most KiB in all"
 
 # Interrupted: what was offered until then.
 timeout -s INT 2 "${load[@]}" --rate 20k --duration 1h --memory 16MiB --json --samples "$dir/ended" >"$dir/out" 2>"$dir/err"
@@ -71,4 +58,18 @@ run 2 --rate 60k --duration 10s --memory 16MiB --repetitions 2 && says '--memory
 run 2 --sweep 10k:1M:x2 --memory 16MiB && says '--memory allows 16 MiB'
 run 2 --rate 60k --target p99 --ci 1us --memory 16MiB && says '--memory allows 16 MiB'
 run 2 --rate 60k --duration 10s --memory 16MiB --stamps hw && says 'use --stamps sw'
+rest_is_long
+
+# Five times as many requests than the server, or anybody, can answer: memory stays bounded, and all are counted.
+timeout 60 "${load[@]}" --rate 500k --duration 3s --memory 16MiB --json --timeout 100ms >"$dir/out" 2>"$dir/err" &
+loading=$!
+while peak=$(sed -n 's/^VmHWM:[ \t]*\([0-9]*\) kB/\1/p' "/proc/$loading/status" 2>/dev/null) && [ -n "$peak" ]; do
+    most=$peak
+    sleep 0.1
+done
+wait $loading
+[ $? -ne 2 ] || fail 'a long load was refused'
+[ "$(value scheduled)" -gt 1400000 ] || fail "scheduled $(value scheduled)"
+[ $(($(value answered) + $(value unsent) + $(value timed_out) + $(value lost))) = "$(value scheduled)" ] || fail 'not all are counted'
+[ "$most" -lt 50000 ] || fail "a load in 16 MiB took $most KiB in all"
 exit 0

@@ -64,27 +64,30 @@ reasons | grep -q 'the server did not keep up' && fail 'overloaded client: the s
 [ "$(finding client)" = failed ] || [ "$(finding arrivals)" = failed ] ||
     fail 'overloaded client: neither the check of the client nor that of the arrivals failed'
 
-# A server that cannot keep up: nothing is measured, and that is said after three rounds at most.
-if expect 'rate not reached.*did not keep up' load --service fixed:2ms -- --rate 1k --target p99 --ci 100us \
-    --max-duration 3s --timeout 200ms; then
-    [ "$(value stop)" = load ] || [ "$(value stop)" = budget ] || fail 'overloaded: stop'
-fi
+long_cases() {
+    # A server that cannot keep up: nothing is measured, and that is said after three rounds at most.
+    if expect 'rate not reached.*did not keep up' load --service fixed:2ms -- --rate 1k --target p99 --ci 100us \
+        --max-duration 3s --timeout 200ms; then
+        [ "$(value stop)" = load ] || [ "$(value stop)" = budget ] || fail 'overloaded: stop'
+    fi
 
-# A server that slows down, yet keeps up.
-expect 'not stationary: (p50|p99|the median) (was|drifts|wanders)' stationarity --service fixed:100us --drift 4 -- \
-    --rate 500 --duration 3s
+    # A server that slows down, yet keeps up.
+    expect 'not stationary: (p50|p99|the median) (was|drifts|wanders)' stationarity --service fixed:100us --drift 4 -- \
+        --rate 500 --duration 3s
 
-# An interval that no budget so small can reach.
-expect '(budget spent|heavy tail): the interval of p99 is' interval --service exponential:200us -- --rate 1500 \
-    --target p99 --ci 1us --max-duration 2s
+    # An interval that no budget so small can reach.
+    expect '(budget spent|heavy tail): the interval of p99 is' interval --service exponential:200us -- --rate 1500 \
+        --target p99 --ci 1us --max-duration 2s
 
-# A tail so heavy that it never will. Samples that a busy machine makes depend on one another are worth too few
-# for any interval, and that is all there is to say of them.
-busy="$busy|not bounded after"
-if "$build/labserver" --help | grep -q lognormal; then
-    expect 'heavy tail: the interval of p99 is' interval --service lognormal:20us,2 -- --rate 800 --target p99 \
-        --ci 10us --max-duration 4s
-fi
+    # A tail so heavy that it never will. Samples that a busy machine makes depend on one another are worth too few
+    # for any interval, and that is all there is to say of them.
+    busy="$busy|not bounded after"
+    if "$build/labserver" --help | grep -q lognormal; then
+        expect 'heavy tail: the interval of p99 is' interval --service lognormal:20us,2 -- --rate 800 --target p99 \
+            --ci 10us --max-duration 4s
+    fi
+}
+is_long && long_cases
 
 # A healthy server: until the median is known to 50 us; one sample for each scheduled request, and
 # the connections of every round. Then a plain run, which ends when it was to, whatever it concludes.

@@ -88,7 +88,9 @@ refused 'take TCP' --workload "$dir/many.yaml" --server "udp:127.0.0.1:$port"
 refused 'refuses a multiget of keys in several slots' --workload "$dir/many.yaml" --protocol redis --cluster
 refused "$dir/bad.yaml:2:15: mix: protocol redis has no call" --workload "$dir/bad.yaml"
 
-# --- memcached, three ways -----------------------------------------------------------------------
+# --- memcached, three ways; all that each is asked in check-long ----------------------------------
+ways='memcached memcached-meta' one=memcached
+is_long && ways='memcached memcached-binary memcached-meta' one=$ways
 if have memcached; then
     user=()
     [ "$(id -u)" -eq 0 ] && user=(-u root)
@@ -104,7 +106,7 @@ if have memcached; then
         tr -d '\r' <&3 | sed -n "s/^STAT \(${1:-cmd_[gs]et}\) /\1 /p" | sort | sed 's/.* //' | tr '\n' ' '
         exec 3>&-
     }
-    for protocol in memcached memcached-binary memcached-meta; do
+    for protocol in $ways; do
         start memcached "${user[@]}" -l 127.0.0.1 -p PORT -U 0 -t 1 -m 64
         prepare --protocol $protocol --workload "$dir/memcached.yaml"
         grep -q '"verified": 2000' "$dir/out" || fail "$protocol: the dataset"
@@ -136,7 +138,7 @@ if have memcached; then
     done
     # Too large for the server: an error reply of its own kind, and the run goes on.
     printf 'mix: {set: 1}\nvalues: {size: {fixed: 1MiB}}\nkeys: {count: 10}\n' >"$dir/large.yaml"
-    for protocol in memcached memcached-binary memcached-meta; do
+    for protocol in $one; do
         start memcached "${user[@]}" -l 127.0.0.1 -p PORT -U 0 -t 1 -m 64
         timeout 60 "$taillight" load --sleep --server "127.0.0.1:$port" --quiet --json --rate 50 --duration 500ms \
             --protocol $protocol --workload "$dir/large.yaml" --timeout 20s >"$dir/out" 2>"$dir/err"
@@ -146,7 +148,7 @@ if have memcached; then
     done
     # Not too large for one that was told.
     start memcached "${user[@]}" -l 127.0.0.1 -p PORT -U 0 -t 1 -m 512 -I 16m
-    for protocol in memcached memcached-binary memcached-meta; do larger $protocol; done
+    for protocol in $one; do larger $protocol; done
     stop
     start memcached "${user[@]}" -l 127.0.0.1 -p PORT -U 0 -t 1 -m 512
     "$taillight" load --server "127.0.0.1:$port" --quiet --prepare --workload "$dir/larger.yaml" >"$dir/out" 2>"$dir/err"
@@ -167,7 +169,7 @@ if have redis-server; then
     printf 'lpush: 1, lpop: 1, lrange: 1, hset: 1, hget: 1, zadd: 1, zrange: 1, xadd: 1, xrange: 1, script: 1, transaction: 1, multiget: 1}\n' >>"$dir/redis.yaml"
     count() { counted=$(redis-cli -p "$port" info commandstats); }
     calls() { [[ $counted =~ cmdstat_$1:calls=([0-9]*), ]] && echo "${BASH_REMATCH[1]}"; } # by the server's own count
-    for protocol in redis redis-resp3; do
+    for protocol in redis-resp3 $(is_long && echo redis); do
         start redis-server --port PORT --bind 127.0.0.1 --save '' --dir "$dir"
         mistaken memcached-binary redis
         prepare --workload "$dir/redis.yaml" --protocol $protocol
@@ -201,64 +203,67 @@ if have redis-server; then
         grep -q "\"client_error\": $(value answered)" "$dir/out" || fail "$protocol: WRONGTYPE is not counted"
         stop
     done
-    # What its MONITOR prints of a load is a load itself: the same requests, to keys and of values as long.
-    start redis-server --port PORT --bind 127.0.0.1 --save '' --dir "$dir"
-    before='' after=''
-    captured=''
-    if [ "$(id -u)" = 0 ]; then
-        python3 "$(dirname "$0")/capture_packets.py" "$port" "$dir/packets" 2>"$dir/log" &
-        captured=$!
-        capturing() { [ -s "$dir/packets" ]; }
-        await capturing || fail 'no capture of packets'
-    fi
-    redis-cli -p "$port" monitor >"$dir/monitor" 2>&1 &
-    monitor=$!
-    listening() { grep -q '^OK' "$dir/monitor"; }
-    await listening || fail 'MONITOR: it does not answer'
-    sed 's/, script: 1, transaction: 1, multiget: 1/, transaction: 1/' "$dir/redis.yaml" >"$dir/monitored.yaml"
-    load --workload "$dir/monitored.yaml" --protocol redis
-    count
-    for command in get set incr lpush lpop lrange hset hget zadd zrange xadd xrange multi exec; do
-        before="$before $(calls $command)"
-    done
-    scheduled=$(value scheduled)
-    # A transaction is one request, of which a GET, a SET and their EXEC are printed.
-    printed() {
-        commands=$(grep -cE '"(GET|SET|INCR|LPUSH|LPOP|LRANGE|HSET|HGET|ZADD|ZRANGE|XADD|XRANGE)"' "$dir/monitor")
-        transactions=$(grep -c '"EXEC"' "$dir/monitor")
-        [ $((commands - transactions)) = "$scheduled" ]
-    }
-    await printed || fail 'MONITOR: not every request was printed'
-    [ "$transactions" -gt 0 ] || fail 'MONITOR: there was no transaction'
-    kill "$monitor" $captured
-    wait "$monitor" $captured 2>/dev/null
-    redis-cli -p "$port" config resetstat >"$dir/log"
-    timeout 60 "$taillight" load --sleep --server "127.0.0.1:$port" --quiet --json --protocol redis --duration 20s --timeout 20s \
-        --connections 4 --arrivals "replay:$dir/monitor" >"$dir/out" 2>"$dir/err"
-    case $? in 0 | 4) ;; *) fail 'MONITOR: it is not sent again' ;; esac
-    [ "$(value scheduled)" = "$scheduled" ] && [ "$(value answered)" = "$scheduled" ] || fail 'MONITOR: not all is sent again'
-    grep -q 'left out: protocol redis has no PING' "$dir/out" || fail 'MONITOR: what is left out is not said'
-    count
-    for command in get set incr lpush lpop lrange hset hget zadd zrange xadd xrange multi exec; do
-        after="$after $(calls $command)"
-    done
-    [ "$before" = "$after" ] || fail "MONITOR:$after calls instead of$before"
-    # So are its packets.
-    if [ "$captured" ]; then
+    replays() {
+        # What its MONITOR prints of a load is a load itself: the same requests, to keys and of values as long.
+        start redis-server --port PORT --bind 127.0.0.1 --save '' --dir "$dir"
+        before='' after=''
+        captured=''
+        if [ "$(id -u)" = 0 ]; then
+            python3 "$(dirname "$0")/capture_packets.py" "$port" "$dir/packets" 2>"$dir/log" &
+            captured=$!
+            capturing() { [ -s "$dir/packets" ]; }
+            await capturing || fail 'no capture of packets'
+        fi
+        redis-cli -p "$port" monitor >"$dir/monitor" 2>&1 &
+        monitor=$!
+        listening() { grep -q '^OK' "$dir/monitor"; }
+        await listening || fail 'MONITOR: it does not answer'
+        sed 's/, script: 1, transaction: 1, multiget: 1/, transaction: 1/' "$dir/redis.yaml" >"$dir/monitored.yaml"
+        load --workload "$dir/monitored.yaml" --protocol redis
+        count
+        for command in get set incr lpush lpop lrange hset hget zadd zrange xadd xrange multi exec; do
+            before="$before $(calls $command)"
+        done
+        scheduled=$(value scheduled)
+        # A transaction is one request, of which a GET, a SET and their EXEC are printed.
+        printed() {
+            commands=$(grep -cE '"(GET|SET|INCR|LPUSH|LPOP|LRANGE|HSET|HGET|ZADD|ZRANGE|XADD|XRANGE)"' "$dir/monitor")
+            transactions=$(grep -c '"EXEC"' "$dir/monitor")
+            [ $((commands - transactions)) = "$scheduled" ]
+        }
+        await printed || fail 'MONITOR: not every request was printed'
+        [ "$transactions" -gt 0 ] || fail 'MONITOR: there was no transaction'
+        kill "$monitor" $captured
+        wait "$monitor" $captured 2>/dev/null
         redis-cli -p "$port" config resetstat >"$dir/log"
         timeout 60 "$taillight" load --sleep --server "127.0.0.1:$port" --quiet --json --protocol redis --duration 20s --timeout 20s \
-            --connections 4 --arrivals "replay:$dir/packets" >"$dir/out" 2>"$dir/err"
-        case $? in 0 | 4) ;; *) fail 'packets: they are not sent again' ;; esac
-        [ "$(value scheduled)" = "$scheduled" ] && [ "$(value answered)" = "$scheduled" ] || fail 'packets: not all is sent again'
-        grep -q 'are missing' "$dir/out" && fail 'packets: some are missing'
-        after=''
+            --connections 4 --arrivals "replay:$dir/monitor" >"$dir/out" 2>"$dir/err"
+        case $? in 0 | 4) ;; *) fail 'MONITOR: it is not sent again' ;; esac
+        [ "$(value scheduled)" = "$scheduled" ] && [ "$(value answered)" = "$scheduled" ] || fail 'MONITOR: not all is sent again'
+        grep -q 'left out: protocol redis has no PING' "$dir/out" || fail 'MONITOR: what is left out is not said'
         count
         for command in get set incr lpush lpop lrange hset hget zadd zrange xadd xrange multi exec; do
             after="$after $(calls $command)"
         done
-        [ "$before" = "$after" ] || fail "packets:$after calls instead of$before"
-    fi
-    stop
+        [ "$before" = "$after" ] || fail "MONITOR:$after calls instead of$before"
+        # So are its packets.
+        if [ "$captured" ]; then
+            redis-cli -p "$port" config resetstat >"$dir/log"
+            timeout 60 "$taillight" load --sleep --server "127.0.0.1:$port" --quiet --json --protocol redis --duration 20s --timeout 20s \
+                --connections 4 --arrivals "replay:$dir/packets" >"$dir/out" 2>"$dir/err"
+            case $? in 0 | 4) ;; *) fail 'packets: they are not sent again' ;; esac
+            [ "$(value scheduled)" = "$scheduled" ] && [ "$(value answered)" = "$scheduled" ] || fail 'packets: not all is sent again'
+            grep -q 'are missing' "$dir/out" && fail 'packets: some are missing'
+            after=''
+            count
+            for command in get set incr lpush lpop lrange hset hget zadd zrange xadd xrange multi exec; do
+                after="$after $(calls $command)"
+            done
+            [ "$before" = "$after" ] || fail "packets:$after calls instead of$before"
+        fi
+        stop
+    }
+    is_long && replays
     # A server without room refuses the dataset in words.
     start redis-server --port PORT --bind 127.0.0.1 --save '' --dir "$dir" --maxmemory 1mb
     timeout 30 "$taillight" load --server "127.0.0.1:$port" --quiet --prepare --workload etc --protocol redis \
@@ -298,7 +303,9 @@ http: {path: "/take/{key}?full", host: shop.example, headers: ["X-Who: me"]}
 END
     printf 'protocol: http\nmix: {get: 1, head: 1}\nkeys: {count: 4, size: {fixed: 1}}\n' >"$dir/heads.yaml"
     # SSI makes nginx forget the length: the replies come in chunks.
-    for ssi in 'ssi off;' 'ssi on; ssi_types *;'; do
+    lengths=('ssi on; ssi_types *;')
+    is_long && lengths+=('ssi off;')
+    for ssi in "${lengths[@]}"; do
         claim_port
         sed "s|DIR|$dir|g; s|PORT|$port|g; s|SSI|$ssi|" "$dir/nginx.in" >"$dir/nginx.conf"
         rm -f "$dir/access.log" "$dir/words.log"

@@ -22,28 +22,30 @@ refused '--sweep makes runs of its own' --sweep 1k:2k:1k --samples "$dir/s"
 refused '--prepare stores the dataset and makes no load: run it first, and then --sweep without it' --prepare --sweep 1k:2k:1k --out "$dir/s"
 
 # The table, sweep.json and the page say the same of each number, of which few requests reach some, too.
-load --sweep 200:1k:800 --duration 300ms --out "$dir/few"
-cp "$dir/out" "$dir/few.terminal"
-load --sweep 14k:20k:6k --duration 300ms --timeout 100ms --out "$dir/table"
-draw() { # FOLDER: its page as a browser has it, in FOLDER.dom
-    "$build/taillight" report "$1" -q >"$1.page" || fail "no page of $1"
-    timeout 120 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --virtual-time-budget=3000 \
-        --user-data-dir="$1.profile" --dump-dom "file://$1/report.html" >"$1.dom" 2>"$1.browser"
-}
-numbers_of() { # FOLDER TERMINAL
-    python3 tests/experiments/set_numbers.py "$1/sweep.json" "$2" "$1.dom" >"$dir/told" 2>&1 || fail "$(cat "$dir/told")"
-}
-browser=$(command -v chromium || command -v google-chrome || true)
-if [ -n "$browser" ]; then
-    draw "$dir/table" &
-    draw "$dir/few"
-    wait $!
-    numbers_of "$dir/table" "$dir/out"
-    numbers_of "$dir/few" "$dir/few.terminal"
-    cat "$dir/told"
-    # A check that can fail: a table of which each interval begins elsewhere.
-    python3 tests/experiments/set_numbers.py "$dir/few/sweep.json" <(sed 's/\[/[1/' "$dir/few.terminal") "$dir/few.dom" >"$dir/told" 2>&1 &&
-        fail 'numbers that differ are not seen'
+if is_long; then
+    load --sweep 200:1k:800 --duration 300ms --out "$dir/few"
+    cp "$dir/out" "$dir/few.terminal"
+    load --sweep 14k:20k:6k --duration 300ms --timeout 100ms --out "$dir/table"
+    draw() { # FOLDER: its page as a browser has it, in FOLDER.dom
+        "$build/taillight" report "$1" -q >"$1.page" || fail "no page of $1"
+        timeout 120 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --virtual-time-budget=3000 \
+            --user-data-dir="$1.profile" --dump-dom "file://$1/report.html" >"$1.dom" 2>"$1.browser"
+    }
+    numbers_of() { # FOLDER TERMINAL
+        python3 tests/experiments/set_numbers.py "$1/sweep.json" "$2" "$1.dom" >"$dir/told" 2>&1 || fail "$(cat "$dir/told")"
+    }
+    browser=$(command -v chromium || command -v google-chrome || true)
+    if [ -n "$browser" ]; then
+        draw "$dir/table" &
+        draw "$dir/few"
+        wait $!
+        numbers_of "$dir/table" "$dir/out"
+        numbers_of "$dir/few" "$dir/few.terminal"
+        cat "$dir/told"
+        # A check that can fail: a table of which each interval begins elsewhere.
+        python3 tests/experiments/set_numbers.py "$dir/few/sweep.json" <(sed 's/\[/[1/' "$dir/few.terminal") "$dir/few.dom" >"$dir/told" 2>&1 &&
+            fail 'numbers that differ are not seen'
+    fi
 fi
 
 # Beyond 10,000 a second the server is saturated, and the client is not: three tries, because
@@ -66,6 +68,8 @@ if [ "$(who 14000)" != server ] || [ "$(who 20000)" != server ]; then
 fi
 [ "$(jq -r .saturation.who "$dir/out")" = server ] || fail 'the sweep: who is saturated'
 jq -e '.points | length >= 2 and all(.achieved_rate < 10500)' "$dir/out" >/dev/null || fail 'points'
+rest_is_long
+
 load --sweep 14k:20k:6k --duration 500ms --timeout 200ms
 grep -qE 'from 14,000 requests/s on the (server|client) is saturated: ' "$dir/out" || fail 'the table'
 
