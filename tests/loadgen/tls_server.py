@@ -3,7 +3,8 @@
 # A Redis behind TLS, which after ten requests on a connection does what its user's name says:
 # tls_server.py PORT CERTIFICATE. CERTIFICATE.pem and .key are what it shows. It keeps TLS
 # records in its own hands, so as to break them. Of each connection that the client ends it prints
-# whether the client said so in TLS ("closed") or not ("cut off").
+# whether the client said so in TLS ("closed") or not ("cut off"), or that it is not known ("reset": it had
+# not read all, which takes what it said with it).
 import socket
 import ssl
 import sys
@@ -93,6 +94,8 @@ def serve(connection):
                 break_it(records, fault)
                 break
             records.write(b'+OK\r\n' if command[0] == b'SET' else b'$200\r\n' + b'v' * 200 + b'\r\n')
+    except ConnectionResetError:
+        print('reset', flush=True)
     except (OSError, ValueError):
         pass
     connection.close()
