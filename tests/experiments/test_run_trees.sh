@@ -4,7 +4,7 @@
 # Runs beside others: which processes are left, not how fast.
 . tests/experiments/run_lib.sh
 kinds=local # the harder: what forgets its environment is in no namespace of the run's
-unshare -n true 2>/dev/null && [ -n "${TAILLIGHT_LONG:-}${TAILLIGHT_TRUST:-}" ] && kinds="local netns"
+unshare -n true 2>/dev/null && is_long && kinds="local netns"
 claim_port
 labserver="$(cd "$BUILD" && pwd)/labserver"
 sleeper="$work/sleeper" # a program whose name tells whose it is

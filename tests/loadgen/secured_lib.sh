@@ -27,4 +27,3 @@ start() { # command ...; with PORT in its words
 have() {
     command -v "$1" >/dev/null || { missing="$missing $1" && return 1; }
 }
-long() { [ -n "${TAILLIGHT_LONG:-}" ]; }

@@ -112,7 +112,7 @@ if have memcached && memcached -h | grep -q -e --auth-file; then
     refused "$at wants a login (\"CLIENT_ERROR unauthenticated" "$at"
     refused 'refuses the login: "CLIENT_ERROR authentication failure"' "memcached://you@$at" --password-file "$dir/word"
     prepare "memcached://me@$at" --password-file "$dir/word"
-    long && load "memcached-meta://me@$at" --password-file "$dir/word"
+    is_long && load "memcached-meta://me@$at" --password-file "$dir/word"
     load "memcached://me@$at" --password-file "$dir/word"
     [ "$(value misses)" = 0 ] || fail 'memcached: misses'
     refused 'refuses the login' "memcached://you@$at" --password-file "$dir/word" --prepare
@@ -136,7 +136,7 @@ if have python3; then
     broken 'says more than the login asks for' "redis://talks@$at"
     refused 'refuses the login: "OK"' "redis://stutters@$at"
     refused 'refuses the login' "redis://endless@$at"
-    long && load "redis://dribbles@$at" --rate 500
+    is_long && load "redis://dribbles@$at" --rate 500
     # Its password is changed while connections are open: no request gets lost unseen.
     timeout 20 "$taillight" load --server "redis://turns@$at" --quiet --json --rate 1k --duration 300ms --reconnect 200ms \
         --connections 2 --workload "$dir/workload.yaml" >"$dir/out" 2>"$dir/err"

@@ -92,7 +92,7 @@ if have redis-server; then
     prepare "redis://$at" --tls-cert "$dir/other.pem" --tls-key "$dir/other.key"
     load "redis://$at" --tls-cert "$dir/other.pem" --tls-key "$dir/other.key"
     cat "$dir/other.key" "$dir/other.pem" >"$dir/both.pem"
-    long && load "redis://$at" --agent symmetric,connections=4 --tls-cert "$dir/both.pem"
+    is_long && load "redis://$at" --agent symmetric,connections=4 --tls-cert "$dir/both.pem"
 fi
 
 # --- memcached -----------------------------------------------------------------------------------
@@ -121,7 +121,7 @@ http { access_log DIR/access.log; keepalive_requests 50; default_type text/plain
     ssl_certificate DIR/server.pem; ssl_certificate_key DIR/server.key; } }
 END
     printf 'protocol: http\nkeys: {count: 4, size: {fixed: 1}}\n' >"$dir/http.yaml"
-    for version in 1.3 ${TAILLIGHT_LONG:+1.2}; do
+    for version in 1.3 $(is_long && echo 1.2); do
         claim_port
         sed "s|DIR|$dir|g; s|PORT|$port|g; s|VERSION|$version|" "$dir/nginx.in" >"$dir/nginx.conf"
         rm -f "$dir/access.log"
@@ -142,7 +142,7 @@ END
 fi
 
 # --- servers that are none for TLS ---------------------------------------------------------------
-if long && have redis-server; then
+if is_long && have redis-server; then
     start redis-server --port PORT --bind 127.0.0.1 --save '' --dir "$dir" # waits for the end of a line
     TAILLIGHT_PASSWORD=word timeout 20 "$taillight" load --sleep --server "redis://127.0.0.1:$port" --rate 1k --duration 100ms --quiet \
         --tls >"$dir/out" 2>"$dir/err"
@@ -153,7 +153,7 @@ if have python3; then
     refused 'its certificate is not believed' "redis://127.0.0.1:$port" --tls-ca "$dir/ca.pem"
     refused 'mismatch' "redis://127.0.0.1:$port" --tls-ca "$dir/ca.pem"
     faults='garbage cut'
-    long && faults="$faults alert closes"
+    is_long && faults="$faults alert closes"
     for fault in $faults; do
         timeout 20 "$taillight" load --sleep --server "redis://127.0.0.1:$((port))" --quiet --json --rate 1k --duration 100ms --reconnect 50ms \
             --timeout 20s --connections 2 --workload "$dir/workload.yaml" --tls-insecure --user $fault >"$dir/out" 2>"$dir/err"
