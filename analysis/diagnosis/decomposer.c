@@ -200,6 +200,38 @@ static uint32_t application_of_sweep(const struct sweep *sweep, uint32_t thread)
     return is_server_thread(in, thread) ? sweep->life->application : NO_APPLICATION;
 }
 
+// Whether the kernel calls softirqs' handlers from that function. The tracepoint at which their
+// context begins is in it.
+static bool runs_softirqs(const struct host_timeline *host, const struct span *function)
+{
+    static const char *const names[] = {"handle_softirqs", "__do_softirq",
+                                        "__softirqentry_text_start"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(host->names.items[function->name], names[i]) == 0)
+            return true;
+    return false;
+}
+
+// The functions that were open in a context. A trace that begins in an interrupt's middle shows
+// what that interrupted, too, as open since its own begin: that is not the interrupt's.
+static struct decomposer_stack functions_in(const struct sweep *sweep, const struct span *context,
+                                            const struct span *const *functions, unsigned count)
+{
+    const bool interrupts =
+        context->kind == SPAN_SOFTIRQ || context->kind == SPAN_IRQ || context->kind == SPAN_VECTOR;
+    unsigned first = 0;
+    while (interrupts && first < count && !(functions[first]->id & SPAN_ID_KERNEL))
+        first++;
+    if (first == count) // in a made trace no code is the kernel's
+        first = 0;
+    for (unsigned at = first; at + 1 < count && context->kind == SPAN_SOFTIRQ; at++)
+        if (runs_softirqs(sweep->decomposer->in->server, functions[at]))
+            first = at + 1;
+    return (struct decomposer_stack){.functions = functions + first,
+                                     .count = count - first,
+                                     .context_begin_ns = context->begin_ns};
+}
+
 const struct span *sweep_context(struct sweep *sweep, const struct span *const *open,
                                  unsigned depth)
 {
@@ -211,9 +243,7 @@ const struct span *sweep_context(struct sweep *sweep, const struct span *const *
             continue;
         if (at == 0 || span->kind == SPAN_UNKNOWN ||
             (double)(span->end_ns - span->begin_ns) >= decomposer->in->granularity_ns) {
-            decomposer->stack = (struct decomposer_stack){.functions = open + at + 1,
-                                                          .count = above - at - 1,
-                                                          .context_begin_ns = span->begin_ns};
+            decomposer->stack = functions_in(sweep, span, open + at + 1, above - at - 1);
             return span;
         }
         above = at;
