@@ -120,6 +120,8 @@ blockers=$(sqlite3 "$work/run/run.db" "select count(*) from blockers where owner
 [ "$blockers" -gt 0 ] || fail "run.db does not know who held them up"
 echo "behind another load: $(jq -r '.diagnosis.blocking.culprits[0].who' "$work/run/summary.json")"
 
+rest_is_long
+
 # --- gates and comparisons ---------------------------------------------------------------------------
 
 several() { # THE-SECOND'S-NAME

@@ -43,6 +43,8 @@ for table in "$work/out" "$work/study/results.md"; do
 done
 grep -q 'one, load `batch`' "$work/study/cdf.svg" || fail "the curves"
 
+rest_is_long
+
 ran matrix
 jq -e '(.list | length) == 2 and all(.list[]; .load == "ask" and (.loads | keys) == ["batch"] and .loads.batch.requests != .requests)' \
     "$work/matrix/matrix.json" >/dev/null || fail "matrix.json: $(jq -c .list "$work/matrix/matrix.json")"

@@ -44,6 +44,8 @@ jq -e 'all(.list[]; .uncorrected_latency_us | has("p99")) and all(.list[]; .serv
     "$work/run/matrix.json" >/dev/null || fail "matrix.json: $(cat "$work/run/matrix.json")"
 echo "matrix: $(sed -n 's/^rate=/rate=/p' "$work/out" | tr '\n' ';')"
 
+rest_is_long
+
 # What the machine cannot capture is skipped where that is allowed, with the reason, and else fails.
 cat >"$work/optional.yaml" <<EOF
 extends: base/base.yaml

@@ -89,6 +89,8 @@ clients same "$dir/monitor" "$dir/again" || fail 'another order than the recorde
 timeout 60 "$taillight" load --server "127.0.0.1:$port" --protocol redis --cluster --quiet --arrivals "replay:$dir/monitor" \
     >"$dir/out" 2>"$dir/err"
 [ $? -eq 2 ] && grep -q 'a cluster takes no transactions of keys in several slots' "$dir/err" || fail 'a cluster is not refused'
+rest_is_long
+
 # Threads, many connections and requests in flight: each transaction in itself.
 begin "$dir/again"
 replay "$dir/monitor" --connections 6 --depth 8 --threads 2
