@@ -25,12 +25,15 @@ enum {
 // The first bytes of what a socket call moved, where they may be looked at: for the reader's eyes
 // only, which takes from them where messages end. A client that asks far ahead has many messages in
 // one call, which is seen whole up to what servers read at once (memcached 16 KiB, Redis up to
-// twice that); of what is longer, and so most likely one long message, the beginning.
+// twice that); of what is longer, and so most likely one long message, the beginning. So it is of
+// any long call while the reader lags: calls that are long because their messages are would fill
+// the ring.
 enum {
     PAYLOAD_SHORT = 96,
     PAYLOAD_BEGINNING = 2048,
     PAYLOAD_WHOLE = 32768,
-    PAYLOAD_STEP = 2048, // of a call's vector at a time
+    PAYLOAD_UNREAD_MOST = 4 << 20, // of the ring, for a long call to be seen whole
+    PAYLOAD_STEP = 2048,           // of a call's vector at a time
     PAYLOAD_STEPS = 256,
 };
 

@@ -153,9 +153,9 @@ static __attribute__((noinline)) int payload_note(uint32_t id, uint64_t end, uin
     }
     if (!place.pieces && bytes <= PAYLOAD_SHORT)
         return payload_note_short(&head, &place);
-    return bytes <= PAYLOAD_BEGINNING || bytes > PAYLOAD_WHOLE
-               ? payload_note_beginning(&head, &place)
-               : payload_note_whole(&head, &place);
+    bool whole = bytes > PAYLOAD_BEGINNING && bytes <= PAYLOAD_WHOLE &&
+                 bpf_ringbuf_query(&payload, BPF_RB_AVAIL_DATA) <= PAYLOAD_UNREAD_MOST;
+    return whole ? payload_note_whole(&head, &place) : payload_note_beginning(&head, &place);
 }
 
 #endif
