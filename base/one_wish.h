@@ -39,8 +39,8 @@ void one_wish_note(int number);
 bool one_wish_is_noted(void);
 
 // From here on results are only handed to who reads them, which may take until somebody does. Of a
-// program that was told to end, or is meanwhile, the signal has its effect ONE_WISH_READER_MS later
-// all the same.
+// program that was told to end, or is meanwhile, the signal has its effect all the same once the
+// calling thread has waited for ONE_WISH_READER_MS: not while it works, or others have its core.
 void one_wish_hand_over(void);
 
 #endif
