@@ -157,27 +157,42 @@ static void follow_wakers(struct path *path, const struct thread_period *period,
 
 // --- another server's turn -----------------------------------------------------------------------
 
-// All connections to another server were taken, so many.
-static void add_taken(struct path *path, const struct peer_wait *wait, unsigned count,
+// All connections to another server were taken, so many; in_vain: until the time was out.
+static void add_taken(struct path *path, const struct peer_wait *wait, unsigned count, bool in_vain,
                       int64_t begin_ns, int64_t end_ns)
 {
-    char form[64];
+    static const char pool[] = "waiting for a free connection", out[] = ", timed out";
+    char form[96];
     if (count == 1)
-        snprintf(form, sizeof form, "waiting for a free connection: the only one waits for %%s");
+        snprintf(form, sizeof form, "%s%s: the only one waits for %%s", pool, in_vain ? out : "");
     else
-        snprintf(form, sizeof form, "waiting for a free connection: all %u wait for %%s", count);
+        snprintf(form, sizeof form, "%s%s: all %u wait for %%s", pool, in_vain ? out : "", count);
     path->sweep.decomposer->core = NO_CORE;
     path_add_waiting_for(path, wait, form, begin_ns, end_ns);
 }
 
-// The same where an event loop kept the message until one was free.
+// Whether a timer had the thread turn to the message for the last time before its reply.
+static bool timer_ended_it(const struct path *path)
+{
+    const struct sweep *sweep = &path->sweep;
+    const struct host_timeline *host = sweep->decomposer->in->server;
+    int64_t reply_ns = sweep->life->stamp_ns[STAMP_REPLY];
+    size_t count;
+    const struct waking *wakings = host_timeline_wakings(host, sweep->thread, &count);
+    size_t after = array_bound(0, count, at, wakings[at].time_ns < reply_ns);
+    return after > 0 && waker_of(host, &wakings[after - 1]).kind == WAKER_TIMER;
+}
+
+// The same where an event loop kept the message until one was free, or for as long as it would.
 static bool add_queue(struct path *path, const struct peer_wait *wait, int64_t begin_ns,
                       int64_t end_ns)
 {
     const struct sweep *sweep = &path->sweep;
-    unsigned count = peer_turn_queue(sweep->decomposer->in, sweep->life, wait, begin_ns, end_ns);
+    bool in_vain = timer_ended_it(path);
+    unsigned count =
+        peer_turn_queue(sweep->decomposer->in, sweep->life, wait, begin_ns, end_ns, &in_vain);
     if (count)
-        add_taken(path, wait, count, begin_ns, end_ns);
+        add_taken(path, wait, count, in_vain, begin_ns, end_ns);
     return count > 0;
 }
 
@@ -204,17 +219,29 @@ static void add_peer_turn(struct path *path, const struct peer_turn *turn)
     }
 }
 
-// A thread slept for a connection to another server, and all of them were taken.
+// A thread slept for a connection to another server, and all of them were taken: until whoever had
+// one woke it at last, or in vain, until a timer did. What it waits for after that may be something
+// else.
 static bool add_pool_wait(struct path *path, const struct thread_period *period,
-                          const struct waker *waker)
+                          const struct waker *waker, const struct waker *at_last, int64_t woken_ns)
 {
+    const struct diagnosis_input *in = path->sweep.decomposer->in;
+    int64_t begin_ns = period->begin_ns, end_ns = period->end_ns;
     const struct peer_wait *wait;
-    if (path->wait || waker->kind != WAKER_THREAD || period->before->left == STINT_WAITS)
+    uint32_t pause;
+    unsigned count = 0;
+    bool in_vain = false;
+    if (path->wait || period->before->left == STINT_WAITS)
         return false;
-    unsigned count = peer_turn_pool(path->sweep.decomposer->in, waker->thread, period->begin_ns,
-                                    period->end_ns, &wait);
+    if (at_last->kind == WAKER_THREAD)
+        count = peer_turn_pool(in, at_last->thread, begin_ns, end_ns, woken_ns, &wait);
+    if (count == 0 && waker->kind == WAKER_TIMER &&
+        pause_after(in->server, period->before, &pause) && pause_awaits_thread(pause)) {
+        in_vain = true;
+        count = peer_turn_pool_in_vain(in, path->sweep.thread, begin_ns, end_ns, &wait);
+    }
     if (count)
-        add_taken(path, wait, count, period->begin_ns, period->end_ns);
+        add_taken(path, wait, count, in_vain, begin_ns, end_ns);
     return count > 0;
 }
 
@@ -397,12 +424,13 @@ static void sweep_sleep(struct path *path, const struct thread_period *period)
         path_add_detour(path, detour, begin_ns, end_ns);
         return;
     }
-    struct waker waker = waker_of_sleep(path, period);
-    if (add_pool_wait(path, period, &waker) ||
-        (waker.kind != WAKER_THREAD && add_only_peer(path, period)))
+    const struct waker first = waker_of_sleep(path, period);
+    if (first.kind != WAKER_THREAD && add_only_peer(path, period))
         return;
-    waker = lock_waker_at_last(sweep->decomposer, sweep->thread, period,
-                               waker_for_message(path, period), &woken_ns);
+    struct waker waker = lock_waker_at_last(sweep->decomposer, sweep->thread, period,
+                                            waker_for_message(path, period), &woken_ns);
+    if (add_pool_wait(path, period, &first, &waker, woken_ns))
+        return;
     sleep_waker_name(sweep, &waker, period->before, who);
     bool follows = waker.kind == WAKER_THREAD && waker.thread != sweep->thread &&
                    !sleep_is_stop(sleep) && path->hops < MOST_HOPS &&

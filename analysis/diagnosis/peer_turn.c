@@ -144,6 +144,8 @@ const struct peer_wait *peer_turn_only(const struct diagnosis_input *in, uint32_
     return only;
 }
 
+#define ANY_PEER UINT32_MAX
+
 // Whether the message asks a peer at a time or later.
 static bool asks_later(const struct diagnosis_input *in, const struct lifetime *life, uint32_t peer,
                        int64_t begin_ns)
@@ -153,39 +155,51 @@ static bool asks_later(const struct diagnosis_input *in, const struct lifetime *
     peers_waits_of(in->peers, life->thread, begin_ns, life->stamp_ns[STAMP_REPLY], &at, &after);
     for (; at < after && connection; at++) {
         const struct peer_wait *one = &in->peers->waits.items[at];
-        if (one->begin_ns >= begin_ns && one->request == connection && peer_of(in, one) == peer)
+        if (one->begin_ns >= begin_ns && one->request == connection &&
+            (peer == ANY_PEER || peer_of(in, one) == peer))
             return true;
     }
     return false;
 }
 
 unsigned peer_turn_queue(const struct diagnosis_input *in, const struct lifetime *life,
-                         const struct peer_wait *wait, int64_t begin_ns, int64_t end_ns)
+                         const struct peer_wait *wait, int64_t begin_ns, int64_t end_ns,
+                         bool *in_vain)
 {
     const struct peer_connection *connection = &in->peers->connections.items[wait->connection];
-    if (begin_ns < life->stamp_ns[STAMP_APPLICATION] ||
-        !asks_later(in, life, connection->peer, begin_ns))
+    int64_t since_ns = life->stamp_ns[STAMP_APPLICATION];
+    *in_vain &= connection_of(in, life) && !asks_later(in, life, ANY_PEER, since_ns);
+    if (begin_ns < since_ns || (!*in_vain && !asks_later(in, life, connection->peer, begin_ns)))
         return 0;
     return peers_all_taken(in->peers, connection->process, connection->peer, begin_ns, end_ns);
 }
 
 unsigned peer_turn_pool(const struct diagnosis_input *in, uint32_t waker, int64_t begin_ns,
-                        int64_t end_ns, const struct peer_wait **wait)
+                        int64_t end_ns, int64_t woken_ns, const struct peer_wait **wait)
 {
     size_t at, after;
     *wait = NULL;
     if (!in->peers)
         return 0;
-    peers_waits_of(in->peers, waker, begin_ns, end_ns, &at, &after);
+    peers_waits_of(in->peers, waker, begin_ns, woken_ns, &at, &after);
     for (; at < after; at++) {
         const struct peer_wait *one = &in->peers->waits.items[at];
-        if (one->end_ns > begin_ns && one->end_ns <= end_ns)
+        if (one->end_ns > begin_ns && one->end_ns <= woken_ns)
             *wait = one;
     }
     if (!*wait)
         return 0;
     const struct peer_connection *connection = &in->peers->connections.items[(*wait)->connection];
     return peers_all_taken(in->peers, connection->process, connection->peer, begin_ns, end_ns);
+}
+
+unsigned peer_turn_pool_in_vain(const struct diagnosis_input *in, uint32_t thread, int64_t begin_ns,
+                                int64_t end_ns, const struct peer_wait **wait)
+{
+    const struct thread_owner *owner = host_timeline_owner(in->server, thread);
+    return in->peers ? peers_pool_taken(in->peers, owner ? owner->process : thread, begin_ns,
+                                        end_ns, wait)
+                     : 0;
 }
 
 // --- a peer that has the message's core ----------------------------------------------------------

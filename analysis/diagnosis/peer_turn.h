@@ -40,16 +40,24 @@ const char *peer_turn_tier(const struct diagnosis_input *in, const struct peer_w
 const struct peer_wait *peer_turn_only(const struct diagnosis_input *in, uint32_t thread,
                                        int64_t begin_ns, int64_t end_ns);
 
-// Of a sleep that another thread ended, which had got an answer from a peer meanwhile: how many
-// connections its process has to that peer, if all of them were taken. 0: not so.
+// Of a sleep that another thread ended, at woken_ns or before, which had got an answer from a peer
+// meanwhile: how many connections its process has to that peer, if all of them were taken. 0: not
+// so.
 unsigned peer_turn_pool(const struct diagnosis_input *in, uint32_t waker, int64_t begin_ns,
-                        int64_t end_ns, const struct peer_wait **wait);
+                        int64_t end_ns, int64_t woken_ns, const struct peer_wait **wait);
+
+// Of a thread's sleep that nobody ended: how many connections its process has to a peer, if other
+// threads had all of them, and there is no other such peer. 0: not so.
+unsigned peer_turn_pool_in_vain(const struct diagnosis_input *in, uint32_t thread, int64_t begin_ns,
+                                int64_t end_ns, const struct peer_wait **wait);
 
 // Of a time in which an event loop that has the message slept, and it was a peer's turn for others:
 // how many connections its process has to that peer, if all of them were taken, and the message
-// asked the same peer on one of them later. 0: not so.
+// asked the same peer on one of them later. 0: not so. *in_vain: it may as well have asked nobody;
+// whether it has.
 unsigned peer_turn_queue(const struct diagnosis_input *in, const struct lifetime *life,
-                         const struct peer_wait *wait, int64_t begin_ns, int64_t end_ns);
+                         const struct peer_wait *wait, int64_t begin_ns, int64_t end_ns,
+                         bool *in_vain);
 
 // The first part of [begin_ns, end_ns) in which the thread that has the message's core works for
 // what the message's server asked of it: it belongs to a peer whose turn it was on a connection of

@@ -477,9 +477,10 @@ void peers_waits_of(const struct peers *peers, uint32_t thread, int64_t begin_ns
         --*first;
 }
 
-// For how long of [begin_ns, end_ns) it was the peer's turn on a connection.
-static int64_t taken_ns(const struct peers *peers, uint32_t connection, int64_t begin_ns,
-                        int64_t end_ns)
+// For how long of [begin_ns, end_ns) it was the peer's turn on a connection. exclusive: while the
+// thread that had it did nothing else. *last is the last such wait.
+static int64_t taken_ns(const struct peers *peers, uint32_t connection, bool exclusive,
+                        int64_t begin_ns, int64_t end_ns, const struct peer_wait **last)
 {
     const struct peer_wait *waits = peers->waits.items;
     const uint32_t *order = peers->by_connection.items;
@@ -494,13 +495,17 @@ static int64_t taken_ns(const struct peers *peers, uint32_t connection, int64_t 
          at++) {
         const struct peer_wait *wait = &waits[order[at]];
         int64_t from = wait->begin_ns > begin_ns ? wait->begin_ns : begin_ns;
+        if (exclusive && !wait->exclusive)
+            continue;
         sum += (wait->end_ns < end_ns ? wait->end_ns : end_ns) - from;
+        *last = wait;
     }
     return sum;
 }
 
-unsigned peers_all_taken(const struct peers *peers, uint32_t process, uint32_t peer,
-                         int64_t begin_ns, int64_t end_ns)
+static unsigned all_taken(const struct peers *peers, uint32_t process, uint32_t peer,
+                          bool exclusive, int64_t begin_ns, int64_t end_ns,
+                          const struct peer_wait **last)
 {
     double length = (double)(end_ns - begin_ns), sum = 0;
     unsigned count = 0;
@@ -509,11 +514,37 @@ unsigned peers_all_taken(const struct peers *peers, uint32_t process, uint32_t p
         if (one->process != process || one->peer != peer || one->open_ns > begin_ns ||
             one->close_ns < end_ns)
             continue;
-        double share = (double)taken_ns(peers, (uint32_t)i, begin_ns, end_ns) / length;
+        double share =
+            (double)taken_ns(peers, (uint32_t)i, exclusive, begin_ns, end_ns, last) / length;
         if (share < TAKEN_EACH)
             return 0;
         sum += share;
         count++;
     }
     return sum >= TAKEN_ALL * count ? count : 0;
+}
+
+unsigned peers_all_taken(const struct peers *peers, uint32_t process, uint32_t peer,
+                         int64_t begin_ns, int64_t end_ns)
+{
+    const struct peer_wait *last = NULL;
+    return all_taken(peers, process, peer, false, begin_ns, end_ns, &last);
+}
+
+unsigned peers_pool_taken(const struct peers *peers, uint32_t process, int64_t begin_ns,
+                          int64_t end_ns, const struct peer_wait **wait)
+{
+    unsigned count = 0;
+    *wait = NULL;
+    for (uint32_t peer = 0; peer < peers->items.count; peer++) {
+        const struct peer_wait *last = NULL;
+        unsigned taken = all_taken(peers, process, peer, true, begin_ns, end_ns, &last);
+        if (taken && count)
+            return 0;
+        if (taken) {
+            count = taken;
+            *wait = last;
+        }
+    }
+    return count;
 }

@@ -45,6 +45,52 @@ static void loop_queues(struct scene *s, bool others, bool taken)
     build(s, 1, 10, 910, taken ? 1 : 2);
 }
 
+// The loop has one connection, which another request has; the message is answered without, when a
+// timer has run out. asks: it had asked on another one before.
+static void gives_up(struct scene *s, bool asks)
+{
+    open_scene(s);
+    call(s, FRONT, CALL_RECEIVE, 1, 2, OTHERS_SIDE);
+    call(s, FRONT, CALL_SEND, 5, 6, MADE);
+    call(s, FRONT, CALL_WAIT, 7, 8, 0);
+    call(s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+    if (asks) {
+        call(s, FRONT, CALL_SEND, 11, 12, MADE_TOO);
+        call(s, FRONT, CALL_RECEIVE, 13, 14, MADE_TOO);
+    }
+    call(s, FRONT, CALL_WAIT, 15, 500, 0);
+    event(s, 16, EVENT_SWITCH, 0, BYSTANDER)->flags = SWITCH_WAITS;
+    strcpy(s->events.items[s->events.count - 1].payload.text, "bystander");
+    event(s, 495, EVENT_VECTOR_ENTRY, 2, VECTOR_LOCAL_TIMER);
+    event(s, 496, EVENT_WAKING, 2, FRONT);
+    event(s, 497, EVENT_VECTOR_EXIT, 2, VECTOR_LOCAL_TIMER);
+    runs(s, 499, 0, FRONT, "front");
+    call(s, FRONT, CALL_SEND, 510, 511, CLIENT_SIDE);
+    call(s, FRONT, CALL_WAIT, 512, 899, 0);
+    event(s, 513, EVENT_SWITCH, 0, BYSTANDER)->flags = SWITCH_WAITS;
+    strcpy(s->events.items[s->events.count - 1].payload.text, "bystander");
+    event(s, 897, EVENT_WAKING, 2, FRONT);
+    runs(s, 898, 0, FRONT, "front");
+    call(s, FRONT, CALL_RECEIVE, 900, 901, MADE);
+    call(s, FRONT, CALL_SEND, 905, 906, OTHERS_SIDE);
+    build(s, 1, 10, 510, asks ? 2 : 1);
+}
+
+static void test_event_loop_gives_up(void **state)
+{
+    static const char queue[] =
+        "waiting for a free connection, timed out: the only one waits for 127.0.0.1:6379";
+    (void)state;
+    struct scene s;
+    gives_up(&s, false);
+    expect(&s, queue, 470, 490);
+    expect(&s, "bystander", 0, 6);
+    close_scene(&s);
+    gives_up(&s, true);
+    expect(&s, queue, 0, 0);
+    close_scene(&s);
+}
+
 static void test_event_loop_queues(void **state)
 {
     static const char queue[] =
@@ -475,6 +521,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_event_loop_queues),
+        cmocka_unit_test(test_event_loop_gives_up),
         cmocka_unit_test(test_answers_at_once),
         cmocka_unit_test(test_worker_of_an_event_loop),
         cmocka_unit_test(test_worker_that_wakes_nobody),

@@ -150,6 +150,79 @@ static void test_pool(void **state)
     close_scene(&s);
 }
 
+enum { THIRD = OTHER + 1 }; // of the front's threads that have none of the message
+
+// The front's thread sleeps from then on until a timer wakes it, in front of a condition.
+static void waits_in_vain(struct scene *s, int from, int to)
+{
+    event(s, from, EVENT_BLOCKED, 0, FRONT)->payload.a = 202; // futex
+    runs(s, from, 0, BYSTANDER, "bystander");
+    event(s, to - 3, EVENT_VECTOR_ENTRY, 2, VECTOR_LOCAL_TIMER);
+    event(s, to - 2, EVENT_WAKING, 2, FRONT);
+    event(s, to - 1, EVENT_VECTOR_EXIT, 2, VECTOR_LOCAL_TIMER);
+    runs(s, to, 0, FRONT, "front");
+}
+
+// The front's thread sleeps for a connection until its time is out, and does without. taken: both
+// are; else there is one that nobody used. multiplexed: whoever asked does other things meanwhile.
+// again: it sleeps once more, until a thread wakes it: a worker that gives its connection back, or
+// one that has nothing to do with it.
+static void pool_in_vain(struct scene *s, bool taken, bool multiplexed, uint32_t again)
+{
+    open_scene(s);
+    for (uint32_t thread = FRONT; thread <= THIRD; thread++) {
+        struct event *member = event(s, -45, EVENT_MEMBER, 1, thread);
+        member->payload.a = FRONT_PROCESS;
+    }
+    call(s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+    call(s, WORKER, CALL_SEND, 5, 6, MADE);
+    if (multiplexed)
+        call(s, WORKER, CALL_RECEIVE, 300, 301, OTHERS_SIDE);
+    call(s, WORKER, CALL_RECEIVE, multiplexed ? 302 : 7, 800, MADE);
+    call(s, OTHER, CALL_SEND, taken ? 5 : -40, taken ? 6 : -39, MADE_TOO);
+    call(s, OTHER, CALL_RECEIVE, taken ? 7 : -30, taken ? 1500 : -29, MADE_TOO);
+    call(s, WORKER, CALL_SEND, 2000, 2001, MADE);
+    call(s, OTHER, CALL_SEND, 2000, 2001, MADE_TOO);
+    waits_in_vain(s, 20, 500);
+    if (again) {
+        event(s, 510, EVENT_BLOCKED, 0, FRONT)->payload.a = 202;
+        runs(s, 510, 0, BYSTANDER, "bystander");
+        runs(s, 798, 1, again, "front");
+        event(s, 810, EVENT_WAKING, 1, FRONT)->payload.b = again;
+        runs(s, 812, 1, 0, "swapper/1");
+        runs(s, 815, 0, FRONT, "front");
+    }
+    call(s, FRONT, CALL_SEND, again ? 830 : 520, again ? 831 : 521, CLIENT_SIDE);
+    build(s, 1, 10, again ? 830 : 520, 2);
+}
+
+static void test_pool_in_vain(void **state)
+{
+    static const char all[] = "waiting for a free connection, timed out: all 2 wait for "
+                              "127.0.0.1:6379";
+    static const char until[] = "waiting for a free connection: all 2 wait for 127.0.0.1:6379";
+    (void)state;
+    struct scene s;
+    pool_in_vain(&s, true, false, 0);
+    expect(&s, all, 470, 480);
+    close_scene(&s);
+    pool_in_vain(&s, false, false, 0);
+    expect(&s, all, 0, 0);
+    expect(&s, "lock wait (futex), timed out", 470, 480);
+    close_scene(&s);
+    pool_in_vain(&s, true, true, 0);
+    expect(&s, all, 0, 0);
+    close_scene(&s);
+    pool_in_vain(&s, true, false, WORKER);
+    expect(&s, all, 0, 0);
+    expect(&s, until, 760, 790);
+    close_scene(&s);
+    pool_in_vain(&s, true, false, THIRD);
+    expect(&s, all, 470, 480);
+    expect(&s, until, 0, 0);
+    close_scene(&s);
+}
+
 // The backend works on the front's core for one of its workers, until 1000 us, and then for
 // somebody else. The front's thread, which has another request, is ready all the time.
 static void peer_has_core(struct scene *s, bool captured)
@@ -246,15 +319,11 @@ static void test_names_of_a_tier(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_not_captured),
-        cmocka_unit_test(test_captured),
-        cmocka_unit_test(test_behind_one_that_waits),
-        cmocka_unit_test(test_event_loop),
-        cmocka_unit_test(test_connects_first),
-        cmocka_unit_test(test_pool),
-        cmocka_unit_test(test_peer_has_core),
-        cmocka_unit_test(test_stranger_has_core),
-        cmocka_unit_test(test_makes_way),
+        cmocka_unit_test(test_not_captured),          cmocka_unit_test(test_captured),
+        cmocka_unit_test(test_behind_one_that_waits), cmocka_unit_test(test_event_loop),
+        cmocka_unit_test(test_connects_first),        cmocka_unit_test(test_pool),
+        cmocka_unit_test(test_pool_in_vain),          cmocka_unit_test(test_peer_has_core),
+        cmocka_unit_test(test_stranger_has_core),     cmocka_unit_test(test_makes_way),
         cmocka_unit_test(test_names_of_a_tier),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
