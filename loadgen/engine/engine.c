@@ -38,7 +38,8 @@
 
 enum {
     SETTLE_NS = 20000000,      // pause between the last connect and the first request
-    DRAW_REST_NS = 1000000000, // what of the schedule is drawn after the load, as never sent
+    DRAW_REST_NS = 1000000000, // what of the schedule is drawn after the load, as never sent,
+    DRAW_TOLD_NS = 50000000,   // and after one that was told to end
     CALIBRATE_NS = 30000000,
     FILES_A_THREAD = 8, // of its event loop
     FILES_BESIDES = 64,
@@ -51,6 +52,7 @@ struct engine {
     struct engine_worker **workers; // each in memory of its own
     uint32_t begun;                 // threads that have been started
     struct engine_nodes nodes;
+    sigset_t signals; // that end it
     int signal_fd, news;
     int64_t told_ns; // when a signal first told it to end; 0: none has
     struct nic_stamps nic;
@@ -284,7 +286,7 @@ static int bound_memory(struct engine *engine, struct error *err)
                                           engine->result->totals, err);
 }
 
-static int engine_prepare(struct engine *engine, const sigset_t *signals, struct error *err)
+static int engine_prepare(struct engine *engine, struct error *err)
 {
     struct engine_shared *shared = &engine->shared;
     const struct engine_settings *settings = shared->settings;
@@ -328,7 +330,7 @@ static int engine_prepare(struct engine *engine, const sigset_t *signals, struct
         return -(int)err->kind;
     shared->nodes = engine->nodes.map;
     shared->request_bytes += shared->nodes ? ASKING_BYTES : 0;
-    engine->signal_fd = signalfd(-1, signals, SFD_NONBLOCK | SFD_CLOEXEC);
+    engine->signal_fd = signalfd(-1, &engine->signals, SFD_NONBLOCK | SFD_CLOEXEC);
     engine->news = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (settings->slow_ns)
         shared->slow.news = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -481,9 +483,9 @@ static void merge_drained(struct engine *engine)
 {
     struct engine_result *result = engine->result;
     struct sample_totals *totals = result->totals;
-    sample_drain_end(&engine->drain,
-                     result->end == ENGINE_INTERRUPTED ? result->end_tsc : UINT64_MAX,
-                     engine_ticks(&engine->shared, DRAW_REST_NS));
+    const bool told = result->end == ENGINE_INTERRUPTED;
+    sample_drain_end(&engine->drain, told ? result->end_tsc : UINT64_MAX,
+                     engine_ticks(&engine->shared, told ? DRAW_TOLD_NS : DRAW_REST_NS));
     sample_totals_finish(totals);
     result->samples = totals->kept;
     result->sample_count = totals->kept_count;
@@ -571,6 +573,9 @@ static int engine_drive(struct engine *engine, struct error *err)
     release_threads(engine, start);
     await_threads(engine);
     join_threads(engine);
+    // What comes later is another wish, however long what follows takes.
+    if (engine->told_ns)
+        one_wish_take_rest(&engine->signals, engine->told_ns);
     result->journal = sample_journal_end(&engine->journal);
     if (engine->shared.hardware_stamps)
         clock_follower_stop(&engine->nic_clock);
@@ -630,19 +635,17 @@ int engine_run(const struct engine_settings *settings, const struct schedule *sc
                             .host_clock = {.fd = -1, .wake = -1},
                             .signal_fd = -1,
                             .news = -1};
-    sigset_t signals, before;
+    sigset_t before;
     memset(result, 0, sizeof *result);
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGINT);
-    sigaddset(&signals, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, &signals, &before); // the threads inherit it
-    int status = engine_prepare(&engine, &signals, err);
+    sigemptyset(&engine.signals);
+    sigaddset(&engine.signals, SIGINT);
+    sigaddset(&engine.signals, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &engine.signals, &before); // the threads inherit it
+    int status = engine_prepare(&engine, err);
     if (status == 0)
         status = engine_drive(&engine, err);
     engine_nodes_close(&engine.nodes, result);
     engine_close(&engine);
-    if (engine.told_ns)
-        one_wish_take_rest(&signals, engine.told_ns);
     one_wish_reopen(&before);
     if (status < 0)
         engine_result_free(result);

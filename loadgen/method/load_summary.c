@@ -217,8 +217,9 @@ static void take_rates(const struct engine_result *result, uint64_t last_reply,
     summary->core_share =
         run_s > 0 ? (double)result->cpu_ns / (run_s * 1e9 * result->thread_count) : NAN;
     double busy_us = (double)result->cpu_ns / 1e3 - (double)result->spin_tsc / result->tsc_hz * 1e6;
+    // Where others had the core while it spun, more time passed so than it had.
     summary->cpu_us_per_request =
-        summary->answered ? fmax(busy_us, 0) / (double)summary->answered : NAN;
+        summary->answered && busy_us > 0 ? busy_us / (double)summary->answered : NAN;
 }
 
 void load_summary_add_reason(struct load_summary *summary, enum load_doubt doubt,

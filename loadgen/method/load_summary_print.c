@@ -255,8 +255,12 @@ static void print_client(const struct load_summary *summary, const struct engine
                 TEXT_COUNT(result->thread_count),
                 units_format_cores(&result->cores, cores, sizeof cores));
     }
-    fprintf(out, "\n  client     %s of CPU a request, %s of the time idle (spinning)\n",
-            TEXT_US(summary->cpu_us_per_request), TEXT_SHARE(summary->spin_fraction, 1));
+    if (isnan(summary->cpu_us_per_request))
+        fprintf(out, "\n  client     CPU a request not known, %s of the time with a core\n",
+                TEXT_SHARE(summary->core_share, 1));
+    else
+        fprintf(out, "\n  client     %s of CPU a request, %s of the time idle (spinning)\n",
+                TEXT_US(summary->cpu_us_per_request), TEXT_SHARE(summary->spin_fraction, 1));
 }
 
 static void print_stamps(const struct load_summary *summary, const struct engine_result *result,

@@ -467,6 +467,19 @@ static void nothing_at_all_is_survived(void **state)
     json_decref(json);
 }
 
+// While others had its core it spun for more time than it had.
+static void what_a_request_took_of_a_starved_core_is_not_known(void **state)
+{
+    (void)state;
+    struct made_run run;
+    struct load_summary summary;
+    make(&run);
+    run.result.cpu_ns = 110000000;
+    summarise(&run, &summary);
+    assert_true(isnan(summary.cpu_us_per_request));
+    assert_true(near(summary.core_share, 0.11));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -484,6 +497,7 @@ int main(void)
         cmocka_unit_test(a_restart_is_told_from_connections_that_end),
         cmocka_unit_test(kernel_stamps_make_a_network_time),
         cmocka_unit_test(nothing_at_all_is_survived),
+        cmocka_unit_test(what_a_request_took_of_a_starved_core_is_not_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
