@@ -10,8 +10,8 @@
 #include "experiments/common/run_folder.h"
 
 enum {
-    BACK_SEGMENTS = 120,    // at most
-    BACK_BYTES = 128 << 20, // of their events: a second or two of analysis
+    BACK_SEGMENTS = 120,   // at most
+    BACK_BYTES = 64 << 20, // of their events: some seconds of analysis, and 200 MB of memory
     VAIN_SEGMENTS = 20, // for so long it is not tried again: records are missing, not further back
     // Of messages before the interval, where none of its requests took half as long.
     LEAD_NS = 200000000,
@@ -20,6 +20,14 @@ enum {
     EARLIER_BYTES = 16 << 20,
 };
 
+uint64_t interval_segment_bytes(const char *capture_dir, unsigned segment)
+{
+    char path[RUN_PATH_BYTES + 64];
+    struct stat status;
+    snprintf(path, sizeof path, "%s/events-%06u.tlog", capture_dir, segment);
+    return stat(path, &status) < 0 ? 0 : (uint64_t)status.st_size;
+}
+
 // From which segment before that one on they are there, and have no more bytes with these.
 static unsigned oldest_segment(const struct run_request *request, unsigned before,
                                uint64_t most_bytes)
@@ -27,10 +35,9 @@ static unsigned oldest_segment(const struct run_request *request, unsigned befor
     unsigned oldest = before;
     uint64_t bytes = 0;
     while (oldest > 1 && before - oldest < BACK_SEGMENTS) {
-        char path[RUN_PATH_BYTES + 64];
-        struct stat status;
-        snprintf(path, sizeof path, "%s/events-%06u.tlog", request->run_dir, oldest - 1);
-        if (stat(path, &status) < 0 || (bytes += (uint64_t)status.st_size) > most_bytes)
+        const uint64_t more = interval_segment_bytes(request->run_dir, oldest - 1);
+        bytes += more;
+        if (!more || bytes > most_bytes)
             break;
         oldest--;
     }

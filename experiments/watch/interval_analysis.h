@@ -44,6 +44,10 @@ struct interval_analysis {
 // given up.
 int interval_analyze(struct interval_analysis *analysis, unsigned last, bool alone,
                      struct run_request *request, struct run_analysis *out, struct error *err);
+
+// Of a segment's events; 0: they are not there.
+uint64_t interval_segment_bytes(const char *capture_dir, unsigned segment);
+
 void interval_analysis_free(struct interval_analysis *analysis);
 
 #endif

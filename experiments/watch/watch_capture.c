@@ -67,6 +67,7 @@ void watch_segment_join(struct watch_segment *into, int64_t since_ns,
     into->recorded = recorded_ns / (first_ns / into->recorded + second_ns / later->recorded);
     into->number = later->number;
     into->count += later->count;
+    into->bytes += later->bytes;
     into->until_ns = later->until_ns;
 }
 

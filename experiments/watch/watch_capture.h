@@ -16,6 +16,7 @@ struct watch_segment {
     unsigned count;            // of how many it is made
     int64_t from_ns, until_ns; // host time, since when and until when all is in it; from 0: since
                                // the one before
+    uint64_t bytes;            // of its events
     double recorded;           // what part that is of its time
     double taken;              // of a core, by recording, meanwhile
 };

@@ -112,7 +112,9 @@ enum {
     ANALYSIS_SLICE_NS = 100000000, // the longest there is
     HISTORY = 12,                  // lines
     INTERVALS_BEHIND = 2,          // so far it lags at most
-    INTERVALS_TOGETHER = 12,       // so many are looked at as one at most
+    INTERVALS_TOGETHER = 12,       // so many are looked at as one at most, ...
+    BYTES_TOGETHER = 64 << 20,     // ... where their events have no more than that
+    HEAP_BYTES = 256 << 20,        // more than that is not kept for the next interval
 };
 // Its last records are written, and said, that late at most: on a busy machine they take seconds.
 static const int64_t LATE_INTERVAL_NS = 10000000000;
@@ -359,6 +361,8 @@ static int take_interval(struct watch *watch, struct watch_segment next, struct 
     watch->passed_over_shown = watch->passed_over;
     if (any)
         run_analysis_free(&run);
+    if (mallinfo2().arena > HEAP_BYTES)
+        malloc_trim(0);
     return result;
 }
 
@@ -379,7 +383,8 @@ static int take_next(struct watch *watch, const struct watch_segment *ended, str
     int result = 0;
     if (!next->number) {
         *next = *ended;
-    } else if (ended->from_ns <= next->until_ns && next->count < INTERVALS_TOGETHER) {
+    } else if (ended->from_ns <= next->until_ns && next->count < INTERVALS_TOGETHER &&
+               next->bytes + ended->bytes <= BYTES_TOGETHER) {
         watch_segment_join(next, since(watch, next), ended);
     } else {
         if (ended->from_ns <= next->until_ns ||
@@ -399,6 +404,7 @@ static int hear(struct watch *watch, int wait_ms, struct error *err)
     int result = watch_capture_listen(&watch->capture, wait_ms, &ended, err);
     if (result > 0 && ended.number) {
         watch->ended = ended.number;
+        ended.bytes = interval_segment_bytes(watch->folder.path, ended.number);
         if (take_next(watch, &ended, err) < 0)
             result = -(int)err->kind;
     }

@@ -62,6 +62,23 @@ jq -es '.[0].seconds >= 1 or .[0].recorded < 0.9' "$work/first" >/dev/null ||
     fail "a part is taken for the whole: $(jq -c '[.seconds, .recorded]' "$work/first")"
 ! grep 'not looked at' "$work/first.err" || fail "--for is over, and something is missed"
 
+# What a watch looks at as one has no more than 64 MiB of events, however few intervals that are.
+begin_watch --interval 2s
+watched_load 20000 40s 16 &
+load=$!
+kill -STOP "$watch"
+much() { [ "$(du -cb /tmp/taillight-watch-"$watch"-*/events-*.tlog 2>/dev/null | tail -n 1 | cut -f 1)" -gt 120000000 ]; }
+for _ in $(seq 32); do
+    much && break
+    sleep 1
+done
+much || fail "so little was recorded: $(du -cb /tmp/taillight-watch-"$watch"-*/* | tr '\n' ' ')"
+kill -CONT "$watch"
+looked_at_less() { jq -es 'any(.[]; .passed_over > 0)' "$work/lines" >/dev/null; }
+await looked_at_less || fail "all of it is looked at as one: $(jq -c '[.seconds, .recorded, .passed_over]' "$work/lines" | tr '\n' ' ')"
+wait $load || fail "the load beside it: $(cat "$work/load.err")"
+end_watch
+
 # A capture by hand has no use for it without segments, and what it recorded in parts is not taken for one.
 "$taillight" capture --out "$work/hand" --port "$port" --budget 5% </dev/null >/dev/null 2>"$work/hand.err"
 [ $? = 2 ] && grep -q 'segment' "$work/hand.err" || fail "--budget without --segment: $(cat "$work/hand.err")"
