@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/diagnosis/components.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,19 +50,24 @@ static struct component stand_apart(struct component component)
     return component;
 }
 
-// A kernel thread that exists once per core or pool is one cause: the remedy for "ksoftirqd/3" is
-// the one for "ksoftirqd/0".
-static int task_name_length(const char *name)
+int component_family_length(const char *name)
 {
-    const char *slash = strchr(name, '/');
-    return slash && slash != name ? (int)(slash - name) : (int)strlen(name);
+    const char *slash = strchr(name, '/'), *own = strchr(name, ':');
+    size_t end = strlen(name), digits = 0;
+    if (slash && slash != name && !(own && own < slash))
+        return (int)(slash - name);
+    while (digits < end && isdigit((unsigned char)name[end - digits - 1]))
+        digits++;
+    const char *number = name + end - digits;
+    bool numbered = own && digits && number > own + 2 && strchr("-_#./ ", number[-1]);
+    return (int)(numbered ? end - digits - 1 : end);
 }
 
 char *component_context_name(const char *name, enum span_kind kind, char *out, size_t bytes)
 {
     switch (kind) {
     case SPAN_TASK:
-        snprintf(out, bytes, "%.*s", task_name_length(name), name);
+        snprintf(out, bytes, "%.*s", component_family_length(name), name);
         return out;
     case SPAN_SOFTIRQ:
     case SPAN_IRQ:
@@ -232,8 +238,11 @@ int64_t component_of_client_sleep(struct component_table *table, const char *nam
 int64_t component_of_own_thread(struct component_table *table, const struct span *task,
                                 enum core_role role, bool forked)
 {
-    const char *name = table->host->names.items[task->name], *own = strchr(name, ':');
-    struct component component = context_component(table, name, task->kind, role);
+    char name[CAUSE_NAME_BYTES];
+    struct component component =
+        context_component(table, table->host->names.items[task->name], task->kind, role);
+    snprintf(name, sizeof name, "%s", component.name);
+    const char *own = strchr(name, ':');
     snprintf(component.name, sizeof component.name,
              forked ? "%.48s (forked child)" : "%.48s (own thread)",
              own && !forked ? own + 1 : name);
@@ -246,7 +255,9 @@ int64_t component_of_process(struct component_table *table, const struct span *t
 {
     const char *name = table->host->names.items[task->name];
     struct component component = context_component(table, name, task->kind, role);
-    snprintf(component.name, sizeof component.name, "%.40s (process %u)", name, process);
+    snprintf(component.name, sizeof component.name, "%.*s (process %u)",
+             component_family_length(name) < 40 ? component_family_length(name) : 40, name,
+             process);
     return find_or_add(table, &component);
 }
 

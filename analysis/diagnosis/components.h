@@ -123,8 +123,13 @@ enum function_anomaly { FUNCTION_SLOWER, FUNCTION_MORE_CALLS, FUNCTION_UNEXPECTE
 int64_t component_of_function(struct component_table *table, const char *function,
                               enum function_anomaly anomaly, uint32_t within, const char *category);
 
-// What a context is called, by its span's name and kind: "NET_RX softirq", a kernel thread without
-// the number of its core. Returns out.
+// How much of a task's name it has in common with those of its kind: what exists once for each
+// core, or is one of a pool, is one cause. The remedy for "ksoftirqd/3" is the one for
+// "ksoftirqd/0", that for "java:pool-1-thread-3" the one for "java:pool-1-thread-12".
+int component_family_length(const char *name);
+
+// What a context is called, by its span's name and kind: "NET_RX softirq", a task by its family.
+// Returns out.
 char *component_context_name(const char *name, enum span_kind kind, char *out, size_t bytes);
 
 #endif

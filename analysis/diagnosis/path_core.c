@@ -220,9 +220,10 @@ static void visit_ready(const struct span *const *open, unsigned depth, int64_t 
     if (context->kind == SPAN_IDLE || makes_way) {
         add_idle(path, begin_ns, end_ns);
     } else if (path->wait) {
-        char behind[CAUSE_NAME_BYTES] = "";
-        text_append(behind, sizeof behind, ", behind %s%s",
-                    sweep->decomposer->in->server->names.items[context->name],
+        char behind[CAUSE_NAME_BYTES] = "", what[CAUSE_NAME_BYTES];
+        component_context_name(sweep->decomposer->in->server->names.items[context->name],
+                               context->kind, what, sizeof what);
+        text_append(behind, sizeof behind, ", behind %s%s", what,
                     context->kind == SPAN_TASK && sweep_is_forked(sweep, context->id)
                         ? " (forked child)"
                         : "");

@@ -125,9 +125,8 @@ void sleep_room_name(const char *sleep, enum waker_kind kind, char out[CAUSE_NAM
 
 bool sleep_stops_the_world(const char *who)
 {
-    static const char *const names[] = {"VM Thread", "GC Thread#", "G1 ",
-                                        "G1_",       "ZWorker",    "ZDriver",
-                                        "XWorker",   "XDriver",    "Shenandoah"};
+    static const char *const names[] = {"VM Thread", "GC Thread", "G1 ",     "G1_",       "ZWorker",
+                                        "ZDriver",   "XWorker",   "XDriver", "Shenandoah"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strncmp(who, names[i], strlen(names[i])) == 0)
             return true;
@@ -212,22 +211,22 @@ void sleep_waker_name(const struct sweep *sweep, const struct waker *waker,
                       const struct thread_stint *before, char out[CAUSE_NAME_BYTES])
 {
     const struct host_timeline *host = sweep->decomposer->in->server;
-    const char *name = waker->span ? host->names.items[waker->span->name] : "";
-    const char *own = strchr(name, ':'), *pool = strchr(name, '/');
+    const char *name = waker->span ? host->names.items[waker->span->name] : "", *own;
     const char *sleeper = waker->kind == WAKER_THREAD ? name_of_stint(host, before) : "";
+    int length = component_family_length(name);
+    bool kin = name[0] && component_family_length(sleeper) == length &&
+               strncmp(name, sleeper, (size_t)length) == 0;
     if (waker->kind == WAKER_BLOCK)
         snprintf(out, CAUSE_NAME_BYTES, "block device");
     else if (waker->kind == WAKER_KERNEL)
         snprintf(out, CAUSE_NAME_BYTES, "%.50s %s", name, span_kind_word(waker->span->kind));
-    else if (waker->kind == WAKER_THREAD && own &&
+    else if (waker->kind == WAKER_THREAD && (own = memchr(name, ':', (size_t)length)) &&
              (is_of_process(name, sleeper) ||
               sleep_same_process(host, waker->thread, before->thread)))
-        snprintf(out, CAUSE_NAME_BYTES, "%s", own + 1);
-    else if (waker->kind == WAKER_THREAD && pool && pool != name)
-        snprintf(out, CAUSE_NAME_BYTES, "%.*s", (int)(pool - name), name);
+        snprintf(out, CAUSE_NAME_BYTES, "%.*s", (int)(name + length - own - 1), own + 1);
     else
-        snprintf(out, CAUSE_NAME_BYTES, "%s", name);
-    if (name[0] && strcmp(name, sleeper) == 0 && waker->thread != sweep->thread)
+        snprintf(out, CAUSE_NAME_BYTES, "%.*s", length, name);
+    if (kin && waker->thread != sweep->thread)
         text_append(out, CAUSE_NAME_BYTES, " (another %s)",
                     sleep_same_process(host, waker->thread, sweep->thread) ? "thread" : "process");
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/diagnosis/components.h"
 #include "analysis/timeline/pauses.h"
 #include "analysis/timeline/thread_states.h"
 
@@ -346,7 +347,9 @@ int time_budget_build(struct time_budget *out, const struct time_budget_input *i
         struct thread_budget one = {.thread = threads.items[i].thread, .threads = 1};
         bool forked = in->applications &&
                       membership_of_thread(in->applications, one.thread) == MEMBERSHIP_FORKED;
-        snprintf(one.name, sizeof one.name, "%.40s%s", in->host->names.items[threads.items[i].name],
+        const char *name = in->host->names.items[threads.items[i].name];
+        int length = component_family_length(name);
+        snprintf(one.name, sizeof one.name, "%.*s%s", length < 40 ? length : 40, name,
                  forked ? " (forked child)" : "");
         result = account_of_thread(in, &one);
         if (result < 0 || !(one.whole_ns > one.ns[BUDGET_UNKNOWN]) ||

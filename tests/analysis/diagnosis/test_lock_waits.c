@@ -218,11 +218,45 @@ static void test_lock_through_two_hands(void **state)
     }
 }
 
+// Two workers of one pool hold the lock, one after the other, and either has to wait for another of
+// the kernel's workers: one cause each, whatever their numbers.
+static void test_one_cause_of_a_pool(void **state)
+{
+    static const struct {
+        uint32_t thread;
+        const char *name, *intruder;
+    } turns[] = {{WORKER, "pool-1-thread-3", "kworker/2:1"},
+                 {OTHER, "pool-1-thread-12", "kworker/2:0H"}};
+    (void)state;
+    struct scene s;
+    open_scene(&s);
+    call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+    call(&s, FRONT, CALL_SEND, 1340, 1342, CLIENT_SIDE);
+    for (int turn = 0; turn < 2; turn++) {
+        int from = 20 + 600 * turn;
+        event(&s, 2 + turn, EVENT_MEMBER, 2, turns[turn].thread)->payload.a = FRONT_PROCESS;
+        strcpy(event(&s, 4 + turn, EVENT_PROCESS, 2, turns[turn].thread)->payload.text, "front");
+        runs(&s, from, 2, turns[turn].thread, turns[turn].name);
+        waits_for_lock(&s, from + 1);
+        event(&s, from + 100, EVENT_SWITCH, 2, 70)->flags = SWITCH_PREEMPTED;
+        strcpy(s.events.items[s.events.count - 1].payload.text, turns[turn].intruder);
+        runs(&s, from + 200, 2, turns[turn].thread, turns[turn].name);
+        event(&s, from + 500, EVENT_WAKING, 2, FRONT)->payload.b = turns[turn].thread;
+        runs(&s, from + 501, 0, FRONT, "front");
+    }
+    runs(&s, 1200, 2, 0, "swapper/2");
+    build(&s, 1, 10, 1340, 0);
+    expect(&s, "condition wait (futex): pool-1-thread", 790, 800);
+    expect(&s, "condition wait (futex): pool-1-thread, behind kworker", 195, 205);
+    close_scene(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_waits_again_and_again),
         cmocka_unit_test(test_lock_free_at_last),
+        cmocka_unit_test(test_one_cause_of_a_pool),
         cmocka_unit_test(test_holder_copies_pages),
         cmocka_unit_test(test_what_is_no_other_try),
         cmocka_unit_test(test_woken_over_a_bystander),
