@@ -202,13 +202,17 @@ class TimelinePlot {
     for (const [from, to, text] of [[-around, 0, 'before'], [life, life + around, 'after']])
       if (around) this.box(context, from, to, places.stages, 22, theme().idle, theme().muted, text, null);
     for (let i = 1; i < stamps.length; i++) {
-      const {kind, at} = stamps[i], from = stamps[i - 1].at, stage = data.stages[kind];
+      const {at} = stamps[i], {at: from, kind: last} = stamps[i - 1];
       if (at <= from) continue;
+      // Without the stamps between, the time of several stages is that of one of them.
+      let {kind} = stamps[i];
+      while (kind > last + 1 && !stages[kind]) kind--;
+      const stage = data.stages[kind];
       this.box(
           context, from, at, places.stages, 22, STAGE_COLOURS[kind], STAGE_INK[kind],
           `${stage.name} ${duration(stages[kind])}`,
           `${stage.name} (${stageMark(stage)})\n${duration(stages[kind])}: ${
-              data.stamps[stamps[i - 1].kind]} → ${data.stamps[kind]}`);
+              data.stamps[last]} → ${data.stamps[stamps[i].kind]}`);
     }
   }
 

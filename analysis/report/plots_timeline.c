@@ -80,19 +80,25 @@ static void draw_stages(const struct drawing *drawing)
 {
     char text[120], time[32];
     int64_t from = drawing->begin_ns;
+    int last = STAMP_INTENDED;
     svg_text(drawing->out, SVG_LEFT - 8, drawing->stages_top + 13, "end", "stages");
     for (int kind = 0; kind < STAMP_KINDS; kind++) {
         if (!lifetime_has(drawing->life, (enum stamp_kind)kind))
             continue;
         const int64_t at = drawing->life->stamp_ns[kind];
         if (at > from && kind > 0) {
+            // Without the stamps between, the time of several stages is that of one of them.
+            int stage = kind;
+            while (stage > last + 1 && !(drawing->life->stage_ns[stage] > 0))
+                stage--;
             snprintf(
                 text, sizeof text, "%s %s",
-                stage_name((enum stamp_kind)kind, join_undivided(&drawing->run->lifetimes.join)),
+                stage_name((enum stamp_kind)stage, join_undivided(&drawing->run->lifetimes.join)),
                 units_format_ns((double)(at - from), time, sizeof time));
-            draw_named(drawing, from, at, drawing->stages_top, svg_stage_tint(kind), text);
+            draw_named(drawing, from, at, drawing->stages_top, svg_stage_tint(stage), text);
         }
         from = at > from ? at : from;
+        last = kind;
     }
 }
 

@@ -38,11 +38,10 @@ static char *contents(const char *path)
     return text;
 }
 
-static void draw(struct drawn *drawn, const struct fixture_options *options)
+static void draw_run(struct drawn *drawn)
 {
     struct error err = {0};
     char path[80];
-    fixture_build(&drawn->fixture, options);
     snprintf(drawn->folder, sizeof drawn->folder, "/tmp/test-plots-XXXXXX");
     assert_non_null(mkdtemp(drawn->folder));
     assert_int_equal(rmdir(drawn->folder), 0); // it is to be made
@@ -55,6 +54,12 @@ static void draw(struct drawn *drawn, const struct fixture_options *options)
             assert_int_equal(unlink(path), 0);
     }
     assert_int_equal(rmdir(drawn->folder), 0); // there is nothing else in it
+}
+
+static void draw(struct drawn *drawn, const struct fixture_options *options)
+{
+    fixture_build(&drawn->fixture, options);
+    draw_run(drawn);
 }
 
 static void release(struct drawn *drawn)
@@ -100,6 +105,30 @@ static void test_every_plot_is_whole(void **state)
     snprintf(core, sizeof core, ">core %u<", (unsigned)life->stamp_core[STAMP_APPLICATION]);
     assert_non_null(strstr(drawn.text[7], core));
     assert_non_null(strstr(drawn.text[7], ">yes<"));
+    release(&drawn);
+}
+
+// Without the stamps between, the time of three stages is that of the first of them.
+static void test_what_is_undivided_has_one_name(void **state)
+{
+    (void)state;
+    struct drawn drawn;
+    fixture_build(&drawn.fixture, &(struct fixture_options){.requests = 4000, .rate = 20000});
+    struct run_analysis *run = &drawn.fixture.run;
+    struct lifetime *life =
+        &run->lifetimes.all.items[run->findings.diagnoses.items[0].messages.items[0].lifetime];
+    for (int kind = STAMP_NIC; kind < STAMP_APPLICATION; kind++) {
+        life->present &= (typeof(life->present))~(1u << kind);
+        life->stage_ns[STAMP_APPLICATION] += life->stage_ns[kind];
+    }
+    life->stage_ns[STAMP_NIC] = life->stage_ns[STAMP_APPLICATION];
+    life->stage_ns[STAMP_HANDOFF] = life->stage_ns[STAMP_APPLICATION] = 0;
+    draw_run(&drawn);
+    char name[60];
+    snprintf(name, sizeof name, ">%s ", stage_name(STAMP_NIC, 0));
+    assert_non_null(strstr(drawn.text[7], name));
+    snprintf(name, sizeof name, ">%s ", stage_name(STAMP_APPLICATION, 0));
+    assert_null(strstr(drawn.text[7], name));
     release(&drawn);
 }
 
@@ -240,6 +269,7 @@ int main(int argc, char **argv)
         return write_variant(argv[2], argv[3]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_plot_is_whole),
+        cmocka_unit_test(test_what_is_undivided_has_one_name),
         cmocka_unit_test(test_a_balloon_for_each_attribution),
         cmocka_unit_test(test_heat_has_a_box_for_each_cell),
         cmocka_unit_test(test_names_are_text),
