@@ -19,7 +19,10 @@ function rememberMessage() {
   });
 }
 
-function chooseDiagnosis(index, id = data.diagnoses[index]?.messages.id[0] ?? null) {
+// Where none of a diagnosis was explained, an ordinary one.
+const firstMessage = index => data.diagnoses[index]?.messages.id[0] ?? data.timelines.find(one => one.reference)?.id ?? null;
+
+function chooseDiagnosis(index, id = firstMessage(index)) {
   Object.assign(view, {diagnosis: index, cause: null, category: null, span: null});
   setMessage(id);
   // The sections of the diagnosis stand in its element; without a message only those that need none.

@@ -3,6 +3,8 @@
 // The page's data of one diagnosis: its causes with their box plots, and its messages in columns,
 // slowest first. Large slices are cut, and the page says so: `total` messages were diagnosed,
 // `shown` have their latency and causes here, `detailed` also their stages and places.
+#include <math.h>
+
 #include "analysis/diagnosis/remedies.h"
 #include "analysis/export/findings_json.h"
 #include "analysis/report/page_json.h"
@@ -122,6 +124,8 @@ static void put_messages(struct page_builder *builder, const struct diagnosis *d
     const struct run_analysis *run = builder->run;
     struct message_columns c = columns_new(builder);
     size_t next = 0, shown = 0, detailed = 0, limit = SHOWN_LIMIT / run->findings.diagnoses.count;
+    // Without ordinary ones, how much longer than these a message took is not 0 but not known.
+    const bool compared = isfinite(diagnosis->reference_latency_ns);
     for (; shown < diagnosis->messages.count && shown < limit; shown++) {
         const struct diagnosed_message *message = &diagnosis->messages.items[shown];
         const struct lifetime *life = &run->lifetimes.all.items[message->lifetime];
@@ -129,8 +133,10 @@ static void put_messages(struct page_builder *builder, const struct diagnosis *d
         page_append(builder, c.column[AT],
                     page_since_begin(builder, life->stamp_ns[STAMP_INTENDED]));
         page_append(builder, c.column[LATENCY], page_ns(life->latency_ns));
-        page_append(builder, c.column[DEVIATION], page_ns(message->deviation_ns));
-        page_append(builder, c.column[EXPLAINED], page_ns(message->explained_ns));
+        page_append(builder, c.column[DEVIATION],
+                    compared ? page_ns(message->deviation_ns) : json_null());
+        page_append(builder, c.column[EXPLAINED],
+                    compared ? page_ns(message->explained_ns) : json_null());
         add_attributions(builder, &c, diagnosis, message->lifetime, &next);
         if (detailed < DETAILED_LIMIT) {
             add_details(builder, &c, life);

@@ -172,7 +172,11 @@ static json_t *core_build(struct page_builder *builder, uint16_t core, const cha
                           const struct surroundings *shown)
 {
     json_t *object = json_object();
-    const struct core_timeline *timeline = host_timeline_core(&builder->run->evidence.server, core);
+    // Of a capture for the load alone the core's timeline is what the load's own cores tell of it.
+    const struct core_timeline *timeline =
+        run_has_server_events(builder->run)
+            ? host_timeline_core(&builder->run->evidence.server, core)
+            : NULL;
     page_put(builder, object, "core", json_integer(core));
     page_put(builder, object, "roles", json_string(roles));
     page_put(builder, object, "captured", json_boolean(timeline != NULL));

@@ -233,7 +233,7 @@ static json_t *page_build(struct page_builder *builder)
     page_put(builder, page, "verdict",
              page_text(with_micro_signs(run_verdict_details(run), words, sizeof words)));
     page_put(builder, page, "available", json_boolean(run->findings.verdict_available));
-    page_put(builder, page, "captured", json_boolean(run->evidence.server.cores.count > 0));
+    page_put(builder, page, "captured", json_boolean(run_has_server_events(run)));
     page_put(builder, page, "counts", page_fields_build(builder, run_counts, run));
     page_put(builder, page, "measures", measures_build(builder));
     page_put(builder, page, "latency", latency_build(builder, &run->lifetimes.latency));

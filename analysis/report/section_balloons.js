@@ -405,12 +405,15 @@ sections.push({
   has: () => Boolean(current()?.messages.id.length),
   controls: ['balloon-controls'],
   markup: `
-    <p class="hint">A balloon is one cause of one message; its area is the time the cause added. Click one to see that message's life beside or below. Keys: <kbd>←</kbd> <kbd>→</kbd> next in time, <kbd>↑</kbd> <kbd>↓</kbd> slower or faster, <kbd>+</kbd> <kbd>−</kbd> <kbd>0</kbd> zoom; drag to zoom in, double-click to zoom out.</p>
+    <p class="hint"><span id="balloon-words"></span> Click one to see that message's life beside or below. Keys: <kbd>←</kbd> <kbd>→</kbd> next in time, <kbd>↑</kbd> <kbd>↓</kbd> slower or faster, <kbd>+</kbd> <kbd>−</kbd> <kbd>0</kbd> zoom; drag to zoom in, double-click to zoom out.</p>
     <div class="plot" id="balloon-plot"></div>`,
   start: () => {
     balloons = new BalloonPlot(byId('balloon-plot'));
   },
   diagnosis: () => {
+    byId('balloon-words').textContent = current().causes.length ?
+        'A balloon is one cause of one message; its area is the time the cause added.' :
+        'A dot is a message of which no cause is known.';
     renderBalloonControls();
     balloons.load();
   },

@@ -31,15 +31,15 @@ function operationName(index) {
 }
 
 function renderMessageCauses(diagnosis, index, timeline) {
-  const place = byId('message-causes');
-  if (index === null) {
-    place.replaceChildren(
-        element('h3', {}, 'Its causes'),
+  const place = byId('message-causes'), without = index === null || !known(diagnosis.messages.deviation_ns[index]);
+  if (without) {
+    place.replaceChildren(element(
+        'div', {}, element('h3', {}, 'Its causes'),
         element(
             'p', {class: 'hint'},
-            timeline?.reference ?
-                'None: this message took the ordinary time. It shows what normal looks like.' :
-                'This message is not among those that were explained.'));
+            index !== null       ? `Not known: ${diagnosis.reason}.` :
+            timeline?.reference ? 'None: this message took the ordinary time. It shows what normal looks like.' :
+                                  'This message is not among those that were explained.')));
     return;
   }
   const own = ownCauses(diagnosis, index),
@@ -183,6 +183,7 @@ function renderMessage() {
   const lead = byId('message-lead');
   timelinePlot.load(timeline);
   document.documentElement.dataset.message = timeline ? view.id : '';
+  for (const button of byId('message-controls').querySelectorAll('.step')) button.disabled = !diagnosis?.messages.id.length;
   if (!timeline) {
     lead.textContent = view.id === null ?
         'There is no message to show.' :
@@ -211,8 +212,8 @@ function renderMessageControls() {
   let next = 0;
   byId('message-controls')
       .replaceChildren(
-          element('button', {type: 'button', click: to(-1)}, 'Slower'),
-          element('button', {type: 'button', click: to(1)}, 'Faster'),
+          element('button', {type: 'button', class: 'step', click: to(-1)}, 'Slower'),
+          element('button', {type: 'button', class: 'step', click: to(1)}, 'Faster'),
           references.length ?
               element(
                   'button', {

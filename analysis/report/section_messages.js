@@ -6,7 +6,7 @@ const ROWS_FIRST = 16;  // more than the table shows without scrolling
 let rowsShown = ROWS_FIRST;
 
 function messageRow(diagnosis, index) {
-  const {messages} = diagnosis, own = ownCauses(diagnosis, index),
+  const {messages} = diagnosis, own = ownCauses(diagnosis, index), extra = messages.deviation_ns[index],
         detail = index < diagnosis.detailed, id = messages.id[index];
   const text = (content, words) => element('td', {class: words ? (words === true ? 'text' : `text ${words}`) : 'nowrap'}, content);
   return element(
@@ -20,10 +20,10 @@ function messageRow(diagnosis, index) {
       text(duration(messages.latency_ns[index])),
       text(
           own.slice(0, 3).map(({cause, ns}) => `${causeLabel(cause)} ${duration(ns)}`).join(', ') ||
-              'none found',
+              (known(extra) ? 'none found' : 'why is not known'),
           'causes'),
-      text('+' + duration(messages.deviation_ns[index])),
-      text(percent(messages.explained_ns[index], messages.deviation_ns[index])),
+      text(known(extra) ? '+' + duration(extra) : '–'),
+      text(percent(messages.explained_ns[index], extra)),
       text(detail ? operationName(messages.operation[index]) : '', true),
       text(detail ? String(messages.connection[index]) : ''),
       text(

@@ -97,6 +97,9 @@ function renderJudgement() {
 // Of the requests without an answer.
 const notAnswered = ({scheduled, answered}) =>
     !scheduled ? 'there were none' : answered < scheduled ? `${count(scheduled - answered)} not` : 'every one';
+// And how many a second the others were, which is told with all requests else.
+const answeredRate = ({counts, measures}) =>
+    known(measures.offered_rate) && counts.answered < counts.scheduled ? `, ${count(measures.achieved_rate)} a second were` : '';
 
 // The numbers that most come for.
 function renderHeadline() {
@@ -106,9 +109,9 @@ function renderHeadline() {
   const cells = [
     ['Half of the requests within', shown('p50'), 'p50'], ['99 in 100 within', shown('p99'), `p99, 95 %: ${between('p99')}`],
     ['999 in 1,000 within', shown('p99.9'), `p99.9, 95 %: ${between('p99.9')}`],
-    ['Requests', count(counts.scheduled), `${count(measures.achieved_rate)} a second for ${duration(measures.duration_ns, '–')}`],
+    ['Requests', count(counts.scheduled), `${count(measures.offered_rate ?? measures.achieved_rate)} a second for ${duration(measures.duration_ns, '–')}`],
     [
-      'Answered', percent(counts.answered, counts.scheduled), notAnswered(counts), counts.answered < counts.scheduled
+      'Answered', percent(counts.answered, counts.scheduled), notAnswered(counts) + answeredRate(data), counts.answered < counts.scheduled
     ]
   ];
   byId('headline').replaceChildren(...cells.map(

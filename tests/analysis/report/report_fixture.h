@@ -23,6 +23,7 @@ static void fixture_names(struct fixture *f, bool odd)
     for (uint16_t core = FIXTURE_RECEIVE_CORE; core <= FIXTURE_APPLICATION_CORE; core++)
         if (array_push(&f->run.evidence.server.cores, (struct core_timeline){.core = core}) < 0)
             abort();
+    f->run.evidence.has_events = true;
     f->run.evidence.application_threads = malloc(sizeof(uint32_t));
     f->run.evidence.application_threads[0] = FIXTURE_THREAD;
     f->run.evidence.application_thread_count = 1;

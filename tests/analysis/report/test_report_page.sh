@@ -38,7 +38,7 @@ addEventListener("securitypolicyviolation", event => problems.push(event.blocked
 }
 
 is_used() { [ "$1" = usual ] || [ -n "${THOROUGH:-}" ]; } # by the driver, or only opened
-variants="usual odd empty ${THOROUGH:+large everything no-causes no-verdict}"
+variants="usual odd empty no-causes no-verdict ${THOROUGH:+large everything}"
 doms=()
 for variant in $variants; do
     page=$folder/$variant.html
@@ -109,6 +109,12 @@ for variant in $variants; do
     grep -o '\[ok\].*' "$folder/$variant.dom" | sed "s/^\[ok\]/ok    $variant:/"
 done
 python3 tests/experiments/written_times.py "${doms[@]}" || failures=$((failures + 1))
+
+look_at no-verdict
+expect "no verdict: why a message was slow is not known, nor by how much" 'Not known: only'
+look_at no-causes
+expect "no causes: an ordinary message is shown" ', an ordinary one: '
+expect "no causes: there is none that is slower" 'class="step" disabled'
 
 look_at compare
 expect "compare: its plots fit a telephone" 'data-fits="all"'

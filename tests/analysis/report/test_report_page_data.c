@@ -361,6 +361,41 @@ static void test_run_without_a_capture(void **state)
     json_decref(page);
 }
 
+// Of messages that were compared with no ordinary one nobody knows how much longer they took.
+static void test_extra_time_is_known_or_null(void **state)
+{
+    (void)state;
+    struct fixture fixture;
+    fixture_build(&fixture,
+                  &(struct fixture_options){.requests = 4000, .rate = 20000, .no_verdict = true});
+    json_t *page = page_of(&fixture.run);
+    const json_t *messages = get(json_array_get(get(page, "diagnoses"), 0), "messages");
+    assert_true(json_array_size(get(messages, "id")) > 0);
+    static const char *const columns[] = {"deviation_ns", "explained_ns"};
+    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
+        assert_true(json_is_null(json_array_get(get(messages, columns[i]), 0)));
+    json_decref(page);
+    fixture_free(&fixture);
+}
+
+// What the recording of a load's own cores knows of the server's is no picture of these.
+static void test_a_capture_for_the_load_alone_shows_no_cores(void **state)
+{
+    (void)state;
+    struct fixture fixture;
+    fixture_build(&fixture, &usual);
+    for (int alone = 0; alone < 2; alone++) {
+        fixture.run.evidence.of_load_alone = alone;
+        json_t *page = page_of(&fixture.run);
+        const json_t *cores = get(json_array_get(get(page, "timelines"), 0), "cores");
+        assert_true(json_array_size(cores) > 0);
+        assert_int_equal(json_is_true(get(json_array_get(cores, 0), "captured")), !alone);
+        assert_int_equal(json_is_true(get(page, "captured")), !alone);
+        json_decref(page);
+    }
+    fixture_free(&fixture);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -373,6 +408,8 @@ int main(void)
         cmocka_unit_test(test_omitted_spans_are_counted),
         cmocka_unit_test(test_large_slices_are_cut),
         cmocka_unit_test(test_run_without_a_capture),
+        cmocka_unit_test(test_extra_time_is_known_or_null),
+        cmocka_unit_test(test_a_capture_for_the_load_alone_shows_no_cores),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
