@@ -26,7 +26,7 @@ struct vain_server {
 
 // A zeroed one is at the beginning.
 struct interval_analysis {
-    unsigned looked_at; // number of the last segment that was looked at, or given up
+    unsigned looked_at; // number of the last segment that was looked at, passed over or given up
     uint64_t given_up;  // segments that could not be looked at: they had made room, were too many
                         // for this machine, or could not be read
     bool messages_few;  // of the segments before the interval the last moments' messages suffice

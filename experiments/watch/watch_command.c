@@ -366,10 +366,11 @@ static int take_interval(struct watch *watch, struct watch_segment next, struct 
     return result;
 }
 
-// What waits is not looked at.
+// What waits is not looked at, nor with what comes later.
 static void pass_over(struct watch *watch)
 {
     watch->passed_over += watch->next.count;
+    watch->analysis.looked_at = watch->next.number;
     watch->until_ns = watch->next.until_ns;
 }
 

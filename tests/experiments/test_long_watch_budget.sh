@@ -62,20 +62,23 @@ jq -es '.[0].seconds >= 1 or .[0].recorded < 0.9' "$work/first" >/dev/null ||
     fail "a part is taken for the whole: $(jq -c '[.seconds, .recorded]' "$work/first")"
 ! grep 'not looked at' "$work/first.err" || fail "--for is over, and something is missed"
 
-# What a watch looks at as one has no more than 64 MiB of events, however few intervals that are.
+# What a watch looks at as one has no more than 64 MiB of events, however few intervals that are: nor is what it passes over
+# read with it.
 begin_watch --interval 2s
-watched_load 20000 40s 16 &
+watched_load 20000 60s 16 &
 load=$!
 kill -STOP "$watch"
-much() { [ "$(du -cb /tmp/taillight-watch-"$watch"-*/events-*.tlog 2>/dev/null | tail -n 1 | cut -f 1)" -gt 120000000 ]; }
-for _ in $(seq 32); do
-    much && break
+recorded() { du -cb /tmp/taillight-watch-"$watch"-*/events-*.tlog 2>/dev/null | tail -n 1 | cut -f 1; }
+for _ in $(seq 50); do
+    [ "$(recorded)" -lt 200000000 ] || break
     sleep 1
 done
-much || fail "so little was recorded: $(du -cb /tmp/taillight-watch-"$watch"-*/* | tr '\n' ' ')"
+[ "$(recorded)" -gt 100000000 ] || fail "so little was recorded: $(recorded) bytes"
 kill -CONT "$watch"
 looked_at_less() { jq -es 'any(.[]; .passed_over > 0)' "$work/lines" >/dev/null; }
 await looked_at_less || fail "all of it is looked at as one: $(jq -c '[.seconds, .recorded, .passed_over]' "$work/lines" | tr '\n' ' ')"
+most_kib=$(sed -n 's/^VmHWM:[^0-9]*\([0-9]*\) kB/\1/p' "/proc/$watch/status")
+[ "$most_kib" -lt 400000 ] || fail "looking at 64 MiB took $most_kib KiB"
 wait $load || fail "the load beside it: $(cat "$work/load.err")"
 end_watch
 
