@@ -2,8 +2,9 @@
 # Time limit: 1500 s
 # Every experiment of experiments/causes, with real programs: its first cause is what its line
 # "# expect:" says (an extended regular expression of "cause (role)"), its verdict has what "# verdict:"
-# says. CAUSE=word runs those with it in their name. BYSTANDER=1: a process of the lowest priority burns
-# what is left of each core, which must change nothing.
+# says. Where the command "# if:" fails, the machine lacks what it needs beside programs. CAUSE=word
+# runs those with it in their name. BYSTANDER=1: a process of the lowest priority burns what is left of
+# each core, which must change nothing.
 . tests/experiments/run_lib.sh
 need_capture
 need_program jq jq
@@ -57,6 +58,11 @@ for file in experiments/causes/*"${CAUSE:-}"*.yaml; do
     lacks=$(missing "$file")
     if [ -n "$lacks" ]; then
         echo "$file: left out, there is no" $lacks
+        continue
+    fi
+    condition=$(expectation "$file" if)
+    if [ -n "$condition" ] && ! sh -c "$condition" 2>/dev/null; then
+        echo "$file: left out, not so here: $condition"
         continue
     fi
     if try "$file"; then echo "$file: ${found%%;*}"; else wrong+=" $file"; fi
