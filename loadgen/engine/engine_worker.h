@@ -106,7 +106,9 @@ struct engine_worker {
     struct connection_counts counts;
     enum engine_end end;
     bool requests_spent;
-    uint64_t asleep_tsc;   // of a thread that sleeps; also part of cpu_ns and spin_tsc
+    uint64_t asleep_tsc; // of a thread that sleeps; also part of cpu_ns and spin_tsc
+    // Since asleep_tsc was last added to: how long it waited, and the time and its CPU time then.
+    uint64_t waited_tsc, noted_tsc, noted_cpu_ns;
     uint64_t deadline_tsc; // of the last reply; 0: the load has not begun
     uint64_t end_tsc, late_tsc, cpu_ns, spin_tsc, delayed_by_depth;
 

@@ -83,6 +83,21 @@ static void run_timers(struct engine_worker *worker)
     event_base_loop(worker->base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
 }
 
+// Of a thread that sleeps: of the time that it waited it was asleep for as long as the processor's
+// clock does not say that it worked. That clock costs a system call: it is read now and then, not
+// around each wait, whose own work counts as waiting until then.
+static void note_asleep(struct engine_worker *worker)
+{
+    const uint64_t now = tsc_now(), cpu_ns = (uint64_t)clock_now_ns(CLOCK_THREAD_CPUTIME_ID),
+                   worked = engine_ticks(worker->shared, cpu_ns - worker->noted_cpu_ns),
+                   passed = now - worker->noted_tsc,
+                   without = passed > worked ? passed - worked : 0;
+    worker->asleep_tsc += worker->waited_tsc < without ? worker->waited_tsc : without;
+    worker->waited_tsc = 0;
+    worker->noted_tsc = now;
+    worker->noted_cpu_ns = cpu_ns;
+}
+
 // For the live view. What waits for a connection with room is the server's debt.
 static void show_debt(struct engine_worker *worker, uint64_t now)
 {
@@ -101,6 +116,8 @@ static void look_in_turn(struct engine_worker *worker, uint64_t now)
         return;
     worker->look_tsc = now + engine_ticks(worker->shared, LOOK_NS);
     run_timers(worker);
+    if (worker->shared->settings->sleeps)
+        note_asleep(worker);
     if (worker->context.live)
         show_debt(worker, now);
     if (worker->shared->settings->stamps_may_thin)
@@ -207,28 +224,25 @@ static void wait_for_events(struct engine_worker *worker, const struct timespec 
 {
     struct epoll_event events[EVENTS_AT_ONCE];
     const int epoll_fd = worker->context.epoll_fd;
+    const uint64_t before = tsc_now();
     int count = epoll_pwait2(epoll_fd, events, EVENTS_AT_ONCE, wait, NULL);
     if (count < 0 && errno == ENOSYS) // before Linux 5.11 to the millisecond, rather too early
         count = epoll_wait(epoll_fd, events, EVENTS_AT_ONCE, (int)(wait->tv_nsec / 1000000));
+    worker->waited_tsc += tsc_now() - before;
     take_events(worker, events, count);
 }
 
-// Waits for a reply, for the next request's time, or for 10 ms, so that the end is noticed. Time
-// asleep counts as spinning, in the processor's time too: what is left is the cost of requests.
+// Waits for a reply, for the next request's time, or for 10 ms, so that the end is noticed.
 static void sleep_until(struct engine_worker *worker, uint64_t now, uint64_t due)
 {
     const long longest_ns = 10000000;
     double ns = (double)(due - now) / worker->shared->ticks_per_ns;
-    uint64_t cpu_ns = (uint64_t)clock_now_ns(CLOCK_THREAD_CPUTIME_ID);
     const struct timespec wait = {.tv_nsec = ns < (double)longest_ns ? (long)ns : longest_ns};
-    if (worker->unread.count)
+    if (worker->unread.count || due <= now)
         engine_worker_poll(worker);
     else
         wait_for_events(worker, &wait);
-    uint64_t passed = tsc_now() - now,
-             worked = engine_ticks(worker->shared,
-                                   (uint64_t)clock_now_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns);
-    worker->asleep_tsc += passed > worked ? passed - worked : 0;
+    worker->context.progress = true; // note_asleep() says which part of it was idle
 }
 
 // True when the load is over, with the reason.
@@ -260,7 +274,6 @@ uint64_t engine_worker_turn(struct engine_worker *worker, uint64_t now)
         empty = worker->empty_pause_tsc;
     } else if (worker->shared->settings->sleeps) {
         sleep_until(worker, now, due);
-        worker->context.progress = true; // records which part of it was idle
     } else {
         engine_worker_poll(worker);
         if (!worker->context.progress && due - now > engine_ticks(worker->shared, QUIET_NS))
@@ -342,6 +355,8 @@ void engine_worker_run(struct engine_worker *worker, uint64_t start_tsc)
     if (worker->context.live && pthread_getcpuclockid(pthread_self(), &core_clock) == 0)
         live_set(&worker->context.live->core_clock, (uint32_t)core_clock);
     uint64_t cpu_ns = (uint64_t)clock_now_ns(CLOCK_THREAD_CPUTIME_ID);
+    worker->noted_tsc = ready;
+    worker->noted_cpu_ns = cpu_ns;
     if (closed)
         run_closed_loop(worker, start_tsc);
     else
@@ -349,6 +364,8 @@ void engine_worker_run(struct engine_worker *worker, uint64_t start_tsc)
     worker->cpu_ns = (uint64_t)clock_now_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
     if (worker->context.live)
         live_set(&worker->context.live->core_clock, 0);
+    // Asleep counts as spinning, in the processor's time, too: what is left is what requests cost.
+    note_asleep(worker);
     worker->spin_tsc += worker->asleep_tsc;
     worker->cpu_ns += (uint64_t)((double)worker->asleep_tsc / worker->shared->ticks_per_ns);
     worker->end_tsc = tsc_now();
