@@ -164,12 +164,10 @@ int load_options_check_rate(struct load_options *o, struct error *err)
         return error_set(err, ERROR_INPUT,
                          "--tell-%s is for one load, without --agent, --sweep or --slo",
                          o->slow_ns ? "slow" : "live");
-    if (o->sleep && (isinf(o->rate) || o->agents.count))
+    if (o->sleep && o->agents.count)
         return error_set(err, ERROR_INPUT,
-                         "--sleep is for a rate of one load: %s; leave out --sleep%s",
-                         o->agents.count ? "agents begin together and never sleep"
-                                         : "with --rate max the next request leaves at once",
-                         o->agents.count ? " or --agent" : ", or name a --rate");
+                         "--sleep is for one load: agents begin together and never sleep; leave "
+                         "out --sleep or --agent");
     if (isinf(o->rate) && o->depth == 0)
         o->depth = 1;
     return 0;

@@ -297,6 +297,15 @@ static void run_loop(struct engine_worker *worker, uint64_t start_tsc)
         now = engine_worker_turn(worker, now);
 }
 
+// When a closed loop has something to do though no reply comes: its end, or a user has thought.
+static uint64_t next_of_closed_loop(const struct engine_worker *worker, uint64_t now, uint64_t end)
+{
+    const struct think_queue *thinking = &worker->thinking;
+    const uint64_t next = now < end ? end : UINT64_MAX;
+    return thinking->count && thinking->items[0]->wake_tsc < next ? thinking->items[0]->wake_tsc
+                                                                  : next;
+}
+
 static void run_closed_loop(struct engine_worker *worker, uint64_t start_tsc)
 {
     const struct engine_settings *settings = worker->shared->settings;
@@ -314,7 +323,10 @@ static void run_closed_loop(struct engine_worker *worker, uint64_t start_tsc)
         look_in_turn(worker, now);
         engine_worker_fill_connections(worker, now);
         worker->requests_spent |= now < end && worker->next == worker->sample_count;
-        engine_worker_poll(worker);
+        if (settings->sleeps)
+            sleep_until(worker, now, next_of_closed_loop(worker, now, end));
+        else
+            engine_worker_poll(worker);
         if (worker->sent)
             release_samples(worker, now);
         uint64_t after = tsc_now();
