@@ -40,7 +40,7 @@ function renderFacts() {
         several ? `the runs, and ${data.blocks} blocks of time within each` :
                   `${data.blocks} blocks of time within each run. With one run a side they do not know how much runs differ by themselves: repeat both to learn that`}.`
   ]);
-  if (data.warning) facts.unshift(['Beware', data.warning]);
+  if (data.warning && !data.doubtful) facts.unshift(['Beware', data.warning]);  // else it is what the page begins with
   showFacts(byId('facts'), facts);
 }
 
@@ -91,7 +91,7 @@ function renderShifts() {
     plot.append(
         svg('line', {class: Math.abs(tick) < 1e-12 ? 'axis' : 'grid', x1: x(tick), x2: x(tick), y1: 20, y2: bottom}),
         svg('text', {class: 'muted', x: x(tick), y: bottom + 18, 'text-anchor': 'middle'},
-            `${tick > 1e-12 ? '+' : ''}${Number((100 * tick).toPrecision(3))} %`));
+            `${tick > 1e-12 ? '+' : tick < -1e-12 ? '−' : ''}${Math.abs(Number((100 * tick).toPrecision(3)))} %`));
   rows.forEach((one, i) => {
     const y = 24 + i * 30, middle = y + 15, [from, to] = one.change_ci, sure = from > 0 || to < 0,
           colour = causeColour(theme(), !sure ? 99 : from > 0 ? 0 : 2),
@@ -251,8 +251,9 @@ function renderChanges(name, changes, none, choose) {
       'What changed'));
 }
 
-// What the changes add up to: rows of [name, us], those that can be seen beside the largest.
-function renderSums(place, rows) {
+// What the changes add up to: rows of [name, us], those that can be seen beside the largest. sure: whether
+// more than scatter can be told of any.
+function renderSums(place, rows, sure) {
   const size = rowsSize(place), {narrow, width} = size,
         most = Math.max(...rows.map(([, us]) => Math.abs(us))),
         shown = rows.filter(([, us]) => Math.abs(us) > most / 100).sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
@@ -265,10 +266,10 @@ function renderSums(place, rows) {
     'aria-label': shown.map(([name, us]) => `${name} ${signed(us)}`).join(', ')});
   plot.append(svg('line', {class: 'axis', x1: x(0), x2: x(0), y1: 0, y2: 8 + shown.length * 24}));
   shown.forEach(([name, us], i) => {
-    const y = 4 + i * 24, colour = causeColour(theme(), us > 0 ? 0 : 2);
+    const y = 4 + i * 24, colour = causeColour(theme(), !sure ? 99 : us > 0 ? 0 : 2);
     plot.append(
         svg('text', {x: 0, y: y + 16}, cutTo(size.letters, name)),
-        svg('rect', {x: Math.min(x(0), x(us)), y: y + 4, width: Math.max(Math.abs(x(us) - x(0)), 1), height: 16, fill: colour, 'fill-opacity': .5, stroke: colour}),
+        svg('rect', {x: Math.min(x(0), x(us)), y: y + 4, width: Math.max(Math.abs(x(us) - x(0)), 1), height: 16, fill: colour, 'fill-opacity': sure ? .5 : .15, stroke: colour}),
         svg('text', {x: width - (narrow ? 4 : 92), y: y + 16, 'text-anchor': 'end'}, signed(us)));
   });
   place.replaceChildren(plot);
@@ -276,10 +277,10 @@ function renderSums(place, rows) {
 
 const PLACES = {client: 'client', network: 'network', R: 'server, core of the interrupt (R)', A: 'server, core of the application (A)'};
 function renderPlaces(slice) {
-  const sums = new Map();
+  const sums = new Map(), sure = slice.changes.some(one => one.change !== 'unchanged');
   for (const one of slice.changes) sums.set(one.role, (sums.get(one.role) ?? 0) + one.difference_us);
-  renderSums(byId('places-plot'), [...sums].map(([role, us]) => [PLACES[role] ?? role, us]));
-  renderSums(byId('categories-plot'), slice.categories.map(one => [one.category, one.difference_us]));
+  renderSums(byId('places-plot'), [...sums].map(([role, us]) => [PLACES[role] ?? role, us]), sure);
+  renderSums(byId('categories-plot'), slice.categories.map(one => [one.category, one.difference_us]), sure);
 }
 
 function renderFunctions(slice) {
@@ -295,8 +296,8 @@ function renderFunctions(slice) {
 
 function renderSlice() {
   const slice = data.slices[shown.slice], sides = SIDES.map(side => slice[side]);
-  byId('slice-lead').textContent = slice.verdict;
-  renderChanges('changes', slice.changes, slice.verdict, slice.balloons ? toggleCause : null);
+  byId('slice-lead').textContent = microSigns(slice.verdict);
+  renderChanges('changes', slice.changes, microSigns(slice.verdict), slice.balloons ? toggleCause : null);
   renderPlaces(slice);
   byId('balloons').hidden = !slice.balloons;
   if (slice.balloons) renderBalloons(slice);

@@ -133,7 +133,7 @@ function renderBalloons(slice) {
   const place = byId('balloon-plot'), legend = byId('balloon-legend');
   byId('balloon-words').textContent = '';
   if (!slice.available) {
-    place.replaceChildren(element('p', {class: 'empty'}, slice.verdict));
+    place.replaceChildren(element('p', {class: 'empty'}, microSigns(slice.verdict)));
     legend.replaceChildren();
     return;
   }
@@ -167,7 +167,7 @@ function renderCauseBoxes(slice) {
   const place = byId('box-plot'), size = rowsSize(place), {narrow, width} = size, rows = slice.changes.slice(0, BALLOON_ROWS);
   const spreads = rows.flatMap(one => SIDES.map(side => one.spread[side].us)).filter(us => known(us.max) && us.max > 0);
   if (!spreads.length) {
-    place.replaceChildren(element('p', {class: 'empty'}, slice.verdict));
+    place.replaceChildren(element('p', {class: 'empty'}, microSigns(slice.verdict)));
     return;
   }
   const low = Math.max(Math.min(...spreads.map(us => us.min)), .01), high = Math.max(...spreads.map(us => us.max), low * 10),

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/report/page_json.h"
 
+#include <ctype.h>
 #include <math.h>
+#include <stdio.h>
 
 #include "base/json_numbers.h"
 #include "base/text.h"
@@ -63,4 +65,15 @@ json_t *page_fields_build(struct page_builder *builder, const struct result_fiel
         if (field->page)
             page_put(builder, object, field->page, field_build(field, record));
     return object;
+}
+
+char *page_micro_signs(const char *text, char *out, size_t bytes)
+{
+    size_t at = 0;
+    for (const char *from = text; *from && at + 4 < bytes; from++) {
+        bool unit = from > text + 1 && from[-1] == ' ' && from[-2] >= '0' && from[-2] <= '9' &&
+                    from[0] == 'u' && from[1] == 's' && !isalnum((unsigned char)from[2]);
+        at += (size_t)snprintf(out + at, bytes - at, unit ? "\u00b5" : "%c", *from);
+    }
+    return out;
 }

@@ -30,6 +30,8 @@ json_t *page_count(uint64_t count);
 // Time since the run began.
 json_t *page_since_begin(const struct page_builder *builder, int64_t host_ns);
 json_t *page_text(const char *text);
+// Words that were made for any terminal, with the sign that microseconds have on a page; `out`.
+char *page_micro_signs(const char *text, char *out, size_t bytes);
 // An object with the fields of a record that have a name on the page.
 json_t *page_fields_build(struct page_builder *builder, const struct result_field *field,
                           const void *record);

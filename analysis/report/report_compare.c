@@ -7,6 +7,7 @@
 
 #include "analysis/compare/comparison_json.h"
 #include "analysis/report/flame_columns.h"
+#include "analysis/report/page_json.h"
 #include "analysis/report/page_write.h"
 #include "analysis/report/summary_pieces.h"
 #include "base/text.h"
@@ -286,6 +287,7 @@ static json_t *samples_json(const struct comparison *comparison)
 static json_t *document_of(const struct comparison *comparison)
 {
     json_t *document = comparison_json(comparison), *slices = json_object_get(document, "slices");
+    json_object_set_new(document, "doubtful", json_boolean(comparison_is_doubtful(comparison)));
     json_object_set_new(document, "samples", samples_json(comparison));
     for (size_t i = 0; i < comparison->asked && comparison_is_single(comparison); i++) {
         const struct slice_shift *slice = &comparison->shifts.items[i].shift;
@@ -305,14 +307,20 @@ int report_compare_html(const struct comparison *comparison, const char *path, s
     char title[sizeof candidate->name + sizeof candidate->load + 16];
     snprintf(title, sizeof title, candidate->load[0] ? "%s, load `%s`" : "%s", candidate->name,
              candidate->load);
+    const char *found = comparison->asked ? comparison->shifts.items[0].verdict : "";
+    char doubted[32 + sizeof comparison->warning + sizeof comparison->shifts.items[0].verdict];
+    if (comparison_is_doubtful(comparison)) {
+        snprintf(doubted, sizeof doubted, "%s. As measured, %s", comparison->warning, found);
+        found = doubted;
+    }
+    char words[2 * sizeof doubted];
     json_t *document = document_of(comparison);
     if (!document)
         return error_set(err, ERROR_FAILED, "no memory for the comparison's page");
     const struct page page = {.template_name = "page_compare.html",
                               .title = title,
                               .about = " compared",
-                              .verdict =
-                                  comparison->asked ? comparison->shifts.items[0].verdict : "",
+                              .verdict = page_micro_signs(found, words, sizeof words),
                               .scripts = scripts,
                               .data = document};
     int result = page_write(&page, path, err);

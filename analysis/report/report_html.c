@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/report/report_html.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -181,18 +180,6 @@ static json_t *budget_states_build(struct page_builder *builder)
     return states;
 }
 
-// Words that were made for any terminal, with the sign that microseconds have on the page.
-static char *with_micro_signs(const char *text, char *out, size_t bytes)
-{
-    size_t at = 0;
-    for (const char *from = text; *from && at + 4 < bytes; from++) {
-        bool unit = from > text + 1 && from[-1] == ' ' && from[-2] >= '0' && from[-2] <= '9' &&
-                    from[0] == 'u' && from[1] == 's' && !isalnum((unsigned char)from[2]);
-        at += (size_t)snprintf(out + at, bytes - at, unit ? "\u00b5" : "%c", *from);
-    }
-    return out;
-}
-
 // The loads beside, by their own account, and where their pages are.
 static json_t *other_loads_build(struct page_builder *builder)
 {
@@ -228,10 +215,10 @@ static json_t *page_build(struct page_builder *builder)
     page_put(builder, page, "name", page_text(run_title(run, title, sizeof title)));
     page_put(builder, page, "other_loads", other_loads_build(builder));
     page_put(builder, page, "run", page_text(base_name(run->evidence.run_dir)));
-    page_put(builder, page, "lede", page_text(with_micro_signs(lede.text, words, sizeof words)));
+    page_put(builder, page, "lede", page_text(page_micro_signs(lede.text, words, sizeof words)));
     page_put(builder, page, "remedy", page_text(lede.remedy));
     page_put(builder, page, "verdict",
-             page_text(with_micro_signs(run_verdict_details(run), words, sizeof words)));
+             page_text(page_micro_signs(run_verdict_details(run), words, sizeof words)));
     page_put(builder, page, "available", json_boolean(run->findings.verdict_available));
     page_put(builder, page, "captured", json_boolean(run_has_server_events(run)));
     page_put(builder, page, "counts", page_fields_build(builder, run_counts, run));
@@ -353,7 +340,7 @@ int report_write_html(const struct run_analysis *run, const char *path, struct e
                               .bar = bar,
                               .bar_parts = bar_build(run, bar),
                               .title = run_title(run, title, sizeof title),
-                              .verdict = with_micro_signs(lede.text, words, sizeof words),
+                              .verdict = page_micro_signs(lede.text, words, sizeof words),
                               .summary = summary ? summary : "",
                               .scripts = scripts,
                               .data = data};

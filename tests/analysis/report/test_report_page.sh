@@ -130,6 +130,7 @@ no_errors
 
 look_at sets
 expect "sets: the page became ready" 'data-ready="yes"'
+expect "sets: what is in doubt says so first" '<h1 class="verdict">Inconclusive: the base'"'"'s load cannot be trusted in 1 of 3 runs. As measured, every message took '
 expect "sets: how many runs a side has" '3 runs, 18,000 requests'
 expect "sets: the percentile's change is drawn" 'data-percentile="p99"'
 change=$(grep -o '>p99 +[0-9.]* % \[' "$folder/sets.dom" | grep -o '[+0-9.]* %')
