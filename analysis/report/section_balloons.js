@@ -405,7 +405,7 @@ sections.push({
   has: () => Boolean(current()?.messages.id.length),
   controls: ['balloon-controls'],
   markup: `
-    <p class="hint"><span id="balloon-words"></span> Click one to see that message's life beside or below. Keys: <kbd>←</kbd> <kbd>→</kbd> next in time, <kbd>↑</kbd> <kbd>↓</kbd> slower or faster, <kbd>+</kbd> <kbd>−</kbd> <kbd>0</kbd> zoom; drag to zoom in, double-click to zoom out.</p>
+    <p class="hint"><span id="balloon-words"></span> Click one to see that message's life beside or below. Keys: <span class="nowrap"><kbd>←</kbd> <kbd>→</kbd> next in time,</span> <span class="nowrap"><kbd>↑</kbd> <kbd>↓</kbd> slower or faster,</span> <span class="nowrap"><kbd>+</kbd> <kbd>−</kbd> <kbd>0</kbd> zoom;</span> drag to zoom in, double-click to zoom out.</p>
     <div class="plot" id="balloon-plot"></div>`,
   start: () => {
     balloons = new BalloonPlot(byId('balloon-plot'));

@@ -16,7 +16,7 @@ function describeMessage(timeline) {
     timeline.batch ? `${ordinal(timeline.batch_position + 1)} of its epoll batch` : null,
     cores || null
   ].filter(Boolean)
-      .join(' · ');
+      .join('\u00a0· ');  // no line begins with a dot
 }
 
 function ordinal(number) {
@@ -241,7 +241,7 @@ sections.push({
     <p class="lead" id="message-lead" aria-live="polite"></p>
     <p class="command" id="message-command" hidden></p>
     <div class="plot" id="timeline-plot"></div>
-    <p class="hint">Drag to zoom in, double-click to zoom out; with the timeline focused: wheel, <kbd>+</kbd> <kbd>−</kbd> <kbd>0</kbd>, <kbd>←</kbd> <kbd>→</kbd>.</p>
+    <p class="hint">Drag to zoom in, double-click to zoom out; with the timeline focused: wheel, <span class="nowrap"><kbd>+</kbd> <kbd>−</kbd> <kbd>0</kbd></span>, <span class="nowrap"><kbd>←</kbd> <kbd>→</kbd>.</span></p>
     <aside id="message-causes" aria-label="Causes of this message's delay"></aside>
     <details><summary>As a table</summary><div id="timeline-table"></div></details>`,
   start: () => {
