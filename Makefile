@@ -41,7 +41,7 @@ benches  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/bench_*.c))
 helpers  := $(patsubst %.c,$(BUILD)/%,$(filter-out %.bpf.c,$(wildcard tests/faults/*.c) tests/tree/tables.c tests/lab/lab_check.c tests/analysis/inject_mismatches.c))
 fuzzers  := $(patsubst %.c,$(BUILD)/%,$(shell find tests -name 'fuzz_*.c'))
 
-.PHONY: all deps deps-check demo check check-long check-trust lab bench fuzz corpora lint install uninstall deb help clean format tables
+.PHONY: all deps deps-check demo check check-long check-trust lab bench fuzz corpora lint install uninstall deb picture help clean format tables
 .DELETE_ON_ERROR:
 
 all: $(BUILD)/taillight $(if $(preload),$(BUILD)/libtaillight-shim.so) \
@@ -63,6 +63,7 @@ help:
 	@echo 'corpora     writes the corpora that make check replays from what make fuzz has found'
 	@echo 'lint        clang-tidy, clang-format, cppcheck and shellcheck; LINT=path only what is there'
 	@echo 'tables      writes the tables of events, causes, protocols and keys into the documentation'
+	@echo 'picture     the README'"'"'s, of the page of RUN=FOLDER'
 	@echo 'format      clang-format over the tree'
 	@echo 'compile_commands.json  how each file is compiled, for editors and clang tools'
 	@echo 'install     into PREFIX ($(PREFIX)), below DESTDIR when that is set'
@@ -220,6 +221,11 @@ lab: deps-check
 demo: deps
 	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all
 	$(Q)$(BUILD)/taillight run experiments/quickstart.yaml || [ $$? -eq 4 ] # 4: no verdict, and why
+
+picture: deps-check
+	$(Q)[ -e '$(RUN)/report.html' ] || { echo 'make picture RUN=FOLDER: that of a run, with its report.html' >&2; exit 2; }
+	$(Q)profile=$$(mktemp -d) && trap 'rm -rf "$$profile"' EXIT && \
+	    python3 tests/analysis/report/picture.py chromium "$$profile" '$(RUN)/report.html' docs/images/report
 
 bench: deps-check
 	$(call install_debian,$(debian_bench))
