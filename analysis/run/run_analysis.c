@@ -107,7 +107,9 @@ void run_diagnosis_input(const struct run_analysis *run, struct diagnosis_input 
         .application_threads = run->evidence.application_threads,
         .application_thread_count = run->evidence.application_thread_count,
         .applications = &run->lifetimes.applications,
-        .granularity_ns = fmax(SMALLEST_GRANULARITY_NS, run->evidence.clock_error_ns),
+        .granularity_ns =
+            fmax(SMALLEST_GRANULARITY_NS,
+                 fmax(run->evidence.clock_error_ns, run_trace_apart_ns(&run->evidence.trace))),
         .reference_most = run->findings.whole_alone ? FEW_ORDINARY : 0,
         .without_views = run->findings.whole_alone,
         .without_client = run->evidence.without_client,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/run/run_trace.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -273,6 +274,15 @@ const char *run_trace_lack(const struct run_trace *trace, char words[RUN_TRACE_W
                  TEXT_COUNT(trace->bytes), TEXT_COUNT(trace->errors),
                  text_plural((double)trace->errors));
     return words;
+}
+
+double run_trace_apart_ns(const struct run_trace *trace)
+{
+    // The event is written in the function whose call the trace shows, microseconds after it
+    // begins.
+    enum { HANDOFF_NS = 50 * 1000 };
+    double apart_ns = fabs(trace->stamps.handoff.p50_ns);
+    return apart_ns > HANDOFF_NS ? apart_ns : 0;
 }
 
 static void take_losses(const struct perf_data *recording, struct run_trace *out)

@@ -48,6 +48,10 @@ struct run_trace {
 enum { RUN_TRACE_WORDS = 600 };
 const char *run_trace_lack(const struct run_trace *trace, char words[RUN_TRACE_WORDS]);
 
+// How far the trace's times are from the events', where that is more than a hand-off takes; 0: they
+// agree. Functions may then stand in the context before or behind their own for as long.
+double run_trace_apart_ns(const struct run_trace *trace);
+
 // Whether anything of a trace was lost, or cannot be decoded.
 static inline bool run_trace_lost_any(const struct run_trace *trace)
 {

@@ -132,6 +132,13 @@ static void verdict_append_trace(char *out, const struct run_trace *trace)
     }
     if (before[0] == ',')
         text_append(out, VERDICT_BYTES, ")");
+    double apart_ns = run_trace_apart_ns(trace);
+    if (apart_ns > 0)
+        text_append(
+            out, VERDICT_BYTES,
+            "; the trace's times are some %s %s the events', so that nothing shorter is explained",
+            units_format_ns(apart_ns, time, sizeof time),
+            trace->stamps.handoff.p50_ns < 0 ? "before" : "behind");
 }
 
 // Over UDP it is known where requests were lost.

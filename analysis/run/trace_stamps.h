@@ -3,7 +3,8 @@
 // M(n) and M(h) by the processor's trace, held against those of the kernel's events: the same
 // messages' traced calls of sock_def_readable, and of tcp_v4_rcv or tcp_v6_rcv around them. Both
 // say when the same happened, by two clocks and from two places in the kernel; how far they are
-// apart is how far one can stand in for the other, and a trace whose clock is wrong shows here.
+// apart is how far one can stand in for the other, and a trace whose clock is wrong, by up to a
+// millisecond, shows here, however many messages there are at once.
 #ifndef ANALYSIS_RUN_TRACE_STAMPS_H
 #define ANALYSIS_RUN_TRACE_STAMPS_H
 
