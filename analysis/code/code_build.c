@@ -286,6 +286,39 @@ static int add_kernel_mapping(struct code_finder *finder, struct code_section_ar
     return code_add_loads(finder, sections, file, mapping->begin - linked, true);
 }
 
+// The code that the process had made at the end of the recording, where `taillight capture` kept
+// it.
+static int add_run_time_code(struct code_finder *finder, struct code_section_array *sections,
+                             const struct perf_address_space *space)
+{
+    const char *recording = finder->options->recording;
+    const char *slash = recording ? strrchr(recording, '/') : NULL;
+    char path[4096];
+    struct elf_facts facts;
+    const char *why;
+    bool missing;
+    if (space->to != UINT64_MAX) // it has become another program since
+        return 0;
+    snprintf(path, sizeof path, "%.*s" CODE_RUN_TIME, slash ? (int)(slash + 1 - recording) : 0,
+             slash ? recording : "", space->pid);
+    if (!recording || elf_facts_read(path, &facts, &why, &missing) < 0)
+        return 0;
+    uint32_t file =
+        code_add_file(finder, path, "[made at run time]", CODE_CORE, false, true, &facts);
+    return file == CODE_NONE ? -1 : code_add_loads(finder, sections, file, 0, false);
+}
+
+static bool is_made(const struct code_finder *finder, const struct code_section_array *sections,
+                    const struct perf_mapping *mapping)
+{
+    for (size_t i = 0; code_in_no_file(mapping->path) && i < sections->count; i++)
+        if (finder->images->files.items[sections->items[i].file].kind == CODE_CORE &&
+            sections->items[i].address < mapping->end &&
+            sections->items[i].address + sections->items[i].bytes > mapping->begin)
+            return true;
+    return false;
+}
+
 static int copy_sections(struct code_section_array *to, const struct code_section_array *from)
 {
     for (size_t i = 0; i < from->count; i++)
@@ -313,9 +346,13 @@ static int build_space(struct code_finder *finder, const struct perf_address_spa
     struct code_space built = {.pid = space->pid, .from = space->from, .to = space->to};
     bool kernel = space->pid == PERF_NO_PID;
     int result = copy_sections(&built.sections, &layers->first);
+    if (!kernel && result == 0)
+        result = add_run_time_code(finder, &built.sections, space);
     for (size_t i = 0; resolve && result == 0 && i < space->mappings.count; i++)
-        result = kernel ? add_kernel_mapping(finder, &built.sections, &space->mappings.items[i])
-                        : add_user_mapping(finder, &built.sections, &space->mappings.items[i]);
+        if (kernel)
+            result = add_kernel_mapping(finder, &built.sections, &space->mappings.items[i]);
+        else if (!is_made(finder, &built.sections, &space->mappings.items[i]))
+            result = add_user_mapping(finder, &built.sections, &space->mappings.items[i]);
     if (result == 0)
         result = copy_sections(&built.sections, &layers->last);
     if (result == 0 && !finder->out_of_memory)

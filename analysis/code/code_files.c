@@ -356,7 +356,7 @@ static bool is_deleted(const char *path)
            strcmp(path + length - (sizeof deleted - 1), deleted) == 0;
 }
 
-static bool in_no_file(const char *path)
+bool code_in_no_file(const char *path)
 {
     return strncmp(path, "//", 2) == 0 || strncmp(path, "/anon", 5) == 0 ||
            strncmp(path, "/memfd:", 7) == 0 || strncmp(path, "/dev/", 5) == 0 ||
@@ -369,7 +369,7 @@ static struct code_answer answer_for(struct search *search, bool module)
     struct code_answer answer = {.file = CODE_NONE, .complaint = CODE_NONE};
     if (module)
         answer.complaint = count_complaint(search, CODE_NEEDS_KCORE);
-    else if (!search->kernel && in_no_file(search->mapping->path))
+    else if (!search->kernel && code_in_no_file(search->mapping->path))
         answer.complaint = count_complaint(search, CODE_NO_FILE);
     else if (search->kernel ? search_kernel(search) : search_user(search))
         answer.file = search->file;

@@ -22,6 +22,7 @@
 enum { CODE_NONE = 0xffffffff };
 
 #define CODE_BY_INODE ".inode-%" PRIu64
+#define CODE_RUN_TIME "perf-%" PRIu32 ".core" // beside a recording: what a process made itself
 
 static const uint64_t code_kernel_begins = (uint64_t)1 << 63;
 
@@ -76,6 +77,9 @@ uint32_t code_add_file(struct code_finder *finder, const char *path, const char 
 // run-time addresses. -1: out of memory.
 int code_add_loads(const struct code_finder *finder, struct code_section_array *sections,
                    uint32_t file, uint64_t moved_by, bool elf_addresses);
+
+// Whether what is mapped, as its process shows it, is memory that no file on a disk has.
+bool code_in_no_file(const char *path);
 
 void code_hex(const uint8_t *bytes, size_t count, char *out); // out: 2 * count + 1 bytes
 // The folder of perf's build-id cache; false when it is unknown.

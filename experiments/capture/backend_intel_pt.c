@@ -292,10 +292,11 @@ static void collect_code(struct trace *trace, json_t *document)
         return;
     }
     json_object_set_new(document, "code",
-                        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "files", (json_int_t)code.files,
-                                  "bytes", (json_int_t)code.bytes, "maps", (json_int_t)code.maps,
-                                  "missing", (json_int_t)code.missing, "changed",
-                                  (json_int_t)code.changed, "unfit", (json_int_t)code.unfit));
+                        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "files",
+                                  (json_int_t)code.files, "bytes", (json_int_t)code.bytes, "maps",
+                                  (json_int_t)code.maps, "made", (json_int_t)code.made, "missing",
+                                  (json_int_t)code.missing, "changed", (json_int_t)code.changed,
+                                  "unfit", (json_int_t)code.unfit));
     if (!code.example[0])
         return;
     snprintf(text, sizeof text,

@@ -19,6 +19,7 @@
 #include "base/array.h"
 #include "base/name_pool.h"
 #include "base/new_file.h"
+#include "experiments/capture/run_time_code.h"
 #include "experiments/common/copy_file.h"
 #include "experiments/common/run_folder.h"
 
@@ -186,15 +187,35 @@ static void copy_run_time_map(struct collection *collection, uint32_t pid)
     collection->out->maps += copy_file(from, to, &ignored) == 0;
 }
 
+// The code that a process made at run time, if it still lives.
+static void copy_run_time_code(struct collection *collection, uint32_t pid)
+{
+    const uint64_t at_most = 256 << 20;
+    char to[PATH_MAX], what[64];
+    struct error ignored;
+    uint64_t bytes, room = free_disk_bytes(collection->folder);
+    room = room > collection->reserve_bytes ? room - collection->reserve_bytes : 0;
+    snprintf(to, sizeof to, "%.4000s/" CODE_RUN_TIME, collection->folder, pid);
+    if (access(to, F_OK) == 0)
+        return;
+    int result = run_time_code_copy(pid, to, room < at_most ? room : at_most, &bytes, &ignored);
+    if (result == 0) {
+        collection->out->bytes += bytes;
+        collection->out->made += bytes > 0;
+        return;
+    }
+    snprintf(what, sizeof what, "what process %" PRIu32 " made at run time", pid);
+    if (result == -ERROR_FAILED)
+        count_lack(collection, &collection->out->unfit, what);
+}
+
 // --- the whole
 // ------------------------------------------------------------------------------------
 
 // A file whose path has been removed is one.
 static bool is_file(const char *path)
 {
-    return path[0] == '/' && path[1] != '/' && strncmp(path, "/dev/", 5) != 0 &&
-           strncmp(path, "/memfd:", 7) != 0 && strncmp(path, "/anon_", 6) != 0 &&
-           strncmp(path, "/SYSV", 5) != 0;
+    return path[0] == '/' && !code_in_no_file(path);
 }
 
 static void collect_space(struct collection *collection, const struct perf_address_space *space)
@@ -205,6 +226,7 @@ static void collect_space(struct collection *collection, const struct perf_addre
         if (is_file(space->mappings.items[i].path))
             copy_mapped(collection, space->pid, &space->mappings.items[i]);
     copy_run_time_map(collection, space->pid);
+    copy_run_time_code(collection, space->pid);
 }
 
 int trace_code_collect(const char *recording, const char *folder, uint64_t reserve_bytes,

@@ -5,7 +5,8 @@
 // libraries of the processes that ran go to <folder>/symfs under their own paths, with this
 // kernel's vdso, where the analysis looks first (a second file of one path, as containers have, as
 // analysis/code/code_files.h says); maps of code that was made at run time
-// (perf-<pid>.map) go into the folder itself. The kernel's code is in perf's copy of kcore.
+// (perf-<pid>.map) go into the folder itself, and so does that code (run_time_code.h). The kernel's
+// code is in perf's copy of kcore.
 #ifndef EXPERIMENTS_CAPTURE_TRACE_CODE_H
 #define EXPERIMENTS_CAPTURE_TRACE_CODE_H
 
@@ -15,7 +16,8 @@
 
 struct trace_code {
     uint64_t files, bytes; // that are there now
-    uint64_t maps;         // of code made at run time
+    uint64_t maps;         // of code made at run time: its names
+    uint64_t made;         // processes whose code made at run time is there
     // Files that are not: gone or unreadable; replaced since they were mapped; without room.
     uint64_t missing, changed, unfit;
     char example[300]; // the first of those

@@ -2,7 +2,8 @@
 //
 // The files of a recording: two processes that see different files under one path, as those of
 // containers do, leave both, and the analysis takes for each process the one that it runs; so it
-// does of one whose file was removed. What a process calls its code that no file has comes, too.
+// does of one whose file was removed. Code that a process made, which no file has, comes, too, and
+// what it calls it.
 // Runs beside others: it waits for nobody, and times nothing.
 #include <sched.h>
 #include <setjmp.h>
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,7 +29,9 @@
 static struct capture_folder folder;
 static char program[128]; // that two processes run
 static char removed[128]; // that the third one runs
-static pid_t children[3];
+static uint8_t *made;     // where the fourth one has code that it made, behind a page of nothing
+enum { CHILDREN = 4, PAGE_BYTES = 4096, RETURNS = 0xc3 };
+static pid_t children[CHILDREN];
 
 // Runs a shell under a path: what is there, or for this process `instead`.
 static pid_t begin_child(const char *path, const char *instead)
@@ -43,6 +47,41 @@ static pid_t begin_child(const char *path, const char *instead)
         execl(path, path, "-c", "rm $0; for i in $(seq 3000); do sleep 0.01; done", path, NULL);
     execl(path, path, "-c", "for i in $(seq 3000); do sleep 0.01; done", NULL);
     _exit(1);
+}
+
+// Until then it is a copy of this process.
+static bool runs_program(pid_t child)
+{
+    char link[64], exe[200] = "";
+    snprintf(link, sizeof link, "/proc/%d/exe", (int)child);
+    return readlink(link, exe, sizeof exe - 1) > 0 && strstr(exe, folder.path) == exe;
+}
+
+static pid_t begin_maker(void)
+{
+    pid_t child = fork();
+    if (child != 0)
+        return child;
+    memset(made + PAGE_BYTES, RETURNS, 16);
+    for (;;)
+        usleep(10000);
+}
+
+static void expect_made_code(const struct code_images *images)
+{
+    const struct code_space *space = code_images_at(images, (uint32_t)children[3], UINT64_MAX - 1);
+    assert_non_null(space);
+    assert_null(code_space_find(space, (uintptr_t)made));
+    const struct code_section *section = code_space_find(space, (uintptr_t)made + PAGE_BYTES);
+    assert_non_null(section);
+    FILE *file = fopen(images->files.items[section->file].path, "r");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, (long)section->file_offset, SEEK_SET), 0);
+    for (int i = 0; i < 17; i++)
+        assert_int_equal(fgetc(file), i < 16 ? RETURNS : 0);
+    fclose(file);
+    for (size_t i = 0; i < images->complaints.count; i++)
+        assert_null(strstr(images->complaints.items[i].text, "//anon"));
 }
 
 // The file that the analysis takes for the process is the one that it runs, byte for byte.
@@ -74,9 +113,10 @@ static void each_process_has_the_file_that_it_runs(void **state)
     struct error err;
     snprintf(path, sizeof path, "%s/perf.data", folder.path);
     snprintf(symfs, sizeof symfs, "%s/symfs", folder.path);
-    snprintf(command, sizeof command,
-             "perf record -e cpu-clock --switch-events -p %d,%d,%d -o %s -- sleep 0.3 >%s/log 2>&1",
-             (int)children[0], (int)children[1], (int)children[2], path, folder.path);
+    snprintf(
+        command, sizeof command,
+        "perf record -e cpu-clock --switch-events -p %d,%d,%d,%d -o %s -- sleep 0.3 >%s/log 2>&1",
+        (int)children[0], (int)children[1], (int)children[2], (int)children[3], path, folder.path);
     if (!run_quietly(command))
         skip();
     snprintf(called, sizeof called, "/tmp/perf-%d.map", (int)children[0]);
@@ -86,18 +126,20 @@ static void each_process_has_the_file_that_it_runs(void **state)
     unlink(called);
     assert_int_equal(code.missing + code.changed + code.unfit, 0);
     assert_int_equal(code.maps, 1);
+    assert_int_equal(code.made, 1);
     snprintf(command, sizeof command, "grep -q compiled %s/perf-%d.map", folder.path,
              (int)children[0]);
     assert_true(run_quietly(command));
     assert_int_equal(perf_data_open(path, NULL, &data, &err), 0);
     assert_int_equal(perf_maps_build(&data, 0, &maps, &err), 0);
     struct code_image_options options = {
-        .symfs = symfs, .build_id_cache = folder.path, .no_host_files = true};
+        .symfs = symfs, .recording = path, .build_id_cache = folder.path, .no_host_files = true};
     assert_int_equal(code_images_build(&maps, &options, &images, &err), 0);
     for (int i = 0; i < 2; i++)
         expect_own_file(&images, children[i], program);
     snprintf(gone, sizeof gone, "%s (deleted)", removed);
     expect_own_file(&images, children[2], gone);
+    expect_made_code(&images);
     code_images_free(&images);
     perf_maps_free(&maps);
     perf_data_free(&data);
@@ -118,19 +160,25 @@ int main(void)
     snprintf(removed, sizeof removed, "%s/removed", folder.path);
     snprintf(command, sizeof command, "cp /bin/dash %s && cp /bin/bash %s && cp /bin/dash %s",
              program, other, removed);
+    made = mmap(NULL, 2 * PAGE_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC,
+                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     int failed = 1;
-    if (run_quietly(command)) {
+    if (made != MAP_FAILED && run_quietly(command)) {
         children[0] = begin_child(program, NULL);
         children[1] = begin_child(program, other);
         children[2] = begin_child(removed, NULL);
-        for (int looks = 0; looks < 3000 && access(removed, F_OK) == 0; looks++)
+        children[3] = begin_maker();
+        for (int looks = 0;
+             looks < 3000 && (access(removed, F_OK) == 0 || !runs_program(children[0]) ||
+                              !runs_program(children[1]));
+             looks++)
             usleep(10000);
         const struct CMUnitTest tests[] = {
             cmocka_unit_test(each_process_has_the_file_that_it_runs),
         };
         failed = cmocka_run_group_tests(tests, NULL, NULL);
     }
-    for (int i = 0; i < 3 && children[i] > 0; i++) {
+    for (int i = 0; i < CHILDREN && children[i] > 0; i++) {
         kill(children[i], SIGKILL);
         waitpid(children[i], NULL, 0);
     }
