@@ -363,9 +363,11 @@ static void publish(struct cpu *cpu)
     __atomic_store_n(&cpu->channel->head, cpu->writer.head, __ATOMIC_RELEASE);
 }
 
-static uint64_t now(void)
+// The guest's TSC, as far as its module knows; it does not go back on a CPU.
+static uint64_t now(const struct cpu *cpu)
 {
-    return __rdtsc() + lab.page->tsc_offset;
+    uint64_t tsc = __rdtsc() + __atomic_load_n(&lab.page->tsc_offset, __ATOMIC_RELAXED);
+    return tsc > cpu->writer.tsc ? tsc : cpu->writer.tsc;
 }
 
 // A block begins; called while the CPU is followed.
@@ -376,7 +378,7 @@ static void block_begins(unsigned index, void *data)
     const struct instruction *begun =
         (const struct instruction *)qemu_plugin_u64_get(lab.last, index);
     uint64_t address = block->kernel ? block->address : read_register(cpu, cpu->rip);
-    cpu->writer.tsc = now();
+    cpu->writer.tsc = now(cpu);
     if (!cpu->block) { // the first since START
         cpu->writer.cr3 = read_register(cpu, cpu->cr3);
         truth_write(cpu, TRUTH_BEGIN, cpu->control, 0, NULL, 0);
@@ -445,7 +447,7 @@ static void stop(struct cpu *cpu, unsigned index, const struct instruction *door
     uint64_t ip = doorbell->address; // a kernel's, so it was not shifted
     if (!cpu->following)
         return;
-    cpu->writer.tsc = now();
+    cpu->writer.tsc = now(cpu);
     if (cpu->block && has_room(cpu, ip)) {
         if (cpu->writer.lost) {
             pt_writer_resume(&cpu->writer, ip, false);

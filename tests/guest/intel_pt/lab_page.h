@@ -65,7 +65,7 @@ struct lab_page {
     // Of the plugin.
     lab_u64 magic, ring_bytes; // the latter is a power of two
     lab_u64 tsc_per_ctc;       // 0: no MTC
-    // Of the guest, before the first START.
+    // Of the guest, before the first START; tsc_offset may change later.
     lab_u64 tsc_offset;   // the guest's TSC is the host's plus this
     lab_u64 bus_ratio;    // what CBR says
     lab_u64 handler[256]; // of the interrupt descriptor table
