@@ -72,7 +72,7 @@ if have redis-server; then
     [ "$(value misses)" = 0 ] || fail 'redis: misses'
     seen=$(ask info commandstats | sed -n 's/^cmdstat_[gs]et:calls=\([0-9]*\),.*/\1/p' | paste -sd+ | bc)
     [ "$seen" -eq "$(value answered)" ] || fail "redis: the server counts $seen requests"
-    if long; then
+    if is_long; then
         load "redis://$at" --agent symmetric,connections=4
         # Values of several records, both ways. The kernel stamps again what it sends again.
         printf 'keys: {count: 20}\nmix: {get: 1, set: 1}\nvalues: {size: {uniform: [10000, 200000]}}\n' >"$dir/large.yaml"
