@@ -3,13 +3,20 @@
 
 #include <arpa/inet.h>
 #include <openssl/err.h>
+#include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <string.h>
 #include <sys/socket.h>
 
+static const char certificate_required[] =
+    "tlsv13 alert certificate required (it wants one of its clients: --tls-cert FILE)";
+
 const char *tls_last_words(void)
 {
-    const char *words = ERR_reason_error_string(ERR_peek_error());
+    const unsigned long last = ERR_peek_error();
+    const char *words = ERR_GET_REASON(last) == SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED
+                            ? certificate_required
+                            : ERR_reason_error_string(last);
     return words ? words : "no reason given";
 }
 
@@ -129,8 +136,10 @@ int tls_refuse(SSL *tls, const struct server_address *server, struct error *err)
                          "%s: its certificate is not believed: %s (give its authority by --tls-ca, "
                          "or believe anything by --tls-insecure)",
                          server->text, X509_verify_cert_error_string(verdict));
-    const bool wants_ours = tls_was_refused() && !SSL_get_certificate(tls);
-    return error_set(err, ERROR_INPUT, "%s: no TLS with it: %s%s", server->text, tls_last_words(),
-                     wants_ours ? " (where it wants a certificate of its clients: --tls-cert FILE)"
-                                : "");
+    const char *words = tls_last_words();
+    const bool may_want_ours =
+        tls_was_refused() && !SSL_get_certificate(tls) && words != certificate_required;
+    return error_set(
+        err, ERROR_INPUT, "%s: no TLS with it: %s%s", server->text, words,
+        may_want_ours ? " (where it wants a certificate of its clients: --tls-cert FILE)" : "");
 }

@@ -50,7 +50,8 @@ int tls_refuse(SSL *tls, const struct server_address *server, struct error *err)
 // when the handshake is over (RFC 8446, 4.4.2.4).
 bool tls_was_refused(void);
 
-// OpenSSL's words for what this thread did last, for messages; valid until its next call.
+// OpenSSL's words for what this thread did last, for messages, with what helps where only one thing
+// does; valid until its next call.
 const char *tls_last_words(void);
 
 #endif

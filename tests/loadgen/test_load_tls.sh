@@ -162,6 +162,16 @@ if have python3; then
             fail "$fault: requests are not accounted for"
         [ "$(value answered)" -ge 10 ] || fail "$fault: it came too soon"
     done
+    # Whoever shows no certificate may be told so when requests are long under way (RFC 8446, 4.4.2.4).
+    if is_long; then
+        start python3 "$here/tls_server.py" PORT "$dir/other" late
+        timeout 60 "$taillight" load --sleep --server "http://127.0.0.1:$port" --quiet --json --rate 1k --duration 3s \
+            --timeout 20s --connections 2 --tls-insecure >"$dir/out" 2>"$dir/err"
+        [ $? -eq 1 ] && grep -qF -- 'certificate required (it wants one of its clients: --tls-cert FILE)' "$dir/err" ||
+            fail 'a late refusal does not say what helps'
+        [ "$(value lost)" -gt 0 ] && [ $(($(value lost) + $(value unsent) + $(value timed_out))) -eq "$(value scheduled)" ] ||
+            fail 'a late refusal: requests are not accounted for'
+    fi
     # Each connection says that it ends, be it in front of the next one or behind all (RFC 8446, 6.1).
     start python3 "$here/tls_server.py" PORT "$dir/other"
     timeout 20 "$taillight" load --sleep --server "redis://127.0.0.1:$port" --quiet --json --rate 1k --duration 100ms --session 5 \

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 #
 # A Redis behind TLS, which after ten requests on a connection does what its user's name says:
-# tls_server.py PORT CERTIFICATE. CERTIFICATE.pem and .key are what it shows. It keeps TLS
+# tls_server.py PORT CERTIFICATE [late]. CERTIFICATE.pem and .key are what it shows. late: it wants a certificate of
+# its clients, and looks whether they sent one when they have long sent more. It keeps TLS
 # records in its own hands, so as to break them. Of each connection that the client ends it prints
 # whether the client said so in TLS ("closed") or not ("cut off"), or that it is not known ("reset": it had
 # not read all, which takes what it said with it).
@@ -9,6 +10,7 @@ import socket
 import ssl
 import sys
 import threading
+import time
 
 from redis_words import words
 
@@ -17,7 +19,7 @@ class Records:
     """A connection's decrypted bytes, as a file has them."""
 
     def __init__(self, connection):
-        self.connection, self.buffer, self.met = connection, b'', False
+        self.connection, self.buffer, self.met, self.heard = connection, b'', False, False
         self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self.tls = context.wrap_bio(self.incoming, self.outgoing, server_side=True)
         self.wait(self.tls.do_handshake)
@@ -39,7 +41,13 @@ class Records:
                     if self.met:
                         print('cut off', flush=True)
                     raise OSError('closed') from None
+                if late and self.heard and not self.met:
+                    time.sleep(1)
+                self.heard = True
                 self.incoming.write(more)
+            except ssl.SSLError:
+                self.connection.sendall(self.outgoing.read())  # its alert
+                raise
 
     def more(self):
         found = self.wait(lambda: self.tls.read(65536))
@@ -103,6 +111,10 @@ def serve(connection):
 
 context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
 context.load_cert_chain(sys.argv[2] + '.pem', sys.argv[2] + '.key')
+late = sys.argv[3:] == ['late']
+if late:
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_verify_locations(sys.argv[2] + '.pem')
 listener = socket.socket()
 listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 listener.bind(('127.0.0.1', int(sys.argv[1])))
