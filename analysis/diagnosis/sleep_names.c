@@ -142,6 +142,8 @@ void sleep_ended_name(const char *sleep, enum waker_kind kind, const char *who,
         snprintf(out, bytes, "%s (%s)", sleep, who);
     else if (kind == WAKER_THREAD && strcmp(sleep, "stopped by a signal") == 0)
         snprintf(out, bytes, "%s (continued by %s)", sleep, who);
+    else if (kind == WAKER_THREAD && strcmp(sleep, "stopped: its control group is frozen") == 0)
+        snprintf(out, bytes, "%s (thawed by %s)", sleep, who);
     else if (sleep_is_stop(sleep) || (kind == WAKER_UNKNOWN && known))
         snprintf(out, bytes, "%s", sleep);
     else if (kind == WAKER_UNKNOWN)

@@ -30,6 +30,7 @@ enum hindrance {
     TOLD_TO_STOP,
     TRACED,
     FROZEN,
+    THAWED,
     UNKNOWN_CALL,
     MOVED,
     FAULTING,
@@ -120,10 +121,12 @@ static void waits_for_journal(struct scenario *s, int64_t at)
     scenario_switch(s, at + HELD_NS, 0, SERVER_THREAD, "server");
 }
 
-// Stopped, until a shell on another core has it go on.
-static void is_continued(struct scenario *s, int64_t at)
+// Stopped, or frozen, until a shell on another core has it go on.
+static void is_continued(struct scenario *s, int64_t at, enum hindrance hindrance)
 {
-    scenario_event(s, at, EVENT_BLOCKED, 0, SERVER_THREAD)->payload.b = BLOCKED_SIGNALLED;
+    struct event *blocked = scenario_event(s, at, EVENT_BLOCKED, 0, SERVER_THREAD);
+    blocked->payload.b = hindrance == CONTINUED ? BLOCKED_SIGNALLED : 1;
+    blocked->flags = hindrance == CONTINUED ? 0 : BLOCKED_FROZEN;
     scenario_switch(s, at, 0, 0, "swapper/0");
     scenario_switch(s, at, 2, SHELL, "bash");
     scenario_event(s, at + HELD_NS - 500, EVENT_WAKING, 2, SERVER_THREAD)->payload.b = SHELL;
@@ -241,14 +244,14 @@ static int64_t serve(struct scenario *s, int64_t begin, enum hindrance hindrance
         is_awakened(s, service);
     if (hindrance == STOPPED)
         sleeps(s, service, BLOCKED_NO_CALL, BLOCKED_SIGNALLED);
-    if (hindrance == CONTINUED)
-        is_continued(s, service);
+    if (hindrance == CONTINUED || hindrance == THAWED)
+        is_continued(s, service, hindrance);
     if (hindrance == TOLD_TO_STOP) {
         records_text(s, service - 500, EVENT_STOP_SENT, SERVER_PROCESS, "supervisor");
         s->events.items[s->events.count - 1].core = 2;
         scenario_event(s, service - 500, EVENT_MEMBER, 0, SERVER_THREAD)->payload.a =
             SERVER_PROCESS;
-        is_continued(s, service);
+        is_continued(s, service, CONTINUED);
         records_text(s, service + held, EVENT_STOP_SENT, SERVER_PROCESS, "another");
     }
     if (hindrance == TRACED)
@@ -399,6 +402,7 @@ static void a_sleeping_thread_says_in_what(void **state)
     expect(TOLD_TO_STOP, "stopped by a signal of supervisor");
     expect(TRACED, "stopped by a tracer");
     expect(FROZEN, "stopped: its control group is frozen");
+    expect(THAWED, "stopped: its control group is frozen (thawed by bash)");
     expect(UNKNOWN_CALL, "blocked in system call 999");
 }
 
