@@ -443,6 +443,10 @@ static void sweep_sleep(struct path *path, const struct thread_period *period)
     }
     if (waker.kind > WAKER_THREAD && waker.span && waker.span->begin_ns < end_ns && !path->wait)
         end_ns = waker.span->begin_ns > begin_ns ? waker.span->begin_ns : begin_ns;
+    if (waker.kind == WAKER_UNKNOWN && !sleep[0] && !path->wait && period->next) {
+        path_unended(path, period->next->core, begin_ns, end_ns);
+        return;
+    }
     bool unmeant = waker.kind == WAKER_PACKET || waker.kind == WAKER_TIMER;
     if (unmeant && waits_for_room(path, period))
         snprintf(name, sizeof name, "waiting for room to send");

@@ -251,6 +251,16 @@ static void visit_unknown(const struct span *const *open, unsigned depth, int64_
                   end_ns);
 }
 
+// What the core does is known, or nobody knows whether the sleep was over by then.
+static void visit_unended(const struct span *const *open, unsigned depth, int64_t begin_ns,
+                          int64_t end_ns, void *opaque)
+{
+    struct path *path = opaque;
+    const struct span *context = sweep_context(&path->sweep, open, depth);
+    if (known_context(&path->sweep, context, begin_ns, end_ns))
+        sweep_add(&path->sweep, COMPONENT_UNKNOWN_WAIT, begin_ns, end_ns);
+}
+
 // What woke the thread was at it already.
 static void visit_waker(const struct span *const *open, unsigned depth, int64_t begin_ns,
                         int64_t end_ns, void *opaque)
@@ -334,6 +344,11 @@ void path_running(struct path *path, uint16_t core, int64_t begin_ns, int64_t en
 void path_unknown(struct path *path, uint16_t core, int64_t begin_ns, int64_t end_ns)
 {
     sweep_core(path, core, begin_ns, end_ns, visit_unknown);
+}
+
+void path_unended(struct path *path, uint16_t core, int64_t begin_ns, int64_t end_ns)
+{
+    sweep_core(path, core, begin_ns, end_ns, visit_unended);
 }
 
 void path_being_woken(struct path *path, uint16_t core, int64_t begin_ns, int64_t end_ns)

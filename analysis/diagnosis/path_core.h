@@ -49,6 +49,10 @@ void path_ready(struct path *path, const struct thread_period *period);
 // Nobody knows why the thread did not run: only whether the core's records are missing as well.
 void path_unknown(struct path *path, uint16_t core, int64_t begin_ns, int64_t end_ns);
 
+// The thread slept, in nobody knows what, and nobody was seen to end that until it ran on that
+// core: where the core's records are missing it may have run since.
+void path_unended(struct path *path, uint16_t core, int64_t begin_ns, int64_t end_ns);
+
 // What woke the thread was at it already, on that core.
 void path_being_woken(struct path *path, uint16_t core, int64_t begin_ns, int64_t end_ns);
 

@@ -517,6 +517,32 @@ static void test_thread_made_for_the_request(void **state)
     }
 }
 
+// An event loop was seen to wait, and next to leave its core, to which it had come unseen: whether
+// it waited any longer nobody knows. Where its coming was seen, it is its waking that is missing.
+static void test_comes_unseen(void **state)
+{
+    (void)state;
+    for (int seen = 0; seen <= 1; seen++) {
+        struct scene s;
+        open_scene(&s);
+        call(&s, FRONT, CALL_RECEIVE, 920, 922, CLIENT_SIDE);
+        call(&s, FRONT, CALL_SEND, 940, 942, CLIENT_SIDE);
+        for (int turn = 0; turn < 2; turn++) {
+            if (turn && seen)
+                runs(&s, 910, 0, FRONT, "front");
+            if (turn)
+                strcpy(event(&s, 1000, EVENT_UNSEEN, 0, FRONT)->payload.text, "front");
+            event(&s, turn ? 1000 : 20, EVENT_SWITCH, 0, BYSTANDER)->flags =
+                SWITCH_WAITS | (turn && !seen ? SWITCH_UNSEEN : 0);
+            strcpy(s.events.items[s.events.count - 1].payload.text, "bystander");
+        }
+        build(&s, 100, 922, 940, 0);
+        expect(&s, "lost records (unseen up to front)", seen ? 0 : 835, seen ? 0 : 845);
+        expect(&s, "unknown wait", seen ? 805 : 0, seen ? 815 : 0);
+        close_scene(&s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -534,6 +560,7 @@ int main(void)
         cmocka_unit_test(test_asks_before_it_reads),
         cmocka_unit_test(test_part_of_a_request_unread),
         cmocka_unit_test(test_thread_made_for_the_request),
+        cmocka_unit_test(test_comes_unseen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
