@@ -47,18 +47,22 @@ static const char *percentile_format(const struct live_view *view, double q, uin
 }
 
 // What the client's own cores cannot do, while it happens; in words that say what helps.
-void live_view_format_client(double behind_ns, double idle, double core, char *out, size_t bytes)
+void live_view_format_client(const struct live_client *client, char *out, size_t bytes)
 {
-    char late[32];
+    static const char helps[] = "more --threads, or agents";
+    char late[32], each[32], cost[60] = "";
     *out = '\0';
-    if (core >= 0 && core < core_share_least)
+    if (client->cost_ns > 0)
+        snprintf(cost, sizeof cost, ", at %s of CPU a request",
+                 units_format_ns(client->cost_ns, each, sizeof each));
+    if (client->core >= 0 && client->core < core_share_least)
         snprintf(out, bytes, ", the client has its core for %.0f %% of the time: others are on it",
-                 core * 100);
-    else if (behind_ns >= BEHIND_NS)
-        snprintf(out, bytes, ", the client is %s behind: more --threads, or agents",
-                 units_format_ns(behind_ns, late, sizeof late));
-    else if (idle >= 0 && idle < idle_least)
-        snprintf(out, bytes, ", the client has no time left");
+                 client->core * 100);
+    else if (client->behind_ns >= BEHIND_NS)
+        snprintf(out, bytes, ", the client is %s behind%s: %s",
+                 units_format_ns(client->behind_ns, late, sizeof late), cost, helps);
+    else if (client->idle >= 0 && client->idle < idle_least)
+        snprintf(out, bytes, ", the client has no time left%s: %s", cost, helps);
 }
 
 // *in_load becomes false where it is not.
@@ -97,25 +101,26 @@ static void view_show(struct live_view *view, const char *goal)
     uint64_t now = (uint64_t)monotonic_ns();
     double rate =
         (double)(answered - view->answered_before) / (double)(now - view->before_ns) * 1e9;
-    // Of a load that has begun, and that no thread has ended.
-    const double ns = (double)(now - view->before_ns) * view->threads,
-                 ticks = ns * (double)khz / 1e6;
-    const double idled =
-        core_ns && view->idle_before && ticks > 0 ? (double)(idle - view->idle_before) / ticks : -1;
-    const double core = core_ns && view->core_before_ns && ticks > 0
-                            ? (double)(core_ns - view->core_before_ns) / ns
-                            : -1;
-    char p50[32], p99[32], p999[32], errors_text[40] = "", client[100], figures[340];
+    struct live_client client = {khz ? (double)behind / (double)khz * 1e6 : 0, -1, -1, -1};
+    if (core_ns && view->core_before_ns) { // the load has begun, and no thread has ended it
+        const double ns = (double)(now - view->before_ns) * view->threads,
+                     core = (double)(core_ns - view->core_before_ns),
+                     idled = (double)(idle - view->idle_before) / (double)khz * 1e6;
+        client.core = core / ns;
+        client.idle = idled / ns;
+        if (answered > view->answered_before)
+            client.cost_ns = (core - idled) / (double)(answered - view->answered_before);
+    }
+    char p50[32], p99[32], p999[32], errors_text[40] = "", client_text[140], figures[380];
     char per_second[TEXT_NUMBER_BYTES];
-    live_view_format_client(khz ? (double)behind / (double)khz * 1e6 : 0, idled, core, client,
-                            sizeof client);
+    live_view_format_client(&client, client_text, sizeof client_text);
     if (errors)
         snprintf(errors_text, sizeof errors_text, ", %s errors", TEXT_COUNT(errors));
     snprintf(figures, sizeof figures, "%s/s, %s in flight, p50 %s, p99 %s, p99.9 %s%s%s",
              text_rate(rate, per_second), TEXT_COUNT(in_flight),
              percentile_format(view, 0.5, khz, p50, sizeof p50),
              percentile_format(view, 0.99, khz, p99, sizeof p99),
-             percentile_format(view, 0.999, khz, p999, sizeof p999), errors_text, client);
+             percentile_format(view, 0.999, khz, p999, sizeof p999), errors_text, client_text);
     if (!view->told) {
         progress_update(&view->progress, "%s; waiting for %s", figures,
                         goal ? goal : "the figures");

@@ -28,10 +28,15 @@ struct live_counters *live_view_counters(struct live_view *view);
 // Changes the goal that is shown.
 void live_view_wait_for(struct live_view *view, const char *goal);
 
-// What a person is to know of the client's own part, in words that say what helps; empty: nothing.
-// By how much it is behind its schedule, and the shares of the time in which its threads had
-// nothing to do and in which they had their cores, or slept; -1: not known.
-void live_view_format_client(double behind_ns, double idle, double core, char *out, size_t bytes);
+// The client's own part, of all its threads together; what is below 0 is not known.
+struct live_client {
+    double behind_ns;  // its schedule
+    double idle, core; // shares of the time in which it had nothing to do, had its cores or slept
+    double cost_ns;    // of its cores' time that a request took
+};
+
+// What a person is to know of it, in words that say what helps; empty: nothing.
+void live_view_format_client(const struct live_client *client, char *out, size_t bytes);
 
 // Ends the view, after refreshing it once more. NULL is allowed.
 void live_view_stop(struct live_view *view);

@@ -11,10 +11,11 @@
 
 #include "loadgen/engine/live_view.h"
 
-static void check(double behind_ns, double idle, double core, const char *expected)
+static void check(double behind_ns, double idle, double core, double cost_ns, const char *expected)
 {
-    char text[100];
-    live_view_format_client(behind_ns, idle, core, text, sizeof text);
+    char text[140];
+    const struct live_client client = {behind_ns, idle, core, cost_ns};
+    live_view_format_client(&client, text, sizeof text);
     if (!*expected)
         assert_string_equal(text, "");
     else if (!strstr(text, expected))
@@ -24,13 +25,14 @@ static void check(double behind_ns, double idle, double core, const char *expect
 static void the_client_is_told_what_helps(void **state)
 {
     (void)state;
-    check(0, -1, -1, "");
-    check(0, 0.5, 1, "");
-    check(0, 0.001, 1, "no time left");
-    check(0, 0.001, -1, "no time left");
-    check(20e6, 0, 0.99, "20.0 ms behind: more --threads");
-    check(0, 0, 0.36, "has its core for 36 % of the time");
-    check(20e6, 0.3, 0.36, "has its core for 36 % of the time");
+    check(0, -1, -1, -1, "");
+    check(0, 0.5, 1, 4200, "");
+    check(0, 0.001, 1, 4200,
+          "has no time left, at 4.20 us of CPU a request: more --threads, or agents");
+    check(0, 0.001, -1, -1, "has no time left: more --threads, or agents");
+    check(20e6, 0, 0.99, 4200, "20.0 ms behind, at 4.20 us of CPU a request: more --threads");
+    check(0, 0, 0.36, 4200, "has its core for 36 % of the time");
+    check(20e6, 0.3, 0.36, 4200, "has its core for 36 % of the time");
 }
 
 int main(void)
