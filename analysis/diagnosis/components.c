@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/text.h"
 
 static const struct component fixed_components[FIXED_COMPONENTS] = {
@@ -94,6 +95,36 @@ static struct component context_component(const struct component_table *table, c
     return component;
 }
 
+static uint64_t hash_of(const struct component *component)
+{
+    return hash_pair(hash_bytes(component->name, strlen(component->name)), component->role);
+}
+
+// -1: it is not there.
+static int64_t find(const struct component_table *table, const struct component *wanted)
+{
+    const struct component *all = table->components.items;
+    const uint32_t found =
+        map_find(&table->by_name, hash_of(wanted), at,
+                 all[at].role == wanted->role && strcmp(all[at].name, wanted->name) == 0);
+    return found == MAP_NONE ? -1 : (int64_t)found;
+}
+
+static int64_t add(struct component_table *table, const struct component *component)
+{
+    const size_t number = table->components.count;
+    if (array_push(&table->components, stand_apart(*component)) < 0 ||
+        map_add(&table->by_name, hash_of(component), number) < 0)
+        return -1;
+    return (int64_t)number;
+}
+
+static int64_t find_or_add(struct component_table *table, const struct component *wanted)
+{
+    const int64_t number = find(table, wanted);
+    return number < 0 ? add(table, wanted) : number;
+}
+
 // Found by their names, as those that appear with the first context of theirs.
 static int add_event_components(struct component_table *table)
 {
@@ -107,7 +138,7 @@ static int add_event_components(struct component_table *table)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (enum core_role role = ROLE_R; role <= ROLE_A; role++) {
             struct component one = context_component(table, rows[i].name, rows[i].kind, role);
-            if (array_push(&table->components, stand_apart(one)) < 0)
+            if (add(table, &one) < 0)
                 return -1;
         }
     return 0;
@@ -134,18 +165,7 @@ void component_table_fini(struct component_table *table)
     free(table->by_client);
     table->by_context = table->by_client = NULL;
     array_free(&table->components);
-}
-
-static int64_t find_or_add(struct component_table *table, const struct component *wanted)
-{
-    for (size_t i = FIXED_COMPONENTS; i < table->components.count; i++) {
-        const struct component *component = &table->components.items[i];
-        if (component->role == wanted->role && strcmp(component->name, wanted->name) == 0)
-            return (int64_t)i;
-    }
-    if (array_push(&table->components, stand_apart(*wanted)) < 0)
-        return -1;
-    return (int64_t)table->components.count - 1;
+    map_free(&table->by_name);
 }
 
 int64_t component_of_wait(struct component_table *table, const char *name)
@@ -156,11 +176,14 @@ int64_t component_of_wait(struct component_table *table, const char *name)
         return COMPONENT_UNKNOWN_WAIT;
     // Copied, not formatted: with sanitizers GCC takes the name for one that may be NULL there.
     memccpy(component.name, name, '\0', sizeof component.name - 1);
+    const int64_t number = find(table, &component);
+    if (number >= 0)
+        return number;
     if (strncmp(name, asleep, sizeof asleep - 1) == 0)
         component.category = categories_of_function(table->categories, name + sizeof asleep - 1);
     if (!component.category)
         component.category = categories_of_wait(table->categories, name);
-    return find_or_add(table, &component);
+    return add(table, &component);
 }
 
 int64_t component_of_peer(struct component_table *table, const char *name, const char *tier,
@@ -239,14 +262,16 @@ int64_t component_of_own_thread(struct component_table *table, const struct span
                                 enum core_role role, bool forked)
 {
     char name[CAUSE_NAME_BYTES];
-    struct component component =
-        context_component(table, table->host->names.items[task->name], task->kind, role);
-    snprintf(name, sizeof name, "%s", component.name);
+    struct component component = {.role = role,
+                                  .class = CAUSE_CONTEXT,
+                                  .explains = true,
+                                  .functions = true,
+                                  .category = forked ? "forked child" : own_work};
+    component_context_name(table->host->names.items[task->name], task->kind, name, sizeof name);
     const char *own = strchr(name, ':');
     snprintf(component.name, sizeof component.name,
              forked ? "%.48s (forked child)" : "%.48s (own thread)",
              own && !forked ? own + 1 : name);
-    component.category = forked ? "forked child" : own_work;
     return find_or_add(table, &component);
 }
 
@@ -254,11 +279,16 @@ int64_t component_of_process(struct component_table *table, const struct span *t
                              enum core_role role, uint32_t process)
 {
     const char *name = table->host->names.items[task->name];
-    struct component component = context_component(table, name, task->kind, role);
-    snprintf(component.name, sizeof component.name, "%.*s (process %u)",
-             component_family_length(name) < 40 ? component_family_length(name) : 40, name,
-             process);
-    return find_or_add(table, &component);
+    const int length = component_family_length(name);
+    struct component component = {
+        .role = role, .class = CAUSE_CONTEXT, .explains = true, .functions = true};
+    snprintf(component.name, sizeof component.name, "%.*s (process %u)", length < 40 ? length : 40,
+             name, process);
+    const int64_t number = find(table, &component);
+    if (number >= 0)
+        return number;
+    component.category = categories_of_context(table->categories, task->kind, name);
+    return add(table, &component);
 }
 
 int64_t component_of_unknown(struct component_table *table, const struct span *span,
@@ -280,8 +310,11 @@ int64_t component_of_application(struct component_table *table,
     struct component component = {.role = role, .class = CAUSE_BLOCKING, .explains = true};
     snprintf(component.name, sizeof component.name, "%s",
              applications->items.items[application].name);
+    const int64_t number = find(table, &component);
+    if (number >= 0)
+        return number;
     component.category = categories_of_context(table->categories, SPAN_TASK, component.name);
-    return find_or_add(table, &component);
+    return add(table, &component);
 }
 
 int64_t component_of_holdup(struct component_table *table, const struct holdup *holdup)

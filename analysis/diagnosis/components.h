@@ -13,6 +13,7 @@
 #include "analysis/diagnosis/categories.h"
 #include "analysis/diagnosis/diagnosis.h"
 #include "analysis/timeline/span.h"
+#include "base/map.h"
 
 // The components that always exist: causes.tbl.h.
 enum fixed_component {
@@ -37,6 +38,7 @@ struct component_array ARRAY_OF(struct component);
 
 struct component_table {
     struct component_array components;
+    struct map by_name; // and role, but for the fixed ones
     const struct host_timeline *host;
     const struct categories *categories;
     uint32_t *by_context; // (name, kind, role) to component plus 1; 0: not met yet
