@@ -413,6 +413,9 @@ void run_lede(const struct run_analysis *run, struct run_lede *out)
         run->findings.diagnoses.count ? run->findings.diagnoses.items : NULL;
     char words[RUN_TRACE_WORDS], clean[600];
     const char *doubt = doubt_of(run, first, words), *helps = run_load_doubt_words(run).helps;
+    const enum load_doubt kind = run_load_doubt_kind(run);
+    const bool unopened = kind == DOUBT_UNOPENED || kind == DOUBT_PORTLESS;
+    char refusal[NETWORK_WORDS_BYTES] = ""; // else the cause says it
     bool told = false;
     *out = (struct run_lede){0};
     if (doubt) {
@@ -421,7 +424,9 @@ void run_lede(const struct run_analysis *run, struct run_lede *out)
             run->findings.verdict_available ? (int)strlen(clean) : (int)strcspn(clean, "(");
         while (length > 0 && (clean[length - 1] == ' ' || clean[length - 1] == '.'))
             length--;
-        text_append(out->text, LEDE_BYTES, "Inconclusive: %.*s.", length, clean);
+        if (unopened && !run->findings.verdict_available)
+            run_refusal_words(run, refusal);
+        text_append(out->text, LEDE_BYTES, "Inconclusive: %.*s%s.", length, clean, refusal);
     }
     if (run->findings.verdict_available) {
         text_append(out->text, LEDE_BYTES, "%s", doubt ? " As measured, " : "");
@@ -432,10 +437,9 @@ void run_lede(const struct run_analysis *run, struct run_lede *out)
     append_left_out(out->text, run, told);
     // First of all, a run that can be trusted. Where the requests were late before they were sent,
     // it takes what helps against that, and what that made of the server's numbers is no matter.
-    const enum load_doubt kind = run_load_doubt_kind(run);
     const bool late_first = kind >= DOUBT_OVERLOADED && kind < LOAD_DOUBTS &&
                             run->findings.verdict_available && client_was_late(first);
-    if ((kind == DOUBT_UNOPENED || kind == DOUBT_PORTLESS) && run_refusal_helps(run))
+    if (unopened && run_refusal_helps(run))
         helps = run_refusal_helps(run);
     if (doubt && !late_first)
         snprintf(out->remedy, sizeof out->remedy, "%s", helps ? helps : "");

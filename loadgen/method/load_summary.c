@@ -264,7 +264,8 @@ static double seconds_into(const struct engine_result *result, uint64_t tsc)
 // Whether nobody listened for a while, or all connections broke together and were opened again,
 // once. A server that closes them now and then, as nginx does when it has no more than
 // `worker_connections`, is there all along, and so is one whose replies have them closed, or that
-// closes each after so many requests: new ones may be dropped on their way to it.
+// closes each after so many requests, or whose clients do: new ones may be dropped on their way to
+// it.
 static bool is_restarted(const struct engine_result *result)
 {
     enum { TOGETHER_S = 1 };
@@ -275,7 +276,8 @@ static bool is_restarted(const struct engine_result *result)
     uint64_t closed_here = 0;
     for (unsigned kind = 0; kind < REPLY_KINDS; kind++)
         closed_here += reply_is_broken(kind) ? counts->replies[kind] : 0;
-    const bool routine = counts->broken == 0 && counts->ended >= 2 * at_once;
+    const bool routine = counts->broken == 0 &&
+                         (counts->ended >= 2 * at_once || counts->ended == counts->sessions.ended);
     return counts->reconnects && ((counts->reconnects_failed > counts->portless && !routine) ||
                                   (counts->broken >= at_once && counts->broken < 2 * at_once &&
                                    !closed_here && over_s < TOGETHER_S));

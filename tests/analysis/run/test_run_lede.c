@@ -476,6 +476,18 @@ static const struct situation situations[] = {
      .causes = {CAUSE("connection being opened", "connections", ROLE_CLIENT, .9)},
      .lede = SLOW "For 90 % of that extra time connections to memcached could not be opened: its "
                   "machine's table of connections (conntrack) had no room 12 times."},
+    {.what = "the same, and no request that could be followed",
+     .servers = 1,
+     .reason = "no request of the slice could be followed",
+     .doubt = "connections could not be opened again at once: 5 times one of 4 connections ended",
+     .doubts = {"unopened"},
+     .capture = "{'events': {'segments_dropped': {'NETFILTER_DROP': 12}}, 'firewall': {'rules': 1, "
+                "'untracked': 12}}",
+     .lede = "Inconclusive: connections to the server could not be opened again at once: its "
+             "machine's table of connections (conntrack) had no room 12 times. " UNKNOWN,
+     .remedy = "A larger table of connections (net.netfilter.nf_conntrack_max), shorter timeouts "
+               "of those that have ended, no tracking of this port (notrack), or connections that "
+               "are kept open"},
     {.what = "many rules for each packet",
      .servers = 1,
      .capture = "{'firewall': {'rules': 4002, 'untracked': 0}}",

@@ -372,6 +372,10 @@ static void a_server_that_new_connections_do_not_reach_is_no_restart(void **stat
     summarise(&run, &summary);
     assert_int_equal(summary.doubts[0], DOUBT_RESTARTED);
     assert_non_null(strstr(summary.reasons[0], "20 attempts failed: why)"));
+    counts->sessions.ended = 4; // it was not: the load ended them
+    summarise(&run, &summary);
+    assert_int_equal(summary.doubts[0], DOUBT_UNOPENED);
+    counts->sessions.ended = 0;
     counts->portless = 20; // it was not: none of them came to it
     summarise(&run, &summary);
     assert_int_equal(summary.doubts[0], DOUBT_PORTLESS);
