@@ -13,6 +13,9 @@ function pixelOf(colour) {
 // Room for the balloons of the first and of the last message, in pixels.
 const BESIDE = 16;
 
+// From when a message's latency counts.
+const DUE = data.counts.without_client ? 'arrival' : 'intended send time';
+
 class BalloonPlot {
   constructor(place) {
     this.canvas = element('canvas', {
@@ -241,9 +244,9 @@ class BalloonPlot {
     line(left, bottom + 0.5, right, bottom + 0.5);
     context.textAlign = 'right';
     context.fillText(
-        right < 480               ? 'intended send time' :
-            view.spread === 'time' ? 'intended send time, since the run began' :
-                                     'one after the other, with their intended send times since the run began',
+        right < 480               ? DUE :
+            view.spread === 'time' ? `${DUE}, since the run began` :
+                                     `one after the other, with their ${DUE}s since the run began`,
         right, bottom + 34);
     context.textAlign = 'left';
     context.fillText('latency', left + 6, top + 2);

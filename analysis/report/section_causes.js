@@ -60,9 +60,8 @@ function sliceWords(diagnosis) {
   const all = diagnosis.total + diagnosis.passed_over, of = diagnosis.passed_over ?
       ` Their lives are too long to take all apart: what follows is of ${count(diagnosis.total)}, evenly chosen.` :
       '';
-  return `${plural(all, 'message')} of ${count(diagnosis.candidates)} took ${
-             duration(diagnosis.slice_low_ns)} to ${
-             duration(diagnosis.slice_high_ns)}; an ordinary one takes ${
+  const low = duration(diagnosis.slice_low_ns), high = duration(diagnosis.slice_high_ns);
+  return `${plural(all, 'message')} of ${count(diagnosis.candidates)} took ${low === high ? low : `${low} to ${high}`}; an ordinary one takes ${
              duration(diagnosis.reference_latency_ns, 'an unknown time')} ` +
          `(median of ${count(diagnosis.reference_count)}${
              diagnosis.earlier

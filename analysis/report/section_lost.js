@@ -7,11 +7,11 @@ const WEAKENS = {
     'requests never sent', 'They count as never answered: the percentiles they reach read “never”.'
   ],
   timed_out: ['requests without a reply in time', 'They count as never answered.'],
-  lost: ['requests lost with their connection', 'They count as never answered.'],
+  lost: ['requests lost with a connection', 'They count as never answered.'],
   unanswered_turns: [
     'requests not answered by the end of the capture', 'They are in no percentile: how long they took is not known.'
   ],
-  unasked_sends: ['sends that answer no request', 'What the server sends of itself is no message.'],
+  unasked_sends: ['sends without a request', 'What the server sends of itself is no message.'],
   order_violations: [
     'stamps out of order by more than the clock error',
     'The stage that ends at such a stamp reads 0, its neighbour is too long.'
@@ -50,9 +50,11 @@ const TRACE_WEAKENS = {
   malformed: ['malformed records of perf’s', 'They were left out.'],
 };
 
+// Of one the first noun is singular; all of them end in an s.
+const lossWords = (number, words) => `${count(number)} ${number === 1 ? words.replace(/s\b/, '') : words}`;
 const countedLosses = (counts, weakens) => Object.keys(weakens)
                                                .filter(key => counts?.[key] > 0)
-                                               .map(key => `${count(counts[key])} ${weakens[key][0]}`);
+                                               .map(key => lossWords(counts[key], weakens[key][0]));
 const lossesOf = () =>
     [...countedLosses(data.counts, WEAKENS), ...countedLosses(data.trace, TRACE_WEAKENS),
      ...(data.trace?.lack ? ['all functions: ' + data.trace.lack] : [])];

@@ -4,7 +4,7 @@
 // there is room.
 
 function describeMessage(timeline) {
-  const when = `intended at ${seconds(timeline.begin_ns)}`,
+  const came = data.counts.without_client ? 'arrived' : 'intended', when = `${came} at ${seconds(timeline.begin_ns)}`,
         cores =
             timeline.cores.map(core => `core ${core.core} (${core.roles.split('').join(' and ')})`)
                 .join(', then ');
@@ -24,8 +24,10 @@ function ordinal(number) {
   return number + (['th', 'st', 'nd', 'rd'][tail] ?? 'th');
 }
 
-// Operations are numbered in the order in which the experiment's mix names them.
+// Operations are numbered in the order in which the experiment's mix names them; what clients that are not
+// ours asked for is not known.
 function operationName(index) {
+  if (data.counts.without_client) return '';
   const mix = data.documents.experiment?.workload?.mix;
   return (mix && typeof mix === 'object' && Object.keys(mix)[index]) || `operation ${index}`;
 }
@@ -161,7 +163,7 @@ function messageBlockers(diagnosis, index) {
     const id = own.id[at], scope = views.scopes[own.by[at]],
           what = typeof id === 'string' ?
         [element('span', {class: 'owner'}, `${id}: ${scope}`)] :
-        [requestButton(id, `${id} ${operationName(views.operations[id])}`), element('span', {}, scope)];
+        [requestButton(id, `${id} ${operationName(views.operations[id])}`.trim()), element('span', {}, scope)];
     rows.push(element('div', {class: 'what'}, ...what, element('b', {}, duration(own.ns[at]))));
   }
   if (!rows.length && !ahead.length) return [];

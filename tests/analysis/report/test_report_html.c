@@ -34,6 +34,10 @@ static int write_variant(const char *path, const char *variant)
     struct fixture fixture;
     struct error err = {0};
     fixture_build(&fixture, &options);
+    if (options.no_causes) { // as of a watch, whose clients are not ours
+        fixture.run.evidence.without_client = true;
+        fixture.run.evidence.turns_unanswered = 1;
+    }
     int result = report_write_html(&fixture.run, path, &err);
     fixture_free(&fixture);
     return result < 0 ? error_report(&err) : 0;

@@ -115,6 +115,8 @@ expect "no verdict: why a message was slow is not known, nor by how much" 'Not k
 look_at no-causes
 expect "no causes: an ordinary message is shown" ', an ordinary one: '
 expect "no causes: there is none that is slower" 'class="step" disabled'
+expect "no client of ours: what nobody asked for at a time had arrived" '· arrived at '
+expect "no client of ours: one of what was lost is one" '1 request not answered by the end of the capture'
 
 look_at compare
 expect "compare: its plots fit a telephone" 'data-fits="all"'
