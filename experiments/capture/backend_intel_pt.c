@@ -278,14 +278,16 @@ static void count_recorded(struct trace *trace, json_t *document)
     perf_data_free(&data);
 }
 
-// Puts the code beside the recording, which is to be read on another machine.
+// Puts the code beside the recording that will not be where it is read: what processes made
+// themselves and, where that is another machine, all of it.
 static void collect_code(struct trace *trace, json_t *document)
 {
     char text[600];
     struct error problem;
     struct trace_code code;
     const char *folder = trace->capture->options.out;
-    if (trace_code_collect(trace->path, folder, trace->bounds.reserve_bytes, &code, &problem) < 0) {
+    if (trace_code_collect(trace->path, folder, trace->capture->options.trace.code,
+                           trace->bounds.reserve_bytes, &code, &problem) < 0) {
         snprintf(text, sizeof text, "the code that was traced is not collected: %.500s",
                  problem.text);
         capture_warn(trace->capture, text);
@@ -346,8 +348,7 @@ static int trace_finish(struct trace *trace, json_t **document, struct error *er
         return error_set(err, ERROR_FAILED, "out of memory");
     end_bpf_code(trace, *document);
     count_recorded(trace, *document);
-    if (trace->capture->options.trace.code)
-        collect_code(trace, *document);
+    collect_code(trace, *document);
     recording_end_say(&trace->end, *document);
     return 0;
 }

@@ -25,6 +25,7 @@
 
 struct collection {
     const char *folder;
+    bool with_files;
     uint64_t reserve_bytes;
     struct ARRAY_OF(uint32_t) ran; // processes, ascending
     struct name_pool *paths;
@@ -222,17 +223,18 @@ static void collect_space(struct collection *collection, const struct perf_addre
 {
     if (space->pid == PERF_NO_PID || !has_run(collection, space->pid))
         return;
-    for (size_t i = 0; i < space->mappings.count; i++)
+    for (size_t i = 0; collection->with_files && i < space->mappings.count; i++)
         if (is_file(space->mappings.items[i].path))
             copy_mapped(collection, space->pid, &space->mappings.items[i]);
     copy_run_time_map(collection, space->pid);
     copy_run_time_code(collection, space->pid);
 }
 
-int trace_code_collect(const char *recording, const char *folder, uint64_t reserve_bytes,
-                       struct trace_code *out, struct error *err)
+int trace_code_collect(const char *recording, const char *folder, bool with_files,
+                       uint64_t reserve_bytes, struct trace_code *out, struct error *err)
 {
-    struct collection collection = {.folder = folder, .reserve_bytes = reserve_bytes, .out = out};
+    struct collection collection = {
+        .folder = folder, .with_files = with_files, .reserve_bytes = reserve_bytes, .out = out};
     struct perf_limits lean = perf_default_limits;
     struct perf_data data;
     struct perf_maps maps = {0};
@@ -247,7 +249,7 @@ int trace_code_collect(const char *recording, const char *folder, uint64_t reser
         result = perf_maps_build(&data, 0, &maps, err);
     if (result == 0 && find_who_ran(&collection, &data) < 0)
         result = error_set(err, ERROR_FAILED, "out of memory for the processes of the trace");
-    if (result == 0)
+    if (result == 0 && with_files)
         write_vdso(&collection);
     for (size_t i = 0; i < maps.spaces.count && result == 0; i++)
         collect_space(&collection, &maps.spaces.items[i]);

@@ -10,6 +10,7 @@
 #ifndef EXPERIMENTS_CAPTURE_TRACE_CODE_H
 #define EXPERIMENTS_CAPTURE_TRACE_CODE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -23,10 +24,11 @@ struct trace_code {
     char example[300]; // the first of those
 };
 
-// Collects the files of a recording that was made on this machine. reserve_bytes: so much of the
-// disk stays free. A recording that cannot be read is an error; a file that cannot be had is
-// counted.
-int trace_code_collect(const char *recording, const char *folder, uint64_t reserve_bytes,
-                       struct trace_code *out, struct error *err);
+// Collects the code of a recording that was made on this machine: what ends with its process, and
+// where it is to be read elsewhere (`with_files`) what this machine has in files. reserve_bytes: so
+// much of the disk stays free. A recording that cannot be read is an error; a file that cannot be
+// had is counted.
+int trace_code_collect(const char *recording, const char *folder, bool with_files,
+                       uint64_t reserve_bytes, struct trace_code *out, struct error *err);
 
 #endif

@@ -122,7 +122,7 @@ static void each_process_has_the_file_that_it_runs(void **state)
     snprintf(called, sizeof called, "/tmp/perf-%d.map", (int)children[0]);
     snprintf(command, sizeof command, "echo 1000 10 compiled >%s", called);
     assert_true(run_quietly(command));
-    assert_int_equal(trace_code_collect(path, folder.path, 0, &code, &err), 0);
+    assert_int_equal(trace_code_collect(path, folder.path, true, 0, &code, &err), 0);
     unlink(called);
     assert_int_equal(code.missing + code.changed + code.unfit, 0);
     assert_int_equal(code.maps, 1);
