@@ -143,15 +143,16 @@ static __always_inline bool identify(struct __sk_buff *skb, const struct reading
 }
 
 // Nobody is woken: the reader looks by itself, every few milliseconds.
-static __always_inline bool write_record(const struct hop_record *record, uint64_t *counter)
+static __always_inline bool write_record(const struct hop_record *record)
 {
     struct hop_slot *slot = slot_take();
-    if (slot) {
-        slot->record = *record;
-        slot_finish(slot, HOP_SLOT_RECORD);
+    if (!slot) {
+        count(&counts.dropped);
+        return false;
     }
-    count(slot ? counter : &counts.dropped);
-    return slot;
+    slot->record = *record;
+    slot_finish(slot, HOP_SLOT_RECORD);
+    return true;
 }
 
 // What is in this buffer passes the hop; where it is recorded, it is looked for at the device.
@@ -195,15 +196,12 @@ int hop_look(struct __sk_buff *skb)
     count_unread(reading);
     if (reading == READ_LATER_FRAGMENT && packet_filter_matches_ends(asked_for(), &state.head))
         count(&counts.fragments);
-    if (is_asked(skb, &reading, &state)) {
-        count(&counts.matched);
-        if (identify(skb, &state, &record)) {
-            record.time = bpf_ktime_get_ns();
-            record.core_after = core_after();
-            if (follows)
-                record.flags |= skb->gso_size ? HOP_FOLLOWED | HOP_DIVISIBLE : HOP_FOLLOWED;
-            recorded = write_record(&record, &counts.recorded);
-        }
+    if (is_asked(skb, &reading, &state) && identify(skb, &state, &record)) {
+        record.time = bpf_ktime_get_ns();
+        record.core_after = core_after();
+        if (follows)
+            record.flags |= skb->gso_size ? HOP_FOLLOWED | HOP_DIVISIBLE : HOP_FOLLOWED;
+        recorded = write_record(&record);
     }
     if (follows)
         follow(skb, &state, &record, recorded);
@@ -283,7 +281,8 @@ static __always_inline bool may_begin(struct __sk_buff *skb, const struct carrie
         return false;
     if (record->flags & HOP_OPENS) {
         record->time = bpf_ktime_get_ns();
-        write_record(record, &counts.bare); // it is left alone
+        if (write_record(record))
+            count(&counts.bare); // it is left alone
         return false;
     }
     if (record->flags & HOP_ONLY_COVERS) {
@@ -423,9 +422,10 @@ static __always_inline void write_carried(const struct carried_record *carried, 
     uint64_t position = 0;
     const struct hop_ring *ring = slots_take(1 + hop_slots_behind(stamps), &position);
     struct hop_slot *first = ring ? slot_at(ring, position) : NULL;
-    count(first ? &counts.recorded : &counts.dropped);
-    if (!first)
+    if (!first) {
+        count(&counts.dropped);
         return;
+    }
     for (uint32_t i = 0; i < HOP_SLOTS_BEHIND_MAX && i * HOP_SLOT_STAMPS < stamps; i++) {
         struct hop_slot *slot = slot_at(ring, position + 1 + i);
         if (slot)
@@ -451,7 +451,8 @@ static __always_inline bool record_opening(const struct carried *it)
                                 .hop = hop,
                                 .protocol = head->protocol,
                                 .flags = HOP_OPENS};
-    write_record(&record, &counts.bare);
+    if (write_record(&record))
+        count(&counts.bare);
     return true;
 }
 

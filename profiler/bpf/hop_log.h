@@ -82,10 +82,12 @@ enum hop_role {
     HOP_ENDS,    // takes it off, and records it
 };
 
-// What a hop saw. Only what the filter takes is counted.
+// What a hop saw. Only what the filter takes is counted. What a hop that looks writes into a ring
+// is counted by whoever takes it from there: a counter of the program's own, behind the record,
+// would wait until the caches have the record's place.
 struct hop_counts {
-    uint64_t matched;   // packets
-    uint64_t recorded;  // of them
+    uint64_t matched;   // packets. Of hops that look, all of the next four
+    uint64_t recorded;  // of them; counted where they are taken from the rings
     uint64_t unsampled; // of them: left out by the sampling
     // Of them: TCP packets without payload, which nothing tells apart. SYNs are among them where
     // packets begin to carry and where they end, else they are recorded.

@@ -48,6 +48,9 @@ struct hop_capture {
     struct hop_queue queue;
     struct hop_rings rings;
     struct hop_record_array records;
+    // Taken from the rings, by the hops' numbers: records of a packet's passing, and of carried
+    // ones.
+    uint64_t passed[HOPS_MAX], ended[HOPS_MAX];
     uint64_t flow_key, run, most_records, forgotten;
     uint64_t carried;    // packets whose stamps were taken in
     uint32_t room_bytes; // of those that begin to carry; 0: none do
@@ -265,9 +268,11 @@ static void slot_take(void *context, const struct hop_slot *slot, const uint64_t
     case HOP_SLOT_EMPTY:
         break;
     case HOP_SLOT_RECORD:
+        capture->passed[slot->record.hop % HOPS_MAX]++;
         record_keep(capture, &slot->record);
         break;
     case HOP_SLOT_CARRIED:
+        capture->ended[slot->record.hop % HOPS_MAX]++;
         carried_take(capture, &slot->record, stamps, stamp_count);
         break;
     case HOP_SLOT_LEAVING:
@@ -454,7 +459,13 @@ struct hop_counts hop_capture_counts(const struct hop_capture *capture, size_t h
 {
     struct hop_counts counts =
         *(volatile struct hop_counts *)&capture->hops[hop].programs->bss->counts;
-    counts.left = capture->queue.left[capture->hops[hop].number % HOPS_MAX];
+    uint8_t number = capture->hops[hop].number % HOPS_MAX;
+    bool looks = capture->hops[hop].role == HOP_LOOKS;
+    counts.left = capture->queue.left[number];
+    // Where packets carry, what else is recorded is how a stream opens: bare.
+    counts.recorded = looks ? capture->passed[number] : capture->ended[number];
+    if (looks)
+        counts.matched = counts.recorded + counts.unsampled + counts.bare + counts.dropped;
     return counts;
 }
 

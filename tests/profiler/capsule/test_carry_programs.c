@@ -181,7 +181,6 @@ static void packets_are_what_they_were(void **state)
     const struct hop_counts *counts = &scene.programs->bss->counts;
     assert_int_equal(counts->begun, scene.records);
     assert_int_equal(counts->ended, scene.records);
-    assert_int_equal(counts->recorded, scene.records);
     assert_int_equal(counts->damaged + counts->foreign + counts->not_stamped + counts->no_room, 0);
     end(&scene);
 }
@@ -380,9 +379,8 @@ static void a_full_ring_is_counted(void **state)
     assert_false(hop_rings_drain(&scene.rings, take, &scene));
     assert_int_equal(counts->begun, PACKETS);
     assert_int_equal(counts->ended, PACKETS);
-    assert_int_equal(counts->recorded, scene.records);
-    assert_int_equal(counts->recorded + counts->dropped, PACKETS);
-    assert_true(counts->dropped > 0 && counts->recorded > 0);
+    assert_int_equal(scene.records + counts->dropped, PACKETS);
+    assert_true(counts->dropped > 0 && scene.records > 0);
     end(&scene);
 }
 
