@@ -7,8 +7,10 @@
 # this machine makes of nothing, and a smaller figure in another row says nothing. What others have the cores for does
 # not count in the first figure: ns in the programs for each packet that passes all of the way, and ns a run of each
 # program, as the kernel times them (kernel.bpf_stats_enabled) in a closed loop of its own, since the timing takes as long
-# as a short program. ROUNDS=N (7), SECONDS_EACH=S (1),
-# HOPS="2 5 10", SAMPLES="1 1/16". Requests only: fifteen hops are the most, and replies would pass ten more.
+# as a short program. Nor does it in what the capsule's own process takes of a core for each of these packets (reader),
+# in the closed loop. ROUNDS=N (7), SECONDS_EACH=S (1), HOPS="2 5 10", SAMPLES="1 1/16"; REALTIME=1: the server, the load
+# and the capsule are real-time processes (chrt -f), so that on a busy machine others do not have their cores. Requests
+# only: fifteen hops are the most, and replies would pass ten more.
 set -u
 BUILD=${BUILD:-build}
 export BUILD
@@ -16,6 +18,8 @@ export BUILD
 rounds=${ROUNDS:-7} each=${SECONDS_EACH:-1} rate=${RATE:-20k}
 read -r -a hop_counts <<<"${HOPS:-2 5 10}"
 read -r -a samples <<<"${SAMPLES:-1 1/16}"
+ahead=()
+[ -z "${REALTIME:-}" ] || ahead=(chrt -f 20)
 hold_seconds=7200
 stats=/proc/sys/kernel/bpf_stats_enabled
 stats_were=$(cat $stats 2>/dev/null) || skip "the kernel times no BPF programs here"
@@ -47,11 +51,14 @@ done
 stop_cutting || skip "bridges here hand packets to iptables, and that cannot be changed"
 way=("eth0:egress@$client=client" "a0:ingress@$middle" "a1:egress@$middle" "b0:ingress@$middle" "b1:egress@$middle"
     "c0:ingress@$middle" "c1:egress@$middle" "d0:ingress@$middle" "d1:egress@$middle" "eth0:ingress@$server=server")
-nsenter -t "$server" -n taskset -c 0 memcached -u root -t 1 -l 10.99.0.2 -p 11211 -U 0 >"$work/memcached.err" 2>&1 &
+nsenter -t "$server" -n "${ahead[@]}" taskset -c 0 memcached -u root -t 1 -l 10.99.0.2 -p 11211 -U 0 >"$work/memcached.err" 2>&1 &
 children+=($!)
 await in_namespace "$client" bash -c 'exec 3<>/dev/tcp/10.99.0.2/11211' || fail "memcached does not come up"
-load() { in_namespace "$client" taskset -c 1 "$taillight" load --server 10.99.0.2:11211 --connections 8 --quiet --json "$@" </dev/null; }
+load() { in_namespace "$client" "${ahead[@]}" taskset -c 1 "$taillight" load --server 10.99.0.2:11211 --connections 8 --quiet --json "$@" </dev/null; }
 load --prepare >/dev/null 2>"$work/prepare.err" || fail "no dataset"
+
+# ns for which a process has had a core.
+taken_of_cores() { awk '{ ns += $1 } END { printf "%.0f\n", ns }' /proc/"$1"/task/*/schedstat; }
 
 # COUNT of the ten: both ends, and the others evenly between.
 hops_of() {
@@ -73,20 +80,22 @@ figures() { # NAME WHAT OPTION...
 }
 
 measure() { # ROUND SETTING: hops, kind and sample
-    local hops kind sample capsule='' option=() lat thr timed programs='{"all": 0, "each": {}}'
+    local hops kind sample capsule='' option=() lat thr timed reader=0 programs='{"all": 0, "each": {}}'
     IFS=, read -r hops kind sample <<<"$2"
     if [ "$hops" != 0 ]; then
         [ "$kind" = look ] || option=(--carry)
         # shellcheck disable=SC2046 # words
-        "$taillight" capsule $(hops_of "$hops") "${option[@]}" --sample "$sample" --filter 'tcp dst port 11211' \
+        "${ahead[@]}" "$taillight" capsule $(hops_of "$hops") "${option[@]}" --sample "$sample" --filter 'tcp dst port 11211' \
             --json >"$work/capsule.json" 2>"$work/capsule.err" &
         capsule=$!
         children+=($capsule)
         measures "$work/capsule.err"
     fi
     figures lat '.latency_us | .p50 and .p99' --rate "$rate"
+    [ -z "$capsule" ] || reader=$(taken_of_cores "$capsule")
     figures thr .achieved_rate --rate max
     if [ -n "$capsule" ]; then
+        reader=$(jq --argjson ns $(($(taken_of_cores "$capsule") - reader)) --argjson each "$each" '$ns / (.achieved_rate * $each)' <<<"$thr")
         echo 1 >$stats
         figures timed .achieved_rate --rate max
         echo "$stats_were" >$stats
@@ -99,7 +108,7 @@ measure() { # ROUND SETTING: hops, kind and sample
         jq -e --argjson hops "$hops" '[.routes[] | select((.hops | length) == $hops) | .packets] | add > 0' \
             "$work/capsule.json" >/dev/null || fail "$2: packets did not pass all hops: $(jq -c '[.routes[] | [.packets, (.hops | length)]]' "$work/capsule.json")"
     fi
-    jq -n -c --arg setting "$2" --argjson round "$1" --argjson lat "$lat" --argjson thr "$thr" --argjson programs "$programs" '{$setting, $round, $programs,
+    jq -n -c --arg setting "$2" --argjson round "$1" --argjson lat "$lat" --argjson thr "$thr" --argjson programs "$programs" --argjson reader "$reader" '{$setting, $round, $programs, $reader,
         p50: $lat.latency_us.p50, p99: $lat.latency_us.p99, rps: $thr.achieved_rate}' >>"$work/lines"
     rm -f "$work/capsule.err"
 }
@@ -118,19 +127,19 @@ jq -s '
         low: .[(length - 1) / 4 | floor], high: .[(length - 1) * 3 / 4 | floor]};
     group_by(.round) | map((map(select(.setting == "0,none,1"))[0]) as $plain | map({setting,
         p50: (100 * (.p50 / $plain.p50 - 1)), p99: (100 * (.p99 / $plain.p99 - 1)), rps: (100 * (.rps / $plain.rps - 1)),
-        ns: .programs.all, each: .programs.each, plain: [.p50, .p99, .rps]})) | add | group_by(.setting)
+        ns: .programs.all, each: .programs.each, reader, plain: [.p50, .p99, .rps]})) | add | group_by(.setting)
     | map({key: .[0].setting, value: {p50: (map(.p50) | spread), p99: (map(.p99) | spread), rps: (map(.rps) | spread),
-        ns: (map(.ns) | spread), each: (map(.each | to_entries) | add | group_by(.key) | map("\(.[0].key) \(map(.value) | spread.value | round)")),
+        ns: (map(.ns) | spread), reader: (map(.reader) | spread), each: (map(.each | to_entries) | add | group_by(.key) | map("\(.[0].key) \(map(.value) | spread.value | round)")),
         plain: [(map(.plain[0]), map(.plain[1]), map(.plain[2])) | spread.value]}}) | from_entries' "$work/lines" >"$work/table" ||
     fail "the table cannot be made"
 jq -r '
     def n: (. * 10 | round / 10) | tostring;
     def cell: "\(.value | n) (\(.low | n) to \(.high | n))";
-    "hops,kind,sample|ns a packet|p50, added %|p99, added %|throughput, added %|p50 us, p99 us, requests/s|ns a run",
+    "hops,kind,sample|ns a packet|reader|p50, added %|p99, added %|throughput, added %|p50 us, p99 us, requests/s|ns a run",
     (to_entries | sort_by(.key | split(",") | [(.[0] | tonumber), .[1], .[2]])[]
-        | "\(.key)|\(.value.ns | cell)|\(.value.p50 | cell)|\(.value.p99 | cell)|\(.value.rps | cell)|\(.value.plain | map(n) | join(", "))|\(.value.each | join(", "))")' "$work/table" |
-    awk -F '|' '{ printf "  %-16s %-26s %-24s %-26s %-24s %-30s %s\n", $1, $2, $3, $4, $5, $6, $7 }'
+        | "\(.key)|\(.value.ns | cell)|\(.value.reader | cell)|\(.value.p50 | cell)|\(.value.p99 | cell)|\(.value.rps | cell)|\(.value.plain | map(n) | join(", "))|\(.value.each | join(", "))")' "$work/table" |
+    awk -F '|' '{ printf "  %-16s %-26s %-24s %-24s %-26s %-24s %-30s %s\n", $1, $2, $3, $4, $5, $6, $7, $8 }'
 mkdir -p "$BUILD/bench"
-jq '{name: "capsule", metrics: ([to_entries[] | .key as $setting | (.value | {ns, p50, p99, rps}) | to_entries[]
-    | {key: (($setting | gsub("[,/]"; "_")) + "_" + .key), value: (.value + {unit: (if .key == "ns" then "ns" else "%" end)})}] | from_entries)}' "$work/table" \
+jq '{name: "capsule", metrics: ([to_entries[] | .key as $setting | (.value | {ns, reader, p50, p99, rps}) | to_entries[]
+    | {key: (($setting | gsub("[,/]"; "_")) + "_" + .key), value: (.value + {unit: (if .key == "ns" or .key == "reader" then "ns" else "%" end)})}] | from_entries)}' "$work/table" \
     >"$BUILD/bench/capsule.json" || fail "no capsule.json"
