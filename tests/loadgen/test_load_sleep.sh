@@ -19,9 +19,10 @@ jq -e '.scheduled > 800 and .answered == .scheduled and .spin_fraction > 0.2' "$
 awk '{ exit $1 + $2 > 1 }' "$work/time" || fail "2 s of sleeping took $(cat "$work/time") s of a core"
 # A closed loop, one reply of which takes 5 ms: it waits asleep, as does a user who thinks.
 kill $server
+wait $server 2>/dev/null # it has the port until then
 "$BUILD/labserver" --port $port --protocol lab --service fixed:5ms >"$work/ready" 2>"$work/server.err" &
 server=$!
-await grep -q ready "$work/ready"
+await grep -q ready "$work/ready" || fail "no server: $(cat "$work/server.err")"
 for think in '' '--think fixed:20ms'; do
     # shellcheck disable=SC2086
     { time "$taillight" load --server "127.0.0.1:$port" --protocol lab --rate max --connections 1 --duration 2s --seed 1 \
