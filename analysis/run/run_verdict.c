@@ -159,15 +159,21 @@ static void verdict_append_loads(char *out, const struct run_analysis *run)
         return;
     text_append(out, VERDICT_BYTES, " All of this is of the load `%s`; beside it:", name);
     for (size_t i = 0; i < others->count; i++) {
-        const json_t *rate = json_object_get(others->items[i].summary, "achieved_rate");
+        const struct run_load *one = &others->items[i];
+        const json_t *rate = json_object_get(one->summary, "achieved_rate");
         char number[TEXT_NUMBER_BYTES];
-        text_append(out, VERDICT_BYTES, "%s `%s`", i ? "," : "", others->items[i].name);
+        text_append(out, VERDICT_BYTES, "%s `%s`", i ? "," : "", one->name);
         if (json_is_number(rate))
             text_append(out, VERDICT_BYTES, " (%s/s)", text_rate(json_number_value(rate), number));
         else
             text_append(out, VERDICT_BYTES,
                         " (%s/load.json is missing, cannot be read, or says nothing of it)",
-                        others->items[i].folder);
+                        one->folder);
+        if (one->missing)
+            text_append(out, VERDICT_BYTES,
+                        " (%s/%s is missing, so that its requests are told as another client's: "
+                        "copy it from where it was)",
+                        one->folder, one->missing);
     }
     text_append(out, VERDICT_BYTES, ".");
 }

@@ -96,6 +96,10 @@ grep -q '^three, load `ask`' "$work/out" && grep -q '^The load `other`: ' "$work
 grep -q '^three, load `other`' "$work/out" && grep -q '  load `ask`  ' "$work/out" || fail "report --load"
 "$taillight" analyze "$work/run" --load none >"$work/out" 2>"$work/cmd.err"
 [ $? = 2 ] && grep -q 'no load `none` in .*; it has ask, batch, other' "$work/cmd.err" || fail "a load that is not there"
+# Without a log of one beside it, the verdict says so.
+rm "$work/run/client-batch/connections.tlog"
+"$taillight" analyze "$work/run" --slice p99-100 --quiet >"$work/out" 2>"$work/cmd.err"
+grep -q '`batch` ([^)]*) (client-batch/connections.tlog is missing' "$work/out" || fail "a missing log of the load beside: $(cat "$work/out")"
 
 # --- one load behind another --------------------------------------------------------------------------
 

@@ -114,15 +114,16 @@ int run_loads_choose(json_t **experiment, const char *asked, const char *run_dir
     return 0;
 }
 
-static int open_log(struct log_reader *reader, const char *run_dir, const struct run_load *load,
+static int open_log(struct log_reader *reader, const char *run_dir, struct run_load *load,
                     const char *file, enum log_kind kind, uint32_t version, size_t record_bytes,
                     struct error *err)
 {
     char name[RUN_LOAD_FILE_BYTES];
     run_load_file(load->folder, file, name);
-    return run_has(run_dir, name)
-               ? run_log_open(reader, run_dir, name, kind, version, record_bytes, err)
-               : 0;
+    if (run_has(run_dir, name))
+        return run_log_open(reader, run_dir, name, kind, version, record_bytes, err);
+    load->missing = file;
+    return 0;
 }
 
 int run_loads_open(struct run_load_array *others, const char *run_dir, struct error *err)

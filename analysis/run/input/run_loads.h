@@ -21,6 +21,7 @@ struct run_load {
     char folder[LOAD_FOLDER_BYTES];
     json_t *summary;                        // its load.json; NULL: there is none
     struct log_reader samples, connections; // empty where they are not there
+    const char *missing;                    // the name of such a one; NULL: both are there
 };
 struct run_load_array ARRAY_OF(struct run_load);
 
