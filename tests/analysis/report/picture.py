@@ -24,8 +24,14 @@ try:
         page.open(f"{file}#message={message}", WIDTH, 900)  # which it slowed most, among all of them
         page.run("scrollTo(0, 0)")
         page.settle()
-        height = page.run("""Math.ceil(16 + Math.max(...['balloon', 'timeline'].map(name =>
-            document.querySelector(`#${name}-plot .legend`).getBoundingClientRect().bottom)))""")
+        # Down to both legends; what that edge would cut is left out.
+        height = page.run("""(() => {
+            const place = one => one.getBoundingClientRect(), edge = 16 + Math.max(...['balloon', 'timeline'].map(
+                name => place(document.querySelector(`#${name}-plot .legend`)).bottom));
+            const cut = [...document.querySelectorAll('h3, p')].map(place).filter(
+                one => one.top < edge && one.bottom > edge);
+            return Math.floor(Math.min(edge, ...cut.map(one => one.top)));
+        })()""")
         picture = page.ask("Page.captureScreenshot", format="webp", quality=80, captureBeyondViewport=True,
                            clip={"x": 0, "y": 0, "width": WIDTH, "height": height, "scale": 1})["data"]
         data = base64.b64decode(picture)
