@@ -107,7 +107,7 @@ static void time_flows(const struct pt_stream *stream, struct pt_piece *piece)
     if (piece->end_sync < syncs->count && syncs->items[piece->end_sync].has_tsc)
         timing.end_tsc = syncs->items[piece->end_sync].tsc;
     if (piece->lowest_ratio)
-        timing.cycle_tsc += recorder->nominal_ratio / piece->lowest_ratio;
+        timing.cycle_tsc += (uint32_t)(recorder->nominal_ratio / piece->lowest_ratio);
     if (packets->count[PT_KIND_MTC] && recorder->tsc_ctc_eax)
         timing.period = ((uint64_t)recorder->tsc_ctc_ebx << recorder->mtc_frequency % 64) /
                         recorder->tsc_ctc_eax;
