@@ -99,6 +99,7 @@ static void who_interrupts_before_it_begins_does_not_wait_for_the_samples(void *
     assert_int_equal(resident & 1, 0);
     engine_worker_close(&other);
     munmap(other.samples, other.sample_bytes);
+    array_free(&other.context.log);
     free_lab(lab, 1);
 }
 
