@@ -154,16 +154,30 @@ static uint64_t count_undrawn(const struct sample_drain *drain, uint64_t until_t
     return 1 + schedule_drawer_expected(drain->drawer, until_ns);
 }
 
-void sample_drain_end(struct sample_drain *drain, uint64_t until_tsc, uint64_t drawing_ticks)
+// What is still in the rings. After hurry_ticks unsent requests are only counted: where nobody
+// answers they are millions, and who ended the load waits.
+static void take_rest(struct sample_drain *drain, uint64_t until_tsc, uint64_t hurry_ticks)
 {
-    side_thread_end(&drain->side);
+    const uint64_t begun = tsc_now();
+    uint64_t passed = 0;
     for (uint64_t left = held(drain); left; left--, pass(drain, &drain->taken)) {
         const struct sample *sample =
             sample_ring_at(&drain->rings[drain->taken.ring], drain->taken.number);
         if (sample->intended_tsc > until_tsc)
-            return;
-        sample_totals_add(drain->totals, sample);
+            break;
+        if (sample->status == SAMPLE_UNSENT && tsc_now() - begun >= hurry_ticks)
+            passed++;
+        else
+            sample_totals_add(drain->totals, sample);
     }
+    if (passed)
+        sample_totals_add_undrawn(drain->totals, passed);
+}
+
+void sample_drain_end(struct sample_drain *drain, uint64_t until_tsc, uint64_t drawing_ticks)
+{
+    side_thread_end(&drain->side);
+    take_rest(drain, until_tsc, until_tsc == UINT64_MAX ? UINT64_MAX : drawing_ticks);
     const uint64_t begun = tsc_now();
     for (; drain->has_next; draw_next(drain)) {
         const struct sample sample = next_sample(drain);

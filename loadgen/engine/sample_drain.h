@@ -59,7 +59,9 @@ int sample_drain_begin(struct sample_drain *drain, uint64_t start_tsc, const cpu
 // All load threads have ended. Ends the thread, takes the rest of the samples, and draws what was
 // not drawn yet, as never sent; when that takes longer than drawing_ticks, the rest is counted by
 // the rate (sample_totals.undrawn): a rate beyond what can be drawn leaves hundreds of millions.
-// until_tsc: requests due after it were never offered, and are left out; UINT64_MAX: none are.
+// until_tsc: a person ended the load then; requests due after it were never offered, and are left
+// out, and unsent ones that the rings still hold after drawing_ticks are counted, too, and no more.
+// UINT64_MAX: it ended by itself.
 void sample_drain_end(struct sample_drain *drain, uint64_t until_tsc, uint64_t drawing_ticks);
 
 // One look: takes what is final, then draws what has room. For the thread, and for tests.

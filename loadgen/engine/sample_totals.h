@@ -59,7 +59,7 @@ struct sample_totals {
     // Requests that were drawn when they were already due, and why: requests before them had been
     // open for so long that memory was full; or nobody had come to draw them.
     uint64_t late_full, late_drawn;
-    uint64_t undrawn; // the last of those never sent, of which only the number is known
+    uint64_t undrawn; // of those never sent, of which only the number is known
 };
 
 // bytes: of memory for `kept`, at least two stretches'. spool: the file; NULL: none. ERROR_FAILED:

@@ -97,8 +97,7 @@ void load_bounds_print(const struct engine_result *result, FILE *out)
                 TEXT_COUNT(totals->late_drawn));
     if (totals->undrawn)
         fprintf(out,
-                "\n             %s of the unsent were too many to draw, and are counted by the "
-                "rate",
+                "\n             %s of the unsent were too many to look at, and are only counted",
                 TEXT_COUNT(totals->undrawn));
     const uint64_t drawn = totals->counts.scheduled - totals->undrawn;
     if (totals->spooled)

@@ -322,10 +322,12 @@ int method_judge(const struct engine_result *run, const struct method_settings *
 }
 
 // Who interrupts does not wait for what takes seconds of so many requests, but is told what was
-// measured.
+// measured; and requests of which only some were looked at are not judged.
 static bool is_hurried(const struct engine_result *run)
 {
     enum { JUDGED_AT_ONCE = 300000 };
+    if (run->end == ENGINE_INTERRUPTED && run->totals && run->totals->undrawn)
+        return true;
     return run->sample_count > JUDGED_AT_ONCE &&
            (run->end == ENGINE_INTERRUPTED || one_wish_is_noted());
 }

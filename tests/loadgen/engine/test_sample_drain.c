@@ -137,6 +137,8 @@ static void what_was_not_sent_is_counted(void **state)
 
 // Too many to draw them: how many there are is known by the rate, a Poisson process' number within
 // six of its standard deviations.
+// But of a load that is told to end the unsent ones that had been drawn are counted, too, and no
+// more; what was sent is kept.
 static void what_is_too_much_to_draw_is_counted_by_the_rate(void **state)
 {
     (void)state;
@@ -146,12 +148,22 @@ static void what_is_too_much_to_draw_is_counted_by_the_rate(void **state)
         answer(lab, 0, 500);
         sample_drain_look(&lab->drain);
         const uint64_t drawn = ready_of(lab, 0), half = duration_ns / 2;
+        struct sample *open = sample_ring_at(&lab->drain.rings[0], drawn - 1);
+        open->sent_tsc = open->send_tsc = open->intended_tsc;
+        open->status = SAMPLE_TIMED_OUT;
         sample_drain_end(&lab->drain, interrupted ? half : UINT64_MAX, 0);
-        check_all_came(lab, drawn);
-        assert_int_equal(counts->scheduled, drawn + lab->totals->undrawn);
-        assert_int_equal(counts->unsent, counts->scheduled - 500);
+        if (interrupted) {
+            assert_int_equal(lab->totals->kept_count, 501);
+            assert_int_equal(lab->totals->kept[500].status, SAMPLE_TIMED_OUT);
+        } else {
+            check_all_came(lab, drawn);
+        }
+        assert_int_equal(counts->scheduled, lab->totals->kept_count + lab->totals->undrawn);
+        assert_int_equal(counts->timed_out, 1);
+        assert_int_equal(counts->unsent, counts->scheduled - 501);
         assert_int_equal(histogram_count(&lab->totals->latency.histogram), counts->scheduled);
-        assert_int_equal(lab->totals->slow_left_out, counts->unsent - TOTALS_SLOWEST);
+        assert_int_equal(lab->totals->slow_left_out,
+                         counts->unsent + 1 - (interrupted ? 1 : TOTALS_SLOWEST));
         const double expected = rate * (double)(interrupted ? half : duration_ns) / 1e9;
         assert_true(fabs((double)counts->scheduled - expected) < 6 * sqrt(expected));
         free_lab(lab);
