@@ -97,7 +97,10 @@ static int option_store(const struct option_spec *option, const char *text, void
         result = units_parse_share(text, (double *)(void *)at, err);
         break;
     case OPTION_TYPE_DURATION:
+    case OPTION_TYPE_PERIOD:
         result = parse_duration(text, (uint64_t *)(void *)at, err);
+        if (result == 0 && option->type == OPTION_TYPE_PERIOD && *(uint64_t *)(void *)at == 0)
+            result = error_set(err, ERROR_INPUT, "must be more than 0");
         break;
     case OPTION_TYPE_BYTES:
         result = units_parse_bytes(text, (uint64_t *)(void *)at, err);

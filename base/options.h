@@ -26,6 +26,7 @@ enum option_type {
     OPTION_TYPE_NUMBER,   // double, "20k"
     OPTION_TYPE_SHARE,    // double, "5%"
     OPTION_TYPE_DURATION, // uint64_t nanoseconds, "10s"
+    OPTION_TYPE_PERIOD,   // a duration of which 0, the value of one not given, is none
     OPTION_TYPE_BYTES,    // uint64_t, "256MiB"
     OPTION_TYPE_CORES,    // cpu_set_t, "0-2,5"
     OPTION_TYPE_LIST,     // struct option_list, one item for each time the option is given
@@ -59,6 +60,8 @@ struct option_spec {
     OPTION_(SHARE, name, letter, argument, type, member, help)
 #define OPTION_DURATION(name, letter, argument, type, member, help)                                \
     OPTION_(DURATION, name, letter, argument, type, member, help)
+#define OPTION_PERIOD(name, letter, argument, type, member, help)                                  \
+    OPTION_(PERIOD, name, letter, argument, type, member, help)
 #define OPTION_BYTES(name, letter, argument, type, member, help)                                   \
     OPTION_(BYTES, name, letter, argument, type, member, help)
 #define OPTION_CORES(name, letter, argument, type, member, help)                                   \

@@ -330,8 +330,6 @@ static int check_target(struct load_plan *plan, struct error *err)
                          "--target");
     if (!o->target && o->max_duration_ns != LOAD_NOT_GIVEN)
         return error_set(err, ERROR_INPUT, "--max-duration needs --target; else use --duration");
-    if (o->max_duration_ns == 0)
-        return error_set(err, ERROR_INPUT, "--max-duration must be more than 0");
     if (!(o->confidence >= 0.5 && o->confidence < 1))
         return error_set(err, ERROR_INPUT, "--confidence must be 0.5 to less than 1");
     if (o->duration_ns == LOAD_NOT_GIVEN)

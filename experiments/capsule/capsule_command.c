@@ -56,8 +56,7 @@ static const struct option_spec options[] = {
         "of --carry over several machines: hops of others (@ssh:) are theirs, and trailers "
         "have this number, of up to 16 hexadecimal digits; needs --flow-key and "
         "--announce"),
-    OPTION_DURATION("for", 0, "TIME", struct capsule_options, for_ns,
-                    "for how long (until Ctrl-C)"),
+    OPTION_PERIOD("for", 0, "TIME", struct capsule_options, for_ns, "for how long (until Ctrl-C)"),
     OPTION_STRING("out", 'o', "DIR", struct capsule_options, out,
                   "write capsule.json and each packet's records, hops.tlog, there"),
     OPTION_BYTES("buffer", 0, "BYTES", struct capsule_options, ring_bytes,

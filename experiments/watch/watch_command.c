@@ -63,10 +63,10 @@ static const struct option_spec options[] = {
     OPTION_STRING("framing", 0, "PROTOCOL", struct watch_options, framing,
                   "redis, memcached or http: look at the first bytes of the servers' socket calls, "
                   "and tell requests apart by them, also those that are pipelined"),
-    OPTION_DURATION("interval", 'i', "TIME", struct watch_options, interval_ns,
-                    "how much is looked at together (5s, or all of a shorter --for)"),
-    OPTION_DURATION("for", 0, "TIME", struct watch_options, for_ns,
-                    "end by itself after so long (never)"),
+    OPTION_PERIOD("interval", 'i', "TIME", struct watch_options, interval_ns,
+                  "how much is looked at together (5s, or all of a shorter --for)"),
+    OPTION_PERIOD("for", 0, "TIME", struct watch_options, for_ns,
+                  "end by itself after so long (never)"),
     OPTION_STRING("trigger", 0, "WORDS", struct watch_options, trigger,
                   "save what was recorded when an interval has '>5ms' (a request slower than that) "
                   "or 'p99>2ms'; SIGUSR1 saves in any case"),

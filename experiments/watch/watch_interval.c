@@ -177,9 +177,10 @@ void watch_interval_details(const struct watch_interval *interval,
                 text_share(interval->recorded, 1, share), text_share(interval->taken, 1, taken));
     if (interval->answers->count)
         fprintf(out,
-                "  causes and stages are of 1 in %s requests, in a row, with most of the slowest: "
+                "  causes and stages are of %s of %s requests, in a row, with most of the slowest: "
                 "there are too many to take all apart (--look)\n",
-                text_count(interval->answers->count / run->lifetimes.all.count, (char[32]){0}));
+                text_count(run->lifetimes.all.count, share),
+                text_count(interval->answers->count, taken));
     if (run->lifetimes.join.spared)
         fprintf(out,
                 "  %s without hand-offs, departures and softirqs, because these take too much: "

@@ -21,6 +21,7 @@ static const struct option_spec options[] = {
     OPTION_STRING("server", 's', "HOST:PORT", struct values, server, "whom to load"),
     OPTION_COUNT("connections", 'c', "N", struct values, connections, "how many"),
     OPTION_DURATION("duration", 0, "TIME", struct values, duration_ns, "how long"),
+    OPTION_PERIOD("every", 0, "TIME", struct values, duration_ns, "how often"),
     OPTION_NUMBER("rate", 0, "R", struct values, rate, "how fast"),
     OPTION_LIST("page", 0, "FILE", struct values, pages, "which pages"),
     OPTION_FLAG("json", 0, struct values, json, "for scripts"),
@@ -116,6 +117,7 @@ static void bad_options_are_named(void **state)
 {
     (void)state;
     expect_refusal("--sever", "x", "--sever: unknown option; did you mean `--server`?");
+    expect_refusal("--every", "0s", "--every: must be more than 0");
     expect_refusal("--sever=x", NULL, "--sever=x: unknown option; did you mean `--server`?");
     expect_refusal("--quite-another", NULL, "--quite-another: unknown option; see taillight load");
     expect_refusal("-x", NULL, "-x: unknown option");
