@@ -168,7 +168,7 @@ static void an_excerpt_is_said_in_both(void **state)
     expect(&told, "%s/s", text_rate(number(told.json, "rate"), text));
     expect(&told, "joined %s of %s", text_count((uint64_t)number(told.json, "joined"), text),
            text_count(4000, of));
-    expect(&told, "of 1 in 10 requests");
+    expect(&told, "causes and stages are of 4,000 of 41,000 requests");
     forget(&told);
 }
 
