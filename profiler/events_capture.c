@@ -277,6 +277,7 @@ static void look_at_servers(struct events_capture *capture,
         capture->probes.end[RUNTIME_COLLECTS] = capture->programs->progs.collection_end;
         capture->probes.begin[SERVER_WORKS] = capture->programs->progs.own_work_begin;
         capture->probes.end[SERVER_WORKS] = capture->programs->progs.own_work_end;
+        capture->probes.interpreters = bpf_map__fd(capture->programs->maps.interpreters);
     }
     if (stat("/proc/thread-self/ns/net", &here) == 0)
         probe_listeners(capture, here.st_ino, settings->ports, settings->port_count);

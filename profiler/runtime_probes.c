@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: MIT
 #include "profiler/runtime_probes.h"
 
+#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <gelf.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "profiler/bpf/event_rings.h"
 
 // A process more costs its server no time, but each place in it is a descriptor of ours.
 enum { MOST_PROCESSES = 256, MOST_PLACES = 8 };
@@ -25,6 +29,8 @@ struct place {
 struct places {
     struct place begin[MOST_PLACES], end[MOST_PLACES];
     unsigned begins, ends;
+    struct interpreter_lock lock; // by the file's own addresses; empty: it has none
+    uint64_t code;                // its code's address there, less its offset in the file
 };
 
 // --- in a file -----------------------------------------------------------------------------------
@@ -39,6 +45,18 @@ static uint64_t offset_of(Elf *elf, uint64_t address)
         if (gelf_getphdr(elf, (int)i, &part) && part.p_type == PT_LOAD && address >= part.p_vaddr &&
             address - part.p_vaddr < part.p_memsz)
             return address - part.p_vaddr + part.p_offset;
+    }
+    return 0;
+}
+
+static uint64_t code_of(Elf *elf)
+{
+    size_t count = 0;
+    elf_getphdrnum(elf, &count);
+    for (size_t i = 0; i < count; i++) {
+        GElf_Phdr part;
+        if (gelf_getphdr(elf, (int)i, &part) && part.p_type == PT_LOAD && part.p_flags & PF_X)
+            return part.p_vaddr - part.p_offset;
     }
     return 0;
 }
@@ -85,7 +103,7 @@ static void take_note(Elf *elf, const char *note, size_t bytes, uint64_t base,
         place_add(places->end, &places->ends, place);
 }
 
-static void find_python(Elf *elf, struct places *places)
+static void find_static_probes(Elf *elf, struct places *places)
 {
     GElf_Shdr header, based;
     GElf_Nhdr note;
@@ -98,8 +116,10 @@ static void find_python(Elf *elf, struct places *places)
         take_note(elf, (const char *)data->d_buf + content, note.n_descsz, based.sh_addr, places);
 }
 
-// All of the exported functions whose names begin so, from their entry to their return.
-static void find_functions(Elf *elf, const char *begin, struct places *places)
+typedef void symbol_visitor(Elf *elf, const GElf_Sym *symbol, struct places *places);
+
+// What is exported by names that begin so.
+static void find_exported(Elf *elf, const char *begin, symbol_visitor *each, struct places *places)
 {
     GElf_Shdr header;
     Elf_Scn *section = section_named(elf, ".dynsym", &header);
@@ -110,22 +130,43 @@ static void find_functions(Elf *elf, const char *begin, struct places *places)
         const char *name = gelf_getsym(data, (int)i, &symbol)
                                ? elf_strptr(elf, header.sh_link, symbol.st_name)
                                : NULL;
-        if (!name || symbol.st_value == 0 || strncmp(name, begin, strlen(begin)) != 0)
-            continue;
-        const uint64_t offset = offset_of(elf, symbol.st_value);
-        place_add(places->begin, &places->begins, (struct place){.offset = offset});
-        place_add(places->end, &places->ends, (struct place){.offset = offset, .at_return = true});
+        if (name && symbol.st_value && strncmp(name, begin, strlen(begin)) == 0)
+            each(elf, &symbol, places);
     }
+}
+
+// From its entry to its return.
+static void take_function(Elf *elf, const GElf_Sym *symbol, struct places *places)
+{
+    const uint64_t offset = offset_of(elf, symbol->st_value);
+    place_add(places->begin, &places->begins, (struct place){.offset = offset});
+    place_add(places->end, &places->ends, (struct place){.offset = offset, .at_return = true});
+}
+
+// All that CPython keeps of itself (struct _PyRuntimeState), and in it, as the only thing there
+// that threads sleep for, the lock of its main interpreter. It is exported for extensions.
+static void take_runtime_state(Elf *elf, const GElf_Sym *symbol, struct places *places)
+{
+    (void)elf;
+    if (GELF_ST_TYPE(symbol->st_info) == STT_OBJECT)
+        places->lock = (struct interpreter_lock){.begin = symbol->st_value,
+                                                 .end = symbol->st_value + symbol->st_size};
+}
+
+static void find_python(Elf *elf, struct places *places)
+{
+    find_static_probes(elf, places);
+    find_exported(elf, "_PyRuntime", take_runtime_state, places);
 }
 
 static void find_node(Elf *elf, struct places *places)
 {
-    find_functions(elf, "_ZN2v88internal4Heap14CollectGarbageE", places);
+    find_exported(elf, "_ZN2v88internal4Heap14CollectGarbageE", take_function, places);
 }
 
 static void find_redis(Elf *elf, struct places *places)
 {
-    find_functions(elf, "serverCron", places);
+    find_exported(elf, "serverCron", take_function, places);
 }
 
 // The runtimes, by how the files begin that they are in. One file is all of Redis's programs.
@@ -153,8 +194,10 @@ static int find_places(const char *path, const struct runtime *runtime, struct p
     elf_version(EV_CURRENT);
     bool plain = fstat(file, &status) == 0 && S_ISREG(status.st_mode);
     Elf *elf = plain && status.st_size <= most_bytes ? elf_begin(file, ELF_C_READ, NULL) : NULL;
-    if (elf && elf_kind(elf) == ELF_K_ELF && gelf_getclass(elf) == ELFCLASS64)
+    if (elf && elf_kind(elf) == ELF_K_ELF && gelf_getclass(elf) == ELFCLASS64) {
         runtime->find(elf, places);
+        places->code = code_of(elf);
+    }
     elf_end(elf);
     close(file);
     return 0;
@@ -197,6 +240,18 @@ static void attach_all(struct runtime_probes *probes, uint32_t process, const ch
     probes->refused += result < 0 && kill((pid_t)process, 0) == 0; // it is still there
 }
 
+// Tells the programs where the process has its interpreter's lock. Where there is no room for it,
+// waits for it are like others.
+static void tell_lock(struct runtime_probes *probes, uint32_t process, const struct places *places,
+                      uint64_t mapped, uint64_t offset)
+{
+    const uint64_t moved = mapped - offset - places->code;
+    const struct interpreter_lock lock = {.begin = places->lock.begin + moved,
+                                          .end = places->lock.end + moved};
+    if (places->lock.begin < places->lock.end)
+        bpf_map_update_elem(probes->interpreters, &process, &lock, BPF_ANY);
+}
+
 // Takes a line of /proc/PID/maps: "begin-end r-xp offset device inode  /path". True: it has a
 // runtime.
 static bool take_mapping(struct runtime_probes *probes, uint32_t process, char *line)
@@ -205,7 +260,8 @@ static bool take_mapping(struct runtime_probes *probes, uint32_t process, char *
     char *file = strchr(line, '/');
     line[strcspn(line, "\n")] = '\0';
     const char *name = file ? strrchr(file, '/') + 1 : "";
-    if (!file || !strstr(line, " r-xp "))
+    uint64_t mapped, offset;
+    if (!file || sscanf(line, "%" SCNx64 "-%*x r-xp %" SCNx64, &mapped, &offset) != 2)
         return false;
     for (size_t i = 0; i < sizeof runtimes / sizeof *runtimes; i++) {
         struct places places = {.begins = 0};
@@ -216,7 +272,8 @@ static bool take_mapping(struct runtime_probes *probes, uint32_t process, char *
             attach_all(probes, process, path, runtimes[i].work, &places);
         else
             probes->refused++;
-        return places.begins > 0;
+        tell_lock(probes, process, &places, mapped, offset);
+        return places.begins > 0 || places.lock.begin > 0;
     }
     return false;
 }

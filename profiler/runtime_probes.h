@@ -6,7 +6,8 @@
 // and gc__done) and Node.js (V8's Heap::CollectGarbage) begin and end to collect, and Redis and
 // Valkey (serverCron, some ten times a second: keys that expire, tables that grow, clients that are
 // gone) to work for themselves, and attaches BPF programs there (uprobes). Other processes of the
-// same file are left alone.
+// same file are left alone. It also finds where a CPython has the lock that its threads run with
+// one at a time (GIL), so that waits for it can be told from others.
 #ifndef PROFILER_RUNTIME_PROBES_H
 #define PROFILER_RUNTIME_PROBES_H
 
@@ -26,6 +27,7 @@ enum runtime_work {
 
 struct runtime_probes {
     const struct bpf_program *begin[RUNTIME_WORKS], *end[RUNTIME_WORKS];
+    int interpreters; // the programs' map of such locks, by process
     struct ARRAY_OF(struct bpf_link *) links;
     struct ARRAY_OF(uint32_t) processes; // that were looked at
     unsigned probed, refused;            // of these: with probes, and those where it failed

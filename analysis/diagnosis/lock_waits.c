@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/diagnosis/lock_waits.h"
 
+#include "analysis/diagnosis/interpreter_lock.h"
 #include "analysis/diagnosis/loop_workers.h"
 #include "analysis/timeline/pauses.h"
 #include "base/array.h"
@@ -65,10 +66,10 @@ static bool calls_between(const struct application_calls *all, uint32_t thread, 
     return after < count && calls[after].entry_ns < end_ns;
 }
 
-// What ends the last of a thread's waits for another one, of which the first, of first_ns, was
-// ended by a timer and the others follow from the stint `at` on; into the series with it, if there
-// is one.
-static void find_last(const struct diagnosis_input *in, uint32_t thread, size_t at,
+// What ends the last of a thread's waits for another one, of which the first, of first_ns and of
+// that kind, was ended by a timer and the others follow from the stint `at` on; into the series
+// with it, if there is one.
+static void find_last(const struct diagnosis_input *in, uint32_t thread, size_t at, uint32_t kind,
                       int64_t first_ns, struct wait_series *series)
 {
     enum { MOST_WAITS = 4096 };
@@ -82,6 +83,7 @@ static void find_last(const struct diagnosis_input *in, uint32_t thread, size_t 
         at = sleeps_again(stints, count, at);
         if (at == count || !pause_after(in->server, &stints[at], &pause) ||
             !pause_awaits_thread(pause) ||
+            (pause == PAUSE_INTERPRETER) != (kind == PAUSE_INTERPRETER) ||
             calls_between(in->calls, thread, resumed_ns, stints[at].end_ns))
             return;
         size_t ends = array_bound(0, waking_count, i, wakings[i].time_ns < stints[at].end_ns);
@@ -110,21 +112,25 @@ struct waker lock_waker_at_last(struct decomposer *decomposer, uint32_t thread,
     size_t count;
     uint32_t pause;
     *woken_ns = period->end_ns;
-    if (waker.kind != WAKER_TIMER || !period->next || period->before->left != STINT_SLEEPS ||
-        !pause_after(host, period->before, &pause) || !pause_awaits_thread(pause))
+    if (!period->next || !period->before || period->before->left != STINT_SLEEPS ||
+        !pause_after(host, period->before, &pause) || !pause_awaits_thread(pause) ||
+        (waker.kind != WAKER_TIMER && pause != PAUSE_INTERPRETER))
         return waker;
     if (series->thread != thread || begin_ns < series->begin_ns || begin_ns > series->end_ns) {
         size_t next = (size_t)(period->next - host_timeline_stints(host, thread, &count));
         int64_t first_ns = (period->waking ? period->waking->time_ns : period->end_ns) - begin_ns;
         *series = (struct wait_series){
             .thread = thread, .begin_ns = begin_ns, .end_ns = begin_ns, .last = waker};
-        find_last(decomposer->in, thread, next, first_ns, series);
+        if (waker.kind == WAKER_TIMER)
+            find_last(decomposer->in, thread, next, pause, first_ns, series);
     }
     if (series->last.kind == WAKER_THREAD)
         waker = series->last;
     // A lock has several holders, one after the other, and it may be free as the thread tries
     // again.
-    if (series->end_ns > series->begin_ns || period->end_ns - period->begin_ns < TRY_NS)
+    if (pause == PAUSE_INTERPRETER)
+        interpreter_lock_holder(host, thread, period->begin_ns, period->end_ns, &waker);
+    else if (series->end_ns > series->begin_ns || period->end_ns - period->begin_ns < TRY_NS)
         lock_holder_meanwhile(host, thread, period->begin_ns, period->end_ns, &waker);
     if (series->last.kind == WAKER_THREAD && waker.thread == series->last.thread)
         *woken_ns = series->woken_ns;

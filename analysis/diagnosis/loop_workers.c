@@ -43,7 +43,7 @@ static void add_idle_period(const struct thread_period *period, void *context)
     bool sleeps = period->state == THREAD_SLEEPS || period->state == THREAD_UNKNOWN;
     bool in_its_work = sleeps && period->before && period->before->left == STINT_SLEEPS &&
                        pause_after(idle->host, period->before, &pause) &&
-                       !pause_may_await_work(pause);
+                       !pause_may_await_work(pause) && !pause_awaits_thread(pause);
     idle->ns += sleeps && !in_its_work ? period->end_ns - period->begin_ns : 0;
 }
 

@@ -78,9 +78,16 @@ bool sleep_is_stop(const char *sleep)
     return strncmp(sleep, "stopped", 7) == 0;
 }
 
+// The lock without which no thread runs code of the interpreter: each asks for it again after some
+// milliseconds.
+static bool is_interpreter_lock(const char *sleep)
+{
+    return strncmp(sleep, "waiting for the interpreter lock", 32) == 0;
+}
+
 static bool is_lock(const char *sleep)
 {
-    return strncmp(sleep, "lock wait", 9) == 0;
+    return strncmp(sleep, "lock wait", 9) == 0 || is_interpreter_lock(sleep);
 }
 
 static bool awaits_thread(const char *sleep)
@@ -144,7 +151,8 @@ void sleep_ended_name(const char *sleep, enum waker_kind kind, const char *who,
         snprintf(out, bytes, "%s (continued by %s)", sleep, who);
     else if (kind == WAKER_THREAD && strcmp(sleep, "stopped: its control group is frozen") == 0)
         snprintf(out, bytes, "%s (thawed by %s)", sleep, who);
-    else if (sleep_is_stop(sleep) || (kind == WAKER_UNKNOWN && known))
+    else if (sleep_is_stop(sleep) || (kind == WAKER_UNKNOWN && known) ||
+             (kind == WAKER_TIMER && is_interpreter_lock(sleep)))
         snprintf(out, bytes, "%s", sleep);
     else if (kind == WAKER_UNKNOWN)
         snprintf(out, bytes, "unknown wait");

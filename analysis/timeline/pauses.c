@@ -30,6 +30,8 @@ void pause_name(uint32_t pause, char *out, size_t out_bytes)
         snprintf(out, out_bytes, "stopped: its control group is frozen");
     else if (pause == PAUSE_CONDITION)
         snprintf(out, out_bytes, "condition wait (futex)");
+    else if (pause == PAUSE_INTERPRETER)
+        snprintf(out, out_bytes, "waiting for the interpreter lock (GIL)");
     else if (pause == PAUSE_NO_CALL)
         snprintf(out, out_bytes, "blocked in a page fault");
     else if (call && call->words)
@@ -160,7 +162,8 @@ bool pause_is_stop(uint32_t pause)
 bool pause_awaits_thread(uint32_t pause)
 {
     enum { FUTEX = 202, FUTEX_WAITV = 449 };
-    return pause == FUTEX || pause == FUTEX_WAITV || pause == PAUSE_CONDITION;
+    return pause == FUTEX || pause == FUTEX_WAITV || pause == PAUSE_CONDITION ||
+           pause == PAUSE_INTERPRETER;
 }
 
 // Whether a fault is followed by the next within this time, and the length of both is known.

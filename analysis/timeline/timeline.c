@@ -349,6 +349,8 @@ static uint32_t pause_of(const struct event *event)
         return PAUSE_FROZEN;
     if (event->payload.b & BLOCKED_STOPPED)
         return event->payload.b & BLOCKED_TRACED ? PAUSE_TRACED : PAUSE_STOPPED;
+    if (event->flags & BLOCKED_INTERPRETER)
+        return PAUSE_INTERPRETER;
     if (event->flags & BLOCKED_CONDITION)
         return PAUSE_CONDITION;
     return event->payload.a < PAUSE_OTHERS ? (uint32_t)event->payload.a : PAUSE_NO_CALL;

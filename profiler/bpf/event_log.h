@@ -84,6 +84,7 @@ enum watched_flags {
 enum blocked_flags {
     BLOCKED_CONDITION = 1 << 0, // futex: it waits with a bit set, as glibc does for all but mutexes
     BLOCKED_FROZEN = 1 << 1,    // its control group is frozen
+    BLOCKED_INTERPRETER = 1 << 2, // futex: on the lock of its process's interpreter
 };
 
 // What a FILE is: its payload is a name, or for sockets the peer's address.

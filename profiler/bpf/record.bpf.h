@@ -49,6 +49,14 @@ struct {
     __type(value, uint32_t);
 } namesakes SEC(".maps");
 
+// By process. The loader fills it.
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, EVENTS_INTERPRETERS);
+    __type(key, uint32_t);
+    __type(value, struct interpreter_lock);
+} interpreters SEC(".maps");
+
 // Where they are not asked for it is of a page. The loader sets it.
 struct {
     __uint(type, BPF_MAP_TYPE_RINGBUF);

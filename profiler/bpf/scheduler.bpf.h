@@ -109,11 +109,22 @@ static __attribute__((noinline)) int record_file(struct core_ring *ring, uint32_
                         (uint32_t)task->pid, words[0], words[1]);
 }
 
+enum { FUTEX = 202 };
+
+// Whether a futex call is about the lock that the threads of an interpreter run with.
+static __always_inline bool is_interpreters(uint64_t call, uint64_t address, uint32_t process)
+{
+    if (call != FUTEX)
+        return false;
+    struct interpreter_lock *lock = bpf_map_lookup_elem(&interpreters, &process);
+    return lock && address >= lock->begin && address < lock->end;
+}
+
 // Whether a futex call waits for something else than a mutex, as far as its operation says it:
 // glibc's mutexes wait plainly or with priority inheritance, all else with a set of bits.
 static __always_inline bool is_condition(uint64_t call, uint64_t operation)
 {
-    enum { FUTEX = 202, WAIT_BITSET = 9, WAIT_REQUEUE_PI = 11, COMMAND = 0x7f }; // futex(2)
+    enum { WAIT_BITSET = 9, WAIT_REQUEUE_PI = 11, COMMAND = 0x7f }; // futex(2)
     return call == FUTEX &&
            ((operation & COMMAND) == WAIT_BITSET || (operation & COMMAND) == WAIT_REQUEUE_PI);
 }
@@ -153,6 +164,8 @@ static __always_inline uint8_t record_blocked(struct core_ring *ring, uint32_t c
         record_held_back(ring, core, task);
     if (is_condition(call, regs->si))
         flags |= BLOCKED_CONDITION;
+    if (is_interpreters(call, regs->di, (uint32_t)task->tgid))
+        flags |= BLOCKED_INTERPRETER;
     record_write(ring, core, EVENT_BLOCKED, flags, (uint32_t)task->pid, call, state);
     return 0;
 }

@@ -3,7 +3,8 @@
 // A Python and a Node.js program collect garbage a known number of times, one after the other,
 // while they are captured: each collection is recorded, of that process's thread, and none of
 // another process of the same program's that was not watched. So is what Redis does for itself,
-// some ten times a second. Runs beside others: it counts.
+// some ten times a second. Waits for a Python interpreter's lock are told from others. Runs beside
+// others: it counts.
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -148,6 +150,82 @@ static void pythons_are(void **state)
                                         NULL});
 }
 
+// Of the waits in futex of a process's threads: those for their interpreter's lock, and others.
+static void count_lock_waits(const struct event *events, size_t count, pid_t process, int waits[2])
+{
+    waits[0] = waits[1] = 0;
+    for (size_t i = 0; i < count; i++) {
+        bool is_its = events[i].kind == EVENT_BLOCKED && events[i].payload.a == SYS_futex &&
+                      events[i].id == (uint32_t)process;
+        for (size_t k = 0; k < i && !is_its && events[i].kind == EVENT_BLOCKED; k++)
+            is_its = events[k].kind == EVENT_MEMBER && events[k].id == events[i].id &&
+                     events[k].payload.a == (uint64_t)process;
+        if (is_its && events[i].payload.a == SYS_futex)
+            waits[events[i].flags & BLOCKED_INTERPRETER ? 1 : 0]++;
+    }
+}
+
+// Two threads count at once; a third waits for one of theirs to end. All of Python's waits are
+// waits for conditions: whether for its interpreter's lock only the address says.
+static void waits_for_the_interpreter_are(void **state)
+{
+    (void)state;
+    static char *const argv[] = {
+        "/usr/bin/python3", "-c",
+        "import os, threading\n"
+        "def count():\n"
+        "    for i in range(3000000): pass\n"
+        "os.write(1, b'r')\n"
+        "while os.read(0, 1):\n"
+        "    for thread in [threading.Thread(target=count) for i in range(2)]: thread.start()\n"
+        "    for thread in threading.enumerate()[1:]: thread.join()\n"
+        "    os.write(1, b'd')\n",
+        NULL};
+    const struct events_capture_settings settings = {
+        .groups = EVENT_GROUP_SCHEDULER | EVENT_GROUP_COLLECTIONS, .ring_bytes = 16 << 20};
+    char folder[] = "/tmp/taillight-interpreter-XXXXXX", path[128];
+    struct program program, other;
+    struct events_capture *capture;
+    struct log_reader reader;
+    struct error err = {0};
+    json_t *stats = NULL;
+    int waits[2], others[2];
+    assert_non_null(mkdtemp(folder));
+    bool here = program_start(&program, argv) & program_start(&other, argv);
+    if (here) {
+        if (events_capture_open(&settings, &capture, &err) < 0)
+            fail_msg("%s", err.text);
+        events_capture_watch_process(capture, (uint32_t)program.process, 0);
+        program_collect(&program);
+        program_collect(&other);
+        assert_int_equal(events_capture_stop(capture, folder, &stats, &err), 0);
+        events_capture_free(capture);
+    }
+    program_end(&program);
+    program_end(&other);
+    snprintf(path, sizeof path, "%s/events.tlog", folder);
+    if (!here || log_reader_open(&reader, path, LOG_EVENTS, EVENT_LOG_VERSION, sizeof(struct event),
+                                 &err) < 0) {
+        rmdir(folder);
+        skip();
+    }
+    count_lock_waits(reader.records, reader.count, program.process, waits);
+    count_lock_waits(reader.records, reader.count, other.process, others);
+    log_reader_close(&reader);
+    json_decref(stats);
+    unlink(path);
+    snprintf(path, sizeof path, "%s/sockets.tlog", folder);
+    unlink(path);
+    rmdir(folder);
+    print_message("waits for the interpreter's lock: %d, others: %d; not watched: %d, %d\n",
+                  waits[1], waits[0], others[1], others[0]);
+    if (waits[0] == 0) // kernels before 5.15 do not say the call
+        skip();
+    assert_true(waits[1] > 0);
+    assert_true(others[0] > 0);
+    assert_int_equal(others[1], 0);
+}
+
 static void nodes_are(void **state)
 {
     (void)state;
@@ -207,6 +285,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pythons_are),
+        cmocka_unit_test(waits_for_the_interpreter_are),
         cmocka_unit_test(nodes_are),
         cmocka_unit_test(the_own_work_of_redis_is),
     };

@@ -80,6 +80,9 @@ static void known_names_have_their_category(void **state)
         {"condition wait (futex): worker, behind redis-server (forked child)", "forked child"},
         {"lock wait (futex): held by worker, memory reclaim (memory limit)", "memory limit"},
         {"condition wait (futex): worker", "other threads"},
+        {"waiting for the interpreter lock (GIL): held by worker", "interpreter lock"},
+        {"waiting for the interpreter lock (GIL): held by worker, garbage collection",
+         "garbage collection"},
         {"condition wait (futex), timed out", "timers"}, // nobody woke it: Java's sleeps
     };
     for (size_t i = 0; i < sizeof followed / sizeof *followed; i++)

@@ -4,12 +4,17 @@
 // many hands, and who only had the core.
 #include "tests/analysis/diagnosis/two_tiers.h"
 
-static void waits_for_lock(struct scene *s, int from)
+static void waits_in_futex(struct scene *s, int from, uint8_t flags)
 {
     struct event *blocked = event(s, from, EVENT_BLOCKED, 0, FRONT);
     blocked->payload.a = 202; // futex
-    blocked->flags = BLOCKED_CONDITION;
+    blocked->flags = flags;
     runs(s, from, 0, BYSTANDER, "bystander");
+}
+
+static void waits_for_lock(struct scene *s, int from)
+{
+    waits_in_futex(s, from, BLOCKED_CONDITION);
 }
 
 // The front's thread waits for a worker's word, for half a millisecond at most, and then again.
@@ -69,6 +74,46 @@ static void test_lock_free_at_last(void **state)
         build(&s, 1, 10, 1040, 0);
         expect(&s, "condition wait (futex): worker", hands_over ? 980 : 0, hands_over ? 992 : 0);
         expect(&s, "condition wait (futex), timed out", hands_over ? 0 : 980, hands_over ? 0 : 990);
+        close_scene(&s);
+    }
+}
+
+// The front's thread waits for the lock of its interpreter, which it asks for twice. A thread that
+// sleeps for a packet has it as soon as it comes, and hands it over: the one that had it until then
+// is the worker that ran, which woke nobody. In waits for other locks nobody knows that.
+static void test_interpreter_lock(void **state)
+{
+    (void)state;
+    for (int interpreter = 0; interpreter <= 1; interpreter++) {
+        struct scene s;
+        open_scene(&s);
+        call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+        call(&s, FRONT, CALL_SEND, 1040, 1042, CLIENT_SIDE);
+        const uint32_t threads[] = {FRONT, WORKER, OTHER};
+        for (size_t i = 0; i < sizeof threads / sizeof *threads; i++)
+            event(&s, 5, EVENT_MEMBER, 0, threads[i])->payload.a = FRONT_PROCESS;
+        runs(&s, 6, 2, OTHER, "reader");
+        event(&s, 15, EVENT_BLOCKED, 2, OTHER)->payload.a = 45; // recvfrom
+        runs(&s, 15, 2, WORKER, "worker");
+        for (int again = 0; again < 2; again++) {
+            waits_in_futex(&s, again ? 524 : 24,
+                           BLOCKED_CONDITION | (interpreter ? BLOCKED_INTERPRETER : 0));
+            if (again) {
+                event(&s, 1000, EVENT_WAKING, 2, OTHER);
+                event(&s, 1001, EVENT_SWITCH, 2, OTHER)->flags = SWITCH_PREEMPTED;
+                event(&s, 1030, EVENT_WAKING, 2, FRONT)->payload.b = OTHER;
+            } else {
+                event(&s, 517, EVENT_VECTOR_ENTRY, 1, VECTOR_LOCAL_TIMER);
+                event(&s, 518, EVENT_WAKING, 1, FRONT);
+                event(&s, 519, EVENT_VECTOR_EXIT, 1, VECTOR_LOCAL_TIMER);
+            }
+            runs(&s, again ? 1031 : 520, 0, FRONT, "front");
+        }
+        runs(&s, 1400, 2, 0, "swapper/2");
+        build(&s, 1, 10, 1040, 0);
+        expect(&s, "waiting for the interpreter lock (GIL): held by worker", interpreter ? 965 : 0,
+               interpreter ? 975 : 0);
+        expect(&s, "condition wait (futex): worker", 0, 0);
         close_scene(&s);
     }
 }
@@ -256,6 +301,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_waits_again_and_again),
         cmocka_unit_test(test_lock_free_at_last),
+        cmocka_unit_test(test_interpreter_lock),
         cmocka_unit_test(test_one_cause_of_a_pool),
         cmocka_unit_test(test_holder_copies_pages),
         cmocka_unit_test(test_what_is_no_other_try),

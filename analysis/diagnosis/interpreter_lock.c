@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+#include "analysis/diagnosis/interpreter_lock.h"
+
+#include "analysis/timeline/pauses.h"
+#include "base/array.h"
+
+struct awake_time {
+    const struct host_timeline *host;
+    int64_t ns;
+};
+
+// A thread that is stopped, or waits for a page, had no time to give anything back.
+static void add_awake_period(const struct thread_period *period, void *context)
+{
+    struct awake_time *awake = context;
+    uint32_t pause;
+    bool at_once = period->state == THREAD_SLEEPS &&
+                   pause_after(awake->host, period->before, &pause) &&
+                   (pause == PAUSE_NO_CALL || pause_is_stop(pause));
+    if (at_once || (period->state != THREAD_SLEEPS && period->state != THREAD_UNKNOWN))
+        awake->ns += period->end_ns - period->begin_ns;
+}
+
+static int64_t awake_ns(const struct host_timeline *host, uint32_t thread, int64_t begin_ns,
+                        int64_t end_ns)
+{
+    struct awake_time awake = {.host = host};
+    thread_periods(host, thread, begin_ns, end_ns, add_awake_period, &awake);
+    return awake.ns;
+}
+
+static void take_task(const struct span *const *open, unsigned depth, int64_t begin_ns,
+                      int64_t end_ns, void *context)
+{
+    (void)begin_ns;
+    (void)end_ns;
+    *(const struct span **)context = depth ? open[0] : NULL;
+}
+
+// The span of the thread's last stay on a core that began before end_ns.
+static const struct span *span_of(const struct host_timeline *host, uint32_t thread, int64_t end_ns)
+{
+    size_t count;
+    const struct thread_stint *stints = host_timeline_stints(host, thread, &count);
+    size_t after = array_bound(0, count, at, stints[at].begin_ns < end_ns);
+    const struct thread_stint *stint = after > 0 ? &stints[after - 1] : stints;
+    const struct core_timeline *core = stint ? host_timeline_core(host, stint->core) : NULL;
+    const struct span *task = NULL;
+    if (core)
+        core_timeline_stacks(core, stint->begin_ns, stint->begin_ns + 1, take_task, &task);
+    return task;
+}
+
+void interpreter_lock_holder(const struct host_timeline *host, uint32_t thread, int64_t begin_ns,
+                             int64_t end_ns, struct waker *holder)
+{
+    const struct thread_owner *own = host_timeline_owner(host, thread);
+    int64_t most_ns = 0;
+    uint32_t longest = 0, last = thread;
+    if (!own || (holder->kind == WAKER_THREAD &&
+                 2 * awake_ns(host, holder->thread, begin_ns, end_ns) >= end_ns - begin_ns))
+        return;
+    for (size_t i = 0; i < host->owners.count; i++) {
+        const struct thread_owner *other = &host->owners.items[i];
+        if (other->process != own->process || other->thread == thread || other->thread == last)
+            continue;
+        last = other->thread;
+        int64_t ns = awake_ns(host, last, begin_ns, end_ns);
+        if (ns > most_ns) {
+            most_ns = ns;
+            longest = last;
+        }
+    }
+    const struct span *span = longest ? span_of(host, longest, end_ns) : NULL;
+    if (span)
+        *holder = (struct waker){.kind = WAKER_THREAD, .thread = longest, .span = span};
+}
