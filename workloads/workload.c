@@ -9,6 +9,7 @@
 
 #include "base/hash.h"
 #include "base/units.h"
+#include "workloads/protocols/encode.h"
 #include "workloads/protocols/protocols.h"
 
 static void take_default_mix(struct workload *workload)
@@ -86,10 +87,30 @@ int workload_set_protocol(struct workload *workload, const struct protocol *prot
 
 size_t workload_key_digits(const struct workload *workload)
 {
-    size_t digits = 1;
-    for (uint64_t above = 10; above <= workload->key_count - 1 && digits < 20; above *= 10)
-        digits++;
-    return digits;
+    static const uint64_t powers[] = {0,
+                                      10u,
+                                      100u,
+                                      1000u,
+                                      10000u,
+                                      100000u,
+                                      1000000u,
+                                      10000000u,
+                                      100000000u,
+                                      1000000000u,
+                                      10000000000u,
+                                      100000000000u,
+                                      1000000000000u,
+                                      10000000000000u,
+                                      100000000000000u,
+                                      1000000000000000u,
+                                      10000000000000000u,
+                                      100000000000000000u,
+                                      1000000000000000000u,
+                                      10000000000000000000u};
+    const uint64_t largest = workload->key_count - 1;
+    const unsigned bits = 64 - (unsigned)__builtin_clzll(largest | 1);
+    const size_t digits = bits * 1233 >> 12; // times log10(2): it, or one too many
+    return digits + (largest >= powers[digits]);
 }
 
 static const char replay[] = "replay:";
@@ -153,12 +174,16 @@ static size_t key_bytes_of(const struct workload *workload, uint64_t index)
 
 size_t workload_key(const struct workload *workload, uint64_t index, char *out)
 {
-    size_t bytes = key_bytes_of(workload, index);
-    size_t zeros = bytes;
+    static const char zeros[] = "00000000";
+    enum { AT_ONCE = sizeof zeros - 1 };
+    const size_t bytes = key_bytes_of(workload, index);
+    size_t at = 0;
     // The index in decimal, zeros in front: keys of different lengths still differ as numbers.
-    for (; index && zeros; index /= 10)
-        out[--zeros] = (char)('0' + index % 10);
-    memset(out, '0', zeros);
+    for (; at + AT_ONCE <= bytes; at += AT_ONCE)
+        memcpy(out + at, zeros, AT_ONCE);
+    for (; at < bytes; at++)
+        out[at] = '0';
+    write_digits(out, out + bytes, index);
     return bytes;
 }
 

@@ -436,9 +436,12 @@ static bool replies_receive(struct client_connection *connection, bool to_the_en
         struct iovec buffer = {context->wire_buffer, context->receive_bytes};
         struct msghdr message = {.msg_iov = &buffer,
                                  .msg_iovlen = 1,
-                                 .msg_control = context->kernel_stamps ? control : NULL,
-                                 .msg_controllen = context->kernel_stamps ? sizeof control : 0};
-        ssize_t count = recvmsg(connection->socket_fd, &message, MSG_DONTWAIT);
+                                 .msg_control = control,
+                                 .msg_controllen = sizeof control};
+        ssize_t count = context->kernel_stamps
+                            ? recvmsg(connection->socket_fd, &message, MSG_DONTWAIT)
+                            : recv(connection->socket_fd, context->wire_buffer,
+                                   context->receive_bytes, MSG_DONTWAIT);
         struct arrival arrival = {.tsc = tsc_now()};
         if (count < 0 && (errno == EAGAIN || errno == EINTR))
             break;

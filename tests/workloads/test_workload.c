@@ -459,6 +459,20 @@ static void keys_differ_and_fit(void **state)
     free(keys);
 }
 
+static void the_largest_index_says_how_many_digits(void **state)
+{
+    (void)state;
+    struct workload workload;
+    workload_defaults(&workload);
+    size_t digits = 1;
+    for (uint64_t power = 1; digits <= 20; power *= 10, digits++) {
+        workload.key_count = power + 1; // indices up to it
+        assert_int_equal(workload_key_digits(&workload), digits);
+        workload.key_count = power;
+        assert_int_equal(workload_key_digits(&workload), digits > 1 ? digits - 1 : 1);
+    }
+}
+
 static void values_follow_from_their_index(void **state)
 {
     (void)state;
@@ -529,6 +543,7 @@ int main(void)
         cmocka_unit_test(changing_protocols_keeps_the_mix_by_name),
         cmocka_unit_test(requests_follow_from_their_places),
         cmocka_unit_test(keys_differ_and_fit),
+        cmocka_unit_test(the_largest_index_says_how_many_digits),
         cmocka_unit_test(values_follow_from_their_index),
         cmocka_unit_test(files_are_named_and_renamed),
     };

@@ -23,9 +23,18 @@ struct text {
 
 // Each writes at a place with enough room, without a NUL, and returns the place after it.
 
+// Keys and commands are short: then a call costs more than the copying.
 static inline char *append_bytes(char *at, const char *bytes, size_t count)
 {
-    memcpy(at, bytes, count);
+    uint64_t first, last;
+    if (!__builtin_constant_p(count) && count >= sizeof first && count <= 2 * sizeof first) {
+        memcpy(&first, bytes, sizeof first);
+        memcpy(&last, bytes + count - sizeof last, sizeof last);
+        memcpy(at, &first, sizeof first);
+        memcpy(at + count - sizeof last, &last, sizeof last);
+    } else {
+        memcpy(at, bytes, count);
+    }
     return at + count;
 }
 
@@ -34,14 +43,29 @@ static inline char *append_text(char *at, const char *text)
     return append_bytes(at, text, strlen(text));
 }
 
+// Writes the last digits of a number in decimal up to `end`, no more than there is room for from
+// `begin` on, and returns where the first stands: two at a time, since dividing takes longest.
+static inline char *write_digits(char *begin, char *end, uint64_t number)
+{
+    static const char pairs[] = "00010203040506070809101112131415161718192021222324"
+                                "25262728293031323334353637383940414243444546474849"
+                                "50515253545556575859606162636465666768697071727374"
+                                "75767778798081828384858687888990919293949596979899";
+    for (; number >= 10 && end - begin >= 2; number /= 100)
+        memcpy(end -= 2, pairs + number % 100 * 2, 2);
+    if (number && end > begin)
+        *--end = (char)('0' + number % 10);
+    return end;
+}
+
 // In decimal.
 static inline char *append_number(char *at, uint64_t number)
 {
     unsigned digits = 1;
     for (uint64_t left = number; left >= 10; left /= 10)
         digits++;
-    for (char *place = at + digits; place > at; number /= 10)
-        *--place = (char)('0' + number % 10);
+    *at = '0';
+    write_digits(at, at + digits, number);
     return at + digits;
 }
 

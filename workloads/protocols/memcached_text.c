@@ -109,6 +109,36 @@ static enum reply_progress text_end_data(struct reply_parser *parser)
     return REPLY_UNDER_WAY; // to END
 }
 
+// A value that is there or not, and a set's answer.
+static size_t text_take_usual(const char *bytes, size_t count, struct reply *reply)
+{
+    enum { LINE_BYTES = 320 }; // of "VALUE ...", with the longest key and numbers
+    static const char stored[] = "STORED\r\n", end[] = "END\r\n", behind[] = "\r\nEND\r\n";
+    enum { STORED_BYTES = sizeof stored - 1, END_BYTES = sizeof end - 1 };
+    enum { BEHIND_BYTES = sizeof behind - 1 };
+    const char *newline;
+    if (count >= END_BYTES && memcmp(bytes, end, END_BYTES) == 0) {
+        *reply = (struct reply){.kind = REPLY_MISS};
+        return END_BYTES;
+    }
+    if (count >= STORED_BYTES && memcmp(bytes, stored, STORED_BYTES) == 0) {
+        *reply = (struct reply){.kind = REPLY_STORED};
+        return STORED_BYTES;
+    }
+    if (count < STORED_BYTES || memcmp(bytes, "VALUE ", 6) != 0 ||
+        !(newline = memchr(bytes, '\n', count < LINE_BYTES ? count : LINE_BYTES)) ||
+        newline[-1] != '\r')
+        return 0;
+    const struct reply_line line = {.bytes = bytes, .count = (size_t)(newline - 1 - bytes)};
+    const size_t line_bytes = line.count + 2;
+    *reply = (struct reply){.kind = REPLY_VALUE};
+    if (parse_value_line(&line, &reply->value_bytes, &reply->key_hash) != REPLY_VALUE ||
+        count - line_bytes < reply->value_bytes + BEHIND_BYTES ||
+        memcmp(bytes + line_bytes + reply->value_bytes, behind, BEHIND_BYTES) != 0)
+        return 0;
+    return line_bytes + reply->value_bytes + BEHIND_BYTES;
+}
+
 static const struct protocol_operation operations[MEMCACHED_OPERATIONS] =
     MEMCACHED_OPERATIONS_WITH();
 
@@ -169,6 +199,7 @@ const struct protocol memcached_text_protocol = {
     .request_bytes_max = request_bytes_max,
     .encode = text_encode,
     .judge_line = text_judge,
+    .take_usual = text_take_usual,
     .end_data = text_end_data,
     .log_in = memcached_log_in,
     .answers = memcached_answers,

@@ -241,6 +241,10 @@ struct protocol {
     enum reply_progress (*judge_header)(struct reply_parser *parser); // in parser->line
     enum reply_progress (*judge_line)(struct reply_parser *parser, const struct reply_line *line);
     enum reply_progress (*end_data)(struct reply_parser *parser); // the value is whole
+    // The usual replies in one go, where all of one is there: fills kind, value_bytes and key_hash
+    // and returns how many bytes it takes. 0: it is another one, or not whole, and is taken apart
+    // as above, with the same outcome. NULL: none is usual.
+    size_t (*take_usual)(const char *bytes, size_t count, struct reply *reply);
     // Or, of a protocol whose replies are made of neither: takes bytes of a reply, at least one and
     // none behind its end, and returns how many.
     size_t (*take)(const struct protocol *protocol, struct reply_parser *parser, const char *bytes,

@@ -80,8 +80,9 @@ static char *append_word(char *at, struct text prefix, const char *bytes, size_t
 {
     *at++ = '$';
     at = append_text(append_number(at, prefix.count + count), "\r\n");
-    at = append_bytes(append_bytes(at, prefix.bytes, prefix.count), bytes, count);
-    return append_text(at, "\r\n");
+    if (prefix.count)
+        at = append_bytes(at, prefix.bytes, prefix.count);
+    return append_text(append_bytes(at, bytes, count), "\r\n");
 }
 
 // The operations that a recorded key has with prefixes of its own, besides the one that removes it:
@@ -158,6 +159,10 @@ static size_t redis_encode(const struct request *request, char *out, size_t out_
         return 0;
     if (operation == REDIS_DELETE)
         return encode_delete(request, out);
+    if (operation == REDIS_GET) { // as most are: without asking what else there may be
+        char *key = append_text(out, "*2\r\n$3\r\nGET\r\n");
+        return (size_t)(append_word(key, none, request->key, request->key_bytes) - out);
+    }
     char *at = out, number[NUMBER_DIGITS_MAX];
     bool transaction = operation == REDIS_TRANSACTION;
     bool expires = (operation == REDIS_SET || transaction) && request->expiry_s;
@@ -449,6 +454,28 @@ static enum reply_progress redis_judge(struct reply_parser *parser, const struct
     return parser->data_left ? REPLY_UNDER_WAY : end_element(parser);
 }
 
+// A string that is there or not, and a set's OK.
+static size_t redis_take_usual(const char *bytes, size_t count, struct reply *reply)
+{
+    enum { LENGTH_DIGITS = 9, OK_BYTES = 5 };
+    const char *at = bytes + 1, *end = bytes + count;
+    uint64_t length = 0;
+    if (count < OK_BYTES)
+        return 0;
+    if (*bytes != '$' || *at == '-') {
+        const bool absent = memcmp(bytes, "$-1\r\n", OK_BYTES) == 0;
+        *reply = (struct reply){.kind = absent ? REPLY_MISS : REPLY_STORED};
+        return absent || memcmp(bytes, "+OK\r\n", OK_BYTES) == 0 ? OK_BYTES : 0;
+    }
+    for (; at < end && at <= bytes + LENGTH_DIGITS && *at >= '0' && *at <= '9'; at++)
+        length = length * 10 + (uint64_t)(*at - '0');
+    if (at == bytes + 1 || (size_t)(end - at) < length + 4 || length > bulk_bytes_limit ||
+        at[0] != '\r' || at[1] != '\n' || at[length + 2] != '\r' || at[length + 3] != '\n')
+        return 0;
+    *reply = (struct reply){.kind = REPLY_VALUE, .value_bytes = length};
+    return (size_t)(at - bytes) + length + 4;
+}
+
 static bool redis_answers(unsigned operation, enum reply_kind kind)
 {
     static const bool reads[REDIS_OPERATIONS] = {
@@ -487,6 +514,7 @@ const struct protocol redis_protocol = {
     .request_bytes_max = request_bytes_max,
     .encode = redis_encode,
     .judge_line = redis_judge,
+    .take_usual = redis_take_usual,
     .end_data = redis_end_data,
     .log_in = redis_log_in,
     .slot = redis_slot,
@@ -505,6 +533,7 @@ const struct protocol redis_resp3_protocol = {
     .request_bytes_max = request_bytes_max_resp3,
     .encode = redis_encode_resp3,
     .judge_line = redis_judge,
+    .take_usual = redis_take_usual,
     .end_data = redis_end_data,
     .log_in = redis_log_in,
     .greets = true,

@@ -204,6 +204,33 @@ static bool pass_part(struct reply_parser *parser)
     return true;
 }
 
+// Whether a reply begins of which nothing is known beforehand.
+static bool may_be_usual(const struct protocol *protocol, const struct reply_parser *parser)
+{
+    return protocol->take_usual && !parser->in_reply && !parser->resync && !parser->parts_due &&
+           !parser->list && !is_greeting(protocol, parser);
+}
+
+// Takes whole replies of the usual kinds, up to the first other one: nothing of them is gathered in
+// the parser, and so nothing is to be forgotten after each. Returns how many bytes that was.
+static size_t take_usual(const struct protocol *protocol, struct reply_parser *parser,
+                         const char *bytes, size_t count, struct reply *replies, size_t replies_max,
+                         size_t *reply_count)
+{
+    const uint64_t offset = parser->offset;
+    size_t used = 0, found = 0, taken;
+    while (found < replies_max &&
+           (taken = protocol->take_usual(bytes + used, count - used, &replies[found]))) {
+        replies[found].begin = offset + used;
+        used += taken;
+        replies[found++].end = offset + used;
+    }
+    parser->offset += used;
+    parser->number += found;
+    *reply_count += found;
+    return used;
+}
+
 size_t reply_parse(const struct protocol *protocol, struct reply_parser *parser, const char *bytes,
                    size_t count, struct reply *replies, size_t replies_max, size_t *reply_count)
 {
@@ -212,6 +239,11 @@ size_t reply_parse(const struct protocol *protocol, struct reply_parser *parser,
     bool broken = false; // what is behind such a reply may be no reply
     parser->aside = false;
     while (used < count && *reply_count < replies_max && !broken && !parser->aside) {
+        if (may_be_usual(protocol, parser))
+            used += take_usual(protocol, parser, bytes + used, count - used, replies + *reply_count,
+                               replies_max - *reply_count, reply_count);
+        if (used == count || *reply_count == replies_max)
+            break;
         enum reply_progress progress;
         if (!parser->in_reply)
             parser->reply_begin = parser->offset;

@@ -64,26 +64,37 @@ static inline void check_whole(struct stream *stream, const enum reply_kind *kin
     }
 }
 
-// Every way to split the stream in three, whole, and byte by byte.
+// What was seen of each reply does not depend on how it came.
+static inline void check_alike(const struct stream *stream, const struct stream *other)
+{
+    for (size_t i = 0; i < stream->reply_count; i++) {
+        assert_int_equal(stream->replies[i].value_bytes, other->replies[i].value_bytes);
+        assert_int_equal(stream->replies[i].key_hash, other->replies[i].key_hash);
+    }
+}
+
+// Every way to split the stream in three, whole, and byte by byte: as which no reply is there at
+// once (protocol.h, take_usual).
 static inline void check_splits(const struct protocol *protocol, struct stream stream,
                                 const enum reply_kind *kinds, size_t count)
 {
+    struct stream bytewise = stream;
+    struct reply_parser parser = {0};
+    for (size_t at = 0; at < stream.count; at++)
+        feed(protocol, &parser, &bytewise, at, at + 1, 1);
+    check_whole(&bytewise, kinds, count);
     for (size_t first = 0; first <= stream.count; first++) {
         for (size_t second = first; second <= stream.count; second++) {
-            struct reply_parser parser = {0};
+            parser = (struct reply_parser){0};
             stream.reply_count = 0;
             feed(protocol, &parser, &stream, 0, first, 1 + first % 3);
             feed(protocol, &parser, &stream, first, second, 8);
             feed(protocol, &parser, &stream, second, stream.count, 8);
             check_whole(&stream, kinds, count);
+            check_alike(&stream, &bytewise);
             assert_int_equal(parser.offset, stream.count);
         }
     }
-    struct reply_parser parser = {0};
-    stream.reply_count = 0;
-    for (size_t at = 0; at < stream.count; at++)
-        feed(protocol, &parser, &stream, at, at + 1, 1);
-    check_whole(&stream, kinds, count);
 }
 
 // Encodes into exactly the room it may take, and holds the outcome against what is expected.
