@@ -21,16 +21,22 @@ static inline void sample_counts_note(struct sample_counts *counts, const struct
     counts->scheduled++;
     counts->sent += sample->sent_tsc != 0;
     counts->tx_missing += sample_lacks_stamp(sample) != 0;
-    counts->misses += sample->status == SAMPLE_MISS;
-    counts->error_replies += sample->status == SAMPLE_ERROR_REPLY;
-    counts->unsent += sample->status == SAMPLE_UNSENT;
-    counts->timed_out += sample->status == SAMPLE_TIMED_OUT;
-    counts->lost += sample->status == SAMPLE_LOST;
     if (sample->reply_tsc > counts->last_reply_tsc)
         counts->last_reply_tsc = sample->reply_tsc;
-    if (!sample_is_answered(sample))
-        return;
+    if (sample->status != SAMPLE_ANSWERED) { // as nearly all are
+        counts->misses += sample->status == SAMPLE_MISS;
+        counts->error_replies += sample->status == SAMPLE_ERROR_REPLY;
+        counts->unsent += sample->status == SAMPLE_UNSENT;
+        counts->timed_out += sample->status == SAMPLE_TIMED_OUT;
+        counts->lost += sample->status == SAMPLE_LOST;
+        if (!sample_is_answered(sample))
+            return;
+    }
     counts->answered++;
+    if (!sample->tx_source && !sample->rx_source) {
+        counts->stamps_user++;
+        return;
+    }
     const int stamped =
         sample->tx_source && sample->tx_source != STAMP_LEFT_OUT && sample->rx_source;
     const int tx = sample->tx_source == STAMP_HARDWARE, rx = sample->rx_source == STAMP_HARDWARE;

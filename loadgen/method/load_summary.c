@@ -8,7 +8,6 @@
 
 #include "base/text.h"
 #include "loadgen/method/logical_requests.h"
-#include "loadgen/method/method_interval.h"
 
 const double summary_quantiles[SUMMARY_QUANTILES] = {0.5, 0.9, 0.99, 0.999, 0.9999, 1};
 const char *const summary_quantile_names[SUMMARY_QUANTILES] = {"p50",   "p90",    "p99",
@@ -54,21 +53,24 @@ static void take_percentiles(double *values, size_t count, struct load_percentil
 
 // With the intervals: of values in the order in which they were to be sent.
 static int take_latency(const double *values, size_t count, struct load_percentiles *out,
-                        struct error *err)
+                        struct percentile_estimate estimates[SUMMARY_QUANTILES], struct error *err)
 {
     double found[SUMMARY_QUANTILES];
-    int status = percentile_intervals_take(values, count, summary_quantiles, SUMMARY_QUANTILES,
-                                           summary_confidence, found, out->interval, err);
-    if (status == 0)
-        keep_seen(found, count, out);
-    return status;
+    int status = percentile_estimates_take(values, count, summary_quantiles, SUMMARY_QUANTILES,
+                                           summary_confidence, estimates, err);
+    if (status < 0)
+        return status;
+    for (unsigned i = 0; i < SUMMARY_QUANTILES; i++) {
+        found[i] = estimates[i].value;
+        out->interval[i] = estimates[i].interval;
+    }
+    keep_seen(found, count, out);
+    return 0;
 }
 
 static struct sample_counts count_statuses(const struct engine_result *result)
 {
     struct sample_counts counts = {0};
-    if (result->totals)
-        return result->totals->counts;
     for (size_t i = 0; i < result->sample_count; i++)
         sample_counts_note(&counts, &result->samples[i]);
     return counts;
@@ -155,11 +157,12 @@ static void take_latency_of(const struct engine_result *result, const struct sam
 }
 
 static void fill_columns(const struct engine_result *result, const struct engine_result *logical,
-                         struct columns *columns)
+                         struct columns *columns, struct sample_counts *counts)
 {
     const bool alone = logical->samples == result->samples;
     for (size_t i = 0; i < result->sample_count; i++) {
         const struct sample *sample = &result->samples[i];
+        sample_counts_note(counts, sample);
         if (alone)
             take_latency_of(result, sample, columns);
         else
@@ -176,18 +179,22 @@ static void fill_columns(const struct engine_result *result, const struct engine
 }
 
 static int take_latencies(const struct engine_result *result, const struct engine_result *logical,
-                          double *room, struct load_summary *summary, struct error *err)
+                          double *room, struct load_summary *summary, struct sample_counts *counts,
+                          struct percentile_estimate estimates[SUMMARY_QUANTILES],
+                          struct error *err)
 {
+    struct percentile_estimate of_each[SUMMARY_QUANTILES];
     const size_t count = result->sample_count;
     struct columns columns = {.latency = room,
                               .uncorrected = room + count,
                               .network = room + 2 * count,
                               .lateness = room + 3 * count,
                               .each = room + 4 * count};
-    fill_columns(result, logical, &columns);
-    int status = take_latency(columns.latency, columns.latencies, &summary->latency, err);
+    fill_columns(result, logical, &columns, counts);
+    int status =
+        take_latency(columns.latency, columns.latencies, &summary->latency, estimates, err);
     if (status == 0 && logical->samples != result->samples)
-        status = take_latency(columns.each, count, &summary->each, err);
+        status = take_latency(columns.each, count, &summary->each, of_each, err);
     take_percentiles(columns.uncorrected, columns.sends, &summary->uncorrected);
     take_percentiles(columns.network, columns.stamped, &summary->network);
     double lateness[2];
@@ -537,26 +544,33 @@ static void judge_load(const struct engine_result *result, struct load_summary *
     judge_replies(result, summary);
 }
 
-// Of logical requests where there are any.
+// Of logical requests where there are any. The latencies are the first column.
 static int take_figures(const struct engine_result *result, struct load_summary *summary,
+                        struct sample_counts *counts, struct load_latencies *kept,
                         struct error *err)
 {
     struct engine_result logical;
     int status = logical_requests_make(result, &logical, err);
     if (status < 0)
         return status;
-    double *room = calloc(result->sample_count + 1, COLUMNS * sizeof *room);
+    double *room = malloc((result->sample_count + 1) * COLUMNS * sizeof *room);
     if (room)
-        status = take_latencies(result, &logical, room, summary, err);
+        status = take_latencies(result, &logical, room, summary, counts, kept->estimates, err);
     else
         status = error_set(err, ERROR_FAILED, "out of memory for the percentiles of %s requests",
                            TEXT_COUNT(result->sample_count));
+    if (result->totals)
+        *counts = result->totals->counts;
+    take_counts(counts, summary);
     if (logical.samples != result->samples) {
-        const struct sample_counts counts = count_statuses(&logical);
-        summary->logical_scheduled = counts.scheduled;
-        summary->logical_answered = counts.answered;
+        const struct sample_counts united = count_statuses(&logical);
+        summary->logical_scheduled = united.scheduled;
+        summary->logical_answered = united.answered;
     }
-    free(room);
+    double *fewer = status == 0 ? realloc(room, (logical.sample_count + 1) * sizeof *room) : NULL;
+    kept->us = fewer ? fewer : room;
+    if (status < 0)
+        free(room);
     logical_requests_free(result, &logical);
     return status;
 }
@@ -564,10 +578,20 @@ static int take_figures(const struct engine_result *result, struct load_summary 
 int load_summarise(const struct engine_result *result, uint64_t duration_ns,
                    struct load_summary *summary, struct error *err)
 {
+    struct load_latencies latencies;
+    int status = load_summarise_keeping(result, duration_ns, summary, &latencies, err);
+    if (status == 0)
+        free(latencies.us);
+    return status;
+}
+
+int load_summarise_keeping(const struct engine_result *result, uint64_t duration_ns,
+                           struct load_summary *summary, struct load_latencies *kept,
+                           struct error *err)
+{
     *summary = (struct load_summary){.ok = true};
-    const struct sample_counts counts = count_statuses(result);
-    take_counts(&counts, summary);
-    int status = take_figures(result, summary, err);
+    struct sample_counts counts = {0};
+    int status = take_figures(result, summary, &counts, kept, err);
     if (result->totals)
         take_totals(result, summary);
     take_rates(result, counts.last_reply_tsc, duration_ns, summary);

@@ -18,6 +18,7 @@
 #include "base/quantile.h"
 #include "loadgen/engine/engine_result.h"
 #include "loadgen/method/load_doubts.h"
+#include "loadgen/method/method_interval.h"
 
 enum { SUMMARY_QUANTILES = 6, SUMMARY_REASONS = 12 };
 extern const double summary_quantiles[SUMMARY_QUANTILES];           // 0.5 ... 0.9999, 1
@@ -57,7 +58,16 @@ struct load_summary {
     uint64_t stamps_one_way; // of stamps_software: one of the two is the NIC's
 };
 
-// Computes it. ERROR_FAILED: out of memory.
+// What computing it found besides, for whoever judges the method of the same requests.
+struct load_latencies {
+    double *us; // of each (logical) request, in their order; the caller frees
+    struct percentile_estimate estimates[SUMMARY_QUANTILES]; // with summary_confidence
+};
+
+// Computes it. kept: NULL: nothing is. ERROR_FAILED: out of memory; nothing is to be freed.
+int load_summarise_keeping(const struct engine_result *result, uint64_t duration_ns,
+                           struct load_summary *summary, struct load_latencies *kept,
+                           struct error *err);
 int load_summarise(const struct engine_result *result, uint64_t duration_ns,
                    struct load_summary *summary, struct error *err);
 

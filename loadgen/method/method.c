@@ -178,20 +178,33 @@ static void method_explain(struct method *method)
 
 static double *latencies_collect(const struct engine_result *run)
 {
-    double *values = calloc(run->sample_count + 1, sizeof *values);
+    double *values = malloc((run->sample_count + 1) * sizeof *values);
     for (size_t i = 0; values && i < run->sample_count; i++)
         values[i] = sample_latency_us(&run->samples[i], run->tsc_hz);
     return values;
 }
 
-static int judge_interval(const double *values, size_t count, size_t warm_up, struct method *method,
+// The target percentile's, where the summary has it.
+static const struct percentile_estimate *known_estimate(const struct load_latencies *kept,
+                                                        const struct method_settings *settings)
+{
+    for (unsigned i = 0; kept && i < SUMMARY_QUANTILES; i++)
+        if (!islessgreater(summary_quantiles[i], settings->quantile) &&
+            !islessgreater(summary_confidence, settings->confidence))
+            return &kept->estimates[i];
+    return NULL;
+}
+
+static int judge_interval(const double *values, size_t count, size_t warm_up,
+                          const struct load_latencies *kept, struct method *method,
                           struct error *err)
 {
     const struct method_settings *settings = &method->settings;
     struct percentile_interval *found = &method->interval;
     size_t thinning = method->independence.thinning;
-    int status = percentile_interval_take(values, count, thinning, settings->quantile,
-                                          settings->confidence, found, err);
+    int status =
+        percentile_interval_judge(values, count, thinning, settings->quantile, settings->confidence,
+                                  known_estimate(kept, settings), found, err);
     method->needed_s = NAN;
     if (status < 0)
         return status;
@@ -206,15 +219,39 @@ static int judge_interval(const double *values, size_t count, size_t warm_up, st
     return 0;
 }
 
-static int judge_latencies(const struct engine_result *run, double *values, struct method *method,
+// Whether the level stays, by as many of the values as that takes.
+static int judge_steadiness(const double *values, size_t count, size_t *warm_up, struct method *method,
+                       struct error *err)
+{
+    const double q = method->settings.quantile;
+    const size_t every = independence_evidence(count, q);
+    double *thinned = every > 1 ? malloc((count / every + 1) * sizeof *thinned) : NULL;
+    if (every > 1 && !thinned)
+        return error_set(err, ERROR_FAILED, "out of memory for the level of %s requests",
+                         TEXT_COUNT(count));
+    if (thinned) {
+        count = independence_thin(values, count, every, thinned);
+        values = thinned;
+    }
+    int status = stationarity_warm_up(values, count, warm_up, err);
+    if (status == 0)
+        status =
+            stationarity_judge(values + *warm_up, count - *warm_up, q, &method->stationarity, err);
+    *warm_up *= every;
+    free(thinned);
+    return status;
+}
+
+static int judge_latencies(const struct engine_result *run, const double *values,
+                           const struct load_latencies *kept, struct method *method,
                            struct error *err)
 {
     const struct method_settings *settings = &method->settings;
     size_t warm_up;
-    int status = stationarity_warm_up(values, run->sample_count, &warm_up, err);
+    int status = judge_steadiness(values, run->sample_count, &warm_up, method, err);
     if (status < 0)
         return status;
-    double *rest = values + warm_up;
+    const double *rest = values + warm_up;
     size_t count = run->sample_count - warm_up;
     if (warm_up)
         method->warm_up_s =
@@ -223,12 +260,10 @@ static int judge_latencies(const struct engine_result *run, double *values, stru
     status = independence_judge(rest, count,
                                 percentile_interval_least(settings->quantile, settings->confidence),
                                 settings->turn, &method->independence, err);
-    if (status == 0)
-        status = stationarity_judge(rest, count, settings->quantile, &method->stationarity, err);
     method->findings[METHOD_STATIONARITY] =
         finding_of(method->stationarity.judged, method->stationarity.stationary);
     if (status == 0)
-        status = judge_interval(values, run->sample_count, warm_up, method, err);
+        status = judge_interval(values, run->sample_count, warm_up, kept, method, err);
     // If no thinning makes neighbours independent, because the level wanders slowly, the interval
     // is widened (method_interval.h) and then includes that uncertainty, unless it becomes too wide
     // to say anything.
@@ -241,7 +276,8 @@ static int judge_latencies(const struct engine_result *run, double *values, stru
 
 // When the rate changes, nothing is claimed of the whole but the percentile itself.
 static int judge_pattern(const struct engine_result *run, const double *values,
-                         struct method *method, struct error *err)
+                         const struct load_latencies *kept, struct method *method,
+                         struct error *err)
 {
     const struct method_settings *settings = &method->settings;
     int status = levels_judge(run, values, &settings->pattern, settings->duration_s,
@@ -254,23 +290,27 @@ static int judge_pattern(const struct engine_result *run, const double *values,
     const struct level *unsteady = levels_unsteady(&method->levels);
     method->findings[METHOD_STATIONARITY] = finding_of(judged || unsteady, !unsteady);
     method->needed_s = NAN;
-    status = percentile_interval_take(values, run->sample_count, 1, settings->quantile,
-                                      settings->confidence, &method->interval, err);
+    status = percentile_interval_judge(values, run->sample_count, 1, settings->quantile,
+                                       settings->confidence, known_estimate(kept, settings),
+                                       &method->interval, err);
     method->interval.interval.known = false;
     return status;
 }
 
 // The client by each request, the rest by logical requests.
 static int judge_run(const struct engine_result *run, const struct engine_result *logical,
-                     double idle, struct method *method, struct error *err)
+                     double idle, const struct load_latencies *kept, struct method *method,
+                     struct error *err)
 {
     const struct method_settings *settings = &method->settings;
     const struct arrivals_asked asked = {settings->recorded ? NULL : &settings->arrivals,
                                          settings->rate, &settings->pattern, settings->duration_s,
                                          settings->batch_us};
     const bool alone = logical->samples == run->samples;
-    double *values = latencies_collect(logical);
-    double *each = alone ? values : latencies_collect(run);
+    double *own = kept ? NULL : latencies_collect(logical);
+    const double *values = kept ? kept->us : own;
+    double *apart = alone ? NULL : latencies_collect(run);
+    const double *each = alone ? values : apart;
     int status = 0;
     if (!values || !each)
         status = error_set(err, ERROR_FAILED, "out of memory for the latencies of %s requests",
@@ -281,11 +321,10 @@ static int judge_run(const struct engine_result *run, const struct engine_result
         status = client_bias_judge(run, each, settings->quantile, idle, &method->client, err);
     if (status == 0)
         status = settings->pattern.kind == PATTERN_CONSTANT && !settings->recorded
-                     ? judge_latencies(logical, values, method, err)
-                     : judge_pattern(logical, values, method, err);
-    if (!alone)
-        free(each);
-    free(values);
+                     ? judge_latencies(logical, values, kept, method, err)
+                     : judge_pattern(logical, values, kept, method, err);
+    free(apart);
+    free(own);
     return status;
 }
 
@@ -298,13 +337,20 @@ static size_t common_divisor(size_t a, size_t b)
 int method_judge(const struct engine_result *run, const struct method_settings *settings,
                  bool load_ok, double idle, struct method *method, struct error *err)
 {
+    return method_judge_kept(run, settings, load_ok, idle, NULL, method, err);
+}
+
+int method_judge_kept(const struct engine_result *run, const struct method_settings *settings,
+                      bool load_ok, double idle, const struct load_latencies *kept,
+                      struct method *method, struct error *err)
+{
     struct engine_result logical;
     *method = (struct method){.settings = *settings};
     if (settings->turn)
         method->settings.turn /= common_divisor(settings->turn, fanout_of(run));
     int status = logical_requests_make(run, &logical, err);
     if (status == 0)
-        status = judge_run(run, &logical, idle, method, err);
+        status = judge_run(run, &logical, idle, kept, method, err);
     if (status < 0)
         return status;
     logical_requests_free(run, &logical);
@@ -337,7 +383,8 @@ int load_judge(const struct engine_result *run, uint64_t duration_ns,
                struct method *method, struct error *err)
 {
     struct method_settings taken = *settings;
-    int status = load_summarise(run, duration_ns, summary, err);
+    struct load_latencies kept;
+    int status = load_summarise_keeping(run, duration_ns, summary, &kept, err);
     if (status < 0)
         return status;
     taken.closed_loop = run->closed_loop;
@@ -348,7 +395,9 @@ int load_judge(const struct engine_result *run, uint64_t duration_ns,
         load_summary_add_reason(summary, DOUBT_INTERRUPTED,
                                 "interrupted: how the load was made was not judged");
     else
-        status = method_judge(run, &taken, summary->ok, summary->spin_fraction, method, err);
+        status =
+            method_judge_kept(run, &taken, summary->ok, summary->spin_fraction, &kept, method, err);
+    free(kept.us);
     for (unsigned i = 0; status == 0 && i < method->reason_count; i++)
         load_summary_add_reason(summary, method->doubts[i], "%s", method->reasons[i]);
     if (settings->pattern.kind != PATTERN_CONSTANT || settings->recorded) // as of the target

@@ -84,6 +84,11 @@ struct method {
 int method_judge(const struct engine_result *run, const struct method_settings *settings,
                  bool load_ok, double idle, struct method *method, struct error *err);
 
+// The same of latencies that load_summarise_keeping() kept of the run.
+int method_judge_kept(const struct engine_result *run, const struct method_settings *settings,
+                      bool load_ok, double idle, const struct load_latencies *kept,
+                      struct method *method, struct error *err);
+
 // Both: the load's summary, which gets the method's reasons, and the method's findings. Of a closed
 // loop, which has failed as a load, the rate that came about is taken for the one asked for.
 int load_judge(const struct engine_result *run, uint64_t duration_ns,

@@ -9,6 +9,7 @@
 #include "base/quantile.h"
 #include "base/text.h"
 #include "loadgen/method/logical_requests.h"
+#include "loadgen/method/method_independence.h"
 
 enum {
     GAPS_LEAST = 200,
@@ -113,10 +114,11 @@ static double into_operational_time(const struct arrivals_asked *asked, struct s
     return greatest;
 }
 
-static double median_send_us(const struct engine_result *run, double *work)
+// Of every so manieth request.
+static double median_send_us(const struct engine_result *run, size_t every, double *work)
 {
     size_t count = 0;
-    for (size_t i = 0; i < run->sample_count; i++)
+    for (size_t i = 0; i < run->sample_count; i += every)
         if (run->samples[i].sent_tsc)
             work[count++] =
                 (double)(run->samples[i].sent_tsc - run->samples[i].send_tsc) / run->tsc_hz * 1e6;
@@ -247,7 +249,7 @@ static void judge_queued(const struct engine_result *run, struct send_times *tim
         result->back_to_back_min_us = fmin(result->back_to_back_min_us, times->queued_us[i]);
     result->back_to_back_us =
         times->queued < QUEUED_LEAST
-            ? median_send_us(run, times->queued_us)
+            ? median_send_us(run, 1, times->queued_us)
             : quantile_of(times->queued_us, times->queued, 0.5, times->queued_us);
 }
 
@@ -386,13 +388,13 @@ static double reading_us(const struct engine_result *run, size_t i, const struct
 
 static const double p50_p99[2] = {0.5, 0.99};
 
-// Adds to late[i] how much longer request i's reply waited than the median one, whose time is the
-// way through the network stack.
-static void add_reading(const struct engine_result *run, double *work,
+// Adds to late[i] of every so manieth request how much longer its reply waited than the median one,
+// whose time is the way through the network stack.
+static void add_reading(const struct engine_result *run, size_t every, double *work,
                         const struct leaving *leaving, double *late, struct client_bias *result)
 {
     size_t count = 0;
-    for (size_t i = 0; i < run->sample_count; i++) {
+    for (size_t i = 0; i < run->sample_count; i += every) {
         double us = reading_us(run, i, leaving);
         if (!isnan(us))
             work[count++] = us;
@@ -401,32 +403,36 @@ static void add_reading(const struct engine_result *run, double *work,
     quantile_pair_of(work, count, p50_p99, work, found);
     const double typical = found[0];
     result->reading_p99_us = found[1] - typical;
-    for (size_t i = 0; i < run->sample_count; i++)
+    for (size_t i = 0; i < run->sample_count; i += every)
         late[i] += fmax(reading_us(run, i, leaving) - typical, 0); // of NaN: 0
 }
 
-// The percentile of the latencies minus late[i] each; of logical requests the slowest one's counts.
-// late: NULL: they are left as they are.
+// The percentile of every so manieth latency minus late[i]; of logical requests, of which all are
+// looked at then, the slowest one's counts. late: NULL: they are left as they are.
 static double target_without(const struct engine_result *run, const double *latencies,
-                             const double *late, double q, double *work)
+                             const double *late, double q, size_t every, double *work)
 {
     const uint32_t fanout = fanout_of(run);
-    const size_t count = run->sample_count / fanout;
-    if (fanout == 1 && !late)
+    size_t count = run->sample_count / fanout, found = 0;
+    if (fanout == 1 && !late && every == 1)
         return quantile_of(latencies, count, q, work);
-    for (size_t i = 0; i < count; i++) {
-        work[i] = -(double)INFINITY;
-        for (size_t k = i * fanout; k < (i + 1) * fanout; k++) // infinite if never answered
-            work[i] = fmax(work[i], latencies[k] - (late ? late[k] : 0));
+    for (size_t i = 0; i < count; i += every) {
+        double slowest = -(double)INFINITY;
+        for (size_t k = i * fanout; k < (i + 1) * fanout; k++) { // infinite if never answered
+            const double without = latencies[k] - (late ? late[k] : 0);
+            slowest = without > slowest ? without : slowest;
+        }
+        work[found++] = slowest;
     }
-    return quantile_of(work, count, q, work);
+    return quantile_of(work, found, q, work);
 }
 
 int client_bias_judge(const struct engine_result *run, const double *latencies, double q,
                       double idle, struct client_bias *result, struct error *err)
 {
     size_t count = run->sample_count;
-    double *late = calloc(count + 1, sizeof *late), *work = calloc(count + 1, sizeof *work);
+    const size_t every = fanout_of(run) == 1 ? independence_evidence(count, q) : 1;
+    double *late = malloc((count + 1) * sizeof *late), *work = malloc((count + 1) * sizeof *work);
     struct leaving leaving = {.shortest_us =
                                   calloc(count / LEAVING_BLOCK + 1, sizeof *leaving.shortest_us)};
     int status = 0;
@@ -437,19 +443,20 @@ int client_bias_judge(const struct engine_result *run, const double *latencies, 
                            TEXT_COUNT(count));
     } else if (count >= GAPS_LEAST) {
         double lateness[2];
-        const size_t stamped = take_lateness(run, median_send_us(run, work), late);
-        quantile_pair_of(late, count, p50_p99, work, lateness);
+        const size_t stamped = take_lateness(run, median_send_us(run, every, work), late);
+        quantile_pair_of(work, independence_thin(late, count, every, work), p50_p99, work,
+                         lateness);
         result->lateness_p50_us = lateness[0];
         result->lateness_p99_us = lateness[1];
-        result->target_us = target_without(run, latencies, NULL, q, work);
-        result->target_sent_us = target_without(run, latencies, late, q, work);
+        result->target_us = target_without(run, latencies, NULL, q, every, work);
+        result->target_sent_us = target_without(run, latencies, late, q, every, work);
         if (stamped >= GAPS_LEAST) {
             take_leaving(run, &leaving);
-            add_reading(run, work, &leaving, late, result);
+            add_reading(run, every, work, &leaving, late, result);
         }
         result->target_without_us = isnan(result->reading_p99_us)
                                         ? result->target_sent_us
-                                        : target_without(run, latencies, late, q, work);
+                                        : target_without(run, latencies, late, q, every, work);
         double own = result->target_us - result->target_without_us;
         result->judged = isfinite(own) && result->target_us > 0;
         result->share = result->judged ? own / result->target_us : NAN;

@@ -10,7 +10,10 @@
 
 enum {
     LEAST_VALUES = 50,
-    MOST_VALUES = 100000, // values that are ranked; of a longer series, this many from its middle
+    MOST_VALUES = 100000,  // values that are ranked; of a longer series, this many from its middle
+    GLANCE_VALUES = 10000, // and so many, to see whether a thinning is plainly not enough
+    EVIDENCE_VALUES = 200000, // that a long series is thinned to ...
+    EVIDENCE_BEYOND = 2000,   // ... or as many as leave so many beyond a percentile
 };
 
 // Of each lag: with three lags one independent series in a hundred fails by chance.
@@ -88,13 +91,14 @@ struct rank_correlation rank_autocorrelate(const int32_t *ranks, size_t count, s
 }
 
 // Says whether no lag shows a correlation that is both significant and large enough to matter.
-// work: room for three times MOST_VALUES, or the count. False: out of memory.
-static bool correlate_lags(const double *values, size_t count, int32_t *work,
+// Of at most so many values, from the middle. work: room for three times that, or the count. False:
+// out of memory.
+static bool correlate_lags(const double *values, size_t count, size_t most, int32_t *work,
                            struct rank_correlation lags[INDEPENDENCE_LAGS], bool *independent)
 {
-    if (count > MOST_VALUES) {
-        values += (count - MOST_VALUES) / 2;
-        count = MOST_VALUES;
+    if (count > most) {
+        values += (count - most) / 2;
+        count = most;
     }
     if (!rank_values(values, count, work))
         return false;
@@ -114,6 +118,29 @@ size_t independence_thin(const double *values, size_t count, size_t thinning, do
     for (size_t i = 0; i < count; i += thinning)
         kept[taken++] = values[i];
     return taken;
+}
+
+size_t independence_evidence(size_t count, double q)
+{
+    const double least = fmax(EVIDENCE_VALUES, EVIDENCE_BEYOND / (1 - q));
+    const double every = floor((double)count / least);
+    return every < 3 ? 1 : ((size_t)every - 1) | 1;
+}
+
+// A few of the values show a dependence so much greater than what matters that all would, too: then
+// ranking all of them tells nothing new.
+static bool depends_plainly(const double *values, size_t count, int32_t *work, bool *plainly)
+{
+    static const double plain = 0.2; // 15 of its standard deviations beyond negligible
+    struct rank_correlation lags[INDEPENDENCE_LAGS];
+    bool independent, done = true;
+    *plainly = false;
+    if (count >= 2 * GLANCE_VALUES) {
+        done = correlate_lags(values, count, GLANCE_VALUES, work, lags, &independent);
+        for (unsigned i = 0; done && i < INDEPENDENCE_LAGS; i++)
+            *plainly |= fabs(lags[i].rho) > plain;
+    }
+    return done;
 }
 
 static size_t next_thinning(size_t thinning, size_t turn)
@@ -136,19 +163,26 @@ int independence_judge(const double *values, size_t count, size_t least, size_t 
     size_t ranked = count < MOST_VALUES ? count : MOST_VALUES;
     double *kept = calloc(count, sizeof *kept);
     int32_t *work = calloc(3 * ranked, sizeof *work);
-    bool done = kept && work &&
-                correlate_lags(values, count, work, result->unthinned, &result->independent);
+    bool done =
+        kept && work &&
+        correlate_lags(values, count, MOST_VALUES, work, result->unthinned, &result->independent);
     if (done) {
         result->judged = true;
         for (unsigned i = 0; i < INDEPENDENCE_LAGS; i++)
             result->thinned[i] = result->unthinned[i];
         size_t thinning = 1;
+        bool plainly = false;
         while (done && !result->independent &&
                count / (thinning = next_thinning(thinning, turn)) >= least) {
             result->thinning = thinning;
             result->kept = independence_thin(values, count, thinning, kept);
-            done = correlate_lags(kept, result->kept, work, result->thinned, &result->independent);
+            done = depends_plainly(kept, result->kept, work, &plainly) &&
+                   (plainly || correlate_lags(kept, result->kept, MOST_VALUES, work,
+                                              result->thinned, &result->independent));
         }
+        if (done && plainly) // no other thinning was left: what it shows is told
+            done = correlate_lags(kept, result->kept, MOST_VALUES, work, result->thinned,
+                                  &result->independent);
     }
     free(kept);
     free(work);

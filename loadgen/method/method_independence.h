@@ -53,6 +53,11 @@ int independence_judge(const double *values, size_t count, size_t least, size_t 
 // Copies every `thinning`-th value to `kept` (room for count / thinning + 1). Returns how many.
 size_t independence_thin(const double *values, size_t count, size_t thinning, double *kept);
 
+// How far a long series is thinned where a test needs no more of it, whatever the dependence: so
+// that many values, and many beyond that percentile, are left. 1: not at all. Odd, since
+// connections, which take turns, often come in even numbers.
+size_t independence_evidence(size_t count, double q);
+
 // How many independent values a few neighbouring residuals (of mean 0) are worth for the error of
 // their mean, going by their correlation at lag 1, whose bias in so short a series is made good
 // (Kendall, "Note on bias in the estimation of autocorrelation", Biometrika 41, 1954).

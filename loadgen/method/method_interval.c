@@ -87,8 +87,8 @@ static double width_slope(const double *values, size_t count, double q, double c
 // All quantiles at once, since finding order statistics is what takes time.
 
 struct asked {
-    double quantile, value, clustering, worth;
-    struct quantile_interval interval;
+    double quantile;
+    struct percentile_estimate is;
     double counts[BLOCKS], own[BLOCKS]; // of each block: values beyond it, and its own quantile
     size_t ranks[2];
 };
@@ -106,13 +106,13 @@ static void take_plain(const double *values, size_t count, double confidence, st
     for (size_t k = 0; k < quantiles; k++) {
         size_t *own = ranks + 3 * k;
         own[0] = own[1] = own[2] = quantile_rank(count, asked[k].quantile);
-        asked[k].interval.known =
+        asked[k].is.interval.known =
             quantile_interval_ranks(count, asked[k].quantile, confidence, own + 1);
     }
     quantile_select(values, count, ranks, 3 * quantiles, work, found);
     for (size_t k = 0; k < quantiles; k++) {
-        struct quantile_interval *interval = &asked[k].interval;
-        asked[k].value = found[3 * k];
+        struct quantile_interval *interval = &asked[k].is.interval;
+        asked[k].is.value = found[3 * k];
         interval->low = interval->known ? found[3 * k + 1] : NAN;
         interval->high = interval->known ? found[3 * k + 2] : NAN;
     }
@@ -124,16 +124,24 @@ static void take_clustering(const double *values, size_t count, struct asked *as
 {
     const size_t size = count / BLOCKS;
     for (size_t k = 0; k < quantiles; k++) {
-        asked[k].clustering = NAN;
+        const struct asked *same = asked; // a neighbour that was asked for, too
+        while (same < &asked[k] && same->quantile != asked[k].quantile)
+            same++;
+        if (same < &asked[k]) {
+            asked[k].is.clustering = same->is.clustering;
+            asked[k].is.worth = same->is.worth;
+            continue;
+        }
+        asked[k].is.clustering = NAN;
         for (size_t block = 0; block < BLOCKS && size >= BLOCK_LEAST; block++)
             asked[k].counts[block] =
-                (double)count_above(values + block * size, size, asked[k].value);
+                (double)count_above(values + block * size, size, asked[k].is.value);
         double beyond =
             size >= BLOCK_LEAST ? gsl_stats_mean(asked[k].counts, 1, BLOCKS) / (double)size : 0;
         double binomial = (double)size * beyond * (1 - beyond);
         if (binomial > 0)
-            asked[k].clustering = gsl_stats_variance(asked[k].counts, 1, BLOCKS) / binomial;
-        asked[k].worth = (double)count / fmax(asked[k].clustering, 1);
+            asked[k].is.clustering = gsl_stats_variance(asked[k].counts, 1, BLOCKS) / binomial;
+        asked[k].is.worth = (double)count / fmax(asked[k].is.clustering, 1);
     }
 }
 
@@ -146,21 +154,21 @@ static void widen_by_clustering(const double *values, size_t count, double confi
     size_t wanted = 0;
     for (size_t k = 0; k < quantiles; k++) {
         struct asked *one = &asked[k];
-        const size_t kept = (size_t)one->worth;
-        if (!one->interval.known || !(one->clustering > 1))
+        const size_t kept = (size_t)one->is.worth;
+        if (!one->is.interval.known || !(one->is.clustering > 1))
             continue;
-        one->interval.known =
+        one->is.interval.known =
             quantile_interval_ranks(kept, one->quantile, confidence, ranks + wanted);
-        for (size_t i = 0; i < 2 && one->interval.known; i++, wanted++)
+        for (size_t i = 0; i < 2 && one->is.interval.known; i++, wanted++)
             ranks[wanted] = (size_t)(((double)ranks[wanted] + 0.5) / (double)kept * (double)count);
     }
     if (wanted)
         quantile_select(values, count, ranks, wanted, work, found);
     for (size_t k = 0, at = 0; k < quantiles; k++) {
-        struct quantile_interval *interval = &asked[k].interval;
+        struct quantile_interval *interval = &asked[k].is.interval;
         if (!interval->known)
             interval->low = interval->high = NAN;
-        if (!(asked[k].clustering > 1) || !interval->known)
+        if (!(asked[k].is.clustering > 1) || !interval->known)
             continue;
         interval->low = found[at++];
         interval->high = found[at++];
@@ -202,15 +210,15 @@ static void widen_by_scatter(const double *values, size_t count, double confiden
                 asked[k].own[block] = log(found[at++]);
     }
     for (size_t k = 0; k < quantiles; k++) {
-        struct quantile_interval *interval = &asked[k].interval;
+        struct quantile_interval *interval = &asked[k].is.interval;
         if (!plain[k].known || !block_has_quantile(size, asked[k].quantile))
             continue;
         const double off = scatter_of_blocks(&asked[k], confidence);
         const struct quantile_interval before = interval->known ? *interval : plain[k];
         if (isfinite(off))
             *interval =
-                (struct quantile_interval){true, fmin(before.low, asked[k].value * exp(-off)),
-                                           fmax(before.high, asked[k].value * exp(off))};
+                (struct quantile_interval){true, fmin(before.low, asked[k].is.value * exp(-off)),
+                                           fmax(before.high, asked[k].is.value * exp(off))};
     }
 }
 
@@ -219,14 +227,14 @@ static void bound_by_seen(const double *values, size_t count, struct asked *aske
 {
     double least = values[0], greatest = values[0];
     for (size_t i = 1; i < count; i++) {
-        least = fmin(least, values[i]);
-        greatest = fmax(greatest, values[i]);
+        least = values[i] < least ? values[i] : least;
+        greatest = values[i] > greatest ? values[i] : greatest;
     }
     for (size_t k = 0; k < quantiles; k++) {
-        if (!asked[k].interval.known)
+        if (!asked[k].is.interval.known)
             continue;
-        asked[k].interval.low = fmax(asked[k].interval.low, least);
-        asked[k].interval.high = fmin(asked[k].interval.high, greatest);
+        asked[k].is.interval.low = fmax(asked[k].is.interval.low, least);
+        asked[k].is.interval.high = fmin(asked[k].is.interval.high, greatest);
     }
 }
 
@@ -239,11 +247,11 @@ static void order_by_neighbours(struct asked *asked, size_t quantiles,
 {
     for (size_t k = 0; k < quantiles; k++)
         for (size_t i = 0; i < NEIGHBOURS; i++) {
-            struct quantile_interval *own = &asked[k].interval;
-            if (!own->known || !near[i].interval.known || near[i].quantile > asked[k].quantile)
+            struct quantile_interval *own = &asked[k].is.interval;
+            if (!own->known || !near[i].is.interval.known || near[i].quantile > asked[k].quantile)
                 continue;
-            own->low = fmax(own->low, near[i].interval.low);
-            own->high = fmax(own->high, near[i].interval.high);
+            own->low = fmax(own->low, near[i].is.interval.low);
+            own->high = fmax(own->high, near[i].is.interval.high);
         }
 }
 
@@ -263,7 +271,7 @@ static int take_asked(const double *values, size_t count, double confidence, str
     if (status == 0) {
         take_plain(values, count, confidence, asked, quantiles, work, ranks, found);
         for (size_t k = 0; k < quantiles; k++)
-            plain[k] = asked[k].interval;
+            plain[k] = asked[k].is.interval;
         take_clustering(values, count, asked, quantiles);
         widen_by_clustering(values, count, confidence, asked, quantiles, work, ranks, found);
         widen_by_scatter(values, count, confidence, plain, asked, quantiles, work, ranks, found);
@@ -276,9 +284,9 @@ static int take_asked(const double *values, size_t count, double confidence, str
     return status;
 }
 
-int percentile_intervals_take(const double *values, size_t count, const double *quantiles,
-                              size_t quantile_count, double confidence, double *found,
-                              struct quantile_interval *intervals, struct error *err)
+int percentile_estimates_take(const double *values, size_t count, const double *quantiles,
+                              size_t quantile_count, double confidence,
+                              struct percentile_estimate *estimates, struct error *err)
 {
     struct asked *asked = calloc(quantile_count + NEIGHBOURS, sizeof *asked);
     double *work = malloc((count + 1) * sizeof *work);
@@ -290,12 +298,27 @@ int percentile_intervals_take(const double *values, size_t count, const double *
         asked[k].quantile = quantiles[k];
     if (status == 0 && count)
         status = take_asked(values, count, confidence, asked, quantile_count, work, err);
-    for (size_t k = 0; status == 0 && k < quantile_count; k++) {
-        found[k] = count ? asked[k].value : NAN;
-        intervals[k] = count ? asked[k].interval : (struct quantile_interval){false, NAN, NAN};
-    }
+    for (size_t k = 0; status == 0 && k < quantile_count; k++)
+        estimates[k] =
+            count ? asked[k].is : (struct percentile_estimate){NAN, {false, NAN, NAN}, NAN, 0};
     free(work);
     free(asked);
+    return status;
+}
+
+int percentile_intervals_take(const double *values, size_t count, const double *quantiles,
+                              size_t quantile_count, double confidence, double *found,
+                              struct quantile_interval *intervals, struct error *err)
+{
+    struct percentile_estimate *estimates = calloc(quantile_count + 1, sizeof *estimates);
+    int status = estimates ? percentile_estimates_take(values, count, quantiles, quantile_count,
+                                                       confidence, estimates, err)
+                           : error_set(err, ERROR_FAILED, "out of memory for percentiles");
+    for (size_t k = 0; status == 0 && k < quantile_count; k++) {
+        found[k] = estimates[k].value;
+        intervals[k] = estimates[k].interval;
+    }
+    free(estimates);
     return status;
 }
 
@@ -310,8 +333,8 @@ static double take_value(const double *values, size_t count, double q, double co
     size_t ranks[3];
     double found[3];
     take_plain(values, count, confidence, &asked, 1, work, ranks, found);
-    *interval = asked.interval;
-    return asked.value;
+    *interval = asked.is.interval;
+    return asked.is.value;
 }
 
 // The width divided by the width for as many values of an exponential distribution with this
@@ -338,10 +361,11 @@ static void judge_tail(const double *kept, size_t count, double q, double confid
     }
 }
 
-int percentile_interval_take(const double *values, size_t count, size_t thinning, double q,
-                             double confidence, struct percentile_interval *result,
-                             struct error *err)
+int percentile_interval_judge(const double *values, size_t count, size_t thinning, double q,
+                              double confidence, const struct percentile_estimate *known,
+                              struct percentile_interval *result, struct error *err)
 {
+    struct percentile_estimate estimate;
     *result = (struct percentile_interval){.value = NAN,
                                            .width = NAN,
                                            .interval = {false, NAN, NAN},
@@ -352,29 +376,40 @@ int percentile_interval_take(const double *values, size_t count, size_t thinning
     if (count == 0)
         return 0;
     double *work = malloc(count * sizeof *work), *kept = malloc(count * sizeof *kept);
-    if (!work || !kept) {
-        free(work);
-        free(kept);
-        return error_set(err, ERROR_FAILED, "out of memory for the interval of %s samples",
-                         TEXT_COUNT(count));
+    int status = work && kept
+                     ? 0
+                     : error_set(err, ERROR_FAILED, "out of memory for the interval of %s samples",
+                                 TEXT_COUNT(count));
+    if (status == 0 && !known) {
+        status = percentile_estimates_take(values, count, &q, 1, confidence, &estimate, err);
+        known = &estimate;
     }
-    size_t beyond = (size_t)((1 - q) * (double)count);
-    if (beyond >= TAIL_LEAST)
-        result->tail_index = hill_tail_index(values, count, beyond, work);
-    result->count = count;
-    struct asked asked[1 + NEIGHBOURS] = {{.quantile = q}};
-    int status = take_asked(values, count, confidence, asked, 1, work, err);
-    result->value = asked->value;
-    result->interval = asked->interval;
-    result->clustering = asked->clustering;
-    result->worth = asked->worth;
-    result->width = width_of(&result->interval);
-    judge_tail(kept, independence_thin(values, count, thinning, kept), q, confidence, work, result);
-    result->heavy = result->tail_index <= finite_variance || result->shrinking > still_shrinking ||
-                    result->excess > heavy_excess;
+    if (status == 0) {
+        const size_t tail = independence_thin(values, count, independence_evidence(count, q), kept);
+        const size_t beyond = (size_t)((1 - q) * (double)tail);
+        if (beyond >= TAIL_LEAST)
+            result->tail_index = hill_tail_index(kept, tail, beyond, work);
+        result->count = count;
+        result->value = known->value;
+        result->interval = known->interval;
+        result->clustering = known->clustering;
+        result->worth = known->worth;
+        result->width = width_of(&result->interval);
+        judge_tail(kept, independence_thin(values, count, thinning, kept), q, confidence, work,
+                   result);
+        result->heavy = result->tail_index <= finite_variance ||
+                        result->shrinking > still_shrinking || result->excess > heavy_excess;
+    }
     free(work);
     free(kept);
     return status;
+}
+
+int percentile_interval_take(const double *values, size_t count, size_t thinning, double q,
+                             double confidence, struct percentile_interval *result,
+                             struct error *err)
+{
+    return percentile_interval_judge(values, count, thinning, q, confidence, NULL, result, err);
 }
 
 size_t percentile_interval_least(double q, double confidence)

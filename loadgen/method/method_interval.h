@@ -34,6 +34,25 @@ int percentile_interval_take(const double *values, size_t count, size_t thinning
                              double confidence, struct percentile_interval *result,
                              struct error *err);
 
+// A percentile and how sure it is, without what its tail is like: members of percentile_interval.
+struct percentile_estimate {
+    double value;
+    struct quantile_interval interval;
+    double clustering, worth;
+};
+
+// The same where the estimate of that percentile of these values is known already; NULL: it is not.
+int percentile_interval_judge(const double *values, size_t count, size_t thinning, double q,
+                              double confidence, const struct percentile_estimate *known,
+                              struct percentile_interval *result, struct error *err);
+
+// Several percentiles of values in time order: the estimates that percentile_interval_take() gives
+// each. Room for quantile_count; NaN and not known where there are no values. ERROR_FAILED: out of
+// memory.
+int percentile_estimates_take(const double *values, size_t count, const double *quantiles,
+                              size_t quantile_count, double confidence,
+                              struct percentile_estimate *estimates, struct error *err);
+
 // Several percentiles of values in time order, and the intervals that percentile_interval_take()
 // gives each: how sure a percentile is stands nowhere else. found and intervals: room for
 // quantile_count; NaN and not known where there are no values. ERROR_FAILED: out of memory.

@@ -33,11 +33,11 @@ struct made_run {
     struct sample *samples;
 };
 
-static double latency_ns(enum fault fault, size_t i, double *wave, gsl_rng *random)
+static double latency_ns(enum fault fault, size_t i, size_t count, double *wave, gsl_rng *random)
 {
     double ns = 30000 + gsl_ran_exponential(random, 10000);
     if (fault == DRIFTING)
-        ns *= 1 + 2 * (double)i / REQUESTS;
+        ns *= 1 + 2 * (double)i / (double)count;
     if (fault == CONGESTED) {
         *wave = 0.9999 * *wave + gsl_ran_gaussian(random, 0.02);
         ns *= exp(*wave);
@@ -48,16 +48,16 @@ static double latency_ns(enum fault fault, size_t i, double *wave, gsl_rng *rand
 }
 
 // A TSC of 1 GHz: ticks are ns. Sends cost 8 us, one after the other; TX stamps follow 1 us later.
-static void make(struct made_run *run, enum fault fault, enum distribution_kind arrivals,
-                 bool stamps)
+static void make_many(struct made_run *run, enum fault fault, enum distribution_kind arrivals,
+                      bool stamps, size_t count)
 {
     gsl_rng *random = gsl_rng_alloc(gsl_rng_mt19937);
     double due = 1e9, wave = 0;
     uint64_t free_at = 0;
     gsl_rng_set(random, 42);
     memset(run, 0, sizeof *run);
-    run->samples = calloc(REQUESTS, sizeof *run->samples);
-    for (size_t i = 0; i < REQUESTS; i++) {
+    run->samples = calloc(count, sizeof *run->samples);
+    for (size_t i = 0; i < count; i++) {
         due +=
             arrivals == DISTRIBUTION_FIXED ? 1e9 / RATE : gsl_ran_exponential(random, 1e9 / RATE);
         struct sample *sample = &run->samples[i];
@@ -78,8 +78,8 @@ static void make(struct made_run *run, enum fault fault, enum distribution_kind 
             sample->tx_ns = 77000000000u + send + 1000 + (fault == UNSENT ? stalled : 0);
             sample->tx_source = STAMP_SOFTWARE;
         }
-        sample->reply_tsc =
-            send + (uint64_t)latency_ns(fault, i, &wave, random) + (fault == UNSENT ? stalled : 0);
+        sample->reply_tsc = send + (uint64_t)latency_ns(fault, i, count, &wave, random) +
+                            (fault == UNSENT ? stalled : 0);
         if (stamps) {
             sample->rx_ns = 77000000000u + sample->reply_tsc - 3000;
             sample->rx_source = STAMP_SOFTWARE;
@@ -91,8 +91,14 @@ static void make(struct made_run *run, enum fault fault, enum distribution_kind 
             sample->status = SAMPLE_TIMED_OUT;
     }
     run->result = (struct engine_result){
-        .samples = run->samples, .sample_count = REQUESTS, .tsc_hz = 1e9, .start_tsc = 1000000000};
+        .samples = run->samples, .sample_count = count, .tsc_hz = 1e9, .start_tsc = 1000000000};
     gsl_rng_free(random);
+}
+
+static void make(struct made_run *run, enum fault fault, enum distribution_kind arrivals,
+                 bool stamps)
+{
+    make_many(run, fault, arrivals, stamps, REQUESTS);
 }
 
 static void judge(enum fault fault, const struct method_settings *settings, struct method *method)
@@ -476,6 +482,58 @@ static void who_interrupts_gets_the_figures_without_the_method(void **state)
     free(run.samples);
 }
 
+static bool is_near(double one, double other)
+{
+    return fabs(one - other) < 0.02 * fabs(other);
+}
+
+// Of a long run the level and the client are judged by every so manieth request: they are found as
+// all show them. What is reported, the percentile and its interval, is of all.
+static void a_long_run_is_judged_by_fewer(void **state)
+{
+    (void)state;
+    enum { LONG = 700000 };
+    static const enum fault faults[] = {HEALTHY, STALLING, UNREAD, DRIFTING};
+    const double q = plain.quantile;
+    struct error err;
+    assert_int_equal(independence_evidence(REQUESTS, q), 1);
+    assert_int_equal(independence_evidence(LONG, q), 3);
+    assert_int_equal(independence_evidence(LONG, 0.9999), 1);
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+        struct made_run run;
+        struct load_summary summary;
+        struct method method;
+        struct stationarity all;
+        struct percentile_interval interval;
+        make_many(&run, faults[i], DISTRIBUTION_EXPONENTIAL, true, LONG);
+        double *us = calloc(LONG, sizeof *us), *work = calloc(LONG, sizeof *work);
+        for (size_t k = 0; k < LONG; k++)
+            us[k] = sample_latency_us(&run.samples[k], 1e9);
+        run.result.spin_tsc = run.result.end_tsc = run.samples[LONG - 1].reply_tsc;
+        assert_int_equal(load_judge(&run.result, UINT64_C(1000000000) * LONG / RATE, &plain,
+                                    &summary, &method, &err),
+                         0);
+        assert_int_equal(stationarity_judge(us, LONG, q, &all, &err), 0);
+        assert_int_equal(method.stationarity.stationary, all.stationary);
+        assert_int_equal(all.stationary, faults[i] != DRIFTING);
+        assert_true(is_near(method.stationarity.target.first, all.target.first));
+        assert_true(is_near(method.stationarity.median.second, all.median.second));
+        assert_true(is_near(method.client.target_us, quantile_of(us, LONG, q, work)));
+        assert_int_equal(method.client.biased, faults[i] == STALLING || faults[i] == UNREAD);
+        assert_int_equal(percentile_interval_take(us, LONG, method.independence.thinning, q, 0.95,
+                                                  &interval, &err),
+                         0);
+        const struct percentile_interval *told = &method.interval;
+        assert_true(told->value == quantile_of(us, LONG, q, work));
+        assert_true(told->interval.low == interval.interval.low &&
+                    told->interval.high == interval.interval.high);
+        assert_true(told->worth == interval.worth && told->tail_index == interval.tail_index);
+        free(work);
+        free(us);
+        free(run.samples);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -494,6 +552,7 @@ int main(void)
         cmocka_unit_test(the_sender_lies_beside_the_flags),
         cmocka_unit_test(the_document_is_strict_json),
         cmocka_unit_test(who_interrupts_gets_the_figures_without_the_method),
+        cmocka_unit_test(a_long_run_is_judged_by_fewer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,21 +69,45 @@ static void correlation_matches_a_textbook(void **state)
 enum { SAMPLES = 20000 };
 
 // An autoregressive series with that correlation between neighbours.
-static void judge(double correlation, size_t least, size_t turn, uint64_t seed,
-                  struct independence *found)
+static void judge_many(size_t count, double correlation, size_t least, size_t turn, uint64_t seed,
+                       struct independence *found)
 {
-    double *values = calloc(SAMPLES, sizeof *values), at = 0;
+    double *values = calloc(count, sizeof *values), at = 0;
     gsl_rng *random = gsl_rng_alloc(gsl_rng_mt19937);
     struct error err;
     gsl_rng_set(random, seed);
-    for (size_t i = 0; i < SAMPLES; i++) {
+    for (size_t i = 0; i < count; i++) {
         at = correlation * at + gsl_ran_gaussian(random, 1);
         values[i] = exp(at); // ranks do not care
     }
-    assert_int_equal(independence_judge(values, SAMPLES, least, turn, found, &err), 0);
+    assert_int_equal(independence_judge(values, count, least, turn, found, &err), 0);
     assert_true(found->judged);
     gsl_rng_free(random);
     free(values);
+}
+
+static void judge(double correlation, size_t least, size_t turn, uint64_t seed,
+                  struct independence *found)
+{
+    judge_many(SAMPLES, correlation, least, turn, seed, found);
+}
+
+// Where a glance shows that a thinning is not enough, the others are not looked at; of the last one
+// that there is, what it shows is told.
+static void a_long_series_is_thinned_by_glances(void **state)
+{
+    (void)state;
+    enum { LONG = 1200000 };
+    struct independence found;
+    judge_many(LONG, 0.9, 400, 16, 1, &found);
+    assert_true(found.independent);
+    assert_in_range(found.thinning, 15, 53);
+    assert_true(fabs(found.thinned[0].rho) < 0.15);
+    judge_many(LONG, 0.9995, 36888, 16, 1, &found);
+    assert_false(found.independent);
+    assert_int_equal(found.thinning, 23);
+    assert_true(found.kept == LONG / 23 + 1 && found.thinned[0].rho > 0.95);
+    assert_true(found.thinned[2].rho < found.unthinned[2].rho);
 }
 
 static void dependent_samples_are_thinned(void **state)
@@ -147,6 +171,7 @@ int main(void)
         cmocka_unit_test(correlation_matches_scipy),
         cmocka_unit_test(correlation_matches_a_textbook),
         cmocka_unit_test(dependent_samples_are_thinned),
+        cmocka_unit_test(a_long_series_is_thinned_by_glances),
         cmocka_unit_test(thinning_keeps_out_of_step_with_the_connections),
         cmocka_unit_test(few_alike_or_infinite_samples_are_survived),
     };
