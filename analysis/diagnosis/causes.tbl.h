@@ -22,7 +22,7 @@ CAUSE_CLASS(BLOCKING, "blocking", "other messages ahead: head-of-line blocking, 
 CAUSE_CLASS(STAGE, "stage", "a stage without spans was longer: client, network")
 CAUSE_CLASS(TRANSPORT, "transport", "TCP or a queueing discipline held bytes back: lost and sent again, Nagle, windows, pacing")
 CAUSE_CLASS(UNEXPLAINED, "unexplained", "longer, in an expected context: located, not explained")
-CAUSE_CLASS(FUNCTION, "function", "a function that is slower, called more often or unexpected (phase 3)")
+CAUSE_CLASS(FUNCTION, "function", "a function that is slower, called more often or unexpected (phase 3), or that spins for a lock")
 
 COMPONENT(CLIENT_QUEUE, "client queue", CLIENT, STAGE, true, false, "client", "from the intended time to the send call")
 COMPONENT(CLIENT_STACK, "client stack", CLIENT, STAGE, true, false, "client", "from the send call to the client's device")

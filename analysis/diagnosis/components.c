@@ -88,8 +88,11 @@ char *component_context_name(const char *name, enum span_kind kind, char *out, s
 static struct component context_component(const struct component_table *table, const char *name,
                                           enum span_kind kind, enum core_role role)
 {
-    struct component component = {
-        .role = role, .class = CAUSE_CONTEXT, .explains = true, .functions = true};
+    struct component component = {.role = role,
+                                  .class = CAUSE_CONTEXT,
+                                  .explains = true,
+                                  .functions = true,
+                                  .interrupts = kind != SPAN_TASK};
     component_context_name(name, kind, component.name, sizeof component.name);
     component.category = categories_of_context(table->categories, kind, name);
     return component;
@@ -151,7 +154,8 @@ int component_table_init(struct component_table *table, const struct host_timeli
     size_t names = host ? host->names.count : 0, clients = client ? client->names.count : 0;
     table->by_context = calloc((names + 1) * SPAN_KINDS * CORE_ROLES, sizeof *table->by_context);
     table->by_client = calloc((clients + 1) * SPAN_KINDS, sizeof *table->by_client);
-    if (!table->by_context || !table->by_client)
+    table->spins = calloc(names + 1, sizeof *table->spins);
+    if (!table->spins || !table->by_context || !table->by_client)
         return -1;
     for (int i = 0; i < FIXED_COMPONENTS; i++)
         if (array_push(&table->components, stand_apart(fixed_components[i])) < 0)
@@ -161,8 +165,10 @@ int component_table_init(struct component_table *table, const struct host_timeli
 
 void component_table_fini(struct component_table *table)
 {
+    free(table->spins);
     free(table->by_context);
     free(table->by_client);
+    table->spins = NULL;
     table->by_context = table->by_client = NULL;
     array_free(&table->components);
     map_free(&table->by_name);
@@ -391,6 +397,47 @@ int64_t component_of_hop_behind(struct component_table *table, const struct hop_
     component_context_name(name, context->kind, holder, sizeof holder);
     snprintf(component.name, sizeof component.name, "hop %.42s -> %.42s, behind %.40s",
              places[stay->from].name, places[stay->to].name, holder);
+    return find_or_add(table, &component);
+}
+
+static bool is_spinning(const char *function)
+{
+    // Entered only when a lock is not free.
+    static const char *const names[] = {
+        "native_queued_spin_lock_slowpath",
+        "queued_spin_lock_slowpath",
+        "__pv_queued_spin_lock_slowpath",
+        "queued_read_lock_slowpath",
+        "queued_write_lock_slowpath",
+        "osq_lock",
+        "mutex_spin_on_owner",
+        "rwsem_spin_on_owner",
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(function, names[i]) == 0)
+            return true;
+    return false;
+}
+
+bool component_spins(const struct component_table *table, const struct span *function)
+{
+    uint8_t *known = &table->spins[function->name];
+    if (!*known)
+        *known = is_spinning(table->host->names.items[function->name]) + 1;
+    return *known > 1;
+}
+
+int64_t component_of_spin(struct component_table *table, const struct span *const *functions,
+                          unsigned count, enum core_role role)
+{
+    struct component component = {
+        .role = role, .class = CAUSE_FUNCTION, .explains = true, .category = "kernel locks"};
+    const char *name = NULL, *category = "locking";
+    while (count > 0 && category && strcmp(category, "locking") == 0) {
+        name = table->host->names.items[functions[--count]->name];
+        category = categories_of_function(table->categories, name);
+    }
+    snprintf(component.name, sizeof component.name, "spinning for a lock in %.60s", name);
     return find_or_add(table, &component);
 }
 

@@ -26,11 +26,12 @@ struct component {
     char name[CAUSE_NAME_BYTES];
     enum core_role role;
     enum cause_class class;
-    bool explains;  // counts towards coverage
-    bool apart;     // neither the server's nor the client's doing: the tool's, or that of the host
-                    // of a virtual machine; never explains
-    bool functions; // its time is divided among functions where the backend sees them
-    bool intrudes;  // a program has the load's core that is none of the load
+    bool explains;   // counts towards coverage
+    bool apart;      // neither the server's nor the client's doing: the tool's, or that of the host
+                     // of a virtual machine; never explains
+    bool functions;  // its time is divided among functions where the backend sees them
+    bool intrudes;   // a program has the load's core that is none of the load
+    bool interrupts; // no task: it has the core of whom it interrupts
     const char *category;
     char tier[64]; // the other server at which it is; "": the message's own
 };
@@ -41,6 +42,7 @@ struct component_table {
     struct map by_name; // and role, but for the fixed ones
     const struct host_timeline *host;
     const struct categories *categories;
+    uint8_t *spins;       // by name: component_spins() plus 1; 0: not asked yet
     uint32_t *by_context; // (name, kind, role) to component plus 1; 0: not met yet
     const struct host_timeline *client;
     uint32_t *by_client; // (name, kind) of the load's host, likewise
@@ -118,6 +120,16 @@ int64_t component_of_hop(struct component_table *table, const struct hop_stay *s
 // -> eth0@server, behind hog". context: of table->host. -1: no memory.
 int64_t component_of_hop_behind(struct component_table *table, const struct hop_stay *stay,
                                 const struct hop_place *places, const struct span *context);
+
+// Whether the kernel spins in a function until another core releases a lock, or makes way to its
+// holder.
+bool component_spins(const struct component_table *table, const struct span *function);
+
+// The component of time in which it does, after the function that asked for the lock: "spinning for
+// a lock in nf_conntrack_in". functions: those open, each called by the one before; the last one
+// spins. -1: no memory.
+int64_t component_of_spin(struct component_table *table, const struct span *const *functions,
+                          unsigned count, enum core_role role);
 
 // The component of a function that deviates within the component `within`: it serves as a cause
 // only and never gets time itself. -1: no memory.

@@ -163,12 +163,44 @@ void decomposer_add(struct decomposer *decomposer, int64_t component, double ns)
     add_time(decomposer, component_there(decomposer, component), ns);
 }
 
+// Whether a component is that of time in which the core runs what the server has it run, for this
+// message or another one, or what interrupts that.
+static bool runs_server(const struct component_table *table, int64_t component)
+{
+    switch (component) {
+    case COMPONENT_BLOCKING_R:
+    case COMPONENT_BLOCKING_A:
+    case COMPONENT_BLOCKING_CONNECTION_A:
+    case COMPONENT_BLOCKING_THREAD_A:
+    case COMPONENT_OWN_WORK:
+    case COMPONENT_APPLICATION:
+    case COMPONENT_SERVER_STACK:
+        return true;
+    default:
+        return table->components.items[component].functions &&
+               table->components.items[component].interrupts;
+    }
+}
+
+// Where the core spins for a lock that another one holds, that is what keeps the message waiting,
+// whoever asked for it. A task that is none of the server's has the core all the same.
+static int64_t component_or_spin(struct decomposer *decomposer, int64_t component)
+{
+    const struct decomposer_stack *stack = &decomposer->stack;
+    struct component_table *table = decomposer->table;
+    if (stack->count == 0 || component < 0 || !runs_server(table, component) ||
+        !component_spins(table, stack->functions[stack->count - 1]))
+        return component;
+    return component_of_spin(table, stack->functions, stack->count,
+                             table->components.items[component].role);
+}
+
 // Assigns a `share` of a piece of a core's time, also to the functions that were open in it.
 static void decomposer_add_piece(struct decomposer *decomposer, int64_t component, int64_t begin_ns,
                                  int64_t end_ns, double share)
 {
     const struct decomposer_stack *stack = &decomposer->stack;
-    component = component_there(decomposer, component);
+    component = component_there(decomposer, component_or_spin(decomposer, component));
     add_time(decomposer, component, (double)(end_ns - begin_ns) * share);
     if (decomposer->piece && component >= 0)
         decomposer->piece((uint32_t)component, decomposer->core, begin_ns, end_ns,

@@ -33,6 +33,7 @@ REMEDY("fork", false, "{server} forked, or copied memory that it shared with a f
 REMEDY("forked child", false, "a child process that {server} had forked had {core}", "let the child run on another core (taskset; Redis: bgsave_cpulist, aof_rewrite_cpulist), fork less often (Redis: save, auto-aof-rewrite-percentage), or have a replica write the snapshots")
 REMEDY("locking", false, "{server} waited for a lock that somebody else held", "hold it for less long (the cause names who did, and what he did meanwhile), or have fewer threads")
 REMEDY("interpreter lock", false, "{server}'s threads waited for the lock of their interpreter, with which one of them runs at a time", "do long work in another process or in smaller pieces, or in a library that gives the lock back meanwhile; processes instead of threads")
+REMEDY("kernel locks", false, "the kernel spun on {core} for a lock that another core held", "find who holds it meanwhile (perf lock contention -ab), and have fewer cores need it at a time")
 REMEDY("garbage collection", false, "a garbage collection stopped {server}'s threads", "fewer live objects, a larger heap, a concurrent collector on cores of its own")
 REMEDY("blocking calls", false, "{server} slept in a system call with the request in its hands", "make the call asynchronous, or have threads for it")
 REMEDY("other threads", false, "{server} waited for another thread or program: {cause}", "look at what that one does meanwhile")

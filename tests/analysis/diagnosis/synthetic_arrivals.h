@@ -104,6 +104,7 @@ static inline int64_t synthetic_packet(struct synthetic *s, struct lifetime *lif
     synthetic_call(s, 1, now, NAME_tcp_rcv_established);
     now = synthetic_leaf(s, 1, now + synthetic_about(s, 400), 300, NAME_tcp_ack);
     if (synthetic_is_hit(s, message, CAUSED_BY_SLOW_RECEIVE)) {
+        synthetic_spin(s, 1, now, now + s->hit_ns[message]);
         now += s->hit_ns[message];
         synthetic_held_up(s, message, CAUSED_BY_SLOW_RECEIVE, now - s->hit_ns[message], now);
     }

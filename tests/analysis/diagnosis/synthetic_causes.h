@@ -137,6 +137,9 @@ static const struct synthetic_name {
     X(asm_exc_page_fault)                                                                          \
     X(handle_mm_fault)                                                                             \
     X(clear_page)                                                                                  \
+    X(_raw_spin_lock)                                                                              \
+    X(native_queued_spin_lock_slowpath)                                                            \
+    X(osq_lock)                                                                                    \
     X(sendmsg)                                                                                     \
     X(sock_sendmsg)                                                                                \
     X(tcp_sendmsg)                                                                                 \

@@ -19,6 +19,7 @@ static inline int64_t synthetic_mishap(struct synthetic *s, size_t at, int64_t n
                        irq ? NAME_nvme0q1 : NAME_BLOCK);
         synthetic_call(s, 0, now, irq ? NAME_asm_common_interrupt : NAME_handle_softirqs);
         synthetic_call(s, 0, now + 100, irq ? NAME_handle_irq : NAME_blk_complete_reqs);
+        synthetic_spin(s, 0, now + 100, end - 100);
         synthetic_return(s, 0, end - 100);
         synthetic_return(s, 0, end);
         synthetic_close(s, 0, end);
@@ -29,6 +30,7 @@ static inline int64_t synthetic_mishap(struct synthetic *s, size_t at, int64_t n
         synthetic_call(s, 0, now, NAME_asm_exc_page_fault);
         synthetic_call(s, 0, now + 200, NAME_handle_mm_fault);
         synthetic_call(s, 0, now + 900, NAME_clear_page);
+        synthetic_spin(s, 0, now + 900, end - 200);
         for (int i = 0; i < 3; i++)
             synthetic_return(s, 0, end - 200 + 100 * i);
         synthetic_held_up(s, message, CAUSED_BY_UNEXPECTED, now, end);
@@ -186,9 +188,9 @@ static inline int64_t synthetic_wait(struct synthetic *s, size_t next, int64_t n
         int64_t begin = wake - 1000 > now ? wake - 1000 : now + 1;
         run = begin + s->hit_ns[message];
         run = run < wake ? wake + 1000 : run;
-        synthetic_switch(s, 0, begin, SPAN_TASK,
-                         other ? SYNTHETIC_OTHER_THREAD : SYNTHETIC_NEIGHBOUR,
-                         other ? NAME_redis : NAME_nginx, NAME_main_loop);
+        synthetic_switch(
+            s, 0, begin, SPAN_TASK, other ? SYNTHETIC_OTHER_THREAD : SYNTHETIC_NEIGHBOUR,
+            other ? NAME_redis : NAME_nginx, s->options.spins ? NAME_osq_lock : NAME_main_loop);
         synthetic_delay(s, next, other ? CAUSED_BY_SERVER_A : CAUSED_BY_TASK_A, begin, run);
     } else if (s->options.bystander) { // it makes way at once
         synthetic_idle(s, 0, wake);

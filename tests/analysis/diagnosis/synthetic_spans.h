@@ -25,6 +25,7 @@ struct synthetic_options {
     unsigned leaves; // more calls in the work for each message
     bool functions;  // else as the events backend sees it
     bool truth;      // keep it
+    bool spins;      // for a lock: CAUSED_BY_SOFTIRQ_A, _UNEXPECTED, _SLOW_RECEIVE and _TASK_A
     bool bystander;  // a program that wants nothing but what is left of the application's core
 };
 
@@ -152,6 +153,17 @@ static inline int64_t synthetic_leaf(struct synthetic *s, unsigned core, int64_t
     synthetic_call(s, core, time, name);
     synthetic_return(s, core, end);
     return end;
+}
+
+// The function at hand asks for a lock that another core holds until `end`.
+static inline void synthetic_spin(struct synthetic *s, unsigned core, int64_t time, int64_t end)
+{
+    if (!s->options.spins)
+        return;
+    synthetic_call(s, core, time, NAME__raw_spin_lock);
+    synthetic_call(s, core, time, NAME_native_queued_spin_lock_slowpath);
+    synthetic_return(s, core, end);
+    synthetic_return(s, core, end);
 }
 
 // Another task's turn: ends what is open and begins it, with its outermost function.

@@ -73,11 +73,77 @@ static void nothing_is_reported_where_nothing_is_wrong(void **state)
     score_free(&score);
 }
 
+// For how long a core spun for a lock within a time, by its spans.
+static double spun_ns(const struct core_timeline *core, int64_t begin, int64_t end)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < core->spans.count; i++) {
+        const struct span *span = &core->spans.items[i];
+        if (span->kind == SPAN_FUNCTION && span->name == NAME_native_queued_spin_lock_slowpath)
+            sum += synthetic_overlap(span->begin_ns, span->end_ns, begin, end);
+    }
+    return (double)sum;
+}
+
+// Whatever asks for the lock: the packet or the thread at work for the message or for one ahead of
+// it, or an interrupt. Another program that spins (osq_lock) has the core all the same.
+static void a_contended_lock_is_the_cause_whoever_asks_for_it(void **state)
+{
+    (void)state;
+    static const char spinning[] = "spinning for a lock in ";
+    const unsigned causes = 1u << CAUSED_BY_SOFTIRQ_A | 1u << CAUSED_BY_UNEXPECTED |
+                            1u << CAUSED_BY_SLOW_RECEIVE | 1u << CAUSED_BY_TASK_A;
+    const struct diagnosis_slice slowest = {.low = 0.98, .high = 1};
+    unsigned by_others = 0, intruded = 0;
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        struct synthetic_options options = {.seed = seed,
+                                            .messages = 1500,
+                                            .gap_ns = 60000,
+                                            .causes = causes,
+                                            .hits = 4,
+                                            .noise = 0.05,
+                                            .functions = true,
+                                            .truth = true,
+                                            .spins = true};
+        struct synthetic s;
+        struct diagnosis found = {0};
+        struct error err = {0};
+        synthetic_build(&s, &options);
+        struct diagnosis_input input = synthetic_input(&s);
+        assert_int_equal(diagnose(&input, &slowest, &found, &err), 0);
+        for (size_t i = 0, at = 0; i < found.messages.count; i++) {
+            uint64_t number = found.messages.items[i].lifetime;
+            const struct lifetime *life = &s.lives.items[number];
+            double spun = spun_ns(&s.server.cores.items[1], life->stamp_ns[STAMP_NIC],
+                                  life->stamp_ns[STAMP_HANDOFF]) +
+                          spun_ns(&s.server.cores.items[0], life->stamp_ns[STAMP_HANDOFF],
+                                  life->stamp_ns[STAMP_SERVER_TX]);
+            double named = 0;
+            for (; at < found.attributions.count && found.attributions.items[at].lifetime == number;
+                 at++) {
+                const struct attribution *one = &found.attributions.items[at];
+                const char *name = found.causes.items[one->cause].name;
+                if (strncmp(name, spinning, strlen(spinning)) == 0)
+                    named += (double)one->ns;
+                assert_string_not_equal(name, "spinning for a lock in osq_lock");
+                intruded += strcmp(name, "nginx") == 0;
+            }
+            // What it saved elsewhere, as the wake-up of a thread that was still up, is taken off.
+            assert_true(fabs(named - spun) <= 0.05 * spun + 4000);
+            by_others += spun > 0 && s.hit[life->request] == 0;
+        }
+        diagnosis_free(&found);
+        synthetic_free(&s);
+    }
+    assert_true(by_others >= 10 && intruded >= 10);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(top_causes_are_right),
         cmocka_unit_test(they_are_so_through_intel_pt),
+        cmocka_unit_test(a_contended_lock_is_the_cause_whoever_asks_for_it),
         cmocka_unit_test(each_lifetime_has_its_own_causes),
         cmocka_unit_test(nothing_is_reported_where_nothing_is_wrong),
     };

@@ -34,16 +34,11 @@ static void every_category_has_a_remedy(void **state)
 #include "analysis/diagnosis/causes.tbl.h"
     };
     // Which the code gives by itself: components.c, attribution.c.
-    static const char *const of_code[] = {"another host or server",
-                                          "queueing discipline",
-                                          "kernel",
-                                          "application",
-                                          "other",
-                                          "client's cores",
-                                          "the server's own work",
-                                          "forked child",
-                                          "connections to servers",
-                                          "connection pool"};
+    static const char *const of_code[] = {
+        "another host or server", "queueing discipline",   "kernel",
+        "kernel locks",           "application",           "other",
+        "client's cores",         "the server's own work", "forked child",
+        "connections to servers", "connection pool"};
     struct categories own;
     struct error err = {0};
     assert_int_equal(categories_init(&own, &err), 0);
