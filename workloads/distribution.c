@@ -235,14 +235,9 @@ void rank_sampler_init(struct rank_sampler *sampler, const struct popularity *po
     sampler->accept_below = 2 - hat_integral_inverse(s, hat_integral(s, 2.5) - hat_density(s, 2));
 }
 
-uint64_t rank_sample(const struct rank_sampler *sampler, uint64_t *random)
+uint64_t rank_sample_zipf(const struct rank_sampler *sampler, uint64_t *random)
 {
-    // Signed, since only such numbers are converted by one instruction.
     double s = sampler->popularity.exponent, count = (double)(int64_t)sampler->count;
-    if (sampler->popularity.kind == POPULARITY_UNIFORM) {
-        uint64_t rank = (uint64_t)(int64_t)(random_fraction(random) * count);
-        return rank < sampler->count ? rank : sampler->count - 1;
-    }
     for (;;) {
         double u = sampler->integral_high +
                    random_fraction(random) * (sampler->integral_low - sampler->integral_high);

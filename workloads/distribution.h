@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/hash.h"
 
 enum distribution_kind {
     DISTRIBUTION_FIXED,       // always `first`
@@ -88,8 +89,19 @@ struct rank_sampler {
 void rank_sampler_init(struct rank_sampler *sampler, const struct popularity *popularity,
                        uint64_t count);
 
-// A rank in [0, count); 0 is the most popular. *random: as distribution_sample's.
-uint64_t rank_sample(const struct rank_sampler *sampler, uint64_t *random);
+uint64_t rank_sample_zipf(const struct rank_sampler *sampler, uint64_t *random);
+
+// A rank in [0, count); 0 is the most popular. *random: as distribution_sample's. A closed loop has
+// a million drawn before it begins.
+static inline uint64_t rank_sample(const struct rank_sampler *sampler, uint64_t *random)
+{
+    if (sampler->popularity.kind != POPULARITY_UNIFORM)
+        return rank_sample_zipf(sampler, random);
+    // Signed, since only such numbers are converted by one instruction.
+    const double count = (double)(int64_t)sampler->count;
+    const uint64_t rank = (uint64_t)(int64_t)(random_fraction(random) * count);
+    return rank < sampler->count ? rank : sampler->count - 1;
+}
 
 // The exact probability of a rank. Sums over all ranks: for tests and small counts.
 double popularity_probability(const struct popularity *popularity, uint64_t count, uint64_t rank);

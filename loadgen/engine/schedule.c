@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "base/hash.h"
@@ -189,20 +188,19 @@ void schedule_draw_requests(const struct workload *workload, uint64_t seed,
     seed_streams(seed, streams);
     rank_sampler_init(&keys, &workload->popularity, workload->key_count);
     for (size_t i = 0; i < schedule->count; i++) {
-        schedule->items[i].key = (uint32_t)rank_sample(&keys, &streams[STREAM_KEYS]);
-        schedule->items[i].operation =
-            draw_operation(workload, only, sum, &streams[STREAM_OPERATIONS]);
+        struct scheduled_request *request = &schedule->items[i];
+        request->key = (uint32_t)rank_sample(&keys, &streams[STREAM_KEYS]);
+        request->operation = draw_operation(workload, only, sum, &streams[STREAM_OPERATIONS]);
     }
 }
 
 int schedule_draw_order(const struct workload *workload, size_t count, uint64_t seed,
                         struct schedule *schedule, struct error *err)
 {
-    *schedule = (struct schedule){0};
-    if (array_reserve(schedule, count) < 0)
+    *schedule = (struct schedule){
+        .items = calloc(count + 1, sizeof *schedule->items), .count = count, .capacity = count};
+    if (!schedule->items)
         return error_set(err, ERROR_FAILED, "out of memory for %s requests", TEXT_COUNT(count));
-    memset(schedule->items, 0, count * sizeof *schedule->items);
-    schedule->count = count;
     schedule_draw_requests(workload, seed, schedule);
     return 0;
 }
