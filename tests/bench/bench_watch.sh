@@ -6,14 +6,14 @@
 # then knows that there are so many requests: what it takes from the throughput of that one is `first`. Each round has every setting once, in an order of its own, and is compared with itself: the median over the
 # rounds of what a watch takes from a closed loop's throughput and adds to its p50 and p99. The watch may run wherever the
 # kernel puts it, also beside the server. ROUNDS=N (11), SECONDS_EACH=S (4), INTERVAL=TIME (1s),
-# BEFORE=TIME (2s).
+# BEFORE=TIME (2s), SETTINGS=WORDS (watched all full framed), of those beside `alone`.
 set -u
 BUILD=${BUILD:-build}
 export BUILD
 . tests/experiments/run_lib.sh
 need_capture
 need_program jq jq
-rounds=${ROUNDS:-11} each=${SECONDS_EACH:-4} interval=${INTERVAL:-1s} before=${BEFORE:-2s}
+rounds=${ROUNDS:-11} each=${SECONDS_EACH:-4} interval=${INTERVAL:-1s} before=${BEFORE:-2s} settings=${SETTINGS:-watched all full framed}
 claim_port
 taskset -c 0 memcached -u root -t 1 -l 127.0.0.1 -p "$port" -U 0 2>"$work/memcached.err" &
 server=$!
@@ -57,7 +57,7 @@ measure() { # ROUND SETTING
 }
 
 for ((round = 1; round <= rounds; round++)); do
-    while read -r setting; do measure "$round" "$setting"; done < <(printf '%s\n' alone watched all full framed | shuf)
+    while read -r setting; do measure "$round" "$setting"; done < <(tr ' ' '\n' <<<"alone $settings" | shuf)
 done
 
 # Of each round what a setting changes against its own `alone`; what was seen and lost stands beside.
