@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analysis/run/run_functions.h"
+#include "analysis/run/input/run_counted.h"
 #include "analysis/run/input/run_input_open.h"
 #include "analysis/run/run_lifetimes.h"
 #include "analysis/run/run_trace.h"
@@ -307,6 +308,8 @@ static int explain(struct run_analysis *run, const struct run_input *input,
 
 static void take_documents(struct run_analysis *run, struct run_input *input)
 {
+    if (input->segments.any)
+        run_counted_within(input->capture, input->segments.from_ns, input->segments.until_ns);
     memcpy(run->evidence.ends, input->ends, sizeof run->evidence.ends);
     run->evidence.missing = input->missing;
     run->evidence.experiment = input->experiment;

@@ -238,9 +238,10 @@ void verdict_append_ordinary(char *out, const struct diagnosis *diagnosis)
 {
     char latency[32], time[32];
     const struct ordinary_part *first = NULL;
-    double sum = 0;
+    double sum = 0, whole = 0;
     for (size_t i = 0; i < diagnosis->ordinary.count; i++) {
         const struct ordinary_part *part = &diagnosis->ordinary.items[i];
+        whole += part->mean_ns;
         if (!first && part->concerns)
             first = part;
         if (first && part->concerns && strcmp(part->category, first->category) == 0)
@@ -249,9 +250,12 @@ void verdict_append_ordinary(char *out, const struct diagnosis *diagnosis)
     if (!first)
         return;
     bool several = sum > 1.1 * first->mean_ns;
-    text_append(out, VERDICT_BYTES, "Slow for everyone: of the %s of an ordinary request, %s",
-                units_format_ns(diagnosis->reference_latency_ns, latency, sizeof latency),
-                units_format_ns(sum, time, sizeof time));
+    // The parts are means over the messages around the median, which may be more than that one has.
+    const bool by_median = sum <= diagnosis->reference_latency_ns;
+    text_append(out, VERDICT_BYTES, "Slow for everyone: of the %s of an ordinary request%s, %s",
+                units_format_ns(by_median ? diagnosis->reference_latency_ns : whole, latency,
+                                sizeof latency),
+                by_median ? "" : " in the mean", units_format_ns(sum, time, sizeof time));
     if (several)
         text_append(out, VERDICT_BYTES, " are %s, most of it", first->category);
     text_append(out, VERDICT_BYTES, " %s%s (%s)", several ? "" : "are ", first->name,

@@ -84,11 +84,13 @@ struct capture_segment {
     double recorded;           // what part that is of the time since the segment before
     double taken;              // of a core, by what records, meanwhile; 0: not known
     bool sockets;              // with a log of connections that ended
+    json_t *counted;           // by the kernel, from the capture's begin to its end
 };
 
 struct capture_segments {
     struct ARRAY_OF(struct capture_segment) kept; // those that are on disk
     unsigned first;                               // number of the first of them
+    json_t *counted;        // until the end of the one before that; NULL: there was none
     int64_t from_ns;        // host time: since when all is in them; 0: since the capture began
     int64_t until_ns;       // until when
     uint64_t cut_ns;        // CLOCK_MONOTONIC of the last cut

@@ -76,6 +76,19 @@ int capture_document_write_clock(struct capture *capture, struct error *err)
     return result;
 }
 
+// What the kernel has counted since the capture began, of what is in the document.
+static json_t *counted_so_far(const struct capture *capture, int64_t until_ns)
+{
+    const json_t *document = capture->document, *firewall = json_object_get(document, "firewall"),
+                 *events = json_object_get(document, "events");
+    return json_pack("{s:I, s:O*, s:O*, s:O*, s:O*, s:O*}", "until_ns", (json_int_t)until_ns,
+                     "network", json_object_get(document, "network"), "quotas",
+                     json_object_get(document, "quotas"), "memory_limits",
+                     json_object_get(document, "memory_limits"), "segments_dropped",
+                     json_object_get(events, "segments_dropped"), "untracked",
+                     json_object_get(firewall, "untracked"));
+}
+
 // NULL: there is no segment, and nothing is lacking.
 static json_t *segments_json(const struct capture *capture, bool ended)
 {
@@ -83,19 +96,26 @@ static json_t *segments_json(const struct capture *capture, bool ended)
     if (segments->kept.count == 0 && !segments->stopped)
         return NULL;
     json_t *ends = json_array(), *sockets = json_array(), *rests = json_array();
+    json_t *counted = json_array();
+    if (segments->counted)
+        json_array_append(counted, segments->counted);
+    else
+        json_array_append_new(counted, json_pack("{s:i}", "until_ns", 0));
     for (size_t i = 0; i < segments->kept.count; i++) {
         json_array_append_new(ends, json_integer(segments->kept.items[i].until_ns));
+        if (segments->kept.items[i].counted)
+            json_array_append(counted, segments->kept.items[i].counted);
         if (segments->kept.items[i].sockets)
             json_array_append_new(sockets, json_integer(segments->first + (json_int_t)i));
         if (segments->kept.items[i].rests)
             json_array_append_new(rests, json_integer(segments->first + (json_int_t)i));
     }
-    return json_pack("{s:i, s:i, s:I, s:I, s:o, s:o, s:o, s:b, s:s*}", "first",
+    return json_pack("{s:i, s:i, s:I, s:I, s:o, s:o, s:o, s:o, s:b, s:s*}", "first",
                      (int)segments->first, "count", (int)segments->kept.count, "from_ns",
                      (json_int_t)segments->from_ns, "until_ns",
                      (json_int_t)(ended && !segments->stopped ? 0 : segments->until_ns), "ends_ns",
-                     ends, "sockets", sockets, "rests", rests, "ended", ended && !segments->stopped,
-                     "why", segments->why[0] ? segments->why : NULL);
+                     ends, "sockets", sockets, "rests", rests, "counted", counted, "ended",
+                     ended && !segments->stopped, "why", segments->why[0] ? segments->why : NULL);
 }
 
 // Writes capture->document, with its segments, as capture.json.
@@ -143,5 +163,9 @@ int capture_document_write_so_far(struct capture *capture, struct error *err)
     int result = capture_document_begin(capture, err);
     if (result == 0)
         result = add_figures_so_far(capture, err);
+    struct capture_segments *segments = &capture->segments;
+    if (result == 0 && segments->kept.count && !segments->stopped)
+        segments->kept.items[segments->kept.count - 1].counted =
+            counted_so_far(capture, segments->until_ns);
     return result == 0 ? write_document(capture, false, err) : result;
 }

@@ -131,6 +131,10 @@ static void rotate(struct capture *capture)
     }
     if (gone == 0)
         return;
+    json_decref(segments->counted);
+    segments->counted = json_incref(segments->kept.items[gone - 1].counted);
+    for (size_t i = 0; i < gone; i++)
+        json_decref(segments->kept.items[i].counted);
     memmove(segments->kept.items, segments->kept.items + gone,
             (segments->kept.count - gone) * sizeof *segments->kept.items);
     segments->kept.count -= gone;
@@ -187,7 +191,7 @@ static int write_segment(struct capture *capture, uint64_t waiting, unsigned num
     for (unsigned old = oldest; result == 0 && old < segments->first; old++)
         remove_files(capture, old, LOGS);
     if (result < 0) {
-        segments->kept.count--;
+        json_decref(segments->kept.items[--segments->kept.count].counted);
         segments->until_ns = before_ns;
     }
     return result;
@@ -264,5 +268,8 @@ int capture_segments_poll(struct capture *capture, struct error *err)
 
 void capture_segments_free(struct capture_segments *segments)
 {
+    for (size_t i = 0; i < segments->kept.count; i++)
+        json_decref(segments->kept.items[i].counted);
+    json_decref(segments->counted);
     array_free(&segments->kept);
 }

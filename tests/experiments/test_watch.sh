@@ -79,6 +79,8 @@ watch_try() {
     jq -es 'map(.windows) | add == 2' "$work/lines" >/dev/null ||
         { echo "two stalls, windows: $(jq -c '[.windows, .latency_us.max]' "$work/lines" | tr '\n' ' ')"; return 1; }
     for folder in "$work"/saved/slow-*; do
+        jq -e '.segments | (.counted | map(.until_ns)) as $ends | $ends[0] <= .from_ns and $ends[-1] >= .until_ns and $ends == ($ends | sort)' \
+            "$folder/capture.json" >/dev/null || fail "what the kernel counted is not known of what was saved"
         "$taillight" analyze "$folder" --quiet --json >"$work/stall.json" 2>"$work/analyze.err"
         [[ $? == [04] ]] || fail "what was saved cannot be analyzed"
         jq -e '.without_client and (.causes[0].cause | startswith("stopped by a signal")) and .latency_us.max > 200000' \

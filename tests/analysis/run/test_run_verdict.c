@@ -227,11 +227,17 @@ static void what_fills_connections_is_said(void **state)
     struct run_analysis run = {.findings = {.diagnoses = {.items = &diagnosis, .count = 1}}};
     run_verdict(&run);
     assert_non_null(strstr(run.findings.verdict,
+                           "of the 762 ms of an ordinary request, "
                            "700 ms are every connection full (client). Once it is sent, it takes "
                            "42.0 ms, of which 40.0 ms are waiting for a timer (A). "));
     strcpy(parts[0].category, "client");
     run_verdict(&run);
     assert_null(strstr(run.findings.verdict, "Once it is sent"));
+    // No part is more than the whole: parts are means of several, of which the median may be less.
+    diagnosis.reference_latency_ns = 690e6;
+    run_verdict(&run);
+    assert_non_null(strstr(run.findings.verdict,
+                           "of the 762 ms of an ordinary request in the mean, 700 ms are"));
 }
 
 // 16 of 20 us are the client's own: it is named first, and the server only then.
