@@ -177,7 +177,6 @@ static __always_inline void follow(struct __sk_buff *skb, const struct reading_s
         .addresses = is_four ? head->source.word[1] >> 32 |
                                    (head->destination.word[1] & 0xffffffff00000000ull)
                              : head->destination.word[1],
-        .interface = skb->ifindex,
         .ports_at = (uint16_t)state->transport_at,
         .addresses_at = (uint16_t)(state->ip_at + (is_four ? 12 : 32)),
         .hop = hop,

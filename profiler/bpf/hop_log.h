@@ -61,7 +61,6 @@ struct waiting_packet {
     uint64_t entered, flow; // of its hop record
     // What of it stays as it is on its way through the queue: waiting_words().
     uint64_t ports, addresses;
-    uint32_t interface;
     uint16_t ports_at, addresses_at; // from the frame's IP header
     uint8_t hop, protocol;
 };
@@ -72,6 +71,12 @@ struct queue_leaving {
     uint64_t time;          // CLOCK_MONOTONIC ns
     uint64_t entered, flow; // the record's time and flow
     uint64_t hop;
+};
+
+// A network device, on its machine.
+struct hop_device {
+    uint32_t interface;
+    uint32_t namespace; // the inode of its network namespace; 0: the kernel has none
 };
 
 // What a hop does with the packets that are asked for.

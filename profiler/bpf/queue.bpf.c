@@ -15,6 +15,18 @@
 #include "profiler/bpf/queue_waiting.bpf.h"
 
 uint64_t dropped; // leaves: the ring was full
+// By hop, the device behind it. The numbers of interfaces are those of their namespace: another's
+// device may have the same one.
+struct hop_device devices[HOPS_MAX + 1];
+
+static __always_inline bool is_device_of(const struct net_device *device,
+                                         const struct waiting_packet *packet)
+{
+    const struct hop_device *expected = &devices[packet->hop & HOPS_MAX];
+    uint32_t namespace =
+        bpf_core_field_exists(device->nd_net.net) ? device->nd_net.net->ns.inum : 0;
+    return (uint32_t)device->ifindex == expected->interface && namespace == expected->namespace;
+}
 
 static __always_inline bool is_same_packet(const struct sk_buff *skb,
                                            const struct waiting_packet *packet)
@@ -48,7 +60,7 @@ int BPF_PROG(hop_left, struct sk_buff *skb, struct net_device *device)
     const struct waiting_packet *packet = bpf_map_lookup_elem(&waiting, &buffer);
     if (!packet)
         return 0;
-    if ((uint32_t)device->ifindex == packet->interface && is_same_packet(skb, packet))
+    if (is_device_of(device, packet) && is_same_packet(skb, packet))
         write_leaving(packet);
     bpf_map_delete_elem(&waiting, &buffer);
     return 0;

@@ -16,6 +16,7 @@
 #include <sys/ioctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -36,8 +37,8 @@ struct hop {
     enum hop_direction direction;
     uint8_t number; // in its records
     bool gone, cut;
-    bool may_follow;     // packets into the queueing discipline
-    unsigned interface;  // its number in its namespace
+    bool may_follow; // packets into the queueing discipline
+    struct hop_device device;
     uint32_t room_bytes; // of an IP packet: its MTU
     uint32_t link_bytes; // before the IP packet
 };
@@ -102,13 +103,19 @@ static bool bridges_cut(int socket)
             is_set("/proc/sys/net/bridge/bridge-nf-call-ip6tables"));
 }
 
+static uint32_t namespace_here(void)
+{
+    struct stat file;
+    return stat("/proc/thread-self/ns/net", &file) == 0 ? (uint32_t)file.st_ino : 0;
+}
+
 // In the namespace of the hop: what its interface is.
 static int hop_inspect(struct hop *hop, const struct hop_spec *spec, struct error *err)
 {
     struct ifreq request = {.ifr_ifindex = 0};
     int result = 0;
-    hop->interface = if_nametoindex(spec->interface);
-    if (!hop->interface)
+    hop->device = (struct hop_device){if_nametoindex(spec->interface), namespace_here()};
+    if (!hop->device.interface)
         return error_set(err, ERROR_INPUT, "--hop %s: there is no interface %s%s", spec->name,
                          spec->interface, spec->namespace[0] ? " in that namespace" : "");
     int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -124,7 +131,7 @@ static int hop_inspect(struct hop *hop, const struct hop_spec *spec, struct erro
     hop->link_bytes = is_ethernet ? ETH_HLEN : 0;
     hop->cut = bridges_cut(fd);
     close(fd);
-    hop_link_begin(&hop->link, hop->interface);
+    hop_link_begin(&hop->link, hop->device.interface);
     return result;
 }
 
@@ -132,7 +139,7 @@ static int hop_inspect(struct hop *hop, const struct hop_spec *spec, struct erro
 static int hop_attach(struct hop *hop, const struct hop_spec *spec, struct error *err)
 {
     int result = hop_attachment_make(&hop->attachment, bpf_program__fd(program_of(hop)),
-                                     hop->interface, spec->direction, hop->attachment.made);
+                                     hop->device.interface, spec->direction, hop->attachment.made);
     if (result == -EPERM)
         return refuse_privileges(err);
     if (result == -EINVAL || result == -EOPNOTSUPP)
@@ -316,8 +323,10 @@ static void follow_queues(struct hop_capture *capture)
     for (size_t i = 0; i < capture->hop_count; i++) {
         const struct hop *hop = &capture->hops[i];
         volatile uint32_t *queues = &hop->programs->bss->queues;
-        if (hop->may_follow && !*queues && hop_link_queues(&hop->link))
-            *queues = hop_queue_begin(&capture->queue);
+        if (!hop->may_follow || *queues || !hop_link_queues(&hop->link))
+            continue;
+        hop_queue_tell(&capture->queue, hop->number, &hop->device);
+        *queues = hop_queue_begin(&capture->queue);
     }
 }
 

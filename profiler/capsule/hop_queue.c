@@ -35,6 +35,12 @@ void hop_queue_open(struct hop_queue *queue, const struct hop_rings *rings, size
     }
 }
 
+void hop_queue_tell(struct hop_queue *queue, uint8_t hop, const struct hop_device *device)
+{
+    if (queue->programs && hop < HOPS_MAX)
+        *(volatile struct hop_device *)&queue->programs->bss->devices[hop] = *device;
+}
+
 bool hop_queue_begin(struct hop_queue *queue)
 {
     if (!queue->programs || queue->attached || queue->problem[0])

@@ -33,6 +33,9 @@ struct hop_queue {
 // most: leavings that it keeps. Where that cannot be, hop_queue.problem says why.
 void hop_queue_open(struct hop_queue *queue, const struct hop_rings *rings, size_t most);
 
+// Says which device is behind a hop, before its packets are followed.
+void hop_queue_tell(struct hop_queue *queue, uint8_t hop, const struct hop_device *device);
+
 // Attaches it, if it is not. False: it cannot be.
 bool hop_queue_begin(struct hop_queue *queue);
 
