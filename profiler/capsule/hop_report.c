@@ -215,7 +215,7 @@ static void print_tagged(const struct hop_report *report, FILE *out)
     uint64_t tagged = 0;
     for (size_t i = 0; i < report->hop_count; i++)
         tagged += report->counts[i].tagged;
-    print_note(tagged, "packets have a VLAN tag within another: they were left alone.", out);
+    print_note(tagged, "packets have more than three VLAN tags: they were left alone.", out);
 }
 
 // Of the packets that a hop followed and that came to a later hop all the same: those that were
@@ -403,8 +403,8 @@ const char *hop_report_take(struct hop_report *report, size_t number, const json
     const char *unseen = json_string_value(json_object_get(hop, "queue_unseen"));
     if (!qdisc || !unseen)
         return qdisc ? "queue_unseen" : "qdisc";
-    snprintf(link->qdisc, sizeof link->qdisc, "%s", qdisc);
-    snprintf(link->unseen, sizeof link->unseen, "%s", unseen);
+    text_clean(qdisc, false, link->qdisc, sizeof link->qdisc);
+    text_clean(unseen, false, link->unseen, sizeof link->unseen);
     link->interface = (int)json_integer_value(json_object_get(hop, "number"));
     link->peer = (int)json_integer_value(json_object_get(hop, "peer"));
     report->gone[number] = json_is_true(json_object_get(hop, "gone"));
