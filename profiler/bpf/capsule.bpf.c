@@ -84,7 +84,7 @@ static __always_inline void read_prefix(struct __sk_buff *skb, const struct read
     uint32_t more = bytes - 1;
     asm volatile("" : "+r"(more)); // so that the verifier, of older kernels too, sees the bounds
     more &= PACKET_PREFIX_WORDS * 8 - 1;
-    bpf_skb_load_bytes_relative(skb, state->payload_at, prefix, more + 1, BPF_HDR_START_NET);
+    load_by_kernel(skb, state, state->payload_at, prefix, more + 1);
 }
 
 // True if any byte of a stream's packet is sampled; if not the last one, the record says so.
@@ -155,6 +155,16 @@ static __always_inline bool write_record(const struct hop_record *record)
     return true;
 }
 
+// How far behind what the kernel has for the network's header the IP header lies.
+static __always_inline uint32_t ip_behind(struct __sk_buff *skb, const struct reading_state *state)
+{
+    uint64_t here = 0, there = 0;
+    if (!state->tag_bytes || !load_by_kernel(skb, state, 0, &here, sizeof here) ||
+        bpf_skb_load_bytes_relative(skb, 0, &there, sizeof there, BPF_HDR_START_NET) < 0)
+        return 0;
+    return here == there ? 0 : state->tag_bytes;
+}
+
 // What is in this buffer passes the hop; where it is recorded, it is looked for at the device.
 static __always_inline void follow(struct __sk_buff *skb, const struct reading_state *state,
                                    const struct hop_record *record, bool recorded)
@@ -167,6 +177,7 @@ static __always_inline void follow(struct __sk_buff *skb, const struct reading_s
         return;
     }
     bool is_four = head->family == PACKET_IPV4, is_tcp = head->protocol == PACKET_TCP;
+    uint32_t behind = ip_behind(skb, state);
     uint64_t second = is_tcp ? bpf_htonl(head->sequence)
                              : bpf_htons((uint16_t)(head->payload_bytes + UDP_HEADER));
     struct waiting_packet packet = {
@@ -177,8 +188,8 @@ static __always_inline void follow(struct __sk_buff *skb, const struct reading_s
         .addresses = is_four ? head->source.word[1] >> 32 |
                                    (head->destination.word[1] & 0xffffffff00000000ull)
                              : head->destination.word[1],
-        .ports_at = (uint16_t)state->transport_at,
-        .addresses_at = (uint16_t)(state->ip_at + (is_four ? 12 : 32)),
+        .ports_at = (uint16_t)(behind + state->transport_at),
+        .addresses_at = (uint16_t)(behind + state->ip_at + (is_four ? 12 : 32)),
         .hop = hop,
         .protocol = head->protocol};
     if (bpf_map_update_elem(&waiting, &buffer, &packet, BPF_ANY) == 0)
@@ -215,8 +226,8 @@ static __always_inline int packet_begin(struct __sk_buff *skb, const struct read
     uint8_t type[2];
     uint8_t here[6], there[6];
     uint32_t at = link_bytes;
-    if (at == 0 || state->is_plain)
-        return (int)at;
+    if (at == 0 || state->is_plain || state->tag_bytes)
+        return (int)(at + state->tag_bytes);
     if (bpf_skb_load_bytes(skb, at - 2, type, sizeof type) < 0)
         return -1;
     if (number16(type) == VLAN_TAG || number16(type) == OUTER_VLAN_TAG)

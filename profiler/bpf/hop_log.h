@@ -61,7 +61,7 @@ struct waiting_packet {
     uint64_t entered, flow; // of its hop record
     // What of it stays as it is on its way through the queue: waiting_words().
     uint64_t ports, addresses;
-    uint16_t ports_at, addresses_at; // from the frame's IP header
+    uint16_t ports_at, addresses_at; // from what is the network's header to the kernel
     uint8_t hop, protocol;
 };
 
@@ -105,8 +105,8 @@ struct hop_counts {
     // the filter asks, and the first stands for them.
     uint64_t fragments;
     uint64_t unreadable; // packets whose headers end too early or say no length; of any protocol
-    // Packets whose VLAN tag lies in the frame, where it is not what the kernel keeps beside it:
-    // the inner of two tags, as a rule. Of any protocol; left alone.
+    // Packets with more than two VLAN tags in the frame, beside the one that the kernel keeps beside
+    // it. Of any protocol; left alone.
     uint64_t tagged;
     // Of hops that carry.
     uint64_t begun;       // got a trailer

@@ -23,6 +23,11 @@ enum {
     OUTER_VLAN_TAG = 0x88a8,
 };
 
+enum {
+    TAG_BYTES = 4,
+    TAGS_MAX = 2, // in the frame, beside the one that the kernel keeps beside the packet
+};
+
 enum { UDP_HEADER = 8 };
 
 // A head, and what is only needed while it is read.
@@ -31,8 +36,9 @@ struct reading_state {
     uint32_t ip_at;                    // of its IP header, from the frame's; 0: it is in no tunnel
     uint32_t transport_at, payload_at; // from the frame's IP header
     bool is_fragment, is_later_fragment;
-    bool opens;    // a SYN
-    bool is_plain; // the IP packet begins right behind the link layer
+    uint32_t tag_bytes; // of VLAN tags in the frame
+    bool opens;         // a SYN
+    bool is_plain;      // the IP packet begins right behind the link layer
 };
 
 // Of a number of bytes that the compiler knows, at any address: by words, where it would go byte by
@@ -70,6 +76,16 @@ static __always_inline bool is_plain(struct __sk_buff *skb)
            *(const uint16_t *)(frame + link_bytes - 2) == (uint16_t)skb->protocol;
 }
 
+// The IP header is the network's to the kernel, but where tags lie before it: then that is a tag,
+// or it, as the packet came here.
+static __always_inline bool load_by_kernel(struct __sk_buff *skb, const struct reading_state *state,
+                                           uint32_t at, void *out, uint32_t bytes)
+{
+    if (state->tag_bytes)
+        return bpf_skb_load_bytes(skb, link_bytes + state->tag_bytes + at, out, bytes) == 0;
+    return bpf_skb_load_bytes_relative(skb, at, out, bytes, BPF_HDR_START_NET) == 0;
+}
+
 // Bytes from the IP header on: from where they lie as a rule, which takes a few instructions; else,
 // with something before the header or in another part of the packet, by the kernel.
 static __always_inline bool load(struct __sk_buff *skb, const struct reading_state *state,
@@ -83,7 +99,7 @@ static __always_inline bool load(struct __sk_buff *skb, const struct reading_sta
             return true;
         }
     }
-    return bpf_skb_load_bytes_relative(skb, at, out, bytes, BPF_HDR_START_NET) == 0;
+    return load_by_kernel(skb, state, at, out, bytes);
 }
 
 // As one load each where the compiler knows that they lie at a multiple of their size.
@@ -216,6 +232,27 @@ __noinline int read_packet(struct __sk_buff *skb, uint16_t type, struct reading_
     return state->head.protocol == PACKET_UDP ? read_udp(skb, state) : read_tcp(skb, state);
 }
 
+// A frame that a VLAN's tag begins. A function of its own: packets without pay nothing.
+static __noinline enum reading read_tagged(struct __sk_buff *skb, struct reading_state *state)
+{
+    uint8_t there[2];
+    uint16_t type = 0;
+    uint32_t tags = 0;
+    state->is_plain = false;
+    for (; link_bytes && tags <= TAGS_MAX; tags++) {
+        if (bpf_skb_load_bytes(skb, link_bytes - 2 + tags * TAG_BYTES, there, sizeof there) < 0)
+            return READ_UNREADABLE;
+        type = number16(there);
+        if (type != VLAN_TAG && type != OUTER_VLAN_TAG)
+            break;
+    }
+    if (tags == 0 || tags > TAGS_MAX)
+        return READ_TAGGED;
+    state->tag_bytes = tags * TAG_BYTES;
+    return type == ETHERTYPE_IPV4 || type == ETHERTYPE_IPV6 ? read_packet(skb, type, state)
+                                                            : READ_OTHER;
+}
+
 static __always_inline enum reading read_head(struct __sk_buff *skb, struct reading_state *state)
 {
     uint16_t type = bpf_ntohs((uint16_t)skb->protocol);
@@ -223,7 +260,7 @@ static __always_inline enum reading read_head(struct __sk_buff *skb, struct read
     state->ip_at = 0;
     if (type == ETHERTYPE_IPV4 || type == ETHERTYPE_IPV6)
         return read_packet(skb, type, state);
-    return type == VLAN_TAG || type == OUTER_VLAN_TAG ? READ_TAGGED : READ_OTHER;
+    return type == VLAN_TAG || type == OUTER_VLAN_TAG ? read_tagged(skb, state) : READ_OTHER;
 }
 
 static __always_inline void count_unread(enum reading reading)
@@ -273,7 +310,7 @@ static __always_inline uint16_t tunnel_holds(struct __sk_buff *skb,
         return ETHERTYPE_IPV6;
     if (state->head.protocol == PACKET_UDP)
         *at = state->payload_at;
-    if (bpf_skb_load_bytes_relative(skb, *at, header, 4, BPF_HDR_START_NET) < 0)
+    if (!load_by_kernel(skb, state, *at, header, 4))
         return 0;
     if (state->head.protocol == GRE) {
         *at += 4 + 4 * (uint32_t)(!!(header[0] & CHECKSUM) + !!(header[0] & KEY) +
@@ -290,14 +327,14 @@ static __always_inline uint16_t tunnel_holds(struct __sk_buff *skb,
 // Reads the packet in a tunnel's. A function of its own: packets that are in none pay nothing.
 static __noinline enum reading read_inner(struct __sk_buff *skb, struct reading_state *state)
 {
-    enum { TYPE_AT = 12, TAG_BYTES = 4 };
+    enum { TYPE_AT = 12 };
     uint8_t type_there[2];
     uint32_t at;
     uint16_t type = tunnel_holds(skb, state, &at);
     if (type == ETHERTYPE_FRAME) {
         at += TYPE_AT;
         for (int i = 0; i < 2; i++) {
-            if (bpf_skb_load_bytes_relative(skb, at, type_there, 2, BPF_HDR_START_NET) < 0)
+            if (!load_by_kernel(skb, state, at, type_there, 2))
                 return READ_OTHER;
             type = number16(type_there);
             if (type != VLAN_TAG)

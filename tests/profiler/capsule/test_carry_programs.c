@@ -253,18 +253,28 @@ static void foreign_bytes_are_left_alone(void **state)
     end(&scene);
 }
 
-static void a_tag_in_the_frame_is_left_alone(void **state)
+// Up to two tags in the frame: it carries as it does without. With more it is left alone.
+static void what_has_tags_in_the_frame_carries(void **state)
 {
+    enum { TAGS = 3 };
     struct scene scene;
     (void)state;
     begin(&scene, 1, ASKED);
-    struct frame plain = datagram(100, 1), frame = tagged(&plain, 0x8100), before = frame;
-    pass_begin(&scene, &frame);
-    pass_carry(&scene, &frame);
-    pass_end(&scene, &frame);
-    assert_true(same(&frame, &before));
+    struct frame frame = datagram(100, 1);
+    for (size_t tags = 1; tags <= TAGS; tags++) {
+        frame = tagged(&frame, tags % 2 ? 0x8100 : 0x88a8);
+        struct frame before = frame;
+        pass_begin(&scene, &frame);
+        assert_int_equal(frame.count, before.count + (tags < TAGS ? TRAILER : 0));
+        pass_carry(&scene, &frame);
+        pass_end(&scene, &frame);
+        assert_true(same(&frame, &before));
+    }
     assert_int_equal(scene.programs->bss->counts.tagged, 3);
-    assert_int_equal(scene.programs->bss->counts.begun, 0);
+    assert_int_equal(scene.programs->bss->counts.begun, TAGS - 1);
+    assert_int_equal(scene.programs->bss->counts.stamped, TAGS - 1);
+    assert_int_equal(scene.programs->bss->counts.ended, TAGS - 1);
+    assert_int_equal(scene.records, TAGS - 1);
     end(&scene);
 }
 
@@ -390,7 +400,7 @@ int main(void)
         cmocka_unit_test(packets_are_what_they_were),
         cmocka_unit_test(damaged_trailers_are_counted),
         cmocka_unit_test(foreign_bytes_are_left_alone),
-        cmocka_unit_test(a_tag_in_the_frame_is_left_alone),
+        cmocka_unit_test(what_has_tags_in_the_frame_carries),
         cmocka_unit_test(what_may_not_grow_is_left_alone),
         cmocka_unit_test(what_is_sent_again_is_left_alone),
         cmocka_unit_test(the_packet_says_who_stamps_it),
