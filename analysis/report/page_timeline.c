@@ -280,7 +280,7 @@ static json_t *stamps_build(struct page_builder *builder, const struct lifetime 
 {
     json_t *stamps = json_array();
     for (int kind = 0; kind < STAMP_KINDS; kind++) {
-        if (!lifetime_has(life, (enum stamp_kind)kind))
+        if (!run_shows_stamp(builder->run, life, (enum stamp_kind)kind))
             continue;
         json_t *stamp = json_object();
         uint16_t core = life->stamp_core[kind];

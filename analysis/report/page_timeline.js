@@ -244,7 +244,7 @@ class TimelinePlot {
                      other.row === row && other.x < x + width + 8 && x < other.x + other.width + 8))
         row++;
       const text = `${label}${stamp.core === null ? '' : ' on core ' + stamp.core}\n${
-          duration(stamp.at)} after the intended time${
+          duration(stamp.at)} after ${data.counts.without_client ? 'it arrived' : 'the intended time'}${
           stamp.disordered ? '\nout of order by more than the clock error' : ''}`;
       const bottom = places.stages - 6, top = row < STAMP_ROWS ? bottom - row * 14 : bottom;
       this.stampLine(

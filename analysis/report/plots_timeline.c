@@ -152,7 +152,7 @@ static void place_labels(struct drawing *drawing)
 static void find_labels(struct drawing *drawing)
 {
     for (int kind = 0; kind < STAMP_KINDS; kind++) {
-        if (!lifetime_has(drawing->life, (enum stamp_kind)kind))
+        if (!run_shows_stamp(drawing->run, drawing->life, (enum stamp_kind)kind))
             continue;
         const struct label label = {.name = stamp_name((enum stamp_kind)kind),
                                     .x = x_of(drawing, drawing->life->stamp_ns[kind])};

@@ -105,7 +105,7 @@ function renderTimelineTable(timeline) {
   place.replaceChildren(element(
       'div', {class: 'scroll', tabindex: 0},
       table(
-          [['after intended'], ['what', true], ['where', true], ['how long'], ['kind', true]],
+          [[data.counts.without_client ? 'after arrival' : 'after intended'], ['what', true], ['where', true], ['how long'], ['kind', true]],
           rows.map(row => row.slice(0, 5)), 'Stamps and spans of the message')));
 }
 

@@ -170,6 +170,13 @@ const char *run_host_name(const struct run_analysis *run, bool client)
     return name_or(json_object_get(one, "host"), "server");
 }
 
+bool run_shows_stamp(const struct run_analysis *run, const struct lifetime *life,
+                     enum stamp_kind kind)
+{
+    return lifetime_has(life, kind) &&
+           !(run->evidence.without_client && stage_role(kind) == ROLE_CLIENT);
+}
+
 const char *run_stage_machine(const struct run_analysis *run, enum stamp_kind ends_at)
 {
     enum core_role role = stage_role(ends_at);

@@ -214,6 +214,11 @@ const char *run_host_name(const struct run_analysis *analysis, bool client);
 // it names none). "" where client and server are one machine, and for the network between two.
 const char *run_stage_machine(const struct run_analysis *analysis, enum stamp_kind ends_at);
 
+// Whether a lifetime has a stamp to show: without a client of ours it begins with M(n), and what
+// the client did is in the same instant, for those who count from there.
+bool run_shows_stamp(const struct run_analysis *run, const struct lifetime *life,
+                     enum stamp_kind kind);
+
 // What the lifetimes of a run's requests amount to: fills the counts, rates, latencies with their
 // intervals and the stages at each quantile of run->lifetimes, whose requests are joined. -1: no
 // memory.

@@ -396,6 +396,28 @@ static void test_a_capture_for_the_load_alone_shows_no_cores(void **state)
     fixture_free(&fixture);
 }
 
+// Clients that are not ours have not said when they sent what.
+static void test_without_a_client_a_message_has_no_stamp_of_one(void **state)
+{
+    (void)state;
+    struct fixture fixture;
+    fixture_build(&fixture, &usual);
+    for (int without = 0; without < 2; without++) {
+        fixture.run.evidence.without_client = without;
+        json_t *page = page_of(&fixture.run);
+        const json_t *stamps = get(json_array_get(get(page, "timelines"), 0), "stamps");
+        size_t of_client = 0;
+        for (size_t i = 0; i < json_array_size(stamps); i++) {
+            const json_int_t kind = integer(json_array_get(stamps, i), "kind");
+            of_client += kind == STAMP_INTENDED || kind == STAMP_SEND || kind == STAMP_REPLY_READ;
+        }
+        assert_int_equal(of_client, without ? 0 : 3);
+        assert_true(json_array_size(stamps) - of_client >= 3);
+        json_decref(page);
+    }
+    fixture_free(&fixture);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -410,6 +432,7 @@ int main(void)
         cmocka_unit_test(test_run_without_a_capture),
         cmocka_unit_test(test_extra_time_is_known_or_null),
         cmocka_unit_test(test_a_capture_for_the_load_alone_shows_no_cores),
+        cmocka_unit_test(test_without_a_client_a_message_has_no_stamp_of_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
