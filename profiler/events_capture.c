@@ -269,15 +269,21 @@ static void look_at_servers(struct events_capture *capture,
     capture->sockets.programs = capture->programs;
     capture->sockets.states = capture->states;
     watched_sockets_look_up(&capture->sockets);
-    if (is_loaded(capture->programs->progs.collection_begin) &&
-        is_loaded(capture->programs->progs.collection_end) &&
-        is_loaded(capture->programs->progs.own_work_begin) &&
-        is_loaded(capture->programs->progs.own_work_end)) {
-        capture->probes.begin[RUNTIME_COLLECTS] = capture->programs->progs.collection_begin;
-        capture->probes.end[RUNTIME_COLLECTS] = capture->programs->progs.collection_end;
-        capture->probes.begin[SERVER_WORKS] = capture->programs->progs.own_work_begin;
-        capture->probes.end[SERVER_WORKS] = capture->programs->progs.own_work_end;
-        capture->probes.interpreters = bpf_map__fd(capture->programs->maps.interpreters);
+    const struct bpf_program *begin[RUNTIME_WORKS] = {
+        [RUNTIME_COLLECTS] = capture->programs->progs.collection_begin,
+        [RUNTIME_STOPS] = capture->programs->progs.world_stop_begin,
+        [SERVER_WORKS] = capture->programs->progs.own_work_begin};
+    const struct bpf_program *end[RUNTIME_WORKS] = {
+        [RUNTIME_COLLECTS] = capture->programs->progs.collection_end,
+        [RUNTIME_STOPS] = capture->programs->progs.world_stop_end,
+        [SERVER_WORKS] = capture->programs->progs.own_work_end};
+    bool loaded = true;
+    for (int work = 0; work < RUNTIME_WORKS; work++)
+        loaded = loaded && is_loaded(begin[work]) && is_loaded(end[work]);
+    if (loaded) {
+        memcpy(capture->probes.begin, begin, sizeof begin);
+        memcpy(capture->probes.end, end, sizeof end);
+        capture->probes.waits = bpf_map__fd(capture->programs->maps.runtimes);
     }
     if (stat("/proc/thread-self/ns/net", &here) == 0)
         probe_listeners(capture, here.st_ino, settings->ports, settings->port_count);

@@ -17,20 +17,22 @@
 #include "profiler/bpf/event_rings.h"
 
 // A process more costs its server no time, but each place in it is a descriptor of ours.
-enum { MOST_PROCESSES = 256, MOST_PLACES = 8 };
+enum { MOST_PROCESSES = 256, MOST_PLACES = 16 };
 
 // A place in a file, as the kernel takes it.
 struct place {
     uint64_t offset;
     uint64_t semaphore; // offset of the word that turns a static probe on; 0: there is none
-    bool at_return;     // of the function there
+    enum runtime_work work;
+    bool returns;   // a beginning: it ends where that function returns
+    bool at_return; // of the function there
 };
 
 struct places {
     struct place begin[MOST_PLACES], end[MOST_PLACES];
     unsigned begins, ends;
-    struct interpreter_lock lock; // by the file's own addresses; empty: it has none
-    uint64_t code;                // its code's address there, less its offset in the file
+    struct runtime_waits waits; // by the file's own addresses; empty: none are known
+    uint64_t code;              // its code's address there, less its offset in the file
 };
 
 // --- in a file -----------------------------------------------------------------------------------
@@ -116,13 +118,15 @@ static void find_static_probes(Elf *elf, struct places *places)
         take_note(elf, (const char *)data->d_buf + content, note.n_descsz, based.sh_addr, places);
 }
 
-typedef void symbol_visitor(Elf *elf, const GElf_Sym *symbol, struct places *places);
+typedef void symbol_visitor(Elf *elf, const char *name, const GElf_Sym *symbol,
+                            struct places *places);
 
-// What is exported by names that begin so.
-static void find_exported(Elf *elf, const char *begin, symbol_visitor *each, struct places *places)
+// What a table of symbols (".dynsym": what is exported) has by names that begin so.
+static void find_symbols(Elf *elf, const char *table, const char *begin, symbol_visitor *each,
+                         struct places *places)
 {
     GElf_Shdr header;
-    Elf_Scn *section = section_named(elf, ".dynsym", &header);
+    Elf_Scn *section = section_named(elf, table, &header);
     Elf_Data *data = section ? elf_getdata(section, NULL) : NULL;
     const size_t count = data && header.sh_entsize ? header.sh_size / header.sh_entsize : 0;
     for (size_t i = 0; i < count && i < INT32_MAX; i++) {
@@ -131,53 +135,111 @@ static void find_exported(Elf *elf, const char *begin, symbol_visitor *each, str
                                ? elf_strptr(elf, header.sh_link, symbol.st_name)
                                : NULL;
         if (name && symbol.st_value && strncmp(name, begin, strlen(begin)) == 0)
-            each(elf, &symbol, places);
+            each(elf, name, &symbol, places);
     }
 }
 
 // From its entry to its return.
-static void take_function(Elf *elf, const GElf_Sym *symbol, struct places *places)
+static void take_function(Elf *elf, const GElf_Sym *symbol, enum runtime_work work,
+                          struct places *places)
 {
     const uint64_t offset = offset_of(elf, symbol->st_value);
-    place_add(places->begin, &places->begins, (struct place){.offset = offset});
-    place_add(places->end, &places->ends, (struct place){.offset = offset, .at_return = true});
+    place_add(places->begin, &places->begins,
+              (struct place){.offset = offset, .work = work, .returns = true});
+    place_add(places->end, &places->ends,
+              (struct place){.offset = offset, .work = work, .at_return = true});
+}
+
+static void take_collector(Elf *elf, const char *name, const GElf_Sym *symbol,
+                           struct places *places)
+{
+    (void)name;
+    take_function(elf, symbol, RUNTIME_COLLECTS, places);
+}
+
+static void take_own_work(Elf *elf, const char *name, const GElf_Sym *symbol, struct places *places)
+{
+    (void)name;
+    take_function(elf, symbol, SERVER_WORKS, places);
 }
 
 // All that CPython keeps of itself (struct _PyRuntimeState), and in it, as the only thing there
 // that threads sleep for, the lock of its main interpreter. It is exported for extensions.
-static void take_runtime_state(Elf *elf, const GElf_Sym *symbol, struct places *places)
+static void take_runtime_state(Elf *elf, const char *name, const GElf_Sym *symbol,
+                               struct places *places)
 {
     (void)elf;
+    (void)name;
     if (GELF_ST_TYPE(symbol->st_info) == STT_OBJECT)
-        places->lock = (struct interpreter_lock){.begin = symbol->st_value,
-                                                 .end = symbol->st_value + symbol->st_size};
+        places->waits = (struct runtime_waits){.begin = symbol->st_value,
+                                               .end = symbol->st_value + symbol->st_size,
+                                               .flag = BLOCKED_INTERPRETER};
 }
 
 static void find_python(Elf *elf, struct places *places)
 {
     find_static_probes(elf, places);
-    find_exported(elf, "_PyRuntime", take_runtime_state, places);
+    find_symbols(elf, ".dynsym", "_PyRuntime", take_runtime_state, places);
 }
 
 static void find_node(Elf *elf, struct places *places)
 {
-    find_exported(elf, "_ZN2v88internal4Heap14CollectGarbageE", take_function, places);
+    find_symbols(elf, ".dynsym", "_ZN2v88internal4Heap14CollectGarbageE", take_collector, places);
 }
 
 static void find_redis(Elf *elf, struct places *places)
 {
-    find_exported(elf, "serverCron", take_function, places);
+    find_symbols(elf, ".dynsym", "serverCron", take_own_work, places);
 }
 
-// The runtimes, by how the files begin that they are in. One file is all of Redis's programs.
+// Go moves its goroutines' stacks, and a return address on one must not be changed: of what runs
+// there only the beginning can be seen, and the end where something else begins right after. All of
+// these stay with their thread. gcDrainN, what a goroutine does to be allowed to allocate, runs on
+// the thread's own stack, as its directive go:systemstack has the compiler check, and that one
+// stays where it is.
+static void take_of_go(Elf *elf, const char *name, const GElf_Sym *symbol, struct places *places)
+{
+    enum part { BEGINS, ENDS, WHOLE };
+    static const struct {
+        const char *name;
+        enum runtime_work work;
+        enum part part;
+    } functions[] = {{"runtime.gcDrain", RUNTIME_COLLECTS, BEGINS},
+                     {"runtime.(*gcControllerState).markWorkerStop", RUNTIME_COLLECTS, ENDS},
+                     {"runtime.gcDrainN", RUNTIME_COLLECTS, WHOLE},
+                     {"runtime.stopTheWorldWithSema", RUNTIME_STOPS, BEGINS},
+                     {"runtime.startTheWorldWithSema", RUNTIME_STOPS, ENDS}};
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        const struct place place = {.offset = offset_of(elf, symbol->st_value),
+                                    .work = functions[i].work};
+        if (strcmp(name, functions[i].name) != 0)
+            continue;
+        if (functions[i].part == WHOLE)
+            take_function(elf, symbol, functions[i].work, places);
+        else if (functions[i].part == ENDS)
+            place_add(places->end, &places->ends, place);
+        else
+            place_add(places->begin, &places->begins, place);
+    }
+}
+
+static void find_go(Elf *elf, struct places *places)
+{
+    GElf_Shdr header;
+    if (!section_named(elf, ".go.buildinfo", &header))
+        return;
+    places->waits = (struct runtime_waits){.end = UINT64_MAX, .flag = BLOCKED_PARKED};
+    find_symbols(elf, ".symtab", "runtime.", take_of_go, places);
+}
+
+// The runtimes, by how the files begin that they are in. One file is all of Redis's programs; what
+// is written in Go is one file of any name.
 static const struct runtime {
     const char *file;
-    enum runtime_work work;
     void (*find)(Elf *elf, struct places *places);
-} runtimes[] = {
-    {"python3", RUNTIME_COLLECTS, find_python}, {"libpython3", RUNTIME_COLLECTS, find_python},
-    {"node", RUNTIME_COLLECTS, find_node},      {"libnode", RUNTIME_COLLECTS, find_node},
-    {"redis-", SERVER_WORKS, find_redis},       {"valkey-", SERVER_WORKS, find_redis}};
+} runtimes[] = {{"python3", find_python}, {"libpython3", find_python}, {"node", find_node},
+                {"libnode", find_node},   {"redis-", find_redis},      {"valkey-", find_redis}},
+  any_program = {"", find_go};
 
 // The file is its owner's, who may be anybody: it is read, not mapped, so that it may shrink
 // meanwhile, and nothing that is no file or larger than such programs are is looked at.
@@ -222,60 +284,81 @@ static int attach(struct runtime_probes *probes, const struct bpf_program *progr
     return error_set(&probes->why, ERROR_FAILED, "no memory for a probe");
 }
 
+// Whether there is an end for a beginning: older versions may lack the place.
+static bool has_end(const struct places *places, const struct place *begin)
+{
+    bool found = begin->returns;
+    for (unsigned i = 0; i < places->ends; i++)
+        found |= places->end[i].work == begin->work && !places->end[i].at_return;
+    return found;
+}
+
 // An end without its begin would be none, and a begin without its end a collection that lasts.
 static void attach_all(struct runtime_probes *probes, uint32_t process, const char *path,
-                       enum runtime_work work, const struct places *places)
+                       const struct places *places)
 {
     const size_t before = probes->links.count;
     int result = 0;
     if (places->begins == 0 || places->ends == 0)
         return;
     for (unsigned i = 0; i < places->ends && result == 0; i++)
-        result = attach(probes, probes->end[work], process, path, &places->end[i]);
+        result = attach(probes, probes->end[places->end[i].work], process, path, &places->end[i]);
     for (unsigned i = 0; i < places->begins && result == 0; i++)
-        result = attach(probes, probes->begin[work], process, path, &places->begin[i]);
+        if (has_end(places, &places->begin[i]))
+            result = attach(probes, probes->begin[places->begin[i].work], process, path,
+                            &places->begin[i]);
     while (result < 0 && probes->links.count > before)
         bpf_link__destroy(probes->links.items[--probes->links.count]);
     probes->probed += result == 0;
     probes->refused += result < 0 && kill((pid_t)process, 0) == 0; // it is still there
 }
 
-// Tells the programs where the process has its interpreter's lock. Where there is no room for it,
-// waits for it are like others.
-static void tell_lock(struct runtime_probes *probes, uint32_t process, const struct places *places,
-                      uint64_t mapped, uint64_t offset)
+// Tells the programs what waits of the process are. Where there is no room for it they are like
+// others'.
+static void tell_waits(struct runtime_probes *probes, uint32_t process, const struct places *places,
+                       uint64_t mapped, uint64_t offset)
 {
-    const uint64_t moved = mapped - offset - places->code;
-    const struct interpreter_lock lock = {.begin = places->lock.begin + moved,
-                                          .end = places->lock.end + moved};
-    if (places->lock.begin < places->lock.end)
-        bpf_map_update_elem(probes->interpreters, &process, &lock, BPF_ANY);
+    struct runtime_waits waits = places->waits;
+    if (waits.end <= waits.begin)
+        return;
+    if (waits.end < UINT64_MAX) { // else it is all addresses
+        waits.begin += mapped - offset - places->code;
+        waits.end += mapped - offset - places->code;
+    }
+    bpf_map_update_elem(probes->waits, &process, &waits, BPF_ANY);
 }
 
-// Takes a line of /proc/PID/maps: "begin-end r-xp offset device inode  /path". True: it has a
-// runtime.
-static bool take_mapping(struct runtime_probes *probes, uint32_t process, char *line)
+// What to look for in a file of that name, NULL: nothing. is_program: not a library.
+static const struct runtime *runtime_in(const char *name, bool is_program)
 {
+    for (size_t i = 0; i < sizeof runtimes / sizeof *runtimes; i++)
+        if (strncmp(name, runtimes[i].file, strlen(runtimes[i].file)) == 0)
+            return &runtimes[i];
+    return is_program ? &any_program : NULL;
+}
+
+// Takes a line of /proc/PID/maps: "begin-end r-xp offset device inode  /path", of which the first
+// is the program's. True: it has a runtime.
+static bool take_mapping(struct runtime_probes *probes, uint32_t process, char *line, bool *first)
+{
+    struct places places = {.begins = 0};
     char path[4400];
     char *file = strchr(line, '/');
     line[strcspn(line, "\n")] = '\0';
-    const char *name = file ? strrchr(file, '/') + 1 : "";
     uint64_t mapped, offset;
     if (!file || sscanf(line, "%" SCNx64 "-%*x r-xp %" SCNx64, &mapped, &offset) != 2)
         return false;
-    for (size_t i = 0; i < sizeof runtimes / sizeof *runtimes; i++) {
-        struct places places = {.begins = 0};
-        if (strncmp(name, runtimes[i].file, strlen(runtimes[i].file)) != 0)
-            continue;
-        snprintf(path, sizeof path, "/proc/%u/root%s", process, file);
-        if (find_places(path, &runtimes[i], &places, &probes->why) == 0)
-            attach_all(probes, process, path, runtimes[i].work, &places);
-        else
-            probes->refused++;
-        tell_lock(probes, process, &places, mapped, offset);
-        return places.begins > 0 || places.lock.begin > 0;
-    }
-    return false;
+    const struct runtime *runtime = runtime_in(strrchr(file, '/') + 1, *first);
+    *first = false;
+    if (!runtime)
+        return false;
+    snprintf(path, sizeof path, "/proc/%u/root%s", process, file);
+    if (find_places(path, runtime, &places, &probes->why) == 0)
+        attach_all(probes, process, path, &places);
+    else
+        probes->refused += runtime != &any_program;
+    tell_waits(probes, process, &places, mapped, offset);
+    return places.begins > 0 || places.waits.end > 0;
 }
 
 void runtime_probes_add(struct runtime_probes *probes, uint32_t process)
@@ -289,7 +372,8 @@ void runtime_probes_add(struct runtime_probes *probes, uint32_t process)
         return;
     snprintf(path, sizeof path, "/proc/%u/maps", process);
     FILE *maps = fopen(path, "re");
-    while (maps && fgets(line, sizeof line, maps) && !take_mapping(probes, process, line))
+    bool first = true;
+    while (maps && fgets(line, sizeof line, maps) && !take_mapping(probes, process, line, &first))
         ;
     if (maps)
         fclose(maps);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/diagnosis/lock_waits.h"
 
-#include "analysis/diagnosis/interpreter_lock.h"
 #include "analysis/diagnosis/loop_workers.h"
+#include "analysis/diagnosis/runtime_turns.h"
 #include "analysis/timeline/pauses.h"
 #include "base/array.h"
 
@@ -114,8 +114,12 @@ struct waker lock_waker_at_last(struct decomposer *decomposer, uint32_t thread,
     *woken_ns = period->end_ns;
     if (!period->next || !period->before || period->before->left != STINT_SLEEPS ||
         !pause_after(host, period->before, &pause) || !pause_awaits_thread(pause) ||
-        (waker.kind != WAKER_TIMER && pause != PAUSE_INTERPRETER))
+        (waker.kind != WAKER_TIMER && pause != PAUSE_INTERPRETER && pause != PAUSE_PARKED))
         return waker;
+    if (pause == PAUSE_PARKED) {
+        go_processor_holder(host, thread, period->begin_ns, period->end_ns, &waker);
+        return waker;
+    }
     if (series->thread != thread || begin_ns < series->begin_ns || begin_ns > series->end_ns) {
         size_t next = (size_t)(period->next - host_timeline_stints(host, thread, &count));
         int64_t first_ns = (period->waking ? period->waking->time_ns : period->end_ns) - begin_ns;

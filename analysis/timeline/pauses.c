@@ -32,6 +32,8 @@ void pause_name(uint32_t pause, char *out, size_t out_bytes)
         snprintf(out, out_bytes, "condition wait (futex)");
     else if (pause == PAUSE_INTERPRETER)
         snprintf(out, out_bytes, "waiting for the interpreter lock (GIL)");
+    else if (pause == PAUSE_PARKED)
+        snprintf(out, out_bytes, "parked by Go's scheduler");
     else if (pause == PAUSE_NO_CALL)
         snprintf(out, out_bytes, "blocked in a page fault");
     else if (call && call->words)
@@ -127,8 +129,9 @@ void pauses_settle(struct host_timeline *host)
 bool pause_may_await_work(uint32_t pause)
 {
     static const uint32_t calls[] = {
-        0,   19, 45,  47, 299, 208, 333, 426, 43,  288, 202, 449, 35,  230,
-        219, 61, 247, 34, 128, 130, 7,   23,  232, 270, 271, 281, 441, PAUSE_CONDITION};
+        0,           19, 45,  47, 299, 208, 333, 426, 43,  288, 202, 449, 35,  230,
+        219,         61, 247, 34, 128, 130, 7,   23,  232, 270, 271, 281, 441, PAUSE_CONDITION,
+        PAUSE_PARKED};
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
         if (calls[i] == pause)
             return true;
@@ -163,7 +166,7 @@ bool pause_awaits_thread(uint32_t pause)
 {
     enum { FUTEX = 202, FUTEX_WAITV = 449 };
     return pause == FUTEX || pause == FUTEX_WAITV || pause == PAUSE_CONDITION ||
-           pause == PAUSE_INTERPRETER;
+           pause == PAUSE_INTERPRETER || pause == PAUSE_PARKED;
 }
 
 // Whether a fault is followed by the next within this time, and the length of both is known.

@@ -122,13 +122,14 @@ struct thread_owner {
 struct thread_owner_array ARRAY_OF(struct thread_owner);
 
 // The value of a pause: the number of the system call that the thread sleeps in, or one of these.
-#define PAUSE_STOPPED     UINT32_MAX        // by a signal
-#define PAUSE_NO_CALL     (UINT32_MAX - 1)  // outside of any, as in a page fault
-#define PAUSE_CONDITION   (UINT32_MAX - 2)  // in futex, but for a condition variable or the like
-#define PAUSE_TRACED      (UINT32_MAX - 3)  // stopped by a tracer
-#define PAUSE_FROZEN      (UINT32_MAX - 4)  // its control group is frozen
-#define PAUSE_INTERPRETER (UINT32_MAX - 5)  // in futex, for the lock that its interpreter runs with
-#define PAUSE_OTHERS      PAUSE_INTERPRETER // the least of these
+#define PAUSE_STOPPED     UINT32_MAX       // by a signal
+#define PAUSE_NO_CALL     (UINT32_MAX - 1) // outside of any, as in a page fault
+#define PAUSE_CONDITION   (UINT32_MAX - 2) // in futex, but for a condition variable or the like
+#define PAUSE_TRACED      (UINT32_MAX - 3) // stopped by a tracer
+#define PAUSE_FROZEN      (UINT32_MAX - 4) // its control group is frozen
+#define PAUSE_INTERPRETER (UINT32_MAX - 5) // in futex, for the lock that its interpreter runs with
+#define PAUSE_PARKED      (UINT32_MAX - 6) // in futex, by Go's scheduler
+#define PAUSE_OTHERS      PAUSE_PARKED     // the least of these
 
 // A request that a disk has completed.
 struct disk_request {

@@ -351,6 +351,8 @@ static uint32_t pause_of(const struct event *event)
         return event->payload.b & BLOCKED_TRACED ? PAUSE_TRACED : PAUSE_STOPPED;
     if (event->flags & BLOCKED_INTERPRETER)
         return PAUSE_INTERPRETER;
+    if (event->flags & BLOCKED_PARKED)
+        return PAUSE_PARKED;
     if (event->flags & BLOCKED_CONDITION)
         return PAUSE_CONDITION;
     return event->payload.a < PAUSE_OTHERS ? (uint32_t)event->payload.a : PAUSE_NO_CALL;

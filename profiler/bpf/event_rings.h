@@ -19,7 +19,7 @@ enum {
     EVENTS_DETOURS = 1024,     // table of threads in a detour; a power of two
     EVENTS_NAMESPACES = 16,    // network namespaces that are watched at most
     EVENTS_NAMESAKES = 16384,  // threads of other PID namespaces that are known
-    EVENTS_INTERPRETERS = 256, // processes whose interpreter's lock is known
+    EVENTS_RUNTIMES = 256,     // processes with a runtime whose waits are known
     EVENTS_DROP_REASONS = 256, // of the kernel's enum skb_drop_reason that are counted
 };
 
@@ -52,9 +52,10 @@ struct payload_head {
 // What the programs note as the process of a connection in their table, who do not know its own.
 enum { SOCKET_ENDED = 1 };
 
-// Where a process has the lock that its interpreter's threads run with, one at a time.
-struct interpreter_lock {
-    uint64_t begin, end; // addresses
+// What waits in futex at these addresses are of in a process.
+struct runtime_waits {
+    uint64_t begin, end;
+    uint64_t flag; // BLOCKED_INTERPRETER, BLOCKED_PARKED
 };
 
 // A thread began to do something for the kernel's memory.

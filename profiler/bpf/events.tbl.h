@@ -159,7 +159,7 @@ EVENT(DISK, 27, "disk", nothing, "id: the disk's number (major << 20 | minor); t
 EVENT(DISK_DONE, 28, "disk_done", disk_done, "id: the disk's number; a: when its driver got the request, 0: not known; b: when the request was made, 0: not known (both CLOCK_MONOTONIC ns); flags: `enum disk_operation`",
       "a disk has completed a request, or a part of it, on whatever core")
 EVENT(DETOUR, 29, "detour", detour, "id: thread; a: since when (CLOCK_MONOTONIC ns); flags: `enum event_detour`",
-      "a thread has done something for the kernel's memory, or, COLLECTION, for its runtime's, or, OWN_WORK, for no request; of DIRTY and HELD_BACK it is the beginning")
+      "a thread has done something for the kernel's memory, or, COLLECTION and WORLD, for its runtime's, or, OWN_WORK, for no request; of DIRTY and HELD_BACK it is the beginning")
 
 EVENT_COMPONENT(STOLEN, "virtual CPU taken away")
 
@@ -179,6 +179,7 @@ EVENT_DETOUR(SWAP_IN, 6, "swap-in")
 EVENT_DETOUR(COLLECTION, 7, "garbage collection")
 EVENT_DETOUR(OWN_WORK, 8, "the server's own work")
 EVENT_DETOUR(HELD_BACK, 9, "held back (memory.high)")
+EVENT_DETOUR(WORLD, 10, "stop-the-world pause")
 
 EVENT_QUEUE(OTHER, 0, "other")
 EVENT_QUEUE(PFIFO_FAST, 1, "pfifo_fast")
@@ -261,8 +262,10 @@ EVENT_PROGRAM(mm_compaction_begin, WAITS, false, "memory compaction", NULL)
 EVENT_PROGRAM(mm_compaction_end, WAITS, false, "memory compaction", NULL)
 EVENT_PROGRAM(sched_process_fork, WAITS, false, "copying page tables in fork; who made a thread", NULL)
 EVENT_PROGRAM(balance_dirty_pages, WAITS, false, "writers that wait for writeback", NULL)
-EVENT_PROGRAM(collection_begin, COLLECTIONS, false, "garbage collections of CPython and Node.js", NULL)
-EVENT_PROGRAM(collection_end, COLLECTIONS, false, "garbage collections of CPython and Node.js", NULL)
+EVENT_PROGRAM(collection_begin, COLLECTIONS, false, "garbage collections of CPython, Node.js and Go", NULL)
+EVENT_PROGRAM(collection_end, COLLECTIONS, false, "garbage collections of CPython, Node.js and Go", NULL)
+EVENT_PROGRAM(world_stop_begin, COLLECTIONS, false, "when Go stops all goroutines", NULL)
+EVENT_PROGRAM(world_stop_end, COLLECTIONS, false, "when Go stops all goroutines", NULL)
 EVENT_PROGRAM(own_work_begin, COLLECTIONS, false, "the own work of Redis and Valkey", NULL)
 EVENT_PROGRAM(own_work_end, COLLECTIONS, false, "the own work of Redis and Valkey", NULL)
 EVENT_PROGRAM(block_rq_issue, WAITS, false, "when disks began with requests", NULL)

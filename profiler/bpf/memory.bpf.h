@@ -18,14 +18,16 @@ static __always_inline struct detour_begin *detour_of(uint32_t thread)
     return slot < EVENTS_DETOURS ? &detours[number_bounded(slot)] : NULL;
 }
 
-// The first of nested detours counts: reclaim compacts, too.
+// The first of nested detours counts: reclaim compacts, too. Of two of one kind the end of the
+// first was not seen.
 static __always_inline int detour_begins(uint32_t kind, uint64_t child)
 {
     struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
     uint32_t thread = (uint32_t)task->pid;
     struct detour_begin *detour = detour_of(thread);
     if (!detour || (task->flags & KERNEL_THREAD) ||
-        (detour->thread == thread && detour->kind && detour->kind != DETOUR_FORK))
+        (detour->thread == thread && detour->kind && detour->kind != DETOUR_FORK &&
+         detour->kind != kind))
         return 0;
     *detour = (struct detour_begin){
         .time = bpf_ktime_get_ns(), .child = child, .thread = thread, .kind = kind};
@@ -93,6 +95,21 @@ int collection_end(void *context)
 {
     (void)context;
     return detour_ends(DETOUR_COLLECTION, 0);
+}
+
+// A runtime lets nothing run but itself.
+SEC("uprobe")
+int world_stop_begin(void *context)
+{
+    (void)context;
+    return detour_begins(DETOUR_WORLD, 0);
+}
+
+SEC("uprobe")
+int world_stop_end(void *context)
+{
+    (void)context;
+    return detour_ends(DETOUR_WORLD, 0);
 }
 
 // A server works for itself in the thread that serves. What it does for the kernel's memory

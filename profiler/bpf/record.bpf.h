@@ -52,10 +52,10 @@ struct {
 // By process. The loader fills it.
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, EVENTS_INTERPRETERS);
+    __uint(max_entries, EVENTS_RUNTIMES);
     __type(key, uint32_t);
-    __type(value, struct interpreter_lock);
-} interpreters SEC(".maps");
+    __type(value, struct runtime_waits);
+} runtimes SEC(".maps");
 
 // Where they are not asked for it is of a page. The loader sets it.
 struct {

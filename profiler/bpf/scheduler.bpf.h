@@ -111,13 +111,13 @@ static __attribute__((noinline)) int record_file(struct core_ring *ring, uint32_
 
 enum { FUTEX = 202 };
 
-// Whether a futex call is about the lock that the threads of an interpreter run with.
-static __always_inline bool is_interpreters(uint64_t call, uint64_t address, uint32_t process)
+// What a futex call is of in the runtime of the process's language.
+static __always_inline uint8_t runtime_flag(uint64_t call, uint64_t address, uint32_t process)
 {
     if (call != FUTEX)
-        return false;
-    struct interpreter_lock *lock = bpf_map_lookup_elem(&interpreters, &process);
-    return lock && address >= lock->begin && address < lock->end;
+        return 0;
+    struct runtime_waits *waits = bpf_map_lookup_elem(&runtimes, &process);
+    return waits && address >= waits->begin && address < waits->end ? (uint8_t)waits->flag : 0;
 }
 
 // Whether a futex call waits for something else than a mutex, as far as its operation says it:
@@ -164,8 +164,7 @@ static __always_inline uint8_t record_blocked(struct core_ring *ring, uint32_t c
         record_held_back(ring, core, task);
     if (is_condition(call, regs->si))
         flags |= BLOCKED_CONDITION;
-    if (is_interpreters(call, regs->di, (uint32_t)task->tgid))
-        flags |= BLOCKED_INTERPRETER;
+    flags |= runtime_flag(call, regs->di, (uint32_t)task->tgid);
     record_write(ring, core, EVENT_BLOCKED, flags, (uint32_t)task->pid, call, state);
     return 0;
 }

@@ -3,8 +3,9 @@
 // A Python and a Node.js program collect garbage a known number of times, one after the other,
 // while they are captured: each collection is recorded, of that process's thread, and none of
 // another process of the same program's that was not watched. So is what Redis does for itself,
-// some ten times a second. Waits for a Python interpreter's lock are told from others. Runs beside
-// others: it counts.
+// some ten times a second. Go's collections are, in whichever threads, and when it stops all
+// others. Waits for a Python interpreter's lock are told from others. Runs beside others: it
+// counts.
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -150,19 +151,78 @@ static void pythons_are(void **state)
                                         NULL});
 }
 
-// Of the waits in futex of a process's threads: those for their interpreter's lock, and others.
-static void count_lock_waits(const struct event *events, size_t count, pid_t process, int waits[2])
+// Whether a thread is one of the process's.
+static bool is_of(const struct log_reader *reader, uint32_t thread, pid_t process)
 {
-    waits[0] = waits[1] = 0;
-    for (size_t i = 0; i < count; i++) {
-        bool is_its = events[i].kind == EVENT_BLOCKED && events[i].payload.a == SYS_futex &&
-                      events[i].id == (uint32_t)process;
-        for (size_t k = 0; k < i && !is_its && events[i].kind == EVENT_BLOCKED; k++)
-            is_its = events[k].kind == EVENT_MEMBER && events[k].id == events[i].id &&
-                     events[k].payload.a == (uint64_t)process;
-        if (is_its && events[i].payload.a == SYS_futex)
-            waits[events[i].flags & BLOCKED_INTERPRETER ? 1 : 0]++;
+    const struct event *events = reader->records;
+    if (thread == (uint32_t)process)
+        return true;
+    for (size_t i = 0; i < reader->count; i++)
+        if (events[i].kind == EVENT_MEMBER && events[i].id == thread &&
+            events[i].payload.a == (uint64_t)process)
+            return true;
+    return false;
+}
+
+struct seen {
+    int interpreter, parked, others; // waits in futex
+    int collections, stops;
+};
+
+// What was recorded of a process's threads.
+static struct seen count_seen(const struct log_reader *reader, pid_t process)
+{
+    const struct event *events = reader->records;
+    struct seen seen = {0};
+    for (size_t i = 0; i < reader->count; i++) {
+        bool waits = events[i].kind == EVENT_BLOCKED && events[i].payload.a == SYS_futex;
+        if ((!waits && events[i].kind != EVENT_DETOUR) || !is_of(reader, events[i].id, process))
+            continue;
+        seen.collections += !waits && events[i].flags == DETOUR_COLLECTION;
+        seen.stops += !waits && events[i].flags == DETOUR_WORLD;
+        seen.interpreter += waits && events[i].flags & BLOCKED_INTERPRETER;
+        seen.parked += waits && events[i].flags & BLOCKED_PARKED;
+        seen.others += waits && !(events[i].flags & (BLOCKED_INTERPRETER | BLOCKED_PARKED));
     }
+    return seen;
+}
+
+// Two processes of a program each do so many times what they are told to, while one of them is
+// watched: what was recorded of that one, and of the other. False: there is no such program.
+static bool capture_two(char *const *argv, int times, struct seen *watched, struct seen *other)
+{
+    const struct events_capture_settings settings = {
+        .groups = EVENT_GROUP_SCHEDULER | EVENT_GROUP_COLLECTIONS, .ring_bytes = 16 << 20};
+    char folder[] = "/tmp/taillight-runtime-XXXXXX", path[128];
+    struct program programs[2];
+    struct events_capture *capture;
+    struct log_reader reader;
+    struct error err = {0};
+    assert_non_null(mkdtemp(folder));
+    bool here = program_start(&programs[0], argv) & program_start(&programs[1], argv);
+    if (here) {
+        if (events_capture_open(&settings, &capture, &err) < 0)
+            fail_msg("%s", err.text);
+        events_capture_watch_process(capture, (uint32_t)programs[0].process, 0);
+        for (int i = 0; i < 2 * times; i++)
+            program_collect(&programs[i % 2]);
+        assert_int_equal(events_capture_stop(capture, folder, NULL, &err), 0);
+        events_capture_free(capture);
+        snprintf(path, sizeof path, "%s/events.tlog", folder);
+        assert_int_equal(log_reader_open(&reader, path, LOG_EVENTS, EVENT_LOG_VERSION,
+                                         sizeof(struct event), &err),
+                         0);
+        *watched = count_seen(&reader, programs[0].process);
+        *other = count_seen(&reader, programs[1].process);
+        log_reader_close(&reader);
+        unlink(path);
+        snprintf(path, sizeof path, "%s/sockets.tlog", folder);
+        unlink(path);
+    }
+    program_end(&programs[0]);
+    program_end(&programs[1]);
+    rmdir(folder);
+    return here;
 }
 
 // Two threads count at once; a third waits for one of theirs to end. All of Python's waits are
@@ -181,49 +241,61 @@ static void waits_for_the_interpreter_are(void **state)
         "    for thread in threading.enumerate()[1:]: thread.join()\n"
         "    os.write(1, b'd')\n",
         NULL};
-    const struct events_capture_settings settings = {
-        .groups = EVENT_GROUP_SCHEDULER | EVENT_GROUP_COLLECTIONS, .ring_bytes = 16 << 20};
-    char folder[] = "/tmp/taillight-interpreter-XXXXXX", path[128];
-    struct program program, other;
-    struct events_capture *capture;
-    struct log_reader reader;
-    struct error err = {0};
-    json_t *stats = NULL;
-    int waits[2], others[2];
-    assert_non_null(mkdtemp(folder));
-    bool here = program_start(&program, argv) & program_start(&other, argv);
-    if (here) {
-        if (events_capture_open(&settings, &capture, &err) < 0)
-            fail_msg("%s", err.text);
-        events_capture_watch_process(capture, (uint32_t)program.process, 0);
-        program_collect(&program);
-        program_collect(&other);
-        assert_int_equal(events_capture_stop(capture, folder, &stats, &err), 0);
-        events_capture_free(capture);
-    }
-    program_end(&program);
-    program_end(&other);
-    snprintf(path, sizeof path, "%s/events.tlog", folder);
-    if (!here || log_reader_open(&reader, path, LOG_EVENTS, EVENT_LOG_VERSION, sizeof(struct event),
-                                 &err) < 0) {
-        rmdir(folder);
+    struct seen watched, other;
+    if (!capture_two(argv, 1, &watched, &other))
         skip();
-    }
-    count_lock_waits(reader.records, reader.count, program.process, waits);
-    count_lock_waits(reader.records, reader.count, other.process, others);
-    log_reader_close(&reader);
-    json_decref(stats);
-    unlink(path);
-    snprintf(path, sizeof path, "%s/sockets.tlog", folder);
-    unlink(path);
-    rmdir(folder);
     print_message("waits for the interpreter's lock: %d, others: %d; not watched: %d, %d\n",
-                  waits[1], waits[0], others[1], others[0]);
-    if (waits[0] == 0) // kernels before 5.15 do not say the call
+                  watched.interpreter, watched.others, other.interpreter, other.others);
+    if (watched.others == 0) // kernels before 5.15 do not say the call
         skip();
-    assert_true(waits[1] > 0);
-    assert_true(others[0] > 0);
-    assert_int_equal(others[1], 0);
+    assert_true(watched.interpreter > 0);
+    assert_true(other.others > 0);
+    assert_int_equal(other.interpreter, 0);
+    assert_int_equal(watched.parked + other.parked, 0);
+}
+
+// Collects when it is told to. Each time the world is stopped twice.
+static const char go_program[] = "package main\n"
+                                 "import (\"os\"; \"runtime\")\n"
+                                 "type object struct { next *object }\n"
+                                 "var alive *object\n"
+                                 "func main() {\n"
+                                 "    for i := 0; i < 100000; i++ { alive = &object{alive} }\n"
+                                 "    one := make([]byte, 1)\n"
+                                 "    os.Stdout.Write([]byte(\"r\"))\n"
+                                 "    for {\n"
+                                 "        if n, _ := os.Stdin.Read(one); n < 1 { return }\n"
+                                 "        runtime.GC()\n"
+                                 "        os.Stdout.Write([]byte(\"d\"))\n"
+                                 "    }\n"
+                                 "}\n";
+
+static void collections_of_go_are(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/taillight-go-XXXXXX", path[64], command[512];
+    struct seen watched, other;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/collects.go", folder);
+    FILE *file = fopen(path, "w");
+    assert_true(file && fputs(go_program, file) >= 0 && fclose(file) == 0);
+    snprintf(command, sizeof command,
+             "cd %s && GOCACHE=%s/cache GOPATH=%s GO111MODULE=off go build collects.go 2>/dev/null",
+             folder, folder, folder);
+    bool here = system(command) == 0;
+    snprintf(path, sizeof path, "%s/collects", folder);
+    here = here && capture_two((char *[]){path, NULL}, COLLECTIONS, &watched, &other);
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    assert_int_equal(system(command), 0);
+    if (!here) // there is no Go
+        skip();
+    print_message(
+        "Go: %d collections, world stopped %d times, parked %d; not watched: %d, %d, %d\n",
+        watched.collections, watched.stops, watched.parked, other.collections, other.stops,
+        other.parked);
+    assert_true(watched.collections >= COLLECTIONS); // by however many threads at once
+    assert_true(watched.stops >= 2 * COLLECTIONS);
+    assert_int_equal(other.collections + other.stops + other.parked, 0);
 }
 
 static void nodes_are(void **state)
@@ -287,6 +359,7 @@ int main(void)
         cmocka_unit_test(pythons_are),
         cmocka_unit_test(waits_for_the_interpreter_are),
         cmocka_unit_test(nodes_are),
+        cmocka_unit_test(collections_of_go_are),
         cmocka_unit_test(the_own_work_of_redis_is),
     };
     if (getuid() != 0) {

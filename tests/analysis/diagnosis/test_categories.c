@@ -83,6 +83,9 @@ static void known_names_have_their_category(void **state)
         {"waiting for the interpreter lock (GIL): held by worker", "interpreter lock"},
         {"waiting for the interpreter lock (GIL): held by worker, garbage collection",
          "garbage collection"},
+        {"parked by Go's scheduler: web (another thread), stop-the-world pause",
+         "garbage collection"},
+        {"parked by Go's scheduler: web (another thread)", "other threads"},
         {"condition wait (futex), timed out", "timers"}, // nobody woke it: Java's sleeps
     };
     for (size_t i = 0; i < sizeof followed / sizeof *followed; i++)

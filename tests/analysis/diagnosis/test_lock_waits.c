@@ -118,6 +118,37 @@ static void test_interpreter_lock(void **state)
     }
 }
 
+// Go's scheduler has parked the front's thread. Who wakes it is the thread that only looks now and
+// then, and had slept for a time: it waited for the worker that ran. One that had waited for a
+// packet had something to do with it.
+static void test_parked_by_go(void **state)
+{
+    (void)state;
+    for (int looks = 0; looks <= 1; looks++) {
+        struct scene s;
+        open_scene(&s);
+        call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+        call(&s, FRONT, CALL_SEND, 1040, 1042, CLIENT_SIDE);
+        const uint32_t threads[] = {FRONT, WORKER, OTHER};
+        for (size_t i = 0; i < sizeof threads / sizeof *threads; i++)
+            event(&s, 5, EVENT_MEMBER, 0, threads[i])->payload.a = FRONT_PROCESS;
+        runs(&s, 6, 2, OTHER, "watcher");
+        event(&s, 15, EVENT_BLOCKED, 2, OTHER)->payload.a = looks ? 35 : 45; // nanosleep, recvfrom
+        runs(&s, 15, 2, WORKER, "worker");
+        waits_in_futex(&s, 24, BLOCKED_PARKED);
+        event(&s, 1000, EVENT_VECTOR_ENTRY, 2, VECTOR_LOCAL_TIMER);
+        event(&s, 1000, EVENT_WAKING, 2, OTHER);
+        event(&s, 1001, EVENT_VECTOR_EXIT, 2, VECTOR_LOCAL_TIMER);
+        event(&s, 1001, EVENT_SWITCH, 2, OTHER)->flags = SWITCH_PREEMPTED;
+        event(&s, 1030, EVENT_WAKING, 2, FRONT)->payload.b = OTHER;
+        runs(&s, 1031, 0, FRONT, "front");
+        runs(&s, 1400, 2, 0, "swapper/2");
+        build(&s, 1, 10, 1040, 0);
+        expect(&s, "parked by Go's scheduler: worker", looks ? 970 : 0, looks ? 980 : 0);
+        close_scene(&s);
+    }
+}
+
 // The worker that it waits for has forked: what it writes to is copied first.
 static void test_holder_copies_pages(void **state)
 {
@@ -302,6 +333,7 @@ int main(void)
         cmocka_unit_test(test_waits_again_and_again),
         cmocka_unit_test(test_lock_free_at_last),
         cmocka_unit_test(test_interpreter_lock),
+        cmocka_unit_test(test_parked_by_go),
         cmocka_unit_test(test_one_cause_of_a_pool),
         cmocka_unit_test(test_holder_copies_pages),
         cmocka_unit_test(test_what_is_no_other_try),

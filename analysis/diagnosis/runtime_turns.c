@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "analysis/diagnosis/interpreter_lock.h"
+#include "analysis/diagnosis/runtime_turns.h"
 
 #include "analysis/timeline/pauses.h"
 #include "base/array.h"
@@ -51,16 +51,15 @@ static const struct span *span_of(const struct host_timeline *host, uint32_t thr
     return task;
 }
 
-void interpreter_lock_holder(const struct host_timeline *host, uint32_t thread, int64_t begin_ns,
-                             int64_t end_ns, struct waker *holder)
+// The other thread of its process that was awake for longest, and at least for so long; into
+// *holder. False: none was.
+static bool longest_awake(const struct host_timeline *host, uint32_t thread, int64_t begin_ns,
+                          int64_t end_ns, int64_t least_ns, struct waker *holder)
 {
     const struct thread_owner *own = host_timeline_owner(host, thread);
-    int64_t most_ns = 0;
+    int64_t most_ns = least_ns - 1;
     uint32_t longest = 0, last = thread;
-    if (!own || (holder->kind == WAKER_THREAD &&
-                 2 * awake_ns(host, holder->thread, begin_ns, end_ns) >= end_ns - begin_ns))
-        return;
-    for (size_t i = 0; i < host->owners.count; i++) {
+    for (size_t i = 0; own && i < host->owners.count; i++) {
         const struct thread_owner *other = &host->owners.items[i];
         if (other->process != own->process || other->thread == thread || other->thread == last)
             continue;
@@ -74,4 +73,32 @@ void interpreter_lock_holder(const struct host_timeline *host, uint32_t thread, 
     const struct span *span = longest ? span_of(host, longest, end_ns) : NULL;
     if (span)
         *holder = (struct waker){.kind = WAKER_THREAD, .thread = longest, .span = span};
+    return span;
+}
+
+void interpreter_lock_holder(const struct host_timeline *host, uint32_t thread, int64_t begin_ns,
+                             int64_t end_ns, struct waker *holder)
+{
+    if (holder->kind != WAKER_THREAD ||
+        2 * awake_ns(host, holder->thread, begin_ns, end_ns) < end_ns - begin_ns)
+        longest_awake(host, thread, begin_ns, end_ns, 1, holder);
+}
+
+// Whether a thread that was awake at a time had slept for a time to pass before.
+static bool slept_for_time(const struct host_timeline *host, uint32_t thread, int64_t time_ns)
+{
+    size_t count;
+    uint32_t pause;
+    const struct thread_stint *stints = host_timeline_stints(host, thread, &count);
+    size_t after = array_bound(0, count, at, stints[at].end_ns < time_ns);
+    while (after > 0 && stints[after - 1].left == STINT_PREEMPTED)
+        after--;
+    return after > 0 && pause_after(host, &stints[after - 1], &pause) && pause_is_for_time(pause);
+}
+
+void go_processor_holder(const struct host_timeline *host, uint32_t thread, int64_t begin_ns,
+                         int64_t end_ns, struct waker *holder)
+{
+    if (holder->kind == WAKER_THREAD && slept_for_time(host, holder->thread, end_ns))
+        longest_awake(host, thread, begin_ns, end_ns, (end_ns - begin_ns + 1) / 2, holder);
 }
