@@ -52,7 +52,7 @@ struct cpu {
     struct pt_writer writer;
     FILE *truth;
     GByteArray *bytes; // for reading registers and memory
-    struct qemu_plugin_register *rsp, *rip, *cr3;
+    struct qemu_plugin_register *rsp, *rip, *cr3, *rax, *rdx;
     uint64_t control;
     bool following;            // between START and STOP
     bool enabled;              // what runs now is traced
@@ -72,7 +72,7 @@ static struct lab {
     bool truth, raw;
     struct cpu cpu[LAB_CHANNELS];
     struct qemu_plugin_scoreboard *scores;
-    qemu_plugin_u64 last, following; // of struct scores
+    qemu_plugin_u64 last, following, tsc_read; // of struct scores
     uint64_t handler[HANDLER_SLOTS]; // hash of the interrupt handlers' addresses, once a START came
     bool has_handlers;
 } lab;
@@ -80,6 +80,7 @@ static struct lab {
 struct scores {
     uint64_t last; // struct instruction *: begun last
     uint64_t following;
+    uint64_t tsc_read; // by the block that ran last
 };
 
 // --- the truth ---------------------------------------------------------------------------------
@@ -363,7 +364,25 @@ static void publish(struct cpu *cpu)
     __atomic_store_n(&cpu->channel->head, cpu->writer.head, __ATOMIC_RELEASE);
 }
 
-// The guest's TSC, as far as its module knows; it does not go back on a CPU.
+// Follows the guest's TSC by what its CPUs read of it. QEMU never lets it go back: a CPU's reading
+// that would be less than the latest one of another CPU, which ran on a core of the host whose TSC
+// is a little ahead, moves it forward for good, and millions of readings do so by milliseconds a
+// second. Each says what its distance to the host's is at least, and that only ever grows.
+static void tsc_was_read(unsigned index, void *data)
+{
+    struct cpu *cpu = &lab.cpu[index];
+    (void)data;
+    qemu_plugin_u64_set(lab.tsc_read, index, 0);
+    uint64_t tsc = read_register(cpu, cpu->rdx) << 32 | (uint32_t)read_register(cpu, cpu->rax);
+    uint64_t least = tsc - __rdtsc();
+    uint64_t known = __atomic_load_n(&lab.page->tsc_offset, __ATOMIC_RELAXED);
+    while ((int64_t)least > (int64_t)known &&
+           !__atomic_compare_exchange_n(&lab.page->tsc_offset, &known, least, true,
+                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        continue;
+}
+
+// The guest's TSC; it does not go back on a CPU.
 static uint64_t now(const struct cpu *cpu)
 {
     uint64_t tsc = __rdtsc() + __atomic_load_n(&lab.page->tsc_offset, __ATOMIC_RELAXED);
@@ -483,9 +502,6 @@ static void doorbell_rings(unsigned index, void *data)
     case LAB_STOP:
         stop(cpu, index, data);
         break;
-    case LAB_CLOCK:
-        cpu->channel->host_tsc = __rdtsc();
-        break;
     }
     cpu->channel->answered++;
 }
@@ -495,6 +511,13 @@ static bool is_doorbell(const struct instruction *instruction, const uint8_t *co
     uint32_t mark = LAB_MARK;
     return instruction->length == 7 && code[0] == 0x0f && code[1] == 0x1f && code[2] == 0x80 &&
            memcmp(code + 3, &mark, sizeof mark) == 0;
+}
+
+static bool reads_tsc(const struct instruction *instruction, const uint8_t *code)
+{
+    static const uint8_t rdtsc[] = {0x0f, 0x31}, rdtscp[] = {0x0f, 0x01, 0xf9};
+    return (instruction->length == sizeof rdtsc && memcmp(code, rdtsc, sizeof rdtsc) == 0) ||
+           (instruction->length == sizeof rdtscp && memcmp(code, rdtscp, sizeof rdtscp) == 0);
 }
 
 // --- QEMU's side -------------------------------------------------------------------------------
@@ -514,6 +537,8 @@ static void block_translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
     block->bytes = (uint16_t)bytes;
     block->instructions = (struct instruction *)(block + 1);
     block->code = (uint8_t *)(block->instructions + count);
+    qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, tsc_was_read, QEMU_PLUGIN_CB_R_REGS,
+                                              QEMU_PLUGIN_COND_NE, lab.tsc_read, 0, NULL);
     qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, block_begins, QEMU_PLUGIN_CB_R_REGS,
                                               QEMU_PLUGIN_COND_NE, lab.following, 0, block);
     uint8_t *code = block->code;
@@ -527,6 +552,9 @@ static void block_translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
         instruction_classify(instruction, code);
         qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(
             translated, QEMU_PLUGIN_INLINE_STORE_U64, lab.last, (uint64_t)instruction);
+        if (reads_tsc(instruction, code)) // a block's last: what it reads is there in the next one
+            qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(
+                translated, QEMU_PLUGIN_INLINE_STORE_U64, lab.tsc_read, 1);
         if (block->kernel && is_doorbell(instruction, code))
             qemu_plugin_register_vcpu_insn_exec_cb(translated, doorbell_rings,
                                                    QEMU_PLUGIN_CB_R_REGS, instruction);
@@ -568,10 +596,14 @@ static void cpu_begins(qemu_plugin_id_t id, unsigned index)
             cpu->rip = found->handle;
         else if (strcmp(found->name, "cr3") == 0)
             cpu->cr3 = found->handle;
+        else if (strcmp(found->name, "rax") == 0)
+            cpu->rax = found->handle;
+        else if (strcmp(found->name, "rdx") == 0)
+            cpu->rdx = found->handle;
     }
     g_array_free(registers, TRUE);
-    if (!cpu->rsp || !cpu->rip || !cpu->cr3) {
-        fprintf(stderr, "pt_plugin: QEMU does not tell rsp, rip and cr3\n");
+    if (!cpu->rsp || !cpu->rip || !cpu->cr3 || !cpu->rax || !cpu->rdx) {
+        fprintf(stderr, "pt_plugin: QEMU does not tell rsp, rip, cr3, rax and rdx\n");
         exit(1);
     }
     if (!lab.out[0])
@@ -625,6 +657,7 @@ static int map_page(const char *path, unsigned cpus, uint64_t tsc_per_ctc)
     lab.cpus = cpus;
     lab.page->ring_bytes = lab.ring_bytes;
     lab.page->tsc_per_ctc = tsc_per_ctc;
+    lab.page->tsc_offset = 1ULL << 63; // the least
     lab.page->magic = LAB_MAGIC;
     return 0;
 }
@@ -668,6 +701,7 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
     lab.scores = qemu_plugin_scoreboard_new(sizeof(struct scores));
     lab.last = qemu_plugin_scoreboard_u64_in_struct(lab.scores, struct scores, last);
     lab.following = qemu_plugin_scoreboard_u64_in_struct(lab.scores, struct scores, following);
+    lab.tsc_read = qemu_plugin_scoreboard_u64_in_struct(lab.scores, struct scores, tsc_read);
     qemu_plugin_register_vcpu_init_cb(id, cpu_begins);
     qemu_plugin_register_vcpu_tb_trans_cb(id, block_translated);
     qemu_plugin_register_atexit_cb(id, ends, NULL);

@@ -28,14 +28,6 @@ static unsigned int ring_bytes;
 module_param(ring_bytes, uint, 0644);
 MODULE_PARM_DESC(ring_bytes, "0: all of a ring is used; else as if it had so many, for overflows");
 
-static int clock_error;
-module_param(clock_error, int, 0444);
-MODULE_PARM_DESC(clock_error, "by how many ticks a trace's time may be off the TSC");
-
-static long clock_moved;
-module_param(clock_moved, long, 0444);
-MODULE_PARM_DESC(clock_moved, "by how many ticks the TSC gained on the emulator's since then");
-
 struct trace { // of a CPU
     struct perf_output_handle handle;
     struct hrtimer timer;
@@ -65,40 +57,6 @@ static void ring(struct lab_channel *channel, u64 command)
 {
     WRITE_ONCE(channel->command, command);
     LAB_DOORBELL();
-}
-
-// Bounds of the guest's TSC minus the host's: each reading lies between two of the guest's.
-struct clock_bounds {
-    s64 least, most;
-    bool answered;
-};
-#define NO_BOUNDS ((struct clock_bounds){.least = S64_MIN, .most = S64_MAX})
-
-static void narrow(struct lab_channel *channel, struct clock_bounds *bounds, int readings)
-{
-    u64 before = channel->answered;
-    int i;
-    for (i = 0; i < readings; i++) {
-        u64 from = rdtsc_ordered(), to;
-        ring(channel, LAB_CLOCK);
-        to = rdtsc_ordered();
-        bounds->least = max_t(s64, bounds->least, from - channel->host_tsc);
-        bounds->most = min_t(s64, bounds->most, to - channel->host_tsc);
-    }
-    bounds->answered = channel->answered == before + readings;
-}
-
-// The emulator never lets the guest's TSC go back: where the host's cores have TSCs that are a
-// little apart, each reading on the one that is behind moves it forward for good, by up to a
-// millisecond in some seconds. So the distance is found again while a trace goes on.
-static void follow_clock(struct lab_channel *channel)
-{
-    struct clock_bounds bounds = NO_BOUNDS;
-    s64 before = READ_ONCE(page->tsc_offset), after;
-    narrow(channel, &bounds, 3);
-    after = clamp_t(s64, before, bounds.least, bounds.most);
-    WRITE_ONCE(page->tsc_offset, after);
-    clock_moved += after - before;
 }
 
 // Copies what the ring has into perf's buffer, as far as there is room; true: there was.
@@ -142,7 +100,6 @@ static void trace_begin(struct trace *trace, struct perf_event *event)
         control |= LAB_OS;
     if (!event->attr.exclude_user)
         control |= LAB_USER;
-    follow_clock(channel);
     channel->tail = channel->head;
     channel->control = control | LAB_BRANCH;
     channel->ranges = filters->count;
@@ -181,7 +138,6 @@ static enum hrtimer_restart timer_fires(struct hrtimer *timer)
     struct aux *aux = event ? perf_get_aux(&trace->handle) : NULL;
     if (!aux || event->hw.state)
         return HRTIMER_NORESTART;
-    follow_clock(trace->channel);
     if (!drain(trace, aux) ||
         (!aux->snapshot && trace->handle.head + trace->used >= trace->handle.wakeup)) {
         ring(trace->channel, LAB_STOP);
@@ -468,24 +424,25 @@ static struct lab_channel *channel_of(int cpu)
     return &page->channel[cpu];
 }
 
-static void find_clock(void *data)
+static void ask_plugin(void *answers)
 {
-    narrow(channel_of(smp_processor_id()), data, 2000);
+    struct lab_channel *channel = channel_of(smp_processor_id());
+    u64 before = channel->answered;
+    ring(channel, LAB_STOP);
+    *(bool *)answers = channel->answered == before + 1;
 }
 
-static int learn_clock(void)
+static int find_plugin(void)
 {
-    struct clock_bounds bounds = NO_BOUNDS;
     int cpu;
     for_each_online_cpu(cpu)
     {
-        if (smp_call_function_single(cpu, find_clock, &bounds, 1) || !bounds.answered) {
+        bool answers = false;
+        if (smp_call_function_single(cpu, ask_plugin, &answers, 1) || !answers) {
             pr_err("intel_pt: no plugin answers for cpu %d\n", cpu);
             return -ENODEV;
         }
     }
-    page->tsc_offset = bounds.least + (bounds.most - bounds.least) / 2;
-    clock_error = (bounds.most - bounds.least + 1) / 2;
     return 0;
 }
 
@@ -538,7 +495,7 @@ static int __init intel_pt_init(void)
         hrtimer_init(&trace->timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
         trace->timer.function = timer_fires;
     }
-    status = learn_clock();
+    status = find_plugin();
     if (status)
         goto out;
     learn_handlers();

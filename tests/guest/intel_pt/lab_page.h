@@ -24,8 +24,8 @@ typedef uint64_t lab_u64;
 #define LAB_DOORBELL() asm volatile(".byte 0x0f, 0x1f, 0x80, 0x4c, 0x41, 0x54, 0x4c" ::: "memory")
 
 // Commands. START: traces from the next block of code on. STOP: ends with FUP and TIP.PGD; the
-// ring then holds all. CLOCK: writes `host_tsc`.
-enum { LAB_START = 1, LAB_STOP = 2, LAB_CLOCK = 3 };
+// ring then holds all.
+enum { LAB_START = 1, LAB_STOP = 2 };
 
 // Bits of `control`, at their places in IA32_RTIT_CTL.
 #define LAB_CYC                    (1ULL << 1)
@@ -57,7 +57,6 @@ struct lab_channel {
     lab_u64 answered; // commands done, ever
     lab_u64 head;     // bytes that were put into the ring, ever
     lab_u64 overflows;
-    lab_u64 host_tsc;
     lab_u64 tracing; // 1 between START and STOP
 };
 
@@ -65,8 +64,8 @@ struct lab_page {
     // Of the plugin.
     lab_u64 magic, ring_bytes; // the latter is a power of two
     lab_u64 tsc_per_ctc;       // 0: no MTC
-    // Of the guest, before the first START; tsc_offset may change later.
-    lab_u64 tsc_offset;   // the guest's TSC is the host's plus this
+    lab_u64 tsc_offset;        // the guest's TSC is the host's plus this
+    // Of the guest, before the first START.
     lab_u64 bus_ratio;    // what CBR says
     lab_u64 handler[256]; // of the interrupt descriptor table
     struct lab_channel channel[LAB_CHANNELS];
