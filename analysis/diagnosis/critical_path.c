@@ -547,17 +547,35 @@ static void path_follow(struct path *path, int64_t begin_ns, int64_t end_ns)
     }
 }
 
-// A worker that is not free because it has no core lacks that: more workers would have none either.
+// A worker that is not free because it has no core, or not its runtime's turn, lacks that: more
+// workers would have none either.
+static bool lacks_turn(const struct host_timeline *host, const struct thread_period *period)
+{
+    uint32_t pause;
+    return period->state == THREAD_READY || period->state == THREAD_THROTTLED ||
+           (period->state == THREAD_SLEEPS && pause_after(host, period->before, &pause) &&
+            (pause == PAUSE_INTERPRETER || pause == PAUSE_PARKED));
+}
+
+// Nor would they work while this one does something for the kernel's memory, or its runtime's.
 static void visit_worker_period(const struct thread_period *period, void *opaque)
 {
     struct path *path = opaque;
     struct decomposer *decomposer = path->sweep.decomposer;
-    if (period->state == THREAD_READY || period->state == THREAD_THROTTLED) {
+    const struct host_timeline *host = decomposer->in->server;
+    if (lacks_turn(host, period)) {
         visit_period(period, path);
         return;
     }
     decomposer->core = NO_CORE;
-    decomposer_add(decomposer, COMPONENT_FREE_WORKER, (double)(period->end_ns - period->begin_ns));
+    for (int64_t at = period->begin_ns, until; at < period->end_ns; at = until) {
+        const struct detour *detour = detour_at(host, path->sweep.thread, at, &until);
+        until = until < period->end_ns ? until : period->end_ns;
+        if (detour)
+            path_add_detour(path, detour, at, until);
+        else
+            decomposer_add(decomposer, COMPONENT_FREE_WORKER, (double)(until - at));
+    }
 }
 
 void critical_path_free_worker(struct decomposer *decomposer, const struct lifetime *life,

@@ -432,6 +432,40 @@ static void test_worker_without_a_core(void **state)
     }
 }
 
+// Nor are more workers what it lacks while it collects garbage, or waits for its interpreter's
+// lock.
+static void test_worker_without_a_turn(void **state)
+{
+    (void)state;
+    for (int waits = 0; waits <= 1; waits++) {
+        struct scene s;
+        open_scene(&s);
+        call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+        call(&s, FRONT, CALL_RECEIVE, 14, 15, OTHERS_SIDE);
+        call(&s, WORKER, CALL_SEND, 845, 850, OTHERS_SIDE);
+        call(&s, WORKER, CALL_SEND, 860, 861, CLIENT_SIDE);
+        runs(&s, 5, 1, WORKER, "worker");
+        if (waits) {
+            struct event *blocked = event(&s, 100, EVENT_BLOCKED, 1, WORKER);
+            blocked->payload.a = 202; // futex
+            blocked->flags = BLOCKED_CONDITION | BLOCKED_INTERPRETER;
+            runs(&s, 100, 1, OTHER, "other");
+            event(&s, 590, EVENT_WAKING, 1, WORKER)->payload.b = OTHER;
+            runs(&s, 600, 1, WORKER, "worker");
+        } else {
+            struct event *collection = event(&s, 600, EVENT_DETOUR, 1, WORKER);
+            collection->flags = DETOUR_COLLECTION;
+            collection->payload.a = (uint64_t)US(100);
+        }
+        build(&s, 1, 10, 860, 0);
+        expect(&s, "garbage collection", waits ? 0 : 499, waits ? 0 : 501);
+        expect(&s, "waiting for the interpreter lock (GIL): held by other", waits ? 489 : 0,
+               waits ? 491 : 0);
+        expect(&s, "waiting for a free worker", 335, 337);
+        close_scene(&s);
+    }
+}
+
 // The front's thread asks the backend before it reads the request, as it does to open a connection
 // of its own for each client: nobody is ahead of the request then. Somebody is, if it had one
 // before.
@@ -557,6 +591,7 @@ int main(void)
         cmocka_unit_test(test_sends_without_room),
         cmocka_unit_test(test_works_for_itself_before_it_replies),
         cmocka_unit_test(test_worker_without_a_core),
+        cmocka_unit_test(test_worker_without_a_turn),
         cmocka_unit_test(test_asks_before_it_reads),
         cmocka_unit_test(test_part_of_a_request_unread),
         cmocka_unit_test(test_thread_made_for_the_request),
