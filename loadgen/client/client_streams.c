@@ -126,6 +126,16 @@ bool client_streams_hold(const struct client_connection *connection)
     return connection->streams->unended;
 }
 
+void client_streams_note_wait(const struct client_connection *connection)
+{
+    struct connection_counts *counts = connection->context->counts;
+    if (!connection_is_open(connection) || connection->out_begin < connection->out_end)
+        return; // it is TCP's window, if any
+    const enum http2_wait wait = http2_session_waits(connection->streams->session);
+    counts->windows_shut += wait == HTTP2_WAITS_WINDOW;
+    counts->streams_spent += wait == HTTP2_WAITS_STREAM;
+}
+
 // What has not left when the server says that it takes no more is not to leave: it moves.
 static void drop_unsent(struct client_connection *connection)
 {

@@ -48,6 +48,9 @@ bool client_streams_hold(const struct client_connection *connection);
 bool client_streams_take(struct client_connection *connection, size_t count,
                          const struct arrival *arrival);
 
+// The load ends without having said all: counts what the server holds it back with.
+void client_streams_note_wait(const struct client_connection *connection);
+
 // It is of no more use: no memory, or a GOAWAY and all that was sent is settled. Why, or NULL.
 const char *client_streams_over(const struct client_connection *connection,
                                 enum connection_loss *loss);

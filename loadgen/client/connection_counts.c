@@ -74,6 +74,8 @@ void connection_counts_add(struct connection_counts *all, const struct connectio
     all->first_end_tsc = time_earlier(all->first_end_tsc, more->first_end_tsc);
     if (more->last_reconnect_tsc > all->last_reconnect_tsc)
         all->last_reconnect_tsc = more->last_reconnect_tsc;
+    all->windows_shut += more->windows_shut;
+    all->streams_spent += more->streams_spent;
     all->rx_missing += more->rx_missing;
     all->rx_coalesced += more->rx_coalesced;
     all->foreign_errors += more->foreign_errors;

@@ -110,12 +110,15 @@ struct connection_counts {
     uint64_t moved;              // requests put but not sent, which moved to another connection
     // requests sent after the last answered one, which were sent again
     uint64_t repeated;
-    uint64_t reconnects;            // connections opened again
-    uint64_t reconnects_failed;     // failed attempts to open one again
-    uint64_t portless;              // attempts to open one for which no local port was left
-    uint64_t given_up;              // connections given up
-    uint64_t first_end_tsc;         // when the first of `ended` happened; 0: none
-    uint64_t last_reconnect_tsc;    // when the last of `reconnects` succeeded; 0: none
+    uint64_t reconnects;         // connections opened again
+    uint64_t reconnects_failed;  // failed attempts to open one again
+    uint64_t portless;           // attempts to open one for which no local port was left
+    uint64_t given_up;           // connections given up
+    uint64_t first_end_tsc;      // when the first of `ended` happened; 0: none
+    uint64_t last_reconnect_tsc; // when the last of `reconnects` succeeded; 0: none
+    // HTTP/2: connections on which at the end the server held back what was still to be said, by
+    // its windows or by how many streams it allows
+    uint64_t windows_shut, streams_spent;
     uint64_t rx_missing;            // answered requests whose reply brought no RX stamp
     uint64_t rx_coalesced;          // samples flagged SAMPLE_RX_COALESCED
     uint64_t foreign_errors;        // messages on error queues that were no TX stamps

@@ -361,6 +361,20 @@ static void datagrams_lost_words(const struct connection_counts *counts, char *o
                                counts->datagrams_overrun));
 }
 
+// What a server of HTTP/2 held requests back with until the end.
+static void streams_held_words(const struct engine_result *result, char *out, size_t bytes)
+{
+    const struct connection_counts *counts = &result->counts;
+    if (counts->windows_shut)
+        text_append(out, bytes,
+                    "; on %s of %s connections the server's HTTP/2 window had no room for a body",
+                    TEXT_COUNT(counts->windows_shut), TEXT_COUNT(result->connections_at_once));
+    if (counts->streams_spent)
+        text_append(out, bytes,
+                    "; on %s of %s connections the server allowed no further stream of HTTP/2",
+                    TEXT_COUNT(counts->streams_spent), TEXT_COUNT(result->connections_at_once));
+}
+
 static void judge_end(const struct engine_result *result, struct load_summary *summary)
 {
     if (result->end == ENGINE_INTERRUPTED)
@@ -382,6 +396,7 @@ static void judge_end(const struct engine_result *result, struct load_summary *s
         infinite++;
     if (result->counts.lost[LOSS_UNANSWERED])
         datagrams_lost_words(&result->counts, where, sizeof where);
+    streams_held_words(result, where, sizeof where);
     load_summary_add_reason(summary, DOUBT_UNANSWERED,
                             "%s of %s requests %s not answered (%s never sent, %s timed out, %s "
                             "lost%s): %s%s `never`",

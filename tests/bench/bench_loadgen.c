@@ -128,7 +128,7 @@ static const struct load_case cases[] = {
      REDIS_WORKLOAD},
     {"redis_depth64", "redis", "redis-benchmark", REDIS, REDIS_PORT, 64, run_redis_benchmark,
      REDIS_WORKLOAD},
-    {"memcached_depth1", "memcached", "memaslap", MEMCACHED, MEMCACHED_PORT, 1, run_memaslap,
+    {"memcached_depth1", "memcached", "memcaslap", MEMCACHED, MEMCACHED_PORT, 1, run_memaslap,
      MEMCACHED_WORKLOAD},
     {"memcached_depth8", "memcached", NULL, MEMCACHED, MEMCACHED_PORT, 8, NULL, MEMCACHED_WORKLOAD},
     {"memcached_depth16", "memcached", NULL, MEMCACHED, MEMCACHED_PORT, 16, NULL,
@@ -350,8 +350,10 @@ int main(void)
     static struct bench bench;
     bench.rounds = (int)bench_setting("BENCH_ROUNDS", 5, 1, BENCH_ROUNDS_MAX);
     bench.seconds = bench_setting("BENCH_SECONDS", 3, 0.5, 20);
-    bench_need("redis-benchmark", "redis-server", "memcaslap", "wrk", "h2load", "nginx",
-               "memcached", NULL);
+    bench_need("redis-benchmark", "redis-server", "nginx", "memcached", NULL);
+    for (int i = 0; i < CASES; i++)
+        if (is_asked_for(&cases[i]) && cases[i].peer)
+            bench_need(cases[i].peer, NULL); // as the program is called, too
     bench_lab_open(&bench.lab, "reno");
     bench.lab.loopback = bench_setting("BENCH_LOOPBACK", 0, 0, 1) > 0;
     start_servers(&bench);

@@ -92,6 +92,19 @@ refused 'which knows neither paths nor headers' --server "127.0.0.1:$plain" --wo
 kill "${servers[@]}" && wait "${servers[@]}" 2>/dev/null # writes its log
 servers=()
 
+# One that lets nothing through is said to: it allows no stream, or reads no byte of a body.
+printf 'protocol: http2\nmix: {post: 1}\nvalues: {size: {fixed: 100}}\n' >"$dir/bodies.yaml"
+held() { # how, words, options ...
+    start python3 "$here/http2_server.py" PORT "$1"
+    timeout 60 "$taillight" load --server "127.0.0.1:$port" --protocol http2 --quiet --json --rate 1k --duration 200ms --timeout 300ms \
+        --connections 2 --depth 4 --sleep "${@:3}" >"$dir/out" 2>"$dir/err"
+    [ $? -eq 1 ] && [ "$(value unsent)" = "$(value scheduled)" ] || fail "$1: not everything is unsent"
+    jq -e --arg words "on 2 of 2 connections the server$2" '.reasons | join(" ") | contains($words)' "$dir/out" >>"$dir/log" ||
+        fail "$1: it is not said why nothing was sent: $(jq -c .reasons "$dir/out")"
+}
+held streamless ' allowed no further stream of HTTP/2'
+held windowless "'s HTTP/2 window had no room for a body" --workload "$dir/bodies.yaml"
+
 # One that refuses every request with GOAWAY is tried again ever more slowly, and in the end given up.
 start python3 "$here/http2_server.py" PORT refuses
 timeout 60 "$taillight" load --server "127.0.0.1:$port" --protocol http2 --quiet --json --rate 2k --duration 1s --timeout 5s \

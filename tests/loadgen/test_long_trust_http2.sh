@@ -57,7 +57,8 @@ meets reset-behind "$all"
 meets streamless '.unsent == .scheduled' '$seen == 0'
 meets windows '.lost_by.malformed > 0' '.connections_ended > 5' '.answered <= $replies'
 words=(--workload "$dir/bodies.yaml")
-meets windowless '.answered == 0 and .unsent + .timed_out == .scheduled' '$seen > 0'
+meets windowless '.answered == 0 and .unsent + .timed_out == .scheduled' '$seen > 0' \
+    '(.reasons | join(" ") | contains("2 of 2 connections the server\u0027s HTTP/2 window had no room"))'
 meets unread '.answered <= $replies'
 words=()
 # All replies are read that came before the end; requests that met it are lost.

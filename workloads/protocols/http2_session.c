@@ -271,6 +271,16 @@ bool http2_session_takes(const struct http2_session *session)
            nghttp2_session_check_request_allowed(session->nghttp2) && http2_session_whole(session);
 }
 
+enum http2_wait http2_session_waits(const struct http2_session *session)
+{
+    if (!session->ready || session->going || session->broken)
+        return HTTP2_WAITS_NOT;
+    return session->body_stream ? HTTP2_WAITS_WINDOW
+           : session->open >= session->limit && session->limit < session->settings.depth
+               ? HTTP2_WAITS_STREAM
+               : HTTP2_WAITS_NOT;
+}
+
 // --- replies -------------------------------------------------------------------------------------
 
 static struct stream *stream_of(const struct http2_session *session, int32_t stream_id)

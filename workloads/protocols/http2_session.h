@@ -96,6 +96,14 @@ bool http2_session_ready(const struct http2_session *session);
 // whole.
 bool http2_session_takes(const struct http2_session *session);
 
+// What the server holds a session back with that has more to say.
+enum http2_wait {
+    HTTP2_WAITS_NOT,
+    HTTP2_WAITS_WINDOW, // it reads no more of a body than it has (RFC 9113, 5.2)
+    HTTP2_WAITS_STREAM, // it allows no further stream at once (5.1.2)
+};
+enum http2_wait http2_session_waits(const struct http2_session *session);
+
 // Puts a request; its bytes are those that http2_session_say returns next, if all before were said.
 void http2_session_put(struct http2_session *session, const struct request *request);
 
