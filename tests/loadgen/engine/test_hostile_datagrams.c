@@ -346,8 +346,11 @@ static void what_is_not_answered_is_lost(void **state)
 static void late_answers_are_counted(void **state)
 {
     (void)state;
+    enum { TRIES = 20 };
     struct outcome outcome;
-    load(LATE, 20, &outcome);
+    // A server that had no core until the load had ended met all requests at once: none was late.
+    for (unsigned try = 0; load(LATE, 20, &outcome), outcome.late == 0 && try < TRIES; try++)
+        engine_result_free(&outcome.result);
     assert_int_equal(outcome.result.counts.datagrams_late, outcome.late);
     assert_int_equal(outcome.result.counts.datagrams_surplus, outcome.late);
     assert_in_range(outcome.late, 1, outcome.by_status[SAMPLE_LOST]);
