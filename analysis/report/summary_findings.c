@@ -25,8 +25,7 @@ static void write_name(const struct summary *s, const struct thread_budget *budg
 {
     char name[260], several[16], line[800] = "";
     text_clean(budget->name, !s->style->unicode, name, sizeof name);
-    fprintf(s->out, "  ");
-    summary_field(s, name, NAME_COLUMNS);
+    summary_label(s, name, 2, NAME_COLUMNS);
     snprintf(several, sizeof several, "x%u", budget->threads);
     fprintf(s->out, "%-5s", budget->threads > 1 ? several : "");
     list_parts(budget, line, sizeof line);

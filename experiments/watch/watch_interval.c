@@ -2,6 +2,9 @@
 #include "experiments/watch/watch_interval.h"
 
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "analysis/run/result_fields.h"
 #include "analysis/run/run_verdict_evidence.h"
@@ -10,6 +13,7 @@
 #include "base/units.h"
 
 enum { CAUSES_SHOWN = 5, BAR_CELLS = 10, NAME_COLUMNS = 40, SERVER_COLUMNS = 20 };
+enum { SENTENCE_BYTES = 1000 };
 
 static uint64_t dropped_of(const struct run_analysis *run)
 {
@@ -32,7 +36,7 @@ static void write_numbers(const struct watch_requests *requests, double seconds,
     fprintf(out, "%9s/s", text_rate((double)requests->count / seconds, text));
     for (int q = 0; q < LATENCY_QUANTILES && requests->count; q++) {
         if (q != 1 && q != 4)
-            fprintf(out, "  %s %-9s", latency_quantile_names[q],
+            fprintf(out, "  %s %-*s", latency_quantile_names[q], q + 1 < LATENCY_QUANTILES ? 9 : 0,
                     summary_duration(requests->latency->value_ns[q], text));
     }
 }
@@ -61,20 +65,31 @@ void watch_interval_line(const struct watch_interval *interval, const struct wat
     fputc('\n', out);
 }
 
+// A sentence of its own, broken into lines as wide as the page.
+static void __attribute__((format(printf, 2, 3)))
+say(const struct summary *s, const char *format, ...)
+{
+    char text[SENTENCE_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    fputs("  ", s->out);
+    summary_wrapped(s, text, 2);
+}
+
 static void write_causes(const struct diagnosis *diagnosis, const struct summary *s)
 {
     double whole = run_diagnosis_extra_ns(diagnosis);
     char added[32], share[32], name[CAUSE_NAME_BYTES + 32], clean[CAUSE_NAME_BYTES + 32];
-    fprintf(s->out,
-            "  the slowest 1 %%, %s request%s, against %s of an ordinary one; added on average:\n",
-            TEXT_COUNT(diagnosis->messages.count), diagnosis->messages.count == 1 ? "" : "s",
-            units_format_ns(diagnosis->reference_latency_ns, added, sizeof added));
+    say(s, "the slowest 1 %%, %s request%s, against %s of an ordinary one; added on average:",
+        TEXT_COUNT(diagnosis->messages.count), diagnosis->messages.count == 1 ? "" : "s",
+        units_format_ns(diagnosis->reference_latency_ns, added, sizeof added));
     for (size_t i = 0; i < diagnosis->causes.count && i < CAUSES_SHOWN; i++) {
         const struct cause *cause = &diagnosis->causes.items[i];
         snprintf(name, sizeof name, "%s (%s)", cause->name, role_name(cause->role));
         text_clean(name, !s->style->unicode, clean, sizeof clean);
-        fprintf(s->out, "    ");
-        summary_field(s, clean, NAME_COLUMNS);
+        summary_label(s, clean, 4, NAME_COLUMNS);
         fprintf(s->out, " %9s  ",
                 units_format_ns(cause->total_ns / (double)diagnosis->messages.count, added,
                                 sizeof added));
@@ -88,51 +103,89 @@ static void write_causes(const struct diagnosis *diagnosis, const struct summary
 }
 
 // Of those with every stamp: the slowest of all, "max", may have been none of them.
-static void write_slowest(const struct watch_requests *requests, FILE *out)
+static void write_slowest(const struct watch_requests *requests, const struct summary *s)
 {
-    char text[32];
+    char text[32], line[SENTENCE_BYTES] = "";
     const char *before = ": ";
     const struct lifetime *slowest = requests->slowest;
     bool of_all = !(slowest->latency_ns < requests->latency->value_ns[LATENCY_QUANTILES - 1]);
-    fprintf(out, "  slowest%s, %s", of_all ? "" : " with every stamp",
-            units_format_ns(slowest->latency_ns, text, sizeof text));
+    text_append(line, sizeof line, "slowest%s, %s", of_all ? "" : " with every stamp",
+                units_format_ns(slowest->latency_ns, text, sizeof text));
     for (int stage = 1; stage < STAGES; stage++) {
         if (!(slowest->stage_ns[stage] > 0))
             continue;
-        fprintf(out, "%s%s %s", before, stage_name((enum stamp_kind)stage, 0),
-                units_format_ns(slowest->stage_ns[stage], text, sizeof text));
+        text_append(line, sizeof line, "%s%s %s", before, stage_name((enum stamp_kind)stage, 0),
+                    units_format_ns(slowest->stage_ns[stage], text, sizeof text));
         before = ", ";
     }
-    fputc('\n', out);
+    say(s, "%s", line);
+}
+
+// How much of the requests the causes are of, as the beginning of a sentence.
+static void append_explained(char out[SENTENCE_BYTES], const struct watch_requests *requests)
+{
+    char count[32], of[32];
+    if (has_verdict(requests)) {
+        const struct diagnosis *diagnosis = requests->diagnosis;
+        text_append(out, SENTENCE_BYTES, "explained %s",
+                    text_share(diagnosis->coverage_total, 1, count));
+        if (diagnosis->reference_taken < diagnosis->reference_count)
+            text_append(out, SENTENCE_BYTES, ", against %s of %s ordinary ones",
+                        text_count(diagnosis->reference_taken, count),
+                        text_count(diagnosis->reference_count, of));
+        if (diagnosis->earlier)
+            text_append(out, SENTENCE_BYTES, "; compared with %s requests of before as well",
+                        text_count(diagnosis->earlier, count));
+    } else {
+        text_append(out, SENTENCE_BYTES, "explained -");
+    }
+    text_append(out, SENTENCE_BYTES, "; joined %s of %s", text_count(requests->joined, count),
+                text_count(requests->looked_at, of));
 }
 
 static void write_requests(const struct watch_requests *requests, const struct summary *s)
 {
-    char count[32], of[32];
     if (has_verdict(requests))
         write_causes(requests->diagnosis, s);
     else
-        fprintf(s->out, "  N/A: %s\n", why_no_verdict(requests));
+        say(s, "N/A: %s", why_no_verdict(requests));
     if (requests->slowest)
-        write_slowest(requests, s->out);
-    if (has_verdict(requests)) {
-        const struct diagnosis *diagnosis = requests->diagnosis;
-        fprintf(s->out, "  explained %s", text_share(diagnosis->coverage_total, 1, count));
-        if (diagnosis->reference_taken < diagnosis->reference_count)
-            fprintf(s->out, ", against %s of %s ordinary ones",
-                    text_count(diagnosis->reference_taken, count),
-                    text_count(diagnosis->reference_count, of));
-        if (diagnosis->earlier)
-            fprintf(s->out, "; compared with %s requests of before as well",
-                    text_count(diagnosis->earlier, count));
-    } else
-        fprintf(s->out, "  explained -");
-    fprintf(s->out, "; joined %s of %s", text_count(requests->joined, count),
-            text_count(requests->looked_at, of));
+        write_slowest(requests, s);
 }
 
 const char watch_passed_over_why[] =
     "to look at them takes longer than they are apart (a longer --interval)";
+
+// How much of what there was is known.
+static void write_evidence(const struct watch_interval *interval, const struct summary *s,
+                           char line[SENTENCE_BYTES])
+{
+    const struct run_analysis *run = interval->run;
+    char apart[RUN_TOLD_APART_WORDS], share[32], taken[32];
+    text_append(line, SENTENCE_BYTES,
+                "%stold apart %s; %s record%s dropped; the capture took %s of a core",
+                line[0] ? ", " : "", run_told_apart(run, apart, sizeof apart),
+                text_count(dropped_of(run), (char[32]){0}), text_plural((double)dropped_of(run)),
+                text_share(interval->own_share, 1, share));
+    if (interval->taken > 0)
+        text_append(line, SENTENCE_BYTES, ", all of the watch %s",
+                    text_share(interval->taken * interval->recorded, 1, share));
+    say(s, "%s", line);
+    if (interval->recorded < 1)
+        say(s, "recorded for %s of the time: all of it would take %s of a core (--budget)",
+            text_share(interval->recorded, 1, share), text_share(interval->taken, 1, taken));
+    if (interval->answers->count)
+        say(s,
+            "causes and stages are of %s of %s requests, in a row, with most of the slowest: "
+            "there are too many to take all apart (--look)",
+            text_count(run->lifetimes.all.count, share),
+            text_count(interval->answers->count, taken));
+    if (run->lifetimes.join.spared)
+        say(s,
+            "%s without hand-offs, departures and softirqs, because these take too much: "
+            "every tenth interval has them (--budget)",
+            text_count(run->lifetimes.join.spared, share));
+}
 
 void watch_interval_details(const struct watch_interval *interval,
                             const struct summary_style *style, FILE *out)
@@ -140,52 +193,30 @@ void watch_interval_details(const struct watch_interval *interval,
     const struct run_analysis *run = interval->run;
     const struct summary s = {.run = run, .style = style, .out = out};
     const struct watch_servers *servers = interval->servers;
-    char apart[RUN_TOLD_APART_WORDS], share[32], taken[32];
+    char line[SENTENCE_BYTES] = "", count[32];
     if (interval->passed_over)
-        fprintf(out, "  %s interval%s before it %s passed over: %s\n",
-                text_count(interval->passed_over, share),
-                text_plural((double)interval->passed_over),
-                text_were((double)interval->passed_over), watch_passed_over_why);
+        say(&s, "%s interval%s before it %s passed over: %s",
+            text_count(interval->passed_over, count), text_plural((double)interval->passed_over),
+            text_were((double)interval->passed_over), watch_passed_over_why);
     if (!run)
         return;
     if (servers->all.count < 2) {
         const struct watch_requests all = watch_requests_of_all(run, interval->answers);
         write_requests(&all, &s);
-        fputs(",", out);
+        append_explained(line, &all);
     }
     for (size_t i = 0; i < servers->all.count && servers->all.count > 1; i++) {
         const struct watch_server *server = &servers->all.items[i];
-        char name[sizeof server->name];
+        char name[sizeof server->name], of_server[SENTENCE_BYTES] = "";
         if (server->application == NO_APPLICATION)
             continue;
         fprintf(out, "%s%s%s\n", summary_strong(&s),
                 text_clean(server->name, !style->unicode, name, sizeof name), summary_plain(&s));
         write_requests(&server->requests, &s);
-        fputc('\n', out);
+        append_explained(of_server, &server->requests);
+        say(&s, "%s", of_server);
     }
-    fprintf(out, "%s told apart %s; %s record%s dropped; the capture took %s of a core",
-            servers->all.count < 2 ? "" : " ", run_told_apart(run, apart, sizeof apart),
-            text_count(dropped_of(run), (char[32]){0}), text_plural((double)dropped_of(run)),
-            text_share(interval->own_share, 1, share));
-    if (interval->taken > 0)
-        fprintf(out, ", all of the watch %s",
-                text_share(interval->taken * interval->recorded, 1, share));
-    fputc('\n', out);
-    if (interval->recorded < 1)
-        fprintf(out,
-                "  recorded for %s of the time: all of it would take %s of a core (--budget)\n",
-                text_share(interval->recorded, 1, share), text_share(interval->taken, 1, taken));
-    if (interval->answers->count)
-        fprintf(out,
-                "  causes and stages are of %s of %s requests, in a row, with most of the slowest: "
-                "there are too many to take all apart (--look)\n",
-                text_count(run->lifetimes.all.count, share),
-                text_count(interval->answers->count, taken));
-    if (run->lifetimes.join.spared)
-        fprintf(out,
-                "  %s without hand-offs, departures and softirqs, because these take too much: "
-                "every tenth interval has them (--budget)\n",
-                text_count(run->lifetimes.join.spared, (char[32]){0}));
+    write_evidence(interval, &s, line);
 }
 
 // --- for scripts ---------------------------------------------------------------------------------

@@ -20,9 +20,9 @@ struct told {
     json_t *json;
 };
 
-static struct told tell(const struct fixture_options *options, size_t answers)
+static struct told tell_within(const struct fixture_options *options, size_t answers, int width)
 {
-    static const struct summary_style style = {.unicode = true, .width = 100};
+    const struct summary_style style = {.unicode = true, .width = width};
     struct fixture fixture;
     struct watch_servers servers = {0};
     const struct answer_array all = {.count = answers}; // of which is an excerpt; 0: all is there
@@ -50,6 +50,12 @@ static struct told tell(const struct fixture_options *options, size_t answers)
     fixture_free(&fixture);
     fclose(memory);
     return told;
+}
+
+// On a page on which no sentence needs a second line.
+static struct told tell(const struct fixture_options *options, size_t answers)
+{
+    return tell_within(options, answers, 1000);
 }
 
 static void forget(struct told *told)
@@ -89,7 +95,7 @@ static void expect_percentiles(const struct told *told)
     char text[32];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const json_t *value = json_object_get(latency, names[i]);
-        expect(told, "  %s %s ", names[i],
+        expect(told, "  %s %s", names[i],
                json_is_null(value) ? "never"
                : value             ? micros(json_number_value(value), text)
                                    : "-");
@@ -172,6 +178,27 @@ static void an_excerpt_is_said_in_both(void **state)
     forget(&told);
 }
 
+static void no_line_is_wider_than_the_page(void **state)
+{
+    (void)state;
+    struct told wide = tell(&(struct fixture_options){.requests = 4000, .rate = 20000}, 41000);
+    for (int width = 80; width <= 120; width += 20) {
+        struct told told =
+            tell_within(&(struct fixture_options){.requests = 4000, .rate = 20000}, 41000, width);
+        size_t lines = 0, lines_wide = 0;
+        for (char *rest = told.terminal, *line; (line = strsep(&rest, "\n"));)
+            if (text_columns(line) > width)
+                fail_msg("%d columns of %d: %s", text_columns(line), width, line);
+            else
+                lines += line[strspn(line, " ")] != '\0';
+        for (const char *at = wide.terminal; (at = strchr(at, '\n')); at++)
+            lines_wide++;
+        assert_true(lines > lines_wide);
+        forget(&told);
+    }
+    forget(&wide);
+}
+
 static void what_too_few_requests_reach_is_kept_back_in_both(void **state)
 {
     (void)state;
@@ -209,6 +236,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_of_an_interval_are_one),
         cmocka_unit_test(an_excerpt_is_said_in_both),
+        cmocka_unit_test(no_line_is_wider_than_the_page),
         cmocka_unit_test(what_too_few_requests_reach_is_kept_back_in_both),
         cmocka_unit_test(what_was_never_answered_is_so_in_both),
         cmocka_unit_test(no_verdict_has_one_reason),
