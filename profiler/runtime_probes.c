@@ -223,13 +223,75 @@ static void take_of_go(Elf *elf, const char *name, const GElf_Sym *symbol, struc
     }
 }
 
+// The table of functions that a Go program has for its own use, and keeps when its symbols are
+// stripped (cmd/internal/obj/pcln.go, runtime/symtab.go): since Go 1.18 a head, and in offsets from
+// that names, and pairs of a function's address, from the text's, and of a record, from the pairs'
+// beginning, which repeats that and has the name. Nothing in it is taken for true.
+struct go_functions {
+    const uint8_t *bytes;
+    size_t size;
+    uint64_t count, text, names, pairs;
+};
+
+// The little-endian number there, if that is within the table.
+static bool read_number(const struct go_functions *functions, uint64_t at, size_t bytes,
+                        uint64_t *number)
+{
+    *number = 0;
+    if (at > functions->size || functions->size - at < bytes)
+        return false;
+    memcpy(number, functions->bytes + at, bytes);
+    return true;
+}
+
+static bool read_go_head(struct go_functions *functions)
+{
+    enum { SINCE_1_18 = 0xf0, SINCE_1_20 = 0xf1 };
+    static const uint8_t rest[] = {0xff, 0xff, 0xff, 0, 0, 1, 8}; // of x86-64
+    return functions->size > 72 &&
+           (functions->bytes[0] == SINCE_1_18 || functions->bytes[0] == SINCE_1_20) &&
+           memcmp(functions->bytes + 1, rest, sizeof rest) == 0 &&
+           read_number(functions, 8, 8, &functions->count) &&
+           read_number(functions, 24, 8, &functions->text) && functions->text != 0 &&
+           read_number(functions, 32, 8, &functions->names) &&
+           read_number(functions, 64, 8, &functions->pairs) && functions->names < functions->size &&
+           functions->pairs < functions->size && functions->count <= functions->size / 8;
+}
+
+static void find_go_functions(Elf *elf, const char *table, struct places *places)
+{
+    GElf_Shdr header;
+    Elf_Scn *section = section_named(elf, table, &header);
+    Elf_Data *data = section ? elf_getdata(section, NULL) : NULL;
+    if (!data || !data->d_buf)
+        return;
+    struct go_functions functions = {.bytes = data->d_buf, .size = data->d_size};
+    const uint64_t count = read_go_head(&functions) ? functions.count : 0;
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t entry, record, again, name, at = functions.pairs + 8 * i;
+        if (!read_number(&functions, at, 4, &entry) ||
+            !read_number(&functions, at + 4, 4, &record) ||
+            !read_number(&functions, functions.pairs + record, 4, &again) ||
+            !read_number(&functions, functions.pairs + record + 4, 4, &name) || again != entry)
+            return;
+        at = functions.names + name;
+        if (at < functions.size && memchr(functions.bytes + at, '\0', functions.size - at))
+            take_of_go(elf, (const char *)functions.bytes + at,
+                       &(GElf_Sym){.st_value = functions.text + entry}, places);
+    }
+}
+
 static void find_go(Elf *elf, struct places *places)
 {
     GElf_Shdr header;
     if (!section_named(elf, ".go.buildinfo", &header))
         return;
     places->waits = (struct runtime_waits){.end = UINT64_MAX, .flag = BLOCKED_PARKED};
-    find_symbols(elf, ".symtab", "runtime.", take_of_go, places);
+    find_go_functions(elf, ".gopclntab", places);
+    if (places->begins == 0)
+        find_go_functions(elf, ".data.rel.ro.gopclntab", places); // it may lie anywhere in memory
+    if (places->begins == 0)
+        find_symbols(elf, ".symtab", "runtime.", take_of_go, places);
 }
 
 // The runtimes, by how the files begin that they are in. One file is all of Redis's programs; what

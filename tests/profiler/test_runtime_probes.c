@@ -270,18 +270,18 @@ static const char go_program[] = "package main\n"
                                  "    }\n"
                                  "}\n";
 
-static void collections_of_go_are(void **state)
+static void collections_are(const char *options)
 {
-    (void)state;
     char folder[] = "/tmp/taillight-go-XXXXXX", path[64], command[512];
     struct seen watched, other;
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/collects.go", folder);
     FILE *file = fopen(path, "w");
     assert_true(file && fputs(go_program, file) >= 0 && fclose(file) == 0);
-    snprintf(command, sizeof command,
-             "cd %s && GOCACHE=%s/cache GOPATH=%s GO111MODULE=off go build collects.go 2>/dev/null",
-             folder, folder, folder);
+    snprintf(
+        command, sizeof command,
+        "cd %s && GOCACHE=%s/cache GOPATH=%s GO111MODULE=off go build %s collects.go 2>/dev/null",
+        folder, folder, folder, options);
     bool here = system(command) == 0;
     snprintf(path, sizeof path, "%s/collects", folder);
     here = here && capture_two((char *[]){path, NULL}, COLLECTIONS, &watched, &other);
@@ -290,12 +290,26 @@ static void collections_of_go_are(void **state)
     if (!here) // there is no Go
         skip();
     print_message(
-        "Go: %d collections, world stopped %d times, parked %d; not watched: %d, %d, %d\n",
-        watched.collections, watched.stops, watched.parked, other.collections, other.stops,
+        "Go %s: %d collections, world stopped %d times, parked %d; not watched: %d, %d, %d\n",
+        options, watched.collections, watched.stops, watched.parked, other.collections, other.stops,
         other.parked);
     assert_true(watched.collections >= COLLECTIONS); // by however many threads at once
     assert_true(watched.stops >= 2 * COLLECTIONS);
     assert_int_equal(other.collections + other.stops + other.parked, 0);
+}
+
+static void collections_of_go_are(void **state)
+{
+    (void)state;
+    collections_are("");
+}
+
+// As most programs in containers are: without symbols; and where they may lie anywhere in memory.
+static void collections_of_stripped_go_are(void **state)
+{
+    (void)state;
+    collections_are("-ldflags '-s -w'");
+    collections_are("-ldflags '-s -w' -buildmode=pie");
 }
 
 static void nodes_are(void **state)
@@ -360,6 +374,7 @@ int main(void)
         cmocka_unit_test(waits_for_the_interpreter_are),
         cmocka_unit_test(nodes_are),
         cmocka_unit_test(collections_of_go_are),
+        cmocka_unit_test(collections_of_stripped_go_are),
         cmocka_unit_test(the_own_work_of_redis_is),
     };
     if (getuid() != 0) {
