@@ -42,12 +42,15 @@ struct scene {
     struct capsule_bpf *programs, *sampling;
     struct hop_rings rings;
     int empty;
+    uint64_t recorded;
     struct frame frames[KINDS];
 };
 
-static void ignore(void *context, const struct hop_slot *slot, const uint64_t *stamps, size_t count)
+// Counts what the programs recorded.
+static void take(void *context, const struct hop_slot *slot, const uint64_t *stamps, size_t count)
 {
-    (void)context, (void)slot, (void)stamps, (void)count;
+    (void)slot, (void)stamps, (void)count;
+    ++*(uint64_t *)context;
 }
 
 static struct capsule_bpf *load_hop(const struct hop_rings *rings, uint32_t sample_limit)
@@ -149,13 +152,13 @@ static void check_counts(const struct scene *scene)
     const uint64_t each = (uint64_t)ROUNDS * TRIES;
     const struct hop_counts *counts = &scene->programs->bss->counts;
     if (counts->begun != each + 1 || counts->stamped != (each + 1) * APPENDS ||
-        counts->ended != each || counts->recorded != 3 * each || counts->dropped ||
+        counts->ended != each || scene->recorded != 3 * each || counts->dropped ||
         counts->damaged || counts->not_stamped || counts->unsampled != each ||
         scene->sampling->bss->counts.unsampled != each)
         bench_fail("the programs did not do what is timed: begun %llu, stamped %llu, ended %llu, "
                    "recorded %llu, dropped %llu",
                    (unsigned long long)counts->begun, (unsigned long long)counts->stamped,
-                   (unsigned long long)counts->ended, (unsigned long long)counts->recorded,
+                   (unsigned long long)counts->ended, (unsigned long long)scene->recorded,
                    (unsigned long long)counts->dropped);
 }
 
@@ -166,7 +169,7 @@ static void measure_round(struct scene *scene, struct bench_metrics *metrics)
         for (int kind = 0; kind < KINDS; kind++)
             times[kind][n] = run_once(program_of(scene, (enum kind)kind), &scene->frames[kind],
                                       kinds[kind].repeat, NULL);
-        hop_rings_drain(&scene->rings, ignore, NULL);
+        hop_rings_drain(&scene->rings, take, &scene->recorded);
     }
     double empty = 0;
     for (int kind = 0; kind < KINDS; kind++) {
