@@ -105,8 +105,8 @@ struct hop_counts {
     // the filter asks, and the first stands for them.
     uint64_t fragments;
     uint64_t unreadable; // packets whose headers end too early or say no length; of any protocol
-    // Packets with more than two VLAN tags in the frame, beside the one that the kernel keeps beside
-    // it. Of any protocol; left alone.
+    // Packets with more than two VLAN tags in the frame, beside the one that the kernel keeps
+    // beside it. Of any protocol; left alone.
     uint64_t tagged;
     // Of hops that carry.
     uint64_t begun;       // got a trailer

@@ -74,6 +74,7 @@ done
 offload "$client" eth0 tso 0 && offload "$client" eth0 gso 0 && offload "$middle" vs tso 0 && offload "$server" eth0 gro 1 ||
     skip "what interfaces merge cannot be set here"
 asks merged 1 look # packets with trailers are not merged
+# shellcheck disable=SC2016 # words of jq
 holds merged-look 'way($there).gaps == 0 and matched("eth0:ingress"; 1) < 0.9 * matched("vs:egress"; 0)'
 echo "one and two tags: $(cat "$work"/[12].came | tr '\n' ' ')packets; merged:" \
     "$(jq -c '[.hops[] | select(.name | test("^(vs:egress|eth0:ingress)")) | .matched]' "$work/merged-look.json") client, vs, server"
