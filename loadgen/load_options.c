@@ -17,7 +17,8 @@ static const uint64_t memory_least = 16 << 20;
 
 const struct option_spec load_options_table[] = {
     OPTION_STRING("server", 's', "HOST:PORT", struct load_options, server,
-                  "the server (IPv6 in brackets); or udp:HOST:PORT, unix:/PATH, PROTOCOL://HOST"),
+                  "the server (IPv6 in brackets); or udp:HOST:PORT, unix:/PATH, PROTOCOL://HOST; "
+                  "without --server, too"),
     OPTION_STRING("protocol", 0, "NAME", struct load_options, protocol, PROTOCOL_NAMES),
     OPTION_STRING(
         "user", 0, "NAME", struct load_options, user,

@@ -527,9 +527,13 @@ static int probe(const struct load_plan *plan, struct error *err)
 int load_plan_make(struct load_plan *plan, int positional, char **argv, struct error *err)
 {
     struct load_options *o = &plan->options;
-    if (positional > 0)
-        return error_set(err, ERROR_INPUT, "%s: load takes only options; see taillight load --help",
-                         argv[1]);
+    if (positional == 1 && !o->server) // as with wrk and the like
+        o->server = argv[1];
+    else if (positional > 0)
+        return error_set(err, ERROR_INPUT,
+                         "%s: besides options load takes one server, by itself or as --server; "
+                         "see taillight load --help",
+                         argv[positional]);
     if (!o->server)
         return error_set(err, ERROR_INPUT, "--server HOST:PORT is needed");
     if (check_prepare(o, err) < 0)

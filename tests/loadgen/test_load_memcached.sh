@@ -70,6 +70,9 @@ load 2 --rate 5k --duration 10x && says '--duration'
 load 2 --rate 10M --duration 5h --repetitions 2 && says 'memory'
 load 2 --rate 5k surplus && says 'surplus'
 load 2 --rate 5k --server nowhere && says 'HOST:PORT'
+"$taillight" load nowhere --rate 5k 2>"$dir/err"
+[ $? -eq 2 ] || fail "load nowhere: not refused"
+says '"nowhere" is not HOST:PORT' # a server by itself is one
 load 2 --rate 5k --server ::1:80 && says 'brackets'
 
 # Nobody there: exit 1, at once, and the message says who was not there; who is not connected is not said to be loaded.
