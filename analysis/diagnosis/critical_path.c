@@ -8,6 +8,7 @@
 #include "analysis/diagnosis/loop_workers.h"
 #include "analysis/diagnosis/path_core.h"
 #include "analysis/diagnosis/peer_turn.h"
+#include "analysis/diagnosis/runtime_turns.h"
 #include "analysis/diagnosis/sleep_names.h"
 #include "analysis/timeline/detours.h"
 #include "analysis/timeline/disks.h"
@@ -342,6 +343,7 @@ static bool waits_for_room(const struct path *path, const struct thread_period *
 
 // An event loop that asked no other server waits with the message unfinished, and the packets that
 // woke it were requests, so far as its calls tell: it had put the message off, for what nobody saw.
+// Not so a thread of Go's, another one of which may go on with it, and which asks others unseen.
 static bool is_put_off(const struct path *path, const struct thread_period *period)
 {
     const struct sweep *sweep = &path->sweep;
@@ -350,7 +352,8 @@ static bool is_put_off(const struct path *path, const struct thread_period *peri
     size_t count = 0;
     if (path->wait || sweep->replied || period->before->left != STINT_WAITS || !all ||
         sweep->thread != life->thread || asks_peers(sweep) || replies_in_part(path, period) ||
-        period->begin_ns < life->stamp_ns[STAMP_APPLICATION])
+        period->begin_ns < life->stamp_ns[STAMP_APPLICATION] ||
+        go_schedules(sweep->decomposer->in->server, sweep->thread, period->begin_ns))
         return false;
     const struct application_call *calls = application_calls_of(all, sweep->thread, &count);
     return calls && reads_request(calls, count, period->end_ns);
@@ -497,6 +500,17 @@ static bool follow_maker(struct path *path, const struct thread_period *period)
 
 // --- along a thread ------------------------------------------------------------------------------
 
+// The thread sleeps that woke another one which Go's scheduler had parked. Both are there for any
+// goroutine: what this one slept for is what the message waited for.
+static void sweep_sleep_of_go(struct path *path, const struct thread_period *period)
+{
+    struct path own = *path;
+    own.wait = NULL;
+    own.helper = true;
+    sweep_sleep(&own, period);
+    path->sweep = own.sweep;
+}
+
 static void visit_period(const struct thread_period *period, void *opaque)
 {
     struct path *path = opaque;
@@ -519,7 +533,10 @@ static void visit_period(const struct thread_period *period, void *opaque)
         path_add_throttled(path, period->begin_ns, period->end_ns);
         break;
     case THREAD_SLEEPS:
-        sweep_sleep(path, period);
+        if (path->wait && sleep_is_parked(path->sleep))
+            sweep_sleep_of_go(path, period);
+        else
+            sweep_sleep(path, period);
         break;
     case THREAD_UNKNOWN:
         if (follow_maker(path, period))

@@ -102,3 +102,12 @@ void go_processor_holder(const struct host_timeline *host, uint32_t thread, int6
     if (holder->kind == WAKER_THREAD && slept_for_time(host, holder->thread, end_ns))
         longest_awake(host, thread, begin_ns, end_ns, (end_ns - begin_ns + 1) / 2, holder);
 }
+
+bool go_schedules(const struct host_timeline *host, uint32_t thread, int64_t time_ns)
+{
+    size_t count;
+    const struct thread_moment *pauses = thread_moments_of(&host->pauses, thread, &count);
+    size_t after = pauses ? thread_moments_before(pauses, count, time_ns) : 0;
+    return (after > 0 && pauses[after - 1].value == PAUSE_PARKED) ||
+           (pauses && after < count && pauses[after].value == PAUSE_PARKED);
+}

@@ -6,6 +6,7 @@
 #ifndef ANALYSIS_DIAGNOSIS_RUNTIME_TURNS_H
 #define ANALYSIS_DIAGNOSIS_RUNTIME_TURNS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "analysis/timeline/span.h"
@@ -25,5 +26,9 @@ void interpreter_lock_holder(const struct host_timeline *host, uint32_t thread, 
 // then it is the thread that was awake for longest meanwhile, if that was for half of it.
 void go_processor_holder(const struct host_timeline *host, uint32_t thread, int64_t begin_ns,
                          int64_t end_ns, struct waker *holder);
+
+// Whether Go's scheduler has the thread: by what it sleeps in, but for sockets, before and after
+// that time.
+bool go_schedules(const struct host_timeline *host, uint32_t thread, int64_t time_ns);
 
 #endif

@@ -85,6 +85,11 @@ static bool is_interpreter_lock(const char *sleep)
     return strncmp(sleep, "waiting for the interpreter lock", 32) == 0;
 }
 
+bool sleep_is_parked(const char *sleep)
+{
+    return strncmp(sleep, "parked by Go's scheduler", 24) == 0;
+}
+
 static bool is_lock(const char *sleep)
 {
     return strncmp(sleep, "lock wait", 9) == 0 || is_interpreter_lock(sleep);

@@ -43,6 +43,9 @@ bool sleep_is_stop(const char *sleep);
 void sleep_waker_name(const struct sweep *sweep, const struct waker *waker,
                       const struct thread_stint *before, char out[CAUSE_NAME_BYTES]);
 
+// Whether Go's scheduler had parked the thread.
+bool sleep_is_parked(const char *sleep);
+
 // Whether it is a thread for which a Java runtime stops all others: its VM thread, and those that
 // collect garbage while it waits for them.
 bool sleep_stops_the_world(const char *who);

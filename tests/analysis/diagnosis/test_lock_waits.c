@@ -136,15 +136,22 @@ static void test_parked_by_go(void **state)
         event(&s, 15, EVENT_BLOCKED, 2, OTHER)->payload.a = looks ? 35 : 45; // nanosleep, recvfrom
         runs(&s, 15, 2, WORKER, "worker");
         waits_in_futex(&s, 24, BLOCKED_PARKED);
-        event(&s, 1000, EVENT_VECTOR_ENTRY, 2, VECTOR_LOCAL_TIMER);
+        if (looks)
+            event(&s, 1000, EVENT_VECTOR_ENTRY, 2, VECTOR_LOCAL_TIMER);
+        else
+            event(&s, 1000, EVENT_SOFTIRQ_ENTRY, 2, 3); // NET_RX
         event(&s, 1000, EVENT_WAKING, 2, OTHER);
-        event(&s, 1001, EVENT_VECTOR_EXIT, 2, VECTOR_LOCAL_TIMER);
+        if (looks)
+            event(&s, 1001, EVENT_VECTOR_EXIT, 2, VECTOR_LOCAL_TIMER);
+        else
+            event(&s, 1001, EVENT_SOFTIRQ_EXIT, 2, 3);
         event(&s, 1001, EVENT_SWITCH, 2, OTHER)->flags = SWITCH_PREEMPTED;
         event(&s, 1030, EVENT_WAKING, 2, FRONT)->payload.b = OTHER;
         runs(&s, 1031, 0, FRONT, "front");
         runs(&s, 1400, 2, 0, "swapper/2");
         build(&s, 1, 10, 1040, 0);
         expect(&s, "parked by Go's scheduler: worker", looks ? 970 : 0, looks ? 980 : 0);
+        expect(&s, "waiting for a packet", looks ? 0 : 970, looks ? 0 : 980);
         close_scene(&s);
     }
 }

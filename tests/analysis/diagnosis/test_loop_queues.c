@@ -264,11 +264,13 @@ static void test_put_off_by_an_event_loop(void **state)
 }
 
 // It reads somebody else's request each time it is woken, and answers the message at last: it had
-// put it off. Not so if what comes is none of its clients'.
+// put it off. Not so if what comes is none of its clients', nor if it is a thread of Go's.
 static void test_put_off_for_nobody_knows_what(void **state)
 {
+    enum { NOBODYS, OTHERS, OTHERS_IN_GO };
     (void)state;
-    for (int others = 0; others <= 1; others++) {
+    for (int what = NOBODYS; what <= OTHERS_IN_GO; what++) {
+        const bool others = what != NOBODYS, is_put_off = what == OTHERS;
         struct scene s;
         open_scene(&s);
         call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
@@ -282,9 +284,15 @@ static void test_put_off_for_nobody_knows_what(void **state)
         event(&s, 498, EVENT_WAKING, 2, FRONT);
         event(&s, 499, EVENT_SOFTIRQ_EXIT, 2, 3);
         runs(&s, 499, 0, FRONT, "front");
+        if (what == OTHERS_IN_GO) {
+            struct event *blocked = event(&s, 600, EVENT_BLOCKED, 0, FRONT);
+            blocked->payload.a = 202; // futex
+            blocked->flags = BLOCKED_PARKED;
+            runs(&s, 600, 0, BYSTANDER, "bystander");
+        }
         build(&s, 1, 10, 540, 0);
-        expect(&s, "put off by its event loop", others ? 465 : 0, others ? 475 : 0);
-        expect(&s, "waiting for a packet", others ? 0 : 465, others ? 0 : 475);
+        expect(&s, "put off by its event loop", is_put_off ? 465 : 0, is_put_off ? 475 : 0);
+        expect(&s, "waiting for a packet", is_put_off ? 0 : 465, is_put_off ? 0 : 475);
         close_scene(&s);
     }
 }
