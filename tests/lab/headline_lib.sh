@@ -4,7 +4,7 @@
 # its own, with NICs between them whose clocks drift; Intel PT of the server's cores by stock perf, the shim, and a server in
 # which a function is slow now and then. Sourced; expects $BUILD. SERVER, RATE and CAPTURE are put into the experiment;
 # AT_SERVER is run in the server's network before it, with the programs and files of BRINGING, options of run_guest.sh; PAIR are
-# parameters of the NICs.
+# parameters of the NICs; AFTER is run in the machine when the run is over.
 # Leaves $work/run, $work/verdict, what the machine wrote in $work/out, the exit code in $status. With KEEP, all of that there.
 set -u
 for program in ssh ssh-keygen /usr/sbin/sshd jq; do
@@ -49,6 +49,7 @@ for name in client server; do
 done
 $guest_wait
 cp /home/faults /out/faults 2>/dev/null
+${AFTER:-}
 left=\$(ls -A /home/files)
 [ -z "\$left" ] || { echo "left behind: \$left; ten seconds later: \$(sleep 10; ls -R /home/files)"; exit 1; }
 dmesg | grep -E 'WARNING:|BUG:|Oops' && exit 1
