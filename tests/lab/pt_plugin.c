@@ -72,16 +72,18 @@ static struct lab {
     bool truth, raw;
     struct cpu cpu[LAB_CHANNELS];
     struct qemu_plugin_scoreboard *scores;
-    qemu_plugin_u64 last, following, tsc_read; // of struct scores
+    qemu_plugin_u64 last, calls;     // of struct scores
     uint64_t handler[HANDLER_SLOTS]; // hash of the interrupt handlers' addresses, once a START came
     bool has_handlers;
 } lab;
 
 struct scores {
-    uint64_t last; // struct instruction *: begun last
-    uint64_t following;
-    uint64_t tsc_read; // by the block that ran last
+    uint64_t last;  // struct instruction *: begun last
+    uint64_t calls; // why the next block begins with a call of the plugin: below; 0: it does not
 };
+
+// The CPU is followed; and how often it has read the TSC.
+enum { CALLS_FOLLOWED = 1, CALLS_TSC_READ = 2 };
 
 // --- the truth ---------------------------------------------------------------------------------
 
@@ -368,11 +370,8 @@ static void publish(struct cpu *cpu)
 // that would be less than the latest one of another CPU, which ran on a core of the host whose TSC
 // is a little ahead, moves it forward for good, and millions of readings do so by milliseconds a
 // second. Each says what its distance to the host's is at least, and that only ever grows.
-static void tsc_was_read(unsigned index, void *data)
+static void tsc_was_read(struct cpu *cpu)
 {
-    struct cpu *cpu = &lab.cpu[index];
-    (void)data;
-    qemu_plugin_u64_set(lab.tsc_read, index, 0);
     uint64_t tsc = read_register(cpu, cpu->rdx) << 32 | (uint32_t)read_register(cpu, cpu->rax);
     uint64_t least = tsc - __rdtsc();
     uint64_t known = __atomic_load_n(&lab.page->tsc_offset, __ATOMIC_RELAXED);
@@ -389,11 +388,17 @@ static uint64_t now(const struct cpu *cpu)
     return tsc > cpu->writer.tsc ? tsc : cpu->writer.tsc;
 }
 
-// A block begins; called while the CPU is followed.
+// A block begins; called while the CPU is followed, or when the last one read the TSC.
 static void block_begins(unsigned index, void *data)
 {
     struct block *block = data;
     struct cpu *cpu = &lab.cpu[index];
+    if (qemu_plugin_u64_get(lab.calls, index) & ~(uint64_t)CALLS_FOLLOWED) {
+        tsc_was_read(cpu);
+        qemu_plugin_u64_set(lab.calls, index, cpu->following ? CALLS_FOLLOWED : 0);
+    }
+    if (!cpu->following)
+        return;
     const struct instruction *begun =
         (const struct instruction *)qemu_plugin_u64_get(lab.last, index);
     uint64_t address = block->kernel ? block->address : read_register(cpu, cpu->rip);
@@ -458,7 +463,7 @@ static void start(struct cpu *cpu, unsigned index)
     cpu->enabled = false;
     cpu->following = true;
     cpu->channel->tracing = 1;
-    qemu_plugin_u64_set(lab.following, index, 1);
+    qemu_plugin_u64_set(lab.calls, index, CALLS_FOLLOWED);
 }
 
 static void stop(struct cpu *cpu, unsigned index, const struct instruction *doorbell)
@@ -484,7 +489,7 @@ static void stop(struct cpu *cpu, unsigned index, const struct instruction *door
     cpu->enabled = false;
     cpu->following = false;
     cpu->channel->tracing = 0;
-    qemu_plugin_u64_set(lab.following, index, 0);
+    qemu_plugin_u64_set(lab.calls, index, 0);
     publish(cpu);
     if (cpu->truth)
         fflush(cpu->truth);
@@ -537,10 +542,8 @@ static void block_translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
     block->bytes = (uint16_t)bytes;
     block->instructions = (struct instruction *)(block + 1);
     block->code = (uint8_t *)(block->instructions + count);
-    qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, tsc_was_read, QEMU_PLUGIN_CB_R_REGS,
-                                              QEMU_PLUGIN_COND_NE, lab.tsc_read, 0, NULL);
     qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, block_begins, QEMU_PLUGIN_CB_R_REGS,
-                                              QEMU_PLUGIN_COND_NE, lab.following, 0, block);
+                                              QEMU_PLUGIN_COND_NE, lab.calls, 0, block);
     uint8_t *code = block->code;
     for (size_t i = 0; i < count; i++) {
         struct qemu_plugin_insn *translated = qemu_plugin_tb_get_insn(tb, i);
@@ -554,7 +557,7 @@ static void block_translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
             translated, QEMU_PLUGIN_INLINE_STORE_U64, lab.last, (uint64_t)instruction);
         if (reads_tsc(instruction, code)) // a block's last: what it reads is there in the next one
             qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(
-                translated, QEMU_PLUGIN_INLINE_STORE_U64, lab.tsc_read, 1);
+                translated, QEMU_PLUGIN_INLINE_ADD_U64, lab.calls, CALLS_TSC_READ);
         if (block->kernel && is_doorbell(instruction, code))
             qemu_plugin_register_vcpu_insn_exec_cb(translated, doorbell_rings,
                                                    QEMU_PLUGIN_CB_R_REGS, instruction);
@@ -700,8 +703,7 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
     }
     lab.scores = qemu_plugin_scoreboard_new(sizeof(struct scores));
     lab.last = qemu_plugin_scoreboard_u64_in_struct(lab.scores, struct scores, last);
-    lab.following = qemu_plugin_scoreboard_u64_in_struct(lab.scores, struct scores, following);
-    lab.tsc_read = qemu_plugin_scoreboard_u64_in_struct(lab.scores, struct scores, tsc_read);
+    lab.calls = qemu_plugin_scoreboard_u64_in_struct(lab.scores, struct scores, calls);
     qemu_plugin_register_vcpu_init_cb(id, cpu_begins);
     qemu_plugin_register_vcpu_tb_trans_cb(id, block_translated);
     qemu_plugin_register_atexit_cb(id, ends, NULL);
