@@ -41,9 +41,12 @@ struct machine_files {
     struct record_array stamps; // that are of its own hops, whoever recorded them
 };
 
-// Takes "to0:ingress@switch" as "to0@switch", and "eth0:ingress" as that of the host.
-static void take_place(const char *name, const char *host, const json_t *hop, struct hop_place *out)
+// Takes "to0:ingress@switch" as "to0@switch", and "eth0:ingress" as that of the host. Another
+// machine may have written them.
+static void take_place(const char *told, const char *host, const json_t *hop, struct hop_place *out)
 {
+    char name[2 * HOP_NAME_BYTES];
+    text_clean(told, false, name, sizeof name);
     size_t interface = strcspn(name, ":@");
     const char *space = strchr(name, '@');
     const char *direction = json_string_value(json_object_get(hop, "direction"));
@@ -54,7 +57,7 @@ static void take_place(const char *name, const char *host, const json_t *hop, st
     out->is_ingress = direction && strcmp(direction, hop_direction_name(HOP_INGRESS)) == 0;
     out->number = json_integer_value(json_object_get(hop, "number"));
     out->peer = json_integer_value(json_object_get(hop, "peer"));
-    snprintf(out->qdisc, sizeof out->qdisc, "%s", qdisc && direction ? qdisc : "");
+    text_clean(qdisc && direction ? qdisc : "", false, out->qdisc, sizeof out->qdisc);
 }
 
 static int damaged(struct run_hops *out, const char *folder, const char *what)
