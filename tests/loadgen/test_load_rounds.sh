@@ -18,7 +18,7 @@ refused '--target: "99" is not a percentile' --rate 1k --target 99 --ci 10us
 refused '--target: "p100" is not a percentile' --rate 1k --target p100 --ci 10us
 refused '--duration and --target exclude each other' --rate 1k --target p99 --ci 10us --duration 1s
 refused '--max-duration needs --target' --rate 1k --max-duration 1s
-refused '--max-duration must be more than 0' --rate 1k --target p99 --ci 10us --max-duration 0
+refused '--max-duration: must be more than 0' --rate 1k --target p99 --ci 10us --max-duration 0
 refused '--confidence' --rate 1k --target p99 --ci 10us --confidence 95
 
 # Ctrl-C ends the rounds; what was measured is kept.
