@@ -4,8 +4,10 @@
 # Datagrams and streams there and back, and whether they are what they were.
 #
 #   echo.py serve PORT                  echoes on UDP and TCP, IPv4 and IPv6; prints "ready"
-#   echo.py ask ADDRESS PORT SECONDS    sends datagrams of all lengths (some in fragments) and
-#                                       streams; prints how many came back; 1 if any was changed
+#   echo.py ask ADDRESS PORT SECONDS [stream]
+#                                       sends datagrams of all lengths (some in fragments) and
+#                                       streams, or streams alone; prints how many came back; 1 if
+#                                       any was changed, or a datagram did not come
 import hashlib, random, select, socket, sys, threading, time
 
 def serve(port):
@@ -73,12 +75,12 @@ def ask_stream(family, address, port, end, result):
         number += 1
     result.append(number)
 
-def ask(address, port, seconds):
+def ask(address, port, seconds, kinds):
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     end = time.monotonic() + seconds
     counts = []
     works = []
-    for work in ask_datagrams, ask_stream: # both at once
+    for work in kinds: # at once
         result = []
         works.append((work.__name__, result, threading.Thread(target=work, args=(family, address, port, end, result))))
         works[-1][2].start()
@@ -92,4 +94,5 @@ def ask(address, port, seconds):
 if sys.argv[1] == "serve":
     serve(int(sys.argv[2]))
 else:
-    ask(sys.argv[2], int(sys.argv[3]), float(sys.argv[4]))
+    ask(sys.argv[2], int(sys.argv[3]), float(sys.argv[4]),
+        [ask_stream] if sys.argv[5:] == ["stream"] else [ask_datagrams, ask_stream])

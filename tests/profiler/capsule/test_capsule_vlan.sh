@@ -32,11 +32,12 @@ fcntl.ioctl(socket.socket(), SIOCETHTOOL, struct.pack("=16sQ16x", sys.argv[1].en
 PY
 }
 
-# Measures by these kinds of hops while datagrams and a stream with so many tags are there and back: asks NAME TAGS KIND...
+# Measures by these kinds of hops while datagrams and a stream with so many tags, or the stream alone, are there and back:
+# asks NAME TAGS both|stream KIND...
 asks() {
     local kind option measuring=() tagging=()
     ends push "$2"
-    for kind in "${@:3}"; do
+    for kind in "${@:4}"; do
         option=()
         [ "$kind" = look ] || option=(--carry)
         timeout 60 "$taillight" capsule "${hops[@]}" "${option[@]}" --filter 'port 7007' --json \
@@ -46,7 +47,7 @@ asks() {
         measures "$work/$1-$kind.err"
     done
     ends pop "$2" # behind the hops
-    in_namespace "$client" timeout 60 python3 "$here/echo.py" ask 10.99.0.2 7007 1 >"$work/$1.came" 2>"$work/$1.came.err" ||
+    in_namespace "$client" timeout 60 python3 "$here/echo.py" ask 10.99.0.2 7007 1 "$3" >"$work/$1.came" 2>"$work/$1.came.err" ||
         fail "$1: lost or changed: $(cat "$work/$1.came.err")"
     kill -INT "${measuring[@]}"
     wait "${measuring[@]}" || fail "$1: exit $?"
@@ -65,7 +66,7 @@ holds() { # NAME CONDITION
 }
 
 for tags in 1 2; do
-    asks $tags $tags look carry
+    asks $tags $tags both look carry
     holds "$tags-look" '.rare == 0 and all(.routes[]; .gaps == 0)'
     holds "$tags-carry" '.rare == 0 and all(.routes[]; .complete == .packets) and all_hops("begun") > 100
         and all_hops("begun") == all_hops("ended") and all_hops("damaged") + all_hops("not_stamped") == 0'
@@ -73,7 +74,9 @@ done
 # Segments, which the kernel merges at the server where vs could not have sent them as one.
 offload "$client" eth0 tso 0 && offload "$client" eth0 gso 0 && offload "$middle" vs tso 0 && offload "$server" eth0 gro 1 ||
     skip "what interfaces merge cannot be set here"
-asks merged 1 look # packets with trailers are not merged
+# Packets with trailers are not merged. A datagram was lost here once, on a busy machine: an interface that merges has room
+# for 256 packets that its core has not taken yet.
+asks merged 1 stream look
 # shellcheck disable=SC2016 # words of jq
 holds merged-look 'way($there).gaps == 0 and matched("eth0:ingress"; 1) < 0.9 * matched("vs:egress"; 0)'
 echo "one and two tags: $(cat "$work"/[12].came | tr '\n' ' ')packets; merged:" \
