@@ -220,8 +220,8 @@ static int judge_interval(const double *values, size_t count, size_t warm_up,
 }
 
 // Whether the level stays, by as many of the values as that takes.
-static int judge_steadiness(const double *values, size_t count, size_t *warm_up, struct method *method,
-                       struct error *err)
+static int judge_steadiness(const double *values, size_t count, size_t *warm_up,
+                            struct method *method, struct error *err)
 {
     const double q = method->settings.quantile;
     const size_t every = independence_evidence(count, q);
