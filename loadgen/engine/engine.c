@@ -40,6 +40,7 @@ enum {
     SETTLE_NS = 20000000,      // pause between the last connect and the first request
     DRAW_REST_NS = 1000000000, // what of the schedule is drawn after the load, as never sent,
     DRAW_TOLD_NS = 50000000,   // and after one that was told to end
+    ENDING_NICE = -20,
     CALIBRATE_NS = 30000000,
     FILES_A_THREAD = 8, // of its event loop
     FILES_BESIDES = 64,
@@ -402,6 +403,9 @@ static void await_threads(struct engine *engine)
             engine->told_ns = engine->told_ns ? engine->told_ns : monotonic_ns();
             one_wish_note((int)info.ssi_signo);
             atomic_store(&engine->shared.stop, true);
+            // What is left is a fraction of a second, and somebody waits. (Without the right to,
+            // it has its turns like others.)
+            setpriority(PRIO_PROCESS, 0, ENDING_NICE);
         }
         if (read(engine->news, &more, sizeof more) == sizeof more)
             signalled += more;
