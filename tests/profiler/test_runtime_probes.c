@@ -287,8 +287,10 @@ static void collections_are(const char *options)
     here = here && capture_two((char *[]){path, NULL}, COLLECTIONS, &watched, &other);
     snprintf(command, sizeof command, "rm -rf %s", folder);
     assert_int_equal(system(command), 0);
-    if (!here) // there is no Go
+    if (!here) {
+        print_message("no program of Go (%s) could be built and run here\n", options);
         skip();
+    }
     print_message(
         "Go %s: %d collections, world stopped %d times, parked %d; not watched: %d, %d, %d\n",
         options, watched.collections, watched.stops, watched.parked, other.collections, other.stops,

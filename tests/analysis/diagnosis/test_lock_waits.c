@@ -78,6 +78,17 @@ static void test_lock_free_at_last(void **state)
     }
 }
 
+// A request that takes from 10 to 1040, in a process of three threads.
+static void open_one_process(struct scene *s)
+{
+    static const uint32_t threads[] = {FRONT, WORKER, OTHER};
+    open_scene(s);
+    call(s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+    call(s, FRONT, CALL_SEND, 1040, 1042, CLIENT_SIDE);
+    for (size_t i = 0; i < sizeof threads / sizeof *threads; i++)
+        event(s, 5, EVENT_MEMBER, 0, threads[i])->payload.a = FRONT_PROCESS;
+}
+
 // The front's thread waits for the lock of its interpreter, which it asks for twice. A thread that
 // sleeps for a packet has it as soon as it comes, and hands it over: the one that had it until then
 // is the worker that ran, which woke nobody. In waits for other locks nobody knows that.
@@ -86,12 +97,7 @@ static void test_interpreter_lock(void **state)
     (void)state;
     for (int interpreter = 0; interpreter <= 1; interpreter++) {
         struct scene s;
-        open_scene(&s);
-        call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
-        call(&s, FRONT, CALL_SEND, 1040, 1042, CLIENT_SIDE);
-        const uint32_t threads[] = {FRONT, WORKER, OTHER};
-        for (size_t i = 0; i < sizeof threads / sizeof *threads; i++)
-            event(&s, 5, EVENT_MEMBER, 0, threads[i])->payload.a = FRONT_PROCESS;
+        open_one_process(&s);
         runs(&s, 6, 2, OTHER, "reader");
         event(&s, 15, EVENT_BLOCKED, 2, OTHER)->payload.a = 45; // recvfrom
         runs(&s, 15, 2, WORKER, "worker");
@@ -126,12 +132,7 @@ static void test_parked_by_go(void **state)
     (void)state;
     for (int looks = 0; looks <= 1; looks++) {
         struct scene s;
-        open_scene(&s);
-        call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
-        call(&s, FRONT, CALL_SEND, 1040, 1042, CLIENT_SIDE);
-        const uint32_t threads[] = {FRONT, WORKER, OTHER};
-        for (size_t i = 0; i < sizeof threads / sizeof *threads; i++)
-            event(&s, 5, EVENT_MEMBER, 0, threads[i])->payload.a = FRONT_PROCESS;
+        open_one_process(&s);
         runs(&s, 6, 2, OTHER, "watcher");
         event(&s, 15, EVENT_BLOCKED, 2, OTHER)->payload.a = looks ? 35 : 45; // nanosleep, recvfrom
         runs(&s, 15, 2, WORKER, "worker");
