@@ -9,6 +9,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+
+#include "base/text.h"
 
 // One prepared statement and the parameter that is bound next. After a failure nothing more is
 // done; the error is SQLite's latest.
@@ -91,6 +94,23 @@ static inline int row_prepare(struct row *row, sqlite3 *database, const char *in
 {
     *row = (struct row){.next = 1};
     return sqlite3_prepare_v2(database, insert, -1, &row->statement, NULL) == SQLITE_OK ? 0 : -1;
+}
+
+// For rows with a value for each column of the table.
+static inline int row_prepare_table(struct row *row, sqlite3 *database, const char *table)
+{
+    char statement[200];
+    sqlite3_stmt *columns = NULL;
+    *row = (struct row){.next = 1};
+    snprintf(statement, sizeof statement, "SELECT * FROM %s", table);
+    if (sqlite3_prepare_v2(database, statement, -1, &columns, NULL) != SQLITE_OK)
+        return -1;
+    snprintf(statement, sizeof statement, "INSERT INTO %s VALUES(?", table);
+    for (int i = 1; i < sqlite3_column_count(columns); i++)
+        text_append(statement, sizeof statement, ",?");
+    text_append(statement, sizeof statement, ")");
+    sqlite3_finalize(columns);
+    return row_prepare(row, database, statement);
 }
 
 // Finalises; -1 when any row failed.

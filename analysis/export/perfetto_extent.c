@@ -5,13 +5,13 @@
 
 static int by_begin(const void *left, const void *right)
 {
-    const struct moments_span *a = left, *b = right;
+    const struct time_range *a = left, *b = right;
     return order_of(a->begin_ns, b->begin_ns);
 }
 
 static void join_neighbours(struct perfetto_moments *moments)
 {
-    struct moments_span *spans = moments->spans.items;
+    struct time_range *spans = moments->spans.items;
     size_t kept = 0;
     array_sort(&moments->spans, by_begin);
     for (size_t i = 0; i < moments->spans.count; i++) {
@@ -23,26 +23,12 @@ static void join_neighbours(struct perfetto_moments *moments)
     moments->spans.count = kept;
 }
 
-// From its first stamp to its last one.
-static struct moments_span moments_of_message(const struct lifetime *life)
-{
-    struct moments_span span = {INT64_MAX, INT64_MIN};
-    for (int kind = 0; kind < STAMP_KINDS; kind++) {
-        int64_t at = life->stamp_ns[kind];
-        if (!lifetime_has(life, (enum stamp_kind)kind))
-            continue;
-        span.begin_ns = at < span.begin_ns ? at : span.begin_ns;
-        span.end_ns = at > span.end_ns ? at : span.end_ns;
-    }
-    return span;
-}
-
 static int add_messages(const struct run_analysis *run, const struct diagnosis *diagnosis,
                         struct perfetto_moments *out)
 {
     for (size_t i = 0; i < diagnosis->messages.count; i++) {
         uint64_t lifetime = diagnosis->messages.items[i].lifetime;
-        struct moments_span span = moments_of_message(&run->lifetimes.all.items[lifetime]);
+        struct time_range span = lifetime_extent(&run->lifetimes.all.items[lifetime]);
         if (span.begin_ns <= span.end_ns && array_push(&out->spans, span) < 0)
             return -1;
     }
@@ -56,7 +42,7 @@ int perfetto_moments_of(const struct run_analysis *run, enum perfetto_extent ext
     *out = (struct perfetto_moments){.all = extent == PERFETTO_RUN};
     for (size_t i = 0; !out->all && i < diagnoses->count; i++) {
         const struct diagnosis_slice *slice = &diagnoses->items[i].slice;
-        const struct moments_span window = {slice->from_ns, slice->to_ns};
+        const struct time_range window = {slice->from_ns, slice->to_ns};
         int result = extent == PERFETTO_MESSAGES ? add_messages(run, &diagnoses->items[i], out)
                                                  : array_push(&out->spans, window);
         if (result < 0)
@@ -70,7 +56,7 @@ bool perfetto_moments_have(const struct perfetto_moments *moments, int64_t begin
 {
     if (moments->all)
         return true;
-    const struct moments_span *spans = moments->spans.items;
+    const struct time_range *spans = moments->spans.items;
     size_t first = array_bound(0, moments->spans.count, at, spans[at].end_ns < begin_ns);
     return first < moments->spans.count && spans[first].begin_ns <= end_ns;
 }

@@ -16,12 +16,9 @@ enum perfetto_extent {
     PERFETTO_MESSAGES, // the moments in which one of the messages that they explain was under way
 };
 
-struct moments_span {
-    int64_t begin_ns, end_ns;
-};
 // In order of time and disjoint.
 struct perfetto_moments {
-    struct ARRAY_OF(struct moments_span) spans;
+    struct time_range_array spans;
     bool all; // everything, whatever the spans are
 };
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analysis/export/database_row.h"
+#include "analysis/export/run_spans.h"
 #include "analysis/lifetime/streams.h"
 #include "analysis/run/run_culprits.h"
 #include "analysis/run/result_fields.h"
@@ -95,23 +96,6 @@ static const char *const status_names[] = {
     [SAMPLE_TIMED_OUT] = "timed out",     [SAMPLE_LOST] = "lost",
 };
 
-// For rows with a value for each column of the table.
-static int prepare_table(struct row *row, sqlite3 *database, const char *table)
-{
-    char statement[200];
-    sqlite3_stmt *columns = NULL;
-    *row = (struct row){.next = 1};
-    snprintf(statement, sizeof statement, "SELECT * FROM %s", table);
-    if (sqlite3_prepare_v2(database, statement, -1, &columns, NULL) != SQLITE_OK)
-        return -1;
-    snprintf(statement, sizeof statement, "INSERT INTO %s VALUES(?", table);
-    for (int i = 1; i < sqlite3_column_count(columns); i++)
-        text_append(statement, sizeof statement, ",?");
-    text_append(statement, sizeof statement, ")");
-    sqlite3_finalize(columns);
-    return row_prepare(row, database, statement);
-}
-
 static void put_request(struct row *row, const struct run_analysis *run,
                         const struct lifetime *life)
 {
@@ -160,7 +144,7 @@ static int write_lifetimes(sqlite3 *database, const struct run_analysis *run, co
                            lifetime_writer *write)
 {
     struct row row;
-    if (prepare_table(&row, database, table) < 0)
+    if (row_prepare_table(&row, database, table) < 0)
         return -1;
     for (size_t i = 0; i < run->lifetimes.all.count && !row.failed; i++)
         write(&row, run, &run->lifetimes.all.items[i]);
@@ -182,7 +166,7 @@ static int write_meta(sqlite3 *database, const struct run_analysis *run)
         {"begin_host_ns", begin}, // all *_ns times count from here
         {"requests", scheduled},
     };
-    if (prepare_table(&row, database, "meta") < 0)
+    if (row_prepare_table(&row, database, "meta") < 0)
         return -1;
     for (size_t i = 0; i < sizeof entries / sizeof *entries && !row.failed; i++)
         ROW_ADD(&row, row_text(entries[i][0]), row_text(entries[i][1]));
@@ -194,7 +178,7 @@ static int write_operations(sqlite3 *database, const struct run_analysis *run)
 {
     struct row row;
     const char *name;
-    if (prepare_table(&row, database, "operations") < 0)
+    if (row_prepare_table(&row, database, "operations") < 0)
         return -1;
     for (uint64_t i = 0; !row.failed && (name = run_operation_name(run, 0, i)); i++)
         ROW_ADD(&row, row_integer((int64_t)i), row_text(name));
@@ -206,7 +190,7 @@ static int write_categories(sqlite3 *database, const struct run_categories *cate
 {
     struct row row;
     int64_t position = 0;
-    if (prepare_table(&row, database, "categories") < 0)
+    if (row_prepare_table(&row, database, "categories") < 0)
         return -1;
     for (size_t s = 0; s < categories->source_count; s++)
         for (size_t i = 0; i < categories->sources[s].rules && !row.failed; i++, position++) {
@@ -289,7 +273,7 @@ static int write_diagnoses(sqlite3 *database, const struct run_analysis *run)
     struct row rows[TABLES] = {0};
     int result = 0;
     for (int t = 0; t < TABLES && result == 0; t++)
-        result = prepare_table(&rows[t], database, names[t]);
+        result = row_prepare_table(&rows[t], database, names[t]);
     size_t count = run->findings.diagnoses.count + run->findings.part_diagnoses.count;
     for (size_t d = 0; d < count && result == 0; d++) {
         const struct cause_array *causes = &numbered_diagnosis(run, d)->causes;
@@ -310,7 +294,7 @@ static int write_diagnoses(sqlite3 *database, const struct run_analysis *run)
 static int write_ordinary(sqlite3 *database, const struct diagnosis_array *diagnoses)
 {
     struct row row;
-    if (prepare_table(&row, database, "ordinary") < 0)
+    if (row_prepare_table(&row, database, "ordinary") < 0)
         return -1;
     for (size_t d = 0; d < diagnoses->count; d++)
         for (size_t i = 0; i < diagnoses->items[d].ordinary.count && !row.failed; i++) {
@@ -326,7 +310,7 @@ static int write_ordinary(sqlite3 *database, const struct diagnosis_array *diagn
 static int write_shared(sqlite3 *database, const struct run_analysis *run)
 {
     struct row row;
-    if (prepare_table(&row, database, "shared_traits") < 0)
+    if (row_prepare_table(&row, database, "shared_traits") < 0)
         return -1;
     for (size_t i = 0; i < run->findings.shared.count && !row.failed; i++) {
         const struct shared_trait *trait = &run->findings.shared.items[i];
@@ -361,7 +345,7 @@ static void put_budget(struct row *row, const struct thread_budget *budget)
 static int write_budget(sqlite3 *database, const struct time_budget *budget)
 {
     struct row row;
-    if (prepare_table(&row, database, "time_budget") < 0)
+    if (row_prepare_table(&row, database, "time_budget") < 0)
         return -1;
     for (size_t i = 0; i < budget->threads.count && !row.failed; i++)
         put_budget(&row, &budget->threads.items[i]);
@@ -432,7 +416,7 @@ static int write_views(sqlite3 *database, const struct run_analysis *run)
     struct row rows[VIEW_TABLES] = {0};
     int result = 0;
     for (int t = 0; t < VIEW_TABLES && result == 0; t++)
-        result = prepare_table(&rows[t], database, names[t]);
+        result = row_prepare_table(&rows[t], database, names[t]);
     for (size_t d = 0; d < run->findings.diagnoses.count && result == 0; d++) {
         const struct diagnosis *diagnosis = &run->findings.diagnoses.items[d];
         if (!diagnosis->views.available)
@@ -471,7 +455,10 @@ static int create_tables(sqlite3 *database)
     snprintf(schema, sizeof schema, schema_format, columns_of(diagnosis_fields, diagnosis),
              columns_of(cause_fields, cause), columns_of(queue_side_fields, queue),
              columns_of(context_fields, context));
-    return sqlite3_exec(database, schema, NULL, NULL, NULL) == SQLITE_OK ? 0 : -1;
+    return sqlite3_exec(database, schema, NULL, NULL, NULL) == SQLITE_OK &&
+                   sqlite3_exec(database, run_spans_schema, NULL, NULL, NULL) == SQLITE_OK
+               ? 0
+               : -1;
 }
 
 static int fill_database(sqlite3 *database, const struct run_analysis *run)
@@ -484,6 +471,7 @@ static int fill_database(sqlite3 *database, const struct run_analysis *run)
         write_shared(database, run) < 0 || write_budget(database, &run->findings.budget) < 0 ||
         write_ordinary(database, &run->findings.diagnoses) < 0 ||
         write_diagnoses(database, run) < 0 || write_views(database, run) < 0 ||
+        run_spans_write(database, run) < 0 ||
         sqlite3_exec(database, after, NULL, NULL, NULL) != SQLITE_OK)
         return -1;
     return 0;

@@ -116,6 +116,33 @@ static bool is_of_server(int kind)
     return kind >= STAMP_NIC && kind <= STAMP_SERVER_TX;
 }
 
+struct time_range lifetime_extent(const struct lifetime *life)
+{
+    struct time_range extent = {INT64_MAX, INT64_MIN};
+    for (int kind = 0; kind < STAMP_KINDS; kind++) {
+        int64_t at = life->stamp_ns[kind];
+        if (!lifetime_has(life, (enum stamp_kind)kind))
+            continue;
+        extent.begin_ns = at < extent.begin_ns ? at : extent.begin_ns;
+        extent.end_ns = at > extent.end_ns ? at : extent.end_ns;
+    }
+    return extent;
+}
+
+size_t lifetime_cores(const struct lifetime *life, uint16_t cores[LIFETIME_CORES])
+{
+    size_t count = 0;
+    for (int kind = STAMP_NIC; kind <= STAMP_SERVER_TX; kind++) {
+        uint16_t core = life->stamp_core[kind];
+        bool is_new = lifetime_has(life, (enum stamp_kind)kind) && core != NO_CORE;
+        for (size_t i = 0; i < count; i++)
+            is_new &= cores[i] != core;
+        if (is_new)
+            cores[count++] = core;
+    }
+    return count;
+}
+
 // Compares a stamp with the one before it and says where in the life its stage ends: stages never
 // run backwards, nor beyond the reply's arrival, whatever the stamps say.
 static int64_t place_stamp(struct lifetime *life, int kind, int previous, int64_t cursor_ns,

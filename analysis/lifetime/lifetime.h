@@ -100,6 +100,13 @@ struct lifetime {
 
 struct lifetime_array ARRAY_OF(struct lifetime);
 
+// From its first stamp to its last one; of a life without stamps begin_ns is above end_ns.
+struct time_range lifetime_extent(const struct lifetime *life);
+
+// The server's cores that it came to, each once, in that order. Returns how many.
+enum { LIFETIME_CORES = STAMP_SERVER_TX - STAMP_NIC + 1 };
+size_t lifetime_cores(const struct lifetime *life, uint16_t cores[LIFETIME_CORES]);
+
 // A message has several lifetimes on the server (NSight §4.1), each of which may be slow for
 // reasons of its own.
 enum lifetime_part {

@@ -39,24 +39,6 @@ struct interval {
     int64_t begin_ns, end_ns;
 };
 
-static int64_t life_begin(const struct lifetime *life)
-{
-    int64_t begin = INT64_MAX;
-    for (int kind = 0; kind < STAMP_KINDS; kind++)
-        if (lifetime_has(life, (enum stamp_kind)kind) && life->stamp_ns[kind] < begin)
-            begin = life->stamp_ns[kind];
-    return begin;
-}
-
-static int64_t life_end(const struct lifetime *life)
-{
-    int64_t end = INT64_MIN;
-    for (int kind = 0; kind < STAMP_KINDS; kind++)
-        if (lifetime_has(life, (enum stamp_kind)kind) && life->stamp_ns[kind] > end)
-            end = life->stamp_ns[kind];
-    return end;
-}
-
 static json_t *span_name(struct page_builder *builder, uint32_t name)
 {
     const struct name_array *names = &builder->run->evidence.server.names;
@@ -112,21 +94,10 @@ static int64_t shortest_kept(const struct interval_array *spans)
     return bound;
 }
 
-// The outermost span that is open at that time, or the first one after it.
-static size_t first_span(const struct core_timeline *timeline, int64_t time_ns)
-{
-    // the first that begins later
-    size_t low =
-        array_bound(0, timeline->spans.count, at, timeline->spans.items[at].begin_ns <= time_ns);
-    while (low > 0 && timeline->spans.items[--low].depth > 0)
-        ;
-    return low;
-}
-
 static void collect_spans(struct page_builder *builder, const struct core_timeline *timeline,
                           int64_t begin, int64_t end, struct interval_array *out)
 {
-    for (size_t i = first_span(timeline, begin); i < timeline->spans.count; i++) {
+    for (size_t i = core_timeline_from(timeline, begin); i < timeline->spans.count; i++) {
         const struct span *span = &timeline->spans.items[i];
         if (span->begin_ns >= end)
             break;
@@ -196,26 +167,16 @@ static json_t *core_build(struct page_builder *builder, uint16_t core, const cha
 static json_t *cores_build(struct page_builder *builder, const struct lifetime *life,
                            const struct surroundings *shown)
 {
-    static const enum stamp_kind server_stamps[] = {STAMP_NIC, STAMP_HANDOFF, STAMP_APPLICATION,
-                                                    STAMP_REPLY, STAMP_SERVER_TX};
-    enum { SERVER_STAMPS = sizeof server_stamps / sizeof *server_stamps };
+    uint16_t seen[LIFETIME_CORES];
     json_t *cores = json_array();
-    uint16_t seen[SERVER_STAMPS];
-    size_t count = 0;
-    for (size_t i = 0; i < SERVER_STAMPS; i++) {
-        uint16_t core = life->stamp_core[server_stamps[i]];
-        bool known = lifetime_has(life, server_stamps[i]) && core != NO_CORE;
-        for (size_t j = 0; j < count; j++)
-            known = known && seen[j] != core;
-        if (!known)
-            continue;
-        seen[count++] = core;
+    size_t count = lifetime_cores(life, seen);
+    for (size_t i = 0; i < count; i++) {
+        uint16_t core = seen[i];
         bool receives = false, applies = false;
-        for (size_t j = 0; j < SERVER_STAMPS; j++) {
-            bool here =
-                lifetime_has(life, server_stamps[j]) && life->stamp_core[server_stamps[j]] == core;
-            receives = receives || (here && server_stamps[j] <= STAMP_HANDOFF);
-            applies = applies || (here && server_stamps[j] >= STAMP_APPLICATION);
+        for (int kind = STAMP_NIC; kind <= STAMP_SERVER_TX; kind++) {
+            bool here = lifetime_has(life, (enum stamp_kind)kind) && life->stamp_core[kind] == core;
+            receives = receives || (here && kind <= STAMP_HANDOFF);
+            applies = applies || (here && kind >= STAMP_APPLICATION);
         }
         const char *roles = receives && applies ? "RA" : receives ? "R" : "A";
         page_append(builder, cores, core_build(builder, core, roles, shown));
@@ -317,7 +278,8 @@ static json_t *timeline_build(struct page_builder *builder, size_t index, bool r
 {
     const struct lifetime *life = &builder->run->lifetimes.all.items[index];
     json_t *object = json_object(), *stages = json_array();
-    int64_t begin = life_begin(life), end = life_end(life), around = (end - begin) / AROUND_SHARE;
+    const struct time_range extent = lifetime_extent(life);
+    int64_t begin = extent.begin_ns, end = extent.end_ns, around = (end - begin) / AROUND_SHARE;
     const struct surroundings shown = {begin, end,
                                        around > AROUND_LEAST_NS ? around : AROUND_LEAST_NS};
     for (int stage = 0; stage < STAGES; stage++)

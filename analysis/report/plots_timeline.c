@@ -14,7 +14,6 @@ enum {
     CORE_GAP = 16,
     AXIS = 34,
     MOST_DEPTH = 24,
-    CORES = STAMP_KINDS
 };
 static const double SHORTEST = 0.4; // narrower spans would not be seen
 
@@ -34,7 +33,7 @@ struct drawing {
     const struct run_analysis *run;
     const struct lifetime *life;
     int64_t begin_ns, end_ns;
-    uint16_t cores[CORES]; // of the server, in the order in which it came to them
+    uint16_t cores[LIFETIME_CORES]; // of the server, in the order in which it came to them
     size_t core_count;
     struct label labels[STAMP_KINDS]; // from left to right
     size_t label_count;
@@ -179,16 +178,6 @@ static void draw_labels(const struct drawing *drawing, double bottom)
 
 // --- the cores -----------------------------------------------------------------------------------
 
-// The span at that time that lies in no other, or the first one after it.
-static size_t first_span(const struct core_timeline *timeline, int64_t time_ns)
-{
-    size_t at =
-        array_bound(0, timeline->spans.count, i, timeline->spans.items[i].begin_ns <= time_ns);
-    while (at > 0 && timeline->spans.items[--at].depth > 0)
-        ;
-    return at;
-}
-
 static const char *colour_of(const struct drawing *drawing, const struct span *span)
 {
     const bool own =
@@ -205,7 +194,8 @@ static unsigned draw_core(const struct drawing *drawing, const struct core_timel
 {
     const struct name_array *names = &drawing->run->evidence.server.names;
     unsigned rows = 1;
-    for (size_t i = first_span(timeline, drawing->begin_ns); i < timeline->spans.count; i++) {
+    for (size_t i = core_timeline_from(timeline, drawing->begin_ns); i < timeline->spans.count;
+         i++) {
         const struct span *span = &timeline->spans.items[i];
         const int64_t from =
                           span->begin_ns > drawing->begin_ns ? span->begin_ns : drawing->begin_ns,
@@ -241,18 +231,6 @@ static double draw_cores(const struct drawing *drawing, bool draws)
     return y;
 }
 
-static void find_cores(struct drawing *drawing)
-{
-    for (int kind = STAMP_NIC; kind <= STAMP_SERVER_TX; kind++) {
-        const uint16_t core = drawing->life->stamp_core[kind];
-        bool is_new = lifetime_has(drawing->life, (enum stamp_kind)kind) && core != NO_CORE;
-        for (size_t i = 0; i < drawing->core_count; i++)
-            is_new &= drawing->cores[i] != core;
-        if (is_new)
-            drawing->cores[drawing->core_count++] = core;
-    }
-}
-
 static void draw_axis(const struct drawing *drawing, double y)
 {
     enum { TICKS = 6 };
@@ -269,16 +247,11 @@ static void draw_axis(const struct drawing *drawing, double y)
 int plot_timeline(const struct run_analysis *run, FILE *out)
 {
     struct drawing drawing = {.run = run, .life = slowest(run), .out = out};
-    drawing.begin_ns = INT64_MAX;
-    for (int kind = 0; kind < STAMP_KINDS; kind++) {
-        const int64_t at = drawing.life->stamp_ns[kind];
-        if (!lifetime_has(drawing.life, (enum stamp_kind)kind))
-            continue;
-        drawing.begin_ns = at < drawing.begin_ns ? at : drawing.begin_ns;
-        drawing.end_ns = at > drawing.end_ns ? at : drawing.end_ns;
-    }
+    const struct time_range extent = lifetime_extent(drawing.life);
+    drawing.begin_ns = extent.begin_ns;
+    drawing.end_ns = extent.end_ns;
     drawing.end_ns += drawing.end_ns == drawing.begin_ns; // it has a width
-    find_cores(&drawing);
+    drawing.core_count = lifetime_cores(drawing.life, drawing.cores);
     find_labels(&drawing);
     const double bottom = draw_cores(&drawing, false);
     svg_begin(out, (int)bottom + AXIS, "The slowest message");

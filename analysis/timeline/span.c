@@ -26,6 +26,14 @@ const struct core_timeline *host_timeline_core(const struct host_timeline *host,
     return NULL;
 }
 
+size_t core_timeline_from(const struct core_timeline *core, int64_t time_ns)
+{
+    size_t from = array_bound(0, core->spans.count, at, core->spans.items[at].begin_ns <= time_ns);
+    while (from > 0 && core->spans.items[--from].depth > 0)
+        ;
+    return from;
+}
+
 void host_timeline_free(struct host_timeline *host)
 {
     for (size_t i = 0; i < host->cores.count; i++) {

@@ -189,6 +189,10 @@ struct host_timeline {
 const struct core_timeline *host_timeline_core(const struct host_timeline *host, uint16_t core);
 void host_timeline_free(struct host_timeline *host);
 
+// Where to begin reading a core's spans from that time on: the one that is open then and lies in no
+// other, or the first after it (their number: there is none).
+size_t core_timeline_from(const struct core_timeline *core, int64_t time_ns);
+
 // The stints and the wakings of one thread, in order of time; NULL and 0 when there are none.
 const struct thread_stint *host_timeline_stints(const struct host_timeline *host, uint32_t thread,
                                                 size_t *count);

@@ -113,6 +113,21 @@ static void check_database(const struct folder *f, const struct run_analysis *ru
     assert_true(query(db,
                       "SELECT cause = 'yes' FROM slow GROUP BY cause ORDER BY sum(cause_us) DESC "
                       "LIMIT 1") == 1);
+    // All of a slow message's life is on record, at both its cores, and `yes` in the middle of it.
+    assert_true(query(db, "SELECT value FROM meta WHERE key = 'messages_with_spans'") ==
+                (double)run->findings.diagnoses.items[0].messages.count);
+    assert_true(query(db, "SELECT value FROM meta WHERE key = "
+                          "'messages_without_room_for_spans'") == 0);
+    assert_true(query(db, "SELECT max(abs(sum_ns - r.reply_read_ns + r.intended_ns)) < 2 FROM "
+                          "(SELECT request, core, sum(ns) AS sum_ns FROM spans WHERE depth = 0 "
+                          "GROUP BY 1, 2) JOIN requests r ON r.id = request") == 1);
+    assert_true(query(db, "SELECT name = 'yes' AND kind = 'task' AND server = 0 FROM spans JOIN "
+                          "requests r ON r.id = request AND r.a_core = core WHERE depth = 0 "
+                          "GROUP BY name ORDER BY sum(ns) DESC LIMIT 1") == 1);
+    assert_true(query(db, "SELECT count(*) > 0 AND min(name = 'memcached') FROM spans WHERE "
+                          "server") == 1);
+    assert_true(query(db, "SELECT min(at_us) >= 0 AND min(l.us) > 0 AND max(at_us + l.us - s.us) < "
+                          "0.01 FROM lives l JOIN slow s USING (request)") == 1);
     sqlite3_close(db);
 }
 
