@@ -148,6 +148,18 @@ static bool is_asked_for(const struct load_case *load)
     return !wanted || strstr(load->name, wanted);
 }
 
+static void need_a_case(void)
+{
+    for (int i = 0; i < CASES; i++)
+        if (is_asked_for(&cases[i]))
+            return;
+    printf("BENCH_CASES: no case is called so; there are:");
+    for (int i = 0; i < CASES; i++)
+        printf(" %s", cases[i].name);
+    printf("\n");
+    exit(2);
+}
+
 // What may lie between the engine's count and the kernel's: of the process's time, since the two
 // clocks tick differently; once, to begin and to end; and per request, to draw the schedule and
 // compute the statistics. And what a request's cost may change by with twice the idling.
@@ -350,6 +362,7 @@ int main(void)
     static struct bench bench;
     bench.rounds = (int)bench_setting("BENCH_ROUNDS", 5, 1, BENCH_ROUNDS_MAX);
     bench.seconds = bench_setting("BENCH_SECONDS", 3, 0.5, 20);
+    need_a_case();
     bench_need("redis-benchmark", "redis-server", "nginx", "memcached", NULL);
     for (int i = 0; i < CASES; i++)
         if (is_asked_for(&cases[i]) && cases[i].peer)

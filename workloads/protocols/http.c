@@ -250,6 +250,60 @@ static enum reply_progress http_end_data(struct reply_parser *parser)
     return REPLY_UNDER_WAY;
 }
 
+// Whether a header line may be one of those that say where the reply ends: Connection,
+// Content-Length, Transfer-Encoding. Others may look so.
+static bool may_matter(const char *line, size_t count)
+{
+    const char first = *line | 0x20; // in lower case
+    return (first == 'c' && count > 10 && line[10] == ':') ||
+           (first == 'c' && count > 14 && line[14] == ':') ||
+           (first == 't' && count > 17 && line[17] == ':');
+}
+
+// The length in a line of that many bytes, if it is "Content-Length: <digits>" as most write it.
+static bool usual_length(const char *line, size_t count, uint64_t *length)
+{
+    static const char name[] = "Content-Length: ";
+    enum { NAME_BYTES = sizeof name - 1, DIGITS_MAX = 9 };
+    if (count <= NAME_BYTES + strlen("\r\n") || count > NAME_BYTES + DIGITS_MAX + strlen("\r\n") ||
+        memcmp(line, name, NAME_BYTES) != 0)
+        return false;
+    const char *at = line + NAME_BYTES, *end = line + count;
+    for (*length = 0; *at >= '0' && *at <= '9'; at++)
+        *length = *length * 10 + (uint64_t)(*at - '0');
+    return end - at == 2 && *at == '\r';
+}
+
+// A 200 with a length, behind which the connection stays.
+static size_t http_take_usual(const char *bytes, size_t count, struct reply *reply)
+{
+    static const char status[] = "HTTP/1.1 200 ", kept[] = "Connection: keep-alive\r\n";
+    enum { STATUS_BYTES = sizeof status - 1, KEPT_BYTES = sizeof kept - 1 };
+    const char *const end = bytes + count, *line = bytes, *newline;
+    uint64_t length = 0;
+    bool sized = false;
+    if (count < STATUS_BYTES || memcmp(bytes, status, STATUS_BYTES) != 0)
+        return 0;
+    while ((newline = memchr(line, '\n', (size_t)(end - line)))) {
+        const size_t line_bytes = (size_t)(newline + 1 - line);
+        if (line_bytes == 2 && *line == '\r')
+            break;
+        if (may_matter(line, line_bytes)) {
+            if (!sized && usual_length(line, line_bytes, &length))
+                sized = true;
+            else if (line_bytes != KEPT_BYTES || memcmp(line, kept, KEPT_BYTES) != 0)
+                return 0;
+        } else if (line_bytes == 1) {
+            return 0;
+        }
+        line = newline + 1;
+    }
+    if (!newline || !sized || (size_t)(end - newline - 1) < length)
+        return 0;
+    *reply = (struct reply){.kind = REPLY_VALUE, .value_bytes = length};
+    return (size_t)(newline + 1 - bytes) + length;
+}
+
 const struct protocol http_protocol = {
     .name = http_name,
     .speaks = "HTTP/1.1 on connections kept alive",
@@ -268,6 +322,7 @@ const struct protocol http_protocol = {
     .request_bytes_max = request_bytes_max,
     .encode = http_encode,
     .judge_line = http_judge,
+    .take_usual = http_take_usual,
     .end_data = http_end_data,
     .answers = http_answers,
 };

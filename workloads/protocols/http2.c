@@ -22,7 +22,8 @@ static enum reply_kind judge(const struct http2_reply *reply, uint64_t *value_by
 {
     enum reply_kind kind = http_kind_of_status(reply->status);
     *value_bytes = kind == REPLY_VALUE ? reply->body_bytes : 0;
-    snprintf(said, REPLY_SAID_BYTES, ":status %u", reply->status);
+    if (reply_is_fault(kind))
+        snprintf(said, REPLY_SAID_BYTES, ":status %u", reply->status);
     return kind;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "workloads/protocols/encode.h"
+#include "workloads/protocols/http2_memory.h"
 #include "workloads/protocols/http_words.h"
 #include "workloads/protocols/reply_parser.h"
 
@@ -44,6 +45,7 @@ struct http2_session {
     nghttp2_session *nghttp2; // NULL: between two connections
     nghttp2_session_callbacks *callbacks;
     nghttp2_option *option;
+    struct http2_memory memory;
     struct stream *streams; // settings.depth of them, `used` of which were ever in use
     struct stream *free;    // of those: not at present
     uint32_t used, open;
@@ -607,6 +609,7 @@ void http2_session_free(struct http2_session *session)
     http2_session_end(session);
     nghttp2_session_callbacks_del(session->callbacks);
     nghttp2_option_del(session->option);
+    http2_memory_fini(&session->memory);
     free(session->streams);
     free(session->names);
     free(session->path);
@@ -631,8 +634,9 @@ bool http2_session_begin(struct http2_session *session)
     session->head_bytes = 0;
     session->frame_begin = session->frame_left = 0;
     session->free = NULL;
-    return nghttp2_session_client_new2(&session->nghttp2, session->callbacks, session,
-                                       session->option) == 0 &&
+    nghttp2_mem memory = http2_memory_use(&session->memory);
+    return nghttp2_session_client_new3(&session->nghttp2, session->callbacks, session,
+                                       session->option, &memory) == 0 &&
            nghttp2_submit_settings(session->nghttp2, NGHTTP2_FLAG_NONE, settings,
                                    sizeof settings / sizeof *settings) == 0 &&
            nghttp2_session_set_local_window_size(session->nghttp2, NGHTTP2_FLAG_NONE, 0,

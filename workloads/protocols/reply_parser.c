@@ -208,7 +208,7 @@ static bool pass_part(struct reply_parser *parser)
 static bool may_be_usual(const struct protocol *protocol, const struct reply_parser *parser)
 {
     return protocol->take_usual && !parser->in_reply && !parser->resync && !parser->parts_due &&
-           !parser->list && !is_greeting(protocol, parser);
+           !parser->list && !parser->bodiless && !parser->closing && !is_greeting(protocol, parser);
 }
 
 // Takes whole replies of the usual kinds, up to the first other one: nothing of them is gathered in

@@ -102,6 +102,31 @@ static void replies_survive_any_split(void **state)
         kinds, 8);
 }
 
+// What is taken in one go where it is there at once, and what only looks so.
+static void usual_replies_are_what_they_are_in_pieces(void **state)
+{
+    (void)state;
+    static const enum reply_kind kinds[] = {REPLY_VALUE, REPLY_VALUE, REPLY_VALUE,    REPLY_VALUE,
+                                            REPLY_VALUE, REPLY_VALUE, REPLY_VALUE,    REPLY_VALUE,
+                                            REPLY_VALUE, REPLY_VALUE, REPLY_MALFORMED};
+    check_splits(protocol,
+                 STREAM("HTTP/1.1 200 OK\r\nContent-Type: a:b\r\nCache-Control: x\r\n"
+                        "Content-Length: 3\r\nConnection: keep-alive\r\nTrailer: z\r\n\r\nabc"
+                        "HTTP/1.1 200 \r\nX: Content-Length: 9\r\nContent-Length: 0\r\n\r\n"
+                        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nab"
+                        "HTTP/1.1 200 OK\r\nContent-Length: 2 \r\n\r\nab"
+                        "HTTP/1.1 200 OK\r\ncontent-LENGTH:\t2\r\n\r\nab"
+                        "HTTP/1.1 200 OK\r\nContent-Length: 000000000002\r\n\r\nab"
+                        "HTTP/1.1 200 OK\r\nConnection: keep-alive, close\r\nContent-Length: 2\r\n"
+                        "\r\nab"
+                        "HTTP/1.1 200 OK\nContent-Length: 2\n\nab"
+                        "HTTP/1.1 200 OK\r\nContent-Length: 9\r\ntransfer-encoding:chunked\r\n\r\n"
+                        "1\r\na\r\n0\r\n\r\n"
+                        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab"
+                        "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n"),
+                 kinds, 11);
+}
+
 static void nonsense_is_counted_and_passed(void **state)
 {
     (void)state;
@@ -201,14 +226,20 @@ static void a_head_has_no_body(void **state)
                                   "HTTP/1.1 404 x\r\nConnection: close\r\n\r\n"
                                   "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello");
     static const enum reply_kind kinds[] = {REPLY_VALUE, REPLY_VALUE, REPLY_MISS, REPLY_VALUE};
-    struct reply_parser parser = {0};
-    for (size_t at = 0; at < stream.count; at++) {
-        parser.bodiless |= stream.reply_count < 3 && !parser.in_reply;
-        feed(protocol, &parser, &stream, at, at + 1, 8);
+    for (size_t piece = 1; piece <= stream.count; piece++) {
+        struct reply_parser parser = {0};
+        stream.reply_count = 0;
+        for (size_t at = 0, used; at < stream.count; at += used) {
+            size_t found, left = stream.count - at;
+            parser.bodiless |= stream.reply_count < 3 && !parser.in_reply;
+            used = reply_parse(protocol, &parser, stream.bytes + at, left < piece ? left : piece,
+                               stream.replies + stream.reply_count, 1, &found);
+            stream.reply_count += found;
+        }
+        check_whole(&stream, kinds, 4);
+        assert_int_equal(stream.replies[0].value_bytes, 0);
+        assert_int_equal(stream.replies[3].value_bytes, 5);
     }
-    check_whole(&stream, kinds, 4);
-    assert_int_equal(stream.replies[0].value_bytes, 0);
-    assert_int_equal(stream.replies[3].value_bytes, 5);
 }
 
 static void lengths_are_told_and_long_headers_passed(void **state)
@@ -239,6 +270,7 @@ int main(void)
         cmocka_unit_test(requests_say_what_the_workload_says),
         cmocka_unit_test(what_cannot_stand_in_a_request_is_refused),
         cmocka_unit_test(replies_survive_any_split),
+        cmocka_unit_test(usual_replies_are_what_they_are_in_pieces),
         cmocka_unit_test(nonsense_is_counted_and_passed),
         cmocka_unit_test(the_last_reply_says_so),
         cmocka_unit_test(a_body_may_end_with_the_stream),
