@@ -105,11 +105,12 @@ status=$?
 mkfifo "$work/in"
 exec 7<>"$work/in"
 ends() { # OUT BACKEND WHY GROW...: a capture whose trace ends for that reason where that is done
+    : >"$work/out" # what the one before said is no answer of this one
     "$taillight" capture --out "$1" --backend "$2" --no-events <&7 >"$work/out" 2>"$work/cmd.err" &
     capture=$!
     await grep -q '"ready":true' "$work/out" || fail "it is not ready"
     "${@:4}"
-    await grep -q "the trace ends before the capture: .*$3" "$work/cmd.err" || fail "no end: $3"
+    await grep -q "the trace ends before the capture: .*$3" "$work/cmd.err" || fail "no end: $3: $(tail -n 5 "$work/cmd.err")"
     kill -INT $capture
     wait $capture || fail "exit $? at its end"
     jq -e '.intel_pt.ended.broken == false' "$1/capture.json" >/dev/null || fail "no end in $1: $(cat "$1/capture.json")"

@@ -22,6 +22,7 @@ printf 'keys: {count: 100}\nmix: {get: 0, set: 1}\n' >"$dir/workload.yaml"
 # start_server LABSERVER-ARGUMENTS...: in place of the one before
 start_server() {
     stop_server
+    rm -f "$dir/ready" # what the one before said
     "$build/labserver" --port "$port" "$@" >"$dir/ready" 2>"$dir/server" &
     server=$!
     await grep -q ready "$dir/ready" || fail "labserver $* did not become ready"

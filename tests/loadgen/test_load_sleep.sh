@@ -20,6 +20,7 @@ awk '{ exit $1 + $2 > 1 }' "$work/time" || fail "2 s of sleeping took $(cat "$wo
 # A closed loop, one reply of which takes 5 ms: it waits asleep, as does a user who thinks.
 kill $server
 wait $server 2>/dev/null # it has the port until then
+rm -f "$work/ready"      # and said that
 "$BUILD/labserver" --port $port --protocol lab --service fixed:5ms >"$work/ready" 2>"$work/server.err" &
 server=$!
 await grep -q ready "$work/ready" || fail "no server: $(cat "$work/server.err")"
