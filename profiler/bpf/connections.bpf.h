@@ -90,14 +90,20 @@ static __attribute__((noinline)) int socket_meet(struct sock *sk)
     return 0;
 }
 
-// Its number, by which it is in the table from here on.
-static __always_inline uint32_t socket_id(struct sock *sk)
+// Whether socket_id() was asked for it. Where another socket has the same place in the table, false
+// though it was.
+static __always_inline bool socket_met(const struct sock *sk)
 {
     uint32_t id = (uint32_t)sk->__sk_common.skc_cookie.counter;
     uint64_t slot = number_bounded(id & (EVENTS_SOCKETS - 1));
-    if (id && slot < EVENTS_SOCKETS && sockets_met[number_bounded(slot)] == id)
-        return id;
-    socket_meet(sk);
+    return id && slot < EVENTS_SOCKETS && sockets_met[number_bounded(slot)] == id;
+}
+
+// Its number, by which it is in the table from here on.
+static __always_inline uint32_t socket_id(struct sock *sk)
+{
+    if (!socket_met(sk))
+        socket_meet(sk);
     return (uint32_t)sk->__sk_common.skc_cookie.counter;
 }
 

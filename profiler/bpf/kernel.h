@@ -216,8 +216,14 @@ struct sock_common {
     unsigned long skc_flags;
 } KERNEL_TYPE;
 
+struct sk_buff_head {
+    struct sk_buff *prev; // the last one
+    uint32_t qlen;
+} KERNEL_TYPE;
+
 struct sock {
     struct sock_common __sk_common;
+    struct sk_buff_head sk_receive_queue;
     uint32_t sk_pacing_status;
     unsigned long sk_tsq_flags;
     uint16_t sk_protocol;

@@ -135,6 +135,21 @@ static __always_inline bool was_handed(uint32_t id, uint64_t taken)
     return last >> 32 == id && (int32_t)((uint32_t)last - (uint32_t)taken) >= 0;
 }
 
+// What opens its connection: where a listener has TCP_DEFER_ACCEPT, as Apache's have, the kernel
+// makes the socket of the first segment that has data, and does not tell of that one by tcp_probe.
+// It is in the queue by now.
+static __attribute__((noinline)) int record_opening(struct sock *sk, uint64_t ready)
+{
+    uint32_t id = socket_id(sk), queued = 0;
+    struct sk_buff *skb = NULL;
+    int64_t stamp = 0;
+    bpf_core_read(&queued, sizeof queued, &sk->sk_receive_queue.qlen);
+    bpf_core_read(&skb, sizeof skb, &sk->sk_receive_queue.prev);
+    if (queued == 0 || bpf_core_read(&stamp, sizeof stamp, &skb->tstamp) < 0)
+        return 0;
+    return record_delivery(EVENT_SEGMENT, id, ready, (uint64_t)stamp);
+}
+
 static __always_inline int record_handoff(struct sock *sk)
 {
     if (!port_watched(sk) || sk->__sk_common.skc_state == STATE_LISTEN)
@@ -148,6 +163,8 @@ static __always_inline int record_handoff(struct sock *sk)
         ready--; // the FIN
     if (taken > ready)
         taken = ready;
+    if (taken == 0 && ready > 0 && !socket_met(sk))
+        record_opening(sk, ready);
     uint32_t id = socket_id(sk);
     note_handed(id, ready);
     return record_delivery(EVENT_HANDOFF, id, ready, taken);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The capture's table of connections: those that have ended make room, what finds no room is
-// counted, and one whose beginning the kernel did not tell of is entered with its first segment.
+// counted, and one whose beginning the kernel did not tell of is entered with its first segment. A
+// request that opens its connection is seen like others.
 #include "tests/profiler/events_scene.h"
 
 enum { ROOM = 64, SHORT = 300, MOST_OPEN = 100 };
@@ -21,14 +22,21 @@ static int listener_open(struct sockaddr_in *address)
     return listener;
 }
 
+static uint64_t cookie_of(int socket) // as the shim asks for it
+{
+    uint64_t cookie = 0;
+    socklen_t bytes = sizeof cookie;
+    getsockopt(socket, SOL_SOCKET, SO_COOKIE, &cookie, &bytes);
+    return cookie;
+}
+
 static struct pair pair_open(int listener, const struct sockaddr_in *address)
 {
     struct pair pair = {.client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-    socklen_t bytes = sizeof pair.cookie;
     assert_int_equal(connect(pair.client, (const struct sockaddr *)address, sizeof *address), 0);
     pair.server = accept(listener, NULL, NULL);
     assert_true(pair.server >= 0);
-    getsockopt(pair.server, SOL_SOCKET, SO_COOKIE, &pair.cookie, &bytes); // as the shim does
+    pair.cookie = cookie_of(pair.server);
     return pair;
 }
 
@@ -220,6 +228,64 @@ static void test_birth_not_seen(void **state)
     json_decref(stats);
 }
 
+// A listener with TCP_DEFER_ACCEPT has its sockets made by their first request, of which the kernel
+// has M(n) like of any other.
+static void test_opened_by_request(void **state)
+{
+    struct sockaddr_in address;
+    struct error err = {0};
+    struct log_reader events;
+    char dir[] = "/tmp/prof-connections-XXXXXX", path[64];
+    uint64_t segments[2], stamps[2], count = 0;
+    json_t *stats;
+    int seconds = 5;
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    int listener = listener_open(&address);
+    assert_int_equal(setsockopt(listener, IPPROTO_TCP, TCP_DEFER_ACCEPT, &seconds, sizeof seconds),
+                     0);
+    struct events_capture *capture = capture_open(EVENT_GROUP_RECEIVE | EVENT_GROUP_CONNECTIONS);
+    int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(client, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(send(client, "0123456789", 10, 0), 10);
+    int server = accept(listener, NULL, NULL);
+    uint64_t cookie = cookie_of(server);
+    pass(client, server, 7);
+    assert_int_equal(events_capture_stop(capture, dir, &stats, &err), 0);
+    events_capture_free(capture);
+    snprintf(path, sizeof path, "%s/events.tlog", dir);
+    assert_int_equal(
+        log_reader_open(&events, path, LOG_EVENTS, EVENT_LOG_VERSION, sizeof(struct event), &err),
+        0);
+    unlink(path);
+    const struct event *all = events.records;
+    for (size_t i = 0; i < events.count; i++)
+        if (all[i].kind == EVENT_SEGMENT && all[i].id == (uint32_t)cookie) {
+            assert_true(count < 2);
+            segments[count] = all[i].payload.a;
+            stamps[count++] = all[i].payload.b;
+        }
+    log_reader_close(&events);
+    snprintf(path, sizeof path, "%s/sockets.tlog", dir);
+    struct log_reader sockets;
+    assert_int_equal(log_reader_open(&sockets, path, LOG_CONNECTIONS, EVENT_LOG_VERSION,
+                                     sizeof(struct connection), &err),
+                     0);
+    unlink(path);
+    rmdir(dir);
+    assert_int_equal(count, 2);
+    assert_int_equal(segments[0], 10);
+    assert_int_equal(segments[1], 17);
+    assert_true(stamps[0] != 0 && stamps[0] <= stamps[1]);
+    assert_int_equal(sockets.count, 1);
+    assert_true(((const struct connection *)sockets.records)->opened_time != 0);
+    log_reader_close(&sockets);
+    close(client);
+    close(server);
+    close(listener);
+    json_decref(stats);
+}
+
 static int home_leave(void **state)
 {
     (void)state;
@@ -235,6 +301,7 @@ int main(void)
         cmocka_unit_test_setup(test_ended_are_in_segments, home_leave),
         cmocka_unit_test_setup(test_no_room, home_leave),
         cmocka_unit_test_setup(test_birth_not_seen, home_leave),
+        cmocka_unit_test_setup(test_opened_by_request, home_leave),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
