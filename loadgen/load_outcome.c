@@ -119,7 +119,7 @@ json_t *load_outcome_json(const struct load_plan *plan, const struct load_point 
 
 int load_verdict(const struct load_summary *summary, struct error *err)
 {
-    if (summary->answered == 0 && summary->scheduled)
+    if (summary->answered == 0 && (summary->scheduled || summary->hindered))
         return error_set(err, ERROR_FAILED, "nothing was answered: %s",
                          summary->reason_count ? summary->reasons[0] : "no reason known");
     if (!summary->ok)

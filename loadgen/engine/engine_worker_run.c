@@ -383,7 +383,8 @@ void engine_worker_run(struct engine_worker *worker, uint64_t start_tsc)
     worker->cpu_ns += (uint64_t)((double)worker->asleep_tsc / worker->shared->ticks_per_ns);
     worker->end_tsc = tsc_now();
     engine_worker_take_last_stamps(worker);
-    for (uint32_t i = 0; worker->end == ENGINE_TIMED_OUT && i < worker->connection_count; i++)
+    const bool waited = worker->end == ENGINE_TIMED_OUT || !worker->next;
+    for (uint32_t i = 0; waited && i < worker->connection_count; i++)
         if (worker->connections[i].streams)
             client_streams_note_wait(&worker->connections[i]);
     engine_worker_forget_again(worker);

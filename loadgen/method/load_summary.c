@@ -590,6 +590,30 @@ static int take_figures(const struct engine_result *result, struct load_summary 
     return status;
 }
 
+// A closed loop sends whenever it can: then it never could.
+static void judge_nothing_sent(const struct engine_result *result, struct load_summary *summary)
+{
+    const struct connection_counts *counts = &result->counts;
+    const char *why = "no connection had room for one, or no user had thought to the end";
+    char held[300] = "";
+    enum load_doubt doubt = DOUBT_TOO_SHORT;
+    streams_held_words(result, held, sizeof held);
+    if (counts->ended || counts->given_up) {
+        doubt = DOUBT_DISCONNECTED;
+        why = "no connection stayed open for one";
+    } else if (counts->unexpected) {
+        doubt = DOUBT_SURPLUS;
+        why = "this client had its hands full with replies to nothing";
+    } else if (summary->core_share < core_share_least ||
+               (double)result->late_tsc >= summary->duration_s * result->tsc_hz) {
+        doubt = DOUBT_STARVED;
+        why = "this client had no core for so long";
+    }
+    summary->hindered = doubt != DOUBT_TOO_SHORT;
+    load_summary_add_reason(summary, doubt, "no request was sent within %s: %s%s",
+                            TEXT_NS(1e9 * summary->duration_s), why, held);
+}
+
 int load_summarise(const struct engine_result *result, uint64_t duration_ns,
                    struct load_summary *summary, struct error *err)
 {
@@ -612,7 +636,9 @@ int load_summarise_keeping(const struct engine_result *result, uint64_t duration
     take_rates(result, counts.last_reply_tsc, duration_ns, summary);
     if (status < 0)
         return status;
-    if (summary->scheduled == 0)
+    if (summary->scheduled == 0 && result->closed_loop)
+        judge_nothing_sent(result, summary);
+    else if (summary->scheduled == 0)
         load_summary_add_reason(summary, DOUBT_TOO_SHORT,
                                 "nothing was scheduled: the rate is too low for so short a run");
     if (result->requests_spent)

@@ -41,8 +41,9 @@ struct load_summary {
     char reasons[SUMMARY_REASONS][400];
     enum load_doubt doubts[SUMMARY_REASONS]; // what each is about; the least, the first, explains
                                              // the others (load_doubts.tbl.h)
-    double duration_s;                       // of the schedule
-    double offered_rate;                     // scheduled (logical) requests per second of it
+    bool hindered;        // something kept a closed loop from sending any request
+    double duration_s;    // of the schedule
+    double offered_rate;  // scheduled (logical) requests per second of it
     double achieved_rate; // answered ones per second until the last reply, at least over it
     uint64_t scheduled, sent, answered, misses, error_replies, unsent, timed_out, lost;
     uint64_t logical_scheduled, logical_answered; // the same as of requests without a fan-out

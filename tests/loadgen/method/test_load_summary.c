@@ -484,9 +484,44 @@ static void what_a_request_took_of_a_starved_core_is_not_known(void **state)
     assert_true(near(summary.core_share, 0.11));
 }
 
+static void check_nothing_sent(const struct made_run *run, enum load_doubt doubt,
+                               const char *expected)
+{
+    struct load_summary summary;
+    summarise(run, &summary);
+    assert_false(summary.ok);
+    assert_int_equal(summary.doubts[0], doubt);
+    if (!strstr(summary.reasons[0], expected))
+        fail_msg("%s", summary.reasons[0]);
+    assert_int_equal(summary.hindered, doubt != DOUBT_TOO_SHORT);
+}
+
+// An open loop had nothing to send; a closed one could not.
+static void a_load_that_sent_nothing_says_why(void **state)
+{
+    (void)state;
+    struct made_run run;
+    make(&run);
+    run.result.sample_count = 0;
+    run.result.cpu_ns = 1000000000;
+    check_nothing_sent(&run, DOUBT_TOO_SHORT, "the rate is too low");
+    run.result.closed_loop = true;
+    check_nothing_sent(&run, DOUBT_TOO_SHORT, "no connection had room for one");
+    run.result.counts.streams_spent = 4;
+    check_nothing_sent(&run, DOUBT_TOO_SHORT, "allowed no further stream");
+    run.result.counts.streams_spent = 0;
+    run.result.late_tsc = 1000000001;
+    check_nothing_sent(&run, DOUBT_STARVED, "no core for so long");
+    run.result.counts.unexpected = 7;
+    check_nothing_sent(&run, DOUBT_SURPLUS, "replies to nothing");
+    run.result.counts.ended = 4;
+    check_nothing_sent(&run, DOUBT_DISCONNECTED, "no request was sent within 1.00 s");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_load_that_sent_nothing_says_why),
         cmocka_unit_test(figures_are_exact),
         cmocka_unit_test(one_is_no_plural),
         cmocka_unit_test(the_unanswered_are_infinite),
