@@ -11,8 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "experiments/watch/metric_formats.h"
+#include "loadgen/client/server_address.h"
 
 enum {
     CAUSES_KEPT = 100, // of a server; more names than these are counted together
@@ -345,21 +348,42 @@ static void *serve(void *context)
     return NULL;
 }
 
-static int listen_on(struct metrics *metrics, const char *address, struct error *err)
+// ":9411" is this host's own alone.
+static int resolve(const char *text, struct server_address *address, struct error *err)
 {
-    char host[ADDRESS_BYTES];
-    const char *colon = strrchr(address, ':');
-    char *end = NULL;
-    unsigned long port = colon ? strtoul(colon + 1, &end, 10) : 0;
-    if (!colon || end == colon + 1 || *end || port < 1 || port > 65535 ||
-        (size_t)(colon - address) >= sizeof host)
+    char whole[ADDRESS_BYTES + 16];
+    struct error problem;
+    snprintf(whole, sizeof whole, "%s%.*s", text[0] == ':' ? "127.0.0.1" : "", ADDRESS_BYTES, text);
+    if (server_address_parse(whole, address, &problem) < 0 || address->transport != SERVER_TCP)
         return error_set(err, ERROR_INPUT,
-                         "--metrics \"%s\": not like 127.0.0.1:9411, or :9411 for this host alone",
-                         address);
-    snprintf(host, sizeof host, "%.*s", (int)(colon - address), address);
-    if (evhttp_bind_socket(metrics->http, host[0] ? host : "127.0.0.1", (uint16_t)port) < 0)
-        return error_set_errno(err, ERROR_INPUT, "--metrics %s: cannot listen there", address);
+                         "--metrics \"%.260s\": not like 127.0.0.1:9411, [::1]:9411, or :9411 for "
+                         "this host alone",
+                         text);
+    if (server_address_resolve(address, &problem) < 0)
+        return error_set(err, ERROR_INPUT, "--metrics %.260s: %s", text, problem.text);
     return 0;
+}
+
+static int listen_on(struct metrics *metrics, const char *text, struct error *err)
+{
+    struct server_address address;
+    const int yes = 1;
+    int result = resolve(text, &address, err);
+    if (result < 0)
+        return result;
+    const struct sockaddr *place = (const void *)&address.socket_address;
+    int listener = socket(place->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (listener < 0 || setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) < 0 ||
+        bind(listener, place, address.socket_address_bytes) < 0 || listen(listener, 16) < 0) {
+        result = error_set_errno(err, ERROR_INPUT, "--metrics %.260s: cannot listen there", text);
+    } else if (evhttp_accept_socket(metrics->http, listener) < 0) {
+        result = error_set(err, ERROR_FAILED, "no memory for a server of metrics");
+    } else {
+        return 0;
+    }
+    if (listener >= 0)
+        close(listener);
+    return result;
 }
 
 int metrics_open(const char *address, struct metrics **out, struct error *err)

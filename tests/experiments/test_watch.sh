@@ -127,7 +127,9 @@ refused() { # PATTERN OPTIONS...
 refused 'there is no process 4194303' --pid 4194303
 refused 'what is to be watched?'
 refused 'neither like' --port 1 --trigger 'p98>1ms'
-refused 'cannot listen' --port 1 --metrics 192.0.2.1:9
+refused 'cannot listen there: Cannot assign' --port 1 --metrics 192.0.2.1:9
+refused 'cannot resolve "256.1.1.1"' --port 1 --metrics 256.1.1.1:9
+refused 'not like 127.0.0.1:9411' --port 1 --metrics ::1:9411
 refused 'not like 127.0.0.1:9411' --port 1 --metrics 9411
 refused 'half a second' --port 1 --interval 1ms
 refused 'nothing would be shown' --port 1 --for 1s --interval 2s
