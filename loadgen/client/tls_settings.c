@@ -17,7 +17,7 @@ const char *tls_last_words(void)
     const char *words = ERR_GET_REASON(last) == SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED
                             ? certificate_required
                             : ERR_reason_error_string(last);
-    return words ? words : "no reason given";
+    return words ? words : "it broke off or stayed silent without a reason (does it speak TLS?)";
 }
 
 bool tls_was_refused(void)
