@@ -47,6 +47,7 @@ COMPONENT(UNKNOWN_R, "lost records", R, UNEXPLAINED, false, false, "lost records
 COMPONENT(WAKE_UP, "wake-up latency", A, GAP, true, false, "scheduling", "the thread was woken, and its core idles or takes a moment to make way")
 COMPONENT(THROTTLED, "throttled (CPU quota)", A, GAP, true, false, "CPU quota", "the thread could run, but its control group's quota is used up")
 COMPONENT(FREE_WORKER, "waiting for a free worker", A, BLOCKING, true, false, "worker threads", "the thread that received the message has turned to something else, the one that replies has not turned to it")
+COMPONENT(UNACCEPTED, "waiting to be accepted", A, BLOCKING, true, false, "unaccepted connections", "the connection lies in the server's queue, and the thread that will accept it sleeps for other sockets")
 COMPONENT(UNKNOWN_WAIT, "unknown wait", A, UNEXPLAINED, false, false, "unknown", "the thread sleeps and nobody knows what for")
 COMPONENT(IDLE_A, "idle gap", A, GAP, false, false, "idle", "the core idles and nobody knows what the thread did")
 COMPONENT(BLOCKING_A, "head-of-line blocking", A, BLOCKING, true, false, "head-of-line blocking", "the message's thread works for requests of other connections")

@@ -359,6 +359,27 @@ static bool is_put_off(const struct path *path, const struct thread_period *peri
     return calls && reads_request(calls, count, period->end_ns);
 }
 
+// Whether the message's connection lay in the server's queue while its thread slept for other
+// sockets: it turned to accept it only later. A thread that has room for it is woken for it.
+static bool is_unaccepted(const struct path *path, const struct thread_period *period)
+{
+    const struct sweep *sweep = &path->sweep;
+    const struct lifetime *life = sweep->life;
+    const struct application_calls *calls = sweep->decomposer->in->calls;
+    if (path->wait || !calls || life->receive_call == NO_CALL || sweep->thread != life->thread ||
+        !sleep_awaits_socket(sweep->decomposer->in->server, period->before))
+        return false;
+    uint32_t connection = calls->items[life->receive_call].connection;
+    for (size_t at = life->receive_call; at > 0; at--) {
+        const struct application_call *call = &calls->items[at - 1];
+        if (call->thread != life->thread || call->entry_ns < period->end_ns)
+            return false;
+        if (call->kind == CALL_ACCEPT && call->connection == connection)
+            return true;
+    }
+    return false;
+}
+
 // What ended a sleep; if that was a stop, what ended the rest of it. kind WAKER_UNKNOWN: not seen.
 static struct waker waker_of_sleep(const struct path *path, const struct thread_period *period)
 {
@@ -411,6 +432,11 @@ static void sweep_sleep(struct path *path, const struct thread_period *period)
     if (sweep->replied && !path->wait && period->before->left == STINT_WAITS) {
         sweep->decomposer->core = NO_CORE;
         sweep_add(sweep, COMPONENT_SEND_QUEUE, begin_ns, end_ns);
+        return;
+    }
+    if (is_unaccepted(path, period)) {
+        sweep->decomposer->core = NO_CORE;
+        sweep_add(sweep, COMPONENT_UNACCEPTED, begin_ns, end_ns);
         return;
     }
     int64_t until;

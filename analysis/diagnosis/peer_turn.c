@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analysis/timeline/pauses.h"
+#include "analysis/diagnosis/sleep_names.h"
 #include "analysis/timeline/thread_states.h"
 
 const char *peer_turn_name(const struct diagnosis_input *in, const struct peer_wait *wait)
@@ -26,22 +26,6 @@ const char *peer_turn_tier(const struct diagnosis_input *in, const struct peer_w
     return in->applications->items.items[in->peers->lives.items[wait->life].application].name;
 }
 
-// The numbers of the system calls in which a thread waits for what comes over a socket.
-static bool waits_for_socket(const struct host_timeline *host, const struct thread_stint *before)
-{
-    static const uint16_t calls[] = {0, 7, 19, 23, 42, 45, 47,      // read, poll, readv, select,
-                                                                    // connect, recvfrom, recvmsg
-                                     232, 270, 271, 281, 299, 441}; // epoll_wait, pselect6, ppoll,
-                                                                    // epoll_pwait, recvmmsg, ...2
-    uint32_t pause;
-    if (!before || before->left == STINT_WAITS || !pause_after(host, before, &pause))
-        return before != NULL;
-    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
-        if (pause == calls[i])
-            return true;
-    return false;
-}
-
 struct last_sleep {
     const struct host_timeline *host;
     int64_t end_ns;
@@ -51,7 +35,7 @@ struct last_sleep {
 static void note_sleep(const struct thread_period *period, void *opaque)
 {
     struct last_sleep *last = opaque;
-    if (period->state != THREAD_SLEEPS || !waits_for_socket(last->host, period->before))
+    if (period->state != THREAD_SLEEPS || !sleep_awaits_socket(last->host, period->before))
         return;
     last->end_ns = period->end_ns;
     last->loops &= period->before && period->before->left == STINT_WAITS;

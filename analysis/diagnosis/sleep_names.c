@@ -73,6 +73,21 @@ void sleep_name(struct sweep *sweep, const struct thread_stint *before, char out
         snprintf(out, CAUSE_NAME_BYTES, "asleep in %s", function);
 }
 
+bool sleep_awaits_socket(const struct host_timeline *host, const struct thread_stint *before)
+{
+    static const uint16_t calls[] = {0, 7, 19, 23, 42, 45, 47,      // read, poll, readv, select,
+                                                                    // connect, recvfrom, recvmsg
+                                     232, 270, 271, 281, 299, 441}; // epoll_wait, pselect6, ppoll,
+                                                                    // epoll_pwait, recvmmsg, ...2
+    uint32_t pause;
+    if (!before || before->left == STINT_WAITS || !pause_after(host, before, &pause))
+        return before != NULL;
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        if (pause == calls[i])
+            return true;
+    return false;
+}
+
 bool sleep_is_stop(const char *sleep)
 {
     return strncmp(sleep, "stopped", 7) == 0;

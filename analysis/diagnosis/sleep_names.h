@@ -35,6 +35,10 @@ bool sleep_sends(const struct sweep *sweep, const struct thread_stint *before);
 // That wait: "waiting for room to send to 10.0.0.7:5432".
 void sleep_room_name(const char *sleep, enum waker_kind kind, char out[CAUSE_NAME_BYTES]);
 
+// Whether the thread sleeps for what comes over a socket: in a wait for sockets to become ready, in
+// a call that reads, or in one that nobody knows.
+bool sleep_awaits_socket(const struct host_timeline *host, const struct thread_stint *before);
+
 // Whether it is the sleep of a thread that a signal or a tracer stopped.
 bool sleep_is_stop(const char *sleep);
 

@@ -474,6 +474,35 @@ static void test_worker_without_a_turn(void **state)
     }
 }
 
+// The front waits for what comes on another connection, and accepts the message's only then. Where
+// it had accepted that, it waits for it alone.
+static void test_not_accepted(void **state)
+{
+    (void)state;
+    for (int accepted = 0; accepted <= 1; accepted++) {
+        struct scene s;
+        open_scene(&s);
+        if (accepted)
+            call(&s, FRONT, CALL_ACCEPT, -40, -39, CLIENT_SIDE);
+        event(&s, 5, EVENT_SWITCH, 0, BYSTANDER)->flags = SWITCH_WAITS;
+        strcpy(s.events.items[s.events.count - 1].payload.text, "bystander");
+        event(&s, 700, EVENT_SOFTIRQ_ENTRY, 2, 3);
+        event(&s, 701, EVENT_WAKING, 2, FRONT);
+        event(&s, 702, EVENT_SOFTIRQ_EXIT, 2, 3);
+        runs(&s, 703, 0, FRONT, "front");
+        call(&s, FRONT, CALL_RECEIVE, 705, 706, OTHERS_SIDE);
+        call(&s, FRONT, CALL_CLOSE, 707, 708, OTHERS_SIDE);
+        if (!accepted)
+            call(&s, FRONT, CALL_ACCEPT, 710, 711, CLIENT_SIDE);
+        call(&s, FRONT, CALL_RECEIVE, 712, 713, CLIENT_SIDE);
+        call(&s, FRONT, CALL_SEND, 720, 721, CLIENT_SIDE);
+        build(&s, 3, 713, 720, 0);
+        expect(&s, "waiting to be accepted", accepted ? 0 : 695, accepted ? 0 : 697);
+        expect(&s, "waiting for a packet", accepted ? 694 : 0, accepted ? 697 : 0);
+        close_scene(&s);
+    }
+}
+
 // The front's thread asks the backend before it reads the request, as it does to open a connection
 // of its own for each client: nobody is ahead of the request then. Somebody is, if it had one
 // before.
@@ -600,6 +629,7 @@ int main(void)
         cmocka_unit_test(test_works_for_itself_before_it_replies),
         cmocka_unit_test(test_worker_without_a_core),
         cmocka_unit_test(test_worker_without_a_turn),
+        cmocka_unit_test(test_not_accepted),
         cmocka_unit_test(test_asks_before_it_reads),
         cmocka_unit_test(test_part_of_a_request_unread),
         cmocka_unit_test(test_thread_made_for_the_request),
