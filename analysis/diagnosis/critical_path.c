@@ -360,24 +360,26 @@ static bool is_put_off(const struct path *path, const struct thread_period *peri
 }
 
 // Whether the message's connection lay in the server's queue while its thread slept for other
-// sockets: it turned to accept it only later. A thread that has room for it is woken for it.
+// sockets, none of which another thread made ready: it turned to accept it only later, for which
+// one that has room is woken. Where the calls do not say when, as it turned to the message.
 static bool is_unaccepted(const struct path *path, const struct thread_period *period)
 {
     const struct sweep *sweep = &path->sweep;
     const struct lifetime *life = sweep->life;
     const struct application_calls *calls = sweep->decomposer->in->calls;
-    if (path->wait || !calls || life->receive_call == NO_CALL || sweep->thread != life->thread ||
+    if (path->wait || !life->unaccepted || !calls || life->receive_call == NO_CALL ||
+        sweep->thread != life->thread || period->begin_ns >= life->stamp_ns[STAMP_APPLICATION] ||
         !sleep_awaits_socket(sweep->decomposer->in->server, period->before))
         return false;
     uint32_t connection = calls->items[life->receive_call].connection;
     for (size_t at = life->receive_call; at > 0; at--) {
         const struct application_call *call = &calls->items[at - 1];
-        if (call->thread != life->thread || call->entry_ns < period->end_ns)
-            return false;
+        if (call->thread != life->thread || call->entry_ns < life->stamp_ns[STAMP_HANDOFF])
+            break;
         if (call->kind == CALL_ACCEPT && call->connection == connection)
-            return true;
+            return call->entry_ns >= period->end_ns;
     }
-    return false;
+    return true;
 }
 
 // What ended a sleep; if that was a stop, what ended the rest of it. kind WAKER_UNKNOWN: not seen.
@@ -434,11 +436,6 @@ static void sweep_sleep(struct path *path, const struct thread_period *period)
         sweep_add(sweep, COMPONENT_SEND_QUEUE, begin_ns, end_ns);
         return;
     }
-    if (is_unaccepted(path, period)) {
-        sweep->decomposer->core = NO_CORE;
-        sweep_add(sweep, COMPONENT_UNACCEPTED, begin_ns, end_ns);
-        return;
-    }
     int64_t until;
     const struct detour *detour =
         detour_at(sweep->decomposer->in->server, sweep->thread, begin_ns, &until);
@@ -454,6 +451,11 @@ static void sweep_sleep(struct path *path, const struct thread_period *period)
         return;
     }
     const struct waker first = waker_of_sleep(path, period);
+    if (first.kind != WAKER_THREAD && is_unaccepted(path, period)) {
+        sweep->decomposer->core = NO_CORE;
+        sweep_add(sweep, COMPONENT_UNACCEPTED, begin_ns, end_ns);
+        return;
+    }
     if (first.kind != WAKER_THREAD && add_only_peer(path, period))
         return;
     struct waker waker = lock_waker_at_last(sweep->decomposer, sweep->thread, period,

@@ -110,8 +110,10 @@ static void stamp_by_passage(struct joiner *joiner, struct lifetime *life, enum 
     }
     if (kind == SEGMENTS)
         joiner->segment_ns[life->request] = passage->time_ns;
-    if (kind == HANDOFFS)
+    if (kind == HANDOFFS) {
         join_check_segment(joiner, life, passage->time_ns);
+        life->unaccepted = (joiner->in->events[passage->record].flags & HANDOFF_UNACCEPTED) != 0;
+    }
     if (kind == RECEIVES || kind == SENDS)
         stamp_by_call(joiner, life, stamp, passage);
     else

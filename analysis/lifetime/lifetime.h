@@ -80,8 +80,9 @@ struct lifetime {
     uint32_t receive_call; // its receive and send call: indices into application_calls, or NO_CALL
     uint32_t send_call;
     uint32_t
-        sharing;  // requests that have the same receive call and the same send call, with itself
-    bool earlier; // it was answered before what is looked at, and says only what is ordinary
+        sharing;     // requests that have the same receive call and the same send call, with itself
+    bool unaccepted; // as it was handed off, nobody had accepted its connection yet
+    bool earlier;    // it was answered before what is looked at, and says only what is ordinary
     int64_t in_part_ns; // since when it was received and the reply, or one before it on its
                         // connection, was sent in part only; 0: replies took one call each
     // Between these the server had a part of the request, of which its thread had read nothing,

@@ -101,6 +101,10 @@ enum {
     BLOCKED_STOPPED = BLOCKED_SIGNALLED | BLOCKED_TRACED,
 };
 
+enum handoff_flags {
+    HANDOFF_UNACCEPTED = 1 << 0, // the application had not accepted the connection yet
+};
+
 enum transmit_flags {
     // TCP had already counted these bytes as sent: a retransmission, or a buffer that a queueing
     // discipline held back.

@@ -95,7 +95,7 @@ EVENT(SEGMENT, 10, "segment", nothing, "id: socket; a: stream offset after the s
       "M(n). TCP looked at it at `time`: later than its arrival when the socket was busy")
 EVENT(STAMPED, 35, "stamped", nothing, "id: socket; a: stream offset after the segment; b: the NIC's stamp (CLOCK_REALTIME ns, converted from the NIC's clock when it was written); flags: STAMPED_MERGED: of the first of several packets that were merged",
       "just before a SEGMENT, where the NIC's stamps are asked for: when it reached the NIC")
-EVENT(HANDOFF, 11, "handoff", handoff, "id: socket; a: stream offset ready for the application; b: offset the application has read up to",
+EVENT(HANDOFF, 11, "handoff", handoff, "id: socket; a: stream offset ready for the application; b: offset the application has read up to; flags: `enum handoff_flags`",
       "M(h)")
 EVENT(TRANSMIT, 12, "transmit", nothing, "id: socket; a: stream offset after the last byte; b: bytes in this buffer; flags: `enum transmit_flags`",
       "bytes are handed to the device. A retransmission repeats its offset; stacked devices (VLAN, bond) report a buffer once each")

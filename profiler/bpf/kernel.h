@@ -216,6 +216,8 @@ struct sock_common {
     unsigned long skc_flags;
 } KERNEL_TYPE;
 
+struct socket;
+
 struct sk_buff_head {
     struct sk_buff *prev; // the last one
     uint32_t qlen;
@@ -224,6 +226,7 @@ struct sk_buff_head {
 struct sock {
     struct sock_common __sk_common;
     struct sk_buff_head sk_receive_queue;
+    struct socket *sk_socket; // NULL: nobody has accepted it
     uint32_t sk_pacing_status;
     unsigned long sk_tsq_flags;
     uint16_t sk_protocol;

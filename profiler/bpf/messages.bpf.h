@@ -29,10 +29,11 @@ static __always_inline int record_message(uint8_t kind, uint8_t flags, uint32_t 
 
 // A message on its way in, on the core that delivers it: what else that core does matters from now
 // on.
-static __always_inline int record_delivery(uint8_t kind, uint32_t id, uint64_t a, uint64_t b)
+static __always_inline int record_delivery(uint8_t kind, uint8_t flags, uint32_t id, uint64_t a,
+                                           uint64_t b)
 {
     core_follow(bpf_get_smp_processor_id());
-    return record_message(kind, 0, id, a, b);
+    return record_message(kind, flags, id, a, b);
 }
 
 // Whether TCP waits until it may send the next segment at its connection's rate
@@ -123,7 +124,7 @@ int BPF_PROG(tcp_probe, struct sock *sk, struct sk_buff *skb)
         record_stamped(skb, id, offset);
     if (*(volatile uint32_t *)&sparing)
         note_handed(id, offset); // this record has to do for the hand-off's
-    return record_delivery(EVENT_SEGMENT, id, offset, (uint64_t)skb->tstamp);
+    return record_delivery(EVENT_SEGMENT, 0, id, offset, (uint64_t)skb->tstamp);
 }
 
 // Whether the hand-off of the bytes before that offset was recorded. Where another socket has the
@@ -147,7 +148,7 @@ static __attribute__((noinline)) int record_opening(struct sock *sk, uint64_t re
     bpf_core_read(&skb, sizeof skb, &sk->sk_receive_queue.prev);
     if (queued == 0 || bpf_core_read(&stamp, sizeof stamp, &skb->tstamp) < 0)
         return 0;
-    return record_delivery(EVENT_SEGMENT, id, ready, (uint64_t)stamp);
+    return record_delivery(EVENT_SEGMENT, 0, id, ready, (uint64_t)stamp);
 }
 
 static __always_inline int record_handoff(struct sock *sk)
@@ -167,7 +168,7 @@ static __always_inline int record_handoff(struct sock *sk)
         record_opening(sk, ready);
     uint32_t id = socket_id(sk);
     note_handed(id, ready);
-    return record_delivery(EVENT_HANDOFF, id, ready, taken);
+    return record_delivery(EVENT_HANDOFF, sk->sk_socket ? 0 : HANDOFF_UNACCEPTED, id, ready, taken);
 }
 
 SEC("tp_btf/sk_data_ready")

@@ -236,7 +236,7 @@ static void test_opened_by_request(void **state)
     struct error err = {0};
     struct log_reader events;
     char dir[] = "/tmp/prof-connections-XXXXXX", path[64];
-    uint64_t segments[2], stamps[2], count = 0;
+    uint64_t segments[2], stamps[2], count = 0, handoffs = 0;
     json_t *stats;
     int seconds = 5;
     (void)state;
@@ -264,6 +264,8 @@ static void test_opened_by_request(void **state)
             assert_true(count < 2);
             segments[count] = all[i].payload.a;
             stamps[count++] = all[i].payload.b;
+        } else if (all[i].kind == EVENT_HANDOFF && all[i].id == (uint32_t)cookie) {
+            assert_int_equal(all[i].flags, handoffs++ ? 0 : HANDOFF_UNACCEPTED);
         }
     log_reader_close(&events);
     snprintf(path, sizeof path, "%s/sockets.tlog", dir);
@@ -274,6 +276,7 @@ static void test_opened_by_request(void **state)
     unlink(path);
     rmdir(dir);
     assert_int_equal(count, 2);
+    assert_int_equal(handoffs, 2);
     assert_int_equal(segments[0], 10);
     assert_int_equal(segments[1], 17);
     assert_true(stamps[0] != 0 && stamps[0] <= stamps[1]);

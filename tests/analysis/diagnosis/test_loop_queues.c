@@ -474,33 +474,47 @@ static void test_worker_without_a_turn(void **state)
     }
 }
 
-// The front waits for what comes on another connection, and accepts the message's only then. Where
-// it had accepted that, it waits for it alone.
+// The front waits for what comes on another connection, and turns to the message's only then, which
+// nobody had accepted. Not so where it had: `accepted_us` is when, 0: its calls do not say.
+static void not_accepted(bool unaccepted, int accepted_us, bool by_thread, double us)
+{
+    struct scene s;
+    open_scene(&s);
+    s.unaccepted = unaccepted;
+    if (accepted_us == 4)
+        call(&s, FRONT, CALL_ACCEPT, 4, 5, CLIENT_SIDE);
+    event(&s, 5, EVENT_SWITCH, 0, BYSTANDER)->flags = SWITCH_WAITS;
+    strcpy(s.events.items[s.events.count - 1].payload.text, "bystander");
+    if (!by_thread)
+        event(&s, 700, EVENT_SOFTIRQ_ENTRY, 2, 3);
+    else
+        runs(&s, 4, 2, WORKER, "worker");
+    event(&s, 701, EVENT_WAKING, 2, FRONT)->payload.b = by_thread ? WORKER : 0;
+    if (!by_thread)
+        event(&s, 702, EVENT_SOFTIRQ_EXIT, 2, 3);
+    else
+        runs(&s, 702, 2, 0, "swapper/2");
+    runs(&s, 703, 0, FRONT, "front");
+    call(&s, FRONT, CALL_RECEIVE, 705, 706, OTHERS_SIDE);
+    call(&s, FRONT, CALL_CLOSE, 707, 708, OTHERS_SIDE);
+    if (accepted_us == 710)
+        call(&s, FRONT, CALL_ACCEPT, 710, 711, CLIENT_SIDE);
+    call(&s, FRONT, CALL_RECEIVE, 712, 713, CLIENT_SIDE);
+    call(&s, FRONT, CALL_SEND, 720, 721, CLIENT_SIDE);
+    build(&s, 3, 713, 720, 0);
+    expect(&s, "waiting to be accepted", us, us ? us + 2 : 0);
+    expect(&s, "waiting for a packet", us || by_thread ? 0 : 694, us || by_thread ? 0 : 697);
+    close_scene(&s);
+}
+
 static void test_not_accepted(void **state)
 {
     (void)state;
-    for (int accepted = 0; accepted <= 1; accepted++) {
-        struct scene s;
-        open_scene(&s);
-        if (accepted)
-            call(&s, FRONT, CALL_ACCEPT, -40, -39, CLIENT_SIDE);
-        event(&s, 5, EVENT_SWITCH, 0, BYSTANDER)->flags = SWITCH_WAITS;
-        strcpy(s.events.items[s.events.count - 1].payload.text, "bystander");
-        event(&s, 700, EVENT_SOFTIRQ_ENTRY, 2, 3);
-        event(&s, 701, EVENT_WAKING, 2, FRONT);
-        event(&s, 702, EVENT_SOFTIRQ_EXIT, 2, 3);
-        runs(&s, 703, 0, FRONT, "front");
-        call(&s, FRONT, CALL_RECEIVE, 705, 706, OTHERS_SIDE);
-        call(&s, FRONT, CALL_CLOSE, 707, 708, OTHERS_SIDE);
-        if (!accepted)
-            call(&s, FRONT, CALL_ACCEPT, 710, 711, CLIENT_SIDE);
-        call(&s, FRONT, CALL_RECEIVE, 712, 713, CLIENT_SIDE);
-        call(&s, FRONT, CALL_SEND, 720, 721, CLIENT_SIDE);
-        build(&s, 3, 713, 720, 0);
-        expect(&s, "waiting to be accepted", accepted ? 0 : 695, accepted ? 0 : 697);
-        expect(&s, "waiting for a packet", accepted ? 694 : 0, accepted ? 697 : 0);
-        close_scene(&s);
-    }
+    not_accepted(true, 710, false, 695);
+    not_accepted(true, 0, false, 695);
+    not_accepted(true, 4, false, 0);
+    not_accepted(false, 0, false, 0);
+    not_accepted(true, 0, true, 0);
 }
 
 // The front's thread asks the backend before it reads the request, as it does to open a connection

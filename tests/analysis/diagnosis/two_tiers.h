@@ -45,6 +45,7 @@ struct scene {
     struct component_share_array shares;
     uint32_t batch;                          // of the request
     int in_part_us;                          // its reply; 0: by the call that ended it
+    bool unaccepted;                         // its connection
     int due_us, part_ready_us, part_read_us; // of the request; 0: it came as a whole
 };
 
@@ -161,6 +162,7 @@ static inline void build(struct scene *s, int handoff, int received, int reply,
     }
     s->life.present = (1u << STAMP_KINDS) - 1;
     s->life.batch = s->batch;
+    s->life.unaccepted = s->unaccepted;
     s->life.in_part_ns = s->in_part_us ? US(s->in_part_us) : 0;
     for (uint32_t i = 0; i < s->all.count; i++) {
         const struct application_call *one = &s->all.items[i];
