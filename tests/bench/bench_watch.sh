@@ -4,7 +4,7 @@
 # What `taillight watch` costs the server that it watches: memcached -t 1, alternately alone, watched, watched with each
 # interval in full (--budget 0), with each request taken apart (--look 0), and with --framing. A load of two intervals goes before what is measured, since a watch only
 # then knows that there are so many requests: what it takes from the throughput of that one is `first`. Each round has every setting once, in an order of its own, and is compared with itself: the median over the
-# rounds of what a watch takes from a closed loop's throughput and adds to its p50 and p99. The watch may run wherever the
+# rounds, and its interval at 95 %, of what a watch takes from a closed loop's throughput and adds to its p50 and p99. The watch may run wherever the
 # kernel puts it, also beside the server. ROUNDS=N (11), SECONDS_EACH=S (4), INTERVAL=TIME (1s),
 # BEFORE=TIME (2s), SETTINGS=WORDS (watched all full framed), of those beside `alone`.
 set -u
@@ -62,7 +62,9 @@ done
 
 # Of each round what a setting changes against its own `alone`; what was seen and lost stands beside.
 jq -s '
-    def spread: sort | {value: .[(length - 1) / 2 | floor], runs: length, min: .[0], max: .[-1]};
+    # low, high: the interval of the median at 95 %, by the ranks around it; of five rounds and fewer the least and the most
+    def spread: sort | ([((length - 1.96 * (length | sqrt)) / 2 | round) - 1, 0] | max) as $low
+        | {value: .[(length - 1) / 2 | floor], runs: length, min: .[0], max: .[-1], low: .[$low], high: .[length - 1 - $low]};
     group_by(.round) | map((map(select(.setting == "alone"))[0]) as $alone | map(select(.setting != "alone")
         | {setting, seen, looked, recorded, spared, dropped, own} + ({rps, first, p50, p99} | with_entries(.value = 100 * (.value / $alone[.key] - 1)))))
     | add | group_by(.setting) | map({key: .[0].setting, value: (. as $runs
@@ -70,7 +72,7 @@ jq -s '
         | from_entries)}) | from_entries' "$work/lines" >"$work/table" || fail "the table cannot be made"
 jq -r '
     def n: (. * 10 | round / 10) | tostring;
-    def cell: "\(.value | n) (\(.min | n) to \(.max | n))";
+    def cell: "\(.value | n) (\(.low | n) to \(.high | n))";
     "|throughput, added %|of the load before, added %|p50, added %|p99, added %|seen, % of requests|taken apart, % of these|recorded, % of the time|in less detail, %|capture, % of a core|records dropped",
     (to_entries[] | "\(.key)|" + ([.value.rps, .value.first, .value.p50, .value.p99, .value.seen, .value.looked, .value.recorded, .value.spared, .value.own, .value.dropped] | map(cell) | join("|")))' "$work/table" |
     awk -F '|' '{ printf "  %-9s %-26s %-28s %-26s %-26s %-26s %-26s %-26s %-24s %-24s %s\n", $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11 }'
