@@ -213,21 +213,31 @@ static json_t *unmatched_json(const struct run_analysis *run)
     return object;
 }
 
+static json_t *quantiles_json(const double ns[LATENCY_QUANTILES])
+{
+    json_t *at = json_object();
+    for (int q = 0; q < LATENCY_QUANTILES; q++)
+        json_object_set_new(at, latency_quantile_names[q], micros(ns[q]));
+    return at;
+}
+
 static json_t *stages_json(const struct run_analysis *run)
 {
     json_t *stages = json_array();
     for (int stage = STAMP_SEND; stage < STAGES; stage++) {
-        json_t *at = json_object();
+        double mean_ns[LATENCY_QUANTILES];
         for (int q = 0; q < LATENCY_QUANTILES; q++)
-            json_object_set_new(at, latency_quantile_names[q],
-                                micros(run->lifetimes.stage_at_quantile_ns[q][stage]));
-        json_array_append_new(
-            stages,
+            mean_ns[q] = run->lifetimes.stage_at_quantile_ns[q][stage];
+        json_t *one =
             json_pack("{s:s, s:s, s:s, s:s, s:o}", "stage",
                       stage_name((enum stamp_kind)stage, join_undivided(&run->lifetimes.join)),
                       "role", role_name(stage_role((enum stamp_kind)stage)), "machine",
                       run_stage_machine(run, (enum stamp_kind)stage), "ends_at",
-                      stamp_name((enum stamp_kind)stage), "mean_us", at));
+                      stamp_name((enum stamp_kind)stage), "mean_us", quantiles_json(mean_ns));
+        if (stage == STAMP_REPLY)
+            json_object_set_new(one, "not_running_us",
+                                quantiles_json(run->lifetimes.off_core_at_quantile_ns));
+        json_array_append_new(stages, one);
     }
     return stages;
 }

@@ -6,6 +6,7 @@
 // worst in each part of the time, the worst of each other cause, the slowest; and for a few
 // ordinary ones to compare with. Where spans are too many for a page the shortest are left out, and
 // counted.
+#include "analysis/lifetime/off_core.h"
 #include "analysis/report/page_json.h"
 #include "base/array.h"
 
@@ -21,7 +22,8 @@ enum {
     REFERENCE_TIMELINES = 5,
     SPANS_PER_CORE = 500,
     OTHERS_PER_MESSAGE = 150,
-    AROUND_SHARE = 5, // before and after a life: this part of it each, ...
+    OFF_CORE_PIECES = 500, // of a life, the shortest to be shown
+    AROUND_SHARE = 5,      // before and after a life: this part of it each, ...
     AROUND_LEAST_NS = 20000,
 };
 
@@ -274,6 +276,36 @@ static json_t *hops_build(struct page_builder *builder, size_t index, int64_t be
     return array;
 }
 
+struct off_core {
+    struct page_builder *builder;
+    json_t *from, *length;
+    int64_t begin_ns, shortest_ns;
+};
+
+static void add_off_core(int64_t begin_ns, int64_t end_ns, void *context)
+{
+    struct off_core *off = context;
+    if (end_ns - begin_ns < off->shortest_ns)
+        return; // not to be seen; the sum has it
+    page_append(off->builder, off->from, page_ns((double)(begin_ns - off->begin_ns)));
+    page_append(off->builder, off->length, page_ns((double)(end_ns - begin_ns)));
+}
+
+// When its thread did not run, though the message was with the application.
+static json_t *off_core_build(struct page_builder *builder, const struct lifetime *life,
+                              const struct surroundings *shown)
+{
+    const struct run_analysis *run = builder->run;
+    struct off_core off = {builder, json_array(), json_array(), shown->begin_ns,
+                           (shown->end_ns - shown->begin_ns) / OFF_CORE_PIECES};
+    json_t *object = json_object();
+    off_core_visit(&run->evidence.server, &run->evidence.calls, life, add_off_core, &off);
+    page_put(builder, object, "from", off.from);
+    page_put(builder, object, "length", off.length);
+    page_put(builder, object, "sum", page_ns(run_off_core_ns(run, life)));
+    return object;
+}
+
 static json_t *timeline_build(struct page_builder *builder, size_t index, bool reference)
 {
     const struct lifetime *life = &builder->run->lifetimes.all.items[index];
@@ -298,6 +330,7 @@ static json_t *timeline_build(struct page_builder *builder, size_t index, bool r
     page_put(builder, object, "batch_position", json_integer(life->batch_position));
     page_put(builder, object, "stages", stages);
     page_put(builder, object, "stamps", stamps_build(builder, life, begin));
+    page_put(builder, object, "off_core", off_core_build(builder, life, &shown));
     page_put(builder, object, "hops", hops_build(builder, index, begin));
     page_put(builder, object, "cores", cores_build(builder, life, &shown));
     page_put(builder, object, "others", others_build(builder, index, begin));

@@ -213,7 +213,19 @@ class TimelinePlot {
           `${stage.name} ${duration(stages[kind])}`,
           `${stage.name} (${stageMark(stage)})\n${duration(stages[kind])}: ${
               data.stamps[last]} → ${data.stamps[stamps[i].kind]}`);
+      if (kind === data.off_core_of) this.drawOffCore(context, places, stages[kind]);
     }
+  }
+
+  // Where the application had the message and its thread did not run, the stage is not its doing.
+  drawOffCore(context, places, stage) {
+    const {from, length, sum} = this.timeline.off_core || {from: []};
+    from.forEach(
+        (at, i) => this.box(
+            context, at, at + length[i], places.stages, 22, OFF_CORE_COLOUR, STAGE_INK[data.off_core_of],
+            `not running ${duration(length[i])}`,
+            `its thread does not run for ${duration(length[i])}\nof ${duration(stage)} with the application: ${
+                duration(sum)}`));
   }
 
   // Between which hops its packet was on the network, in turn light and dark.

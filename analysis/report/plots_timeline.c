@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "analysis/lifetime/off_core.h"
 #include "analysis/report/svg_pieces.h"
 #include "base/units.h"
 
@@ -75,6 +76,17 @@ static void draw_named(const struct drawing *drawing, int64_t from_ns, int64_t u
         svg_text_within(drawing->out, from + BESIDE, y + 13, "start", name, room);
 }
 
+// Of the application's stage, what is not its doing.
+static void draw_off_core(int64_t begin_ns, int64_t end_ns, void *context)
+{
+    char text[64], time[32];
+    snprintf(text, sizeof text, "not running %s",
+             units_format_ns((double)(end_ns - begin_ns), time, sizeof time));
+    const struct drawing *drawing = *(const struct drawing **)context;
+    if (x_of(drawing, end_ns) - x_of(drawing, begin_ns) >= SHORTEST)
+        draw_named(drawing, begin_ns, end_ns, drawing->stages_top, svg_off_core_tint(), text);
+}
+
 static void draw_stages(const struct drawing *drawing)
 {
     char text[120], time[32];
@@ -95,6 +107,9 @@ static void draw_stages(const struct drawing *drawing)
                 stage_name((enum stamp_kind)stage, join_undivided(&drawing->run->lifetimes.join)),
                 units_format_ns((double)(at - from), time, sizeof time));
             draw_named(drawing, from, at, drawing->stages_top, svg_stage_tint(stage), text);
+            if (stage == STAMP_REPLY)
+                off_core_visit(&drawing->run->evidence.server, &drawing->run->evidence.calls,
+                               drawing->life, draw_off_core, &drawing);
         }
         from = at > from ? at : from;
         last = kind;

@@ -138,6 +138,14 @@ static json_t *stage_table_build(struct page_builder *builder)
     return table;
 }
 
+static json_t *off_core_build(struct page_builder *builder)
+{
+    json_t *row = json_array();
+    for (int i = 0; i < LATENCY_QUANTILES; i++)
+        page_append(builder, row, page_ns(builder->run->lifetimes.off_core_at_quantile_ns[i]));
+    return row;
+}
+
 // How it was measured, as the parts of the run wrote it down.
 static json_t *documents_build(struct page_builder *builder)
 {
@@ -229,6 +237,8 @@ static json_t *page_build(struct page_builder *builder)
     page_put(builder, page, "curves", curves_build(builder));
     page_put(builder, page, "heat", page_heat_build(builder));
     page_put(builder, page, "stage_ns", stage_table_build(builder));
+    page_put(builder, page, "off_core_ns", off_core_build(builder));
+    page_put(builder, page, "off_core_of", json_integer(STAMP_REPLY));
     page_put(builder, page, "hops", run_hops_json(&run->lifetimes.hops));
     page_put(builder, page, "hop_heats", page_hop_heats_build(builder));
     page_put(builder, page, "shared", shared_traits_json(run));

@@ -94,7 +94,8 @@ static int draw_heat(const struct run_analysis *run, FILE *out)
 
 static void draw_stage_row(const struct run_analysis *run, int quantile, double y, FILE *out)
 {
-    const double *stages = run->lifetimes.stage_at_quantile_ns[quantile];
+    const double *stages = run->lifetimes.stage_at_quantile_ns[quantile],
+                 off_core_ns = run->lifetimes.off_core_at_quantile_ns[quantile];
     double sum = 0, at = LEFT;
     char text[40];
     for (int stage = 1; stage < STAGES; stage++)
@@ -105,6 +106,9 @@ static void draw_stage_row(const struct run_analysis *run, int quantile, double 
         if (width <= 0)
             continue;
         svg_box(out, at, y, width - 0.5, ROW - 8, svg_stage_tint(stage), 1);
+        const double off = stage == STAMP_REPLY ? off_core_ns / stages[stage] * (width - 0.5) : 0;
+        if (off > 0)
+            svg_box(out, at + width - 0.5 - off, y, off, ROW - 8, svg_off_core_tint(), 1);
         if (width > 56)
             svg_text(out, at + width / 2, y + 17, "middle",
                      units_format_ns(stages[stage], text, sizeof text));
@@ -114,9 +118,17 @@ static void draw_stage_row(const struct run_analysis *run, int quantile, double 
         svg_text(out, RIGHT, y + 17, "end", units_format_ns(sum, text, sizeof text));
 }
 
+static void draw_stage_key(int top, int place, const char *tint, const char *name, FILE *out)
+{
+    const double x = LEFT + place % 5 * 172, y = top + place / 5 * 22;
+    svg_box(out, x, y, 12, 12, tint, 1);
+    svg_text(out, x + 18, y + 11, "start", name);
+}
+
 static int draw_stages(const struct run_analysis *run, FILE *out)
 {
     int top = 16, legend = top + LATENCY_QUANTILES * ROW + 14, used = 0;
+    double off_core_ns = 0;
     svg_begin(out, legend + 66, "Where the time goes, by percentile");
     for (int i = 0; i < LATENCY_QUANTILES; i++)
         draw_stage_row(run, i, top + i * ROW, out);
@@ -126,12 +138,14 @@ static int draw_stages(const struct run_analysis *run, FILE *out)
             most = fmax(most, run->lifetimes.stage_at_quantile_ns[i][stage]);
         if (!(most > 0))
             continue;
-        double x = LEFT + used % 5 * 172, y = legend + used / 5 * 22;
-        svg_box(out, x, y, 12, 12, svg_stage_tint(stage), 1);
-        svg_text(out, x + 18, y + 11, "start",
-                 stage_name((enum stamp_kind)stage, join_undivided(&run->lifetimes.join)));
-        used++;
+        draw_stage_key(legend, used++, svg_stage_tint(stage),
+                       stage_name((enum stamp_kind)stage, join_undivided(&run->lifetimes.join)),
+                       out);
     }
+    for (int i = 0; i < LATENCY_QUANTILES; i++)
+        off_core_ns = fmax(off_core_ns, run->lifetimes.off_core_at_quantile_ns[i]);
+    if (off_core_ns > 0)
+        draw_stage_key(legend, used, svg_off_core_tint(), "application, not running", out);
     fputs("</svg>\n", out);
     return 0;
 }

@@ -202,6 +202,7 @@ static void write_machine(const struct summary *s, const char *machine, const ch
 
 static const int stage_columns[] = {0, 2, 3}; // of latency_quantiles: p50, p99, p99.9
 enum { STAGE_COLUMNS = 3 };
+static const double OFF_CORE_MATTERS = 0.1;
 
 static int stage_cells(const struct summary *s)
 {
@@ -221,6 +222,19 @@ static void write_stage(const struct summary *s, const char *name, const char *r
         summary_bar(s, ns[i] / stage_sum(stages), stage_cells(s));
     }
     fputc('\n', s->out);
+}
+
+// What of the application's stage was not the application's doing, where that is worth a line.
+static void write_off_core(const struct summary *s, const double application_ns[STAGE_COLUMNS])
+{
+    double ns[STAGE_COLUMNS];
+    bool matters = false;
+    for (size_t i = 0; i < STAGE_COLUMNS; i++) {
+        ns[i] = s->run->lifetimes.off_core_at_quantile_ns[stage_columns[i]];
+        matters |= ns[i] > OFF_CORE_MATTERS * application_ns[i];
+    }
+    if (matters)
+        write_stage(s, "  thread not running", "", ns);
 }
 
 static void write_stages(const struct summary *s)
@@ -244,6 +258,8 @@ static void write_stages(const struct summary *s)
         write_machine(s, run_stage_machine(s->run, (enum stamp_kind)stage), &machine);
         write_stage(s, stage_name((enum stamp_kind)stage, join_undivided(&s->run->lifetimes.join)),
                     role == ROLE_R || role == ROLE_A ? role_name(role) : "", ns);
+        if (stage == STAMP_REPLY)
+            write_off_core(s, ns);
     }
 }
 

@@ -92,6 +92,11 @@ void svg_box(FILE *out, double x, double y, double width, double height, const c
             x, y, fmax(width, THINNEST), height, colour, opacity);
 }
 
+const char *svg_off_core_tint(void)
+{
+    return "#c9c4b8";
+}
+
 const char *svg_stage_tint(int stage)
 {
     static const char *const tints[] = {"#9fb8cc", "#b9cddc", "#c4c7cb", "#a9c9bd", "#e2cfa4",

@@ -29,5 +29,6 @@ void svg_box(FILE *out, double x, double y, double width, double height, const c
 // The colour of the stage that ends at a stamp, as on the page: bright colours are causes, tints
 // are places.
 const char *svg_stage_tint(int stage);
+const char *svg_off_core_tint(void); // of the application's stage what is not its doing
 
 #endif

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "analysis/diagnosis/reference.h"
+#include "analysis/lifetime/off_core.h"
 #include "base/array.h"
 #include "base/text.h"
 #include "loadgen/method/method_interval.h"
@@ -409,6 +410,13 @@ static size_t select_lifetimes(const struct run_analysis *run, bool whole,
     return count;
 }
 
+double run_off_core_ns(const struct run_analysis *run, const struct lifetime *life)
+{
+    // The stage's length allows for clock errors, the thread's records do not.
+    return fmin(off_core_ns(&run->evidence.server, &run->evidence.calls, life),
+                life->stage_ns[STAMP_REPLY]);
+}
+
 // Means, because they add up: a quantile's stages together are the mean latency of its band.
 static int compute_stages(struct run_analysis *run)
 {
@@ -431,6 +439,10 @@ static int compute_stages(struct run_analysis *run)
             run->lifetimes.stage_at_quantile_ns[q][stage] =
                 high > low ? sum / (double)(high - low) : NAN;
         }
+        double off = 0;
+        for (size_t i = low; i < high; i++)
+            off += run_off_core_ns(run, lives[i]);
+        run->lifetimes.off_core_at_quantile_ns[q] = high > low ? off / (double)(high - low) : NAN;
     }
     free(lives);
     return 0;

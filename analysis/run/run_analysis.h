@@ -109,6 +109,8 @@ struct run_lifetimes {
     // How long each stage took at each quantile of latency: means over a narrow band of messages
     // around it, so that they add up to the band's mean latency.
     double stage_at_quantile_ns[LATENCY_QUANTILES][STAGES];
+    // Of the application's stage that part in which the message's thread did not run (off_core.h).
+    double off_core_at_quantile_ns[LATENCY_QUANTILES];
     // How far the stages of a request are from adding up to its latency, worst over all, ns.
     double worst_stage_sum_error_ns;
 };
@@ -218,6 +220,9 @@ const char *run_stage_machine(const struct run_analysis *analysis, enum stamp_ki
 // the client did is in the same instant, for those who count from there.
 bool run_shows_stamp(const struct run_analysis *run, const struct lifetime *life,
                      enum stamp_kind kind);
+
+// Of the application's stage of a message that part in which its thread did not run (off_core.h).
+double run_off_core_ns(const struct run_analysis *run, const struct lifetime *life);
 
 // What the lifetimes of a run's requests amount to: fills the counts, rates, latencies with their
 // intervals and the stages at each quantile of run->lifetimes, whose requests are joined. -1: no

@@ -46,6 +46,21 @@ static void print_components(void)
 #include "analysis/diagnosis/causes.tbl.h"
 }
 
+// A clause whose words in braces are a run's own: "*server* was not allowed to run".
+static void print_clause(const char *clause)
+{
+    for (; *clause; clause++)
+        putchar(*clause == '{' || *clause == '}' ? '*' : *clause);
+}
+
+static void print_remedies(void)
+{
+    printf("| category | what happened | what helps |\n|---|---|---|\n");
+#define REMEDY(category, expected, happened, helps)                                                \
+    (printf("| %s | ", category), print_clause(happened), printf(" | %s |\n", helps));
+#include "analysis/diagnosis/remedies.tbl.h"
+}
+
 static void print_budget_states(void)
 {
     printf("| state | the thread |\n|---|---|\n");
@@ -113,6 +128,7 @@ static const struct {
     {"span kinds", print_span_kinds},
     {"cause classes", print_cause_classes},
     {"components", print_components},
+    {"remedies", print_remedies},
     {"budget states", print_budget_states},
     {"join counts", print_join_counts},
     {"datagram losses", print_datagram_losses},
