@@ -128,7 +128,7 @@ const struct protocol memcached_meta_protocol = {
     .operation_count = MEMCACHED_OPERATIONS,
     .usual_port = 11211,
     PROTOCOL_PROBE("mn\r\n"),
-    .probe_answers = {"MN"},
+    .probe_answers = {"MN", MEMCACHED_IS_FULL},
     MEMCACHED_WANTS_LOGIN,
     .dataset = DATASET_MEMCACHED,
     .over_udp = true,

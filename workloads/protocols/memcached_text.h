@@ -24,6 +24,9 @@ bool memcached_answers(unsigned operation, enum reply_kind kind);
 
 // memcached -Y: the answer to whoever has not logged in, and the login.
 #define MEMCACHED_WANTS_LOGIN PROTOCOL_WANTS_LOGIN("CLIENT_ERROR unauthenticated")
+
+// What one says that has no room for another connection, in whatever protocol it would be asked.
+#define MEMCACHED_IS_FULL "ERROR Too many"
 int memcached_log_in(const struct login *login, struct login_words *words, struct error *err);
 
 // The user and the password that every login of memcached needs: ERROR_INPUT without.

@@ -495,11 +495,11 @@ static bool redis_answers(unsigned operation, enum reply_kind kind)
     }
 }
 
-// One that is busy or still loading is what it is; one that wants a password answers nothing else.
+// Whatever error it answers with (busy, still loading, no master, no more clients), it is what it
+// is, and the load will quote it; one that wants a password answers nothing else.
 #define REDIS_PROBE                                                                                \
-    PROTOCOL_PROBE("*1\r\n$4\r\nPING\r\n"),                                                        \
-        .probe_answers = {"+PONG", "-BUSY", "-LOADING", "-ERR unknown"},                           \
-        PROTOCOL_WANTS_LOGIN("-NOAUTH")
+    PROTOCOL_PROBE("*1\r\n$4\r\nPING\r\n"), .probe_answers = {"+PONG", "-"},                       \
+                                            PROTOCOL_WANTS_LOGIN("-NOAUTH")
 
 const struct protocol redis_protocol = {
     .name = redis_name,

@@ -29,6 +29,8 @@ static const struct rule redis[RULES] = {{"*1", "+PONG\r\n"}, {"", "-ERR unknown
                          memcached[RULES] = {{"version", "VERSION 1.6.18\r\n"}, {"", "ERROR\r\n"}},
                          web[RULES] = {{"", "HTTP/1.1 405 Not Allowed\r\n\r\n"}},
                          secure_shell[RULES] = {{"", "SSH-2.0-OpenSSH\x07\r\n"}}, silent[RULES],
+                         full_memcached[RULES] = {{"", "ERROR Too many open connections\r\n"}},
+                         full_redis[RULES] = {{"", "-ERR max number of clients reached\r\n"}},
                          deaf_redis[RULES] = {{"*1", "+PONG\r\n"}},
                          // takes two connections: who it is has to be clear from the first
     two_visits[RULES] = {{"*1", "+PONG\r\n"}, {"", "-ERR unknown command\r\n"}};
@@ -90,6 +92,10 @@ static void what_it_speaks_is_found(void **state)
         {memcached, "memcached", NULL},
         {memcached, "memcached-meta", "(\"ERROR\"), but as memcached: try --protocol memcached"},
         {memcached, "redis", "try --protocol memcached"},
+        {full_memcached, "memcached-meta", NULL}, // the load will be told the same, and quote it
+        {full_memcached, "memcached-binary", NULL},
+        {full_memcached, "redis", "try --protocol memcached"},
+        {full_redis, "redis-resp3", NULL},
         {web, "http", NULL},
         {web, "memcached", "try --protocol http"},
         {secure_shell, "redis", "but: \"SSH-2.0-OpenSSH?\""},
