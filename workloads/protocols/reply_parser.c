@@ -113,8 +113,10 @@ static size_t take_part(const struct protocol *protocol, struct reply_parser *pa
         parser->resync = !found;
     } else if (protocol->header_begin_alone && parser->line_bytes == 0 &&
                bytes[0] != protocol->header_begin) {
+        const char *end = memchr(bytes, '\r', count);
         taken = 1;
         *progress = reply_lose(parser, REPLY_MALFORMED);
+        reply_note_said(parser, bytes, end ? (size_t)(end - bytes) : count);
     } else {
         taken = take_header(parser, bytes, count, header_bytes);
         parser->raw_data = true;

@@ -78,6 +78,18 @@ static void nonsense_is_counted_and_passed(void **state)
                  kinds, 5);
 }
 
+// As a memcached that is full answers to anything.
+static void a_line_of_text_is_quoted(void **state)
+{
+    (void)state;
+    struct stream stream = STREAM("ERROR Too many open connections\r\n");
+    struct reply_parser parser = {0};
+    feed(protocol, &parser, &stream, 0, stream.count, 8);
+    assert_int_equal(stream.reply_count, 1);
+    assert_int_equal(stream.replies[0].kind, REPLY_MALFORMED);
+    assert_string_equal(parser.said, "ERROR Too many open connections");
+}
+
 static void value_lengths_are_told(void **state)
 {
     (void)state;
@@ -94,6 +106,7 @@ int main(void)
         cmocka_unit_test(requests_are_encoded),
         cmocka_unit_test(replies_survive_any_split),
         cmocka_unit_test(nonsense_is_counted_and_passed),
+        cmocka_unit_test(a_line_of_text_is_quoted),
         cmocka_unit_test(value_lengths_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
