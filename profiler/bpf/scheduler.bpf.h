@@ -45,13 +45,14 @@ static __always_inline bool is_about_file(uint64_t call)
                            0xfull << 17 |            // pread64, pwrite64, readv, writev
                            1ull << 40 | 1ull << 42 | // sendfile, connect
                            0xfull << 44;             // sendto, recvfrom, sendmsg, recvmsg
-    enum { FLOCK = 73, FSYNC, FDATASYNC, FTRUNCATE = 77, SPLICE = 275, SYNC_FILE_RANGE = 277 };
+    enum { FCNTL = 72, FLOCK, FSYNC, FDATASYNC, FTRUNCATE = 77 };
+    enum { SPLICE = 275, SYNC_FILE_RANGE = 277 };
     enum { FALLOCATE = 285, PREADV = 295, PWRITEV, PREADV2 = 327, PWRITEV2 };
     if (call < 64)
         return first >> call & 1;
-    return call == FLOCK || call == FSYNC || call == FDATASYNC || call == FTRUNCATE ||
-           call == SPLICE || call == SYNC_FILE_RANGE || call == FALLOCATE || call == PREADV ||
-           call == PWRITEV || call == PREADV2 || call == PWRITEV2;
+    return call == FCNTL || call == FLOCK || call == FSYNC || call == FDATASYNC ||
+           call == FTRUNCATE || call == SPLICE || call == SYNC_FILE_RANGE || call == FALLOCATE ||
+           call == PREADV || call == PWRITEV || call == PREADV2 || call == PWRITEV2;
 }
 
 // The other end of a socket, unless that is a client of a watched port, which the message log has.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The kernel's other waits as they are recorded: this test forks, writes to what it then shares,
-// syncs a file, and sleeps in calls for a pipe, a FIFO, a peer and a condition, while it is
-// captured.
+// syncs a file, and sleeps in calls for a pipe, a FIFO, a peer, a locked file and a condition,
+// while it is captured.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -128,8 +128,8 @@ static void forks_copies_and_disks_are_recorded(void **state)
 
 // What a thread sleeps for, one after the other, until another gives it.
 struct gifts {
-    int pipe[2], fifo, connection[2]; // of each pair the second gives
-    uint16_t port;                    // where the connection's other end listens
+    int pipe[2], fifo, connection[2], locked[2]; // of each pair the second gives
+    uint16_t port;                               // where the connection's other end listens
     pthread_mutex_t lock;
     pthread_cond_t given;
     bool is_given;
@@ -153,6 +153,13 @@ static bool is_asleep(pid_t taker)
     return false;
 }
 
+// Locks the file, or unlocks it; in the name of the descriptor, whichever thread does it.
+static int set_lock(int fd, int how, short kind)
+{
+    struct flock lock = {.l_type = kind, .l_whence = SEEK_SET};
+    return fcntl(fd, how, &lock);
+}
+
 static void *give(void *opaque)
 {
     struct gifts *gifts = opaque;
@@ -161,7 +168,8 @@ static void *give(void *opaque)
         if (!is_asleep(gifts->taker) || write(to[i], "x", 1) != 1)
             return opaque;
     }
-    if (!is_asleep(gifts->taker))
+    if (!is_asleep(gifts->taker) || set_lock(gifts->locked[1], F_OFD_SETLK, F_UNLCK) < 0 ||
+        !is_asleep(gifts->taker))
         return opaque;
     pthread_mutex_lock(&gifts->lock);
     gifts->is_given = true;
@@ -187,7 +195,15 @@ static void connect_pair(struct gifts *gifts)
     close(listener);
 }
 
-static void take_gifts(struct gifts *gifts, const char *fifo)
+static void lock_file(struct gifts *gifts, const char *path)
+{
+    for (int i = 0; i < 2; i++)
+        gifts->locked[i] = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    assert_int_equal(set_lock(gifts->locked[1], F_OFD_SETLK, F_WRLCK), 0);
+    unlink(path);
+}
+
+static void take_gifts(struct gifts *gifts, const char *fifo, const char *locked)
 {
     pthread_t giver;
     char got;
@@ -197,11 +213,13 @@ static void take_gifts(struct gifts *gifts, const char *fifo)
     gifts->fifo = open(fifo, O_RDWR | O_CLOEXEC);
     assert_true(gifts->fifo >= 0);
     connect_pair(gifts);
+    lock_file(gifts, locked);
     gifts->taker = gettid();
     assert_int_equal(pthread_create(&giver, NULL, give, gifts), 0);
     assert_int_equal(read(gifts->pipe[0], &got, 1), 1);
     assert_int_equal(read(gifts->fifo, &got, 1), 1);
     assert_int_equal(recv(gifts->connection[0], &got, 1, 0), 1);
+    assert_int_equal(set_lock(gifts->locked[0], F_OFD_SETLKW, F_WRLCK), 0);
     pthread_mutex_lock(&gifts->lock);
     while (!gifts->is_given)
         pthread_cond_wait(&gifts->given, &gifts->lock);
@@ -209,7 +227,7 @@ static void take_gifts(struct gifts *gifts, const char *fifo)
     pthread_join(giver, &failed);
     assert_null(failed);
     for (int i = 0; i < 2; i++)
-        close(gifts->pipe[i]), close(gifts->connection[i]);
+        close(gifts->pipe[i]), close(gifts->connection[i]), close(gifts->locked[i]);
     close(gifts->fifo);
     unlink(fifo);
 }
@@ -223,12 +241,13 @@ static void calls_say_what_they_are_about(void **state)
     struct events_capture *capture;
     struct log_reader reader;
     struct error err = {0};
-    char folder[] = "/tmp/taillight-files-XXXXXX", path[128];
+    char folder[] = "/tmp/taillight-files-XXXXXX", path[128], locked[128];
     assert_non_null(mkdtemp(folder));
     if (events_capture_open(&settings, &capture, &err) < 0)
         fail_msg("%s", err.text);
     snprintf(path, sizeof path, "%s/a-fifo-whose-name-is-long", folder);
-    take_gifts(&gifts, path);
+    snprintf(locked, sizeof locked, "%s/a-locked-file-whose-name-is-long", folder);
+    take_gifts(&gifts, path, locked);
     assert_int_equal(events_capture_stop(capture, folder, NULL, &err), 0);
     events_capture_free(capture);
     snprintf(path, sizeof path, "%s/events.tlog", folder);
@@ -236,7 +255,7 @@ static void calls_say_what_they_are_about(void **state)
         log_reader_open(&reader, path, LOG_EVENTS, EVENT_LOG_VERSION, sizeof(struct event), &err),
         0);
     const struct event *events = reader.records;
-    size_t pipes = 0, fifos = 0, peers = 0, conditions = 0, calls = 0;
+    size_t pipes = 0, fifos = 0, peers = 0, conditions = 0, locks = 0, calls = 0;
     for (size_t i = 0; i < reader.count; i++) {
         const struct event *event = &events[i];
         if (event->id != (uint32_t)gettid())
@@ -249,11 +268,14 @@ static void calls_say_what_they_are_about(void **state)
         pipes += event->flags == FILE_PIPE;
         fifos +=
             event->flags == FILE_NAMED && memcmp(event->payload.text, "a-fifo-whose-nam", 16) == 0;
+        locks +=
+            event->flags == FILE_NAMED && memcmp(event->payload.text, "a-locked-file-wh", 16) == 0;
         peers += event->flags == FILE_PEER && event->payload.a == htonl(INADDR_LOOPBACK) &&
                  event->payload.b == gifts.port;
     }
-    print_message("%zu calls: %zu of a pipe, %zu of a FIFO, %zu of a peer, %zu conditions\n", calls,
-                  pipes, fifos, peers, conditions);
+    print_message(
+        "%zu calls: %zu of a pipe, %zu of a FIFO, %zu of a peer, %zu of a lock, %zu conditions\n",
+        calls, pipes, fifos, peers, locks, conditions);
     log_reader_close(&reader);
     unlink(path);
     snprintf(path, sizeof path, "%s/sockets.tlog", folder);
@@ -261,7 +283,7 @@ static void calls_say_what_they_are_about(void **state)
     rmdir(folder);
     if (calls == 0) // kernels before 5.15 do not say the call
         skip();
-    assert_true(pipes > 0 && fifos > 0 && peers > 0 && conditions > 0);
+    assert_true(pipes > 0 && fifos > 0 && peers > 0 && locks > 0 && conditions > 0);
 }
 
 int main(void)
