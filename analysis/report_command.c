@@ -15,6 +15,7 @@
 #include "analysis/run/run_analyze.h"
 #include "analysis/run/run_lede.h"
 #include "base/json_numbers.h"
+#include "base/new_file.h"
 #include "base/options.h"
 #include "base/progress.h"
 #include "base/rights.h"
@@ -164,6 +165,10 @@ static int report_run(const char *directory, const struct report_options *values
     progress_init(&progress, values->quiet);
     if (result == 0 && values->plots)
         result = report_plots_folder(values->plots, err);
+    if (result == 0 && values->output && !values->text)
+        result = new_file_try(values->output, err);
+    if (result == 0 && values->perfetto)
+        result = new_file_try(values->perfetto, err);
     if (result == 0)
         result = run_analyze(&request, &progress, &run, err);
     progress_end(&progress);

@@ -313,6 +313,18 @@ int new_file_finish(struct new_file *out, int result, struct error *err)
     return result;
 }
 
+int new_file_try(const char *path, struct error *err)
+{
+    struct new_file file;
+    struct error ignored;
+    if (is_no_file(path))
+        return 0;
+    int result = new_file_open(&file, path, err);
+    if (result == 0)
+        new_file_finish(&file, -ERROR_FAILED, &ignored); // which takes it away
+    return result;
+}
+
 int new_file_write(const char *path, const char *text, size_t bytes, struct error *err)
 {
     struct new_file out;

@@ -28,6 +28,10 @@ int new_file_open(struct new_file *out, const char *path, struct error *err);
 // file is removed and the result returned. Harmless when it is not open.
 int new_file_finish(struct new_file *out, int result, struct error *err);
 
+// Whether it could be written now, for who is to work long for it; nothing is there afterwards. Of
+// a device or a pipe, which would be at its end then, that is not asked.
+int new_file_try(const char *path, struct error *err);
+
 // Removes the partial files of that folder that nobody writes any more.
 void new_file_sweep(const char *folder);
 

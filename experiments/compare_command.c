@@ -9,6 +9,7 @@
 #include "analysis/diagnosis/slice_options.h"
 #include "analysis/report/report_compare.h"
 #include "base/json_numbers.h"
+#include "base/new_file.h"
 #include "base/options.h"
 #include "base/rights.h"
 #include "base/text.h"
@@ -272,8 +273,12 @@ static int compare_folders(char *const folders[COMPARE_SIDES], const struct comp
     struct diagnosis_slice_array slices = {0};
     struct progress progress;
     progress_init(&progress, chosen->quiet);
-    // Both, before either is analysed, which may take minutes.
-    int result = read_sides(&c, folders, err);
+    // All that can be wrong, before either is analysed, which may take minutes.
+    int result = chosen->output ? new_file_try(chosen->output, err) : 0;
+    if (result == 0)
+        result = gate_report_try(&chosen->report, err);
+    if (result == 0)
+        result = read_sides(&c, folders, err);
     if (result == 0)
         result = read_gates(chosen->gates, folders[COMPARE_CANDIDATE], &c.gates, err);
     if (result == 0)

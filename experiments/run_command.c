@@ -184,7 +184,12 @@ static int run_file(struct run_file *file, const struct run_options *o,
                                                  .full = o->full,
                                                  .progress = settings->progress,
                                                  .gates = &gates};
-    int result = file->is_study ? study_run(&file->study, settings, &results, &available, err)
+    // The run's own folder is not there yet.
+    const bool in_folder =
+        o->report.junit && o->out && strncmp(o->report.junit, o->out, strlen(o->out)) == 0;
+    int result = in_folder ? 0 : gate_report_try(&o->report, err);
+    if (result == 0)
+        result = file->is_study ? study_run(&file->study, settings, &results, &available, err)
                  : set->items[0].configuration[0]
                      ? matrix_run(set, run_one, settings, &results, &available, err)
                      : run_one(&set->items[0], settings, &results, &available, err);

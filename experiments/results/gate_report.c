@@ -93,14 +93,23 @@ int gate_report_runs(struct gate_report *report, const struct experiment *experi
     return result;
 }
 
+static int junit_error(struct error *err)
+{
+    err->kind = ERROR_INPUT;
+    return error_prefix(err, "--junit");
+}
+
+int gate_report_try(const struct gate_report_options *options, struct error *err)
+{
+    return options->junit && new_file_try(options->junit, err) < 0 ? junit_error(err) : 0;
+}
+
 static int write_junit(const struct gate_report *report, const char *path, const char *suite,
                        struct error *err)
 {
     struct new_file out;
-    if (new_file_open(&out, path, err) < 0) {
-        err->kind = ERROR_INPUT;
-        return error_prefix(err, "--junit");
-    }
+    if (new_file_open(&out, path, err) < 0)
+        return junit_error(err);
     gate_results_junit(&report->results, suite, out.file);
     return new_file_finish(&out, 0, err) < 0 ? error_prefix(err, "--junit") : 0;
 }

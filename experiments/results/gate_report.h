@@ -47,6 +47,9 @@ int gate_report_runs(struct gate_report *report, const struct experiment *experi
                      const struct run_folder *folder, const struct run_set_array *runs,
                      const char *part, struct error *err);
 
+// Whether what the options ask for could be written now, for who is to work long for it.
+int gate_report_try(const struct gate_report_options *options, struct error *err);
+
 // Prints a line for each gate to `out` (NULL: none) and writes what the options ask for.
 // Annotations go to stdout, or, with json, to stderr.
 int gate_report_write(const struct gate_report *report, const struct gate_report_options *options,

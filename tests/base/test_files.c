@@ -139,6 +139,31 @@ static unsigned partials_there(void)
     return count;
 }
 
+// Nothing is there afterwards, and what was there stays; who reads a pipe does not see its end.
+static void what_is_to_be_written_later_is_tried(void **state)
+{
+    (void)state;
+    struct error err;
+    assert_int_equal(new_file_try(in_folder("later"), &err), 0);
+    assert_int_equal(access(in_folder("later"), F_OK), -1);
+    put("there", "precious");
+    assert_int_equal(new_file_try(in_folder("there"), &err), 0);
+    check_holds("there", "precious");
+    assert_int_equal(partials_there(), 0);
+    assert_int_equal(new_file_try(in_folder("none/later"), &err), -ERROR_FAILED);
+    assert_int_equal(mkdir(in_folder("a folder"), 0700), 0);
+    assert_int_equal(new_file_try(in_folder("a folder"), &err), -ERROR_INPUT);
+    assert_int_equal(mkfifo(in_folder("read"), 0600), 0);
+    int reader = open(in_folder("read"), O_RDONLY | O_NONBLOCK), writer;
+    char byte;
+    assert_true(reader >= 0);
+    assert_true((writer = open(in_folder("read"), O_WRONLY)) >= 0);
+    assert_int_equal(new_file_try(in_folder("read"), &err), 0);
+    assert_int_equal(read(reader, &byte, 1), -1); // not 0
+    close(writer);
+    close(reader);
+}
+
 // A child that has begun to write "a" and "out", and waits.
 static pid_t begin_to_write(void)
 {
@@ -269,6 +294,7 @@ int main(void)
         cmocka_unit_test(a_link_is_replaced_and_not_followed),
         cmocka_unit_test(a_fifo_is_an_error),
         cmocka_unit_test(a_device_is_written_as_it_is),
+        cmocka_unit_test(what_is_to_be_written_later_is_tried),
         cmocka_unit_test(a_signal_leaves_no_partial_file),
         cmocka_unit_test(what_sigkill_leaves_is_swept_and_nothing_else),
         cmocka_unit_test(a_file_cut_short_ends_the_program_with_an_error),

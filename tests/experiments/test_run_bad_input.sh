@@ -45,7 +45,11 @@ printf 'name: [\n' >"$work/bad.yaml"
 refused 2 'bad.yaml:2:1: ' "$taillight" run "$work/bad.yaml"
 head -c 3000 /dev/urandom >"$work/bad.yaml"
 refused 2 'bad.yaml' "$taillight" run "$work/bad.yaml"
+refused 2 '\-\-junit: cannot create /nowhere/gates.xml' "$taillight" run $good --out "$work/run" --junit /nowhere/gates.xml
 [ ! -e "$work/run" ] || fail "a refused experiment made a folder"
+refused 2 '\-\-junit: cannot create' "$taillight" compare /nowhere /nowhere --junit /nowhere/gates.xml
+refused 1 'cannot create /nowhere/page.html' "$taillight" compare /nowhere /nowhere --out /nowhere/page.html
+refused 1 'cannot create /nowhere/p' "$taillight" report /tmp --perfetto /nowhere/p
 
 refused 2 'cannot read .*/none.yaml' "$taillight" run "$work/none.yaml"
 refused 2 'takes one experiment file' "$taillight" run
