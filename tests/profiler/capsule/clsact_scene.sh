@@ -44,7 +44,8 @@ answers() { at "$client" bash -c 'exec 3<>/dev/tcp/10.97.0.2/11211' 2>/dev/null;
 await answers || fail "memcached does not come up"
 nsenter -t "$client" -n "${taillight[@]}" load --server udp:10.97.0.2:11211 --rate 500 --connections 4 \
     --duration 120s --sleep --quiet >"$scene/load" 2>"$scene/load.err" &
-started+=($!)
+load=$!
+started+=($load)
 
 hops=(--hop "eth0@$client" --hop "eth0@$server")
 measures() { grep -q '^taillight: measuring' "$scene/$1.err"; }
@@ -95,11 +96,13 @@ at "$client" tc qdisc show dev eth0 | grep clsact >/dev/null || fail "another's 
 [ "$(filters "$client")" = 0 ] || fail "filters are left"
 # In a VLAN, where the kernel has them: the tag lies beside the packet, and packets carry below it too; of two tags
 # the inner lies in the frame. Either way every request is answered: what was changed would not get past its checksum.
+# No more are asked at once than the server's socket has room for, however long an emulated core leaves the server
+# waiting: at a rate of 500 a second beside another load it lost datagrams that had come whole (RcvbufErrors).
 asked() { # NAME ADDRESS
-    nsenter -t "$client" -n "${taillight[@]}" load --server "udp:$2:11211" --rate 500 --connections 4 --duration 1s \
+    nsenter -t "$client" -n "${taillight[@]}" load --server "udp:$2:11211" --rate max --connections 4 --depth 1 --duration 1s \
         --sleep --quiet --json >"$scene/$1-load.json" 2>"$scene/$1-load.err"
-    jq -e '.answered > 400 and .answered == .sent and ([.errors[]? | numbers] | add // 0) == 0' "$scene/$1-load.json" >/dev/null ||
-        fail "$1: $(jq -c '{sent, answered, errors}' "$scene/$1-load.json")"
+    jq -e '.answered > 50 and .answered == .sent and ([.errors[]? | numbers] | add // 0) == 0' "$scene/$1-load.json" >/dev/null ||
+        fail "$1: $(jq -c '{sent, answered, errors}' "$scene/$1-load.json") $(at "$server" grep Udp: /proc/net/snmp)"
 }
 answered() { # NAME ADDRESS: first without anything of ours, then while packets carry
     asked "$1-before" "$2"
@@ -108,10 +111,13 @@ answered() { # NAME ADDRESS: first without anything of ours, then while packets 
     kill -INT "${!1}"
     wait "${!1}" || [ $? = 4 ] || fail "$1: it failed"
 }
-carried() { # NAME
-    jq -e '[.routes[] | select(.packets > 400 and .complete >= .packets - 2)] | length >= 2' "$scene/$1.json" >/dev/null &&
-        jq -e '([.hops[].begun] | add) > 800 and ([.hops[].tagged] | add) == 0
-            and ([.hops[] | .damaged + .not_stamped + .unreadable] | add) == 0' "$scene/$1.json" >/dev/null || fail "$1: $(jq -c . "$scene/$1.json")"
+carried() { # NAME: each request and its reply
+    # shellcheck disable=SC2016 # words of jq
+    jq -e --argjson answered "$(jq .answered "$scene/$1-load.json")" '
+        ([.routes[] | select(.packets >= $answered and .complete == .packets)] | length) == 2
+        and ([.hops[].begun] | add) >= 2 * $answered and ([.hops[].tagged] | add) == 0
+        and ([.hops[] | .damaged + .not_stamped + .unreadable] | add) == 0' "$scene/$1.json" >/dev/null ||
+        fail "$1: $(jq -c . "$scene/$1.json")"
 }
 vlans() {
     local end number=1
@@ -125,6 +131,7 @@ vlans() {
         number=$((number + 1))
     done
 }
+{ kill -9 $load && wait $load; } 2>/dev/null
 tags="no VLANs here"
 if vlans 2>"$scene/vlans"; then
     answered tag 10.98.0.2
