@@ -384,6 +384,23 @@ int64_t component_of_hop(struct component_table *table, const struct hop_stay *s
     return number;
 }
 
+// What the names of components begin with that say what packets waited for between two hops.
+static size_t link_words(const struct hop_place *from, const struct hop_place *to,
+                         char out[CAUSE_NAME_BYTES])
+{
+    enum { SHOWN = 36 }; // of a hop's name, so that there is room for what else they say
+    return (size_t)snprintf(out, CAUSE_NAME_BYTES, "hop %.*s -> %.*s, ", SHOWN, from->name, SHOWN,
+                            to->name);
+}
+
+const char *component_hop_wait(const char *name, const struct hop_place *from,
+                               const struct hop_place *to)
+{
+    char words[CAUSE_NAME_BYTES];
+    const size_t length = link_words(from, to, words);
+    return strncmp(name, words, length) == 0 ? name + length : NULL;
+}
+
 int64_t component_of_hop_behind(struct component_table *table, const struct hop_stay *stay,
                                 const struct hop_place *places, const struct span *context)
 {
@@ -395,8 +412,29 @@ int64_t component_of_hop_behind(struct component_table *table, const struct hop_
         .explains = true,
         .category = categories_of_context(table->categories, context->kind, name)};
     component_context_name(name, context->kind, holder, sizeof holder);
-    snprintf(component.name, sizeof component.name, "hop %.42s -> %.42s, behind %.40s",
-             places[stay->from].name, places[stay->to].name, holder);
+    link_words(&places[stay->from], &places[stay->to], component.name);
+    text_append(component.name, sizeof component.name, "behind %s", holder);
+    return find_or_add(table, &component);
+}
+
+int64_t component_of_hop_machine(struct component_table *table, const struct hop_stay *stay,
+                                 const struct hop_place *places, const char *thread,
+                                 const struct host_timeline *host, const struct span *context,
+                                 const char *why)
+{
+    char holder[CAUSE_NAME_BYTES];
+    const char *name = context ? host->names.items[context->name] : "";
+    struct component component = {
+        .role = ROLE_NETWORK,
+        .class = CAUSE_CONTEXT,
+        .explains = true,
+        .category = context ? categories_of_context(table->categories, context->kind, name)
+                            : categories_of_wait(table->categories, why)};
+    if (context)
+        component_context_name(name, context->kind, holder, sizeof holder);
+    link_words(&places[stay->from], &places[stay->to], component.name);
+    text_append(component.name, sizeof component.name, "%s %s%s", thread, context ? "behind " : "",
+                context ? holder : why);
     return find_or_add(table, &component);
 }
 

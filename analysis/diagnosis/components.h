@@ -121,6 +121,19 @@ int64_t component_of_hop(struct component_table *table, const struct hop_stay *s
 int64_t component_of_hop_behind(struct component_table *table, const struct hop_stay *stay,
                                 const struct hop_place *places, const struct span *context);
 
+// What a component of that name says that packets waited for between two hops: "behind hog"; NULL:
+// it is another one's, or says nothing of the kind.
+const char *component_hop_wait(const char *name, const struct hop_place *from,
+                               const struct hop_place *to);
+
+// Of such time in which a thread of the virtual machine between them could not do its part: "hop
+// tap0@client -> eth0@guest, CPU 0/KVM behind hog". context: what had its core; NULL: `why` says
+// what else held it back, "stopped by a signal", "throttled (CPU quota)".
+int64_t component_of_hop_machine(struct component_table *table, const struct hop_stay *stay,
+                                 const struct hop_place *places, const char *thread,
+                                 const struct host_timeline *host, const struct span *context,
+                                 const char *why);
+
 // Whether the kernel spins in a function until another core releases a lock, or makes way to its
 // holder.
 bool component_spins(const struct component_table *table, const struct span *function);

@@ -9,6 +9,7 @@
 #include "analysis/diagnosis/critical_path.h"
 #include "analysis/diagnosis/decomposer.h"
 #include "analysis/diagnosis/hop_path.h"
+#include "analysis/diagnosis/machine_path.h"
 #include "analysis/diagnosis/peer_turn.h"
 #include "base/array.h"
 
@@ -241,7 +242,10 @@ static int64_t cut_stays(struct decomposer *decomposer, const struct lifetime *l
         if (stay->begin_ns > *at_ns || *at_ns >= to_ns)
             return stay->begin_ns < to_ns ? stay->begin_ns : to_ns;
         int64_t until = stay->end_ns < to_ns ? stay->end_ns : to_ns;
-        hop_path_sweep(decomposer, life, stay, *at_ns, until);
+        if (stay->tap < HOPS_MAX && stay->part != STAY_IN_QUEUE)
+            machine_path_sweep(decomposer, life, stay, *at_ns, until);
+        else
+            hop_path_sweep(decomposer, life, stay, *at_ns, until);
         *at_ns = until;
     }
     return to_ns;

@@ -151,14 +151,10 @@ void path_add_throttled(struct path *path, int64_t begin_ns, int64_t end_ns)
     struct sweep *sweep = &path->sweep;
     const struct host_timeline *host = sweep->decomposer->in->server;
     char what[CAUSE_NAME_BYTES] = ", throttled (CPU quota)";
-    size_t count = 0;
-    const struct thread_moment *quotas = thread_moments_of(&host->quotas, sweep->thread, &count);
-    size_t after = quotas ? thread_moments_before(quotas, count, end_ns) : 0;
-    bool named = after > 0 && sweep->before && quotas[after - 1].time_ns > sweep->before->begin_ns;
-    if (named)
-        snprintf(what, sizeof what, ", throttled (CPU quota of %s)",
-                 host->names.items[quotas[after - 1].value]);
-    if (path->wait || named)
+    const char *group = thread_quota_group(host, sweep->thread, sweep->before, end_ns);
+    if (group)
+        snprintf(what, sizeof what, ", throttled (CPU quota of %s)", group);
+    if (path->wait || group)
         path_add_wait(path, path->wait ? what : what + 2, begin_ns, end_ns);
     else
         sweep_add(sweep, COMPONENT_THROTTLED, begin_ns, end_ns);

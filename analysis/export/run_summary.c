@@ -430,7 +430,7 @@ json_t *run_summary_json(const struct run_analysis *run)
         {"causes", causes_json(first)},
         {"coverage_median", json_number_or_null(first ? first->coverage_median : NAN)},
         {"stages", stages_json(run)},
-        {"hops", run_hops_json(&lives->hops)},
+        {"hops", run_hops_json(&lives->hops, first)},
         {"join", join_json(run)},
         {"calls", calls_json(evidence)},
         {"hosts", hosts_json(&lives->join.hosts)},

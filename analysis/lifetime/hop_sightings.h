@@ -37,6 +37,8 @@ struct hop_place {
     // Of the interface and of its other end, each in its namespace, of veth; 0: not known.
     int64_t number, peer;
     char qdisc[HOP_QDISC_BYTES]; // of the interface (profiler/capsule/hop_link.h); "": not known
+    bool at_client;              // on the client's machine, where that is another
+    struct tap_holder holder;    // of a tap
 };
 
 // What the hops of one machine recorded.

@@ -62,6 +62,19 @@ static void find_cores(const struct finding *f, const struct hop_sighting *a,
     stay->taken_core = core_of(b);
 }
 
+// What is sent to a tap is taken from it by who has its other end, and what comes from it was given
+// to it by them.
+static void find_virtual_machine(const struct finding *f, const struct hop_sighting *a,
+                                 const struct hop_sighting *b, struct hop_stay *stay)
+{
+    const struct hop_place *from = &f->in->places[a->hop], *to = &f->in->places[b->hop];
+    bool enters = !from->is_ingress && from->holder.process;
+    stay->tap = enters ? a->hop : to->is_ingress && to->holder.process != 0 ? b->hop : HOPS_MAX;
+    stay->machine_core = HOP_NO_CORE;
+    if (stay->tap < HOPS_MAX && from->at_client != to->at_client)
+        stay->machine_core = core_of(enters ? b : a);
+}
+
 // Adds what of it lies on the way.
 static int add_stay(struct finding *f, struct hop_stay stay, const struct hop_way_time *time)
 {
@@ -101,6 +114,7 @@ static int add_stays(struct finding *f, size_t request, enum hop_way way,
                                 .from = seen[i - 1].hop,
                                 .to = seen[i].hop};
         find_cores(f, &seen[i - 1], &seen[i], &stay);
+        find_virtual_machine(f, &seen[i - 1], &seen[i], &stay);
         if (add_parts(f, &stay, seen[i - 1].record->queued_ns, &time) < 0)
             return -1;
     }

@@ -30,6 +30,10 @@ struct hop_stay {
     // Cores of the server's machine: that on which the packet was sent to the wire, and that whose
     // receive processing then took it in. HOP_NO_CORE: not known, or something else lies between.
     uint16_t sent_core, taken_core;
+    // Whose virtual machine lies between: the hop at its tap, or HOPS_MAX; and by its own number
+    // the core that had the packet there, HOP_NO_CORE: not known.
+    uint8_t tap;
+    uint16_t machine_core;
 };
 enum { HOP_NO_CORE = UINT16_MAX };
 struct hop_stay_array ARRAY_OF(struct hop_stay);

@@ -239,7 +239,9 @@ static json_t *page_build(struct page_builder *builder)
     page_put(builder, page, "stage_ns", stage_table_build(builder));
     page_put(builder, page, "off_core_ns", off_core_build(builder));
     page_put(builder, page, "off_core_of", json_integer(STAMP_REPLY));
-    page_put(builder, page, "hops", run_hops_json(&run->lifetimes.hops));
+    page_put(builder, page, "hops",
+             run_hops_json(&run->lifetimes.hops,
+                           run->findings.diagnoses.count ? run->findings.diagnoses.items : NULL));
     page_put(builder, page, "hop_heats", page_hop_heats_build(builder));
     page_put(builder, page, "shared", shared_traits_json(run));
     page_put(builder, page, "budget", time_budget_json(&run->findings.budget));

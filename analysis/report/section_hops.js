@@ -58,6 +58,18 @@ function hopTable(way) {
       `Hop by hop, ${way}`);
 }
 
+// What slow messages waited for between two hops, where the diagnosis has a name for it.
+function hopWaits(way) {
+  const waits = hopParts(way).flatMap(part => (part.waits ?? []).map(wait => ({part, ...wait})));
+  return waits.length ? [element(
+                            'ul', {class: 'hop-waits'},
+                            ...waits.map(wait => element(
+                                             'li', {},
+                                             `${hopPart(wait.part)}: ${duration(wait.total_us * 1000)} of slow messages ${
+                                                 wait.for} (${count(wait.messages)} of them)`)))] :
+                        [];
+}
+
 // What the packets say of two machines' clocks, beside what the requests say.
 const hopClock = clock => !clock ? '' : ` By ${count(clock.exchanges)} requests' packets the two machines' clocks are related within ${
     duration(known(clock.bound_p99_us) ? clock.bound_p99_us * 1000 : null, '–')} (p99); from what the requests say that differs by ${
@@ -99,7 +111,7 @@ sections.push({
     byId('hops-tables')
         .replaceChildren(...hopWays().flatMap(
             way => [element('h3', {}, `On the way ${way}`), ...HOP_BARS.map(bar => hopBar(way, bar)), hopLegend(way),
-                    hopTable(way)]));
+                    hopTable(way), ...hopWaits(way)]));
     byId('hops-over-time').hidden = !hopHeat;
     hopHeat?.draw();
   },

@@ -316,6 +316,27 @@ static bool is_shown_quantile(size_t q)
     return hop_quantiles[q] < 0.9 || hop_quantiles[q] > 0.9;
 }
 
+// What the slow messages waited for between a row's hops, the three that took them longest.
+static void write_hop_waits(const struct summary *s, const struct hop_row *row)
+{
+    enum { MOST = 3 };
+    const struct diagnosis_array *all = &s->run->findings.diagnoses;
+    char clean[CAUSE_NAME_BYTES], ns[32], count[32], line[CAUSE_NAME_BYTES + 128];
+    unsigned shown = 0;
+    for (size_t i = 0; all->count && i < all->items[0].causes.count && shown < MOST; i++) {
+        const struct cause *cause = &all->items[0].causes.items[i];
+        const char *wait = run_hops_wait(&s->run->lifetimes.hops, row, cause);
+        if (!wait)
+            continue;
+        shown++;
+        text_clean(wait, !s->style->unicode, clean, sizeof clean);
+        snprintf(line, sizeof line, "%s of slow messages: %s (%s of them)",
+                 summary_duration(cause->total_ns, ns), clean, text_count(cause->messages, count));
+        fprintf(s->out, "    ");
+        summary_wrapped(s, line, 6);
+    }
+}
+
 // What of the network's time passed between which hops.
 static void write_hops(const struct summary *s)
 {
@@ -341,6 +362,7 @@ static void write_hops(const struct summary *s)
             if (is_shown_quantile(q))
                 fprintf(s->out, "%10s", summary_duration(row->value_ns[q], text));
         fputc('\n', s->out);
+        write_hop_waits(s, row);
     }
     write_hop_losses(s);
     write_hop_clock(s);

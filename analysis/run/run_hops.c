@@ -9,12 +9,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analysis/diagnosis/components.h"
 #include "analysis/run/input/run_path.h"
 #include "base/input_file.h"
 #include "base/json_numbers.h"
 #include "base/log_file.h"
 #include "base/quantile.h"
 #include "base/text.h"
+#include "profiler/capsule/hop_report.h"
 
 const double hop_quantiles[HOP_QUANTILES] = {0.5, 0.9, 0.99, 0.999, 1};
 const char *const hop_quantile_names[HOP_QUANTILES] = {"p50", "p90", "p99", "p99.9", "max"};
@@ -43,7 +45,8 @@ struct machine_files {
 
 // Takes "to0:ingress@switch" as "to0@switch", and "eth0:ingress" as that of the host. Another
 // machine may have written them.
-static void take_place(const char *told, const char *host, const json_t *hop, struct hop_place *out)
+static void take_place(const char *told, const char *host, const json_t *hop, bool at_client,
+                       struct hop_place *out)
 {
     char name[2 * HOP_NAME_BYTES];
     text_clean(told, false, name, sizeof name);
@@ -57,6 +60,8 @@ static void take_place(const char *told, const char *host, const json_t *hop, st
     out->is_ingress = direction && strcmp(direction, hop_direction_name(HOP_INGRESS)) == 0;
     out->number = json_integer_value(json_object_get(hop, "number"));
     out->peer = json_integer_value(json_object_get(hop, "peer"));
+    out->at_client = at_client;
+    hop_report_take_holder(json_object_get(hop, "holder"), &out->holder);
     text_clean(qdisc && direction ? qdisc : "", false, out->qdisc, sizeof out->qdisc);
 }
 
@@ -99,7 +104,7 @@ static int take_document(const json_t *document, struct machine_files *files, st
         if (out->hop_count == HOPS_MAX)
             return damaged(out, files->folder, "list of hops");
         files->own[files->listed - 1] = (uint8_t)machine->hop_count++;
-        take_place(name, files->host, hop, &out->places[out->hop_count++]);
+        take_place(name, files->host, hop, machine->is_client, &out->places[out->hop_count++]);
     }
     machine->one_in =
         looks ? (uint32_t)one_in : 1; // that a packet carries stamps says that it is sampled
@@ -562,7 +567,30 @@ static json_t *clock_json(const struct packet_clock *clock)
         clock->difference_max_ns / 1000, "disagreeing", (json_int_t)clock->disagreeing);
 }
 
-json_t *run_hops_json(const struct run_hops *hops)
+const char *run_hops_wait(const struct run_hops *hops, const struct hop_row *row,
+                          const struct cause *cause)
+{
+    return row->from < HOPS_MAX && row->to < HOPS_MAX && !row->in_queue
+               ? component_hop_wait(cause->name, &hops->places[row->from], &hops->places[row->to])
+               : NULL;
+}
+
+static json_t *waits_json(const struct run_hops *hops, const struct hop_row *row,
+                          const struct diagnosis *diagnosis)
+{
+    json_t *all = json_array();
+    for (size_t i = 0; diagnosis && i < diagnosis->causes.count; i++) {
+        const struct cause *cause = &diagnosis->causes.items[i];
+        const char *wait = run_hops_wait(hops, row, cause);
+        if (wait)
+            json_array_append_new(all, json_pack("{s:s, s:I, s:o}", "for", wait, "messages",
+                                                 (json_int_t)cause->messages, "total_us",
+                                                 json_number_or_null(cause->total_ns / 1000)));
+    }
+    return all;
+}
+
+json_t *run_hops_json(const struct run_hops *hops, const struct diagnosis *diagnosis)
 {
     if (!hops->present && !hops->problem[0])
         return json_null();
@@ -577,6 +605,7 @@ json_t *run_hops_json(const struct run_hops *hops)
             snprintf(key, sizeof key, "%s_us", hop_quantile_names[q]);
             json_object_set_new(one, key, json_number_or_null(row->value_ns[q] / 1000));
         }
+        json_object_set_new(one, "waits", waits_json(hops, row, diagnosis));
         json_array_append_new(rows, one);
     }
     return json_pack("{s:s*, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:I}", "problem",

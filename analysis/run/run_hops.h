@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analysis/diagnosis/diagnosis.h"
 #include "analysis/lifetime/hop_losses.h"
 #include "analysis/lifetime/hop_sightings.h"
 #include "analysis/lifetime/hop_stays.h"
@@ -78,7 +79,13 @@ enum { HOP_LOSS_WORDS = 2 * HOP_NAME_BYTES + 64 };
 const char *run_hops_loss_words(const struct run_hops *hops, const struct hop_loss *loss,
                                 char out[HOP_LOSS_WORDS]);
 
-// For summary.json; null: there are none.
-json_t *run_hops_json(const struct run_hops *hops);
+// What a cause says that slow messages waited for between the hops of a row: "behind hog"; NULL: it
+// says nothing of these.
+const char *run_hops_wait(const struct run_hops *hops, const struct hop_row *row,
+                          const struct cause *cause);
+
+// For summary.json; null: there are none. diagnosis: the run's, which says what the hops' slow
+// messages waited for; NULL: there is none.
+json_t *run_hops_json(const struct run_hops *hops, const struct diagnosis *diagnosis);
 
 #endif

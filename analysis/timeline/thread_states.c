@@ -103,6 +103,48 @@ void thread_periods(const struct host_timeline *host, uint32_t thread, int64_t b
     }
 }
 
+struct first_period {
+    struct thread_period period;
+    bool taken;
+};
+
+static void take_first(const struct thread_period *period, void *context)
+{
+    struct first_period *first = context;
+    if (!first->taken)
+        *first = (struct first_period){.period = *period, .taken = true};
+}
+
+struct thread_period thread_period_at(const struct host_timeline *host, uint32_t thread,
+                                      int64_t begin_ns, int64_t end_ns)
+{
+    struct first_period first = {.period = {.begin_ns = begin_ns, .end_ns = end_ns}};
+    struct walk walk = {
+        .begin_ns = begin_ns, .end_ns = end_ns, .each = take_first, .context = &first};
+    size_t count;
+    const struct thread_stint *stints = host_timeline_stints(host, thread, &count);
+    walk.wakings = host_timeline_wakings(host, thread, &walk.waking_count);
+    size_t at = array_bound(0, count, i, stints[i].end_ns <= begin_ns);
+    walk.before = at > 0 ? &stints[at - 1] : NULL;
+    walk.next = at < count ? &stints[at] : NULL;
+    if (!walk.next || walk.next->begin_ns > begin_ns)
+        tell_gap(&walk);
+    if (walk.next)
+        tell_period(&walk, THREAD_RUNS, walk.next->begin_ns, walk.next->end_ns, NULL);
+    return first.period;
+}
+
+const char *thread_quota_group(const struct host_timeline *host, uint32_t thread,
+                               const struct thread_stint *before, int64_t end_ns)
+{
+    size_t count = 0;
+    const struct thread_moment *quotas = thread_moments_of(&host->quotas, thread, &count);
+    size_t after = quotas ? thread_moments_before(quotas, count, end_ns) : 0;
+    return after > 0 && before && quotas[after - 1].time_ns > before->begin_ns
+               ? host->names.items[quotas[after - 1].value]
+               : NULL;
+}
+
 // --- wakers --------------------------------------------------------------------------------------
 
 enum { SOFTIRQ_TIMER = 1, SOFTIRQ_NET_RX = 3, SOFTIRQ_BLOCK = 4, SOFTIRQ_HRTIMER = 8 };

@@ -31,6 +31,15 @@ typedef void thread_period_visitor(const struct thread_period *period, void *con
 void thread_periods(const struct host_timeline *host, uint32_t thread, int64_t begin_ns,
                     int64_t end_ns, thread_period_visitor *each, void *context);
 
+// The one of them that begins at begin_ns.
+struct thread_period thread_period_at(const struct host_timeline *host, uint32_t thread,
+                                      int64_t begin_ns, int64_t end_ns);
+
+// The control group by whose quota a thread was held back after a stint, as the kernel named it
+// last until then; NULL: it did not.
+const char *thread_quota_group(const struct host_timeline *host, uint32_t thread,
+                               const struct thread_stint *before, int64_t end_ns);
+
 // What a thread was woken by.
 enum waker_kind {
     WAKER_UNKNOWN, // nobody saw what the waking core did; `thread` may be the one, or interrupted

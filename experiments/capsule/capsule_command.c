@@ -22,6 +22,7 @@
 #include "base/options.h"
 #include "base/progress.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "experiments/capsule/hop_machines.h"
 #include "experiments/common/way_out.h"
 #include "profiler/capsule/hop_capture.h"
@@ -274,15 +275,31 @@ static int drain_until(struct measuring *m, int64_t end_ns, int interrupted, str
     return 0;
 }
 
+// The cores on which who has the taps' other ends may run: what packets there wait for, a capture
+// of kernel events sees on those.
+static void announce_holders(const struct hop_capture *capture, size_t hop_count)
+{
+    cpu_set_t all, its;
+    char cores[256];
+    CPU_ZERO(&all);
+    for (size_t i = 0; i < hop_count; i++) {
+        tap_holder_cores(&hop_capture_link(capture, i)->holder, &its);
+        CPU_OR(&all, &all, &its);
+    }
+    if (CPU_COUNT(&all))
+        printf(", \"holder_cores\": \"%s\"", units_format_cores(&all, cores, sizeof cores));
+}
+
 static void announce(const struct measuring *m)
 {
     if (!m->options.announce)
         return;
+    printf("{\"ready\": true, \"warnings\": []");
     if (m->options.part)
-        printf("{\"ready\": true, \"warnings\": [], \"room_bytes\": %u}\n",
-               hop_capture_room(m->capture));
-    else
-        puts("{\"ready\": true, \"warnings\": []}");
+        printf(", \"room_bytes\": %u", hop_capture_room(m->capture));
+    if (m->capture)
+        announce_holders(m->capture, m->settings.hop_count);
+    puts("}");
     fflush(stdout);
 }
 

@@ -73,7 +73,7 @@ static int report_end(struct far_hops *hops, int status, struct error *err)
 static int wait_ready(struct far_hops *hops, struct error *err)
 {
     int64_t end_ns = monotonic_ns() + READY_S * INT64_C(1000000000);
-    char line[256];
+    char line[512];
     while (monotonic_ns() < end_ns) {
         int status, result = process_read_line(&hops->process, line, sizeof line, WAIT_MS, err);
         if (result < 0)

@@ -150,9 +150,9 @@ static int run_phases(struct run *run, struct error *err)
                                                            start_servers,
                                                            run_start_neighbours,
                                                            run_prepare,
+                                                           run_start_hops,
                                                            run_start_capture,
                                                            run_start_clock,
-                                                           run_start_hops,
                                                            run_load,
                                                            run_stop_hops,
                                                            run_stop_clock,
@@ -221,9 +221,9 @@ static int run_dry(struct run *run, FILE *out, struct error *err)
 {
     struct error ignored;
     int (*const phases[])(struct run *, struct error *) = {
-        run_start_hosts, run_log_fact_questions, run_tune,    run_choose_directories,
-        start_servers,   run_start_neighbours,   run_prepare, run_start_capture,
-        run_start_clock, run_start_hops,         run_load,    run_fetch};
+        run_start_hosts,   run_log_fact_questions, run_tune,    run_choose_directories,
+        start_servers,     run_start_neighbours,   run_prepare, run_start_hops,
+        run_start_capture, run_start_clock,        run_load,    run_fetch};
     run->log = (struct command_log){.file = out, .dry = true};
     int result = 0;
     for (size_t i = 0; i < sizeof phases / sizeof *phases && result == 0; i++)

@@ -72,10 +72,11 @@ static int near_load_cores(struct run *run, cpu_set_t *out)
 }
 
 // Those that the server's capture records.
-static int load_cores_beside_server(struct run *run, cpu_set_t *out)
+static void load_cores_beside_server(struct run *run, cpu_set_t *out)
 {
     CPU_ZERO(out);
-    return run_server_host(run)->kind->is_elsewhere ? 0 : near_load_cores(run, out);
+    if (!run_server_host(run)->kind->is_elsewhere)
+        near_load_cores(run, out);
 }
 
 // Those that a capture of their own records, on the load's host. Agents behind ssh are on hosts of
@@ -191,7 +192,9 @@ int run_start_capture(struct run *run, struct error *err)
         "--quiet",        NULL};
     command_line_add_list(&line, fixed);
     cpu_set_t clients, all;
-    if (load_cores_beside_server(run, &clients))
+    load_cores_beside_server(run, &clients);
+    CPU_OR(&clients, &clients, &run->hops[STAMPED_SERVER].holders);
+    if (CPU_COUNT(&clients))
         command_line_add_option(&line, "--client-cores", "%s",
                                 units_format_cores(&clients, client_cores, sizeof client_cores));
     if (run->shim_dir[0])
@@ -256,6 +259,7 @@ int run_start_clock(struct run *run, struct error *err)
     struct command_line line = {.failed = false};
     command_line_add_list(&line, words);
     if (load_cores_apart(run, &clients)) {
+        CPU_OR(&clients, &clients, &run->hops[STAMPED_CLIENT].holders);
         command_line_add_option(&line, "--client-cores", "%s",
                                 units_format_cores(&clients, cores, sizeof cores));
         command_line_add_option(&line, "--helper-cores", "%s",

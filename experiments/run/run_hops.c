@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "experiments/hosts/host_kind.h"
 #include "experiments/run/run_phases.h"
 
@@ -106,6 +107,9 @@ static int start_hops(struct run *run, enum stamped_machine machine,
     result =
         run_wait_word(run, host, &hops->process, "ready", whats[machine], hops->log, &ready, err);
     hops->room_bytes = (uint32_t)json_integer_value(json_object_get(ready, "room_bytes"));
+    const char *holders = json_string_value(json_object_get(ready, "holder_cores"));
+    if (result == 0 && holders)
+        result = units_parse_cores(holders, &hops->holders, err);
     json_decref(ready);
     if (result == 0)
         supervisor_watch(&run->supervisor, &hops->process, whats[machine], hops->log);

@@ -4,6 +4,7 @@
 #ifndef EXPERIMENTS_RUN_RUN_PHASES_H
 #define EXPERIMENTS_RUN_RUN_PHASES_H
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -40,6 +41,7 @@ struct hop_stamping {
     struct process process;
     char log[LOG_PATH_BYTES];
     uint32_t room_bytes; // how long packets may be there that carry over both machines
+    cpu_set_t holders;   // cores of who has the other ends of taps there
 };
 enum stamped_machine { STAMPED_SERVER, STAMPED_CLIENT, STAMPED_MACHINES };
 

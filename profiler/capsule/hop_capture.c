@@ -132,6 +132,7 @@ static int hop_inspect(struct hop *hop, const struct hop_spec *spec, struct erro
     hop->cut = bridges_cut(fd);
     close(fd);
     hop_link_begin(&hop->link, hop->device.interface);
+    tap_holder_find(spec->interface, hop->device.namespace, &hop->link.holder);
     return result;
 }
 

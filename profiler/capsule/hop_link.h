@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT
 //
 // What an interface sends through, for as long as a hop is at it: its queueing discipline, in which
-// packets wait between the egress hop and the driver, its MTU, and the interface at the other end.
+// packets wait between the egress hop and the driver, its MTU, and the interface or, of a tap, the
+// process at the other end.
 // By rtnetlink(7), which tells what is there and what changes.
 #ifndef PROFILER_CAPSULE_HOP_LINK_H
 #define PROFILER_CAPSULE_HOP_LINK_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "profiler/capsule/tap_holder.h"
 
 enum {
     HOP_QDISC_BYTES = 16, // IFNAMSIZ, as the kernel has it
@@ -23,8 +26,9 @@ struct hop_link {
     char qdisc[HOP_QDISC_BYTES];
     // Why it is not known how long packets of an egress hop are in it; "": it is, or there is none.
     char unseen[HOP_UNSEEN_BYTES];
-    uint32_t least_mtu; // the smallest that it has had; UINT32_MAX: not known
-    bool missed;        // changes, for which the socket had no room
+    uint32_t least_mtu;       // the smallest that it has had; UINT32_MAX: not known
+    bool missed;              // changes, for which the socket had no room
+    struct tap_holder holder; // of a tap: who has its other end, as the hop was attached
 };
 
 // Whether packets wait in it.

@@ -378,6 +378,41 @@ static const struct json_row count_rows[] = {
     JSON_ROW("not_stamped", struct hop_counts, not_stamped),
 };
 
+static json_t *holder_json(const struct tap_holder *holder)
+{
+    if (!holder->process)
+        return json_null();
+    json_t *threads = json_array();
+    for (size_t i = 0; i < holder->thread_count; i++)
+        json_array_append_new(threads, json_pack("{s:I, s:s, s:b}", "thread",
+                                                 (json_int_t)holder->threads[i].thread, "name",
+                                                 holder->threads[i].name, "reads",
+                                                 (int)holder->threads[i].reads));
+    return json_pack("{s:I, s:o}", "process", (json_int_t)holder->process, "threads", threads);
+}
+
+void hop_report_take_holder(const json_t *holder, struct tap_holder *out)
+{
+    const json_t *thread;
+    const json_int_t process = json_integer_value(json_object_get(holder, "process"));
+    size_t i;
+    *out = (struct tap_holder){.process = 0};
+    if (process <= 0 || process > INT32_MAX)
+        return;
+    out->process = (uint32_t)process;
+    json_array_foreach((json_t *)(uintptr_t)json_object_get(holder, "threads"), i, thread)
+    {
+        const json_int_t number = json_integer_value(json_object_get(thread, "thread"));
+        const char *name = json_string_value(json_object_get(thread, "name"));
+        if (number <= 0 || number > INT32_MAX || !name || out->thread_count == TAP_THREADS_MAX)
+            continue;
+        struct tap_thread *at = &out->threads[out->thread_count++];
+        at->thread = (uint32_t)number;
+        at->reads = json_is_true(json_object_get(thread, "reads"));
+        text_clean(name, false, at->name, sizeof at->name);
+    }
+}
+
 static json_t *hop_json(const struct hop_report *report, size_t i)
 {
     const struct hop_spec *spec = &report->hops[i];
@@ -391,6 +426,7 @@ static json_t *hop_json(const struct hop_report *report, size_t i)
                   "gone", (int)report->gone[i], "cut", (int)report->cut[i]);
     uint64_t divided, unwatched;
     unseen_leavings(report, i, &divided, &unwatched);
+    json_object_set_new(object, "holder", holder_json(&link->holder));
     json_object_set_new(object, "left_divided", json_integer((json_int_t)divided));
     json_object_set_new(object, "left_unwatched", json_integer((json_int_t)unwatched));
     return object ? json_rows_set(object, count_rows, &report->counts[i]) : NULL;
@@ -407,6 +443,7 @@ const char *hop_report_take(struct hop_report *report, size_t number, const json
     text_clean(unseen, false, link->unseen, sizeof link->unseen);
     link->interface = (int)json_integer_value(json_object_get(hop, "number"));
     link->peer = (int)json_integer_value(json_object_get(hop, "peer"));
+    hop_report_take_holder(json_object_get(hop, "holder"), &link->holder);
     report->gone[number] = json_is_true(json_object_get(hop, "gone"));
     report->cut[number] = json_is_true(json_object_get(hop, "cut"));
     return json_rows_read(hop, count_rows, &report->counts[number]);

@@ -41,6 +41,9 @@ void hop_report_print(const struct hop_report *report, FILE *out);
 const char *hop_report_take(struct hop_report *report, size_t number, const json_t *hop,
                             struct hop_link *link);
 
+// The same of who has a tap's other end; nobody, where that is not said.
+void hop_report_take_holder(const json_t *holder, struct tap_holder *out);
+
 // The caller owns it; NULL: out of memory.
 json_t *hop_report_json(const struct hop_report *report);
 

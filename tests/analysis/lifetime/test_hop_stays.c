@@ -122,6 +122,44 @@ static const char *first_cause(const struct diagnosis *found, uint64_t lifetime,
     return name;
 }
 
+// Each message that was late was late for that cause, by all but a share of the time.
+static void check_late_causes(struct seen *s, const struct hop_place *at, const char *cause,
+                              const char *category, size_t faults, double share)
+{
+    static const uint32_t threads[] = {SERVER_THREAD};
+    const struct scenario *scenario = &s->joined.scenario;
+    const struct time_source clock = scenario_clock();
+    const struct diagnosis_slice slow = {.high = 1, .min_latency_ns = DELAY_NS};
+    struct diagnosis found = {0};
+    struct host_timeline server;
+    struct error err = {0};
+    assert_int_equal(
+        host_timeline_build(scenario->events.items, scenario->events.count, &clock, &server, &err),
+        0);
+    const struct diagnosis_input in = {.server = &server,
+                                       .client = &server,
+                                       .application_threads = threads,
+                                       .application_thread_count = 1,
+                                       .lifetimes = s->joined.lives.items,
+                                       .lifetime_count = s->joined.lives.count,
+                                       .hops = &s->stays,
+                                       .hop_places = at,
+                                       .granularity_ns = 500,
+                                       .calls = &s->joined.calls};
+    assert_int_equal(diagnose(&in, &slow, &found, &err), 0);
+    assert_string_equal(found.reason, "");
+    assert_true(found.messages.count >= faults);
+    for (size_t i = 0; i < found.messages.count; i++) {
+        float ns;
+        assert_string_equal(first_cause(&found, found.messages.items[i].lifetime, &ns), cause);
+        assert_true(fabs((double)ns - DELAY_NS) < share * DELAY_NS);
+    }
+    assert_int_equal(found.causes.items[0].role, ROLE_NETWORK);
+    assert_string_equal(found.causes.items[0].category, category);
+    diagnosis_free(&found);
+    host_timeline_free(&server);
+}
+
 // What one of the links is slow for; queued: where in a queue, of which it is known how long it
 // held the packet, but for the last microsecond.
 static void check_causes(const char *const causes[3], bool queued)
@@ -132,12 +170,6 @@ static void check_causes(const char *const causes[3], bool queued)
     options.fault_ns = DELAY_NS;
     for (unsigned link = 0; link < 3; link++) {
         struct seen s = {.one_in = 0};
-        struct diagnosis found = {0};
-        struct host_timeline server;
-        const struct scenario *scenario = &s.joined.scenario;
-        const struct time_source clock = scenario_clock();
-        static const uint32_t threads[] = {SERVER_THREAD};
-        struct error err = {0};
         make(&s, &options);
         for (size_t i = 0; i < options.requests; i++) {
             size_t first = s.records.count;
@@ -147,33 +179,9 @@ static void check_causes(const char *const causes[3], bool queued)
             pass_back(&s, i);
         }
         find(&s);
-        const struct diagnosis_slice slow = {.high = 1, .min_latency_ns = DELAY_NS};
-        assert_int_equal(host_timeline_build(scenario->events.items, scenario->events.count, &clock,
-                                             &server, &err),
-                         0);
-        const struct diagnosis_input in = {.server = &server,
-                                           .application_threads = threads,
-                                           .application_thread_count = 1,
-                                           .lifetimes = s.joined.lives.items,
-                                           .lifetime_count = s.joined.lives.count,
-                                           .hops = &s.stays,
-                                           .hop_places = queued ? queueing : places,
-                                           .granularity_ns = 500,
-                                           .calls = &s.joined.calls};
-        assert_int_equal(diagnose(&in, &slow, &found, &err), 0);
-        assert_string_equal(found.reason, "");
-        assert_true(found.messages.count >= options.faults);
-        for (size_t i = 0; i < found.messages.count; i++) {
-            float ns;
-            assert_string_equal(first_cause(&found, found.messages.items[i].lifetime, &ns),
-                                causes[link]);
-            assert_true(fabs((double)ns - DELAY_NS) < 0.05 * DELAY_NS);
-        }
-        assert_int_equal(found.causes.items[0].role, ROLE_NETWORK);
-        assert_string_equal(found.causes.items[0].category,
-                            queued && link != IN ? "queueing discipline" : "network");
-        diagnosis_free(&found);
-        host_timeline_free(&server);
+        check_late_causes(&s, queued ? queueing : places, causes[link],
+                          queued && link != IN ? "queueing discipline" : "network", options.faults,
+                          0.05);
         finish(&s);
     }
 }
@@ -226,6 +234,106 @@ static void a_queue_is_a_part_of_the_link(void **state)
         assert_int_equal(stays[3].end_ns, r->nic);
     }
     finish(&s);
+}
+
+// --- into a virtual machine ----------------------------------------------------------------------
+
+enum { EMULATOR = 900, MACHINE_CORE_1, MACHINE_CORE_0, EMULATOR_ON = 4, MACHINE_CORE_ON = 5 };
+
+struct held_back {
+    const char *cause, *category;
+    const char *reader; // the name of the thread that reads from the tap
+    uint32_t thread;    // that is held back
+    uint8_t flags;      // of the switch with which it left its core
+    const char *other;  // what has the core meanwhile; NULL: nothing
+    bool stopped;       // by a signal
+    const char *group;  // whose quota is used up
+};
+
+static void run_for(struct scenario *s, uint32_t thread, uint16_t core, int64_t begin_ns,
+                    int64_t end_ns)
+{
+    scenario_event(s, begin_ns - 100, EVENT_WAKING, core, thread)->payload.a = core;
+    scenario_switch(s, begin_ns, core, thread, "emulator");
+    scenario_switch(s, end_ns, core, 0, "");
+}
+
+// While a packet is late behind the tap: the thread leaves its core before it comes, and has it
+// again just before it is seen inside. The machine's other core is busy all along.
+static void hold_back(struct seen *seen, const struct held_back *of)
+{
+    struct scenario *s = &seen->joined.scenario;
+    const uint16_t core = of->thread == EMULATOR ? EMULATOR_ON : MACHINE_CORE_ON;
+    scenario_switch(s, SCENARIO_BEGIN_NS, 6, MACHINE_CORE_0, "CPU 0/KVM");
+    for (size_t i = 0; i < s->options.requests; i++) {
+        const struct scenario_request *r = &s->requests.items[i];
+        const int64_t left = r->tx - 10000, back = r->nic - 5000;
+        if (r->nic - r->tx < DELAY_NS)
+            continue;
+        if (of->thread != EMULATOR) // which the reader has given it
+            run_for(s, EMULATOR, EMULATOR_ON, left + 12000, left + 15000);
+        scenario_event(s, left - 5000, EVENT_WAKING, core, of->thread)->payload.a = core;
+        scenario_switch(s, left - 4000, core, of->thread, "emulator");
+        if (of->group) {
+            struct event *quota = scenario_event(s, left - 10, EVENT_QUOTA, core, of->thread);
+            memcpy(quota->payload.text, of->group, strlen(of->group));
+        }
+        if (of->stopped)
+            scenario_event(s, left - 10, EVENT_BLOCKED, core, of->thread)->payload.b =
+                BLOCKED_SIGNALLED;
+        scenario_switch(s, left, core, of->other ? HOG_THREAD : 0, of->other ? of->other : "");
+        s->events.items[s->events.count - 1].flags = of->flags;
+        if (!of->flags)
+            scenario_event(s, back - 100, EVENT_WAKING, core, of->thread)->payload.a = core;
+        scenario_switch(s, back, core, of->thread, "emulator");
+        scenario_switch(s, back + 4000, core, 0, "");
+    }
+}
+
+static void what_holds_a_virtual_machine_back_is_the_cause(void **state)
+{
+    (void)state;
+    static const struct held_back cases[] = {
+        {"hop out -> eth0@server, emulator behind hog", "other programs", "emulator", EMULATOR,
+         SWITCH_PREEMPTED, "hog", false, NULL},
+        {"hop out -> eth0@server, vhost-900 behind hog", "other programs", "vhost-900", EMULATOR,
+         SWITCH_PREEMPTED, "hog", false, NULL},
+        {"hop out -> eth0@server, CPU 1/KVM behind hog", "other programs", "emulator",
+         MACHINE_CORE_1, SWITCH_PREEMPTED, "hog", false, NULL},
+        {"hop out -> eth0@server, emulator stopped by a signal", "signals", "emulator", EMULATOR, 0,
+         NULL, true, NULL},
+        {"hop out -> eth0@server, CPU 1/KVM throttled (CPU quota of box)", "CPU quota", "emulator",
+         MACHINE_CORE_1, SWITCH_THROTTLED, NULL, false, "box"},
+        {"hop out -> eth0@server", "network", "emulator", MACHINE_CORE_1, 0, NULL, false, NULL},
+    };
+    struct scenario_options options = plain;
+    options.fault = FAULT_NETWORK;
+    options.faults = 20;
+    options.fault_ns = DELAY_NS;
+    options.gap_ns = 10 * DELAY_NS; // so that each is late by itself
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        struct seen s = {.one_in = 0};
+        struct hop_place at[HOPS];
+        memcpy(at, places, sizeof at);
+        at[OUT].at_client = true;
+        at[OUT].holder = (struct tap_holder){.process = EMULATOR,
+                                             .thread_count = 3,
+                                             .threads = {{MACHINE_CORE_0, "CPU 0/KVM", false},
+                                                         {EMULATOR, "", true},
+                                                         {MACHINE_CORE_1, "CPU 1/KVM", false}}};
+        snprintf(at[OUT].holder.threads[1].name, TAP_NAME_BYTES, "%s", cases[c].reader);
+        make(&s, &options);
+        for (size_t i = 0; i < options.requests; i++) {
+            pass_there(&s, i, OUT);
+            s.records.items[s.records.count - 1].core_after = 2; // the machine's core 1
+            pass_back(&s, i);
+        }
+        s.places = at;
+        find(&s);
+        hold_back(&s, &cases[c]);
+        check_late_causes(&s, at, cases[c].cause, cases[c].category, options.faults, 0.1);
+        finish(&s);
+    }
 }
 
 // --- and the table -------------------------------------------------------------------------------
@@ -350,6 +458,7 @@ int main(void)
         cmocka_unit_test(a_queue_is_a_part_of_the_link),
         cmocka_unit_test(a_slow_link_is_the_cause),
         cmocka_unit_test(a_queue_that_holds_packets_is_the_cause),
+        cmocka_unit_test(what_holds_a_virtual_machine_back_is_the_cause),
         cmocka_unit_test(the_table_is_in_the_order_of_the_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -100,7 +100,7 @@ at "$client" tc qdisc show dev eth0 | grep clsact >/dev/null || fail "another's 
 # waiting: at a rate of 500 a second beside another load it lost datagrams that had come whole (RcvbufErrors).
 asked() { # NAME ADDRESS
     nsenter -t "$client" -n "${taillight[@]}" load --server "udp:$2:11211" --rate max --connections 4 --depth 1 --duration 1s \
-        --sleep --quiet --json >"$scene/$1-load.json" 2>"$scene/$1-load.err"
+        --timeout 20s --sleep --quiet --json >"$scene/$1-load.json" 2>"$scene/$1-load.err"
     jq -e '.answered > 50 and .answered == .sent and ([.errors[]? | numbers] | add // 0) == 0' "$scene/$1-load.json" >/dev/null ||
         fail "$1: $(jq -c '{sent, answered, errors}' "$scene/$1-load.json") $(at "$server" grep Udp: /proc/net/snmp)"
 }
