@@ -7,8 +7,9 @@
 // gives them and the last takes off and writes into the ring.
 //
 // It runs for every packet of the interface, so it looks at the headers and is done with what the
-// filter does not want. Each hop is a copy of these programs with counts of its own; all write into
-// the same rings.
+// filter does not want. A copy of these programs serves as many hops as are told apart by their
+// interfaces' numbers, since a copy that did not run just now has to come from memory; all write
+// into the same rings.
 #include "profiler/bpf/kernel.h"
 
 #include <linux/bpf.h>
@@ -21,17 +22,17 @@
 #include "profiler/bpf/packet_head.h"
 #include "profiler/bpf/queue_waiting.bpf.h"
 
-struct hop_counts counts;
+struct hop_counts counts[HOP_COUNTS];
 // How long an IP packet may be with its trailer. 0, before all hops are attached and when they
 // go: no packet begins to carry.
 uint32_t room_bytes;
-uint32_t queues; // packets wait behind this hop, and are followed there
+uint32_t queues; // packets wait behind these hops, and are followed there: one bit each
 // Filled in before the programs are loaded, whose verifier then leaves out what is not asked.
 const volatile struct packet_filter filter;
-const volatile uint8_t hop;
-const volatile uint32_t sample_limit; // see packet_is_sampled()
-const volatile uint64_t key;          // of packet_flow(), and of trailers
-const volatile bool may_follow;       // what waits; of egress hops that look
+const volatile uint8_t hops[HOP_PLACES]; // by the interface: hop_place(); HOPS_MAX: none
+const volatile uint32_t sample_limit;    // see packet_is_sampled()
+const volatile uint64_t key;             // of packet_flow(), and of trailers
+const volatile bool may_follow;          // what waits; of egress hops that look
 // Of hops that carry.
 const volatile uint64_t run;        // the trailers' number
 const volatile uint16_t asked;      // hops that are to stamp, one bit each
@@ -54,6 +55,22 @@ static __always_inline uint8_t core_after(void)
 static __always_inline void count(uint64_t *counter)
 {
     __sync_fetch_and_add(counter, 1);
+}
+
+// Which hop this is.
+static __always_inline uint8_t hop_here(const struct __sk_buff *skb)
+{
+    return hops[hop_place(skb->ifindex)];
+}
+
+static __always_inline struct hop_counts *counts_of(uint8_t hop)
+{
+    return &counts[hop & (HOP_COUNTS - 1)];
+}
+
+static __always_inline struct hop_counts *counts_here(const struct __sk_buff *skb)
+{
+    return counts_of(hop_here(skb));
 }
 
 // As a place that the compiler knows nothing of: it would take the zeros for what the filter is.
@@ -112,7 +129,7 @@ static __always_inline bool identify(struct __sk_buff *skb, const struct reading
     record->flow = packet_flow(head, key);
     record->ip_bytes = head->ip_bytes;
     record->protocol = head->protocol;
-    record->hop = hop;
+    record->hop = hop_here(skb);
     if (head->protocol == PACKET_TCP) {
         if (state->opens && !head->payload_bytes) {
             record->first = record->end = head->sequence + 1;
@@ -120,7 +137,7 @@ static __always_inline bool identify(struct __sk_buff *skb, const struct reading
             return true;
         }
         if (!head->payload_bytes) {
-            count(&counts.bare);
+            count(&counts_here(skb)->bare);
             return false;
         }
         record->first = head->sequence;
@@ -138,7 +155,7 @@ static __always_inline bool identify(struct __sk_buff *skb, const struct reading
         if (packet_is_sampled(record->datagram, sample_limit))
             return true;
     }
-    count(&counts.unsampled);
+    count(&counts_here(skb)->unsampled);
     return false;
 }
 
@@ -147,7 +164,7 @@ static __always_inline bool write_record(const struct hop_record *record)
 {
     struct hop_slot *slot = slot_take();
     if (!slot) {
-        count(&counts.dropped);
+        count(&counts_of(record->hop)->dropped);
         return false;
     }
     slot->record = *record;
@@ -190,10 +207,10 @@ static __always_inline void follow(struct __sk_buff *skb, const struct reading_s
                              : head->destination.word[1],
         .ports_at = (uint16_t)(behind + state->transport_at),
         .addresses_at = (uint16_t)(behind + state->ip_at + (is_four ? 12 : 32)),
-        .hop = hop,
+        .hop = record->hop,
         .protocol = head->protocol};
     if (bpf_map_update_elem(&waiting, &buffer, &packet, BPF_ANY) == 0)
-        count(&counts.queued);
+        count(&counts_here(skb)->queued);
 }
 
 SEC("tc")
@@ -201,11 +218,12 @@ int hop_look(struct __sk_buff *skb)
 {
     struct reading_state state = {.is_fragment = false};
     struct hop_record record = {.time = 0};
-    bool recorded = false, follows = may_follow && *(volatile uint32_t *)&queues;
+    bool recorded = false,
+         follows = may_follow && *(volatile uint32_t *)&queues >> hop_here(skb) & 1;
     enum reading reading = read_head(skb, &state);
-    count_unread(reading);
+    count_unread(skb, reading);
     if (reading == READ_LATER_FRAGMENT && packet_filter_matches_ends(asked_for(), &state.head))
-        count(&counts.fragments);
+        count(&counts_here(skb)->fragments);
     if (is_asked(skb, &reading, &state) && identify(skb, &state, &record)) {
         record.time = bpf_ktime_get_ns();
         record.core_after = core_after();
@@ -252,18 +270,18 @@ struct carried {
 static __always_inline bool find_carried(struct __sk_buff *skb, struct carried *it)
 {
     enum reading reading = read_head(skb, &it->state);
-    count_unread(reading);
+    count_unread(skb, reading);
     if (!is_asked(skb, &reading, &it->state))
         return false;
-    count(&counts.matched);
+    count(&counts_here(skb)->matched);
     if (reading == READ_FRAGMENT) {
-        count(&counts.fragments); // each of its parts would be as long as may be
+        count(&counts_here(skb)->fragments); // each of its parts would be as long as may be
         return false;
     }
     int at = packet_begin(skb, &it->state);
     it->trailer_at = (uint32_t)at + it->state.ip_at + it->state.head.ip_bytes;
     if (at < 0 || skb->len < it->trailer_at) {
-        count(&counts.unreadable);
+        count(&counts_here(skb)->unreadable);
         return false;
     }
     it->behind_bytes = skb->len - it->trailer_at;
@@ -292,27 +310,27 @@ static __always_inline bool may_begin(struct __sk_buff *skb, const struct carrie
     if (record->flags & HOP_OPENS) {
         record->time = bpf_ktime_get_ns();
         if (write_record(record))
-            count(&counts.bare); // it is left alone
+            count(&counts_here(skb)->bare); // it is left alone
         return false;
     }
     if (record->flags & HOP_ONLY_COVERS) {
-        count(&counts.unsampled);
+        count(&counts_here(skb)->unsampled);
         return false;
     }
     if (skb->gso_size) {
-        count(&counts.bundled);
+        count(&counts_here(skb)->bundled);
         return false;
     }
     if (it->behind_bytes && skb->len > LEAST_FRAME_BYTES) {
-        count(&counts.foreign);
+        count(&counts_here(skb)->foreign);
         return false;
     }
     if (most > room_bytes) {
-        count(&counts.no_room);
+        count(&counts_here(skb)->no_room);
         return false;
     }
     if (record->protocol == PACKET_TCP && !stream_goes_on(record)) {
-        count(&counts.sent_again);
+        count(&counts_here(skb)->sent_again);
         return false;
     }
     return true;
@@ -331,17 +349,17 @@ int hop_begin(struct __sk_buff *skb)
         !may_begin(skb, &it, &record))
         return CONTINUE;
     uint32_t before = skb->len;
-    trailer.stamp = trailer_stamp(bpf_ktime_get_ns(), hop);
+    trailer.stamp = trailer_stamp(bpf_ktime_get_ns(), hop_here(skb));
     trailer.head = trailer_begin(key, run, asked, stamps_room, record.flow, trailer.stamp);
     // In a tunnel it would have to grow with all that is around it.
     if (it.state.ip_at ||
         bpf_skb_change_tail(skb, it.trailer_at + trailer_bytes(stamps_room), 0) < 0) {
-        count(&counts.not_stamped);
+        count(&counts_here(skb)->not_stamped);
     } else if (bpf_skb_store_bytes(skb, it.trailer_at, &trailer, sizeof trailer, 0) < 0) {
         bpf_skb_change_tail(skb, before, 0);
-        count(&counts.not_stamped);
+        count(&counts_here(skb)->not_stamped);
     } else {
-        count(&counts.begun);
+        count(&counts_here(skb)->begun);
     }
     return CONTINUE;
 }
@@ -355,9 +373,9 @@ static __always_inline bool read_trailer(struct __sk_buff *skb, const struct car
         trailer_is_ours(head, run, it->behind_bytes))
         return true;
     if (it->behind_bytes && skb->len > LEAST_FRAME_BYTES)
-        count(&counts.foreign);
+        count(&counts_here(skb)->foreign);
     else
-        count(&counts.unsampled);
+        count(&counts_here(skb)->unsampled);
     return false;
 }
 
@@ -387,18 +405,18 @@ int hop_carry(struct __sk_buff *skb)
     struct capsule_trailer head;
     if (!find_carried(skb, &it) || !read_trailer(skb, &it, &head))
         return CONTINUE;
-    if (!(head.asked >> hop & 1)) {
-        count(&counts.unsampled);
+    if (!(head.asked >> hop_here(skb) & 1)) {
+        count(&counts_here(skb)->unsampled);
         return CONTINUE;
     }
-    uint64_t stamp = trailer_stamp(bpf_ktime_get_ns(), hop);
+    uint64_t stamp = trailer_stamp(bpf_ktime_get_ns(), hop_here(skb));
     uint32_t trailer_end = it.trailer_at + trailer_bytes(trailer_room(&head));
     if (trailer_count(&head) < trailer_room(&head) &&
         (write_stamp(skb, &it, head, stamp) ||
          (bpf_skb_pull_data(skb, trailer_end) == 0 && write_stamp(skb, &it, head, stamp))))
-        count(&counts.stamped);
+        count(&counts_here(skb)->stamped);
     else
-        count(&counts.not_stamped);
+        count(&counts_here(skb)->not_stamped);
     return CONTINUE;
 }
 
@@ -433,7 +451,7 @@ static __always_inline void write_carried(const struct carried_record *carried, 
     const struct hop_ring *ring = slots_take(1 + hop_slots_behind(stamps), &position);
     struct hop_slot *first = ring ? slot_at(ring, position) : NULL;
     if (!first) {
-        count(&counts.dropped);
+        count(&counts_of(carried->packet.hop)->dropped);
         return;
     }
     for (uint32_t i = 0; i < HOP_SLOTS_BEHIND_MAX && i * HOP_SLOT_STAMPS < stamps; i++) {
@@ -448,7 +466,7 @@ static __always_inline void write_carried(const struct carried_record *carried, 
 
 // A stream that opens, where its packets will end: on another machine than where they begin, that
 // is all that its clock's stamps can be counted from.
-static __always_inline bool record_opening(const struct carried *it)
+static __always_inline bool record_opening(struct __sk_buff *skb, const struct carried *it)
 {
     const struct packet_head *head = &it->state.head;
     if (!it->state.opens || head->payload_bytes)
@@ -458,11 +476,11 @@ static __always_inline bool record_opening(const struct carried *it)
                                 .first = head->sequence + 1,
                                 .end = head->sequence + 1,
                                 .ip_bytes = head->ip_bytes,
-                                .hop = hop,
+                                .hop = hop_here(skb),
                                 .protocol = head->protocol,
                                 .flags = HOP_OPENS};
     if (write_record(&record))
-        count(&counts.bare);
+        count(&counts_here(skb)->bare);
     return true;
 }
 
@@ -472,23 +490,23 @@ int hop_end(struct __sk_buff *skb)
     struct carried it = {.trailer_at = 0};
     struct carried_record record = {.packet = {.time = 0}};
     struct capsule_trailer head;
-    if (!find_carried(skb, &it) || record_opening(&it) || !read_trailer(skb, &it, &head))
+    if (!find_carried(skb, &it) || record_opening(skb, &it) || !read_trailer(skb, &it, &head))
         return CONTINUE;
     record.packet.time = bpf_ktime_get_ns();
     identify(skb, &it.state, &record.packet);
     bool whole = read_stamps(skb, &it, &head, &record);
     if (it.state.ip_at || bpf_skb_change_tail(skb, it.trailer_at, 0) < 0)
-        count(&counts.not_stamped); // IP cuts it off
-    count(&counts.ended);
+        count(&counts_here(skb)->not_stamped); // IP cuts it off
+    count(&counts_here(skb)->ended);
     if (!whole) {
-        count(&counts.damaged);
+        count(&counts_here(skb)->damaged);
         return CONTINUE;
     }
     uint64_t stamps = trailer_count(&head);
     asm volatile("" : "+r"(stamps)); // so that the verifier sees the bounds of what is passed on
     if (stamps >= HOPS_MAX)
         return CONTINUE;
-    record.stamps[stamps] = trailer_stamp(record.packet.time, hop);
+    record.stamps[stamps] = trailer_stamp(record.packet.time, record.packet.hop);
     write_carried(&record, (uint32_t)stamps + 1);
     return CONTINUE;
 }

@@ -79,6 +79,18 @@ struct hop_device {
     uint32_t namespace; // the inode of its network namespace; 0: the kernel has none
 };
 
+enum {
+    HOP_PLACES = 64, // of a copy of the programs; a power of two, as the next
+    HOP_COUNTS = 16, // HOPS_MAX and one
+};
+
+// By what a copy of the programs tells its hops apart: an interface's number, of which those of one
+// copy differ here.
+static inline uint32_t hop_place(uint32_t interface)
+{
+    return interface & (HOP_PLACES - 1);
+}
+
 // What a hop does with the packets that are asked for.
 enum hop_role {
     HOP_LOOKS,   // records each; changes nothing
@@ -91,9 +103,10 @@ enum hop_role {
 // is counted by whoever takes it from there: a counter of the program's own, behind the record,
 // would wait until the caches have the record's place.
 struct hop_counts {
-    uint64_t matched;   // packets. Of hops that look, all of the next four
-    uint64_t recorded;  // of them; counted where they are taken from the rings
-    uint64_t unsampled; // of them: left out by the sampling
+    // Hops on different cores share no cache line.
+    _Alignas(64) uint64_t matched; // packets. Of hops that look, all of the next four
+    uint64_t recorded;             // of them; counted where they are taken from the rings
+    uint64_t unsampled;            // of them: left out by the sampling
     // Of them: TCP packets without payload, which nothing tells apart. SYNs are among them where
     // packets begin to carry and where they end, else they are recorded.
     uint64_t bare;

@@ -263,12 +263,12 @@ static __always_inline enum reading read_head(struct __sk_buff *skb, struct read
     return type == VLAN_TAG || type == OUTER_VLAN_TAG ? read_tagged(skb, state) : READ_OTHER;
 }
 
-static __always_inline void count_unread(enum reading reading)
+static __always_inline void count_unread(const struct __sk_buff *skb, enum reading reading)
 {
     if (reading == READ_UNREADABLE)
-        count(&counts.unreadable);
+        count(&counts_here(skb)->unreadable);
     if (reading == READ_TAGGED)
-        count(&counts.tagged);
+        count(&counts_here(skb)->tagged);
 }
 
 // --- tunnels -------------------------------------------------------------------------------------
@@ -359,9 +359,9 @@ static __always_inline bool is_asked(struct __sk_buff *skb, enum reading *readin
     if (!is_tunnel(*reading, state))
         return false;
     *reading = read_inner(skb, state);
-    count_unread(*reading);
+    count_unread(skb, *reading);
     if (*reading == READ_LATER_FRAGMENT && packet_filter_matches_ends(asked_for(), &state->head))
-        count(&counts.fragments);
+        count(&counts_here(skb)->fragments);
     return *reading <= READ_FRAGMENT && packet_filter_matches(asked_for(), &state->head);
 }
 

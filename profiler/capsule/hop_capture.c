@@ -30,7 +30,7 @@
 #include "profiler/host_facts.h"
 
 struct hop {
-    struct capsule_bpf *programs; // with counts of its own
+    struct capsule_bpf *programs; // maybe those of others, too
     struct hop_attachment attachment;
     struct hop_link link;
     enum hop_role role;
@@ -46,6 +46,8 @@ struct hop {
 struct hop_capture {
     struct hop hops[HOPS_MAX];
     size_t hop_count;
+    struct capsule_bpf *copies[HOPS_MAX]; // of the programs
+    size_t copy_count;
     struct hop_queue queue;
     struct hop_rings rings;
     struct hop_record_array records;
@@ -219,26 +221,58 @@ static int share_maps(const struct hop_capture *capture, const struct capsule_bp
     return result;
 }
 
-// Loads the program of hop number `index`.
-static int hop_load(struct hop_capture *capture, size_t index,
+// Whether the programs of one hop can serve another one.
+static bool hops_are_alike(const struct hop *a, const struct hop *b)
+{
+    return a->role == b->role && a->may_follow == b->may_follow && a->link_bytes == b->link_bytes;
+}
+
+// Whether these programs already serve an interface in the place of this hop's.
+static bool place_is_taken(const struct hop_capture *capture, const struct capsule_bpf *programs,
+                           size_t index)
+{
+    bool taken = false;
+    for (size_t i = 0; i < index; i++)
+        taken |= capture->hops[i].programs == programs &&
+                 hop_place(capture->hops[i].device.interface) ==
+                     hop_place(capture->hops[index].device.interface);
+    return taken;
+}
+
+// Makes the programs of the hop number `index`, or takes those of an earlier one.
+static int hop_make(struct hop_capture *capture, size_t index,
                     const struct hop_capture_settings *settings, struct error *err)
 {
-    struct capsule_bpf *programs = capsule_bpf__open();
-    if (!programs)
-        return error_set_errno(err, ERROR_FAILED, "cannot open the BPF programs of a hop");
-    capture->hops[index].programs = programs;
-    programs->rodata->hop = settings->numbers[index];
-    programs->rodata->may_follow = capture->hops[index].may_follow;
-    programs->rodata->key = capture->flow_key;
-    programs->rodata->sample_limit = packet_sample_limit(settings->one_in);
-    programs->rodata->run = capture->run;
-    programs->rodata->asked = (uint16_t)((1u << settings->way_count) - 1);
-    programs->rodata->stamps_room = stamps_room_of(settings);
-    programs->rodata->link_bytes = capture->hops[index].link_bytes;
-    programs->rodata->filter = settings->filter;
-    for (int i = 0; i < programs->skeleton->prog_cnt; i++)
-        bpf_program__set_autoload(*programs->skeleton->progs[i].prog, false);
-    bpf_program__set_autoload(program_of(&capture->hops[index]), true);
+    struct hop *hop = &capture->hops[index];
+    for (size_t i = 0; i < index && !hop->programs; i++)
+        if (hops_are_alike(&capture->hops[i], hop) &&
+            !place_is_taken(capture, capture->hops[i].programs, index))
+            hop->programs = capture->hops[i].programs;
+    if (!hop->programs) {
+        hop->programs = capture->copies[capture->copy_count++] = capsule_bpf__open();
+        if (!hop->programs)
+            return error_set_errno(err, ERROR_FAILED, "cannot open the BPF programs of a hop");
+        memset((void *)(uintptr_t)hop->programs->rodata->hops, HOPS_MAX, HOP_PLACES);
+    }
+    struct capsule_bpf__rodata *of = hop->programs->rodata;
+    of->hops[hop_place(hop->device.interface)] = hop->number;
+    of->may_follow = hop->may_follow;
+    of->key = capture->flow_key;
+    of->sample_limit = packet_sample_limit(settings->one_in);
+    of->run = capture->run;
+    of->asked = (uint16_t)((1u << settings->way_count) - 1);
+    of->stamps_room = stamps_room_of(settings);
+    of->link_bytes = hop->link_bytes;
+    of->filter = settings->filter;
+    for (int i = 0; i < hop->programs->skeleton->prog_cnt; i++)
+        bpf_program__set_autoload(*hop->programs->skeleton->progs[i].prog, false);
+    bpf_program__set_autoload(program_of(hop), true);
+    return 0;
+}
+
+static int copy_load(const struct hop_capture *capture, struct capsule_bpf *programs,
+                     struct error *err)
+{
     if (share_maps(capture, programs) < 0 || capsule_bpf__load(programs) < 0)
         return errno == EPERM || (errno == EACCES && !privilege_held(PRIVILEGE_PERFMON))
                    ? refuse_privileges(err)
@@ -324,10 +358,10 @@ static void follow_queues(struct hop_capture *capture)
     for (size_t i = 0; i < capture->hop_count; i++) {
         const struct hop *hop = &capture->hops[i];
         volatile uint32_t *queues = &hop->programs->bss->queues;
-        if (!hop->may_follow || *queues || !hop_link_queues(&hop->link))
+        if (!hop->may_follow || *queues >> hop->number & 1 || !hop_link_queues(&hop->link))
             continue;
         hop_queue_tell(&capture->queue, hop->number, &hop->device);
-        *queues = hop_queue_begin(&capture->queue);
+        *queues |= (uint32_t)hop_queue_begin(&capture->queue) << hop->number;
     }
 }
 
@@ -376,7 +410,9 @@ static int hops_open(struct hop_capture *capture, const struct hop_capture_setti
     if (result == 0)
         prepare_queues(capture, settings);
     for (size_t i = 0; i < settings->hop_count && result == 0; i++)
-        result = hop_load(capture, i, settings, err);
+        result = hop_make(capture, i, settings, err);
+    for (size_t i = 0; i < capture->copy_count && result == 0; i++)
+        result = copy_load(capture, capture->copies[i], err);
     if (result == 0)
         follow_queues(capture);
     // Where packets end comes first and where they begin last: none is to get a trailer that nobody
@@ -467,9 +503,9 @@ void hop_capture_stop(struct hop_capture *capture)
 
 struct hop_counts hop_capture_counts(const struct hop_capture *capture, size_t hop)
 {
+    const uint8_t number = capture->hops[hop].number % HOPS_MAX;
     struct hop_counts counts =
-        *(volatile struct hop_counts *)&capture->hops[hop].programs->bss->counts;
-    uint8_t number = capture->hops[hop].number % HOPS_MAX;
+        *(volatile struct hop_counts *)&capture->hops[hop].programs->bss->counts[number];
     bool looks = capture->hops[hop].role == HOP_LOOKS;
     counts.left = capture->queue.left[number];
     // Where packets carry, what else is recorded is how a stream opens: bare.
@@ -516,8 +552,8 @@ void hop_capture_free(struct hop_capture *capture)
         return;
     hop_capture_stop(capture);
     hop_rings_close(&capture->rings);
-    for (size_t i = 0; i < capture->hop_count; i++)
-        capsule_bpf__destroy(capture->hops[i].programs);
+    for (size_t i = 0; i < capture->copy_count; i++)
+        capsule_bpf__destroy(capture->copies[i]);
     array_free(&capture->records);
     free(capture);
 }

@@ -102,9 +102,9 @@ measure() { # ROUND SETTING: hops, kind and sample
         echo 1 >$stats
         figures timed .achieved_rate --rate max
         echo "$stats_were" >$stats
-        programs=$(bpftool -j prog show | jq -c --argjson own "$(cat "/proc/$capsule/fdinfo/"* | awk '/^prog_id:/ { print $2 }' | jq -s -c unique)" '
+        programs=$(bpftool -j prog show | jq -c --argjson hops "$hops" --argjson own "$(cat "/proc/$capsule/fdinfo/"* | awk '/^prog_id:/ { print $2 }' | jq -s -c unique)" '
         [.[] | select(.id as $id | $own | index($id)) | select(.run_cnt > 0)] | {
-            all: ((map(.run_time_ns) | add) / (map(.run_cnt) | max)),
+            all: ((map(.run_time_ns) | add) / (map(.run_cnt) | add) * $hops),
             each: (group_by(.name) | map({key: .[0].name, value: ((map(.run_time_ns) | add) / (map(.run_cnt) | add))}) | from_entries)}')
         kill -INT $capsule
         wait $capsule || fail "$2: the capsule: exit $?"

@@ -150,11 +150,11 @@ static void frames_make(struct scene *scene)
 static void check_counts(const struct scene *scene)
 {
     const uint64_t each = (uint64_t)ROUNDS * TRIES;
-    const struct hop_counts *counts = &scene->programs->bss->counts;
+    const struct hop_counts *counts = &scene->programs->bss->counts[0];
     if (counts->begun != each + 1 || counts->stamped != (each + 1) * APPENDS ||
         counts->ended != each || scene->recorded != 3 * each || counts->dropped ||
         counts->damaged || counts->not_stamped || counts->unsampled != each ||
-        scene->sampling->bss->counts.unsampled != each)
+        scene->sampling->bss->counts[0].unsampled != each)
         bench_fail("the programs did not do what is timed: begun %llu, stamped %llu, ended %llu, "
                    "recorded %llu, dropped %llu",
                    (unsigned long long)counts->begun, (unsigned long long)counts->stamped,

@@ -48,7 +48,7 @@ static void begin(struct scene *scene, uint32_t one_in, uint16_t asked)
     assert_non_null(scene->programs);
     scene->programs->rodata->key = KEY;
     scene->programs->rodata->run = RUN;
-    scene->programs->rodata->hop = HOP;
+    scene->programs->rodata->hops[hop_place(LOOPBACK)] = HOP;
     scene->programs->rodata->asked = asked;
     scene->programs->rodata->stamps_room = STAMPS;
     scene->programs->bss->room_bytes = ROOM;
@@ -178,7 +178,7 @@ static void packets_are_what_they_were(void **state)
                 }
                 assert_int_equal(scene.record.packet.ip_bytes, before.count - LINK_BYTES);
             }
-    const struct hop_counts *counts = &scene.programs->bss->counts;
+    const struct hop_counts *counts = &scene.programs->bss->counts[HOP];
     assert_int_equal(counts->begun, scene.records);
     assert_int_equal(counts->ended, scene.records);
     assert_int_equal(counts->damaged + counts->foreign + counts->not_stamped + counts->no_room, 0);
@@ -194,7 +194,7 @@ static void damaged_trailers_are_counted(void **state)
     struct frame before = datagram(100, 7), carried = before;
     pass_begin(&scene, &carried);
     pass_carry(&scene, &carried);
-    const struct hop_counts *counts = &scene.programs->bss->counts;
+    const struct hop_counts *counts = &scene.programs->bss->counts[HOP];
     for (size_t at = before.count; at < before.count + sizeof(struct capsule_trailer) + 8 * 2;
          at++) {
         struct frame frame = carried;
@@ -237,7 +237,7 @@ static void foreign_bytes_are_left_alone(void **state)
     pass_carry(&scene, &frame);
     pass_end(&scene, &frame);
     assert_true(same(&frame, &before));
-    assert_int_equal(scene.programs->bss->counts.foreign, 3);
+    assert_int_equal(scene.programs->bss->counts[HOP].foreign, 3);
     // What Ethernet filled up is no content: a trailer takes its place.
     before = datagram(10, 7);
     size_t bytes = before.count;
@@ -248,7 +248,7 @@ static void foreign_bytes_are_left_alone(void **state)
     assert_int_equal(frame.count, bytes + TRAILER);
     pass_end(&scene, &frame);
     assert_true(same(&frame, &before));
-    assert_int_equal(scene.programs->bss->counts.foreign, 3);
+    assert_int_equal(scene.programs->bss->counts[HOP].foreign, 3);
     assert_int_equal(scene.records, 1);
     end(&scene);
 }
@@ -270,10 +270,10 @@ static void what_has_tags_in_the_frame_carries(void **state)
         pass_end(&scene, &frame);
         assert_true(same(&frame, &before));
     }
-    assert_int_equal(scene.programs->bss->counts.tagged, 3);
-    assert_int_equal(scene.programs->bss->counts.begun, TAGS - 1);
-    assert_int_equal(scene.programs->bss->counts.stamped, TAGS - 1);
-    assert_int_equal(scene.programs->bss->counts.ended, TAGS - 1);
+    assert_int_equal(scene.programs->bss->counts[HOP].tagged, 3);
+    assert_int_equal(scene.programs->bss->counts[HOP].begun, TAGS - 1);
+    assert_int_equal(scene.programs->bss->counts[HOP].stamped, TAGS - 1);
+    assert_int_equal(scene.programs->bss->counts[HOP].ended, TAGS - 1);
     assert_int_equal(scene.records, TAGS - 1);
     end(&scene);
 }
@@ -284,7 +284,7 @@ static void what_may_not_grow_is_left_alone(void **state)
     struct scene scene;
     enum { MOST = ROOM - TRAILER };
     begin(&scene, 1, ASKED);
-    const struct hop_counts *counts = &scene.programs->bss->counts;
+    const struct hop_counts *counts = &scene.programs->bss->counts[HOP];
     struct frame before = datagram(MOST - 28, 7), frame = before;
     pass_begin(&scene, &frame);
     assert_int_equal(counts->begun, 1);
@@ -315,7 +315,7 @@ static void what_is_sent_again_is_left_alone(void **state)
     (void)state;
     struct scene scene;
     begin(&scene, 1, ASKED);
-    const struct hop_counts *counts = &scene.programs->bss->counts;
+    const struct hop_counts *counts = &scene.programs->bss->counts[HOP];
     uint32_t at = UINT32_MAX - 250; // the numbers begin again at 0 on the way
     for (int n = 0; n < 6; n++, at += 100) {
         struct frame first = segment(at, 100), again = first, older = segment(at - 100, 100);
@@ -342,7 +342,7 @@ static void the_packet_says_who_stamps_it(void **state)
     struct frame carried = frame;
     pass_carry(&scene, &frame);
     assert_true(same(&frame, &carried));
-    assert_int_equal(scene.programs->bss->counts.unsampled, 1);
+    assert_int_equal(scene.programs->bss->counts[HOP].unsampled, 1);
     end(&scene);
 }
 
@@ -353,7 +353,7 @@ static void the_first_hop_samples(void **state)
     enum { PACKETS = 400, ONE_IN = 4 };
     struct scene scene;
     begin(&scene, ONE_IN, ASKED);
-    const struct hop_counts *counts = &scene.programs->bss->counts;
+    const struct hop_counts *counts = &scene.programs->bss->counts[HOP];
     for (unsigned n = 0; n < PACKETS; n++) {
         struct frame before = datagram(100, n), frame = before;
         uint64_t begun = counts->begun;
@@ -385,7 +385,7 @@ static void a_full_ring_is_counted(void **state)
         give(scene.programs->progs.hop_end, &frame, 0);
         assert_true(same(&frame, &before));
     }
-    const struct hop_counts *counts = &scene.programs->bss->counts;
+    const struct hop_counts *counts = &scene.programs->bss->counts[HOP];
     assert_false(hop_rings_drain(&scene.rings, take, &scene));
     assert_int_equal(counts->begun, PACKETS);
     assert_int_equal(counts->ended, PACKETS);

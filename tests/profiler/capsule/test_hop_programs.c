@@ -50,12 +50,12 @@ static void begin_with(struct scene *scene, void **link, const char *filter, uin
     *scene = (struct scene){.programs = capsule_bpf__open()};
     assert_non_null(scene->programs);
     scene->programs->rodata->key = KEY;
-    scene->programs->rodata->hop = HOP;
+    scene->programs->rodata->hops[hop_place(LOOPBACK)] = HOP;
     scene->programs->rodata->link_bytes = *(const uint32_t *)*link;
     scene->programs->rodata->sample_limit = packet_sample_limit(one_in);
     assert_int_equal(packet_filter_parse(filter, &scene->programs->rodata->filter, NULL), 0);
     scene->programs->rodata->may_follow = queues;
-    scene->programs->bss->queues = queues;
+    scene->programs->bss->queues = (uint32_t)queues << HOP;
     assert_int_equal(hop_rings_open(&scene->rings, 1), 0);
     assert_int_equal(
         hop_rings_share(&scene->rings, scene->programs->maps.slots, scene->programs->maps.rings),
@@ -172,7 +172,7 @@ static void streams_are_known_by_their_bytes(void **state)
     ipv4(&frame, 6, 0, 1, 0x4000, 20);
     tcp(&frame, 5, 0);
     pass(&scene, &frame);
-    assert_int_equal(scene.programs->bss->counts.bare, 1);
+    assert_int_equal(scene.programs->bss->counts[HOP].bare, 1);
     assert_int_equal(scene.records.count, 11);
     end(&scene);
 }
@@ -190,7 +190,7 @@ static void where_a_stream_begins_is_recorded(void **state)
     assert_int_equal(record->flags, HOP_OPENS);
     assert_int_equal(record->first, 0);
     assert_int_equal(record->end, 0);
-    assert_int_equal(scene.programs->bss->counts.bare, 0);
+    assert_int_equal(scene.programs->bss->counts[HOP].bare, 0);
     end(&scene);
 }
 
@@ -228,7 +228,7 @@ static void ipv6_with_what_may_stand_before_the_ports(void **state)
     payload(&frame, 40, 3);
     pass(&scene, &frame);
     assert_int_equal(scene.records.count, 3);
-    assert_int_equal(scene.programs->bss->counts.fragments, 1);
+    assert_int_equal(scene.programs->bss->counts[HOP].fragments, 1);
     end(&scene);
 }
 
@@ -249,7 +249,7 @@ static void of_fragments_the_first_stands_for_all(void **state)
     ipv4(&frame, 17, 0, 77, 0x2000 | 126, 1000);
     payload(&frame, 1000, 9);
     pass(&scene, &frame);
-    assert_int_equal(scene.programs->bss->counts.fragments, 1);
+    assert_int_equal(scene.programs->bss->counts[HOP].fragments, 1);
     // Where its parts are one packet again, it is the same.
     ipv4(&frame, 17, 0, 77, 0, 8 + 1900);
     udp(&frame, 3000);
@@ -275,8 +275,9 @@ static void what_is_not_asked_for_is_left_out(void **state)
     payload(&frame, 46, 1);
     pass(&scene, &frame);
     assert_int_equal(scene.records.count, 0);
-    assert_int_equal(scene.programs->bss->counts.unsampled + scene.programs->bss->counts.bare, 0);
-    assert_int_equal(scene.programs->bss->counts.unreadable, 0);
+    assert_int_equal(
+        scene.programs->bss->counts[HOP].unsampled + scene.programs->bss->counts[HOP].bare, 0);
+    assert_int_equal(scene.programs->bss->counts[HOP].unreadable, 0);
     end(&scene);
 }
 
@@ -379,7 +380,7 @@ static void tags_in_the_frame_are_passed_over(void **state)
     }
     assert_int_equal(scene.records.count, looks ? KINDS * TAGS : KINDS);
     if (looks)
-        assert_int_equal(scene.programs->bss->counts.tagged, KINDS);
+        assert_int_equal(scene.programs->bss->counts[HOP].tagged, KINDS);
     end(&scene);
 }
 
@@ -422,7 +423,7 @@ static void packets_in_tunnels_are_found(void **state)
          outer.count++)
         pass(&scene, &outer);
     assert_int_equal(scene.records.count, expected + 1);
-    assert_int_equal(scene.programs->bss->counts.unreadable, 8 + 20 + 8); // in a header
+    assert_int_equal(scene.programs->bss->counts[HOP].unreadable, 8 + 20 + 8); // in a header
     end(&scene);
 }
 
@@ -467,7 +468,7 @@ static void what_ends_too_early_is_counted(void **state)
         }
     }
     assert_int_equal(scene.records.count, 0);
-    assert_int_equal(scene.programs->bss->counts.unreadable, given);
+    assert_int_equal(scene.programs->bss->counts[HOP].unreadable, given);
     assert_true(given > 80);
     // Lengths that contradict one another.
     ipv4(&frame, 6, 0, 1, 0, 20);
@@ -478,7 +479,7 @@ static void what_ends_too_early_is_counted(void **state)
     frame.bytes[frame.count - 3] = 7; // shorter than its header
     payload(&frame, 8, 1);
     pass(&scene, &frame);
-    assert_int_equal(scene.programs->bss->counts.unreadable, given + 2);
+    assert_int_equal(scene.programs->bss->counts[HOP].unreadable, given + 2);
     end(&scene);
 }
 
@@ -522,7 +523,7 @@ static void sampling_is_by_what_a_packet_is(void **state)
             assert_int_equal(last(&scene, expected)->flags, at_end ? 0 : HOP_ONLY_COVERS);
     }
     assert_true(covers > 0);
-    assert_int_equal(scene.programs->bss->counts.unsampled, 2 * PACKETS - expected);
+    assert_int_equal(scene.programs->bss->counts[HOP].unsampled, 2 * PACKETS - expected);
     end(&scene);
 }
 
@@ -552,7 +553,7 @@ static void what_waits_is_known_by_its_bytes(void **state)
         const uint8_t *ip = frame.bytes + LINK_BYTES;
         uint64_t ports, addresses;
         pass(&scene, &frame);
-        assert_int_equal(scene.programs->bss->counts.queued, kind + 1);
+        assert_int_equal(scene.programs->bss->counts[HOP].queued, kind + 1);
         assert_int_equal(waiting_packets(&scene, &packet), 1); // the map has room for one
         memcpy(&ports, ip + packet.ports_at, sizeof ports);
         memcpy(&addresses, ip + packet.addresses_at, sizeof addresses);
@@ -568,7 +569,7 @@ static void what_waits_is_known_by_its_bytes(void **state)
     struct frame other = of_kind(0);
     other.bytes[LINK_BYTES + 24 + 2] ^= 0x55; // of the destination's port
     pass(&scene, &other);
-    assert_int_equal(scene.programs->bss->counts.queued, kinds);
+    assert_int_equal(scene.programs->bss->counts[HOP].queued, kinds);
     end(&scene);
 }
 
@@ -589,7 +590,7 @@ static void a_full_ring_is_counted(void **state)
             bpf_prog_test_run_opts(bpf_program__fd(scene.programs->progs.hop_look), &run), 0);
         assert_int_equal(run.retval, CONTINUE);
     }
-    const struct hop_counts *counts = &scene.programs->bss->counts;
+    const struct hop_counts *counts = &scene.programs->bss->counts[HOP];
     assert_false(hop_rings_drain(&scene.rings, take, &scene));
     assert_int_equal(scene.records.count + counts->dropped, PACKETS);
     assert_true(counts->dropped > 0 && scene.records.count > 0);
