@@ -352,11 +352,11 @@ static bool is_put_off(const struct path *path, const struct thread_period *peri
     size_t count = 0;
     if (path->wait || sweep->replied || period->before->left != STINT_WAITS || !all ||
         sweep->thread != life->thread || asks_peers(sweep) || replies_in_part(path, period) ||
-        period->begin_ns < life->stamp_ns[STAMP_APPLICATION] ||
-        go_schedules(sweep->decomposer->in->server, sweep->thread, period->begin_ns))
+        period->begin_ns < life->stamp_ns[STAMP_APPLICATION])
         return false;
     const struct application_call *calls = application_calls_of(all, sweep->thread, &count);
-    return calls && reads_request(calls, count, period->end_ns);
+    return calls && reads_request(calls, count, period->end_ns) &&
+           !go_schedules(sweep->decomposer->in->server, sweep->thread, period->begin_ns);
 }
 
 // Whether the message's connection lay in the server's queue while its thread slept for other

@@ -103,11 +103,27 @@ void go_processor_holder(const struct host_timeline *host, uint32_t thread, int6
         longest_awake(host, thread, begin_ns, end_ns, (end_ns - begin_ns + 1) / 2, holder);
 }
 
-bool go_schedules(const struct host_timeline *host, uint32_t thread, int64_t time_ns)
+// Whether the thread parked, of its sleeps around that time as far as anybody looks.
+static bool parks(const struct host_timeline *host, uint32_t thread, int64_t time_ns)
 {
+    enum { MOST_SLEEPS = 64 }; // before, and after
     size_t count;
     const struct thread_moment *pauses = thread_moments_of(&host->pauses, thread, &count);
     size_t after = pauses ? thread_moments_before(pauses, count, time_ns) : 0;
-    return (after > 0 && pauses[after - 1].value == PAUSE_PARKED) ||
-           (pauses && after < count && pauses[after].value == PAUSE_PARKED);
+    size_t at = after > MOST_SLEEPS ? after - MOST_SLEEPS : 0;
+    while (at < count && at < after + MOST_SLEEPS && pauses[at].value != PAUSE_PARKED)
+        at++;
+    return at < count && at < after + MOST_SLEEPS;
+}
+
+bool go_schedules(const struct host_timeline *host, uint32_t thread, int64_t time_ns)
+{
+    const struct thread_owner *own = host_timeline_owner(host, thread);
+    bool found = parks(host, thread, time_ns);
+    for (size_t i = 0; own && i < host->owners.count && !found; i++) {
+        const struct thread_owner *other = &host->owners.items[i];
+        found = other->process == own->process && other->thread != thread &&
+                parks(host, other->thread, time_ns);
+    }
+    return found;
 }

@@ -27,8 +27,8 @@ void interpreter_lock_holder(const struct host_timeline *host, uint32_t thread, 
 void go_processor_holder(const struct host_timeline *host, uint32_t thread, int64_t begin_ns,
                          int64_t end_ns, struct waker *holder);
 
-// Whether Go's scheduler has the thread: by what it sleeps in, but for sockets, before and after
-// that time.
+// Whether Go's scheduler has the thread: one of its process was parked around that time. One that
+// waits for sockets for all of them need not be.
 bool go_schedules(const struct host_timeline *host, uint32_t thread, int64_t time_ns);
 
 #endif

@@ -264,12 +264,13 @@ static void test_put_off_by_an_event_loop(void **state)
 }
 
 // It reads somebody else's request each time it is woken, and answers the message at last: it had
-// put it off. Not so if what comes is none of its clients', nor if it is a thread of Go's.
+// put it off. Not so if what comes is none of its clients', nor if it is a thread of Go's, which
+// parks or another one of its process does.
 static void test_put_off_for_nobody_knows_what(void **state)
 {
-    enum { NOBODYS, OTHERS, OTHERS_IN_GO };
+    enum { NOBODYS, OTHERS, OTHERS_IN_GO, OTHERS_BESIDE_GO };
     (void)state;
-    for (int what = NOBODYS; what <= OTHERS_IN_GO; what++) {
+    for (int what = NOBODYS; what <= OTHERS_BESIDE_GO; what++) {
         const bool others = what != NOBODYS, is_put_off = what == OTHERS;
         struct scene s;
         open_scene(&s);
@@ -284,8 +285,12 @@ static void test_put_off_for_nobody_knows_what(void **state)
         event(&s, 498, EVENT_WAKING, 2, FRONT);
         event(&s, 499, EVENT_SOFTIRQ_EXIT, 2, 3);
         runs(&s, 499, 0, FRONT, "front");
-        if (what == OTHERS_IN_GO) {
-            struct event *blocked = event(&s, 600, EVENT_BLOCKED, 0, FRONT);
+        if (what >= OTHERS_IN_GO) {
+            uint32_t parked = what == OTHERS_IN_GO ? FRONT : WORKER;
+            event(&s, 550, EVENT_MEMBER, 0, FRONT)->payload.a = FRONT_PROCESS;
+            event(&s, 550, EVENT_MEMBER, 0, WORKER)->payload.a = FRONT_PROCESS;
+            runs(&s, 590, 0, parked, "front");
+            struct event *blocked = event(&s, 600, EVENT_BLOCKED, 0, parked);
             blocked->payload.a = 202; // futex
             blocked->flags = BLOCKED_PARKED;
             runs(&s, 600, 0, BYSTANDER, "bystander");
