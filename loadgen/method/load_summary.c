@@ -470,6 +470,14 @@ static void judge_replies(const struct engine_result *result, struct load_summar
                                 TEXT_COUNT(summary->error_replies), TEXT_COUNT(summary->answered),
                                 text_were((double)summary->error_replies),
                                 summary->error_replies == 1 ? " an error" : " errors", first);
+    // Where replies come in any order its request is lost alone, else its connection broke.
+    const uint64_t malformed = counts->broken ? 0 : counts->lost[LOSS_MALFORMED];
+    if ((double)malformed > few)
+        load_summary_add_reason(
+            summary, DOUBT_ERRORS,
+            "%s replies, beside %s others, were none that the protocol allows: their requests are "
+            "lost%s",
+            TEXT_COUNT(malformed), TEXT_COUNT(summary->answered), first);
     // Nobody can tell which of two replies is the surplus one: those before may have answered
     // others.
     if ((double)counts->unexpected > few)

@@ -484,6 +484,27 @@ static void what_a_request_took_of_a_starved_core_is_not_known(void **state)
     assert_true(near(summary.core_share, 0.11));
 }
 
+// Of HTTP/2 and UDP, whose connections go on.
+static void a_reply_that_is_none_is_quoted(void **state)
+{
+    (void)state;
+    struct made_run run;
+    struct load_summary summary;
+    make(&run);
+    for (unsigned i = 0; i < REQUESTS; i++)
+        run.samples[i].status = SAMPLE_LOST;
+    run.result.counts.lost[LOSS_MALFORMED] = REQUESTS;
+    error_set(&run.result.counts.first_fault, ERROR_FAILED, "\"no grpc-status\"");
+    summarise(&run, &summary);
+    assert_int_equal(summary.doubts[0], DOUBT_ERRORS);
+    assert_string_equal(summary.reasons[0],
+                        "1,000 replies, beside 0 others, were none that the protocol allows: their "
+                        "requests are lost; the first: \"no grpc-status\"");
+    run.result.counts.broken = 1; // then its end says so
+    summarise(&run, &summary);
+    assert_int_not_equal(summary.doubts[0], DOUBT_ERRORS);
+}
+
 static void check_nothing_sent(const struct made_run *run, enum load_doubt doubt,
                                const char *expected)
 {
@@ -521,6 +542,7 @@ static void a_load_that_sent_nothing_says_why(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_reply_that_is_none_is_quoted),
         cmocka_unit_test(a_load_that_sent_nothing_says_why),
         cmocka_unit_test(figures_are_exact),
         cmocka_unit_test(one_is_no_plural),
