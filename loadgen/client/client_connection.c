@@ -311,6 +311,8 @@ void connection_flush(struct client_connection *connection)
     }
     connection->out_begin += (size_t)taken;
     connection->bytes_sent += (uint64_t)taken;
+    connection->send_tsc = before;
+    connection->sent_tsc = after;
     connection->blocked = (size_t)taken < wanted;
     if (connection->out_begin == connection->out_end)
         connection->out_begin = connection->out_end = 0;

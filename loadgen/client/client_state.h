@@ -144,8 +144,9 @@ struct client_connection {
     uint8_t *settled; // enum slot_state
     uint64_t settled_ahead, window;
     uint64_t bytes_put, bytes_sent, bytes_received; // over UDP: datagrams
-    uint32_t depth;                                 // the most that may be in flight
-    bool blocked;    // not open, or the last send call took less than was offered: wait
+    uint64_t send_tsc, sent_tsc; // before and after the last send call that took bytes of a stream
+    uint32_t depth;              // the most that may be in flight
+    bool blocked;                // not open, or the last send call took less than was offered: wait
     bool held;       // no further request at present: HTTP/2 takes none, or its session has had all
     bool dirty;      // in its owner's list of connections to flush
     bool expiry_set; // over UDP: the timer runs

@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#include "base/tsc.h"
 #include "loadgen/client/client_tls.h"
 #include "workloads/protocols/http2_session.h"
 
@@ -26,7 +25,8 @@ static bool was_sent(struct client_connection *connection, uint64_t slot)
     struct sample *sample = connection_sample(connection, slot);
     if (slot > connection->sent || connection->bytes_sent <= sample->request_begin)
         return false;
-    sample->send_tsc = sample->sent_tsc = tsc_now();
+    sample->send_tsc = connection->send_tsc;
+    sample->sent_tsc = connection->sent_tsc;
     sample->request_end = connection->bytes_put;
     sample->tx_source = connection->waits ? STAMP_LEFT_OUT : STAMP_NONE;
     connection->sent++;

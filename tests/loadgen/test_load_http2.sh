@@ -41,7 +41,8 @@ http { log_format words '$server_protocol $request_method $request_uri $host $ht
  access_log DIR/words.log words; default_type text/plain;
   keepalive_requests 100; client_max_body_size 8m; client_body_temp_path DIR; proxy_temp_path DIR; fastcgi_temp_path DIR;
   uwsgi_temp_path DIR; scgi_temp_path DIR; ssl_certificate DIR/cert.pem; ssl_certificate_key DIR/key.pem; root DIR/html;
-  server { listen 127.0.0.1:PLAIN http2; location /take/ { proxy_pass http://127.0.0.1:INNER; } }
+  server { listen 127.0.0.1:PLAIN http2; location /take/ { proxy_pass http://127.0.0.1:INNER; }
+    location /early/ { access_log off; return 200; } }
   server { listen 127.0.0.1:INNER; access_log off; location / { return 204; } }
   server { listen 127.0.0.1:OTHER; access_log off; }
   server { listen 127.0.0.1:SECOND ssl; access_log off; }
@@ -75,6 +76,12 @@ load --server "http2s://127.0.0.1:$port/2?a=b" --tls-ca "$dir/cert.pem" --depth 
 grep -q '"suite": "TLSv1' "$dir/out" || fail 'no TLS'
 answered=$((answered + $(value answered)))
 by_url=$(value answered)
+
+# Replies that come before all of their requests has left: no earlier than what was sent.
+printf 'protocol: http2\nvalues: {size: {fixed: 500000}}\nmix: {post: 1}\nhttp: {path: "/early/{key}"}\n' >"$dir/early.yaml"
+load --server "127.0.0.1:$plain" --workload "$dir/early.yaml" --rate 200 --depth 4
+jq -e '[.uncorrected_latency_us[] | select(. != null) | . > 0] | length > 2 and all' "$dir/out" >"$dir/said" ||
+    fail 'replies that came before their requests had left'
 
 # Sessions, which end in order: in the middle of none.
 printf 'protocol: http2\nkeys: {count: 4, size: {fixed: 1}}\n' >"$dir/found.yaml"
