@@ -30,6 +30,7 @@ struct collection {
     struct ARRAY_OF(uint32_t) ran; // processes, ascending
     struct name_pool *paths;
     struct ARRAY_OF(uint64_t) inodes; // that were mapped first under each of the paths
+    struct name_pool *lacking;        // what is not there, by where it would be
     struct trace_code *out;
 };
 
@@ -69,9 +70,15 @@ static bool has_run(const struct collection *collection, uint32_t pid)
 // --- files
 // ----------------------------------------------------------------------------------------
 
-static void count_lack(struct collection *collection, uint64_t *counter, const char *path)
+// Once, however many processes have it: `to` is where it would be.
+static void count_lack(struct collection *collection, uint64_t *counter, const char *path,
+                       const char *to)
 {
     struct trace_code *out = collection->out;
+    const uint32_t before = name_pool_count(collection->lacking);
+    const uint32_t number = name_pool_add(collection->lacking, to, strlen(to));
+    if (number < before)
+        return;
     if (!out->example[0])
         snprintf(out->example, sizeof out->example, "%.290s", path);
     ++*counter;
@@ -145,12 +152,12 @@ static void copy_mapped(struct collection *collection, uint32_t pid,
     if (!name_copy(collection, mapping, to) || access(to, F_OK) == 0)
         return;
     if (!find_source(pid, mapping, from, &status, &found)) {
-        count_lack(collection, found ? &out->changed : &out->missing, mapping->path);
+        count_lack(collection, found ? &out->changed : &out->missing, mapping->path, to);
     } else if (free_disk_bytes(collection->folder) <
                collection->reserve_bytes + (uint64_t)status.st_size) {
-        count_lack(collection, &out->unfit, mapping->path);
+        count_lack(collection, &out->unfit, mapping->path, to);
     } else if (!make_folders(to) || copy_file(from, to, &ignored) < 0) {
-        count_lack(collection, &out->missing, mapping->path);
+        count_lack(collection, &out->missing, mapping->path, to);
         unlink(to);
     } else {
         out->files++;
@@ -207,7 +214,7 @@ static void copy_run_time_code(struct collection *collection, uint32_t pid)
     }
     snprintf(what, sizeof what, "what process %" PRIu32 " made at run time", pid);
     if (result == -ERROR_FAILED)
-        count_lack(collection, &collection->out->unfit, what);
+        count_lack(collection, &collection->out->unfit, what, to);
 }
 
 // --- the whole
@@ -243,7 +250,7 @@ int trace_code_collect(const char *recording, const char *folder, bool with_file
     int result = perf_data_open(recording, &lean, &data, err);
     if (result < 0)
         return result;
-    if (!(collection.paths = name_pool_alloc()))
+    if (!(collection.paths = name_pool_alloc()) || !(collection.lacking = name_pool_alloc()))
         result = error_set(err, ERROR_FAILED, "out of memory for the files of the trace");
     if (result == 0)
         result = perf_maps_build(&data, 0, &maps, err);
@@ -256,6 +263,7 @@ int trace_code_collect(const char *recording, const char *folder, bool with_file
     array_free(&collection.ran);
     array_free(&collection.inodes);
     name_pool_free(collection.paths);
+    name_pool_free(collection.lacking);
     perf_maps_free(&maps);
     perf_data_free(&data);
     return result;

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -106,11 +107,14 @@ static void each_process_has_the_file_that_it_runs(void **state)
 {
     (void)state;
     char path[128], command[600], symfs[128], called[128], gone[160];
-    struct trace_code code;
+    char narrow[160];
+    struct trace_code code, without; // without room
     struct perf_data data;
     struct perf_maps maps;
     struct code_images images;
     struct error err;
+    snprintf(narrow, sizeof narrow, "%s/narrow", folder.path);
+    assert_int_equal(mkdir(narrow, 0700), 0);
     snprintf(path, sizeof path, "%s/perf.data", folder.path);
     snprintf(symfs, sizeof symfs, "%s/symfs", folder.path);
     snprintf(
@@ -122,7 +126,10 @@ static void each_process_has_the_file_that_it_runs(void **state)
     snprintf(called, sizeof called, "/tmp/perf-%d.map", (int)children[0]);
     snprintf(command, sizeof command, "echo 1000 10 compiled >%s", called);
     assert_true(run_quietly(command));
+    assert_int_equal(trace_code_collect(path, narrow, true, UINT64_MAX / 2, &without, &err), 0);
     assert_int_equal(trace_code_collect(path, folder.path, true, 0, &code, &err), 0);
+    assert_int_equal(without.bytes, 0);
+    assert_int_equal(without.unfit, code.files - 1 + code.made); // the vDSO is no file
     unlink(called);
     assert_int_equal(code.missing + code.changed + code.unfit, 0);
     assert_int_equal(code.maps, 1);
