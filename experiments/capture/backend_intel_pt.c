@@ -101,6 +101,21 @@ static unsigned core_count(const struct trace *trace)
                                     : (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
+// Of perf's buffer for the trace of a core; 0: the event has none.
+static uint64_t aux_bytes(const struct trace *trace, const struct capture_trace_options *options)
+{
+    if (options->buffer_bytes)
+        return options->buffer_bytes;
+    return strncmp(trace->event, "intel_pt", 8) == 0 ? default_buffer : 0;
+}
+
+// The kernel wakes perf when half of a buffer is full (Linux, kernel/events/ring_buffer.c,
+// rb_alloc_aux); a snapshot is all of it.
+static uint64_t held_bytes(const struct trace *trace, const struct capture_trace_options *options)
+{
+    return aux_bytes(trace, options) / (options->snapshot ? 1 : 2) * core_count(trace);
+}
+
 // Chooses how much may be recorded, and checks that what is expected of one that was asked for
 // fits.
 static int choose_bounds(struct trace *trace, const struct capture *capture, bool needed,
@@ -111,7 +126,9 @@ static int choose_bounds(struct trace *trace, const struct capture *capture, boo
         .most_bytes = options->most_bytes ? options->most_bytes
                       : needed            ? 0
                                           : (uint64_t)TRACE_AUTO_BYTES,
-        .reserve_bytes = capture->segments.reserve_bytes,
+        // What the other logs keep free, and as much for these.
+        .reserve_bytes = 2 * capture->segments.reserve_bytes,
+        .held_bytes = held_bytes(trace, options),
         .is_auto = !needed && !options->most_bytes,
     };
     if (!needed || !options->expected_ns || options->snapshot || options->event)
@@ -232,7 +249,6 @@ static int trace_begin(struct trace *trace, struct capture *capture, bool needed
     snprintf(log, sizeof log, "%s/perf.log", out_dir);
     trace->kcore = access("/proc/kcore", R_OK) == 0;
     warn_of_kcore(trace, capture);
-    bool has_aux = strncmp(trace->event, "intel_pt", 8) == 0 || options->buffer_bytes;
     struct perf_recorder_settings settings = {
         .perf = found.perf[0] ? found.perf : NULL,
         .event = trace->event,
@@ -244,9 +260,7 @@ static int trace_begin(struct trace *trace, struct capture *capture, bool needed
         .kcore = trace->kcore,
         .switches = true,
         .snapshot = options->snapshot,
-        .aux_bytes = !has_aux                ? 0
-                     : options->buffer_bytes ? options->buffer_bytes
-                                             : default_buffer,
+        .aux_bytes = aux_bytes(trace, options),
         .place = choose_place(trace, capture, &place),
         .interrupted = &capture->interrupted,
     };

@@ -28,6 +28,8 @@ int trace_bounds_check(const struct trace_bounds *bounds, uint64_t expected_byte
 {
     uint64_t most = bounds->most_bytes && bounds->most_bytes < expected_bytes ? bounds->most_bytes
                                                                               : expected_bytes;
+    if (most < bounds->held_bytes) // it would end as soon as it begins
+        most = bounds->held_bytes;
     if (free_bytes >= bounds->reserve_bytes && free_bytes - bounds->reserve_bytes >= most)
         return 0;
     uint64_t left = free_bytes > bounds->reserve_bytes ? free_bytes - bounds->reserve_bytes : 0;
@@ -64,9 +66,10 @@ bool trace_bounds_reached(const struct trace_bounds *bounds, uint64_t recorded_b
                  bounds->is_auto ? "unless intel_pt is asked for no more is taken than "
                                  : "no more was asked for than ",
                  mebibytes(bounds->most_bytes));
-    else if (free_bytes < bounds->reserve_bytes)
+    else if (free_bytes < bounds->reserve_bytes + bounds->held_bytes)
         snprintf(why, TRACE_WHY_BYTES,
-                 "%llu MiB are left on the disk, and kept free for the other logs",
+                 "%llu MiB are left on the disk, and kept free for the other logs and for what "
+                 "perf has not written yet",
                  mebibytes(free_bytes));
     else
         return false;

@@ -19,6 +19,7 @@ enum { TRACE_AUTO_BYTES = 1 << 30 };
 struct trace_bounds {
     uint64_t most_bytes;    // the recording ends there; 0: only the disk bounds it
     uint64_t reserve_bytes; // that the disk keeps free for the other logs
+    uint64_t held_bytes;    // that perf may still have to write when it is told to end
     bool is_auto;           // most_bytes is TRACE_AUTO_BYTES, which nobody asked for
 };
 

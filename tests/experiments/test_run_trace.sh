@@ -93,7 +93,7 @@ flat "$work/full.out" | grep -q "the processor's trace ended early" || fail "the
 
 # A disk that is too small for what is expected: before the load begins.
 mkdir "$work/small"
-mount -t tmpfs -o size=64m none "$work/small"
+mount -t tmpfs -o size=128m none "$work/small"
 experiment "$work/small.yaml" local 1000 60s <<<"servers: {cache: {kind: memcached, port: $port}}
 capture: {backend: intel_pt}"
 "$taillight" run "$work/small.yaml" --out "$work/small/run" --quiet >"$work/out" 2>"$work/cmd.err"

@@ -40,6 +40,9 @@ static void what_does_not_fit_is_refused(void **state)
     assert_non_null(strstr(err.text, "room for 0 MiB"));
     bounds.most_bytes = 10 << 20; // it will end before
     assert_int_equal(trace_bounds_check(&bounds, 201 << 20, 300 << 20, "/out", &err), 0);
+    bounds.held_bytes = 64 << 20; // it would end at once
+    assert_int_equal(trace_bounds_check(&bounds, 201 << 20, 164 << 20, "/out", &err), 0);
+    assert_int_equal(trace_bounds_check(&bounds, 201 << 20, 163 << 20, "/out", &err), -ERROR_INPUT);
 }
 
 static void where_it_ends(void **state)
@@ -49,7 +52,12 @@ static void where_it_ends(void **state)
     struct trace_bounds bounds = {.reserve_bytes = 100 << 20};
     assert_false(trace_bounds_reached(&bounds, UINT64_MAX, 100 << 20, why));
     assert_true(trace_bounds_reached(&bounds, 0, (100 << 20) - 1, why));
-    assert_string_equal(why, "99 MiB are left on the disk, and kept free for the other logs");
+    assert_string_equal(why, "99 MiB are left on the disk, and kept free for the other logs and "
+                             "for what perf has not written yet");
+    bounds.held_bytes = 32 << 20; // which it writes when it is told to end
+    assert_false(trace_bounds_reached(&bounds, UINT64_MAX, 132 << 20, why));
+    assert_true(trace_bounds_reached(&bounds, 0, (132 << 20) - 1, why));
+    bounds.held_bytes = 0;
     bounds.most_bytes = 5 << 20;
     assert_false(trace_bounds_reached(&bounds, (5 << 20) - 1, UINT64_MAX, why));
     assert_true(trace_bounds_reached(&bounds, 5 << 20, UINT64_MAX, why));
