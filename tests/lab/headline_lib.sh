@@ -4,7 +4,7 @@
 # its own, with NICs between them whose clocks drift; Intel PT of the server's cores by stock perf, the shim, and a server in
 # which a function is slow now and then. Sourced; expects $BUILD. SERVER, RATE and CAPTURE are put into the experiment;
 # AT_SERVER is run in the server's network before it, with the programs and files of BRINGING, options of run_guest.sh; PAIR are
-# parameters of the NICs; AFTER is run in the machine when the run is over.
+# parameters of the NICs; AFTER is run in the machine when the run is over, before that the function `afterwards` out here.
 # Leaves $work/run, $work/verdict, what the machine wrote in $work/out, the exit code in $status. With KEEP, all of that there.
 set -u
 for program in ssh ssh-keygen /usr/sbin/sshd jq; do
@@ -14,7 +14,7 @@ if [ "${1:-}" != inside ]; then # while there is a network
     made=$(tests/lab/make_lab.sh "$BUILD") || { tail -n 1 <<<"$made"; exit 77; }
 fi
 . "$(dirname "$0")/../guest/tap_lib.sh"
-: "${SERVER:=kind: labserver, options: [--fault, 'slow,30ms,300ms', --fault-log, /home/faults]}"
+: "${SERVER:=kind: labserver, options: [--fault, 'slow,250ms,1500ms', --fault-log, /home/faults]}"
 : "${RATE:=20}" "${CAPTURE:=backend: intel_pt, detail: light}" "${AT_SERVER:=true}"
 for name in client server; do
     port=23
@@ -62,21 +62,46 @@ guest_runner=tests/lab/lab.sh guest_start -c 4 -t 600 -p sshd "${BRINGING[@]}" -
 "$BUILD/taillight" run "$work/headline.yaml" --out "$work/run" >"$work/verdict" 2>&1
 status=$?
 [ $status = 0 ] || cat "$work/verdict"
+[ -z "${KEEP:-}" ] || cp -r "$work/run" "$work/verdict" "$KEEP"
+! declare -F afterwards >/dev/null || afterwards
 guest_end
-if [ -n "${KEEP:-}" ]; then
-    cp -r "$work/run" "$work/out" "$KEEP"
-    cp "$work/verdict" "$KEEP/verdict"
-fi
+[ -z "${KEEP:-}" ] || cp -r "$work/out" "$KEEP"
 [ $status = 0 ] || [ $status = 4 ] || fail "the run: exit $status: $(cat "$work/verdict")"
 summary=$work/run/summary.json
 expect() { # FILTER
     jq -e "$1" "$summary" >/dev/null || fail "not $1: $(jq -c '[.requests, .joined, .order_violations, .trace]' "$summary"); $(cat "$work/verdict")"
 }
-# The slow messages' first cause is of that class and has that in its name; where the host took the emulated cores away for as
-# long, which the run then says (exit 4), it is one of the causes. Leaves it in $found.
+# One of the slow messages' causes is of that class and has that in its name. Leaves it in $found.
 is_found() { # CLASS NAME
     found=$(jq --arg class "$1" --arg name "$2" '[.causes[] | select(.class == $class and (.cause | contains($name)))] | first' "$summary")
     [ "$found" != null ] || fail "no $1 $2: $(jq -c '[.causes[] | [.cause, .class, .messages]]' "$summary"); $(cat "$work/verdict")"
-    [ $status = 4 ] || expect ".causes[0] | .class == \"$1\" and (.cause | contains(\"$2\"))"
     echo "exit $status; $(jq -c '[.requests, .joined]' "$summary"); $(jq -c . <<<"$found"); first: $(jq -c '.causes[0].cause' "$summary")"
+}
+# And it is the first, unless the host took the emulated cores away for as long, which the run then says (exit 4).
+is_first() {
+    is_found "$@"
+    [ $status = 4 ] || expect ".causes[0] | .class == \"$1\" and (.cause | contains(\"$2\"))"
+}
+# What slow messages have, between two of their stamps, of what was done to them, `since,until` a line on standard input in ns of the
+# server's clock, and of that cause; of how many it is at least half of what made them slow (mostly), and of how many of these it is
+# the first cause (first). score NAME FROM TO
+score() {
+    cat >"$work/done"
+    sqlite3 -json :memory: "ATTACH '$work/run/run.db' AS run" 'CREATE TABLE done(since INTEGER, until INTEGER)' ".import --csv $work/done done" "
+WITH fault AS (SELECT since - value AS since, until - value AS until FROM done, run.meta WHERE key = 'begin_host_ns'),
+    met AS (
+        SELECT request, deviation_ns, sum(min(until, $3) - max(since, $2)) AS ns
+        FROM run.diagnosed JOIN run.requests ON id = request JOIN fault ON since < $3 AND until > $2
+        WHERE diagnosis = 0 GROUP BY request),
+    named AS (
+        SELECT request, instr(name, '$1') > 0 AS right, sum(ns) AS ns FROM run.attributions JOIN run.causes USING (diagnosis, cause)
+        WHERE diagnosis = 0 GROUP BY request, iif(instr(name, '$1'), -1, cause)),
+    each AS (
+        SELECT met.*,
+            (SELECT right FROM named WHERE named.request = met.request ORDER BY ns DESC LIMIT 1) AS first,
+            (SELECT sum(ns) FROM named WHERE named.request = met.request AND right) AS named_ns
+        FROM met)
+SELECT count(*) AS messages, total(ns) / 1e6 AS ms, total(named_ns) / 1e6 AS named_ms,
+    total(ns >= deviation_ns / 2) AS mostly, total(ns >= deviation_ns / 2 AND first) AS first
+FROM each" || fail "no score"
 }

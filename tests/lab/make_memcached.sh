@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# A memcached with its symbols in which one function, do_item_get, does more work for keys that end in 7, and writes how many
-# ns that took to /home/faults, 8 bytes each: make_memcached.sh BUILD makes it of Debian's source under BUILD/lab and prints its
+# A memcached with its symbols in which one function, do_item_get, does more work for keys that end in 7, and writes from when
+# to when to /home/faults, 8 bytes each, in ns: make_memcached.sh BUILD makes it of Debian's source under BUILD/lab and prints its
 # path. Exit 77 and the reason when that cannot be had.
 set -eu
 build=${1:?usage: make_memcached.sh BUILD}
@@ -16,10 +16,11 @@ for tool in apt-get xz make "${CC:-gcc}"; do
 done
 [ -e /usr/include/event.h ] || skip "memcached is made with libevent-dev, which is not installed"
 mkdir -p "$build/lab"
+script=$(realpath "$0")
 cd "$build/lab"
 exec 9>.memcached-lock
 flock 9
-if [ ! -x memcached ]; then
+if [ memcached -ot "$script" ]; then
     new=$(mktemp -d "$PWD/new-XXXXXX")
     trap 'rm -rf "$new"' EXIT
     mkdir -p "$new"/{lists,cache/archives}/partial
@@ -48,8 +49,8 @@ static inline __attribute__((always_inline)) void be_slow(void)
     for (int turn = 0; turn < 100; turn++)
         __asm__ volatile(".rept 65536\n\timul $3, %0, %0\n\t.endr" : "+r"(work));
     clock_gettime(CLOCK_MONOTONIC, &end);
-    const int64_t took_ns = (end.tv_sec - begin.tv_sec) * 1000000000 + end.tv_nsec - begin.tv_nsec;
-    (void)!write(log, &took_ns, sizeof took_ns);
+    const int64_t took_ns[] = {begin.tv_sec * 1000000000 + begin.tv_nsec, end.tv_sec * 1000000000 + end.tv_nsec};
+    (void)!write(log, took_ns, sizeof took_ns);
 }
 SLOW
     sed -i '1i #include "slow.h"

@@ -16,4 +16,4 @@ AT_SERVER='modprobe nft_numgen && {
 } | nft -f -'
 BRINGING=(-p nft)
 . tests/lab/headline_lib.sh
-is_found function nft_
+is_first function nft_
