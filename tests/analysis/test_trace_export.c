@@ -16,6 +16,7 @@
 #include "analysis/trace_export.h"
 #include "tests/analysis/export/perfetto_reader.h"
 #include "tests/analysis/pt/pt_round_trip.h"
+#include "tests/skip.h"
 
 enum { CPUS = 3 };
 
@@ -237,10 +238,8 @@ static void protoc_reads_it(void **state)
     struct pt_export_files files = {.perfetto = f->perfetto};
     struct pt_result result;
     char command[256];
-    if (system("command -v protoc >/dev/null") != 0) {
-        print_message("protoc is missing (apt-get install protobuf-compiler)\n");
-        skip();
-    }
+    if (system("command -v protoc >/dev/null") != 0)
+        skip_case("protoc is missing (apt-get install protobuf-compiler)");
     assert_int_equal(pt_export_decode(&f->trace, &how, &files, &result, &err), 0);
     pt_result_free(&result);
     snprintf(command, sizeof command, "protoc --decode_raw < %s | grep -c '^1 {' > %s", f->perfetto,

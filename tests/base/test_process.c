@@ -15,6 +15,7 @@
 
 #include "base/process.h"
 #include "base/process_family.h"
+#include "tests/skip.h"
 
 static void output_of_a_command(void **state)
 {
@@ -255,7 +256,7 @@ static void a_family_is_what_runs_this_program_and_its_children(void **state)
     assert_int_equal(process_family_read(&family), 0);
     if (family.count == 0) { // in a PID namespace of its own
         process_stop(&process, 100);
-        skip();
+        skip_case("in a PID namespace of its own");
     }
     assert_true(is_in(&family, getpid()));
     assert_true(is_in(&family, process.pid));

@@ -3,6 +3,7 @@
 // Cores that nobody asked the capture for: one that delivers for the server, or that the server
 // moves to, is recorded from then on; one that does neither is left alone.
 #include "tests/profiler/events_scene.h"
+#include "tests/skip.h"
 
 // Puts this process onto one core; 0 where it may not run on that.
 static bool run_on(int core)
@@ -124,7 +125,7 @@ static void test_delivering_core_is_followed(void **state)
     struct log_reader reader;
     char followed[16];
     if (!run_on(1))
-        skip();
+        skip_case("there is no second core");
     connect_pair(scene, PORT + 2, &pair.client, &pair.server);
     capture_core_0(scene, talk_on_core_1, &pair, &reader, followed);
     struct other_core seen = look_at_core_1(&reader);
@@ -166,7 +167,7 @@ static void test_handoff_not_seen(void **state)
     char followed[16], bytes[100] = "";
     need(scene, "sock_recv_length");
     if (!run_on(1))
-        skip();
+        skip_case("there is no second core");
     connect_pair(scene, PORT + 2, &late.pair.client, &late.pair.server);
     late.sent_ns = monotonic_ns();
     assert_int_equal(send(late.pair.client, bytes, sizeof bytes, 0), sizeof bytes);
@@ -207,7 +208,7 @@ static void test_idle_core_is_left_alone(void **state)
     struct log_reader reader;
     char followed[16];
     if (!run_on(1))
-        skip();
+        skip_case("there is no second core");
     capture_core_0(*state, talk_of_nothing, NULL, &reader, followed);
     struct other_core seen = look_at_core_1(&reader);
     assert_string_equal(followed, "");
@@ -238,7 +239,7 @@ static void test_moved_server_is_followed(void **state)
     char followed[16];
     need(scene, "sock_recv_length");
     if (!run_on(1))
-        skip();
+        skip_case("there is no second core");
     connect_pair(scene, PORT + 2, &pair.client, &pair.server);
     capture_core_0(scene, serve_and_move, &pair, &reader, followed);
     struct other_core seen = look_at_core_1(&reader);

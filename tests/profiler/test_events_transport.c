@@ -4,6 +4,7 @@
 // Nagle's algorithm, a limited device, packets that go to a hardware address that nobody has, and
 // those that a firewall or a full queue throws away.
 #include "tests/profiler/events_scene.h"
+#include "tests/skip.h"
 
 enum { PIECE = 100, OVER_VETH = CONNECTIONS / 2 };
 
@@ -201,7 +202,7 @@ static const char *what_is_missing(void)
     capture_end(&scene, capture);
     if (!attached(&scene, "tcp_retransmit_skb") || !attached(&scene, "tcp_probe") ||
         !attached(&scene, "net_dev_start_xmit"))
-        skip();
+        skip_case("not all of its programs attach here");
     const json_t *reasons = json_object_get(scene.stats, "segments_dropped");
     if (attached(&scene, "kfree_skb"))
         assert_true(json_integer_value(json_object_get(reasons, "OTHERHOST")) >= 2);

@@ -21,6 +21,7 @@
 
 #include "analysis/perf/perf_data.h"
 #include "profiler/perf_recorder.h"
+#include "tests/skip.h"
 
 static char folder[] = "/tmp/taillight-recorder-XXXXXX";
 static char perf_path[64], log_path[64], output_path[64], words_path[64];
@@ -355,10 +356,8 @@ static void the_real_one(void **state)
     struct error err = {0};
     struct perf_recorder_settings settings = {
         .event = "cpu-clock", .output = output_path, .log = log_path, .switches = true};
-    if (system("perf record -e cpu-clock -a -o /dev/null -- true >/dev/null 2>&1") != 0) {
-        print_message("perf record does not work here\n");
-        skip();
-    }
+    if (system("perf record -e cpu-clock -a -o /dev/null -- true >/dev/null 2>&1") != 0)
+        skip_case("perf record does not work here");
     if (perf_recorder_start(&recorder, &settings, &err) < 0)
         fail_msg("%s", err.text);
     assert_int_equal(perf_recorder_enable(&recorder, &err), 0);

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "profiler/processor_trace.h"
+#include "tests/skip.h"
 
 static char root[] = "/tmp/taillight-host-XXXXXX";
 
@@ -105,7 +106,7 @@ static void no_privilege(void **state)
     (void)state;
     struct processor_trace trace;
     if (geteuid() == 0)
-        skip(); // root holds every capability
+        skip_case("root holds every capability");
     put_skylake();
     put("/proc/sys/kernel/perf_event_paranoid", "2\n");
     processor_trace_find(root, "/bin/true", &trace);

@@ -22,6 +22,7 @@
 #include "base/log_file.h"
 #include "profiler/bpf/event_log.h"
 #include "profiler/events_capture.h"
+#include "tests/skip.h"
 
 enum { COLLECTIONS = 20 };
 
@@ -105,9 +106,8 @@ static void collections_are_recorded(char *const *argv)
     json_t *stats = NULL;
     assert_non_null(mkdtemp(folder));
     if (!program_start(&program, argv) || !program_start(&other, argv)) {
-        print_message("there is no %s\n", argv[0]);
         rmdir(folder);
-        skip();
+        skip_case("there is no %s", argv[0]);
     }
     if (events_capture_open(&settings, &capture, &err) < 0)
         fail_msg("%s", err.text);
@@ -133,7 +133,7 @@ static void collections_are_recorded(char *const *argv)
     json_decref(stats);
     if (!here) { // no static probes in this Python, no such function in this Node.js, no uprobes
         assert_int_equal(count, 0);
-        skip();
+        skip_case("there is no such function or probe in this program, or there are no uprobes");
     }
     assert_int_equal(count, COLLECTIONS);
 }
@@ -247,7 +247,7 @@ static void waits_for_the_interpreter_are(void **state)
     print_message("waits for the interpreter's lock: %d, others: %d; not watched: %d, %d\n",
                   watched.interpreter, watched.others, other.interpreter, other.others);
     if (watched.others == 0) // kernels before 5.15 do not say the call
-        skip();
+        skip_case("this kernel does not say in which call a thread sleeps");
     assert_true(watched.interpreter > 0);
     assert_true(other.others > 0);
     assert_int_equal(other.interpreter, 0);
@@ -287,10 +287,8 @@ static void collections_are(const char *options)
     here = here && capture_two((char *[]){path, NULL}, COLLECTIONS, &watched, &other);
     snprintf(command, sizeof command, "rm -rf %s", folder);
     assert_int_equal(system(command), 0);
-    if (!here) {
-        print_message("no program of Go (%s) could be built and run here\n", options);
-        skip();
-    }
+    if (!here)
+        skip_case("no program of Go (%s) could be built and run here", options);
     print_message(
         "Go %s: %d collections, world stopped %d times, parked %d; not watched: %d, %d, %d\n",
         options, watched.collections, watched.stops, watched.parked, other.collections, other.stops,
@@ -340,11 +338,10 @@ static void the_own_work_of_redis_is(void **state)
     snprintf(listens, sizeof listens, "%s/socket", folder); // the second takes it from the first
     bool here = program_start(&program, argv) & program_start(&other, argv);
     if (!here) {
-        print_message("there is no %s\n", argv[0]);
         program_end(&program);
         program_end(&other);
         rmdir(folder);
-        skip();
+        skip_case("there is no %s", argv[0]);
     }
     if (events_capture_open(&settings, &capture, &err) < 0)
         fail_msg("%s", err.text);
@@ -364,7 +361,7 @@ static void the_own_work_of_redis_is(void **state)
     json_decref(stats);
     if (!here) { // it exports no functions, or there are no uprobes
         assert_int_equal(count, 0);
-        skip();
+        skip_case("this program exports no functions, or there are no uprobes");
     }
     assert_true(count > 0);
 }

@@ -4,6 +4,7 @@
 // in a control group that would not hold 4 MiB for each of them. The server is this program, run
 // again. It prints the memory and the time of first requests, of which only the memory is judged.
 #include "tests/shim/shim_test.h"
+#include "tests/skip.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -195,7 +196,7 @@ static struct cost server_cost(const char *how, int count, const struct places *
     struct cost cost = {0};
     struct message_collector *collector = NULL;
     if (!group_make(&group, count > MANY ? wide_limit_bytes : LIMIT_BYTES))
-        skip();
+        skip_case("no control group with a limit of memory can be made here");
     if (places && message_collector_create(places->rings, 0, NULL, 0, &collector, &err) < 0)
         fail_msg("%s", err.text);
     if (collector)
@@ -277,11 +278,9 @@ static void test_from_one_to_thousands(void **state)
     getrlimit(RLIMIT_NOFILE, &files);
     files.rlim_cur = files.rlim_max; // both ends of a connection are the server's
     setrlimit(RLIMIT_NOFILE, &files);
-    if (files.rlim_cur < 2 * MOST + 20) {
-        print_message("%d connections take more descriptors than the %llu that are allowed\n", MOST,
-                      (unsigned long long)files.rlim_cur);
-        skip();
-    }
+    if (files.rlim_cur < 2 * MOST + 20)
+        skip_case("%d connections take more descriptors than the %llu that are allowed", MOST,
+                  (unsigned long long)files.rlim_cur);
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         server_judge("--threads", counts[i]);
         server_judge("--processes", counts[i]);

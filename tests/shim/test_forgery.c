@@ -15,6 +15,7 @@
 
 #include "base/process.h"
 #include "shim/ring_memory.h"
+#include "tests/skip.h"
 
 enum { NOBODY = 65534, CALLS = 500 };
 
@@ -22,8 +23,7 @@ static void need_root(void)
 {
     if (geteuid() == 0)
         return;
-    print_message("it takes root to be another user\n");
-    skip();
+    skip_case("it takes root to be another user");
 }
 
 // Runs it as nobody. Returns its exit code.

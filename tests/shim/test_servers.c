@@ -15,6 +15,7 @@
 
 #include "base/process.h"
 #include "tests/ports.h"
+#include "tests/skip.h"
 
 enum { CONNECTIONS = 8, REQUESTS = 300, VALUE_LIMIT = 9000 };
 
@@ -341,7 +342,7 @@ static void test_memcached(void **state)
 {
     (void)state;
     if (missing("memcached"))
-        skip();
+        skip_case("there is no memcached");
     char port[PORT_TEXT_BYTES];
     const uint16_t number = claim_port(port);
     const char *const argv[] = {"memcached", "-u", "root", "-l", "127.0.0.1", "-p",
@@ -353,7 +354,7 @@ static void test_redis(void **state)
 {
     (void)state;
     if (missing("redis-server"))
-        skip();
+        skip_case("there is no redis-server");
     char port[PORT_TEXT_BYTES];
     const uint16_t number = claim_port(port);
     const char *const argv[] = {"redis-server", "--bind", "127.0.0.1",    "--port", port,
@@ -407,7 +408,7 @@ static void test_python(void **state)
 {
     (void)state;
     if (missing("python3"))
-        skip();
+        skip_case("there is no python3");
     char port[PORT_TEXT_BYTES];
     const uint16_t number = claim_port(port);
     const char *const argv[] = {"python3", "-c", python_server, port, NULL};

@@ -23,6 +23,7 @@
 #include "analysis/perf/perf_data.h"
 #include "tests/analysis/perf/capture_folder.h"
 #include "tests/analysis/perf/perf_data_maker.h"
+#include "tests/skip.h"
 
 static struct capture_folder folder;
 static struct maker maker;
@@ -263,7 +264,7 @@ static void the_vdso_of_this_machine_is_used_when_it_is_the_same(void **state)
         if (strcmp(lines[i].path, "[vdso]") == 0)
             vdso = &lines[i];
     if (!vdso)
-        skip();
+        skip_case("this process has no vdso");
     struct elf_facts facts;
     const char *why;
     assert_int_equal(elf_facts_of_memory((const void *)(uintptr_t)vdso->begin,

@@ -21,6 +21,7 @@
 #include "analysis/perf/perf_data.h"
 #include "tests/analysis/perf/capture_folder.h"
 #include "tests/analysis/perf/perf_data_maker.h"
+#include "tests/skip.h"
 
 static struct capture_folder folder;
 
@@ -285,7 +286,7 @@ static void a_stripped_file_has_its_minidebuginfo(void **state)
              "objcopy --add-section .gnu_debugdata=mini.xz bare-exe with-mini",
              (int)getpid());
     if (!run_in_folder(command))
-        skip(); // no xz
+        skip_case("there is no xz, strip or objcopy");
     struct symbol_table table = {0};
     struct name_pool *pool = name_pool_alloc();
     snprintf(path, sizeof path, "%s/with-mini", folder.path);
@@ -304,7 +305,7 @@ static void dwarf_names_a_file_without_symbol_table(void **state)
                        "cc -g -O0 -static -nostdlib -fno-pie -no-pie -o bare bare.c 2>/dev/null && "
                        "nm bare | grep -w first | cut -c1-16 >first && "
                        "strip --strip-all --keep-section='.debug*' bare -o bare-stripped"))
-        skip();
+        skip_case("there is no compiler, nm or strip");
     char path[200];
     uint64_t address = 0;
     snprintf(path, sizeof path, "%s/first", folder.path);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "analysis/diagnosis/categories.h"
+#include "tests/skip.h"
 
 static void set_up(struct categories *categories)
 {
@@ -210,7 +211,7 @@ static void this_kernel_is_covered(void **state)
     (void)state;
     FILE *file = fopen("/proc/kallsyms", "re");
     if (!file)
-        skip();
+        skip_case("/proc/kallsyms cannot be read");
     unsigned total[SUBSYSTEMS] = {0}, known[SUBSYSTEMS] = {0};
     struct categories categories;
     set_up(&categories);

@@ -15,6 +15,7 @@
 #include "analysis/perf/perf_data.h"
 #include "tests/analysis/perf/capture_folder.h"
 #include "tests/analysis/perf/perf_compare.h"
+#include "tests/skip.h"
 
 static struct capture_folder folder;
 
@@ -28,10 +29,8 @@ static void record_and_compare(const char *options, bool pipe, enum perf_layout 
     snprintf(command, sizeof command,
              "rm -rf '%s' && perf record -e cpu-clock %s -o %s%s -- " WORK " 2>'%s.log' </dev/null",
              path, options, pipe ? "- >" : "", path, path);
-    if (!run_quietly(command)) {
-        print_message("perf record %s: not possible here\n", options);
-        skip();
-    }
+    if (!run_quietly(command))
+        skip_case("perf record %s: not possible here", options);
     struct perf_data data;
     struct error err;
     if (perf_data_open(path, NULL, &data, &err) < 0)

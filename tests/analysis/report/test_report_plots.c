@@ -15,6 +15,7 @@
 #include "analysis/report/latency_heat.h"
 #include "analysis/report/report_plots.h"
 #include "tests/analysis/report/report_fixture.h"
+#include "tests/skip.h"
 
 static const char *const files[] = {"latency.svg", "heat.svg",     "stages.svg", "causes.svg",
                                     "boxes.svg",   "balloons.svg", "hops.svg",   "timeline.svg"};
@@ -229,8 +230,7 @@ static void test_png(void **state)
     free(before);
     if (system("rsvg-convert --version >/dev/null 2>&1") != 0) {
         fixture_free(&fixture);
-        print_message("no rsvg-convert (apt-get install librsvg2-bin): no PNG is drawn\n");
-        skip();
+        skip_case("no rsvg-convert (apt-get install librsvg2-bin): no PNG is drawn");
     }
     assert_non_null(mkdtemp(strcpy(folder, "/tmp/test-plots-XXXXXX")));
     if (report_plots_write(&fixture.run, folder, true, &err) < 0)

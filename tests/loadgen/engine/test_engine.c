@@ -3,6 +3,7 @@
 // The engine against real servers (memcached, labserver): every scheduled request is accounted for.
 // Runs beside others: requests are counted, not timed.
 #include "tests/loadgen/engine/engine_test.h"
+#include "tests/skip.h"
 
 #include <sched.h>
 #include <sys/resource.h>
@@ -47,7 +48,7 @@ static void memcached_answers_everything(void **state)
     struct process server;
     snprintf(port_text, sizeof port_text, "%u", port);
     if (access("/usr/bin/memcached", X_OK) != 0)
-        skip();
+        skip_case("there is no memcached");
     // As another user it would lose the signal that ends it with this process, where a check fails.
     const char *const argv[] = {"memcached", "-u", "root", "-l", "127.0.0.1", "-U",
                                 "0",         "-t", "1",    "-p", port_text,   NULL};
@@ -197,7 +198,7 @@ static void threads_share_one_schedule(void **state)
     cpu_set_t allowed;
     sched_getaffinity(0, sizeof allowed, &allowed);
     if (CPU_COUNT(&allowed) < 2)
-        skip();
+        skip_case("two threads need a core each");
     start_labserver(&server, port, "1");
     gets_only(&workload);
     workload.mix[WORKLOAD_SET] = 1;
@@ -367,7 +368,7 @@ static void what_cannot_begin_says_why(void **state)
     cpu_set_t allowed;
     sched_getaffinity(0, sizeof allowed, &allowed);
     if (CPU_COUNT(&allowed) < 2)
-        skip();
+        skip_case("two threads need a core each");
     fail_to_begin(2, 4, port, &err); // several threads that fail are one error
     assert_non_null(strstr(err.text, "Connection refused"));
 }

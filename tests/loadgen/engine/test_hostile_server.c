@@ -5,6 +5,7 @@
 // engine tries again without being busy at it, and it comes to an end.
 // Runs beside others: requests are counted, not timed.
 #include "tests/loadgen/engine/engine_test.h"
+#include "tests/skip.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -349,7 +350,7 @@ static void threads_connect_again_each_its_own(void **state)
     cpu_set_t allowed;
     sched_getaffinity(0, sizeof allowed, &allowed);
     if (CPU_COUNT(&allowed) < 2)
-        skip();
+        skip_case("a thread and a server need a core each");
     gets_only(&workload);
     start(&server, TIRES);
     run_threads(2, &workload, server.port, 2000, 4, 1, STAMP_MODE_AUTO, patient_ms, &result,

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "profiler/capsule/hop_rings.h"
+#include "tests/skip.h"
 
 struct scene {
     struct hop_rings rings;
@@ -60,10 +61,8 @@ static void begin(struct scene *scene)
 {
     *scene = (struct scene){.expected = 0};
     int result = hop_rings_open(&scene->rings, 1);
-    if (result == -EPERM) {
-        puts("BPF maps cannot be made here");
-        skip();
-    }
+    if (result == -EPERM)
+        skip_case("BPF maps cannot be made here");
     assert_int_equal(result, 0);
 }
 
