@@ -9,17 +9,18 @@
 # A test that failed beside others, or while the host took more than a hundredth of the cores (steal), is
 # tried once more when all the others are through: its first failure is printed, and the sum counts such
 # tests. No other test gets a second try, none with TAILLIGHT_TRUST=1 or TAILLIGHT_ONCE=1.
-# Exit 77 of a test is a skip, with its reason as the last line it printed; what a program skips of itself is
-# told below its line. TAILLIGHT_NO_SKIP=1 turns
-# skips into failures; TAILLIGHT_LONG=1 adds the long tests (test_long_*), and what others ask behind
+# Exit 77 of a test is a skip, with its reason as the last line it printed; what a test that passes leaves out is
+# told below its line. TAILLIGHT_NO_SKIP=1 turns skips into failures; TAILLIGHT_LONG=1 adds the long tests (test_long_*), and what others ask behind
 # rest_is_long (ports.sh); TAILLIGHT_TRUST=1 runs those of tests/trust.list, which may then do more,
 # and test_long_trust_*, and nothing else; TEST=pattern picks by name. A test has five minutes, or what its script's line "# Time limit: N s"
 # says, or TEST_TIMEOUT seconds.
 set -u
 computing='analysis base loadgen/method tree workloads'
-# Of a cmocka program: each case that it skipped, with what it said before that.
-cases_skipped() {
+# What a test that passed left out: of a cmocka program each case that it skipped, with what it said before that; of a
+# script its lines "without WHAT: why".
+left_out() {
     awk '/^\[  SKIPPED \] [A-Za-z0-9_]+$/ && open == $4 { printf "\n        without %s%s", $4, said ? ": " said : ""; open = "" }
+        /^without [^:]+: / { printf "\n        %s", $0 }
         !/^\[/ { said = $0 } /^\[ RUN / { open = $4; said = "" }'
 }
 core_times() { awk '/^cpu / {for (i = 2; i <= 9; i++) all += $i; print $9, all}' /proc/stat; } # stolen, all
@@ -39,8 +40,8 @@ if [ "${1:-}" = --one ]; then
     seconds=$((($(date +%s%N) - started) / 10000000))
     seconds=$(printf '%d.%02d' $((seconds / 100)) $((seconds % 100)))
     if [ $status -eq 0 ]; then
-        outcome=passed text=$(printf '  ok    %-52s %7ss' "$name" "$seconds"; cases_skipped <"$log")
-        cases_skipped <"$log" >>"$3.cases"
+        outcome=passed text=$(printf '  ok    %-52s %7ss' "$name" "$seconds"; left_out <"$log")
+        left_out <"$log" >>"$3.left_out"
     elif [ $status -eq 77 ] && [ -z "${TAILLIGHT_NO_SKIP:-}" ]; then
         outcome=skipped text=$(printf '  skip  %-52s %s' "$name" "$(tail -n 1 "$log")")
     else
@@ -136,8 +137,8 @@ for name in ${again[@]+"${again[@]}"}; do one "$name" last; done
 count() { grep -c "^$1" "$outcomes"; }
 missing=$((${#beside[@]} + ${#alone[@]} + ${#again[@]} - $(wc -l <"$outcomes")))
 [ $missing -eq 0 ] || echo "$missing tests came to no end"
-cases=$(grep -c . "$outcomes.cases" 2>/dev/null)
+cases=$(grep -c . "$outcomes.left_out" 2>/dev/null)
 echo "$(count passed) passed, $(count failed) failed, $(count skipped) skipped"
-[ "${cases:-0}" -eq 0 ] || echo "of programs that passed, $cases case$([ "$cases" -eq 1 ] || echo s) skipped"
+[ "${cases:-0}" -eq 0 ] || echo "of tests that passed, $cases part$([ "$cases" -eq 1 ] || echo s) left out: see \"without\""
 [ ${#again[@]} -eq 0 ] || echo "of these, tried twice: ${again[*]}"
 [ $missing -eq 0 ] && [ "$(count failed)" -eq 0 ] && [ -s "$outcomes" ]

@@ -45,7 +45,7 @@ kill $server
 for mount in /sys/fs/cgroup /sys/fs/cgroup/unified; do
     [ -f $mount/cgroup.procs ] && mkdir "$mount/taillight-test-$$" 2>/dev/null && group=$mount/taillight-test-$$ && break
 done
-[ -n "${group:-}" ] || { echo "no control group can be made here: the container is left out"; exit 0; }
+[ -n "${group:-}" ] || { echo "without a container: no control group can be made here"; exit 0; }
 remove_group() {
     local status=$?
     kill "$container" 2>/dev/null && wait "$container" 2>/dev/null

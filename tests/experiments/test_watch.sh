@@ -98,7 +98,7 @@ done
 # and to what the windows hold.
 /usr/bin/python3 tests/experiments/openmetrics.py "$work/metrics" "$work/lines" "$work/saved" || {
     status=$?
-    [ $status -ne 77 ] || echo "there is no prometheus_client for python3: the metrics are not looked at"
+    [ $status -ne 77 ] || echo "without a look at the metrics: there is no prometheus_client for python3"
     [ $status -eq 77 ] || fail "the metrics: $(head -c 400 "$work/metrics")"
 }
 saved=$(find "$work/saved" -mindepth 1 -maxdepth 1 -name 'slow-*' | wc -l)

@@ -152,6 +152,6 @@ if mkdir "$group" 2>/dev/null && [ -e "$group/cpu.cfs_quota_us" ]; then
     disturbed quota "throttled (CPU quota of $(basename "$group" | cut -c1-16))" 10
     while read -r task; do echo "$task" >/sys/fs/cgroup/cpu/tasks; done <"$group/tasks" 2>/dev/null # QEMU's, which goes on
 else
-    echo "no control group of version 1 can be made here: its quota is not tried"
+    echo "without its quota: no control group of version 1 can be made here"
 fi
 guest_end
