@@ -121,15 +121,19 @@ static void follow_waker(struct path *path, const struct thread_period *period,
 }
 
 // The same of a lock that came through many hands until it woke the thread at woken_ns: the time of
-// each as long as it had it.
+// each as long as it had it. Not of one that had asked another server: whoever told it of the
+// answer is no hand.
 static void follow_hands(struct path *path, const struct thread_period *period,
                          const struct waker *waker, const char *sleep, uint32_t pause,
                          int64_t woken_ns, unsigned most)
 {
     struct thread_period part = *period;
     struct waker before;
+    struct peer_turn turn;
     int64_t since_ns;
     if (most > 0 &&
+        !peer_turn_next(path->sweep.decomposer->in, path->sweep.life, waker->thread,
+                        period->begin_ns, woken_ns, &turn) &&
         lock_passed_on(path->sweep.decomposer->in->server, pause, waker->thread, period->begin_ns,
                        woken_ns, &before, &since_ns) &&
         before.thread != path->sweep.thread) {

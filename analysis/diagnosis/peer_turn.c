@@ -4,8 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analysis/diagnosis/loop_workers.h"
 #include "analysis/diagnosis/sleep_names.h"
+#include "analysis/timeline/pauses.h"
 #include "analysis/timeline/thread_states.h"
+#include "base/array.h"
 
 const char *peer_turn_name(const struct diagnosis_input *in, const struct peer_wait *wait)
 {
@@ -30,12 +33,34 @@ struct last_sleep {
     const struct host_timeline *host;
     int64_t end_ns;
     bool loops;
+    bool exclusive; // the thread has to do with nobody else
 };
+
+// Whether the thread slept until another one told it that something had come: one that waits for
+// sockets, and that a packet had woken a moment before.
+static bool was_told(const struct host_timeline *host, const struct thread_period *period)
+{
+    enum { MOMENT_NS = 1000000 };
+    uint32_t pause;
+    size_t count;
+    if (!period->waking || !period->before || !pause_after(host, period->before, &pause) ||
+        !pause_awaits_thread(pause))
+        return false;
+    struct waker teller = waker_of(host, period->waking);
+    if (teller.kind != WAKER_THREAD)
+        return false;
+    const struct waking *wakings = host_timeline_wakings(host, teller.thread, &count);
+    size_t after = array_bound(0, count, at, wakings[at].time_ns < period->waking->time_ns);
+    return after > 0 && period->waking->time_ns - wakings[after - 1].time_ns < MOMENT_NS &&
+           loop_wait_ended(host, &wakings[after - 1]) &&
+           waker_of(host, &wakings[after - 1]).kind == WAKER_PACKET;
+}
 
 static void note_sleep(const struct thread_period *period, void *opaque)
 {
     struct last_sleep *last = opaque;
-    if (period->state != THREAD_SLEEPS || !sleep_awaits_socket(last->host, period->before))
+    if (period->state != THREAD_SLEEPS || !(sleep_awaits_socket(last->host, period->before) ||
+                                            (last->exclusive && was_told(last->host, period))))
         return;
     last->end_ns = period->end_ns;
     last->loops &= period->before && period->before->left == STINT_WAITS;
@@ -89,7 +114,7 @@ bool peer_turn_next(const struct diagnosis_input *in, const struct lifetime *lif
         const struct peer_wait *wait = &in->peers->waits.items[at];
         int64_t from = wait->begin_ns > begin_ns ? wait->begin_ns : begin_ns;
         int64_t to = wait->end_ns < end_ns ? wait->end_ns : end_ns;
-        struct last_sleep last = {in->server, from, true};
+        struct last_sleep last = {in->server, from, true, wait->exclusive};
         *turn = (struct peer_turn){.wait = wait, .begin_ns = from};
         if (to <= from || !concerns(in, life, wait, &turn->own))
             continue;
