@@ -28,6 +28,7 @@ function timelineFromStages(diagnosis, index) {
     latency_ns: messages.latency_ns[index],
     stages,
     stamps,
+    off_core: {from: [], length: [], sum: 0},
     hops: [],
     cores: [],
     operation: messages.operation[index],
@@ -219,7 +220,7 @@ class TimelinePlot {
 
   // Where the application had the message and its thread did not run, the stage is not its doing.
   drawOffCore(context, places, stage) {
-    const {from, length, sum} = this.timeline.off_core || {from: []};
+    const {from, length, sum} = this.timeline.off_core;
     from.forEach(
         (at, i) => this.box(
             context, at, at + length[i], places.stages, 22, OFF_CORE_COLOUR, STAGE_INK[data.off_core_of],
@@ -367,6 +368,10 @@ class TimelinePlot {
         if (rank < SHAPES.length) named.set(rank, name + (SPAN_WORDS[spans.kind[i]] ?? ''));
       }
     for (const [rank, name] of named) chips.unshift(element('span', {}, swatch(rank), name));
+    if (this.timeline.off_core.from.length)
+      chips.push(element(
+          'span', {}, element('span', {class: 'swatch', style: `background:${OFF_CORE_COLOUR}`}),
+          'with the application, not running'));
     if (this.others.length)
       chips.push(
           element(
