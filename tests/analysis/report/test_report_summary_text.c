@@ -92,6 +92,29 @@ static void test_says_what_it_must(void **state)
     }
 }
 
+// What of the application's stage was not its doing has a line where it matters.
+static void test_what_did_not_run(void **state)
+{
+    (void)state;
+    const struct summary_style style = {.width = 100, .full = true};
+    for (int matters = 0; matters < 2; matters++) {
+        struct fixture fixture;
+        char *text = NULL;
+        size_t bytes;
+        FILE *memory = open_memstream(&text, &bytes);
+        assert_non_null(memory);
+        fixture_build(&fixture, &usual);
+        struct run_lifetimes *lives = &fixture.run.lifetimes;
+        lives->off_core_at_quantile_ns[2] =
+            (matters ? 0.11 : 0.09) * lives->stage_at_quantile_ns[2][STAMP_REPLY];
+        summary_text_write(&fixture.run, &style, memory);
+        fixture_free(&fixture);
+        fclose(memory);
+        assert_int_equal(strstr(text, "    thread not running") != NULL, matters);
+        free(text);
+    }
+}
+
 static void test_hops(void **state)
 {
     (void)state;
@@ -237,6 +260,7 @@ int main(int argc, char **argv)
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_says_what_it_must),
+        cmocka_unit_test(test_what_did_not_run),
         cmocka_unit_test(test_hops),
         cmocka_unit_test(test_fits),
         cmocka_unit_test(test_plain_is_ascii_without_escapes),

@@ -26,6 +26,11 @@ static void check_summary(const struct folder *f, const struct run_analysis *run
     assert_true(number_in(summary, "order_violations") == 0);
     json_t *dropped = json_object_get(summary, "dropped");
     assert_true(number_in(dropped, "events") == 0 && number_in(dropped, "calls") == 0);
+    json_t *stages = json_object_get(summary, "stages"), *stage;
+    size_t at;
+    json_array_foreach(stages, at, stage) assert_int_equal(
+        json_object_get(stage, "not_running_us") != NULL,
+        strcmp(json_string_value(json_object_get(stage, "stage")), "application") == 0);
     json_t *latency = json_object_get(summary, "latency_us");
     assert_true(number_in(latency, "p50") > 10 && number_in(latency, "p99") > 100);
     assert_true(number_in(latency, "p99") <= number_in(latency, "p99.9"));
