@@ -306,7 +306,7 @@ static void judge_connections(const struct engine_result *result, struct load_su
     const struct connection_counts *counts = &result->counts;
     if (!counts->broken && !counts->reconnects_failed && !counts->given_up)
         return;
-    const bool all = is_restarted(result);
+    const bool all = is_restarted(result), back = counts->ended <= counts->reconnects;
     char given_up[80] = "", ended[TEXT_ENDED];
     if (counts->given_up)
         snprintf(given_up, sizeof given_up, ", %s given up", TEXT_COUNT(counts->given_up));
@@ -317,7 +317,8 @@ static void judge_connections(const struct engine_result *result, struct load_su
                          : DOUBT_UNOPENED,
         "%s: %s ended from %s on, %s opened again (the last at %s, "
         "%s attempts failed%s%s)%s, %s requests lost on them%s%s",
-        all              ? "server restarted midway"
+        all && back      ? "server restarted midway"
+        : all            ? "server went away midway"
         : counts->broken ? "connections broke"
                          : "connections could not be opened again at once",
         ended_text(result, ended), TEXT_INSTANT(1e9 * seconds_into(result, counts->first_end_tsc)),

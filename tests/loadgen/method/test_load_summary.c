@@ -401,6 +401,13 @@ static void a_restart_is_told_from_connections_that_end(void **state)
     assert_non_null(strstr(summary.reasons[0], "server restarted midway: 4 of 4 connections ended "
                                                "from 0.250 s on, 4 opened again"));
     assert_int_equal(summary.doubts[0], DOUBT_RESTARTED);
+    counts->reconnects = 3; // by its listening socket, which a process that is killed closes last
+    counts->given_up = 1;
+    summarise(&run, &summary);
+    assert_non_null(strstr(summary.reasons[0], "server went away midway: 4 of 4 connections ended "
+                                               "from 0.250 s on, 3 opened again"));
+    counts->reconnects = 4;
+    counts->given_up = 0;
     // It listened all along: all broke together, or one after another for seconds.
     counts->reconnects_failed = 0;
     counts->broken = 4;
