@@ -284,7 +284,8 @@ static bool asks_peers(const struct sweep *sweep)
 
 // An event loop that waits with the message unfinished is woken for others as well, by packets and
 // timers. When at last a worker wakes it and it answers, that is what the message waited for: the
-// worker's waking that follows. When at last it is a timer, and the loop asked no other server, the
+// worker's waking that follows; of a process that it forked, which is there for one message, its
+// own. When at last it is a timer, and the loop asked no other server, the
 // message was put off until that time, whosever packets came meanwhile. NULL: neither.
 static const struct waking *waking_that_counts(const struct path *path,
                                                const struct thread_period *period)
@@ -307,6 +308,8 @@ static const struct waking *waking_that_counts(const struct path *path,
         last--;
     if (last == first)
         return NULL;
+    if (loop_child_woke(host, &wakings[last - 1]))
+        return &wakings[last - 1];
     if (!loop_worker_woke(host, &wakings[last - 1]))
         return waker_of(host, &wakings[last - 1]).kind == WAKER_TIMER && !asks_peers(sweep)
                    ? &wakings[last - 1]
@@ -419,7 +422,8 @@ static struct waker waker_for_message(const struct path *path, const struct thre
 {
     const struct host_timeline *host = path->sweep.decomposer->in->server;
     struct waker waker = waker_of_sleep(path, period);
-    if (waker.kind != WAKER_PACKET && waker.kind != WAKER_TIMER)
+    bool by_child = period->waking && loop_child_woke(host, period->waking);
+    if (waker.kind != WAKER_PACKET && waker.kind != WAKER_TIMER && !by_child)
         return waker;
     const struct waking *counts = waking_that_counts(path, period);
     if (counts)

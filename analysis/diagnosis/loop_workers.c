@@ -20,6 +20,15 @@ bool loop_worker_woke(const struct host_timeline *host, const struct waking *wak
            sleep_same_process(host, waker.thread, waking->thread);
 }
 
+bool loop_child_woke(const struct host_timeline *host, const struct waking *waking)
+{
+    struct waker waker = waker_of(host, waking);
+    const struct thread_owner *own = host_timeline_owner(host, waking->thread);
+    const struct thread_owner *other =
+        waker.kind == WAKER_THREAD ? host_timeline_owner(host, waker.thread) : NULL;
+    return own && other && other->process != own->process && other->parent == own->process;
+}
+
 // Whether it ended a wait for another thread: for a lock or a condition.
 static bool lock_wait_ended(const struct host_timeline *host, const struct waking *waking)
 {

@@ -17,6 +17,9 @@ bool loop_wait_ended(const struct host_timeline *host, const struct waking *waki
 // Whether such a worker woke the thread.
 bool loop_worker_woke(const struct host_timeline *host, const struct waking *waking);
 
+// Whether a process did that its own had forked, as a CGI program's.
+bool loop_child_woke(const struct host_timeline *host, const struct waking *waking);
+
 // A worker that woke the loop from a wait of its own some time or other, nearest to the end of
 // [begin_ns, end_ns), and worked all that time, but for a tenth; as it woke it. False: there is
 // none, and *worker stays.

@@ -151,39 +151,53 @@ static void test_answers_at_once(void **state)
     close_scene(&s);
 }
 
-// A worker of an event loop's own process did what the request needed; a packet for somebody else
-// woke the loop before it had.
+// A worker of an event loop's own process, or one that it had forked, did what the request needed;
+// a packet for somebody else, or another one's child, woke the loop before it had.
 static void test_worker_of_an_event_loop(void **state)
 {
+    enum { THREAD, CHILD, CHILDREN };
     (void)state;
-    struct scene s;
-    open_scene(&s);
-    call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
-    call(&s, FRONT, CALL_WAIT, 23, 500, 0);
-    call(&s, FRONT, CALL_RECEIVE, 501, 502, OTHERS_SIDE);
-    call(&s, FRONT, CALL_SEND, 540, 541, OTHERS_SIDE);
-    call(&s, FRONT, CALL_WAIT, 542, 1033, 0);
-    call(&s, FRONT, CALL_SEND, 1040, 1042, CLIENT_SIDE);
-    for (uint32_t thread = FRONT; thread <= WORKER; thread++)
-        event(&s, 5, EVENT_MEMBER, 0, thread)->payload.a = FRONT_PROCESS;
-    event(&s, 24, EVENT_SWITCH, 0, BYSTANDER)->flags = SWITCH_WAITS;
-    strcpy(s.events.items[s.events.count - 1].payload.text, "bystander");
-    runs(&s, 26, 1, WORKER, "front");
-    event(&s, 497, EVENT_SOFTIRQ_ENTRY, 2, 3);
-    event(&s, 498, EVENT_WAKING, 2, FRONT);
-    event(&s, 499, EVENT_SOFTIRQ_EXIT, 2, 3);
-    runs(&s, 499, 0, FRONT, "front");
-    event(&s, 543, EVENT_SWITCH, 0, BYSTANDER)->flags = SWITCH_WAITS;
-    strcpy(s.events.items[s.events.count - 1].payload.text, "bystander");
-    event(&s, 1030, EVENT_WAKING, 1, FRONT)->payload.b = WORKER;
-    runs(&s, 1031, 0, FRONT, "front");
-    runs(&s, 1032, 1, 0, "swapper/1");
-    build(&s, 1, 10, 1040, 0);
-    expect(&s, "waiting for front (another thread)", 955, 965);
-    expect(&s, "waiting for a packet", 0, 0);
-    expect(&s, "head-of-line blocking", 40, 42);
-    expect(&s, "bystander", 0, 3);
-    close_scene(&s);
+    for (int what = THREAD; what <= CHILDREN; what++) {
+        struct scene s;
+        open_scene(&s);
+        call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+        call(&s, FRONT, CALL_WAIT, 23, 500, 0);
+        call(&s, FRONT, CALL_RECEIVE, 501, 502, OTHERS_SIDE);
+        call(&s, FRONT, CALL_SEND, 540, 541, OTHERS_SIDE);
+        call(&s, FRONT, CALL_WAIT, 542, 1033, 0);
+        call(&s, FRONT, CALL_SEND, 1040, 1042, CLIENT_SIDE);
+        for (uint32_t thread = FRONT; thread <= OTHER; thread++) {
+            struct event *member = event(&s, 5, EVENT_MEMBER, 0, thread);
+            member->payload.a = what == THREAD ? FRONT_PROCESS : thread;
+            member->payload.b = what == THREAD || thread == FRONT ? 1 : FRONT_PROCESS;
+        }
+        event(&s, 24, EVENT_SWITCH, 0, BYSTANDER)->flags = SWITCH_WAITS;
+        strcpy(s.events.items[s.events.count - 1].payload.text, "bystander");
+        runs(&s, 26, 1, WORKER, what == THREAD ? "front" : "child");
+        if (what == CHILDREN) {
+            runs(&s, 26, 2, OTHER, "other");
+            event(&s, 498, EVENT_WAKING, 2, FRONT)->payload.b = OTHER;
+            runs(&s, 499, 2, 0, "swapper/2");
+        } else {
+            event(&s, 497, EVENT_SOFTIRQ_ENTRY, 2, 3);
+            event(&s, 498, EVENT_WAKING, 2, FRONT);
+            event(&s, 499, EVENT_SOFTIRQ_EXIT, 2, 3);
+        }
+        runs(&s, 499, 0, FRONT, "front");
+        event(&s, 543, EVENT_SWITCH, 0, BYSTANDER)->flags = SWITCH_WAITS;
+        strcpy(s.events.items[s.events.count - 1].payload.text, "bystander");
+        event(&s, 1030, EVENT_WAKING, 1, FRONT)->payload.b = WORKER;
+        runs(&s, 1031, 0, FRONT, "front");
+        runs(&s, 1032, 1, 0, "swapper/1");
+        build(&s, 1, 10, 1040, 0);
+        expect(&s, what == THREAD ? "waiting for front (another thread)" : "waiting for child", 955,
+               965);
+        expect(&s, "waiting for a packet", 0, 0);
+        expect(&s, "waiting for other", 0, 0);
+        expect(&s, "head-of-line blocking", 40, 42);
+        expect(&s, "bystander", 0, 3);
+        close_scene(&s);
+    }
 }
 
 // The worker had done it while the loop was awake for somebody else, so its waking ended no wait of
