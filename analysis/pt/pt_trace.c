@@ -65,11 +65,59 @@ struct pt_trace_stream *pt_trace_add(struct pt_trace *trace, struct error *err)
     return stream;
 }
 
-static int scan_stream(void *context, size_t index, struct error *err)
+// --- scanning ------------------------------------------------------------------------------------
+// Parts of all streams at once: a stream that is longer than the others is not waited for. How many
+// follows from its length alone, and so does its index of PSBs, whatever the machine.
+
+enum { PART_BYTES = 4 << 20, MOST_PARTS = 64 };
+
+struct scanning {
+    struct pt_trace *trace;
+    struct scan_parts ARRAY_OF(struct pt_packets_part) parts;
+    struct scan_firsts ARRAY_OF(size_t) firsts; // of each stream, and behind the last
+};
+
+static size_t stream_of(const struct scanning *scanning, size_t part)
 {
-    const struct pt_trace *trace = context;
-    struct pt_trace_stream *stream = trace->streams.items[index];
-    int result = pt_packets_scan(&stream->stream.bytes, &stream->packets, err);
+    const struct scan_firsts *firsts = &scanning->firsts;
+    return array_bound(0, firsts->count, at, firsts->items[at] <= part) - 1;
+}
+
+static size_t part_count(const struct scanning *scanning, size_t stream)
+{
+    const size_t *first = &scanning->firsts.items[stream];
+    return first[1] - first[0];
+}
+
+static int scan_part(void *context, size_t index, struct error *err)
+{
+    struct scanning *scanning = context;
+    size_t stream = stream_of(scanning, index);
+    return pt_packets_scan_part(&scanning->trace->streams.items[stream]->stream.bytes,
+                                PT_MOST_SYNCS / part_count(scanning, stream),
+                                &scanning->parts.items[index], err);
+}
+
+static int cut_stream(struct scanning *scanning, uint64_t bytes)
+{
+    uint64_t count = bytes / PART_BYTES;
+    count = count < 1 ? 1 : count < MOST_PARTS ? count : MOST_PARTS;
+    for (uint64_t i = 0; i < count; i++) {
+        struct pt_packets_part part = {.from = bytes / count * i,
+                                       .to = i + 1 < count ? bytes / count * (i + 1) : UINT64_MAX};
+        if (array_push(&scanning->parts, part) < 0)
+            return -1;
+    }
+    return array_push(&scanning->firsts, scanning->parts.count);
+}
+
+static int join_stream(struct scanning *scanning, size_t index, struct error *err)
+{
+    struct pt_trace_stream *stream = scanning->trace->streams.items[index];
+    int result = pt_packets_join(&scanning->parts.items[scanning->firsts.items[index]],
+                                 part_count(scanning, index), &stream->packets, err);
+    if (result == 0)
+        result = pt_packets_scan(&stream->stream.bytes, &stream->packets, err);
     if (result < 0)
         return result;
     stream->timed = stream->packets.count[PT_KIND_TSC] > 0;
@@ -83,7 +131,21 @@ static int scan_stream(void *context, size_t index, struct error *err)
 
 int pt_trace_scan(struct pt_trace *trace, struct error *err)
 {
-    return pt_parallel(trace->streams.count, trace->threads, scan_stream, trace, err);
+    struct scanning scanning = {.trace = trace};
+    int result = array_push(&scanning.firsts, (size_t)0);
+    for (size_t i = 0; result == 0 && i < trace->streams.count; i++)
+        result = cut_stream(&scanning, trace->streams.items[i]->stream.bytes.bytes);
+    if (result < 0)
+        error_set(err, ERROR_FAILED, "out of memory for a look at the trace");
+    if (result == 0)
+        result = pt_parallel(scanning.parts.count, trace->threads, scan_part, &scanning, err);
+    for (size_t i = 0; result == 0 && i < trace->streams.count; i++)
+        result = join_stream(&scanning, i, err);
+    for (size_t i = 0; i < scanning.parts.count; i++)
+        pt_packets_free(&scanning.parts.items[i].found);
+    array_free(&scanning.parts);
+    array_free(&scanning.firsts);
+    return result < 0 ? result : 0;
 }
 
 struct refining {

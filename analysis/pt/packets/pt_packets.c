@@ -27,6 +27,10 @@ struct scan {
     bool last;      // the window reaches to the end of the stream
     bool searching; // for a PSB
     bool broken;    // bytes were missing since the last PSB
+    bool began;     // the place where the part begins was found
+    bool ended;     // and the PSB where the next one does
+    uint64_t to;    // PSBs from here on are the next part's
+    uint64_t begin; // of the part
     struct pt_packets *out;
     size_t most;         // PSBs are thinned out when there are so many
     uint64_t spacing;    // PSBs nearer to the last kept one are not kept
@@ -210,7 +214,7 @@ static int packet_note(struct scan *scan, struct pt_shape shape, struct error *e
     switch (shape.kind) {
     case PT_KIND_PSB:
         scan->in_header = true;
-        scan->header_mode = false;
+        scan->header_mode = scan->after_header = false;
         scan->item_bytes = 0;
         return sync_begin(scan, err);
     case PT_KIND_PSBEND:
@@ -273,6 +277,12 @@ static void scan_search(struct scan *scan)
     scan->out->skipped += next - scan->at;
     scan->at = next;
     scan->searching = !found;
+    if (found && !scan->began) { // what was before it is another part's
+        scan->began = true;
+        scan->begin = scan->base + next;
+        scan->out->skipped = 0;
+        scan->broken = false;
+    }
     scan->in_header = scan->after_header = false;
     scan->item_bytes = 0;
 }
@@ -297,6 +307,10 @@ static int scan_packet(struct scan *scan, struct error *err)
         return scan_flaw(scan, "unknown packet", err);
     if (shape.bytes > scan->bytes - scan->at)
         return scan_flaw(scan, "packet cut off by the end", err);
+    if (shape.kind == PT_KIND_PSB && scan->base + scan->at >= scan->to) {
+        scan->ended = true;
+        return 0;
+    }
     if (shape.kind == PT_KIND_TNT)
         scan->after_header = false;
     else if (shape.kind != PT_KIND_CYC)
@@ -347,7 +361,7 @@ static int scan_window(struct scan *scan, struct error *err)
     if (!scan->last)
         stop -= PSB_BYTES;
     int result = 0;
-    while (result == 0 && scan->at < stop) {
+    while (result == 0 && !scan->ended && scan->at < stop) {
         if (scan->searching) {
             scan_search(scan);
             if (scan->searching)
@@ -370,14 +384,28 @@ int pt_packets_scan(const struct pt_bytes *source, struct pt_packets *out, struc
 int pt_packets_scan_thinly(const struct pt_bytes *source, size_t most_syncs, struct pt_packets *out,
                            struct error *err)
 {
-    memset(out, 0, sizeof *out);
-    out->bytes = source->bytes;
-    struct scan scan = {.out = out, .searching = true, .most = most_syncs};
+    struct pt_packets_part all = {.to = UINT64_MAX};
+    int result = pt_packets_scan_part(source, most_syncs, &all, err);
+    *out = all.found;
+    return result;
+}
+
+int pt_packets_scan_part(const struct pt_bytes *source, size_t most_syncs,
+                         struct pt_packets_part *part, struct error *err)
+{
+    struct pt_packets *out = &part->found;
+    *out = (struct pt_packets){.bytes = source->bytes};
+    struct scan scan = {.out = out,
+                        .base = part->from,
+                        .searching = true,
+                        .most = most_syncs,
+                        .began = part->from == 0,
+                        .to = part->to};
     uint8_t *scratch = NULL;
     int result = 0;
     if (pt_bytes_scattered(source) && !(scratch = malloc(WINDOW_BYTES)))
         return error_set(err, ERROR_FAILED, "out of memory for a look at the trace");
-    while (result == 0 && scan.base < source->bytes) {
+    while (result == 0 && !scan.ended && scan.base < source->bytes) {
         uint64_t end = pt_bytes_until(source, scan.base), left = end - scan.base;
         scan.last = left <= WINDOW_BYTES;
         scan.bytes = scan.last ? (size_t)left : WINDOW_BYTES;
@@ -385,14 +413,78 @@ int pt_packets_scan_thinly(const struct pt_bytes *source, size_t most_syncs, str
         scan.at = 0;
         result = scan_window(&scan, err);
         pt_bytes_release(source, scan.base, scan.at);
-        scan.base += scan.last ? left : scan.at;
-        if (scan.last)
+        scan.base += scan.last && !scan.ended ? left : scan.at;
+        if (scan.last && !scan.ended)
             scan.broken = scan.searching = true;
     }
+    part->begin = scan.began ? scan.begin : source->bytes;
+    part->end = scan.base;
+    part->broken = scan.began && scan.broken;
+    if (!scan.began)
+        out->skipped = 0;
     free(scratch);
     if (result < 0)
         pt_packets_free(out);
     return result;
+}
+
+// --- parts ---------------------------------------------------------------------------------------
+
+// What the part's own bytes do not say: whether bytes are missing before its first PSB, and the
+// time of those before its first timing packet.
+static void part_continue(struct pt_packets *part, bool broken, uint64_t tsc)
+{
+    struct pt_syncs *syncs = &part->syncs;
+    if (syncs->count)
+        syncs->items[0].after_break |= broken;
+    for (size_t i = 0; i < syncs->count && !syncs->items[i].tsc; i++)
+        syncs->items[i].tsc = tsc;
+}
+
+static int part_append(struct pt_packets *all, const struct pt_packets *part)
+{
+    size_t flaws = PT_FLAWS_KEPT - all->flaws.count;
+    if (flaws > part->flaws.count)
+        flaws = part->flaws.count;
+    if (array_reserve(&all->syncs, all->syncs.count + part->syncs.count) < 0 ||
+        array_reserve(&all->flaws, all->flaws.count + flaws) < 0)
+        return -1;
+    for (size_t i = 0; i < part->syncs.count; i++)
+        all->syncs.items[all->syncs.count++] = part->syncs.items[i];
+    for (size_t i = 0; i < flaws; i++)
+        all->flaws.items[all->flaws.count++] = part->flaws.items[i];
+    for (int kind = 0; kind < PT_KINDS; kind++)
+        all->count[kind] += part->count[kind];
+    all->skipped += part->skipped;
+    all->packets += part->packets;
+    all->stray_headers += part->stray_headers;
+    all->flaw_count += part->flaw_count;
+    if (!all->first_tsc)
+        all->first_tsc = part->first_tsc;
+    if (part->last_tsc)
+        all->last_tsc = part->last_tsc;
+    return 0;
+}
+
+int pt_packets_join(struct pt_packets_part *parts, size_t count, struct pt_packets *out,
+                    struct error *err)
+{
+    bool broken = parts[0].broken;
+    for (size_t i = 1; i < count; i++)
+        if (parts[i].begin != parts[i - 1].end)
+            return 0;
+    *out = parts[0].found;
+    parts[0].found = (struct pt_packets){0};
+    for (size_t i = 1; i < count; i++) {
+        struct pt_packets *part = &parts[i].found;
+        part_continue(part, broken, out->last_tsc);
+        broken = parts[i].broken || (broken && part->syncs.count == 0);
+        if (part_append(out, part) < 0) {
+            pt_packets_free(out);
+            return error_set(err, ERROR_FAILED, "out of memory for an index of PSBs");
+        }
+    }
+    return 1;
 }
 
 void pt_packets_free(struct pt_packets *packets)

@@ -169,6 +169,24 @@ int pt_packets_scan_thinly(const struct pt_bytes *source, size_t most_syncs, str
                            struct error *err);
 void pt_packets_free(struct pt_packets *packets);
 
+// A part of a long stream, of which other threads scan the others: from the first PSB at or behind
+// `from` (0: from the stream's begin) to the one at or behind `to`.
+struct pt_packets_part {
+    uint64_t from, to;
+    uint64_t begin, end; // where these are; where there is none, the stream's end
+    bool broken;         // bytes are missing between its last PSB and its end
+    struct pt_packets found;
+};
+// As pt_packets_scan_thinly; the caller calls pt_packets_free for what was found.
+int pt_packets_scan_part(const struct pt_bytes *source, size_t most_syncs,
+                         struct pt_packets_part *part, struct error *err);
+// Makes one of the parts of a stream, in their order, of which the first begins where it does.
+// Returns 1; 0 where they do not fit together, since one was begun at bytes that look like a PSB
+// and are none: then the stream is to be scanned as a whole; or a negative error for want of
+// memory.
+int pt_packets_join(struct pt_packets_part *parts, size_t count, struct pt_packets *out,
+                    struct error *err);
+
 // The last sync at or before this time, or the first one; count when there is none at all.
 size_t pt_packets_find(const struct pt_packets *packets, uint64_t tsc);
 

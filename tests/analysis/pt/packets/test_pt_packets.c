@@ -140,6 +140,123 @@ static void a_break_starts_over_at_the_next_psb(void **state)
     machine_fini(&machine);
 }
 
+static void expect_equal(const struct pt_packets *a, const struct pt_packets *b)
+{
+    assert_int_equal(a->bytes, b->bytes);
+    assert_int_equal(a->skipped, b->skipped);
+    assert_int_equal(a->packets, b->packets);
+    assert_memory_equal(a->count, b->count, sizeof a->count);
+    assert_int_equal(a->first_tsc, b->first_tsc);
+    assert_int_equal(a->last_tsc, b->last_tsc);
+    assert_int_equal(a->stray_headers, b->stray_headers);
+    assert_int_equal(a->flaw_count, b->flaw_count);
+    assert_int_equal(a->flaws.count, b->flaws.count);
+    for (size_t i = 0; i < a->flaws.count; i++)
+        assert_int_equal(a->flaws.items[i].offset, b->flaws.items[i].offset);
+    assert_int_equal(a->syncs.count, b->syncs.count);
+    for (size_t i = 0; i < a->syncs.count; i++) {
+        const struct pt_sync *one = &a->syncs.items[i], *other = &b->syncs.items[i];
+        assert_int_equal(one->offset, other->offset);
+        assert_int_equal(one->tsc, other->tsc);
+        assert_int_equal(one->ip, other->ip);
+        assert_int_equal(one->has_tsc, other->has_tsc);
+        assert_int_equal(one->stray, other->stray);
+        assert_int_equal(one->after_break, other->after_break);
+        assert_int_equal(one->hands_over, other->hands_over);
+    }
+}
+
+enum { MOST_PARTS = 8 };
+
+// Scans in so many parts; returns what joining them does.
+static int scan_in_parts(const struct pt_bytes *source, const uint64_t *cuts, size_t count,
+                         struct pt_packets *out)
+{
+    struct pt_packets_part parts[MOST_PARTS];
+    struct error err;
+    for (size_t i = 0; i < count; i++) {
+        parts[i].from = i ? cuts[i - 1] : 0;
+        parts[i].to = i + 1 < count ? cuts[i] : UINT64_MAX;
+        assert_int_equal(pt_packets_scan_part(source, PT_MOST_SYNCS, &parts[i], &err), 0);
+    }
+    int joined = pt_packets_join(parts, count, out, &err);
+    for (size_t i = 0; i < count; i++)
+        pt_packets_free(&parts[i].found);
+    return joined;
+}
+
+static int compare_offsets(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+// Where bytes were damaged, a PSB may be part of what seems another packet: then they do not join.
+static void parts_join_to_what_the_whole_is(void **state)
+{
+    (void)state;
+    int joined_damaged = 0;
+    static struct machine machine;
+    struct random_source random = {17};
+    struct error err;
+    for (uint64_t seed = 1; seed < 300; seed++) {
+        make(&machine, seed, 6000);
+        uint32_t bytes = (uint32_t)writer_offset(&machine.writer);
+        uint64_t cuts[MOST_PARTS], breaks[2];
+        struct pt_bytes source = {.bytes = bytes, .data = machine.writer.data, .breaks = breaks};
+        struct pt_packets whole, joined;
+        source.break_count = random_below(&random, 3);
+        for (size_t i = 0; i < 2; i++)
+            breaks[i] = 1 + random_below(&random, bytes - 1);
+        qsort(breaks, source.break_count, sizeof *breaks, compare_offsets);
+        unsigned damaged = (unsigned)random_below(&random, 12);
+        damaged = damaged < 6 ? 0 : damaged;
+        for (unsigned i = 0; i < damaged; i++)
+            machine.writer.data[random_below(&random, bytes)] = (uint8_t)random_next(&random);
+        size_t count = 2 + random_below(&random, MOST_PARTS - 1);
+        for (size_t i = 0; i < MOST_PARTS; i++)
+            cuts[i] = 1 + random_below(&random, bytes + 100);
+        qsort(cuts, count - 1, sizeof *cuts, compare_offsets);
+        assert_int_equal(pt_packets_scan(&source, &whole, &err), 0);
+        bool fits = scan_in_parts(&source, cuts, count, &joined) == 1;
+        assert_true(fits || damaged);
+        if (fits)
+            expect_equal(&joined, &whole);
+        joined_damaged += fits && damaged;
+        pt_packets_free(&whole);
+        if (fits)
+            pt_packets_free(&joined);
+        machine_fini(&machine);
+    }
+    assert_true(joined_damaged > 50);
+}
+
+// A TSC packet of which the payload begins as a PSB does, right before one.
+static void parts_that_begin_at_no_psb_do_not_join(void **state)
+{
+    enum { PSB_BYTES = 16, BEFORE = PSB_BYTES + 2, TSC_BYTES = 8 };
+    uint8_t data[BEFORE + TSC_BYTES + 1 + PSB_BYTES + 2];
+    struct pt_bytes source = {.bytes = sizeof data, .data = data};
+    struct pt_packets joined;
+    const uint64_t inside = BEFORE + 1, behind = BEFORE + TSC_BYTES + 1;
+    (void)state;
+    for (size_t i = 0; i < PSB_BYTES; i++)
+        data[i] = i % 2 ? 0x82 : 0x02;
+    data[PSB_BYTES] = 0x02; // PSBEND
+    data[PSB_BYTES + 1] = 0x23;
+    data[BEFORE] = 0x19; // TSC
+    for (size_t i = BEFORE + 1; i < sizeof data - 2; i++)
+        data[i] = (i - BEFORE) % 2 ? 0x02 : 0x82;
+    data[sizeof data - 2] = 0x02;
+    data[sizeof data - 1] = 0x23;
+    assert_int_equal(scan_in_parts(&source, &inside, 2, &joined), 0);
+    assert_int_equal(scan_in_parts(&source, &behind, 2, &joined), 1);
+    assert_int_equal(joined.count[PT_KIND_PSB], 2);
+    assert_int_equal(joined.syncs.count, 2);
+    assert_int_equal(joined.flaw_count, 0);
+    pt_packets_free(&joined);
+}
+
 static void what_is_no_packet_is_told_and_skipped(void **state)
 {
     (void)state;
@@ -207,6 +324,8 @@ int main(void)
         cmocka_unit_test(a_run_of_branches_ends_where_another_packet_begins),
         cmocka_unit_test(scattered_and_long_streams_scan_the_same),
         cmocka_unit_test(a_break_starts_over_at_the_next_psb),
+        cmocka_unit_test(parts_join_to_what_the_whole_is),
+        cmocka_unit_test(parts_that_begin_at_no_psb_do_not_join),
         cmocka_unit_test(what_is_no_packet_is_told_and_skipped),
         cmocka_unit_test(flaws_beyond_a_number_are_only_counted),
     };
