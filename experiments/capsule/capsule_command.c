@@ -357,8 +357,9 @@ static int start_machines(struct measuring *m, struct progress *progress, struct
     struct command_line common = {.failed = false};
     if (m->machines.machine_count == 1)
         return 0;
-    progress_phase(progress, "attaching hops on %s other machines",
-                   TEXT_COUNT(m->machines.machine_count - 1));
+    progress_phase(progress, "attaching hops on %s other machine%s",
+                   TEXT_COUNT(m->machines.machine_count - 1),
+                   m->machines.machine_count == 2 ? "" : "s");
     command_line_add_option(&common, "--filter", "%s", o->filter ? o->filter : "");
     command_line_add_option(&common, "--sample", "1/%u", m->settings.one_in);
     command_line_add_option(&common, "--flow-key", "0x%016llx",

@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "profiler/bpf/capsule_trailer.h"
 #include "profiler/capsule/capsule_skeleton.h"
 #include "profiler/capsule/hop_attachment.h"
@@ -111,15 +112,30 @@ static uint32_t namespace_here(void)
     return stat("/proc/thread-self/ns/net", &file) == 0 ? (uint32_t)file.st_ino : 0;
 }
 
+// The names of the interfaces that there are: "lo, eth0", and no more than fit.
+static void list_interfaces(char *out, size_t out_bytes)
+{
+    struct if_nameindex *all = if_nameindex();
+    out[0] = '\0';
+    for (const struct if_nameindex *at = all; at && at->if_index; at++)
+        text_append(out, out_bytes, "%s%s", out[0] ? ", " : "", at->if_name);
+    if (all)
+        if_freenameindex(all);
+}
+
 // In the namespace of the hop: what its interface is.
 static int hop_inspect(struct hop *hop, const struct hop_spec *spec, struct error *err)
 {
     struct ifreq request = {.ifr_ifindex = 0};
+    char others[160];
     int result = 0;
     hop->device = (struct hop_device){if_nametoindex(spec->interface), namespace_here()};
-    if (!hop->device.interface)
-        return error_set(err, ERROR_INPUT, "--hop %s: there is no interface %s%s", spec->name,
-                         spec->interface, spec->namespace[0] ? " in that namespace" : "");
+    if (!hop->device.interface) {
+        list_interfaces(others, sizeof others);
+        return error_set(err, ERROR_INPUT, "--hop %s: there is no interface %s%s; there are %s",
+                         spec->name, spec->interface,
+                         spec->namespace[0] ? " in that namespace" : "", others);
+    }
     int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return error_set_errno(err, ERROR_FAILED, "cannot open a socket");

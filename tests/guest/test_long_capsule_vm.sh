@@ -31,7 +31,7 @@ kind, pid, had, group = sys.argv[1], int(sys.argv[2]), open(sys.argv[3], "w", bu
 ctypes.CDLL(None).prctl(15, kind.encode()) # PR_SET_NAME
 os.sched_setaffinity(0, {0 if kind != "stop" else 1})
 now = lambda: time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
-throttled = lambda group: int(open(f"{group}/cpu.stat").read().split("nr_throttled")[1].split()[0])
+throttled = lambda group: int(open(f"{group}/cpu.stat").read().split("throttled_time")[1].split()[0])
 if kind == "quota": # who burns it, in the group of QEMU
     threads = os.listdir(f"/proc/{pid}/task")
     for path, words in ((f"{group}/cpu.cfs_period_us", ["100000"]), (f"{group}/cpu.cfs_quota_us", ["50000"]),
@@ -64,7 +64,7 @@ for _ in range(18):
         while last < begin + 200000000: # a gap: nobody of the group runs
             at = now()
             if at > last + 10000000 and throttled(group) > before:
-                had.write(f"{last} {at}\n")
+                had.write(f"{last} {last + throttled(group) - before}\n") # behind which it waits for the core
                 break
             last = at
 PY

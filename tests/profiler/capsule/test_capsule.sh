@@ -99,7 +99,7 @@ refused() { # STATUS WORDS ARGUMENTS...
     status=$?
     [ $status = "$1" ] && [[ $said == *"$2"* ]] || fail "${*:3}: exit $status, not $1 with \"$2\": $said"
 }
-refused 2 'there is no interface nosuch0' --hop "nosuch0@$middle" --for 0.01
+refused 2 'there is no interface nosuch0 in that namespace; there are lo, ' --hop "nosuch0@$middle" --for 0.01
 refused 2 'no network namespace at /run/netns/nosuch' --hop eth0@nosuch --for 0.01
 refused 2 'is given twice' --hop lo --hop lo:ingress
 refused 2 '--hop is needed' --for 1s
