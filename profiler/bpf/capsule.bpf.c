@@ -7,12 +7,13 @@
 // gives them and the last takes off and writes into the ring.
 //
 // It runs for every packet of the interface, so it looks at the headers and is done with what the
-// filter does not want. A copy of these programs serves as many hops as are told apart by their
-// interfaces' numbers, since a copy that did not run just now has to come from memory; all write
-// into the same rings.
+// filter does not want. Where the kernel lets it see whose interface it runs for (Linux 6.2), a
+// copy of these programs serves several hops, since one that did not run just now has to come from
+// memory; all write into the same rings.
 #include "profiler/bpf/kernel.h"
 
 #include <linux/bpf.h>
+#include <bpf/bpf_core_read.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
@@ -29,10 +30,12 @@ uint32_t room_bytes;
 uint32_t queues; // packets wait behind these hops, and are followed there: one bit each
 // Filled in before the programs are loaded, whose verifier then leaves out what is not asked.
 const volatile struct packet_filter filter;
-const volatile uint8_t hops[HOP_PLACES]; // by the interface: hop_place(); HOPS_MAX: none
-const volatile uint32_t sample_limit;    // see packet_is_sampled()
-const volatile uint64_t key;             // of packet_flow(), and of trailers
-const volatile bool may_follow;          // what waits; of egress hops that look
+const volatile bool shared; // these programs serve several hops, else this one:
+const volatile uint8_t hop;
+const volatile struct hop_at hops[HOP_PLACES];
+const volatile uint32_t sample_limit; // see packet_is_sampled()
+const volatile uint64_t key;          // of packet_flow(), and of trailers
+const volatile bool may_follow;       // what waits; of egress hops that look
 // Of hops that carry.
 const volatile uint64_t run;        // the trailers' number
 const volatile uint16_t asked;      // hops that are to stamp, one bit each
@@ -57,20 +60,27 @@ static __always_inline void count(uint64_t *counter)
     __sync_fetch_and_add(counter, 1);
 }
 
-// Which hop this is.
-static __always_inline uint8_t hop_here(const struct __sk_buff *skb)
+extern void *bpf_cast_to_kern_ctx(void *object) __ksym __weak;
+
+// Which hop this is; HOPS_MAX: none, since the interface was moved to another namespace, where it
+// may have another's number.
+static __always_inline uint8_t hop_here(struct __sk_buff *skb)
 {
-    return hops[hop_place(skb->ifindex)];
+    if (!shared)
+        return hop;
+    const struct sk_buff *buffer = bpf_cast_to_kern_ctx(skb);
+    const struct net_device *device = buffer->dev;
+    uint32_t interface = (uint32_t)device->ifindex;
+    uint32_t namespace =
+        bpf_core_field_exists(device->nd_net.net) ? device->nd_net.net->ns.inum : 0;
+    const volatile struct hop_at *at = &hops[hop_place(interface, namespace)];
+    return at->device.interface == interface && at->device.namespace == namespace ? (uint8_t)at->hop
+                                                                                  : HOPS_MAX;
 }
 
-static __always_inline struct hop_counts *counts_of(uint8_t hop)
+static __always_inline struct hop_counts *counts_of(uint8_t number)
 {
-    return &counts[hop & (HOP_COUNTS - 1)];
-}
-
-static __always_inline struct hop_counts *counts_here(const struct __sk_buff *skb)
-{
-    return counts_of(hop_here(skb));
+    return &counts[number & (HOP_COUNTS - 1)];
 }
 
 // As a place that the compiler knows nothing of: it would take the zeros for what the filter is.
@@ -129,7 +139,7 @@ static __always_inline bool identify(struct __sk_buff *skb, const struct reading
     record->flow = packet_flow(head, key);
     record->ip_bytes = head->ip_bytes;
     record->protocol = head->protocol;
-    record->hop = hop_here(skb);
+    record->hop = state->hop;
     if (head->protocol == PACKET_TCP) {
         if (state->opens && !head->payload_bytes) {
             record->first = record->end = head->sequence + 1;
@@ -137,7 +147,7 @@ static __always_inline bool identify(struct __sk_buff *skb, const struct reading
             return true;
         }
         if (!head->payload_bytes) {
-            count(&counts_here(skb)->bare);
+            count(&counts_of(state->hop)->bare);
             return false;
         }
         record->first = head->sequence;
@@ -155,7 +165,7 @@ static __always_inline bool identify(struct __sk_buff *skb, const struct reading
         if (packet_is_sampled(record->datagram, sample_limit))
             return true;
     }
-    count(&counts_here(skb)->unsampled);
+    count(&counts_of(state->hop)->unsampled);
     return false;
 }
 
@@ -210,20 +220,21 @@ static __always_inline void follow(struct __sk_buff *skb, const struct reading_s
         .hop = record->hop,
         .protocol = head->protocol};
     if (bpf_map_update_elem(&waiting, &buffer, &packet, BPF_ANY) == 0)
-        count(&counts_here(skb)->queued);
+        count(&counts_of(state->hop)->queued);
 }
 
 SEC("tc")
 int hop_look(struct __sk_buff *skb)
 {
-    struct reading_state state = {.is_fragment = false};
+    struct reading_state state = {.hop = hop_here(skb)};
     struct hop_record record = {.time = 0};
-    bool recorded = false,
-         follows = may_follow && *(volatile uint32_t *)&queues >> hop_here(skb) & 1;
+    if (state.hop >= HOPS_MAX)
+        return CONTINUE;
+    bool recorded = false, follows = may_follow && *(volatile uint32_t *)&queues >> state.hop & 1;
     enum reading reading = read_head(skb, &state);
-    count_unread(skb, reading);
+    count_unread(&state, reading);
     if (reading == READ_LATER_FRAGMENT && packet_filter_matches_ends(asked_for(), &state.head))
-        count(&counts_here(skb)->fragments);
+        count(&counts_of(state.hop)->fragments);
     if (is_asked(skb, &reading, &state) && identify(skb, &state, &record)) {
         record.time = bpf_ktime_get_ns();
         record.core_after = core_after();
@@ -269,19 +280,21 @@ struct carried {
 // False: there is nothing to do with this packet.
 static __always_inline bool find_carried(struct __sk_buff *skb, struct carried *it)
 {
+    if (it->state.hop >= HOPS_MAX)
+        return false;
     enum reading reading = read_head(skb, &it->state);
-    count_unread(skb, reading);
+    count_unread(&it->state, reading);
     if (!is_asked(skb, &reading, &it->state))
         return false;
-    count(&counts_here(skb)->matched);
+    count(&counts_of(it->state.hop)->matched);
     if (reading == READ_FRAGMENT) {
-        count(&counts_here(skb)->fragments); // each of its parts would be as long as may be
+        count(&counts_of(it->state.hop)->fragments); // each of its parts would be as long as may be
         return false;
     }
     int at = packet_begin(skb, &it->state);
     it->trailer_at = (uint32_t)at + it->state.ip_at + it->state.head.ip_bytes;
     if (at < 0 || skb->len < it->trailer_at) {
-        count(&counts_here(skb)->unreadable);
+        count(&counts_of(it->state.hop)->unreadable);
         return false;
     }
     it->behind_bytes = skb->len - it->trailer_at;
@@ -310,27 +323,27 @@ static __always_inline bool may_begin(struct __sk_buff *skb, const struct carrie
     if (record->flags & HOP_OPENS) {
         record->time = bpf_ktime_get_ns();
         if (write_record(record))
-            count(&counts_here(skb)->bare); // it is left alone
+            count(&counts_of(it->state.hop)->bare); // it is left alone
         return false;
     }
     if (record->flags & HOP_ONLY_COVERS) {
-        count(&counts_here(skb)->unsampled);
+        count(&counts_of(it->state.hop)->unsampled);
         return false;
     }
     if (skb->gso_size) {
-        count(&counts_here(skb)->bundled);
+        count(&counts_of(it->state.hop)->bundled);
         return false;
     }
     if (it->behind_bytes && skb->len > LEAST_FRAME_BYTES) {
-        count(&counts_here(skb)->foreign);
+        count(&counts_of(it->state.hop)->foreign);
         return false;
     }
     if (most > room_bytes) {
-        count(&counts_here(skb)->no_room);
+        count(&counts_of(it->state.hop)->no_room);
         return false;
     }
     if (record->protocol == PACKET_TCP && !stream_goes_on(record)) {
-        count(&counts_here(skb)->sent_again);
+        count(&counts_of(it->state.hop)->sent_again);
         return false;
     }
     return true;
@@ -343,23 +356,23 @@ int hop_begin(struct __sk_buff *skb)
         struct capsule_trailer head;
         uint64_t stamp;
     } trailer;
-    struct carried it = {.trailer_at = 0};
+    struct carried it = {.state = {.hop = hop_here(skb)}};
     struct hop_record record = {.time = 0};
     if (!*(volatile uint32_t *)&room_bytes || !find_carried(skb, &it) ||
         !may_begin(skb, &it, &record))
         return CONTINUE;
     uint32_t before = skb->len;
-    trailer.stamp = trailer_stamp(bpf_ktime_get_ns(), hop_here(skb));
+    trailer.stamp = trailer_stamp(bpf_ktime_get_ns(), it.state.hop);
     trailer.head = trailer_begin(key, run, asked, stamps_room, record.flow, trailer.stamp);
     // In a tunnel it would have to grow with all that is around it.
     if (it.state.ip_at ||
         bpf_skb_change_tail(skb, it.trailer_at + trailer_bytes(stamps_room), 0) < 0) {
-        count(&counts_here(skb)->not_stamped);
+        count(&counts_of(it.state.hop)->not_stamped);
     } else if (bpf_skb_store_bytes(skb, it.trailer_at, &trailer, sizeof trailer, 0) < 0) {
         bpf_skb_change_tail(skb, before, 0);
-        count(&counts_here(skb)->not_stamped);
+        count(&counts_of(it.state.hop)->not_stamped);
     } else {
-        count(&counts_here(skb)->begun);
+        count(&counts_of(it.state.hop)->begun);
     }
     return CONTINUE;
 }
@@ -373,9 +386,9 @@ static __always_inline bool read_trailer(struct __sk_buff *skb, const struct car
         trailer_is_ours(head, run, it->behind_bytes))
         return true;
     if (it->behind_bytes && skb->len > LEAST_FRAME_BYTES)
-        count(&counts_here(skb)->foreign);
+        count(&counts_of(it->state.hop)->foreign);
     else
-        count(&counts_here(skb)->unsampled);
+        count(&counts_of(it->state.hop)->unsampled);
     return false;
 }
 
@@ -401,22 +414,22 @@ static __always_inline bool write_stamp(struct __sk_buff *skb, const struct carr
 SEC("tc")
 int hop_carry(struct __sk_buff *skb)
 {
-    struct carried it = {.trailer_at = 0};
+    struct carried it = {.state = {.hop = hop_here(skb)}};
     struct capsule_trailer head;
     if (!find_carried(skb, &it) || !read_trailer(skb, &it, &head))
         return CONTINUE;
-    if (!(head.asked >> hop_here(skb) & 1)) {
-        count(&counts_here(skb)->unsampled);
+    if (!(head.asked >> it.state.hop & 1)) {
+        count(&counts_of(it.state.hop)->unsampled);
         return CONTINUE;
     }
-    uint64_t stamp = trailer_stamp(bpf_ktime_get_ns(), hop_here(skb));
+    uint64_t stamp = trailer_stamp(bpf_ktime_get_ns(), it.state.hop);
     uint32_t trailer_end = it.trailer_at + trailer_bytes(trailer_room(&head));
     if (trailer_count(&head) < trailer_room(&head) &&
         (write_stamp(skb, &it, head, stamp) ||
          (bpf_skb_pull_data(skb, trailer_end) == 0 && write_stamp(skb, &it, head, stamp))))
-        count(&counts_here(skb)->stamped);
+        count(&counts_of(it.state.hop)->stamped);
     else
-        count(&counts_here(skb)->not_stamped);
+        count(&counts_of(it.state.hop)->not_stamped);
     return CONTINUE;
 }
 
@@ -466,7 +479,7 @@ static __always_inline void write_carried(const struct carried_record *carried, 
 
 // A stream that opens, where its packets will end: on another machine than where they begin, that
 // is all that its clock's stamps can be counted from.
-static __always_inline bool record_opening(struct __sk_buff *skb, const struct carried *it)
+static __always_inline bool record_opening(const struct carried *it)
 {
     const struct packet_head *head = &it->state.head;
     if (!it->state.opens || head->payload_bytes)
@@ -476,30 +489,30 @@ static __always_inline bool record_opening(struct __sk_buff *skb, const struct c
                                 .first = head->sequence + 1,
                                 .end = head->sequence + 1,
                                 .ip_bytes = head->ip_bytes,
-                                .hop = hop_here(skb),
+                                .hop = it->state.hop,
                                 .protocol = head->protocol,
                                 .flags = HOP_OPENS};
     if (write_record(&record))
-        count(&counts_here(skb)->bare);
+        count(&counts_of(it->state.hop)->bare);
     return true;
 }
 
 SEC("tc")
 int hop_end(struct __sk_buff *skb)
 {
-    struct carried it = {.trailer_at = 0};
+    struct carried it = {.state = {.hop = hop_here(skb)}};
     struct carried_record record = {.packet = {.time = 0}};
     struct capsule_trailer head;
-    if (!find_carried(skb, &it) || record_opening(skb, &it) || !read_trailer(skb, &it, &head))
+    if (!find_carried(skb, &it) || record_opening(&it) || !read_trailer(skb, &it, &head))
         return CONTINUE;
     record.packet.time = bpf_ktime_get_ns();
     identify(skb, &it.state, &record.packet);
     bool whole = read_stamps(skb, &it, &head, &record);
     if (it.state.ip_at || bpf_skb_change_tail(skb, it.trailer_at, 0) < 0)
-        count(&counts_here(skb)->not_stamped); // IP cuts it off
-    count(&counts_here(skb)->ended);
+        count(&counts_of(it.state.hop)->not_stamped); // IP cuts it off
+    count(&counts_of(it.state.hop)->ended);
     if (!whole) {
-        count(&counts_here(skb)->damaged);
+        count(&counts_of(it.state.hop)->damaged);
         return CONTINUE;
     }
     uint64_t stamps = trailer_count(&head);

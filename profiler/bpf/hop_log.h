@@ -84,11 +84,15 @@ enum {
     HOP_COUNTS = 16, // HOPS_MAX and one
 };
 
-// By what a copy of the programs tells its hops apart: an interface's number, of which those of one
-// copy differ here.
-static inline uint32_t hop_place(uint32_t interface)
+// By what a copy of the programs tells its hops apart: their interfaces, which differ in their
+// place.
+struct hop_at {
+    struct hop_device device; // interface 0: none is in this place
+    uint32_t hop;
+};
+static inline uint32_t hop_place(uint32_t interface, uint32_t namespace)
 {
-    return interface & (HOP_PLACES - 1);
+    return (interface ^ namespace) & (HOP_PLACES - 1);
 }
 
 // What a hop does with the packets that are asked for.

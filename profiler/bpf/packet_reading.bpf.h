@@ -39,6 +39,7 @@ struct reading_state {
     uint32_t tag_bytes; // of VLAN tags in the frame
     bool opens;         // a SYN
     bool is_plain;      // the IP packet begins right behind the link layer
+    uint8_t hop;        // where it is
 };
 
 // Of a number of bytes that the compiler knows, at any address: by words, where it would go byte by
@@ -263,12 +264,12 @@ static __always_inline enum reading read_head(struct __sk_buff *skb, struct read
     return type == VLAN_TAG || type == OUTER_VLAN_TAG ? read_tagged(skb, state) : READ_OTHER;
 }
 
-static __always_inline void count_unread(const struct __sk_buff *skb, enum reading reading)
+static __always_inline void count_unread(const struct reading_state *state, enum reading reading)
 {
     if (reading == READ_UNREADABLE)
-        count(&counts_here(skb)->unreadable);
+        count(&counts_of(state->hop)->unreadable);
     if (reading == READ_TAGGED)
-        count(&counts_here(skb)->tagged);
+        count(&counts_of(state->hop)->tagged);
 }
 
 // --- tunnels -------------------------------------------------------------------------------------
@@ -359,9 +360,9 @@ static __always_inline bool is_asked(struct __sk_buff *skb, enum reading *readin
     if (!is_tunnel(*reading, state))
         return false;
     *reading = read_inner(skb, state);
-    count_unread(skb, *reading);
+    count_unread(state, *reading);
     if (*reading == READ_LATER_FRAGMENT && packet_filter_matches_ends(asked_for(), &state->head))
-        count(&counts_here(skb)->fragments);
+        count(&counts_of(state->hop)->fragments);
     return *reading <= READ_FRAGMENT && packet_filter_matches(asked_for(), &state->head);
 }
 

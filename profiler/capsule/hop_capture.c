@@ -243,6 +243,11 @@ static bool hops_are_alike(const struct hop *a, const struct hop *b)
     return a->role == b->role && a->may_follow == b->may_follow && a->link_bytes == b->link_bytes;
 }
 
+static uint32_t place_of(const struct hop *hop)
+{
+    return hop_place(hop->device.interface, hop->device.namespace);
+}
+
 // Whether these programs already serve an interface in the place of this hop's.
 static bool place_is_taken(const struct hop_capture *capture, const struct capsule_bpf *programs,
                            size_t index)
@@ -250,28 +255,28 @@ static bool place_is_taken(const struct hop_capture *capture, const struct capsu
     bool taken = false;
     for (size_t i = 0; i < index; i++)
         taken |= capture->hops[i].programs == programs &&
-                 hop_place(capture->hops[i].device.interface) ==
-                     hop_place(capture->hops[index].device.interface);
+                 place_of(&capture->hops[i]) == place_of(&capture->hops[index]);
     return taken;
 }
 
 // Makes the programs of the hop number `index`, or takes those of an earlier one.
-static int hop_make(struct hop_capture *capture, size_t index,
+static int hop_make(struct hop_capture *capture, size_t index, bool shared,
                     const struct hop_capture_settings *settings, struct error *err)
 {
     struct hop *hop = &capture->hops[index];
-    for (size_t i = 0; i < index && !hop->programs; i++)
+    for (size_t i = 0; i < index && shared && !hop->programs; i++)
         if (hops_are_alike(&capture->hops[i], hop) &&
             !place_is_taken(capture, capture->hops[i].programs, index))
             hop->programs = capture->hops[i].programs;
-    if (!hop->programs) {
+    if (!hop->programs)
         hop->programs = capture->copies[capture->copy_count++] = capsule_bpf__open();
-        if (!hop->programs)
-            return error_set_errno(err, ERROR_FAILED, "cannot open the BPF programs of a hop");
-        memset((void *)(uintptr_t)hop->programs->rodata->hops, HOPS_MAX, HOP_PLACES);
-    }
+    if (!hop->programs)
+        return error_set_errno(err, ERROR_FAILED, "cannot open the BPF programs of a hop");
     struct capsule_bpf__rodata *of = hop->programs->rodata;
-    of->hops[hop_place(hop->device.interface)] = hop->number;
+    struct hop_at *at = (struct hop_at *)&of->hops[place_of(hop)];
+    *at = (struct hop_at){.device = hop->device, .hop = hop->number};
+    of->shared = shared;
+    of->hop = hop->number;
     of->may_follow = hop->may_follow;
     of->key = capture->flow_key;
     of->sample_limit = packet_sample_limit(settings->one_in);
@@ -286,14 +291,37 @@ static int hop_make(struct hop_capture *capture, size_t index,
     return 0;
 }
 
-static int copy_load(const struct hop_capture *capture, struct capsule_bpf *programs,
-                     struct error *err)
+static void free_programs(struct hop_capture *capture)
 {
-    if (share_maps(capture, programs) < 0 || capsule_bpf__load(programs) < 0)
-        return errno == EPERM || (errno == EACCES && !privilege_held(PRIVILEGE_PERFMON))
-                   ? refuse_privileges(err)
-                   : error_set_errno(err, ERROR_FAILED, "cannot load the BPF programs of a hop");
-    return 0;
+    for (size_t i = 0; i < capture->copy_count; i++)
+        capsule_bpf__destroy(capture->copies[i]);
+    for (size_t i = 0; i < capture->hop_count; i++)
+        capture->hops[i].programs = NULL;
+    capture->copy_count = 0;
+}
+
+// The programs of all hops.
+static int load_programs(struct hop_capture *capture, bool shared,
+                         const struct hop_capture_settings *settings, struct error *err)
+{
+    int result = 0;
+    for (size_t i = 0; i < settings->hop_count && result == 0; i++)
+        result = hop_make(capture, i, shared, settings, err);
+    for (size_t i = 0; i < capture->copy_count && result == 0; i++) {
+        if (share_maps(capture, capture->copies[i]) == 0 &&
+            capsule_bpf__load(capture->copies[i]) == 0)
+            continue;
+        const bool refused =
+            errno == EPERM || (errno == EACCES && !privilege_held(PRIVILEGE_PERFMON));
+        if (shared && !refused) { // an older kernel does not say whose interface it is
+            free_programs(capture);
+            return load_programs(capture, false, settings, err);
+        }
+        result = refused
+                     ? refuse_privileges(err)
+                     : error_set_errno(err, ERROR_FAILED, "cannot load the BPF programs of a hop");
+    }
+    return result;
 }
 
 // --- all of them ---------------------------------------------------------------------------------
@@ -425,10 +453,8 @@ static int hops_open(struct hop_capture *capture, const struct hop_capture_setti
         result = open_rings(capture, settings->ring_bytes, err);
     if (result == 0)
         prepare_queues(capture, settings);
-    for (size_t i = 0; i < settings->hop_count && result == 0; i++)
-        result = hop_make(capture, i, settings, err);
-    for (size_t i = 0; i < capture->copy_count && result == 0; i++)
-        result = copy_load(capture, capture->copies[i], err);
+    if (result == 0)
+        result = load_programs(capture, settings->hop_count > 1, settings, err);
     if (result == 0)
         follow_queues(capture);
     // Where packets end comes first and where they begin last: none is to get a trailer that nobody
@@ -544,7 +570,7 @@ bool hop_capture_is_cut(const struct hop_capture *capture, size_t hop)
 bool hop_capture_is_gone(const struct hop_capture *capture, size_t hop)
 {
     const struct hop *it = &capture->hops[hop];
-    return it->gone || hop_attachment_is_gone(&it->attachment);
+    return it->gone || it->link.left || hop_attachment_is_gone(&it->attachment);
 }
 
 struct hop_record_array *hop_capture_records(struct hop_capture *capture)
@@ -568,8 +594,7 @@ void hop_capture_free(struct hop_capture *capture)
         return;
     hop_capture_stop(capture);
     hop_rings_close(&capture->rings);
-    for (size_t i = 0; i < capture->copy_count; i++)
-        capsule_bpf__destroy(capture->copies[i]);
+    free_programs(capture);
     array_free(&capture->records);
     free(capture);
 }

@@ -55,6 +55,13 @@ static void take_link(struct hop_link *link, const struct nlmsghdr *message)
         link->least_mtu = mtu_bytes;
 }
 
+// A bridge says the same of a port that it has no more.
+static void take_leaving(struct hop_link *link, const struct nlmsghdr *message)
+{
+    const struct ifinfomsg *is = NLMSG_DATA(message);
+    link->left |= is->ifi_index == link->interface && is->ifi_family == AF_UNSPEC;
+}
+
 // Takes in what the socket has. 1: the answer is at its end; 0: there is no more by now; -1: there
 // is no answer, or some of it is lost.
 static int take_in(struct hop_link *link, int flags)
@@ -76,6 +83,8 @@ static int take_in(struct hop_link *link, int flags)
                 take_qdisc(link, at);
             else if (at->nlmsg_type == RTM_NEWLINK)
                 take_link(link, at);
+            else if (at->nlmsg_type == RTM_DELLINK)
+                take_leaving(link, at);
         }
     }
 }

@@ -28,6 +28,7 @@ struct hop_link {
     char unseen[HOP_UNSEEN_BYTES];
     uint32_t least_mtu;       // the smallest that it has had; UINT32_MAX: not known
     bool missed;              // changes, for which the socket had no room
+    bool left;                // it is not in its namespace any more
     struct tap_holder holder; // of a tap: who has its other end, as the hop was attached
 };
 

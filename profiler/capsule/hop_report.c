@@ -199,6 +199,9 @@ static void print_carried(const struct hop_report *report, FILE *out)
     }
     fprintf(out, "  %s packets got a trailer, which was taken off %s.\n",
             text_count(all.begun, count[0]), text_count(all.ended, count[1]));
+    if (all.begun && !all.ended)
+        fprintf(out, "  None came to the last hop: are the hops in the order of the way? What lies "
+                     "between them may cut trailers off, too.\n");
     if (cut)
         fprintf(out, "  Bridges here hand packets to iptables (bridge-nf-call-iptables=1), which "
                      "cuts trailers off.\n");

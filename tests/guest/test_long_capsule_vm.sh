@@ -135,14 +135,17 @@ trap 'kill $guest "${ours[@]}" 2>/dev/null; wait; rmdir "$group" 2>/dev/null; rm
 disturbed() { # KIND WORDS LEAST-MS
     local try status
     experiment_of "$1" "$3"
-    for try in 1 2 3; do
+    for try in 1 2 3 4 5; do
         rm -rf "$work/run"
         "$BUILD/taillight" run "$work/$1.yaml" --out "$work/run" >"$work/report" 2>"$work/run.err"
         status=$?
-        [ $status = 0 ] || [ $status = 4 ] || fail "$1: exit $status: $(tail -n 20 "$work/run.err" "$work"/run/logs/*.log)"
+        if [ $status != 0 ] && [ $status != 4 ]; then # a crowded machine leaves a guest without a sign of life
+            [ $try != 5 ] || fail "$1: exit $status: $(tail -n 20 "$work/run.err" "$work"/run/logs/*.log)"
+            continue
+        fi
         [ -z "${KEEP:-}" ] || { cp -r "$work/run" "$KEEP/$1-$try" && cp "$work/report" "$work/$1.had" "$KEEP/$1-$try"; }
         python3 "$work/compare.py" "$work/run/run.db" "$work/$1.had" "$2" "$(jq .hosts.offset_ns "$work/run/summary.json")" "$3" && break
-        [ $try != 3 ] || fail "$1: $(sed -n '/^Hop by hop/,/^$/p' "$work/report")"
+        [ $try != 5 ] || fail "$1: $(sed -n '/^Hop by hop/,/^$/p' "$work/report")"
     done
     sed -n '/^Hop by hop/,/^$/p' "$work/report" | grep -qF -- "$2" || fail "$1: the table of hops does not name it: $(cat "$work/report")"
 }

@@ -13,8 +13,6 @@
 
 #include "profiler/capsule/capsule_skeleton.h"
 
-enum { LOOPBACK = 1 }; // at which the kernel tries programs
-
 // False: says why they cannot be loaded, for a test that is skipped then.
 static inline bool programs_can_be_loaded(void)
 {

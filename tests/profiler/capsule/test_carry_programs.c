@@ -48,7 +48,7 @@ static void begin(struct scene *scene, uint32_t one_in, uint16_t asked)
     assert_non_null(scene->programs);
     scene->programs->rodata->key = KEY;
     scene->programs->rodata->run = RUN;
-    scene->programs->rodata->hops[hop_place(LOOPBACK)] = HOP;
+    scene->programs->rodata->hop = HOP;
     scene->programs->rodata->asked = asked;
     scene->programs->rodata->stamps_room = STAMPS;
     scene->programs->bss->room_bytes = ROOM;

@@ -50,7 +50,7 @@ static void begin_with(struct scene *scene, void **link, const char *filter, uin
     *scene = (struct scene){.programs = capsule_bpf__open()};
     assert_non_null(scene->programs);
     scene->programs->rodata->key = KEY;
-    scene->programs->rodata->hops[hop_place(LOOPBACK)] = HOP;
+    scene->programs->rodata->hop = HOP;
     scene->programs->rodata->link_bytes = *(const uint32_t *)*link;
     scene->programs->rodata->sample_limit = packet_sample_limit(one_in);
     assert_int_equal(packet_filter_parse(filter, &scene->programs->rodata->filter, NULL), 0);
