@@ -40,8 +40,31 @@ static bool lock_wait_ended(const struct host_timeline *host, const struct wakin
            pause_after(host, &stints[after - 1], &pause) && pause_awaits_thread(pause);
 }
 
+// Whether a thread left its last wait for another one, but for its turn of the interpreter, because
+// `giver` woke it: it does what that one gave it.
+static bool was_given(const struct host_timeline *host, uint32_t thread, uint32_t giver,
+                      int64_t time_ns)
+{
+    enum { MOST_STINTS = 64 }; // back
+    size_t count, waking_count;
+    uint32_t pause;
+    const struct thread_stint *stints = host_timeline_stints(host, thread, &count);
+    size_t after = array_bound(0, count, at, stints[at].end_ns < time_ns);
+    for (size_t i = 0; i < MOST_STINTS && after > 0; i++, after--) {
+        const struct thread_stint *stint = &stints[after - 1];
+        if (stint->left != STINT_SLEEPS || !pause_after(host, stint, &pause) ||
+            !pause_awaits_thread(pause) || pause == PAUSE_INTERPRETER)
+            continue;
+        const struct waking *wakings = host_timeline_wakings(host, thread, &waking_count);
+        size_t ends = array_bound(0, waking_count, at, wakings[at].time_ns < stint->end_ns);
+        return ends < waking_count && wakings[ends].waker == giver;
+    }
+    return false;
+}
+
 struct idle_time {
     const struct host_timeline *host;
+    uint32_t giver; // 0: whoever it is
     int64_t ns;
 };
 
@@ -50,17 +73,21 @@ static void add_idle_period(const struct thread_period *period, void *context)
     struct idle_time *idle = context;
     uint32_t pause;
     bool sleeps = period->state == THREAD_SLEEPS || period->state == THREAD_UNKNOWN;
-    bool in_its_work = sleeps && period->before && period->before->left == STINT_SLEEPS &&
-                       pause_after(idle->host, period->before, &pause) &&
-                       !pause_may_await_work(pause) && !pause_awaits_thread(pause);
+    bool in_its_work =
+        sleeps && period->before && period->before->left == STINT_SLEEPS &&
+        pause_after(idle->host, period->before, &pause) && !pause_awaits_thread(pause) &&
+        (!pause_may_await_work(pause) ||
+         (idle->giver &&
+          was_given(idle->host, period->before->thread, idle->giver, period->before->end_ns)));
     idle->ns += sleeps && !in_its_work ? period->end_ns - period->begin_ns : 0;
 }
 
-// Whether a thread awaits work, or another thread, in less than so many hundredths of a time.
-static bool works(const struct host_timeline *host, uint32_t thread, int64_t begin_ns,
-                  int64_t end_ns, int64_t percent)
+// Whether a thread awaits work, or another thread, in less than so many hundredths of a time. What
+// `giver` gave it, if that is known, is no work that it awaits, whatever it sleeps for in that.
+static bool works(const struct host_timeline *host, uint32_t thread, uint32_t giver,
+                  int64_t begin_ns, int64_t end_ns, int64_t percent)
 {
-    struct idle_time idle = {.host = host};
+    struct idle_time idle = {.host = host, .giver = giver};
     thread_periods(host, thread, begin_ns, end_ns, add_idle_period, &idle);
     return idle.ns * 100 < (end_ns - begin_ns) * percent;
 }
@@ -90,7 +117,8 @@ static bool waker_meanwhile(const struct host_timeline *host, uint32_t thread, i
         if (known < LATEST)
             continue;
         looked_at[wakers++ % LATEST] = waker.thread;
-        if (works(host, waker.thread, begin_ns, end_ns, percent)) {
+        if (works(host, waker.thread, ended == loop_wait_ended ? thread : 0, begin_ns, end_ns,
+                  percent)) {
             *worker = waker;
             return true;
         }
@@ -108,6 +136,6 @@ void lock_holder_meanwhile(const struct host_timeline *host, uint32_t thread, in
                            int64_t end_ns, struct waker *holder)
 {
     enum { HALF = 50 };
-    if (holder->kind != WAKER_THREAD || !works(host, holder->thread, begin_ns, end_ns, HALF))
+    if (holder->kind != WAKER_THREAD || !works(host, holder->thread, 0, begin_ns, end_ns, HALF))
         waker_meanwhile(host, thread, begin_ns, end_ns, HALF, lock_wait_ended, holder);
 }

@@ -201,25 +201,34 @@ static void test_worker_of_an_event_loop(void **state)
 }
 
 // The worker had done it while the loop was awake for somebody else, so its waking ended no wait of
-// this request's; it did end a later one. A worker that slept meanwhile had not got it.
+// this request's; it did end a later one. A worker that slept meanwhile had not got it, unless the
+// loop had woken it for that.
 static void test_worker_that_wakes_nobody(void **state)
 {
     (void)state;
-    for (int sleeps = 0; sleeps <= 1; sleeps++) {
+    enum { WORKS, SLEEPS, SLEEPS_IN_IT };
+    for (int what = WORKS; what <= SLEEPS_IN_IT; what++) {
         struct scene s;
+        bool sleeps = what != WORKS, given = what == SLEEPS_IN_IT;
         open_scene(&s);
         call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
         call(&s, FRONT, CALL_WAIT, 23, 500, 0);
         call(&s, FRONT, CALL_RECEIVE, 501, 502, OTHERS_SIDE);
         call(&s, FRONT, CALL_SEND, 540, 542, CLIENT_SIDE);
         call(&s, FRONT, CALL_WAIT, 545, 700, 0);
+        if (given) {
+            runs(&s, -30, 1, WORKER, "front");
+            event(&s, -20, EVENT_BLOCKED, 1, WORKER)->payload.a = 202; // futex
+            runs(&s, -20, 1, 0, "swapper/1");
+            event(&s, 20, EVENT_WAKING, 0, WORKER)->payload.b = FRONT;
+        }
         for (uint32_t thread = FRONT; thread <= WORKER; thread++)
             event(&s, 5, EVENT_MEMBER, 0, thread)->payload.a = FRONT_PROCESS;
         event(&s, 24, EVENT_SWITCH, 0, BYSTANDER)->flags = SWITCH_WAITS;
         strcpy(s.events.items[s.events.count - 1].payload.text, "bystander");
         runs(&s, 25, 1, WORKER, "front");
         if (sleeps) {
-            event(&s, 30, EVENT_BLOCKED, 1, WORKER)->payload.a = 202; // futex
+            event(&s, 30, EVENT_BLOCKED, 1, WORKER)->payload.a = given ? 35 : 202; // nanosleep
             runs(&s, 30, 1, 0, "swapper/1");
             event(&s, 530, EVENT_WAKING, 1, WORKER);
             runs(&s, 531, 1, WORKER, "front");
@@ -234,8 +243,12 @@ static void test_worker_that_wakes_nobody(void **state)
         runs(&s, 691, 0, FRONT, "front");
         runs(&s, 692, 1, 0, "swapper/1");
         build(&s, 1, 10, 540, 0);
-        expect(&s, "waiting for front (another thread)", sleeps ? 0 : 465, sleeps ? 0 : 475);
-        expect(&s, "put off by its event loop", sleeps ? 465 : 0, sleeps ? 475 : 0);
+        const bool put_off = what == SLEEPS;
+        expect(&s,
+               given ? "waiting for front (another thread), sleeping"
+                     : "waiting for front (another thread)",
+               put_off ? 0 : 465, put_off ? 0 : 475);
+        expect(&s, "put off by its event loop", put_off ? 465 : 0, put_off ? 475 : 0);
         close_scene(&s);
     }
 }
