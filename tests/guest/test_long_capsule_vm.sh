@@ -147,7 +147,9 @@ disturbed() { # KIND WORDS LEAST-MS
         python3 "$work/compare.py" "$work/run/run.db" "$work/$1.had" "$2" "$(jq .hosts.offset_ns "$work/run/summary.json")" "$3" && break
         [ $try != 5 ] || fail "$1: $(sed -n '/^Hop by hop/,/^$/p' "$work/report")"
     done
-    sed -n '/^Hop by hop/,/^$/p' "$work/report" | grep -qF -- "$2" || fail "$1: the table of hops does not name it: $(cat "$work/report")"
+    jq -e --arg words "$2" 'any(.hops.parts[] | select(.part == "tap0@client -> eth0@guest") | .waits[]; .for | endswith($words))' \
+        "$work/run/summary.json" >/dev/null || fail "$1: the table of hops does not name it: $(jq -c .hops.parts "$work/run/summary.json")"
+    grep -q 'of slow messages: .* of them)' "$work/report" || fail "$1: nor does the report: $(cat "$work/report")"
 }
 disturbed stop 'stopped by a signal of stop' 10
 disturbed hog 'behind hog' 3

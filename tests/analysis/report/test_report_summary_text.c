@@ -126,6 +126,35 @@ static void test_hops(void **state)
     free(text);
 }
 
+// What slow messages waited for between two hops is below their row, and no other hops' there.
+static void test_hop_waits(void **state)
+{
+    (void)state;
+    const struct fixture_options options = {.requests = 4000, .rate = 20000, .hops = true};
+    const struct cause causes[] = {
+        {.name = "hop to2@client -> to0@switch, behind hog", .messages = 3, .total_ns = 358e6},
+        {.name = "hop to2@client -> to1@switch, behind cc1", .messages = 3, .total_ns = 358e6}};
+    static const char *const rows[] = {"to2@client -> to0@switch",
+                                       "    358 ms of slow messages: behind hog (3 of them)",
+                                       "all of the way to server"};
+    struct fixture fixture;
+    size_t bytes;
+    char *text;
+    FILE *memory = open_memstream(&text, &bytes);
+    fixture_build(&fixture, &options);
+    struct hop_place *places = fixture.run.lifetimes.hops.places;
+    snprintf(places[0].name, sizeof places[0].name, "to2@client");
+    snprintf(places[1].name, sizeof places[1].name, "to0@switch");
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(array_push(&fixture.run.findings.diagnoses.items[0].causes, causes[i]), 0);
+    summary_text_write(&fixture.run, &(struct summary_style){.width = 100}, memory);
+    fixture_free(&fixture);
+    fclose(memory);
+    expect(text, rows, sizeof rows / sizeof *rows);
+    assert_null(strstr(text, "of slow messages: behind cc1"));
+    free(text);
+}
+
 static void test_fits(void **state)
 {
     (void)state;
@@ -262,6 +291,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_says_what_it_must),
         cmocka_unit_test(test_what_did_not_run),
         cmocka_unit_test(test_hops),
+        cmocka_unit_test(test_hop_waits),
         cmocka_unit_test(test_fits),
         cmocka_unit_test(test_plain_is_ascii_without_escapes),
         cmocka_unit_test(test_names_cannot_command_the_terminal),
