@@ -65,7 +65,7 @@ function hopWaits(way) {
                             'ul', {class: 'hop-waits'},
                             ...waits.map(wait => element(
                                              'li', {},
-                                             `${hopPart(wait.part)}: ${duration(wait.total_us * 1000)} of slow messages ${
+                                             `${hopPart(wait.part)}: ${duration(wait.total_us * 1000)} of slow messages: ${
                                                  wait.for} (${count(wait.messages)} of them)`)))] :
                         [];
 }
