@@ -94,6 +94,16 @@ static bool asked_meanwhile(const struct path *path, const struct thread_period 
                           period->end_ns, &turn);
 }
 
+// Whether a thread that another one waits for sleeps in a call that says where to look: it writes
+// to somebody, or wants a lock on a file.
+static bool says_where(const struct path *path, const struct thread_period *period)
+{
+    uint32_t pause;
+    return path->wait && !path->outer && period->before->left == STINT_SLEEPS &&
+           pause_after(path->sweep.decomposer->in->server, period->before, &pause) &&
+           (pause_may_send(pause) || pause_locks_file(pause));
+}
+
 // The time of the thread that woke this one, as long as it kept it waiting.
 static void follow_waker(struct path *path, const struct thread_period *period,
                          const struct waker *waker, const char *sleep)
@@ -113,8 +123,15 @@ static void follow_waker(struct path *path, const struct thread_period *period,
                     asked_meanwhile(path, period, waker->thread));
     if (!receiver && !other.helper) {
         // Of several holders behind one another the last one counts.
-        other.sleep = path->wait ? path->sleep : sleep;
-        sleep_ended_name(other.sleep, WAKER_THREAD, who, wait);
+        char ended[CAUSE_NAME_BYTES];
+        bool says = says_where(path, period);
+        other.outer = says ? path->wait : path->outer;
+        other.sleep = path->wait && !says ? path->sleep : sleep;
+        sleep_ended_name(other.sleep, WAKER_THREAD, who, ended);
+        wait[0] = '\0';
+        if (other.outer)
+            text_append(wait, sizeof wait, "%s, ", other.outer);
+        text_append(wait, sizeof wait, "%s", ended);
         other.wait = wait;
     }
     path_follow(&other, period->begin_ns, period->end_ns);
@@ -526,6 +543,7 @@ static bool follow_maker(struct path *path, const struct thread_period *period)
                                    .replied = sweep->replied},
                          .wait = path->wait,
                          .sleep = path->sleep,
+                         .outer = path->outer,
                          .helper = !path->wait,
                          .hops = path->hops + 1};
     if (maker.kind != WAKER_THREAD || maker.thread == sweep->thread)

@@ -162,6 +162,12 @@ bool pause_is_stop(uint32_t pause)
     return pause == PAUSE_STOPPED || pause == PAUSE_TRACED || pause == PAUSE_FROZEN;
 }
 
+bool pause_locks_file(uint32_t pause)
+{
+    enum { FCNTL = 72, FLOCK = 73 };
+    return pause == FCNTL || pause == FLOCK;
+}
+
 bool pause_awaits_thread(uint32_t pause)
 {
     enum { FUTEX = 202, FUTEX_WAITV = 449 };

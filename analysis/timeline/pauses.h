@@ -28,6 +28,9 @@ void pauses_settle(struct host_timeline *host);
 // Whether it does not sleep by itself, but was stopped or frozen.
 bool pause_is_stop(uint32_t pause);
 
+// Whether it is for a lock on a file: flock, fcntl.
+bool pause_locks_file(uint32_t pause);
+
 // Whether a thread waits for another one in it: for a lock, a condition.
 bool pause_awaits_thread(uint32_t pause);
 

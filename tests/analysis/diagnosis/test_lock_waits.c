@@ -157,6 +157,31 @@ static void test_parked_by_go(void **state)
     }
 }
 
+// Whoever has the lock writes to a log, whose reader takes its time: that is told, not the lock and
+// the reader alone.
+static void test_holder_writes_to_a_reader(void **state)
+{
+    (void)state;
+    struct scene s;
+    open_one_process(&s);
+    runs(&s, 6, 2, WORKER, "worker");
+    waits_for_lock(&s, 24);
+    struct event *file = event(&s, 30, EVENT_FILE, 2, WORKER);
+    file->flags = FILE_NAMED;
+    strcpy(file->payload.text, "log");
+    event(&s, 30, EVENT_BLOCKED, 2, WORKER)->payload.a = 1; // write
+    runs(&s, 30, 2, BACKEND, "reader");
+    event(&s, 1000, EVENT_WAKING, 2, WORKER)->payload.b = BACKEND;
+    runs(&s, 1001, 2, WORKER, "worker");
+    event(&s, 1030, EVENT_WAKING, 2, FRONT)->payload.b = WORKER;
+    runs(&s, 1031, 0, FRONT, "front");
+    runs(&s, 1400, 2, 0, "swapper/2");
+    build(&s, 1, 10, 1040, 0);
+    expect(&s, "condition wait (futex): worker, blocked in write to log: reader", 965, 975);
+    expect(&s, "condition wait (futex): reader", 0, 0);
+    close_scene(&s);
+}
+
 // The worker that it waits for has forked: what it writes to is copied first.
 static void test_holder_copies_pages(void **state)
 {
@@ -359,6 +384,7 @@ int main(void)
         cmocka_unit_test(test_interpreter_lock),
         cmocka_unit_test(test_parked_by_go),
         cmocka_unit_test(test_one_cause_of_a_pool),
+        cmocka_unit_test(test_holder_writes_to_a_reader),
         cmocka_unit_test(test_holder_copies_pages),
         cmocka_unit_test(test_what_is_no_other_try),
         cmocka_unit_test(test_woken_over_a_bystander),
