@@ -9,6 +9,7 @@
 #include "analysis/analyze_command.h"
 #include "analysis/report_command.h"
 #include "base/error.h"
+#include "base/standard_streams.h"
 #include "base/suggestion.h"
 #include "experiments/capture/capture_command.h"
 #include "experiments/commands.h"
@@ -88,10 +89,8 @@ static int help_on(char *name)
     return command ? command->main(2, arguments) : refuse_unknown(name);
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
-    // writing to a closed pipe shall return an error, not kill the program
-    signal(SIGPIPE, SIG_IGN);
     if (argc < 2) {
         print_help(stderr);
         return ERROR_INPUT;
@@ -110,4 +109,12 @@ int main(int argc, char **argv)
     if (command)
         return command->main(argc - 1, argv + 1);
     return refuse_unknown(argv[1]);
+}
+
+int main(int argc, char **argv)
+{
+    // writing to a closed pipe shall return an error, not kill the program
+    signal(SIGPIPE, SIG_IGN);
+    standard_streams_open();
+    return standard_output_end(run(argc, argv));
 }

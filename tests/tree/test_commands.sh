@@ -4,6 +4,8 @@
 # The command table as one meets it: help and version by every usual word, each listed command's
 # help, and what is said to a misspelt command or option.
 set -u
+dir=$(mktemp -d /tmp/test-commands-XXXXXX)
+trap 'rm -rf "$dir"' EXIT
 taillight=${BUILD:-build}/taillight
 fail() {
     echo "FAIL: $*"
@@ -22,6 +24,17 @@ expect 2 'did you mean `load`?' laod
 expect 2 'did you mean `history`?' hist
 expect 2 'frobnicate: unknown command; see taillight --help' frobnicate
 expect 2 'did you mean `--duration`?' load --duraton 5
+# What cannot be printed is said, unless nobody wants it.
+for words in help version 'load --help'; do
+    # shellcheck disable=SC2086
+    said=$("$taillight" $words 2>&1 >/dev/full)
+    [ $? = 1 ] && [[ $said == *'not all that was printed could be written: No space left on device'* ]] || fail "$words, to a full disk: $said"
+    # shellcheck disable=SC2086
+    said=$("$taillight" $words 2>&1 >&-) && [ -z "$said" ] || fail "$words, without an output: $said"
+    # shellcheck disable=SC2086
+    { "$taillight" $words 2>&1 >&3 | cat >"$dir/said"; } 3> >(exit) # its reader has left
+    [ ! -s "$dir/said" ] || fail "$words, to nobody: $(cat "$dir/said")"
+done
 commands=$("$taillight" help | sed -n 's/^  \([a-z]*\)  .*/\1/p')
 [ "$(wc -w <<<"$commands")" -ge 8 ] || fail "commands: $commands"
 for command in $commands; do
