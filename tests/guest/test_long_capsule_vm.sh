@@ -34,7 +34,7 @@ now = lambda: time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
 throttled = lambda group: int(open(f"{group}/cpu.stat").read().split("throttled_time")[1].split()[0])
 if kind == "quota": # who burns it, in the group of QEMU
     threads = os.listdir(f"/proc/{pid}/task")
-    for path, words in ((f"{group}/cpu.cfs_period_us", ["100000"]), (f"{group}/cpu.cfs_quota_us", ["50000"]),
+    for path, words in ((f"{group}/cpu.cfs_period_us", ["100000"]), (f"{group}/cpu.cfs_quota_us", ["20000"]),
                         (f"{group}/tasks", threads + ["0"])):
         for word in words:
             with open(path, "w") as file:
