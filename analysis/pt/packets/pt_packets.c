@@ -5,6 +5,7 @@ enum {
     PSB_BYTES = 16, // the longest packet
     FIRST_EXTENDED = 0x02,
     WINDOW_BYTES = 1 << 20,
+    MAPPED_AT_ONCE = 2 << 20, // a large page of a file
 };
 
 static const uint8_t psb_bytes[PSB_BYTES] = {0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82,
@@ -183,7 +184,8 @@ static void thin_out(struct scan *scan)
     for (size_t i = 1; i < syncs->count; i++)
         if (i % 2 == 0 || syncs->items[i].after_break)
             syncs->items[kept++] = syncs->items[i];
-    scan->spacing = 2 * (syncs->items[syncs->count - 1].offset / syncs->count + 1);
+    scan->spacing =
+        2 * ((syncs->items[syncs->count - 1].offset - syncs->items[0].offset) / syncs->count + 1);
     syncs->count = kept;
     if (scan->most < kept * 2) // most of them are behind missing bytes
         scan->most = kept * 2;
@@ -416,6 +418,10 @@ int pt_packets_scan_part(const struct pt_bytes *source, size_t most_syncs,
         scan.base += scan.last && !scan.ended ? left : scan.at;
         if (scan.last && !scan.ended)
             scan.broken = scan.searching = true;
+    }
+    if (scan.ended) { // nobody else gives back what was mapped with the next part's begin
+        uint64_t left = source->bytes - scan.base;
+        pt_bytes_release(source, scan.base, left < MAPPED_AT_ONCE ? left : MAPPED_AT_ONCE);
     }
     part->begin = scan.began ? scan.begin : source->bytes;
     part->end = scan.base;
