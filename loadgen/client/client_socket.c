@@ -303,9 +303,9 @@ void connection_end(struct client_connection *connection, enum connection_loss r
     const char *said = connection->parser.said;
     if (!orderly && counts->broken++ == 0)
         error_set(&counts->first_break, ERROR_FAILED,
-                  "connection %u broke after %s replies: %s%s%s%s", connection->id,
-                  TEXT_COUNT(connection->replies), why, *said ? "; it said \"" : "", said,
-                  *said ? "\"" : "");
+                  "connection %u broke after %s repl%s: %s%s%s%s", connection->id,
+                  TEXT_COUNT(connection->replies), connection->replies == 1 ? "y" : "ies", why,
+                  *said ? "; it said \"" : "", said, *said ? "\"" : "");
     connection->ended_tsc = tsc_now();
     if (counts->ended++ == 0)
         counts->first_end_tsc = connection->ended_tsc;

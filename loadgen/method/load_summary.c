@@ -316,7 +316,7 @@ static void judge_connections(const struct engine_result *result, struct load_su
         : counts->broken ? DOUBT_DISCONNECTED
                          : DOUBT_UNOPENED,
         "%s: %s ended from %s on, %s opened again (the last at %s, "
-        "%s attempts failed%s%s)%s, %s requests lost on them%s%s",
+        "%s attempt%s failed%s%s)%s, %s request%s lost on them%s%s",
         all && back      ? "server restarted midway"
         : all            ? "server went away midway"
         : counts->broken ? "connections broke"
@@ -324,8 +324,9 @@ static void judge_connections(const struct engine_result *result, struct load_su
         ended_text(result, ended), TEXT_INSTANT(1e9 * seconds_into(result, counts->first_end_tsc)),
         TEXT_COUNT(counts->reconnects),
         TEXT_INSTANT(1e9 * seconds_into(result, counts->last_reconnect_tsc)),
-        TEXT_COUNT(counts->reconnects_failed), counts->first_failure.kind ? ": " : "",
-        counts->first_failure.text, given_up, TEXT_COUNT(summary->lost),
+        TEXT_COUNT(counts->reconnects_failed), text_plural((double)counts->reconnects_failed),
+        counts->first_failure.kind ? ": " : "", counts->first_failure.text, given_up,
+        TEXT_COUNT(summary->lost), text_plural((double)summary->lost),
         counts->broken ? "; the first: " : "", counts->broken ? counts->first_break.text : "");
     if (counts->portless)
         load_summary_add_reason(summary, DOUBT_PORTLESS,
