@@ -135,6 +135,8 @@ struct hop_counts {
     uint64_t foreign;     // left alone: something else lies behind the IP packet
     uint64_t damaged;     // of the ended: a trailer of this run that was changed on the way
     uint64_t not_stamped; // the kernel refused to change the packet, which went on as it was
+    uint64_t reserved[5]; // to the end of a cache line
 };
+_Static_assert(sizeof(struct hop_counts) == 192, "no bytes between them, and whole cache lines");
 
 #endif

@@ -36,14 +36,15 @@ def serve(port):
                 data, peer = s.recvfrom(65536)
                 s.sendto(data, peer)
 
-def ask_datagrams(family, address, port, end, result):
+def ask_datagrams(family, address, port, seconds, result):
     s = socket.socket(family, socket.SOCK_DGRAM)
     s.settimeout(10)
     s.connect((address, port))
     # The longest that fits the MTU, and what is around it; beyond it fragments.
     most = 1472 if family == socket.AF_INET else 1452
     number = 0
-    while time.monotonic() < end:
+    end = time.monotonic() + seconds
+    while number == 0 or time.monotonic() < end:
         length = random.choice((1, 2, 3, 17, 100, most - 100, most - 1, most, most + 1, 4001, random.randint(1, most)))
         sent = random.randbytes(length)
         s.send(sent)
@@ -54,13 +55,14 @@ def ask_datagrams(family, address, port, end, result):
         number += 1
     result.append(number)
 
-def ask_stream(family, address, port, end, result):
+def ask_stream(family, address, port, seconds, result):
     s = socket.socket(family, socket.SOCK_STREAM)
     s.settimeout(20)
     s.connect((address, port))
     s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     number = 0
-    while time.monotonic() < end:
+    end = time.monotonic() + seconds # a SYN that is lost is sent again after a second
+    while number == 0 or time.monotonic() < end:
         # Mostly requests, now and then so much that the kernel sends it in bundles.
         data = random.randbytes(random.choice((1, 2, 31, 100, 700, 1380, 1448, 3000, 200000)))
         writer = threading.Thread(target=s.sendall, args=(data,))
@@ -77,12 +79,11 @@ def ask_stream(family, address, port, end, result):
 
 def ask(address, port, seconds, kinds):
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    end = time.monotonic() + seconds
     counts = []
     works = []
     for work in kinds: # at once
         result = []
-        works.append((work.__name__, result, threading.Thread(target=work, args=(family, address, port, end, result))))
+        works.append((work.__name__, result, threading.Thread(target=work, args=(family, address, port, seconds, result))))
         works[-1][2].start()
     for name, result, thread in works:
         thread.join() # their sockets have deadlines
