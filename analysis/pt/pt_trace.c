@@ -85,8 +85,7 @@ static size_t stream_of(const struct scanning *scanning, size_t part)
 
 static size_t part_count(const struct scanning *scanning, size_t stream)
 {
-    const size_t *first = &scanning->firsts.items[stream];
-    return first[1] - first[0];
+    return scanning->firsts.items[stream + 1] - scanning->firsts.items[stream];
 }
 
 static int scan_part(void *context, size_t index, struct error *err)
