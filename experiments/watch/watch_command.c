@@ -77,7 +77,7 @@ static const struct option_spec options[] = {
     OPTION_BYTES("keep", 0, "BYTES", struct watch_options, keep_bytes,
                  "of the records, for the time being (256MiB)"),
     OPTION_SHARE("budget", 0, "SHARE", struct watch_options, budget,
-                 "what recording may take of a core (5%; 0: as much as it takes): where it takes "
+                 "what recording may take of a core (4%; 0: as much as it takes): where it takes "
                  "more, nine of ten intervals do without hand-offs, departures and softirqs, and "
                  "where that is not enough, only a part of each interval is recorded"),
     OPTION_COUNT("look", 0, "RATE", struct watch_options, look_rate,
@@ -608,7 +608,7 @@ int watch_command(int argc, char **argv)
     struct watch watch = {
         .signals = -1,
         .way_out.signals = -1,
-        .options = {.saves = 10, .keep_bytes = 256 << 20, .budget = 0.05, .look_rate = 2000},
+        .options = {.saves = 10, .keep_bytes = 256 << 20, .budget = 0.04, .look_rate = 2000},
         .recorder = {.slow_ended_ns = INT64_MIN}};
     struct error err = {0};
     int positional = 0;
