@@ -349,6 +349,25 @@ static int compare_renamed(const void *left, const void *right)
     return order_of(a->before, b->before);
 }
 
+// The lowest number above that one which nobody has; `taken` is in order, from *at on not looked
+// at.
+static uint32_t next_free(const struct index_array *taken, size_t *at, uint32_t number)
+{
+    number++;
+    for (; *at < taken->count && taken->items[*at] <= number; ++*at)
+        number += taken->items[*at] == number;
+    return number;
+}
+
+static int list_ids(const struct connection *connections, size_t count, struct index_array *out)
+{
+    for (size_t i = 0; i < count; i++)
+        if (array_push(out, connections[i].id) < 0)
+            return -1;
+    array_sort(out, compare_numbers);
+    return 0;
+}
+
 // Keeps the kernel's connections that no entry of the shim's table is the same side's view of; the
 // calls of those of which the shim has none become those of the shim's entry.
 static int keep_connections(struct kernel_calls *kernel, const struct index_array *used,
@@ -356,13 +375,14 @@ static int keep_connections(struct kernel_calls *kernel, const struct index_arra
                             struct renamed_array *renamed)
 {
     uint32_t *same = malloc((kernel->connections.count + 1) * sizeof *same);
-    uint64_t next = 1;
-    size_t kept = 0;
+    struct index_array taken = {0}; // any number may be: the log may be damaged
+    uint32_t number = 0;
+    size_t kept = 0, at = 0;
     int result = same ? match_same_ends(kernel->connections.items, kernel->connections.count, shims,
                                         count, same)
                       : -1;
-    for (size_t i = 0; i < count; i++)
-        next = shims[i].id >= next ? (uint64_t)shims[i].id + 1 : next;
+    if (result == 0)
+        result = list_ids(shims, count, &taken);
     for (size_t i = 0; i < kernel->connections.count && result == 0; i++) {
         struct connection connection = kernel->connections.items[i];
         const bool is_adopted = same[i] < count && !is_listed(used, shims[same[i]].id);
@@ -372,13 +392,14 @@ static int keep_connections(struct kernel_calls *kernel, const struct index_arra
         }
         if (same[i] != NO_CONNECTION)
             continue;
-        struct renamed one = {connection.id, (uint32_t)next};
-        result = next < UINT32_MAX ? array_push(renamed, one) : -1;
-        connection.id = (uint32_t)next++;
+        number = next_free(&taken, &at, number);
+        result = array_push(renamed, ((struct renamed){connection.id, number}));
+        connection.id = number;
         kernel->connections.items[kept++] = connection;
     }
     kernel->connections.count = kept;
     array_sort(renamed, compare_renamed);
+    array_free(&taken);
     free(same);
     return result;
 }
