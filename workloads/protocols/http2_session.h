@@ -4,8 +4,8 @@
 // in, events and bytes to be sent come out. Each request is a stream, and replies end in any order.
 // What requests and replies are within streams is a protocol's (http2.c, grpc.c): its dialect.
 //
-// A session's own memory is taken when it is made; what nghttp2 takes for a stream, and frees when it
-// ends, is kept for the next one. Pushes are refused, windows as wide as replies can be.
+// A session's own memory is taken when it is made; what nghttp2 takes for a stream, and frees when
+// it ends, is kept for the next one. Pushes are refused, windows as wide as replies can be.
 #ifndef WORKLOADS_PROTOCOLS_HTTP2_SESSION_H
 #define WORKLOADS_PROTOCOLS_HTTP2_SESSION_H
 
