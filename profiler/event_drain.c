@@ -2,6 +2,7 @@
 #include "profiler/event_drain.h"
 
 #include <bpf/bpf.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -12,6 +13,7 @@ enum {
     // A ring that is half full is drained in steps of this many records, about half a millisecond's
     // work: the reader's core is often the load generator's, too.
     DRAIN_RECORDS = 16384,
+    WRITE_RECORDS = 4096, // 128 KiB: as many are written in one go
 };
 
 int event_drain_begin(struct event_drain *drain, unsigned cores, uint64_t memory_bytes,
@@ -170,6 +172,21 @@ static int add_frames(struct event_drain *drain, struct payload_frames *of, unsi
     return 0;
 }
 
+// The core may be the load generator's, too, which has waited for its turn by then: the kernel
+// gives whoever runs some milliseconds before it looks for others.
+static int append_in_steps(struct log_writer *writer, const struct event_array *events,
+                           struct error *err)
+{
+    int result = 0;
+    for (size_t at = 0; at < events->count && result == 0; at += WRITE_RECORDS) {
+        const size_t left = events->count - at;
+        result = log_writer_append(writer, events->items + at,
+                                   left < WRITE_RECORDS ? left : WRITE_RECORDS, err);
+        sched_yield();
+    }
+    return result;
+}
+
 int event_drain_write(struct event_drain *drain, struct nic_arrivals *nic,
                       struct payload_frames *frames, const char *out_dir, const char *name,
                       uint64_t dropped, struct error *err)
@@ -188,8 +205,7 @@ int event_drain_write(struct event_drain *drain, struct nic_arrivals *nic,
         if (add_frames(drain, frames, core) < 0)
             result = error_set(err, ERROR_FAILED, "no memory for where messages end");
         else
-            result =
-                log_writer_append(&writer, drain->cores[core].items, drain->cores[core].count, err);
+            result = append_in_steps(&writer, &drain->cores[core], err);
         if (result < 0) {
             log_writer_discard(&writer);
             return result;
