@@ -138,6 +138,18 @@ static __always_inline bool words_read(uint64_t *out, const void *from, uint32_t
     return true;
 }
 
+static __always_inline uint64_t word_read(const void *from)
+{
+    uint64_t word = 0;
+    words_read(&word, from, 1);
+    return word;
+}
+
+// The 8 bytes that begin with that field of an object of which the verifier does not know what it
+// is. What is narrower is cut out of them. 0 if it cannot be read.
+#define WORD_READ(object, field)                                                                   \
+    word_read((const char *)(object) + bpf_core_field_offset((object)->field))
+
 // The network namespace of a socket; 0: this kernel has no others.
 static __always_inline uint32_t namespace_of(const struct sock_common *common)
 {

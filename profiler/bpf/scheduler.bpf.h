@@ -57,57 +57,47 @@ static __always_inline bool is_about_file(uint64_t call)
 
 // The other end of a socket, unless that is a client of a watched port, which the message log has.
 static __always_inline int record_peer(struct core_ring *ring, uint32_t core, uint32_t thread,
-                                       struct file *file)
+                                       struct file *file, uint64_t now)
 {
-    struct socket *socket = NULL;
-    struct sock *sk = NULL;
-    uint32_t address = 0;
-    uint16_t family = 0, local = 0, port = 0;
-    bpf_core_read(&socket, sizeof socket, &file->private_data);
-    bpf_core_read(&sk, sizeof sk, &socket->sk);
-    bpf_core_read(&family, sizeof family, &sk->__sk_common.skc_family);
-    bpf_core_read(&local, sizeof local, &sk->__sk_common.skc_num);
-    bpf_core_read(&port, sizeof port, &sk->__sk_common.skc_dport);
+    struct socket *socket = (struct socket *)WORD_READ(file, private_data);
+    struct sock *sk = (struct sock *)WORD_READ(socket, sk);
+    uint16_t family = (uint16_t)WORD_READ(sk, __sk_common.skc_family);
+    uint16_t local = (uint16_t)WORD_READ(sk, __sk_common.skc_num);
+    uint16_t port = (uint16_t)WORD_READ(sk, __sk_common.skc_dport);
     if ((family != FAMILY_INET && family != FAMILY_INET6) || !port || port_in_set(local))
         return 0;
+    uint32_t address = 0;
     if (family == FAMILY_INET)
-        bpf_core_read(&address, sizeof address, &sk->__sk_common.skc_daddr);
-    return record_write(ring, core, EVENT_FILE, FILE_PEER, thread, address, bpf_ntohs(port));
+        address = (uint32_t)WORD_READ(sk, __sk_common.skc_daddr);
+    return record_write_at(ring, core, EVENT_FILE, FILE_PEER, thread, now, address,
+                           bpf_ntohs(port));
 }
 
 // Records what the call is about in which a thread is going to sleep. Not part of the programs'
 // straight way.
 static __attribute__((noinline)) int record_file(struct core_ring *ring, uint32_t core,
-                                                 struct task_struct *task, uint64_t descriptor)
+                                                 struct task_struct *task, uint64_t descriptor,
+                                                 uint64_t now)
 {
     enum { TYPE = 0170000, SOCKET = 0140000, PIPE = 0010000 }; // S_IFMT, S_IFSOCK, S_IFIFO
-    struct fdtable *table = NULL;
-    struct file **files = NULL, *file = NULL;
-    struct inode *inode = NULL;
-    struct dentry *entry = NULL;
-    const unsigned char *text = NULL;
-    unsigned int most = 0;
-    uint16_t mode = 0;
-    char name[24] = {};
     if (!bpf_core_field_exists(task->files))
         return 0;
-    bpf_core_read(&table, sizeof table, &task->files->fdt);
-    bpf_core_read(&most, sizeof most, &table->max_fds);
-    bpf_core_read(&files, sizeof files, &table->fd);
-    if (descriptor >= most)
+    struct fdtable *table = task->files->fdt;
+    if (descriptor >= table->max_fds)
         return 0;
-    bpf_probe_read_kernel(&file, sizeof file, &files[descriptor]);
-    bpf_core_read(&inode, sizeof inode, &file->f_inode);
-    bpf_core_read(&mode, sizeof mode, &inode->i_mode);
+    struct file *file = (struct file *)word_read(&table->fd[descriptor]);
+    struct inode *inode = (struct inode *)WORD_READ(file, f_inode);
+    uint16_t mode = (uint16_t)WORD_READ(inode, i_mode);
     if ((mode & TYPE) == SOCKET)
-        return record_peer(ring, core, (uint32_t)task->pid, file);
-    bpf_core_read(&entry, sizeof entry, &file->f_path.dentry);
-    bpf_core_read(&text, sizeof text, &entry->d_name.name);
+        return record_peer(ring, core, (uint32_t)task->pid, file, now);
+    struct dentry *entry = (struct dentry *)WORD_READ(file, f_path.dentry);
+    const unsigned char *text = (const unsigned char *)WORD_READ(entry, d_name.name);
+    char name[24] = {};
     if (bpf_probe_read_kernel_str(name, 17, text) <= 1 && (mode & TYPE) != PIPE)
         return 0;
     const uint64_t *words = (const uint64_t *)name;
-    return record_write(ring, core, EVENT_FILE, name[0] ? FILE_NAMED : FILE_PIPE,
-                        (uint32_t)task->pid, words[0], words[1]);
+    return record_write_at(ring, core, EVENT_FILE, name[0] ? FILE_NAMED : FILE_PIPE,
+                           (uint32_t)task->pid, now, words[0], words[1]);
 }
 
 enum { FUTEX = 202 };
@@ -146,7 +136,8 @@ static __always_inline bool is_frozen(struct task_struct *task, uint64_t state)
 // Records the system call in which a user thread goes to sleep. Returns the flag of the switch that
 // says it as well.
 static __always_inline uint8_t record_blocked(struct core_ring *ring, uint32_t core,
-                                              struct task_struct *task, uint64_t state)
+                                              struct task_struct *task, uint64_t state,
+                                              uint64_t now)
 {
     struct pt_regs *regs = NULL;
     enum { TASK_KILLABLE = 0x102 }; // include/linux/sched.h
@@ -160,13 +151,13 @@ static __always_inline uint8_t record_blocked(struct core_ring *ring, uint32_t c
     if (!stopped && waits_for_readiness(call))
         return SWITCH_WAITS;
     if (!stopped && is_about_file(call))
-        record_file(ring, core, task, regs->di);
+        record_file(ring, core, task, regs->di, now);
     if (state == TASK_KILLABLE)
         record_held_back(ring, core, task);
     if (is_condition(call, regs->si))
         flags |= BLOCKED_CONDITION;
     flags |= runtime_flag(call, regs->di, (uint32_t)task->tgid);
-    record_write(ring, core, EVENT_BLOCKED, flags, (uint32_t)task->pid, call, state);
+    record_write_at(ring, core, EVENT_BLOCKED, flags, (uint32_t)task->pid, now, call, state);
     return 0;
 }
 
@@ -271,6 +262,7 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *previous, struct ta
     if (!ring)
         return 0;
     find_steal_time(ring, next);
+    uint64_t now = bpf_ktime_get_ns(); // one look for all of its records: nothing comes between
     uint64_t state = task_state(previous);
     uint8_t flags =
         (preempt || state == 0 ? SWITCH_PREEMPTED : 0) | (state & TASK_DEAD ? SWITCH_EXITED : 0);
@@ -278,10 +270,11 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *previous, struct ta
         flags |= SWITCH_UNSEEN;
     if (flags & SWITCH_UNSEEN) {
         const uint64_t *unseen = (const uint64_t *)previous->comm;
-        record_write(ring, core, EVENT_UNSEEN, 0, (uint32_t)previous->pid, unseen[0], unseen[1]);
+        record_write_at(ring, core, EVENT_UNSEEN, 0, (uint32_t)previous->pid, now, unseen[0],
+                        unseen[1]);
     }
     if (state != 0 && !preempt && !(state & TASK_DEAD) && !(previous->flags & KERNEL_THREAD))
-        flags |= record_blocked(ring, core, previous, state);
+        flags |= record_blocked(ring, core, previous, state, now);
     if ((flags & SWITCH_PREEMPTED) && is_throttled(previous)) {
         flags |= SWITCH_THROTTLED;
         record_quota(ring, core, previous);
@@ -292,7 +285,7 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *previous, struct ta
         record_process(ring, core, next);
     uint64_t dropped = ring->dropped;
     const uint64_t *name = (const uint64_t *)next->comm;
-    record_write(ring, core, EVENT_SWITCH, flags, (uint32_t)next->pid, name[0], name[1]);
+    record_write_at(ring, core, EVENT_SWITCH, flags, (uint32_t)next->pid, now, name[0], name[1]);
     if (ring->dropped == dropped) // else the next switch shows that this one is missing
         ring->current = (uint32_t)next->pid;
     return 0;
