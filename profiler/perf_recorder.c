@@ -208,13 +208,14 @@ struct halt {
 // not come, or runs and neither reads nor writes. One that works is left to its work.
 static bool hangs(const struct perf_recorder *recorder, struct halt *halt)
 {
+    const int64_t now_ms = monotonic_ms(); // once: between two readings others may have the core
     bool hurries = (recorder->interrupted && *recorder->interrupted) || process_is_interrupted();
     if (!process_rests(&recorder->process, &halt->ran_ns) || !hurries)
-        halt->rests_since_ms = monotonic_ms();
+        halt->rests_since_ms = now_ms;
     if (process_moves(&recorder->process, &halt->moved) || !hurries)
         halt->spins_since_ns = halt->ran_ns;
     halt->spins = halt->ran_ns - halt->spins_since_ns >= SPINS_MS * 1000000ull;
-    return halt->spins || monotonic_ms() - halt->rests_since_ms >= HANGS_MS;
+    return halt->spins || now_ms - halt->rests_since_ms >= HANGS_MS;
 }
 
 static int hang_error(struct perf_recorder *recorder, const struct halt *halt, const char *where,

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,6 +23,23 @@
 #include "analysis/perf/perf_data.h"
 #include "profiler/perf_recorder.h"
 #include "tests/skip.h"
+
+// How much the clocks move between one reading and the next: where others have the core, much.
+static int64_t a_reading_takes_ns;
+
+int clock_gettime(clockid_t which, struct timespec *out)
+{
+    static int64_t taken_ns;
+    int result = (int)syscall(SYS_clock_gettime, which, out);
+    taken_ns += a_reading_takes_ns;
+    out->tv_sec += taken_ns / 1000000000;
+    out->tv_nsec += taken_ns % 1000000000;
+    if (out->tv_nsec >= 1000000000) {
+        out->tv_sec++;
+        out->tv_nsec -= 1000000000;
+    }
+    return result;
+}
 
 static char folder[] = "/tmp/taillight-recorder-XXXXXX";
 static char perf_path[64], log_path[64], output_path[64], words_path[64];
@@ -42,6 +60,7 @@ static const char script[] =
     "    echo \"$word\" >>\"$folder/words\"\n"
     "    case \"$MODE:$word\" in\n"
     "        mute:enable | slow:ping) continue ;;\n"
+    "        thinks:ping) sleep 0.3; printf 'ack\\n' ;;\n"
     "        dies:enable) echo 'No space left on device' >&2; exit 1 ;;\n"
     "        killed:enable) printf 'ack\\n'; kill -9 $$ ;;\n"
     "        waits:stop) printf 'ack\\n'; while [ ! -e \"$folder/go\" ]; do sleep 0.01; done; "
@@ -289,6 +308,22 @@ static void one_that_hangs_is_not_waited_for(void **state)
     }
 }
 
+// Where we do not have a core for half a second, it has not done nothing for so long.
+static void it_is_left_to_work_on_a_crowded_machine(void **state)
+{
+    (void)state;
+    struct perf_recorder recorder;
+    struct error err = {0};
+    struct perf_recorder_settings settings = settings_of("thinks");
+    settings.answer_ms = 1000000;
+    a_reading_takes_ns = 600000000;
+    int result = perf_recorder_start(&recorder, &settings, &err);
+    a_reading_takes_ns = 0;
+    if (result < 0)
+        fail_msg("%s", err.text);
+    perf_recorder_fini(&recorder);
+}
+
 static void it_dies(void **state)
 {
     (void)state;
@@ -406,6 +441,7 @@ int main(void)
         cmocka_unit_test(the_real_one),
         cmocka_unit_test(it_is_not_waited_for),
         cmocka_unit_test(one_that_hangs_is_not_waited_for),
+        cmocka_unit_test(it_is_left_to_work_on_a_crowded_machine),
         cmocka_unit_test(it_ends_while_others_do),
         cmocka_unit_test(an_old_one_does_without_build_ids),
     };
