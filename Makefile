@@ -319,7 +319,7 @@ lint: deps-check
 	[ -z "$$failed" ] || { echo "  LINT  findings of$$failed"; exit 1; }
 
 # Not among them: what another compiler compiles (BPF, and a module of the guest's kernel), and QEMU's plugin.
-c_files = git ls-files -- $(1) | grep '\.c$$' | grep -v -e '\.bpf\.c$$' -e '^tests/guest/' -e '^tests/lab/pt_plugin\.c'
+c_files = git ls-files -- $(1) | grep '\.c$$' | grep -v -e '\.bpf\.c$$' -e '^tests/guest/.*/' -e '^tests/lab/pt_plugin\.c'
 
 # Without -Werror, which would let clang-tidy fail for warnings that .clang-tidy does not ask for.
 compile_commands.json: Makefile $(sort $(dir $(sources) $(preload) $(programs)))
