@@ -10,6 +10,7 @@
 #include "analysis/diagnosis/peer_turn.h"
 #include "analysis/diagnosis/runtime_turns.h"
 #include "analysis/diagnosis/sleep_names.h"
+#include "analysis/diagnosis/vain_waits.h"
 #include "analysis/timeline/detours.h"
 #include "analysis/timeline/disks.h"
 #include "analysis/timeline/pauses.h"
@@ -487,6 +488,9 @@ static void sweep_sleep(struct path *path, const struct thread_period *period)
                                             waker_for_message(path, period), &woken_ns);
     if (add_pool_wait(path, period, &first, &waker, woken_ns))
         return;
+    if (waker.kind == WAKER_TIMER &&
+        vain_wait_giver(sweep->decomposer->in->server, period, &waker, &woken_ns))
+        text_append(sleep, sizeof sleep, ", timed out");
     sleep_waker_name(sweep, &waker, period->before, who);
     bool follows = waker.kind == WAKER_THREAD && waker.thread != sweep->thread &&
                    !sleep_is_stop(sleep) && path->hops < MOST_HOPS &&

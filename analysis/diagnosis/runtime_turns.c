@@ -103,27 +103,40 @@ void go_processor_holder(const struct host_timeline *host, uint32_t thread, int6
         longest_awake(host, thread, begin_ns, end_ns, (end_ns - begin_ns + 1) / 2, holder);
 }
 
-// Whether the thread parked, of its sleeps around that time as far as anybody looks.
-static bool parks(const struct host_timeline *host, uint32_t thread, int64_t time_ns)
+// Whether the thread slept so, of its sleeps around that time as far as anybody looks.
+static bool slept_so(const struct host_timeline *host, uint32_t thread, int64_t time_ns,
+                     uint32_t pause)
 {
     enum { MOST_SLEEPS = 64 }; // before, and after
     size_t count;
     const struct thread_moment *pauses = thread_moments_of(&host->pauses, thread, &count);
     size_t after = pauses ? thread_moments_before(pauses, count, time_ns) : 0;
     size_t at = after > MOST_SLEEPS ? after - MOST_SLEEPS : 0;
-    while (at < count && at < after + MOST_SLEEPS && pauses[at].value != PAUSE_PARKED)
+    while (at < count && at < after + MOST_SLEEPS && pauses[at].value != pause)
         at++;
     return at < count && at < after + MOST_SLEEPS;
 }
 
-bool go_schedules(const struct host_timeline *host, uint32_t thread, int64_t time_ns)
+// The same of any thread of its process.
+static bool process_slept_so(const struct host_timeline *host, uint32_t thread, int64_t time_ns,
+                             uint32_t pause)
 {
     const struct thread_owner *own = host_timeline_owner(host, thread);
-    bool found = parks(host, thread, time_ns);
+    bool found = slept_so(host, thread, time_ns, pause);
     for (size_t i = 0; own && i < host->owners.count && !found; i++) {
         const struct thread_owner *other = &host->owners.items[i];
         found = other->process == own->process && other->thread != thread &&
-                parks(host, other->thread, time_ns);
+                slept_so(host, other->thread, time_ns, pause);
     }
     return found;
+}
+
+bool go_schedules(const struct host_timeline *host, uint32_t thread, int64_t time_ns)
+{
+    return process_slept_so(host, thread, time_ns, PAUSE_PARKED);
+}
+
+bool python_schedules(const struct host_timeline *host, uint32_t thread, int64_t time_ns)
+{
+    return process_slept_so(host, thread, time_ns, PAUSE_INTERPRETER);
 }

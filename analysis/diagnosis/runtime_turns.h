@@ -31,4 +31,8 @@ void go_processor_holder(const struct host_timeline *host, uint32_t thread, int6
 // waits for sockets for all of them need not be.
 bool go_schedules(const struct host_timeline *host, uint32_t thread, int64_t time_ns);
 
+// Whether it is a thread of a CPython interpreter: one of its process waited for that one's lock
+// around that time.
+bool python_schedules(const struct host_timeline *host, uint32_t thread, int64_t time_ns);
+
 #endif

@@ -114,6 +114,15 @@ struct thread_moment {
 };
 struct thread_moment_array ARRAY_OF(struct thread_moment);
 
+// It went to sleep in futex, not by its runtime's will: for what, as far as the address tells.
+struct futex_wait {
+    int64_t time_ns;
+    uint32_t thread;
+    uint32_t word;     // of its process's memory: the same one, the same thing
+    uint32_t limit_us; // for how long at most; 0: for ever, or not known
+};
+struct futex_wait_array ARRAY_OF(struct futex_wait);
+
 // Of which process a thread is, and by which that one was forked.
 struct thread_owner {
     int64_t time_ns; // when it was seen
@@ -164,6 +173,7 @@ struct host_timeline {
     struct waking_array wakings;       // by thread, then by time
     struct thread_stint_array stints;  // by thread, then by time
     struct thread_moment_array pauses; // it went to sleep, but not for lack of work: see above
+    struct futex_wait_array futexes;   // those of the pauses that are in futex; by time
     struct thread_moment_array files;  // the file that the call of the pause that follows is about;
                                        // value: the number of its name (call_files.h)
     struct thread_moment_array moves;  // the scheduler moved it; value: the core it went to

@@ -355,17 +355,31 @@ static uint32_t pause_of(const struct event *event)
         return PAUSE_PARKED;
     if (event->flags & BLOCKED_CONDITION)
         return PAUSE_CONDITION;
-    return event->payload.a < PAUSE_OTHERS ? (uint32_t)event->payload.a : PAUSE_NO_CALL;
+    uint32_t call = (uint32_t)event->payload.a;
+    return call < PAUSE_OTHERS ? call : PAUSE_NO_CALL;
+}
+
+// Not those of a runtime, which has its own way to say who may run.
+static int take_blocked(struct builder *builder, const struct event *event, int64_t time_ns)
+{
+    enum { FUTEX = 202 };
+    const struct futex_wait wait = {.time_ns = time_ns,
+                                    .thread = event->id,
+                                    .word = (uint32_t)(event->payload.b >> 32),
+                                    .limit_us = (uint32_t)(event->payload.a >> 32)};
+    bool counts = (uint32_t)event->payload.a == FUTEX && wait.word &&
+                  !(event->flags & (BLOCKED_INTERPRETER | BLOCKED_PARKED));
+    if (counts && array_push(&builder->out->futexes, wait) < 0)
+        return -1;
+    return array_push(
+        &builder->out->pauses,
+        (struct thread_moment){.time_ns = time_ns, .thread = event->id, .value = pause_of(event)});
 }
 
 static int take_moment(struct thread_moment_array *moments, const struct event *event,
                        int64_t time_ns)
 {
-    uint32_t value = 0;
-    if (event->kind == EVENT_MIGRATE)
-        value = (uint32_t)event->payload.b;
-    else if (event->kind == EVENT_BLOCKED)
-        value = pause_of(event);
+    uint32_t value = event->kind == EVENT_MIGRATE ? (uint32_t)event->payload.b : 0;
     return array_push(
         moments, (struct thread_moment){.time_ns = time_ns, .thread = event->id, .value = value});
 }
@@ -491,6 +505,7 @@ static int take_handoff(struct builder *builder, const struct event *event, int6
 #define BECOMES_handoff             take_handoff(builder, event, time_ns)
 #define BECOMES_member              take_member(builder, event, time_ns)
 #define BECOMES_renamed             take_renamed(builder, event)
+#define BECOMES_blocked             take_blocked(builder, event, time_ns)
 #define BECOMES_moment(list)        take_moment(&builder->out->list, event, time_ns)
 #define BECOMES_fault               take_fault(builder, event, time_ns)
 #define BECOMES_detour              take_detour(builder, event, time_ns)
@@ -578,6 +593,12 @@ static int compare_owners(const void *left, const void *right)
     return order_of(a->thread, b->thread) ?: order_of(a->time_ns, b->time_ns);
 }
 
+static int compare_futexes(const void *left, const void *right)
+{
+    const struct futex_wait *a = left, *b = right;
+    return order_of(a->time_ns, b->time_ns) ?: order_of(a->thread, b->thread);
+}
+
 static int compare_requests(const void *left, const void *right)
 {
     const struct disk_request *a = left, *b = right;
@@ -602,6 +623,7 @@ static void index_threads(struct host_timeline *out)
     sort_moments(&out->quotas);
     sort_moments(&out->limits);
     sort_moments(&out->stops);
+    array_sort(&out->futexes, compare_futexes);
     array_sort(&out->disk_requests, compare_requests);
     array_sort(&out->owners, compare_owners);
     // A thread cannot run on two cores at once: one of its switches was lost.

@@ -12,6 +12,7 @@
 //             lasted(KIND, "cause")    one of that name has just ended, and took `a` ns
 //             member                   of which process a thread is
 //             renamed                  the span of the thread that has the core gets another name
+//             blocked                  what a thread went to sleep in
 //             moment(LIST)             something happened to a thread, kept in that list
 //             detour                   what a thread did for the kernel's memory
 //             disk_done                what a disk did
@@ -120,7 +121,7 @@ EVENT(FRAMED, 37, "framed", nothing, "id: socket; a: stream offset after the mes
 EVENT(SPARING, 38, "sparing", nothing, "flags: `enum sparing_flags`",
       "from here on hand-offs, arrivals on virtual links, departures, beginnings of send calls and softirqs are not recorded, because there are too many messages; without SPARING_BEGINS: they are again. Written by the reader, in each segment that it is true of")
 // Why a thread does not run.
-EVENT(BLOCKED, 15, "blocked", moment(pauses), "id: thread; a: the system call it is in (x86-64 number, BLOCKED_NO_CALL: none); b: its state (task_struct.__state); flags: `enum blocked_flags`",
+EVENT(BLOCKED, 15, "blocked", blocked, "id: thread; a: the system call it is in (x86-64 number, BLOCKED_NO_CALL: none); b: its state (task_struct.__state); flags: `enum blocked_flags`; in futex, in their upper halves: a: its time limit, us (0: none, or by a clock that may be set), b: bits 3 to 34 of the address",
       "a user thread leaves its core to sleep, just before its SWITCH. Waits for sockets to become ready (epoll_wait, poll, select) are a flag of the SWITCH only; the end of a thread is not recorded")
 EVENT(FILE, 34, "file", file, "id: thread; flags: `enum file_kind`; text: the file's own name, its first 16 bytes; of a socket a: the other end's IPv4 address (0: none), b: its port",
       "just before a BLOCKED: what the call is about, by its first argument. Not for connections to watched ports")

@@ -154,7 +154,7 @@ struct irqaction {
 struct pt_regs {
     unsigned long orig_ax;
     unsigned long ip;
-    unsigned long di, si, dx; // a system call's first three arguments
+    unsigned long di, si, dx, r10; // a system call's first four arguments
 } KERNEL_TYPE;
 
 struct qstr {

@@ -120,6 +120,39 @@ static __always_inline bool is_condition(uint64_t call, uint64_t operation)
            ((operation & COMMAND) == WAIT_BITSET || (operation & COMMAND) == WAIT_REQUEUE_PI);
 }
 
+// What the upper halves of a BLOCKED in futex say: which of a process's words it waits at (those of
+// eight bytes are one: a condition variable of glibc has two), and in a, for how long at most, us.
+// 0: for ever, or not known, as by a clock that may be set.
+struct futex_wait {
+    uint64_t limit, word;
+};
+
+static __attribute__((noinline)) int read_limit(uint64_t operation, uint64_t at, uint64_t now)
+{
+    enum { WAIT = 0, WAIT_BITSET = 9, PRIVATE = 128 }; // futex(2)
+    int64_t limit[2] = {};
+    uint64_t command = operation & ~(uint64_t)PRIVATE;
+    if (!at || (command != WAIT && command != WAIT_BITSET) ||
+        bpf_probe_read_user(limit, sizeof limit, (const void *)at) < 0)
+        return 0;
+    uint64_t ns = (uint64_t)limit[0] * 1000000000 + (uint64_t)limit[1];
+    if (command == WAIT_BITSET)
+        ns = ns > now ? ns - now : 0;
+    uint64_t us = (ns + 500) / 1000;
+    return us < 0x7fffffff ? (int)us : 0;
+}
+
+static __always_inline struct futex_wait futex_wait_of(uint64_t call, struct pt_regs *regs,
+                                                       uint64_t now)
+{
+    struct futex_wait wait = {};
+    if (call == FUTEX) {
+        wait.limit = (uint64_t)(uint32_t)read_limit(regs->si, regs->r10, now) << 32;
+        wait.word = regs->di >> 3 << 32;
+    }
+    return wait;
+}
+
 // Whether its control group is frozen: since 6.1 that is a state of its own in groups of version 1,
 // before a flag; in those of version 2 the thread sleeps like any other. There one that is stopped,
 // or waits in vfork, counts as frozen in any group: it is if the group wants it to be.
@@ -157,7 +190,9 @@ static __always_inline uint8_t record_blocked(struct core_ring *ring, uint32_t c
     if (is_condition(call, regs->si))
         flags |= BLOCKED_CONDITION;
     flags |= runtime_flag(call, regs->di, (uint32_t)task->tgid);
-    record_write_at(ring, core, EVENT_BLOCKED, flags, (uint32_t)task->pid, now, call, state);
+    const struct futex_wait wait = futex_wait_of(call, regs, now);
+    record_write_at(ring, core, EVENT_BLOCKED, flags, (uint32_t)task->pid, now, call | wait.limit,
+                    state | wait.word);
     return 0;
 }
 

@@ -19,6 +19,7 @@
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -30,7 +31,7 @@
 #include "profiler/host_facts.h"
 #include "tests/skip.h"
 
-enum { PAGES = 300, PAGE = 4096 };
+enum { PAGES = 300, PAGE = 4096, LIMIT_S = 1000 };
 
 static bool is_attached(const struct events_capture *capture, const char *name)
 {
@@ -222,8 +223,11 @@ static void take_gifts(struct gifts *gifts, const char *fifo, const char *locked
     assert_int_equal(recv(gifts->connection[0], &got, 1, 0), 1);
     assert_int_equal(set_lock(gifts->locked[0], F_OFD_SETLKW, F_WRLCK), 0);
     pthread_mutex_lock(&gifts->lock);
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += LIMIT_S;
     while (!gifts->is_given)
-        pthread_cond_wait(&gifts->given, &gifts->lock);
+        pthread_cond_clockwait(&gifts->given, &gifts->lock, CLOCK_MONOTONIC, &until);
     pthread_mutex_unlock(&gifts->lock);
     pthread_join(giver, &failed);
     assert_null(failed);
@@ -231,6 +235,17 @@ static void take_gifts(struct gifts *gifts, const char *fifo, const char *locked
         close(gifts->pipe[i]), close(gifts->connection[i]), close(gifts->locked[i]);
     close(gifts->fifo);
     unlink(fifo);
+}
+
+// Whether a thread went to sleep for that condition, with the limit that it had.
+static bool awaits_condition(const struct event *event, const pthread_cond_t *condition)
+{
+    uint32_t first = (uint32_t)((uintptr_t)condition >> 3);
+    return event->kind == EVENT_BLOCKED && (event->flags & BLOCKED_CONDITION) &&
+           (uint32_t)event->payload.a == SYS_futex &&
+           (uint32_t)(event->payload.b >> 32) - first < sizeof *condition / 8 &&
+           event->payload.a >> 32 <= LIMIT_S * 1000000u &&
+           event->payload.a >> 32 > LIMIT_S * 900000u;
 }
 
 static void calls_say_what_they_are_about(void **state)
@@ -262,8 +277,7 @@ static void calls_say_what_they_are_about(void **state)
         if (event->id != (uint32_t)gettid())
             continue;
         calls += event->kind == EVENT_BLOCKED;
-        conditions += event->kind == EVENT_BLOCKED && (event->flags & BLOCKED_CONDITION) &&
-                      event->payload.a == SYS_futex;
+        conditions += awaits_condition(event, &gifts.given);
         if (event->kind != EVENT_FILE)
             continue;
         pipes += event->flags == FILE_PIPE;
