@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "experiments/run/run_load_ends.h"
 
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -66,6 +67,13 @@ bool loader_take_notices(struct text_buffer *output, char *live, size_t live_byt
     return slow;
 }
 
+// Null is a percentile that unanswered requests reach.
+static double percentile_us(const json_t *latency, const char *name)
+{
+    const json_t *value = json_object_get(latency, name);
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
 // What cannot be kept is said at least: a load is not made twice.
 static void say_measured(struct run *run, const struct loader *loader, const json_t *document,
                          const char *why)
@@ -78,9 +86,8 @@ static void say_measured(struct run *run, const struct loader *loader, const jso
              loader_name(run, loader, what), why,
              TEXT_COUNT(json_integer_value(json_object_get(document, "answered"))),
              TEXT_COUNT(json_integer_value(json_object_get(document, "scheduled"))),
-             TEXT_US(json_number_value(json_object_get(latency, "p50"))),
-             TEXT_US(json_number_value(json_object_get(latency, "p99"))),
-             TEXT_US(json_number_value(json_object_get(latency, "p99.9"))));
+             TEXT_US(percentile_us(latency, "p50")), TEXT_US(percentile_us(latency, "p99")),
+             TEXT_US(percentile_us(latency, "p99.9")));
 }
 
 static int keep_summary(struct run *run, struct loader *loader, struct error *err)

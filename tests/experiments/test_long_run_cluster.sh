@@ -24,7 +24,7 @@ start() { # command ...; with PORT in its words
 
 loaded() { # WORKLOAD-AND-LOAD SERVERS: a run of 1 s at 1000/s, of which every request is answered and joined
     experiment "$work/e.yaml" local 1k 1s <<<"servers: {$2}"
-    sed -i "s/^workload:/&\n  protocol: redis/; s/^load: {/&$1, sleep: true, /; s/timeout: 1s/timeout: 20s/" "$work/e.yaml"
+    sed -i "s/^workload:/&\n  protocol: redis/; s/^load: {/&$1, /; s/timeout: 1s/timeout: 20s/" "$work/e.yaml"
     rm -rf "$work/run"
     "$taillight" run "$work/e.yaml" --out "$work/run" --quiet >/dev/null 2>"$work/run.err"
     [[ $? == [04] ]] || fail "$1: the run ended with an error"

@@ -74,12 +74,20 @@ terminated() {
     kill -TERM $pid
     ended terminated 1 'interrupted' client client-batch
 }
-# The load that writes most finds no room, and says so at its end; then there is room again.
+# The load that writes most finds no room, and says so at its end; then there is room again. If there is none even for
+# its last words, nor for the other's summary, the run says what they measured.
 full_disk() {
     mkdir "$work/small"
     mount -t tmpfs -o size=4m tmpfs "$work/small" 2>/dev/null || skip "no tmpfs can be mounted here, so no disk can be filled"
     start_run full 'rate: 60k, duration: 1s' "$work/small"
-    ended full 1 'the load `batch`: .*No space left on device' client
+    run_has_ended full 1 'the load `batch`(: .*No space left on device| ended .* its disk is full\))'
+    [ -s "$run/client/load.json" ] ||
+        grep -Eq 'what the load `ask` measured .*No space left on device\): [0-9,]+ of [0-9,]+ requests answered' "$work/full.err" ||
+        fail "full: there is neither a summary of ask nor what it measured"
+    ! grep -q 'p99 0 ns' "$work/full.err" || fail "full: a percentile that is not known is written as 0"
+    check_not_whole "$run"
+    check_nothing_left "$run" ""
+    echo "full: $(tail -n 1 "$work/full.err")"
     umount "$work/small"
 }
 for way in ${LOADS_ENDS_WAYS:-killed_second interrupted}; do
