@@ -318,8 +318,8 @@ lint: deps-check
 	$(call c_files,$(LINT)) | xargs -r -P$(JOBS) -n4 clang-tidy -p . --quiet 2>/dev/null || failed="$$failed clang-tidy"; \
 	[ -z "$$failed" ] || { echo "  LINT  findings of$$failed"; exit 1; }
 
-# Not among them: what another compiler compiles (BPF, and a module of the guest's kernel), and QEMU's plugin.
-c_files = git ls-files -- $(1) | grep '\.c$$' | grep -v -e '\.bpf\.c$$' -e '^tests/guest/.*/' -e '^tests/lab/pt_plugin\.c'
+# Not among them: what another compiler compiles (BPF, and a module of the guest's kernel), and QEMU's plugins.
+c_files = git ls-files -- $(1) | grep '\.c$$' | grep -v -e '\.bpf\.c$$' -e '^tests/guest/.*/' -e '^tests/lab/[a-z]*_plugin\.c'
 
 # Without -Werror, which would let clang-tidy fail for warnings that .clang-tidy does not ask for.
 compile_commands.json: Makefile $(sort $(dir $(sources) $(preload) $(programs)))

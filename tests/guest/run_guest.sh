@@ -64,7 +64,7 @@ for folder in bin sbin lib lib64; do ln -s "usr/$folder" "$root/$folder"; done
 # A program at the path it has here, and every library the loader would take for it.
 add_program() {
     local path
-    path=$(PATH=$PATH:/sbin:/usr/sbin command -v "$1")
+    path=$(PATH=$PATH:/sbin:/usr/sbin type -P "$1") # no function that is called so
     for path in "$path" $(ldd "$path" 2>/dev/null | grep -o '/[^ ]*'); do
         [ -e "$root$path" ] || install -D "$(readlink -f "$path")" "$root$path"
     done
