@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analysis/diagnosis/dispatchers.h"
 #include "analysis/diagnosis/lock_waits.h"
 #include "analysis/diagnosis/loop_workers.h"
 #include "analysis/diagnosis/path_core.h"
@@ -24,6 +25,7 @@ enum {
 };
 
 static void path_follow(struct path *path, int64_t begin_ns, int64_t end_ns);
+static void sweep_sleep(struct path *path, const struct thread_period *period);
 
 // --- asleep --------------------------------------------------------------------------------------
 
@@ -105,6 +107,27 @@ static bool says_where(const struct path *path, const struct thread_period *peri
            (pause_may_send(pause) || pause_locks_file(pause));
 }
 
+// The time of a thread that another one, `sleeper`, waits for until it wakes that. Of one that
+// tells others of their jobs only what its last word was about.
+static void follow_until_word(struct path *path, uint32_t sleeper, int64_t begin_ns, int64_t end_ns)
+{
+    struct thread_period sleep;
+    enum dispatched how =
+        path->wait ? dispatcher_word(path->sweep.decomposer->in->server, path->sweep.thread,
+                                     sleeper, begin_ns, end_ns, &sleep)
+                   : DISPATCHED_NOT;
+    if (how == DISPATCHED_NOT) {
+        path_follow(path, begin_ns, end_ns);
+        return;
+    }
+    path->sweep.decomposer->core = NO_CORE;
+    if (how == DISPATCHED_SEVERAL)
+        path_add_wait(path, "", begin_ns, sleep.end_ns);
+    else
+        sweep_sleep(path, &sleep);
+    path_follow(path, sleep.end_ns, end_ns);
+}
+
 // The time of the thread that woke this one, as long as it kept it waiting.
 static void follow_waker(struct path *path, const struct thread_period *period,
                          const struct waker *waker, const char *sleep)
@@ -135,7 +158,7 @@ static void follow_waker(struct path *path, const struct thread_period *period,
         text_append(wait, sizeof wait, "%s", ended);
         other.wait = wait;
     }
-    path_follow(&other, period->begin_ns, period->end_ns);
+    follow_until_word(&other, path->sweep.thread, period->begin_ns, period->end_ns);
 }
 
 // The same of a lock that came through many hands until it woke the thread at woken_ns: the time of
