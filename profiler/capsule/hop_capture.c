@@ -123,6 +123,12 @@ static void list_interfaces(char *out, size_t out_bytes)
         if_freenameindex(all);
 }
 
+// Whether what begins to carry there would reach its receiver with the trailer as a part of it.
+static bool would_grow(const struct hop *hop)
+{
+    return hop->role == HOP_BEGINS && hop->direction == HOP_EGRESS && hop->link.sends_anew;
+}
+
 // In the namespace of the hop: what its interface is.
 static int hop_inspect(struct hop *hop, const struct hop_spec *spec, struct error *err)
 {
@@ -151,6 +157,13 @@ static int hop_inspect(struct hop *hop, const struct hop_spec *spec, struct erro
     close(fd);
     hop_link_begin(&hop->link, hop->device.interface);
     tap_holder_find(spec->interface, hop->device.namespace, &hop->link.holder);
+    if (result == 0 && would_grow(hop))
+        return error_set(err, ERROR_INPUT,
+                         "--hop %s: packets cannot begin to carry where what is sent passes the IP "
+                         "layer once more (ipvlan in its layer 3 modes, VRF, xfrm), which would "
+                         "make the trailer a part of them; begin at the interface below it, or "
+                         "look, without --carry",
+                         spec->name);
     return result;
 }
 
@@ -210,6 +223,8 @@ uint32_t hop_capture_room(const struct hop_capture *capture)
         const struct hop *hop = &capture->hops[i];
         room = hop->room_bytes < room ? hop->room_bytes : room;
         room = hop->link.least_mtu < room ? hop->link.least_mtu : room;
+        if (would_grow(hop))
+            room = 1; // for none: they are left alone, and counted
     }
     return room;
 }

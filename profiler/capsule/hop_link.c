@@ -13,18 +13,30 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-// The attribute of that type, of `least` bytes or more, behind a message's body; NULL: it has none.
+// The one of that type, of `least` bytes or more, among attributes; NULL: there is none.
+static const struct rtattr *pick_attribute(const void *attributes, size_t bytes, int type,
+                                           size_t least)
+{
+    for (const struct rtattr *at = attributes; RTA_OK(at, bytes); at = RTA_NEXT(at, bytes))
+        if (at->rta_type == type && RTA_PAYLOAD(at) >= least)
+            return at;
+    return NULL;
+}
+
+// The same of those behind a message's body.
 static const struct rtattr *find_attribute(const struct nlmsghdr *message, size_t body, int type,
                                            size_t least)
 {
     if (message->nlmsg_len < NLMSG_SPACE(body))
         return NULL;
-    size_t bytes = message->nlmsg_len - NLMSG_SPACE(body);
-    const struct rtattr *at = (const void *)((const char *)message + NLMSG_SPACE(body));
-    for (; RTA_OK(at, bytes); at = RTA_NEXT(at, bytes))
-        if (at->rta_type == type && RTA_PAYLOAD(at) >= least)
-            return at;
-    return NULL;
+    return pick_attribute((const char *)message + NLMSG_SPACE(body),
+                          message->nlmsg_len - NLMSG_SPACE(body), type, least);
+}
+
+// The same of those within an attribute, which may be NULL.
+static const struct rtattr *find_within(const struct rtattr *outer, int type, size_t least)
+{
+    return outer ? pick_attribute(RTA_DATA(outer), RTA_PAYLOAD(outer), type, least) : NULL;
 }
 
 static void take_qdisc(struct hop_link *link, const struct nlmsghdr *message)
@@ -39,6 +51,27 @@ static void take_qdisc(struct hop_link *link, const struct nlmsghdr *message)
                  (const char *)RTA_DATA(kind));
 }
 
+static bool says(const struct rtattr *attribute, const char *text)
+{
+    const size_t bytes = strlen(text) + 1;
+    return attribute && RTA_PAYLOAD(attribute) >= bytes &&
+           memcmp(RTA_DATA(attribute), text, bytes) == 0;
+}
+
+// Whether the interface's driver gives what is sent through it to the IP layer again
+// (ip_local_out() of ipvlan's layer 3 modes and of VRFs; that of xfrm in its transport mode).
+static bool sends_anew(const struct rtattr *info)
+{
+    const struct rtattr *kind = find_within(info, IFLA_INFO_KIND, 1);
+    const struct rtattr *mode =
+        find_within(find_within(info, IFLA_INFO_DATA, 0), IFLA_IPVLAN_MODE, sizeof(uint16_t));
+    uint16_t ipvlan = IPVLAN_MODE_L3;
+    if (mode)
+        memcpy(&ipvlan, RTA_DATA(mode), sizeof ipvlan);
+    return says(kind, "vrf") || says(kind, "xfrm") ||
+           (says(kind, "ipvlan") && ipvlan != IPVLAN_MODE_L2);
+}
+
 static void take_link(struct hop_link *link, const struct nlmsghdr *message)
 {
     const struct ifinfomsg *is = NLMSG_DATA(message);
@@ -47,6 +80,8 @@ static void take_link(struct hop_link *link, const struct nlmsghdr *message)
     uint32_t mtu_bytes = UINT32_MAX;
     if (is->ifi_index != link->interface)
         return;
+    // What does not say the kind changes nothing.
+    link->sends_anew |= sends_anew(find_attribute(message, sizeof *is, IFLA_LINKINFO, 0));
     if (peer)
         memcpy(&link->peer, RTA_DATA(peer), sizeof link->peer);
     if (mtu)

@@ -26,7 +26,10 @@ struct hop_link {
     char qdisc[HOP_QDISC_BYTES];
     // Why it is not known how long packets of an egress hop are in it; "": it is, or there is none.
     char unseen[HOP_UNSEEN_BYTES];
-    uint32_t least_mtu;       // the smallest that it has had; UINT32_MAX: not known
+    uint32_t least_mtu; // the smallest that it has had; UINT32_MAX: not known
+    // What is sent through it passes the IP layer once more, to which all that lies behind a packet
+    // is the packet's; or did so before its kind was changed.
+    bool sends_anew;
     bool missed;              // changes, for which the socket had no room
     bool left;                // it is not in its namespace any more
     struct tap_holder holder; // of a tap: who has its other end, as the hop was attached
