@@ -210,7 +210,9 @@ static int64_t cut_holdups(struct decomposer *decomposer, int64_t *at_ns, int64_
         const struct holdup *holdup = &decomposer->holdups[i];
         if (holdup->end_ns <= *at_ns)
             continue;
-        if (holdup->begin_ns > *at_ns || *at_ns >= to_ns)
+        if (*at_ns >= to_ns)
+            return to_ns;
+        if (holdup->begin_ns > *at_ns)
             return holdup->begin_ns < to_ns ? holdup->begin_ns : to_ns;
         int64_t until = holdup->end_ns < to_ns ? holdup->end_ns : to_ns;
         decomposer_add(decomposer, component_of_holdup(decomposer->table, holdup),
@@ -239,7 +241,9 @@ static int64_t cut_stays(struct decomposer *decomposer, const struct lifetime *l
         const struct hop_stay *stay = &decomposer->stays[i];
         if (stay->end_ns <= *at_ns)
             continue;
-        if (stay->begin_ns > *at_ns || *at_ns >= to_ns)
+        if (*at_ns >= to_ns)
+            return to_ns;
+        if (stay->begin_ns > *at_ns)
             return stay->begin_ns < to_ns ? stay->begin_ns : to_ns;
         int64_t until = stay->end_ns < to_ns ? stay->end_ns : to_ns;
         if (stay->tap < HOPS_MAX && stay->part != STAY_IN_QUEUE)

@@ -392,11 +392,28 @@ static void hold_up_connection(struct held_message *message)
     }
 }
 
+// Bytes may be thrown away on leaving while others before them are sent again: each nanosecond is
+// what held the message up first.
+static void part_holdups(struct holdup_array *all)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < all->count; i++) {
+        struct holdup one = all->items[i];
+        const struct holdup *before = kept ? &all->items[kept - 1] : NULL;
+        if (before && before->request == one.request && before->end_ns > one.begin_ns)
+            one.begin_ns = before->end_ns;
+        if (one.begin_ns < one.end_ns)
+            all->items[kept++] = one;
+    }
+    all->count = kept;
+}
+
 int holdups_find(const struct holdup_sources *from, struct holdup_array *out)
 {
     struct held_message message = {.from = from, .out = out};
     for (; from->events && message.client < from->requests->pile_count; message.client++)
         hold_up_connection(&message);
     array_sort(out, compare_holdups);
+    part_holdups(out);
     return message.out_of_memory ? -1 : 0;
 }

@@ -323,6 +323,31 @@ static void thrown_away_before_it_left(void **state)
           HOLDUP_LOCAL_TO_CLIENT);
 }
 
+// The same of a reply's last bytes while those before them are sent again.
+static void thrown_away_while_others_are_sent_again(void **state)
+{
+    (void)state;
+    enum { LAST = 8, SOON_NS = 10000 };
+    struct joined j = {0};
+    scenario_build(&j.scenario, &usual);
+    struct scenario *s = &j.scenario;
+    for (size_t i = EVERY / 2; i < usual.requests; i += EVERY)
+        delay_transmits(s, &s->requests.items[i], EVENT_SEGMENT_DROPPED, DROPPED_TO_CLIENT);
+    for (size_t e = 0, events = s->events.count; e < events; e++) {
+        struct event *lost = &s->events.items[e];
+        if (lost->kind != EVENT_SEGMENT_DROPPED)
+            continue;
+        lost->payload.b = (uint64_t)LOSS_QDISC_OVERLIMIT << 32 | LAST;
+        const struct scenario_request of = {.connection = lost->id - 500};
+        record(s, (int64_t)lost->time - MONOTONIC_AHEAD_NS + SOON_NS, EVENT_RETRANSMIT,
+               RETRANSMIT_TIMEOUT, &of, lost->payload.a - LAST, REPLY_BYTES - LAST);
+    }
+    judge(&j,
+          "sent again to the client (local drop), dropped by a full queueing discipline "
+          "(QDISC_OVERLIMIT)",
+          HOLDUP_LOCAL_TO_CLIENT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -333,6 +358,7 @@ int main(void)
         cmocka_unit_test(queueing_discipline),
         cmocka_unit_test(held_before_a_queue),
         cmocka_unit_test(thrown_away_before_it_left),
+        cmocka_unit_test(thrown_away_while_others_are_sent_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
