@@ -92,6 +92,10 @@ static const struct field host_rows[] = {
      .help = "of kind ssh: a file"},
     {"ssh_options", FIELD_TEXTS, .otherwise = "none", INTO(struct experiment_host, ssh_options),
      .help = "of kind ssh: as its -o takes them: [\"Port=2222\"]"},
+    {"silence", FIELD_DURATION, "5s", .low = "2s", .high = "1h",
+     INTO(struct experiment_host, silence_ns),
+     .help = "of kind ssh: after so long without a word from it the link counts as down; longer "
+             "where it may be kept from running for seconds"},
 };
 const struct fields host_fields =
     FIELDS(host_rows, struct experiment_host, .begin = begin_host, .check = check_host);

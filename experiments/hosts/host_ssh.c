@@ -139,7 +139,8 @@ static void ssh_add_facts(const struct host *host, json_t *document)
 const struct host_kind host_ssh = {
     .name = "ssh",
     .help = "another machine, through the user's own OpenSSH",
-    .keys = (const char *const[]){"address", "nic", "directory", "ssh_config", "ssh_options", NULL},
+    .keys = (const char *const[]){"address", "nic", "directory", "ssh_config", "ssh_options",
+                                  "silence", NULL},
     .is_elsewhere = true,
     .check = ssh_check,
     .start = ssh_start,

@@ -42,6 +42,7 @@ struct experiment_host {
     const char *directory;         // where what is copied there lies meanwhile
     const char *ssh_config;        // a file, NULL: the user's own
     struct word_array ssh_options; // as ssh's -o takes them
+    uint64_t silence_ns;           // after which the link to it counts as down
 };
 
 enum { EXPERIMENT_SERVERS_MAX = 16 };

@@ -193,6 +193,7 @@ static int keeper_service_run(struct error *err)
 }
 
 enum { WORDS_MAX = 512, COMPRESS_FROM_BYTES = 512, END_GRACE_MS = 200, WRITE_GRACE_MS = 4000 };
+enum { FIRST_WORD_MS = 30000 }; // which says how long the link may be silent
 
 struct far_end {
     struct link link; // to the near end
@@ -311,7 +312,7 @@ static int start_program(struct far_end *end, const json_t *start, struct error 
 static int take_input(struct far_end *end, const struct frame *frame)
 {
     size_t done = 0;
-    alarm(LINK_SILENCE_MS / 1000 + 1);
+    alarm((unsigned)end->link.settings.silence_ms / 1000 + 1);
     while (end->process.input >= 0 && done < frame->byte_count) {
         ssize_t took = write(end->process.input, frame->bytes + done, frame->byte_count - done);
         if (took < 0 && errno != EINTR)
@@ -325,6 +326,9 @@ static int take_input(struct far_end *end, const struct frame *frame)
 static int start_as_told(struct far_end *end, const json_t *start, struct error *err)
 {
     struct error ignored;
+    int silence_ms = (int)json_integer_value(json_object_get(start, "silence_ms"));
+    if (silence_ms > 0)
+        end->link.settings.silence_ms = silence_ms;
     int result = start_program(end, start, err);
     if (result < 0)
         link_send_new(&end->link, json_pack("{s:s, s:s}", "type", "failed", "text", err->text),
@@ -427,8 +431,10 @@ static int run_far_end(struct error *err)
 {
     int status = 0;
     struct far_end *end = calloc(1, sizeof *end);
-    const struct link_settings settings = {
-        .peer = "the controller", .take = take_frame, .context = end};
+    const struct link_settings settings = {.peer = "the controller",
+                                           .take = take_frame,
+                                           .context = end,
+                                           .first_word_ms = FIRST_WORD_MS};
     if (!end || !(end->compressor = ZSTD_createCCtx())) {
         free(end);
         return error_set(err, ERROR_FAILED, "out of memory");
@@ -447,7 +453,7 @@ static int run_far_end(struct error *err)
                                 json_pack("{s:s, s:i}", "type", "ended", "status", status), err)
                 : -ERROR_FAILED;
     if (end->link.state == LINK_UP || end->link.state == LINK_FAILED) // somebody may still read it
-        link_flush(&end->link, LINK_SILENCE_MS);
+        link_flush(&end->link, end->link.settings.silence_ms);
     // Of a link that broke the program writes what it has until then.
     if (result < 0 && end->process.pid > 0)
         process_stop(&end->process, WRITE_GRACE_MS);

@@ -7,12 +7,18 @@
 #include <unistd.h>
 
 #include "base/input_file.h"
+#include "base/link.h"
 #include "base/units.h"
 
 static int add_option(json_t *words, const char *option)
 {
     return json_array_append_new(words, json_string("-o")) |
            json_array_append_new(words, json_string(option));
+}
+
+static int silence_ms(const struct experiment_host *plan)
+{
+    return plan->silence_ns ? (int)(plan->silence_ns / 1000000) : LINK_SILENCE_MS;
 }
 
 // ssh takes the first of options that are given twice. So first those that must hold, then the
@@ -22,10 +28,12 @@ static json_t *ssh_words(const struct experiment_host *plan, const char *control
     static const char *const must[] = {
         "BatchMode=yes",   "ControlPersist=no", "RequestTTY=no",      "ClearAllForwardings=yes",
         "ForwardAgent=no", "ForwardX11=no",     "RemoteCommand=none", "PermitLocalCommand=no"};
-    // A link that is down is given up within 6 s.
-    static const char *const better[] = {"ConnectTimeout=8", "ServerAliveInterval=2",
-                                         "ServerAliveCountMax=2"};
-    char path[200];
+    // ssh asks twice within the time that the link may be silent: of 5 s, each 2 s.
+    const int silence_s = silence_ms(plan) / 1000, connect_s = silence_s > 8 ? silence_s : 8;
+    char path[200], connect[40], alive[40];
+    snprintf(connect, sizeof connect, "ConnectTimeout=%d", connect_s);
+    snprintf(alive, sizeof alive, "ServerAliveInterval=%d", silence_s < 5 ? 1 : silence_s * 2 / 5);
+    const char *const better[] = {connect, alive, "ServerAliveCountMax=2"};
     json_t *words = json_pack("[s]", "ssh");
     int failed = 0;
     snprintf(path, sizeof path, "ControlPath=%s", control);
@@ -49,21 +57,22 @@ json_t *link_file_make(const struct experiment_host *plan, const char *control)
 {
     char cores[1024];
     units_format_cores(&plan->cores, cores, sizeof cores);
-    return json_pack("{s:s, s:s, s:o, s:s, s:s}", "host", plan->name, "address", plan->address,
+    return json_pack("{s:s, s:s, s:o, s:s, s:s, s:i}", "host", plan->name, "address", plan->address,
                      "ssh", ssh_words(plan, control), "base", plan->directory, "server_cores",
-                     cores);
+                     cores, "silence_ms", silence_ms(plan));
 }
 
 int link_file_load(const char *path, struct link_file *link, struct error *err)
 {
     json_error_t where;
     const json_t *ssh;
-    *link = (struct link_file){.document = input_json(path, &where)};
+    *link = (struct link_file){.document = input_json(path, &where), .silence_ms = LINK_SILENCE_MS};
     if (!link->document)
         return error_set(err, ERROR_INPUT, "%s cannot be read: %s", path, where.text);
-    if (json_unpack_ex(link->document, &where, 0, "{s:s, s:s, s:o, s:s, s?s, s:s}", "host",
+    if (json_unpack_ex(link->document, &where, 0, "{s:s, s:s, s:o, s:s, s?s, s:s, s?i}", "host",
                        &link->host, "address", &link->address, "ssh", &ssh, "base", &link->base,
-                       "directory", &link->directory, "server_cores", &link->server_cores) < 0 ||
+                       "directory", &link->directory, "server_cores", &link->server_cores,
+                       "silence_ms", &link->silence_ms) < 0 ||
         json_array_size(ssh) + 16 > LINK_WORDS_MAX)
         return error_set(err, ERROR_INPUT, "%s does not say how a host is reached: %s", path,
                          where.text);

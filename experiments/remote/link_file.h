@@ -8,6 +8,7 @@
 //    "ssh": ["ssh", "-o", ...],   its command line up to the address
 //    "base": "/tmp",              where a directory for the run is made there
 //    "directory": "/tmp/taillight-...",  that directory, once it is there
+//    "silence_ms": 5000,          after so long without a word the link is down; or not given
 //    "server_cores": "0-1"}       which of its cores our own work keeps off, if it can
 #ifndef EXPERIMENTS_REMOTE_LINK_FILE_H
 #define EXPERIMENTS_REMOTE_LINK_FILE_H
@@ -23,6 +24,7 @@ struct link_file {
     json_t *document; // owns the text
     const char *host, *address, *base, *server_cores;
     const char *directory; // NULL: not there yet
+    int silence_ms;
 };
 
 // The document for a host; `control` is the path of the socket that its connections share. The

@@ -34,7 +34,6 @@ enum {
     DYING_MS = 200,         // for a parent's last thread
     SHARED_GRACE_MS = 2000, // for what others still send over a connection whose run has died
     LAST_WORDS_MS = 500,
-    SILENT_BEATS = 3, // after so many missed heartbeats the link is down
     INPUT_BYTES = 32 << 10,
     COMPLAINTS_MOST = 64 << 20, // what the other machine may write into a log of this one
     WORDS_MOST = 16 << 20,      // the same of a document
@@ -213,7 +212,7 @@ static int ended_error(struct near *near, struct error *err)
     bool was_up = near->link.heard || !near->options.deploy;
     const char *words = by_ssh || was_up ? near->last_complaint : near->first_complaint;
     // The shared connection noticed the silence first, and its end ended this one.
-    if (was_up && silent_ms >= SILENT_BEATS * LINK_HEARTBEAT_MS) {
+    if (was_up && silent_ms >= near->file.silence_ms * 3 / 5) {
         snprintf(why, sizeof why, "is down: nothing has come over it for %lld s",
                  (long long)(silent_ms + 500) / 1000);
         return link_error(near, err, why);
@@ -290,11 +289,11 @@ static json_t *start_message(const struct near *near)
         count++;
     if (CPU_COUNT(&o->cores))
         units_format_cores(&o->cores, cores, sizeof cores);
-    json_t *start = json_pack("{s:s, s:b, s:b, s:i, s:o, s:o, s:s, s:s}", "type", "start",
-                              "discard", o->discard, "inside", o->inside, "nice", nice, "argv",
-                              words_json(near->program, count), "environment",
-                              words_json(o->set.items, o->set.count), "cores", cores,
-                              "server_cores", near->file.server_cores);
+    json_t *start = json_pack(
+        "{s:s, s:b, s:b, s:i, s:o, s:o, s:s, s:s, s:i}", "type", "start", "discard", o->discard,
+        "inside", o->inside, "nice", nice, "argv", words_json(near->program, count), "environment",
+        words_json(o->set.items, o->set.count), "cores", cores, "server_cores",
+        near->file.server_cores, "silence_ms", near->file.silence_ms);
     if (start && o->cgroup)
         json_object_set_new(start, "cgroup", json_string(o->cgroup));
     return start;
@@ -463,11 +462,14 @@ static int take_frame(void *context, const struct frame *frame, struct error *er
 // may take a while to unpack.
 static int begin_link(struct near *near, struct error *err)
 {
-    const struct link_settings settings = {.peer = near->name,
-                                           .take = take_frame,
-                                           .context = near,
-                                           .first_word_ms =
-                                               near->options.deploy ? DEPLOY_GRACE_MS : 0};
+    const int silence_ms = near->file.silence_ms;
+    const struct link_settings settings = {
+        .peer = near->name,
+        .take = take_frame,
+        .context = near,
+        .silence_ms = silence_ms,
+        .first_word_ms =
+            near->options.deploy && silence_ms < DEPLOY_GRACE_MS ? DEPLOY_GRACE_MS : 0};
     json_t *start = start_message(near);
     if (!start)
         return error_set(err, ERROR_INPUT, "a word of the command is not UTF-8");
@@ -478,15 +480,20 @@ static int begin_link(struct near *near, struct error *err)
 // Returns 0 while the link is up, and when it closed after the program's end was reported.
 static int check_link(struct near *near, struct error *err)
 {
+    char why[80];
     if (near->link.state == LINK_UP || near->done)
         return 0;
     if (near->link.state == LINK_CLOSED)
         return ended_error(near, err);
-    if (near->link.state == LINK_SILENT)
-        return link_error(near, err,
-                          near->options.deploy && !near->link.heard
-                              ? "could not be set up within 30 s"
-                              : "is down: nothing has come over it for 5 s");
+    if (near->link.state == LINK_SILENT) {
+        bool deploying = near->options.deploy && !near->link.heard;
+        const struct link_settings *settings = &near->link.settings;
+        snprintf(why, sizeof why,
+                 deploying ? "could not be set up within %d s"
+                           : "is down: nothing has come over it for %d s",
+                 (deploying ? settings->first_word_ms : settings->silence_ms) / 1000);
+        return link_error(near, err, why);
+    }
     *err = near->link.err;
     return err->kind == ERROR_INPUT ? nonsense_error(near, err) : -(int)err->kind;
 }
