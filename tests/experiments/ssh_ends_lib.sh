@@ -162,6 +162,7 @@ break_keeper() {
     status=$?
     [ $status -eq 1 ] || fail "keeper: exit $status instead of 1"
     [ "$(far server cat $setting)" = 0 ] || fail "keeper: somebody has restored the setting"
+    rm -rf "$work/next" # of the time before
     near "$taillight" run "$work/keeper.yaml" --out "$work/next" --set load.duration=200ms --set capture.backend=none \
         >"$work/next.out" 2>"$work/next.err"
     grep -q 'earlier run did not live to undo its changes on host server: `taillight doctor server --restore`' "$work/next.err" ||
