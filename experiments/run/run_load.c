@@ -150,7 +150,8 @@ static int prepare(struct run *run, const struct loader *loader, struct error *e
     char what[LOADER_NAME_BYTES + sizeof "loading the dataset of "];
     struct command_line line = {.failed = false};
     struct process process;
-    const char *folder = loader->directory;
+    // Of a load that agents share, whose controller is here, the dataset still comes from its host.
+    const char *folder = loader == run->loaders ? run->client_dir : loader->directory;
     const struct experiment_server *server = &run->experiment->servers.items[loader->plan->to];
     const uint64_t keys = loader->plan->workload.key_count;
     if (server->kind->runs_already && !server->fill)
