@@ -49,10 +49,13 @@ struct http2_session {
     struct stream *streams; // settings.depth of them, `used` of which were ever in use
     struct stream *free;    // of those: not at present
     uint32_t used, open;
-    uint32_t limit;      // MAX_CONCURRENT_STREAMS
-    int32_t last_stream; // after GOAWAY: the last one that the server looks at
-    bool met;            // the first frame's header was right
+    int32_t looked_for;   // the stream that was last; 0: none was
+    struct stream *found; // and what it is; NULL: not ours, or it has ended
+    uint32_t limit;       // MAX_CONCURRENT_STREAMS
+    int32_t last_stream;  // after GOAWAY: the last one that the server looks at
+    bool met;             // the first frame's header was right
     bool ready, going, ended, broken;
+    bool quiet;              // there was nothing more to say, and nothing has come since
     bool noted;              // in these bytes: what is wrong with them
     bool resets;             // this side has ended a stream, of which more may still come
     uint32_t surplus_stream; // the last one of which more came than its reply
@@ -233,6 +236,8 @@ void http2_session_put(struct http2_session *session, const struct request *requ
         return;
     }
     session->open++;
+    session->quiet = false;
+    session->looked_for = 0; // it may have been this one, before there was any
     session->body_stream = session->body_bytes ? id : 0;
 }
 
@@ -250,6 +255,11 @@ static ssize_t take_said(nghttp2_session *nghttp2, const uint8_t *bytes, size_t 
     return (ssize_t)taken;
 }
 
+static bool has_said_all(const struct http2_session *session)
+{
+    return !session->body_stream && !nghttp2_session_want_write(session->nghttp2);
+}
+
 size_t http2_session_say(struct http2_session *session, char *out, size_t out_bytes)
 {
     session->out = out;
@@ -258,12 +268,13 @@ size_t http2_session_say(struct http2_session *session, char *out, size_t out_by
     session->place = NULL;
     if (nghttp2_session_send(session->nghttp2) < 0)
         session->broken = true;
+    session->quiet = has_said_all(session);
     return session->out_count;
 }
 
 bool http2_session_whole(const struct http2_session *session)
 {
-    return !session->body_stream && !nghttp2_session_want_write(session->nghttp2);
+    return session->quiet || has_said_all(session);
 }
 
 bool http2_session_takes(const struct http2_session *session)
@@ -285,9 +296,14 @@ enum http2_wait http2_session_waits(const struct http2_session *session)
 
 // --- replies -------------------------------------------------------------------------------------
 
-static struct stream *stream_of(const struct http2_session *session, int32_t stream_id)
+// nghttp2 looks it up in a hash map, and a reply's frames and headers all ask.
+static struct stream *stream_of(struct http2_session *session, int32_t stream_id)
 {
-    return nghttp2_session_get_stream_user_data(session->nghttp2, stream_id);
+    if (stream_id != session->looked_for) {
+        session->found = nghttp2_session_get_stream_user_data(session->nghttp2, stream_id);
+        session->looked_for = stream_id;
+    }
+    return session->found;
 }
 
 static void end_reply(struct http2_session *session, struct stream *stream, enum reply_kind kind,
@@ -437,6 +453,7 @@ static int end_stream(nghttp2_session *nghttp2, int32_t stream_id, uint32_t erro
     }
     stream->next = session->free;
     session->free = stream;
+    session->found = NULL;
     return 0;
 }
 
@@ -478,9 +495,10 @@ static size_t frame_bytes(struct http2_session *session, const char *bytes, size
     if (!session->frame_left) {
         if (!session->head_bytes)
             session->frame_begin = session->settings.parser->offset;
-        while (used < count && session->head_bytes < FRAME_HEADER_BYTES)
-            session->head[session->head_bytes++] = bytes[used++];
-        *head_bytes = used;
+        const size_t missing = FRAME_HEADER_BYTES - session->head_bytes;
+        used = *head_bytes = missing < count ? missing : count;
+        memcpy(session->head + session->head_bytes, bytes, used);
+        session->head_bytes += used;
         if (session->head_bytes < FRAME_HEADER_BYTES)
             return used;
         session->head_bytes = 0;
@@ -516,7 +534,7 @@ bool http2_session_take(struct http2_session *session, const char *bytes, size_t
                         const struct http2_place *place)
 {
     session->place = place;
-    session->noted = false;
+    session->noted = session->quiet = false;
     while (count && !session->broken) {
         size_t head_bytes, part = frame_bytes(session, bytes, count, &head_bytes);
         if (!session->met && !session->head_bytes &&
@@ -599,6 +617,7 @@ void http2_session_end(struct http2_session *session)
 void http2_session_leave(struct http2_session *session)
 {
     session->noted = true; // it is no fault
+    session->quiet = false;
     nghttp2_session_terminate_session(session->nghttp2, NGHTTP2_NO_ERROR);
 }
 
@@ -626,7 +645,9 @@ bool http2_session_begin(struct http2_session *session)
     };
     http2_session_end(session);
     session->met = session->ready = session->going = session->ended = session->broken =
-        session->noted = session->resets = false;
+        session->noted = session->resets = session->quiet = false;
+    session->looked_for = 0;
+    session->found = NULL;
     session->surplus_stream = session->in_vain = 0;
     session->used = session->open = 0;
     session->limit = 0;

@@ -496,6 +496,23 @@ static void a_server_of_something_else_is_quoted(void **state)
     }
 }
 
+// A frame may name a stream before there is one: PRIORITY does (RFC 9113, 5.3.2).
+static void a_stream_may_be_named_before_it_begins(void **state)
+{
+    (void)state;
+    enum { FRAME_PRIORITY = 2 };
+    struct peer *peer = peer_new(&http2_protocol, NULL);
+    peer_meet(peer);
+    FRAME(peer, FRAME_PRIORITY, 0, 1, "\0\0\0\0\7");
+    assert_true(peer_say(peer, PEER_BYTES));
+    peer_ask(peer, 0, 1);
+    FRAME(peer, FRAME_HEADERS, END_HEADERS | END_STREAM, 1, OK);
+    assert_true(peer_say(peer, PEER_BYTES));
+    assert_int_equal(peer->answered[0], 1);
+    assert_int_equal(peer->surplus, 0);
+    peer_free(peer);
+}
+
 // One connection after the other, with the same memory.
 static void a_session_begins_again(void **state)
 {
@@ -532,6 +549,7 @@ int main(void)
         cmocka_unit_test(what_breaks_the_protocol_ends_the_connection),
         cmocka_unit_test(a_server_without_end_is_left),
         cmocka_unit_test(a_server_of_something_else_is_quoted),
+        cmocka_unit_test(a_stream_may_be_named_before_it_begins),
         cmocka_unit_test(a_session_begins_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
