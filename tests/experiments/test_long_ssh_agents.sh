@@ -43,7 +43,7 @@ jq -e '[.agents.list[] | [.name, .lost, .link != null]] ==
 jq -e '.agents.start_bound_us > 0 and .agents.start_bound_us < 1e5 and .agents.start_spread_us < 1e6' "$load" >/dev/null ||
     fail "the spread: $(jq -c '[.agents.start_spread_us, .agents.start_bound_us]' "$load")"
 measured=$(jq .answered "$load")
-requests=$(sqlite3 "$work/here/run/run.db" 'select count(*) from requests')
+requests=$(jq .joined "$work/here/run/summary.json")
 [ "$requests" -ge "$((measured * 98 / 100))" ] || fail "$requests of $measured requests are joined"
 for host in one two server; do ssh_nothing_left $host 10; done
 echo "agents on three hosts: $requests of $measured measured requests joined; they began within" \
