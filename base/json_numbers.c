@@ -17,6 +17,14 @@ void json_set_percentile(json_t *object, const char *name, double value)
         json_object_set_new(object, name, json_number_or_null(value));
 }
 
+double json_percentile(const json_t *object, const char *name)
+{
+    const json_t *value = json_object_get(object, name);
+    if (!json_is_number(value))
+        return json_is_null(value) ? (double)INFINITY : (double)NAN;
+    return json_number_value(value);
+}
+
 json_t *json_number_pair(double low, double high)
 {
     return json_pack("[o,o]", json_number_or_null(low), json_number_or_null(high));

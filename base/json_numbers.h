@@ -18,6 +18,9 @@ json_t *json_number_or_null(double value);
 // that nobody takes it for the other.
 void json_set_percentile(json_t *object, const char *name, double value);
 
+// Reads one back.
+double json_percentile(const json_t *object, const char *name);
+
 // [low, high].
 json_t *json_number_pair(double low, double high);
 

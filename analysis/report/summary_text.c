@@ -14,6 +14,7 @@
 #include "analysis/run/run_lede.h"
 #include "analysis/run/run_verdict.h"
 #include "analysis/run/run_verdict_evidence.h"
+#include "base/json_numbers.h"
 #include "base/text.h"
 #include "base/units.h"
 
@@ -169,12 +170,8 @@ static void write_other_loads(const struct summary *s)
     for (size_t i = 0; i < others->count; i++) {
         const json_t *latency = json_object_get(others->items[i].summary, "latency_us");
         double values[LATENCY_QUANTILES];
-        for (int k = 0; k < LATENCY_QUANTILES; k++) {
-            const json_t *us = json_object_get(latency, latency_quantile_names[k]);
-            values[k] = !us                ? (double)NAN
-                        : json_is_null(us) ? (double)INFINITY
-                                           : json_number_value(us) * 1e3;
-        }
+        for (int k = 0; k < LATENCY_QUANTILES; k++)
+            values[k] = 1e3 * json_percentile(latency, latency_quantile_names[k]);
         snprintf(label, sizeof label, "load `%s`", others->items[i].name);
         latency_row(s, text_clean(label, !s->style->unicode, name, sizeof name), values);
     }

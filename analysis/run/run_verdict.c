@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/run/run_verdict.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -8,6 +9,7 @@
 #include "analysis/run/run_groups.h"
 #include "analysis/run/run_verdict_causes.h"
 #include "analysis/run/run_verdict_evidence.h"
+#include "base/json_numbers.h"
 #include "base/text.h"
 #include "base/units.h"
 
@@ -128,7 +130,7 @@ static void verdict_append_fanout(char *out, const json_t *load)
     const json_int_t requests = json_integer_value(json_object_get(fanout, "requests"));
     static const char *const names[] = {"p50", "p99"};
     const char *before = "; of these the load says";
-    char count[32], time[32];
+    char count[32];
     if (requests <= 1)
         return;
     text_append(
@@ -138,13 +140,10 @@ static void verdict_append_fanout(char *out, const json_t *load)
         TEXT_COUNT(requests),
         text_count((uint64_t)json_integer_value(json_object_get(fanout, "scheduled")), count));
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const json_t *us = json_object_get(latency, names[i]);
-        if (!us) // too few for it
+        const double us = json_percentile(latency, names[i]);
+        if (isnan(us)) // too few for it
             continue;
-        text_append(out, VERDICT_BYTES, "%s %s %s", before, names[i],
-                    json_is_null(us)
-                        ? "never"
-                        : units_format_ns(json_number_value(us) * 1e3, time, sizeof time));
+        text_append(out, VERDICT_BYTES, "%s %s %s", before, names[i], TEXT_US(us));
         before = ",";
     }
     text_append(out, VERDICT_BYTES, ".");

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "experiments/run/run_load_ends.h"
 
-#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 
+#include "base/json_numbers.h"
 #include "base/text.h"
 #include "experiments/hosts/host_kind.h"
 
@@ -67,13 +67,6 @@ bool loader_take_notices(struct text_buffer *output, char *live, size_t live_byt
     return slow;
 }
 
-// Null is a percentile that unanswered requests reach.
-static double percentile_us(const json_t *latency, const char *name)
-{
-    const json_t *value = json_object_get(latency, name);
-    return json_is_number(value) ? json_number_value(value) : NAN;
-}
-
 // What cannot be kept is said at least: a load is not made twice.
 static void say_measured(struct run *run, const struct loader *loader, const json_t *document,
                          const char *why)
@@ -86,8 +79,8 @@ static void say_measured(struct run *run, const struct loader *loader, const jso
              loader_name(run, loader, what), why,
              TEXT_COUNT(json_integer_value(json_object_get(document, "answered"))),
              TEXT_COUNT(json_integer_value(json_object_get(document, "scheduled"))),
-             TEXT_US(percentile_us(latency, "p50")), TEXT_US(percentile_us(latency, "p99")),
-             TEXT_US(percentile_us(latency, "p99.9")));
+             TEXT_US(json_percentile(latency, "p50")), TEXT_US(json_percentile(latency, "p99")),
+             TEXT_US(json_percentile(latency, "p99.9")));
 }
 
 static int keep_summary(struct run *run, struct loader *loader, struct error *err)

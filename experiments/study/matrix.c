@@ -2,6 +2,7 @@
 #include "experiments/study/matrix.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,10 +21,11 @@ static const char *label_of(const json_t *row)
 // Formats a time in us; "never" for the null that stands for requests without a reply.
 static const char *micros(const json_t *of, const char *key, char out[32])
 {
-    const json_t *value = json_object_get(of, key);
-    snprintf(out, 32, "%s", json_is_null(value) ? "never" : "-");
-    if (json_is_number(value))
-        snprintf(out, 32, "%.1f", json_number_value(value));
+    const double us = json_percentile(of, key);
+    if (isfinite(us))
+        snprintf(out, 32, "%.1f", us);
+    else
+        snprintf(out, 32, "%s", isnan(us) ? "-" : "never");
     return out;
 }
 
