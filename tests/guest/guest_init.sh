@@ -22,11 +22,11 @@ echo "the guest is up" >/dev/ttyS0
 # waits for ever: run_guest.sh looks for this line. What else sleeps in the kernel is said, too.
 (
     sleep 45
-    grep -l synchronize_rcu /proc/[0-9]*/task/[0-9]*/stack >/tmp/waiting 2>/dev/null
+    grep -l synchronize_rcu /proc/[0-9]*/task/[0-9]*/stack >/run/waiting 2>/dev/null
     sleep 15
     while read -r stack; do
         grep -q synchronize_rcu "$stack" && echo "stands still: $stack has waited for all cores for 15 s"
-    done </tmp/waiting
+    done </run/waiting
     for task in /proc/[0-9]*/task/[0-9]*; do
         grep -q 'State:.D' "$task/status" && echo "$task: $(head -n 1 "$task/status")" && cat "$task/stack"
     done
