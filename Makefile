@@ -166,7 +166,7 @@ $(BUILD)/tests/test_corpora: tests/test_corpora.c $(replayed) $(BUILD)/tests/fuz
 	$(Q)$(CC) $(CPPFLAGS) $(TEST_CFLAGS) $(LDFLAGS) -MMD -MP -MF $@.d -o $@ $< $(replayed) $(shared) \
 	    -Wl,-rpath,$(abspath $(BUILD)) $(LDLIBS) -lcmocka
 
-$(BUILD)/tests/bench/bench_schedule: LDLIBS += -lpcap
+$(BUILD)/tests/bench/bench_schedule $(BUILD)/tests/bench/bench_wire: LDLIBS += -lpcap
 
 # --- what it needs -----------------------------------------------------------------------------
 

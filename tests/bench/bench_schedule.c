@@ -18,13 +18,11 @@
 // capture.
 //
 //     BENCH_ROUNDS (5), BENCH_SECONDS (4)          writes $BUILD/bench/schedule.json
-#include "base/connection.h"
-#include "base/tsc.h"
 #include "base/tsc_rate.h"
 #include "tests/bench/bench.h"
-#include "tests/bench/wire_capture.h"
+#include "tests/bench/wire_study.h"
 
-enum { MEMCACHED_PORT = 22401, REDIS_PORT = 22402, NGINX_PORT = 22403, SKIP = 100, PLACES = 2 };
+enum { MEMCACHED_PORT = 22401, REDIS_PORT = 22402, NGINX_PORT = 22403, PLACES = 2 };
 
 static const char *const receiving[PLACES] = {"there", "here"};
 static const double rates[] = {10000, 50000};
@@ -44,51 +42,6 @@ struct bench {
     int rounds;
 };
 
-// How a series of gaps compares with the exponential distribution of the same mean.
-struct shape {
-    double mean_us, cv, ks, least_us;
-    size_t count;
-};
-
-static struct shape shape_of(double *gaps, size_t count)
-{
-    struct shape shape = {.mean_us = NAN, .cv = NAN, .ks = NAN, .least_us = NAN, .count = count};
-    double sum = 0, squares = 0;
-    if (count < 100)
-        return shape;
-    for (size_t i = 0; i < count; i++)
-        sum += gaps[i];
-    shape.mean_us = sum / (double)count;
-    for (size_t i = 0; i < count; i++)
-        squares += (gaps[i] - shape.mean_us) * (gaps[i] - shape.mean_us);
-    shape.cv = sqrt(squares / (double)count) / shape.mean_us;
-    quantile_sort(gaps, count);
-    shape.least_us = quantile_sorted(gaps, count, 0.001);
-    shape.ks = 0;
-    for (size_t i = 0; i < count; i++) {
-        double expected = -expm1(-gaps[i] / shape.mean_us);
-        shape.ks = fmax(shape.ks, fmax(fabs(expected - (double)i / (double)count),
-                                       fabs(expected - (double)(i + 1) / (double)count)));
-    }
-    return shape;
-}
-
-// Of the packets from a given share of them on: peers begin with filling the server.
-static struct shape shape_of_packets(const struct wire_capture *capture, double from)
-{
-    size_t count = capture->packets.count, used = 0;
-    double *gaps = calloc(count + 1, sizeof *gaps);
-    if (!gaps)
-        bench_fail("out of memory");
-    for (size_t i = SKIP + 1 + (size_t)(from * (double)count); i < count; i++)
-        gaps[used++] =
-            (double)(int64_t)(capture->packets.items[i].ns - capture->packets.items[i - 1].ns) /
-            1e3;
-    struct shape shape = shape_of(gaps, used);
-    free(gaps);
-    return shape;
-}
-
 // What the client's own record of its sends says.
 struct sends {
     double call_us;      // median of the send calls
@@ -102,76 +55,6 @@ static double sorted_quantile(double *values, size_t count, double q)
 {
     quantile_sort(values, count);
     return quantile_sorted(values, count, q);
-}
-
-// The capture's clock in ticks: `ns` of CLOCK_REALTIME at `tsc`.
-struct clock_pair {
-    uint64_t ns, tsc;
-};
-
-static struct clock_pair take_clock_pair(void)
-{
-    struct clock_pair best = {0};
-    uint64_t narrowest = UINT64_MAX;
-    for (int i = 0; i < 100; i++) {
-        struct timespec now;
-        uint64_t before = tsc_now();
-        clock_gettime(CLOCK_REALTIME, &now);
-        uint64_t after = tsc_now();
-        if (after - before < narrowest) {
-            narrowest = after - before;
-            best = (struct clock_pair){(uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec,
-                                       before + (after - before) / 2};
-        }
-    }
-    return best;
-}
-
-static double ticks_at(const struct clock_pair pairs[2], uint64_t ns)
-{
-    double slope = (double)(pairs[1].tsc - pairs[0].tsc) / (double)(pairs[1].ns - pairs[0].ns);
-    return (double)(int64_t)(ns - pairs[0].ns) * slope;
-}
-
-// Where a connection's segments have been followed to.
-struct follower {
-    uint16_t port;
-    bool begun;
-    uint32_t first_sequence;
-    size_t at; // in the capture
-};
-
-static struct follower *open_followers(const struct bench_lab *lab, size_t *count)
-{
-    struct log_reader reader;
-    bench_log(lab, "connections", LOG_CONNECTIONS, sizeof(struct connection), &reader);
-    const struct connection *connections = reader.records;
-    struct follower *followers = calloc(reader.count, sizeof *followers);
-    if (!followers)
-        bench_fail("out of memory");
-    for (size_t i = 0; i < reader.count; i++)
-        followers[i].port = connections[i].local_port; // in the order of their ids, from 1
-    *count = reader.count;
-    log_reader_close(&reader);
-    return followers;
-}
-
-// The first segment of the connection that holds the byte before `end`, NULL when there is none.
-static const struct wire_packet *find_segment(struct follower *follower,
-                                              const struct wire_capture *capture, uint64_t end)
-{
-    for (; follower->at < capture->packets.count; follower->at++) {
-        const struct wire_packet *packet = &capture->packets.items[follower->at];
-        if (packet->port != follower->port)
-            continue;
-        if (!follower->begun)
-            follower->first_sequence = packet->sequence;
-        follower->begun = true;
-        uint32_t last = packet->sequence + packet->bytes - follower->first_sequence;
-        if ((int32_t)(last - (uint32_t)end) >= 0)
-            return packet;
-    }
-    return NULL;
 }
 
 // When each request left, on the wire. Requests that went together are one point of the process.
@@ -188,8 +71,8 @@ static void match_wire(const struct bench_lab *lab, const struct sample *samples
     for (size_t i = 0; i < count; i++) {
         if (samples[i].connection < 1 || samples[i].connection > connections)
             bench_fail("a sample names a connection that does not exist");
-        const struct wire_packet *packet =
-            find_segment(&followers[samples[i].connection - 1], capture, samples[i].request_end);
+        const struct wire_packet *packet = find_segment(&followers[samples[i].connection - 1],
+                                                        &capture->packets, samples[i].request_end);
         if (!packet)
             bench_fail("a request was not seen on the wire");
         delays[i] =
@@ -294,7 +177,7 @@ static void run_captured(struct bench *bench, int at, double rate, int round, co
     struct wire_capture capture;
     struct clock_pair pairs[2];
     pairs[0] = take_clock_pair();
-    wire_begin(&capture, &place->lab, MEMCACHED_PORT);
+    wire_begin(&capture, &place->lab, MEMCACHED_PORT, WIRE_REQUESTS);
     load(bench, place, rate, round);
     wire_end(&capture);
     pairs[1] = take_clock_pair();
@@ -336,7 +219,7 @@ static void run_peer(struct bench *bench, const char *name, uint16_t port,
     static struct bench_outcome outcome;
     struct wire_capture capture;
     struct bench_lab *lab = &bench->places[0].lab;
-    wire_begin(&capture, lab, port);
+    wire_begin(&capture, lab, port, WIRE_REQUESTS);
     bench_run(lab, command, server, &outcome);
     wire_end(&capture);
     check_capture(&capture, name);

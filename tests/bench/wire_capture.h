@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Requests as a packet capture sees them leave the client's end of the veth cable: libpcap's ring
-// is filled in the sender's own context and read only when the run is over, so that no reader
-// shares a core with what is measured. The kernel stamps each packet as it is handed to the device.
+// Requests, and replies, as a packet capture sees them leave and come at the client's end of the
+// veth cable: libpcap's ring is filled in the sender's own context and read only when the run is
+// over, so that no reader shares a core with what is measured. The kernel stamps each packet as it
+// is handed to the device.
 #ifndef BENCH_WIRE_CAPTURE_H
 #define BENCH_WIRE_CAPTURE_H
 
@@ -16,17 +17,19 @@
 #include "tests/bench/bench.h"
 
 struct wire_packet {
-    uint64_t ns; // CLOCK_REALTIME
-    uint16_t port;
+    uint64_t ns;              // CLOCK_REALTIME
+    uint16_t port;            // the client's
     uint32_t sequence, bytes; // of TCP payload
 };
 
 struct wire_capture {
     pcap_t *pcap;
-    struct wire_packets ARRAY_OF(struct wire_packet) packets;
+    uint16_t server_port;
+    struct wire_packets ARRAY_OF(struct wire_packet) packets, replies;
     uint64_t dropped;
 };
 
+enum wire_ways { WIRE_REQUESTS, WIRE_BOTH };
 enum { WIRE_BUFFER_BYTES = 192 << 20, WIRE_SNAP_BYTES = 96, WIRE_FLUSH_MS = 200 };
 
 // Moves this thread into a network namespace and closes the descriptor.
@@ -37,16 +40,18 @@ static inline void wire_enter(int netns_fd)
     close(netns_fd);
 }
 
-// Begins to capture TCP segments with payload for that port on the client's end of the cable.
+// Begins to capture TCP segments with payload for that port, and from it, on the client's end of
+// the cable.
 static inline void wire_begin(struct wire_capture *capture, const struct bench_lab *lab,
-                              uint16_t port)
+                              uint16_t port, enum wire_ways ways)
 {
     char reason[PCAP_ERRBUF_SIZE], filter[200];
     struct bpf_program program;
     memset(capture, 0, sizeof *capture);
     snprintf(filter, sizeof filter,
-             "tcp dst port %u and ip[2:2] - ((ip[0] & 0xf) << 2) - ((tcp[12] & 0xf0) >> 2) > 0",
-             port);
+             "tcp%s port %u and ip[2:2] - ((ip[0] & 0xf) << 2) - ((tcp[12] & 0xf0) >> 2) > 0",
+             ways == WIRE_REQUESTS ? " dst" : "", port);
+    capture->server_port = port;
     int home = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
     wire_enter(open(lab->hosts.items[BENCH_CLIENT].netns, O_RDONLY | O_CLOEXEC));
     pcap_t *pcap = capture->pcap = pcap_create("to1", reason);
@@ -75,12 +80,13 @@ static inline void wire_take(u_char *context, const struct pcap_pkthdr *header, 
     if (header->caplen < link + ip_bytes + sizeof tcp)
         return;
     memcpy(&tcp, bytes + link + ip_bytes, sizeof tcp);
+    const bool reply = ntohs(tcp.source) == capture->server_port;
     const struct wire_packet packet = {
         .ns = (uint64_t)header->ts.tv_sec * 1000000000u + (uint64_t)header->ts.tv_usec,
-        .port = ntohs(tcp.source),
+        .port = ntohs(reply ? tcp.dest : tcp.source),
         .sequence = ntohl(tcp.seq),
         .bytes = (uint32_t)(ntohs(ip.tot_len) - ip_bytes - tcp.doff * 4u)};
-    if (array_push(&capture->packets, packet) < 0)
+    if (array_push(reply ? &capture->replies : &capture->packets, packet) < 0)
         bench_fail("out of memory for the packets");
 }
 
@@ -100,14 +106,17 @@ static inline void wire_end(struct wire_capture *capture)
     pcap_stats(capture->pcap, &counts);
     capture->dropped = counts.ps_drop;
     // Two cores may stamp in one order and get their places in the ring in the other.
-    qsort(capture->packets.items, capture->packets.count, sizeof *capture->packets.items,
-          wire_compare);
+    struct wire_packets *ways[] = {&capture->packets, &capture->replies};
+    for (int i = 0; i < 2; i++)
+        if (ways[i]->count)
+            qsort(ways[i]->items, ways[i]->count, sizeof *ways[i]->items, wire_compare);
     pcap_close(capture->pcap);
 }
 
 static inline void wire_free(struct wire_capture *capture)
 {
     array_free(&capture->packets);
+    array_free(&capture->replies);
 }
 
 #endif
