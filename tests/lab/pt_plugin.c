@@ -431,6 +431,8 @@ static void block_begins(unsigned index, void *data)
         if (cpu->enabled)
             pt_writer_synchronize(&cpu->writer, address);
     }
+    if (!cpu->block || cpu->block->kernel != block->kernel)
+        truth_write(cpu, TRUTH_RING, address, 0, NULL, 0);
     cpu->block = block;
     cpu->shift = address - block->address;
     truth_code(cpu, index, block, address);

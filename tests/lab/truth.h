@@ -21,6 +21,7 @@ enum truth_kind {
     TRUTH_CR3,      // the address space is now `a`
     TRUTH_BEGIN,    // tracing was started; `a`: the control register (lab_page.h)
     TRUTH_DOUBT, // `a`: where the emulator did something the plugin does not know; told as a loss
+    TRUTH_RING,  // from here on, `a`, the kernel runs, or a program (`a` says which)
 };
 
 struct truth_header {

@@ -26,9 +26,9 @@ MODULE_PARM_DESC(every_ms, "from the beginning of one hold to that of the next, 
 module_param(cpu, uint, 0444);
 MODULE_PARM_DESC(cpu, "on which it is held");
 
-// When each wait of a millisecond or more began (CLOCK_MONOTONIC) and how many ns it took, of the
-// first few.
-static unsigned long long waits[2 * 64];
+// When each wait of a millisecond or more began (CLOCK_MONOTONIC_RAW) and how many ns it took, of the
+// first few: sysfs shows a page.
+static unsigned long long waits[2 * 128];
 static unsigned int known;
 module_param_array(waits, ullong, &known, 0444);
 
@@ -41,9 +41,9 @@ static unsigned int hook(void *data, struct sk_buff *packet, const struct nf_hoo
     u64 from, took;
     if (!state->in || strcmp(state->in->name, device))
         return NF_ACCEPT;
-    from = ktime_get_ns();
+    from = ktime_get_raw_ns();
     spin_lock_irqsave(&lock, flags); // so that all of the wait is spent on it
-    took = ktime_get_ns() - from;
+    took = ktime_get_raw_ns() - from;
     if (took >= NSEC_PER_MSEC && known < ARRAY_SIZE(waits)) {
         waits[known] = from;
         waits[known + 1] = took;

@@ -48,6 +48,12 @@ module_param(coalesce_end, int, 0644);
 MODULE_PARM_DESC(coalesce_end,
                  "with coalesce_us: only what phc0 (0) or phc1 (1) receives; -1: both");
 
+// When the first packet of each such wait of a millisecond or more came (CLOCK_MONOTONIC_RAW) and how
+// many ns it took, of the first few: sysfs shows a page.
+static unsigned long long delays[2 * 128];
+static unsigned int known;
+module_param_array(delays, ullong, &known, 0444);
+
 struct end {
     struct net_device *device;
     struct net_device *peer;
@@ -55,6 +61,7 @@ struct end {
     struct ptp_clock_info info;
     struct ptp_clock *clock;
     struct sk_buff_head waiting; // received, and not told yet
+    u64 waiting_since;
     struct hrtimer interrupt;
     spinlock_t lock; // of the four below
     u64 raw_ns;      // the raw clock when the PHC showed phc_ns
@@ -165,6 +172,16 @@ static const struct ptp_clock_info phc_info = {
 static void pair_deliver(struct end *end)
 {
     struct sk_buff *packet;
+    unsigned long flags;
+    u64 took;
+    spin_lock_irqsave(&end->waiting.lock, flags);
+    took = skb_queue_empty(&end->waiting) ? 0 : ktime_get_raw_ns() - end->waiting_since;
+    if (took >= NSEC_PER_MSEC && known < ARRAY_SIZE(delays)) {
+        delays[known] = end->waiting_since;
+        delays[known + 1] = took;
+        known += 2;
+    }
+    spin_unlock_irqrestore(&end->waiting.lock, flags);
     while ((packet = skb_dequeue(&end->waiting)))
         if (dev_forward_skb(end->device, packet) != NET_RX_SUCCESS)
             end->device->stats.rx_dropped++;
@@ -190,6 +207,8 @@ static int pair_receive(struct end *end, struct sk_buff *packet)
     // At once, for what finds others waiting relies on their clock.
     spin_lock_irqsave(&end->waiting.lock, flags);
     first = skb_queue_empty(&end->waiting);
+    if (first)
+        end->waiting_since = ktime_get_raw_ns();
     __skb_queue_tail(&end->waiting, packet);
     spin_unlock_irqrestore(&end->waiting.lock, flags);
     if (!us || (most && skb_queue_len(&end->waiting) >= most)) {
