@@ -13,8 +13,9 @@
 # in memory, is emulated (TCG: its timings mean nothing), and is gone after SECONDS (120) at most,
 # which is exit 124. Its cores take turns in one thread: with a thread each (TAILLIGHT_GUEST_ACCEL) the
 # emulator's clock jumps, and a core loses its timer, now and then. Rarely the others then wait for it for
-# ever, as the guest boots or later: its console says so, or nothing; it is booted a second time. Exit 77
-# and a reason: there is no guest to be had here.
+# ever, as the guest boots or later: its console says so, or nothing; it is booted a second time. Where the host's cores
+# were others' for 2 s or more its last line is "the host starved the emulator", and for how long.
+# Exit 77 and a reason: there is no guest to be had here.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 : "${BUILD:=build}"
@@ -108,7 +109,10 @@ boot() {
     pid=$!
     tail -f --pid=$pid -s 0.2 "$work/output" | sed -u 's|\r||g' &
     started=$SECONDS
-    while kill -0 $pid 2>/dev/null && [ -z "$(why_it_stands)" ]; do sleep 0.2; done
+    while kill -0 $pid 2>/dev/null && [ -z "$(why_it_stands)" ]; do
+        look_at_host 2>/dev/null
+        sleep 0.2
+    done
     stands=$(why_it_stands)
     [ -z "$stands" ] || kill $pid 2>/dev/null
     wait $pid
@@ -124,11 +128,25 @@ why_it_stands() {
 }
 # Of the host's cores, by the emulator: where others have these, booting takes the longer.
 seconds_spent() { ps -o cputimes= -p "$(pgrep -d, -g $pid)" 2>/dev/null | awk '{ n += $1 } END { print n + 0 }'; }
+# Adds to $starved, ms, the time since the last look, where its threads waited for the host's cores four times as long as they had them.
+look_at_host() {
+    local emulator schedstat on off now=${EPOCHREALTIME/./} had=0 waited=0
+    read -r emulator _ <"/proc/$pid/task/$pid/children" # timeout's; without an end of line
+    [ -n "$emulator" ] || return
+    for schedstat in /proc/"$emulator"/task/*/schedstat; do
+        read -r on off _ <"$schedstat" && ((had += on, waited += off))
+    done
+    ((waited - before[1] > 4 * (had - before[0]) && waited - before[1] > 100000000 && (starved += (now - before[2]) / 1000)))
+    before=("$had" "$waited" "$now")
+}
+before=(0 0 "${EPOCHREALTIME/./}") starved=0
 boot
 if [ -n "$stands" ]; then
     echo "the emulated machine stood still ($stands): booting it once more" >&2
     boot
 fi
+[ $starved -lt 2000 ] ||
+    echo "the host starved the emulator: for $starved ms it waited for cores four times as long as it had them" >&2
 [ $ended -ne 124 ] && [ $ended -ne 137 ] || {
     echo "the guest did not end within $seconds s; its console:" >&2
     tail -n 20 "$work/console" >&2

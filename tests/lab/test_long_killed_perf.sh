@@ -3,7 +3,7 @@
 #
 # The headline path (headline_lib.sh) where perf is killed in the middle of the load: the run ends as any other, says what it has of the
 # trace and why there is no more, and leaves nothing behind.
-# Time limit: 900 s
+# Time limit: 1800 s
 AT_SERVER='(
     until recorded=$(find /home/files -path "*/perf.data/data" -size +4096k) && [ -n "$recorded" ]; do sleep 0.1; done
     kill -9 $(pidof perf)

@@ -3,7 +3,7 @@
 #
 # The headline path (headline_lib.sh) with a buffer for the trace that is much too small: perf cuts the trace, which is counted,
 # stands in the verdict beside what is known of the slow messages' functions, and is the first thing to mend. All else is whole.
-# Time limit: 900 s
+# Time limit: 1800 s
 CAPTURE='backend: intel_pt, detail: light, buffer: 64KiB'
 . tests/lab/headline_lib.sh
 expect '.joined >= 0.99 * .requests and .order_violations == 0'

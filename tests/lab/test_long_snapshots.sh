@@ -3,7 +3,7 @@
 #
 # The headline path (headline_lib.sh) with snapshots: what the buffers hold is kept when a reply was slow, so often as was asked
 # for; further ones are counted, and the verdict says how much of the slow messages' time is in those that were taken.
-# Time limit: 900 s
+# Time limit: 1800 s
 keep=8
 CAPTURE="backend: intel_pt, detail: light, buffer: 4MiB, snapshot: {on: '>35ms', keep: $keep}"
 . tests/lab/headline_lib.sh
