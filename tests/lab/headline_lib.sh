@@ -24,6 +24,7 @@ ended() {
     kill $guest "${ours[@]}" 2>/dev/null
     wait
     why=$(grep -h -o -e 'the host starved the emulator.*' -e 'qemu said: .*Assertion.*failed' "$work/said" 2>/dev/null)
+    [ -z "${KEEP:-}" ] || cp -r "$work/out" "$work/said" "$KEEP"
     rm -rf "$work"
     [ $status != 0 ] && [ $status != 77 ] && [ -n "$why" ] || exit $status
     [ "$attempt" -lt 3 ] || { echo "$why; three times"; exit 77; }
@@ -70,7 +71,8 @@ cp /home/faults /out/faults 2>/dev/null
 ${AFTER:-}
 left=\$(ls -A /home/files)
 [ -z "\$left" ] || { echo "left behind: \$left; ten seconds later: \$(sleep 10; ls -R /home/files)"; exit 1; }
-dmesg | grep -E 'WARNING:|BUG:|Oops' && exit 1
+dmesg >/out/dmesg
+grep -E 'WARNING:|BUG:|Oops' /out/dmesg && exit 1
 exit 0
 INSIDE
 sed "s|SSH_CONFIG|$work/ssh_config|; s|SERVER|$SERVER|; s|RATE|$RATE|; s|DURATION|$DURATION|; s|SLICE|$SLICE|; s|MIX|$MIX|; s|CAPTURE|$CAPTURE|" tests/lab/headline.yaml >"$work/headline.yaml"
@@ -86,7 +88,6 @@ status=$?
 [ -z "${KEEP:-}" ] || cp -r "$work/run" "$work/verdict" "$KEEP"
 ! declare -F afterwards >/dev/null || afterwards
 guest_end
-[ -z "${KEEP:-}" ] || cp -r "$work/out" "$KEEP"
 [ $status = 0 ] || [ $status = 4 ] || fail "the run: exit $status: $(cat "$work/verdict")"
 summary=$work/run/summary.json
 expect() { # FILTER
