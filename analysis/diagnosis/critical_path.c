@@ -9,6 +9,7 @@
 #include "analysis/diagnosis/loop_workers.h"
 #include "analysis/diagnosis/path_core.h"
 #include "analysis/diagnosis/peer_turn.h"
+#include "analysis/diagnosis/questions.h"
 #include "analysis/diagnosis/runtime_turns.h"
 #include "analysis/diagnosis/sleep_names.h"
 #include "analysis/diagnosis/vain_waits.h"
@@ -475,6 +476,22 @@ static struct waker waker_for_message(const struct path *path, const struct thre
     return waker;
 }
 
+// A packet ended a wait: for as long as another server had been asked for the message, and had not
+// answered, it was that one's.
+static void add_packet_wait(struct path *path, const char *name, int64_t begin_ns, int64_t end_ns)
+{
+    struct asked_time asked;
+    char from[CAUSE_NAME_BYTES];
+    while (begin_ns < end_ns &&
+           question_for(path->sweep.decomposer->in, path->sweep.life, begin_ns, end_ns, &asked)) {
+        snprintf(from, sizeof from, "waiting for a packet from %s", asked.whom);
+        path_add_wait(path, name, begin_ns, asked.begin_ns);
+        path_add_wait(path, from, asked.begin_ns, asked.end_ns);
+        begin_ns = asked.end_ns;
+    }
+    path_add_wait(path, name, begin_ns, end_ns);
+}
+
 static void sweep_sleep(struct path *path, const struct thread_period *period)
 {
     char sleep[CAUSE_NAME_BYTES] = "", who[CAUSE_NAME_BYTES], name[CAUSE_NAME_BYTES];
@@ -542,7 +559,10 @@ static void sweep_sleep(struct path *path, const struct thread_period *period)
     char after[CAUSE_NAME_BYTES + 2];
     snprintf(after, sizeof after, "%s%s", path->wait ? ", " : "", name);
     sweep->decomposer->core = NO_CORE;
-    path_add_wait(path, after, begin_ns, end_ns);
+    if (waker.kind == WAKER_PACKET && !path->wait && !sweep->replied)
+        add_packet_wait(path, after, begin_ns, end_ns);
+    else
+        path_add_wait(path, after, begin_ns, end_ns);
     sweep->begin_ns = end_ns;
     path_being_woken(path, period->waking ? period->waking->from : NO_CORE, end_ns, period->end_ns);
 }

@@ -123,6 +123,18 @@ struct futex_wait {
 };
 struct futex_wait_array ARRAY_OF(struct futex_wait);
 
+// A server asked another one something on a connection that it made, or took the answer, as the
+// kernel saw it.
+struct server_question {
+    int64_t time_ns;
+    uint64_t socket;
+    uint32_t thread;
+    uint32_t address; // of the other one, network byte order
+    uint16_t port;
+    bool answered;
+};
+struct question_array ARRAY_OF(struct server_question);
+
 // Of which process a thread is, and by which that one was forked.
 struct thread_owner {
     int64_t time_ns; // when it was seen
@@ -174,6 +186,7 @@ struct host_timeline {
     struct thread_stint_array stints;  // by thread, then by time
     struct thread_moment_array pauses; // it went to sleep, but not for lack of work: see above
     struct futex_wait_array futexes;   // those of the pauses that are in futex; by time
+    struct question_array questions;   // by time
     struct thread_moment_array files;  // the file that the call of the pause that follows is about;
                                        // value: the number of its name (call_files.h)
     struct thread_moment_array moves;  // the scheduler moved it; value: the core it went to

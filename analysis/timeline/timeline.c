@@ -479,6 +479,17 @@ static int take_file(struct builder *builder, const struct event *event, int64_t
                : array_push(&builder->out->files, moment);
 }
 
+static int take_asked(struct builder *builder, const struct event *event, int64_t time_ns)
+{
+    return array_push(&builder->out->questions,
+                      (struct server_question){.time_ns = time_ns,
+                                               .socket = event->payload.b,
+                                               .thread = event->id,
+                                               .address = (uint32_t)event->payload.a,
+                                               .port = (uint16_t)(event->payload.a >> 32),
+                                               .answered = event->flags & ASKED_ANSWERED});
+}
+
 static int take_unseen(struct builder *builder, const struct event *event, int64_t time_ns)
 {
     builder->leaver = event->id;
@@ -506,6 +517,7 @@ static int take_handoff(struct builder *builder, const struct event *event, int6
 #define BECOMES_member              take_member(builder, event, time_ns)
 #define BECOMES_renamed             take_renamed(builder, event)
 #define BECOMES_blocked             take_blocked(builder, event, time_ns)
+#define BECOMES_asked               take_asked(builder, event, time_ns)
 #define BECOMES_moment(list)        take_moment(&builder->out->list, event, time_ns)
 #define BECOMES_fault               take_fault(builder, event, time_ns)
 #define BECOMES_detour              take_detour(builder, event, time_ns)
@@ -599,6 +611,12 @@ static int compare_futexes(const void *left, const void *right)
     return order_of(a->time_ns, b->time_ns) ?: order_of(a->thread, b->thread);
 }
 
+static int compare_questions(const void *left, const void *right)
+{
+    const struct server_question *a = left, *b = right;
+    return order_of(a->time_ns, b->time_ns) ?: order_of(a->socket, b->socket);
+}
+
 static int compare_requests(const void *left, const void *right)
 {
     const struct disk_request *a = left, *b = right;
@@ -624,6 +642,7 @@ static void index_threads(struct host_timeline *out)
     sort_moments(&out->limits);
     sort_moments(&out->stops);
     array_sort(&out->futexes, compare_futexes);
+    array_sort(&out->questions, compare_questions);
     array_sort(&out->disk_requests, compare_requests);
     array_sort(&out->owners, compare_owners);
     // A thread cannot run on two cores at once: one of its switches was lost.

@@ -31,6 +31,38 @@ static __always_inline bool calls_wanted(void)
            (slot >= EVENTS_SERVERS || left_processes[number_bounded(slot)] != process);
 }
 
+static __always_inline void note_serving(void)
+{
+    uint32_t process = (uint32_t)(bpf_get_current_pid_tgid() >> 32);
+    uint64_t slot = number_bounded(process & (EVENTS_SERVERS - 1));
+    if (slot < EVENTS_SERVERS && serving_processes[number_bounded(slot)] != process)
+        serving_processes[number_bounded(slot)] = process;
+}
+
+// Whether the process that runs here serves watched sockets, and this is a TCP connection of its
+// own to somebody else, by IPv4: what it accepted on another port has that one's number, which lies
+// below those that connections get as a rule (ip_local_port_range).
+static __always_inline bool asks_others(const struct sock *sk)
+{
+    enum { FIRST_OF_CONNECTIONS = 32768 };
+    uint32_t process = (uint32_t)(bpf_get_current_pid_tgid() >> 32);
+    uint64_t slot = number_bounded(process & (EVENTS_SERVERS - 1));
+    return slot < EVENTS_SERVERS && serving_processes[number_bounded(slot)] == process &&
+           sk->__sk_common.skc_num >= FIRST_OF_CONNECTIONS &&
+           sk->__sk_common.skc_family == FAMILY_INET && sk->__sk_common.skc_dport &&
+           sk->sk_protocol == PROTOCOL_TCP && calls_wanted();
+}
+
+// It asked somebody on such a connection, or took the answer.
+static __attribute__((noinline)) int record_asked(struct sock *sk, int bytes, uint8_t flags)
+{
+    if (bytes <= 0)
+        return 0;
+    uint64_t port = bpf_ntohs(sk->__sk_common.skc_dport);
+    return record_message(EVENT_ASKED, flags, thread_here(), port << 32 | sk->__sk_common.skc_daddr,
+                          bpf_get_socket_cookie(sk));
+}
+
 static __always_inline uint64_t call_detail(uint32_t thread, int bytes)
 {
     return (uint64_t)(uint32_t)bytes << 32 | thread;
@@ -57,7 +89,9 @@ static __always_inline uint64_t taken_offset(const struct tcp_sock *tcp)
 // recorded, because the kernel delivered no event.
 static __always_inline int record_received(struct sock *sk, int bytes)
 {
-    if (bytes <= 0 || !port_watched(sk))
+    if (!port_watched(sk))
+        return asks_others(sk) ? record_asked(sk, bytes, ASKED_ANSWERED) : 0;
+    if (bytes <= 0)
         return 0;
     uint32_t thread = thread_here();
     follow_server(bpf_get_smp_processor_id(), thread);
@@ -70,6 +104,7 @@ static __always_inline int record_received(struct sock *sk, int bytes)
         record_message(EVENT_TAKEN, 0, id, taken, tcp->tcp_clock_cache);
     if (!calls_wanted())
         return 0;
+    note_serving();
     if (looks_at_payload)
         payload_note(id, taken, (uint32_t)bytes, false);
     return record_message(EVENT_RECEIVED, 0, id, taken, call_detail(thread, bytes));
@@ -123,7 +158,9 @@ int BPF_PROG(tcp_sendmsg_locked_stand_in, struct sock *sk)
 // A send call is done with the socket and returns.
 static __always_inline int record_sent(struct sock *sk, int bytes)
 {
-    if (!port_watched(sk) || !calls_wanted())
+    if (!port_watched(sk))
+        return asks_others(sk) ? record_asked(sk, bytes, 0) : 0;
+    if (!calls_wanted())
         return 0;
     uint32_t thread = thread_here();
     uint64_t slot = number_bounded(thread & (EVENTS_SERVERS - 1));

@@ -105,6 +105,10 @@ enum handoff_flags {
     HANDOFF_UNACCEPTED = 1 << 0, // the application had not accepted the connection yet
 };
 
+enum asked_flags {
+    ASKED_ANSWERED = 1 << 0, // it took the answer, or a part of it
+};
+
 enum transmit_flags {
     // TCP had already counted these bytes as sent: a retransmission, or a buffer that a queueing
     // discipline held back.

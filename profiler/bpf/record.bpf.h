@@ -68,6 +68,8 @@ struct core_ring rings[EVENTS_MAX_CORES];
 uint32_t servers[EVENTS_SERVERS];
 // by the low bits of the thread's number: threads in a send call on a watched socket
 uint32_t senders[EVENTS_SERVERS];
+// by the low bits of the process's number: processes with watched sockets whose calls are recorded
+uint32_t serving_processes[EVENTS_SERVERS];
 // by the low bits of the process's number: processes whose socket calls somebody else records
 uint32_t left_processes[EVENTS_SERVERS];
 // by the low bits of a socket's id: the id, and the low half of the offset it was handed last

@@ -236,6 +236,22 @@ static void check_beginnings(const struct said *said)
     }
 }
 
+// What this process does at the client's end it does as one that serves: it takes somebody's
+// answers. Only as long as both ends have been open, no others of its sockets.
+static void check_answers(const struct said *said)
+{
+    const struct event *events = said->scene.events.records;
+    const uint64_t server = (uint64_t)PORT << 32 | htonl(INADDR_LOOPBACK);
+    size_t taken = 0;
+    for (size_t i = 0; i < said->scene.events.count; i++) {
+        if (events[i].kind != EVENT_ASKED)
+            continue;
+        assert_int_equal(events[i].payload.a, server);
+        taken += events[i].flags == ASKED_ANSWERED && events[i].payload.b != said->talk->cookie;
+    }
+    assert_true(taken > 0);
+}
+
 static void calls_are_recorded_however_they_are_made(void **state)
 {
     enum { TRIES = 5 }; // some kernels deliver nothing while certain threads run
@@ -254,6 +270,7 @@ static void calls_are_recorded_however_they_are_made(void **state)
     check_calls(&said, EVENT_SENT);
     need(&said.scene, "tcp_sendmsg_locked");
     check_beginnings(&said);
+    check_answers(&said);
     forget(&said);
 }
 
