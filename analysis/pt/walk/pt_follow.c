@@ -64,7 +64,7 @@ static void push_return(struct pt_follow *follow, uint64_t ip, uint32_t caller)
     if (!ip)
         return;
     follow->return_top = (follow->return_top + 1) % PT_FOLLOW_RETURNS;
-    follow->returns[follow->return_top] = (struct pt_follow_return){ip, caller};
+    follow->returns[follow->return_top] = (struct pt_return){ip, caller};
     if (follow->return_count < PT_FOLLOW_RETURNS)
         follow->return_count++;
 }
@@ -73,7 +73,7 @@ static bool pop_return(struct pt_follow *follow)
 {
     if (follow->return_count == 0)
         return false;
-    struct pt_follow_return to = follow->returns[follow->return_top];
+    struct pt_return to = follow->returns[follow->return_top];
     follow->return_top = (follow->return_top + PT_FOLLOW_RETURNS - 1) % PT_FOLLOW_RETURNS;
     follow->return_count--;
     // the stretches may have been forgotten meanwhile, and the number be another's
@@ -387,18 +387,33 @@ bool pt_follow_ask(struct pt_follow *follow, uint32_t *from, uint64_t *asked)
     return true;
 }
 
-static void push_returns(struct pt_follow *follow, const struct pt_path *path)
+void pt_follow_change_returns(struct pt_follow *follow, unsigned peak, unsigned taken,
+                              const struct pt_return *left, unsigned count)
 {
-    // as if they, and those that the path popped again, were pushed one by one
-    unsigned most = (unsigned)PT_FOLLOW_RETURNS - path->peak;
+    unsigned most = (unsigned)PT_FOLLOW_RETURNS - peak;
     if (follow->return_count > most)
         follow->return_count = most;
-    if (path->popped) {
-        follow->return_top = (follow->return_top + PT_FOLLOW_RETURNS - 1) % PT_FOLLOW_RETURNS;
-        follow->return_count--;
-    }
-    for (unsigned i = 0; i < path->return_count; i++)
-        push_return(follow, path->push[i].ip, path->push[i].caller);
+    follow->return_top = (follow->return_top - taken) % PT_FOLLOW_RETURNS;
+    follow->return_count -= taken;
+    for (unsigned i = 0; i < count; i++)
+        push_return(follow, left[i].ip, left[i].caller);
+}
+
+int pt_follow_skip(struct pt_follow *follow, size_t bytes, uint32_t stretch, uint64_t ip)
+{
+    struct pt_query *query = &follow->query;
+    query->at += bytes;
+    follow->stretch = stretch;
+    follow->ip = ip;
+    follow->bound = false;
+    follow->status = 0;
+    if (pt_query_fetch_usual(query))
+        return 0;
+    int status = pt_query_read_on(query);
+    if (status < 0)
+        return status_when_not_followed(status);
+    follow->status = status;
+    return status ? take_event(follow) : 0;
 }
 
 int pt_follow_pass(struct pt_follow *follow, const struct pt_path *path)
@@ -406,7 +421,7 @@ int pt_follow_pass(struct pt_follow *follow, const struct pt_path *path)
     struct pt_query *query = &follow->query;
     query->tnt_bits = (uint8_t)(query->tnt_bits - path->bits);
     if (path->peak || path->popped)
-        push_returns(follow, path);
+        pt_follow_change_returns(follow, path->peak, path->popped, path->push, path->return_count);
     if (path->indirect != PT_NO_STRETCH) {
         uint64_t ip;
         int status =
@@ -421,8 +436,8 @@ int pt_follow_pass(struct pt_follow *follow, const struct pt_path *path)
     if (path->pops) {
         pop_return(follow);
     } else {
-        follow->stretch = path->to;
-        follow->ip = follow->stretches->items[path->to].ip;
+        follow->stretch = path->passage.to;
+        follow->ip = follow->stretches->items[path->passage.to].ip;
     }
     if (path->bits == 0 || query->tnt_bits)
         return 0;

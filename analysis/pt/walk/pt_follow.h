@@ -33,11 +33,8 @@ struct pt_follow {
     bool enabled, long_mode;
     bool has_event; // `event` came from the query decoder and has not been returned yet
     bool bound;     // ip is after an instruction to which an event belonged
-    bool unusual_aborts, unusual_disables; // errata that libipt works around
-    struct pt_follow_return {
-        uint64_t ip;
-        uint32_t caller;          // the stretch that ended with the call
-    } returns[PT_FOLLOW_RETURNS]; // a ring
+    bool unusual_aborts, unusual_disables;       // errata that libipt works around
+    struct pt_return returns[PT_FOLLOW_RETURNS]; // a ring
     unsigned return_count, return_top;
     uint32_t passed; // the stretch that pt_follow_next passed last; PT_NO_STRETCH: none
     struct pt_event event;
@@ -78,6 +75,27 @@ static inline bool pt_follow_may_pass(const struct pt_follow *follow, const stru
 
 // Passes that path. The status behind it, as of pt_follow_next.
 int pt_follow_pass(struct pt_follow *follow, const struct pt_path *path);
+
+// Whether it is between two packets, at a known stretch, and what follows are branches or a target,
+// at the time of what was read last.
+static inline bool pt_follow_between(const struct pt_follow *follow)
+{
+    const struct pt_query *query = &follow->query;
+    const struct pt_reading *read = &query->read, *now = &query->clock.now;
+    return query->tnt_bits == 0 &&
+           (query->next == PT_KIND_TNT || (query->next == PT_KIND_TIP && query->tip.count == 0)) &&
+           read->tsc == now->tsc && read->known == now->known && read->lost_mtc == now->lost_mtc &&
+           read->lost_cyc == now->lost_cyc && !follow->has_event && follow->enabled &&
+           follow->long_mode && follow->stretch != PT_NO_STRETCH;
+}
+
+// Takes so many return addresses and leaves others, as if that were done one by one, with `peak`
+// more than at the beginning meanwhile.
+void pt_follow_change_returns(struct pt_follow *follow, unsigned peak, unsigned taken,
+                              const struct pt_return *left, unsigned count);
+
+// Goes on at that stretch, behind so many bytes of such packets. The status, as of pt_follow_next.
+int pt_follow_skip(struct pt_follow *follow, size_t bytes, uint32_t stretch, uint64_t ip);
 
 struct pt_follow_passed {
     uint64_t blocks, instructions, last_ip;

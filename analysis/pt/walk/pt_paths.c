@@ -59,11 +59,11 @@ static bool inside(const struct course *course, uint64_t ip)
 
 static struct pt_flow *add_flow(struct course *course, enum pt_flow_kind kind, uint64_t from)
 {
-    struct pt_flow *flow = &course->flows[course->path.flow_count++];
+    struct pt_flow *flow = &course->flows[course->path.passage.flow_count++];
     *flow = (struct pt_flow){.kind = (uint8_t)kind,
                              .from = from,
-                             .tsc = course->path.timed,
-                             .instruction = course->path.instructions};
+                             .tsc = course->path.passage.timed,
+                             .instruction = course->path.passage.instructions};
     return flow;
 }
 
@@ -74,7 +74,7 @@ static void jump(struct course *course, uint32_t space, uint64_t ip, bool direct
         course->function = function_at(course->paths, space, ip);
     if (course->function.key == left)
         return;
-    struct pt_flow *flow = add_flow(course, PT_FLOW_JUMP, course->path.last_ip);
+    struct pt_flow *flow = add_flow(course, PT_FLOW_JUMP, course->path.passage.last_ip);
     flow->to = ip;
     flow->unmarked = true;
     flow->function = course->function.key;
@@ -83,14 +83,14 @@ static void jump(struct course *course, uint32_t space, uint64_t ip, bool direct
 
 static void arrive(struct course *course, const struct pt_stretch *stretch)
 {
-    struct pt_flow *flow = &course->flows[course->path.flow_count - 1];
+    struct pt_flow *flow = &course->flows[course->path.passage.flow_count - 1];
     if (course->paths->symbols)
         course->function = function_at(course->paths, stretch->space, stretch->ip);
     flow->to = stretch->ip;
     flow->function = course->function.key;
     flow->at_start =
         course->function.key && course->function.whole && course->function.low == stretch->ip;
-    course->path.leaves = false;
+    course->path.passage.leaves = false;
 }
 
 // What passing the stretch leaves in the walk. False: not on a path.
@@ -100,26 +100,27 @@ static bool pass(struct course *course, const struct pt_stretch *stretch)
     enum pt_insn_class class = (enum pt_insn_class)stretch->class;
     if (class == ptic_far_call || class == ptic_far_return || class == ptic_far_jump)
         return false;
-    if (path->leaves)
+    if (path->passage.leaves)
         arrive(course, stretch);
-    else if (path->blocks && stretch->key != course->function.key && !inside(course, stretch->ip))
+    else if (path->passage.blocks && stretch->key != course->function.key &&
+             !inside(course, stretch->ip))
         jump(course, stretch->space, stretch->ip, false);
-    path->blocks++;
-    path->instructions += stretch->instructions;
-    path->last_ip = stretch->end_ip;
+    path->passage.blocks++;
+    path->passage.instructions += stretch->instructions;
+    path->passage.last_ip = stretch->end_ip;
     if (!(stretch->key == course->function.key && stretch->one_function) &&
         !inside(course, stretch->end_ip))
         jump(course, stretch->space, stretch->end_ip, true);
     if (class == ptic_cond_jump)
         return true;
-    path->timed = true;
-    path->leaves = class == ptic_call || class == ptic_return;
+    path->passage.timed = true;
+    path->passage.leaves = class == ptic_call || class == ptic_return;
     if (class == ptic_call) {
         add_flow(course, PT_FLOW_CALL, stretch->end_ip)->unmarked = true;
-        path->calls++;
+        path->passage.calls++;
     } else if (class == ptic_return) {
         add_flow(course, PT_FLOW_RETURN, stretch->end_ip);
-        path->returned++;
+        path->passage.returned++;
     }
     return true;
 }
@@ -128,7 +129,7 @@ static void push(struct pt_path *path, uint64_t ip, uint32_t caller)
 {
     if (!ip)
         return;
-    path->push[path->return_count++] = (struct pt_path_return){ip, caller};
+    path->push[path->return_count++] = (struct pt_return){ip, caller};
     if (path->return_count > path->peak + path->popped)
         path->peak = (uint8_t)(path->return_count - path->popped);
 }
@@ -144,7 +145,7 @@ struct way {
 static struct way pop(struct pt_path *path)
 {
     if (path->return_count) {
-        const struct pt_path_return *to = &path->push[--path->return_count];
+        const struct pt_return *to = &path->push[--path->return_count];
         return (struct way){to->ip, to->caller, PT_LINK_RETURN};
     }
     path->looks = true;
@@ -157,7 +158,8 @@ static struct way pop(struct pt_path *path)
 static bool may_pass(const struct course *course, const struct pt_stretch *stretch)
 {
     const struct pt_path *path = &course->path;
-    if (path->flow_count + FLOWS_A_STRETCH > MOST_FLOWS || path->return_count == PT_PATH_RETURNS)
+    if (path->passage.flow_count + FLOWS_A_STRETCH > MOST_FLOWS ||
+        path->return_count == PT_PATH_RETURNS)
         return false;
     bool taken = path->asked >> (course->left ? course->left - 1 : 0) & 1;
     bool target = !course->left && (path->asked & PT_PATH_THEN_TARGET);
@@ -213,7 +215,7 @@ static bool go(struct course *course)
 {
     struct pt_path *path = &course->path;
     struct pt_stretches *stretches = course->paths->stretches;
-    uint32_t space = stretches->items[path->from].space, at = path->from;
+    uint32_t space = stretches->items[path->passage.from].space, at = path->passage.from;
     for (int i = 0; i < MOST_STRETCHES && at != PT_NO_STRETCH; i++) {
         struct way way = {.from = PT_NO_STRETCH};
         if (!step(course, at, &way))
@@ -227,7 +229,7 @@ static bool go(struct course *course)
         if (path->bits && !course->left && !(path->asked & PT_PATH_THEN_TARGET))
             break;
     }
-    path->to = at;
+    path->passage.to = at;
     return true;
 }
 
@@ -250,15 +252,15 @@ static const struct pt_path *keep(struct pt_paths *paths, struct course *course)
     struct pt_flows *flows = &paths->flows;
     struct pt_path *path = &course->path;
     path->next = (uint32_t)paths->list.count;
-    path->flows = (uint32_t)flows->count;
-    path->last = course->function;
-    if (array_reserve(flows, flows->count + path->flow_count) < 0 ||
+    path->passage.flows = (uint32_t)flows->count;
+    path->passage.last = course->function;
+    if (array_reserve(flows, flows->count + path->passage.flow_count) < 0 ||
         array_push(&paths->list, *path) < 0)
         return NULL;
-    if (path->flow_count)
+    if (path->passage.flow_count)
         memcpy(flows->items + flows->count, course->flows,
-               path->flow_count * sizeof *course->flows);
-    flows->count += path->flow_count;
+               path->passage.flow_count * sizeof *course->flows);
+    flows->count += path->passage.flow_count;
     return &paths->list.items[paths->list.count - 1];
 }
 
@@ -288,7 +290,7 @@ const struct pt_path *pt_paths_learn(struct pt_paths *paths, uint32_t from, uint
         return NULL;
     uint16_t *slot = &paths->slots[pt_path_slot(from, asked)];
     uint32_t found = *slot - 1u;
-    if (found < paths->list.count && paths->list.items[found].from == from &&
+    if (found < paths->list.count && paths->list.items[found].passage.from == from &&
         paths->list.items[found].asked == asked) { // with another return address
         slot = &paths->slots[slot_with(from, asked, top)];
         found = *slot - 1u;
@@ -307,14 +309,13 @@ const struct pt_path *pt_paths_learn(struct pt_paths *paths, uint32_t from, uint
     course.paths = paths;
     course.function = function_at(paths, stretch->space, stretch->ip);
     course.left = branches_of(asked);
-    course.path = (struct pt_path){.from = from,
-                                   .asked = asked,
-                                   .top = top,
-                                   .to = PT_NO_STRETCH,
-                                   .indirect = PT_NO_STRETCH,
-                                   .first = course.function};
+    course.path =
+        (struct pt_path){.asked = asked,
+                         .top = top,
+                         .indirect = PT_NO_STRETCH,
+                         .passage = {.from = from, .to = PT_NO_STRETCH, .first = course.function}};
     if (!go(&course) || !(learned = keep(paths, &course)))
         return NULL;
     *slot = (uint16_t)paths->list.count;
-    return learned->blocks ? learned : NULL;
+    return learned->passage.blocks ? learned : NULL;
 }

@@ -31,34 +31,42 @@ enum {
 enum { PT_PATH_TO_DECISION = 0 };
 enum { PT_NO_PATH = 0xffffffff };
 
+// Where a call comes back to.
+struct pt_return {
+    uint64_t ip;
+    uint32_t caller; // the stretch that ended with the call
+};
+
+// What a walk goes over in one step, and what it leaves there.
+struct pt_passage {
+    uint32_t from;   // the stretch where it begins
+    uint32_t to;     // and the one where it leads; PT_NO_STRETCH: not known
+    uint32_t blocks; // 0: it cannot be passed
+    uint32_t instructions, calls, returned;
+    uint64_t last_ip;               // its last instruction
+    struct pt_function first, last; // the functions where it begins and ends
+    uint32_t flows;                 // the first of them, in a list of many passages'
+    uint16_t flow_count; // their times and instructions are for the walk to fill in: `tsc` is not 0
+                         // if they have the time of the packet with the branches
+    bool timed;          // the walk's time becomes that of the packet with the branches
+    bool leaves;         // the last flow is still without a target
+};
+
 struct pt_path {
-    // Until here what it is asked for:
+    // Until here what it is asked for, beside the stretch where it begins:
     uint64_t asked;
     uint64_t top;  // the return address on top of the stack where it begins, if it `looks` at it
-    uint32_t from; // the stretch where it begins
     uint32_t next; // the path that was found after it last; itself when none was
     // What it does:
-    uint32_t to;       // the stretch where it leads; PT_NO_STRETCH: see `pops` and `indirect`
-    uint32_t indirect; // the stretch whose target the trace has; PT_NO_STRETCH: none
-    uint32_t blocks;   // 0: it cannot be passed
-    uint32_t instructions, calls, returned;
-    uint64_t last_ip;   // its last instruction
-    uint32_t flows;     // the first of them in pt_paths.flows
-    uint8_t flow_count; // their times and instructions are for the walk to fill in: `tsc` is not 0
-                        // if they have the time of the packet with the branches
-    uint8_t bits;       // how many branches it takes
-    uint8_t peak;       // the most return addresses it has more than at its beginning
+    uint32_t indirect;         // the stretch whose target the trace has; PT_NO_STRETCH: none
+    struct pt_passage passage; // without `to`: see `pops` and `indirect`
+    uint8_t bits;              // how many branches it takes
+    uint8_t peak;              // the most return addresses it has more than at its beginning
     uint8_t return_count;
     bool looks;  // it returns at least once more often than it calls
     bool popped; // it went on at `top`; what it pushes comes after that
     bool pops;   // it ends with a return to an address from before its beginning, below `top`
-    bool timed;  // the walk's time becomes that of the packet with the branches
-    bool leaves; // the last flow is still without a target
-    struct pt_path_return {
-        uint64_t ip;
-        uint32_t caller;
-    } push[PT_PATH_RETURNS];        // return addresses that it leaves
-    struct pt_function first, last; // the functions where it begins and ends
+    struct pt_return push[PT_PATH_RETURNS]; // return addresses that it leaves
 };
 
 struct pt_paths {
@@ -88,7 +96,7 @@ const struct pt_path *pt_paths_learn(struct pt_paths *paths, uint32_t from, uint
 static inline bool pt_path_is(const struct pt_path *path, uint32_t from, uint64_t asked,
                               uint64_t top)
 {
-    return path->from == from && path->asked == asked && (!path->looks || path->top == top);
+    return path->passage.from == from && path->asked == asked && (!path->looks || path->top == top);
 }
 
 static inline bool pt_path_is_long(uint64_t asked)
@@ -141,7 +149,7 @@ static inline const struct pt_path *pt_paths_found(struct pt_paths *paths, uint3
         items[paths->last].next = found;
     paths->last = found;
     pt_path_prefetch(&items[items[found].next]);
-    return items[found].blocks ? &items[found] : NULL;
+    return items[found].passage.blocks ? &items[found] : NULL;
 }
 
 static inline const struct pt_path *pt_paths_find_exactly(struct pt_paths *paths, uint32_t from,

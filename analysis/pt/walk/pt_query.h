@@ -68,21 +68,26 @@ static inline bool pt_query_fetch_usual(struct pt_query *query)
 // query.
 int pt_query_read_on(struct pt_query *query);
 
+// The bits that a target's packet with that first byte keeps of the last address.
+static inline uint64_t pt_query_kept(uint8_t first)
+{
+    static const uint64_t replaced[8] = {[1] = 0xffff,
+                                         [2] = 0xffffffff,
+                                         [3] = UINT64_MAX, // sign-extended
+                                         [4] = 0xffffffffffff,
+                                         [6] = UINT64_MAX};
+    return ~replaced[first >> 5];
+}
+
 // The target that is next (pt_query_then_target): bytes of the last address are replaced, as its
 // compression says. The status, as of pt_query_indirect.
 static inline int pt_query_take_target(struct pt_query *query, uint64_t *ip)
 {
-    static const uint64_t replaced[8] = {[1] = 0xffff,
-                                         [2] = 0xffffffff,
-                                         [3] = 0xffffffffffff,
-                                         [4] = 0xffffffffffff,
-                                         [6] = UINT64_MAX};
     unsigned compression = *query->at >> 5;
-    uint64_t value;
+    uint64_t value, kept = pt_query_kept(*query->at);
     memcpy(&value, query->at + 1, sizeof value);
-    value &= replaced[compression];
     query->ip = compression == 3 ? (uint64_t)((int64_t)(value << 16) >> 16)
-                                 : (query->ip & ~replaced[compression]) | value;
+                                 : (query->ip & kept) | (value & ~kept);
     query->ip_known = true;
     query->ip_suppressed = false;
     query->at += pt_tip_bytes(*query->at);

@@ -529,13 +529,13 @@ static int walk_error(struct pt_walk *walk, uint64_t ip, const char *what)
 
 // --- many blocks at once -------------------------------------------------------------------------
 
-// Arrives where the path begins, as at a block's begin. False: it is not known to be the same for
-// the path as for the walk.
-static bool walk_enter_path(struct pt_walk *walk, const struct pt_path *path)
+// Arrives where the passage begins, as at a block's begin. False: it is not known to be the same
+// for the passage as for the walk.
+static bool walk_enter_passage(struct pt_walk *walk, const struct pt_passage *passage)
 {
     const struct pt_follow *follow = &walk->walker->follow;
     const struct pt_reading *read = &follow->query.read;
-    const struct pt_function *here = &walk->function, *first = &path->first;
+    const struct pt_function *here = &walk->function, *first = &passage->first;
     uint64_t ip = follow->ip;
     if ((read->known && read->tsc == walk->passed_tsc) || flow_is_ahead(walk))
         return false;
@@ -547,50 +547,50 @@ static bool walk_enter_path(struct pt_walk *walk, const struct pt_path *path)
     if (here->low == first->low && here->high == first->high && here->key == first->key &&
         walk->function_space == walk->space)
         return true;
-    if (here->key == follow->stretches->items[path->from].key || pt_walk_inside(walk, ip))
+    if (here->key == follow->stretches->items[passage->from].key || pt_walk_inside(walk, ip))
         return false;
     pt_walk_jump(walk, ip, false);
     return true;
 }
 
-static void walk_emit_path(struct pt_walk *walk, const struct pt_path *path)
+// What was executed on it; flows: of all passages.
+static inline void walk_emit_passage(struct pt_walk *walk, const struct pt_passage *passage,
+                                     const struct pt_flows *flows)
 {
-    struct pt_piece *piece = walk->piece;
-    uint32_t before = (uint32_t)piece->counts.instructions;
+    struct pt_walk_counts *counts = &walk->piece->counts;
+    uint32_t before = (uint32_t)counts->instructions;
     uint64_t times[2] = {walk->tsc, walk->tsc};
-    if (path->timed) {
+    const struct pt_flow *from = flows->items + passage->flows;
+    size_t whole = passage->flow_count - (size_t)passage->leaves;
+    struct pt_flow *to = whole ? flow_room(walk, whole) : NULL;
+    if (passage->timed) {
         pt_walk_read_time(walk, false);
         times[1] = walk->tsc;
     }
-    if (path->flow_count == 0)
-        return;
-    const struct pt_flow *from = walk->walker->paths.flows.items + path->flows;
-    size_t whole = path->flow_count - path->leaves;
-    struct pt_flow *to = whole ? flow_room(walk, whole) : NULL;
     for (size_t i = 0; to && i < whole; i++) {
         to[i] = from[i];
         to[i].tsc = times[from[i].tsc];
         to[i].instruction += before;
     }
-    if (path->leaves) {
+    if (passage->leaves) {
         walk->pending = from[whole];
+        walk->pending.tsc = walk->tsc;
         walk->pending.instruction += before;
     }
+    counts->instructions += passage->instructions;
+    counts->blocks += passage->blocks;
+    counts->calls += passage->calls;
+    counts->returns += passage->returned;
+    walk->last_ip = passage->last_ip;
+    walk->enabled = true;
+    walk->function = passage->last;
 }
 
-// What was executed on the path, and where it leads. Returns the decoder's status.
+// Returns the decoder's status.
 static int walk_pass_path(struct pt_walk *walk, const struct pt_path *path)
 {
-    struct pt_walk_counts *counts = &walk->piece->counts;
-    bool leaves = path->leaves, indirect = path->indirect != PT_NO_STRETCH;
-    walk_emit_path(walk, path);
-    counts->instructions += path->instructions;
-    counts->blocks += path->blocks;
-    counts->calls += path->calls;
-    counts->returns += path->returned;
-    walk->last_ip = path->last_ip;
-    walk->enabled = true;
-    walk->function = path->last;
+    bool leaves = path->passage.leaves, indirect = path->indirect != PT_NO_STRETCH;
+    walk_emit_passage(walk, &path->passage, &walk->walker->paths.flows);
     int status = pt_follow_pass(&walk->walker->follow, path);
     if (leaves || indirect) { // the decoder may have read on since
         bool marked = leaves && walk->pending.kind == PT_FLOW_RETURN;
@@ -601,21 +601,58 @@ static int walk_pass_path(struct pt_walk *walk, const struct pt_path *path)
     return status;
 }
 
-// Passes paths while they are known. Returns the decoder's status.
+static int walk_pass_trail(struct pt_walk *walk, const struct pt_trail *trail)
+{
+    struct pt_follow *follow = &walk->walker->follow;
+    walk_emit_passage(walk, &trail->passage, &walk->walker->trails.flows);
+    pt_follow_change_returns(follow, trail->peak, trail->taken, trail->leaves, trail->left);
+    if (trail->jumps) {
+        follow->query.ip = trail->target;
+        follow->query.ip_known = true;
+        follow->query.ip_suppressed = false;
+    }
+    return pt_follow_skip(follow, trail->bytes, trail->passage.to, trail->ip);
+}
+
+// Passes the next path, if that is known. Returns the decoder's status.
+static int walk_path(struct pt_walk *walk, bool *passed)
+{
+    struct pt_walker *walker = walk->walker;
+    struct pt_trails *trails = &walker->trails;
+    uint32_t from;
+    uint64_t asked;
+    *passed = false;
+    if (!pt_follow_ask(&walker->follow, &from, &asked))
+        return 0;
+    const struct pt_path *path =
+        pt_paths_find(&walker->paths, from, asked, pt_follow_top(&walker->follow));
+    if (!path || !pt_follow_may_pass(&walker->follow, path) ||
+        !walk_enter_passage(walk, &path->passage))
+        return 0;
+    *passed = true;
+    if (trails->record.on)
+        pt_trails_before(trails, path, walker->paths.flows.items + path->passage.flows,
+                         walk->piece);
+    int status = walk_pass_path(walk, path);
+    if (trails->record.on)
+        pt_trails_behind(trails, path, &walker->follow, walk->piece, &walk->pending);
+    return status;
+}
+
+// Passes trails and paths while they are known. Returns the decoder's status.
 static int walk_paths(struct pt_walk *walk)
 {
     struct pt_walker *walker = walk->walker;
     uint64_t most = walk->piece->counts.instructions + STALL_INSTRUCTIONS;
-    uint32_t from;
-    uint64_t asked;
     int status = 0;
-    while (status == 0 && !walk->failed && walk->piece->counts.instructions < most &&
-           pt_follow_ask(&walker->follow, &from, &asked)) {
-        const struct pt_path *path =
-            pt_paths_find(&walker->paths, from, asked, pt_follow_top(&walker->follow));
-        if (!path || !pt_follow_may_pass(&walker->follow, path) || !walk_enter_path(walk, path))
-            return 0;
-        status = walk_pass_path(walk, path);
+    bool passed = true;
+    walker->trails.record.on = false;
+    while (passed && status == 0 && !walk->failed && walk->piece->counts.instructions < most) {
+        const struct pt_trail *trail = pt_trails_find(&walker->trails, &walker->follow);
+        if (!trail)
+            status = walk_path(walk, &passed);
+        else if ((passed = walk_enter_passage(walk, &trail->passage)))
+            status = walk_pass_trail(walk, trail);
     }
     return status;
 }

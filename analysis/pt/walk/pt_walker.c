@@ -16,6 +16,7 @@ struct pt_walker *pt_walker_alloc(const struct pt_memory *memory, const struct p
     else if ((walker->code = pt_code_view_alloc(memory, err)) &&
              pt_stretches_init(&walker->stretches, memory, walker->code, symbols, err) == 0) {
         pt_paths_init(&walker->paths, &walker->stretches, symbols);
+        pt_trails_init(&walker->trails, &walker->stretches);
         walker->symbols = symbols;
         walker->careful = careful;
         return walker;
@@ -29,6 +30,7 @@ void pt_walker_free(struct pt_walker *walker)
     if (!walker)
         return;
     pt_blk_free_decoder(walker->decoder);
+    pt_trails_free(&walker->trails);
     pt_paths_free(&walker->paths);
     pt_stretches_free(&walker->stretches);
     pt_code_view_free(walker->code);

@@ -11,6 +11,7 @@
 #include "analysis/pt/walk/pt_flow.h"
 #include "analysis/pt/walk/pt_follow.h"
 #include "analysis/pt/walk/pt_stream.h"
+#include "analysis/pt/walk/pt_trails.h"
 #include "base/error.h"
 
 enum { PT_FUNCTION_CACHE = 256, PT_CLASS_CACHE = 1024 }; // powers of two
@@ -35,6 +36,7 @@ struct pt_walker {
     bool following; // `follow` reads the bytes of the piece, otherwise `decoder`
     struct pt_stretches stretches;
     struct pt_paths paths;
+    struct pt_trails trails;
     struct pt_follow follow;
     struct pt_block_decoder *decoder;
     const uint8_t *data; // the bytes of the piece

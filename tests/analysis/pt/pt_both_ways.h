@@ -13,6 +13,7 @@ struct both_ways {
     uint64_t others;                                       // pieces that are not alike
     uint64_t paths;                                        // known behind each piece
     uint64_t longest_path;                                 // branches, of those known at the end
+    uint64_t trails;                                       // known at the end
     uint64_t followed_errors;                              // found by the fast way itself
 };
 
@@ -75,8 +76,15 @@ struct both_walkers {
 };
 
 // How libipt cuts blocks depends on what its cache of code knows, and the fast way learns paths
-// only where it comes again; of few paths it soon forgets all.
-enum { FILLINGS = 3, FEW_PATHS = 5 };
+// only where it comes again; of few paths it soon forgets all. Between
+// packets of time few trails are long.
+enum { FILLINGS = 3, FEW_PATHS = 5, SHORT_TRAILS = 8 };
+
+static inline void follow_short_trails(struct pt_walker *follower)
+{
+    follower->trails.early = PT_TRAIL_EARLY;
+    follower->trails.least = SHORT_TRAILS;
+}
 
 static inline int walk_carefully(struct pt_walker *careful, const struct pt_stream *stream,
                                  size_t first, size_t end, struct pt_piece *walked)
@@ -208,11 +216,14 @@ static inline int both_ways(const struct scenario *scenario, unsigned damage, bo
     walkers.careful = pt_walker_alloc(&memory, walkers.symbols, true, &err);
     if (walkers.follower && scenario->seed / 7 % 2)
         walkers.follower->paths.most = FEW_PATHS;
+    if (walkers.follower && scenario->seed / 3 % 2)
+        follow_short_trails(walkers.follower);
     if (result == 0 && walkers.follower && walkers.careful)
         result = at_once ? stream_at_once(&walkers, &stream, sum)
                          : stream_both_ways(&walkers, &stream, damage > 0, sum);
     else
         result = -1;
+    sum->trails += walkers.follower ? walkers.follower->trails.list.count : 0;
     pt_walker_free(walkers.follower);
     pt_walker_free(walkers.careful);
     pt_packets_free(&packets);

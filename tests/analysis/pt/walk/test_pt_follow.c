@@ -19,6 +19,7 @@ static void whole_traces_are_followed_all_the_way(void **state)
     assert_int_equal(seeds_both_ways(1, SEEDS, false, &sum), 0);
     assert_true(sum.flows > SEEDS * 100);
     assert_true(sum.paths > SEEDS * 10);
+    assert_true(sum.trails > SEEDS);
     assert_int_equal(sum.errors, 0);
     assert_int_equal(sum.followed_bytes, sum.bytes);
 }
@@ -91,7 +92,29 @@ static void hand_target(struct by_hand *hand, size_t offset)
     write_address(&hand->writer, ppt_tip, HAND_CODE + offset);
 }
 
-// The same both ways; what is walked again and again has become paths by then.
+static void stream_by_hand(const struct pt_memory *memory, const struct pt_stream *stream,
+                           bool short_trails, struct both_ways *sum)
+{
+    struct both_walkers walkers = {.memory = memory};
+    struct error err;
+    walkers.follower = pt_walker_alloc(memory, NULL, false, &err);
+    walkers.careful = pt_walker_alloc(memory, NULL, true, &err);
+    assert_non_null(walkers.follower);
+    assert_non_null(walkers.careful);
+    if (short_trails)
+        follow_short_trails(walkers.follower);
+    assert_int_equal(stream_both_ways(&walkers, stream, false, sum), 0);
+    const struct pt_path_list *paths = &walkers.follower->paths.list;
+    for (size_t i = 0; i < paths->count; i++)
+        if (paths->items[i].bits > sum->longest_path)
+            sum->longest_path = paths->items[i].bits;
+    sum->trails += walkers.follower->trails.list.count;
+    pt_walker_free(walkers.follower);
+    pt_walker_free(walkers.careful);
+}
+
+// The same both ways, without trails (pt_trails.h) and with them; what is walked again and again
+// has become paths by then, and trails. Returns the latter.
 static struct both_ways hand_both_ways(struct by_hand *hand)
 {
     struct pt_packets packets;
@@ -108,18 +131,10 @@ static struct both_ways hand_both_ways(struct by_hand *hand)
         pt_memory_add_bytes(&memory, hand->code, hand->code_bytes, HAND_CODE, PT_SPACE_ALL, &err),
         0);
     assert_int_equal(pt_packets_scan(&stream.bytes, &packets, &err), 0);
-    struct both_walkers walkers = {.memory = &memory};
-    walkers.follower = pt_walker_alloc(&memory, NULL, false, &err);
-    walkers.careful = pt_walker_alloc(&memory, NULL, true, &err);
-    assert_non_null(walkers.follower);
-    assert_non_null(walkers.careful);
-    assert_int_equal(stream_both_ways(&walkers, &stream, false, &sum), 0);
-    const struct pt_path_list *paths = &walkers.follower->paths.list;
-    for (size_t i = 0; i < paths->count; i++)
-        if (paths->items[i].bits > sum.longest_path)
-            sum.longest_path = paths->items[i].bits;
-    pt_walker_free(walkers.follower);
-    pt_walker_free(walkers.careful);
+    struct both_ways without = {0};
+    stream_by_hand(&memory, &stream, false, &without);
+    stream_by_hand(&memory, &stream, true, &sum);
+    assert_int_equal(sum.errors, without.errors);
     pt_packets_free(&packets);
     pt_memory_free(&memory);
     pt_free_encoder(hand->writer.encoder);
@@ -253,6 +268,38 @@ static void a_path_drops_the_oldest_return_addresses(void **state)
     assert_int_equal(hand_both_ways(&hand).errors, 1);
 }
 
+// The same branches and the same target, of a function that was called from two places.
+static void a_trail_comes_back_to_where_it_was_called(void **state)
+{
+    enum { BRANCHES = 600, FUNCTION = 20 };
+    static struct by_hand hand;
+    uint8_t code[FUNCTION + 2 * BRANCHES + 1] = {
+        0xe8, 15,   0, 0, 0, // 0: call 20
+        0xff, 0xe0,          // 5: jmp *rax, to 14
+        0xe8, 8,    0, 0, 0, // 7: call 20
+        0xff, 0xe0,          // 12: jmp *rax, to 14
+        0xff, 0xe0,          // 14: jmp *rax, to 0 or 7
+    };
+    char branches[BRANCHES + 2] = {0};
+    struct random_source random = {1};
+    (void)state;
+    for (size_t i = 0; i < BRANCHES; i++)
+        code[FUNCTION + 2 * i] = 0x74; // jz to the next one
+    code[sizeof code - 1] = 0xc3;
+    memset(branches, '0', BRANCHES);
+    branches[BRANCHES] = '1';
+    hand_begin(&hand, code, sizeof code);
+    for (int i = 0; i < ROUNDS; i++) {
+        hand_branches(&hand, branches);
+        hand_target(&hand, 14);
+        hand_target(&hand, random_below(&random, 2) ? 7 : 0);
+    }
+    struct both_ways sum = hand_both_ways(&hand);
+    assert_int_equal(sum.errors, 0);
+    assert_int_equal(sum.followed_bytes, sum.bytes);
+    assert_true(sum.trails > 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -264,6 +311,7 @@ int main(void)
         cmocka_unit_test(branches_before_a_target_are_no_jump),
         cmocka_unit_test(branches_of_many_packets_are_taken_together),
         cmocka_unit_test(a_path_drops_the_oldest_return_addresses),
+        cmocka_unit_test(a_trail_comes_back_to_where_it_was_called),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
