@@ -355,6 +355,8 @@ int64_t component_of_holdup(struct component_table *table, const struct holdup *
         return find_or_add(table, &component);
     }
     snprintf(component.name, sizeof component.name, "qdisc (%s)", event_queue_name(holdup->by));
+    if (holdup->kind == HOLDUP_CLIENT_QUEUE)
+        component.role = ROLE_CLIENT;
     component.category = "queueing discipline";
     return find_or_add(table, &component);
 }

@@ -226,10 +226,31 @@ static void move_arrival(struct lifetime *life, int64_t arrived_ns)
     life->present |= 1u << STAMP_NIC;
 }
 
+// Where the client is on the server's machine: its queueing discipline had the request.
+static void hold_up_in_client_queue(struct held_message *message)
+{
+    const struct lifetime *life = message->life;
+    struct pile queues = pile_of(message, message->from->client_queues);
+    if (queues.count == 0 || !lifetime_has(life, STAMP_SEND))
+        return;
+    const int64_t sent = life->stamp_ns[STAMP_SEND];
+    size_t at = first_after(&queues, sent);
+    while (at < queues.count && queues.items[at].end < message->sample->request_end)
+        at++;
+    if (at == queues.count)
+        return;
+    const struct event *event = event_of(message, &queues.items[at]);
+    int64_t entered =
+        time_source_to_host(&message->from->clock, HOST_CLOCK_MONOTONIC, event->payload.b);
+    add_holdup(message, entered < sent ? sent : entered, queues.items[at].time_ns,
+               HOLDUP_CLIENT_QUEUE, event->flags & QUEUED_IN);
+}
+
 static void hold_up_request(struct held_message *message)
 {
     struct lifetime *life = message->life;
     const uint64_t end = message->sample->request_end;
+    hold_up_in_client_queue(message);
     struct pile resends = pile_of(message, message->from->resends_to_server);
     if (lifetime_has(life, STAMP_SEND) && lifetime_has(life, STAMP_CLIENT_TX))
         hold_up_on_leaving(message, true, end, life->stamp_ns[STAMP_SEND],
@@ -370,8 +391,8 @@ static void hold_up_connection(struct held_message *message)
 {
     const struct holdup_sources *from = message->from;
     const struct piles *const sources[] = {
-        from->resends_to_server, from->resends_to_client, from->helds, from->queues,
-        from->losses_to_server,  from->losses_to_client};
+        from->resends_to_server, from->resends_to_client, from->helds,           from->queues,
+        from->client_queues,     from->losses_to_server,  from->losses_to_client};
     message->socket = from->socket_of[message->client];
     if (message->socket == NO_CONNECTION)
         return;

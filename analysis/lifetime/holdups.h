@@ -27,8 +27,8 @@ struct holdup {
     uint64_t request; // index of the lifetime
     int64_t begin_ns, end_ns;
     uint8_t kind; // enum holdup_kind
-    uint8_t by;   // HOLDUP_QUEUE: enum event_queue; what was sent again: what had thrown it away
-                  // before (enum event_loss), 0: nobody saw it
+    uint8_t by;   // HOLDUP_QUEUE, HOLDUP_CLIENT_QUEUE: enum event_queue; what was sent again: what
+                // had thrown it away before (enum event_loss), 0: nobody saw it
 };
 // By request, in order of time; those of a request do not overlap.
 struct holdup_array ARRAY_OF(struct holdup);
@@ -50,7 +50,7 @@ struct holdup_sources {
     const uint32_t *socket_of;              // by the client's connection, or NO_CONNECTION
     const struct piles *requests, *replies; // in the order sent; in the order of their replies
     const struct piles *segments, *arrivals, *handoffs, *resends_to_server, *resends_to_client,
-        *helds, *queues, *losses_to_server, *losses_to_client;
+        *helds, *queues, *client_queues, *losses_to_server, *losses_to_client;
 };
 
 // Finds them all, and puts M(n) right where what arrived first did not get through. To be called

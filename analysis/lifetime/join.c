@@ -143,11 +143,12 @@ static uint16_t *make_cores(size_t count)
     return cores;
 }
 
-// Of what kind of hold-up: sent again to the server, to the client, in the send queue, below it.
+// Of what kind of hold-up: sent again to the server, to the client, in the send queue, below it,
+// and below the client's.
 static unsigned holdup_group(const struct holdup *holdup)
 {
     if (holdup->kind >= HOLDUP_QUEUE)
-        return 3;
+        return holdup->kind == HOLDUP_QUEUE ? 3 : 4;
     if (holdup->kind >= HOLDUP_WINDOW)
         return 2;
     return holdup->kind >= HOLDUP_TIMEOUT_TO_CLIENT ? 1 : 0;
@@ -158,7 +159,7 @@ static int find_holdups(struct joiner *joiner, struct holdup_array *out)
     const struct join_input *in = joiner->in;
     struct join_counts *counts = joiner->counts;
     uint64_t *const groups[] = {&counts->resent_to_server, &counts->resent_to_client,
-                                &counts->held_back, &counts->queued};
+                                &counts->held_back, &counts->queued, &counts->queued_at_client};
     const struct holdup_sources from = {
         .samples = in->samples,
         .lives = joiner->lives,
@@ -175,6 +176,7 @@ static int find_holdups(struct joiner *joiner, struct holdup_array *out)
         .resends_to_client = &joiner->passages[RESENDS_TO_CLIENT],
         .helds = &joiner->passages[HELDS],
         .queues = &joiner->passages[QUEUES],
+        .client_queues = &joiner->passages[CLIENT_QUEUES],
         .losses_to_server = &joiner->passages[LOSSES_TO_SERVER],
         .losses_to_client = &joiner->passages[LOSSES_TO_CLIENT],
     };

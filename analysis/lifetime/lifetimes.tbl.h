@@ -65,6 +65,7 @@ HOLDUP(NAGLE, "less than a segment waits for an acknowledgement")
 HOLDUP(CORK, "less than a segment waits for more")
 HOLDUP(PACING, "the connection's pacing rate")
 HOLDUP(QUEUE, "a queueing discipline has it")
+HOLDUP(CLIENT_QUEUE, "one of the client's machine has it")
 
 DATAGRAM_LOSS(TO_SERVER, "to_server", "lost on the way to the server", "no record of the request on the server, or the kernel threw it away before")
 DATAGRAM_LOSS(SERVER_SOCKET, "server_socket", "lost in the server's socket, whose receive buffer was full", "the kernel threw the request away there")
@@ -103,6 +104,7 @@ JOIN_COUNT(resent_to_server, "requests that were sent again, or were behind byte
 JOIN_COUNT(resent_to_client, "replies that were sent again, or were behind bytes that were")
 JOIN_COUNT(held_back, "replies that TCP held back after the send call: windows, Nagle, pacing")
 JOIN_COUNT(queued, "replies that a queueing discipline had for longer than 10 us")
+JOIN_COUNT(queued_at_client, "requests that one of the client's machine had for as long, where that is the server's too")
 // clang-format on
 
 #undef STAMP

@@ -23,7 +23,7 @@ static enum passage_kind event_passage(const struct event *event)
     case EVENT_HELD:
         return HELDS;
     case EVENT_QUEUED:
-        return QUEUES;
+        return event->flags & QUEUED_BY_CLIENT ? CLIENT_QUEUES : QUEUES;
     case EVENT_SEGMENT_DROPPED:
         return event->flags & DROPPED_TO_CLIENT ? LOSSES_TO_CLIENT : LOSSES_TO_SERVER;
     case EVENT_DROPPED:

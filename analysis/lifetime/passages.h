@@ -26,6 +26,7 @@ enum passage_kind {
     RESENDS_TO_CLIENT,
     HELDS,
     QUEUES,
+    CLIENT_QUEUES,
     LOSSES_TO_SERVER, // segments that the kernel threw away; their end: the low 32 bits of it
     LOSSES_TO_CLIENT,
     DROPS, // datagrams that the kernel threw away

@@ -137,6 +137,11 @@ enum held_reason {
     HELD_REASONS
 };
 
+enum queued_flags {
+    QUEUED_BY_CLIENT = 1 << 7, // it is on its way to the server: offsets are those of requests
+    QUEUED_IN = 0x7f,          // enum event_queue
+};
+
 enum event_queue {
 #define EVENT_QUEUE(NAME, number, name) QUEUE_##NAME = number,
 #include "profiler/bpf/events.tbl.h"

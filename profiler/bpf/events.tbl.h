@@ -151,7 +151,7 @@ EVENT(RETRANSMIT, 23, "retransmit", nothing, "id: socket of the server; a: strea
       "TCP sends bytes again: the server's, or the client's where its socket is on this machine")
 EVENT(HELD, 24, "held", nothing, "id: socket; a: stream offset up to which TCP has sent; b: up to which the application has written; flags: `enum held_reason`",
       "a segment comes in while bytes that were written are not yet sent, and why they were not until now")
-EVENT(QUEUED, 25, "queued", nothing, "id: socket; a: stream offset after the last byte; b: when TCP handed the buffer down (CLOCK_MONOTONIC ns); flags: `enum event_queue`",
+EVENT(QUEUED, 25, "queued", nothing, "id: socket; a: stream offset after the last byte; b: when TCP handed the buffer down (CLOCK_MONOTONIC ns); flags: `enum event_queue`, and `enum queued_flags`",
       "just before a TRANSMIT: a queueing discipline had the buffer for longer than 10 us")
 // The kernel's other waits.
 EVENT(QUOTA, 26, "quota", named(quotas), "id: thread; text: the control group's name, its first 16 bytes",

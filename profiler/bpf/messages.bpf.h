@@ -253,7 +253,9 @@ static __attribute__((noinline)) int record_queued(struct sk_buff *skb, struct n
     bpf_core_read(name, sizeof name, &ops->id);
     if (name[0] == 0 || name[0] == *(const uint64_t *)none)
         return 0; // what takes long here is no queue
-    return record_message_at(EVENT_QUEUED, queue_of_name(name), id, now, offset,
+    struct sock *sk = skb->sk;
+    uint8_t flags = sk && port_watched(sk) ? 0 : QUEUED_BY_CLIENT;
+    return record_message_at(EVENT_QUEUED, queue_of_name(name) | flags, id, now, offset,
                              (uint64_t)skb->tstamp);
 }
 
@@ -274,47 +276,34 @@ static __always_inline uint32_t packet_bytes(const struct sk_buff *skb)
     return length < skb->len ? length : skb->len;
 }
 
-// A reply's bytes on their way to the device. Below TCP the control block is IP's, so the sequence
-// number comes from the header. skb->sk may be a request or a time-wait socket, which are smaller.
-SEC("tp_btf/net_dev_start_xmit")
-int BPF_PROG(net_dev_start_xmit, struct sk_buff *skb, struct net_device *device)
+// The payload of an outgoing segment, and the sequence number after it. Below TCP the control block
+// is IP's, so that comes from the header. 0: it has none.
+static __always_inline uint32_t segment_payload(const struct sk_buff *skb, uint32_t *end)
 {
-    struct sock *sk = skb->sk;
-    if (!sk || !port_watched(sk))
-        return 0;
-    unsigned char state = sk->__sk_common.skc_state;
-    if (state == STATE_NEW_SYN_RECEIVED || state == STATE_TIME_WAIT ||
-        sk->sk_protocol != PROTOCOL_TCP)
-        return 0;
     uint64_t words[2]; // TCP header: ports, sequence, acknowledgement, data offset and flags
     unsigned char *header = skb->head + skb->transport_header;
     if (!words_read(words, header, 2))
         return 0;
     uint32_t before = (uint32_t)(header - skb->data);
     uint32_t payload = packet_bytes(skb) - before - (words[1] >> 36 & 0xf) * 4;
-    if (payload == 0 || payload > skb->len)
-        return 0;
-    uint32_t end = bpf_ntohl((uint32_t)(words[0] >> 32)) + payload;
-    uint64_t offset = sent_offset(sk, end);
-    // TCP moves snd_nxt past new bytes only after it has handed them down.
-    uint8_t flags = (int32_t)(end - sent_next(sk)) <= 0 ? TRANSMIT_AGAIN : 0;
-    // A socket that has received a request has its cookie.
-    uint32_t id = (uint32_t)sk->__sk_common.skc_cookie.counter;
-    uint64_t now = bpf_ktime_get_ns(), queued = now - (uint64_t)skb->tstamp;
-    if (queued > QUEUED_NS && queued < QUEUED_MOST_NS)
-        record_queued(skb, device, id, now, offset);
-    return record_message_at(EVENT_TRANSMIT, flags, id, now, offset, payload);
+    *end = bpf_ntohl((uint32_t)(words[0] >> 32)) + payload;
+    return payload > skb->len ? 0 : payload;
 }
 
-// The watched connection whose other end a client's socket on this machine is.
-static __always_inline struct stream *stream_of_client(const struct sock *sk,
-                                                       const struct tcp_sock *tcp)
+static __always_inline bool was_queued(const struct sk_buff *skb, uint64_t now)
 {
-    const struct sock_common *common = &sk->__sk_common;
-    // A connecting socket's bytes_acked counts its SYN.
+    uint64_t queued = now - (uint64_t)skb->tstamp;
+    return queued > QUEUED_NS && queued < QUEUED_MOST_NS;
+}
+
+// The watched connection whose other end a client's socket on this machine is, by the sequence
+// number of the first byte that it sent.
+static __always_inline struct stream *stream_of_client(const struct sock_common *common,
+                                                       uint32_t first)
+{
     struct stream_key key = {.ports =
                                  (uint32_t)common->skc_num << 16 | bpf_ntohs(common->skc_dport),
-                             .namespace = tcp->snd_una - (uint32_t)tcp->bytes_acked + 1};
+                             .namespace = first};
     if (common->skc_family == FAMILY_INET)
         map_address(key.peer, common->skc_rcv_saddr);
     else if (bpf_core_field_exists(common->skc_v6_rcv_saddr))
@@ -325,6 +314,59 @@ static __always_inline struct stream *stream_of_client(const struct sock *sk,
     key.namespace = stream->namespace;
     __builtin_memcpy(key.local, stream->local, 16);
     return bpf_map_lookup_elem(&streams, &key);
+}
+
+// The place in a stream to the server that a sequence number is.
+static __always_inline uint64_t stream_offset(const struct stream *stream, uint32_t sequence)
+{
+    uint64_t reached = stream->reached;
+    return reached + (uint64_t)(int64_t)(int32_t)(sequence - stream->first - (uint32_t)reached);
+}
+
+// The same of a request, where its client is on this machine. Not part of the programs' straight
+// way.
+static __attribute__((noinline)) int
+record_queued_by_client(struct sk_buff *skb, struct net_device *device, uint64_t now)
+{
+    struct sock *sk = skb->sk;
+    uint32_t end;
+    if (!sk || segment_payload(skb, &end) == 0)
+        return 0;
+    // A connecting socket's acknowledged bytes count its SYN.
+    uint32_t first = end - (uint32_t)sent_offset(sk, end) + 1;
+    struct stream *stream = stream_of_client(&sk->__sk_common, first);
+    return stream ? record_queued(skb, device, stream->id, now, stream_offset(stream, end)) : 0;
+}
+
+// A reply's bytes on their way to the device. skb->sk may be a request or a time-wait socket, which
+// are smaller.
+SEC("tp_btf/net_dev_start_xmit")
+int BPF_PROG(net_dev_start_xmit, struct sk_buff *skb, struct net_device *device)
+{
+    struct sock *sk = skb->sk;
+    if (!sk)
+        return 0;
+    bool by_client = !port_watched(sk);
+    if (by_client && !port_in_set(bpf_ntohs(sk->__sk_common.skc_dport)))
+        return 0;
+    unsigned char state = sk->__sk_common.skc_state;
+    if (state == STATE_NEW_SYN_RECEIVED || state == STATE_TIME_WAIT ||
+        sk->sk_protocol != PROTOCOL_TCP)
+        return 0;
+    uint64_t now = bpf_ktime_get_ns();
+    if (by_client)
+        return was_queued(skb, now) ? record_queued_by_client(skb, device, now) : 0;
+    uint32_t end, payload = segment_payload(skb, &end);
+    if (payload == 0)
+        return 0;
+    uint64_t offset = sent_offset(sk, end);
+    // TCP moves snd_nxt past new bytes only after it has handed them down.
+    uint8_t flags = (int32_t)(end - sent_next(sk)) <= 0 ? TRANSMIT_AGAIN : 0;
+    // A socket that has received a request has its cookie.
+    uint32_t id = (uint32_t)sk->__sk_common.skc_cookie.counter;
+    if (was_queued(skb, now))
+        record_queued(skb, device, id, now, offset);
+    return record_message_at(EVENT_TRANSMIT, flags, id, now, offset, payload);
 }
 
 // After the transmission, whose time the buffer holds.
@@ -349,14 +391,12 @@ int BPF_PROG(tcp_retransmit_skb, struct sock *sk, struct sk_buff *skb)
     if (!by_client)
         return record_message_at(EVENT_RETRANSMIT, flags, socket_id(sk), now, sent_offset(sk, end),
                                  skb->len);
-    struct stream *stream = stream_of_client(sk, tcp);
+    uint32_t first = tcp->snd_una - (uint32_t)tcp->bytes_acked + 1; // these count its SYN
+    struct stream *stream = stream_of_client(&sk->__sk_common, first);
     if (!stream)
         return 0;
-    uint64_t reached = stream->reached;
-    uint64_t offset =
-        reached + (uint64_t)(int64_t)(int32_t)(end - stream->first - (uint32_t)reached);
     return record_message_at(EVENT_RETRANSMIT, flags | RETRANSMIT_BY_CLIENT, stream->id, now,
-                             offset, skb->len);
+                             stream_offset(stream, end), skb->len);
 }
 
 // --- what stands in for messages that came unseen ------------------------------------------------

@@ -41,14 +41,13 @@ static void pass_in_halves(struct talk *talk)
     talk->replied += sizeof data;
 }
 
-static void pass_slowly(struct scene *scene, struct talk *talk)
+static void pass_slowly(int from, int to, int namespace, const char *device)
 {
-    enter(scene->server_ns);
-    ip((const char *[]){"tc", "qdisc", "replace", "dev", "prof-s", "root", "tbf", "rate", "8mbit",
+    enter(namespace);
+    ip((const char *[]){"tc", "qdisc", "replace", "dev", device, "root", "tbf", "rate", "8mbit",
                         "burst", "3kb", "limit", "1mb", NULL});
-    pass(talk->server, talk->client, LARGE);
-    ip((const char *[]){"tc", "qdisc", "del", "dev", "prof-s", "root", NULL});
-    talk->replied += LARGE;
+    pass(from, to, LARGE);
+    ip((const char *[]){"tc", "qdisc", "del", "dev", device, "root", NULL});
 }
 
 // A firewall throws a request away, in the server's namespace.
@@ -189,8 +188,13 @@ static const char *what_is_missing(void)
         round_trip(talk, PIECE, PIECE);
     pass_in_halves(talk);
     const struct expected nagle = {EVENT_HELD, HELD_NAGLE, 0xff, 0};
-    pass_slowly(&scene, talk);
+    pass_slowly(talk->server, talk->client, scene.server_ns, "prof-s");
+    talk->replied += LARGE;
     const struct expected queued = {EVENT_QUEUED, QUEUE_TBF, 0xff, talk->replied};
+    pass_slowly(talk->client, talk->server, scene.client_ns, "prof-c");
+    talk->sent += LARGE;
+    const struct expected by_client = {EVENT_QUEUED, QUEUE_TBF | QUEUED_BY_CLIENT, 0xff,
+                                       talk->sent};
     pass_late(talk->server, talk->client, scene.server_ns, "prof-s", "10.213.0.2");
     talk->replied += PIECE;
     const struct expected reply = {EVENT_RETRANSMIT, 0, RETRANSMIT_BY_CLIENT, talk->replied};
@@ -206,10 +210,11 @@ static const char *what_is_missing(void)
     const json_t *reasons = json_object_get(scene.stats, "segments_dropped");
     if (attached(&scene, "kfree_skb"))
         assert_true(json_integer_value(json_object_get(reasons, "OTHERHOST")) >= 2);
-    const char *missing = !recorded(&scene, talk, &nagle)     ? "Nagle"
-                          : !recorded(&scene, talk, &queued)  ? "the queue"
-                          : !recorded(&scene, talk, &reply)   ? "the reply sent again"
-                          : !recorded(&scene, talk, &request) ? "the request sent again"
+    const char *missing = !recorded(&scene, talk, &nagle)       ? "Nagle"
+                          : !recorded(&scene, talk, &queued)    ? "the queue"
+                          : !recorded(&scene, talk, &by_client) ? "the client's queue"
+                          : !recorded(&scene, talk, &reply)     ? "the reply sent again"
+                          : !recorded(&scene, talk, &request)   ? "the request sent again"
                           : walled && !(dropped(&scene, talk, 0, talk->sent - PIECE) &&
                                         dropped(&scene, talk, 0, talk->sent))
                               ? "the firewall's drops"

@@ -289,6 +289,27 @@ static void queueing_discipline(void **state)
     judge(&j, "qdisc (tbf)", HOLDUP_QUEUE);
 }
 
+// The client's own queueing discipline has requests, on the server's machine.
+static void queueing_discipline_of_the_client(void **state)
+{
+    (void)state;
+    struct joined j = {0};
+    struct scenario_options options = usual;
+    options.fault = FAULT_NETWORK;
+    options.faults = options.requests / EVERY;
+    options.fault_ns = HOLD_NS;
+    scenario_build(&j.scenario, &options);
+    struct scenario *s = &j.scenario;
+    for (size_t i = 0; i < s->requests.count; i++) {
+        const struct scenario_request *r = &s->requests.items[i];
+        if (r->fault_ns > 0)
+            record(s, r->nic - 500, EVENT_QUEUED, QUEUE_TBF | QUEUED_BY_CLIENT, r,
+                   r->begin + REQUEST_BYTES,
+                   (uint64_t)(r->nic - r->fault_ns - 500 + MONOTONIC_AHEAD_NS));
+    }
+    judge(&j, "qdisc (tbf)", HOLDUP_CLIENT_QUEUE);
+}
+
 // What TCP says of the bytes is no name of a queueing discipline or a loss, though one had them
 // after.
 static void held_before_a_queue(void **state)
@@ -356,6 +377,7 @@ int main(void)
         cmocka_unit_test(lost_request),
         cmocka_unit_test(held_in_the_send_queue),
         cmocka_unit_test(queueing_discipline),
+        cmocka_unit_test(queueing_discipline_of_the_client),
         cmocka_unit_test(held_before_a_queue),
         cmocka_unit_test(thrown_away_before_it_left),
         cmocka_unit_test(thrown_away_while_others_are_sent_again),
