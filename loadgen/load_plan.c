@@ -191,9 +191,6 @@ static int choose_workload(struct load_plan *plan, struct error *err)
 {
     const struct load_options *o = &plan->options;
     struct workload *workload = &plan->workload;
-    int status = o->workload ? workload_load_file(o->workload, workload, err) : 0;
-    if (status < 0)
-        return status;
     const struct protocol *protocol = plan->url.protocol;
     if (o->protocol) {
         protocol = protocol_find(o->protocol);
@@ -204,6 +201,9 @@ static int choose_workload(struct load_plan *plan, struct error *err)
             return error_set(err, ERROR_INPUT, "--protocol %s, but --server says %s://",
                              protocol->name, plan->url.protocol->name);
     }
+    int status = o->workload ? workload_load_file(o->workload, protocol, workload, err) : 0;
+    if (status < 0)
+        return status;
     if (protocol) {
         if (workload_set_protocol(workload, protocol, err) < 0)
             return error_prefix(err, "--protocol");

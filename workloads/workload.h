@@ -98,9 +98,11 @@ char *workload_format_arrivals(const struct workload *workload, char *out, size_
 void workload_free(struct workload *workload);
 
 // Reads a YAML file that holds the fields above at its top, or the preset of that name (a file
-// called etc is ./etc). Every error is ERROR_INPUT with "FILE:LINE:COLUMN: ". The caller frees the
-// workload with workload_free.
-int workload_load_file(const char *path, struct workload *workload, struct error *err);
+// called etc is ./etc). A file that says neither a protocol nor a preset is of protocol
+// `otherwise`; NULL: of memcached. Every error is ERROR_INPUT with "FILE:LINE:COLUMN: ". The caller
+// frees the workload with workload_free.
+int workload_load_file(const char *path, const struct protocol *otherwise,
+                       struct workload *workload, struct error *err);
 
 // The same for text in memory; `name` stands for the path in errors.
 int workload_parse(const char *name, const char *text, size_t bytes, struct workload *workload,

@@ -179,6 +179,8 @@ static int begin_workload(const struct binding *binding, const struct node *node
     if (preset && workload_load_preset(preset, workload, &inner) < 0)
         return field_misread(binding, node, "preset", &inner);
     const struct protocol *protocol = name ? protocol_find(name) : NULL;
+    if (!name && !preset && binding->root == &workload_fields)
+        protocol = binding->context; // of a file of its own: what its reader said
     if (custom && protocol != &custom_protocol)
         return document_error(binding->document, custom, binding->err,
                               "custom: the protocol is %s, which needs no description; write "
@@ -307,9 +309,13 @@ const struct fields workload_fields =
 // --- files ---------------------------------------------------------------------------------------
 
 // Frees the document.
-static int read_document(struct document *document, struct workload *workload, struct error *err)
+static int read_document(struct document *document, const struct protocol *otherwise,
+                         struct workload *workload, struct error *err)
 {
-    const struct binding binding = {.document = document, .root = &workload_fields, .err = err};
+    const struct binding binding = {.document = document,
+                                    .context = (void *)(uintptr_t)otherwise,
+                                    .root = &workload_fields,
+                                    .err = err};
     workload_defaults(workload);
     int result = fields_read(&binding, &workload_fields, document_root(document), workload);
     document_free(document);
@@ -325,7 +331,7 @@ int workload_parse(const char *path, const char *text, size_t bytes, struct work
 {
     struct document *document;
     int result = document_parse(path, text, bytes, &document, err);
-    return result < 0 ? result : read_document(document, workload, err);
+    return result < 0 ? result : read_document(document, NULL, workload, err);
 }
 
 int workload_load_preset(const char *name, struct workload *workload, struct error *err)
@@ -338,12 +344,13 @@ int workload_load_preset(const char *name, struct workload *workload, struct err
     return workload_parse(name, text, bytes, workload, err);
 }
 
-int workload_load_file(const char *path, struct workload *workload, struct error *err)
+int workload_load_file(const char *path, const struct protocol *otherwise,
+                       struct workload *workload, struct error *err)
 {
     size_t bytes;
     struct document *document;
     if (workload_preset(path, &bytes))
         return workload_load_preset(path, workload, err);
     int result = document_open(path, &document, err);
-    return result < 0 ? result : read_document(document, workload, err);
+    return result < 0 ? result : read_document(document, otherwise, workload, err);
 }

@@ -20,7 +20,7 @@ static int load(const void *bytes, size_t count, struct workload *workload, stru
     if (fd < 0 || write(fd, bytes, count) != (ssize_t)count)
         abort();
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    int result = workload_load_file(path, workload, err);
+    int result = workload_load_file(path, NULL, workload, err);
     if (result != 0 && (result != -ERROR_INPUT || !strstr(err->text, path)))
         abort();
     close(fd);

@@ -17,7 +17,7 @@
 static void load(const char *name, struct workload *workload)
 {
     struct error err = {0};
-    if (workload_load_file(name, workload, &err) != 0)
+    if (workload_load_file(name, NULL, workload, &err) != 0)
         fail_msg("%s: %s", name, err.text);
 }
 

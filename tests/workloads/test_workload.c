@@ -15,7 +15,8 @@
 #include "workloads/protocols/redis.h"
 #include "workloads/workload.h"
 
-static int load_text(const char *text, size_t bytes, struct workload *workload, struct error *err)
+static int load_text_of(const struct protocol *otherwise, const char *text, size_t bytes,
+                        struct workload *workload, struct error *err)
 {
     char path[] = "/tmp/test-workload-XXXXXX";
     int fd = mkstemp(path);
@@ -23,7 +24,7 @@ static int load_text(const char *text, size_t bytes, struct workload *workload, 
     assert_int_equal(write(fd, text, bytes), (ssize_t)bytes);
     close(fd);
     memset(err, 0, sizeof *err);
-    int result = workload_load_file(path, workload, err);
+    int result = workload_load_file(path, otherwise, workload, err);
     if (result < 0) { // the file's name is not the same twice: compare what follows it
         assert_int_equal(result, -ERROR_INPUT);
         assert_int_equal(strncmp(err->text, path, strlen(path)), 0);
@@ -31,6 +32,11 @@ static int load_text(const char *text, size_t bytes, struct workload *workload, 
     }
     unlink(path);
     return result;
+}
+
+static int load_text(const char *text, size_t bytes, struct workload *workload, struct error *err)
+{
+    return load_text_of(NULL, text, bytes, workload, err);
 }
 
 // Structs have padding: member by member.
@@ -266,7 +272,8 @@ static void absent_file_is_named(void **state)
     (void)state;
     struct workload workload;
     struct error err = {0};
-    assert_int_equal(workload_load_file("/nonexistent/w.yaml", &workload, &err), -ERROR_INPUT);
+    assert_int_equal(workload_load_file("/nonexistent/w.yaml", NULL, &workload, &err),
+                     -ERROR_INPUT);
     assert_non_null(strstr(err.text, "/nonexistent/w.yaml"));
 }
 
@@ -527,6 +534,24 @@ static void files_are_named_and_renamed(void **state)
     workload_free(&workload);
 }
 
+// What --protocol says counts for what the file says of a protocol's own, unless it names another.
+static void a_file_is_of_the_protocol_that_was_asked_for(void **state)
+{
+    static const char words[] = "mix: {get: 1, post: 1}\nhttp: {path: \"/a/{key}\"}\n";
+    static const char named[] = "protocol: memcached\nhttp: {path: \"/a/{key}\"}\n";
+    struct workload workload;
+    struct error err;
+    (void)state;
+    assert_int_equal(load_text_of(&http2_protocol, words, sizeof words - 1, &workload, &err), 0);
+    assert_ptr_equal(workload.protocol, &http2_protocol);
+    assert_string_equal(workload.http.path, "/a/{key}");
+    workload_free(&workload);
+    assert_int_equal(load_text(words, sizeof words - 1, &workload, &err), -ERROR_INPUT);
+    assert_int_equal(load_text_of(&http2_protocol, named, sizeof named - 1, &workload, &err),
+                     -ERROR_INPUT);
+    assert_non_null(strstr(err.text, "the protocol is memcached"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -546,6 +571,7 @@ int main(void)
         cmocka_unit_test(the_largest_index_says_how_many_digits),
         cmocka_unit_test(values_follow_from_their_index),
         cmocka_unit_test(files_are_named_and_renamed),
+        cmocka_unit_test(a_file_is_of_the_protocol_that_was_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
