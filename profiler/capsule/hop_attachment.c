@@ -148,8 +148,9 @@ static int route_socket(void)
     return fd;
 }
 
-static int clsact_attach(struct hop_attachment *attachment, int program, unsigned interface,
-                         enum hop_direction direction)
+// -EEXIST: the priority that was drawn is taken.
+static int clsact_try(struct hop_attachment *attachment, int program, unsigned interface,
+                      enum hop_direction direction)
 {
     struct error err;
     uint16_t priority;
@@ -181,8 +182,22 @@ static int clsact_attach(struct hop_attachment *attachment, int program, unsigne
         return -EAGAIN;
     }
     result = bpf_tc_attach(&hook, &opts);
-    if (result == -EEXIST) // of another, by chance: it stays
+    if (result == -EEXIST) { // another's filter, which stays
         kill(attachment->guard.pid, SIGKILL);
+        guard_end(&attachment->guard);
+        close(attachment->socket);
+        attachment->socket = -1;
+    }
+    return result;
+}
+
+static int clsact_attach(struct hop_attachment *attachment, int program, unsigned interface,
+                         enum hop_direction direction)
+{
+    enum { DRAWS = 8 };
+    int result = -EEXIST;
+    for (int draw = 0; draw < DRAWS && result == -EEXIST; draw++)
+        result = clsact_try(attachment, program, interface, direction);
     return result;
 }
 

@@ -98,12 +98,12 @@ break_controller() {
     kill -9 $pid
     ssh_ended controller 137 '' "$(date +%s)"
 }
+far_loads_write() { [ "$(inside loader find "$work/loader-files" -name 'samples.tlog.*' -size +16k | grep -c .)" = 2 ]; }
 # Its loads are on a third machine: what each of them measured comes here all the same.
 far_load_ends() { # NAME SIGNAL EXIT PATTERN
     local folder
     ssh_start_run "$1" 30s "{kind: ssh, address: loader, cores: [1], ssh_config: $ssh_config, directory: $work/loader-files}" \
         'loads: {batch: {rate: 1k, connections: 2, sleep: true}}'
-    far_loads_write() { [ "$(inside loader find "$work/loader-files" -name 'samples.tlog.*' -size +16k | grep -c .)" = 2 ]; }
     await far_loads_write || fail "$1: they write no samples"
     kill "-$2" $pid
     ssh_ended "$1" "$3" "$4" "$(date +%s)"
@@ -120,7 +120,7 @@ break_far_load_interrupted() { far_load_ends far-load-interrupted INT 1 interrup
 break_one_of_far_loads() {
     ssh_start_run one-load 30s "{kind: ssh, address: loader, cores: [1], ssh_config: $ssh_config, directory: $work/loader-files}" \
         'loads: {batch: {rate: 300, connections: 2, sleep: true}}'
-    sleep 0.5
+    await far_loads_write || fail "one-load: they write no samples"
     far_kill 'taillight load .*client-batch' loader
     ssh_ended one-load 1 'the load `batch` was killed by signal 9' "$(date +%s)"
     ssh_nothing_left loader 10
