@@ -7,7 +7,7 @@ sanitized=build-address-undefined
 [ -d "$data/pt" ] || { echo "no captures under $data/pt; set TAILLIGHT_DATA to where they are"; exit 77; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-programs="pt/test_pt_patches perf/test_perf_data_captures code/test_code_image_captures perf/test_perf_data_streams"
+programs="pt/image/test_pt_patches perf/test_perf_data_captures code/test_code_image_captures perf/test_perf_data_streams"
 wanted=$sanitized/taillight
 for program in $programs; do
     wanted="$wanted $sanitized/tests/analysis/$program"
