@@ -41,7 +41,7 @@ cat >"$work/seven.yaml" <<YAML
 name: seven
 hosts:
   client: {kind: local, cores: [1]}
-  guest: {kind: ssh, address: guest, ssh_config: $work/ssh_config, cores: [0]}
+  guest: {kind: ssh, address: guest, ssh_config: $work/ssh_config, cores: [0], silence: 60s}
 servers:
   cache: {host: guest, kind: memcached, threads: 1, memory: 64MiB, shim: true}
 workload:

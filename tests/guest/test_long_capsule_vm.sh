@@ -16,21 +16,24 @@ for part in /usr/lib/openssh/sshd-session /usr/lib/openssh/sshd-auth; do
     [ ! -x $part ] || programs+=(-p $part)
 done
 emulator=$(command -v qemu-system-x86_64) || { echo "there is no qemu-system-x86_64; install it: apt-get install qemu-system-x86"; exit 77; }
-# QEMU, on core 0 alone, and a little behind who else wants that.
+# QEMU, on core 0 alone.
 cat >"$work/emulator" <<EMULATOR
 #!/bin/sh
 echo \$\$ >"$work/qemu.pid"
-exec taskset -c 0 nice -n 8 $emulator -name guest,debug-threads=on "\$@"
+exec taskset -c 0 $emulator -name guest,debug-threads=on "\$@"
 EMULATOR
 chmod +x "$work/emulator"
 
-# Does it to QEMU, 18 times for some 40 ms, and writes down when: disturb.py KIND PID FILE GROUP
+# Does it to QEMU, some 20 times for 40 to 80 ms, and writes down when: disturb.py KIND PID FILE GROUP
 cat >"$work/disturb.py" <<'PY'
 import ctypes, os, signal, sys, time
 kind, pid, had, group = sys.argv[1], int(sys.argv[2]), open(sys.argv[3], "w", buffering=1), sys.argv[4]
 ctypes.CDLL(None).prctl(15, kind.encode()) # PR_SET_NAME
 os.sched_setaffinity(0, {0 if kind != "stop" else 1})
 now = lambda: time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
+def be_behind(nice): # of QEMU, who else wants its core; only as long as need be: to be reached by ssh takes it the core
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        os.setpriority(os.PRIO_PROCESS, int(thread), nice)
 throttled = lambda group: int(open(f"{group}/cpu.stat").read().split("throttled_time")[1].split()[0])
 if kind == "quota": # who burns it, in the group of QEMU
     threads = os.listdir(f"/proc/{pid}/task")
@@ -39,8 +42,12 @@ if kind == "quota": # who burns it, in the group of QEMU
         for word in words:
             with open(path, "w") as file:
                 file.write(word)
-for _ in range(18):
-    time.sleep(0.25)
+if kind == "hog":
+    be_behind(8)
+# A hog that ordinary requests met, too, would be a part of what is usual, and the less of it a cause.
+times, apart = (24, 0.5) if kind == "hog" else (18, 0.25)
+for _ in range(times):
+    time.sleep(apart)
     begin = now()
     if kind == "stop":
         os.kill(pid, signal.SIGSTOP)
@@ -67,9 +74,11 @@ for _ in range(18):
                 had.write(f"{last} {last + throttled(group) - before}\n") # behind which it waits for the core
                 break
             last = at
+be_behind(0)
 PY
-# Of the requests of whose way to the server so many ms or more were disturbed, by the disturber's clock: what their longest
-# hop is, and how much is attributed to that.
+# Of the requests of whose way to the server so many ms or more were disturbed, by the disturber's clock, and most of it (what
+# waited for longer for the other programs of a crowded machine is theirs): what their longest hop is, and how much is
+# attributed to that.
 cat >"$work/compare.py" <<'PY'
 import sqlite3, sys
 right_words, least_ns = sys.argv[3], int(sys.argv[5]) * 1000000
@@ -77,6 +86,10 @@ had = [tuple(map(int, line.split())) for line in open(sys.argv[2])]
 base = sqlite3.connect(sys.argv[1])
 origin = int(base.execute("select value from meta where key = 'begin_host_ns'").fetchone()[0])
 offset = int(sys.argv[4]) # of the guest's clock
+usual, = base.execute("select reference_latency_ns from diagnoses where lifetime = 'whole'").fetchone()
+if usual > 10e6: # an ordinary request waits for the core as long as a disturbed one
+    print(f"{right_words}: an ordinary request takes {usual / 1e6:.1f} ms")
+    sys.exit(77)
 hops = {}
 for request, name, ns in base.execute("""
         select request, name, ns from attributions natural join causes
@@ -87,7 +100,7 @@ truth, said, right, near, count = 0, 0, 0, 0, 0
 others = {}
 for request, sent, came in base.execute("select id, client_tx_ns, nic_ns from requests where client_tx_ns and nic_ns"):
     own = sum(max(0, min(end + offset, came + origin) - max(begin + offset, sent + origin)) for begin, end in had)
-    if own < least_ns:
+    if own < max(least_ns, 0.6 * (came - sent)):
         continue
     of = hops.get(request, {})
     attributed = sum(ns for name, ns in of.items() if is_right(name))
@@ -110,18 +123,18 @@ $sshd -e -f sshd_guest
 $guest_wait
 INSIDE
 group=/sys/fs/cgroup/cpu/taillight-vm-$$
-experiment_of() { # KIND LEAST-MS
+experiment_of() { # KIND LEAST-MS SECONDS
     cat >"$work/$1.yaml" <<YAML
 name: $1
 hosts:
   client: {kind: local, cores: [1]}
-  guest: {kind: ssh, address: guest, ssh_config: $work/ssh_config, cores: [0]}
+  guest: {kind: ssh, address: guest, ssh_config: $work/ssh_config, cores: [0], silence: 60s}
 servers:
   cache: {host: guest, kind: memcached, threads: 1, memory: 64MiB, shim: true}
 workload:
   keys: {count: 200}
   values: {size: {fixed: 200}}
-load: {from: client, to: cache, rate: 40, duration: 6s, connections: 16, depth: 64, timeout: 10s, seed: 1, sleep: true}
+load: {from: client, to: cache, rate: 40, duration: ${3}s, connections: 16, depth: 64, timeout: 10s, seed: 1, sleep: true}
 neighbours:
   disturber: {host: client, command: [python3, $work/disturb.py, $1, '$(cat "$work/qemu.pid")', $work/$1.had, $group]}
 diagnose: {slice: '>$2ms'}
@@ -132,9 +145,9 @@ guest_start -t 800 -q "$work/emulator" "${programs[@]}" -f "$work/inside" -f "$w
     -f "$work/sshd_guest" 'bash inside'
 trap 'kill $guest "${ours[@]}" 2>/dev/null; wait; rmdir "$group" 2>/dev/null; rm -rf "$work"' EXIT
 
-disturbed() { # KIND WORDS LEAST-MS
-    local try status
-    experiment_of "$1" "$3"
+disturbed() { # KIND WORDS LEAST-MS SECONDS
+    local try status judged=0
+    experiment_of "$1" "$3" "$4"
     for try in 1 2 3 4 5; do
         rm -rf "$work/run"
         "$BUILD/taillight" run "$work/$1.yaml" --out "$work/run" >"$work/report" 2>"$work/run.err"
@@ -144,17 +157,21 @@ disturbed() { # KIND WORDS LEAST-MS
             continue
         fi
         [ -z "${KEEP:-}" ] || { cp -r "$work/run" "$KEEP/$1-$try" && cp "$work/report" "$work/$1.had" "$KEEP/$1-$try"; }
-        python3 "$work/compare.py" "$work/run/run.db" "$work/$1.had" "$2" "$(jq .hosts.offset_ns "$work/run/summary.json")" "$3" && break
+        python3 "$work/compare.py" "$work/run/run.db" "$work/$1.had" "$2" "$(jq .hosts.offset_ns "$work/run/summary.json")" "$3"
+        status=$?
+        [ $status != 0 ] || break
+        [ $status = 77 ] || judged=$((judged + 1))
+        [ $try != 5 ] || [ $judged != 0 ] || { echo "other programs had the cores in each try"; exit 77; }
         [ $try != 5 ] || fail "$1: $(sed -n '/^Hop by hop/,/^$/p' "$work/report")"
     done
     jq -e --arg words "$2" 'any(.hops.parts[] | select(.part == "tap0@client -> eth0@guest") | .waits[]; .for | endswith($words))' \
         "$work/run/summary.json" >/dev/null || fail "$1: the table of hops does not name it: $(jq -c .hops.parts "$work/run/summary.json")"
     grep -q 'of slow messages: .* of them)' "$work/report" || fail "$1: nor does the report: $(cat "$work/report")"
 }
-disturbed stop 'stopped by a signal of stop' 10
-disturbed hog 'behind hog' 3
+disturbed stop 'stopped by a signal of stop' 10 6
+disturbed hog 'behind hog' 3 15
 if mkdir "$group" 2>/dev/null && [ -e "$group/cpu.cfs_quota_us" ]; then
-    disturbed quota "throttled (CPU quota of $(basename "$group" | cut -c1-16))" 10
+    disturbed quota "throttled (CPU quota of $(basename "$group" | cut -c1-16))" 10 6
     while read -r task; do echo "$task" >/sys/fs/cgroup/cpu/tasks; done <"$group/tasks" 2>/dev/null # QEMU's, which goes on
 else
     echo "without its quota: no control group of version 1 can be made here"

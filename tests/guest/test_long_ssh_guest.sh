@@ -33,7 +33,7 @@ cat >"$work/far.yaml" <<EOF
 name: ssh-guest
 hosts:
   client: {kind: local, cores: [1]}
-  server: {kind: ssh, address: guest, cores: [0], ssh_config: $work/ssh_config, directory: /home/files}
+  server: {kind: ssh, address: guest, cores: [0], ssh_config: $work/ssh_config, directory: /home/files, silence: 60s}
 servers:
   cache: {host: server, kind: memcached, threads: 1, memory: 64MiB, shim: true}
 workload:

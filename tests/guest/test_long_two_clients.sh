@@ -73,8 +73,8 @@ cat >"$work/two.yaml" <<END
 name: two-clients
 hosts:
   here: {kind: local, cores: [0]}
-  one: {kind: ssh, address: client0, cores: [1], nic: phc0, directory: /home/files, ssh_config: $work/ssh_config}
-  two: {kind: ssh, address: client1, cores: [1], nic: phc0, directory: /home/files, ssh_config: $work/ssh_config}
+  one: {kind: ssh, address: client0, cores: [1], nic: phc0, directory: /home/files, ssh_config: $work/ssh_config, silence: 60s}
+  two: {kind: ssh, address: client1, cores: [1], nic: phc0, directory: /home/files, ssh_config: $work/ssh_config, silence: 60s}
 servers:
   cache: {host: here, kind: running, port: 11211, address: 10.80.0.1, fill: true}
 workload:
