@@ -22,7 +22,7 @@ failed=0
 for program in $programs; do
     "$sanitized/tests/analysis/$program" || [ $? -eq 77 ] || failed=1
 done
-for script in test_pt_captures test_pt_variants; do
+for script in test_pt_captures test_long_pt_variants; do
     bash tests/analysis/pt/$script.sh || failed=1
 done
 for complaint in "$work"/complaint*; do
