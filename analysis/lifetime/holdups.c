@@ -234,7 +234,8 @@ static void hold_up_in_client_queue(struct held_message *message)
     if (queues.count == 0 || !lifetime_has(life, STAMP_SEND))
         return;
     const int64_t sent = life->stamp_ns[STAMP_SEND];
-    size_t at = first_after(&queues, sent);
+    const size_t first = first_after(&queues, sent);
+    size_t at = first;
     while (at < queues.count && queues.items[at].end < message->sample->request_end)
         at++;
     if (at == queues.count)
@@ -242,8 +243,10 @@ static void hold_up_in_client_queue(struct held_message *message)
     const struct event *event = event_of(message, &queues.items[at]);
     int64_t entered =
         time_source_to_host(&message->from->clock, HOST_CLOCK_MONOTONIC, event->payload.b);
-    add_holdup(message, entered < sent ? sent : entered, queues.items[at].time_ns,
-               HOLDUP_CLIENT_QUEUE, event->flags & QUEUED_IN);
+    if (at > first || entered < sent) // TCP waits while enough of the connection lies there
+        entered = sent;
+    add_holdup(message, entered, queues.items[at].time_ns, HOLDUP_CLIENT_QUEUE,
+               event->flags & QUEUED_IN);
 }
 
 static void hold_up_request(struct held_message *message)

@@ -332,6 +332,10 @@ record_queued_by_client(struct sk_buff *skb, struct net_device *device, uint64_t
     uint32_t end;
     if (!sk || segment_payload(skb, &end) == 0)
         return 0;
+    // Bridges and veth leave it its socket: what queues there is not the client's.
+    if (bpf_core_field_exists(device->nd_net.net) &&
+        device->nd_net.net->ns.inum != namespace_of(&sk->__sk_common))
+        return 0;
     // A connecting socket's acknowledged bytes count its SYN.
     uint32_t first = end - (uint32_t)sent_offset(sk, end) + 1;
     struct stream *stream = stream_of_client(&sk->__sk_common, first);
