@@ -28,7 +28,7 @@ struct holdup {
     int64_t begin_ns, end_ns;
     uint8_t kind; // enum holdup_kind
     uint8_t by;   // HOLDUP_QUEUE, HOLDUP_CLIENT_QUEUE: enum event_queue; what was sent again: what
-                // had thrown it away before (enum event_loss), 0: nobody saw it
+                  // had thrown it away before (enum event_loss), 0: nobody saw it
 };
 // By request, in order of time; those of a request do not overlap.
 struct holdup_array ARRAY_OF(struct holdup);

@@ -26,8 +26,8 @@ MODULE_PARM_DESC(every_ms, "from the beginning of one hold to that of the next, 
 module_param(cpu, uint, 0444);
 MODULE_PARM_DESC(cpu, "on which it is held");
 
-// When each wait of a millisecond or more began (CLOCK_MONOTONIC_RAW) and how many ns it took, of the
-// first few: sysfs shows a page.
+// When each wait of a millisecond or more began (CLOCK_MONOTONIC_RAW) and how many ns it took, of
+// the first few: sysfs shows a page.
 static unsigned long long waits[2 * 128];
 static unsigned int known;
 module_param_array(waits, ullong, &known, 0444);

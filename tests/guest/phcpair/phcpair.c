@@ -48,8 +48,8 @@ module_param(coalesce_end, int, 0644);
 MODULE_PARM_DESC(coalesce_end,
                  "with coalesce_us: only what phc0 (0) or phc1 (1) receives; -1: both");
 
-// When the first packet of each such wait of a millisecond or more came (CLOCK_MONOTONIC_RAW) and how
-// many ns it took, of the first few: sysfs shows a page.
+// When the first packet of each such wait of a millisecond or more came (CLOCK_MONOTONIC_RAW) and
+// how many ns it took, of the first few: sysfs shows a page.
 static unsigned long long delays[2 * 128];
 static unsigned int known;
 module_param_array(delays, ullong, &known, 0444);
