@@ -63,14 +63,14 @@ static __attribute__((noinline)) int record_limit(struct core_ring *ring, uint32
 // A thread of a control group that has more memory than its memory.high is put to sleep for a time
 // before it returns to its program.
 static __attribute__((noinline)) int record_held_back(struct core_ring *ring, uint32_t core,
-                                                      struct task_struct *task)
+                                                      struct task_struct *task, uint64_t now)
 {
     struct page_counter *limit = limit_reached(task, true);
-    uint64_t now = bpf_ktime_get_ns();
     if (!limit)
         return 0;
     record_limit(ring, core, (uint32_t)task->pid, limit);
-    return record_write(ring, core, EVENT_DETOUR, DETOUR_HELD_BACK, (uint32_t)task->pid, now, 0);
+    return record_write_at(ring, core, EVENT_DETOUR, DETOUR_HELD_BACK, (uint32_t)task->pid, now,
+                           now, 0);
 }
 
 #endif

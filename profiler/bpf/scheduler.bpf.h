@@ -186,7 +186,7 @@ static __always_inline uint8_t record_blocked(struct core_ring *ring, uint32_t c
     if (!stopped && is_about_file(call))
         record_file(ring, core, task, regs->di, now);
     if (state == TASK_KILLABLE)
-        record_held_back(ring, core, task);
+        record_held_back(ring, core, task, now);
     if (is_condition(call, regs->si))
         flags |= BLOCKED_CONDITION;
     flags |= runtime_flag(call, regs->di, (uint32_t)task->tgid);
