@@ -204,16 +204,22 @@ struct thrown_away {
     const char *name;
 };
 
-// A request is lost; what comes after it on its connection waits for it.
-static void lose_requests(const struct thrown_away *thrown)
+// Some requests, and those behind them, reach the server HOLD_NS later.
+static struct scenario *build_late_requests(struct joined *j)
 {
-    struct joined j = {0};
     struct scenario_options options = usual;
     options.fault = FAULT_NETWORK;
     options.faults = options.requests / EVERY;
     options.fault_ns = HOLD_NS;
-    scenario_build(&j.scenario, &options);
-    struct scenario *s = &j.scenario;
+    scenario_build(&j->scenario, &options);
+    return &j->scenario;
+}
+
+// A request is lost; what comes after it on its connection waits for it.
+static void lose_requests(const struct thrown_away *thrown)
+{
+    struct joined j = {0};
+    struct scenario *s = build_late_requests(&j);
     for (size_t i = 0; i < s->requests.count; i++) {
         struct scenario_request *r = &s->requests.items[i];
         if (r->fault_ns < HOLD_NS) // it is the first of those that are late
@@ -294,12 +300,7 @@ static void queueing_discipline_of_the_client(void **state)
 {
     (void)state;
     struct joined j = {0};
-    struct scenario_options options = usual;
-    options.fault = FAULT_NETWORK;
-    options.faults = options.requests / EVERY;
-    options.fault_ns = HOLD_NS;
-    scenario_build(&j.scenario, &options);
-    struct scenario *s = &j.scenario;
+    struct scenario *s = build_late_requests(&j);
     for (size_t i = 0; i < s->requests.count; i++) {
         const struct scenario_request *r = &s->requests.items[i];
         if (r->fault_ns > 0)
