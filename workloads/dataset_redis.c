@@ -7,7 +7,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "base/clock.h"
 #include "workloads/dataset_client.h"
 #include "workloads/protocols/redis.h"
 #include "workloads/protocols/redis_client.h"
@@ -16,7 +18,9 @@
 enum {
     COMMANDS_AT_ONCE = 256, // in flight, pipelined
     PROGRESS_EVERY = 2000,
-    PATIENCE_MS = 5000, // for a connection or any single answer
+    PATIENCE_MS = 5000,           // for a connection or any single answer
+    LOADING_PATIENCE_MS = 120000, // for a server that reads what it had stored before it was ended
+    LOADING_PAUSE_MS = 50,
     KEY_BYTES_MAX = WORKLOAD_KEY_BYTES_MAX + 8,
 };
 
@@ -49,6 +53,31 @@ static void close_clients(struct dataset *dataset)
     free(dataset->redis);
 }
 
+// A server that was begun with data of its own listens long before it has read them, and refuses
+// every command until then.
+static int wait_until_loaded(const struct dataset *dataset, struct redisContext *redis,
+                             struct error *err)
+{
+    const int64_t until_ms = monotonic_ms() + LOADING_PATIENCE_MS;
+    for (;;) {
+        redisReply *reply = redisCommand(redis, "PING");
+        if (!reply)
+            return redis_refuse(dataset, "load", redis->errstr, err);
+        bool loads = reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "LOADING", 7) == 0;
+        freeReplyObject(reply);
+        if (!loads)
+            return 0; // another refusal is that of the commands themselves, too
+        if (monotonic_ms() > until_ms)
+            return error_set(err, ERROR_FAILED,
+                             "%s has been loading data of its own for %d s: try again when it "
+                             "answers, or begin it without them",
+                             dataset->place, LOADING_PATIENCE_MS / 1000);
+        if (dataset_tell(dataset, "Redis still loads data of its own; storing", 0, err) < 0)
+            return -ERROR_FAILED;
+        nanosleep(&(struct timespec){.tv_nsec = LOADING_PAUSE_MS * 1000000}, NULL);
+    }
+}
+
 // In RESP2, whatever the load speaks: this client knows no other.
 static int open_clients(struct dataset *dataset, struct error *err)
 {
@@ -66,7 +95,11 @@ static int open_clients(struct dataset *dataset, struct error *err)
                                    &dataset->redis[i], err);
     if (result == -ERROR_INPUT)
         return error_prefix(err, "%s", dataset->place);
-    return result < 0 ? redis_refuse(dataset, "load", err->text, err) : 0;
+    if (result < 0)
+        return redis_refuse(dataset, "load", err->text, err);
+    for (size_t i = 0; i < count_nodes(dataset) && result == 0; i++)
+        result = wait_until_loaded(dataset, dataset->redis[i], err);
+    return result;
 }
 
 static size_t make_key(const struct dataset *dataset, enum data_type type, uint64_t index,
