@@ -13,6 +13,8 @@
 #include "base/text.h"
 #include "base/units.h"
 
+enum { NAME_COLUMNS = 44 };
+
 static const char *const scripts[] = {"page_plot.js",          "page_views.js",   "page_flame.js",
                                       "page_compare_plots.js", "page_compare.js", NULL};
 
@@ -65,6 +67,8 @@ static void write_percentiles(const struct comparison *comparison, FILE *out)
                 text_clean(comparison->percentiles.items[i].verdict, false, clean, sizeof clean));
 }
 
+// A name that is longer than its column has a line of its own: what causes differ by may be their
+// last words.
 static void write_change(const struct cause_shift *cause, FILE *out)
 {
     char name[300], clean[260], base[32], candidate[32], difference[32], low[32], high[32],
@@ -73,8 +77,10 @@ static void write_change(const struct cause_shift *cause, FILE *out)
     snprintf(name, sizeof name, "%s (%s)", clean, role_name(cause->role));
     snprintf(interval, sizeof interval, "[%s, %s]", signed_duration(cause->interval.low, low),
              signed_duration(cause->interval.high, high));
-    fprintf(out, "  %-9s %-44.44s %9s %9s %9s %-20s %7s -> %s\n", change_kind_name(cause->kind),
-            name, duration(cause->mean_ns[COMPARE_BASE], base),
+    fprintf(out, "  %-9s %-*s", change_kind_name(cause->kind), NAME_COLUMNS, name);
+    if (strlen(name) > NAME_COLUMNS)
+        fprintf(out, "\n  %-9s %-*s", "", NAME_COLUMNS, "");
+    fprintf(out, " %9s %9s %9s %-20s %7s -> %s\n", duration(cause->mean_ns[COMPARE_BASE], base),
             duration(cause->mean_ns[COMPARE_CANDIDATE], candidate),
             signed_duration(cause->difference_ns, difference), interval,
             text_share(cause->longer[COMPARE_BASE], 1, longer[COMPARE_BASE]),
@@ -145,8 +151,8 @@ static void write_slice(const struct comparison *comparison, size_t index, FILE 
     fprintf(out, "\n%s\n", text_clean(one->verdict, false, clean, sizeof clean));
     if (!slice->available)
         return;
-    fprintf(out, "  %-9s %-44s %9s %9s %9s %-20s messages\n", "", "mean of a message", "base",
-            "candidate", "change", "[99 %]");
+    fprintf(out, "  %-9s %-*s %9s %9s %9s %-20s messages\n", "", NAME_COLUMNS, "mean of a message",
+            "base", "candidate", "change", "[99 %]");
     for (size_t i = 0; i < slice->causes.count; i++) {
         if (slice->causes.items[i].kind == CHANGE_NONE)
             unchanged++;
