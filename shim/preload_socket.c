@@ -85,9 +85,12 @@ bool shim_count_kernel(int fd, bool outgoing, struct kernel_counts *out)
         out->ended = state == CLOSED;
         const uint64_t received = after.tcpi_bytes_received, acknowledged = after.tcpi_bytes_acked;
         out->bytes[DIRECTION_IN] = received - (uint64_t)unread - in_states(state, fin_received);
-        // The SYN of whoever connects is acknowledged, too.
+        // The SYN of whoever connects is acknowledged, too, and before anything else. Where nobody
+        // has taken the connection, nothing was carried, and the queue's length means nothing.
         out->bytes[DIRECTION_OUT] =
             acknowledged + (uint64_t)unacknowledged - in_states(state, fin_sent) - outgoing;
+        if (outgoing && acknowledged == 0)
+            out->bytes[DIRECTION_OUT] = 0;
         return true;
     }
     return false; // it is never quiet: another time

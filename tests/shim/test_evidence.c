@@ -397,27 +397,52 @@ static void shares(uint16_t port)
     NEED(close(ends.server) == 0);
 }
 
+// A server asks another one where nobody listens, and how that went by the same call again, as
+// HAProxy does: the kernel then forgets the connection, and its numbers are no counts any more.
+static void is_refused(uint16_t port)
+{
+    struct ends ends = connected(port);
+    struct sockaddr_in nobody = {.sin_family = AF_INET};
+    socklen_t bytes = sizeof nobody;
+    char a[8];
+    int reserved = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int made = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    nobody.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    give(&ends, "request");
+    NEED(read(ends.server, a, 7) == 7);
+    NEED(bind(reserved, (struct sockaddr *)&nobody, sizeof nobody) == 0);
+    NEED(getsockname(reserved, (struct sockaddr *)&nobody, &bytes) == 0);
+    NEED(connect(made, (struct sockaddr *)&nobody, sizeof nobody) < 0 && errno == EINPROGRESS);
+    NEED(poll(&(struct pollfd){.fd = made, .events = POLLOUT}, 1, 10000) == 1);
+    NEED(connect(made, (struct sockaddr *)&nobody, sizeof nobody) < 0 && errno == ECONNREFUSED);
+    NEED(close(made) == 0);
+    account(&ends, 7, 0);
+    NEED(close(ends.server) == 0);
+}
+
 struct scenario {
     const char *name;
     void (*run)(uint16_t port);
     uint64_t doubtful; // connections
     uint64_t behind;   // descriptors closed behind the shim's back
+    bool peers;        // the connections that it makes are watched, too
 };
 
 static const struct scenario scenarios[] = {
-    {"closes_by_syscall", closes_by_syscall, 0, 0},
-    {"moves_by_syscall", moves_by_syscall, 0, 0},
-    {"moves_by_vectors", moves_by_vectors, 0, 0},
-    {"prints", prints, 0, 0},
-    {"moves_by_aio", moves_by_aio, 0, 0},
-    {"passes_on", passes_on, 0, 0},
-    {"inherits", inherits, 0, 0},
-    {"forks", forks, 0, 0},
-    {"reads_unseen", reads_unseen, 1, 0},
-    {"writes_unseen", writes_unseen, 1, 0},
-    {"reads_a_file", reads_a_file, 1, 1},
-    {"shares", shares, 1, 0},
-    {"inherited", inherited, 0, 0}, // only as another's second half
+    {"closes_by_syscall", closes_by_syscall, 0, 0, false},
+    {"moves_by_syscall", moves_by_syscall, 0, 0, false},
+    {"moves_by_vectors", moves_by_vectors, 0, 0, false},
+    {"prints", prints, 0, 0, false},
+    {"moves_by_aio", moves_by_aio, 0, 0, false},
+    {"passes_on", passes_on, 0, 0, false},
+    {"inherits", inherits, 0, 0, false},
+    {"forks", forks, 0, 0, false},
+    {"is_refused", is_refused, 0, 0, true},
+    {"reads_unseen", reads_unseen, 1, 0, false},
+    {"writes_unseen", writes_unseen, 1, 0, false},
+    {"reads_a_file", reads_a_file, 1, 1, false},
+    {"shares", shares, 1, 0, false},
+    {"inherited", inherited, 0, 0, false}, // only as another's second half
 };
 enum { SCENARIOS = sizeof scenarios / sizeof *scenarios - 1 };
 
@@ -469,6 +494,8 @@ static void test_scenario(void **state)
     assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
     if (message_collector_create(places.rings, 4 << 20, &port, 1, &collector, &err) < 0)
         fail_msg("%s", err.text);
+    if (scenario->peers)
+        message_collector_watch_peers(collector);
     message_collector_enable(collector);
     const char *argv[] = {self, "--scenario", scenario->name, text, NULL};
     const char *environment[] = {places.preload, places.environment,
