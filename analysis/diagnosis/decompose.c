@@ -83,21 +83,31 @@ static void visit_interrupts(const struct span *const *open, unsigned depth, int
     interrupts->now = now;
 }
 
+static struct interrupts interrupts_until(const struct core_timeline *core, int64_t begin_ns,
+                                          int64_t end_ns)
+{
+    struct interrupts interrupts = {.since_ns = INT64_MAX, .first_ns = INT64_MAX};
+    core_timeline_stacks(core, begin_ns, end_ns, visit_interrupts, &interrupts);
+    return interrupts;
+}
+
 // Until when the NIC kept a packet to itself, as it does to tell of several by one interrupt: the
 // begin of the interrupts in which the kernel then took the packet. Nothing that the core runs
-// before holds an interrupt up, so it is no cause. Where the kernel took it in a thread (ksoftirqd,
-// busy polling) the first interrupt was the one.
+// before holds an interrupt up, so it is no cause. Where it was in none then, but was as it handed
+// the data over, another core took the packet and sent it on to this one (RPS): its own interrupts
+// before say nothing. Where a thread did all of it (ksoftirqd, busy polling) the first was the one.
 static int64_t told_by_nic(const struct core_timeline *core, const struct lifetime *life,
                            int64_t begin_ns, int64_t end_ns)
 {
-    struct interrupts interrupts = {.since_ns = INT64_MAX, .first_ns = INT64_MAX};
     int64_t told = life->told_ns < end_ns ? life->told_ns : end_ns;
+    int64_t handoff = life->stamp_ns[STAMP_HANDOFF];
     if (told <= begin_ns)
         return begin_ns;
-    core_timeline_stacks(core, begin_ns, told, visit_interrupts, &interrupts);
-    return interrupts.now                     ? interrupts.since_ns
-           : interrupts.first_ns != INT64_MAX ? interrupts.first_ns
-                                              : told;
+    struct interrupts interrupts = interrupts_until(core, begin_ns, told);
+    if (interrupts.now)
+        return interrupts.since_ns;
+    bool passed_on = interrupts_until(core, handoff - 1, handoff).now;
+    return passed_on || interrupts.first_ns == INT64_MAX ? told : interrupts.first_ns;
 }
 
 static void sweep_receive_core(struct decomposer *decomposer, const struct lifetime *life,

@@ -130,16 +130,16 @@ static inline void scenario_stream(struct scenario *s, int64_t time, uint8_t kin
     event->payload.b = other;
 }
 
-// Has every segment stamped by its NIC, which is what its kernel's stamp was until now; that is of
-// the softirq that took it.
-static inline void scenario_nic_stamps(struct scenario *s)
+// Has every segment stamped by its NIC, which is what its kernel's stamp was until now; that is so
+// long before its record: of the softirq that took it, or of another core's that sent it on.
+static inline void scenario_nic_stamps(struct scenario *s, int64_t before_ns)
 {
     for (size_t i = 0, count = s->events.count; i < count; i++) {
         struct event segment = s->events.items[i];
         if (segment.kind != EVENT_SEGMENT || segment.payload.b == 0)
             continue;
         int64_t recorded = (int64_t)segment.time - MONOTONIC_AHEAD_NS;
-        s->events.items[i].payload.b = (uint64_t)(recorded - 500 + REALTIME_AHEAD_NS);
+        s->events.items[i].payload.b = (uint64_t)(recorded - before_ns + REALTIME_AHEAD_NS);
         scenario_stream(s, recorded, EVENT_STAMPED, segment.core, segment.id, segment.payload.a,
                         segment.payload.b);
     }

@@ -592,7 +592,7 @@ static void nic_stamps_go_before_the_kernels(void **state)
     struct joined j = {0};
     scenario_build(&j.scenario, &plain);
     struct scenario *s = &j.scenario;
-    scenario_nic_stamps(s);
+    scenario_nic_stamps(s, 500);
     struct join_input input = input_of(&j);
     join_all(&j, &input);
     assert_exact(&j);
