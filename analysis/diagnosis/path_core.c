@@ -193,6 +193,37 @@ static void add_task(struct path *path, const struct span *task, int64_t begin_n
     }
 }
 
+// The thread is on a core that runs `task`, and not on the one that it ran on before.
+struct elsewhere {
+    struct path *path;
+    const struct span *task;
+};
+
+static void visit_left_core(const struct span *context, int64_t begin_ns, int64_t end_ns,
+                            void *opaque)
+{
+    const struct elsewhere *elsewhere = opaque;
+    if (context && context->kind == SPAN_IDLE)
+        sweep_add(&elsewhere->path->sweep, COMPONENT_MIGRATION, begin_ns, end_ns);
+    else
+        add_task(elsewhere->path, elsewhere->task, begin_ns, end_ns);
+}
+
+// Where it was is no better while something else runs there as well: then it waits for the task
+// behind which it is, as it would have for the other.
+static void add_task_elsewhere(struct path *path, const struct span *task, int64_t begin_ns,
+                               int64_t end_ns)
+{
+    const struct sweep *sweep = &path->sweep;
+    const struct core_timeline *left =
+        host_timeline_core(sweep->decomposer->in->server, sweep->before->core);
+    struct elsewhere elsewhere = {path, task};
+    if (left)
+        core_timeline_pieces(left, begin_ns, end_ns, visit_left_core, &elsewhere);
+    else
+        add_task(path, task, begin_ns, end_ns);
+}
+
 // Whether the task that has the core was preempted, not done, when the thread went on.
 static bool is_preempted(const struct path *path, const struct span *task)
 {
@@ -227,7 +258,7 @@ static void visit_ready(const struct span *const *open, unsigned depth, int64_t 
     } else if (context->kind != SPAN_TASK) {
         add_interruption(sweep, context, begin_ns, end_ns);
     } else if (sweep->moved) {
-        sweep_add(sweep, COMPONENT_MIGRATION, begin_ns, end_ns);
+        add_task_elsewhere(path, context, begin_ns, end_ns);
     } else {
         add_task(path, context, begin_ns, end_ns);
     }

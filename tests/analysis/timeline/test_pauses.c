@@ -33,6 +33,8 @@ enum hindrance {
     THAWED,
     UNKNOWN_CALL,
     MOVED,
+    MOVED_FROM_IDLE,
+    MOVED_FROM_BUSY,
     FAULTING,
     THROTTLED,
     DISK_SERVING,
@@ -216,6 +218,17 @@ static void moves(struct scenario *s, int64_t at, uint16_t to)
     scenario_event(s, at, EVENT_MIGRATE, 0, SERVER_THREAD)->payload.b = to;
 }
 
+// Woken, it is put on a core that runs another program, while its own does or idles.
+static void moves_behind(struct scenario *s, int64_t at, int64_t held, bool busy)
+{
+    scenario_switch(s, at - 1000, 2, SHELL, "bash");
+    if (busy)
+        scenario_switch(s, at, 0, SHELL + 1, "neighbour");
+    moves(s, at, 2);
+    moves(s, at + held, 0);
+    scenario_switch(s, at + held, 2, 0, "swapper/2");
+}
+
 // One request's life on the server; returns how long it was held up.
 static int64_t serve(struct scenario *s, int64_t begin, enum hindrance hindrance)
 {
@@ -225,6 +238,9 @@ static int64_t serve(struct scenario *s, int64_t begin, enum hindrance hindrance
         moves(s, begin + 2000, FAR_CORE);
         moves(s, begin + 2000 + held, 0);
         scenario_switch(s, begin + 4000 + held, 0, SERVER_THREAD, "server");
+    } else if (hindrance == MOVED_FROM_IDLE || hindrance == MOVED_FROM_BUSY) {
+        moves_behind(s, begin + 2000, held, hindrance == MOVED_FROM_BUSY);
+        scenario_switch(s, begin + 2000 + held, 0, SERVER_THREAD, "server");
     } else {
         scenario_switch(s, begin + 4000, 0, SERVER_THREAD, "server");
     }
@@ -583,6 +599,8 @@ static void a_moved_thread_waits_elsewhere(void **state)
 {
     (void)state;
     expect(MOVED, "scheduler migration");
+    expect(MOVED_FROM_IDLE, "scheduler migration");
+    expect(MOVED_FROM_BUSY, "bash");
 }
 
 static void page_faults_take_their_time(void **state)
