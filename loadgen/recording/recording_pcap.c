@@ -21,6 +21,9 @@ struct packet {
 
 enum verdict { TAKEN, NOT_TCP, DAMAGED };
 
+// Captures of several queues are not quite in order, by much less than this.
+static const double disorder_most_s = 1;
+
 static uint32_t read_16(const uint8_t *at)
 {
     return (uint32_t)at[0] << 8 | at[1];
@@ -251,10 +254,14 @@ static int read_packets(const struct library *library, pcap_t *pcap, struct stre
         // Of nanosecond precision: what is called microseconds are nanoseconds.
         const double time = (double)header->ts.tv_sec + (double)header->ts.tv_usec / 1e9;
         begin = begin < 0 ? time : begin;
-        // Captures of several queues are not quite in order: a request is not before another.
-        if (time - begin > streams->now_s)
-            streams->now_s = time - begin;
         reading->line++;
+        if (time - begin < streams->now_s - disorder_most_s)
+            return reading_wrong(reading,
+                                 "was captured more than a second before what is above it, so that "
+                                 "nobody knows when it was sent: divide the capture where its "
+                                 "clock was set back (editcap), and replay one part");
+        if (time - begin > streams->now_s) // a request is not before another
+            streams->now_s = time - begin;
         const enum verdict verdict = read_packet(&packet, link, &segment);
         reading->recording->damaged += verdict == DAMAGED;
         int status = verdict == TAKEN ? streams_take(streams, &segment) : 0;

@@ -415,6 +415,35 @@ static void transactions_end_with_what_ends_them(void **state)
     recording_free(&recording);
 }
 
+// Packets of several queues change places; a clock that was set back makes one burst of what
+// follows.
+static void a_clock_that_was_set_back_is_no_schedule(void **state)
+{
+    (void)state;
+    static struct capture capture;
+    struct recording recording;
+    struct workload workload;
+    struct error err;
+    workload_defaults(&workload);
+    begin(&capture, DLT_EN10MB);
+    capture.now_us = 10000000;
+    put_a_get_and_a_set(&capture);
+    capture.now_us -= 900000;
+    put_text(&capture, 152, get_a);
+    capture.now_us += 2000000;
+    put_text(&capture, 172, get_a);
+    load(&capture, &recording);
+    assert_int_equal(recording.requests.count, 4);
+    expect(&recording, 2, 1, WORKLOAD_GET, 0);
+    expect(&recording, 3, 1103, WORKLOAD_GET, 0);
+    recording_free(&recording);
+    capture.now_us -= 1100000;
+    put_text(&capture, 192, get_a);
+    assert_int_equal(parse(&capture, &workload, &recording, &err), -ERROR_INPUT);
+    assert_non_null(strstr(err.text, "r.pcap:6: what stands here was captured more than a second"));
+    recording_free(&recording);
+}
+
 static void what_is_no_capture_is_refused(void **state)
 {
     (void)state;
@@ -445,6 +474,7 @@ int main(void)
         cmocka_unit_test(what_was_not_kept_is_told),
         cmocka_unit_test(memcached_is_understood),
         cmocka_unit_test(transactions_end_with_what_ends_them),
+        cmocka_unit_test(a_clock_that_was_set_back_is_no_schedule),
         cmocka_unit_test(what_is_no_capture_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
