@@ -44,12 +44,17 @@ static int take_answer(struct client_connection *connection, const struct reply 
                        struct error *err)
 {
     const char *said = connection->parser.said;
+    said = *said ? said : reply_kind_names[reply->kind];
     connection->login_answers--;
     if (reply->kind == REPLY_STORED)
         return 0;
+    if (reply_is_broken(reply->kind))
+        return error_set(err, ERROR_INPUT,
+                         "%s does not log one in: protocol %s has no such answer to a login: "
+                         "\"%s\"",
+                         connection->server->text, connection->context->protocol->name, said);
     return error_set(err, reply->kind == REPLY_SERVER_ERROR ? ERROR_FAILED : ERROR_INPUT,
-                     "%s refuses the login: \"%s\"", connection->server->text,
-                     *said ? said : reply_kind_names[reply->kind]);
+                     "%s refuses the login: \"%s\"", connection->server->text, said);
 }
 
 static int take_answers(struct client_connection *connection, size_t count, struct error *err)

@@ -137,17 +137,35 @@ if have python3; then
     at=127.0.0.1:$port
     broken 'it closed it' "redis://closes@$at"
     broken 'says more than the login asks for' "redis://talks@$at"
-    refused 'refuses the login: "OK"' "redis://stutters@$at"
-    refused 'refuses the login' "redis://endless@$at"
+    refused 'redis has no such answer to a login: "OK"' "redis://stutters@$at"
+    refused 'redis has no such answer to a login' "redis://endless@$at"
     is_long && load "redis://dribbles@$at" --rate 500
     # Its password is changed while connections are open: no request gets lost unseen.
-    timeout 20 "$taillight" load --server "redis://turns@$at" --quiet --json --rate 1k --duration 300ms --reconnect 200ms \
-        --connections 2 --workload "$dir/workload.yaml" >"$dir/out" 2>"$dir/err"
-    case $? in 1 | 4) ;; *) fail 'the password changed: not seen' ;; esac
-    grep -q 'WRONGPASS it was changed' "$dir/out" || fail 'the password changed: not quoted'
-    grep -q '"wrong_value\|client_error"' "$dir/out" && fail 'the password changed: the refusal answered a request'
-    [ $(($(value answered) + $(value lost) + $(value unsent) + $(value timed_out))) -eq "$(value scheduled)" ] ||
-        fail 'the password changed: requests are not accounted for'
+    turned() { # words, server
+        timeout 20 "$taillight" load --server "$2" --quiet --json --rate 1k --duration 300ms --reconnect 200ms --timeout 1s \
+            --connections 2 --workload "$dir/workload.yaml" --password-file "$dir/word" >"$dir/out" 2>"$dir/err"
+        case $? in 1 | 4) ;; *) fail "$2: not seen" ;; esac
+        grep -qF -- "$1" "$dir/out" || fail "$2: does not quote $1"
+        grep -q '"wrong_value\|client_error"' "$dir/out" && fail "$2: the refusal answered a request"
+        [ "$(value answered)" -ge 20 ] || fail "$2: was not let in before"
+        [ $(($(value answered) + $(value lost) + $(value unsent) + $(value timed_out))) -eq "$(value scheduled)" ] ||
+            fail "$2: requests are not accounted for"
+    }
+    turned 'WRONGPASS it was changed' "redis://turns@$at"
+
+    start python3 "$here/sasl_server.py" PORT
+    at=127.0.0.1:$port
+    meets() { # words, user
+        refused "$1" "memcached-binary://$2@$at" --password-file "$dir/word"
+        turned "$1" "memcached-binary://$2-later@$at"
+    }
+    for user in garbage request other; do meets 'memcached-binary has no such answer to a login' $user; done
+    meets 'a challenge' further
+    for user in half headless closes; do
+        broken 'it closed it' "memcached-binary://$user@$at" --password-file "$dir/word"
+        is_long && turned 'it closed it' "memcached-binary://$user-later@$at"
+    done
+    broken 'says more than the login asks for' "memcached-binary://twice@$at" --password-file "$dir/word"
 fi
 
 [ -z "$missing" ] || { echo "not installed:$missing" && exit 77; }
