@@ -30,6 +30,25 @@ def reply(stream):
     return frame(HEADERS, END_HEADERS, stream, OK) + frame(DATA, END_STREAM, stream, b"page")
 
 
+def word(name, value):
+    return bytes([0, len(name)]) + name + bytes([len(value)]) + value
+
+
+def call(stream, data=b"\0\0\0\0\4page", status=b"0", kind=b"application/grpc", words=b""):
+    """Answers a call of gRPC. data: of one DATA frame, or a list, of one each. status: of the trailers; None: there are none."""
+    frames = data if isinstance(data, list) else [data]
+    text = frame(HEADERS, END_HEADERS, stream, OK + word(b"content-type", kind) + words)
+    text += b"".join(frame(DATA, 0, stream, each) for each in frames)
+    return text + (frame(DATA, END_STREAM, stream) if status is None else
+                   frame(HEADERS, END_HEADERS | END_STREAM, stream, word(b"grpc-status", status)))
+
+
+def good_call(stream, *words, **more):
+    global answered
+    answered += 1
+    return call(stream, *words, **more)
+
+
 class Connection:
     def __init__(self, sock):
         self.sock = sock
@@ -170,6 +189,28 @@ instead = {
     "half": lambda stream: frame(HEADERS, END_HEADERS, stream, OK) + frame(DATA, 0, stream, b"pa"),
     "size": lambda stream: frame(HEADERS, END_HEADERS, stream, OK + LENGTH_3) + frame(DATA, END_STREAM, stream, b"page"),
 }
+instead.update({
+    "call": good_call,
+    "call-bytewise": lambda stream: good_call(stream, [bytes([each]) for each in b"\0\0\0\0\4page"]),
+    "call-and-reset": lambda stream: good_call(stream) + frame(RESET, 0, stream, struct.pack(">I", 0)),
+    "call-reset": lambda stream: frame(HEADERS, END_HEADERS, stream, OK) + frame(DATA, 0, stream, b"\0\0\0\0\4pa") +
+    frame(RESET, 0, stream, struct.pack(">I", 2)),
+    "call-refused": lambda stream: frame(HEADERS, END_HEADERS | END_STREAM, stream,
+                                         OK + word(b"grpc-status", b"8") + word(b"grpc-message", b"no%20room: 100%25")),
+    "call-compressed": lambda stream: call(stream, b"\1\0\0\0\4page", words=word(b"grpc-encoding", b"gzip")),
+    "call-flagged": lambda stream: call(stream, b"\x7e\0\0\0\4page"),
+    "call-two": lambda stream: call(stream, 2 * b"\0\0\0\0\4page"),
+    "call-short": lambda stream: call(stream, b"\0\0\0\0\4pag"),
+    "call-long": lambda stream: call(stream, b"\0\xff\xff\xff\xffpage"),
+    "call-untold": lambda stream: call(stream, status=b""),
+    "call-empty": lambda stream: call(stream, b""),
+    "call-untrailed": lambda stream: call(stream, status=None),
+    "call-garbled": lambda stream: call(stream, status=b"banana"),
+    "call-beyond": lambda stream: call(stream, status=b"99999999999999999999"),
+    "call-unknown": lambda stream: call(stream, status=b"77"),
+    "call-html": lambda stream: call(stream, b"<html>", None, b"text/html"),
+    "call-html-trailed": lambda stream: call(stream, kind=b"text/html"),
+})
 behind = {
     "twice": lambda stream: frame(HEADERS, END_HEADERS, stream, OK) + frame(DATA, END_STREAM, stream, b"page"),
     "more": lambda stream: frame(DATA, END_STREAM, stream, b"page"),

@@ -7,10 +7,11 @@ have jq || { echo 'not installed: jq' && exit 77; }
 printf 'protocol: http2\nmix: {post: 1}\nvalues: {size: {fixed: 100}}\n' >"$dir/bodies.yaml"
 # HOW, then jq's conditions. $words: options of the load.
 words=()
+protocol=http2
 meets() {
     start python3 "$here/http2_server.py" PORT "$1"
     local begun=$SECONDS
-    timeout 60 "$taillight" load --server "127.0.0.1:$port" --protocol http2 --quiet --json --rate 4k --duration 500ms --depth 16 \
+    timeout 60 "$taillight" load --server "127.0.0.1:$port" --protocol $protocol --quiet --json --rate 4k --duration 500ms --depth 16 \
         --timeout 2s --seed 5 --connections 2 --reconnect 5s "${words[@]}" >"$dir/out" 2>"$dir/err"
     case $? in 0 | 1 | 4) ;; *) fail "$1" ;; esac
     [ $((SECONDS - begun)) -le 10 ] || fail "$1: $((SECONDS - begun)) s, and it had 2.5" # on a busy machine
@@ -63,4 +64,21 @@ meets unread '.answered <= $replies'
 words=()
 # All replies are read that came before the end; requests that met it are lost.
 meets fin '.answered == $replies' '.lost + .answered == .scheduled' '.connections_ended > 5'
+
+# gRPC: the same, and what only it has.
+protocol=grpc
+for how in call call-bytewise call-and-reset; do meets $how "$all"; done
+meets call-reset '.answered == .scheduled' '.errors.server_error == $seen' '(.reasons | join(" ") | contains("RST_STREAM INTERNAL"))'
+meets call-refused '.answered == .scheduled' '.errors.server_error == $seen' '(.reasons | join(" ") | contains("grpc-status 8: no room: 100%"))'
+meets call-unknown '.answered == .scheduled' '.errors.server_error == $seen' '(.reasons | join(" ") | contains("grpc-status 77"))'
+none() { # HOW, words
+    meets "$1" '.answered == 0' '.lost_by.malformed == $seen' '.connections_ended == 0' "(.reasons | join(\" \") | contains(\"$2\"))"
+}
+for how in compressed flagged; do none call-$how 'a compressed message, and none was asked for'; done
+for how in two short long; do none call-$how 'a message of another length than it says'; done
+for how in garbled beyond untold; do none call-$how 'a grpc-status that is no number'; done
+none call-empty 'no message'
+none call-untrailed 'no grpc-status'
+for how in html html-trailed; do none call-$how "a content-type that is not gRPC's"; done
+meets goaway '.repeated >= 3 * .connections_ended - 6' '.connections_ended > 5'
 exit 0

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "workloads/protocols/encode.h"
+
 static const struct {
     const char *name;
     enum custom_piece_kind kind;
@@ -31,14 +33,6 @@ struct word {
 static bool word_is(struct word word, const char *text)
 {
     return word.bytes == strlen(text) && memcmp(word.at, text, word.bytes) == 0;
-}
-
-static int hex_digit(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
 }
 
 // Appends a piece, or more bytes to the last.

@@ -69,4 +69,13 @@ static inline char *append_number(char *at, uint64_t number)
     return at + digits;
 }
 
+// Its value; -1: it is none.
+static inline int hex_digit(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
 #endif

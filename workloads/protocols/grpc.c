@@ -6,6 +6,7 @@
 // protocol buffers whose first field is the key, and whose second the value; or a value as it is.
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "workloads/protocols/encode.h"
 #include "workloads/protocols/http2_session.h"
@@ -30,6 +31,7 @@ enum {
     CODE_OK = 0,
     CODE_NOT_FOUND = 5,
     CODES = 17,
+    CODE_IS_NONE = INT16_MAX, // what stands there is no number, or is beyond any
 };
 
 // By gRPC's statuscodes.md: what the server could not do, and what was wrong with the request.
@@ -73,16 +75,34 @@ static bool header_is(const struct http2_header *header, const char *name)
            memcmp(header->name, name, header->name_bytes) == 0;
 }
 
+// Percent-encoded, as URLs are; what is not so stands for itself.
+static void take_message(const struct http2_header *header, char said[REPLY_SAID_BYTES])
+{
+    const char *at = header->value, *end = at + header->value_bytes;
+    size_t count = 0;
+    while (at < end && count + 1 < REPLY_SAID_BYTES) {
+        const int high = end - at > 2 && *at == '%' ? hex_digit(at[1]) : -1;
+        const int low = high >= 0 ? hex_digit(at[2]) : -1;
+        said[count++] = low >= 0 ? (char)(high << 4 | low) : *at;
+        at += low >= 0 ? 3 : 1;
+    }
+    said[count] = '\0';
+}
+
 static void take_header(struct http2_reply *reply, const struct http2_header *header,
                         char said[REPLY_SAID_BYTES])
 {
     if (header_is(header, "grpc-status")) {
         const char *at = header->value, *end = at + header->value_bytes;
         uint64_t code;
-        reply->code =
-            line_digits(&at, end, INT16_MAX - 1, &code) && at == end ? (int16_t)code : INT16_MAX;
+        reply->code = line_digits(&at, end, CODE_IS_NONE - 1, &code) && at == end ? (int16_t)code
+                                                                                  : CODE_IS_NONE;
     } else if (header_is(header, "grpc-message")) {
-        snprintf(said, REPLY_SAID_BYTES, "%.*s", (int)header->value_bytes, header->value);
+        take_message(header, said);
+    } else if (header_is(header, "content-type")) {
+        static const char type[] = "application/grpc"; // of which there are kinds: +proto, ;...
+        reply->foreign = header->value_bytes < strlen(type) ||
+                         strncasecmp(header->value, type, strlen(type)) != 0;
     }
 }
 
@@ -97,12 +117,16 @@ static enum reply_kind judge(const struct http2_reply *reply, uint64_t *value_by
                              char said[REPLY_SAID_BYTES])
 {
     char words[REPLY_SAID_BYTES];
-    if (reply->code < 0 && reply->status / 100 != 2) {
+    if ((reply->code < 0 || reply->foreign) && reply->status / 100 != 2) {
         snprintf(said, REPLY_SAID_BYTES, ":status %u", reply->status);
         return http_kind_of_status(reply->status);
     }
+    if (reply->foreign)
+        return malformed(said, "a content-type that is not gRPC's");
     if (reply->code < 0)
         return malformed(said, "no grpc-status");
+    if (reply->code == CODE_IS_NONE)
+        return malformed(said, "a grpc-status that is no number");
     if (reply->code != CODE_OK) {
         enum reply_kind kind = reply->code < CODES ? kinds[reply->code] : REPLY_SERVER_ERROR;
         snprintf(words, sizeof words, "grpc-status %d: %.70s", reply->code, said);
@@ -114,6 +138,8 @@ static enum reply_kind judge(const struct http2_reply *reply, uint64_t *value_by
     const uint64_t message_bytes = big_endian_read(reply->prefix + 1, HTTP2_PREFIX_BYTES - 1);
     if (message_bytes != reply->body_bytes - HTTP2_PREFIX_BYTES)
         return malformed(said, "a message of another length than it says");
+    if (reply->prefix[0])
+        return malformed(said, "a compressed message, and none was asked for");
     *value_bytes = message_bytes;
     return REPLY_VALUE;
 }
@@ -141,7 +167,8 @@ const struct protocol grpc_protocol = {
         "`http: {path: \"/package.Service/Method\"}` says the method; a call's message is {1: "
         "key}, "
         "a send's {1: key, 2: value}, a raw's the value as it is; grpc-status 0 is a value, 5 a "
-        "miss, 2, 4, 8, 10 and 13 to 15 the server's error, the rest the client's",
+        "miss, 2, 4, 8, 10 and 13 to 15 the server's error, the rest the client's; compressed "
+        "messages, and what has another content-type, are malformed",
     .operations = operations,
     .operation_count = OPERATIONS,
     .usual_port = 50051,

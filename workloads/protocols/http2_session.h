@@ -26,6 +26,7 @@ struct http2_reply {
     uint16_t status;     // HTTP's; 0: none came yet
     int16_t code;        // gRPC's; -1: none came yet
     bool begun;
+    bool foreign;                    // its content-type is another than the dialect's
     char prefix[HTTP2_PREFIX_BYTES]; // the body's first bytes
 };
 

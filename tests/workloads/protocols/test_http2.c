@@ -17,6 +17,9 @@
 #define NOT_FOUND          "\x8d" // 404
 #define FAILED             "\x8e" // 500
 #define GRPC_STATUS(digit) "\0\x0bgrpc-status\1" digit
+#define TYPE(bytes, type)                                                                          \
+    "\0\x0c"                                                                                       \
+    "content-type" bytes type
 
 // --- requests, as another HTTP/2 reads them ------------------------------------------------------
 
@@ -223,7 +226,27 @@ static void calls_are_judged_by_their_status(void **state)
     assert_int_equal(
         ENDS_AT_ONCE(OK "\0\x0cgrpc-message\4full" GRPC_STATUS("8"), "grpc-status 8: full"),
         REPLY_SERVER_ERROR);
-    assert_int_equal(ENDS_AT_ONCE(OK GRPC_STATUS("x"), "grpc-status 32767: "), REPLY_SERVER_ERROR);
+    assert_int_equal(ENDS_AT_ONCE(OK "\0\x0cgrpc-message\x16"
+                                     "100%25 f%C3%bcll %4%g1" GRPC_STATUS("8"),
+                                  "grpc-status 8: 100% f??ll %4%g1"),
+                     REPLY_SERVER_ERROR);
+    assert_int_equal(ENDS_AT_ONCE(OK GRPC_STATUS("x"), "a grpc-status that is no number"),
+                     REPLY_MALFORMED);
+    assert_int_equal(ENDS_AT_ONCE(OK "\0\x0bgrpc-status\5"
+                                     "32768",
+                                  NULL),
+                     REPLY_MALFORMED);
+    assert_int_equal(
+        ENDS(OK, "\1\0\0\0\2ab", GRPC_STATUS("0"), "a compressed message, and none was asked for"),
+        REPLY_MALFORMED);
+    assert_int_equal(
+        ENDS(OK TYPE("\x15", "application/grpc+json"), "\0\0\0\0\0", GRPC_STATUS("0"), NULL),
+        REPLY_VALUE);
+    assert_int_equal(ENDS(OK TYPE("\x9", "text/html"), "\0\0\0\0\0", GRPC_STATUS("0"),
+                          "a content-type that is not gRPC's"),
+                     REPLY_MALFORMED);
+    assert_int_equal(ENDS_AT_ONCE(FAILED TYPE("\x9", "text/html"), ":status 500"),
+                     REPLY_SERVER_ERROR);
     assert_int_equal(ENDS_AT_ONCE(OK GRPC_STATUS("3"), "grpc-status 3: "), REPLY_CLIENT_ERROR);
     assert_int_equal(ENDS_AT_ONCE(FAILED, ":status 500"), REPLY_SERVER_ERROR);
 }
