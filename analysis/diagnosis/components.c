@@ -193,13 +193,11 @@ int64_t component_of_wait(struct component_table *table, const char *name)
 }
 
 int64_t component_of_peer(struct component_table *table, const char *name, const char *tier,
-                          bool connects)
+                          const char *category)
 {
     static const char pool[] = "waiting for a free connection";
     struct component component = {.role = ROLE_A, .class = CAUSE_GAP, .explains = true};
-    component.category = strncmp(name, pool, sizeof pool - 1) == 0 ? "connection pool"
-                         : connects                                ? "connections to servers"
-                                                                   : "another host or server";
+    component.category = strncmp(name, pool, sizeof pool - 1) == 0 ? "connection pool" : category;
     snprintf(component.name, sizeof component.name, "%s", name);
     snprintf(component.tier, sizeof component.tier, "%s", tier);
     return find_or_add(table, &component);

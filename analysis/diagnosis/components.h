@@ -61,10 +61,10 @@ void component_table_fini(struct component_table *table);
 int64_t component_of_wait(struct component_table *table, const char *name);
 
 // Of time in which it was another server's turn, or somebody waited for one whose turn it was:
-// "waiting for redis-server (127.0.0.1:6379)". connects: the connection to it was being opened. -1:
-// no memory.
+// "waiting for redis-server (127.0.0.1:6379)"; the category is that of any but a wait for a free
+// connection. -1: no memory.
 int64_t component_of_peer(struct component_table *table, const char *name, const char *tier,
-                          bool connects);
+                          const char *category);
 
 // The same component at another server, "redis-server: head-of-line blocking": located there, it
 // explains. -1: no memory.

@@ -140,6 +140,7 @@ static void add_time(struct decomposer *decomposer, int64_t component, double ns
 // Time of which nothing is known at another server is what it was without that one: waiting.
 static int64_t component_there(struct decomposer *decomposer, int64_t component)
 {
+    static const char waits[] = "another host or server";
     struct component_table *table = decomposer->table;
     if (!decomposer->tier || component < 0)
         return component;
@@ -149,12 +150,12 @@ static int64_t component_there(struct decomposer *decomposer, int64_t component)
     case COMPONENT_UNKNOWN_R:
     case COMPONENT_UNKNOWN_A:
     case COMPONENT_UNKNOWN_WAIT:
-        return component_of_peer(table, decomposer->waited, decomposer->tier, false);
+        return component_of_peer(table, decomposer->waited, decomposer->tier, waits);
     default:
         break;
     }
     if (strncmp(table->components.items[component].name, "lost records", 12) == 0)
-        return component_of_peer(table, decomposer->waited, decomposer->tier, false);
+        return component_of_peer(table, decomposer->waited, decomposer->tier, waits);
     return component_of_tier(table, (uint32_t)component, decomposer->tier);
 }
 

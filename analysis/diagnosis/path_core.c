@@ -44,7 +44,7 @@ void path_add_waiting_for(struct path *path, const struct peer_wait *wait, const
     snprintf(text, sizeof text, form, what);
     sweep_add(&path->sweep,
               component_of_peer(path->sweep.decomposer->table, text, peer_turn_tier(in, wait),
-                                wait->connects),
+                                peer_turn_category(wait)),
               begin_ns, end_ns);
 }
 

@@ -18,8 +18,20 @@ const char *peer_turn_name(const struct diagnosis_input *in, const struct peer_w
 void peer_turn_what(const struct diagnosis_input *in, const struct peer_wait *wait, char *out,
                     size_t bytes)
 {
-    snprintf(out, bytes, "%s%s", wait->connects ? "a connection to " : "",
-             peer_turn_name(in, wait));
+    snprintf(out, bytes, "%s%s%s",
+             wait->again      ? "another try at "
+             : wait->connects ? "a connection to "
+                              : "",
+             peer_turn_name(in, wait), wait->in_vain ? ", in vain" : "");
+}
+
+const char *peer_turn_category(const struct peer_wait *wait)
+{
+    if (wait->again)
+        return "retries";
+    if (wait->connects)
+        return "connections to servers";
+    return wait->in_vain ? "no answer" : "another host or server";
 }
 
 const char *peer_turn_tier(const struct diagnosis_input *in, const struct peer_wait *wait)

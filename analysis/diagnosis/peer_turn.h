@@ -26,11 +26,15 @@ bool peer_turn_next(const struct diagnosis_input *in, const struct lifetime *lif
 // "redis-server (127.0.0.1:6379)".
 const char *peer_turn_name(const struct diagnosis_input *in, const struct peer_wait *wait);
 
-// What was waited for: that, or "a connection to" it. The peer may do nothing for a request that
-// has no connection yet: its queue of connections is full, or what opens them is dropped.
-enum { PEER_TURN_BYTES = PEER_NAME_BYTES + 16 };
+// What was waited for: that, or "a connection to" it, "in vain" where none came, or "another try
+// at" it. The peer may do nothing for a request that has no connection yet: its queue of
+// connections is full, or what opens them is dropped.
+enum { PEER_TURN_BYTES = PEER_NAME_BYTES + 32 };
 void peer_turn_what(const struct diagnosis_input *in, const struct peer_wait *wait, char *out,
                     size_t bytes);
+
+// The class of remedy.
+const char *peer_turn_category(const struct peer_wait *wait);
 
 // The other server as a tier: its name where it was captured, too.
 const char *peer_turn_tier(const struct diagnosis_input *in, const struct peer_wait *wait);

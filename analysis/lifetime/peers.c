@@ -102,8 +102,8 @@ static bool calls_between(const struct application_calls *all, uint32_t thread, 
     return false;
 }
 
-static int add_wait(struct builder *builder, const struct numbered_call *at, int64_t begin_ns,
-                    int64_t end_ns, const struct asked *asked)
+static int add_wait(struct builder *builder, const struct numbered_call *at, bool connects,
+                    int64_t begin_ns, int64_t end_ns, const struct asked *asked)
 {
     const struct application_call *call = &builder->calls.items[at->call];
     struct peer_wait wait = {.begin_ns = begin_ns,
@@ -111,7 +111,8 @@ static int add_wait(struct builder *builder, const struct numbered_call *at, int
                              .thread = call->thread,
                              .connection = at->connection,
                              .life = NO_PEER_LIFE,
-                             .connects = call->kind == CALL_SEND};
+                             .connects = connects,
+                             .in_vain = call->kind == CALL_CLOSE};
     wait.exclusive =
         !calls_between(builder->in->calls, call->thread, begin_ns, call->entry_ns, 0) &&
         !calls_between(&builder->calls, call->thread, begin_ns, call->entry_ns, call->connection);
@@ -131,11 +132,14 @@ static void note_open(struct peer_connection *connection, const struct applicati
         connection->close_ns = call->exit_ns;
 }
 
-// Along one connection's calls, in order of time.
+// Along one connection's calls, in order of time. What is closed unanswered was asked in vain, from
+// the last that was sent on: of a connection that never gets any answer, as one that takes a log,
+// nobody waits for it.
 static int walk_connection(struct builder *builder, const struct numbered_call *calls, size_t count)
 {
     struct asked asked = {.connection = calls[0].connection};
     int64_t turn_ns = INT64_MIN; // since when it is the peer's turn
+    int64_t sent_ns = INT64_MIN; // the latest part of what was asked
     bool fresh = true, connecting = false;
     for (size_t i = 0; i < count; i++) {
         const struct application_call *call = &builder->calls.items[calls[i].call];
@@ -146,7 +150,8 @@ static int walk_connection(struct builder *builder, const struct numbered_call *
             connecting = true;
         } else if (call->kind == CALL_SEND && fresh) {
             if (connecting)
-                result = add_wait(builder, &calls[i], turn_ns, call->entry_ns, &(struct asked){0});
+                result =
+                    add_wait(builder, &calls[i], true, turn_ns, call->entry_ns, &(struct asked){0});
             asked.sent_ns = call->entry_ns;
             asked.request_end = call->offset + call->length;
             turn_ns = call->exit_ns;
@@ -155,11 +160,16 @@ static int walk_connection(struct builder *builder, const struct numbered_call *
             asked.reply_begin = call->offset;
             asked.reply_end = call->offset + call->length;
             if (turn_ns != INT64_MIN)
-                result = add_wait(builder, &calls[i], turn_ns, call->exit_ns, &asked);
+                result = add_wait(builder, &calls[i], false, turn_ns, call->exit_ns, &asked);
             turn_ns = call->exit_ns;
             fresh = true;
             connecting = false;
+        } else if (call->kind == CALL_CLOSE && (connecting || !fresh)) {
+            result = add_wait(builder, &calls[i], connecting, connecting ? turn_ns : sent_ns,
+                              call->entry_ns, &(struct asked){0});
         }
+        if (call->kind == CALL_SEND)
+            sent_ns = call->exit_ns;
         if (result < 0)
             return result;
     }
@@ -189,11 +199,11 @@ static int find_waits(struct builder *builder)
 }
 
 // --- for whose request ---------------------------------------------------------------------------
-// A thread asks for the request that it received last, or for the one whose answer it got last,
-// until it replies or waits for events again. What it got before it replies was for that reply, if
-// that is the only thing it got. An event loop that got several answers and then sends several
-// replies had one for each: what was asked for a reply's connection, as far as that is known, else
-// in their order.
+// A thread asks for the request that it received last, or for the one whose answer it got, or gave
+// up, last, until it replies or waits for events again. What it got before it replies was for that
+// reply, if that is the only thing it got. An event loop that got several answers and then sends
+// several replies had one for each: what was asked for a reply's connection, as far as that is
+// known, else in their order.
 
 struct askers {
     uint32_t *request, *thread; // by connection: the latest request it was used for, and by whom
@@ -280,10 +290,10 @@ static void note_made(struct builder *builder, struct askers *askers, uint32_t n
         builder->out->waits.items[wait - 1].request = askers->request[at];
         builder->out->waits.items[wait - 1].unasked = !askers->received;
     }
-    if (call->kind != CALL_RECEIVE)
-        return;
-    askers->current = askers->request[at];
-    if (wait && askers->got_count < sizeof askers->got / sizeof *askers->got)
+    if (call->kind == CALL_RECEIVE || (call->kind == CALL_CLOSE && wait))
+        askers->current = askers->request[at];
+    if (call->kind == CALL_RECEIVE && wait &&
+        askers->got_count < sizeof askers->got / sizeof *askers->got)
         askers->got[askers->got_count++] = wait - 1;
 }
 
@@ -313,6 +323,60 @@ static int find_requests(struct builder *builder)
     }
     free(askers.request);
     free(askers.thread);
+    return result;
+}
+
+// --- asked again ---------------------------------------------------------------------------------
+
+struct numbered_wait {
+    uint32_t thread, request, wait;
+    int64_t begin_ns;
+};
+
+static int by_request(const void *left, const void *right)
+{
+    const struct numbered_wait *a = left, *b = right;
+    return order_of(a->thread, b->thread) ?:
+           order_of(a->request, b->request) ?:
+           order_of(a->begin_ns, b->begin_ns) ?:
+           order_of(a->wait, b->wait);
+}
+
+static int add_retry(struct builder *builder, uint32_t given_up, uint32_t next)
+{
+    const struct peers *peers = builder->out;
+    const struct peer_wait *from = &peers->waits.items[given_up], *to = &peers->waits.items[next];
+    struct peer_wait wait = {.begin_ns = from->end_ns,
+                             .end_ns = to->begin_ns,
+                             .thread = to->thread,
+                             .connection = to->connection,
+                             .request = to->request,
+                             .life = NO_PEER_LIFE,
+                             .again = true};
+    if (!from->in_vain || to->request == 0 || from->request != to->request ||
+        from->thread != to->thread || wait.end_ns <= wait.begin_ns ||
+        peers->connections.items[from->connection].peer !=
+            peers->connections.items[to->connection].peer)
+        return 0;
+    return array_push(&builder->out->waits, wait) ?: array_push(&builder->asked, (struct asked){0});
+}
+
+// A thread that asked in vain, and later asks the same peer for the same request, waits meanwhile.
+static int find_retries(struct builder *builder)
+{
+    struct ARRAY_OF(struct numbered_wait) order = {0};
+    const size_t count = builder->out->waits.count;
+    int result = array_reserve(&order, count + 1);
+    for (size_t i = 0; result == 0 && i < count; i++) {
+        const struct peer_wait *wait = &builder->out->waits.items[i];
+        order.items[order.count++] =
+            (struct numbered_wait){wait->thread, wait->request, (uint32_t)i, wait->begin_ns};
+    }
+    if (result == 0 && count)
+        array_sort(&order, by_request);
+    for (size_t i = 1; result == 0 && i < count; i++)
+        result = add_retry(builder, order.items[i - 1].wait, order.items[i].wait);
+    array_free(&order);
     return result;
 }
 
@@ -435,8 +499,9 @@ int peers_build(const struct peers_input *input, struct peers *out, struct error
     int result = application_calls_build(input->peer_calls, input->peer_call_count,
                                          &input->join.clock, &builder.calls, &damaged, err);
     builder.wait_of_call = calloc(builder.calls.count + 1, sizeof *builder.wait_of_call);
-    if (result == 0 && (!builder.wait_of_call || add_connections(&builder) < 0 ||
-                        find_waits(&builder) < 0 || find_requests(&builder) < 0))
+    if (result == 0 &&
+        (!builder.wait_of_call || add_connections(&builder) < 0 || find_waits(&builder) < 0 ||
+         find_requests(&builder) < 0 || find_retries(&builder) < 0))
         result = error_set(err, ERROR_FAILED, "no memory for what servers asked of one another");
     if (result == 0)
         result = join_lives(&builder, err);
@@ -495,7 +560,7 @@ static int64_t taken_ns(const struct peers *peers, uint32_t connection, bool exc
          at++) {
         const struct peer_wait *wait = &waits[order[at]];
         int64_t from = wait->begin_ns > begin_ns ? wait->begin_ns : begin_ns;
-        if (exclusive && !wait->exclusive)
+        if (wait->again || (exclusive && !wait->exclusive))
             continue;
         sum += (wait->end_ns < end_ns ? wait->end_ns : end_ns) - from;
         *last = wait;

@@ -34,7 +34,8 @@ struct peer_connection {
 };
 
 // On one connection it was the peer's turn from begin to end: the thread had asked, or begun to
-// connect, and the call returned that got the answer, or the next part of it.
+// connect, and the call returned that got the answer, or the next part of it, or closed the
+// connection because none came. Or it had given one up so, and asked the same peer again later.
 struct peer_wait {
     int64_t begin_ns, end_ns;
     int64_t latest_end_ns; // of this thread's waits up to this one
@@ -45,6 +46,8 @@ struct peer_wait {
     bool exclusive;   // the thread made no other call meanwhile
     bool unasked;     // nor had it received any request before
     bool connects;    // nothing was asked yet: the connection was being opened
+    bool in_vain;     // no answer came, or no connection
+    bool again;       // it is nobody's turn: the thread waits before it tries again
 };
 #define NO_PEER_LIFE UINT32_MAX
 

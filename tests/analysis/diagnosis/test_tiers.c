@@ -118,6 +118,74 @@ static void test_connects_first(void **state)
     close_scene(&s);
 }
 
+// The front's thread sleeps in epoll_wait from one microsecond to another, a bystander has its
+// core.
+static void front_waits(struct scene *s, int from, int to)
+{
+    call(s, FRONT, CALL_WAIT, from - 1, to + 2, 0);
+    event(s, from, EVENT_SWITCH, 0, BYSTANDER)->flags = SWITCH_WAITS;
+    strcpy(s->events.items[s->events.count - 1].payload.text, "bystander");
+    event(s, to, EVENT_WAKING, 2, FRONT);
+    runs(s, to + 1, 0, FRONT, "front");
+}
+
+// The backend never answers: the front gives that up after a time, and has the answer from another
+// connection. A log that is written to all along answers nobody either, and nobody waits for it.
+static void test_asked_in_vain(void **state)
+{
+    (void)state;
+    struct scene s;
+    open_scene(&s);
+    call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+    call(&s, FRONT, CALL_SEND, 20, 22, MADE);
+    front_waits(&s, 25, 830);
+    call(&s, FRONT, CALL_CLOSE, 835, 836, MADE);
+    call(&s, FRONT, CALL_SEND, 840, 841, MADE_TOO);
+    front_waits(&s, 845, 1030);
+    call(&s, FRONT, CALL_RECEIVE, 1034, 1035, MADE_TOO);
+    call(&s, FRONT, CALL_SEND, 1040, 1042, CLIENT_SIDE);
+    build(&s, 1, 10, 1040, 2);
+    expect(&s, "waiting for 127.0.0.1:6379, in vain", 800, 810);
+    expect(&s, "waiting for 127.0.0.1:6379", 185, 195);
+    expect(&s, "bystander", 0, 3);
+    close_scene(&s);
+
+    open_scene(&s);
+    call(&s, FRONT, CALL_SEND, 2, 3, MADE);
+    call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+    front_waits(&s, 25, 1030);
+    call(&s, FRONT, CALL_SEND, 1035, 1036, MADE);
+    call(&s, FRONT, CALL_SEND, 1040, 1042, CLIENT_SIDE);
+    call(&s, FRONT, CALL_CLOSE, 4000, 4001, MADE);
+    build(&s, 1, 10, 1040, 1);
+    expect(&s, "waiting for 127.0.0.1:6379, in vain", 0, 0);
+    close_scene(&s);
+}
+
+// Nobody takes the connection: the front closes it, waits for a while, and tries again.
+static void test_tries_again(void **state)
+{
+    (void)state;
+    struct scene s;
+    open_scene(&s);
+    call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+    call(&s, FRONT, CALL_CONNECT, 12, 13, MADE);
+    front_waits(&s, 15, 18);
+    call(&s, FRONT, CALL_CLOSE, 22, 23, MADE);
+    front_waits(&s, 25, 1030);
+    call(&s, FRONT, CALL_CONNECT, 1034, 1035, MADE_TOO);
+    call(&s, FRONT, CALL_SEND, 1036, 1037, MADE_TOO);
+    front_waits(&s, 1040, 1230);
+    call(&s, FRONT, CALL_RECEIVE, 1234, 1235, MADE_TOO);
+    call(&s, FRONT, CALL_SEND, 1240, 1242, CLIENT_SIDE);
+    build(&s, 1, 10, 1240, 2);
+    expect(&s, "waiting for another try at 127.0.0.1:6379", 1000, 1010);
+    expect(&s, "waiting for a connection to 127.0.0.1:6379, in vain", 3, 8);
+    expect(&s, "waiting for 127.0.0.1:6379", 190, 200);
+    expect(&s, "bystander", 0, 3);
+    close_scene(&s);
+}
+
 // The front's thread sleeps for a connection; two workers have both of them.
 static void test_pool(void **state)
 {
@@ -321,7 +389,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_not_captured),          cmocka_unit_test(test_captured),
         cmocka_unit_test(test_behind_one_that_waits), cmocka_unit_test(test_event_loop),
-        cmocka_unit_test(test_connects_first),        cmocka_unit_test(test_pool),
+        cmocka_unit_test(test_connects_first),        cmocka_unit_test(test_asked_in_vain),
+        cmocka_unit_test(test_tries_again),           cmocka_unit_test(test_pool),
         cmocka_unit_test(test_pool_in_vain),          cmocka_unit_test(test_peer_has_core),
         cmocka_unit_test(test_stranger_has_core),     cmocka_unit_test(test_makes_way),
         cmocka_unit_test(test_names_of_a_tier),
