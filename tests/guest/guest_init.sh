@@ -34,8 +34,20 @@ echo "the guest is up" >/dev/ttyS0
 ip link set lo up
 modprobe -a virtio_pci virtio_blk
 cd /guest || exit 1
-setsid bash ./command </dev/null >/dev/ttyS1 2>&1
+# Many a step ends the command without words (a module that cannot be had, a wait that is over): the
+# last ones are told where it failed. Only of our own scripts, whoever runs them.
+cat >/run/steps.sh <<'STEPS'
+case $0 in
+    ./command | inside* | at_server)
+        exec {BASH_XTRACEFD}>>/run/steps
+        PS4='+ $0:$LINENO: '
+        set -x
+        ;;
+esac
+STEPS
+BASH_ENV=/run/steps.sh setsid bash ./command </dev/null >/dev/ttyS1 2>&1
 echo $? >/out/.status
+tail -n 8 /run/steps | cut -c 1-300 >/out/.steps
 stty -F /dev/ttyS1 >/dev/null 2>&1 # waits for what is still to be sent
 tar -C /out -cf /dev/vda . && sync
 poweroff -f

@@ -13,8 +13,9 @@
 # in memory, is emulated (TCG: its timings mean nothing), and is gone after SECONDS (120) at most,
 # which is exit 124. Its cores take turns in one thread: with a thread each (TAILLIGHT_GUEST_ACCEL) the
 # emulator's clock jumps, and a core loses its timer, now and then. Rarely the others then wait for it for
-# ever, as the guest boots or later: its console says so, or nothing; it is booted a second time. Where the host's cores
-# were others' for 2 s or more its last line is "the host starved the emulator", and for how long.
+# ever, as the guest boots or later: its console says so, or nothing; it is booted a second time. Where COMMAND failed its last
+# steps are told (but of exit 77, whose reason is the last line), and where the host's cores
+# were others' for 2 s or more, "the host starved the emulator", and for how long.
 # Exit 77 and a reason: there is no guest to be had here.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
@@ -157,5 +158,9 @@ status=$(tar -xOf "$work/disk" ./.status 2>/dev/null) || {
     tail -n 20 "$work/console" >&2
     exit 125
 }
-[ -z "$out" ] || { mkdir -p "$out" && tar -xf "$work/disk" -C "$out" && rm "$out/.status"; }
+[ "$status" = 0 ] || [ "$status" = 77 ] || {
+    echo "the guest's command ended with $status; its last steps:"
+    tar -xOf "$work/disk" ./.steps
+} >&2
+[ -z "$out" ] || { mkdir -p "$out" && tar -xf "$work/disk" -C "$out" && rm "$out/.status" "$out/.steps"; }
 exit "$status"
