@@ -9,6 +9,7 @@
 # A test that failed beside others, or while the host took more than a hundredth of the cores (steal), is
 # tried once more when all the others are through: its first failure is printed, and the sum counts such
 # tests. No other test gets a second try, none with TAILLIGHT_TRUST=1 or TAILLIGHT_ONCE=1.
+# A script that fails without a line "FAIL" has its last steps told (steps.sh).
 # Exit 77 of a test is a skip, with its reason as the last line it printed; what a test that passes leaves out is
 # told below its line. TAILLIGHT_NO_SKIP=1 turns skips into failures; TAILLIGHT_LONG=1 adds the long tests (test_long_*), and what others ask behind
 # rest_is_long (ports.sh); TAILLIGHT_TRUST=1 runs those of tests/trust.list, which may then do more,
@@ -28,6 +29,7 @@ core_times() { awk '/^cpu / {for (i = 2; i <= 9; i++) all += $i; print $9, all}'
 # last time, when a failure stands.
 if [ "${1:-}" = --one ]; then
     name=$2 log=$(mktemp) limit='' command=("$BUILD/$2") disturbed=''
+    export TEST_STEPS=$log.steps BASH_ENV=tests/steps.sh
     case "$name" in *.sh)
         limit=$(sed -n 's/^# Time limit: \([0-9]*\) s$/\1/p' "$name")
         command=(bash "$name")
@@ -56,11 +58,12 @@ if [ "${1:-}" = --one ]; then
             printf '  %-5s %-52s %7ss (exit %d%s)\n' $word "$name" "$seconds" "$status" "${disturbed:+, $disturbed}"
             grep -m 1 '^FAIL' "$log" | sed 's/^/        /' # often above what follows it
             sed 's/^/        /' "$log" | tail -n 40
+            grep -q '^FAIL' "$log" || { echo '        its last steps:'; tail -n 12 "$log.steps" | cut -c 1-300 | sed 's/^/        /'; } 2>/dev/null
         )
     fi
     flock "$3" printf '%s\n' "$text" # whole, whoever else ends just now
     echo "$outcome" >>"$3"
-    rm -f "$log"
+    rm -f "$log" "$log.steps"
     exit
 fi
 build=${1:?usage: run_tests.sh BUILD}
