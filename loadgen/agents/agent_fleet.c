@@ -107,6 +107,9 @@ void agent_clock_rebase(struct engine_result *result, uint64_t begin_tsc, double
     for (uint32_t i = 0; i < result->connection_count; i++)
         stamp_rebase(&result->connections[i].opened_time, &axis);
     result->late_tsc = (uint64_t)llround((double)result->late_tsc * axis.scale);
+    struct standstill *still = &result->standstill;
+    still->lasted_tsc = (uint64_t)llround((double)still->lasted_tsc * axis.scale);
+    stamp_rebase(&still->at_tsc, &axis);
     stamp_rebase(&result->start_tsc, &axis);
     stamp_rebase(&result->end_tsc, &axis);
     if (result->kernel_stamps && !(here && here->count > 1 && result->clock.count > 1)) {

@@ -105,6 +105,8 @@ static const struct json_row figures[] = {
     FIGURE(delayed_by_depth),
     FIGURE(cpu_ns),
     FIGURE(spin_tsc),
+    FIGURE(standstill.lasted_tsc),
+    FIGURE(standstill.at_tsc),
     FIGURE(stamps_missing),
     FIGURE(counts.mismatched),
     FIGURE(counts.wrong_values),

@@ -46,6 +46,7 @@ static void add_figures(struct engine_result *pool, const struct engine_result *
     if (one->nodes > pool->nodes)
         pool->nodes = one->nodes;
     pool->delayed_by_depth += one->delayed_by_depth;
+    standstill_note(&pool->standstill, one->standstill);
     pool->cpu_ns += one->cpu_ns;
     pool->spin_tsc += one->spin_tsc;
     pool->stamps_missing += one->stamps_missing;

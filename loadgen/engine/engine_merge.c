@@ -92,6 +92,7 @@ int engine_merge(const struct engine_shared *shared, struct engine_worker *const
         result->cpu_ns += worker->cpu_ns;
         result->spin_tsc += worker->spin_tsc;
         result->delayed_by_depth += worker->delayed_by_depth;
+        standstill_note(&result->standstill, worker->standstill);
         result->requests_spent |= worker->requests_spent;
         connection_counts_add(&result->counts, &worker->counts);
         result->counts.in_flight_max += worker->counts.in_flight_max;

@@ -25,6 +25,18 @@ enum engine_end {
     ENGINE_INTERRUPTED, // SIGINT or SIGTERM
 };
 
+// The longest time in which a thread neither ran nor asked to wait, and when it began. Zeroed:
+// none.
+struct standstill {
+    uint64_t lasted_tsc, at_tsc;
+};
+
+static inline void standstill_note(struct standstill *longest, struct standstill other)
+{
+    if (other.lasted_tsc > longest->lasted_tsc)
+        *longest = other;
+}
+
 // The owner frees the arrays with engine_result_free.
 struct engine_result {
     enum engine_end end;
@@ -67,7 +79,8 @@ struct engine_result {
     uint64_t delayed_by_depth; // requests that were due while no connection had room
     uint64_t cpu_ns;           // of the threads together, over the run
     uint64_t spin_tsc;         // part of that time in which threads looked for work and found none
-    uint64_t stamps_missing;   // sent requests whose TX stamp did not come
+    struct standstill standstill;
+    uint64_t stamps_missing; // sent requests whose TX stamp did not come
     struct connection_counts counts;
     uint32_t nodes; // that were known at the end; 0: there is one server
 };

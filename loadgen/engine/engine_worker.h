@@ -111,6 +111,7 @@ struct engine_worker {
     uint64_t waited_tsc, noted_tsc, noted_cpu_ns;
     uint64_t deadline_tsc; // of the last reply; 0: the load has not begun
     uint64_t end_tsc, late_tsc, cpu_ns, spin_tsc, delayed_by_depth;
+    struct standstill standstill;
 
     // Between the thread and the one that started it (engine.c).
     pthread_t thread;

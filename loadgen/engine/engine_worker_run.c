@@ -84,15 +84,19 @@ static void run_timers(struct engine_worker *worker)
     event_base_loop(worker->base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
 }
 
-// Of a thread that sleeps: of the time that it waited it was asleep for as long as the processor's
-// clock does not say that it worked. That clock costs a system call: it is read now and then, not
-// around each wait, whose own work counts as waiting until then.
-static void note_asleep(struct engine_worker *worker)
+// Of the time that a thread which sleeps has waited it was asleep for as long as the processor's
+// clock does not say that it worked. And of any that looks later than it was to, it stood still for
+// as long. That clock costs a system call: it is read now and then, not around each wait, whose own
+// work counts as waiting until then.
+static void note_time(struct engine_worker *worker)
 {
     const uint64_t now = tsc_now(), cpu_ns = (uint64_t)clock_now_ns(CLOCK_THREAD_CPUTIME_ID),
                    worked = engine_ticks(worker->shared, cpu_ns - worker->noted_cpu_ns),
                    passed = now - worker->noted_tsc,
-                   without = passed > worked ? passed - worked : 0;
+                   without = passed > worked ? passed - worked : 0,
+                   late = now > worker->look_tsc ? now - worker->look_tsc : 0,
+                   still = late < without ? late : without;
+    standstill_note(&worker->standstill, (struct standstill){still, now - still});
     worker->asleep_tsc += worker->waited_tsc < without ? worker->waited_tsc : without;
     worker->waited_tsc = 0;
     worker->noted_tsc = now;
@@ -115,10 +119,9 @@ static void look_in_turn(struct engine_worker *worker, uint64_t now)
 {
     if (now < worker->look_tsc)
         return;
+    note_time(worker);
     worker->look_tsc = now + engine_ticks(worker->shared, LOOK_NS);
     run_timers(worker);
-    if (worker->shared->settings->sleeps)
-        note_asleep(worker);
     if (worker->context.live)
         show_debt(worker, now);
     if (worker->shared->settings->stamps_may_thin)
@@ -243,7 +246,7 @@ static void sleep_until(struct engine_worker *worker, uint64_t now, uint64_t due
         engine_worker_poll(worker);
     else
         wait_for_events(worker, &wait);
-    worker->context.progress = true; // note_asleep() says which part of it was idle
+    worker->context.progress = true; // note_time() says which part of it was idle
 }
 
 // True when the load is over, with the reason.
@@ -370,6 +373,7 @@ void engine_worker_run(struct engine_worker *worker, uint64_t start_tsc)
     uint64_t cpu_ns = (uint64_t)clock_now_ns(CLOCK_THREAD_CPUTIME_ID);
     worker->noted_tsc = ready;
     worker->noted_cpu_ns = cpu_ns;
+    worker->look_tsc = ready > start_tsc ? ready : start_tsc;
     if (closed)
         run_closed_loop(worker, start_tsc);
     else
@@ -378,7 +382,7 @@ void engine_worker_run(struct engine_worker *worker, uint64_t start_tsc)
     if (worker->context.live)
         live_set(&worker->context.live->core_clock, 0);
     // Asleep counts as spinning, in the processor's time, too: what is left is what requests cost.
-    note_asleep(worker);
+    note_time(worker);
     worker->spin_tsc += worker->asleep_tsc;
     worker->cpu_ns += (uint64_t)((double)worker->asleep_tsc / worker->shared->ticks_per_ns);
     worker->end_tsc = tsc_now();

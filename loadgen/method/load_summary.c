@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "loadgen/method/logical_requests.h"
+#include "loadgen/method/standstill.h"
 
 const double summary_quantiles[SUMMARY_QUANTILES] = {0.5, 0.9, 0.99, 0.999, 0.9999, 1};
 const char *const summary_quantile_names[SUMMARY_QUANTILES] = {"p50",   "p90",    "p99",
@@ -535,12 +536,17 @@ static void client_at_its_end(const struct engine_result *result,
 
 static void judge_load(const struct engine_result *result, struct load_summary *summary)
 {
-    char whose[300] = "the server did not keep up";
+    char whose[300] = "the server did not keep up", stood[120];
     enum load_doubt doubt = DOUBT_OVERLOADED;
     if (summary->core_share < core_share_least) {
         doubt = DOUBT_STARVED;
         snprintf(whose, sizeof whose, "this client had its core for only %d %% of the time",
                  text_whole_percent(summary->core_share, 1));
+    } else if (standstill_words(result, stood, sizeof stood) &&
+               (double)result->standstill.lasted_tsc >
+                   share_tolerance * summary->duration_s * result->tsc_hz) {
+        doubt = DOUBT_STARVED;
+        snprintf(whose, sizeof whose, "this client %s", stood);
     } else if (summary->spin_fraction < busy_spin_fraction) {
         doubt = DOUBT_SPENT;
         client_at_its_end(result, summary, whose, sizeof whose);

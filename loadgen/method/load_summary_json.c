@@ -310,6 +310,16 @@ static void set_stamps(json_t *json, const struct load_summary *summary,
     set_count(json, "rx_coalesced", counts->rx_coalesced);
 }
 
+static json_t *standstill_json(const struct engine_result *result)
+{
+    const struct standstill *longest = &result->standstill;
+    if (!longest->lasted_tsc)
+        return json_null();
+    return json_pack("{s:f,s:f}", "lasted_us", 1e6 * (double)longest->lasted_tsc / result->tsc_hz,
+                     "after_s",
+                     (double)(int64_t)(longest->at_tsc - result->start_tsc) / result->tsc_hz);
+}
+
 json_t *load_summary_json(const struct load_summary *summary, const struct engine_result *result,
                           const struct load_facts *facts)
 {
@@ -326,6 +336,7 @@ json_t *load_summary_json(const struct load_summary *summary, const struct engin
     set_latencies(json, summary);
     set_count(json, "in_flight_max", result->counts.in_flight_max);
     set_count(json, "delayed_by_depth", result->delayed_by_depth);
+    json_object_set_new(json, "standstill", standstill_json(result));
     json_rows_set(json, cpu_rows, summary);
     set_stamps(json, summary, result);
     json_object_set_new(json, "bounded", load_bounds_json(result, facts->protocol));

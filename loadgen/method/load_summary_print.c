@@ -11,6 +11,7 @@
 #include "loadgen/method/load_bounds.h"
 #include "loadgen/method/load_summary.h"
 #include "loadgen/method/logical_requests.h"
+#include "loadgen/method/standstill.h"
 
 typedef unsigned long long count_type; // what printf's %llu takes
 
@@ -244,11 +245,14 @@ static void print_tls(const struct connection_counts *counts, FILE *out)
 static void print_client(const struct load_summary *summary, const struct engine_result *result,
                          FILE *out)
 {
+    char stood[120];
     fprintf(out, "  in flight  at most %s; %s request%s waited for a connection with room",
             TEXT_COUNT(result->counts.in_flight_max), TEXT_COUNT(result->delayed_by_depth),
             text_plural((double)result->delayed_by_depth));
     fprintf(out, "\n  lateness   p50 %s, p99 %s", TEXT_US(summary->lateness_p50_us),
             TEXT_US(summary->lateness_p99_us));
+    if (standstill_words(result, stood, sizeof stood))
+        fprintf(out, "; it %s", stood);
     if (CPU_COUNT(&result->cores) > 1) {
         char cores[200];
         fprintf(out, "\n  threads    %s, one on each of the cores %s",

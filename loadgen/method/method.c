@@ -55,13 +55,14 @@ static void explain_client(struct method *method, const char *percentile)
                    TEXT_SHARE(client->idle, 1));
     else
         add_reason(method, DOUBT_LATE,
-                   "client biased: late %s; without that, %s would be %s, not %s; give "
+                   "client biased: late %s%s%s; without that, %s would be %s, not %s; give "
                    "it a core of its own",
                    client->target_us - client->target_sent_us >
                            client->target_sent_us - client->target_without_us
                        ? "by itself"
                        : "in reading the replies",
-                   percentile, TEXT_US(client->target_without_us), TEXT_US(client->target_us));
+                   *client->stood ? ", it " : "", client->stood, percentile,
+                   TEXT_US(client->target_without_us), TEXT_US(client->target_us));
 }
 
 static void explain_arrivals(struct method *method)

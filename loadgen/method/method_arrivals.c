@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "loadgen/method/logical_requests.h"
 #include "loadgen/method/method_independence.h"
+#include "loadgen/method/standstill.h"
 
 enum {
     GAPS_LEAST = 200,
@@ -438,6 +439,7 @@ int client_bias_judge(const struct engine_result *run, const double *latencies, 
     int status = 0;
     *result =
         (struct client_bias){.idle = idle, .out_of_cpu = idle < idle_least, .reading_p99_us = NAN};
+    standstill_words(run, result->stood, sizeof result->stood);
     if (!late || !work || !leaving.shortest_us) {
         status = error_set(err, ERROR_FAILED, "out of memory for the lateness of %s requests",
                            TEXT_COUNT(count));

@@ -65,6 +65,7 @@ struct client_bias {
     double share; // of the target percentile that is this client's own lateness, of both kinds
     double idle;  // fraction of the run spent finding nothing to do
     bool out_of_cpu;
+    char stood[120]; // standstill_words()
 };
 
 // How late the client sent beyond what its queue of sends explains (an ideal client sends each

@@ -112,6 +112,7 @@ int rounds_add(struct rounds *rounds, struct engine_result *round, uint64_t dura
         if (round->nodes > pool->nodes)
             pool->nodes = round->nodes;
         pool->delayed_by_depth += round->delayed_by_depth;
+        standstill_note(&pool->standstill, round->standstill);
         pool->cpu_ns += round->cpu_ns;
         pool->spin_tsc += round->spin_tsc;
         pool->stamps_missing += round->stamps_missing;
