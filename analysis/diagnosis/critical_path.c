@@ -218,26 +218,32 @@ static void add_taken(struct path *path, const struct peer_wait *wait, unsigned 
     path_add_waiting_for(path, wait, form, begin_ns, end_ns);
 }
 
-// Whether a timer had the thread turn to the message for the last time before its reply.
-static bool timer_ended_it(const struct path *path)
+// Whether a timer had the thread turn to the message for the last time before it asked another
+// server for it, or replied.
+static bool timer_ended_it(const struct path *path, int64_t turns_ns)
 {
     const struct sweep *sweep = &path->sweep;
     const struct host_timeline *host = sweep->decomposer->in->server;
-    int64_t reply_ns = sweep->life->stamp_ns[STAMP_REPLY];
     size_t count;
     const struct waking *wakings = host_timeline_wakings(host, sweep->thread, &count);
-    size_t after = array_bound(0, count, at, wakings[at].time_ns < reply_ns);
+    size_t after = array_bound(0, count, at, wakings[at].time_ns < turns_ns);
     return after > 0 && waker_of(host, &wakings[after - 1]).kind == WAKER_TIMER;
 }
 
-// The same where an event loop kept the message until one was free, or for as long as it would.
+// The same where an event loop kept the message until one was free, or for as long as it would. Not
+// where a timer has it ask at last: then it had been put off until that.
 static bool add_queue(struct path *path, const struct peer_wait *wait, int64_t begin_ns,
                       int64_t end_ns)
 {
     const struct sweep *sweep = &path->sweep;
-    bool in_vain = timer_ended_it(path);
-    unsigned count =
-        peer_turn_queue(sweep->decomposer->in, sweep->life, wait, begin_ns, end_ns, &in_vain);
+    const struct diagnosis_input *in = sweep->decomposer->in;
+    int64_t turns_ns, reply_ns = sweep->life->stamp_ns[STAMP_REPLY];
+    if (!peer_turn_asks_next(in, sweep->life, sweep->thread, end_ns, &turns_ns))
+        turns_ns = reply_ns;
+    bool in_vain = timer_ended_it(path, turns_ns);
+    if (in_vain && turns_ns < reply_ns)
+        return false;
+    unsigned count = peer_turn_queue(in, sweep->life, wait, begin_ns, end_ns, &in_vain);
     if (count)
         add_taken(path, wait, count, in_vain, begin_ns, end_ns);
     return count > 0;
@@ -312,22 +318,31 @@ static bool add_only_peer(struct path *path, const struct thread_period *period)
 
 // --- what an event loop waits for at last --------------------------------------------------------
 
-// Whether its thread waits for another server between the message's arrival and its reply.
-static bool asks_peers(const struct sweep *sweep)
+// Of the wakings of an event loop from the first on: the last one before it asks another server for
+// the message, or replies, if that is a timer's, and it had asked nobody for it before. NULL: not
+// so.
+static const struct waking *put_off_until(const struct path *path,
+                                          const struct thread_period *period,
+                                          const struct waking *wakings, size_t first, size_t after)
 {
-    const struct peers *peers = sweep->decomposer->in->peers;
-    const int64_t *stamps = sweep->life->stamp_ns;
-    size_t first = 0, after = 0;
-    if (peers)
-        peers_waits_of(peers, sweep->thread, stamps[STAMP_APPLICATION], stamps[STAMP_REPLY], &first,
-                       &after);
-    return first < after;
+    const struct sweep *sweep = &path->sweep;
+    const struct diagnosis_input *in = sweep->decomposer->in;
+    int64_t turns_ns;
+    if (peer_turn_asks(in, sweep->life, sweep->thread, period->end_ns) ||
+        !peer_turn_asks_next(in, sweep->life, sweep->thread, period->end_ns, &turns_ns))
+        return NULL;
+    size_t last = array_bound(first, after, at, wakings[at].time_ns < turns_ns);
+    while (last > first && !loop_wait_ended(in->server, &wakings[last - 1]))
+        last--;
+    return last > first && waker_of(in->server, &wakings[last - 1]).kind == WAKER_TIMER
+               ? &wakings[last - 1]
+               : NULL;
 }
 
 // An event loop that waits with the message unfinished is woken for others as well, by packets and
 // timers. When at last a worker wakes it and it answers, that is what the message waited for: the
 // worker's waking that follows; of a process that it forked, which is there for one message, its
-// own. When at last it is a timer, and the loop asked no other server, the
+// own. When a timer had the loop ask another server for it, or answer without, the
 // message was put off until that time, whosever packets came meanwhile. NULL: neither.
 static const struct waking *waking_that_counts(const struct path *path,
                                                const struct thread_period *period)
@@ -353,9 +368,7 @@ static const struct waking *waking_that_counts(const struct path *path,
     if (loop_child_woke(host, &wakings[last - 1]))
         return &wakings[last - 1];
     if (!loop_worker_woke(host, &wakings[last - 1]))
-        return waker_of(host, &wakings[last - 1]).kind == WAKER_TIMER && !asks_peers(sweep)
-                   ? &wakings[last - 1]
-                   : NULL;
+        return put_off_until(path, period, wakings, first, last);
     for (size_t at = first; at + 1 < last && at < first + MOST_WAKINGS; at++)
         if (loop_wait_ended(host, &wakings[at]) && loop_worker_woke(host, &wakings[at]))
             return &wakings[at];
@@ -386,7 +399,9 @@ static bool waits_for_room(const struct path *path, const struct thread_period *
 {
     const struct sweep *sweep = &path->sweep;
     return !path->wait && !sweep->replied && period->before->left == STINT_WAITS &&
-           sweep->life->batch && replies_in_part(path, period) && !asks_peers(sweep) &&
+           sweep->life->batch && replies_in_part(path, period) &&
+           !peer_turn_asks(sweep->decomposer->in, sweep->life, sweep->thread,
+                           sweep->life->stamp_ns[STAMP_REPLY]) &&
            !waking_that_counts(path, period);
 }
 
@@ -400,8 +415,9 @@ static bool is_put_off(const struct path *path, const struct thread_period *peri
     const struct application_calls *all = sweep->decomposer->in->calls;
     size_t count = 0;
     if (path->wait || sweep->replied || period->before->left != STINT_WAITS || !all ||
-        sweep->thread != life->thread || asks_peers(sweep) || replies_in_part(path, period) ||
-        period->begin_ns < life->stamp_ns[STAMP_APPLICATION])
+        sweep->thread != life->thread ||
+        peer_turn_asks(sweep->decomposer->in, life, sweep->thread, period->end_ns) ||
+        replies_in_part(path, period) || period->begin_ns < life->stamp_ns[STAMP_APPLICATION])
         return false;
     const struct application_call *calls = application_calls_of(all, sweep->thread, &count);
     return calls && reads_request(calls, count, period->end_ns) &&

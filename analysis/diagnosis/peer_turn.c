@@ -165,6 +165,45 @@ const struct peer_wait *peer_turn_only(const struct diagnosis_input *in, uint32_
     return only;
 }
 
+bool peer_turn_asks(const struct diagnosis_input *in, const struct lifetime *life, uint32_t thread,
+                    int64_t until_ns)
+{
+    size_t at, after;
+    uint32_t connection = connection_of(in, life);
+    if (!in->peers)
+        return false;
+    peers_waits_of(in->peers, thread, life->stamp_ns[STAMP_APPLICATION], until_ns, &at, &after);
+    for (; at < after; at++) {
+        uint32_t request = in->peers->waits.items[at].request;
+        if (request == 0 || connection == 0 || request == connection)
+            return true;
+    }
+    return false;
+}
+
+bool peer_turn_asks_next(const struct diagnosis_input *in, const struct lifetime *life,
+                         uint32_t thread, int64_t since_ns, int64_t *at_ns)
+{
+    size_t at, after;
+    uint32_t connection = connection_of(in, life);
+    *at_ns = life->stamp_ns[STAMP_REPLY];
+    if (!in->peers)
+        return true;
+    peers_waits_of(in->peers, thread, since_ns, *at_ns, &at, &after);
+    for (; at < after; at++) {
+        const struct peer_wait *wait = &in->peers->waits.items[at];
+        if (wait->begin_ns < since_ns)
+            continue;
+        if (wait->request == 0 || connection == 0)
+            return false;
+        if (wait->request == connection) {
+            *at_ns = wait->begin_ns;
+            return true;
+        }
+    }
+    return true;
+}
+
 #define ANY_PEER UINT32_MAX
 
 // Whether the message asks a peer at a time or later.
@@ -192,6 +231,8 @@ unsigned peer_turn_queue(const struct diagnosis_input *in, const struct lifetime
     *in_vain &= connection_of(in, life) && !asks_later(in, life, ANY_PEER, since_ns);
     if (begin_ns < since_ns || (!*in_vain && !asks_later(in, life, connection->peer, begin_ns)))
         return 0;
+    if (*in_vain)
+        end_ns = life->stamp_ns[STAMP_REPLY];
     return peers_all_taken(in->peers, connection->process, connection->peer, begin_ns, end_ns);
 }
 

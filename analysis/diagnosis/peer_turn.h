@@ -57,11 +57,21 @@ unsigned peer_turn_pool_in_vain(const struct diagnosis_input *in, uint32_t threa
 
 // Of a time in which an event loop that has the message slept, and it was a peer's turn for others:
 // how many connections its process has to that peer, if all of them were taken, and the message
-// asked the same peer on one of them later. 0: not so. *in_vain: it may as well have asked nobody;
-// whether it has.
+// asked the same peer on one of them later. 0: not so. *in_vain: it may as well have asked nobody,
+// and they were taken until it replied; whether it has.
 unsigned peer_turn_queue(const struct diagnosis_input *in, const struct lifetime *life,
                          const struct peer_wait *wait, int64_t begin_ns, int64_t end_ns,
                          bool *in_vain);
+
+// Whether a thread asks another server for the message, or for nobody knows whom, between the
+// message's arrival and until_ns.
+bool peer_turn_asks(const struct diagnosis_input *in, const struct lifetime *life, uint32_t thread,
+                    int64_t until_ns);
+
+// When it does so for the first time from since_ns on; else when it replies. False: for whom it
+// asks before that nobody knows.
+bool peer_turn_asks_next(const struct diagnosis_input *in, const struct lifetime *life,
+                         uint32_t thread, int64_t since_ns, int64_t *at_ns);
 
 // The first part of [begin_ns, end_ns) in which the thread that has the message's core works for
 // what the message's server asked of it: it belongs to a peer whose turn it was on a connection of

@@ -290,6 +290,56 @@ static void test_put_off_by_an_event_loop(void **state)
     }
 }
 
+static void packet_wakes(struct scene *s, int from, int to)
+{
+    call(s, FRONT, CALL_WAIT, from - 1, to + 2, 0);
+    event(s, from, EVENT_SWITCH, 0, BYSTANDER)->flags = SWITCH_WAITS;
+    strcpy(s->events.items[s->events.count - 1].payload.text, "bystander");
+    event(s, to - 1, EVENT_SOFTIRQ_ENTRY, 2, 3);
+    event(s, to, EVENT_WAKING, 2, FRONT);
+    event(s, to + 1, EVENT_SOFTIRQ_EXIT, 2, 3);
+    runs(s, to + 1, 0, FRONT, "front");
+}
+
+// It asks another server for somebody else meanwhile, and for the message, if at all, when a timer
+// has run out: that is put off as well, and no lack of connections.
+static void test_put_off_by_a_proxy(void **state)
+{
+    (void)state;
+    for (unsigned asks = 0; asks <= 1; asks++) {
+        struct scene s;
+        open_scene(&s);
+        call(&s, FRONT, CALL_RECEIVE, 1, 2, OTHERS_SIDE);
+        call(&s, FRONT, CALL_SEND, 5, 6, MADE);
+        call(&s, FRONT, CALL_WAIT, 7, 8, 0);
+        call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+        packet_wakes(&s, 15, 100);
+        call(&s, FRONT, CALL_RECEIVE, 105, 106, MADE);
+        call(&s, FRONT, CALL_SEND, 110, 111, OTHERS_SIDE);
+        packet_wakes(&s, 120, 500);
+        call(&s, FRONT, CALL_RECEIVE, 505, 506, OTHERS_SIDE);
+        call(&s, FRONT, CALL_SEND, 510, 511, OTHERS_SIDE);
+        call(&s, FRONT, CALL_WAIT, 512, 1033, 0);
+        event(&s, 513, EVENT_SWITCH, 0, BYSTANDER)->flags = SWITCH_WAITS;
+        strcpy(s.events.items[s.events.count - 1].payload.text, "bystander");
+        event(&s, 1029, EVENT_VECTOR_ENTRY, 2, VECTOR_LOCAL_TIMER);
+        event(&s, 1030, EVENT_WAKING, 2, FRONT);
+        event(&s, 1031, EVENT_VECTOR_EXIT, 2, VECTOR_LOCAL_TIMER);
+        runs(&s, 1031, 0, FRONT, "front");
+        if (asks) {
+            call(&s, FRONT, CALL_SEND, 1035, 1036, MADE);
+            packet_wakes(&s, 1040, 1230);
+            call(&s, FRONT, CALL_RECEIVE, 1234, 1235, MADE);
+        }
+        call(&s, FRONT, CALL_SEND, 1240, 1242, CLIENT_SIDE);
+        build(&s, 1, 10, 1240, 1);
+        expect(&s, "waiting for a timer", 885, 900);
+        expect(&s, "waiting for a packet", 0, 0);
+        expect(&s, "waiting for 127.0.0.1:6379", asks ? 275 : 80, asks ? 285 : 90);
+        close_scene(&s);
+    }
+}
+
 // It reads somebody else's request each time it is woken, and answers the message at last: it had
 // put it off. Not so if what comes is none of its clients', nor if it is a thread of Go's, which
 // parks or another one of its process does.
@@ -669,6 +719,7 @@ int main(void)
         cmocka_unit_test(test_worker_of_an_event_loop),
         cmocka_unit_test(test_worker_that_wakes_nobody),
         cmocka_unit_test(test_put_off_by_an_event_loop),
+        cmocka_unit_test(test_put_off_by_a_proxy),
         cmocka_unit_test(test_put_off_for_nobody_knows_what),
         cmocka_unit_test(test_no_room_for_the_reply),
         cmocka_unit_test(test_sends_without_room),
