@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# A load that two machines share, each with a NIC whose clock drifts its own way: two guests, behind ssh,
+# A load that two machines share, each with a NIC whose clock drifts its own way and that tells of what it receives after 180 us: two guests, behind ssh,
 # load a memcached out here that nobody prepared. The agents keep their NICs' stamps, told in one time, and
 # nearly all requests have both.
 # Their machines are emulated, and their timings mean nothing.
@@ -36,7 +36,7 @@ ip link set eth0 up
 ip route add default via $net.1
 mkdir -p /run/sshd /home/files
 chmod 600 host_key
-insmod phcpair.ko || exit 1
+insmod phcpair.ko coalesce_us=180 || exit 1
 unshare -n sleep 100000 &
 echo \$! >/run/client.pid
 until [ "\$(readlink /proc/\$(cat /run/client.pid)/ns/net)" != "\$(readlink /proc/self/ns/net)" ]; do sleep 0.1; done
