@@ -36,6 +36,7 @@ stalls_try() {
     grep -qF "$found saved in" "$work/watch.err" || fail "the watch counts its windows wrongly"
     for folder in "$saved"/*; do
         "$taillight" analyze "$folder" --quiet --json >"$work/one.json" 2>"$work/analyze.err"
+        [[ $? == [04] ]] || fail "a window cannot be analyzed: $folder: $(cat "$work/analyze.err")"
         jq -c --slurpfile capture "$folder/capture.json" '{from_ns: $capture[0].segments.from_ns,
             until_ns: $capture[0].segments.until_ns, max_us: .latency_us.max, requests, verdict,
             cause: (.causes[0] | "\(.cause) (\(.role))")}' "$work/one.json" || fail "a window cannot be analyzed: $folder"
