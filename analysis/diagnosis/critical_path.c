@@ -166,21 +166,22 @@ static void follow_waker(struct path *path, const struct thread_period *period,
 // each as long as it had it. Not of one that had asked another server: whoever told it of the
 // answer is no hand.
 static void follow_hands(struct path *path, const struct thread_period *period,
-                         const struct waker *waker, const char *sleep, uint32_t pause,
-                         int64_t woken_ns, unsigned most)
+                         const struct waker *waker, const char *sleep, int64_t woken_ns,
+                         unsigned most)
 {
     struct thread_period part = *period;
     struct waker before;
     struct peer_turn turn;
     int64_t since_ns;
-    if (most > 0 &&
+    bool receiver = waker->thread == path->sweep.life->thread;
+    if (most > 0 && !receiver &&
         !peer_turn_next(path->sweep.decomposer->in, path->sweep.life, waker->thread,
                         period->begin_ns, woken_ns, &turn) &&
-        lock_passed_on(path->sweep.decomposer->in->server, pause, waker->thread, period->begin_ns,
-                       woken_ns, &before, &since_ns) &&
+        lock_passed_on(path->sweep.decomposer->in->server, period->before, waker->thread,
+                       period->begin_ns, woken_ns, &before, &since_ns) &&
         before.thread != path->sweep.thread) {
         part.end_ns = since_ns < period->end_ns ? since_ns : period->end_ns;
-        follow_hands(path, &part, &before, sleep, pause, since_ns, most - 1);
+        follow_hands(path, &part, &before, sleep, since_ns, most - 1);
         part.begin_ns = part.end_ns;
         part.end_ns = period->end_ns;
     }
@@ -197,7 +198,7 @@ static void follow_wakers(struct path *path, const struct thread_period *period,
         woken_ns > period->end_ns || (period->waking && period->waking->waker == waker->thread);
     if (woke && pause_after(path->sweep.decomposer->in->server, period->before, &pause) &&
         pause_awaits_thread(pause))
-        follow_hands(path, period, waker, sleep, pause, woken_ns, MOST_HANDS);
+        follow_hands(path, period, waker, sleep, woken_ns, MOST_HANDS);
     else
         follow_waker(path, period, waker, sleep);
 }
@@ -467,11 +468,11 @@ static struct waker waker_of_sleep(const struct path *path, const struct thread_
     }
     if (!waking)
         return (struct waker){.kind = WAKER_UNKNOWN};
-    struct waker waker = waker_of(host, waking);
-    if (waker.kind != WAKER_THREAD || !pause_after(host, period->before, &pause))
+    const struct waker waker = waker_of(host, waking);
+    if (!pause_after(host, period->before, &pause))
         return waker;
-    if (pause_is_for_time(pause))
-        return (struct waker){.kind = WAKER_TIMER}; // a signal came before the timer
+    if ((waker.kind == WAKER_THREAD || waker.kind == WAKER_UNKNOWN) && pause_is_for_time(pause))
+        return (struct waker){.kind = WAKER_TIMER}; // if it was a thread, with a signal before that
     return pause_awaits_thread(pause) ? lock_waker(host, waking) : waker;
 }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/diagnosis/lock_waits.h"
 
+#include "analysis/diagnosis/futex_waits.h"
 #include "analysis/diagnosis/loop_workers.h"
 #include "analysis/diagnosis/runtime_turns.h"
+#include "analysis/diagnosis/sleep_names.h"
 #include "analysis/timeline/pauses.h"
 #include "base/array.h"
 
@@ -20,9 +22,22 @@ static bool are_related(const struct host_timeline *host, uint32_t one, uint32_t
            a->process == b->parent || a->parent == b->parent;
 }
 
+// Some kernels do not deliver that a thread comes: then only what it did says that it was there.
+// But what wakes a thread of its own process is no interrupt, unless that is a timer's.
+static bool woke_unseen(const struct host_timeline *host, const struct waking *waking)
+{
+    return waking->waker != waking->thread &&
+           sleep_same_process(host, waking->waker, waking->thread) &&
+           !futex_timer_may_end(host, waking);
+}
+
 struct waker lock_waker(const struct host_timeline *host, const struct waking *waking)
 {
     struct waker waker = waker_of(host, waking);
+    if (waker.kind == WAKER_UNKNOWN && woke_unseen(host, waking))
+        waker.span = thread_span_before(host, waking->waker, waking->time_ns + 1);
+    if (waker.kind == WAKER_UNKNOWN && waker.span)
+        waker.kind = WAKER_THREAD;
     if (waker.kind == WAKER_THREAD && !are_related(host, waking->thread, waker.thread))
         waker = (struct waker){.thread = waker.thread};
     return waker;
@@ -143,8 +158,8 @@ struct waker lock_waker_at_last(struct decomposer *decomposer, uint32_t thread,
 
 // --- through many hands --------------------------------------------------------------------------
 
-bool lock_passed_on(const struct host_timeline *host, uint32_t pause, uint32_t waker,
-                    int64_t begin_ns, int64_t end_ns, struct waker *before, int64_t *since_ns)
+static bool was_in_queue(const struct host_timeline *host, uint32_t pause, uint32_t waker,
+                         int64_t begin_ns, int64_t end_ns, struct waker *before, int64_t *since_ns)
 {
     size_t count, waking_count;
     uint32_t own;
@@ -170,4 +185,42 @@ bool lock_passed_on(const struct host_timeline *host, uint32_t pause, uint32_t w
         return before->kind == WAKER_THREAD && before->thread != waker;
     }
     return false;
+}
+
+// Who gets what is free without a wait for it, before those that wait have come to run, gives it on
+// to one of them as if it had had it all along.
+static bool was_given(const struct host_timeline *host, const struct thread_stint *stint,
+                      uint32_t waker, int64_t begin_ns, int64_t end_ns, struct waker *before,
+                      int64_t *since_ns)
+{
+    enum { MOST_WAITS = 512 }; // looked at
+    const struct futex_wait *own = futex_wait_after(host, stint);
+    const struct futex_word word = own ? futex_word_of(host, own) : (struct futex_word){0};
+    size_t after = array_bound(0, word.count, at, word.waits[at].time_ns < end_ns);
+    bool found = false;
+    for (size_t i = 0; i < MOST_WAITS && i < after; i++) {
+        const struct futex_wait *other = &word.waits[after - 1 - i];
+        const struct waking *waking = futex_waking(host, other);
+        if (!waking || waking->time_ns <= begin_ns || waking->time_ns >= end_ns ||
+            (found && waking->time_ns <= *since_ns) || other->thread == stint->thread ||
+            !sleep_same_process(host, other->thread, stint->thread))
+            continue;
+        const struct waker giver = lock_waker(host, waking);
+        if (giver.kind != WAKER_THREAD || giver.thread == waker)
+            continue;
+        found = true;
+        *before = giver;
+        *since_ns = waking->time_ns;
+    }
+    return found;
+}
+
+bool lock_passed_on(const struct host_timeline *host, const struct thread_stint *stint,
+                    uint32_t waker, int64_t begin_ns, int64_t end_ns, struct waker *before,
+                    int64_t *since_ns)
+{
+    uint32_t pause;
+    return was_given(host, stint, waker, begin_ns, end_ns, before, since_ns) ||
+           (pause_after(host, stint, &pause) &&
+            was_in_queue(host, pause, waker, begin_ns, end_ns, before, since_ns));
 }

@@ -24,10 +24,12 @@ struct waker lock_waker_at_last(struct decomposer *decomposer, uint32_t thread,
                                 const struct thread_period *period, struct waker waker,
                                 int64_t *woken_ns);
 
-// Whether the thread that ended a wait of that kind (struct host_timeline.pauses) at end_ns had
-// itself waited so until it was woken within [begin_ns, end_ns), and did next to nothing in
-// between. Then it was the other one that kept both waiting up to *since_ns.
-bool lock_passed_on(const struct host_timeline *host, uint32_t pause, uint32_t waker,
-                    int64_t begin_ns, int64_t end_ns, struct waker *before, int64_t *since_ns);
+// Of a wait that followed a stint and that `waker` ended at end_ns: whether another thread had what
+// it was for before, up to *since_ns, within [begin_ns, end_ns). Who ends a wait had itself waited
+// so until it was woken then, and did next to nothing in between; or that other one then gave it to
+// somebody who waited at the same word.
+bool lock_passed_on(const struct host_timeline *host, const struct thread_stint *stint,
+                    uint32_t waker, int64_t begin_ns, int64_t end_ns, struct waker *before,
+                    int64_t *since_ns);
 
 #endif

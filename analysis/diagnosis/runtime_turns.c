@@ -29,28 +29,6 @@ static int64_t awake_ns(const struct host_timeline *host, uint32_t thread, int64
     return awake.ns;
 }
 
-static void take_task(const struct span *const *open, unsigned depth, int64_t begin_ns,
-                      int64_t end_ns, void *context)
-{
-    (void)begin_ns;
-    (void)end_ns;
-    *(const struct span **)context = depth ? open[0] : NULL;
-}
-
-// The span of the thread's last stay on a core that began before end_ns.
-static const struct span *span_of(const struct host_timeline *host, uint32_t thread, int64_t end_ns)
-{
-    size_t count;
-    const struct thread_stint *stints = host_timeline_stints(host, thread, &count);
-    size_t after = array_bound(0, count, at, stints[at].begin_ns < end_ns);
-    const struct thread_stint *stint = after > 0 ? &stints[after - 1] : stints;
-    const struct core_timeline *core = stint ? host_timeline_core(host, stint->core) : NULL;
-    const struct span *task = NULL;
-    if (core)
-        core_timeline_stacks(core, stint->begin_ns, stint->begin_ns + 1, take_task, &task);
-    return task;
-}
-
 // The other thread of its process that was awake for longest, and at least for so long; into
 // *holder. False: none was.
 static bool longest_awake(const struct host_timeline *host, uint32_t thread, int64_t begin_ns,
@@ -70,7 +48,7 @@ static bool longest_awake(const struct host_timeline *host, uint32_t thread, int
             longest = last;
         }
     }
-    const struct span *span = longest ? span_of(host, longest, end_ns) : NULL;
+    const struct span *span = longest ? thread_span_before(host, longest, end_ns) : NULL;
     if (span)
         *holder = (struct waker){.kind = WAKER_THREAD, .thread = longest, .span = span};
     return span;

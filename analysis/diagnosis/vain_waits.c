@@ -1,23 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/diagnosis/vain_waits.h"
 
+#include "analysis/diagnosis/futex_waits.h"
 #include "analysis/diagnosis/lock_waits.h"
 #include "analysis/diagnosis/runtime_turns.h"
 #include "analysis/diagnosis/sleep_names.h"
 #include "analysis/timeline/pauses.h"
-#include "base/array.h"
-
-// The futex call in which a thread went to sleep after a stint; NULL: not known.
-static const struct futex_wait *wait_after(const struct host_timeline *host,
-                                           const struct thread_stint *stint)
-{
-    const struct futex_wait_array *all = &host->futexes;
-    size_t after = array_bound(0, all->count, at, all->items[at].time_ns <= stint->end_ns);
-    for (; after > 0 && all->items[after - 1].time_ns >= stint->begin_ns; after--)
-        if (all->items[after - 1].thread == stint->thread)
-            return &all->items[after - 1];
-    return NULL;
-}
+#include "profiler/bpf/event_log.h"
 
 static bool same_word(const struct futex_wait *one, const struct futex_wait *other)
 {
@@ -30,7 +19,8 @@ static bool same_limit(const struct futex_wait *one, const struct futex_wait *ot
     enum { LATE_US = 200, PART = 50 };
     uint32_t longer = one->limit_us > other->limit_us ? one->limit_us : other->limit_us;
     uint32_t shorter = one->limit_us + other->limit_us - longer;
-    return shorter > 0 && longer - shorter <= LATE_US + longer / PART;
+    return shorter > 0 && longer != FUTEX_LIMIT_UNKNOWN &&
+           longer - shorter <= LATE_US + longer / PART;
 }
 
 typedef bool likeness(const struct futex_wait *one, const struct futex_wait *other);
@@ -47,16 +37,14 @@ static bool find_giver(const struct host_timeline *host, const struct futex_wait
     int64_t until_ns = end_ns; // up to when somebody waited without a break
     bool found = false;
     for (; at < count && at < from + MOST_AFTER && waits[at].time_ns < until_ns; at++) {
-        size_t waking_count;
         if (waits[at].thread == own->thread || !like(own, &waits[at]) ||
             !sleep_same_process(host, own->thread, waits[at].thread))
             continue;
-        const struct waking *wakings = host_timeline_wakings(host, waits[at].thread, &waking_count);
-        size_t ends = array_bound(0, waking_count, i, wakings[i].time_ns < waits[at].time_ns);
-        if (ends == waking_count || wakings[ends].time_ns <= end_ns)
+        const struct waking *waking = futex_waking(host, &waits[at]);
+        if (!waking || waking->time_ns <= end_ns)
             continue;
-        const struct waker waker = lock_waker(host, &wakings[ends]);
-        int64_t ended_ns = wakings[ends].time_ns;
+        const struct waker waker = lock_waker(host, waking);
+        int64_t ended_ns = waking->time_ns;
         if (waker.kind == WAKER_THREAD && (!found || ended_ns < *given_ns)) {
             found = true;
             *giver = waker;
@@ -97,7 +85,7 @@ bool vain_wait_giver(const struct host_timeline *host, const struct thread_perio
                      struct waker *giver, int64_t *given_ns)
 {
     const struct futex_wait *own =
-        period->before && period->waking ? wait_after(host, period->before) : NULL;
+        period->before && period->waking ? futex_wait_after(host, period->before) : NULL;
     int64_t end_ns = own ? period->waking->time_ns : 0;
     struct waker found;
     int64_t found_ns;

@@ -52,6 +52,7 @@ void host_timeline_free(struct host_timeline *host)
     array_free(&host->stints);
     array_free(&host->pauses);
     array_free(&host->futexes);
+    array_free(&host->words);
     array_free(&host->questions);
     array_free(&host->files);
     array_free(&host->moves);

@@ -119,7 +119,7 @@ struct futex_wait {
     int64_t time_ns;
     uint32_t thread;
     uint32_t word;     // of its process's memory: the same one, the same thing
-    uint32_t limit_us; // for how long at most; 0: for ever, or not known
+    uint32_t limit_us; // for how long at most; 0: for ever; FUTEX_LIMIT_UNKNOWN
 };
 struct futex_wait_array ARRAY_OF(struct futex_wait);
 
@@ -186,6 +186,7 @@ struct host_timeline {
     struct thread_stint_array stints;  // by thread, then by time
     struct thread_moment_array pauses; // it went to sleep, but not for lack of work: see above
     struct futex_wait_array futexes;   // those of the pauses that are in futex; by time
+    struct futex_wait_array words;     // the same; by word, then by time
     struct question_array questions;   // by time
     struct thread_moment_array files;  // the file that the call of the pause that follows is about;
                                        // value: the number of its name (call_files.h)

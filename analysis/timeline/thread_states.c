@@ -206,3 +206,25 @@ struct waker waker_of(const struct host_timeline *host, const struct waking *wak
         waker = (struct waker){.thread = waking->waker}; // a switch is missing
     return waker;
 }
+
+static void take_task(const struct span *const *open, unsigned depth, int64_t begin_ns,
+                      int64_t end_ns, void *context)
+{
+    (void)begin_ns;
+    (void)end_ns;
+    *(const struct span **)context = depth ? open[0] : NULL;
+}
+
+const struct span *thread_span_before(const struct host_timeline *host, uint32_t thread,
+                                      int64_t end_ns)
+{
+    size_t count;
+    const struct thread_stint *stints = host_timeline_stints(host, thread, &count);
+    size_t after = array_bound(0, count, at, stints[at].begin_ns < end_ns);
+    const struct thread_stint *stint = after > 0 ? &stints[after - 1] : stints;
+    const struct core_timeline *core = stint ? host_timeline_core(host, stint->core) : NULL;
+    const struct span *task = NULL;
+    if (core)
+        core_timeline_stacks(core, stint->begin_ns, stint->begin_ns + 1, take_task, &task);
+    return task;
+}

@@ -59,4 +59,8 @@ struct waker {
 
 struct waker waker_of(const struct host_timeline *host, const struct waking *waking);
 
+// The span of a thread's last stay on a core that began before end_ns; NULL: none was seen.
+const struct span *thread_span_before(const struct host_timeline *host, uint32_t thread,
+                                      int64_t end_ns);
+
 #endif

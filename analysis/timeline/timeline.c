@@ -369,7 +369,8 @@ static int take_blocked(struct builder *builder, const struct event *event, int6
                                     .limit_us = (uint32_t)(event->payload.a >> 32)};
     bool counts = (uint32_t)event->payload.a == FUTEX && wait.word &&
                   !(event->flags & (BLOCKED_INTERPRETER | BLOCKED_PARKED));
-    if (counts && array_push(&builder->out->futexes, wait) < 0)
+    if (counts && (array_push(&builder->out->futexes, wait) < 0 ||
+                   array_push(&builder->out->words, wait) < 0))
         return -1;
     return array_push(
         &builder->out->pauses,
@@ -611,6 +612,12 @@ static int compare_futexes(const void *left, const void *right)
     return order_of(a->time_ns, b->time_ns) ?: order_of(a->thread, b->thread);
 }
 
+static int compare_words(const void *left, const void *right)
+{
+    const struct futex_wait *a = left, *b = right;
+    return order_of(a->word, b->word) ?: compare_futexes(left, right);
+}
+
 static int compare_questions(const void *left, const void *right)
 {
     const struct server_question *a = left, *b = right;
@@ -642,6 +649,7 @@ static void index_threads(struct host_timeline *out)
     sort_moments(&out->limits);
     sort_moments(&out->stops);
     array_sort(&out->futexes, compare_futexes);
+    array_sort(&out->words, compare_words);
     array_sort(&out->questions, compare_questions);
     array_sort(&out->disk_requests, compare_requests);
     array_sort(&out->owners, compare_owners);

@@ -105,6 +105,8 @@ enum handoff_flags {
     HANDOFF_UNACCEPTED = 1 << 0, // the application had not accepted the connection yet
 };
 
+#define FUTEX_LIMIT_UNKNOWN 0xffffffffu // of a BLOCKED in futex
+
 enum asked_flags {
     ASKED_ANSWERED = 1 << 0, // it took the answer, or a part of it
 };

@@ -124,7 +124,7 @@ EVENT(FRAMED, 37, "framed", nothing, "id: socket; a: stream offset after the mes
 EVENT(SPARING, 38, "sparing", nothing, "flags: `enum sparing_flags`",
       "from here on hand-offs, arrivals on virtual links, departures, beginnings of send calls and softirqs are not recorded, because there are too many messages; without SPARING_BEGINS: they are again. Written by the reader, in each segment that it is true of")
 // Why a thread does not run.
-EVENT(BLOCKED, 15, "blocked", blocked, "id: thread; a: the system call it is in (x86-64 number, BLOCKED_NO_CALL: none); b: its state (task_struct.__state); flags: `enum blocked_flags`; in futex, in their upper halves: a: its time limit, us (0: none, or by a clock that may be set), b: bits 3 to 34 of the address",
+EVENT(BLOCKED, 15, "blocked", blocked, "id: thread; a: the system call it is in (x86-64 number, BLOCKED_NO_CALL: none); b: its state (task_struct.__state); flags: `enum blocked_flags`; in futex, in their upper halves: a: its time limit, us (0: none; FUTEX_LIMIT_UNKNOWN: by a clock that may be set), b: bits 3 to 34 of the address",
       "a user thread leaves its core to sleep, just before its SWITCH. Waits for sockets to become ready (epoll_wait, poll, select) are a flag of the SWITCH only; the end of a thread is not recorded")
 EVENT(FILE, 34, "file", file, "id: thread; flags: `enum file_kind`; text: the file's own name, its first 16 bytes; of a socket a: the other end's IPv4 address (0: none), b: its port",
       "just before a BLOCKED: what the call is about, by its first argument. Not for connections to watched ports")

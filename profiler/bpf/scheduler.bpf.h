@@ -122,7 +122,7 @@ static __always_inline bool is_condition(uint64_t call, uint64_t operation)
 
 // What the upper halves of a BLOCKED in futex say: which of a process's words it waits at (those of
 // eight bytes are one: a condition variable of glibc has two), and in a, for how long at most, us.
-// 0: for ever, or not known, as by a clock that may be set.
+// 0: for ever; FUTEX_LIMIT_UNKNOWN: until a time by a clock that may be set.
 struct futex_wait {
     uint64_t limit, word;
 };
@@ -132,14 +132,16 @@ static __attribute__((noinline)) int read_limit(uint64_t operation, uint64_t at,
     enum { WAIT = 0, WAIT_BITSET = 9, PRIVATE = 128 }; // futex(2)
     int64_t limit[2] = {};
     uint64_t command = operation & ~(uint64_t)PRIVATE;
-    if (!at || (command != WAIT && command != WAIT_BITSET) ||
-        bpf_probe_read_user(limit, sizeof limit, (const void *)at) < 0)
+    if (!at)
         return 0;
+    if ((command != WAIT && command != WAIT_BITSET) ||
+        bpf_probe_read_user(limit, sizeof limit, (const void *)at) < 0)
+        return (int)FUTEX_LIMIT_UNKNOWN;
     uint64_t ns = (uint64_t)limit[0] * 1000000000 + (uint64_t)limit[1];
     if (command == WAIT_BITSET)
         ns = ns > now ? ns - now : 0;
     uint64_t us = (ns + 500) / 1000;
-    return us < 0x7fffffff ? (int)us : 0;
+    return us < 0x7fffffff ? (int)us : (int)FUTEX_LIMIT_UNKNOWN;
 }
 
 static __always_inline struct futex_wait futex_wait_of(uint64_t call, struct pt_regs *regs,

@@ -124,6 +124,30 @@ static void test_interpreter_lock(void **state)
     }
 }
 
+// That the worker came to its core was not delivered, that it woke the thread was: it is who held
+// that one up, unless the wait had a limit, and it may have been the timer.
+static void test_waker_that_was_not_seen_to_come(void **state)
+{
+    enum { WORD = 7, LIMIT_US = 500 };
+    (void)state;
+    for (int limited = 0; limited <= 1; limited++) {
+        struct scene s;
+        open_one_process(&s);
+        runs(&s, 6, 2, WORKER, "worker");
+        runs(&s, 15, 2, 0, "swapper/2");
+        waits_for_lock(&s, 24);
+        s.events.items[s.events.count - 2].payload.a |= (limited ? LIMIT_US : 0ull) << 32;
+        s.events.items[s.events.count - 2].payload.b = (uint64_t)WORD << 32;
+        event(&s, 1000, EVENT_WAKING, 2, FRONT)->payload.b = WORKER;
+        runs(&s, 1001, 0, FRONT, "front");
+        build(&s, 1, 10, 1040, 0);
+        expect(&s, "condition wait (futex): worker, unknown wait", limited ? 0 : 970,
+               limited ? 0 : 980);
+        expect(&s, "condition wait (futex)", limited ? 970 : 0, limited ? 980 : 0);
+        close_scene(&s);
+    }
+}
+
 // Go's scheduler has parked the front's thread. Who wakes it is the thread that only looks now and
 // then, and had slept for a time: it waited for the worker that ran. One that had waited for a
 // packet had something to do with it.
@@ -343,6 +367,51 @@ static void test_lock_through_two_hands(void **state)
     }
 }
 
+// A worker gives it to one that waited for longer. Before that one runs another thread, which comes
+// with a packet, takes it, and gives it to the front's: until then it was the worker's, if both
+// waited at the same word.
+static void test_taken_in_between(void **state)
+{
+    enum { THIRD = 103, WORD = 7, OTHER_WORD = 8 };
+    static const uint32_t threads[] = {FRONT, WORKER, OTHER, THIRD};
+    (void)state;
+    for (int same = 0; same <= 1; same++) {
+        struct scene s;
+        open_scene(&s);
+        call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+        call(&s, FRONT, CALL_SEND, 1040, 1042, CLIENT_SIDE);
+        for (size_t i = 0; i < sizeof threads / sizeof *threads; i++)
+            event(&s, 5, EVENT_MEMBER, 0, threads[i])->payload.a = FRONT_PROCESS;
+        runs(&s, 3, 2, WORKER, "worker");
+        runs(&s, 3, 3, THIRD, "third");
+        struct event *blocked = event(&s, 20, EVENT_BLOCKED, 3, THIRD);
+        blocked->payload.a = 202; // futex
+        blocked->payload.b = (uint64_t)(same ? WORD : OTHER_WORD) << 32;
+        blocked->flags = BLOCKED_CONDITION;
+        runs(&s, 20, 3, BYSTANDER, "bystander");
+        waits_for_lock(&s, 24);
+        s.events.items[s.events.count - 2].payload.b = (uint64_t)WORD << 32;
+        runs(&s, 3, 1, OTHER, "other");
+        event(&s, 30, EVENT_BLOCKED, 1, OTHER)->payload.a = 45; // recvfrom
+        runs(&s, 30, 1, 0, "swapper/1");
+        event(&s, 895, EVENT_SOFTIRQ_ENTRY, 1, 3); // NET_RX
+        event(&s, 896, EVENT_WAKING, 1, OTHER);
+        event(&s, 897, EVENT_SOFTIRQ_EXIT, 1, 3);
+        event(&s, 900, EVENT_WAKING, 2, THIRD)->payload.b = WORKER;
+        runs(&s, 902, 1, OTHER, "other");
+        event(&s, 1010, EVENT_WAKING, 1, FRONT)->payload.b = OTHER;
+        runs(&s, 1011, 0, FRONT, "front");
+        runs(&s, 1400, 1, 0, "swapper/1");
+        runs(&s, 1400, 2, 0, "swapper/2");
+        runs(&s, 1400, 3, 0, "swapper/3");
+        build(&s, 1, 10, 1040, 0);
+        expect(&s, "condition wait (futex): worker", same ? 865 : 0, same ? 880 : 0);
+        expect(&s, "condition wait (futex): other, waiting for a packet", same ? 0 : 860,
+               same ? 0 : 880);
+        close_scene(&s);
+    }
+}
+
 // Two workers of one pool hold the lock, one after the other, and either has to wait for another of
 // the kernel's workers: one cause each, whatever their numbers.
 static void test_one_cause_of_a_pool(void **state)
@@ -382,6 +451,7 @@ int main(void)
         cmocka_unit_test(test_waits_again_and_again),
         cmocka_unit_test(test_lock_free_at_last),
         cmocka_unit_test(test_interpreter_lock),
+        cmocka_unit_test(test_waker_that_was_not_seen_to_come),
         cmocka_unit_test(test_parked_by_go),
         cmocka_unit_test(test_one_cause_of_a_pool),
         cmocka_unit_test(test_holder_writes_to_a_reader),
@@ -389,6 +459,7 @@ int main(void)
         cmocka_unit_test(test_what_is_no_other_try),
         cmocka_unit_test(test_woken_over_a_bystander),
         cmocka_unit_test(test_lock_through_two_hands),
+        cmocka_unit_test(test_taken_in_between),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -245,7 +245,7 @@ static void test_worker_that_wakes_nobody(void **state)
         build(&s, 1, 10, 540, 0);
         const bool put_off = what == SLEEPS;
         expect(&s,
-               given ? "waiting for front (another thread), sleeping"
+               given ? "waiting for front (another thread), sleeping (timer)"
                      : "waiting for front (another thread)",
                put_off ? 0 : 465, put_off ? 0 : 475);
         expect(&s, "put off by its event loop", put_off ? 465 : 0, put_off ? 475 : 0);
