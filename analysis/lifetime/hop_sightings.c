@@ -254,7 +254,7 @@ static bool is_sampled(const struct hop_machine *machine, const struct hop_strea
     if (stream->opened_ns ==
         INT64_MIN) // datagrams are sampled by their bytes, which are not known here
         return true;
-    return packet_is_sampled(packet_block(stream->flow, last),
+    return packet_is_sampled(packet_block(machine->flow_key, last),
                              packet_sample_limit(machine->one_in));
 }
 

@@ -118,17 +118,31 @@ static __always_inline void read_prefix(struct __sk_buff *skb, const struct read
 static __always_inline bool stream_is_sampled(struct hop_record *record)
 {
     if (sample_limit == PACKET_SAMPLE_ALL ||
-        packet_is_sampled(packet_block(record->flow, record->end - 1), sample_limit))
+        packet_is_sampled(packet_block(key, record->end - 1), sample_limit))
         return true;
     record->flags |= HOP_ONLY_COVERS;
     uint32_t block = record->first / PACKET_BLOCK_BYTES * PACKET_BLOCK_BYTES;
     for (int i = 0; i < PACKET_BLOCKS_MAX; i++, block += PACKET_BLOCK_BYTES) {
         if ((int32_t)(record->end - block) <= 0)
             break;
-        if (packet_is_sampled(packet_block(record->flow, block), sample_limit))
+        if (packet_is_sampled(packet_block(key, block), sample_limit))
             return true;
     }
     return false;
+}
+
+static __always_inline bool datagram_is_sampled(struct __sk_buff *skb,
+                                                const struct reading_state *state,
+                                                struct hop_record *record)
+{
+    uint64_t prefix[PACKET_PREFIX_WORDS] = {0};
+    read_prefix(skb, state, prefix);
+    record->datagram = packet_datagram(&state->head, key, prefix);
+    record->first = number16((const uint8_t *)prefix);
+    record->end = record->first + 1;
+    record->flags |= state->is_fragment ? HOP_FRAGMENT : 0;
+    record->flags |= skb->gso_size ? HOP_BUNDLE : 0;
+    return packet_is_sampled(record->datagram, sample_limit);
 }
 
 // Fills in by what the packet is known. False: it is not to be recorded, and counted.
@@ -136,37 +150,29 @@ static __always_inline bool identify(struct __sk_buff *skb, const struct reading
                                      struct hop_record *record)
 {
     const struct packet_head *head = &state->head;
-    record->flow = packet_flow(head, key);
     record->ip_bytes = head->ip_bytes;
     record->protocol = head->protocol;
     record->hop = state->hop;
-    if (head->protocol == PACKET_TCP) {
-        if (state->opens && !head->payload_bytes) {
-            record->first = record->end = head->sequence + 1;
-            record->flags |= HOP_OPENS;
-            return true;
-        }
-        if (!head->payload_bytes) {
-            count(&counts_of(state->hop)->bare);
-            return false;
-        }
+    bool sampled = true;
+    if (head->protocol == PACKET_UDP) {
+        sampled = datagram_is_sampled(skb, state, record);
+    } else if (head->payload_bytes) {
         record->first = head->sequence;
         record->end = head->sequence + head->payload_bytes;
-        if (stream_is_sampled(record))
-            return true;
+        sampled = stream_is_sampled(record);
+    } else if (state->opens) {
+        record->first = record->end = head->sequence + 1;
+        record->flags |= HOP_OPENS;
     } else {
-        uint64_t prefix[PACKET_PREFIX_WORDS] = {0};
-        read_prefix(skb, state, prefix);
-        record->datagram = packet_datagram(head, record->flow, prefix);
-        record->first = number16((const uint8_t *)prefix);
-        record->end = record->first + 1;
-        record->flags |= state->is_fragment ? HOP_FRAGMENT : 0;
-        record->flags |= skb->gso_size ? HOP_BUNDLE : 0;
-        if (packet_is_sampled(record->datagram, sample_limit))
-            return true;
+        count(&counts_of(state->hop)->bare);
+        return false;
     }
-    count(&counts_of(state->hop)->unsampled);
-    return false;
+    if (!sampled) {
+        count(&counts_of(state->hop)->unsampled);
+        return false;
+    }
+    record->flow = packet_flow(head, key);
+    return true;
 }
 
 // Nobody is woken: the reader looks by itself, every few milliseconds.

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #endif
 
-enum { HOP_LOG_VERSION = 3 };
+enum { HOP_LOG_VERSION = 4 };
 
 enum {
     // A packet's way is kept in 64 bits, four a hop (profiler/capsule/packet_join.h).
@@ -36,7 +36,9 @@ enum hop_flags {
 
 struct hop_record {
     uint64_t time; // CLOCK_MONOTONIC ns
-    uint64_t flow; // packet_flow() of profiler/bpf/packet_head.h
+    // packet_flow() of profiler/bpf/packet_head.h; in the log, where addresses were translated on
+    // the way, that of the flow as whoever opened the connection knows it.
+    uint64_t flow;
     // packet_datagram(); TCP: 0. Of packets that carry their stamps: which one it is of all of
     // them.
     uint64_t datagram;

@@ -110,14 +110,15 @@ static inline uint64_t packet_flow(const struct packet_head *head, uint64_t key)
     return hash64(hash ^ destination->word[1]);
 }
 
-// A datagram of a flow. prefix: the beginning of its payload, zeros after its end. Not the
-// checksum, which may be filled in on the way. Every other word goes into a hash of its own: a
-// processor does both at once, where one would wait for the other.
-static inline uint64_t packet_datagram(const struct packet_head *head, uint64_t flow,
+// A datagram, whatever its flow: where addresses are translated on the way (NAT) that is another.
+// prefix: the beginning of its payload, zeros after its end. Not the checksum, which may be filled
+// in on the way. Every other word goes into a hash of its own: a processor does both at once, where
+// one would wait for the other.
+static inline uint64_t packet_datagram(const struct packet_head *head, uint64_t key,
                                        const uint64_t prefix[PACKET_PREFIX_WORDS])
 {
-    uint64_t even = hash64(flow ^ ((uint64_t)head->datagram_id << 32 | head->payload_bytes));
-    uint64_t odd = ~flow;
+    uint64_t even = hash64(key ^ ((uint64_t)head->datagram_id << 32 | head->payload_bytes));
+    uint64_t odd = ~key;
     for (int i = 0; i < PACKET_PREFIX_WORDS; i += 2) {
         even = hash64(even ^ prefix[i]);
         odd = hash64(odd ^ prefix[i + 1]);
@@ -125,10 +126,12 @@ static inline uint64_t packet_datagram(const struct packet_head *head, uint64_t 
     return hash_pair(odd, even);
 }
 
-// What decides whether a byte of a stream is sampled, for all bytes of its block alike.
-static inline uint64_t packet_block(uint64_t flow, uint32_t sequence)
+// What decides whether a byte of a stream is sampled, for all bytes of its block alike. Streams
+// begin at random numbers, so that they are sampled at different places; addresses may be
+// translated.
+static inline uint64_t packet_block(uint64_t key, uint32_t sequence)
 {
-    return hash64(flow ^ sequence / PACKET_BLOCK_BYTES);
+    return hash64(key ^ sequence / PACKET_BLOCK_BYTES);
 }
 
 #define PACKET_SAMPLE_ALL 0xffffffffu
