@@ -494,6 +494,7 @@ static void fill_report(struct measuring *m, size_t records)
         .hops = m->machines.hops,
         .records = records,
         .forgotten = m->capture ? hop_capture_forgotten(m->capture) : 0,
+        .translated = m->capture ? hop_capture_translated(m->capture) : 0,
         .join = &m->join,
     };
     for (size_t i = 0; i < m->machines.hop_count; i++) {

@@ -188,6 +188,8 @@ int hop_machines_report(struct hop_machines *m, struct hop_report *report, struc
         size_t count = numbers_of(m, i, numbers);
         const json_t *hops = json_object_get(m->far[i].document, "hops");
         report->forgotten += m->far[i].lost;
+        report->translated +=
+            (uint64_t)json_integer_value(json_object_get(m->far[i].document, "translated"));
         if (json_array_size(hops) != (m->carry ? m->hop_count : count))
             return error_set(err, ERROR_INPUT, "%s: its capsule.json has not the hops asked for",
                              m->far[i].far.what);

@@ -28,12 +28,14 @@
 #include "profiler/capsule/hop_queue.h"
 #include "profiler/capsule/hop_rings.h"
 #include "profiler/capsule/packet_words.h"
+#include "profiler/capsule/translations.h"
 #include "profiler/host_facts.h"
 
 struct hop {
     struct capsule_bpf *programs; // maybe those of others, too
     struct hop_attachment attachment;
     struct hop_link link;
+    struct translation_reader reader; // of its namespace, where it is the first there
     enum hop_role role;
     enum hop_direction direction;
     uint8_t number; // in its records
@@ -55,6 +57,8 @@ struct hop_capture {
     // Taken from the rings, by the hops' numbers: records of a packet's passing, and of carried
     // ones.
     uint64_t passed[HOPS_MAX], ended[HOPS_MAX];
+    struct translations translations;
+    uint64_t translated; // records of flows that are known by another before a translation
     uint64_t flow_key, run, most_records, forgotten;
     uint64_t carried;    // packets whose stamps were taken in
     uint32_t room_bytes; // of those that begin to carry; 0: none do
@@ -156,6 +160,7 @@ static int hop_inspect(struct hop *hop, const struct hop_spec *spec, struct erro
     hop->cut = bridges_cut(fd);
     close(fd);
     hop_link_begin(&hop->link, hop->device.interface);
+    translation_reader_begin(&hop->reader);
     tap_holder_find(spec->interface, hop->device.namespace, &hop->link.holder);
     if (result == 0 && would_grow(hop))
         return error_set(err, ERROR_INPUT,
@@ -443,6 +448,15 @@ static int open_rings(struct hop_capture *capture, uint64_t bytes, struct error 
     return result < 0 ? error_set_errno(err, ERROR_FAILED, "cannot make the rings of the hops") : 0;
 }
 
+// Connections are known to a namespace: one of its hops asks.
+static void keep_one_reader_each(struct hop_capture *capture)
+{
+    for (size_t i = 0; i < capture->hop_count; i++)
+        for (size_t k = 0; k < i; k++)
+            if (capture->hops[k].device.namespace == capture->hops[i].device.namespace)
+                translation_reader_close(&capture->hops[i].reader);
+}
+
 static int hops_open(struct hop_capture *capture, const struct hop_capture_settings *settings,
                      struct error *err)
 {
@@ -454,16 +468,19 @@ static int hops_open(struct hop_capture *capture, const struct hop_capture_setti
         capture->flow_key = settings->flow_key;
     if (settings->run)
         capture->run = settings->run;
+    capture->translations.key = capture->flow_key;
     capture->hop_count = settings->hop_count;
     for (size_t i = 0; i < settings->hop_count; i++) {
         capture->hops[i].attachment = HOP_ATTACHMENT_NONE;
         capture->hops[i].link.socket = -1;
+        capture->hops[i].reader.socket = -1;
         capture->hops[i].role = settings->hops[i].role;
         capture->hops[i].direction = settings->hops[i].direction;
         capture->hops[i].number = settings->numbers[i];
     }
     for (size_t i = 0; i < settings->hop_count && result == 0; i++)
         result = in_namespace(&capture->hops[i], &settings->hops[i], hop_inspect, err);
+    keep_one_reader_each(capture);
     if (result == 0)
         result = open_rings(capture, settings->ring_bytes, err);
     if (result == 0)
@@ -507,8 +524,10 @@ int hop_capture_open(const struct hop_capture_settings *settings, struct hop_cap
 // Where an MTU shrinks, packets that begin to carry from now on are shorter.
 static void look_at_links(struct hop_capture *capture)
 {
-    for (size_t i = 0; i < capture->hop_count; i++)
+    for (size_t i = 0; i < capture->hop_count; i++) {
         hop_link_look(&capture->hops[i].link);
+        translation_reader_look(&capture->hops[i].reader, &capture->translations);
+    }
     follow_queues(capture);
     uint32_t room_bytes = hop_capture_room(capture);
     if (room_bytes < capture->room_bytes)
@@ -543,6 +562,19 @@ void hop_capture_begin_no_more(struct hop_capture *capture)
             hop_detach(&capture->hops[i]);
 }
 
+// Flows that are translated somewhere are from here on what they were before.
+static void undo_translations(struct hop_capture *capture)
+{
+    for (size_t i = 0; i < capture->hop_count; i++)
+        translation_reader_end(&capture->hops[i].reader, &capture->translations);
+    for (size_t i = 0; i < capture->records.count; i++) {
+        struct hop_record *record = &capture->records.items[i];
+        const uint64_t before = translations_before(&capture->translations, record->flow);
+        capture->translated += before != record->flow;
+        record->flow = before;
+    }
+}
+
 void hop_capture_stop(struct hop_capture *capture)
 {
     for (size_t i = 0; i < capture->hop_count; i++) {
@@ -556,6 +588,7 @@ void hop_capture_stop(struct hop_capture *capture)
     while (capture->rings.slots && hop_capture_drain(capture))
         ; // nobody writes any more: what the rings hold, and no more
     hop_queue_settle(&capture->queue, capture->records.items, capture->records.count);
+    undo_translations(capture);
 }
 
 struct hop_counts hop_capture_counts(const struct hop_capture *capture, size_t hop)
@@ -598,6 +631,11 @@ uint64_t hop_capture_flow_key(const struct hop_capture *capture)
     return capture->flow_key;
 }
 
+uint64_t hop_capture_translated(const struct hop_capture *capture)
+{
+    return capture->translated;
+}
+
 uint64_t hop_capture_forgotten(const struct hop_capture *capture)
 {
     return capture->forgotten + capture->queue.lost + hop_rings_left(&capture->rings);
@@ -610,6 +648,7 @@ void hop_capture_free(struct hop_capture *capture)
     hop_capture_stop(capture);
     hop_rings_close(&capture->rings);
     free_programs(capture);
+    translations_free(&capture->translations);
     array_free(&capture->records);
     free(capture);
 }

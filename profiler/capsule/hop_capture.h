@@ -91,6 +91,10 @@ struct hop_record_array *hop_capture_records(struct hop_capture *capture);
 // What the flows of its records are hashed with (packet_flow()).
 uint64_t hop_capture_flow_key(const struct hop_capture *capture);
 
+// Of how many records the flow is the one from before a translation (translations.h), once the
+// capture is stopped.
+uint64_t hop_capture_translated(const struct hop_capture *capture);
+
 // How many records found no room in memory, and packets that were seen to leave a queueing
 // discipline, but no room in the rings or in memory for that.
 uint64_t hop_capture_forgotten(const struct hop_capture *capture);

@@ -260,6 +260,43 @@ static void print_queues(const struct hop_report *report, FILE *out)
     }
 }
 
+// Whether what ends in a namespace may be what as often begins there at another of its interfaces.
+static bool may_go_on(const struct hop_report *report, const struct packet_route *route,
+                      const struct packet_route *next)
+{
+    enum { ALIKE = 10 }; // as many, but for a tenth
+    const uint8_t from = route->hops[route->hop_count - 1], to = next->hops[0];
+    const struct hop_spec *last = &report->hops[from], *first = &report->hops[to];
+    const uint64_t more = route->packets > next->packets ? route->packets - next->packets
+                                                         : next->packets - route->packets;
+    for (size_t i = 0; i < next->hop_count; i++)
+        if (has_hop(route, next->hops[i]))
+            return false;
+    return last->direction == HOP_INGRESS && first->direction == HOP_EGRESS &&
+           report->machine[from] == report->machine[to] &&
+           strcmp(last->namespace, first->namespace) == 0 &&
+           strcmp(last->interface, first->interface) != 0 && more * ALIKE <= next->packets;
+}
+
+// Where addresses are translated and nobody can be asked, one way is two routes.
+static void print_parted(const struct hop_report *report, FILE *out)
+{
+    const struct packet_join *join = report->join;
+    for (size_t i = 0; i < join->route_count; i++)
+        for (size_t k = 0; k < join->route_count; k++) {
+            const struct packet_route *route = &join->routes[i], *next = &join->routes[k];
+            if (!may_go_on(report, route, next))
+                continue;
+            fprintf(
+                out,
+                "  What ends at %s (route %zu) and begins as often at %s (route %zu) may be the "
+                "same packets, not known again, since something gives them other addresses "
+                "that the kernel's connection tracking does not know of.\n",
+                report->hops[route->hops[route->hop_count - 1]].name, i + 1,
+                report->hops[next->hops[0]].name, k + 1);
+        }
+}
+
 static void print_notes(const struct hop_report *report, FILE *out)
 {
     const struct packet_join *join = report->join;
@@ -281,6 +318,12 @@ static void print_notes(const struct hop_report *report, FILE *out)
     print_queues(report, out);
     if (report->carry)
         print_carried(report, out);
+    print_note(
+        report->translated,
+        "records are of packets whose addresses are translated (NAT): they were followed, as "
+        "the kernel's connection tracking knows them.",
+        out);
+    print_parted(report, out);
     print_note(report->forgotten, "records found no room in memory (--memory).", out);
     print_note(join->rare, "packets went ways that are too rare to be listed.", out);
     print_note(join->repeated, "packets came again before they were seen at the end of their way.",
@@ -469,11 +512,11 @@ json_t *hop_report_json(const struct hop_report *report)
         json_array_append_new(routes, route_json(report, &report->join->routes[i]));
     char key[32];
     snprintf(key, sizeof key, "0x%016llx", (unsigned long long)report->flow_key);
-    json_t *document =
-        json_pack("{s:s, s:I, s:s, s:I, s:I, s:I, s:o}", "filter", report->filter, "one_in",
-                  (json_int_t)report->one_in, "flow_key", key, "duration_ns",
-                  (json_int_t)report->duration_ns, "records", (json_int_t)report->records,
-                  "forgotten", (json_int_t)report->forgotten, "hops", hops);
+    json_t *document = json_pack(
+        "{s:s, s:I, s:s, s:I, s:I, s:I, s:I, s:o}", "filter", report->filter, "one_in",
+        (json_int_t)report->one_in, "flow_key", key, "duration_ns", (json_int_t)report->duration_ns,
+        "records", (json_int_t)report->records, "forgotten", (json_int_t)report->forgotten,
+        "translated", (json_int_t)report->translated, "hops", hops);
     if (!document) {
         json_decref(routes);
         return NULL;

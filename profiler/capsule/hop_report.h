@@ -27,7 +27,7 @@ struct hop_report {
     bool gone[HOPS_MAX], cut[HOPS_MAX];
     const struct hop_link *link[HOPS_MAX];
     const char *machine[HOPS_MAX]; // where it is; NULL: here
-    uint64_t records, forgotten;
+    uint64_t records, forgotten, translated;
     struct packet_join *join; // its delays are sorted while it is reported
 };
 
