@@ -19,7 +19,7 @@ hosts:
   server: {kind: ssh, address: there, cores: [0], ssh_config: $ssh_config, directory: $work/there-files}
 servers: {cache: {threads: 1}}
 workload: {keys: {count: 200}, values: {size: {fixed: 200}}}
-load: {rate: 1k, duration: 500ms, connections: 8, depth: 64, timeout: 1s}
+load: {rate: 1k, duration: 500ms, connections: 64, depth: 1, timeout: 1s} # none behind another in a packet
 capsule: {hops: [to-there@client, eth0@server], carry: true}
 END
 run="$work/run" summary="$work/run/summary.json"
