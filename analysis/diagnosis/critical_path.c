@@ -21,7 +21,8 @@
 #include "base/text.h"
 
 enum {
-    MOST_HOPS = 6, // from waker to waker
+    MOST_HOPS = 6,   // from waker to waker
+    MOST_AHEAD = 64, // for one lock on a file
     MOST_TIERS = 6,
 };
 
@@ -98,14 +99,27 @@ static bool asked_meanwhile(const struct path *path, const struct thread_period 
                           period->end_ns, &turn);
 }
 
-// Whether a thread that another one waits for sleeps in a call that says where to look: it writes
-// to somebody, or wants a lock on a file.
-static bool says_where(const struct path *path, const struct thread_period *period)
+// Whether a thread that another one waits for sleeps until it gets the lock on the file that this
+// one wants, too: it was only ahead of it.
+static bool wants_same_lock(const struct path *path, const struct thread_period *period,
+                            const char *sleep)
+{
+    uint32_t pause;
+    return path->wait && strcmp(sleep, path->sleep) == 0 &&
+           pause_after(path->sweep.decomposer->in->server, period->before, &pause) &&
+           pause_locks_file(pause);
+}
+
+// Whether it sleeps in a call that says where to look: it writes to somebody, or wants a lock on
+// another file.
+static bool says_where(const struct path *path, const struct thread_period *period,
+                       const char *sleep)
 {
     uint32_t pause;
     return path->wait && !path->outer && period->before->left == STINT_SLEEPS &&
            pause_after(path->sweep.decomposer->in->server, period->before, &pause) &&
-           (pause_may_send(pause) || pause_locks_file(pause));
+           (pause_may_send(pause) || pause_locks_file(pause)) &&
+           !wants_same_lock(path, period, sleep);
 }
 
 // The time of a thread that another one, `sleeper`, waits for until it wakes that. Of one that
@@ -136,12 +150,14 @@ static void follow_waker(struct path *path, const struct thread_period *period,
     char who[CAUSE_NAME_BYTES];
     sleep_waker_name(&path->sweep, waker, period->before, who);
     char wait[CAUSE_NAME_BYTES];
+    bool ahead = wants_same_lock(path, period, sleep);
     struct path other = {.sweep = {.decomposer = path->sweep.decomposer,
                                    .life = path->sweep.life,
                                    .role = ROLE_A,
                                    .thread = waker->thread,
                                    .replied = path->sweep.replied},
-                         .hops = path->hops + 1};
+                         .hops = path->hops + !ahead,
+                         .ahead = path->ahead + ahead};
     bool receiver = waker->thread == path->sweep.life->thread && !path->sweep.replied;
     other.helper = !receiver && !path->wait && !sleep_stops_the_world(who) &&
                    (path->helper || waits_for_work(path, period) ||
@@ -149,7 +165,7 @@ static void follow_waker(struct path *path, const struct thread_period *period,
     if (!receiver && !other.helper) {
         // Of several holders behind one another the last one counts.
         char ended[CAUSE_NAME_BYTES];
-        bool says = says_where(path, period);
+        bool says = says_where(path, period, sleep);
         other.outer = says ? path->wait : path->outer;
         other.sleep = path->wait && !says ? path->sleep : sleep;
         sleep_ended_name(other.sleep, WAKER_THREAD, who, ended);
@@ -550,7 +566,7 @@ static void sweep_sleep(struct path *path, const struct thread_period *period)
         text_append(sleep, sizeof sleep, ", timed out");
     sleep_waker_name(sweep, &waker, period->before, who);
     bool follows = waker.kind == WAKER_THREAD && waker.thread != sweep->thread &&
-                   !sleep_is_stop(sleep) && path->hops < MOST_HOPS &&
+                   !sleep_is_stop(sleep) && path->hops < MOST_HOPS && path->ahead < MOST_AHEAD &&
                    (sleep_serves_disks(sweep->decomposer->table, who)
                         ? sleep[0] || path->wait
                         : !sleep_is_kernel_thread(sweep->decomposer->table, who));

@@ -24,6 +24,7 @@ struct path {
     bool in_gap;       // it did not run just now
     bool at_once;      // as soon as it was ready, whatever had its core had to make way
     unsigned hops;
+    unsigned ahead; // beside these, for the same lock on a file
 };
 
 // The time goes to what the path waits for, with `what` behind it.

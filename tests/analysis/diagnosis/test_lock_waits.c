@@ -206,6 +206,68 @@ static void test_holder_writes_to_a_reader(void **state)
     close_scene(&s);
 }
 
+static void waits_in_flock(struct scene *s, int us, uint16_t core, uint32_t thread,
+                           const char *name, uint32_t next, const char *next_name)
+{
+    struct event *file = event(s, us, EVENT_FILE, core, thread);
+    file->flags = FILE_NAMED;
+    strcpy(file->payload.text, name);
+    event(s, us, EVENT_BLOCKED, core, thread)->payload.a = 73;
+    runs(s, us, core, next, next_name);
+}
+
+// Whoever has the lock on a file waited for one before: if for the same, that was in front of the
+// message's thread, too, and whoever had it then is told for that time; else the one for the other.
+static void test_holder_waited_for_a_file(void **state)
+{
+    static const char *const before[] = {
+        "lock wait (flock) of session: held by other",
+        "lock wait (flock) of session: held by worker, lock wait (flock) of table: held by other"};
+    (void)state;
+    for (int another = 0; another <= 1; another++) {
+        struct scene s;
+        open_one_process(&s);
+        runs(&s, 6, 2, WORKER, "worker");
+        waits_in_flock(&s, 20, 2, WORKER, another ? "table" : "session", OTHER, "other");
+        waits_in_flock(&s, 24, 0, FRONT, "session", BYSTANDER, "bystander");
+        event(&s, 800, EVENT_WAKING, 2, WORKER)->payload.b = OTHER;
+        runs(&s, 801, 2, WORKER, "worker");
+        event(&s, 1030, EVENT_WAKING, 2, FRONT)->payload.b = WORKER;
+        runs(&s, 1031, 0, FRONT, "front");
+        runs(&s, 1400, 2, 0, "swapper/2");
+        build(&s, 1, 10, 1040, 0);
+        expect(&s, before[another], 770, 780);
+        expect(&s, "lock wait (flock) of session: held by worker", 225, 235);
+        close_scene(&s);
+    }
+}
+
+// Ten are ahead of it for the lock, which each gives to the next.
+static void test_many_ahead_for_a_file(void **state)
+{
+    enum { AHEAD = 10 };
+    (void)state;
+    struct scene s;
+    open_one_process(&s);
+    runs(&s, 6, 2, WORKER, "worker");
+    for (int i = 0; i < AHEAD; i++)
+        waits_in_flock(&s, 10 + i, 2, (uint32_t)(WORKER + i), "session", (uint32_t)(OTHER + i),
+                       i == AHEAD - 1 ? "holder" : "worker");
+    waits_in_flock(&s, 24, 0, FRONT, "session", BYSTANDER, "bystander");
+    for (int i = 0; i < AHEAD; i++) {
+        event(&s, 900 + 10 * i, EVENT_WAKING, 2, (uint32_t)(WORKER + i))->payload.b =
+            (uint64_t)(i ? WORKER + i - 1 : WORKER + AHEAD);
+        runs(&s, 901 + 10 * i, 2, (uint32_t)(WORKER + i), "worker");
+    }
+    event(&s, 1030, EVENT_WAKING, 2, FRONT)->payload.b = WORKER + AHEAD - 1;
+    runs(&s, 1031, 0, FRONT, "front");
+    runs(&s, 1400, 2, 0, "swapper/2");
+    build(&s, 1, 10, 1040, 0);
+    expect(&s, "lock wait (flock) of session: held by holder", 870, 880);
+    expect(&s, "lock wait (flock) of session: held by worker (another process)", 60, 85);
+    close_scene(&s);
+}
+
 // The worker that it waits for has forked: what it writes to is copied first.
 static void test_holder_copies_pages(void **state)
 {
@@ -455,6 +517,8 @@ int main(void)
         cmocka_unit_test(test_parked_by_go),
         cmocka_unit_test(test_one_cause_of_a_pool),
         cmocka_unit_test(test_holder_writes_to_a_reader),
+        cmocka_unit_test(test_holder_waited_for_a_file),
+        cmocka_unit_test(test_many_ahead_for_a_file),
         cmocka_unit_test(test_holder_copies_pages),
         cmocka_unit_test(test_what_is_no_other_try),
         cmocka_unit_test(test_woken_over_a_bystander),
