@@ -71,6 +71,16 @@ static int damaged(struct run_hops *out, const char *folder, const char *what)
     return -1;
 }
 
+static uint64_t left_alone_at(const json_t *hop)
+{
+    static const char *const counts[] = {"no_room", "bundled", "sent_again", "fragments",
+                                         "not_stamped"};
+    uint64_t sum = 0;
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        sum += (uint64_t)json_integer_value(json_object_get(hop, counts[i]));
+    return sum;
+}
+
 // What of capsule.json the records cannot be understood without. -1: it lacks some of it.
 static int take_document(const json_t *document, struct machine_files *files, struct run_hops *out,
                          struct hop_machine *machine)
@@ -104,6 +114,8 @@ static int take_document(const json_t *document, struct machine_files *files, st
         if (out->hop_count == HOPS_MAX)
             return damaged(out, files->folder, "list of hops");
         files->own[files->listed - 1] = (uint8_t)machine->hop_count++;
+        if (strcmp(role, hop_role_name(HOP_BEGINS)) == 0)
+            out->left_alone += left_alone_at(hop);
         take_place(name, files->host, hop, machine->is_client, &out->places[out->hop_count++]);
     }
     machine->one_in =
@@ -510,6 +522,9 @@ const char *run_hops_lack(const struct run_hops *hops, char out[RUN_HOPS_WORDS])
         text_append(out, RUN_HOPS_WORDS, "%s no hop has stamps of %s repl%s",
                     there ? " and on the way back" : "on the way back", text_count(back, count),
                     back == 1 ? "y" : "ies");
+    if (out[0] && hops->left_alone)
+        text_append(out, RUN_HOPS_WORDS, ": %s packet%s could not carry any",
+                    text_count(hops->left_alone, count), hops->left_alone == 1 ? "" : "s");
     if (hops->dropped)
         text_append(out, RUN_HOPS_WORDS, "%s%s records of hops were lost", out[0] ? ", " : "",
                     text_count(hops->dropped, count));

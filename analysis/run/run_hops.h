@@ -44,7 +44,8 @@ struct run_hops {
     size_t hop_count;
     struct hop_place places[HOPS_MAX];
     uint64_t records, dropped;
-    uint64_t strange; // records that are none of a hop: damaged
+    uint64_t strange;    // records that are none of a hop: damaged
+    uint64_t left_alone; // packets which cannot carry stamps that they are to
     struct hop_stays stays;
     struct hop_losses losses;
     struct hop_row_array rows; // by way, in the order in which packets pass; its whole last
@@ -68,8 +69,7 @@ int run_hops_add(const struct run_hops_input *input, struct run_hops *out, struc
 void run_hops_free(struct run_hops *hops);
 
 // What is lacking, for beside the verdict: "on the way to the server no hop has stamps of 12
-// requests";
-// "" where all are divided. Returns out.
+// requests: 3 packets could not carry any"; "" where all are divided. Returns out.
 enum { RUN_HOPS_WORDS = 700 };
 const char *run_hops_lack(const struct run_hops *hops, char out[RUN_HOPS_WORDS]);
 

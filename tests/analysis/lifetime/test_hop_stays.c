@@ -352,9 +352,10 @@ static void write_folder(const char *dir, const struct seen *s, char boot_id[40]
     fprintf(file, "{\"flow_key\": \"%016llx\", \"one_in\": 1, \"hops\": [", KEY);
     for (size_t i = 0; i < HOPS; i++)
         fprintf(file,
-                "%s{\"name\": \"%s\", \"role\": \"looks\", \"direction\": \"%s\", "
-                "\"qdisc\": \"%s\"}",
+                "%s{\"name\": \"%s\", \"role\": \"%s\", \"direction\": \"%s\", "
+                "\"qdisc\": \"%s\", \"bundled\": 2, \"no_room\": 1}",
                 i ? ", " : "", i ? queueing[i].name : "eth\\u001b0@client",
+                hop_role_name(i ? HOP_LOOKS : HOP_BEGINS),
                 queueing[i].is_ingress ? "ingress" : "egress", queueing[i].qdisc);
     fputs("]}", file);
     assert_int_equal(fclose(file), 0);
@@ -394,7 +395,7 @@ static void the_table_is_in_the_order_of_the_way(void **state)
         "before the first hop",      "eth␛0@client -> in", "in -> out",
         "in the queue of out (tbf)", "out -> eth0@server", "behind the last hop",
         "all of the way to server"};
-    char dir[] = "/tmp/hop-table-XXXXXX", boot_id[40], path[200];
+    char dir[] = "/tmp/hop-table-XXXXXX", boot_id[40], path[200], lack[RUN_HOPS_WORDS];
     struct scenario_options options = plain;
     struct seen s = {.one_in = 0};
     struct run_hops hops;
@@ -430,6 +431,8 @@ static void the_table_is_in_the_order_of_the_way(void **state)
         assert_string_equal(hops.rows.items[i].name, names[i]);
     assert_true(hops.rows.items[3].messages >= options.faults &&
                 hops.rows.items[3].messages < options.requests);
+    run_hops_lack(&hops, lack);
+    assert_non_null(strstr(lack, " replies: 3 packets could not carry any"));
     run_hops_free(&hops);
     // Beside the clock log of another run of the same boot they are not used.
     in.clock_map = of_another;
