@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The schedule on the wire: how close to a Poisson process the requests leave, seen by a packet
-// capture on the client's end of a veth cable, at 10,000 and 50,000 a second. memcached on the
+// capture on the client's end of a veth cable, at 10,000 to 80,000 a second. memcached on the
 // other core, one request per segment, depth unlimited, 16 connections.
 //
 // A send takes c, so two requests cannot leave closer than that and the distance of the gaps to the
@@ -25,7 +25,7 @@
 enum { MEMCACHED_PORT = 22401, REDIS_PORT = 22402, NGINX_PORT = 22403, PLACES = 2 };
 
 static const char *const receiving[PLACES] = {"there", "here"};
-static const double rates[] = {10000, 50000};
+static const double rates[] = {10000, 20000, 50000, 80000};
 enum { RATES = sizeof rates / sizeof *rates };
 
 struct place {
@@ -151,7 +151,8 @@ static void load(struct bench *bench, struct place *place, double rate, int roun
     struct bench_command command;
     bench_command(&command,
                   "%s/taillight load --server %s:%d --workload %s/workload.yaml --rate %.0f "
-                  "--connections 16 --duration %.3fs --stamps user --seed %d --samples %s --json "
+                  "--connections 16 --duration %.3fs --timeout 20s --stamps user --seed %d "
+                  "--samples %s --json "
                   "--quiet",
                   bench_build(), bench_server_address(&place->lab), MEMCACHED_PORT, place->lab.dir,
                   rate, bench->seconds, round + 1, place->lab.dir);
