@@ -4,7 +4,7 @@
 // it to the next that waited, and else nobody is.
 #include "tests/analysis/diagnosis/two_tiers.h"
 
-enum { THIRD = 103, WORD = 7, OTHER_WORD = 8, LIMIT_US = 500 };
+enum { THIRD = 103, WORD = 7, OTHER_WORD = 8, THIRD_WORD = 9, LIMIT_US = 500 };
 
 static void waits_at(struct scene *s, int us, uint16_t core, uint32_t thread, uint64_t word,
                      uint64_t limit_us, uint8_t flags)
@@ -26,12 +26,15 @@ static void times_out(struct scene *s, int us, uint16_t core, uint32_t thread, c
 
 enum how {
     SAME_WORD,
-    OTHERS_WORD,  // the other one waits for something else, not in Python
-    OTHERS_LIMIT, // the same in Python, not for as long
-    IN_PYTHON,    // the same in Python, for as long
-    NO_HOLDER,    // but the worker itself waits meanwhile, for somebody else's bytes
-    TOO_LATE,     // the other one begins to wait only afterwards
-    WITHOUT_BREAK // but a third one waited until then, in vain as well
+    OTHERS_WORD,   // the other one waits for something else, not in Python
+    OTHERS_LIMIT,  // the same in Python, not for as long
+    IN_PYTHON,     // the same in Python, for as long
+    NO_HOLDER,     // but the worker itself waits meanwhile, for somebody else's bytes
+    TOO_LATE,      // the other one begins to wait only afterwards
+    WITHOUT_BREAK, // but a third one waited until then, in vain as well
+    ALWAYS_HE, // only afterwards, but the worker is who gives it to all that wait, again and again
+    OUT_OF_TURN, // in Python, but one that waited for longer still does then: for another thing
+    TO_YOUNGER   // in Python, but the worker gave to one that had begun later, meanwhile
 };
 
 // The front's thread waits for half a millisecond at most, from 24 to 520, and answers without. The
@@ -39,7 +42,8 @@ enum how {
 static void build_scene(struct scene *s, enum how how)
 {
     static const uint32_t threads[] = {FRONT, WORKER, OTHER, THIRD};
-    bool python = how == OTHERS_LIMIT || how == IN_PYTHON || how == NO_HOLDER;
+    bool python = how == OTHERS_LIMIT || how == IN_PYTHON || how == NO_HOLDER ||
+                  how == OUT_OF_TURN || how == TO_YOUNGER;
     open_scene(s);
     call(s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
     call(s, FRONT, CALL_SEND, 540, 542, CLIENT_SIDE);
@@ -64,10 +68,25 @@ static void build_scene(struct scene *s, enum how how)
         waits_at(s, 300, 3, THIRD, WORD, LIMIT_US, BLOCKED_CONDITION);
         times_out(s, 800, 3, THIRD, "third");
     }
-    bool late = how == TOO_LATE || how == WITHOUT_BREAK;
+    if (how == OUT_OF_TURN || how == TO_YOUNGER) {
+        int from = how == OUT_OF_TURN ? 150 : 250;
+        runs(s, from - 10, 3, THIRD, "third");
+        waits_at(s, from, 3, THIRD, THIRD_WORD, LIMIT_US, BLOCKED_CONDITION);
+    }
+    if (how == TO_YOUNGER) {
+        event(s, 480, EVENT_WAKING, 2, THIRD)->payload.b = WORKER;
+        runs(s, 482, 3, THIRD, "third");
+    }
+    bool late = how == TOO_LATE || how == WITHOUT_BREAK || how == ALWAYS_HE;
     runs(s, late ? 590 : 390, 1, OTHER, "other");
     waits_at(s, late ? 600 : 400, 1, OTHER, how == OTHERS_WORD || python ? OTHER_WORD : WORD,
              how == OTHERS_LIMIT ? 2 * LIMIT_US : LIMIT_US, BLOCKED_CONDITION);
+    if (how == ALWAYS_HE) {
+        runs(s, 600, 3, THIRD, "third");
+        waits_at(s, 610, 3, THIRD, WORD, LIMIT_US, BLOCKED_CONDITION);
+        event(s, 899, EVENT_WAKING, 2, THIRD)->payload.b = WORKER;
+        runs(s, 905, 3, THIRD, "third");
+    }
     event(s, 900, EVENT_WAKING, 2, OTHER)->payload.b = WORKER;
     runs(s, 901, 1, OTHER, "other");
     runs(s, 1400, 1, 0, "swapper");
@@ -78,9 +97,10 @@ static void build_scene(struct scene *s, enum how how)
 static void test_who_gave_it_to_the_next(void **state)
 {
     (void)state;
-    for (enum how how = SAME_WORD; how <= WITHOUT_BREAK; how++) {
+    for (enum how how = SAME_WORD; how <= TO_YOUNGER; how++) {
         struct scene s;
-        bool told = how == SAME_WORD || how == IN_PYTHON || how == WITHOUT_BREAK;
+        bool told =
+            how == SAME_WORD || how == IN_PYTHON || how == WITHOUT_BREAK || how == ALWAYS_HE;
         build_scene(&s, how);
         expect(&s, "condition wait (futex), timed out: worker", told ? 490 : 0, told ? 497 : 0);
         expect(&s, "condition wait (futex), timed out", told ? 0 : 490, told ? 0 : 497);
