@@ -534,24 +534,34 @@ static void client_at_its_end(const struct engine_result *result,
              result->kernel_stamps && !result->stamps_every ? ", or --stamps sw:1/16" : "", server);
 }
 
+// Whether so large a share of the requests may be late because of it: those that were due
+// meanwhile, and about as many until they have caught up.
+static bool standstill_explains(const struct engine_result *result,
+                                const struct load_summary *summary, double share)
+{
+    const double lasted_s = (double)result->standstill.lasted_tsc / result->tsc_hz;
+    return 2 * lasted_s >= share * summary->duration_s;
+}
+
 static void judge_load(const struct engine_result *result, struct load_summary *summary)
 {
     char whose[300] = "the server did not keep up", stood[120];
     enum load_doubt doubt = DOUBT_OVERLOADED;
+    const bool reached = rate_is_reached(summary);
+    const double missing = reached ? 0 : 1 - summary->achieved_rate / summary->offered_rate;
+    const double delayed = (double)result->delayed_by_depth / (double)summary->scheduled;
     if (summary->core_share < core_share_least) {
         doubt = DOUBT_STARVED;
         snprintf(whose, sizeof whose, "this client had its core for only %d %% of the time",
                  text_whole_percent(summary->core_share, 1));
-    } else if (standstill_words(result, stood, sizeof stood) &&
-               (double)result->standstill.lasted_tsc >
-                   share_tolerance * summary->duration_s * result->tsc_hz) {
+    } else if (standstill_explains(result, summary, fmax(missing, delayed)) &&
+               standstill_words(result, stood, sizeof stood)) {
         doubt = DOUBT_STARVED;
         snprintf(whose, sizeof whose, "this client %s", stood);
     } else if (summary->spin_fraction < busy_spin_fraction) {
         doubt = DOUBT_SPENT;
         client_at_its_end(result, summary, whose, sizeof whose);
     }
-    const bool reached = rate_is_reached(summary);
     // Who stood still for a while, this client or the server, a rate that was reached does not
     // tell.
     const bool known = !reached || doubt != DOUBT_OVERLOADED;
@@ -560,9 +570,7 @@ static void judge_load(const struct engine_result *result, struct load_summary *
             summary, doubt, "rate not reached: %s of %s %srequests/s were answered; %s",
             TEXT_COUNT(round(summary->achieved_rate)), TEXT_COUNT(round(summary->offered_rate)),
             fanout_of(result) > 1 ? "logical " : "", whose);
-    double delayed = (double)result->delayed_by_depth;
-    if (result->delayed_by_depth &&
-        (result->depth_is_cap || delayed > share_tolerance * (double)summary->scheduled))
+    if (result->delayed_by_depth && (result->depth_is_cap || delayed > share_tolerance))
         load_summary_add_reason(
             summary, doubt == DOUBT_OVERLOADED ? DOUBT_CLOSED : doubt,
             "%s of %s requests had to wait for a connection with room (%s connections, %s in "

@@ -202,6 +202,17 @@ static void a_slow_server_is_no_result(void **state)
     assert_non_null(strstr(summary.reasons[0], "this client had its core for only 25 % of the"));
     assert_int_equal(summary.doubts[0], DOUBT_STARVED);
     run.result.cpu_ns = 2000000000;
+    // A standstill is to blame as far as it goes.
+    run.result.standstill = (struct standstill){150000000, 301000000};
+    summarise(&run, &summary);
+    assert_non_null(strstr(summary.reasons[0], "server did not keep up"));
+    assert_int_equal(summary.doubts[0], DOUBT_OVERLOADED);
+    run.result.standstill.lasted_tsc = 400000000;
+    summarise(&run, &summary);
+    assert_non_null(
+        strstr(summary.reasons[0], "this client stood still for 400 ms, 300 ms after the begin"));
+    assert_int_equal(summary.doubts[0], DOUBT_STARVED);
+    run.result.standstill = (struct standstill){0};
     run.result.spin_tsc = 1000;
     for (uint64_t i = 0; i < REQUESTS; i++) // a stall of 30 ms at the end is no lower rate
         run.samples[i].reply_tsc = run.samples[i].send_tsc + (i < 990 ? 1000 : 30000000);
