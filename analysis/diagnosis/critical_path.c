@@ -581,7 +581,9 @@ static void sweep_sleep(struct path *path, const struct thread_period *period)
         return;
     }
     bool unmeant = waker.kind == WAKER_PACKET || waker.kind == WAKER_TIMER;
-    if (unmeant && waits_for_room(path, period))
+    if (sleep_polled_name(sweep->decomposer->in->server, period->before, first.kind, name))
+        ;
+    else if (unmeant && waits_for_room(path, period))
         snprintf(name, sizeof name, "waiting for room to send");
     else if (waker.kind == WAKER_PACKET && is_put_off(path, period))
         snprintf(name, sizeof name, "put off by its event loop");

@@ -150,6 +150,17 @@ void sleep_room_name(const char *sleep, enum waker_kind kind, char out[CAUSE_NAM
                 kind == WAKER_TIMER ? ", timed out" : "");
 }
 
+bool sleep_polled_name(const struct host_timeline *host, const struct thread_stint *before,
+                       enum waker_kind kind, char out[CAUSE_NAME_BYTES])
+{
+    const char *peer = call_polled_peer(host, before);
+    if (!peer || (kind != WAKER_PACKET && kind != WAKER_TIMER))
+        return false;
+    snprintf(out, CAUSE_NAME_BYTES, "waiting for a packet from %s%s", peer,
+             kind == WAKER_TIMER ? ", timed out" : "");
+    return true;
+}
+
 bool sleep_stops_the_world(const char *who)
 {
     static const char *const names[] = {"VM Thread", "GC Thread", "G1 ",     "G1_",       "ZWorker",

@@ -61,4 +61,9 @@ bool sleep_is_kernel_thread(const struct component_table *table, const char *nam
 
 bool sleep_same_process(const struct host_timeline *host, uint32_t one, uint32_t other);
 
+// "waiting for a packet from 10.0.0.2:53", ", timed out" where a timer ended it, of a wait for a
+// single socket that is no client's. False: it is none.
+bool sleep_polled_name(const struct host_timeline *host, const struct thread_stint *before,
+                       enum waker_kind kind, char out[CAUSE_NAME_BYTES]);
+
 #endif

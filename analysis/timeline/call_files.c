@@ -24,13 +24,17 @@ void call_file_name(const struct event *event, char out[CALL_FILE_BYTES])
         snprintf(out, CALL_FILE_BYTES, "port %u", port);
 }
 
-// The call that a file was recorded for: the pause of that thread that follows it at once.
+// The call that a file was recorded for: the pause of that thread at the same time. A wait for
+// sockets is none.
+enum { WAIT_FOR_SOCKETS = CALLS - 1 };
 static uint32_t call_of(const struct host_timeline *host, const struct thread_moment *file)
 {
     size_t count = 0;
     const struct thread_moment *pauses = thread_moments_of(&host->pauses, file->thread, &count);
     size_t at = pauses ? thread_moments_before(pauses, count, file->time_ns) : 0;
-    return at < count && pauses[at].value < CALLS ? pauses[at].value : CALLS - 1;
+    return at < count && pauses[at].time_ns == file->time_ns && pauses[at].value < CALLS
+               ? pauses[at].value
+               : WAIT_FOR_SOCKETS;
 }
 
 // The files of one call, as long as they are few.
@@ -52,18 +56,21 @@ static void note_file(struct call_files *files, uint32_t name)
 
 int call_files_settle(struct host_timeline *host, struct name_table *names)
 {
-    static const char several[] = "several files";
+    static const char several[] = "several files", peers[] = "several others";
     struct call_files calls[CALLS] = {0};
-    uint32_t together;
+    uint32_t together, others;
     if (host->files.count == 0)
         return 0;
-    if (name_table_intern(names, several, sizeof several - 1, &together) < 0)
+    if (name_table_intern(names, several, sizeof several - 1, &together) < 0 ||
+        name_table_intern(names, peers, sizeof peers - 1, &others) < 0)
         return -1;
     for (size_t i = 0; i < host->files.count; i++)
         note_file(&calls[call_of(host, &host->files.items[i])], host->files.items[i].value);
-    for (size_t i = 0; i < host->files.count; i++)
-        if (calls[call_of(host, &host->files.items[i])].count > MOST_FILES)
-            host->files.items[i].value = together;
+    for (size_t i = 0; i < host->files.count; i++) {
+        uint32_t call = call_of(host, &host->files.items[i]);
+        if (calls[call].count > MOST_FILES)
+            host->files.items[i].value = call == WAIT_FOR_SOCKETS ? others : together;
+    }
     return 0;
 }
 
@@ -83,13 +90,26 @@ static const char *preposition_of(uint32_t call)
     return "of";
 }
 
-void call_file_append(const struct host_timeline *host, const struct thread_stint *stint,
-                      uint32_t pause, char *out, size_t out_bytes)
+// What was recorded as a stint ended; NULL: nothing.
+static const char *file_after(const struct host_timeline *host, const struct thread_stint *stint)
 {
     size_t count = 0;
     const struct thread_moment *files = thread_moments_of(&host->files, stint->thread, &count);
     size_t after = files ? thread_moments_before(files, count, stint->end_ns + 1) : 0;
-    if (after > 0 && files[after - 1].time_ns > stint->begin_ns && pause < CALLS)
-        text_append(out, out_bytes, " %s %s", preposition_of(pause),
-                    host->names.items[files[after - 1].value]);
+    return after > 0 && files[after - 1].time_ns > stint->begin_ns
+               ? host->names.items[files[after - 1].value]
+               : NULL;
+}
+
+void call_file_append(const struct host_timeline *host, const struct thread_stint *stint,
+                      uint32_t pause, char *out, size_t out_bytes)
+{
+    const char *name = file_after(host, stint);
+    if (name && pause < CALLS)
+        text_append(out, out_bytes, " %s %s", preposition_of(pause), name);
+}
+
+const char *call_polled_peer(const struct host_timeline *host, const struct thread_stint *stint)
+{
+    return stint->left == STINT_WAITS ? file_after(host, stint) : NULL;
 }

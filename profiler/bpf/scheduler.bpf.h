@@ -30,9 +30,10 @@ static __always_inline uint32_t task_core(struct task_struct *task)
 }
 
 // Servers wait for sockets to become ready all day: a flag of the switch has to do.
+enum { POLL = 7, PPOLL = 271 };
 static __always_inline bool waits_for_readiness(uint64_t call)
 {
-    enum { POLL = 7, SELECT = 23, EPOLL_WAIT = 232, PSELECT6 = 270, PPOLL = 271 };
+    enum { SELECT = 23, EPOLL_WAIT = 232, PSELECT6 = 270 };
     enum { EPOLL_PWAIT = 281, EPOLL_PWAIT2 = 441 }; // arch/x86/entry/syscalls/syscall_64.tbl
     return call == EPOLL_WAIT || call == EPOLL_PWAIT || call == EPOLL_PWAIT2 || call == POLL ||
            call == PPOLL || call == SELECT || call == PSELECT6;
@@ -73,31 +74,55 @@ static __always_inline int record_peer(struct core_ring *ring, uint32_t core, ui
                            bpf_ntohs(port));
 }
 
+enum { FILE_TYPE = 0170000, SOCKET = 0140000, PIPE = 0010000 }; // S_IFMT, S_IFSOCK, S_IFIFO
+
+static __always_inline struct file *file_of(struct task_struct *task, uint64_t descriptor)
+{
+    if (!bpf_core_field_exists(task->files))
+        return NULL;
+    struct fdtable *table = task->files->fdt;
+    return descriptor < table->max_fds ? (struct file *)word_read(&table->fd[descriptor]) : NULL;
+}
+
+static __always_inline uint16_t type_of(struct file *file)
+{
+    struct inode *inode = (struct inode *)WORD_READ(file, f_inode);
+    return (uint16_t)WORD_READ(inode, i_mode) & FILE_TYPE;
+}
+
 // Records what the call is about in which a thread is going to sleep. Not part of the programs'
 // straight way.
 static __attribute__((noinline)) int record_file(struct core_ring *ring, uint32_t core,
                                                  struct task_struct *task, uint64_t descriptor,
                                                  uint64_t now)
 {
-    enum { TYPE = 0170000, SOCKET = 0140000, PIPE = 0010000 }; // S_IFMT, S_IFSOCK, S_IFIFO
-    if (!bpf_core_field_exists(task->files))
+    struct file *file = file_of(task, descriptor);
+    if (!file)
         return 0;
-    struct fdtable *table = task->files->fdt;
-    if (descriptor >= table->max_fds)
-        return 0;
-    struct file *file = (struct file *)word_read(&table->fd[descriptor]);
-    struct inode *inode = (struct inode *)WORD_READ(file, f_inode);
-    uint16_t mode = (uint16_t)WORD_READ(inode, i_mode);
-    if ((mode & TYPE) == SOCKET)
+    uint16_t type = type_of(file);
+    if (type == SOCKET)
         return record_peer(ring, core, (uint32_t)task->pid, file, now);
     struct dentry *entry = (struct dentry *)WORD_READ(file, f_path.dentry);
     const unsigned char *text = (const unsigned char *)WORD_READ(entry, d_name.name);
     char name[24] = {};
-    if (bpf_probe_read_kernel_str(name, 17, text) <= 1 && (mode & TYPE) != PIPE)
+    if (bpf_probe_read_kernel_str(name, 17, text) <= 1 && type != PIPE)
         return 0;
     const uint64_t *words = (const uint64_t *)name;
     return record_write_at(ring, core, EVENT_FILE, name[0] ? FILE_NAMED : FILE_PIPE,
                            (uint32_t)task->pid, now, words[0], words[1]);
+}
+
+// The other end of the only socket that poll waits for, as a resolver's does.
+static __attribute__((noinline)) int record_polled(struct core_ring *ring, uint32_t core,
+                                                   struct task_struct *task, uint64_t at,
+                                                   uint64_t now)
+{
+    uint32_t polled[2] = {}; // struct pollfd
+    if (bpf_probe_read_user(polled, sizeof polled, (const void *)at) < 0)
+        return 0;
+    struct file *file = file_of(task, polled[0]);
+    return file && type_of(file) == SOCKET ? record_peer(ring, core, (uint32_t)task->pid, file, now)
+                                           : 0;
 }
 
 enum { FUTEX = 202 };
@@ -183,8 +208,11 @@ static __always_inline uint8_t record_blocked(struct core_ring *ring, uint32_t c
     uint64_t call = regs->orig_ax;
     uint8_t flags = is_frozen(task, state) ? BLOCKED_FROZEN : 0;
     bool stopped = state & BLOCKED_STOPPED || flags;
-    if (!stopped && waits_for_readiness(call))
+    if (!stopped && waits_for_readiness(call)) {
+        if ((call == POLL || call == PPOLL) && regs->si == 1)
+            record_polled(ring, core, task, regs->di, now);
         return SWITCH_WAITS;
+    }
     if (!stopped && is_about_file(call))
         record_file(ring, core, task, regs->di, now);
     if (state == TASK_KILLABLE)

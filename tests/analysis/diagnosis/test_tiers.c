@@ -162,6 +162,37 @@ static void test_asked_in_vain(void **state)
     close_scene(&s);
 }
 
+// The front's thread asks a resolver, which the shim does not see, polls that socket alone until
+// its time is out, and again until the answer comes.
+static void test_asks_a_resolver(void **state)
+{
+    (void)state;
+    struct scene s;
+    open_scene(&s);
+    call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+    for (int again = 0; again <= 1; again++) {
+        int from = again ? 530 : 20, to = again ? 1030 : 520;
+        struct event *file = event(&s, from, EVENT_FILE, 0, FRONT);
+        file->flags = FILE_PEER;
+        file->payload.a = 0x0100007f; // 127.0.0.1
+        file->payload.b = 53;
+        event(&s, from, EVENT_SWITCH, 0, BYSTANDER)->flags = SWITCH_WAITS;
+        strcpy(s.events.items[s.events.count - 1].payload.text, "bystander");
+        event(&s, to - 1, again ? EVENT_SOFTIRQ_ENTRY : EVENT_VECTOR_ENTRY, 2,
+              again ? 3 : VECTOR_LOCAL_TIMER);
+        event(&s, to, EVENT_WAKING, 2, FRONT);
+        event(&s, to + 1, again ? EVENT_SOFTIRQ_EXIT : EVENT_VECTOR_EXIT, 2,
+              again ? 3 : VECTOR_LOCAL_TIMER);
+        runs(&s, to + 1, 0, FRONT, "front");
+    }
+    call(&s, FRONT, CALL_SEND, 1040, 1042, CLIENT_SIDE);
+    build(&s, 1, 10, 1040, 0);
+    expect(&s, "waiting for a packet from 127.0.0.1:53, timed out", 495, 500);
+    expect(&s, "waiting for a packet from 127.0.0.1:53", 495, 500);
+    expect(&s, "bystander", 0, 3);
+    close_scene(&s);
+}
+
 // Nobody takes the connection: the front closes it, waits for a while, and tries again.
 static void test_tries_again(void **state)
 {
@@ -387,12 +418,19 @@ static void test_names_of_a_tier(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_not_captured),          cmocka_unit_test(test_captured),
-        cmocka_unit_test(test_behind_one_that_waits), cmocka_unit_test(test_event_loop),
-        cmocka_unit_test(test_connects_first),        cmocka_unit_test(test_asked_in_vain),
-        cmocka_unit_test(test_tries_again),           cmocka_unit_test(test_pool),
-        cmocka_unit_test(test_pool_in_vain),          cmocka_unit_test(test_peer_has_core),
-        cmocka_unit_test(test_stranger_has_core),     cmocka_unit_test(test_makes_way),
+        cmocka_unit_test(test_not_captured),
+        cmocka_unit_test(test_captured),
+        cmocka_unit_test(test_behind_one_that_waits),
+        cmocka_unit_test(test_event_loop),
+        cmocka_unit_test(test_connects_first),
+        cmocka_unit_test(test_asked_in_vain),
+        cmocka_unit_test(test_asks_a_resolver),
+        cmocka_unit_test(test_tries_again),
+        cmocka_unit_test(test_pool),
+        cmocka_unit_test(test_pool_in_vain),
+        cmocka_unit_test(test_peer_has_core),
+        cmocka_unit_test(test_stranger_has_core),
+        cmocka_unit_test(test_makes_way),
         cmocka_unit_test(test_names_of_a_tier),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
