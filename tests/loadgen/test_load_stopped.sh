@@ -16,10 +16,12 @@ stopped() { # options ...
     sleep 0.3
     kill -STOP "$load" && sleep 0.5 && kill -CONT "$load"
     wait $loader
-    [ $? -eq 4 ] || fail "load $*: is believed"
+    local status=$?
     jq -e '.standstill.lasted_us > 400000 and .standstill.after_s > 0' "$dir/out" >"$dir/said" || fail "load $*: what is its standstill?"
     jq -e '.reasons | join(" ") | contains("did not keep up") | not' "$dir/out" >"$dir/said" || fail "load $*: blames the server"
-    case " $* " in *' max '*) return ;; esac # which has no schedule to be late for
+    # A closed loop has no schedule to be late for: few of its requests, then, know of it.
+    case " $* " in *' max '*) return ;; esac
+    [ $status -eq 4 ] || fail "load $*: is believed"
     jq -e '.answered == .scheduled and .latency_us.max > 300000' "$dir/out" >"$dir/said" || fail "load $*: requests are missing, or in time"
     jq -e '.reasons | join(" ") | test("stood still for|had its core for only")' "$dir/out" >"$dir/said" || fail "load $*: it is not said"
 }
