@@ -8,7 +8,9 @@
 #include "analysis/pt/walk/pt_walk.h"
 #include "base/text.h"
 
-enum { BEST_PIECE_BYTES = 32 << 10, BYTES_A_THREAD = 256 << 10 };
+// Of a piece with a flow for every three bytes of trace the flows are still in the core's own cache
+// (L2) when they are delivered.
+enum { BEST_PIECE_BYTES = 8 << 10, BYTES_A_THREAD = 256 << 10 };
 
 // A piece in progress: taken by a thread, walked, and delivered in the order of the stream.
 struct slot {
@@ -230,7 +232,7 @@ int pt_decode(const struct pt_memory *memory, const struct pt_symbols *symbols,
         .stream_count = stream_count,
         .options = options,
         .piece_bytes = options->piece_bytes ? options->piece_bytes : BEST_PIECE_BYTES,
-        .slots = 2 * threads + 2,
+        .slots = threads > 1 ? 2 * threads + 2 : 1, // one thread delivers each before the next
         .sink = sink,
         .context = context,
         .lock = PTHREAD_MUTEX_INITIALIZER,
