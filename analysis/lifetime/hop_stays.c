@@ -63,13 +63,14 @@ static void find_cores(const struct finding *f, const struct hop_sighting *a,
 }
 
 // What is sent to a tap is taken from it by who has its other end, and what comes from it was given
-// to it by them.
+// to it by them; of macvtap the other way round.
 static void find_virtual_machine(const struct finding *f, const struct hop_sighting *a,
                                  const struct hop_sighting *b, struct hop_stay *stay)
 {
     const struct hop_place *from = &f->in->places[a->hop], *to = &f->in->places[b->hop];
-    bool enters = !from->is_ingress && from->holder.process;
-    stay->tap = enters ? a->hop : to->is_ingress && to->holder.process != 0 ? b->hop : HOPS_MAX;
+    bool enters = from->holder.process && from->is_ingress == from->holder.takes_received;
+    bool leaves = to->holder.process && to->is_ingress != to->holder.takes_received;
+    stay->tap = enters ? a->hop : leaves ? b->hop : HOPS_MAX;
     stay->machine_core = HOP_NO_CORE;
     if (stay->tap < HOPS_MAX && from->at_client != to->at_client)
         stay->machine_core = core_of(enters ? b : a);

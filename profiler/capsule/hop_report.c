@@ -434,7 +434,8 @@ static json_t *holder_json(const struct tap_holder *holder)
                                                  (json_int_t)holder->threads[i].thread, "name",
                                                  holder->threads[i].name, "reads",
                                                  (int)holder->threads[i].reads));
-    return json_pack("{s:I, s:o}", "process", (json_int_t)holder->process, "threads", threads);
+    return json_pack("{s:I, s:b, s:o}", "process", (json_int_t)holder->process, "takes_received",
+                     (int)holder->takes_received, "threads", threads);
 }
 
 void hop_report_take_holder(const json_t *holder, struct tap_holder *out)
@@ -446,6 +447,7 @@ void hop_report_take_holder(const json_t *holder, struct tap_holder *out)
     if (process <= 0 || process > INT32_MAX)
         return;
     out->process = (uint32_t)process;
+    out->takes_received = json_is_true(json_object_get(holder, "takes_received"));
     json_array_foreach((json_t *)(uintptr_t)json_object_get(holder, "threads"), i, thread)
     {
         const json_int_t number = json_integer_value(json_object_get(thread, "thread"));

@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -21,17 +22,59 @@
 
 enum { PATH_BYTES = 96 };
 
-static bool is_tap(const char *interface)
+// What is looked for among the open files of processes.
+struct wanted {
+    const char *interface;
+    uint32_t namespace;
+    bool is_upon;             // upon another interface (macvtap, ipvtap), else a tap
+    unsigned majors[2];       // of these: of the character devices that their other ends are
+    unsigned char address[6]; // the same: the interface's own, on the link
+};
+
+// The major number of the character devices of that driver; 0: there are none.
+static unsigned major_of(const char *driver)
+{
+    char line[64], name[32];
+    unsigned number = 0, found = 0;
+    FILE *devices = fopen("/proc/devices", "re");
+    while (devices && !found && fgets(line, sizeof line, devices))
+        if (sscanf(line, "%u %31s", &number, name) == 2 && strcmp(name, driver) == 0)
+            found = number;
+    if (devices)
+        fclose(devices);
+    return found;
+}
+
+// False: the interface is none that has another end in a process.
+static bool is_tap(struct wanted *wanted)
 {
     struct ethtool_drvinfo driver = {.cmd = ETHTOOL_GDRVINFO};
     struct ifreq request = {.ifr_data = (void *)&driver};
     int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return false;
-    snprintf(request.ifr_name, sizeof request.ifr_name, "%s", interface);
-    bool is = ioctl(fd, SIOCETHTOOL, &request) == 0 && strcmp(driver.driver, "tun") == 0;
+    snprintf(request.ifr_name, sizeof request.ifr_name, "%s", wanted->interface);
+    bool known = ioctl(fd, SIOCETHTOOL, &request) == 0;
+    bool has_address = ioctl(fd, SIOCGIFHWADDR, &request) == 0;
     close(fd);
-    return is;
+    if (known && strcmp(driver.driver, "tun") == 0)
+        return true;
+    memcpy(wanted->address, request.ifr_hwaddr.sa_data, sizeof wanted->address);
+    wanted->is_upon = true;
+    wanted->majors[0] = major_of("macvtap");
+    wanted->majors[1] = major_of("ipvtap");
+    return known && has_address && (wanted->majors[0] || wanted->majors[1]) &&
+           (strcmp(driver.driver, "macvlan") == 0 || strcmp(driver.driver, "ipvlan") == 0);
+}
+
+// An open file of another process, as one of our own; -1: it is not to be had.
+static int copy_of(int process, int fd)
+{
+    int handle = (int)syscall(SYS_pidfd_open, process, 0);
+    int copy = handle < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, handle, fd, 0);
+    if (handle >= 0)
+        close(handle);
+    return copy;
 }
 
 // Whether an open file of another process is a queue of an interface of that namespace. Interfaces
@@ -40,8 +83,7 @@ static bool is_of_namespace(int process, int fd, uint32_t namespace)
 {
     struct stat file;
     bool is = false;
-    int handle = (int)syscall(SYS_pidfd_open, process, 0);
-    int copy = handle < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, handle, fd, 0);
+    int copy = copy_of(process, fd);
     int its = copy < 0 ? -1 : ioctl(copy, TUNGETDEVNETNS);
     if (its >= 0)
         is = fstat(its, &file) == 0 && (uint32_t)file.st_ino == namespace;
@@ -49,8 +91,6 @@ static bool is_of_namespace(int process, int fd, uint32_t namespace)
         close(its);
     if (copy >= 0)
         close(copy);
-    if (handle >= 0)
-        close(handle);
     return is;
 }
 
@@ -68,19 +108,44 @@ static bool is_named(int process, const char *fd, const char *interface)
     return is;
 }
 
-static bool holds(int process, const char *interface, uint32_t namespace)
+// An open file of a process, in its folder of these: the other end of a tap.
+static bool is_end_of_tap(int process, int folder, const char *fd, const struct wanted *wanted)
 {
-    char path[PATH_BYTES], target[16];
+    char target[16];
+    ssize_t bytes = readlinkat(folder, fd, target, sizeof target);
+    return bytes == 12 && memcmp(target, "/dev/net/tun", 12) == 0 &&
+           is_named(process, fd, wanted->interface) &&
+           is_of_namespace(process, atoi(fd), wanted->namespace);
+}
+
+// The same, of an interface upon another, which nobody says the namespace of: but its address is
+// its own.
+static bool is_end_upon(int process, int folder, const char *fd, const struct wanted *wanted)
+{
+    struct ifreq request = {.ifr_ifindex = 0};
+    struct stat file;
+    if (fstatat(folder, fd, &file, 0) < 0 || !S_ISCHR(file.st_mode) ||
+        (major(file.st_rdev) != wanted->majors[0] && major(file.st_rdev) != wanted->majors[1]))
+        return false;
+    int copy = copy_of(process, atoi(fd));
+    bool is = copy >= 0 && ioctl(copy, SIOCGIFHWADDR, &request) == 0 &&
+              strncmp(request.ifr_name, wanted->interface, sizeof request.ifr_name) == 0 &&
+              memcmp(request.ifr_hwaddr.sa_data, wanted->address, sizeof wanted->address) == 0;
+    if (copy >= 0)
+        close(copy);
+    return is;
+}
+
+static bool holds(int process, const struct wanted *wanted)
+{
+    char path[PATH_BYTES];
     const struct dirent *entry;
     bool found = false;
     snprintf(path, sizeof path, "/proc/%d/fd", process);
     DIR *files = opendir(path);
-    while (files && !found && (entry = readdir(files))) {
-        ssize_t bytes = readlinkat(dirfd(files), entry->d_name, target, sizeof target);
-        found = bytes == 12 && memcmp(target, "/dev/net/tun", 12) == 0 &&
-                is_named(process, entry->d_name, interface) &&
-                is_of_namespace(process, atoi(entry->d_name), namespace);
-    }
+    while (files && !found && (entry = readdir(files)))
+        found = wanted->is_upon ? is_end_upon(process, dirfd(files), entry->d_name, wanted)
+                                : is_end_of_tap(process, dirfd(files), entry->d_name, wanted);
     if (files)
         closedir(files);
     return found;
@@ -131,10 +196,12 @@ bool tap_holder_find(const char *interface, uint32_t namespace, struct tap_holde
 {
     char path[PATH_BYTES];
     const struct dirent *entry;
+    struct wanted wanted = {.interface = interface, .namespace = namespace};
     *out = (struct tap_holder){.process = 0};
-    DIR *all = is_tap(interface) ? opendir("/proc") : NULL;
+    DIR *all = is_tap(&wanted) ? opendir("/proc") : NULL;
+    out->takes_received = wanted.is_upon;
     while (all && !out->process && (entry = readdir(all)))
-        if (atoi(entry->d_name) > 0 && holds(atoi(entry->d_name), interface, namespace))
+        if (atoi(entry->d_name) > 0 && holds(atoi(entry->d_name), &wanted))
             out->process = (uint32_t)atoi(entry->d_name);
     if (all)
         closedir(all);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Who has the other end of a tap interface: a virtual machine's process, as a rule, and its
-// threads. What the kernel sends through the tap waits until one of them, or the kernel's vhost
-// thread for them, takes it out.
+// Who has the other end of a tap interface, or of one that lies upon another (macvtap, ipvtap): a
+// virtual machine's process, as a rule, and its threads. What the kernel sends through the tap, or
+// what the other one receives, waits until one of them, or the kernel's vhost thread for them,
+// takes it out.
 #ifndef PROFILER_CAPSULE_TAP_HOLDER_H
 #define PROFILER_CAPSULE_TAP_HOLDER_H
 
@@ -23,7 +24,8 @@ struct tap_thread {
 };
 
 struct tap_holder {
-    uint32_t process; // 0: nobody that is known
+    uint32_t process;    // 0: nobody that is known
+    bool takes_received; // it takes out what the interface receives, not what is sent through it
     size_t thread_count;
     struct tap_thread threads[TAP_THREADS_MAX];
 };

@@ -248,6 +248,7 @@ struct held_back {
     const char *other;  // what has the core meanwhile; NULL: nothing
     bool stopped;       // by a signal
     const char *group;  // whose quota is used up
+    bool is_macvtap;    // and no tap
 };
 
 static void run_for(struct scenario *s, uint32_t thread, uint16_t core, int64_t begin_ns,
@@ -295,16 +296,19 @@ static void what_holds_a_virtual_machine_back_is_the_cause(void **state)
     (void)state;
     static const struct held_back cases[] = {
         {"hop out -> eth0@server, emulator behind hog", "other programs", "emulator", EMULATOR,
-         SWITCH_PREEMPTED, "hog", false, NULL},
+         SWITCH_PREEMPTED, "hog", false, NULL, false},
         {"hop out -> eth0@server, vhost-900 behind hog", "other programs", "vhost-900", EMULATOR,
-         SWITCH_PREEMPTED, "hog", false, NULL},
+         SWITCH_PREEMPTED, "hog", false, NULL, false},
+        {"hop out -> eth0@server, emulator behind hog", "other programs", "emulator", EMULATOR,
+         SWITCH_PREEMPTED, "hog", false, NULL, true},
         {"hop out -> eth0@server, CPU 1/KVM behind hog", "other programs", "emulator",
-         MACHINE_CORE_1, SWITCH_PREEMPTED, "hog", false, NULL},
+         MACHINE_CORE_1, SWITCH_PREEMPTED, "hog", false, NULL, false},
         {"hop out -> eth0@server, emulator stopped by a signal", "signals", "emulator", EMULATOR, 0,
-         NULL, true, NULL},
+         NULL, true, NULL, false},
         {"hop out -> eth0@server, CPU 1/KVM throttled (CPU quota of box)", "CPU quota", "emulator",
-         MACHINE_CORE_1, SWITCH_THROTTLED, NULL, false, "box"},
-        {"hop out -> eth0@server", "network", "emulator", MACHINE_CORE_1, 0, NULL, false, NULL},
+         MACHINE_CORE_1, SWITCH_THROTTLED, NULL, false, "box", false},
+        {"hop out -> eth0@server", "network", "emulator", MACHINE_CORE_1, 0, NULL, false, NULL,
+         false},
     };
     struct scenario_options options = plain;
     options.fault = FAULT_NETWORK;
@@ -316,7 +320,9 @@ static void what_holds_a_virtual_machine_back_is_the_cause(void **state)
         struct hop_place at[HOPS];
         memcpy(at, places, sizeof at);
         at[OUT].at_client = true;
+        at[OUT].is_ingress = cases[c].is_macvtap;
         at[OUT].holder = (struct tap_holder){.process = EMULATOR,
+                                             .takes_received = cases[c].is_macvtap,
                                              .thread_count = 3,
                                              .threads = {{MACHINE_CORE_0, "CPU 0/KVM", false},
                                                          {EMULATOR, "", true},
