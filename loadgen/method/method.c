@@ -68,10 +68,12 @@ static void explain_client(struct method *method, const char *percentile)
 static void explain_arrivals(struct method *method)
 {
     const struct arrivals *arrivals = &method->arrivals;
+    const char *stood = method->client.stood;
     add_reason(method, DOUBT_ARRIVALS,
                "arrivals wrong: the gaps between sends are %.3f (Kolmogorov-Smirnov) away from the "
-               "process asked for; a send takes %s here, which allows %.3f",
-               arrivals->distance, TEXT_US(arrivals->back_to_back_us), arrivals->best);
+               "process asked for; a send takes %s here, which allows %.3f%s%s",
+               arrivals->distance, TEXT_US(arrivals->back_to_back_us), arrivals->best,
+               *stood ? "; this client " : "", stood);
 }
 
 static void explain_stationarity(struct method *method, const char *percentile)
