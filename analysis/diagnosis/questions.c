@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/diagnosis/questions.h"
 
-#include <arpa/inet.h>
-#include <stdio.h>
+#include <string.h>
 
 #include "base/array.h"
 
@@ -68,13 +67,12 @@ bool question_for(const struct diagnosis_input *in, const struct lifetime *life,
             (!had_read(in, life, question->thread, question->time_ns) &&
              !then_replies(in, life, answer->thread, answer->time_ns)))
             continue;
-        const struct in_addr address = {.s_addr = answer->address};
-        char text[INET_ADDRSTRLEN] = "";
-        inet_ntop(AF_INET, &address, text, sizeof text);
         found = true;
         asked->begin_ns = question->time_ns > begin_ns ? question->time_ns : begin_ns;
         asked->end_ns = answer->time_ns < end_ns ? answer->time_ns : end_ns;
-        snprintf(asked->whom, sizeof asked->whom, "%s:%u", text, answer->port);
+        struct connection other = {.protocol = CONNECTION_TCP, .peer_port = answer->port};
+        memcpy(other.peer, answer->address, sizeof other.peer);
+        connection_peer_text(&other, asked->whom);
     }
     return found;
 }

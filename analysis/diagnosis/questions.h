@@ -10,10 +10,11 @@
 #include <stdint.h>
 
 #include "analysis/diagnosis/diagnosis.h"
+#include "base/connection_text.h"
 
 struct asked_time {
     int64_t begin_ns, end_ns; // within the time that was asked about
-    char whom[32];            // "127.0.0.1:6379"
+    char whom[CONNECTION_TEXT_BYTES];
 };
 
 // The first time within [begin_ns, end_ns) in which another server had been asked for the message

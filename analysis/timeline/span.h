@@ -129,7 +129,7 @@ struct server_question {
     int64_t time_ns;
     uint64_t socket;
     uint32_t thread;
-    uint32_t address; // of the other one, network byte order
+    uint8_t address[16]; // of the other one; IPv4 as ::ffff:a.b.c.d
     uint16_t port;
     bool answered;
 };

@@ -40,6 +40,8 @@ struct builder {
     char unseen[40]; // named after the thread seen next: "unseen up to memcached"
     uint32_t leaver; // that thread, and when it was seen; 0: none was
     int64_t leaver_ns;
+    uint32_t asker; // of the core's latest ASKED_ADDRESS
+    uint8_t asked[16];
 };
 
 static const char *table_name(const char *const *names, size_t count, uint32_t id, const char *kind,
@@ -482,13 +484,25 @@ static int take_file(struct builder *builder, const struct event *event, int64_t
 
 static int take_asked(struct builder *builder, const struct event *event, int64_t time_ns)
 {
-    return array_push(&builder->out->questions,
-                      (struct server_question){.time_ns = time_ns,
-                                               .socket = event->payload.b,
-                                               .thread = event->id,
-                                               .address = (uint32_t)event->payload.a,
-                                               .port = (uint16_t)(event->payload.a >> 32),
-                                               .answered = event->flags & ASKED_ANSWERED});
+    struct server_question question = {.time_ns = time_ns,
+                                       .socket = event->payload.b,
+                                       .thread = event->id,
+                                       .address = {[10] = 0xff, [11] = 0xff},
+                                       .port = (uint16_t)(event->payload.a >> 32),
+                                       .answered = event->flags & ASKED_ANSWERED};
+    if (event->flags & ASKED_ADDRESS) {
+        builder->asker = event->id;
+        memcpy(builder->asked, event->payload.text, sizeof builder->asked);
+        return 0;
+    }
+    if (event->flags & ASKED_IPV6) {
+        if (builder->asker != event->id)
+            return 0; // its address was lost
+        memcpy(question.address, builder->asked, sizeof builder->asked);
+    } else {
+        memcpy(question.address + 12, &event->payload.a, 4);
+    }
+    return array_push(&builder->out->questions, question);
 }
 
 static int take_unseen(struct builder *builder, const struct event *event, int64_t time_ns)
@@ -560,6 +574,7 @@ static int build_core(struct builder *builder, uint16_t core, const struct event
     builder->fault_list = NULL;
     builder->unseen[0] = '\0';
     builder->leaver = 0;
+    builder->asker = 0;
     int64_t first = time_source_to_host(builder->clock, HOST_CLOCK_MONOTONIC, events[0]->time);
     builder->last_ns = first;
     if (push_unknown(builder, first, INT64_MAX, 0, "before the first switch", false) < 0)

@@ -40,17 +40,30 @@ static __always_inline void note_serving(void)
 }
 
 // Whether the process that runs here serves watched sockets, and this is a TCP connection of its
-// own to somebody else, by IPv4: what it accepted on another port has that one's number, which lies
-// below those that connections get as a rule (ip_local_port_range).
+// own to somebody else: what it accepted has the number of a port at which somebody listens.
 static __always_inline bool asks_others(const struct sock *sk)
 {
-    enum { FIRST_OF_CONNECTIONS = 32768 };
     uint32_t process = (uint32_t)(bpf_get_current_pid_tgid() >> 32);
     uint64_t slot = number_bounded(process & (EVENTS_SERVERS - 1));
     return slot < EVENTS_SERVERS && serving_processes[number_bounded(slot)] == process &&
-           sk->__sk_common.skc_num >= FIRST_OF_CONNECTIONS &&
-           sk->__sk_common.skc_family == FAMILY_INET && sk->__sk_common.skc_dport &&
-           sk->sk_protocol == PROTOCOL_TCP && calls_wanted();
+           !bit_of_port(accepting_ports, sk->__sk_common.skc_num) &&
+           (sk->__sk_common.skc_family == FAMILY_INET ||
+            sk->__sk_common.skc_family == FAMILY_INET6) &&
+           sk->__sk_common.skc_dport && sk->sk_protocol == PROTOCOL_TCP && calls_wanted();
+}
+
+// Records the other end's IPv6 address. Returns the flag that says so; 0: it has one of IPv4.
+static __always_inline uint8_t record_asked_address(struct sock *sk)
+{
+    if (sk->__sk_common.skc_family != FAMILY_INET6 ||
+        !bpf_core_field_exists(sk->__sk_common.skc_v6_daddr))
+        return 0;
+    uint64_t address[2] = {};
+    bpf_core_read(address, sizeof address, &sk->__sk_common.skc_v6_daddr);
+    if (!address[0] && (uint32_t)address[1] == bpf_htonl(0xffff))
+        return 0;
+    record_message(EVENT_ASKED, ASKED_ADDRESS, thread_here(), address[0], address[1]);
+    return ASKED_IPV6;
 }
 
 // It asked somebody on such a connection, or took the answer.
@@ -59,6 +72,7 @@ static __attribute__((noinline)) int record_asked(struct sock *sk, int bytes, ui
     if (bytes <= 0)
         return 0;
     uint64_t port = bpf_ntohs(sk->__sk_common.skc_dport);
+    flags |= record_asked_address(sk);
     return record_message(EVENT_ASKED, flags, thread_here(), port << 32 | sk->__sk_common.skc_daddr,
                           bpf_get_socket_cookie(sk));
 }

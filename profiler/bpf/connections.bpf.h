@@ -120,9 +120,20 @@ static __always_inline int connection_ended(struct sock *sk)
 }
 
 // A connection leaves ESTABLISHED and CLOSE_WAIT as it ends: the last chance to record it.
+// Somebody accepts connections on that port: those that have it were not made from here.
+static __always_inline int note_accepting(uint16_t port)
+{
+    uint64_t word = number_bounded(port / 64);
+    if (word < sizeof accepting_ports / sizeof *accepting_ports && port)
+        __sync_fetch_and_or(&accepting_ports[number_bounded(word)], 1ull << (port % 64));
+    return 0;
+}
+
 SEC("tp_btf/inet_sock_set_state")
 int BPF_PROG(inet_sock_set_state, struct sock *sk, int before, int after)
 {
+    if (after == STATE_LISTEN)
+        return note_accepting(sk->__sk_common.skc_num);
     bool begins = before == STATE_SYN_RECEIVED && after == STATE_ESTABLISHED;
     bool ends = before == STATE_ESTABLISHED || before == STATE_CLOSE_WAIT;
     if (!(begins || ends) || !port_watched(sk) || sk->sk_protocol != PROTOCOL_TCP)
@@ -141,8 +152,10 @@ int known_sockets(struct bpf_iter__tcp *context)
     if (!common)
         return 0;
     unsigned char state = common->skc_state;
-    if (state == STATE_LISTEN || state == STATE_TIME_WAIT || state == STATE_CLOSE ||
-        state == STATE_NEW_SYN_RECEIVED || !port_watched((struct sock *)common))
+    if (state == STATE_LISTEN)
+        return note_accepting(common->skc_num);
+    if (state == STATE_TIME_WAIT || state == STATE_CLOSE || state == STATE_NEW_SYN_RECEIVED ||
+        !port_watched((struct sock *)common))
         return 0;
     connection_enter(common, bpf_get_socket_cookie(common), 0);
     return 0;

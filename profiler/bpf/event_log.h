@@ -109,6 +109,8 @@ enum handoff_flags {
 
 enum asked_flags {
     ASKED_ANSWERED = 1 << 0, // it took the answer, or a part of it
+    ASKED_IPV6 = 1 << 1,     // the other end's address is in the record before
+    ASKED_ADDRESS = 1 << 2,  // nothing but that: the payload is an IPv6 address
 };
 
 enum transmit_flags {

@@ -90,6 +90,7 @@ uint32_t sparing;                     // hand-offs are not recorded, nor others 
 uint64_t payload_unseen;              // calls whose bytes are not where these programs can look
 uint64_t payload_lost;                // that found the ring full
 uint64_t watched_ports[65536 / 64];   // one bit a port; more may come
+uint64_t accepting_ports[65536 / 64]; // those that anybody accepts connections on, once seen
 const volatile bool can_follow;       // cores that were not asked for
 const volatile bool records_calls;    // on watched sockets, as they return
 const volatile bool looks_at_payload; // the first bytes of these calls
@@ -116,12 +117,17 @@ static __always_inline struct core_ring *ring_of(uint32_t core)
     return index < EVENTS_MAX_CORES ? &rings[number_bounded(index)] : NULL;
 }
 
-static __always_inline bool port_in_set(uint16_t port)
+static __always_inline bool bit_of_port(const uint64_t ports[65536 / 64], uint16_t port)
 {
     uint64_t word = number_bounded(port / 64);
     if (word >= sizeof watched_ports / sizeof *watched_ports)
         return false;
-    return watched_ports[number_bounded(word)] >> (port % 64) & 1;
+    return ports[number_bounded(word)] >> (port % 64) & 1;
+}
+
+static __always_inline bool port_in_set(uint16_t port)
+{
+    return bit_of_port(watched_ports, port);
 }
 
 // Reads words of 8 bytes. Where the kernel can cast it takes an instruction or two each, and no

@@ -16,9 +16,19 @@ struct expected {
     uint32_t bytes;
 };
 
+enum { DOORS = 2, HIGH_PORT = 45600, LOW_PORT = 20000 }; // beyond what connections get by default
+
+struct door {
+    int listener, client, server;
+    uint16_t port;
+    bool open;
+    uint64_t asks, answers; // cookies of both ends
+};
+
 struct said {
     struct scene scene;
     struct talk *talk;
+    struct door doors[DOORS]; // opened before the capture, and within
     struct expected calls[CALLS];
     size_t count;
 };
@@ -135,6 +145,48 @@ static void use_a_ring(struct said *said)
         gave(said, result);
 }
 
+// Connections of this process to itself at ports that nobody watches: at the one end it asks, at
+// the other it answers.
+static void open_door(struct door *door, uint16_t port)
+{
+    const int one = 1;
+    socklen_t bytes = sizeof door->asks;
+    struct sockaddr_in6 at = {.sin6_family = AF_INET6, .sin6_addr = in6addr_loopback};
+    struct sockaddr_in6 from = at;
+    at.sin6_port = htons(port);
+    from.sin6_port = htons((uint16_t)(LOW_PORT + port % 100));
+    door->port = port;
+    door->listener = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    door->client = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    setsockopt(door->client, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    door->open = bind(door->listener, (struct sockaddr *)&at, sizeof at) == 0; // no IPv6: not
+    if (!door->open)
+        return;
+    assert_int_equal(listen(door->listener, 1), 0);
+    assert_int_equal(bind(door->client, (struct sockaddr *)&from, sizeof from), 0);
+    assert_int_equal(connect(door->client, (struct sockaddr *)&at, sizeof at), 0);
+    door->server = accept(door->listener, NULL, NULL);
+    assert_true(door->server >= 0);
+    assert_int_equal(getsockopt(door->client, SOL_SOCKET, SO_COOKIE, &door->asks, &bytes), 0);
+    assert_int_equal(getsockopt(door->server, SOL_SOCKET, SO_COOKIE, &door->answers, &bytes), 0);
+}
+
+static void use_door(const struct door *door)
+{
+    if (!door->open)
+        return;
+    pass(door->client, door->server, 10);
+    pass(door->server, door->client, 10);
+}
+
+static void close_door(struct door *door)
+{
+    close(door->listener);
+    close(door->client);
+    if (door->open)
+        close(door->server);
+}
+
 static void hold_talk(struct said *said)
 {
     struct scene *scene = &said->scene;
@@ -154,11 +206,15 @@ static void hold_talk(struct said *said)
     assert_int_equal(bind(scene->listener, (const struct sockaddr *)&any, sizeof any), 0);
     assert_int_equal(listen(scene->listener, 16), 0);
     connect_talk(scene, 0);
+    open_door(&said->doors[0], HIGH_PORT);
     round_trip(said->talk, 77, 55); // before the capture
     if (events_capture_open(&settings, &capture, &err) < 0)
         fail_msg("%s", err.text);
+    open_door(&said->doors[1], HIGH_PORT + 1);
     receive_in_every_way(said);
     send_in_every_way(said);
+    for (int i = 0; i < DOORS; i++)
+        use_door(&said->doors[i]);
     use_a_ring(said);
     send_more_than_there_is_room(said);
     assert_int_equal(events_capture_stop(capture, scene->dir, &scene->stats, &err), 0);
@@ -179,6 +235,8 @@ static void forget(struct said *said)
     struct scene *scene = &said->scene;
     log_reader_close(&scene->events);
     json_decref(scene->stats);
+    for (int i = 0; i < DOORS; i++)
+        close_door(&said->doors[i]);
     close(said->talk->client);
     close(said->talk->server);
     close(scene->listener);
@@ -242,14 +300,33 @@ static void check_answers(const struct said *said)
 {
     const struct event *events = said->scene.events.records;
     const uint64_t server = (uint64_t)PORT << 32 | htonl(INADDR_LOOPBACK);
-    size_t taken = 0;
+    size_t taken = 0, asked[DOORS] = {0};
     for (size_t i = 0; i < said->scene.events.count; i++) {
-        if (events[i].kind != EVENT_ASKED)
+        const struct event *one = &events[i];
+        if (one->kind != EVENT_ASKED)
             continue;
-        assert_int_equal(events[i].payload.a, server);
-        taken += events[i].flags == ASKED_ANSWERED && events[i].payload.b != said->talk->cookie;
+        if (one->flags & ASKED_ADDRESS) {
+            assert_memory_equal(one->payload.text, &in6addr_loopback, 16);
+            continue;
+        }
+        for (int d = 0; d < DOORS; d++) {
+            const struct door *door = &said->doors[d];
+            assert_false(door->open && one->payload.b == door->answers);
+            if (!door->open || one->payload.b != door->asks)
+                continue;
+            assert_true(one->flags & ASKED_IPV6);
+            assert_int_equal(one->payload.a >> 32, door->port);
+            assert_true(i > 0 && one[-1].kind == EVENT_ASKED && one[-1].flags & ASKED_ADDRESS);
+            asked[d]++;
+        }
+        if (one->flags & ASKED_IPV6)
+            continue;
+        assert_int_equal(one->payload.a, server);
+        taken += one->flags == ASKED_ANSWERED && one->payload.b != said->talk->cookie;
     }
     assert_true(taken > 0);
+    for (int d = 0; d < DOORS; d++)
+        assert_int_equal(asked[d], said->doors[d].open ? 2 : 0);
 }
 
 static void calls_are_recorded_however_they_are_made(void **state)
