@@ -83,7 +83,8 @@ static void take_message(const struct http2_header *header, char said[REPLY_SAID
     while (at < end && count + 1 < REPLY_SAID_BYTES) {
         const int high = end - at > 2 && *at == '%' ? hex_digit(at[1]) : -1;
         const int low = high >= 0 ? hex_digit(at[2]) : -1;
-        said[count++] = low >= 0 ? (char)(high << 4 | low) : *at;
+        const int byte = low >= 0 ? high << 4 | low : *at;
+        said[count++] = (char)byte;
         at += low >= 0 ? 3 : 1;
     }
     said[count] = '\0';
