@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 #
 # Debian's cloud kernel for the guest of run_guest.sh, unpacked under BUILD/guest, nothing of it
-# installed: fetch_kernel.sh BUILD [headers]. Prints the folder that has vmlinuz and lib/modules
-# (with `headers`, also what a module is built against). Exit 77 and the reason when the packages
+# installed: fetch_kernel.sh BUILD [headers|newer]. Prints the folder that has vmlinuz and lib/modules
+# (with `headers`, also what a module is built against; with `newer`, of the newest kernel that apt knows, Linux 6.4
+# or newer). Exit 77 and the reason when the packages
 # cannot be had. A folder that is there is whole: it gets its name last.
 set -eu
 build=${1:?usage: fetch_kernel.sh BUILD [headers]}
@@ -15,8 +16,10 @@ skip() {
 command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null ||
     skip "the guest's kernel is a Debian package, and there is no apt-get"
 [ "$(dpkg --print-architecture)" = amd64 ] || skip "the guest's kernel is for amd64"
-mkdir -p "$build/guest"
-cd "$build/guest"
+folder=$build/guest
+[ "$want" != newer ] || folder+=/newer
+mkdir -p "$folder"
+cd "$folder"
 exec 9>.lock
 flock 9
 
@@ -24,6 +27,11 @@ flock 9
 for folder in kernel-*; do
     [ -d "$folder" ] && version=${folder#kernel-}
 done
+if [ -z "${version:-}" ] && [ "$want" = newer ]; then
+    version=$(apt-cache pkgnames linux-image-6. | sed -n 's/^linux-image-\(6\..*-cloud-amd64\)-unsigned$/\1/p' |
+        grep -v '^6\.[0-3]\.' | sort -V | tail -n 1)
+    [ -n "$version" ] || skip "apt knows no kernel for clouds of Linux 6.4 or newer (apt-get update)"
+fi
 if [ -z "${version:-}" ]; then
     version=$(apt-cache depends linux-image-cloud-amd64 2>/dev/null |
         sed -n 's/.*Depends: linux-image-\(.*-cloud-amd64\)$/\1/p' | head -n 1)
@@ -50,7 +58,13 @@ fetch() { # FOLDER PACKAGE...
     mv "$new/root" "$folder"
     rmdir "$new"
 }
-fetch "kernel-$version" "linux-image-$version"
+if [ "$want" = newer ]; then
+    command -v xz >/dev/null || skip "there is no xz for the kernel's modules; install it: apt-get install xz-utils"
+    fetch "kernel-$version" "linux-image-$version-unsigned"
+    find "kernel-$version" -name '*.ko.xz' -exec xz -d {} +
+else
+    fetch "kernel-$version" "linux-image-$version"
+fi
 if [ "$want" = headers ]; then
     common=${version%-cloud-amd64}
     series=$(sed -E 's/^([0-9]+\.[0-9]+).*/\1/' <<<"$version")

@@ -3,9 +3,9 @@
 #
 # Runs a command in a guest with another kernel, Debian's 6.1, made of this machine's own programs:
 #
-#     run_guest.sh [-o DIR] [-t SECONDS] [-c CORES] [-n TAP] [-q EMULATOR] [-p PROGRAM]... [-f FILE]... COMMAND
+#     run_guest.sh [-k newer] [-o DIR] [-t SECONDS] [-c CORES] [-n TAP] [-q EMULATOR] [-p PROGRAM]... [-f FILE]... COMMAND
 #
-# bash runs COMMAND as root with $BUILD's taillight, shim and labserver in /guest, where the files of
+# (with -k newer, the newest that Debian has for it). bash runs COMMAND as root with $BUILD's taillight, shim and labserver in /guest, where the files of
 # -f are, too; the programs of -p (more than those below), with the libraries they load, are in PATH. What COMMAND prints appears
 # here, and its exit code is this script's. What it leaves in /out is copied to DIR. With -n it has a
 # NIC, eth0, whose other end is that tap device of the network namespace this runs in; with -q EMULATOR is
@@ -20,10 +20,11 @@
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 : "${BUILD:=build}"
-out='' qemu='' seconds=120 cores=2 files=() nic=(-net none)
+out='' qemu='' which='' seconds=120 cores=2 files=() nic=(-net none)
 programs=(bash busybox memcached ip jq unshare nsenter taskset setsid)
-while getopts o:t:c:n:q:p:f: option; do
+while getopts k:o:t:c:n:q:p:f: option; do
     case $option in
+        k) which=$OPTARG ;;
         o) out=$OPTARG ;;
         t) seconds=$OPTARG ;;
         c) cores=$OPTARG ;;
@@ -45,7 +46,7 @@ skip() {
 for tool in cpio modprobe depmod "${programs[@]}"; do
     PATH=$PATH:/sbin:/usr/sbin command -v "$tool" >/dev/null || skip "there is no $tool for the guest"
 done
-kernel=$("$here/fetch_kernel.sh" "$BUILD") || skip "$(tail -n 1 <<<"$kernel")"
+kernel=$("$here/fetch_kernel.sh" "$BUILD" ${which:+"$which"}) || skip "$(tail -n 1 <<<"$kernel")"
 version=${kernel##*/kernel-}
 
 work=$(mktemp -d /tmp/taillight-guest-XXXXXX)
