@@ -19,9 +19,6 @@ static bool same_limit(const struct futex_wait *one, const struct futex_wait *ot
            longer - shorter <= LATE_US + longer / PART;
 }
 
-// A moment's difference in when two threads began to wait does not tell who was first.
-enum { ORDER_NS = 200000 };
-
 // Waits for the same as `own`, at `from` of them or thereabouts, are among these: all at its word,
 // or, where each thread waits at a word of its own, those of its process with its limit.
 struct kindred {
@@ -37,6 +34,13 @@ static bool is_kin(const struct kindred *kin, const struct futex_wait *other)
            sleep_same_process(kin->host, kin->own->thread, other->thread);
 }
 
+// By how much the times at which two threads were seen to begin must differ to tell who was first:
+// on a busy core one may be kept from its wait for long after it has queued for it.
+static int64_t order_ns(const struct kindred *kin)
+{
+    return (int64_t)kin->own->limit_us * 1000 / 8;
+}
+
 // Whether that thread gave something to one that began to wait after `own`, which went on waiting
 // until end_ns: that was something else then, as they are served in turn.
 static bool gives_out_of_turn(const struct kindred *kin, int64_t end_ns, uint32_t giver)
@@ -47,7 +51,7 @@ static bool gives_out_of_turn(const struct kindred *kin, int64_t end_ns, uint32_
         const struct waking *waking =
             is_kin(kin, &kin->waits[at]) ? futex_waking(kin->host, &kin->waits[at]) : NULL;
         found = waking && waking->time_ns < end_ns && waking->waker == giver &&
-                kin->waits[at].time_ns > kin->own->time_ns + ORDER_NS &&
+                kin->waits[at].time_ns > kin->own->time_ns + order_ns(kin) &&
                 lock_waker(kin->host, waking).kind == WAKER_THREAD;
     }
     return found;
@@ -67,9 +71,11 @@ static bool leaves_older(const struct kindred *kin, const struct futex_wait *giv
 {
     bool found = false;
     for (size_t at = kindred_first(kin);
-         at < kin->count && kin->waits[at].time_ns < given->time_ns - ORDER_NS && !found; at++) {
+         at < kin->count && kin->waits[at].time_ns < given->time_ns - order_ns(kin) && !found;
+         at++) {
         const struct waking *waking = futex_waking(kin->host, &kin->waits[at]);
-        found = is_kin(kin, &kin->waits[at]) && (!waking || waking->time_ns > given_ns + ORDER_NS);
+        found =
+            is_kin(kin, &kin->waits[at]) && (!waking || waking->time_ns > given_ns + order_ns(kin));
     }
     return found;
 }
