@@ -43,6 +43,17 @@ static const char *tracepoint_of(const struct event_program *program)
     return program->name + (program->group == EVENT_GROUP_DATAGRAMS ? strlen("udp_") : 0);
 }
 
+// Named by the function itself, not by a tracepoint.
+static bool is_of_function(const struct event_program *program)
+{
+    char entry[64], exit[64];
+    if (!program->stand_in)
+        return false;
+    snprintf(entry, sizeof entry, "%s_entry", program->stand_in);
+    snprintf(exit, sizeof exit, "%s_exit", program->stand_in);
+    return strcmp(program->name, entry) == 0 || strcmp(program->name, exit) == 0;
+}
+
 // The offset of a per-CPU variable among all per-CPU variables; -1: there is no such variable.
 static int64_t offset_among_cores(const struct btf *btf, const char *name)
 {
@@ -93,7 +104,13 @@ static int ask_btf(unsigned groups, bool wanted[EVENT_PROGRAMS], struct loader *
         if (btf__find_by_name_kind(btf, name, BTF_KIND_TYPEDEF) >= 0)
             continue;
         const char *stand_in = event_programs[i].stand_in;
-        if (stand_in && btf__find_by_name_kind(btf, stand_in, BTF_KIND_FUNC) > 0) {
+        bool function = stand_in && btf__find_by_name_kind(btf, stand_in, BTF_KIND_FUNC) > 0;
+        if (is_of_function(&event_programs[i])) {
+            wanted[i] = states[i].asked = function;
+            if (!function)
+                snprintf(states[i].reason, sizeof states[i].reason,
+                         "not needed: this kernel has no %s", stand_in);
+        } else if (function) {
             states[i].stood_in = true;
         } else {
             wanted[i] = false;

@@ -43,14 +43,15 @@ struct event_program {
     bool iterator;     // attached when run, not a tracepoint
     const char *gives; // what is missing without it
     // A function whose entry or exit (fentry, fexit) replaces the tracepoint on kernels without it;
-    // the program for that has the tracepoint's name with _stand_in. NULL: there is none.
+    // the program for that has the tracepoint's name with _stand_in. NULL: there is none. What has
+    // the function's own name with _entry or _exit is for kernels that have the function.
     const char *stand_in;
 };
 
 extern const struct event_program event_programs[EVENT_PROGRAMS];
 
 struct event_program_state {
-    bool asked;       // its group was asked for
+    bool asked;       // its group was asked for, and the kernel has what it is for
     bool attached;    // it runs (an iterator, or one for processes: it can)
     bool stood_in;    // by its stand-in
     char reason[200]; // why not, in words; "" when attached

@@ -204,4 +204,18 @@ int BPF_PROG(sock_send_length_stand_in, struct sock *sk, void *message, uint64_t
     return record_sent(sk, bytes);
 }
 
+// By sendfile and splice, which send pages until Linux 6.5, and call nothing of the above.
+SEC("fentry/tcp_sendpage")
+int BPF_PROG(tcp_sendpage_entry, struct sock *sk)
+{
+    return record_sending(sk);
+}
+
+SEC("fexit/tcp_sendpage")
+int BPF_PROG(tcp_sendpage_exit, struct sock *sk, void *page, int offset, uint64_t length, int flags,
+             int bytes)
+{
+    return record_sent(sk, bytes);
+}
+
 #endif

@@ -54,7 +54,7 @@ void doctor_check_events(struct doctor_items *items)
     check_transmit_stamps(items);
     struct doctor_item *bpf = doctor_add(items, DOCTOR_CAPTURE, "BPF (events backend)",
                                          "task runs, interrupts, M(n), M(h), replies");
-    size_t at = items->count - 1, attached = 0;
+    size_t at = items->count - 1, attached = 0, needed = 0;
     host_read_line("/proc/sys/kernel/unprivileged_bpf_disabled", disabled, sizeof disabled);
     if (events_capture_open(&settings, &capture, &err) < 0) {
         doctor_missing(bpf, DOCTOR_NO,
@@ -67,7 +67,10 @@ void doctor_check_events(struct doctor_items *items)
         struct doctor_item *item =
             doctor_add(items, DOCTOR_EVENTS, event_programs[i].name, event_programs[i].gives);
         attached += states[i].attached;
-        if (states[i].attached && states[i].stood_in)
+        needed += states[i].asked;
+        if (!states[i].asked)
+            doctor_found(item, DOCTOR_YES, "%s", states[i].reason);
+        else if (states[i].attached && states[i].stood_in)
             doctor_found(item, DOCTOR_YES, "attaches, at the entry or exit of %s",
                          event_programs[i].stand_in);
         else if (states[i].attached)
@@ -77,12 +80,11 @@ void doctor_check_events(struct doctor_items *items)
                            states[i].reason);
     }
     bpf = &items->items[at];
-    doctor_found(bpf, DOCTOR_YES, "%s of %d programs attach; unprivileged_bpf_disabled is %s",
-                 TEXT_COUNT(attached), EVENT_PROGRAMS, disabled[0] ? disabled : "unknown");
-    if (attached < EVENT_PROGRAMS)
+    doctor_found(bpf, DOCTOR_YES, "%s of %zu programs attach; unprivileged_bpf_disabled is %s",
+                 TEXT_COUNT(attached), needed, disabled[0] ? disabled : "unknown");
+    if (attached < needed)
         doctor_missing(bpf, DOCTOR_LIMITED, "a newer kernel (6.16 has all of them)",
-                       "%zu programs do not attach: see `doctor --json`",
-                       EVENT_PROGRAMS - attached);
+                       "%zu programs do not attach: see `doctor --json`", needed - attached);
     events_capture_free(capture);
 }
 

@@ -2,12 +2,18 @@
 # SPDX-License-Identifier: MIT
 #
 # On Debian's own kernel (6.1, in a guest) the doctor and the events backend say what that kernel
-# lacks, what can stand in does, and a run rebuilds every request. One boot for all of it.
+# lacks, what can stand in does, and a run rebuilds every request; calls are recorded however they are made, as on this
+# one. One boot for all of it.
 # Runs beside others: its machine is emulated, and its timings mean nothing.
 . tests/guest/guest_lib.sh
 echo "capture: {calls: kernel}" | guest_experiment guest 100
-guest_run -f "$work/guest.yaml" '
+: "${BUILD:=build}"
+calls=$BUILD/tests/profiler/test_events_calls
+cmocka=$(readlink -f "$(ldd "$calls" | awk '/cmocka/ { print $3 }')")
+guest_run -f "$work/guest.yaml" -f "$calls" -f "$BUILD/libtaillight.so" -f "$cmocka" '
     uname -r >/out/release
+    mkdir -p '"$BUILD"' && mv libtaillight.so '"$BUILD"' && mv libcmocka.so.* '"$BUILD"'/libcmocka.so.0
+    LD_LIBRARY_PATH='"$BUILD"' ./test_events_calls >/out/calls 2>&1
     ./taillight doctor --json >/out/doctor.json || exit 1
     ./taillight capture --out /tmp/capture --backend intel_pt --no-events 2>/out/no-trace
     ./taillight run guest.yaml --out /tmp/run --quiet 2>/out/run.err
@@ -16,6 +22,7 @@ guest_run -f "$work/guest.yaml" '
     dmesg | grep -E "WARNING:|BUG:|Oops" && exit 1
     exit 0'
 
+grep -q 'PASSED  ] 1' "$work/out/calls" || fail "calls: $(cat "$work/out/calls")"
 item() { echo ".items[] | select(.name == \"$1\") | $2"; }
 expect doctor.json ".host.kernel == \"$(cat "$work/out/release")\""
 expect doctor.json "$(item BTF '.state == "yes"')"
