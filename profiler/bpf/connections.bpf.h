@@ -52,7 +52,8 @@ static __always_inline void connection_enter(struct sock_common *common, uint64_
         bpf_core_read(connection.local, 16, &common->skc_v6_rcv_saddr);
         bpf_core_read(connection.peer, 16, &common->skc_v6_daddr);
     }
-    long result = bpf_map_update_elem(&sockets, &cookie, &connection, BPF_NOEXIST);
+    // Kernels before 6.4 leave the upper half of what this returns as it was.
+    int result = (int)bpf_map_update_elem(&sockets, &cookie, &connection, BPF_NOEXIST);
     if (result == 0)
         __sync_fetch_and_add(&sockets_entered, 1);
     else if (result == -7 /* E2BIG */)
