@@ -357,13 +357,16 @@ void diagnosis_free(struct diagnosis *diagnosis)
 
 // Of docs/performance.md, "The shim, call by call".
 #define SHIM_CALL_NS 35.0
+// No program takes that long, nor runs that often: what says so is damaged.
+#define PROGRAM_MOST_NS   1e6
+#define PROGRAM_MOST_RUNS 1e15
 
 static double add_program(const json_t *programs, const char *name, double *runs)
 {
     const json_t *program = json_object_get(programs, name);
     double count = json_number_value(json_object_get(program, "runs"));
     double mean = json_number_value(json_object_get(program, "mean_ns"));
-    if (!(count > 0) || !(mean > 0))
+    if (!(count > 0 && count <= PROGRAM_MOST_RUNS) || !(mean > 0 && mean <= PROGRAM_MOST_NS))
         return 0;
     *runs += count;
     return count * mean;

@@ -26,6 +26,8 @@ static void figures_come_from_the_capture(void **state)
                    " \"sched_switch\": {\"attached\": true, \"runs\": 100, \"mean_ns\": 200.0},"
                    " \"softirq_entry\": {\"attached\": true, \"runs\": 300, \"mean_ns\": 100.0},"
                    " \"softirq_exit\": {\"attached\": true},"
+                   " \"local_timer_exit\": {\"runs\": 1, \"mean_ns\": 1e300},"
+                   " \"local_timer_entry\": {\"runs\": 1e308, \"mean_ns\": 200},"
                    " \"tcp_probe\": {\"runs\": 10, \"mean_ns\": 250.0},"
                    " \"sk_data_ready\": {\"runs\": 10, \"mean_ns\": 110.5},"
                    " \"sched_waking\": {\"runs\": 0, \"mean_ns\": 1.0}}}}",
