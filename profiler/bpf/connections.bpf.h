@@ -120,7 +120,6 @@ static __always_inline int connection_ended(struct sock *sk)
     return 0;
 }
 
-// A connection leaves ESTABLISHED and CLOSE_WAIT as it ends: the last chance to record it.
 // Somebody accepts connections on that port: those that have it were not made from here.
 static __always_inline int note_accepting(uint16_t port)
 {
@@ -130,6 +129,7 @@ static __always_inline int note_accepting(uint16_t port)
     return 0;
 }
 
+// A connection leaves ESTABLISHED and CLOSE_WAIT as it ends: the last chance to record it.
 SEC("tp_btf/inet_sock_set_state")
 int BPF_PROG(inet_sock_set_state, struct sock *sk, int before, int after)
 {
