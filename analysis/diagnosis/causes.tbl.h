@@ -57,7 +57,7 @@ COMPONENT(BLOCKING_THREAD_A, "head-of-line blocking (other thread)", A, BLOCKING
 COMPONENT(OWN_WORK, "the server's own work", A, CONTEXT, true, true, "the server's own work", "the message's thread works far longer than usual after a reply, or before it receives a request")
 COMPONENT(PAGE_FAULTS, "page faults", A, CONTEXT, true, false, "page faults", "page faults of the message's thread while it works for the message")
 COMPONENT(PAGE_COPIES, "page faults (copy on write after a fork)", A, CONTEXT, true, false, "fork", "page faults of the message's thread, whoever it works for, writing to pages that its process shares with one that it forked: each is copied")
-COMPONENT(MIGRATION, "scheduler migration", A, GAP, true, false, "scheduling", "the thread was moved to a core that is busy, while the one it left idles")
+COMPONENT(MIGRATION, "scheduler migration", A, GAP, true, false, "scheduling", "the thread was moved to a core that is busy, while the one it left idles or was taken from it")
 COMPONENT(APPLICATION, "application time", A, UNEXPLAINED, false, true, "application", "the message's thread works for the message")
 COMPONENT(SERVER_STACK, "server stack", A, UNEXPLAINED, false, true, "server stack", "the message's thread, from its send call to the device")
 COMPONENT(SEND_QUEUE, "send queue", A, GAP, true, false, "send queue", "the send call has returned, TCP or the queueing discipline holds the reply back")

@@ -155,7 +155,8 @@ struct sweep {
     const struct thread_stint *next;   // of time in which it was ready: the one that follows
     const char *gap_function;          // the function in which a thread left its core
     bool replied;                      // after the application's send call began
-    bool moved;                        // it waits on another core than it ran on
+    bool moved;                        // it waits on another core than it ran on,
+    bool forced;                       // because it may not run on that one any more
     const struct span *receiver;       // the receive processing at hand
 };
 

@@ -210,7 +210,7 @@ static void visit_left_core(const struct span *context, int64_t begin_ns, int64_
 }
 
 // Where it was is no better while something else runs there as well: then it waits for the task
-// behind which it is, as it would have for the other.
+// behind which it is, as it would have for the other; unless somebody took that core from it.
 static void add_task_elsewhere(struct path *path, const struct span *task, int64_t begin_ns,
                                int64_t end_ns)
 {
@@ -218,7 +218,9 @@ static void add_task_elsewhere(struct path *path, const struct span *task, int64
     const struct core_timeline *left =
         host_timeline_core(sweep->decomposer->in->server, sweep->before->core);
     struct elsewhere elsewhere = {path, task};
-    if (left)
+    if (sweep->forced)
+        sweep_add(&path->sweep, COMPONENT_MIGRATION, begin_ns, end_ns);
+    else if (left)
         core_timeline_pieces(left, begin_ns, end_ns, visit_left_core, &elsewhere);
     else
         add_task(path, task, begin_ns, end_ns);
@@ -353,6 +355,7 @@ void path_ready(struct path *path, const struct thread_period *period)
             begin_ns = until;
         }
         core = (uint16_t)moves[at].value;
+        sweep->forced = core != before->core && (sweep->forced || moves[at].value & MOVE_FORCED);
     }
     sweep->moved = before && core != before->core;
     if (!sweep->moved)
@@ -360,7 +363,7 @@ void path_ready(struct path *path, const struct thread_period *period)
                : before ? before->core
                         : sweep->life->stamp_core[STAMP_APPLICATION];
     sweep_core(path, core, begin_ns, period->end_ns, visit_ready);
-    sweep->moved = false;
+    sweep->moved = sweep->forced = false;
 }
 
 void path_running(struct path *path, uint16_t core, int64_t begin_ns, int64_t end_ns)

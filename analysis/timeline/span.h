@@ -113,6 +113,7 @@ struct thread_moment {
     uint32_t value;
 };
 struct thread_moment_array ARRAY_OF(struct thread_moment);
+#define MOVE_FORCED 0x80000000u // it had to leave the core that it was on
 
 // It went to sleep in futex, not by its runtime's will: for what, as far as the address tells.
 struct futex_wait {
@@ -190,7 +191,8 @@ struct host_timeline {
     struct question_array questions;   // by time
     struct thread_moment_array files;  // the file that the call of the pause that follows is about;
                                        // value: the number of its name (call_files.h)
-    struct thread_moment_array moves;  // the scheduler moved it; value: the core it went to
+    struct thread_moment_array moves;  // the scheduler moved it; value: the core it went to, and
+                                       // MOVE_FORCED
     struct thread_moment_array faults; // page faults; value: how long until it had its page, ns (0:
                                        // not known); all three by thread, then by time
     struct thread_moment_array copies; // the same for those that write to a page that is there

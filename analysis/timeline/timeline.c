@@ -382,7 +382,9 @@ static int take_blocked(struct builder *builder, const struct event *event, int6
 static int take_moment(struct thread_moment_array *moments, const struct event *event,
                        int64_t time_ns)
 {
-    uint32_t value = event->kind == EVENT_MIGRATE ? (uint32_t)event->payload.b : 0;
+    uint32_t value = event->kind == EVENT_MIGRATE ? (uint16_t)event->payload.b : 0;
+    if (event->kind == EVENT_MIGRATE && event->flags & MIGRATE_FORCED)
+        value |= MOVE_FORCED;
     return array_push(
         moments, (struct thread_moment){.time_ns = time_ns, .thread = event->id, .value = value});
 }

@@ -61,6 +61,10 @@ enum switch_flags {
     SWITCH_THROTTLED = 1 << 4, // it was runnable, but its control group's CPU quota is used up
 };
 
+enum migrate_flags {
+    MIGRATE_FORCED = 1 << 0, // it may not run any more on the core that it was on
+};
+
 enum fault_flags {
     FAULT_USER = 1 << 0,   // of a program, else inside the kernel
     FAULT_COPIES = 1 << 1, // it writes to a page that is there

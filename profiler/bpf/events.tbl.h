@@ -128,7 +128,7 @@ EVENT(BLOCKED, 15, "blocked", blocked, "id: thread; a: the system call it is in 
       "a user thread leaves its core to sleep, just before its SWITCH. Waits for sockets to become ready (epoll_wait, poll, select) are a flag of the SWITCH only; the end of a thread is not recorded")
 EVENT(FILE, 34, "file", file, "id: thread; flags: `enum file_kind`; text: the file's own name, its first 16 bytes; of a socket a: the other end's IPv4 address (0: none), b: its port",
       "just before a BLOCKED: what the call is about, by its first argument; just before a SWITCH that WAITS: the only socket that poll waits for. Not for connections to watched ports")
-EVENT(MIGRATE, 16, "migrate", moment(moves), "id: thread; a: the core it was on; b: the core it goes to",
+EVENT(MIGRATE, 16, "migrate", moment(moves), "id: thread; a: the core it was on; b: the core it goes to; flags: `enum migrate_flags`",
       "the scheduler moves a thread")
 EVENT(PROCESS, 17, "process", nothing, "id: thread; text: the name of its process",
       "whose a thread is that is not its process's first, before the first SWITCH to it (more than once is no harm)")

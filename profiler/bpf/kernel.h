@@ -101,6 +101,10 @@ struct pid {
     struct upid numbers[];
 } KERNEL_TYPE;
 
+struct cpumask {
+    unsigned long bits[1]; // one bit a core; as many as there may be
+} KERNEL_TYPE;
+
 struct task_struct {
     struct mm_struct *mm;
     struct files_struct *files;
@@ -109,6 +113,7 @@ struct task_struct {
     struct css_set *cgroups; // with CONFIG_CGROUPS
     unsigned int __state;
     unsigned int flags;
+    const struct cpumask *cpus_ptr; // since 5.3
     int pid;
     int tgid;
     struct task_struct *real_parent;

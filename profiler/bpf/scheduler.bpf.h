@@ -408,6 +408,17 @@ static __always_inline bool serves(uint32_t thread)
     return slot < EVENTS_SERVERS && servers[number_bounded(slot)] == thread;
 }
 
+// Whether somebody has taken that core from the task (sched_setaffinity, cpusets).
+static __always_inline bool may_run_on(const struct task_struct *task, uint32_t core)
+{
+    uint64_t mask = 0, word = ~0ull;
+    if (!bpf_core_field_exists(task->cpus_ptr))
+        return true;
+    bpf_core_read(&mask, sizeof mask, &task->cpus_ptr);
+    bpf_probe_read_kernel(&word, sizeof word, (const void *)(mask + core / 64 * sizeof word));
+    return word >> (core % 64) & 1;
+}
+
 SEC("tp_btf/sched_migrate_task")
 int BPF_PROG(sched_migrate_task, struct task_struct *task, int target)
 {
@@ -419,7 +430,10 @@ int BPF_PROG(sched_migrate_task, struct task_struct *task, int target)
         return 0;
     uint32_t core = bpf_get_smp_processor_id();
     struct core_ring *ring = ring_of(core);
-    return ring ? record_write(ring, core, EVENT_MIGRATE, 0, (uint32_t)task->pid, from, to) : 0;
+    return ring ? record_write(ring, core, EVENT_MIGRATE,
+                               may_run_on(task, from) ? 0 : MIGRATE_FORCED, (uint32_t)task->pid,
+                               from, to)
+                : 0;
 }
 
 #endif

@@ -35,6 +35,7 @@ enum hindrance {
     MOVED,
     MOVED_FROM_IDLE,
     MOVED_FROM_BUSY,
+    MOVED_BY_FORCE,
     FAULTING,
     THROTTLED,
     DISK_SERVING,
@@ -219,12 +220,13 @@ static void moves(struct scenario *s, int64_t at, uint16_t to)
 }
 
 // Woken, it is put on a core that runs another program, while its own does or idles.
-static void moves_behind(struct scenario *s, int64_t at, int64_t held, bool busy)
+static void moves_behind(struct scenario *s, int64_t at, int64_t held, bool busy, bool forced)
 {
     scenario_switch(s, at - 1000, 2, SHELL, "bash");
     if (busy)
         scenario_switch(s, at, 0, SHELL + 1, "neighbour");
     moves(s, at, 2);
+    s->events.items[s->events.count - 1].flags = forced ? MIGRATE_FORCED : 0;
     moves(s, at + held, 0);
     scenario_switch(s, at + held, 2, 0, "swapper/2");
 }
@@ -238,8 +240,10 @@ static int64_t serve(struct scenario *s, int64_t begin, enum hindrance hindrance
         moves(s, begin + 2000, FAR_CORE);
         moves(s, begin + 2000 + held, 0);
         scenario_switch(s, begin + 4000 + held, 0, SERVER_THREAD, "server");
-    } else if (hindrance == MOVED_FROM_IDLE || hindrance == MOVED_FROM_BUSY) {
-        moves_behind(s, begin + 2000, held, hindrance == MOVED_FROM_BUSY);
+    } else if (hindrance == MOVED_FROM_IDLE || hindrance == MOVED_FROM_BUSY ||
+               hindrance == MOVED_BY_FORCE) {
+        moves_behind(s, begin + 2000, held, hindrance != MOVED_FROM_IDLE,
+                     hindrance == MOVED_BY_FORCE);
         scenario_switch(s, begin + 2000 + held, 0, SERVER_THREAD, "server");
     } else {
         scenario_switch(s, begin + 4000, 0, SERVER_THREAD, "server");
@@ -601,6 +605,7 @@ static void a_moved_thread_waits_elsewhere(void **state)
     expect(MOVED, "scheduler migration");
     expect(MOVED_FROM_IDLE, "scheduler migration");
     expect(MOVED_FROM_BUSY, "bash");
+    expect(MOVED_BY_FORCE, "scheduler migration");
 }
 
 static void page_faults_take_their_time(void **state)
