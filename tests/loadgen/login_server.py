@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 
+from listen import serve_each
 from redis_words import words
 
 turned = threading.Event()
@@ -52,9 +53,4 @@ def serve(connection):
     connection.close()
 
 
-listener = socket.socket()
-listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-listener.bind(('127.0.0.1', int(sys.argv[1])))
-listener.listen(64)
-while True:
-    threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
+serve_each(sys.argv[1], serve)

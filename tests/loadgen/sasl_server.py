@@ -5,7 +5,8 @@
 import socket
 import struct
 import sys
-import threading
+
+from listen import serve_each
 
 HEADER = '>BBHBBHIIQ'
 REQUEST, REPLY, GET, SASL_AUTH, FURTHER_STEP = 0x80, 0x81, 0, 0x21, 0x21
@@ -67,9 +68,4 @@ def serve(connection):
     connection.close()
 
 
-listener = socket.socket()
-listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-listener.bind(('127.0.0.1', int(sys.argv[1])))
-listener.listen(64)
-while True:
-    threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
+serve_each(sys.argv[1], serve)

@@ -9,9 +9,9 @@
 import socket
 import ssl
 import sys
-import threading
 import time
 
+from listen import serve_each
 from redis_words import words
 
 
@@ -115,9 +115,4 @@ late = sys.argv[3:] == ['late']
 if late:
     context.verify_mode = ssl.CERT_REQUIRED
     context.load_verify_locations(sys.argv[2] + '.pem')
-listener = socket.socket()
-listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-listener.bind(('127.0.0.1', int(sys.argv[1])))
-listener.listen(64)
-while True:
-    threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
+serve_each(sys.argv[1], serve)
