@@ -6,11 +6,12 @@
 
 #include "analysis/diagnosis/dispatchers.h"
 #include "analysis/diagnosis/lock_waits.h"
+#include "analysis/diagnosis/loop_waits.h"
 #include "analysis/diagnosis/loop_workers.h"
 #include "analysis/diagnosis/path_core.h"
+#include "analysis/diagnosis/path_peers.h"
 #include "analysis/diagnosis/peer_turn.h"
 #include "analysis/diagnosis/questions.h"
-#include "analysis/diagnosis/runtime_turns.h"
 #include "analysis/diagnosis/sleep_names.h"
 #include "analysis/diagnosis/vain_waits.h"
 #include "analysis/timeline/detours.h"
@@ -23,7 +24,6 @@
 enum {
     MOST_HOPS = 6,   // from waker to waker
     MOST_AHEAD = 64, // for one lock on a file
-    MOST_TIERS = 6,
 };
 
 static void path_follow(struct path *path, int64_t begin_ns, int64_t end_ns);
@@ -219,250 +219,8 @@ static void follow_wakers(struct path *path, const struct thread_period *period,
         follow_waker(path, period, waker, sleep);
 }
 
-// --- another server's turn -----------------------------------------------------------------------
-
-// All connections to another server were taken, so many; in_vain: until the time was out.
-static void add_taken(struct path *path, const struct peer_wait *wait, unsigned count, bool in_vain,
-                      int64_t begin_ns, int64_t end_ns)
-{
-    static const char pool[] = "waiting for a free connection", out[] = ", timed out";
-    char form[96];
-    if (count == 1)
-        snprintf(form, sizeof form, "%s%s: the only one waits for %%s", pool, in_vain ? out : "");
-    else
-        snprintf(form, sizeof form, "%s%s: all %u wait for %%s", pool, in_vain ? out : "", count);
-    path->sweep.decomposer->core = NO_CORE;
-    path_add_waiting_for(path, wait, form, begin_ns, end_ns);
-}
-
-// Whether a timer had the thread turn to the message for the last time before it asked another
-// server for it, or replied.
-static bool timer_ended_it(const struct path *path, int64_t turns_ns)
-{
-    const struct sweep *sweep = &path->sweep;
-    const struct host_timeline *host = sweep->decomposer->in->server;
-    size_t count;
-    const struct waking *wakings = host_timeline_wakings(host, sweep->thread, &count);
-    size_t after = array_bound(0, count, at, wakings[at].time_ns < turns_ns);
-    return after > 0 && waker_of(host, &wakings[after - 1]).kind == WAKER_TIMER;
-}
-
-// The same where an event loop kept the message until one was free, or for as long as it would. Not
-// where a timer has it ask at last: then it had been put off until that.
-static bool add_queue(struct path *path, const struct peer_wait *wait, int64_t begin_ns,
-                      int64_t end_ns)
-{
-    const struct sweep *sweep = &path->sweep;
-    const struct diagnosis_input *in = sweep->decomposer->in;
-    int64_t turns_ns, reply_ns = sweep->life->stamp_ns[STAMP_REPLY];
-    if (!peer_turn_asks_next(in, sweep->life, sweep->thread, end_ns, &turns_ns))
-        turns_ns = reply_ns;
-    bool in_vain = timer_ended_it(path, turns_ns);
-    if (in_vain && turns_ns < reply_ns)
-        return false;
-    unsigned count = peer_turn_queue(in, sweep->life, wait, begin_ns, end_ns, &in_vain);
-    if (count)
-        add_taken(path, wait, count, in_vain, begin_ns, end_ns);
-    return count > 0;
-}
-
-static void add_peer_turn(struct path *path, const struct peer_turn *turn)
-{
-    struct decomposer *decomposer = path->sweep.decomposer;
-    char after[CAUSE_NAME_BYTES];
-    decomposer->core = NO_CORE;
-    if (path->wait) {
-        char what[PEER_TURN_BYTES];
-        peer_turn_what(decomposer->in, turn->wait, what, sizeof what);
-        snprintf(after, sizeof after, ", waiting for %s", what);
-        path_add_wait(path, after, turn->begin_ns, turn->end_ns);
-    } else if (!turn->own && !path->helper && turn->loops &&
-               add_queue(path, turn->wait, turn->begin_ns, turn->end_ns)) {
-        return;
-    } else if (!turn->own && !path->helper) {
-        path_add_waiting_for(path, turn->wait, "head-of-line blocking: waiting for %s",
-                             turn->begin_ns, turn->end_ns);
-    } else if (turn->wait->life != NO_PEER_LIFE && decomposer->tiers < MOST_TIERS) {
-        decomposer->follow(decomposer, turn->wait, turn->begin_ns, turn->end_ns);
-    } else {
-        path_add_waiting_for(path, turn->wait, "waiting for %s", turn->begin_ns, turn->end_ns);
-    }
-}
-
-// A thread slept for a connection to another server, and all of them were taken: until whoever had
-// one woke it at last, or in vain, until a timer did. What it waits for after that may be something
-// else.
-static bool add_pool_wait(struct path *path, const struct thread_period *period,
-                          const struct waker *waker, const struct waker *at_last, int64_t woken_ns)
-{
-    const struct diagnosis_input *in = path->sweep.decomposer->in;
-    int64_t begin_ns = period->begin_ns, end_ns = period->end_ns;
-    const struct peer_wait *wait;
-    uint32_t pause;
-    unsigned count = 0;
-    bool in_vain = false;
-    if (path->wait || period->before->left == STINT_WAITS)
-        return false;
-    if (at_last->kind == WAKER_THREAD)
-        count = peer_turn_pool(in, at_last->thread, begin_ns, end_ns, woken_ns, &wait);
-    if (count == 0 && waker->kind == WAKER_TIMER &&
-        pause_after(in->server, period->before, &pause) && pause_awaits_thread(pause)) {
-        in_vain = true;
-        count = peer_turn_pool_in_vain(in, path->sweep.thread, begin_ns, end_ns, &wait);
-    }
-    if (count)
-        add_taken(path, wait, count, in_vain, begin_ns, end_ns);
-    return count > 0;
-}
-
-// An event loop slept with the request unfinished; whatever it waited for came from one peer.
-static bool add_only_peer(struct path *path, const struct thread_period *period)
-{
-    const struct sweep *sweep = &path->sweep;
-    if (path->wait || sweep->replied || period->before->left != STINT_WAITS ||
-        period->begin_ns < sweep->life->stamp_ns[STAMP_APPLICATION])
-        return false;
-    const struct peer_wait *wait =
-        peer_turn_only(sweep->decomposer->in, sweep->thread, period->begin_ns, period->end_ns);
-    if (!wait)
-        return false;
-    if (add_queue(path, wait, period->begin_ns, period->end_ns))
-        return true;
-    path->sweep.decomposer->core = NO_CORE;
-    path_add_waiting_for(path, wait, "waiting for %s", period->begin_ns, period->end_ns);
-    return true;
-}
-
-// --- what an event loop waits for at last --------------------------------------------------------
-
-// Of the wakings of an event loop from the first on: the last one before it asks another server for
-// the message, or replies, if that is a timer's, and it had asked nobody for it before. NULL: not
-// so.
-static const struct waking *put_off_until(const struct path *path,
-                                          const struct thread_period *period,
-                                          const struct waking *wakings, size_t first, size_t after)
-{
-    const struct sweep *sweep = &path->sweep;
-    const struct diagnosis_input *in = sweep->decomposer->in;
-    int64_t turns_ns;
-    if (peer_turn_asks(in, sweep->life, sweep->thread, period->end_ns) ||
-        !peer_turn_asks_next(in, sweep->life, sweep->thread, period->end_ns, &turns_ns))
-        return NULL;
-    size_t last = array_bound(first, after, at, wakings[at].time_ns < turns_ns);
-    while (last > first && !loop_wait_ended(in->server, &wakings[last - 1]))
-        last--;
-    return last > first && waker_of(in->server, &wakings[last - 1]).kind == WAKER_TIMER
-               ? &wakings[last - 1]
-               : NULL;
-}
-
-// An event loop that waits with the message unfinished is woken for others as well, by packets and
-// timers. When at last a worker wakes it and it answers, that is what the message waited for: the
-// worker's waking that follows; of a process that it forked, which is there for one message, its
-// own. When a timer had the loop ask another server for it, or answer without, the
-// message was put off until that time, whosever packets came meanwhile. NULL: neither.
-static const struct waking *waking_that_counts(const struct path *path,
-                                               const struct thread_period *period)
-{
-    enum { MOST_WAKINGS = 256 }; // beyond, it is the last worker
-    const struct sweep *sweep = &path->sweep;
-    const struct lifetime *life = sweep->life;
-    const struct host_timeline *host = sweep->decomposer->in->server;
-    const struct application_calls *calls = sweep->decomposer->in->calls;
-    size_t count;
-    if (path->wait || sweep->replied || period->before->left != STINT_WAITS ||
-        period->begin_ns < life->stamp_ns[STAMP_APPLICATION] || !calls ||
-        life->send_call == NO_CALL || calls->items[life->send_call].thread != sweep->thread)
-        return NULL;
-    const struct waking *wakings = host_timeline_wakings(host, sweep->thread, &count);
-    int64_t reply_ns = life->stamp_ns[STAMP_REPLY];
-    size_t first = array_bound(0, count, at, wakings[at].time_ns <= period->end_ns);
-    size_t last = array_bound(first, count, at, wakings[at].time_ns < reply_ns);
-    while (last > first && !loop_wait_ended(host, &wakings[last - 1]))
-        last--;
-    if (last == first)
-        return NULL;
-    if (loop_child_woke(host, &wakings[last - 1]))
-        return &wakings[last - 1];
-    if (!loop_worker_woke(host, &wakings[last - 1]))
-        return put_off_until(path, period, wakings, first, last);
-    for (size_t at = first; at + 1 < last && at < first + MOST_WAKINGS; at++)
-        if (loop_wait_ended(host, &wakings[at]) && loop_worker_woke(host, &wakings[at]))
-            return &wakings[at];
-    return &wakings[last - 1];
-}
-
-// Whether the first that a thread does with sockets after it was woken is to read a request.
-static bool reads_request(const struct application_call *calls, size_t count, int64_t woken_ns)
-{
-    size_t at = application_calls_after(calls, count, woken_ns);
-    while (at < count && calls[at].kind == CALL_RECEIVE && calls[at].length == 0)
-        at++;
-    return at < count && calls[at].kind == CALL_RECEIVE;
-}
-
-// Whether the loop had sent a part of the message's reply, or of one before it, when it turned to
-// wait.
-static bool replies_in_part(const struct path *path, const struct thread_period *period)
-{
-    const struct lifetime *life = path->sweep.life;
-    return life->in_part_ns && life->in_part_ns <= period->begin_ns;
-}
-
-// Such a loop that asked no other server waits until its socket has room for the rest, whatever
-// else woke it; not so where a worker or a timer lets it go on at last. Whom it asked is known
-// where the shim sees its waits.
-static bool waits_for_room(const struct path *path, const struct thread_period *period)
-{
-    const struct sweep *sweep = &path->sweep;
-    return !path->wait && !sweep->replied && period->before->left == STINT_WAITS &&
-           sweep->life->batch && replies_in_part(path, period) &&
-           !peer_turn_asks(sweep->decomposer->in, sweep->life, sweep->thread,
-                           sweep->life->stamp_ns[STAMP_REPLY]) &&
-           !waking_that_counts(path, period);
-}
-
-// An event loop that asked no other server waits with the message unfinished, and the packets that
-// woke it were requests, so far as its calls tell: it had put the message off, for what nobody saw.
-// Not so a thread of Go's, another one of which may go on with it, and which asks others unseen.
-static bool is_put_off(const struct path *path, const struct thread_period *period)
-{
-    const struct sweep *sweep = &path->sweep;
-    const struct lifetime *life = sweep->life;
-    const struct application_calls *all = sweep->decomposer->in->calls;
-    size_t count = 0;
-    if (path->wait || sweep->replied || period->before->left != STINT_WAITS || !all ||
-        sweep->thread != life->thread ||
-        peer_turn_asks(sweep->decomposer->in, life, sweep->thread, period->end_ns) ||
-        replies_in_part(path, period) || period->begin_ns < life->stamp_ns[STAMP_APPLICATION])
-        return false;
-    const struct application_call *calls = application_calls_of(all, sweep->thread, &count);
-    return calls && reads_request(calls, count, period->end_ns) &&
-           !go_schedules(sweep->decomposer->in->server, sweep->thread, period->begin_ns);
-}
-
-// Whether the message's connection lay in the server's queue while its thread slept for other
-// sockets, none of which another thread made ready: it turned to accept it only later, for which
-// one that has room is woken. Where the calls do not say when, as it turned to the message.
-static bool is_unaccepted(const struct path *path, const struct thread_period *period)
-{
-    const struct sweep *sweep = &path->sweep;
-    const struct lifetime *life = sweep->life;
-    const struct application_calls *calls = sweep->decomposer->in->calls;
-    if (path->wait || !life->unaccepted || !calls || life->receive_call == NO_CALL ||
-        sweep->thread != life->thread || period->begin_ns >= life->stamp_ns[STAMP_APPLICATION] ||
-        !sleep_awaits_socket(sweep->decomposer->in->server, period->before))
-        return false;
-    uint32_t connection = calls->items[life->receive_call].connection;
-    for (size_t at = life->receive_call; at > 0; at--) {
-        const struct application_call *call = &calls->items[at - 1];
-        if (call->thread != life->thread || call->entry_ns < life->stamp_ns[STAMP_HANDOFF])
-            break;
-        if (call->kind == CALL_ACCEPT && call->connection == connection)
-            return call->entry_ns >= period->end_ns;
-    }
-    return true;
-}
+// --- what ended a sleep
+// ---------------------------------------------------------------------------
 
 // What ended a sleep; if that was a stop, what ended the rest of it. kind WAKER_UNKNOWN: not seen.
 static struct waker waker_of_sleep(const struct path *path, const struct thread_period *period)
@@ -500,11 +258,11 @@ static struct waker waker_for_message(const struct path *path, const struct thre
     bool by_child = period->waking && loop_child_woke(host, period->waking);
     if (waker.kind != WAKER_PACKET && waker.kind != WAKER_TIMER && !by_child)
         return waker;
-    const struct waking *counts = waking_that_counts(path, period);
+    const struct waking *counts = loop_waking_that_counts(path, period);
     if (counts)
         return waker_of(host, counts);
     // A worker that is done while the loop is awake wakes nobody: whoever works meanwhile has it.
-    if (waker.kind == WAKER_PACKET && is_put_off(path, period))
+    if (waker.kind == WAKER_PACKET && loop_puts_off(path, period))
         loop_worker_meanwhile(host, path->sweep.thread, period->begin_ns, period->end_ns, &waker);
     return waker;
 }
@@ -550,16 +308,16 @@ static void sweep_sleep(struct path *path, const struct thread_period *period)
         return;
     }
     const struct waker first = waker_of_sleep(path, period);
-    if (first.kind != WAKER_THREAD && is_unaccepted(path, period)) {
+    if (first.kind != WAKER_THREAD && loop_has_not_accepted(path, period)) {
         sweep->decomposer->core = NO_CORE;
         sweep_add(sweep, COMPONENT_UNACCEPTED, begin_ns, end_ns);
         return;
     }
-    if (first.kind != WAKER_THREAD && add_only_peer(path, period))
+    if (first.kind != WAKER_THREAD && path_add_only_peer(path, period))
         return;
     struct waker waker = lock_waker_at_last(sweep->decomposer, sweep->thread, period,
                                             waker_for_message(path, period), &woken_ns);
-    if (add_pool_wait(path, period, &first, &waker, woken_ns))
+    if (path_add_pool_wait(path, period, &first, &waker, woken_ns))
         return;
     if (waker.kind == WAKER_TIMER &&
         vain_wait_giver(sweep->decomposer->in->server, period, &waker, &woken_ns))
@@ -583,9 +341,9 @@ static void sweep_sleep(struct path *path, const struct thread_period *period)
     bool unmeant = waker.kind == WAKER_PACKET || waker.kind == WAKER_TIMER;
     if (sleep_polled_name(sweep->decomposer->in->server, period->before, first.kind, name))
         ;
-    else if (unmeant && waits_for_room(path, period))
+    else if (unmeant && loop_waits_for_room(path, period))
         snprintf(name, sizeof name, "waiting for room to send");
-    else if (waker.kind == WAKER_PACKET && is_put_off(path, period))
+    else if (waker.kind == WAKER_PACKET && loop_puts_off(path, period))
         snprintf(name, sizeof name, "put off by its event loop");
     else if (waker.kind != WAKER_THREAD && sleep_sends(sweep, period->before))
         sleep_room_name(sleep, waker.kind, name);
@@ -695,7 +453,7 @@ static void path_follow(struct path *path, int64_t begin_ns, int64_t end_ns)
         if (until > begin_ns)
             thread_periods(in->server, sweep->thread, begin_ns, until, visit_period, path);
         if (found)
-            add_peer_turn(path, &turn);
+            path_add_peer_turn(path, &turn);
         begin_ns = found ? turn.end_ns : end_ns;
     }
 }
