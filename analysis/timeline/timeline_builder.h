@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+//
+// The state while the timeline of a host is built (timeline.c): what core_spans.c makes of a core's
+// events is its spans and its threads' stints, what thread_records.c makes of them the lists of
+// what happened to threads.
+#ifndef ANALYSIS_TIMELINE_TIMELINE_BUILDER_H
+#define ANALYSIS_TIMELINE_TIMELINE_BUILDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analysis/timeline/span.h"
+#include "analysis/timeline/time_source.h"
+
+enum { MAX_NESTED = 16 }; // interrupts and softirqs open at once on a core; Linux nests fewer
+
+struct timeline_builder {
+    const struct time_source *clock;
+    struct host_timeline *out;
+    struct name_table names;
+    struct thread_moment_array processes; // by thread: the name of its process
+    struct thread_moment_array disks;     // by the disk's number: its name
+    // The core at hand.
+    struct core_timeline *core;
+    uint32_t open[MAX_NESTED]; // indices of nested spans without an end yet
+    unsigned depth;
+    uint32_t current; // the span of depth 0
+    bool started;     // who has this core is known
+    bool fresh;       // and nothing but ends of earlier interrupts was seen since
+    int64_t last_ns;  // of the core's latest event
+    struct thread_moment_array *fault_list; // where its latest page fault is, NULL: there is none
+    size_t fault;
+    char unseen[40]; // named after the thread seen next: "unseen up to memcached"
+    uint32_t leaver; // that thread, and when it was seen; 0: none was
+    int64_t leaver_ns;
+    uint32_t asker; // of the core's latest ASKED_ADDRESS
+    uint8_t asked[16];
+};
+
+#endif
