@@ -100,7 +100,7 @@ $(BUILD)/analysis/report/page_files.inc: $(page_files) analysis/report
 	$(Q)printf 'ASSET(%s, "%s")\n' $(foreach file,$(notdir $(page_files)),$(subst .,_,$(file)) $(file)) >$@
 $(BUILD)/analysis/report/page_write.o: $(BUILD)/analysis/report/page_files.inc $(page_files)
 
-$(BUILD)/analysis/diagnosis/categories.o: analysis/diagnosis/categories.csv
+$(BUILD)/analysis/decomposition/categories.o: analysis/decomposition/categories.csv
 
 $(BUILD)/workloads/presets.o: $(wildcard workloads/*.yaml)
 

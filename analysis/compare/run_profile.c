@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analysis/diagnosis/components.h"
-#include "analysis/diagnosis/decompose.h"
+#include "analysis/decomposition/components.h"
+#include "analysis/decomposition/decompose.h"
 #include "analysis/run/run_analysis.h"
 #include "analysis/run/run_analyze.h"
 #include "base/input_file.h"

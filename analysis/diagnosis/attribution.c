@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/diagnosis/decompose.h"
+#include "analysis/decomposition/decompose.h"
 #include "analysis/diagnosis/diagnosis.h"
 #include "analysis/diagnosis/reference.h"
 #include "analysis/diagnosis/remedies.h"

@@ -5,7 +5,7 @@
 #ifndef ANALYSIS_DIAGNOSIS_ATTRIBUTION_H
 #define ANALYSIS_DIAGNOSIS_ATTRIBUTION_H
 
-#include "analysis/diagnosis/decompose.h"
+#include "analysis/decomposition/decompose.h"
 #include "analysis/diagnosis/diagnosis.h"
 #include "analysis/diagnosis/reference.h"
 

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "analysis/diagnosis/attribution.h"
-#include "analysis/diagnosis/components.h"
-#include "analysis/diagnosis/decompose.h"
+#include "analysis/decomposition/components.h"
+#include "analysis/decomposition/decompose.h"
 #include "analysis/diagnosis/diagnosis.h"
 #include "analysis/diagnosis/ordinary.h"
 #include "analysis/diagnosis/reference.h"

@@ -10,21 +10,12 @@
 #include <stdint.h>
 #include <jansson.h>
 
-#include "analysis/diagnosis/categories.h"
+#include "analysis/decomposition/components.h"
+#include "analysis/decomposition/diagnosis_input.h"
 #include "analysis/diagnosis/views.h"
-#include "analysis/lifetime/applications.h"
-#include "analysis/lifetime/calls.h"
-#include "analysis/lifetime/client_turns.h"
-#include "analysis/lifetime/openings.h"
-#include "analysis/lifetime/holdups.h"
-#include "analysis/lifetime/hop_stays.h"
 #include "analysis/lifetime/lifetime.h"
-#include "analysis/lifetime/peers.h"
-#include "analysis/lifetime/service_order.h"
-#include "analysis/timeline/span.h"
 #include "base/array.h"
 #include "base/error.h"
-#include "profiler/capsule/hop_spec.h"
 
 // Which messages to explain.
 struct diagnosis_slice {
@@ -58,16 +49,6 @@ char *diagnosis_slice_label(const struct diagnosis_slice *slice, int64_t begin_n
 
 // The first part of that alone, without the window: "p99-p100".
 char *diagnosis_slice_words(const struct diagnosis_slice *slice, char *out, size_t out_bytes);
-
-enum cause_class {
-#define CAUSE_CLASS(NAME, name, means) CAUSE_##NAME,
-#include "analysis/diagnosis/causes.tbl.h"
-};
-
-// "context", "gap", ..., as in summary.json and run.db.
-const char *cause_class_name(enum cause_class class);
-
-enum { CAUSE_NAME_BYTES = 144 }; // "lock wait (futex): held by worker-2, blocked in fsync"
 
 struct cause {
     char name[CAUSE_NAME_BYTES]; // "yes", "wake-up latency", "head-of-line blocking"
@@ -139,43 +120,6 @@ struct diagnosis {
     struct diagnosis_views views; // queues, contexts, blocking
     bool not_available;           // the evidence is less complete than required: no verdict
     char reason[200];             // the reason for that
-};
-
-// An estimate of what the tool itself costs the server where no trace shows it: how often its BPF
-// programs and its shim were called in a piece of time (the records say) times how long one call
-// takes (measured by the capture, profiler/events_programs.h, or by `make bench BENCH=shim`).
-
-struct overhead {
-    double record_ns; // a scheduler or interrupt event; 0: not known
-    double packet_ns; // a segment and its hand-off
-    double call_ns;   // a socket call that the shim, or else the kernel's events, record
-};
-
-struct diagnosis_input {
-    enum lifetime_part part;          // which of the messages' lifetimes to explain
-    const struct lifetime *lifetimes; // of the whole run; those of loads beside (lifetime.load) are
-    size_t lifetime_count;            // not explained
-    const struct holdup_array *holdups; // of them; NULL: not known
-    const struct hop_stays *hops;       // where on the network they were; NULL: not known
-    const struct hop_place *hop_places;
-    const struct host_timeline *server; // NULL: nothing was captured
-    const struct host_timeline *client; // of the load's host, maybe the same; NULL: not captured
-    const struct client_turns *client_turns; // of the load's threads; NULL: not known
-    const struct openings *openings;         // of the load's connections; NULL: not known
-    const uint32_t *application_threads;     // threads of the servers under test, ascending
-    size_t application_thread_count;
-    const struct applications *applications; // theirs; NULL: there is only one
-    double granularity_ns;
-    size_t reference_most; // ordinary messages to take apart, a multiple of REFERENCE_SAMPLE
-                           // (reference.h); 0: REFERENCE_MOST
-    bool without_views;    // none are made (views.h)
-    bool without_client;   // no request is of a load of ours: whose it is, its connection says
-    const struct application_calls *calls; // of the server, NULL: no shim log
-    const struct service_order *order;     // of the lifetimes, NULL: no views (views.h) are made
-    const struct peers *peers;             // what the servers asked of others; NULL: not known
-    const struct categories *categories;   // NULL: the program's own
-    struct overhead overhead;              // of the tool, as far as it is known
-    double dropped_share;                  // of the capture's records, 0..1
 };
 
 // The median of so many ordinary messages is as good as that of more.

@@ -6,7 +6,8 @@
 #ifndef ANALYSIS_DIAGNOSIS_ORDINARY_H
 #define ANALYSIS_DIAGNOSIS_ORDINARY_H
 
-#include "analysis/diagnosis/components.h"
+#include "analysis/decomposition/components.h"
+#include "analysis/diagnosis/diagnosis.h"
 #include "analysis/diagnosis/reference.h"
 
 // Appends the parts of which the messages of the reference's band are made, largest first. -1: no

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "analysis/diagnosis/decompose.h"
+#include "analysis/decomposition/decompose.h"
 
 struct normal {
     double ns;         // median

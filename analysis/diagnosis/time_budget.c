@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/diagnosis/components.h"
+#include "analysis/decomposition/components.h"
 #include "analysis/timeline/pauses.h"
 #include "analysis/timeline/thread_states.h"
 

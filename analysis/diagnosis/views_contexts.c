@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/diagnosis/components.h"
+#include "analysis/decomposition/components.h"
 #include "analysis/diagnosis/views_calls.h"
 #include "base/quantile.h"
 

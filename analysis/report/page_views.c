@@ -5,7 +5,7 @@
 // its cores did, so that the page can show the same of some of them.
 #include <stdio.h>
 
-#include "analysis/diagnosis/components.h"
+#include "analysis/decomposition/components.h"
 #include "analysis/export/run_summary.h"
 #include "analysis/lifetime/service_order.h"
 #include "analysis/report/flame_columns.h"

@@ -6,7 +6,7 @@
 
 #include <jansson.h>
 
-#include "analysis/diagnosis/categories.h"
+#include "analysis/decomposition/categories.h"
 #include "analysis/diagnosis/diagnosis.h"
 #include "analysis/diagnosis/shared_traits.h"
 #include "analysis/diagnosis/time_budget.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analysis/diagnosis/components.h"
+#include "analysis/decomposition/components.h"
 #include "analysis/run/input/run_path.h"
 #include "base/input_file.h"
 #include "base/json_numbers.h"

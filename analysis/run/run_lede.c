@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analysis/diagnosis/components.h"
+#include "analysis/decomposition/components.h"
 #include "analysis/diagnosis/remedies.h"
 #include "analysis/run/run_groups.h"
 #include "analysis/run/run_judgement.h"

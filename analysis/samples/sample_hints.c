@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/diagnosis/decompose.h"
+#include "analysis/decomposition/decompose.h"
 
 enum side { SLICE, REFERENCE, SIDES };
 

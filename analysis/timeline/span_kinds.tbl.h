@@ -5,8 +5,8 @@
 //     SPAN_KIND(NAME, number, word, label, colour, ink, means)
 //
 // The number is the page's, too. The word is the slices' category in Perfetto and what a line of
-// analysis/diagnosis/categories.csv begins with ("task nginx,..."). On the page it has a label, a
-// tint and a colour for text on it (NULL: the theme's own); bright colours are the causes'.
+// analysis/decomposition/categories.csv begins with ("task nginx,..."). On the page it has a label,
+// a tint and a colour for text on it (NULL: the theme's own); bright colours are the causes'.
 // clang-format off
 SPAN_KIND(STOLEN,   0, "host",      "taken by the host", "#b3a3c2", "#1d1e21", "the host of this virtual machine had the core for others")
 SPAN_KIND(TASK,     1, "task",      "another task",      "#b4b7bd", "#1d1e21", "a thread runs; id: thread")

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analysis/diagnosis/categories.h"
+#include "analysis/decomposition/categories.h"
 #include "analysis/diagnosis/diagnosis.h"
 #include "analysis/compare/gates.h"
 #include "experiments/definition/tables.h"

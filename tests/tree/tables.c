@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/diagnosis/components.h"
+#include "analysis/decomposition/components.h"
 #include "analysis/timeline/span.h"
 #include "profiler/bpf/event_log.h"
 #include "workloads/protocols/protocols.h"
@@ -33,7 +33,7 @@ static void print_cause_classes(void)
 {
     printf("| class | what the cause is |\n|---|---|\n");
 #define CAUSE_CLASS(NAME, name, means) printf("| %s | %s |\n", name, means);
-#include "analysis/diagnosis/causes.tbl.h"
+#include "analysis/decomposition/causes.tbl.h"
 }
 
 static void print_components(void)
@@ -43,7 +43,7 @@ static void print_components(void)
 #define COMPONENT(NAME, name, ROLE, CLASS, explains, functions, category, means)                   \
     printf("| %s | %s | %s | %s | %s | %s |\n", name, role_name(ROLE_##ROLE),                      \
            cause_class_name(CAUSE_##CLASS), category, explains ? "yes" : "no", means);
-#include "analysis/diagnosis/causes.tbl.h"
+#include "analysis/decomposition/causes.tbl.h"
 }
 
 // A clause whose words in braces are a run's own: "*server* was not allowed to run".

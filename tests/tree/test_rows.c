@@ -46,7 +46,7 @@ static void vocabularies_are_whole(void **state)
     filled("COMPONENT " #NAME, "name", name);                                                      \
     filled("COMPONENT " #NAME, "category", category);                                              \
     filled("COMPONENT " #NAME, "means", means);
-#include "analysis/diagnosis/causes.tbl.h"
+#include "analysis/decomposition/causes.tbl.h"
 #define BUDGET_STATE(NAME, name, busy, colour, means)                                              \
     filled("BUDGET_STATE " #NAME, "name", name);                                                   \
     filled("BUDGET_STATE " #NAME, "colour", colour);                                               \
@@ -104,7 +104,7 @@ static void stages_are_called_the_same(void **state)
     } components[] = {
 #define COMPONENT(NAME, name, ROLE, CLASS, explains, functions, category, means)                   \
     {name, #ROLE, #CLASS},
-#include "analysis/diagnosis/causes.tbl.h"
+#include "analysis/decomposition/causes.tbl.h"
     };
     size_t found = 0;
     for (size_t i = 0; i < sizeof components / sizeof *components; i++) {

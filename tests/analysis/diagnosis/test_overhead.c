@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "analysis/diagnosis/decompose.h"
+#include "analysis/decomposition/decompose.h"
 #include "tests/analysis/diagnosis/synthetic.h"
 
 static void same(double found, double wanted, double within)

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analysis/diagnosis/categories.h"
+#include "analysis/decomposition/categories.h"
 #include "analysis/diagnosis/remedies.h"
 
 static const struct remedy rows[] = {
@@ -31,7 +31,7 @@ static void every_category_has_a_remedy(void **state)
     (void)state;
     static const char *const of_components[] = {
 #define COMPONENT(NAME, name, ROLE, CLASS, explains, functions, category, means) category,
-#include "analysis/diagnosis/causes.tbl.h"
+#include "analysis/decomposition/causes.tbl.h"
     };
     // Which the code gives by itself: components.c, attribution.c.
     static const char *const of_code[] = {

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+//
+// What a server asked others for a message where only the kernel saw that (struct server_question),
+// as of programs in Go: those go on with a message in whichever thread is free, so a thread's own
+// calls do not tell for which one it asked.
+#ifndef ANALYSIS_DECOMPOSITION_QUESTIONS_H
+#define ANALYSIS_DECOMPOSITION_QUESTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analysis/decomposition/diagnosis_input.h"
+#include "base/connection_text.h"
+
+struct asked_time {
+    int64_t begin_ns, end_ns; // within the time that was asked about
+    char whom[CONNECTION_TEXT_BYTES];
+};
+
+// The first time within [begin_ns, end_ns) in which another server had been asked for the message
+// and had not answered. It was for that message if the last that the thread which asked had done
+// with clients was to read this request, or the next that the one does which took the answer is to
+// send this reply. False: none is known.
+bool question_for(const struct diagnosis_input *in, const struct lifetime *life, int64_t begin_ns,
+                  int64_t end_ns, struct asked_time *asked);
+
+#endif

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+//
+// What a server asked another one, as the kernel saw it, is told of the message that it was for, by
+// the thread that asked or the one that got the answer; else nobody is named.
+#include "tests/analysis/decomposition/two_tiers.h"
+
+enum how {
+    READER_ASKS,   // the thread that asks has just read the request; another one gets the answer
+    ANSWERED_ONLY, // another one asks, and the thread that gets the answer replies
+    OF_OTHERS,     // other threads do both
+    READ_ANOTHER,  // the thread that asks has read somebody else's request since
+    EARLIER,       // it was asked before the request came
+    BY_IPV6        // as the first, of an address of 16 bytes
+};
+
+static void asks(struct scene *s, int us, uint32_t thread, uint64_t socket, bool answered,
+                 bool ipv6)
+{
+    if (ipv6) {
+        struct event *address = event(s, us, EVENT_ASKED, 0, thread);
+        address->flags = ASKED_ADDRESS;
+        memcpy(address->payload.text, (uint8_t[16]){[15] = 1}, 16);
+    }
+    struct event *asked = event(s, us, EVENT_ASKED, 0, thread);
+    asked->flags = (uint8_t)((answered ? ASKED_ANSWERED : 0) | (ipv6 ? ASKED_IPV6 : 0));
+    asked->payload.a = 6379ull << 32 | (ipv6 ? 0 : 0x0100007f);
+    asked->payload.b = socket;
+}
+
+// The front's thread reads the request at 10 and sleeps from 40 until a packet comes at 500. What
+// was asked at 30 is answered at 505.
+static void build_scene(struct scene *s, enum how how)
+{
+    bool others = how == OF_OTHERS || how == ANSWERED_ONLY;
+    open_scene(s);
+    call(s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+    if (how == READ_ANOTHER)
+        call(s, FRONT, CALL_RECEIVE, 19, 20, OTHERS_SIDE);
+    call(s, FRONT, CALL_SEND, 540, 542, CLIENT_SIDE);
+    asks(s, how == EARLIER ? 5 : 30, others ? OTHER : FRONT, 7, false, how == BY_IPV6);
+    asks(s, 60, OTHER, 8, false, false); // on another connection, for somebody else
+    event(s, 40, EVENT_SWITCH, 0, 0)->flags = SWITCH_WAITS;
+    event(s, 490, EVENT_SOFTIRQ_ENTRY, 0, 3); // NET_RX
+    event(s, 500, EVENT_WAKING, 0, FRONT);
+    event(s, 501, EVENT_SOFTIRQ_EXIT, 0, 3);
+    runs(s, 502, 0, FRONT, "front");
+    asks(s, 505, how == ANSWERED_ONLY ? FRONT : OTHER, 7, true, how == BY_IPV6);
+    build(s, 1, 10, 540, 0);
+}
+
+static void test_for_which_message(void **state)
+{
+    (void)state;
+    for (enum how how = READER_ASKS; how <= BY_IPV6; how++) {
+        struct scene s;
+        bool told = how == READER_ASKS || how == ANSWERED_ONLY || how == BY_IPV6;
+        build_scene(&s, how);
+        expect(&s,
+               how == BY_IPV6 ? "waiting for a packet from [::1]:6379"
+                              : "waiting for a packet from 127.0.0.1:6379",
+               told ? 445 : 0, told ? 462 : 0);
+        expect(&s, "waiting for a packet", told ? 0 : 445, told ? 0 : 462);
+        close_scene(&s);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_for_which_message),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

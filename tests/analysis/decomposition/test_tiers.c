@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: MIT
+//
+// One request that a server passes on to another one: who waited for whom, with the other server
+// captured and not; a blocking thread, an event loop, a request behind it, and a pool of
+// connections that are all taken.
+#include "tests/analysis/decomposition/two_tiers.h"
+
+// The front asks and sleeps in recv from 23 to 1030 us, a bystander has its core; the backend works
+// from 30 to 1020 us.
+static void front_asks(struct scene *s)
+{
+    call(s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+    call(s, FRONT, CALL_SEND, 20, 22, MADE);
+    call(s, FRONT, CALL_RECEIVE, 23, 1036, MADE);
+    call(s, FRONT, CALL_SEND, 1040, 1042, CLIENT_SIDE);
+    runs(s, 24, 0, BYSTANDER, "bystander");
+    runs(s, 26, 1, BACKEND, "backend");
+    event(s, 1030, EVENT_WAKING, 1, FRONT);
+    runs(s, 1032, 1, 0, "swapper/1");
+    runs(s, 1035, 0, FRONT, "front");
+}
+
+static void test_not_captured(void **state)
+{
+    (void)state;
+    struct scene s;
+    open_scene(&s);
+    front_asks(&s);
+    build(&s, 1, 10, 1040, 1);
+    expect(&s, "waiting for 127.0.0.1:6379", 1000, 1010);
+    expect(&s, "bystander", 0, 6);
+    close_scene(&s);
+}
+
+static void test_captured(void **state)
+{
+    (void)state;
+    struct scene s;
+    open_scene(&s);
+    call(&s, BACKEND, CALL_RECEIVE, 27, 30, BACKEND_SIDE);
+    call(&s, BACKEND, CALL_SEND, 1020, 1025, BACKEND_SIDE);
+    front_asks(&s);
+    build(&s, 1, 10, 1040, 1);
+    expect(&s, "backend: application time", 985, 1000);
+    expect(&s, "waiting for 127.0.0.1:6379", 0, 5); // until it was woken
+    expect(&s, "bystander", 0, 6);
+    close_scene(&s);
+}
+
+// Another request of the same thread came at 100 us, while it was the backend's turn.
+static void test_behind_one_that_waits(void **state)
+{
+    (void)state;
+    struct scene s;
+    open_scene(&s);
+    front_asks(&s);
+    call(&s, FRONT, CALL_RECEIVE, 1043, 1044, CLIENT_SIDE);
+    call(&s, FRONT, CALL_SEND, 1050, 1051, CLIENT_SIDE);
+    build(&s, 100, 1044, 1050, 1);
+    expect(&s, "head-of-line blocking: waiting for 127.0.0.1:6379", 925, 935);
+    expect(&s, "bystander", 0, 6);
+    close_scene(&s);
+}
+
+// An event loop asks, serves somebody else meanwhile, and gets the answer.
+static void test_event_loop(void **state)
+{
+    (void)state;
+    struct scene s;
+    open_scene(&s);
+    call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+    call(&s, FRONT, CALL_SEND, 20, 22, MADE);
+    call(&s, FRONT, CALL_WAIT, 23, 500, 0);
+    call(&s, FRONT, CALL_RECEIVE, 501, 502, OTHERS_SIDE); // somebody else's
+    call(&s, FRONT, CALL_SEND, 540, 541, OTHERS_SIDE);
+    call(&s, FRONT, CALL_WAIT, 542, 1033, 0);
+    call(&s, FRONT, CALL_RECEIVE, 1034, 1035, MADE);
+    call(&s, FRONT, CALL_SEND, 1040, 1042, CLIENT_SIDE);
+    event(&s, 24, EVENT_SWITCH, 0, BYSTANDER)->flags = SWITCH_WAITS;
+    strcpy(s.events.items[s.events.count - 1].payload.text, "bystander");
+    event(&s, 498, EVENT_WAKING, 2, FRONT);
+    runs(&s, 499, 0, FRONT, "front");
+    event(&s, 543, EVENT_SWITCH, 0, BYSTANDER)->flags = SWITCH_WAITS;
+    strcpy(s.events.items[s.events.count - 1].payload.text, "bystander");
+    event(&s, 1030, EVENT_WAKING, 2, FRONT);
+    runs(&s, 1031, 0, FRONT, "front");
+    build(&s, 1, 10, 1040, 1);
+    expect(&s, "waiting for 127.0.0.1:6379", 1000, 1010);
+    expect(&s, "bystander", 0, 3);
+    expect(&s, "head-of-line blocking", 0, 3);
+    close_scene(&s);
+}
+
+// An event loop connects to the backend first, whose queue of connections is full for a while: the
+// backend has no request until it has the connection.
+static void test_connects_first(void **state)
+{
+    (void)state;
+    struct scene s;
+    open_scene(&s);
+    call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+    call(&s, FRONT, CALL_CONNECT, 12, 13, MADE);
+    call(&s, FRONT, CALL_WAIT, 14, 1033, 0);
+    call(&s, FRONT, CALL_SEND, 1034, 1035, MADE);
+    call(&s, FRONT, CALL_WAIT, 1036, 1233, 0);
+    call(&s, FRONT, CALL_RECEIVE, 1234, 1235, MADE);
+    call(&s, FRONT, CALL_SEND, 1240, 1242, CLIENT_SIDE);
+    for (int turn = 0; turn < 2; turn++) {
+        event(&s, turn ? 1037 : 15, EVENT_SWITCH, 0, BYSTANDER)->flags = SWITCH_WAITS;
+        strcpy(s.events.items[s.events.count - 1].payload.text, "bystander");
+        event(&s, turn ? 1230 : 1030, EVENT_WAKING, 2, FRONT);
+        runs(&s, turn ? 1231 : 1031, 0, FRONT, "front");
+    }
+    build(&s, 1, 10, 1240, 1);
+    expect(&s, "waiting for a connection to 127.0.0.1:6379", 1010, 1020);
+    expect(&s, "waiting for 127.0.0.1:6379", 190, 200);
+    expect(&s, "bystander", 0, 3);
+    close_scene(&s);
+}
+
+// The front's thread sleeps in epoll_wait from one microsecond to another, a bystander has its
+// core.
+static void front_waits(struct scene *s, int from, int to)
+{
+    call(s, FRONT, CALL_WAIT, from - 1, to + 2, 0);
+    event(s, from, EVENT_SWITCH, 0, BYSTANDER)->flags = SWITCH_WAITS;
+    strcpy(s->events.items[s->events.count - 1].payload.text, "bystander");
+    event(s, to, EVENT_WAKING, 2, FRONT);
+    runs(s, to + 1, 0, FRONT, "front");
+}
+
+// The backend never answers: the front gives that up after a time, and has the answer from another
+// connection. A log that is written to all along answers nobody either, and nobody waits for it.
+static void test_asked_in_vain(void **state)
+{
+    (void)state;
+    struct scene s;
+    open_scene(&s);
+    call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+    call(&s, FRONT, CALL_SEND, 20, 22, MADE);
+    front_waits(&s, 25, 830);
+    call(&s, FRONT, CALL_CLOSE, 835, 836, MADE);
+    call(&s, FRONT, CALL_SEND, 840, 841, MADE_TOO);
+    front_waits(&s, 845, 1030);
+    call(&s, FRONT, CALL_RECEIVE, 1034, 1035, MADE_TOO);
+    call(&s, FRONT, CALL_SEND, 1040, 1042, CLIENT_SIDE);
+    build(&s, 1, 10, 1040, 2);
+    expect(&s, "waiting for 127.0.0.1:6379, in vain", 800, 810);
+    expect(&s, "waiting for 127.0.0.1:6379", 185, 195);
+    expect(&s, "bystander", 0, 3);
+    close_scene(&s);
+
+    open_scene(&s);
+    call(&s, FRONT, CALL_SEND, 2, 3, MADE);
+    call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+    front_waits(&s, 25, 1030);
+    call(&s, FRONT, CALL_SEND, 1035, 1036, MADE);
+    call(&s, FRONT, CALL_SEND, 1040, 1042, CLIENT_SIDE);
+    call(&s, FRONT, CALL_CLOSE, 4000, 4001, MADE);
+    build(&s, 1, 10, 1040, 1);
+    expect(&s, "waiting for 127.0.0.1:6379, in vain", 0, 0);
+    close_scene(&s);
+}
+
+// The front's thread asks a resolver, which the shim does not see, polls that socket alone until
+// its time is out, and again until the answer comes.
+static void test_asks_a_resolver(void **state)
+{
+    (void)state;
+    struct scene s;
+    open_scene(&s);
+    call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+    for (int again = 0; again <= 1; again++) {
+        int from = again ? 530 : 20, to = again ? 1030 : 520;
+        struct event *file = event(&s, from, EVENT_FILE, 0, FRONT);
+        file->flags = FILE_PEER;
+        file->payload.a = 0x0100007f; // 127.0.0.1
+        file->payload.b = 53;
+        event(&s, from, EVENT_SWITCH, 0, BYSTANDER)->flags = SWITCH_WAITS;
+        strcpy(s.events.items[s.events.count - 1].payload.text, "bystander");
+        event(&s, to - 1, again ? EVENT_SOFTIRQ_ENTRY : EVENT_VECTOR_ENTRY, 2,
+              again ? 3 : VECTOR_LOCAL_TIMER);
+        event(&s, to, EVENT_WAKING, 2, FRONT);
+        event(&s, to + 1, again ? EVENT_SOFTIRQ_EXIT : EVENT_VECTOR_EXIT, 2,
+              again ? 3 : VECTOR_LOCAL_TIMER);
+        runs(&s, to + 1, 0, FRONT, "front");
+    }
+    call(&s, FRONT, CALL_SEND, 1040, 1042, CLIENT_SIDE);
+    build(&s, 1, 10, 1040, 0);
+    expect(&s, "waiting for a packet from 127.0.0.1:53, timed out", 495, 500);
+    expect(&s, "waiting for a packet from 127.0.0.1:53", 495, 500);
+    expect(&s, "bystander", 0, 3);
+    close_scene(&s);
+}
+
+// Nobody takes the connection: the front closes it, waits for a while, and tries again.
+static void test_tries_again(void **state)
+{
+    (void)state;
+    struct scene s;
+    open_scene(&s);
+    call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+    call(&s, FRONT, CALL_CONNECT, 12, 13, MADE);
+    front_waits(&s, 15, 18);
+    call(&s, FRONT, CALL_CLOSE, 22, 23, MADE);
+    front_waits(&s, 25, 1030);
+    call(&s, FRONT, CALL_CONNECT, 1034, 1035, MADE_TOO);
+    call(&s, FRONT, CALL_SEND, 1036, 1037, MADE_TOO);
+    front_waits(&s, 1040, 1230);
+    call(&s, FRONT, CALL_RECEIVE, 1234, 1235, MADE_TOO);
+    call(&s, FRONT, CALL_SEND, 1240, 1242, CLIENT_SIDE);
+    build(&s, 1, 10, 1240, 2);
+    expect(&s, "waiting for another try at 127.0.0.1:6379", 1000, 1010);
+    expect(&s, "waiting for a connection to 127.0.0.1:6379, in vain", 3, 8);
+    expect(&s, "waiting for 127.0.0.1:6379", 190, 200);
+    expect(&s, "bystander", 0, 3);
+    close_scene(&s);
+}
+
+// The front's thread sleeps for a connection; two workers have both of them.
+static void test_pool(void **state)
+{
+    (void)state;
+    struct scene s;
+    open_scene(&s);
+    call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+    call(&s, WORKER, CALL_SEND, 5, 6, MADE);
+    call(&s, WORKER, CALL_RECEIVE, 7, 800, MADE);
+    call(&s, OTHER, CALL_SEND, 5, 6, MADE_TOO);
+    call(&s, OTHER, CALL_RECEIVE, 7, 1500, MADE_TOO);
+    call(&s, FRONT, CALL_SEND, 830, 831, MADE);
+    call(&s, FRONT, CALL_RECEIVE, 832, 900, MADE);
+    call(&s, FRONT, CALL_SEND, 910, 911, CLIENT_SIDE);
+    struct event *blocked = event(&s, 20, EVENT_BLOCKED, 0, FRONT);
+    blocked->payload.a = 202; // futex
+    runs(&s, 20, 0, BYSTANDER, "bystander");
+    runs(&s, 798, 1, WORKER, "front");
+    struct event *waking = event(&s, 810, EVENT_WAKING, 1, FRONT);
+    waking->payload.b = WORKER;
+    runs(&s, 812, 1, 0, "swapper/1");
+    runs(&s, 815, 0, FRONT, "front");
+    runs(&s, 834, 0, 0, "swapper/0");
+    event(&s, 890, EVENT_WAKING, 2, FRONT);
+    runs(&s, 895, 0, FRONT, "front");
+    build(&s, 1, 10, 910, 2);
+    expect(&s, "waiting for a free connection: all 2 wait for 127.0.0.1:6379", 785, 795);
+    expect(&s, "waiting for 127.0.0.1:6379", 55, 60);
+    expect(&s, "bystander", 0, 6);
+    close_scene(&s);
+}
+
+enum { THIRD = OTHER + 1 }; // of the front's threads that have none of the message
+
+// The front's thread sleeps from then on until a timer wakes it, in front of a condition.
+static void waits_in_vain(struct scene *s, int from, int to)
+{
+    event(s, from, EVENT_BLOCKED, 0, FRONT)->payload.a = 202; // futex
+    runs(s, from, 0, BYSTANDER, "bystander");
+    event(s, to - 3, EVENT_VECTOR_ENTRY, 2, VECTOR_LOCAL_TIMER);
+    event(s, to - 2, EVENT_WAKING, 2, FRONT);
+    event(s, to - 1, EVENT_VECTOR_EXIT, 2, VECTOR_LOCAL_TIMER);
+    runs(s, to, 0, FRONT, "front");
+}
+
+// The front's thread sleeps for a connection until its time is out, and does without. taken: both
+// are; else there is one that nobody used. multiplexed: whoever asked does other things meanwhile.
+// again: it sleeps once more, until a thread wakes it: a worker that gives its connection back, or
+// one that has nothing to do with it.
+static void pool_in_vain(struct scene *s, bool taken, bool multiplexed, uint32_t again)
+{
+    open_scene(s);
+    for (uint32_t thread = FRONT; thread <= THIRD; thread++) {
+        struct event *member = event(s, -45, EVENT_MEMBER, 1, thread);
+        member->payload.a = FRONT_PROCESS;
+    }
+    call(s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+    call(s, WORKER, CALL_SEND, 5, 6, MADE);
+    if (multiplexed)
+        call(s, WORKER, CALL_RECEIVE, 300, 301, OTHERS_SIDE);
+    call(s, WORKER, CALL_RECEIVE, multiplexed ? 302 : 7, 800, MADE);
+    call(s, OTHER, CALL_SEND, taken ? 5 : -40, taken ? 6 : -39, MADE_TOO);
+    call(s, OTHER, CALL_RECEIVE, taken ? 7 : -30, taken ? 1500 : -29, MADE_TOO);
+    call(s, WORKER, CALL_SEND, 2000, 2001, MADE);
+    call(s, OTHER, CALL_SEND, 2000, 2001, MADE_TOO);
+    waits_in_vain(s, 20, 500);
+    if (again) {
+        event(s, 510, EVENT_BLOCKED, 0, FRONT)->payload.a = 202;
+        runs(s, 510, 0, BYSTANDER, "bystander");
+        runs(s, 798, 1, again, "front");
+        event(s, 810, EVENT_WAKING, 1, FRONT)->payload.b = again;
+        runs(s, 812, 1, 0, "swapper/1");
+        runs(s, 815, 0, FRONT, "front");
+    }
+    call(s, FRONT, CALL_SEND, again ? 830 : 520, again ? 831 : 521, CLIENT_SIDE);
+    build(s, 1, 10, again ? 830 : 520, 2);
+}
+
+static void test_pool_in_vain(void **state)
+{
+    static const char all[] = "waiting for a free connection, timed out: all 2 wait for "
+                              "127.0.0.1:6379";
+    static const char until[] = "waiting for a free connection: all 2 wait for 127.0.0.1:6379";
+    (void)state;
+    struct scene s;
+    pool_in_vain(&s, true, false, 0);
+    expect(&s, all, 470, 480);
+    close_scene(&s);
+    pool_in_vain(&s, false, false, 0);
+    expect(&s, all, 0, 0);
+    expect(&s, "lock wait (futex), timed out", 470, 480);
+    close_scene(&s);
+    pool_in_vain(&s, true, true, 0);
+    expect(&s, all, 0, 0);
+    close_scene(&s);
+    pool_in_vain(&s, true, false, WORKER);
+    expect(&s, all, 0, 0);
+    expect(&s, until, 760, 790);
+    close_scene(&s);
+    pool_in_vain(&s, true, false, THIRD);
+    expect(&s, all, 470, 480);
+    expect(&s, until, 0, 0);
+    close_scene(&s);
+}
+
+// The backend works on the front's core for one of its workers, until 1000 us, and then for
+// somebody else. The front's thread, which has another request, is ready all the time.
+static void peer_has_core(struct scene *s, bool captured)
+{
+    if (captured) {
+        call(s, BACKEND, CALL_RECEIVE, 27, 30, BACKEND_SIDE);
+        call(s, BACKEND, CALL_SEND, 1000, 1002, BACKEND_SIDE);
+    }
+    call(s, WORKER, CALL_RECEIVE, 3, 4, OTHERS_SIDE);
+    call(s, WORKER, CALL_SEND, 5, 6, MADE);
+    call(s, WORKER, CALL_RECEIVE, 7, 1250, MADE);
+    call(s, FRONT, CALL_RECEIVE, 1201, 1202, CLIENT_SIDE);
+    call(s, FRONT, CALL_SEND, 1210, 1212, CLIENT_SIDE);
+    event(s, 8, EVENT_SWITCH, 0, BACKEND)->flags = SWITCH_WAITS;
+    strcpy(s->events.items[s->events.count - 1].payload.text, "backend");
+    event(s, 40, EVENT_WAKING, 2, FRONT);
+    runs(s, 1200, 0, FRONT, "front");
+    build(s, 40, 1202, 1210, 1);
+}
+
+static void test_peer_has_core(void **state)
+{
+    (void)state;
+    struct scene s;
+    open_scene(&s);
+    peer_has_core(&s, true);
+    expect(&s, "head-of-line blocking: waiting for 127.0.0.1:6379", 955, 965);
+    expect(&s, "backend", 195, 205); // what it did then was for others
+    close_scene(&s);
+}
+
+// Nobody knows that the program is the peer: it has the core, as any other.
+static void test_stranger_has_core(void **state)
+{
+    (void)state;
+    struct scene s;
+    open_scene(&s);
+    peer_has_core(&s, false);
+    expect(&s, "backend", 1155, 1165);
+    close_scene(&s);
+}
+
+// The front's thread is woken while a bystander has its core, who has to make way, or goes on for a
+// while and then either is preempted, too, or has finished.
+static void bystander_until(struct scene *s, int us, bool preempted)
+{
+    open_scene(s);
+    event(s, 8, EVENT_SWITCH, 0, BYSTANDER)->flags = SWITCH_WAITS;
+    strcpy(s->events.items[s->events.count - 1].payload.text, "bystander");
+    call(s, FRONT, CALL_RECEIVE, us + 2, us + 3, CLIENT_SIDE);
+    call(s, FRONT, CALL_SEND, us + 10, us + 12, CLIENT_SIDE);
+    event(s, 100, EVENT_WAKING, 2, FRONT);
+    runs(s, us, 0, FRONT, "front");
+    if (preempted)
+        s->events.items[s->events.count - 1].flags = SWITCH_PREEMPTED;
+    build(s, 100, us + 3, us + 10, 0);
+}
+
+static void test_makes_way(void **state)
+{
+    (void)state;
+    struct scene s;
+    bystander_until(&s, 130, true);
+    expect(&s, "wake-up latency", 29, 31);
+    expect(&s, "bystander", 0, 1); // until the hand-off
+    close_scene(&s);
+    bystander_until(&s, 130, false); // it had the core as long as it wanted
+    expect(&s, "bystander", 30, 32);
+    close_scene(&s);
+    bystander_until(&s, 400, true); // it was given some time
+    expect(&s, "bystander", 300, 302);
+    close_scene(&s);
+}
+
+// What happened at another server begins with its name, however long that is, as what one that
+// waits for it does not.
+static void test_names_of_a_tier(void **state)
+{
+    static const char tier[] = "a-server-behind-the-server-whose-name-is-longer (10.0.0.7:5432)";
+    struct component_table table;
+    (void)state;
+    assert_int_equal(component_table_init(&table, NULL, NULL, NULL), 0);
+    int64_t there = component_of_tier(&table, COMPONENT_APPLICATION, tier);
+    assert_true(there > 0);
+    assert_true(component_is_at_tier(table.components.items[there].name, tier));
+    there = component_of_peer(&table, "waiting for redis (10.0.0.7:6379)", "redis", false);
+    assert_true(there > 0);
+    assert_false(component_is_at_tier(table.components.items[there].name, "redis"));
+    assert_false(component_is_at_tier("redis-server: application time", "redis"));
+    assert_false(component_is_at_tier("application time", ""));
+    component_table_fini(&table);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_not_captured),
+        cmocka_unit_test(test_captured),
+        cmocka_unit_test(test_behind_one_that_waits),
+        cmocka_unit_test(test_event_loop),
+        cmocka_unit_test(test_connects_first),
+        cmocka_unit_test(test_asked_in_vain),
+        cmocka_unit_test(test_asks_a_resolver),
+        cmocka_unit_test(test_tries_again),
+        cmocka_unit_test(test_pool),
+        cmocka_unit_test(test_pool_in_vain),
+        cmocka_unit_test(test_peer_has_core),
+        cmocka_unit_test(test_stranger_has_core),
+        cmocka_unit_test(test_makes_way),
+        cmocka_unit_test(test_names_of_a_tier),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
