@@ -61,8 +61,9 @@ REMEDY("memory cgroup", true, "the kernel kept account of a control group's memo
 REMEDY("NUMA balancing", true, "the kernel moved memory between NUMA nodes", "turn it off (kernel.numa_balancing=0), or bind the server to one node (numactl)")
 
 // --- TCP, and what lies between the hosts
-REMEDY("packet loss", false, "packets were lost and had to be sent again", "look at the link, its queues, and who drops them (ethtool -S, nstat)")
-REMEDY("firewall", false, "a firewall threw packets away, which had to be sent again", "look at its rules and limits (nft list ruleset, iptables -nvL), and at the table of connections (conntrack)")
+REMEDY("packet loss", false, "packets were lost and had to be sent again", "look at the link, its queues, and who drops them (ethtool -S, nstat, net.core.netdev_max_backlog)")
+REMEDY("firewall", false, "a firewall threw packets away, which had to be sent again", "look at its rules and limits (nft list ruleset, iptables -nvL, tc -s filter, bpftool net), and at the table of connections (conntrack)")
+REMEDY("routing", false, "packets that did not find their way were thrown away and had to be sent again", "look at the routes, the neighbours and the devices' MTU (ip route, ip neigh, ip link), at who answers ARP and neighbour solicitations, and at rp_filter")
 REMEDY("receive buffer", false, "a socket had no room for what came, which had to be sent again", "a reader that is faster, or larger buffers (SO_RCVBUF, net.ipv4.tcp_rmem, net.ipv4.tcp_mem)")
 REMEDY("retransmission", true, "the kernel was busy sending lost packets again", "look at the link, its queues, and who drops packets (ethtool -S, nstat)")
 REMEDY("send queue", false, "the replies lay in the kernel of {server}, nobody knows why", "look at TCP_NODELAY, the queueing discipline and the window")

@@ -22,6 +22,31 @@ static void set_up(struct categories *categories)
         fail_msg("%s", err.text);
 }
 
+// Why the kernel threw a segment away: whoever waits for it to be sent again sleeps in no call.
+static void losses_have_a_category_of_losses(void **state)
+{
+    (void)state;
+    static const char *const losses[] = {
+#define EVENT_LOSS(NAME, number, words) words " (" #NAME ")",
+#include "profiler/bpf/events.tbl.h"
+    };
+    static const char *const of_losses[] = {"firewall", "queueing discipline", "receive buffer",
+                                            "routing", "packet loss"};
+    struct categories categories;
+    set_up(&categories);
+    for (size_t i = 0; i < sizeof losses / sizeof *losses; i++) {
+        char wait[160];
+        snprintf(wait, sizeof wait, "sent again to the client (timeout), dropped by %s", losses[i]);
+        const char *found = categories_of_wait(&categories, wait);
+        bool known = false;
+        for (size_t at = 0; at < sizeof of_losses / sizeof *of_losses; at++)
+            known |= found && strcmp(found, of_losses[at]) == 0;
+        if (!known)
+            fail_msg("%s: %s", losses[i], found ? found : "none");
+    }
+    categories_free(&categories);
+}
+
 static void known_names_have_their_category(void **state)
 {
     (void)state;
@@ -245,6 +270,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_names_have_their_category),
+        cmocka_unit_test(losses_have_a_category_of_losses),
         cmocka_unit_test(lines_of_the_user_come_first),
         cmocka_unit_test(bad_lines_are_named),
         cmocka_unit_test(this_kernel_is_covered),
