@@ -20,7 +20,6 @@ struct pt_calls {
     size_t current;       // index into stacks
     uint64_t task_since;
     uint64_t lost_since;    // begin of the gap while `lost`
-    uint64_t instructions;  // of the previous pieces
     uint64_t covered_since; // while `covering`
     bool lost, covering, began;
 };
@@ -202,11 +201,20 @@ static int follow_switches(struct pt_calls *calls, uint64_t until, struct error 
     return result;
 }
 
+// When one is due.
+static uint64_t next_switch(const struct pt_calls *calls)
+{
+    const struct pt_switches *switches = calls->writer.timed ? calls->switches : NULL;
+    return switches && calls->next_switch < switches->count
+               ? switches->items[calls->next_switch].tsc
+               : UINT64_MAX;
+}
+
 // --- the stream --------------------------------------------------------------------------------
 
 static int set_now(struct pt_calls *calls, const struct pt_flow *flow, struct error *err)
 {
-    uint64_t time = calls->writer.timed ? flow->tsc : calls->instructions + flow->instruction;
+    uint64_t time = pt_span_time(&calls->writer, flow);
     if (!calls->began) {
         calls->began = true;
         calls->writer.now = calls->task_since = current_stack(calls)->since = time;
@@ -223,12 +231,6 @@ static int set_now(struct pt_calls *calls, const struct pt_flow *flow, struct er
     return result;
 }
 
-// Most flows are.
-static inline bool flow_is_near(const struct pt_flow *flow)
-{
-    return flow->kind >= PT_FLOW_CALL && flow->kind <= PT_FLOW_JUMP;
-}
-
 static int take_flow(struct pt_calls *calls, const struct pt_flow *flow, bool contiguous,
                      struct error *err)
 {
@@ -243,11 +245,6 @@ static int take_flow(struct pt_calls *calls, const struct pt_flow *flow, bool co
         return result;
     if (flow->kind == PT_FLOW_PAGING)
         return 0;
-    struct pt_stack *stack = current_stack(calls);
-    if (flow_is_near(flow) && calls->covering && !calls->lost && stack->frames.count) {
-        calls->writer.after_syscall = false; // nothing else is due
-        return pt_stack_apply(&calls->writer, stack, flow, contiguous, err);
-    }
     result = end_of_loss(calls, err);
     if (result < 0)
         return result;
@@ -269,37 +266,31 @@ static int take_flow(struct pt_calls *calls, const struct pt_flow *flow, bool co
     return result;
 }
 
-// One that the trace covers. Where instructions are the time, no switch of the task can be due.
-static inline int take_near_flow(struct pt_calls *calls, const struct pt_flow *flow,
-                                 struct error *err)
-{
-    uint64_t time = calls->instructions + flow->instruction;
-    if (calls->writer.timed || time < calls->writer.now || !current_stack(calls)->frames.count)
-        return take_flow(calls, flow, false, err);
-    calls->writer.now = time;
-    calls->writer.now_error = 0;
-    calls->writer.after_syscall = false;
-    return pt_stack_apply(&calls->writer, current_stack(calls), flow, false, err);
-}
-
 int pt_calls_take(struct pt_calls *calls, const struct pt_piece *piece, bool contiguous,
                   struct error *err)
 {
     int result = 0;
     if (!contiguous && calls->began)
         result = on_loss(calls, err);
-    const struct pt_flow *flow = piece->flows.items, *end = flow + piece->flows.count;
-    for (bool first = contiguous; result == 0 && flow < end; flow++, first = false)
-        result = flow_is_near(flow) && calls->covering ? take_near_flow(calls, flow, err)
-                                                       : take_flow(calls, flow, first, err);
-    calls->instructions += piece->counts.instructions;
+    const struct pt_flow *first = piece->flows.items, *flow = first;
+    const struct pt_flow *end = first + piece->flows.count;
+    while (result == 0 && flow < end) {
+        if (calls->covering && (flow->kind == PT_FLOW_CALL || flow->kind == PT_FLOW_RETURN))
+            result = pt_stack_apply_usual(&calls->writer, current_stack(calls), &flow, end,
+                                          next_switch(calls), err);
+        if (result == 0 && flow < end) {
+            result = take_flow(calls, flow, contiguous && flow == first, err);
+            flow++;
+        }
+    }
+    calls->writer.instructions += piece->counts.instructions;
     return result;
 }
 
 int pt_calls_finish(struct pt_calls *calls, struct error *err)
 {
-    if (!calls->writer.timed && calls->instructions > calls->writer.now)
-        calls->writer.now = calls->instructions;
+    if (!calls->writer.timed && calls->writer.instructions > calls->writer.now)
+        calls->writer.now = calls->writer.instructions;
     stop_covering(calls);
     int result = pt_stack_cut(&calls->writer, current_stack(calls), err);
     if (result == 0)

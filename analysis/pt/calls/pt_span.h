@@ -61,8 +61,9 @@ struct pt_span_writer {
     pt_span_sink *sink; // may be NULL
     void *context;
     uint64_t now;
+    uint64_t instructions; // of the previous pieces
     uint32_t now_error;
-    bool timed;         // the stream has TSC packets
+    bool timed;         // the stream has TSC packets; else instructions are the time
     bool after_syscall; // the previous flow was a loss
     struct pt_call_counts counts;
 };

@@ -29,33 +29,45 @@ static uint8_t span_kind(const struct pt_frame *frame)
     }
 }
 
+static int32_t level_at(const struct pt_stack *stack, size_t index)
+{
+    return stack->outermost + (int32_t)index;
+}
+
+// Ends the span now, which is that of the frame with that index.
+static inline int span_end(struct pt_span_writer *writer, struct pt_stack *stack, size_t index,
+                           struct pt_span *span, struct error *err)
+{
+    span->end = writer->now > span->begin ? writer->now : span->begin;
+    span->task = stack->task;
+    span->level = level_at(stack, index);
+    if (index > 0)
+        stack->frames.items[index - 1].inner += span->end - span->begin;
+    if (writer->timed && !span->cut_begin)
+        count_error(writer, span->error);
+    if (writer->timed && !span->cut_end)
+        count_error(writer, writer->now_error);
+    span->error = span->error > writer->now_error ? span->error : writer->now_error;
+    return pt_span_write(writer, span, err);
+}
+
 // Ends the frame's span now; the frame itself stays.
 static int frame_report(struct pt_span_writer *writer, struct pt_stack *stack, size_t index,
                         bool cut_end, struct error *err)
 {
-    struct pt_frames *frames = &stack->frames;
-    struct pt_frame *frame = &frames->items[index];
+    struct pt_frame *frame = &stack->frames.items[index];
     struct pt_span span = {
         .function = frame->function,
         .begin = frame->begin,
-        .end = writer->now > frame->begin ? writer->now : frame->begin,
         .inner = frame->inner,
-        .error = frame->error > writer->now_error ? frame->error : writer->now_error,
-        .task = stack->task,
-        .level = frame->level,
+        .error = frame->error,
         .kind = span_kind(frame),
         .cut_begin = frame->cut,
         .cut_end = cut_end,
         .function_known = frame->known,
     };
     frame->inner = 0;
-    if (index > 0)
-        frames->items[index - 1].inner += span.end - span.begin;
-    if (writer->timed && !frame->cut)
-        count_error(writer, frame->error);
-    if (writer->timed && !cut_end)
-        count_error(writer, writer->now_error);
-    return pt_span_write(writer, &span, err);
+    return span_end(writer, stack, index, &span, err);
 }
 
 static int no_room(const struct pt_stack *stack, struct error *err)
@@ -80,8 +92,6 @@ static int frame_push(struct pt_span_writer *writer, struct pt_stack *stack,
         if (!frame.known)
             frame.function = 0; // an address inside it does not name a function
     }
-    frame.level = stack->frames.count ? stack->frames.items[stack->frames.count - 1].level + 1
-                                      : stack->outermost;
     if (array_push(&stack->frames, frame) < 0)
         return no_room(stack, err);
     return 0;
@@ -100,8 +110,7 @@ static int frame_push_call(const struct pt_span_writer *writer, struct pt_stack 
                                .begin = writer->now,
                                .error = writer->now_error,
                                .from = flow->from,
-                               .kind = PT_FRAME_CALL,
-                               .level = frames->count ? frame[-1].level + 1 : stack->outermost};
+                               .kind = PT_FRAME_CALL};
     frames->count++;
     return 0;
 }
@@ -121,13 +130,15 @@ static int frames_end(struct pt_span_writer *writer, struct pt_stack *stack, siz
 
 // --- finding the frame that control comes back from -------------------------------------------
 
+// Whether the call at `from` comes back to `to`.
+static inline bool call_returns_to(uint64_t from, uint64_t to)
+{
+    return from && to - from - 1 < LONGEST_INSTRUCTION;
+}
+
 static bool frame_returns_to(const struct pt_frame *frame, uint64_t to)
 {
-    if (!frame->from)
-        return false;
-    if (frame->exact && frame->from == to)
-        return true;
-    return !frame->exact && to > frame->from && to - frame->from <= LONGEST_INSTRUCTION;
+    return frame->exact ? frame->from && frame->from == to : call_returns_to(frame->from, to);
 }
 
 static bool kind_among(const struct pt_frame *frame, unsigned kinds)
@@ -193,13 +204,16 @@ static int stack_give_up(struct pt_span_writer *writer, struct pt_stack *stack,
 
 // --- what each flow does -----------------------------------------------------------------------
 
+// "Call the next instruction" reads the instruction pointer; it never returns.
+static inline bool call_reads_pointer(const struct pt_flow *flow)
+{
+    return flow->to - flow->from - 1 < 7 && !flow->at_start;
+}
+
 static int on_call(struct pt_span_writer *writer, struct pt_stack *stack,
                    const struct pt_flow *flow, struct error *err)
 {
-    // "call the next instruction" reads the instruction pointer; it never returns.
-    if (flow->to > flow->from && flow->to - flow->from <= 7 && !flow->at_start)
-        return 0;
-    return frame_push_call(writer, stack, flow, err);
+    return call_reads_pointer(flow) ? 0 : frame_push_call(writer, stack, flow, err);
 }
 
 // A jump to the start of a function ends the one it leaves; the new one returns to its caller.
@@ -225,12 +239,6 @@ static int on_return(struct pt_span_writer *writer, struct pt_stack *stack,
 {
     struct pt_frames *frames = &stack->frames;
     struct pt_frame *top = &frames->items[frames->count - 1];
-    if (top->kind == PT_FRAME_CALL && frame_returns_to(top, flow->to)) { // nearly always
-        stack->impatience = 0;
-        int result = frame_report(writer, stack, frames->count - 1, false, err);
-        frames->count--;
-        return result;
-    }
     ptrdiff_t found = frames_find(frames, flow->to, NEAR, FAR);
     if (found != NOT_FOUND)
         return frames_return(writer, stack, (size_t)found, err);
@@ -367,6 +375,70 @@ int pt_stack_apply(struct pt_span_writer *writer, struct pt_stack *stack,
     default:
         return 0;
     }
+}
+
+// --- calls and returns in a row ------------------------------------------------------------------
+
+static inline bool time_is_due(const struct pt_span_writer *writer, const struct pt_flow *flow,
+                               uint64_t until)
+{
+    uint64_t time = pt_span_time(writer, flow);
+    return time >= writer->now && time < until;
+}
+
+static inline void time_goes_on(struct pt_span_writer *writer, const struct pt_flow *flow)
+{
+    writer->now = pt_span_time(writer, flow);
+    writer->now_error = writer->timed ? flow->error_tsc : 0;
+}
+
+// A call, and the return from it with nothing between, which need no frame.
+static int call_and_return(struct pt_span_writer *writer, struct pt_stack *stack,
+                           const struct pt_flow *call, const struct pt_flow *back,
+                           struct error *err)
+{
+    struct pt_span span = {.function = call->function ? call->function : call->to,
+                           .begin = writer->now,
+                           .error = writer->now_error,
+                           .kind = PT_SPAN_FUNCTION,
+                           .function_known = call->function != 0};
+    time_goes_on(writer, back);
+    stack->impatience = 0;
+    return span_end(writer, stack, stack->frames.count, &span, err);
+}
+
+int pt_stack_apply_usual(struct pt_span_writer *writer, struct pt_stack *stack,
+                         const struct pt_flow **next, const struct pt_flow *end, uint64_t until,
+                         struct error *err)
+{
+    struct pt_frames *frames = &stack->frames;
+    const struct pt_flow *flow = *next;
+    int result = 0;
+    while (result == 0 && frames->count && flow < end && time_is_due(writer, flow, until)) {
+        const struct pt_flow *back = flow + 1;
+        if (flow->kind == PT_FLOW_CALL && !call_reads_pointer(flow)) {
+            time_goes_on(writer, flow);
+            bool returns = back < end && back->kind == PT_FLOW_RETURN &&
+                           call_returns_to(flow->from, back->to) &&
+                           time_is_due(writer, back, until);
+            result = returns ? call_and_return(writer, stack, flow, back, err)
+                             : frame_push_call(writer, stack, flow, err);
+            flow += returns;
+        } else if (flow->kind == PT_FLOW_RETURN &&
+                   frames->items[frames->count - 1].kind == PT_FRAME_CALL &&
+                   call_returns_to(frames->items[frames->count - 1].from, flow->to)) {
+            time_goes_on(writer, flow);
+            stack->impatience = 0;
+            result = frame_report(writer, stack, frames->count - 1, false, err);
+            frames->count--;
+        } else {
+            break;
+        }
+        writer->after_syscall = false;
+        flow++;
+    }
+    *next = flow;
+    return result;
 }
 
 // --- the whole stack -----------------------------------------------------------------------------

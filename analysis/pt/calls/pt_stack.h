@@ -28,12 +28,11 @@ struct pt_frame {
     uint64_t inner; // time in frames above it that ended since
     uint64_t from;  // the call, or the instruction that was interrupted; 0 unknown
     uint32_t error; // of begin
-    int32_t level;
-    uint8_t kind;  // enum pt_frame_kind
-    bool known;    // function is a key
-    bool cut;      // it began before `begin`
-    bool exact;    // control comes back to `from` itself, not to the instruction after it
-    bool off_call; // UNTRACED: by a syscall
+    uint8_t kind;   // enum pt_frame_kind
+    bool known;     // function is a key
+    bool cut;       // it began before `begin`
+    bool exact;     // control comes back to `from` itself, not to the instruction after it
+    bool off_call;  // UNTRACED: by a syscall
 };
 struct pt_frames ARRAY_OF(struct pt_frame);
 
@@ -42,13 +41,24 @@ struct pt_stack {
     uint32_t impatience; // returns into the unknown in a row
     uint64_t since;      // since when it is known
     uint32_t since_error;
-    int32_t outermost; // level of the bottom frame
+    int32_t outermost; // level of the bottom frame; those above it have the next ones
     struct pt_frames frames;
 };
+
+static inline uint64_t pt_span_time(const struct pt_span_writer *writer, const struct pt_flow *flow)
+{
+    return writer->timed ? flow->tsc : writer->instructions + flow->instruction;
+}
 
 // Applies a flow at the current time. contiguous: nothing was lost before it.
 int pt_stack_apply(struct pt_span_writer *writer, struct pt_stack *stack,
                    const struct pt_flow *flow, bool contiguous, struct error *err);
+
+// Applies flows while they are calls, returns to where they were called from, in the order of their
+// times, and before `until`. *next is then the first one that is not; this one may be such too.
+int pt_stack_apply_usual(struct pt_span_writer *writer, struct pt_stack *stack,
+                         const struct pt_flow **next, const struct pt_flow *end, uint64_t until,
+                         struct error *err);
 
 // The task, whose stack is empty, has run since it was switched in, in a function that is not known
 // yet.
