@@ -437,7 +437,7 @@ void run_lede(const struct run_analysis *run, struct run_lede *out)
     append_left_out(out->text, run, told);
     // First of all, a run that can be trusted. Where the requests were late before they were sent,
     // it takes what helps against that, and what that made of the server's numbers is no matter.
-    const bool late_first = kind >= DOUBT_OVERLOADED && kind < LOAD_DOUBTS &&
+    const bool late_first = kind >= DOUBT_SILENT && kind < LOAD_DOUBTS &&
                             run->findings.verdict_available && client_was_late(first);
     if (unopened && run_refusal_helps(run))
         helps = run_refusal_helps(run);

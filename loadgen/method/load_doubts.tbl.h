@@ -37,6 +37,7 @@ LOAD_DOUBT(LATE, "late", "the load generator was late by itself", "give the load
 LOAD_DOUBT(ARRIVALS, "arrivals", "the requests did not leave when they were to", "give the load generator a core of its own, or ask for a lower rate")
 
 // --- the server was asked for more than it can do
+LOAD_DOUBT(SILENT, "silent", "nobody got a reply for a while", "look for what stopped the server: a long command or housekeeping of its own, its host, or the network")
 LOAD_DOUBT(OVERLOADED, "overloaded", "the server did not keep up with the rate that was asked for", "ask for a lower rate: of an overloaded server only the growth of its queue can be measured")
 LOAD_DOUBT(CLOSED, "closed-loop", "every connection was full, and requests waited in the load generator for one", "more connections, a greater depth, or a lower rate")
 LOAD_DOUBT(UNANSWERED, "unanswered", "not every request was answered", "look at the server's log; a longer --timeout tells what is slow from what is lost")

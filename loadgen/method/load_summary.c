@@ -534,18 +534,17 @@ static void client_at_its_end(const struct engine_result *result,
              result->kernel_stamps && !result->stamps_every ? ", or --stamps sw:1/16" : "", server);
 }
 
-// Whether so large a share of the requests may be late because of it: those that were due
-// meanwhile, and about as many until they have caught up.
-static bool standstill_explains(const struct engine_result *result,
-                                const struct load_summary *summary, double share)
+// Whether so large a share of the requests may be late because something lasted so long: those that
+// were due meanwhile, and about as many until they have caught up.
+static bool explains(double lasted_s, const struct load_summary *summary, double share)
 {
-    const double lasted_s = (double)result->standstill.lasted_tsc / result->tsc_hz;
     return 2 * lasted_s >= share * summary->duration_s;
 }
 
 static void judge_load(const struct engine_result *result, struct load_summary *summary)
 {
     char whose[300] = "the server did not keep up", stood[120];
+    const double stood_s = (double)result->standstill.lasted_tsc / result->tsc_hz;
     enum load_doubt doubt = DOUBT_OVERLOADED;
     const bool reached = rate_is_reached(summary);
     const double missing = reached ? 0 : 1 - summary->achieved_rate / summary->offered_rate;
@@ -554,13 +553,17 @@ static void judge_load(const struct engine_result *result, struct load_summary *
         doubt = DOUBT_STARVED;
         snprintf(whose, sizeof whose, "this client had its core for only %d %% of the time",
                  text_whole_percent(summary->core_share, 1));
-    } else if (standstill_explains(result, summary, fmax(missing, delayed)) &&
+    } else if (explains(stood_s, summary, fmax(missing, delayed)) &&
                standstill_words(result, stood, sizeof stood)) {
         doubt = DOUBT_STARVED;
         snprintf(whose, sizeof whose, "this client %s", stood);
     } else if (summary->spin_fraction < busy_spin_fraction) {
         doubt = DOUBT_SPENT;
         client_at_its_end(result, summary, whose, sizeof whose);
+    } else if (summary->silences.count &&
+               explains(summary->silences.lasted_s, summary, fmax(missing, delayed))) {
+        doubt = DOUBT_SILENT;
+        silences_words(&summary->silences, whose, sizeof whose);
     }
     // Who stood still for a while, this client or the server, a rate that was reached does not
     // tell.
@@ -658,6 +661,8 @@ int load_summarise_keeping(const struct engine_result *result, uint64_t duration
     if (result->totals)
         take_totals(result, summary);
     take_rates(result, counts.last_reply_tsc, duration_ns, summary);
+    if (status == 0)
+        status = silences_find(result, summary->uncorrected.us[0], &summary->silences, err);
     if (status < 0)
         return status;
     if (summary->scheduled == 0 && result->closed_loop)

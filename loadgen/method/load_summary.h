@@ -19,6 +19,7 @@
 #include "loadgen/engine/engine_result.h"
 #include "loadgen/method/load_doubts.h"
 #include "loadgen/method/method_interval.h"
+#include "loadgen/method/silences.h"
 
 enum { SUMMARY_QUANTILES = 6, SUMMARY_REASONS = 12 };
 extern const double summary_quantiles[SUMMARY_QUANTILES];           // 0.5 ... 0.9999, 1
@@ -54,6 +55,7 @@ struct load_summary {
     double cpu_us_per_request;               // of this thread, idle spinning excluded; NaN: none
     double spin_fraction;                    // of the run's time spent finding nothing to do
     double core_share;                       // of the run's time that its threads had a core
+    struct silences silences;                // not the client's own
     uint64_t stamps_hardware, stamps_software,
         stamps_user;         // answered requests by the source of their stamps
     uint64_t stamps_one_way; // of stamps_software: one of the two is the NIC's

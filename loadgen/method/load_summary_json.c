@@ -320,6 +320,15 @@ static json_t *standstill_json(const struct engine_result *result)
                      (double)(int64_t)(longest->at_tsc - result->start_tsc) / result->tsc_hz);
 }
 
+static json_t *silences_json(const struct silences *found)
+{
+    if (!found->count)
+        return json_null();
+    return json_pack("{s:I,s:f,s:f,s:f,s:I}", "count", (json_int_t)found->count, "lasted_us",
+                     1e6 * found->lasted_s, "longest_us", 1e6 * found->longest_s, "after_s",
+                     found->after_s, "connections", (json_int_t)found->longest_awaited_on);
+}
+
 json_t *load_summary_json(const struct load_summary *summary, const struct engine_result *result,
                           const struct load_facts *facts)
 {
@@ -337,6 +346,7 @@ json_t *load_summary_json(const struct load_summary *summary, const struct engin
     set_count(json, "in_flight_max", result->counts.in_flight_max);
     set_count(json, "delayed_by_depth", result->delayed_by_depth);
     json_object_set_new(json, "standstill", standstill_json(result));
+    json_object_set_new(json, "silences", silences_json(&summary->silences));
     json_rows_set(json, cpu_rows, summary);
     set_stamps(json, summary, result);
     json_object_set_new(json, "bounded", load_bounds_json(result, facts->protocol));

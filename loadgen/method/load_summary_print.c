@@ -231,6 +231,13 @@ static void print_connections(const struct connection_counts *counts, FILE *out)
                 TEXT_COUNT(counts->repeated));
 }
 
+static void print_silences(const struct silences *found, FILE *out)
+{
+    char words[320];
+    if (silences_words(found, words, sizeof words))
+        fprintf(out, "  silence    %s\n", words);
+}
+
 static void print_tls(const struct connection_counts *counts, FILE *out)
 {
     if (!counts->tls_suite[0])
@@ -308,6 +315,7 @@ static void print_all(const struct load_summary *summary, const struct engine_re
     print_latencies(summary, fanout_of(result) > 1, out);
     print_requests(summary, result, out);
     print_connections(counts, out);
+    print_silences(&summary->silences, out);
     print_nodes(result, out);
     print_fills(&counts->fills, out);
     print_multigets(&counts->multigets, out);

@@ -213,6 +213,20 @@ static void a_slow_server_is_no_result(void **state)
         strstr(summary.reasons[0], "this client stood still for 400 ms, 300 ms after the begin"));
     assert_int_equal(summary.doubts[0], DOUBT_STARVED);
     run.result.standstill = (struct standstill){0};
+    // So is a time in which nobody was answered.
+    for (uint64_t i = 0; i < REQUESTS; i++) {
+        run.samples[i].connection = (uint32_t)i % 8;
+        run.samples[i].reply_tsc = run.samples[i].send_tsc + 1000;
+        if (i >= 600)
+            run.samples[i].reply_tsc = 1400000000 + i * 1000;
+    }
+    summarise(&run, &summary);
+    assert_non_null(strstr(summary.reasons[0], "no reply came on any connection for 800 ms"));
+    assert_int_equal(summary.doubts[0], DOUBT_SILENT);
+    for (uint64_t i = 0; i < REQUESTS; i++)
+        run.samples[i].connection = 0;
+    summarise(&run, &summary);
+    assert_int_equal(summary.doubts[0], DOUBT_OVERLOADED);
     run.result.spin_tsc = 1000;
     for (uint64_t i = 0; i < REQUESTS; i++) // a stall of 30 ms at the end is no lower rate
         run.samples[i].reply_tsc = run.samples[i].send_tsc + (i < 990 ? 1000 : 30000000);
