@@ -76,7 +76,7 @@ static int64_t function_of(struct function_profiler *profiler, const struct path
         return *known - 1;
     struct profile_component function = {.role = role, .explains = true};
     snprintf(function.name, sizeof function.name, "%s", table->host->names.items[node->name]);
-    const char *category = categories_of_function(table->categories, function.name);
+    const char *category = categories_of_function(table->categories, function.name, node->kernel);
     snprintf(function.category, sizeof function.category, "%s",
              category       ? category
              : node->kernel ? "kernel"

@@ -21,8 +21,11 @@ extern const char categories_begin[], categories_end[];
 int categories_init(struct categories *categories, struct error *err)
 {
     *categories = (struct categories){0};
-    return categories_add(categories, categories_begin, (size_t)(categories_end - categories_begin),
-                          "analysis/decomposition/categories.csv", err);
+    int result =
+        categories_add(categories, categories_begin, (size_t)(categories_end - categories_begin),
+                       "analysis/decomposition/categories.csv", err);
+    categories->own = 0;
+    return result;
 }
 
 void categories_free(struct categories *categories)
@@ -110,12 +113,14 @@ int categories_add(struct categories *categories, const char *text, size_t bytes
                    struct error *err)
 {
     struct category_rule_array rules = {0};
+    size_t own = 0;
     char *copy = malloc(bytes + 1);
     if (!copy)
         return error_set(err, ERROR_FAILED, "no memory for the categories of %s", name);
     memcpy(copy, text, bytes);
     copy[bytes] = '\0';
     int result = read_lines(&rules, copy, bytes, name, err);
+    own = categories->own + rules.count;
     for (size_t i = 0; result == 0 && i < categories->rules.count; i++)
         if (array_push(&rules, categories->rules.items[i]) < 0)
             result = error_set(err, ERROR_FAILED, "no memory for the categories of %s", name);
@@ -128,6 +133,7 @@ int categories_add(struct categories *categories, const char *text, size_t bytes
     }
     array_free(&categories->rules);
     categories->rules = rules;
+    categories->own = own;
     return 0;
 }
 
@@ -153,28 +159,49 @@ int categories_add_file(struct categories *categories, const char *path, struct 
     return result;
 }
 
-static const char *category_of_name(const struct categories *categories, const char *name)
+// By the first so many rules.
+static const char *category_by(const struct categories *categories, size_t rules, const char *name)
 {
-    for (size_t i = 0; categories && i < categories->rules.count; i++)
+    for (size_t i = 0; i < rules; i++)
         if (fnmatch(categories->rules.items[i].pattern, name, 0) == 0)
             return categories->rules.items[i].category;
     return NULL;
 }
 
-const char *categories_of_function(const struct categories *categories, const char *name)
+static const char *category_of_name(const struct categories *categories, const char *name)
+{
+    return categories ? category_by(categories, categories->rules.count, name) : NULL;
+}
+
+// The same with the name as it is, or bare.
+static const char *category_of_symbol(const struct categories *categories, size_t rules,
+                                      const char *name)
 {
     if (strncmp(name, "__pfx_", 6) == 0) // the padding before a function, where one is patched in
         name += 6;
-    const char *category = category_of_name(categories, name);
+    const char *category = category_by(categories, rules, name);
     const char *bare = name + strspn(name, "_");
     if (!category && bare != name)
-        category = category_of_name(categories, bare);
+        category = category_by(categories, rules, bare);
     const char *dot = strchr(bare, '.'); // ".isra.0", ".constprop.0", ".cold"
     char whole[LONGEST_NAME];
     if (category || !dot || (size_t)(dot - bare) >= sizeof whole)
         return category;
     snprintf(whole, sizeof whole, "%.*s", (int)(dot - bare), bare);
-    return category_of_name(categories, whole);
+    return category_by(categories, rules, whole);
+}
+
+const char *categories_of_function(const struct categories *categories, const char *name,
+                                   bool kernel)
+{
+    if (!categories)
+        return NULL;
+    if (kernel)
+        return category_of_symbol(categories, categories->rules.count, name);
+    const char *category = category_of_symbol(categories, categories->own, name);
+    char text[LONGEST_NAME];
+    snprintf(text, sizeof text, "program %s", name);
+    return category ? category : category_of_name(categories, text);
 }
 
 const char *categories_of_context(const struct categories *categories, enum span_kind kind,

@@ -6,6 +6,7 @@
 #ifndef ANALYSIS_DECOMPOSITION_CATEGORIES_H
 #define ANALYSIS_DECOMPOSITION_CATEGORIES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "analysis/timeline/span.h"
@@ -22,6 +23,7 @@ struct category_text_array ARRAY_OF(char *);
 
 struct categories {
     struct category_rule_array rules; // the first that matches counts
+    size_t own;                       // so many of them, the first, are the user's own
     struct category_text_array texts; // owned
 };
 
@@ -37,9 +39,12 @@ int categories_add(struct categories *categories, const char *text, size_t bytes
 // The same for a file.
 int categories_add_file(struct categories *categories, const char *path, struct error *err);
 
-// The category of a kernel function, NULL when no pattern matches. The pattern may leave out
-// leading underscores and the suffix that the compiler appends after a dot.
-const char *categories_of_function(const struct categories *categories, const char *name);
+// The category of a function of the kernel's or of a program's, NULL when no pattern matches. The
+// pattern may leave out leading underscores and the suffix that the compiler appends after a dot.
+// What the program's own patterns say of the kernel's functions, they do not of a program's, which
+// may well have a worker_thread too.
+const char *categories_of_function(const struct categories *categories, const char *name,
+                                   bool kernel);
 
 // The category of a task, softirq, interrupt or system vector by its name; NULL: none.
 const char *categories_of_context(const struct categories *categories, enum span_kind kind,

@@ -186,7 +186,8 @@ int64_t component_of_wait(struct component_table *table, const char *name)
     if (number >= 0)
         return number;
     if (strncmp(name, asleep, sizeof asleep - 1) == 0)
-        component.category = categories_of_function(table->categories, name + sizeof asleep - 1);
+        component.category =
+            categories_of_function(table->categories, name + sizeof asleep - 1, true);
     if (!component.category)
         component.category = categories_of_wait(table->categories, name);
     return add(table, &component);
@@ -472,8 +473,9 @@ int64_t component_of_spin(struct component_table *table, const struct span *cons
         .role = role, .class = CAUSE_FUNCTION, .explains = true, .category = "kernel locks"};
     const char *name = NULL, *category = "locking";
     while (count > 0 && category && strcmp(category, "locking") == 0) {
-        name = table->host->names.items[functions[--count]->name];
-        category = categories_of_function(table->categories, name);
+        const struct span *function = functions[--count];
+        name = table->host->names.items[function->name];
+        category = categories_of_function(table->categories, name, function->id & SPAN_ID_KERNEL);
     }
     snprintf(component.name, sizeof component.name, "spinning for a lock in %.60s", name);
     return find_or_add(table, &component);

@@ -19,7 +19,8 @@ static void find_function(const struct span *const *open, unsigned depth, int64_
     sweep->gap_function = NULL;
     for (unsigned at = depth; at > 0 && open[at - 1]->kind == SPAN_FUNCTION; at--) {
         const char *name = table->host->names.items[open[at - 1]->name];
-        const char *category = categories_of_function(table->categories, name);
+        const char *category =
+            categories_of_function(table->categories, name, open[at - 1]->id & SPAN_ID_KERNEL);
         if (category && strcmp(category, "scheduling") == 0)
             continue;
         sweep->gap_function = name;

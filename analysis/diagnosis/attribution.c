@@ -231,15 +231,14 @@ static const char *category_of_path(const struct explainer *explainer, uint32_t 
 {
     const struct path_node *nodes = explainer->decomposer->paths.nodes.items;
     const struct component_table *table = explainer->decomposer->table;
+    const struct path_node *function = &nodes[path];
     const char *category = NULL;
-    uint32_t outermost = path;
-    for (; path != NO_PATH && !category; outermost = path, path = nodes[path].parent)
-        category =
-            categories_of_function(table->categories, table->host->names.items[nodes[path].name]);
-    if (category || nodes[outermost].component == COMPONENT_APPLICATION)
-        return category ? category : "application";
-    return nodes[outermost].kernel ? "kernel"
-                                   : table->components.items[nodes[outermost].component].category;
+    for (; path != NO_PATH && !category; path = nodes[path].parent)
+        category = categories_of_function(
+            table->categories, table->host->names.items[nodes[path].name], nodes[path].kernel);
+    if (category || function->kernel)
+        return category ? category : "kernel";
+    return table->components.items[function->component].category;
 }
 
 static int64_t component_of_found(struct explainer *explainer, const struct function_cause *found,

@@ -16,6 +16,7 @@ expect '.trace.slow_traced_ns >= 0.95 * .trace.slow_ns and .trace.functions > 0'
 # The function that was made slow is the first cause of each message of which that is half of what made it slow.
 score=$(awk '{ print $1 "," $2 }' "$work/out/faults" | score 'unexpected slow_function' application_ns reply_ns own) || { echo "$score"; exit 1; }
 jq -e '.[0] | .mostly >= 20 and .first >= 0.95 * .mostly' <<<"$score" >/dev/null || fail "of the messages that were slow by themselves: $score; $(cat "$work/verdict")"
+expect '[.causes[] | select(.cause == "unexpected slow_function") | .category] == ["application"]' # whatever the names of its callers
 # What ran is what the emulator knows: by libipt with the code as it ran nothing is missing and nothing more; by Taillight, with
 # the kernel's code as perf copied it, hardly anything (an error leaves out what comes up to the next PSB).
 "$BUILD/tests/lab/lab_check" "$work/run/server/perf.data" "$work/out/lab/cpu0.truth" >"$work/check" 2>"$work/said" ||

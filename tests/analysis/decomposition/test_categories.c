@@ -80,11 +80,11 @@ static void known_names_have_their_category(void **state)
     struct categories categories;
     set_up(&categories);
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
-        const char *found = categories_of_function(&categories, expected[i][0]);
+        const char *found = categories_of_function(&categories, expected[i][0], true);
         if (!found || strcmp(found, expected[i][1]) != 0)
             fail_msg("%s: %s, expected %s", expected[i][0], found ? found : "none", expected[i][1]);
     }
-    assert_null(categories_of_function(&categories, "process_command"));
+    assert_null(categories_of_function(&categories, "process_command", true));
     assert_string_equal(categories_of_context(&categories, SPAN_TASK, "yes"), "other programs");
     assert_string_equal(categories_of_context(&categories, SPAN_TASK, "ksoftirqd/0"), "OS threads");
     assert_string_equal(categories_of_context(&categories, SPAN_TASK, "taillight"),
@@ -130,8 +130,32 @@ static void lines_of_the_user_come_first(void **state)
     assert_int_equal(categories_add(&categories, text, sizeof text - 1, "mine.csv", &err), 0);
     assert_string_equal(categories_of_context(&categories, SPAN_TASK, "nginx"), "web tier");
     assert_string_equal(categories_of_context(&categories, SPAN_TASK, "redis"), "other programs");
-    assert_string_equal(categories_of_function(&categories, "tcp_v4_rcv"), "mine alone");
-    assert_string_equal(categories_of_function(&categories, "tcp_v6_rcv"), "receive processing");
+    assert_string_equal(categories_of_function(&categories, "tcp_v4_rcv", true), "mine alone");
+    assert_string_equal(categories_of_function(&categories, "tcp_v6_rcv", true),
+                        "receive processing");
+    categories_free(&categories);
+}
+
+// memcached's worker_libevent is no work queue of the kernel's, nor is what it calls.
+static void functions_of_programs_are_not_the_kernels(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"worker_libevent", "task_run",   "tcp_read",
+                                        "rcu_read_lock",   "io_handler", "__memcpy_avx"};
+    static const char text[] = "worker_*,my workers\nprogram io_*,my disk\n";
+    struct categories categories;
+    struct error err = {0};
+    set_up(&categories);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        assert_null(categories_of_function(&categories, names[i], false));
+    assert_string_equal(categories_of_function(&categories, "[libtaillight-shim.so]", false),
+                        "Taillight itself");
+    assert_int_equal(categories_add(&categories, text, sizeof text - 1, "mine.csv", &err), 0);
+    assert_string_equal(categories_of_function(&categories, "worker_libevent", false),
+                        "my workers");
+    assert_string_equal(categories_of_function(&categories, "io_handler", false), "my disk");
+    assert_string_equal(categories_of_function(&categories, "io_handler", true), "io_uring");
+    assert_null(categories_of_function(&categories, "task_run", false));
     categories_free(&categories);
 }
 
@@ -248,7 +272,7 @@ static void this_kernel_is_covered(void **state)
         int subsystem = subsystem_of(name);
         if (subsystem < 0)
             continue;
-        bool has = categories_of_function(&categories, name) != NULL;
+        bool has = categories_of_function(&categories, name, true) != NULL;
         total[subsystem]++;
         known[subsystem] += has;
         if (!has && total[subsystem] - known[subsystem] <= 10)
@@ -272,6 +296,7 @@ int main(void)
         cmocka_unit_test(known_names_have_their_category),
         cmocka_unit_test(losses_have_a_category_of_losses),
         cmocka_unit_test(lines_of_the_user_come_first),
+        cmocka_unit_test(functions_of_programs_are_not_the_kernels),
         cmocka_unit_test(bad_lines_are_named),
         cmocka_unit_test(this_kernel_is_covered),
     };
