@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "loadgen/recording/recording_stream.h"
 
 enum { TYPE_IPV4 = 0x0800, TYPE_IPV6 = 0x86dd, TYPE_VLAN = 0x8100, TYPE_SERVICE_VLAN = 0x88a8 };
@@ -208,6 +209,7 @@ struct library {
     int (*link)(pcap_t *pcap);
     const char *(*link_name)(int link);
     int (*next)(pcap_t *pcap, struct pcap_pkthdr **header, const u_char **bytes);
+    char *(*why)(pcap_t *pcap);
     void (*close)(pcap_t *pcap);
 };
 
@@ -227,6 +229,7 @@ static int library_load(struct library *library, const char *path, struct error 
                      {"pcap_datalink", &library->link},
                      {"pcap_datalink_val_to_name", &library->link_name},
                      {"pcap_next_ex", &library->next},
+                     {"pcap_geterr", &library->why},
                      {"pcap_close", &library->close}};
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
         void *found = dlsym(library->handle, functions[i].name);
@@ -239,7 +242,23 @@ static int library_load(struct library *library, const char *path, struct error 
     return 0;
 }
 
-static int read_packets(const struct library *library, pcap_t *pcap, struct streams *streams)
+// libpcap reads no further. A capture that ends within a packet was cut off; where more stands
+// behind, such as packets of another link type than the first interface's, that would be lost.
+static int end_early(const struct library *library, pcap_t *pcap, FILE *file,
+                     const struct reading *reading)
+{
+    if (feof(file)) {
+        reading->recording->damaged++;
+        return 0;
+    }
+    return error_set(reading->err, ERROR_INPUT,
+                     "%s: what is behind packet %s cannot be read (%s): divide the capture by its "
+                     "interfaces, or where it is damaged (tshark, editcap), and replay one part",
+                     reading->path, TEXT_COUNT(reading->line), library->why(pcap));
+}
+
+static int read_packets(const struct library *library, pcap_t *pcap, FILE *file,
+                        struct streams *streams)
 {
     struct reading *reading = streams->reading;
     const int link = library->link(pcap);
@@ -268,18 +287,18 @@ static int read_packets(const struct library *library, pcap_t *pcap, struct stre
         if (status < 0)
             return status;
     }
-    reading->recording->damaged += got == PCAP_ERROR; // the last is cut off, or what is behind it
-    return streams_end(streams);
+    int status = got == PCAP_ERROR ? end_early(library, pcap, file, reading) : 0;
+    return status < 0 ? status : streams_end(streams);
 }
 
-static int parse(const struct library *library, pcap_t *pcap, struct reading *reading)
+static int parse(const struct library *library, pcap_t *pcap, FILE *file, struct reading *reading)
 {
     struct streams streams = {.reading = reading};
     reading_expect_commands(reading);
     const int link = library->link(pcap);
     const char *name = library->link_name(link);
     int result = link_known(link)
-                     ? read_packets(library, pcap, &streams)
+                     ? read_packets(library, pcap, file, &streams)
                      : error_set(reading->err, ERROR_INPUT,
                                  "%s: packets of link type %s are not read: capture on an Ethernet "
                                  "device, or on `any`",
@@ -307,7 +326,7 @@ int recording_parse_pcap(FILE *file, const char *path, const struct workload *wo
                                   .begin = -1,
                                   .copies_keys = true,
                                   .err = err};
-        result = parse(&library, pcap, &reading);
+        result = parse(&library, pcap, file, &reading);
         reading_free(&reading);
         library.close(pcap); // and the file
     } else {

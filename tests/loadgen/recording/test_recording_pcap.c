@@ -334,6 +334,26 @@ static void what_was_not_kept_is_told(void **state)
     recording_free(&recording);
 }
 
+// Nobody knows how much is behind it.
+static void damage_in_the_middle_is_no_end(void **state)
+{
+    (void)state;
+    static struct capture capture;
+    struct workload workload;
+    struct recording recording;
+    struct error err;
+    workload_defaults(&workload);
+    begin(&capture, DLT_RAW);
+    put_a_get_and_a_set(&capture);
+    const size_t damaged_at = capture.count;
+    put_text(&capture, 152, get_a);
+    put_text(&capture, 172, get_a);
+    memset(capture.bytes + damaged_at + 8, 0xff, 4); // how much of it was kept
+    assert_int_equal(parse(&capture, &workload, &recording, &err), -ERROR_INPUT);
+    assert_non_null(strstr(err.text, "r.pcap: what is behind packet 3 cannot be read (invalid"));
+    recording_free(&recording);
+}
+
 static void memcached_is_understood(void **state)
 {
     (void)state;
@@ -472,6 +492,7 @@ int main(void)
         cmocka_unit_test(segments_are_put_in_order),
         cmocka_unit_test(gaps_are_counted),
         cmocka_unit_test(what_was_not_kept_is_told),
+        cmocka_unit_test(damage_in_the_middle_is_no_end),
         cmocka_unit_test(memcached_is_understood),
         cmocka_unit_test(transactions_end_with_what_ends_them),
         cmocka_unit_test(a_clock_that_was_set_back_is_no_schedule),
