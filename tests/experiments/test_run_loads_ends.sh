@@ -22,10 +22,10 @@ capture: {backend: none}
 EOF
     "$taillight" run "$work/$1.yaml" --out "$run" >"$work/$1.out" 2>"$work/$1.err" &
     pid=$!
+    has_answers() { [ -n "$(find "$run/$1" -name 'samples.tlog*' -size +128c)" ]; } # behind its header
     has_begun() { grep -q 'loading 120' "$work/$1.err" && [ "$(pgrep -fc "taillight load .*$run")" = 2 ] &&
-        [ -n "$(find "$run/client" -name 'samples.tlog*')" ] && [ -n "$(find "$run/client-batch" -name 'samples.tlog*')" ]; }
+        has_answers client && has_answers client-batch; }
     await has_begun "$1" || fail "$1: the loads do not begin"
-    sleep 0.3
 }
 # It has ended with that exit code, a line that matches, and nothing left; each load that is named has its summary.
 ended() { # NAME EXIT PATTERN [LOAD'S-FOLDER...]
