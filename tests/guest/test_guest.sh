@@ -2,21 +2,21 @@
 # SPDX-License-Identifier: MIT
 #
 # On Debian's own kernel (6.1, in a guest) the doctor and the events backend say what that kernel
-# lacks, what can stand in does, and a run rebuilds every request; calls and connections are recorded as on this
-# one. One boot for all of it.
+# lacks, what can stand in does, and a run rebuilds every request; calls, connections and waits are recorded as on
+# this one, and hops do what they do here. One boot for all of it.
 # Runs beside others: its machine is emulated, and its timings mean nothing.
 . tests/guest/guest_lib.sh
 echo "capture: {calls: kernel}" | guest_experiment guest 100
 : "${BUILD:=build}"
 programs=()
-for of in calls connections; do
-    programs+=(-f "$BUILD/tests/profiler/test_events_$of")
+for program in test_events_{calls,connections,waits} capsule/test_{hop,carry}_programs; do
+    programs+=(-f "$BUILD/tests/profiler/$program")
 done
 cmocka=$(readlink -f "$(ldd "${programs[1]}" | awk '/cmocka/ { print $3 }')")
 guest_run -f "$work/guest.yaml" "${programs[@]}" -f "$BUILD/libtaillight.so" -f "$cmocka" '
     uname -r >/out/release
     mkdir -p '"$BUILD"' && mv libtaillight.so '"$BUILD"' && mv libcmocka.so.* '"$BUILD"'/libcmocka.so.0
-    for program in test_events_*; do
+    for program in test_*; do
         LD_LIBRARY_PATH='"$BUILD"' ./$program || echo "$program: not passed"
     done >/out/programs 2>&1
     ./taillight doctor --json >/out/doctor.json || exit 1
@@ -27,7 +27,7 @@ guest_run -f "$work/guest.yaml" "${programs[@]}" -f "$BUILD/libtaillight.so" -f 
     dmesg | grep -E "WARNING:|BUG:|Oops" && exit 1
     exit 0'
 
-[ "$(grep -c 'PASSED  ] [1-9]' "$work/out/programs")" -eq 2 ] && ! grep -q 'not passed' "$work/out/programs" || fail "$(cat "$work/out/programs")"
+[ "$(grep -c 'PASSED  ] [1-9]' "$work/out/programs")" -eq $((${#programs[@]} / 2)) ] && ! grep -q 'not passed' "$work/out/programs" || fail "$(cat "$work/out/programs")"
 item() { echo ".items[] | select(.name == \"$1\") | $2"; }
 expect doctor.json ".host.kernel == \"$(cat "$work/out/release")\""
 expect doctor.json "$(item BTF '.state == "yes"')"
