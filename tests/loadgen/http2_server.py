@@ -102,6 +102,8 @@ class Connection:
             return
         if how == "angry" and last:
             return self.say(frame(GOAWAY, 0, 0, struct.pack(">II", stream, 11) + b"calm down"))
+        if how == "deaf":  # of a body a part is to come
+            return deafen()
         if how == "endless":  # a header of ever more parts
             self.waiting.clear()
             self.say(frame(HEADERS, 0, stream, OK) + 1000 * frame(CONTINUATION, 0, stream, b"\0\1a\1b"))
@@ -151,6 +153,18 @@ class Connection:
             elif kind == HEADERS:
                 self.request(stream)
         self.quiet()
+
+
+def deafen():
+    """Ends all connections, and lets the kernel answer no other: more wait to be accepted than may."""
+    for each in connections.values():
+        each.end()
+    listener.listen(0)
+    for _ in range(4):
+        waiting.append(socket.socket())
+        waiting[-1].setblocking(False)
+        waiting[-1].connect_ex(listener.getsockname())
+    accepting.clear()
 
 
 def finish(*_):
@@ -220,14 +234,15 @@ how = sys.argv[2]
 signal.signal(signal.SIGTERM, finish)
 listener = socket.create_server((sys.argv[3] if len(sys.argv) > 3 else "127.0.0.1", int(sys.argv[1])), backlog=64)
 connections = {}
+accepting, waiting = [listener], []
 while True:
-    for ready in select.select([listener, *connections], [], [])[0]:
+    for sock in [sock for sock, each in connections.items() if each.dead]:
+        del connections[sock]
+        sock.close()
+    for ready in select.select([*accepting, *connections], [], [])[0]:
         if ready is listener:
             sock = listener.accept()[0]
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             connections[sock] = Connection(sock)
             continue
         connections[ready].take()
-        if connections[ready].dead:
-            del connections[ready]
-            ready.close()

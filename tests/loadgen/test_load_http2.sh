@@ -121,6 +121,16 @@ timeout 60 "$taillight" load --server "127.0.0.1:$port" --protocol http2 --quiet
 [ "$(value connections_ended)" -gt 4 ] && [ "$(value connections_ended)" -lt 80 ] ||
     fail "connected $(value connections_ended) times to a server that refuses everything"
 grep -q 'broke after 0 replies: the server said that it closes it' "$dir/out" || fail 'it is not said that it refuses everything'
+
+# One that is there no more, and whose machine does not say so: the load ends while connections to it are being opened
+# that ended in the middle of a body.
+printf 'protocol: http2\nmix: {post: 1}\nvalues: {size: {fixed: 300KiB}}\n' >"$dir/bodies.yaml"
+start python3 "$here/http2_server.py" PORT deaf
+timeout 60 "$taillight" load --server "127.0.0.1:$port" --protocol http2 --quiet --json --rate 2k --duration 500ms --timeout 500ms \
+    --connections 2 --depth 4 --sleep --workload "$dir/bodies.yaml" >"$dir/out" 2>"$dir/err"
+case $? in 1 | 4) ;; *) fail 'a server that went deaf' ;; esac
+jq -e '.connections_ended == 2 and .reconnects == 0 and .unsent > 0 and .scheduled == .answered + .lost + .unsent + .timed_out' \
+    "$dir/out" >>"$dir/log" || fail 'a server that went deaf: requests are not counted once'
 logged=$(grep -c '^HTTP/2.0 ' "$dir/words.log")
 [ "$logged" -eq "$answered" ] || fail "the server's log has $logged of $answered"
 [ "$(grep -c ' 404$' "$dir/words.log")" -eq "$misses" ] || fail '404s in the log'

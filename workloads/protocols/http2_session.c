@@ -612,6 +612,7 @@ void http2_session_end(struct http2_session *session)
 {
     nghttp2_session_del(session->nghttp2);
     session->nghttp2 = NULL;
+    session->ready = false; // between two connections nothing can be said
 }
 
 void http2_session_leave(struct http2_session *session)
@@ -644,8 +645,8 @@ bool http2_session_begin(struct http2_session *session)
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, HEADER_LIST_BYTES},
     };
     http2_session_end(session);
-    session->met = session->ready = session->going = session->ended = session->broken =
-        session->noted = session->resets = session->quiet = false;
+    session->met = session->going = session->ended = session->broken = session->noted =
+        session->resets = session->quiet = false;
     session->looked_for = 0;
     session->found = NULL;
     session->surplus_stream = session->in_vain = 0;
