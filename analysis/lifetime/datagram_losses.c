@@ -42,15 +42,17 @@ void datagram_drop_note(struct datagram_drops *drops, const struct event *drop)
 
 // From the end of its way to the begin: how far it came is what counts.
 enum datagram_loss datagram_loss_of(const struct lifetime *life, const struct datagram_drops *drops,
-                                    bool has_events, uint64_t timeout_ns)
+                                    bool read_late, bool has_events, uint64_t timeout_ns)
 {
     if (!has_events)
-        return DATAGRAM_LOST_UNKNOWN;
+        return read_late ? DATAGRAM_LOST_READ_LATE : DATAGRAM_LOST_UNKNOWN;
     if (drops->which & DROPPED_REPLY_BY_SOCKET)
         return DATAGRAM_LOST_CLIENT_SOCKET;
     if (timeout_ns && lifetime_has(life, STAMP_SERVER_TX) &&
         life->stamp_ns[STAMP_SERVER_TX] - life->stamp_ns[STAMP_SEND] >= (int64_t)timeout_ns)
         return DATAGRAM_LOST_TOO_LATE;
+    if (read_late)
+        return DATAGRAM_LOST_READ_LATE;
     if ((drops->which & DROPPED_REPLY_ON_WAY) || lifetime_has(life, STAMP_SERVER_TX) ||
         lifetime_has(life, STAMP_REPLY))
         return DATAGRAM_LOST_TO_CLIENT;

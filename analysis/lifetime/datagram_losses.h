@@ -36,10 +36,11 @@ struct datagram_drops {
 // Adds a drop (EVENT_DROPPED) to those of a request; begin with zeros.
 void datagram_drop_note(struct datagram_drops *drops, const struct event *drop);
 
-// Where a request that was sent and has no answer was lost. has_events: there is a capture of
-// kernel events; timeout_ns: for how long its client waited, 0: not known.
+// Where a request that was sent and has no answer was lost. read_late: its client read the reply
+// when it had given the request up; has_events: there is a capture of kernel events; timeout_ns:
+// for how long its client waited, 0: not known.
 enum datagram_loss datagram_loss_of(const struct lifetime *life, const struct datagram_drops *drops,
-                                    bool has_events, uint64_t timeout_ns);
+                                    bool read_late, bool has_events, uint64_t timeout_ns);
 
 // What threw away there what was lost (enum event_loss); 0: not known, or nothing did.
 unsigned datagram_loss_by(enum datagram_loss loss, const struct datagram_drops *drops);

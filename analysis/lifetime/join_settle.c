@@ -197,8 +197,9 @@ static void count_datagram(struct joiner *joiner, const struct lifetime *life)
 {
     struct datagram_losses *lost = &joiner->counts->datagrams_lost;
     const struct datagram_drops *drops = &joiner->dropped[life->request];
-    enum datagram_loss at =
-        datagram_loss_of(life, drops, joiner->in->events != NULL, joiner->in->timeout_ns);
+    const bool read_late = joiner->in->samples[life->request].sender_high & SAMPLE_READ_LATE;
+    enum datagram_loss at = datagram_loss_of(life, drops, read_late, joiner->in->events != NULL,
+                                             joiner->in->timeout_ns);
     lost->at[at]++;
     lost->by[at][datagram_loss_by(at, drops)]++;
 }

@@ -72,6 +72,7 @@ DATAGRAM_LOSS(SERVER_SOCKET, "server_socket", "lost in the server's socket, whos
 DATAGRAM_LOSS(SERVER_KERNEL, "server_kernel", "lost in the server's kernel", "the request has an M(n), and no M(h)")
 DATAGRAM_LOSS(SERVER, "server", "not answered by the server", "it was handed to the server, which sent no reply")
 DATAGRAM_LOSS(TOO_LATE, "too_late", "answered when nobody waited for it any more", "the reply was sent after the load's `timeout`, as far as the experiment says it")
+DATAGRAM_LOSS(READ_LATE, "read_late", "answered, but read when nobody waited for it any more", "the client read the reply after the load's `timeout`, or at its end; of a load longer than `--memory` holds only as far as the request's sample was still there")
 DATAGRAM_LOSS(TO_CLIENT, "to_client", "lost on the way to the client", "the reply was sent")
 DATAGRAM_LOSS(CLIENT_SOCKET, "client_socket", "lost in the client's socket, whose receive buffer was full", "the kernel threw the reply away there; known where client and server are on one machine")
 DATAGRAM_LOSS(UNKNOWN, "unknown", "lost, nobody knows where", "there is no capture of kernel events")

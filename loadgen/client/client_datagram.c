@@ -240,15 +240,21 @@ static void take_part(struct client_connection *connection, uint64_t number,
     }
 }
 
-// A reply to a request that was given up: the server did answer, too late. Of a reply in several
-// datagrams the first counts.
-static bool is_late(const struct client_connection *connection, const struct udp_frame *frame)
+// Takes note of a reply to a request that was given up: the server did answer, too late. Of a reply
+// in several datagrams the first counts. Who copies the sample meanwhile (sample_journal.h) has it
+// without.
+static void note_late(struct client_connection *connection, const struct udp_frame *frame)
 {
-    uint64_t back = (uint16_t)((uint16_t)connection->answered - frame->id);
-    uint64_t number = connection->answered - back;
-    return frame->sequence == 0 && back && back <= connection->answered &&
-           connection->put - number <= connection->slot_mask + 1 &&
-           connection->settled[number & connection->slot_mask] == SLOT_GIVEN_UP;
+    uint64_t back = (uint16_t)((uint16_t)connection->sent - frame->id - 1);
+    uint64_t number = connection->sent - back - 1;
+    if (frame->sequence != 0 || back >= connection->sent ||
+        connection->put - number > connection->slot_mask + 1 ||
+        connection->settled[number & connection->slot_mask] != SLOT_GIVEN_UP)
+        return;
+    connection->context->counts->datagrams_late++;
+    if (connection_holds(connection, number))
+        __atomic_fetch_or(&connection_sample(connection, number)->sender_high, SAMPLE_READ_LATE,
+                          __ATOMIC_RELAXED);
 }
 
 static void take_datagram(struct client_connection *connection, struct mmsghdr *message,
@@ -266,7 +272,7 @@ static void take_datagram(struct client_connection *connection, struct mmsghdr *
     uint64_t number = connection->answered + (uint16_t)(frame.id - (uint16_t)connection->answered);
     if (number >= connection->sent || !connection_awaits(connection, number)) {
         counts->datagrams_surplus++;
-        counts->datagrams_late += is_late(connection, &frame);
+        note_late(connection, &frame);
         return;
     }
     if (frame.count > 1) {
@@ -277,9 +283,8 @@ static void take_datagram(struct client_connection *connection, struct mmsghdr *
     take_whole(connection, number, connection->bytes_received - 1, &whole, 1, arrival);
 }
 
-// Reads one batch. Returns how many datagrams it held; -1: there were none, or the connection
-// ended.
-static int take_batch(struct client_connection *connection)
+// Reads one batch. Returns how many datagrams it held; -1: errno says why there were none.
+static int read_batch(struct client_connection *connection)
 {
     struct connection_context *context = connection->context;
     struct datagram_reader *reader = context->datagrams;
@@ -294,8 +299,6 @@ static int take_batch(struct client_connection *connection)
         context->counts->datagrams_refused++;
         return RECEIVE_BATCH; // there may be more to read
     }
-    if (count < 0 && errno != EAGAIN && errno != EINTR)
-        end_datagrams(connection, errno);
     for (int i = 0; i < count; i++) {
         if (context->kernel_stamps)
             arrival.rx = client_stamps_receive(&reader->messages[i].msg_hdr);
@@ -308,8 +311,10 @@ bool datagram_receive(struct client_connection *connection)
 {
     bool any = false;
     for (unsigned i = 0; connection_is_open(connection); i++) {
-        int count = take_batch(connection);
+        int count = read_batch(connection);
         any |= count > 0;
+        if (count < 0 && errno != EAGAIN && errno != EINTR)
+            end_datagrams(connection, errno);
         if (count < RECEIVE_BATCH)
             break; // the next datagram triggers the next edge
         if (i + 1 == READS_AT_ONCE) {
@@ -343,6 +348,17 @@ static void expire_requests(struct client_connection *connection)
     }
     if (connection->blocked)
         datagram_flush(connection);
+}
+
+void datagram_take_rest(struct client_connection *connection)
+{
+    enum { MOST_BATCHES = 65536 }; // a server may go on for ever
+    for (uint64_t number = connection->answered; number < connection->sent; number++)
+        if (connection_awaits(connection, number))
+            connection->settled[number & connection->slot_mask] = SLOT_GIVEN_UP;
+    for (unsigned i = 0; i < MOST_BATCHES && connection_is_open(connection); i++)
+        if (read_batch(connection) <= 0)
+            break;
 }
 
 void datagram_timer(evutil_socket_t unused, short what, void *argument)

@@ -32,6 +32,9 @@ size_t datagram_put(struct client_connection *connection, const struct request *
 void datagram_flush(struct client_connection *connection);
 bool datagram_receive(struct client_connection *connection);
 
+// Behind the load's end: reads what came and nobody has read. It answers no request any more.
+void datagram_take_rest(struct client_connection *connection);
+
 // The connection's timer: gives up requests that were not answered in time. For a connection that
 // is not open it acts as connection_retry.
 void datagram_timer(evutil_socket_t unused, short what, void *connection);

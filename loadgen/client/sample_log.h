@@ -46,9 +46,12 @@ enum sample_flags {
 enum {
     SAMPLE_SENDERS_LOW = 128, // in flags
     SAMPLE_SENDERS = 4096,    // with more senders several share a number
-    // The uppermost bit of sender_high: the kernel had had no room for it on its connection, as
+    SAMPLE_SENDERS_HIGH = SAMPLE_SENDERS / SAMPLE_SENDERS_LOW, // in sender_high
+    // The uppermost bit of that: the kernel had had no room for it on its connection, as
     // where the server does not read. That it left late is not the load's doing.
     SAMPLE_KEPT_BACK = 1 << 7,
+    // The one below, over UDP: it had been given up when the reply was read.
+    SAMPLE_READ_LATE = 1 << 6,
 };
 
 struct sample {
@@ -64,7 +67,7 @@ struct sample {
     uint64_t reply_end;
     uint32_t connection; // struct connection.id in connections.tlog
     uint8_t operation;   // index into the workload's operations (0 get, 1 set, ...)
-    uint8_t sender_high; // of the sender, and SAMPLE_KEPT_BACK; 0 in logs from before
+    uint8_t sender_high; // of the sender, and what is above; 0 in logs from before
     uint8_t status;      // enum sample_status
     uint8_t flags;       // enum sample_flags, and the sender
     uint8_t tx_source;   // enum stamp_source of tx_ns
@@ -99,7 +102,7 @@ static inline double sample_latency_us(const struct sample *sample, double tsc_h
 // sent.
 static inline unsigned sample_sender(const struct sample *sample)
 {
-    return (unsigned)sample->sender_high % SAMPLE_KEPT_BACK * SAMPLE_SENDERS_LOW +
+    return (unsigned)sample->sender_high % SAMPLE_SENDERS_HIGH * SAMPLE_SENDERS_LOW +
            sample->flags / SAMPLE_SENDER;
 }
 
@@ -107,8 +110,9 @@ static inline void sample_set_sender(struct sample *sample, unsigned sender)
 {
     sample->flags =
         (uint8_t)(sample->flags % SAMPLE_SENDER + sender % SAMPLE_SENDERS_LOW * SAMPLE_SENDER);
-    sample->sender_high = (uint8_t)((sample->sender_high & SAMPLE_KEPT_BACK) |
-                                    sender % SAMPLE_SENDERS / SAMPLE_SENDERS_LOW);
+    sample->sender_high =
+        (uint8_t)(sample->sender_high / SAMPLE_SENDERS_HIGH * SAMPLE_SENDERS_HIGH +
+                  sender % SAMPLE_SENDERS / SAMPLE_SENDERS_LOW);
 }
 
 #endif

@@ -391,6 +391,8 @@ void engine_worker_run(struct engine_worker *worker, uint64_t start_tsc)
     for (uint32_t i = 0; waited && i < worker->connection_count; i++)
         if (worker->connections[i].streams)
             client_streams_note_wait(&worker->connections[i]);
+    for (uint32_t i = 0; worker->context.datagrams && i < worker->connection_count; i++)
+        datagram_take_rest(&worker->connections[i]);
     engine_worker_forget_again(worker);
     if (worker->lanes)
         lanes_end(worker->lanes, worker->fills_begin);

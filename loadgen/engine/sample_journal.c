@@ -47,8 +47,8 @@ static struct journal_part *next_part(struct sample_journal *journal)
     return part;
 }
 
-// Only its TX stamp may come meanwhile, late. One of the NIC's is by a clock that nobody knows in
-// time, if the load is killed.
+// Only its TX stamp, and a reply that is too late, may come meanwhile. One of the NIC's is by a
+// clock that nobody knows in time, if the load is killed.
 static struct sample copy_of(const struct sample *sample)
 {
     const uint64_t tx_ns = __atomic_load_n(&sample->tx_ns, __ATOMIC_ACQUIRE);
@@ -67,7 +67,7 @@ static struct sample copy_of(const struct sample *sample)
                            .reply_end = sample->reply_end,
                            .connection = sample->connection,
                            .operation = sample->operation,
-                           .sender_high = sample->sender_high,
+                           .sender_high = __atomic_load_n(&sample->sender_high, __ATOMIC_RELAXED),
                            .status = sample->status,
                            .flags = sample->flags,
                            .tx_source = hardware_tx ? STAMP_LEFT_OUT : tx_source,

@@ -350,18 +350,20 @@ static void judge_nodes(const struct engine_result *result, struct load_summary 
 }
 
 // Where datagrams were lost, as far as a client can know it: a capture of the server's machine
-// knows the rest.
-static void datagrams_lost_words(const struct connection_counts *counts, char *out, size_t bytes)
+// knows the rest. Those for which it had waited to its end are among them.
+static void datagrams_lost_words(const struct connection_counts *counts, uint64_t timed_out,
+                                 char *out, size_t bytes)
 {
+    const uint64_t unanswered = counts->lost[LOSS_UNANSWERED] + timed_out,
+                   known = counts->datagrams_late + counts->datagrams_overrun;
     if (counts->datagrams_late)
         text_append(out, bytes, "; %s replies came too late", TEXT_COUNT(counts->datagrams_late));
     if (counts->datagrams_overrun)
         text_append(out, bytes, "; this client's sockets had no room for %s datagrams",
                     TEXT_COUNT(counts->datagrams_overrun));
-    if (counts->lost[LOSS_UNANSWERED] > counts->datagrams_late + counts->datagrams_overrun)
+    if (unanswered > known)
         text_append(out, bytes, "; %s on their way or by the server, which is not known here",
-                    TEXT_COUNT(counts->lost[LOSS_UNANSWERED] - counts->datagrams_late -
-                               counts->datagrams_overrun));
+                    TEXT_COUNT(unanswered - known));
 }
 
 // What a server of HTTP/2 held requests back with until the end.
@@ -398,7 +400,7 @@ static void judge_end(const struct engine_result *result, struct load_summary *s
     while (infinite < SUMMARY_QUANTILES && !isinf(summary->latency.us[infinite]))
         infinite++;
     if (result->counts.lost[LOSS_UNANSWERED])
-        datagrams_lost_words(&result->counts, where, sizeof where);
+        datagrams_lost_words(&result->counts, summary->timed_out, where, sizeof where);
     streams_held_words(result, where, sizeof where);
     load_summary_add_reason(summary, DOUBT_UNANSWERED,
                             "%s of %s requests %s not answered (%s never sent, %s timed out, %s "

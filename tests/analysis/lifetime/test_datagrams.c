@@ -393,6 +393,26 @@ static void replies_may_be_too_late(void **state)
     drop(&u);
 }
 
+// The client's thread had no core, or the reply came late though the server had sent it in time.
+static void replies_may_be_read_too_late(void **state)
+{
+    (void)state;
+    struct over_udp u;
+    struct scenario_options options = many(160);
+    make(&u, &options);
+    struct scenario *s = &u.joined.scenario;
+    lose(s);
+    for (size_t i = 0; i < s->samples.count; i++) {
+        struct sample *sample = &s->samples.items[i];
+        if (lost_at(key_of(s, sample->connection, sample->request_begin)) == ON_WAY_OUT)
+            sample->sender_high |= SAMPLE_READ_LATE;
+    }
+    join(&u);
+    assert_int_equal(u.joined.counts.datagrams_lost.at[DATAGRAM_LOST_READ_LATE], 10);
+    assert_int_equal(u.joined.counts.datagrams_lost.at[DATAGRAM_LOST_TO_CLIENT], 0);
+    drop(&u);
+}
+
 static void without_events_nobody_knows_where(void **state)
 {
     (void)state;
@@ -518,6 +538,7 @@ int main(void)
         cmocka_unit_test(datagrams_may_overtake),
         cmocka_unit_test(losses_have_a_place),
         cmocka_unit_test(replies_may_be_too_late),
+        cmocka_unit_test(replies_may_be_read_too_late),
         cmocka_unit_test(without_events_nobody_knows_where),
         cmocka_unit_test(strangers_are_left_alone),
         cmocka_unit_test(a_load_over_tcp_is_left_alone),

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include "base/tsc.h"
+#include "loadgen/client/client_datagram.h"
 #include "loadgen/engine/engine_worker_prepare.h"
 #include "loadgen/engine/engine_worker_run.h"
 #include "tests/loadgen/engine/engine_test.h"
@@ -25,14 +26,12 @@ struct lab {
     int accepted[MOST_CONNECTIONS]; // the server's ends, in the order of the connections
 };
 
-// A worker that is connected, with that many requests of its schedule, which is due from the start.
-static struct lab *new_stamped_lab(const char *protocol, uint32_t connections, size_t requests,
-                                   enum stamp_source stamps)
+// A lab whose worker is to be prepared, with that many requests of its schedule, which is due from
+// the start; its server has that port.
+static struct lab *begin_lab(const char *protocol, uint32_t connections, size_t requests,
+                             enum stamp_source stamps, uint16_t port)
 {
     struct lab *lab = calloc(1, sizeof *lab);
-    struct error err = {0};
-    uint16_t port;
-    int listener = listen_anywhere(&port);
     resolve(port, &lab->address);
     workload_defaults(&lab->workload);
     lab->workload.protocol = protocol_find(protocol);
@@ -58,6 +57,17 @@ static struct lab *new_stamped_lab(const char *protocol, uint32_t connections, s
                                          .value_bytes = workload_value_bytes_max(&lab->workload)};
     atomic_init(&lab->shared.last_id, connections);
     lab->worker.shared = &lab->shared;
+    return lab;
+}
+
+// A worker that is connected.
+static struct lab *new_stamped_lab(const char *protocol, uint32_t connections, size_t requests,
+                                   enum stamp_source stamps)
+{
+    struct error err = {0};
+    uint16_t port;
+    int listener = listen_anywhere(&port);
+    struct lab *lab = begin_lab(protocol, connections, requests, stamps, port);
     if (engine_worker_prepare(&lab->worker, &err) < 0)
         fail_msg("%s", err.text);
     for (uint32_t i = 0; i < connections; i++)
@@ -69,6 +79,26 @@ static struct lab *new_stamped_lab(const char *protocol, uint32_t connections, s
 static struct lab *new_lab(const char *protocol, uint32_t connections, size_t requests)
 {
     return new_stamped_lab(protocol, connections, requests, STAMP_USER);
+}
+
+// The same of one connection, over UDP.
+static struct lab *new_datagram_lab(size_t requests)
+{
+    struct error err = {0};
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t bytes = sizeof address;
+    const int server = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(server, (void *)&address, sizeof address), 0);
+    assert_int_equal(getsockname(server, (void *)&address, &bytes), 0);
+    struct lab *lab = begin_lab("memcached", 1, requests, STAMP_USER, ntohs(address.sin_port));
+    lab->address.transport = SERVER_UDP;
+    if (engine_worker_prepare(&lab->worker, &err) < 0)
+        fail_msg("%s", err.text);
+    const int client = lab->worker.connections[0].socket_fd;
+    assert_int_equal(getsockname(client, (void *)&address, &bytes), 0);
+    assert_int_equal(connect(server, (void *)&address, bytes), 0);
+    lab->accepted[0] = server;
+    return lab;
 }
 
 static void free_lab(struct lab *lab, uint32_t connections)
@@ -128,6 +158,43 @@ static void reply(struct lab *lab, uint32_t connection, const char *text)
 static bool is_sent(const struct lab *lab, size_t sample)
 {
     return lab->worker.samples[sample].sent_tsc != 0;
+}
+
+// Of three requests the first is answered in time, the second when it had been given up, and the
+// third, for which the load had waited to its end, when nobody read any more.
+static void what_nobody_read_until_the_end_is_known_to_have_come(void **state)
+{
+    (void)state;
+    struct lab *lab = new_datagram_lab(3);
+    struct engine_worker *worker = &lab->worker;
+    struct client_connection *connection = &worker->connections[0];
+    static const char frames[][8] = {{0, 0, 0, 0, 0, 1}, {0, 1, 0, 0, 0, 1}, {0, 2, 0, 0, 0, 1}};
+    char text[13] = "12345678END\r\n";
+    for (unsigned i = 0; i < 3; i++) {
+        struct pollfd arrived = {.fd = connection->socket_fd, .events = POLLIN};
+        send_one(lab, 0);
+        memcpy(text, frames[i], sizeof frames[i]);
+        assert_int_equal(write(lab->accepted[0], text, sizeof text), sizeof text);
+        assert_int_equal(poll(&arrived, 1, 10000), 1);
+        if (i == 0)
+            assert_true(datagram_receive(connection));
+        if (i == 1) {
+            worker->context.timeout_tsc = 0;
+            datagram_timer(-1, 0, connection);
+            worker->context.timeout_tsc = UINT64_MAX;
+        }
+    }
+    datagram_take_rest(connection);
+    static const uint8_t statuses[] = {SAMPLE_MISS, SAMPLE_LOST, SAMPLE_TIMED_OUT};
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(worker->samples[i].status, statuses[i]);
+        assert_int_equal(worker->samples[i].sender_high, i > 0 ? SAMPLE_READ_LATE : 0);
+        assert_int_equal(worker->samples[i].reply_tsc != 0, i == 0);
+    }
+    assert_int_equal(worker->counts.datagrams_late, 2);
+    assert_int_equal(worker->counts.datagrams_surplus, 2);
+    assert_int_equal(worker->counts.in_flight, 1);
+    free_lab(lab, 1);
 }
 
 static void what_is_due_is_sent_before_replies_are_read(void **state)
@@ -365,6 +432,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_interrupts_before_it_begins_does_not_wait_for_the_samples),
         cmocka_unit_test(what_is_due_is_sent_before_replies_are_read),
+        cmocka_unit_test(what_nobody_read_until_the_end_is_known_to_have_come),
         cmocka_unit_test(what_becomes_due_waits_for_one_reply),
         cmocka_unit_test(a_reply_counts_though_the_next_send_fails),
         cmocka_unit_test(a_reset_that_a_send_meets_is_one),
