@@ -162,6 +162,11 @@ bool client_streams_take(struct client_connection *connection, size_t count,
     return right && !streams->surplus && !http2_session_is_broken(streams->session);
 }
 
+bool client_streams_are_mute(const struct client_connection *connection)
+{
+    return connection->streams->mute;
+}
+
 const char *client_streams_over(const struct client_connection *connection,
                                 enum connection_loss *loss)
 {

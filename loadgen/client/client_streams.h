@@ -51,6 +51,10 @@ bool client_streams_take(struct client_connection *connection, size_t count,
 // The load ends without having said all: counts what the server holds it back with.
 void client_streams_note_wait(const struct client_connection *connection);
 
+// Of what was put a part was dropped, which nothing can follow: not even TLS's last words, whose
+// record would have another number than the server expects.
+bool client_streams_are_mute(const struct client_connection *connection);
+
 // It is of no more use: no memory, or a GOAWAY and all that was sent is settled. Why, or NULL.
 const char *client_streams_over(const struct client_connection *connection,
                                 enum connection_loss *loss);
