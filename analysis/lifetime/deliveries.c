@@ -67,8 +67,8 @@ static size_t first_after(const struct delivery_array *all, int64_t time_ns)
     return array_bound(0, all->count, at, all->items[at].delivered_ns <= time_ns);
 }
 
-// When the thread went to sleep in this call, the last time; INT64_MIN: it did not, or is not
-// known.
+// Since when the thread slept in this call, the last time, and nothing had woken it; INT64_MIN: it
+// did not, or is not known.
 static int64_t slept_at(const struct thread_sleeps *sleeps, const struct application_call *wait)
 {
     // the first after the call
@@ -77,8 +77,9 @@ static int64_t slept_at(const struct thread_sleeps *sleeps, const struct applica
                                  (sleeps->items[at].thread == wait->thread &&
                                   sleeps->items[at].time_ns <= wait->exit_ns));
     const struct thread_sleep *last = low ? &sleeps->items[low - 1] : NULL;
-    return last && last->thread == wait->thread && last->time_ns >= wait->entry_ns ? last->time_ns
-                                                                                   : INT64_MIN;
+    if (!last || last->thread != wait->thread || last->time_ns < wait->entry_ns)
+        return INT64_MIN;
+    return last->idle_ns > last->time_ns ? last->idle_ns : last->time_ns;
 }
 
 // What the search remembers of a thread's previous return.
@@ -86,6 +87,8 @@ struct thread_waits {
     uint32_t thread;
     bool began;            // there was one
     int64_t before_ns;     // when it returned
+    bool unread;           // what it said to be ready was left as it was
+    int64_t unread_ns;     // and was delivered after this
     size_t holes_seen;     // deliveries
     int64_t lost_until_ns; // of those
 };
@@ -116,12 +119,16 @@ static int add_batch(struct matcher *matcher, struct thread_waits *waits, size_t
     batch.slept = slept_ns != INT64_MIN;
     if (batch.slept && (!waits->began || slept_ns - LATE_NS > from_ns))
         from_ns = slept_ns - LATE_NS; // nothing was ready then
+    if (!batch.slept && waits->unread)
+        from_ns = waits->unread_ns; // it is ready still (libevent waits once more for a new socket)
     bool known = has_call_for_each_socket(matcher->calls, wait, end) && batch.ready > 0;
     known &= waits->began || batch.slept;
     batch.end = *end;
     known &= lost_until(waits, all, batch.high) <= from_ns;
     waits->began = true;
     waits->before_ns = call->exit_ns;
+    waits->unread = batch.ready > 0 && *end == wait + 1;
+    waits->unread_ns = from_ns;
     if (!known)
         return 0;
     batch.low = first_after(all, from_ns);

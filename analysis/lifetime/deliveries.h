@@ -8,7 +8,10 @@
 // ready now, and one receive call for each follows, they belong together one by one; each return
 // settled so leaves fewer deliveries for other threads' returns. A trace that also shows when a
 // thread began to sleep in its wait call, and which deliveries woke a thread, settles more: the
-// first delivery for a sleeper is one that woke a thread. In all other cases it stays unknown.
+// first delivery for a sleeper is one that woke a thread, and while its core still idled nothing
+// had. Without that last, one delivery of which it is not known whose it was would leave a choice
+// to each other thread that slept then, and these to the next, without end. In all other cases it
+// stays unknown.
 #ifndef ANALYSIS_LIFETIME_DELIVERIES_H
 #define ANALYSIS_LIFETIME_DELIVERIES_H
 
@@ -31,6 +34,8 @@ struct delivery_array ARRAY_OF(struct delivery);
 // When a thread's wait call found nothing ready and went to sleep.
 struct thread_sleep {
     int64_t time_ns;
+    int64_t idle_ns; // since when the core idled before it ran the thread again; before time_ns:
+                     // not known
     uint32_t thread;
 };
 struct thread_sleeps ARRAY_OF(struct thread_sleep);

@@ -163,24 +163,78 @@ static int by_thread_and_time(const void *left, const void *right)
     return order_of(a->time_ns, b->time_ns);
 }
 
+// A thread got a core, which had idled until then, or had done so some time before.
+struct task_start {
+    uint32_t task;
+    uint16_t core;
+    uint64_t tsc, idle_tsc; // 0: it had not idled
+};
+struct task_starts ARRAY_OF(struct task_start);
+
+static int by_task_and_tsc(const void *left, const void *right)
+{
+    const struct task_start *a = left, *b = right;
+    if (a->task != b->task)
+        return a->task > b->task ? 1 : -1;
+    return order_of(a->tsc, b->tsc);
+}
+
+static int gather_starts(const struct pt_trace *trace, struct task_starts *out)
+{
+    for (size_t c = 0; c < trace->streams.count; c++) {
+        const struct pt_trace_stream *stream = trace->streams.items[c];
+        struct task_start start = {.core = (uint16_t)stream->cpu};
+        for (size_t i = 0; stream->cpu < NO_CORE && i < stream->switches.count; i++) {
+            start.task = stream->switches.items[i].task;
+            start.tsc = stream->switches.items[i].tsc;
+            if (start.task == 0)
+                start.idle_tsc = start.tsc;
+            else if (array_push(out, start) < 0)
+                return -1;
+        }
+    }
+    array_sort(out, by_task_and_tsc);
+    return 0;
+}
+
+// When the core that a thread went to sleep on began to idle before it ran it again; 0: it did not
+// idle, or another core ran it, on whose account nothing is known of this one's.
+static uint64_t idle_before(const struct task_starts *starts, uint16_t core,
+                            const struct traced_sleep *sleep)
+{
+    size_t next = array_bound(
+        0, starts->count, at,
+        starts->items[at].task < sleep->task ||
+            (starts->items[at].task == sleep->task && starts->items[at].tsc <= sleep->tsc));
+    const struct task_start *start = next < starts->count ? &starts->items[next] : NULL;
+    return start && start->task == sleep->task && start->core == core ? start->idle_tsc : 0;
+}
+
 // Empty where no delivery woke a thread: then this kernel's wake function has an unknown name.
 static int gather_sleeps(const struct pt_trace *trace, const struct core_deliveries *cores,
                          const struct time_source *clock, const struct delivery_array *deliveries,
                          struct thread_sleeps *out)
 {
+    struct task_starts starts = {0};
     bool any = false;
     for (size_t i = 0; i < deliveries->count && !any; i++)
         any = deliveries->items[i].wakes;
-    for (size_t c = 0; c < trace->streams.count && any; c++)
-        for (size_t i = 0; trace->streams.items[c]->timed && i < cores[c].sleeps.count; i++) {
+    int result = any ? gather_starts(trace, &starts) : 0;
+    for (size_t c = 0; c < trace->streams.count && any; c++) {
+        const struct pt_trace_stream *stream = trace->streams.items[c];
+        for (size_t i = 0; stream->timed && i < cores[c].sleeps.count && result == 0; i++) {
             const struct traced_sleep *found = &cores[c].sleeps.items[i];
-            struct thread_sleep sleep = {time_source_to_host(clock, HOST_CLOCK_TSC, found->tsc),
-                                         found->task};
-            if (array_push(out, sleep) < 0)
-                return -1;
+            const uint64_t idle = idle_before(&starts, (uint16_t)stream->cpu, found);
+            struct thread_sleep sleep = {
+                .time_ns = time_source_to_host(clock, HOST_CLOCK_TSC, found->tsc),
+                .idle_ns = idle ? time_source_to_host(clock, HOST_CLOCK_TSC, idle) : INT64_MIN,
+                .thread = found->task};
+            result = array_push(out, sleep);
         }
+    }
+    array_free(&starts);
     array_sort(out, by_thread_and_time);
-    return 0;
+    return result;
 }
 
 // --- events ------------------------------------------------------------------------------------

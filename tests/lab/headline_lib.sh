@@ -2,7 +2,7 @@
 #
 # Runs tests/lab/headline.yaml on the lab's machine: the controller out here, client and server behind ssh, each in a network of
 # its own, with NICs between them whose clocks drift; Intel PT of the server's cores by stock perf, the shim, and a server in
-# which a function is slow now and then. Sourced; expects $BUILD. SERVER, RATE, DURATION, SLICE, MIX and CAPTURE are put into the experiment;
+# which a function is slow now and then. Sourced; expects $BUILD. SERVER, THREADS, RATE, DURATION, SLICE, MIX and CAPTURE are put into the experiment;
 # AT_SERVER is run in the server's network before it, with the programs and files of BRINGING, options of run_guest.sh; PAIR are
 # parameters of the NICs; AFTER is run in the machine when the run is over, before that the function `afterwards` out here.
 # Leaves $work/run, $work/verdict, what the machine wrote in $work/out, the exit code in $status. With KEEP, all of that there.
@@ -34,7 +34,7 @@ ended() {
 }
 trap ended EXIT
 : "${SERVER:=kind: labserver, options: [--fault, 'slow,250ms,1500ms', --fault-log, /home/faults]}"
-: "${RATE:=20}" "${DURATION:=6s}" "${SLICE:=p90-100}" "${MIX:=get: 9, set: 1}" "${CAPTURE:=backend: intel_pt, detail: light, bytes: 250MiB}" "${AT_SERVER:=true}"
+: "${THREADS:=1}" "${RATE:=20}" "${DURATION:=6s}" "${SLICE:=p90-100}" "${MIX:=get: 9, set: 1}" "${CAPTURE:=backend: intel_pt, detail: light, bytes: 250MiB}" "${AT_SERVER:=true}"
 for name in client server; do
     port=23
     [ $name = server ] || port=22
@@ -54,8 +54,8 @@ for name in client server; do
     card=phc\$([ \$name = client ] && echo 0 || echo 1)
     ip link set \$card netns \$(cat /run/\$name.pid)
     nsenter --net=/proc/\$(cat /run/\$name.pid)/ns/net bash -c "ip link set lo up; ip addr add 10.77.0.\$((\${card#phc} + 1))/24 dev \$card; ip link set \$card up"
-    # As a card's own interrupt would: the pair delivers on the core that sent.
-    [ \$name = client ] || nsenter --net=/proc/\$(cat /run/server.pid)/ns/net unshare -m bash -c "mount -t sysfs none /sys; echo 1 >/sys/class/net/phc1/queues/rx-0/rps_cpus" || exit 1
+    # As a card's own interrupt would, on the core of client or server: the pair delivers on the core that sent.
+    nsenter --net=/proc/\$(cat /run/\$name.pid)/ns/net unshare -m bash -c "mount -t sysfs none /sys; echo \$([ \$name = client ] && echo 2 || echo 1) >/sys/class/net/\$card/queues/rx-0/rps_cpus" || exit 1
     /usr/sbin/sshd -D -e -f sshd_\$name 2>/run/sshd-\$name.log &
 done
 nsenter --net=/proc/\$(cat /run/server.pid)/ns/net bash at_server || exit 1
@@ -75,7 +75,7 @@ dmesg >/out/dmesg
 grep -E 'WARNING:|BUG:|Oops' /out/dmesg && exit 1
 exit 0
 INSIDE
-sed "s|SSH_CONFIG|$work/ssh_config|; s|SERVER|$SERVER|; s|RATE|$RATE|; s|DURATION|$DURATION|; s|SLICE|$SLICE|; s|MIX|$MIX|; s|CAPTURE|$CAPTURE|" tests/lab/headline.yaml >"$work/headline.yaml"
+sed "s|SSH_CONFIG|$work/ssh_config|; s|SERVER|$SERVER|; s|THREADS|$THREADS|; s|RATE|$RATE|; s|DURATION|$DURATION|; s|SLICE|$SLICE|; s|MIX|$MIX|; s|CAPTURE|$CAPTURE|" tests/lab/headline.yaml >"$work/headline.yaml"
 echo "$AT_SERVER" >"$work/at_server"
 # As they are installed: what is sent over an emulated ssh is a third less without what debuggers want to know.
 mkdir "$work/bin"

@@ -209,6 +209,43 @@ static void threads_are_told_apart_where_only_one_could_have_received(void **sta
     EXPECT(&server, 0, -1, 2);
 }
 
+// As libevent does with a socket that it has just been given.
+static void what_a_return_left_is_of_the_next(void **state)
+{
+    struct server server;
+    (void)state;
+    begin(&server);
+    deliver(&server, in_round(1, 20000));
+    serve(&server, 1, 1, 0);
+    serve(&server, 2, 1, 1);
+    deliver(&server, in_round(3, 20000));
+    serve(&server, 3, 1, 0);
+    deliver(&server, in_round(4, 20000)); // nothing says whose of both
+    serve(&server, 4, 1, 1);
+    EXPECT(&server, 0, -1);
+}
+
+// Another program was woken before: its core idled again when that was done.
+static void nothing_had_woken_a_thread_while_its_core_idled(void **state)
+{
+    struct server server;
+    (void)state;
+    for (int idled = 0; idled < 2; idled++) {
+        begin(&server);
+        deliver(&server, in_round(1, 20000));
+        deliver(&server, in_round(1, 30000));
+        for (size_t i = 0; i < 2; i++)
+            server.deliveries.items[i].wakes = true;
+        struct thread_sleep sleep = {.time_ns = in_round(1, 10000),
+                                     .idle_ns = idled ? in_round(1, 25000) : INT64_MIN,
+                                     .thread = THREAD};
+        assert_int_equal(array_push(&server.sleeps, sleep), 0);
+        serve(&server, 1, 1, 1);
+        EXPECT(&server, idled ? 1 : -1);
+        array_free(&server.sleeps);
+    }
+}
+
 // --- many threads --------------------------------------------------------------------------------
 
 enum { WORKERS = 4, CONNECTIONS = 32, MOST_DELIVERIES = 5000, ASLEEP_AFTER_NS = 400 };
@@ -300,7 +337,8 @@ static void work(struct busy *busy, unsigned worker)
     for (size_t from = 0; (from = next_own(busy, worker, from, INT64_MAX)) < all->count;) {
         int64_t entry = now, delivered = all->items[from].delivered_ns;
         if (delivered > entry + ASLEEP_AFTER_NS) {
-            struct thread_sleep sleep = {entry + ASLEEP_AFTER_NS, THREAD + worker};
+            struct thread_sleep sleep = {.time_ns = entry + ASLEEP_AFTER_NS,
+                                         .thread = THREAD + worker};
             if (busy->traced)
                 assert_int_equal(array_push(&busy->server.sleeps, sleep), 0);
             all->items[from].wakes = busy->traced;
@@ -367,6 +405,8 @@ int main(void)
         cmocka_unit_test(where_the_trace_has_a_hole_nothing_is_told),
         cmocka_unit_test(a_delivery_before_the_receive_call_makes_it_unknown),
         cmocka_unit_test(threads_are_told_apart_where_only_one_could_have_received),
+        cmocka_unit_test(what_a_return_left_is_of_the_next),
+        cmocka_unit_test(nothing_had_woken_a_thread_while_its_core_idled),
         cmocka_unit_test(what_is_told_of_many_threads_is_true),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
