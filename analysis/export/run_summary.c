@@ -265,7 +265,7 @@ static void put_datagram_losses(json_t *join, const struct datagram_losses *loss
 static json_t *join_json(const struct run_analysis *run)
 {
     const struct join_counts *join = &run->lifetimes.join;
-    bool of_trace = run->evidence.trace.handoffs || run->evidence.trace.handoffs_unknown;
+    bool of_trace = run_trace_gives_stamps(&run->evidence.trace);
     json_t *object = json_pack("{s:b, s:b}", "events", run_has_server_events(run) && !of_trace,
                                "calls", run->evidence.has_calls);
 #define JOIN_COUNT(name, means) json_object_set_new(object, #name, count_of(join->name));

@@ -30,6 +30,7 @@ struct join_input {
     size_t client_connection_count;
     const struct event *events; // NULL: no capture
     size_t event_count;
+    bool traced; // they are a processor's trace's: what they do not show, nothing could take
     const struct connection *sockets; // the kernel's view of the connections
     size_t socket_count;
     const struct application_calls *calls; // NULL: no shim

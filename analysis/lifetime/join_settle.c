@@ -157,15 +157,16 @@ static bool has_own_stack(const struct join_input *in, uint32_t client)
 }
 
 // Of a user-space network stack the kernel sees nothing, unless the packets come to it all the
-// same; and of no stack, where its events were not recorded.
+// same; of no stack, where its events were not recorded; and of some requests, where a trace stands
+// in for these.
 static void note_untaken(const struct joiner *joiner, struct lifetime *life)
 {
     const struct join_input *in = joiner->in;
     if (in->without_client || life->connection == NO_CONNECTION ||
-        (in->events && !has_own_stack(in, life->connection)))
+        (in->events && !in->traced && !has_own_stack(in, life->connection)))
         return;
     life->untaken = 1u << STAMP_HANDOFF | 1u << STAMP_SERVER_TX;
-    if (joiner->socket_of[life->connection] == NO_CONNECTION)
+    if (in->traced || joiner->socket_of[life->connection] == NO_CONNECTION)
         life->untaken |= 1u << STAMP_NIC;
     life->untaken &= (uint16_t)~life->present;
 }

@@ -93,7 +93,7 @@ JOIN_COUNT(segments_recovered, "M(n) stamps that were missing and had from anoth
 JOIN_COUNT(handoffs_recovered, "the same of M(h)")
 JOIN_COUNT(spared, "M(h) taken from the segment's record, and the send call's end for the reply and server TX: the capture did without hand-offs, departures and softirqs then, because there were so many requests")
 JOIN_COUNT(segments_without_stamp, "M(n) taken from the event's time, not the skb's stamp")
-JOIN_COUNT(without_arrivals, "whole without M(n) and M(h): the server's network stack is its own, or no kernel events were recorded")
+JOIN_COUNT(without_arrivals, "whole without M(n) and M(h): the server's network stack is its own, no kernel events were recorded, or the processor's trace, which stands in for these, does not show whose a delivery was")
 JOIN_COUNT(without_handoffs, "the same with M(n), without M(h)")
 JOIN_COUNT(without_departures, "whole without server TX, for the same reasons")
 JOIN_COUNT(nic_stamps, "M(n) stamps by the NIC's own clock")

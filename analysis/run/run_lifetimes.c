@@ -399,6 +399,7 @@ static int join_all(struct run_analysis *run, struct run_input *input, struct tu
         .client_connection_count = input->client_connections.count,
         .events = run_has_server_events(run) ? input->events.records : NULL,
         .event_count = run_has_server_events(run) ? input->events.count : 0,
+        .traced = run_trace_gives_stamps(&run->evidence.trace),
         .sockets = input->sockets.records,
         .socket_count = input->sockets.count,
         .calls = input->has_calls ? &run->evidence.calls : NULL,

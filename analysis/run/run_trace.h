@@ -52,6 +52,12 @@ const char *run_trace_lack(const struct run_trace *trace, char words[RUN_TRACE_W
 // agree. Functions may then stand in the context before or behind their own for as long.
 double run_trace_apart_ns(const struct run_trace *trace);
 
+// Whether M(n) and M(h) come from the trace, for want of an events log.
+static inline bool run_trace_gives_stamps(const struct run_trace *trace)
+{
+    return trace->handoffs || trace->handoffs_unknown;
+}
+
 // Whether anything of a trace was lost, or cannot be decoded.
 static inline bool run_trace_lost_any(const struct run_trace *trace)
 {

@@ -42,7 +42,9 @@ static void verdict_append_undivided(char *out, const struct run_analysis *run)
 {
     char count[32];
     const struct join_counts *join = &run->lifetimes.join;
-    const char *why = run_has_server_events(run)
+    const char *why = run_trace_gives_stamps(&run->evidence.trace)
+                          ? "the processor's trace does not show whose a delivery was"
+                      : run_has_server_events(run)
                           ? "the server's network stack is its own"
                           : "no kernel events were recorded on the server's host";
     if (join->without_arrivals)
@@ -233,12 +235,6 @@ static void verdict_append_requests(char *out, const struct run_analysis *run)
     verdict_append_spared(out, run);
 }
 
-// Whether M(n) and M(h) come from the processor's trace, which cannot have dropped an event.
-static bool is_of_trace(const struct run_trace *trace)
-{
-    return trace->handoffs || trace->handoffs_unknown;
-}
-
 // What the capture says it dropped, what is missing though it says nothing of it, or that nothing
 // is; and what time of the server's cores was not seen.
 static void verdict_append_dropped(char *out, const struct run_analysis *run)
@@ -257,7 +253,7 @@ static void verdict_append_dropped(char *out, const struct run_analysis *run)
     if (dropped)
         text_append(out, VERDICT_BYTES, "; %s record%s dropped", text_count(dropped, count),
                     dropped == 1 ? " was" : "s were");
-    else if (unseen && !is_of_trace(trace))
+    else if (unseen && !run_trace_gives_stamps(trace))
         text_append(
             out, VERDICT_BYTES,
             "; no drop was reported, yet %s record%s of requests %s missing (%s stamp%s had "
@@ -278,7 +274,8 @@ static void verdict_append_dropped(char *out, const struct run_analysis *run)
                     text_count(of_client, count), text_plural((double)of_client),
                     text_were((double)of_client));
     verdict_append_unseen(out, &run->lifetimes.unseen,
-                          !dropped && !unknown && !limits[0] && (!unseen || is_of_trace(trace)));
+                          !dropped && !unknown && !limits[0] &&
+                              (!unseen || run_trace_gives_stamps(trace)));
 }
 
 // Stamps that are not what they could be: of another clock, of another source, out of order.
@@ -292,7 +289,7 @@ static void verdict_append_stamps(char *out, const struct run_analysis *run)
     if (not_by_nic)
         text_append(out, VERDICT_BYTES, "; %s M(n) stamp%s the kernel's, not the NIC's",
                     text_count(not_by_nic, count), not_by_nic == 1 ? " is" : "s are");
-    if (is_of_trace(trace))
+    if (run_trace_gives_stamps(trace))
         text_append(
             out, VERDICT_BYTES,
             "; M(n) and M(h) are from the processor's trace, which does not show them for %s of %s "

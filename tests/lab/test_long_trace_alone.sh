@@ -26,4 +26,4 @@ echo "$found; with both $(jq -c .trace.stamps "$summary"); by the trace alone $(
 # Requests come 50 ms apart, and the trace is a few hundredths of a millisecond early, once 1.3 ms. What is not known are those of
 # threads that were woken before any of them had run.
 jq -e '.[0] | .threads >= 3 and .known >= 0.6 * .asked and .equal >= 0.99 * .known and .arrivals >= 0.99 * .known and .least_arrival_ns > 0' \
-    <<<"$found" >/dev/null || fail "by the trace alone: $found; $(cat "$work/alone.said")"
+    <<<"$found" >/dev/null && jq -e '.joined == .requests' "$work/alone/summary.json" >/dev/null || fail "by the trace alone: $found; $(cat "$work/alone.said")"

@@ -139,6 +139,28 @@ static void what_a_stack_of_its_own_hides_is_not_missing(void **state)
     }
 }
 
+// A trace that stands in for the kernel's events knows the connections, and not each one's bytes.
+static void what_a_trace_does_not_show_is_not_missing(void **state)
+{
+    (void)state;
+    for (int traced = 0; traced < 2; traced++) {
+        struct joined j = {0};
+        scenario_build(&j.scenario, &plain);
+        const size_t sockets = j.scenario.sockets.count;
+        forget_streams(&j.scenario, true);
+        j.scenario.sockets.count = sockets;
+        struct join_input input = input_of(&j);
+        input.traced = traced;
+        join_all(&j, &input);
+        if (traced)
+            assert_known(&j, OF_SHIM);
+        else
+            assert_int_equal(j.lives.items[0].state, LIFETIME_NO_NIC);
+        assert_int_equal(j.counts.without_arrivals, traced ? plain.requests : 0);
+        release(&j);
+    }
+}
+
 // Of such a server's connection that the kernel sees after all, nothing changes.
 static void what_the_kernel_sees_is_taken(void **state)
 {
@@ -233,6 +255,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_shim_alone_makes_whole_lives),
         cmocka_unit_test(what_a_stack_of_its_own_hides_is_not_missing),
+        cmocka_unit_test(what_a_trace_does_not_show_is_not_missing),
         cmocka_unit_test(what_the_kernel_sees_is_taken),
         cmocka_unit_test(causes_are_named_where_they_are_seen),
     };
