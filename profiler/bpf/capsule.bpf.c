@@ -319,6 +319,13 @@ static __always_inline bool stream_goes_on(const struct hop_record *record)
     return true;
 }
 
+// What a trailer belongs to: what no translation of addresses on the way changes.
+static __always_inline uint64_t carried_by(const struct hop_record *record)
+{
+    return record->protocol == PACKET_UDP ? record->datagram
+                                          : (uint64_t)record->first << 32 | record->end;
+}
+
 // Whether a packet gets a trailer; if not, why is counted.
 static __always_inline bool may_begin(struct __sk_buff *skb, const struct carried *it,
                                       struct hop_record *record)
@@ -369,7 +376,7 @@ int hop_begin(struct __sk_buff *skb)
         return CONTINUE;
     uint32_t before = skb->len;
     trailer.stamp = trailer_stamp(bpf_ktime_get_ns(), it.state.hop);
-    trailer.head = trailer_begin(key, run, asked, stamps_room, record.flow, trailer.stamp);
+    trailer.head = trailer_begin(key, run, asked, stamps_room, carried_by(&record), trailer.stamp);
     // In a tunnel it would have to grow with all that is around it.
     if (it.state.ip_at ||
         bpf_skb_change_tail(skb, it.trailer_at + trailer_bytes(stamps_room), 0) < 0) {
@@ -452,7 +459,7 @@ static __always_inline bool read_stamps(struct __sk_buff *skb, const struct carr
                                         const struct capsule_trailer *head,
                                         struct carried_record *record)
 {
-    uint64_t chain = trailer_chain(key, run, head->asked, record->packet.flow);
+    uint64_t chain = trailer_chain(key, run, head->asked, carried_by(&record->packet));
     uint32_t at = it->state.ip_at + it->state.head.ip_bytes + sizeof *head;
     for (uint32_t i = 0; i < TRAILER_STAMPS_MAX && i < trailer_count(head); i++) {
         uint64_t stamp = 0;

@@ -23,7 +23,7 @@
 
 #include "base/hash.h"
 
-enum { TRAILER_MAGIC = 0x4354, TRAILER_VERSION = 2, TRAILER_STAMPS_MAX = 14 };
+enum { TRAILER_MAGIC = 0x4354, TRAILER_VERSION = 3, TRAILER_STAMPS_MAX = 14 };
 
 struct capsule_trailer {
     uint16_t magic;   // TRAILER_MAGIC
@@ -68,11 +68,11 @@ static inline uint32_t trailer_bytes(uint32_t room)
     return (uint32_t)sizeof(struct capsule_trailer) + 8 * room;
 }
 
-// Where a chain begins. The key is the run's own, and in no packet; with the flow a trailer that is
-// copied to packets of another is none.
-static inline uint64_t trailer_chain(uint64_t key, uint64_t run, uint16_t asked, uint64_t flow)
+// Where a chain begins. The key is the run's own, and in no packet; with what the packet is known
+// by a trailer that is copied to another one is none.
+static inline uint64_t trailer_chain(uint64_t key, uint64_t run, uint16_t asked, uint64_t packet)
 {
-    return hash64(hash64(hash64(key ^ run) ^ asked) ^ flow);
+    return hash64(hash64(hash64(key ^ run) ^ asked) ^ packet);
 }
 
 static inline uint64_t trailer_link(uint64_t chain, uint64_t stamp)
@@ -109,7 +109,7 @@ static inline void trailer_balance(struct capsule_trailer *head, uint32_t stamps
 
 // The head of a packet's trailer with its first stamp. room: for how many stamps, this one too.
 static inline struct capsule_trailer trailer_begin(uint64_t key, uint64_t run, uint16_t asked,
-                                                   uint32_t room, uint64_t flow, uint64_t stamp)
+                                                   uint32_t room, uint64_t packet, uint64_t stamp)
 {
     struct capsule_trailer head = {.magic = TRAILER_MAGIC,
                                    .version = TRAILER_VERSION,
@@ -117,7 +117,7 @@ static inline struct capsule_trailer trailer_begin(uint64_t key, uint64_t run, u
                                    .asked = asked,
                                    .run = run,
                                    .chain =
-                                       trailer_link(trailer_chain(key, run, asked, flow), stamp)};
+                                       trailer_link(trailer_chain(key, run, asked, packet), stamp)};
     trailer_balance(&head, trailer_sum(stamp));
     return head;
 }

@@ -210,7 +210,7 @@ static void damaged_trailers_are_counted(void **state)
         if (counts->foreign == foreign)
             assert_true(same(&frame, &before));
     }
-    // One that was copied to a packet of another flow, and one that is cut short.
+    // One that was copied to another packet, and one that is cut short.
     struct frame other = datagram_of_six(100);
     memcpy(other.bytes + other.count, carried.bytes + before.count, carried.count - before.count);
     other.count += carried.count - before.count;
@@ -222,6 +222,31 @@ static void damaged_trailers_are_counted(void **state)
     uint64_t foreign = counts->foreign;
     pass_end(&scene, &cut);
     assert_int_equal(counts->foreign, foreign + 1);
+    end(&scene);
+}
+
+// Addresses and ports are others at its end: it is the packet that it was, of another flow.
+static void what_is_translated_on_the_way_carries(void **state)
+{
+    (void)state;
+    struct scene scene;
+    begin(&scene, 1, ASKED);
+    const struct frame befores[] = {datagram(100, 7), segment(100, 1000)};
+    for (unsigned i = 0; i < 2; i++) {
+        enum { SOURCE = 26, SOURCE_PORT = 34 };
+        struct frame translated = befores[i], carried = befores[i];
+        translated.bytes[SOURCE]++;
+        translated.bytes[SOURCE_PORT]++;
+        pass_begin(&scene, &carried);
+        carried.bytes[SOURCE]++;
+        pass_carry(&scene, &carried);
+        carried.bytes[SOURCE_PORT]++;
+        pass_end(&scene, &carried);
+        assert_int_equal(scene.records, i + 1);
+        assert_int_equal(scene.stamps, 3);
+        assert_true(same(&carried, &translated));
+    }
+    assert_int_equal(scene.programs->bss->counts[HOP].damaged, 0);
     end(&scene);
 }
 
@@ -399,6 +424,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(packets_are_what_they_were),
         cmocka_unit_test(damaged_trailers_are_counted),
+        cmocka_unit_test(what_is_translated_on_the_way_carries),
         cmocka_unit_test(foreign_bytes_are_left_alone),
         cmocka_unit_test(what_has_tags_in_the_frame_carries),
         cmocka_unit_test(what_may_not_grow_is_left_alone),
