@@ -8,6 +8,7 @@
 #include "analysis/decomposition/client_path.h"
 #include "analysis/decomposition/critical_path.h"
 #include "analysis/decomposition/decomposer.h"
+#include "analysis/decomposition/goroutine_path.h"
 #include "analysis/decomposition/hop_path.h"
 #include "analysis/decomposition/machine_path.h"
 #include "analysis/decomposition/peer_turn.h"
@@ -328,9 +329,17 @@ static void sweep_service(struct decomposer *decomposer, const struct lifetime *
                           const struct stage_ends *ends)
 {
     uint32_t replier = replying_thread(decomposer, life);
-    critical_path_sweep(decomposer, life, life->thread, ends->at[STAMP_HANDOFF], ends->left, false);
-    critical_path_free_worker(decomposer, life, replier, ends->left, ends->taken);
-    critical_path_sweep(decomposer, life, replier, ends->taken, ends->at[STAMP_REPLY], false);
+    int64_t received = ends->at[STAMP_APPLICATION], reply = ends->at[STAMP_REPLY];
+    if (goroutine_waited(decomposer->in, life, replier, received, reply)) {
+        critical_path_sweep(decomposer, life, life->thread, ends->at[STAMP_HANDOFF], received,
+                            false);
+        critical_path_goroutine(decomposer, life, replier, received, reply);
+    } else {
+        critical_path_sweep(decomposer, life, life->thread, ends->at[STAMP_HANDOFF], ends->left,
+                            false);
+        critical_path_free_worker(decomposer, life, replier, ends->left, ends->taken);
+        critical_path_sweep(decomposer, life, replier, ends->taken, reply, false);
+    }
     critical_path_sweep(decomposer, life, replier, ends->at[STAMP_REPLY], ends->sent, true);
     add_between(decomposer, COMPONENT_SEND_QUEUE, ends->sent, ends->at[STAMP_SERVER_TX]);
 }

@@ -74,10 +74,21 @@ static bool slept_for_time(const struct host_timeline *host, uint32_t thread, in
     return after > 0 && pause_after(host, &stints[after - 1], &pause) && pause_is_for_time(pause);
 }
 
+bool runtime_awake_meanwhile(const struct host_timeline *host, uint32_t thread, int64_t begin_ns,
+                             int64_t end_ns, struct waker *other)
+{
+    return longest_awake(host, thread, begin_ns, end_ns, 1, other);
+}
+
+bool go_watches(const struct host_timeline *host, uint32_t thread, int64_t time_ns)
+{
+    return slept_for_time(host, thread, time_ns);
+}
+
 void go_processor_holder(const struct host_timeline *host, uint32_t thread, int64_t begin_ns,
                          int64_t end_ns, struct waker *holder)
 {
-    if (holder->kind == WAKER_THREAD && slept_for_time(host, holder->thread, end_ns))
+    if (holder->kind == WAKER_THREAD && go_watches(host, holder->thread, end_ns))
         longest_awake(host, thread, begin_ns, end_ns, (end_ns - begin_ns + 1) / 2, holder);
 }
 

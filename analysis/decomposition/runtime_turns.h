@@ -27,6 +27,15 @@ void interpreter_lock_holder(const struct host_timeline *host, uint32_t thread, 
 void go_processor_holder(const struct host_timeline *host, uint32_t thread, int64_t begin_ns,
                          int64_t end_ns, struct waker *holder);
 
+// Whether it is the thread that only looks whether there is work that nobody was free for (sysmon):
+// the one that was awake at that time had slept until a time.
+bool go_watches(const struct host_timeline *host, uint32_t thread, int64_t time_ns);
+
+// The other thread of its process that was awake for longest in [begin_ns, end_ns), into *other.
+// False: none was.
+bool runtime_awake_meanwhile(const struct host_timeline *host, uint32_t thread, int64_t begin_ns,
+                             int64_t end_ns, struct waker *other);
+
 // Whether Go's scheduler has the thread: one of its process was parked around that time. One that
 // waits for sockets for all of them need not be.
 bool go_schedules(const struct host_timeline *host, uint32_t thread, int64_t time_ns);

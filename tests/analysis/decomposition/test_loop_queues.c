@@ -374,7 +374,7 @@ static void test_put_off_for_nobody_knows_what(void **state)
         }
         build(&s, 1, 10, 540, 0);
         expect(&s, "put off by its event loop", is_put_off ? 465 : 0, is_put_off ? 475 : 0);
-        expect(&s, "waiting for a packet", is_put_off ? 0 : 465, is_put_off ? 0 : 475);
+        expect(&s, "waiting for a packet", is_put_off ? 0 : 465, is_put_off ? 0 : 490);
         close_scene(&s);
     }
 }
