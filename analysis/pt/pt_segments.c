@@ -232,7 +232,9 @@ int pt_decode(const struct pt_memory *memory, const struct pt_symbols *symbols,
         .stream_count = stream_count,
         .options = options,
         .piece_bytes = options->piece_bytes ? options->piece_bytes : BEST_PIECE_BYTES,
-        .slots = threads > 1 ? 2 * threads + 2 : 1, // one thread delivers each before the next
+        // One thread delivers each before the next. Several have few under way: all of their flows
+        // go through the cores' caches.
+        .slots = threads > 1 ? threads + 2 : 1,
         .sink = sink,
         .context = context,
         .lock = PTHREAD_MUTEX_INITIALIZER,
