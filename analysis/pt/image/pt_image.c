@@ -180,17 +180,10 @@ struct pt_code_view {
 struct pt_code_view *pt_code_view_alloc(const struct pt_memory *memory, struct error *err)
 {
     struct pt_code_view *view = calloc(1, sizeof *view);
-    if (view) {
-        view->cache = pt_iscache_alloc("taillight");
-        view->isids = calloc(memory->sections.count + 1, sizeof *view->isids);
-    }
-    if (!view || !view->cache || !view->isids) {
-        pt_code_view_free(view);
-        error_set(err, ERROR_FAILED, "out of memory for a cache of code");
-        return NULL;
-    }
-    view->memory = memory;
-    pt_iscache_set_limit(view->cache, cache_limit);
+    if (view)
+        view->memory = memory;
+    else
+        error_set(err, ERROR_FAILED, "out of memory for code");
     return view;
 }
 
@@ -204,6 +197,19 @@ void pt_code_view_free(struct pt_code_view *view)
     pt_iscache_free(view->cache);
     free(view->isids);
     free(view);
+}
+
+// Many short traces need no image.
+static int view_begin(struct pt_code_view *view, struct error *err)
+{
+    if (!view->cache) {
+        view->cache = pt_iscache_alloc("taillight");
+        view->isids = calloc(view->memory->sections.count + 1, sizeof *view->isids);
+    }
+    if (!view->cache || !view->isids)
+        return error_set(err, ERROR_FAILED, "out of memory for a cache of code");
+    pt_iscache_set_limit(view->cache, cache_limit);
+    return 0;
 }
 
 static int add_sections(struct pt_code_view *view, struct pt_image *image, uint32_t space,
@@ -247,6 +253,8 @@ int pt_code_view_image(struct pt_code_view *view, uint32_t space, struct pt_imag
             *out = view->images.items[i].image;
             return 0;
         }
+    if (view_begin(view, err) < 0)
+        return -ERROR_FAILED;
     forget_oldest(view);
     struct space_image added = {space, pt_image_alloc("taillight")};
     if (!added.image || array_push(&view->images, added) < 0) {

@@ -4,15 +4,18 @@
 #include <stdbool.h>
 #include <string.h>
 
-int pt_ask_init(struct pt_ask *ask, struct error *err)
+// Many short traces have no question.
+static int ask_begin(struct pt_ask *ask)
 {
     struct pt_config config;
+    if (ask->decoder)
+        return 0;
     pt_config_init(&config);
     config.begin = ask->question;
     config.end = ask->question + sizeof ask->question;
     config.flags.variant.block.end_on_call = 1;
     ask->decoder = pt_blk_alloc_decoder(&config);
-    return ask->decoder ? 0 : error_set(err, ERROR_FAILED, "out of memory for a decoder");
+    return ask->decoder ? 0 : -1;
 }
 
 void pt_ask_fini(struct pt_ask *ask)
@@ -64,7 +67,7 @@ int pt_ask(struct pt_ask *ask, struct pt_image *image, uint64_t ip, const uint8_
     enum { MOST_TIMES = 8 };
     struct pt_answer before;
     _Static_assert(sizeof ask->question >= QUESTION_BYTES + PT_ASK_PACKETS, "a question has room");
-    if (bytes > PT_ASK_PACKETS)
+    if (bytes > PT_ASK_PACKETS || ask_begin(ask) < 0)
         return -1;
     pt_blk_set_image(ask->decoder, image);
     if (ask_once(ask, ip, packets, bytes, &before) < 0)

@@ -10,8 +10,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/error.h"
-
 struct pt_ask {
     struct pt_block_decoder *decoder; // decodes `question`
     uint8_t question[64];
@@ -22,14 +20,13 @@ struct pt_answer {
     struct pt_block block;
 };
 
-// The caller calls pt_ask_fini, also after a failure; the struct must not move meanwhile.
-int pt_ask_init(struct pt_ask *ask, struct error *err);
+// It is zeroed in the beginning, and must not move between the first question and this.
 void pt_ask_fini(struct pt_ask *ask);
 
 enum { PT_ASK_PACKETS = 32 };
 
 // "The processor is at `ip`, in 64-bit mode", and then at most PT_ASK_PACKETS bytes of packets, and
-// nothing more. -1: libipt has no clear answer.
+// nothing more. -1: libipt has no clear answer, or no memory.
 int pt_ask(struct pt_ask *ask, struct pt_image *image, uint64_t ip, const uint8_t *packets,
            size_t bytes, struct pt_answer *out);
 

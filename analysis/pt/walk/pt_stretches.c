@@ -7,7 +7,7 @@
 
 #include "analysis/pt/image/pt_insn_bytes.h"
 
-enum { FIRST_CAPACITY = 1 << 8, MOST_STRETCHES = 1 << 18 };
+enum { FIRST_CAPACITY = 1 << 6, MOST_STRETCHES = 1 << 18 };
 
 void pt_stretches_free(struct pt_stretches *stretches)
 {
@@ -73,8 +73,7 @@ int pt_stretches_init(struct pt_stretches *stretches, const struct pt_memory *me
                       struct error *err)
 {
     *stretches = (struct pt_stretches){.code = code, .symbols = symbols};
-    if (pt_ask_init(&stretches->ask, err) < 0 ||
-        pt_code_bytes_init(&stretches->bytes, memory, err) < 0)
+    if (pt_code_bytes_init(&stretches->bytes, memory, err) < 0)
         return -ERROR_FAILED;
     return stretches_grow(stretches) < 0
                ? error_set(err, ERROR_FAILED, "out of memory for stretches of code")

@@ -10,7 +10,7 @@ struct pt_walker *pt_walker_alloc(const struct pt_memory *memory, const struct p
 {
     struct pt_walker *walker = calloc(1, sizeof *walker);
     if (walker && symbols)
-        walker->functions = calloc(PT_FUNCTION_CACHE, sizeof *walker->functions);
+        walker->functions = malloc(PT_FUNCTION_CACHE * sizeof *walker->functions);
     if (!walker || (symbols && !walker->functions))
         error_set(err, ERROR_FAILED, "out of memory for a decoder");
     else if ((walker->code = pt_code_view_alloc(memory, err)) &&
@@ -112,10 +112,12 @@ const struct pt_function *pt_walker_function(struct pt_walker *walker, uint32_t 
                                              uint64_t address)
 {
     uint64_t hash = (address ^ address >> 12 ^ (uint64_t)space << 7) * 0x9e3779b97f4a7c15u;
-    struct pt_cached_function *cached = &walker->functions[hash >> 56];
-    _Static_assert(PT_FUNCTION_CACHE == 1 << 8, "the hash keeps 8 bits");
-    if (cached->address != address || cached->space != space || !cached->known) {
-        *cached = (struct pt_cached_function){.address = address, .space = space, .known = true};
+    struct pt_cached_function *cached = &walker->functions[hash >> 57];
+    bool *known = &walker->function_cached[hash >> 57];
+    _Static_assert(PT_FUNCTION_CACHE == 1 << 7, "the hash keeps 7 bits");
+    if (!*known || cached->address != address || cached->space != space) {
+        *known = true;
+        *cached = (struct pt_cached_function){.address = address, .space = space};
         if (!walker->symbols->find(walker->symbols->context, space, address, &cached->function))
             cached->function = (struct pt_function){0};
     }

@@ -14,12 +14,11 @@
 #include "analysis/pt/walk/pt_trails.h"
 #include "base/error.h"
 
-enum { PT_FUNCTION_CACHE = 256, PT_CLASS_CACHE = 1024 }; // powers of two
+enum { PT_FUNCTION_CACHE = 128, PT_CLASS_CACHE = 1024 }; // powers of two
 
 struct pt_cached_function {
     uint64_t address;
     uint32_t space;
-    bool known;
     struct pt_function function;
 };
 
@@ -42,7 +41,8 @@ struct pt_walker {
     const uint8_t *data; // the bytes of the piece
     uint8_t *scratch;    // a copy of them where they lie scattered
     size_t scratch_bytes;
-    struct pt_cached_function *functions;
+    struct pt_cached_function *functions; // not cleared: most of a short trace's stay untouched
+    bool function_cached[PT_FUNCTION_CACHE];
     struct pt_cached_class *classes; // beside `decoder`
     struct pt_piece part;            // of a piece that is walked in both ways
 };
