@@ -273,9 +273,12 @@ void thread_records_index(struct host_timeline *out)
     array_sort(&out->questions, compare_questions);
     array_sort(&out->disk_requests, compare_requests);
     array_sort(&out->owners, compare_owners);
-    // A thread cannot run on two cores at once: one of its switches was lost.
-    for (size_t i = 1; i < out->stints.count; i++)
-        if (out->stints.items[i].thread == out->stints.items[i - 1].thread &&
-            out->stints.items[i].begin_ns < out->stints.items[i - 1].end_ns)
+    // A thread cannot run on two cores at once: the switch by which it left the one was lost.
+    for (size_t i = 1; i < out->stints.count; i++) {
+        struct thread_stint *before = &out->stints.items[i - 1], *stint = &out->stints.items[i];
+        if (stint->thread == before->thread && stint->begin_ns < before->end_ns) {
+            before->end_ns = stint->begin_ns;
             out->unpaired++;
+        }
+    }
 }

@@ -190,6 +190,24 @@ static void what_nobody_saw_is_unknown(void **state)
     release();
 }
 
+// The switch by which it left a core was lost: it is on no two at once, and no time is told twice.
+static void is_on_one_core_at_a_time(void **state)
+{
+    char thread[16] = "thread", idle[16] = "swapper/1";
+    (void)state;
+    begins();
+    comes(1000, THREAD, 0);
+    scenario_switch(&events, 3000, 1, THREAD, thread);
+    scenario_switch(&events, 4000, 1, 0, idle);
+    scenario_switch(&events, 8500, 1, OTHER, thread);
+    comes(8000, OTHER, SWITCH_PREEMPTED);
+    struct told told = ends(1500, 9000);
+    assert_states(told, THREAD_RUNS, THREAD_RUNS, THREAD_SLEEPS);
+    assert_int_equal(told.end_ns[0], 3000);
+    assert_true(host.unpaired > 0);
+    release();
+}
+
 static void wakers_are_told_by_what_the_core_was_in(void **state)
 {
     static const struct {
@@ -228,6 +246,7 @@ int main(void)
         cmocka_unit_test(is_woken_on_its_way_to_sleep),
         cmocka_unit_test(is_held_back_by_a_quota),
         cmocka_unit_test(what_nobody_saw_is_unknown),
+        cmocka_unit_test(is_on_one_core_at_a_time),
         cmocka_unit_test(wakers_are_told_by_what_the_core_was_in),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
