@@ -247,11 +247,12 @@ bool client_streams_met(const struct client_connection *connection)
 int client_streams_meet(struct client_connection *connection, size_t count, struct error *err)
 {
     const struct arrival none = {0};
+    const char *said = connection->parser.said; // nothing, where it was GOAWAY without an error
     if (!client_streams_take(connection, count, &none))
         return error_set(err, ERROR_INPUT, "%s does not speak HTTP/2: \"%s\"",
                          connection->server->text, connection->parser.said);
     if (http2_session_is_ending(connection->streams->session))
-        return error_set(err, ERROR_FAILED, "%s closes connections of HTTP/2 at once: \"%s\"",
-                         connection->server->text, connection->parser.said);
+        return error_set(err, ERROR_FAILED, "%s closes connections of HTTP/2 at once%s%s",
+                         connection->server->text, *said ? ": " : "", said);
     return 0;
 }
