@@ -96,24 +96,26 @@ static void add_call(struct logs *logs, struct input *in)
                           .kind = kind % 8};
 }
 
+static struct connection ends_of(uint32_t id, uint32_t process, uint16_t local, uint16_t peer)
+{
+    struct connection one = {.id = id,
+                             .protocol = CONNECTION_TCP,
+                             .outgoing = id > ACCEPTED,
+                             .process = process,
+                             .local_port = local,
+                             .peer_port = peer};
+    memcpy(one.local, (uint8_t[16]){[10] = 0xff, [11] = 0xff, 127, 0, 0, 1}, 16);
+    memcpy(one.peer, one.local, 16);
+    return one;
+}
+
+// A client's to the server, and two of the server's to the other one, which accepted the first.
 static void connections_make(struct logs *logs)
 {
-    for (uint32_t i = 0; i < ACCEPTED + MADE; i++) {
-        const bool made = i >= ACCEPTED;
-        struct connection *one = made ? &logs->made[i - ACCEPTED] : &logs->accepted[i];
-        *one = (struct connection){.id = 1 + i,
-                                   .protocol = CONNECTION_TCP,
-                                   .outgoing = made,
-                                   .process = i == 1 ? BACKEND : FRONT,
-                                   .local_port = made     ? 50000 + i
-                                                 : i == 1 ? 6379
-                                                          : 80,
-                                   .peer_port = made     ? 6379
-                                                : i == 1 ? 50000 + ACCEPTED
-                                                         : 40000};
-        memcpy(one->local, (uint8_t[16]){[10] = 0xff, [11] = 0xff, 127, 0, 0, 1}, 16);
-        memcpy(one->peer, one->local, 16);
-    }
+    logs->accepted[0] = ends_of(1, FRONT, 80, 40000);
+    logs->accepted[1] = ends_of(2, BACKEND, 6379, 50000);
+    logs->made[0] = ends_of(3, FRONT, 50000, 6379);
+    logs->made[1] = ends_of(4, FRONT, 50001, 6379);
 }
 
 // When the message was where, in order, within the time that was recorded or a little outside; by
