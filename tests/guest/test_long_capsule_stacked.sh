@@ -24,7 +24,7 @@ capsule() { # NAME PROTOCOL HOPS...
     done
 }
 load() { # NAME NAMESPACE SERVER
-    at "$2" ./taillight load --server "$3" --rate 50 --connections 4 --duration 1s --sleep --quiet >/tmp/load 2>&1
+    at "$2" ./taillight load --server "$3" --rate 50 --connections 4 --duration 1s --timeout 20s --sleep --quiet >/tmp/load 2>&1
     grep -q ' 0 unsent, 0 timed out, 0 lost' /tmp/load || fail "$1: requests were not answered"
 }
 end() {
@@ -33,7 +33,7 @@ end() {
 }
 begin_of() { # KIND...: a client a0 - b0, upon which are the server's s0 and another client's c0
     for name in client server other; do
-        unshare -n sleep 600 &
+        unshare -n sleep 86400 & # the clock of a guest that its host starves may be minutes ahead
         printf -v $name %s $!
     done
     sleep 1

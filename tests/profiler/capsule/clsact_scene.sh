@@ -23,7 +23,7 @@ await() { # COMMAND...
 }
 elsewhere() { [ "$(readlink "/proc/$1/ns/net")" != "$(readlink /proc/self/ns/net)" ]; }
 for end in client server; do
-    unshare -n sleep 300 &
+    unshare -n sleep 86400 & # the clock of a guest that its host starves may be minutes ahead
     started+=($!)
     printf -v $end %s $!
     await elsewhere $! || fail "no network namespace"
@@ -43,7 +43,7 @@ started+=($!)
 answers() { at "$client" bash -c 'exec 3<>/dev/tcp/10.97.0.2/11211' 2>/dev/null; }
 await answers || fail "memcached does not come up"
 nsenter -t "$client" -n "${taillight[@]}" load --server udp:10.97.0.2:11211 --rate 500 --connections 4 \
-    --duration 120s --sleep --quiet >"$scene/load" 2>"$scene/load.err" &
+    --duration 1200s --sleep --quiet >"$scene/load" 2>"$scene/load.err" &
 load=$!
 started+=($load)
 
