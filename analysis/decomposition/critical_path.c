@@ -580,11 +580,29 @@ static void sweep_goroutine_piece(struct decomposer *decomposer, const struct li
     }
 }
 
+// The goroutine waited for a connection to another server first, and all were taken: until when.
+static int64_t add_taken_connections(struct decomposer *decomposer, const struct lifetime *life,
+                                     int64_t begin_ns, int64_t end_ns)
+{
+    struct path path = {.sweep = {.decomposer = decomposer, .life = life, .role = ROLE_A}};
+    struct taken_time taken;
+    char all[32] = "the only one waits", name[CAUSE_NAME_BYTES] = "";
+    if (!question_for_want_of(decomposer->in, life, begin_ns, end_ns, &taken))
+        return begin_ns;
+    if (taken.count > 1)
+        snprintf(all, sizeof all, "all %u wait", taken.count);
+    text_append(name, sizeof name, "waiting for a free connection: %s for %s", all, taken.whom);
+    decomposer->core = NO_CORE;
+    path_add_wait(&path, name, begin_ns, taken.end_ns);
+    return taken.end_ns;
+}
+
 void critical_path_goroutine(struct decomposer *decomposer, const struct lifetime *life,
                              uint32_t replier, int64_t begin_ns, int64_t end_ns)
 {
     struct goroutine_path path;
     char wait[CAUSE_NAME_BYTES];
+    begin_ns = add_taken_connections(decomposer, life, begin_ns, end_ns);
     goroutine_path_find(decomposer->in, life, replier, begin_ns, end_ns, &path);
     name_goroutine_wait(decomposer->in->server, replier, end_ns, "another goroutine", wait);
     for (size_t i = path.count; i > 0; i--)

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "analysis/decomposition/sleep_names.h"
 #include "base/array.h"
 
 enum { MOST_QUESTIONS = 4096 }; // looked at, within a message's life
@@ -47,32 +48,101 @@ static const struct server_question *question_of(const struct server_question *a
     return found;
 }
 
-bool question_for(const struct diagnosis_input *in, const struct lifetime *life, int64_t begin_ns,
-                  int64_t end_ns, struct asked_time *asked)
+// The first that was asked for the message and was not answered before begin_ns, if before end_ns;
+// with its answer. NULL: none is known.
+static const struct server_question *own_question(const struct diagnosis_input *in,
+                                                  const struct lifetime *life, int64_t begin_ns,
+                                                  int64_t end_ns,
+                                                  const struct server_question **its_answer)
 {
     const struct question_array *all = in->server ? &in->server->questions : NULL;
+    const struct server_question *found = NULL;
     if (!all || !in->calls || !lifetime_has(life, STAMP_APPLICATION) ||
         !lifetime_has(life, STAMP_REPLY))
-        return false;
+        return NULL;
     size_t first =
         array_bound(0, all->count, at, all->items[at].time_ns < life->stamp_ns[STAMP_APPLICATION]);
-    bool found = false;
     for (size_t at = first; at < all->count && at < first + MOST_QUESTIONS; at++) {
         const struct server_question *answer = &all->items[at], *question;
         if (answer->time_ns > life->stamp_ns[STAMP_REPLY])
             break;
         if (!answer->answered || answer->time_ns <= begin_ns ||
             !(question = question_of(all->items, first, at)) || question->time_ns >= end_ns ||
-            (found && question->time_ns >= asked->begin_ns) ||
+            (found && question->time_ns >= found->time_ns) ||
             (!had_read(in, life, question->thread, question->time_ns) &&
              !then_replies(in, life, answer->thread, answer->time_ns)))
             continue;
-        found = true;
-        asked->begin_ns = question->time_ns > begin_ns ? question->time_ns : begin_ns;
-        asked->end_ns = answer->time_ns < end_ns ? answer->time_ns : end_ns;
-        struct connection other = {.protocol = CONNECTION_TCP, .peer_port = answer->port};
-        memcpy(other.peer, answer->address, sizeof other.peer);
-        connection_peer_text(&other, asked->whom);
+        found = question;
+        *its_answer = answer;
     }
     return found;
+}
+
+static void name_asked(const struct server_question *question, char whom[CONNECTION_TEXT_BYTES])
+{
+    struct connection other = {.protocol = CONNECTION_TCP, .peer_port = question->port};
+    memcpy(other.peer, question->address, sizeof other.peer);
+    connection_peer_text(&other, whom);
+}
+
+bool question_for(const struct diagnosis_input *in, const struct lifetime *life, int64_t begin_ns,
+                  int64_t end_ns, struct asked_time *asked)
+{
+    const struct server_question *answer;
+    const struct server_question *question = own_question(in, life, begin_ns, end_ns, &answer);
+    if (!question)
+        return false;
+    asked->begin_ns = question->time_ns > begin_ns ? question->time_ns : begin_ns;
+    asked->end_ns = answer->time_ns < end_ns ? answer->time_ns : end_ns;
+    name_asked(question, asked->whom);
+    return true;
+}
+
+// How many connections the process of `one` had to the same server, of which each had been asked
+// something by that time and not answered. 0: one was free, which was used again later.
+static unsigned all_taken(const struct host_timeline *host, const struct server_question *one,
+                          int64_t time_ns)
+{
+    enum { MOST_CONNECTIONS = 64 };
+    const struct question_array *all = &host->questions;
+    uint64_t sockets[MOST_CONNECTIONS];
+    unsigned known = 0, taken = 0;
+    size_t after = array_bound(0, all->count, at, all->items[at].time_ns < time_ns);
+    for (size_t i = after; i > 0 && after - i < MOST_QUESTIONS; i--) {
+        const struct server_question *last = &all->items[i - 1];
+        unsigned at = 0;
+        while (at < known && sockets[at] != last->socket)
+            at++;
+        if (at < known || last->port != one->port ||
+            memcmp(last->address, one->address, sizeof one->address) != 0 ||
+            !sleep_same_process(host, last->thread, one->thread))
+            continue;
+        if (known == MOST_CONNECTIONS)
+            return 0;
+        sockets[known++] = last->socket;
+        taken += !last->answered;
+        for (size_t later = after; last->answered && later < all->count; later++)
+            if (later >= after + MOST_QUESTIONS || all->items[later].socket == last->socket)
+                return 0;
+    }
+    return taken;
+}
+
+bool question_for_want_of(const struct diagnosis_input *in, const struct lifetime *life,
+                          int64_t begin_ns, int64_t end_ns, struct taken_time *taken)
+{
+    const struct server_question *answer, *before;
+    const struct server_question *own = own_question(in, life, begin_ns, end_ns, &answer);
+    if (!own)
+        return false;
+    const struct server_question *first = in->server->questions.items;
+    for (before = own; before > first && before[-1].time_ns > begin_ns; before--)
+        if (before[-1].socket == own->socket && before[-1].answered)
+            break;
+    if (before == first || before[-1].time_ns <= begin_ns)
+        return false;
+    taken->end_ns = before[-1].time_ns;
+    taken->count = all_taken(in->server, own, begin_ns + (taken->end_ns - begin_ns) / 2);
+    name_asked(own, taken->whom);
+    return taken->count > 0;
 }

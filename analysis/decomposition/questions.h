@@ -24,4 +24,17 @@ struct asked_time {
 bool question_for(const struct diagnosis_input *in, const struct lifetime *life, int64_t begin_ns,
                   int64_t end_ns, struct asked_time *asked);
 
+// Until when the message waited for a connection to another server, and for how many: it was asked
+// for on one of them at last, that had been asked something for others until then.
+struct taken_time {
+    int64_t end_ns;
+    unsigned count;
+    char whom[CONNECTION_TEXT_BYTES];
+};
+
+// Whether all connections of the process to the server that was asked for the message had been
+// taken when the message wanted one, from begin_ns on. False: not so, or nobody knows.
+bool question_for_want_of(const struct diagnosis_input *in, const struct lifetime *life,
+                          int64_t begin_ns, int64_t end_ns, struct taken_time *taken);
+
 #endif

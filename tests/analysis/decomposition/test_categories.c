@@ -112,6 +112,8 @@ static void known_names_have_their_category(void **state)
         {"parked by Go's scheduler: web (another thread), stop-the-world pause",
          "garbage collection"},
         {"parked by Go's scheduler: web (another thread)", "other threads"},
+        {"waiting for web (another goroutine), blocked in fsync of log", "other threads"},
+        {"waiting for a free connection: all 2 wait for 10.0.0.7:5432", "connection pool"},
         {"condition wait (futex), timed out", "timers"}, // nobody woke it: Java's sleeps
     };
     for (size_t i = 0; i < sizeof followed / sizeof *followed; i++)

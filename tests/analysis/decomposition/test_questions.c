@@ -64,10 +64,48 @@ static void test_for_which_message(void **state)
     }
 }
 
+// A goroutine wants one of two connections, on both of which others' questions are open: it waits
+// until one of them is answered, and asks there. Not so where the other connection was free.
+static void test_goroutine_without_a_connection(void **state)
+{
+    (void)state;
+    for (int was_free = 0; was_free <= 1; was_free++) {
+        struct scene s;
+        open_scene(&s);
+        for (uint32_t thread = FRONT; thread <= OTHER; thread++)
+            event(&s, -40, EVENT_MEMBER, 0, thread)->payload.a = FRONT_PROCESS;
+        call(&s, FRONT, CALL_RECEIVE, 9, 10, CLIENT_SIDE);
+        call(&s, FRONT, CALL_SEND, 540, 542, CLIENT_SIDE);
+        asks(&s, 2, OTHER, 7, false, false);
+        asks(&s, 3, OTHER, 8, false, false);
+        if (was_free)
+            asks(&s, 5, OTHER, 8, true, false);
+        event(&s, 40, EVENT_SWITCH, 0, 0)->flags = SWITCH_WAITS;
+        asks(&s, 300, OTHER, 7, true, false);
+        asks(&s, 310, OTHER, 7, false, false);
+        event(&s, 490, EVENT_SOFTIRQ_ENTRY, 0, 3); // NET_RX
+        event(&s, 500, EVENT_WAKING, 0, FRONT);
+        event(&s, 501, EVENT_SOFTIRQ_EXIT, 0, 3);
+        runs(&s, 502, 0, FRONT, "front");
+        asks(&s, 505, FRONT, 7, true, false);
+        asks(&s, 600, OTHER, 8, !was_free, false);
+        struct event *parked = event(&s, 700, EVENT_BLOCKED, 0, FRONT);
+        parked->payload.a = 202; // futex
+        parked->flags = BLOCKED_PARKED;
+        runs(&s, 700, 0, 0, "swapper/0");
+        build(&s, 1, 10, 540, 0);
+        expect(&s, "waiting for a free connection: all 2 wait for 127.0.0.1:6379",
+               was_free ? 0 : 285, was_free ? 0 : 295);
+        expect(&s, "waiting for a packet from 127.0.0.1:6379", 175, 192);
+        close_scene(&s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_for_which_message),
+        cmocka_unit_test(test_goroutine_without_a_connection),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
