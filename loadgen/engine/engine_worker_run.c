@@ -24,7 +24,8 @@ enum {
     LOOKED_AT = 1000,
     STAMP_PATIENCE_NS = 1000000000, // after the send call: then a sample goes without its TX stamp
     RELEASED_AT_ONCE = 256,         // samples, in a round: more than it sends
-    EMPTY_ROUNDS = 201, // rounds timed before the start, to know the cost of an idle one ...
+    LAST_READ_NS = 20000000, // of the processor's time, at most, for what has come at the end
+    EMPTY_ROUNDS = 201,      // rounds timed before the start, to know the cost of an idle one ...
     EMPTY_ROUNDS_NS = 10000000, // ... for no longer than this
 };
 
@@ -341,6 +342,20 @@ static void run_closed_loop(struct engine_worker *worker, uint64_t start_tsc)
     worker->sample_count = worker->next;
 }
 
+// The time is over. Had this thread no core meanwhile, replies may have come that it has not read:
+// these are no timeouts. A server that sends without end is not listened to for long.
+static void read_last(struct engine_worker *worker)
+{
+    const uint64_t until = (uint64_t)clock_now_ns(CLOCK_THREAD_CPUTIME_ID) + LAST_READ_NS;
+    for (uint32_t i = 0; i < worker->connection_count && worker->counts.in_flight &&
+                         (uint64_t)clock_now_ns(CLOCK_THREAD_CPUTIME_ID) < until;
+         i++)
+        if (connection_is_open(&worker->connections[i]))
+            connection_ready(&worker->connections[i], EPOLLIN);
+    if (!engine_worker_has_more(worker) && worker->counts.in_flight == 0)
+        worker->end = ENGINE_COMPLETE;
+}
+
 // Of a closed loop, which did not know how many it would need.
 static void return_unused_samples(struct engine_worker *worker)
 {
@@ -378,6 +393,8 @@ void engine_worker_run(struct engine_worker *worker, uint64_t start_tsc)
         run_closed_loop(worker, start_tsc);
     else
         run_loop(worker, start_tsc);
+    if (worker->end == ENGINE_TIMED_OUT)
+        read_last(worker);
     worker->cpu_ns = (uint64_t)clock_now_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
     if (worker->context.live)
         live_set(&worker->context.live->core_clock, 0);

@@ -33,7 +33,28 @@ stopped() { # options of the load
     says '.answered == .scheduled and .latency_us.max > 300000' || fail "load $*: requests are missing, or in time"
     says '.reasons | join(" ") | test("stood still for|had its core for only")' || fail "load $*: it is not said"
 }
+# Stopped over its end, while the server answers all that it had asked: it reads that, and takes none of it for lost.
+stopped_over_its_end() { # options of the load
+    local load loader tries=5
+    until {
+        timeout 60 "$build/taillight" load --server "127.0.0.1:$port" --workload "$dir/workload.yaml" --rate 500 \
+            --duration 500ms --timeout 2s --connections 4 --stamps user --sleep --json "$@" >"$dir/out" 2>"$dir/err" &
+        loader=$!
+        await grep -q 'loading 127' "$dir/err" || fail "load $*: did not begin"
+        load=$(pgrep -P $loader)
+        sleep 0.3 && kill -STOP $server && sleep 0.7
+        kill -STOP "$load"
+        kill -CONT $server && sleep 2
+        kill -CONT "$load"
+        wait $loader
+        says '.unsent == 0 and .timed_out == 0 and .standstill.lasted_us > 1000000'
+    }; do
+        [ $((tries -= 1)) -gt 0 ] || fail "load $*: what had been answered is not read"
+    done
+}
 start_server --service fixed:50us
+stopped_over_its_end
+stopped_over_its_end --threads 2
 stopped
 stopped --sleep
 stopped --sleep --rate max
