@@ -15,9 +15,10 @@ fail() { echo "FAIL: $*"; cat /tmp/capsule.err /tmp/load; exit 1; }
 at() { nsenter -t "$1" -n "${@:2}"; }
 capsule() { # NAME PROTOCOL HOPS...
     local name=$1 tries=300
+    rm -f /tmp/capsule.err # what the one before it said would be taken for its own, until it begins
     ./taillight capsule "${@:3}" --filter "$2 port 11211" --json >"/out/$name.json" 2>/tmp/capsule.err &
     capsule=$!
-    until grep -q 'measuring' /tmp/capsule.err; do
+    until grep -qs 'measuring' /tmp/capsule.err; do
         tries=$((tries - 1))
         [ $tries -gt 0 ] && kill -0 $capsule 2>/dev/null || fail "$name: it does not measure"
         sleep 0.1

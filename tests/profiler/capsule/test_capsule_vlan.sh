@@ -15,6 +15,7 @@ serve_echo
 ends() {
     local end
     for end in "$client" "$server"; do
+        rm -f "$work/$end-$1" # what the one before it said would be taken for its own, until it begins
         nsenter -t "$end" -n python3 "$here/vlan_ends.py" "$1" eth0 "$2" >"$work/$end-$1" 2>"$work/$end-$1.err" &
         children+=($!)
         tagging+=($!)
