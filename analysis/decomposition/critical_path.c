@@ -241,14 +241,13 @@ static struct waker waker_of_sleep(const struct path *path, const struct thread_
         size_t ends = array_bound(0, waking_count, i, all[i].time_ns < stints[at].end_ns);
         waking = ends < waking_count ? &all[ends] : NULL;
     }
-    if (!waking)
-        return (struct waker){.kind = WAKER_UNKNOWN};
-    const struct waker waker = waker_of(host, waking);
+    const struct waker waker =
+        waking ? waker_of(host, waking) : (struct waker){.kind = WAKER_UNKNOWN};
     if (!pause_after(host, period->before, &pause))
         return waker;
     if ((waker.kind == WAKER_THREAD || waker.kind == WAKER_UNKNOWN) && pause_is_for_time(pause))
         return (struct waker){.kind = WAKER_TIMER}; // if it was a thread, with a signal before that
-    return pause_awaits_thread(pause) ? lock_waker(host, waking) : waker;
+    return waking && pause_awaits_thread(pause) ? lock_waker(host, waking) : waker;
 }
 
 // What ended a sleep, as far as the message is concerned.

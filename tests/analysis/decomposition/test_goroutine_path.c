@@ -141,7 +141,7 @@ static void test_child_that_was_not_seen(void **state)
     event(&s, 1030, EVENT_WAKING, 2, FRONT)->payload.b = BACKEND;
     runs(&s, 1031, 0, FRONT, "front");
     close_go(&s, FRONT);
-    expect(&s, "waiting for sleep, sleeping", 1010, 1025);
+    expect(&s, "waiting for sleep, sleeping (timer)", 1010, 1025);
     close_scene(&s);
 }
 
