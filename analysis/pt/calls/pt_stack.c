@@ -29,45 +29,40 @@ static uint8_t span_kind(const struct pt_frame *frame)
     }
 }
 
-static int32_t level_at(const struct pt_stack *stack, size_t index)
-{
-    return stack->outermost + (int32_t)index;
-}
-
-// Ends the span now, which is that of the frame with that index.
+// Ends the span of a frame at that index now. It has all fields at once: the compiler clears one
+// that is made bit by bit with an instruction that takes longer than all the rest.
 static inline int span_end(struct pt_span_writer *writer, struct pt_stack *stack, size_t index,
-                           struct pt_span *span, struct error *err)
+                           const struct pt_frame *frame, bool cut_end, struct error *err)
 {
-    span->end = writer->now > span->begin ? writer->now : span->begin;
-    span->task = stack->task;
-    span->level = level_at(stack, index);
+    struct pt_span span = {
+        .function = frame->function,
+        .begin = frame->begin,
+        .end = writer->now > frame->begin ? writer->now : frame->begin,
+        .inner = frame->inner,
+        .error = frame->error > writer->now_error ? frame->error : writer->now_error,
+        .task = stack->task,
+        .level = stack->outermost + (int32_t)index,
+        .kind = span_kind(frame),
+        .cut_begin = frame->cut,
+        .cut_end = cut_end,
+        .function_known = frame->known,
+    };
     if (index > 0)
-        stack->frames.items[index - 1].inner += span->end - span->begin;
-    if (writer->timed && !span->cut_begin)
-        count_error(writer, span->error);
-    if (writer->timed && !span->cut_end)
+        stack->frames.items[index - 1].inner += span.end - span.begin;
+    if (writer->timed && !frame->cut)
+        count_error(writer, frame->error);
+    if (writer->timed && !cut_end)
         count_error(writer, writer->now_error);
-    span->error = span->error > writer->now_error ? span->error : writer->now_error;
-    return pt_span_write(writer, span, err);
+    return pt_span_write(writer, &span, err);
 }
 
 // Ends the frame's span now; the frame itself stays.
 static int frame_report(struct pt_span_writer *writer, struct pt_stack *stack, size_t index,
                         bool cut_end, struct error *err)
 {
-    struct pt_frame *frame = &stack->frames.items[index];
-    struct pt_span span = {
-        .function = frame->function,
-        .begin = frame->begin,
-        .inner = frame->inner,
-        .error = frame->error,
-        .kind = span_kind(frame),
-        .cut_begin = frame->cut,
-        .cut_end = cut_end,
-        .function_known = frame->known,
-    };
-    frame->inner = 0;
-    return span_end(writer, stack, index, &span, err);
+    int result = span_end(writer, stack, index, &stack->frames.items[index], cut_end, err);
+    stack->frames.items[index].inner = 0;
+    return result;
 }
 
 static int no_room(const struct pt_stack *stack, struct error *err)
@@ -397,14 +392,14 @@ static int call_and_return(struct pt_span_writer *writer, struct pt_stack *stack
                            const struct pt_flow *call, const struct pt_flow *back,
                            struct error *err)
 {
-    struct pt_span span = {.function = call->function ? call->function : call->to,
-                           .begin = writer->now,
-                           .error = writer->now_error,
-                           .kind = PT_SPAN_FUNCTION,
-                           .function_known = call->function != 0};
+    struct pt_frame frame = {.function = call->function ? call->function : call->to,
+                             .begin = writer->now,
+                             .error = writer->now_error,
+                             .kind = PT_FRAME_CALL,
+                             .known = call->function != 0};
     time_goes_on(writer, back);
     stack->impatience = 0;
-    return span_end(writer, stack, stack->frames.count, &span, err);
+    return span_end(writer, stack, stack->frames.count, &frame, false, err);
 }
 
 int pt_stack_apply_usual(struct pt_span_writer *writer, struct pt_stack *stack,
