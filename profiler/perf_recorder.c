@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/input_file.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "profiler/host_facts.h"
 
@@ -145,9 +146,18 @@ unsigned perf_recorder_arguments(const struct perf_recorder_settings *settings,
 
 // --- when it fails -------------------------------------------------------------------------------
 
-// perf's complaint on one line: the complaint comes first, then its usage text.
+// Not where it is but what it is called: a capture on another host is fetched, and removed there.
+static const char *log_name(const struct perf_recorder *recorder)
+{
+    const char *slash = strrchr(recorder->log, '/');
+    return slash ? slash + 1 : recorder->log;
+}
+
+// perf's complaint on one line: the complaint comes first, then its usage text. That it obeyed is
+// none.
 static void read_complaint(const char *log, char *out, size_t out_bytes)
 {
+    static const char *const obeyed[] = {"Events enabled", "Events disabled"};
     char text[1024];
     size_t used = 0, got = 0;
     FILE *file = input_stream(log, NULL);
@@ -159,6 +169,9 @@ static void read_complaint(const char *log, char *out, size_t out_bytes)
     char *usage = strstr(text, "Usage: ");
     if (usage)
         *usage = '\0';
+    for (size_t i = 0; i < sizeof obeyed / sizeof *obeyed; i++)
+        for (char *at; (at = strstr(text, obeyed[i]));)
+            memset(at, ' ', strlen(obeyed[i]));
     for (const char *at = text; *at && used + 2 < out_bytes; at++) {
         bool space = isspace((unsigned char)*at);
         if (space && (used == 0 || out[used - 1] == ' '))
@@ -176,10 +189,12 @@ static int ended_error(const struct perf_recorder *recorder, const char *when, i
     char complaint[400];
     read_complaint(recorder->log, complaint, sizeof complaint);
     bool killed = WIFSIGNALED(status);
-    return error_set(err, ERROR_FAILED, "perf record ended %s (%s %d): %s; all of it: %s", when,
-                     killed ? "signal" : "exit code",
-                     killed ? WTERMSIG(status) : WEXITSTATUS(status),
-                     complaint[0] ? complaint : "it said nothing", recorder->log);
+    error_set(err, ERROR_FAILED, "perf record ended %s (%s %d)", when,
+              killed ? "signal" : "exit code", killed ? WTERMSIG(status) : WEXITSTATUS(status));
+    if (complaint[0])
+        text_append(err->text, sizeof err->text, ": %s; all of it is in the capture's %s",
+                    complaint, log_name(recorder));
+    return -ERROR_FAILED;
 }
 
 static bool log_says(const char *log, const char *words)
@@ -224,9 +239,9 @@ static int hang_error(struct perf_recorder *recorder, const struct halt *halt, c
     process_stop(&recorder->process, 0);
     return error_set(err, ERROR_FAILED,
                      "perf record %s for %d ms %s, and was killed when the capture was "
-                     "interrupted; what it said is in %s",
+                     "interrupted; what it said is in the capture's %s",
                      halt->spins ? "ran without reading or writing" : "did nothing",
-                     halt->spins ? SPINS_MS : HANGS_MS, where, recorder->log);
+                     halt->spins ? SPINS_MS : HANGS_MS, where, log_name(recorder));
 }
 
 // --- the conversation ----------------------------------------------------------------------------
@@ -293,9 +308,10 @@ static int perf_command(struct perf_recorder *recorder, const char *word, const 
     if (ended > 0)
         ended_error(recorder, when, status, err);
     else if (ended == 0)
-        error_set(err, ERROR_FAILED,
-                  "perf record does not answer `%s` within %d ms; what it said is in %s", word,
-                  recorder->answer_ms, recorder->log);
+        error_set(
+            err, ERROR_FAILED,
+            "perf record does not answer `%s` within %d ms; what it said is in the capture's %s",
+            word, recorder->answer_ms, log_name(recorder));
     process_stop(process, KILL_GRACE_MS);
     return -ERROR_FAILED;
 }
@@ -407,8 +423,8 @@ int perf_recorder_stop(struct perf_recorder *recorder, struct error *err)
         process_stop(&recorder->process, KILL_GRACE_MS);
         return error_set(err, ERROR_FAILED,
                          "perf record had not written its recording %d ms after it was stopped; "
-                         "what it said is in %s",
-                         recorder->end_ms, recorder->log);
+                         "what it said is in the capture's %s",
+                         recorder->end_ms, log_name(recorder));
     }
     if (ended < 0)
         return ended;
