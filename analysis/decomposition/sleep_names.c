@@ -8,7 +8,8 @@
 #include "analysis/timeline/pauses.h"
 #include "base/text.h"
 
-// The innermost function that a thread was in, not counting the scheduler's.
+// The function that called the scheduler, inside which whoever records switches may be at work;
+// else the innermost.
 static void find_function(const struct span *const *open, unsigned depth, int64_t begin_ns,
                           int64_t end_ns, void *opaque)
 {
@@ -16,15 +17,19 @@ static void find_function(const struct span *const *open, unsigned depth, int64_
     const struct component_table *table = sweep->decomposer->table;
     (void)begin_ns;
     (void)end_ns;
+    bool scheduler = false; // the function before, further in, was its
     sweep->gap_function = NULL;
     for (unsigned at = depth; at > 0 && open[at - 1]->kind == SPAN_FUNCTION; at--) {
         const char *name = table->host->names.items[open[at - 1]->name];
-        const char *category =
-            categories_of_function(table->categories, name, open[at - 1]->id & SPAN_ID_KERNEL);
-        if (category && strcmp(category, "scheduling") == 0)
-            continue;
-        sweep->gap_function = name;
-        return;
+        const char *category = categories_of_function(table->categories, name, true);
+        bool inside = category && strcmp(category, "scheduling") == 0;
+        if (inside)
+            sweep->gap_function = NULL;
+        else if (!sweep->gap_function)
+            sweep->gap_function = name;
+        if (scheduler && !inside)
+            return;
+        scheduler = inside;
     }
 }
 

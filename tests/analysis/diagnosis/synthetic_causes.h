@@ -134,6 +134,8 @@ static const struct synthetic_name {
     X(item_get)                                                                                    \
     X(memcmp)                                                                                      \
     X(futex_wait)                                                                                  \
+    X(__schedule)                                                                                  \
+    X(task_pid_nr_ns)                                                                              \
     X(asm_exc_page_fault)                                                                          \
     X(handle_mm_fault)                                                                             \
     X(clear_page)                                                                                  \

@@ -86,6 +86,10 @@ static inline int64_t synthetic_stop(struct synthetic *s, size_t at, int64_t now
         return synthetic_ask(s, at, now);
     if (cause != CAUSED_BY_QUOTA)
         synthetic_call(s, 0, now += 20, NAME_futex_wait);
+    if (cause == CAUSED_BY_SLEEP) { // whoever records the switch is the innermost
+        synthetic_open(s, 0, now += 20, SPAN_FUNCTION, SPAN_ID_KERNEL, NAME___schedule);
+        synthetic_open(s, 0, now += 20, SPAN_FUNCTION, SPAN_ID_KERNEL, NAME_task_pid_nr_ns);
+    }
     now += 200;
     int64_t end = now + s->hit_ns[message];
     if (cause == CAUSED_BY_LOCK) {
