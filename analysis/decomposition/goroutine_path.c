@@ -165,13 +165,15 @@ void goroutine_path_find(const struct diagnosis_input *in, const struct lifetime
     const struct host_timeline *host = in->server;
     uint32_t thread = replier;
     *path = (struct goroutine_path){.count = 0};
-    while (begin_ns < end_ns) {
+    // Each turn adds a piece at most, but for the last. Where records contradict one another, two
+    // threads can have woken each other at the same instant: that adds none.
+    for (unsigned turns = 0; begin_ns < end_ns; turns++) {
         struct last_sleep last = {.begin_ns = begin_ns};
         struct goroutine_piece piece = {
             .kind = GOROUTINE_AT_WORK, .thread = thread, .begin_ns = begin_ns, .end_ns = end_ns};
         thread_periods(host, thread, begin_ns, end_ns, keep_last_sleep, &last);
         const struct thread_period *sleep = &last.sleep;
-        if (sleep->end_ns == 0 || path->count + 2 >= GOROUTINE_PIECES) {
+        if (sleep->end_ns == 0 || turns + 2 >= GOROUTINE_PIECES) {
             path->others = sleep->end_ns == 0 && thread != life->thread && !last.unknown;
             add_piece(path, piece);
             return;
