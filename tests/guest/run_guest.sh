@@ -86,7 +86,7 @@ install "$here/guest_init.sh" "$root/init"
 
 # The modules that a guest of this kind uses, and those they need.
 [ -e "$kernel/lib/modules/$version/modules.dep.bin" ] || depmod -b "$kernel" "$version"
-for module in virtio_pci virtio_blk virtio_net veth tcp_bbr sch_fq sch_ingress cls_bpf sch_netem bridge 8021q nft_numgen nft_ct tun vhost_net macvlan ipvlan vrf; do
+for module in virtio_pci virtio_blk virtio_net veth tcp_bbr sch_fq sch_ingress cls_bpf sch_netem bridge 8021q nft_numgen nft_ct tun vhost_net macvlan ipvlan vrf geneve sit ip6_gre ip6_tunnel cls_u32 act_nat; do
     modprobe -S "$version" -d "$kernel" --show-depends "$module"
 done | sed -n "s|^insmod $kernel/||p" | sort -u | while read -r module; do
     install -D -m 644 "$kernel/$module" "$root/$module"
