@@ -159,8 +159,10 @@ static void why_not_followed(const struct diagnosis_input *in, struct diagnosis 
                  life ? "was not due in this window" : "is not in this run");
 }
 
-// Says why no verdict is possible; leaves not_available false where one is.
-static void judge_evidence(const struct diagnosis_input *in, struct diagnosis *out)
+// Says why no verdict is possible; leaves not_available false where one is. Returns whether the
+// window's messages can be taken apart: without any of the slice's, what ordinary ones are made of
+// is still known.
+static bool judge_evidence(const struct diagnosis_input *in, struct diagnosis *out)
 {
     uint64_t missing = out->without_part, worst = LIFETIME_NO_CONNECTION;
     for (uint64_t state = LIFETIME_NO_CONNECTION; state < LIFETIME_STATES; state++) {
@@ -196,14 +198,17 @@ static void judge_evidence(const struct diagnosis_input *in, struct diagnosis *o
         snprintf(out->reason, sizeof out->reason,
                  "%s of the capture's records were dropped, at most %s may be",
                  TEXT_SHARE(in->dropped_share, 1), TEXT_SHARE(DIAGNOSIS_MAX_DROPPED, 1));
-    else if (out->messages.count == 0 && out->slice.one)
-        why_not_followed(in, out);
-    else if (out->messages.count == 0)
-        snprintf(out->reason, sizeof out->reason,
-                 "no request of the slice could be followed (%s were never answered)",
-                 TEXT_COUNT(out->left_out[LIFETIME_UNANSWERED]));
-    else
-        out->not_available = false;
+    else {
+        out->not_available = out->messages.count == 0;
+        if (out->not_available && out->slice.one)
+            why_not_followed(in, out);
+        else if (out->not_available)
+            snprintf(out->reason, sizeof out->reason,
+                     "no request of the slice could be followed (%s were never answered)",
+                     TEXT_COUNT(out->left_out[LIFETIME_UNANSWERED]));
+        return true;
+    }
+    return false;
 }
 
 static int explain_slice(const struct diagnosis_input *in, struct diagnosis *out,
@@ -327,9 +332,10 @@ int diagnose(const struct diagnosis_input *input, const struct diagnosis_slice *
     int result = diagnosis_pick(input, slice, out, &candidates, err);
     if (result == 0) {
         bool failed = add_earlier(input, out, &candidates) < 0;
-        judge_evidence(input, out);
+        if (judge_evidence(input, out) && !failed)
+            failed = explain_slice(input, out, &candidates) < 0;
         if (!failed && !out->not_available)
-            failed = explain_slice(input, out, &candidates) < 0 || shape_causes(input, out) < 0 ||
+            failed = shape_causes(input, out) < 0 ||
                      (input->part == PART_WHOLE && !input->without_views &&
                       views_build(input, candidates.items, candidates.count, out) < 0);
         if (failed)

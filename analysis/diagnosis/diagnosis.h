@@ -113,7 +113,8 @@ struct diagnosis {
     uint64_t passed_over;                  // of the slice, beyond these: see diagnosis_pick
     struct cause_array causes;             // largest total first
     struct attribution_array attributions; // grouped by message, in the order of `messages`
-    struct ordinary_part_array ordinary;   // largest first
+    struct ordinary_part_array ordinary;   // largest first; also where only the slice's messages
+                                           // could not be followed
     // What the causes explain of the deviation, without what stands apart; NAN when there is
     // nothing to explain.
     double coverage_median, coverage_min, coverage_total;

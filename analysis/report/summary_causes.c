@@ -65,6 +65,8 @@ void summary_write_diagnosis(const struct summary *s, const struct diagnosis *di
         text_clean(diagnosis->reason, !s->style->unicode, reason, sizeof reason);
         fprintf(s->out, "\n  N/A: ");
         summary_wrapped(s, reason, 7);
+        if (s->style->full)
+            summary_write_ordinary(s, diagnosis);
         return;
     }
     snprintf(line, sizeof line, "%s, %s to %s; an ordinary one takes %s",

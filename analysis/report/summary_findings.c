@@ -54,7 +54,7 @@ void summary_write_ordinary(const struct summary *s, const struct diagnosis *dia
 {
     const struct ordinary_part_array *parts = &diagnosis->ordinary;
     char line[2400] = "", name[260], mean[32], fast[32];
-    if (diagnosis->not_available || parts->count == 0)
+    if (parts->count == 0)
         return;
     text_append(line, sizeof line, "an ordinary one, in all: ");
     for (size_t i = 0; i < parts->count && i < ORDINARY_SHOWN; i++) {

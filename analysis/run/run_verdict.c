@@ -202,6 +202,8 @@ void run_verdict(struct run_analysis *run)
     } else {
         text_append(out, VERDICT_BYTES, "N/A: %s. ",
                     first ? first->reason : "nothing was diagnosed");
+        if (first)
+            verdict_append_ordinary(out, first);
         verdict_append_budget(out, &run->findings.budget);
     }
     verdict_append_shared(out, run);

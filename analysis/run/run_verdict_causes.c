@@ -213,6 +213,14 @@ void verdict_append_diagnosis(char *out, const struct run_analysis *run,
     verdict_append_sleeper(out, run, diagnosis);
 }
 
+// ": what helps", unless that was said before.
+static void append_advice(char *out, const char *remedy)
+{
+    if (remedy && !strstr(out, remedy))
+        text_append(out, VERDICT_BYTES, ": %s", remedy);
+    text_append(out, VERDICT_BYTES, ". ");
+}
+
 // A request that waits for a connection waits for the replies to others: what takes these that long
 // is what takes the request itself long once it is sent.
 static void verdict_append_once_sent(char *out, const struct diagnosis *diagnosis)
@@ -227,11 +235,13 @@ static void verdict_append_once_sent(char *out, const struct diagnosis *diagnosi
         sum += part->mean_ns;
         most = !most || part->mean_ns > most->mean_ns ? part : most;
     }
-    if (most)
-        text_append(out, VERDICT_BYTES, "Once it is sent, it takes %s, of which %s are %s (%s). ",
-                    units_format_ns(sum, all, sizeof all),
-                    units_format_ns(most->mean_ns, time, sizeof time), most->name,
-                    role_name(most->role));
+    if (!most)
+        return;
+    text_append(out, VERDICT_BYTES, "Once it is sent, it takes %s, of which %s are %s (%s)",
+                units_format_ns(sum, all, sizeof all),
+                units_format_ns(most->mean_ns, time, sizeof time), most->name,
+                role_name(most->role));
+    append_advice(out, most->mean_ns > sum / 2 ? most->remedy : NULL);
 }
 
 void verdict_append_ordinary(char *out, const struct diagnosis *diagnosis)
@@ -263,8 +273,7 @@ void verdict_append_ordinary(char *out, const struct diagnosis *diagnosis)
     if (!several && first->fast_ns > 0)
         text_append(out, VERDICT_BYTES, ", at its fast end %s",
                     units_format_ns(first->fast_ns, time, sizeof time));
-    bool news = first->remedy && !strstr(out, first->remedy);
-    text_append(out, VERDICT_BYTES, "%s%s. ", news ? ": " : "", news ? first->remedy : "");
+    append_advice(out, first->remedy);
     if (run_awaits_replies(first->category))
         verdict_append_once_sent(out, diagnosis);
 }

@@ -657,6 +657,12 @@ static void unanswered_requests_fill_the_tail(void **state)
     run_slice(&d, &slowest);
     assert_true(d.diagnosis.not_available);
     assert_non_null(strstr(d.diagnosis.reason, "20 were never answered"));
+    assert_int_equal(d.diagnosis.causes.count, 0);
+    // The others were, and what they are made of is known.
+    double sum = 0;
+    for (size_t i = 0; i < d.diagnosis.ordinary.count; i++)
+        sum += d.diagnosis.ordinary.items[i].mean_ns;
+    assert_true(sum > 0 && fabs(sum / d.diagnosis.reference_latency_ns - 1) < 0.1);
     release(&d);
 }
 

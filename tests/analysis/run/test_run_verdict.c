@@ -217,7 +217,11 @@ static void what_fills_connections_is_said(void **state)
          .mean_ns = 7e8,
          .concerns = true},
         {.name = "client queue", .category = "client", .role = ROLE_CLIENT, .mean_ns = 2e7},
-        {.name = "waiting for a timer", .category = "timers", .role = ROLE_A, .mean_ns = 4e7},
+        {.name = "waiting for a timer",
+         .category = "timers",
+         .role = ROLE_A,
+         .mean_ns = 4e7,
+         .remedy = "shorter sleeps"},
         {.name = "application time", .category = "application", .role = ROLE_A, .mean_ns = 2e6}};
     struct diagnosed_message message = {.deviation_ns = 1e6};
     struct diagnosis diagnosis = {.slice = {.low = 0.99, .high = 1},
@@ -226,10 +230,17 @@ static void what_fills_connections_is_said(void **state)
                                   .ordinary = {.items = parts, .count = 4}};
     struct run_analysis run = {.findings = {.diagnoses = {.items = &diagnosis, .count = 1}}};
     run_verdict(&run);
-    assert_non_null(strstr(run.findings.verdict,
-                           "of the 762 ms of an ordinary request, "
-                           "700 ms are every connection full (client). Once it is sent, it takes "
-                           "42.0 ms, of which 40.0 ms are waiting for a timer (A). "));
+    assert_non_null(
+        strstr(run.findings.verdict,
+               "of the 762 ms of an ordinary request, "
+               "700 ms are every connection full (client). Once it is sent, it takes "
+               "42.0 ms, of which 40.0 ms are waiting for a timer (A): shorter sleeps. "));
+    // Also where none of the slow ones could be followed.
+    diagnosis.not_available = true;
+    strcpy(diagnosis.reason, "no request of the slice could be followed (9 were never answered)");
+    run_verdict(&run);
+    assert_non_null(strstr(run.findings.verdict, "9 were never answered). Slow for everyone: of"));
+    diagnosis.not_available = false;
     strcpy(parts[0].category, "client");
     run_verdict(&run);
     assert_null(strstr(run.findings.verdict, "Once it is sent"));
