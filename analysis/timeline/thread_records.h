@@ -21,8 +21,8 @@ int thread_records_names(struct timeline_builder *builder, const struct event *e
 int thread_records_waking(struct timeline_builder *builder, const struct event *event,
                           int64_t time_ns);
 
-// It goes to sleep. The waits in futex are kept by themselves, too. Not those of a runtime, which has its own way to
-// say who may run.
+// It goes to sleep. The waits in futex are kept by themselves, too. Not those of a runtime, which
+// has its own way to say who may run.
 int thread_records_blocked(struct timeline_builder *builder, const struct event *event,
                            int64_t time_ns);
 

@@ -88,8 +88,7 @@ static void a_stopped_server_is_told(void **state)
     near_ms(found.after_s, 1000);
     near_ms(found.lasted_s, 200 + 412 + 80);
     assert_true(silences_words(&found, words, sizeof words));
-    assert_non_null(
-        strstr(words, " waited for one (3 such, 692 ms in all): the server"));
+    assert_non_null(strstr(words, " waited for one (3 such, 692 ms in all): the server"));
 }
 
 // Twice as long as it stood still itself, a silence is not its own.
