@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "profiler/capsule/translations.h"
 
+#include <fcntl.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netfilter/nfnetlink_conntrack.h>
 #include <linux/netlink.h>
@@ -146,6 +147,13 @@ void translations_free(struct translations *translations)
 
 #define EVERY_NS INT64_C(5000000000)
 
+// Whether the namespace tracks any connection; without knowing, as if it did.
+static bool tracks_any(const struct translation_reader *reader)
+{
+    char text[2] = "";
+    return pread(reader->count, text, sizeof text, 0) < 1 || text[0] != '0';
+}
+
 static bool ask(struct translation_reader *reader)
 {
     const struct {
@@ -179,12 +187,16 @@ static enum answer take_piece(const struct translation_reader *reader, int flags
 void translation_reader_begin(struct translation_reader *reader)
 {
     const struct timeval patience = {.tv_sec = 1};
-    // Who asks where there is none makes the kernel load it.
-    bool any = access("/proc/sys/net/netfilter/nf_conntrack_count", F_OK) == 0;
-    reader->socket = any ? socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER) : -1;
+    // Who asks where there is none makes the kernel load it. The file stays that of this namespace.
+    reader->socket = -1;
+    reader->count = open("/proc/sys/net/netfilter/nf_conntrack_count", O_RDONLY | O_CLOEXEC);
+    if (reader->count >= 0)
+        reader->socket = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER);
     reader->next_ns = monotonic_ns() + EVERY_NS;
     if (reader->socket >= 0)
         setsockopt(reader->socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    else if (reader->count >= 0)
+        close(reader->count);
 }
 
 void translation_reader_look(struct translation_reader *reader, struct translations *out)
@@ -194,8 +206,8 @@ void translation_reader_look(struct translation_reader *reader, struct translati
     if (reader->next_ns == 0) {
         if (take_piece(reader, MSG_DONTWAIT, out) == ANSWER_ENDED)
             reader->next_ns = monotonic_ns() + EVERY_NS;
-    } else if (monotonic_ns() >= reader->next_ns && ask(reader)) {
-        reader->next_ns = 0;
+    } else if (monotonic_ns() >= reader->next_ns) {
+        reader->next_ns = tracks_any(reader) && ask(reader) ? 0 : monotonic_ns() + EVERY_NS;
     }
 }
 
@@ -205,7 +217,7 @@ void translation_reader_end(struct translation_reader *reader, struct translatio
         return;
     while (reader->next_ns == 0 && take_piece(reader, 0, out) == ANSWER_GOES_ON)
         ; // the rest of what was asked before
-    if (ask(reader))
+    if (tracks_any(reader) && ask(reader))
         while (take_piece(reader, 0, out) == ANSWER_GOES_ON)
             ;
     translation_reader_close(reader);
@@ -213,7 +225,9 @@ void translation_reader_end(struct translation_reader *reader, struct translatio
 
 void translation_reader_close(struct translation_reader *reader)
 {
-    if (reader->socket >= 0)
+    if (reader->socket >= 0) {
         close(reader->socket);
+        close(reader->count);
+    }
     reader->socket = -1;
 }

@@ -31,13 +31,16 @@ struct translations {
 // Asks the namespace in which it was opened.
 struct translation_reader {
     int socket;      // -1: that has no connection tracking, or does not say
+    int count;       // a file that says how many connections it tracks; open where the socket is
     int64_t next_ns; // when it is to be asked again (monotonic_ns()); 0: its answer is coming
 };
 
 // For the network namespace that the caller is in.
 void translation_reader_begin(struct translation_reader *reader);
 
-// Takes in a piece of an answer, if one is there; asks every five seconds. Never waits.
+// Takes in a piece of an answer, if one is there; asks every five seconds, where any connection is
+// tracked: the kernel goes through the whole of its table for an answer, which takes it some ten
+// milliseconds of the core that asks. Never waits.
 void translation_reader_look(struct translation_reader *reader, struct translations *out);
 
 // Asks once more and waits for all of it, for a second at most without an answer; the reader is
