@@ -110,7 +110,7 @@ int64_t component_of_process(struct component_table *table, const struct span *t
                              enum core_role role, uint32_t process);
 
 // The component of time about which nothing is known, named after the SPAN_UNKNOWN that covers it
-// (NULL: none does), as "lost records (unseen up to init)". -1: no memory.
+// (NULL: none does), as "lost records (unseen since init)". -1: no memory.
 int64_t component_of_unknown(struct component_table *table, const struct span *span,
                              enum core_role role);
 

@@ -172,15 +172,15 @@ int core_spans_lasted(struct timeline_builder *builder, enum span_kind kind, con
                                             .depth = (uint8_t)(builder->depth + 1)});
 }
 
-// The thread that leaves now is not the last one seen to come: a switch in between was lost.
+// The thread that has the core now is not the last one seen to come: a switch in between was lost.
 static int mark_unseen(struct timeline_builder *builder)
 {
     struct span *span = &builder->core->spans.items[builder->current];
     uint32_t name;
-    const char *text = builder->unseen[0] ? builder->unseen : "unseen switch";
+    char text[64];
+    snprintf(text, sizeof text, "unseen since %.40s", builder->out->names.items[span->name]);
     if (name_table_intern(&builder->names, text, strlen(text), &name) < 0)
         return -1;
-    builder->unseen[0] = '\0';
     span->kind = SPAN_UNKNOWN;
     span->name = name & SPAN_NAMES;
     builder->out->lost_intervals++;
@@ -284,7 +284,7 @@ int core_spans_switch(struct timeline_builder *builder, const struct event *even
     abandon_nested(builder, 0);
     if (!(event->flags & SWITCH_UNSEEN))
         builder->leaver = 0; // its switch was lost
-    if ((event->flags & SWITCH_UNSEEN) && builder->started) {
+    if ((event->flags & SWITCH_UNSEEN) && builder->started && !builder->shown) {
         if (mark_unseen(builder) < 0)
             return -1;
         lost = false; // the whole span is unknown already
@@ -296,6 +296,7 @@ int core_spans_switch(struct timeline_builder *builder, const struct event *even
         push_unknown(builder, builder->last_ns, time_ns, 0, "lost records", true) < 0)
         return -1;
     builder->fresh = false;
+    builder->shown = false;
     return push_task(builder, event, time_ns);
 }
 
@@ -303,8 +304,19 @@ int core_spans_unseen(struct timeline_builder *builder, const struct event *even
 {
     builder->leaver = event->id;
     builder->leaver_ns = time_ns;
-    snprintf(builder->unseen, sizeof builder->unseen, "unseen up to %.16s", event->payload.text);
     return 0;
+}
+
+int core_spans_shown(struct timeline_builder *builder, const struct event *unseen, int64_t time_ns)
+{
+    if (!builder->started || builder->depth > 0)
+        return 0;
+    if (mark_unseen(builder) < 0)
+        return -1;
+    builder->core->spans.items[builder->current].end_ns = time_ns;
+    builder->fresh = false;
+    builder->shown = true;
+    return push_task(builder, unseen, time_ns);
 }
 
 int core_spans_handoff(struct timeline_builder *builder, const struct event *event, int64_t time_ns)
@@ -323,7 +335,7 @@ int core_spans_begin(struct timeline_builder *builder, uint16_t core, int64_t fi
     builder->current = 0;
     builder->started = false;
     builder->fresh = false;
-    builder->unseen[0] = '\0';
+    builder->shown = false;
     builder->leaver = 0;
     builder->last_ns = first_ns;
     return push_unknown(builder, first_ns, INT64_MAX, 0, "before the first switch", false);

@@ -37,8 +37,12 @@ int core_spans_switch(struct timeline_builder *builder, const struct event *even
 int core_spans_watched(struct timeline_builder *builder, const struct event *event,
                        int64_t time_ns);
 
-// A thread that was not seen to come is seen to have the core.
+// A thread that was not seen to come is seen to leave.
 int core_spans_unseen(struct timeline_builder *builder, const struct event *event, int64_t time_ns);
+
+// That same thread has the core already: what is unknown ends here. Not within an interrupt, where
+// it does nothing: then builder->shown stays as it was.
+int core_spans_shown(struct timeline_builder *builder, const struct event *unseen, int64_t time_ns);
 
 // The thread that has the core was named so as it came; what it does is known by its new name.
 int core_spans_renamed(struct timeline_builder *builder, const struct event *event);

@@ -53,6 +53,49 @@ static int compare_events(const void *left, const void *right)
     return order_of(a->time, b->time) ?: order_of(a, b); // keep the log's order
 }
 
+// The thread that an event shows to have its core; -1: it shows none.
+static int64_t thread_shown(const struct event *event)
+{
+    switch (event->kind) {
+    case EVENT_PAGE_FAULT:
+    case EVENT_FAULT_END:
+    case EVENT_ASKED:
+        return event->id;
+    case EVENT_WAKING:
+    case EVENT_RECEIVED:
+    case EVENT_SENDING:
+    case EVENT_SENT:
+        return (uint32_t)event->payload.b;
+    default:
+        return -1;
+    }
+}
+
+// Of a thread that leaves its core though nobody saw it come: which of the core's events is the
+// first that shows it there, and which says that it leaves.
+struct arrival {
+    size_t shown, left; // equal: none shows it, or there is no such thread
+};
+
+// Looks from the core's event at `from` up to its next switch.
+static struct arrival find_arrival(const struct event *const *events, size_t count, size_t from)
+{
+    size_t left = from;
+    while (left < count && events[left]->kind != EVENT_SWITCH && events[left]->kind != EVENT_UNSEEN)
+        left++;
+    struct arrival arrival = {left, left};
+    if (left == count || events[left]->kind == EVENT_SWITCH)
+        return arrival;
+    for (size_t i = left; i-- > from;) {
+        int64_t thread = thread_shown(events[i]);
+        if (thread == events[left]->id)
+            arrival.shown = i;
+        else if (thread >= 0)
+            break;
+    }
+    return arrival;
+}
+
 static int build_core(struct timeline_builder *builder, uint16_t core, const struct event **events,
                       size_t count)
 {
@@ -62,12 +105,18 @@ static int build_core(struct timeline_builder *builder, uint16_t core, const str
     builder->asker = 0;
     if (core_spans_begin(builder, core, first) < 0)
         return -1;
+    struct arrival arrival = {0, 0};
     for (size_t i = 0; i < count; i++) {
         int64_t time = time_source_to_host(builder->clock, HOST_CLOCK_MONOTONIC, events[i]->time);
         if (time < builder->last_ns) // a conversion may be off by its error bound
             time = builder->last_ns;
+        if (i >= arrival.shown && i < arrival.left && !builder->shown &&
+            core_spans_shown(builder, events[arrival.left], time) < 0)
+            return -1;
         if (take_event(builder, events[i], time) < 0)
             return -1;
+        if (events[i]->kind == EVENT_SWITCH)
+            arrival = find_arrival(events, count, i + 1);
         builder->last_ns = time;
     }
     return core_spans_end(builder);

@@ -31,8 +31,8 @@ struct timeline_builder {
     int64_t last_ns;  // of the core's latest event
     struct thread_moment_array *fault_list; // where its latest page fault is, NULL: there is none
     size_t fault;
-    char unseen[40]; // named after the thread seen next: "unseen up to memcached"
-    uint32_t leaver; // that thread, and when it was seen; 0: none was
+    bool shown;      // who has this core was not seen to come, but is known by what it did there
+    uint32_t leaver; // the thread seen to leave, and when, that nobody saw come; 0: none was
     int64_t leaver_ns;
     uint32_t asker; // of the core's latest ASKED_ADDRESS
     uint8_t asked[16];

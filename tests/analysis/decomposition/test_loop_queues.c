@@ -704,7 +704,7 @@ static void test_comes_unseen(void **state)
             strcpy(s.events.items[s.events.count - 1].payload.text, "bystander");
         }
         build(&s, 100, 922, 940, 0);
-        expect(&s, "lost records (unseen up to front)", seen ? 0 : 835, seen ? 0 : 845);
+        expect(&s, "lost records (unseen since bystander)", seen ? 0 : 835, seen ? 0 : 845);
         expect(&s, "unknown wait", seen ? 805 : 0, seen ? 815 : 0);
         close_scene(&s);
     }

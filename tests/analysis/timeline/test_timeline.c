@@ -171,9 +171,46 @@ static void undelivered_switches_leave_the_time_unknown(void **state)
     assert_int_equal(f.host.lost_intervals, 1);
     assert_int_equal(f.host.unpaired, 0);
     assert_span(&f, 1, SPAN_TASK, 1000, 1100, 0, "a");
-    assert_span(&f, 2, SPAN_UNKNOWN, 1100, 1300, 0, "unseen switch");
+    assert_span(&f, 2, SPAN_UNKNOWN, 1100, 1300, 0, "unseen since supervisor");
     assert_span(&f, 3, SPAN_SOFTIRQ, 1200, 1250, 1, "NET_RX");
     assert_span(&f, 4, SPAN_TASK, 1300, 1400, 0, "b");
+    assert_well_formed(&f.host);
+    release(&f);
+}
+
+// The same where a record shows before that "b" has the core. What shows it within an interrupt
+// counts from the first record after that; what another thread is shown to have done since is not
+// its.
+static void who_came_unseen_is_known_by_what_it_does(void **state)
+{
+    (void)state;
+    struct fixture f = {0};
+    struct scenario *s = &f.scenario;
+    scenario_switch(s, 1000, 0, 6, "supervisor");
+    scenario_event(s, 1050, EVENT_PAGE_FAULT, 0, 7);
+    scenario_event(s, 1060, EVENT_WAKING, 0, 9)->payload.b = 8;
+    scenario_event(s, 1100, EVENT_SOFTIRQ_ENTRY, 0, 3);
+    scenario_event(s, 1120, EVENT_WAKING, 0, 9)->payload.b = 7;
+    scenario_event(s, 1150, EVENT_SOFTIRQ_EXIT, 0, 3);
+    scenario_event(s, 1180, EVENT_SENT, 0, 77)->payload.b = 7 | 100ull << 32;
+    for (int round = 0; round < 2; round++) {
+        struct event *unseen = scenario_event(s, 1300 + 100 * round, EVENT_UNSEEN, 0, 7);
+        memcpy(unseen->payload.text, "b", sizeof "b");
+        scenario_event(s, 1300 + 100 * round, EVENT_BLOCKED, 0, 7);
+        scenario_switch(s, 1300 + 100 * round, 0, 6, "supervisor");
+        s->events.items[s->events.count - 1].flags = SWITCH_UNSEEN;
+    }
+    build(&f);
+    assert_span(&f, 1, SPAN_UNKNOWN, 1000, 1180, 0, "unseen since supervisor");
+    assert_span(&f, 2, SPAN_SOFTIRQ, 1100, 1150, 1, "NET_RX");
+    assert_span(&f, 3, SPAN_TASK, 1180, 1300, 0, "b");
+    assert_span(&f, 4, SPAN_UNKNOWN, 1300, 1400, 0, "unseen since supervisor");
+    assert_span(&f, 5, SPAN_TASK, 1400, 1400, 0, "supervisor");
+    size_t count;
+    const struct thread_stint *stints = host_timeline_stints(&f.host, 7, &count);
+    assert_int_equal(count, 2);
+    assert_int_equal(stints[0].begin_ns, 1180);
+    assert_int_equal(stints[0].end_ns, 1300);
     assert_well_formed(&f.host);
     release(&f);
 }
@@ -254,7 +291,7 @@ static void names_tell_what_is_known(void **state)
     scenario_switch(s, 1400, 0, 8, "worker");
     scenario_switch(s, 1500, 0, 0, "swapper");
     build(&f);
-    assert_span(&f, 1, SPAN_UNKNOWN, 1000, 1300, 0, "unseen up to supervisor");
+    assert_span(&f, 1, SPAN_UNKNOWN, 1000, 1300, 0, "unseen since a");
     assert_span(&f, 2, SPAN_TASK, 1300, 1400, 0, "worker");
     assert_span(&f, 3, SPAN_TASK, 1400, 1500, 0, "server:worker");
     const struct thread_owner *owner = host_timeline_owner(&f.host, 8);
@@ -505,6 +542,7 @@ int main(void)
         cmocka_unit_test(capture_begins_in_the_middle),
         cmocka_unit_test(lost_records_become_unknown_time),
         cmocka_unit_test(undelivered_switches_leave_the_time_unknown),
+        cmocka_unit_test(who_came_unseen_is_known_by_what_it_does),
         cmocka_unit_test(cores_are_recorded_from_some_time_on),
         cmocka_unit_test(cores_asked_for_are_whole),
         cmocka_unit_test(names_tell_what_is_known),
