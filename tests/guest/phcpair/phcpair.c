@@ -48,7 +48,7 @@ module_param(coalesce_end, int, 0644);
 MODULE_PARM_DESC(coalesce_end,
                  "with coalesce_us: only what phc0 (0) or phc1 (1) receives; -1: both");
 
-// When the first packet of each such wait of a millisecond or more came (CLOCK_MONOTONIC_RAW) and
+// When the first packet of each such wait of 100 us or more came (CLOCK_MONOTONIC_RAW) and
 // how many ns it took, of the first few: sysfs shows a page.
 static unsigned long long delays[2 * 128];
 static unsigned int known;
@@ -176,7 +176,7 @@ static void pair_deliver(struct end *end)
     u64 took;
     spin_lock_irqsave(&end->waiting.lock, flags);
     took = skb_queue_empty(&end->waiting) ? 0 : ktime_get_raw_ns() - end->waiting_since;
-    if (took >= NSEC_PER_MSEC && known < ARRAY_SIZE(delays)) {
+    if (took >= 100 * NSEC_PER_USEC && known < ARRAY_SIZE(delays)) {
         delays[known] = end->waiting_since;
         delays[known + 1] = took;
         known += 2;
